@@ -1,0 +1,101 @@
+//! `Array`: a vector indexed by a typed id.
+
+use core::marker::PhantomData;
+use core::ops::{Index, IndexMut};
+
+use super::Entity;
+
+/// A growing list of `V`, indexed by the ids that [`Array::push`] hands out.
+///
+/// Indexing panics for an id of another array, as a slice would: ids are made
+/// by the array only, so this is a bug in the caller.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array<K, V> {
+    items: Vec<V>,
+    key: PhantomData<K>,
+}
+
+impl<K: Entity, V> Array<K, V> {
+    /// An empty array.
+    pub const fn new() -> Self {
+        Self { items: Vec::new(), key: PhantomData }
+    }
+
+    /// An array of `len` clones of `value`: the side table of another array.
+    pub fn filled(value: V, len: usize) -> Self
+    where
+        V: Clone,
+    {
+        Self { items: vec![value; len], key: PhantomData }
+    }
+
+    /// Appends `value` and returns its id.
+    pub fn push(&mut self, value: V) -> K {
+        let key = K::from_index(self.items.len());
+        self.items.push(value);
+        key
+    }
+
+    /// How many items there are.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether there is no item.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The item of `key`, or `None` when `key` is past the end.
+    pub fn get(&self, key: K) -> Option<&V> {
+        self.items.get(key.index())
+    }
+
+    /// The id that the next [`Array::push`] will return.
+    pub fn next_key(&self) -> K {
+        K::from_index(self.items.len())
+    }
+
+    /// All ids in order.
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = K> + ExactSizeIterator + use<K, V> {
+        (0..self.items.len()).map(K::from_index)
+    }
+
+    /// All ids with their items, in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (K, &V)> + ExactSizeIterator {
+        self.items.iter().enumerate().map(|(i, v)| (K::from_index(i), v))
+    }
+
+    /// All items in the order of their ids.
+    pub fn values(&self) -> core::slice::Iter<'_, V> {
+        self.items.iter()
+    }
+}
+
+impl<K: Entity, V> Default for Array<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Entity, V> Index<K> for Array<K, V> {
+    type Output = V;
+
+    #[inline]
+    fn index(&self, key: K) -> &V {
+        &self.items[key.index()]
+    }
+}
+
+impl<K: Entity, V> IndexMut<K> for Array<K, V> {
+    #[inline]
+    fn index_mut(&mut self, key: K) -> &mut V {
+        &mut self.items[key.index()]
+    }
+}
+
+impl<K: Entity, V> FromIterator<V> for Array<K, V> {
+    fn from_iter<I: IntoIterator<Item = V>>(items: I) -> Self {
+        Self { items: items.into_iter().collect(), key: PhantomData }
+    }
+}

@@ -1,0 +1,180 @@
+//! The builder: makes a graph block by block, with hash-consing and folding.
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use super::fold::{Folded, Folding, fold};
+use super::graph::{Block, Def, End, Graph, Item, Node, Place, PlaceId, padded};
+use crate::op::{Algebra, Op};
+
+/// Builds a [`Graph`]. Blocks are visited depth first: [`Builder::enter`]
+/// opens one, [`Builder::leave`] closes it and forgets the nodes that are not
+/// visible outside.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::op::Op;
+/// use phigrad::ssa::{Builder, Folding};
+///
+/// let mut builder = Builder::new(1, 0, Folding::Exact);
+/// let x = builder.input(0);
+/// let square = builder.apply(Op::Mul, &[x, x]);
+/// assert_eq!(square, builder.apply(Op::Mul, &[x, x]));
+/// builder.finish_block(&[square]);
+/// assert_eq!(builder.into_graph().outputs(), 1);
+/// ```
+#[derive(Debug)]
+pub struct Builder {
+    graph: Graph,
+    block: Block,
+    folding: Folding,
+    place: Option<PlaceId>,
+    constants: HashMap<u64, Node>,
+    places: HashMap<Place, PlaceId>,
+    /// What is visible in the current block.
+    known: HashMap<Fact, Node>,
+    /// For each open block, what to forget when it closes.
+    scopes: Vec<(Block, Vec<Fact>)>,
+}
+
+/// What the builder remembers, for each visible node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Fact {
+    /// This definition has been computed.
+    Defined(Def),
+    /// This condition has been checked and held, or did not hold.
+    Checked(Node, bool),
+}
+
+impl Builder {
+    /// Starts a graph of these inputs in its root block.
+    pub fn new(active: usize, inactive: usize, folding: Folding) -> Self {
+        let graph = Graph::new(active, inactive);
+        let block = graph.root();
+        Builder {
+            graph,
+            block,
+            folding,
+            place: None,
+            constants: HashMap::new(),
+            places: HashMap::new(),
+            known: HashMap::new(),
+            scopes: Vec::new(),
+        }
+    }
+
+    /// The graph so far.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The finished graph.
+    pub fn into_graph(self) -> Graph {
+        self.graph
+    }
+
+    /// Nodes from here on come from `place`.
+    pub fn set_place(&mut self, place: Option<&Place>) {
+        self.place = place.map(|place| match self.places.get(place) {
+            Some(&id) => id,
+            None => {
+                let id = self.graph.places.push(place.clone());
+                self.places.insert(place.clone(), id);
+                id
+            }
+        });
+    }
+
+    /// The node of input number `index`.
+    pub fn input(&self, index: usize) -> Node {
+        self.graph.input(index)
+    }
+
+    /// The node of the constant `value`.
+    pub fn constant(&mut self, value: f64) -> Node {
+        let bits = value.to_bits();
+        *self.constants.entry(bits).or_insert_with(|| self.graph.push_const(bits))
+    }
+
+    /// The node of `op` applied to `args`: an equal one that is visible, a
+    /// simpler one, or a new one.
+    pub fn apply(&mut self, op: Op, args: &[Node]) -> Node {
+        match fold(&self.graph, self.folding, op, args) {
+            Some(Folded::Node(node)) => return node,
+            Some(Folded::Const(value)) => return self.constant(value),
+            Some(Folded::Apply(op, arg)) => return self.apply(op, &[arg]),
+            None => {}
+        }
+        if self.folding == Folding::Off {
+            return self.graph.push_apply(self.block, op, args, self.place);
+        }
+        let fact = Fact::Defined(Def::Apply(op, padded(args)));
+        if let Some(&node) = self.known.get(&fact) {
+            return node;
+        }
+        let node = self.graph.push_apply(self.block, op, args, self.place);
+        self.learn(fact, node);
+        node
+    }
+
+    /// Requires that `condition` came out as `expect`, unless that is known.
+    pub fn guard(&mut self, condition: Node, expect: bool) {
+        let certain = self.graph.constant(condition).is_some_and(|c| (c != 0.0) == expect);
+        let fact = Fact::Checked(condition, expect);
+        let known = certain || self.known.contains_key(&fact);
+        if known && self.folding != Folding::Off {
+            return;
+        }
+        self.graph.blocks[self.block].items.push(Item::Guard { condition, expect });
+        self.learn(fact, condition);
+    }
+
+    /// Ends the current block with a branch. Returns the two new blocks.
+    pub fn branch(&mut self, condition: Node) -> (Block, Block) {
+        let (then, otherwise) = (self.graph.new_block(), self.graph.new_block());
+        self.graph.blocks[self.block].end = End::Branch { condition, then, otherwise };
+        (then, otherwise)
+    }
+
+    /// Ends the current block with the outputs.
+    pub fn finish_block(&mut self, outputs: &[Node]) {
+        self.graph.blocks[self.block].end = End::Return(SmallVec::from_slice(outputs));
+    }
+
+    /// Goes down into `block`, which a [`Builder::branch`] of the current block
+    /// returned.
+    pub fn enter(&mut self, block: Block) {
+        self.scopes.push((self.block, Vec::new()));
+        self.block = block;
+    }
+
+    /// Goes back up to the block above.
+    pub fn leave(&mut self) {
+        if let Some((above, facts)) = self.scopes.pop() {
+            for fact in facts {
+                self.known.remove(&fact);
+            }
+            self.block = above;
+        }
+    }
+
+    fn learn(&mut self, fact: Fact, node: Node) {
+        self.known.insert(fact, node);
+        if let Some((_, facts)) = self.scopes.last_mut() {
+            facts.push(fact);
+        }
+    }
+}
+
+impl Algebra for Builder {
+    type Value = Node;
+
+    fn constant(&mut self, value: f64) -> Node {
+        Builder::constant(self, value)
+    }
+
+    fn apply<const N: usize>(&mut self, op: Op, args: [Node; N]) -> Node {
+        Builder::apply(self, op, &args)
+    }
+}

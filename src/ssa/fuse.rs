@@ -1,0 +1,87 @@
+//! Fusion: products that are only added or subtracted become `mul_add`.
+
+use super::fold::Folding;
+use super::graph::{Def, End, Graph, Item, Node};
+use super::simplify::{rebuild, simplify};
+use crate::entity::Array;
+use crate::op::Op;
+
+/// A graph with the same outputs as real numbers, rounded less often.
+///
+/// Worth it only where the host multiplies and adds in one instruction.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::ssa::{fuse, parse};
+///
+/// let text = "graph active 3 inactive 0\nb0:\n  v3 = mul v0 v1\n  v4 = add v3 v2\n  return v4\n";
+/// let fused = fuse(&parse(text)?).to_string();
+/// assert!(fused.contains("v3 = mul_add v0 v1 v2\n  return v3"));
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+pub fn fuse(graph: &Graph) -> Graph {
+    let uses = count_uses(graph);
+    let fused = rebuild(graph, Folding::Real, |builder, node, copies| {
+        let Def::Apply(op @ (Op::Add | Op::Sub), [a, b, _]) = graph.nodes[node].def else {
+            return None;
+        };
+        // The second operand first: sums grow to the left, so the product is
+        // more often there.
+        for (factor, other, subtracted) in [(b, a, op == Op::Sub), (a, b, false)] {
+            let Some(product) = product(graph, &uses, factor) else { continue };
+            let negative = product.negated != subtracted;
+            let (x, y) = (copies[product.x]?, copies[product.y]?);
+            let x = if negative { builder.apply(Op::Neg, &[x]) } else { x };
+            let other_subtracted = op == Op::Sub && factor == a;
+            let mut addend = copies[other]?;
+            if other_subtracted {
+                addend = builder.apply(Op::Neg, &[addend]);
+            }
+            return Some(builder.apply(Op::MulAdd, &[x, y, addend]));
+        }
+        None
+    });
+    simplify(&fused, Folding::Real)
+}
+
+struct Product {
+    x: Node,
+    y: Node,
+    negated: bool,
+}
+
+/// The product that `node` is, possibly negated, if nothing else uses it.
+fn product(graph: &Graph, uses: &Array<Node, u32>, node: Node) -> Option<Product> {
+    if uses[node] != 1 {
+        return None;
+    }
+    match graph.nodes[node].def {
+        Def::Apply(Op::Mul, [x, y, _]) => Some(Product { x, y, negated: false }),
+        Def::Apply(Op::Neg, [inner, _, _]) => {
+            let inner = product(graph, uses, inner)?;
+            Some(Product { negated: !inner.negated, ..inner })
+        }
+        _ => None,
+    }
+}
+
+fn count_uses(graph: &Graph) -> Array<Node, u32> {
+    let mut uses = Array::filled(0, graph.nodes.len());
+    for data in graph.nodes.values() {
+        data.args().iter().for_each(|&arg| uses[arg] += 1);
+    }
+    for block in graph.blocks.values() {
+        for item in &block.items {
+            if let Item::Guard { condition, .. } = item {
+                uses[*condition] += 1;
+            }
+        }
+        match &block.end {
+            End::Return(outputs) => outputs.iter().for_each(|&output| uses[output] += 1),
+            End::Branch { condition, .. } => uses[*condition] += 1,
+            End::Open => {}
+        }
+    }
+    uses
+}

@@ -1,0 +1,254 @@
+//! The graph itself: nodes, blocks and the places they come from.
+//!
+//! A graph is a function from inputs to outputs that may also stop without a
+//! result. Its blocks form a tree: control flow is a decision tree over
+//! conditions, each path from the root to a leaf is one path of the user's
+//! function. A node is visible in its block and in the blocks below.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::entity::{Array, Entity, entity};
+use crate::op::{MAX_ARITY, Op};
+
+entity!(
+    /// A value of the graph.
+    Node,
+    "v"
+);
+
+entity!(
+    /// A stretch of straight code in the graph.
+    Block,
+    "b"
+);
+
+entity!(
+    /// A place in the user's source, kept once in each graph.
+    PlaceId,
+    "p"
+);
+
+/// A place in the user's source.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The file, as the compiler named it.
+    pub file: Arc<str>,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1.
+    pub column: u32,
+}
+
+impl core::fmt::Display for Place {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// How a node is defined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Def {
+    /// An input: active ones first, then inactive ones.
+    Input(u32),
+    /// A constant, by its bits.
+    Const(u64),
+    /// A primitive and its operands; entries beyond the arity repeat the first.
+    Apply(Op, [Node; MAX_ARITY]),
+}
+
+/// A node with the place it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeData {
+    /// How the node is defined.
+    pub def: Def,
+    /// Where the user's code asked for it, if it did.
+    pub place: Option<PlaceId>,
+}
+
+impl NodeData {
+    /// The operands.
+    pub fn args(&self) -> &[Node] {
+        match &self.def {
+            Def::Apply(op, args) => &args[..op.arity()],
+            Def::Input(_) | Def::Const(_) => &[],
+        }
+    }
+}
+
+/// One step of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// Computes a node.
+    Node(Node),
+    /// Stops without a result unless the condition came out as expected (a
+    /// condition holds when it is not 0).
+    Guard {
+        /// The condition.
+        condition: Node,
+        /// Whether it must hold.
+        expect: bool,
+    },
+}
+
+/// How a block ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Not decided yet; only while a graph is being built.
+    Open,
+    /// The outputs.
+    Return(SmallVec<[Node; 2]>),
+    /// Goes on in one of two blocks.
+    Branch {
+        /// The condition.
+        condition: Node,
+        /// Where to go when the condition is not 0.
+        then: Block,
+        /// Where to go when it is 0.
+        otherwise: Block,
+    },
+}
+
+/// A block: steps, then an end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockData {
+    /// The steps in order.
+    pub items: Vec<Item>,
+    /// What comes after them.
+    pub end: End,
+}
+
+/// A function from inputs to outputs as a tree of blocks of SSA nodes.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::ssa::{Outcome, interpret, parse};
+///
+/// let graph = parse("graph active 2 inactive 0\nb0:\n  v2 = mul v0 v1\n  return v2\n")?;
+/// assert_eq!(interpret(&graph, &[2.0, 3.0]), Outcome::Values(vec![6.0]));
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Graph {
+    /// The nodes; operands have smaller ids than the nodes that use them. The
+    /// inputs come first.
+    pub nodes: Array<Node, NodeData>,
+    /// The blocks; the root is the first.
+    pub blocks: Array<Block, BlockData>,
+    /// The places that nodes refer to.
+    pub places: Array<PlaceId, Place>,
+    /// The number of inputs whose derivative may be asked for.
+    pub active: usize,
+    /// The number of inputs that need none.
+    pub inactive: usize,
+}
+
+impl Graph {
+    /// A graph of these inputs with one open, empty block.
+    pub fn new(active: usize, inactive: usize) -> Self {
+        let inputs = 0..active + inactive;
+        let nodes =
+            inputs.map(|i| NodeData { def: Def::Input(i as u32), place: None }).collect();
+        let mut graph =
+            Graph { nodes, blocks: Array::new(), places: Array::new(), active, inactive };
+        graph.new_block();
+        graph
+    }
+
+    /// The block where the graph begins.
+    pub fn root(&self) -> Block {
+        Block::from_index(0)
+    }
+
+    /// The node of input number `index`.
+    pub fn input(&self, index: usize) -> Node {
+        Node::from_index(index)
+    }
+
+    /// Appends an open, empty block.
+    pub fn new_block(&mut self) -> Block {
+        self.blocks.push(BlockData { items: Vec::new(), end: End::Open })
+    }
+
+    /// Appends a constant node, which is visible everywhere.
+    pub fn push_const(&mut self, bits: u64) -> Node {
+        self.nodes.push(NodeData { def: Def::Const(bits), place: None })
+    }
+
+    /// Appends a node to `block`; `args` has as many entries as `op` takes.
+    pub fn push_apply(
+        &mut self,
+        block: Block,
+        op: Op,
+        args: &[Node],
+        place: Option<PlaceId>,
+    ) -> Node {
+        let node = self.nodes.push(NodeData { def: Def::Apply(op, padded(args)), place });
+        self.blocks[block].items.push(Item::Node(node));
+        node
+    }
+
+    /// The number that `node` always has, if it is a constant.
+    pub fn constant(&self, node: Node) -> Option<f64> {
+        match self.nodes[node].def {
+            Def::Const(bits) => Some(f64::from_bits(bits)),
+            Def::Input(_) | Def::Apply(..) => None,
+        }
+    }
+
+    /// The number of outputs, the same on every path.
+    pub fn outputs(&self) -> usize {
+        let returns = self.blocks.values().find_map(|block| match &block.end {
+            End::Return(outputs) => Some(outputs.len()),
+            End::Open | End::Branch { .. } => None,
+        });
+        returns.unwrap_or(0)
+    }
+
+    /// The number of paths from the root to a leaf.
+    pub fn paths(&self) -> usize {
+        self.blocks.values().filter(|block| matches!(block.end, End::Return(_))).count()
+    }
+
+    /// The number of guards and branches.
+    pub fn conditions(&self) -> usize {
+        let guards = |block: &BlockData| {
+            let items = block.items.iter().filter(|item| matches!(item, Item::Guard { .. }));
+            items.count() + usize::from(matches!(block.end, End::Branch { .. }))
+        };
+        self.blocks.values().map(guards).sum()
+    }
+
+    /// All blocks so that each comes before the blocks below it, and the blocks
+    /// below one follow it directly (depth first).
+    pub fn preorder(&self) -> Vec<Block> {
+        let mut order = Vec::with_capacity(self.blocks.len());
+        let mut pending = vec![self.root()];
+        while let Some(block) = pending.pop() {
+            order.push(block);
+            if let End::Branch { then, otherwise, .. } = self.blocks[block].end {
+                pending.extend([otherwise, then]);
+            }
+        }
+        order
+    }
+
+    /// The block above each block.
+    pub fn parents(&self) -> Array<Block, Option<Block>> {
+        let mut parents = Array::filled(None, self.blocks.len());
+        for (block, data) in self.blocks.iter() {
+            if let End::Branch { then, otherwise, .. } = data.end {
+                parents[then] = Some(block);
+                parents[otherwise] = Some(block);
+            }
+        }
+        parents
+    }
+}
+
+/// Operands in the fixed array of [`Def::Apply`].
+pub(super) fn padded(args: &[Node]) -> [Node; MAX_ARITY] {
+    core::array::from_fn(|i| args.get(i).copied().unwrap_or(args[0]))
+}

@@ -1,0 +1,28 @@
+//! The SSA graph: the one representation between recording and native code.
+//!
+//! `lift` feeds it from traces; `simplify` and `fuse` map it to itself, `diff`
+//! to its gradient, `jit` to a kernel. It has a text form that round-trips
+//! (`print`, `parse`), a verifier, and an interpreter that is its meaning.
+
+mod build;
+mod dot;
+mod fold;
+mod fuse;
+mod graph;
+mod interpret;
+mod lift;
+mod parse;
+mod print;
+mod simplify;
+mod verify;
+
+pub use build::Builder;
+pub use dot::dot;
+pub use fold::Folding;
+pub use fuse::fuse;
+pub use graph::{Block, BlockData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId};
+pub use interpret::{Outcome, interpret};
+pub use lift::{LiftError, Lifted, Merged, Paths};
+pub use parse::{ParseError, parse};
+pub use simplify::{live_nodes, simplify};
+pub use verify::{VerifyError, verify};

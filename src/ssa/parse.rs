@@ -1,0 +1,223 @@
+//! Reads the text form of a graph; the grammar is in `print`.
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use super::graph::{Block, Def, End, Graph, Item, Node, NodeData, Place, PlaceId, padded};
+use super::verify::{VerifyError, verify};
+use crate::entity::{Array, Entity};
+use crate::op::Op;
+
+/// Why a text is not a graph.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseError {
+    /// A line does not follow the grammar.
+    #[error("line {line}: {what}")]
+    Syntax {
+        /// The number of the line, from 1.
+        line: usize,
+        /// What was expected.
+        what: String,
+    },
+    /// The text follows the grammar but the graph breaks an invariant.
+    #[error(transparent)]
+    Invalid(#[from] VerifyError),
+}
+
+/// Reads a graph and verifies it.
+///
+/// # Errors
+///
+/// [`ParseError::Syntax`] with the line, or [`ParseError::Invalid`].
+///
+/// # Examples
+///
+/// ```
+/// let text = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1\n";
+/// assert_eq!(phigrad::ssa::parse(text)?.to_string(), text);
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+pub fn parse(text: &str) -> Result<Graph, ParseError> {
+    let mut parser = Parser::default();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.split(';').next().unwrap_or_default().trim();
+        if !line.is_empty() {
+            let located = |what| ParseError::Syntax { line: index + 1, what };
+            parser.statement(line).map_err(located)?;
+        }
+    }
+    let end = |what: &str| ParseError::Syntax { line: text.lines().count(), what: what.into() };
+    let graph = parser.finish().map_err(|what| end(&what))?;
+    verify(&graph)?;
+    Ok(graph)
+}
+
+/// The largest id that a text may name; bounds the memory for hostile input.
+const MAX_ID: usize = 1 << 24;
+
+#[derive(Default)]
+struct Parser {
+    inputs: Option<(usize, usize)>,
+    nodes: HashMap<usize, NodeData>,
+    blocks: Vec<(Vec<Item>, End)>,
+    places: Array<PlaceId, Place>,
+    known_places: HashMap<Place, PlaceId>,
+}
+
+impl Parser {
+    fn statement(&mut self, line: &str) -> Result<(), String> {
+        let (line, place) = match line.split_once(" @ ") {
+            Some((line, place)) => (line, Some(self.place(place.trim())?)),
+            None => (line, None),
+        };
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["graph", "active", active, "inactive", inactive] if self.inputs.is_none() => {
+                let (active, inactive) = (count(active)?, count(inactive)?);
+                if active + inactive > MAX_ID {
+                    return Err("too many inputs".into());
+                }
+                for i in 0..active + inactive {
+                    let def = Def::Input(i as u32);
+                    self.nodes.insert(i, NodeData { def, place: None });
+                }
+                self.inputs = Some((active, inactive));
+                Ok(())
+            }
+            _ if self.inputs.is_none() => Err("expected `graph active N inactive N` first".into()),
+            [name] if name.ends_with(':') => {
+                if id("b", name.trim_end_matches(':'))? != self.blocks.len() {
+                    return Err(format!("expected block b{}", self.blocks.len()));
+                }
+                self.blocks.push((Vec::new(), End::Open));
+                Ok(())
+            }
+            [node, "=", "const", value] => {
+                self.define(node, Def::Const(number(value)?.to_bits()), None).map(|_| ())
+            }
+            [node, "=", op, ref args @ ..] => {
+                let op = Op::from_name(op).ok_or_else(|| format!("unknown primitive `{op}`"))?;
+                if args.len() != op.arity() {
+                    return Err(format!("{op} takes {} operands", op.arity()));
+                }
+                let args = args.iter().map(|arg| self::node(arg)).collect::<Result<Vec<_>, _>>()?;
+                let node = self.define(node, Def::Apply(op, padded(&args)), place)?;
+                self.item(Item::Node(node))
+            }
+            ["guard", "not", condition] => {
+                let condition = node(condition)?;
+                self.item(Item::Guard { condition, expect: false })
+            }
+            ["guard", condition] => {
+                let condition = node(condition)?;
+                self.item(Item::Guard { condition, expect: true })
+            }
+            ["branch", condition, then, otherwise] => {
+                let condition = node(condition)?;
+                let (then, otherwise) = (block(then)?, block(otherwise)?);
+                self.end(End::Branch { condition, then, otherwise })
+            }
+            ["return", ref outputs @ ..] => {
+                let outputs: SmallVec<_> =
+                    outputs.iter().map(|output| node(output)).collect::<Result<_, _>>()?;
+                self.end(End::Return(outputs))
+            }
+            _ => Err("expected a block, a node, a guard, a branch or a return".into()),
+        }
+    }
+
+    fn define(&mut self, name: &str, def: Def, place: Option<PlaceId>) -> Result<Node, String> {
+        let index = id("v", name)?;
+        if self.nodes.insert(index, NodeData { def, place }).is_some() {
+            return Err(format!("{name} is defined twice"));
+        }
+        Ok(Node::from_index(index))
+    }
+
+    fn item(&mut self, item: Item) -> Result<(), String> {
+        match self.blocks.last_mut() {
+            Some((items, End::Open)) => {
+                items.push(item);
+                Ok(())
+            }
+            _ => Err("expected a block first".into()),
+        }
+    }
+
+    fn end(&mut self, end: End) -> Result<(), String> {
+        match self.blocks.last_mut() {
+            Some((_, open @ End::Open)) => {
+                *open = end;
+                Ok(())
+            }
+            _ => Err("expected a block first".into()),
+        }
+    }
+
+    fn place(&mut self, text: &str) -> Result<PlaceId, String> {
+        let mut parts = text.rsplitn(3, ':');
+        let (column, line, file) = (parts.next(), parts.next(), parts.next());
+        let read = |part: Option<&str>| part.and_then(|part| part.parse().ok());
+        let (Some(column), Some(line), Some(file)) = (read(column), read(line), file) else {
+            return Err("expected `@ file:line:column`".into());
+        };
+        let place = Place { file: file.into(), line, column };
+        Ok(*self.known_places.entry(place).or_insert_with_key(|p| self.places.push(p.clone())))
+    }
+
+    fn finish(mut self) -> Result<Graph, String> {
+        let (active, inactive) = self.inputs.ok_or("expected `graph active N inactive N`")?;
+        if self.blocks.is_empty() {
+            return Err("expected a block".into());
+        }
+        let mut nodes = Array::new();
+        for index in 0..self.nodes.len() {
+            let data = self.nodes.remove(&index).ok_or_else(|| format!("v{index} is missing"))?;
+            nodes.push(data);
+        }
+        let exists = |node: &Node| nodes.get(*node).is_some();
+        if let Some((node, _)) = nodes.iter().find(|(_, data)| !data.args().iter().all(exists)) {
+            return Err(format!("an operand of {node} is not defined"));
+        }
+        let mut graph = Graph::new(active, inactive);
+        graph.nodes = nodes;
+        graph.places = self.places;
+        graph.blocks = Array::new();
+        for (items, end) in self.blocks {
+            let block = graph.new_block();
+            graph.blocks[block].items = items;
+            graph.blocks[block].end = end;
+        }
+        Ok(graph)
+    }
+}
+
+fn id(prefix: &str, name: &str) -> Result<usize, String> {
+    let index = name.strip_prefix(prefix).and_then(|digits| digits.parse().ok());
+    index
+        .filter(|&index: &usize| index < MAX_ID)
+        .ok_or_else(|| format!("expected an id like `{prefix}0`, found `{name}`"))
+}
+
+fn node(name: &str) -> Result<Node, String> {
+    id("v", name).map(Node::from_index)
+}
+
+fn block(name: &str) -> Result<Block, String> {
+    id("b", name).map(Block::from_index)
+}
+
+fn count(word: &str) -> Result<usize, String> {
+    word.parse()
+        .ok()
+        .filter(|&n: &usize| n <= MAX_ID)
+        .ok_or_else(|| format!("expected a number, found `{word}`"))
+}
+
+fn number(word: &str) -> Result<f64, String> {
+    let nan = word.strip_prefix("nan:").and_then(|bits| u64::from_str_radix(bits, 16).ok());
+    match nan {
+        Some(bits) => Ok(f64::from_bits(bits)),
+        None => word.parse().map_err(|_| format!("expected a number, found `{word}`")),
+    }
+}

@@ -1,0 +1,79 @@
+//! The text form of a graph.
+//!
+//! ```text
+//! graph    = "graph active" N "inactive" N  const*  block+
+//! const    = node "=" "const" number
+//! block    = "b" N ":"  item*  end
+//! item     = node "=" op node+ ["@" file ":" line ":" column]
+//!          | "guard" ["not"] node
+//! end      = "branch" node block block  |  "return" node*
+//! node     = "v" N            inputs are v0, v1, … and have no line
+//! number   = as Rust prints f64, or "nan:" and 16 hexadecimal digits
+//! ```
+//!
+//! One statement a line; `;` starts a comment. Ids are the indices of the
+//! graph, so that printing what was parsed gives the same text.
+
+use core::fmt;
+
+use super::graph::{Block, Def, End, Graph, Item, Node};
+
+impl fmt::Display for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "graph active {} inactive {}", self.active, self.inactive)?;
+        for (node, data) in self.nodes.iter() {
+            if matches!(data.def, Def::Const(_)) {
+                writeln!(f, "{}", node_line(self, node))?;
+            }
+        }
+        for (block, data) in self.blocks.iter() {
+            writeln!(f, "{block}:")?;
+            for item in &data.items {
+                match *item {
+                    Item::Node(node) => writeln!(f, "  {}", node_line(self, node))?,
+                    Item::Guard { condition, expect: true } => writeln!(f, "  guard {condition}")?,
+                    Item::Guard { condition, expect: false } => {
+                        writeln!(f, "  guard not {condition}")?;
+                    }
+                }
+            }
+            writeln!(f, "  {}", end_line(self, block))?;
+        }
+        Ok(())
+    }
+}
+
+/// The line of `node`.
+pub(super) fn node_line(graph: &Graph, node: Node) -> String {
+    let data = &graph.nodes[node];
+    let mut line = match data.def {
+        Def::Input(i) => format!("{node} = input {i}"),
+        Def::Const(bits) => format!("{node} = const {}", number(f64::from_bits(bits))),
+        Def::Apply(op, _) => format!("{node} = {op}"),
+    };
+    for arg in data.args() {
+        line.push_str(&format!(" {arg}"));
+    }
+    if let Some(place) = data.place.and_then(|place| graph.places.get(place)) {
+        line.push_str(&format!(" @ {place}"));
+    }
+    line
+}
+
+/// The line of the end of `block`.
+pub(super) fn end_line(graph: &Graph, block: Block) -> String {
+    match &graph.blocks[block].end {
+        End::Open => "open".to_owned(),
+        End::Return(outputs) => {
+            outputs.iter().fold("return".to_owned(), |line, node| format!("{line} {node}"))
+        }
+        End::Branch { condition, then, otherwise } => {
+            format!("branch {condition} {then} {otherwise}")
+        }
+    }
+}
+
+/// A number so that it reads back with the same bits.
+pub(super) fn number(value: f64) -> String {
+    if value.is_nan() { format!("nan:{:016x}", value.to_bits()) } else { format!("{value:?}") }
+}

@@ -1,0 +1,20 @@
+//! Recording: what one run of the user's function did, event by event.
+//!
+//! [`Var`] is the traced scalar; its operators append to the thread's
+//! recorder. The events of one run are the tape: [`sweep()`] walks them
+//! backwards for the gradient, and `ssa` lifts them to the graph.
+
+mod compare;
+mod error;
+mod event;
+mod float;
+mod operators;
+mod recorder;
+mod sweep;
+mod var;
+
+pub use error::TraceError;
+pub use event::{Event, Operand, Role, Site};
+pub use recorder::{Inputs, Tracer, Trace};
+pub use sweep::sweep;
+pub use var::Var;

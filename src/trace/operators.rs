@@ -1,0 +1,137 @@
+//! The arithmetic operators of `Var`: with `Var` and `f64` in every order, by
+//! value and by reference, with assignment, and sums and products.
+
+use core::iter::{Product, Sum};
+use core::ops::{
+    Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, RemAssign, Sub, SubAssign,
+};
+
+use super::Var;
+use crate::op::Op;
+
+macro_rules! binary {
+    ($trait:ident $method:ident $assign:ident $assign_method:ident $op:ident) => {
+        binary!(@pair $trait $method $op Var, Var);
+        binary!(@pair $trait $method $op Var, f64);
+        binary!(@pair $trait $method $op f64, Var);
+
+        impl $assign for Var {
+            #[inline]
+            #[track_caller]
+            fn $assign_method(&mut self, other: Var) {
+                *self = self.apply2(Op::$op, other);
+            }
+        }
+
+        impl $assign<&Var> for Var {
+            #[inline]
+            #[track_caller]
+            fn $assign_method(&mut self, other: &Var) {
+                *self = self.apply2(Op::$op, *other);
+            }
+        }
+
+        impl $assign<f64> for Var {
+            #[inline]
+            #[track_caller]
+            fn $assign_method(&mut self, other: f64) {
+                *self = self.apply2(Op::$op, Var::constant(other));
+            }
+        }
+    };
+    (@pair $trait:ident $method:ident $op:ident $left:ty, $right:ty) => {
+        binary!(@one $trait $method $op $left, $right);
+        binary!(@one $trait $method $op &$left, $right);
+        binary!(@one $trait $method $op $left, &$right);
+        binary!(@one $trait $method $op &$left, &$right);
+    };
+    (@one $trait:ident $method:ident $op:ident $left:ty, $right:ty) => {
+        impl $trait<$right> for $left {
+            type Output = Var;
+
+            #[inline]
+            #[track_caller]
+            fn $method(self, other: $right) -> Var {
+                var(&self).apply2(Op::$op, var(&other))
+            }
+        }
+    };
+}
+
+binary!(Add add AddAssign add_assign Add);
+binary!(Sub sub SubAssign sub_assign Sub);
+binary!(Mul mul MulAssign mul_assign Mul);
+binary!(Div div DivAssign div_assign Div);
+binary!(Rem rem RemAssign rem_assign Rem);
+
+/// A `Var` or an `f64`, by value or behind references.
+trait AsVar {
+    fn as_var(&self) -> Var;
+}
+
+impl AsVar for Var {
+    #[inline]
+    fn as_var(&self) -> Var {
+        *self
+    }
+}
+
+impl AsVar for f64 {
+    #[inline]
+    fn as_var(&self) -> Var {
+        Var::constant(*self)
+    }
+}
+
+impl<T: AsVar> AsVar for &T {
+    #[inline]
+    fn as_var(&self) -> Var {
+        (*self).as_var()
+    }
+}
+
+#[inline]
+fn var(operand: &impl AsVar) -> Var {
+    operand.as_var()
+}
+
+impl Neg for Var {
+    type Output = Var;
+
+    #[inline]
+    #[track_caller]
+    fn neg(self) -> Var {
+        self.apply1(Op::Neg)
+    }
+}
+
+impl Neg for &Var {
+    type Output = Var;
+
+    #[inline]
+    #[track_caller]
+    fn neg(self) -> Var {
+        self.apply1(Op::Neg)
+    }
+}
+
+macro_rules! fold {
+    ($trait:ident $method:ident $op:ident $empty:literal) => {
+        impl $trait for Var {
+            #[track_caller]
+            fn $method<I: Iterator<Item = Var>>(vars: I) -> Var {
+                vars.reduce(|a, b| a.apply2(Op::$op, b)).unwrap_or(Var::constant($empty))
+            }
+        }
+
+        impl<'a> $trait<&'a Var> for Var {
+            #[track_caller]
+            fn $method<I: Iterator<Item = &'a Var>>(vars: I) -> Var {
+                vars.copied().reduce(|a, b| a.apply2(Op::$op, b)).unwrap_or(Var::constant($empty))
+            }
+        }
+    };
+}
+
+fold!(Sum sum Add 0.0);
+fold!(Product product Mul 1.0);

@@ -1,0 +1,97 @@
+//! The reverse sweep over the events of one run: the baseline gradient, and
+//! the fallback whenever no kernel applies.
+
+use super::event::Form;
+use super::{Event, Operand, Trace};
+use crate::op::{MAX_ARITY, Numbers, Op, OpVisitor, contribution, with_constant_op};
+
+/// The adjoints of all inputs of `trace`, active before inactive.
+///
+/// An adjoint of zero passes nothing on, whatever the partial derivative: an
+/// infinite or undefined partial does no harm where nothing depends on it.
+/// Inactive events are not visited, so the entries of inactive inputs mean
+/// nothing.
+pub fn sweep<'a>(trace: &Trace<'_>, adjoints: &'a mut Vec<f64>) -> &'a [f64] {
+    let events = trace.events;
+    adjoints.clear();
+    adjoints.resize(events.len(), 0.0);
+    if let Operand::Event(output) = trace.output {
+        let output = output as usize;
+        if let Some(adjoint) = adjoints.get_mut(output) {
+            *adjoint = 1.0;
+        }
+        let inputs = trace.active + trace.inactive;
+        for index in (inputs..=output).rev() {
+            let adjoint = adjoints[index];
+            let event = &events[index];
+            if adjoint != 0.0 && event.active {
+                with_constant_op(event.op, Step { events, adjoints, event, adjoint });
+            }
+        }
+    }
+    &adjoints[..trace.active]
+}
+
+/// What one event passes on to its operands.
+struct Step<'a> {
+    events: &'a [Event],
+    adjoints: &'a mut [f64],
+    event: &'a Event,
+    adjoint: f64,
+}
+
+impl OpVisitor for Step<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn visit(self, op: Op) {
+        let Step { events, event, .. } = self;
+        let value = |event: u32| events[event as usize].value;
+        let first = value(event.first);
+        match (op.arity(), event.form) {
+            (1, _) => self.pass(op, [Some(event.first), None, None], [first, 0.0, 0.0]),
+            (2, Form::Events) => {
+                let x = [first, value(event.second()), 0.0];
+                self.pass(op, [Some(event.first), Some(event.second()), None], x);
+            }
+            (2, Form::ConstantSecond) => {
+                let x = [first, f64::from_bits(event.payload), 0.0];
+                self.pass(op, [Some(event.first), None, None], x);
+            }
+            (2, Form::ConstantFirst) => {
+                let x = [f64::from_bits(event.payload), first, 0.0];
+                self.pass(op, [None, Some(event.first), None], x);
+            }
+            _ => {
+                let x = [first, value(event.second()), value(event.third())];
+                let to = [Some(event.first), Some(event.second()), Some(event.third())];
+                self.pass(op, to, x);
+            }
+        }
+    }
+}
+
+impl Step<'_> {
+    /// Adds to the adjoint of each operand in `to` what it gets.
+    #[inline(always)]
+    fn pass(self, op: Op, to: [Option<u32>; MAX_ARITY], x: [f64; MAX_ARITY]) {
+        let Step { adjoints, event, adjoint, .. } = self;
+        // Not a loop: each rule must be compiled for its own operand.
+        if let Some(to) = to[0] {
+            add(adjoints, to, contribution(&mut Numbers, op, 0, x, event.value, adjoint));
+        }
+        if let Some(to) = to[1] {
+            add(adjoints, to, contribution(&mut Numbers, op, 1, x, event.value, adjoint));
+        }
+        if let Some(to) = to[2] {
+            add(adjoints, to, contribution(&mut Numbers, op, 2, x, event.value, adjoint));
+        }
+    }
+}
+
+#[inline(always)]
+fn add(adjoints: &mut [f64], to: u32, contribution: Option<f64>) {
+    if let Some(contribution) = contribution {
+        adjoints[to as usize] += contribution;
+    }
+}

@@ -1,0 +1,363 @@
+//! `Var`: the traced scalar, and its mathematical functions.
+
+use core::marker::PhantomData;
+use core::panic::Location;
+
+use super::event::Form;
+use super::recorder::{self, ID, NO_STAMP};
+use crate::op::{Op, eval};
+
+/// A number whose history is recorded.
+///
+/// Inside a function given to [`Tape::record`](crate::Tape::record) a `Var`
+/// stands for an input or for something computed from inputs; a `Var` made by
+/// `Var::from` is a constant. It is `Copy`, 16 bytes, and is used like an
+/// `f64`: operators with `Var` and `f64` in every order, comparisons, and the
+/// functions below, also through [`num_traits::Float`].
+///
+/// A comparison (`<`, `==`, `is_nan`, …) returns a plain `bool` and is recorded
+/// as a guard: the compiled gradient repeats it and is used only where it comes
+/// out the same. Reading the number out ([`Var::value`], formatting,
+/// `to_f64`) is recorded as a guard too: the compiled gradient is used only
+/// where the number that was read is the same, bit for bit.
+///
+/// A `Var` is valid during the call that made it. Using it later, or in a
+/// recording nested inside, is a typed error
+/// ([`Error::is_foreign_var`](crate::Error::is_foreign_var)). It cannot be sent
+/// to another thread, because that thread's operations would not be recorded.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::{Tape, Var};
+///
+/// let f = Tape::record(|x: &[Var]| 2.0 * x[0].sin() + x[1] / 3.0);
+/// assert_eq!(f.grad(&[0.0, 5.0])?, [2.0, 1.0 / 3.0]);
+/// # Ok::<(), phigrad::Error>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Var {
+    pub(super) value: f64,
+    /// The stamp of the recording (high half) and the id of the event (low
+    /// half); 0 for a constant. One word, so that a `Var` travels in registers.
+    pub(super) tag: u64,
+    not_send: PhantomData<*const ()>,
+}
+
+macro_rules! functions {
+    ($($(#[$meta:meta])* $name:ident $op:ident;)*) => {
+        impl Var {
+            $(
+                $(#[$meta])*
+                #[inline]
+                #[track_caller]
+                #[must_use]
+                pub fn $name(self) -> Var {
+                    self.apply1(Op::$op)
+                }
+            )*
+        }
+    };
+}
+
+functions! {
+    /// `1 / self`
+    recip Recip;
+    /// Square root; the derivative at 0 is infinite.
+    sqrt Sqrt;
+    /// Cube root; the derivative at 0 is infinite.
+    cbrt Cbrt;
+    /// `e` to the power `self`.
+    exp Exp;
+    /// `exp(self) - 1`, accurate near 0.
+    exp_m1 ExpM1;
+    /// 2 to the power `self`.
+    exp2 Exp2;
+    /// Natural logarithm.
+    ln Ln;
+    /// `ln(1 + self)`, accurate near 0.
+    ln_1p Ln1p;
+    /// Logarithm to base 2.
+    log2 Log2;
+    /// Logarithm to base 10.
+    log10 Log10;
+    /// Sine of an angle in radians.
+    sin Sin;
+    /// Cosine of an angle in radians.
+    cos Cos;
+    /// Tangent of an angle in radians.
+    tan Tan;
+    /// Inverse sine, in radians.
+    asin Asin;
+    /// Inverse cosine, in radians.
+    acos Acos;
+    /// Inverse tangent, in radians.
+    atan Atan;
+    /// Hyperbolic sine.
+    sinh Sinh;
+    /// Hyperbolic cosine.
+    cosh Cosh;
+    /// Hyperbolic tangent.
+    tanh Tanh;
+    /// Inverse hyperbolic sine.
+    asinh Asinh;
+    /// Inverse hyperbolic cosine.
+    acosh Acosh;
+    /// Inverse hyperbolic tangent.
+    atanh Atanh;
+    /// Absolute value, without a guard; the derivative at 0 is taken as 0.
+    abs Abs;
+    /// 1 with the sign of `self`, also for zeros; NaN for NaN. Derivative 0.
+    signum Signum;
+    /// The largest integer not above `self`. Derivative 0.
+    floor Floor;
+    /// The smallest integer not below `self`. Derivative 0.
+    ceil Ceil;
+    /// The nearest integer, halves away from zero. Derivative 0.
+    round Round;
+    /// The integer part. Derivative 0.
+    trunc Trunc;
+    /// `self - self.trunc()`. Derivative 1.
+    fract Fract;
+}
+
+macro_rules! functions_of_two {
+    ($($(#[$meta:meta])* $name:ident $op:ident;)*) => {
+        impl Var {
+            $(
+                $(#[$meta])*
+                #[inline]
+                #[track_caller]
+                #[must_use]
+                pub fn $name(self, other: impl Into<Var>) -> Var {
+                    self.apply2(Op::$op, other.into())
+                }
+            )*
+        }
+    };
+}
+
+functions_of_two! {
+    /// `self` to the power `other`.
+    powf Powf;
+    /// `√(self² + other²)` without overflow on the way; subgradient 0 at the origin.
+    hypot Hypot;
+    /// The angle, in radians, of the point with ordinate `self` and abscissa `other`.
+    atan2 Atan2;
+    /// The magnitude of `self` with the sign of `other`.
+    copysign CopySign;
+    /// The smaller of the two, without a guard. A tie gives `other` and its
+    /// derivative; a NaN operand is ignored.
+    min Min;
+    /// The larger of the two, without a guard. A tie gives `other` and its
+    /// derivative, so that `x.max(0.0)` has derivative 0 at 0; a NaN operand is
+    /// ignored.
+    max Max;
+    /// 1 where `self < other`, otherwise 0, without a guard: a condition for
+    /// [`Var::select`]. Derivative 0.
+    less_than Lt;
+    /// 1 where `self <= other`, otherwise 0, without a guard. Derivative 0.
+    at_most Le;
+    /// 1 where `self > other`, otherwise 0, without a guard. Derivative 0.
+    greater_than Gt;
+    /// 1 where `self >= other`, otherwise 0, without a guard. Derivative 0.
+    at_least Ge;
+    /// 1 where `self == other`, otherwise 0, without a guard. Derivative 0.
+    equal_to Eq;
+    /// 1 where `self != other`, otherwise 0, without a guard. Derivative 0.
+    differs_from Ne;
+}
+
+impl Var {
+    #[inline]
+    pub(super) const fn traced(value: f64, tag: u64) -> Var {
+        Var { value, tag, not_send: PhantomData }
+    }
+
+    #[inline]
+    pub(super) const fn constant(value: f64) -> Var {
+        Var::traced(value, NO_STAMP as u64)
+    }
+
+    #[inline]
+    pub(super) const fn is_constant(self) -> bool {
+        self.tag == NO_STAMP as u64
+    }
+
+    /// The number itself.
+    ///
+    /// What the user's code does with it is not recorded, so this counts as a
+    /// guard: the compiled gradient is used only where the number is the same,
+    /// bit for bit. For a constant there is nothing to guard.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// // The table is read at an index that depends on the input.
+    /// let table = [1.0, 10.0, 100.0];
+    /// let f = Tape::record(move |x: &[Var]| x[0] * table[x[0].floor().value() as usize]);
+    /// assert_eq!(f.grad(&[0.5])?, [1.0]);
+    /// assert_eq!(f.grad(&[2.5])?, [100.0]);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn value(self) -> f64 {
+        if !self.is_constant() {
+            self.apply2(Op::Same, Var::constant(self.value));
+            recorder::guard(true);
+        }
+        self.value
+    }
+
+    /// `self` to the integer power `n`, by squaring in a fixed order.
+    #[inline]
+    #[track_caller]
+    #[must_use]
+    pub fn powi(self, n: i32) -> Var {
+        self.apply2(Op::Powi, Var::constant(f64::from(n)))
+    }
+
+    /// `self · a + b`, rounded once.
+    #[inline]
+    #[track_caller]
+    #[must_use]
+    pub fn mul_add(self, a: impl Into<Var>, b: impl Into<Var>) -> Var {
+        self.apply3(Op::MulAdd, a.into(), b.into())
+    }
+
+    /// `then` where `self` is not 0, otherwise `otherwise`: a choice between
+    /// two computed values without a guard. The side that is not taken gets no
+    /// gradient.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let leaky = Tape::record(|x: &[Var]| x[0].less_than(0.0).select(0.1 * x[0], x[0]));
+    /// assert_eq!(leaky.grad(&[-3.0])?, [0.1]);
+    /// assert_eq!(leaky.grad(&[3.0])?, [1.0]);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    #[inline]
+    #[track_caller]
+    #[must_use]
+    pub fn select(self, then: impl Into<Var>, otherwise: impl Into<Var>) -> Var {
+        self.apply3(Op::Select, then.into(), otherwise.into())
+    }
+
+    /// `self` kept within `low` and `high`, without a guard; a bound that is
+    /// reached exactly leaves the derivative at 1. NaN stays NaN. When `low`
+    /// is above `high` the result is `high`.
+    #[inline]
+    #[track_caller]
+    #[must_use]
+    pub fn clamp(self, low: impl Into<Var>, high: impl Into<Var>) -> Var {
+        let (low, high) = (low.into(), high.into());
+        let raised = self.less_than(low).select(low, self);
+        raised.greater_than(high).select(high, raised)
+    }
+
+    /// Sine and cosine.
+    #[inline]
+    #[track_caller]
+    #[must_use]
+    pub fn sin_cos(self) -> (Var, Var) {
+        (self.sin(), self.cos())
+    }
+
+    /// Logarithm to the given base.
+    #[inline]
+    #[track_caller]
+    #[must_use]
+    pub fn log(self, base: impl Into<Var>) -> Var {
+        self.ln() / base.into().ln()
+    }
+
+    /// Radians to degrees.
+    #[inline]
+    #[track_caller]
+    #[must_use]
+    pub fn to_degrees(self) -> Var {
+        self * (180.0 / core::f64::consts::PI)
+    }
+
+    /// Degrees to radians.
+    #[inline]
+    #[track_caller]
+    #[must_use]
+    pub fn to_radians(self) -> Var {
+        self * (core::f64::consts::PI / 180.0)
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(super) fn apply1(self, op: Op) -> Var {
+        let value = eval(op, [self.value, 0.0, 0.0]);
+        if self.is_constant() {
+            return Var::constant(value);
+        }
+        let (a, at) = (self.tag, Location::caller());
+        Var::traced(value, recorder::record(value, 0, a, a, op, Form::Events, at))
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(super) fn apply2(self, op: Op, other: Var) -> Var {
+        let value = eval(op, [self.value, other.value, 0.0]);
+        let (a, b) = (self.tag, other.tag);
+        let (payload, a, b, form) = match (self.is_constant(), other.is_constant()) {
+            (false, false) => (b & ID, a, b, Form::Events),
+            (false, true) => (other.value.to_bits(), a, a, Form::ConstantSecond),
+            (true, false) => (self.value.to_bits(), b, b, Form::ConstantFirst),
+            (true, true) => return Var::constant(value),
+        };
+        Var::traced(value, recorder::record(value, payload, a, b, op, form, Location::caller()))
+    }
+
+    #[inline]
+    #[track_caller]
+    fn apply3(self, op: Op, b: Var, c: Var) -> Var {
+        let value = eval(op, [self.value, b.value, c.value]);
+        if self.is_constant() && b.is_constant() && c.is_constant() {
+            return Var::constant(value);
+        }
+        Var::traced(value, recorder::record3(op, value, [self, b, c], Location::caller()))
+    }
+}
+
+impl Default for Var {
+    /// The constant 0.
+    fn default() -> Self {
+        Var::constant(0.0)
+    }
+}
+
+macro_rules! from_number {
+    ($($number:ty),*) => {
+        $(
+            impl From<$number> for Var {
+                /// The constant of this value.
+                #[inline]
+                fn from(value: $number) -> Var {
+                    Var::constant(f64::from(value))
+                }
+            }
+        )*
+    };
+}
+
+from_number!(f64, f32, i8, i16, i32, u8, u16, u32);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_var_is_sixteen_bytes() {
+        assert_eq!(size_of::<Var>(), 16);
+    }
+}
