@@ -1,7 +1,15 @@
-//! tmp
-pub mod entity;
-pub mod op;
-pub mod trace;
-pub mod ssa;
+//! Fast gradients of ordinary Rust code.
+
 pub mod diff;
+pub mod entity;
+pub mod jit;
+pub mod op;
+mod runtime;
+pub mod ssa;
+pub mod trace;
+
+pub use runtime::{
+    Error, KernelReport, Limits, Numerics, Purpose, Recorded, RecordedWith, Refusal, Report, Tape,
+    TapeBuilder,
+};
 pub use trace::Var;

@@ -1,0 +1,300 @@
+//! Lowering: one chunk of the plan becomes one native function.
+//!
+//! A chunk has the C signature
+//! `fn(active: *const f64, inactive: *const f64, constants: *const f64,
+//! scratch: *mut f64, outputs: *mut f64) -> u32`
+//! and returns the number of the chunk to go on with, [`DONE`] or [`UNSEEN`].
+
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::types::{F64, I8, I32, I64};
+use cranelift_codegen::ir::{AbiParam, FuncRef, InstBuilder, MemFlagsData, Signature, Value};
+use cranelift_frontend::FunctionBuilder;
+use cranelift_module::Module;
+
+use super::math::{Lowering, lowering};
+use super::plan::{Chunk, Next, Source, Step};
+use crate::op::Op;
+use crate::ssa::{Def, Graph, Node};
+
+/// Returned by a chunk when the outputs are complete.
+pub(super) const DONE: u32 = u32::MAX;
+/// Returned by a chunk when a guard failed.
+pub(super) const UNSEEN: u32 = u32::MAX - 1;
+
+/// The signature of a chunk.
+pub(super) fn signature(module: &impl Module) -> Signature {
+    let pointer = AbiParam::new(module.target_config().pointer_type());
+    let mut signature = module.make_signature();
+    signature.params = vec![pointer; 5];
+    signature.returns = vec![AbiParam::new(I32)];
+    signature
+}
+
+/// A value in the function being built.
+#[derive(Clone, Copy)]
+enum Lowered {
+    Number(Value),
+    /// A comparison: 1 or 0 as an integer.
+    Truth(Value),
+}
+
+/// Gives the imported function for a primitive that is a call.
+pub(super) type Import<'a> = dyn FnMut(&mut FunctionBuilder<'_>, Op, usize) -> FuncRef + 'a;
+
+struct ChunkLowering<'a, 'b, 'f> {
+    graph: &'a Graph,
+    builder: &'a mut FunctionBuilder<'f>,
+    import: &'a mut Import<'b>,
+    values: &'a mut hashbrown::HashMap<Node, Lowered>,
+    failed: Option<Value>,
+}
+
+/// Values of nodes in one chunk; kept between chunks for its memory.
+#[derive(Default)]
+pub(super) struct Values(hashbrown::HashMap<Node, Lowered>);
+
+/// Fills in the body of the function of `chunk`.
+pub(super) fn lower(
+    graph: &Graph,
+    chunk: &Chunk,
+    builder: &mut FunctionBuilder<'_>,
+    import: &mut Import<'_>,
+    values: &mut Values,
+) {
+    let entry = builder.create_block();
+    builder.append_block_params_for_function_params(entry);
+    builder.switch_to_block(entry);
+    builder.seal_block(entry);
+    let mut parameters = [Value::from_u32(0); 5];
+    parameters.copy_from_slice(builder.block_params(entry));
+    values.0.clear();
+    let mut lowering =
+        ChunkLowering { graph, builder, import, values: &mut values.0, failed: None };
+    for &step in &chunk.steps {
+        lowering.step(step, parameters);
+    }
+    lowering.finish(chunk.next);
+}
+
+impl ChunkLowering<'_, '_, '_> {
+    fn step(&mut self, step: Step, parameters: [Value; 5]) {
+        let [active, inactive, constants, scratch, outputs] = parameters;
+        // All addresses are inside buffers whose sizes the kernel checks.
+        let flags = MemFlagsData::trusted();
+        match step {
+            Step::Load(node, source) => {
+                let (base, index, flags) = match source {
+                    Source::Active(index) => (active, index, flags.with_readonly()),
+                    Source::Inactive(index) => (inactive, index, flags.with_readonly()),
+                    Source::Const(index) => (constants, index, flags.with_readonly()),
+                    Source::Slot(index) => (scratch, index, flags),
+                };
+                let value = self.builder.ins().load(F64, flags, base, offset(index));
+                self.values.insert(node, Lowered::Number(value));
+            }
+            Step::Store(node, slot) => {
+                let value = self.number(node);
+                self.builder.ins().store(flags, value, scratch, offset(slot));
+            }
+            Step::Output(index, node) => {
+                let value = self.number(node);
+                self.builder.ins().store(flags, value, outputs, offset(index));
+            }
+            Step::Compute(node) => {
+                if let Def::Apply(op, args) = self.graph.nodes[node].def {
+                    let value = self.apply(op, &args[..op.arity()]);
+                    self.values.insert(node, value);
+                }
+            }
+            Step::Guard(condition, expect) => {
+                let failed = self.truth(condition, !expect);
+                self.failed = Some(match self.failed {
+                    Some(before) => self.builder.ins().bor(before, failed),
+                    None => failed,
+                });
+            }
+        }
+    }
+
+    /// Returns the number of the next chunk.
+    fn finish(&mut self, next: Next) {
+        let next = match next {
+            Next::Chunk(index) => self.chunk_number(index as u32),
+            Next::Done => self.chunk_number(DONE),
+            Next::Branch { condition, then, otherwise } => {
+                let holds = self.truth(condition, true);
+                let (then, otherwise) =
+                    (self.chunk_number(then as u32), self.chunk_number(otherwise as u32));
+                self.builder.ins().select(holds, then, otherwise)
+            }
+        };
+        let result = match self.failed {
+            Some(failed) => {
+                let unseen = self.chunk_number(UNSEEN);
+                self.builder.ins().select(failed, unseen, next)
+            }
+            None => next,
+        };
+        self.builder.ins().return_(&[result]);
+    }
+
+    fn chunk_number(&mut self, number: u32) -> Value {
+        self.builder.ins().iconst(I32, i64::from(number))
+    }
+
+    fn apply(&mut self, op: Op, args: &[Node]) -> Lowered {
+        let comparison = match op {
+            Op::Lt => Some(FloatCC::LessThan),
+            Op::Le => Some(FloatCC::LessThanOrEqual),
+            Op::Gt => Some(FloatCC::GreaterThan),
+            Op::Ge => Some(FloatCC::GreaterThanOrEqual),
+            Op::Eq => Some(FloatCC::Equal),
+            Op::Ne => Some(FloatCC::NotEqual),
+            _ => None,
+        };
+        if let Some(comparison) = comparison {
+            let (a, b) = (self.number(args[0]), self.number(args[1]));
+            return Lowered::Truth(self.builder.ins().fcmp(comparison, a, b));
+        }
+        if op == Op::Same {
+            let (a, b) = (self.bits(args[0]), self.bits(args[1]));
+            return Lowered::Truth(self.builder.ins().icmp(IntCC::Equal, a, b));
+        }
+        if op == Op::Select {
+            let condition = self.truth(args[0], true);
+            let (then, otherwise) = (self.number(args[1]), self.number(args[2]));
+            return Lowered::Number(self.builder.ins().select(condition, then, otherwise));
+        }
+        if op == Op::Powi {
+            let exponent = self.graph.constant(args[1]).unwrap_or(0.0) as i32;
+            let base = self.number(args[0]);
+            return Lowered::Number(self.power(base, exponent));
+        }
+        let numbers: smallvec::SmallVec<[Value; 3]> =
+            args.iter().map(|&arg| self.number(arg)).collect();
+        Lowered::Number(match lowering(op) {
+            Lowering::Instructions => self.instructions(op, &numbers),
+            Lowering::Call1(_) | Lowering::Call2(_) | Lowering::Call3(_) => {
+                let function = (self.import)(self.builder, op, numbers.len());
+                let call = self.builder.ins().call(function, &numbers);
+                self.builder.inst_results(call)[0]
+            }
+        })
+    }
+
+    fn instructions(&mut self, op: Op, args: &[Value]) -> Value {
+        let a = args[0];
+        let b = args.get(1).copied().unwrap_or(a);
+        let c = args.get(2).copied().unwrap_or(a);
+        match op {
+            Op::Add => self.builder.ins().fadd(a, b),
+            Op::Sub => self.builder.ins().fsub(a, b),
+            Op::Mul => self.builder.ins().fmul(a, b),
+            Op::Div => self.builder.ins().fdiv(a, b),
+            Op::Neg => self.builder.ins().fneg(a),
+            Op::Recip => {
+                let one = self.builder.ins().f64const(1.0);
+                self.builder.ins().fdiv(one, a)
+            }
+            Op::MulAdd => self.builder.ins().fma(a, b, c),
+            Op::Sqrt => self.builder.ins().sqrt(a),
+            Op::Abs => self.builder.ins().fabs(a),
+            Op::CopySign => self.builder.ins().fcopysign(a, b),
+            Op::Signum => {
+                let one = self.builder.ins().f64const(1.0);
+                let sign = self.builder.ins().fcopysign(one, a);
+                let nan = self.builder.ins().fcmp(FloatCC::Unordered, a, a);
+                self.builder.ins().select(nan, a, sign)
+            }
+            Op::Min => self.extremum(FloatCC::LessThan, a, b),
+            Op::Max => self.extremum(FloatCC::GreaterThan, a, b),
+            Op::Floor => self.builder.ins().floor(a),
+            Op::Ceil => self.builder.ins().ceil(a),
+            Op::Trunc => self.builder.ins().trunc(a),
+            Op::Fract => {
+                let whole = self.builder.ins().trunc(a);
+                self.builder.ins().fsub(a, whole)
+            }
+            // Lowered before, or calls.
+            Op::Powi | Op::Select | Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne => a,
+            Op::Same | Op::Round | Op::Rem | Op::Powf | Op::Cbrt | Op::Hypot | Op::Exp => a,
+            Op::ExpM1 | Op::Exp2 | Op::Ln | Op::Ln1p | Op::Log2 | Op::Log10 | Op::Sin => a,
+            Op::Cos | Op::Tan | Op::Asin | Op::Acos | Op::Atan | Op::Atan2 | Op::Sinh => a,
+            Op::Cosh | Op::Tanh | Op::Asinh | Op::Acosh | Op::Atanh => a,
+        }
+    }
+
+    /// `a` where it compares so to `b` or `b` is NaN, otherwise `b`.
+    fn extremum(&mut self, comparison: FloatCC, a: Value, b: Value) -> Value {
+        let before = self.builder.ins().fcmp(comparison, a, b);
+        let nan = self.builder.ins().fcmp(FloatCC::Unordered, b, b);
+        let first = self.builder.ins().bor(before, nan);
+        self.builder.ins().select(first, a, b)
+    }
+
+    /// The multiplications of [`crate::op::powi`], in its order.
+    fn power(&mut self, mut base: Value, n: i32) -> Value {
+        let mut exponent = n.unsigned_abs();
+        let mut product = None;
+        while exponent != 0 {
+            if exponent & 1 == 1 {
+                product = Some(match product {
+                    Some(product) => self.builder.ins().fmul(product, base),
+                    None => base,
+                });
+            }
+            exponent >>= 1;
+            if exponent != 0 {
+                base = self.builder.ins().fmul(base, base);
+            }
+        }
+        let one = self.builder.ins().f64const(1.0);
+        match product {
+            None => one,
+            Some(product) if n < 0 => self.builder.ins().fdiv(one, product),
+            Some(product) => product,
+        }
+    }
+
+    /// The value of `node` as a number.
+    fn number(&mut self, node: Node) -> Value {
+        match self.values.get(&node) {
+            Some(&Lowered::Number(value)) => value,
+            Some(&Lowered::Truth(truth)) => {
+                let (one, zero) =
+                    (self.builder.ins().f64const(1.0), self.builder.ins().f64const(0.0));
+                self.builder.ins().select(truth, one, zero)
+            }
+            // The plan brings every operand into a register before its use.
+            None => self.builder.ins().f64const(f64::NAN),
+        }
+    }
+
+    /// Whether `node` holds (or, if not `expect`, does not), as an integer.
+    fn truth(&mut self, node: Node, expect: bool) -> Value {
+        match self.values.get(&node) {
+            Some(&Lowered::Truth(truth)) if expect => truth,
+            Some(&Lowered::Truth(truth)) => {
+                let zero = self.builder.ins().iconst(I8, 0);
+                self.builder.ins().icmp(IntCC::Equal, truth, zero)
+            }
+            _ => {
+                let value = self.number(node);
+                let zero = self.builder.ins().f64const(0.0);
+                let comparison = if expect { FloatCC::NotEqual } else { FloatCC::Equal };
+                self.builder.ins().fcmp(comparison, value, zero)
+            }
+        }
+    }
+
+    fn bits(&mut self, node: Node) -> Value {
+        let number = self.number(node);
+        self.builder.ins().bitcast(I64, MemFlagsData::new(), number)
+    }
+}
+
+/// The distance in bytes of entry number `index` of a buffer of `f64`.
+fn offset(index: u32) -> i32 {
+    // The limits on graphs keep all buffers far below 2^31 bytes.
+    (index * 8) as i32
+}

@@ -1,0 +1,155 @@
+//! The order in which a block computes its nodes.
+//!
+//! Nodes are computed when something needs them: the items of a block are
+//! visited in order, and each output, condition or value for a later block
+//! pulls in what it depends on just before. A value of the forward sweep that
+//! only the reverse sweep uses is then computed next to its use, and need not
+//! be kept until then.
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use crate::entity::Array;
+use crate::ssa::{Block, Def, End, Graph, Item, Node};
+
+/// One block in the order of execution.
+pub(super) struct Scheduled {
+    pub(super) block: Block,
+    pub(super) items: Vec<Item>,
+    /// One past the last block of the tree below this one, as an index into
+    /// the schedule.
+    pub(super) subtree_end: usize,
+}
+
+/// All blocks of `graph` in preorder, each with its items in a good order.
+pub(super) fn schedule(graph: &Graph) -> Vec<Scheduled> {
+    let preorder = graph.preorder();
+    let parents = graph.parents();
+    let mut home: Array<Node, Option<Block>> = Array::filled(None, graph.nodes.len());
+    for (block, data) in graph.blocks.iter() {
+        for item in &data.items {
+            if let Item::Node(node) = *item {
+                home[node] = Some(block);
+            }
+        }
+    }
+    let mut exported = Array::filled(false, graph.nodes.len());
+    for (node, data) in graph.nodes.iter() {
+        for &arg in data.args() {
+            exported[arg] |= home[arg] != home[node];
+        }
+    }
+    for (block, data) in graph.blocks.iter() {
+        let mut export = |node: Node| exported[node] |= home[node] != Some(block);
+        for item in &data.items {
+            if let Item::Guard { condition, .. } = *item {
+                export(condition);
+            }
+        }
+        match &data.end {
+            End::Return(outputs) => outputs.iter().for_each(|&output| export(output)),
+            End::Branch { condition, .. } => export(*condition),
+            End::Open => {}
+        }
+    }
+    let mut sizes = Array::filled(1usize, graph.blocks.len());
+    for &block in preorder.iter().rev() {
+        if let Some(parent) = parents[block] {
+            sizes[parent] += sizes[block];
+        }
+    }
+    let mut done = Array::filled(false, graph.nodes.len());
+    for (node, data) in graph.nodes.iter() {
+        done[node] = !matches!(data.def, Def::Apply(..));
+    }
+    let in_order = preorder.into_iter().enumerate();
+    in_order
+        .map(|(index, block)| {
+            let items = order_block(graph, block, &exported, &mut done);
+            Scheduled { block, items, subtree_end: index + sizes[block] }
+        })
+        .collect()
+}
+
+fn order_block(
+    graph: &Graph,
+    block: Block,
+    exported: &Array<Node, bool>,
+    done: &mut Array<Node, bool>,
+) -> Vec<Item> {
+    let data = &graph.blocks[block];
+    let mut order = Order { graph, done, items: Vec::new(), waiting: HashMap::new() };
+    for &item in &data.items {
+        if let Item::Guard { condition, .. } = item {
+            order.await_guard(item, condition);
+        }
+    }
+    if let End::Return(outputs) = &data.end {
+        outputs.iter().for_each(|&output| order.demand(output));
+    }
+    for &item in &data.items {
+        match item {
+            Item::Node(node) if exported[node] => order.demand(node),
+            Item::Node(_) => {}
+            Item::Guard { condition, .. } => order.demand(condition),
+        }
+    }
+    if let End::Branch { condition, .. } = data.end {
+        order.demand(condition);
+    }
+    order.items
+}
+
+/// The order of one block, as it grows.
+struct Order<'a> {
+    graph: &'a Graph,
+    done: &'a mut Array<Node, bool>,
+    items: Vec<Item>,
+    /// The guards to check as soon as a node is done.
+    waiting: HashMap<Node, SmallVec<[Item; 1]>>,
+}
+
+impl Order<'_> {
+    /// Sees to it that `guard` is checked as soon as the latest operand of its
+    /// condition is done, when both are likely to be in registers.
+    fn await_guard(&mut self, guard: Item, condition: Node) {
+        let pending = |&&node: &&Node| !self.done[node];
+        let args = self.graph.nodes[condition].args();
+        match args.iter().filter(pending).max() {
+            Some(&last) if !self.done[condition] => {
+                self.waiting.entry(last).or_default().push(guard);
+            }
+            _ if !self.done[condition] => {
+                self.done[condition] = true;
+                self.items.extend([Item::Node(condition), guard]);
+            }
+            _ => self.items.push(guard),
+        }
+    }
+
+    /// Computes `node` and what it depends on, operands first.
+    fn demand(&mut self, node: Node) {
+        let mut stack: SmallVec<[(Node, usize); 32]> = SmallVec::new();
+        stack.push((node, 0));
+        while let Some((node, next)) = stack.pop() {
+            if self.done[node] {
+                continue;
+            }
+            match self.graph.nodes[node].args().get(next) {
+                Some(&arg) => stack.extend([(node, next + 1), (arg, 0)]),
+                None => self.compute(node),
+            }
+        }
+    }
+
+    fn compute(&mut self, node: Node) {
+        self.done[node] = true;
+        self.items.push(Item::Node(node));
+        for guard in self.waiting.remove(&node).unwrap_or_default() {
+            if let Item::Guard { condition, .. } = guard {
+                self.demand(condition);
+                self.items.push(guard);
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Coarsening: from the recorded graph to a kernel. The order of the passes is
+//! decided here and nowhere else.
+
+use super::options::Numerics;
+use super::report::Purpose;
+use crate::diff::{Wanted, reverse};
+use crate::jit::{CompileError, Kernel, compile, host_fuses};
+use crate::ssa::{Folding, Graph, fuse, simplify, verify};
+
+/// A kernel, and the size of the graph it was made from.
+pub(super) struct Coarsened {
+    pub(super) kernel: Kernel,
+    pub(super) nodes: usize,
+}
+
+/// Makes the kernel for `purpose` of the recorded graph.
+pub(super) fn coarsen(
+    recorded: &Graph,
+    purpose: Purpose,
+    numerics: Numerics,
+) -> Result<Coarsened, CompileError> {
+    let graph = optimised(recorded, purpose, numerics);
+    Ok(Coarsened { kernel: compile(&graph)?, nodes: graph.nodes.len() })
+}
+
+/// The graph that is compiled for `purpose`.
+pub(super) fn optimised(recorded: &Graph, purpose: Purpose, numerics: Numerics) -> Graph {
+    checked(recorded);
+    let graph = match numerics {
+        // The derivative must add up what the tape adds up, so equal nodes may
+        // be shared only afterwards.
+        Numerics::Exact => derive(recorded, purpose, Folding::Exact),
+        Numerics::Real => {
+            let primal = simplify(recorded, Folding::Real);
+            checked(&primal);
+            derive(&primal, purpose, Folding::Real)
+        }
+    };
+    checked(&graph);
+    if numerics == Numerics::Real && host_fuses() {
+        let fused = fuse(&graph);
+        checked(&fused);
+        return fused;
+    }
+    graph
+}
+
+fn derive(primal: &Graph, purpose: Purpose, folding: Folding) -> Graph {
+    let wanted = match purpose {
+        Purpose::Value => return simplify(primal, folding),
+        Purpose::Gradient => Wanted::Gradient,
+        Purpose::ValueAndGradient => Wanted::GradientAndValue,
+    };
+    let gradient = reverse(primal, wanted, folding);
+    checked(&gradient);
+    simplify(&gradient, folding)
+}
+
+/// Verifies between passes, in debug builds and tests.
+fn checked(graph: &Graph) {
+    if cfg!(debug_assertions) {
+        let verified = verify(graph);
+        debug_assert!(verified.is_ok(), "{verified:?}\n{graph}");
+    }
+}

@@ -1,0 +1,188 @@
+//! One call: by a kernel if there is one and it knows the path, else by the tape.
+
+use core::cell::RefCell;
+use core::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use smallvec::SmallVec;
+
+use super::error::{Error, Kind};
+use super::options::Options;
+use super::report::{Purpose, Report};
+use super::specialisation::Specialisation;
+use crate::jit::Kernel;
+use crate::trace::{Inputs, Site, Tracer, Var, sweep};
+
+/// What both kinds of recorded function share: everything but the function.
+pub(super) struct Core {
+    options: Options,
+    made: Site,
+    specialisations: ArcSwap<SmallVec<[Arc<Specialisation>; 2]>>,
+    /// Taken to add a specialisation.
+    adding: Mutex<()>,
+    /// Buffers of earlier tape calls.
+    workspaces: Mutex<Vec<Workspace>>,
+}
+
+/// The buffers of one tape call.
+#[derive(Default)]
+struct Workspace {
+    tracer: Tracer,
+    adjoints: Vec<f64>,
+}
+
+thread_local! {
+    /// Scratch memory and outputs of kernels. Kernels run no user code, so one
+    /// pair for each thread is enough.
+    static BUFFERS: RefCell<(Vec<f64>, Vec<f64>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+}
+
+impl Core {
+    pub(super) fn new(options: Options, made: Site) -> Self {
+        Core {
+            options,
+            made,
+            specialisations: ArcSwap::default(),
+            adding: Mutex::new(()),
+            workspaces: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Calls `f`. The gradient is written into `gradient` unless `purpose` is
+    /// the value alone; the value is returned unless it is the gradient alone.
+    pub(super) fn call(
+        &self,
+        f: impl FnOnce(&[Var], &[Var]) -> Var,
+        inputs: Inputs<'_>,
+        purpose: Purpose,
+        gradient: &mut [f64],
+    ) -> Result<f64, Error> {
+        if purpose != Purpose::Value && gradient.len() != inputs.active.len() {
+            let (expected, found) = (inputs.active.len(), gradient.len());
+            return Err(Kind::Shape { expected, found }.into());
+        }
+        let specialisation = self.specialisation(inputs);
+        if let Some(specialisation) = &specialisation
+            && let Some(kernel) = specialisation.kernel(purpose).as_deref()
+        {
+            match run_kernel(kernel, inputs, purpose, gradient) {
+                Some(Ok(value)) => {
+                    specialisation.kernel_calls.fetch_add(1, Ordering::Relaxed);
+                    return Ok(value);
+                }
+                Some(Err(NonFinite)) => specialisation.non_finite.fetch_add(1, Ordering::Relaxed),
+                None => specialisation.fallbacks.fetch_add(1, Ordering::Relaxed),
+            };
+        }
+        self.call_tape(f, inputs, purpose, gradient, specialisation)
+    }
+
+    #[cold]
+    fn call_tape(
+        &self,
+        f: impl FnOnce(&[Var], &[Var]) -> Var,
+        inputs: Inputs<'_>,
+        purpose: Purpose,
+        gradient: &mut [f64],
+        specialisation: Option<Arc<Specialisation>>,
+    ) -> Result<f64, Error> {
+        let mut workspace = self.lock_workspaces().pop().unwrap_or_default();
+        let limit = self.options.limits.trace_events;
+        let Workspace { tracer, adjoints } = &mut workspace;
+        let result = tracer.run(f, inputs, limit, self.made).map(|trace| {
+            if purpose != Purpose::Value {
+                gradient.copy_from_slice(sweep(&trace, adjoints));
+            }
+            if let Some(specialisation) = specialisation {
+                specialisation.learn(&trace, purpose, &self.options);
+            }
+            trace.value()
+        });
+        self.lock_workspaces().push(workspace);
+        Ok(result?)
+    }
+
+    /// Compiles everything learnt so far.
+    pub(super) fn compile(&self) -> Result<(), Error> {
+        let specialisations = self.specialisations.load();
+        if specialisations.is_empty() {
+            return Err(Kind::Unrecorded.into());
+        }
+        for specialisation in specialisations.iter() {
+            specialisation.compile_now(&self.options).map_err(Kind::Refused)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn report(&self) -> Report {
+        let mut report = Report::default();
+        let specialisations = self.specialisations.load();
+        for specialisation in specialisations.iter() {
+            specialisation.report(&mut report);
+        }
+        report
+    }
+
+    /// The specialisation for the lengths of `inputs`; `None` beyond the limit.
+    fn specialisation(&self, inputs: Inputs<'_>) -> Option<Arc<Specialisation>> {
+        let (active, inactive) = (inputs.active.len(), inputs.inactive.len());
+        let fits = |s: &&Arc<Specialisation>| s.active == active && s.inactive == inactive;
+        if let Some(found) = self.specialisations.load().iter().find(fits) {
+            return Some(Arc::clone(found));
+        }
+        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.specialisations.load_full();
+        if let Some(found) = known.iter().find(fits) {
+            return Some(Arc::clone(found));
+        }
+        if known.len() >= self.options.limits.specialisations {
+            return None;
+        }
+        let new = Arc::new(Specialisation::new(active, inactive));
+        let mut all = SmallVec::clone(&known);
+        all.push(Arc::clone(&new));
+        self.specialisations.store(Arc::new(all));
+        Some(new)
+    }
+
+    fn lock_workspaces(&self) -> std::sync::MutexGuard<'_, Vec<Workspace>> {
+        self.workspaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A kernel's result was not finite; the tape must decide. The kernel passes
+/// on zero adjoints where the sweep does not, and its rewrites assume finite
+/// numbers, so only the tape's NaN or infinity counts.
+struct NonFinite;
+
+/// Runs `kernel`; `None` when it does not know the path. Writes nothing
+/// unless it succeeds.
+fn run_kernel(
+    kernel: &Kernel,
+    inputs: Inputs<'_>,
+    purpose: Purpose,
+    gradient: &mut [f64],
+) -> Option<Result<f64, NonFinite>> {
+    BUFFERS.with_borrow_mut(|(scratch, outputs)| {
+        let count = kernel.outputs();
+        if outputs.len() < count {
+            outputs.resize(count, 0.0);
+        }
+        let outputs = &mut outputs[..count];
+        kernel.run(inputs.active, inputs.inactive, scratch, outputs).ok()?;
+        if !all_finite(outputs) {
+            return Some(Err(NonFinite));
+        }
+        if purpose != Purpose::Value {
+            gradient.copy_from_slice(&outputs[..gradient.len()]);
+        }
+        Some(Ok(outputs.last().copied().unwrap_or(f64::NAN)))
+    })
+}
+
+/// Without an early exit, so that it is vectorised.
+fn all_finite(numbers: &[f64]) -> bool {
+    const EXPONENT: u64 = 0x7ff0_0000_0000_0000;
+    numbers.iter().fold(true, |all, x| all & (x.to_bits() & EXPONENT != EXPONENT))
+}

@@ -1,0 +1,18 @@
+//! Running recorded functions: kernels where they apply, the tape elsewhere.
+//!
+//! This layer alone knows all others. `recorded` is what users hold;
+//! `specialisation` keeps what was learnt about one length of input;
+//! `coarsen` decides the order of the passes from graph to kernel.
+
+mod coarsen;
+mod core;
+mod error;
+mod options;
+mod recorded;
+mod report;
+mod specialisation;
+
+pub use error::Error;
+pub use options::{Limits, Numerics, TapeBuilder};
+pub use recorded::{Recorded, RecordedWith, Tape};
+pub use report::{KernelReport, Purpose, Refusal, Report};

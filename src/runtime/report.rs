@@ -1,0 +1,146 @@
+//! Reports: what was learnt and compiled, what was declined and why, and how
+//! often each executor served.
+
+use core::fmt;
+
+use crate::jit::CompileError;
+use crate::ssa::{LiftError, Place};
+
+/// What a kernel computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    /// The value alone.
+    Value,
+    /// The gradient alone.
+    Gradient,
+    /// Both.
+    ValueAndGradient,
+}
+
+impl Purpose {
+    pub(super) const ALL: [Purpose; 3] =
+        [Purpose::Value, Purpose::Gradient, Purpose::ValueAndGradient];
+}
+
+/// Why the tape serves although the function is hot.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// A path could not be added to the graph; see [`LiftError`].
+    #[error(transparent)]
+    Path(#[from] LiftError),
+    /// The graph could not be compiled; see [`CompileError`].
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The compiler panicked, which is a bug of this library.
+    #[error("the compiler failed unexpectedly; please report this")]
+    Panicked,
+    /// No thread could be started to compile on.
+    #[error("no thread could be started to compile on: {reason}")]
+    Thread {
+        /// What the operating system says.
+        reason: String,
+    },
+    /// The function was called with more lengths of input than the limits allow.
+    #[error("more than {limit} lengths of input (Limits::specialisations)")]
+    TooManyLengths {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// One kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KernelReport {
+    /// The number of active inputs.
+    pub active: usize,
+    /// The number of inactive inputs.
+    pub inactive: usize,
+    /// What the kernel computes.
+    pub purpose: Purpose,
+    /// The number of paths it knows.
+    pub paths: usize,
+    /// The nodes of the recorded graph it was made from.
+    pub recorded_nodes: usize,
+    /// The nodes of the final graph that was compiled.
+    pub nodes: usize,
+    /// Code and constants in bytes.
+    pub bytes: usize,
+    /// The time to make it, from the recorded graph to native code, in nanoseconds.
+    pub compile_ns: u64,
+}
+
+/// What happened to a recorded function so far.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::{Tape, Var};
+///
+/// let f = Tape::record(|x: &[Var]| x[0].sin());
+/// f.grad(&[1.0])?;
+/// let report = f.report();
+/// assert_eq!((report.tape_calls, report.kernel_calls, report.paths), (1, 0, 1));
+/// # Ok::<(), phigrad::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The operations, guards and inputs of the longest run recorded.
+    pub trace_events: usize,
+    /// The number of paths learnt, over all lengths of input.
+    pub paths: usize,
+    /// The number of guards and branches on all paths.
+    pub conditions: usize,
+    /// Calls that the tape served.
+    pub tape_calls: u64,
+    /// Calls that a kernel served.
+    pub kernel_calls: u64,
+    /// Calls in which a kernel met a path it does not know, so that the tape served.
+    pub fallbacks: u64,
+    /// Calls in which a kernel's result was not finite, so that the tape decided.
+    pub non_finite: u64,
+    /// Where the path learnt last left the paths known before.
+    pub last_new_path: Option<Place>,
+    /// The kernels in use.
+    pub kernels: Vec<KernelReport>,
+    /// What was declined, and why.
+    pub refusals: Vec<Refusal>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} calls by kernels, {} by the tape ({} on an unknown path, {} not finite)",
+            self.kernel_calls, self.tape_calls, self.fallbacks, self.non_finite
+        )?;
+        writeln!(
+            f,
+            "{} paths with {} conditions, longest run {} events",
+            self.paths, self.conditions, self.trace_events
+        )?;
+        if let Some(place) = &self.last_new_path {
+            writeln!(f, "the latest path left the known ones at {place}")?;
+        }
+        for kernel in &self.kernels {
+            writeln!(
+                f,
+                "kernel {:?} for {}+{} inputs: {} paths, {} nodes from {}, {} bytes, {:.3} ms",
+                kernel.purpose,
+                kernel.active,
+                kernel.inactive,
+                kernel.paths,
+                kernel.nodes,
+                kernel.recorded_nodes,
+                kernel.bytes,
+                kernel.compile_ns as f64 * 1e-6
+            )?;
+        }
+        for refusal in &self.refusals {
+            writeln!(f, "declined: {refusal}")?;
+        }
+        Ok(())
+    }
+}
