@@ -55,19 +55,26 @@ pub struct Event {
     /// constant operand.
     pub(super) payload: u64,
     pub(super) site: Site,
+    /// The first operand; [`INACTIVE`] is set when the event depends on no
+    /// active input.
     pub(super) first: u32,
     pub(super) op: Op,
     pub(super) form: Form,
     pub(super) role: Role,
-    /// Whether the value depends on an active input.
-    pub(super) active: bool,
+    /// Makes the constant part of an event one word to write.
+    pub(super) pad: u8,
 }
+
+/// Set in ids of what depends on no active input.
+pub(super) const INACTIVE: u32 = 1 << 31;
 
 impl Event {
     /// A leaf: an input or a constant.
-    pub(super) fn leaf(role: Role, value: f64, site: Site) -> Self {
-        let active = role == Role::ActiveInput;
-        Event { value, payload: 0, site, first: 0, op: Op::Add, form: Form::Events, role, active }
+    #[track_caller]
+    pub(super) const fn leaf(role: Role, value: f64) -> Self {
+        let site = Location::caller();
+        let first = if matches!(role, Role::ActiveInput) { 0 } else { INACTIVE };
+        Event { value, payload: 0, site, first, op: Op::Add, form: Form::Events, role, pad: 0 }
     }
 
     /// The result of the step; for a guard, the outcome as 1 or 0.
@@ -97,7 +104,7 @@ impl Event {
             Role::ActiveInput | Role::InactiveInput | Role::Constant => 0,
         };
         let constant = Operand::Constant(f64::from_bits(self.payload));
-        let first = Operand::Event(self.first);
+        let first = Operand::Event(self.first());
         let all: [Operand; MAX_ARITY] = match self.form {
             Form::Events => [first, Operand::Event(self.second()), Operand::Event(self.third())],
             Form::ConstantSecond => [first, constant, constant],
@@ -106,10 +113,22 @@ impl Event {
         all.into_iter().take(count)
     }
 
+    #[inline]
+    pub(super) fn is_active(&self) -> bool {
+        self.first & INACTIVE == 0
+    }
+
+    #[inline]
+    pub(super) fn first(&self) -> u32 {
+        self.first & !INACTIVE
+    }
+
+    #[inline]
     pub(super) fn second(&self) -> u32 {
         self.payload as u32
     }
 
+    #[inline]
     pub(super) fn third(&self) -> u32 {
         (self.payload >> 32) as u32
     }

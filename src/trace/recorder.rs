@@ -1,5 +1,10 @@
 //! The thread's recorder: where the operators of `Var` append their events.
 //!
+//! It has two parts. The front is a small ring of cells inside the thread-local
+//! storage itself, so that recording an operation is a handful of plain loads
+//! and stores, inlined into the user's code. The back takes over full rings,
+//! and has the rest of the state.
+//!
 //! A recording is entered and left by [`Tracer::run`]. Recordings nest: the
 //! inner one puts the outer recorder aside and a guard puts it back, also when
 //! the user's function panics.
@@ -7,54 +12,68 @@
 use core::cell::{Cell, RefCell};
 use core::mem::{self, ManuallyDrop};
 
-use super::event::Form;
+use super::event::{Form, INACTIVE};
 use super::{Event, Operand, Role, Site, TraceError, Var};
 use crate::op::Op;
 
 /// Stamp of no recording: a `Var` with it is a constant.
-pub(super) const NO_STAMP: u32 = 0;
-/// Stamp of a value computed from a `Var` outside its recording; never issued.
-pub(super) const FOREIGN_STAMP: u32 = u32::MAX;
-/// Set in the id of a `Var` that depends on no active input.
-const INACTIVE: u64 = 1 << 31;
-/// The id in a tag.
-pub(super) const ID: u64 = INACTIVE - 1;
+const NO_STAMP: u32 = 0;
+/// Tag of a constant.
+pub(super) const CONSTANT: u64 = 0;
+/// Stamp of a value computed outside its recording; never issued.
+const FOREIGN_STAMP: u32 = u32::MAX;
+/// Tag of such a value.
+const FOREIGN: u64 = (FOREIGN_STAMP as u64) << 32;
+/// The id in a tag, without its flag.
+pub(super) const ID: u64 = (INACTIVE - 1) as u64;
 /// Ids have 31 bits.
-const MAX_EVENTS: usize = (1 << 31) - 1;
-/// Room for events that the first one makes.
-const FIRST_ROOM: usize = 64;
+const MAX_EVENTS: usize = ID as usize;
+/// Events in the front.
+const RING: usize = 128;
+
+/// The part of the recorder that the operators touch.
+struct Front {
+    /// The tag of the next event: the stamp of the recording (high half) and
+    /// the index of the event (low half).
+    next: Cell<u64>,
+    /// The tag at which the ring is full.
+    stop: Cell<u64>,
+    /// A hash of the guards passed and their outcomes.
+    signature: Cell<u64>,
+    /// The latest events; event number `i` is in cell `i % RING`.
+    ring: [Cell<Event>; RING],
+}
+
+/// The part of the recorder behind the front.
+struct Back {
+    /// The events that have left the ring.
+    events: Vec<Event>,
+    limit: usize,
+    failure: Option<TraceError>,
+}
 
 thread_local! {
-    // Without a destructor the access compiles to one address computation. The
-    // vector inside is moved out at the end of each recording, so that nothing
-    // is lost when the thread ends.
-    static RECORDER: ManuallyDrop<RefCell<Recorder>> =
-        const { ManuallyDrop::new(RefCell::new(Recorder::idle())) };
+    // Neither has a destructor, so that the access is one address computation.
+    // The vector inside the back is moved out at the end of each recording;
+    // nothing is lost when the thread ends.
+    static FRONT: Front = const {
+        Front {
+            next: Cell::new(FOREIGN),
+            stop: Cell::new(FOREIGN),
+            signature: Cell::new(0),
+            ring: [const { Cell::new(Event::leaf(Role::Constant, 0.0)) }; RING],
+        }
+    };
+    static BACK: ManuallyDrop<RefCell<Back>> =
+        const { ManuallyDrop::new(RefCell::new(Back::idle())) };
     static LAST_STAMP: Cell<u32> = const { Cell::new(NO_STAMP) };
     /// The most recent recordings of the thread, for the error message about a
     /// `Var` that outlived one of them.
     static RECENT: [Cell<Option<(u32, Site)>>; 16] = const { [const { Cell::new(None) }; 16] };
 }
 
-struct Recorder {
-    /// The events of this run, then room left from earlier ones: writing into
-    /// room costs one check, where a growing vector would need a slow path
-    /// inside the fast one.
-    events: Vec<Event>,
-    len: usize,
-    stamp: u32,
-    limit: usize,
-    /// A hash of the guards passed and their outcomes.
-    signature: u64,
-    failure: Option<TraceError>,
-}
-
-/// The parts of an event that are not its numbers.
-struct Kind {
-    first: u32,
-    op: Op,
-    form: Form,
-    role: Role,
+fn with_back<R>(f: impl FnOnce(&mut Back) -> R) -> R {
+    BACK.with(|back| f(&mut back.borrow_mut()))
 }
 
 /// The outcome of one recorded run.
@@ -119,110 +138,124 @@ impl Tracer {
         limit: usize,
         made: Site,
     ) -> Result<Trace<'_>, TraceError> {
+        let count = inputs.active.len().saturating_add(inputs.inactive.len());
+        let limit = limit.saturating_add(count);
+        if count > MAX_EVENTS {
+            return Err(TraceError::TooLong { limit: MAX_EVENTS, at: made });
+        }
         let stamp = next_stamp(made);
-        let events = mem::take(&mut self.events);
-        let inputs_len = inputs.active.len().saturating_add(inputs.inactive.len());
-        let limit = limit.saturating_add(inputs_len).min(MAX_EVENTS);
-        let mut recorder = Recorder { events, len: 0, stamp, limit, signature: 0, failure: None };
+        self.events.clear();
         self.vars.clear();
-        let roles = [(Role::ActiveInput, inputs.active), (Role::InactiveInput, inputs.inactive)];
-        for (role, values) in roles {
+        for (role, values) in
+            [(Role::ActiveInput, inputs.active), (Role::InactiveInput, inputs.inactive)]
+        {
             for &value in values {
-                let tag = recorder.push_leaf(role, value, made);
-                self.vars.push(Var::traced(value, tag));
+                let event = Event { site: made, ..Event::leaf(role, value) };
+                let id = self.events.len() as u32 | event.first;
+                self.vars.push(Var::traced(value, tag(stamp, id)));
+                self.events.push(event);
             }
         }
-        let session = Session::enter(recorder);
+        let session = Session::enter(mem::take(&mut self.events), stamp, limit.min(MAX_EVENTS));
         let (active, inactive) = self.vars.split_at(inputs.active.len());
         let output = f(active, inactive);
-        let mut recorder = session.leave();
+        let operand = operand(output, stamp, made);
+        let (back, signature) = session.leave();
 
-        let operand = recorder.operand(output, made);
-        self.events = recorder.events;
-        if let Some(failure) = recorder.failure {
+        self.events = back.events;
+        if let Some(failure) = back.failure {
             return Err(failure);
         }
-        let events = &self.events[..recorder.len];
         let end = match operand {
             Operand::Event(event) => u64::from(event),
             Operand::Constant(_) => u64::MAX,
         };
-        let signature = mix(mix(recorder.signature, events.len() as u64), end);
         Ok(Trace {
-            events,
+            events: &self.events,
             active: inputs.active.len(),
             inactive: inputs.inactive.len(),
             output: operand,
-            signature,
+            signature: mix(mix(signature, self.events.len() as u64), end),
         })
     }
 }
 
-/// The time during which a recorder is installed; puts the previous one back.
+/// The time during which a recording runs; puts the previous one back.
 struct Session {
-    previous: Option<Recorder>,
+    previous: Option<(Back, u64, u64)>,
 }
 
 impl Session {
-    fn enter(recorder: Recorder) -> Self {
-        Session { previous: Some(RECORDER.with(|r| r.replace(recorder))) }
+    /// Starts a recording whose first events, the inputs, are in `events`.
+    fn enter(events: Vec<Event>, stamp: u32, limit: usize) -> Self {
+        FRONT.with(|front| {
+            with_back(|back| {
+                back.flush(front);
+                let new = Back { limit, failure: None, events };
+                let first = tag(stamp, new.events.len() as u32);
+                let previous = mem::replace(back, new);
+                front.stop.set(first);
+                let previous =
+                    (previous, front.next.replace(first), front.signature.replace(0));
+                Session { previous: Some(previous) }
+            })
+        })
     }
 
-    fn leave(mut self) -> Recorder {
-        let previous = self.previous.take().unwrap_or(Recorder::idle());
-        RECORDER.with(|r| r.replace(previous))
+    /// Ends the recording; returns its events and its signature.
+    fn leave(mut self) -> (Back, u64) {
+        FRONT.with(|front| {
+            with_back(|back| back.flush(front));
+            let signature = front.signature.get();
+            (self.restore().unwrap_or(Back::idle()), signature)
+        })
+    }
+
+    /// Puts the previous recording back; returns this one.
+    fn restore(&mut self) -> Option<Back> {
+        let (previous, next, signature) = self.previous.take()?;
+        FRONT.with(|front| {
+            // Its ring was emptied when this one was entered.
+            front.next.set(next);
+            front.stop.set(next);
+            front.signature.set(signature);
+        });
+        Some(BACK.with(|back| back.replace(previous)))
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if let Some(previous) = self.previous.take() {
-            drop(RECORDER.with(|r| r.replace(previous)));
-        }
+        drop(self.restore());
     }
 }
 
-/// Records an event with one or two operands by its parts. Returns the tag of
-/// the result.
-///
-/// One copy of this serves all operators: arguments travel in registers, and
-/// the user's code stays small.
-#[inline]
+/// Records an event with one or two operands, whose tags are `a` and `b`; an
+/// event with one operand repeats it. Returns the tag of the result.
+#[inline(always)]
 pub(super) fn record(value: f64, payload: u64, a: u64, b: u64, op: Op, form: Form, at: Site) -> u64 {
-    RECORDER.with(|recorder| record_in(recorder, value, payload, a, b, op, form, at))
-}
-
-/// The tags of the operands are `a` and `b`; an event with one operand repeats
-/// it. The fast path is a leaf: whatever needs a call is in [`record_slowly`].
-#[inline(never)]
-#[allow(clippy::too_many_arguments)] // A struct would travel through memory.
-fn record_in(
-    cell: &RefCell<Recorder>,
-    value: f64,
-    payload: u64,
-    a: u64,
-    b: u64,
-    op: Op,
-    form: Form,
-    at: Site,
-) -> u64 {
-    if let Ok(mut recorder) = cell.try_borrow_mut() {
-        let stamp = u64::from(recorder.stamp);
-        if a >> 32 == stamp && b >> 32 == stamp {
-            let kind = Kind { first: id(a) as u32, op, form, role: Role::Apply };
-            if let Some(tag) = recorder.push(value, payload, at, kind, a & b & INACTIVE) {
-                return tag;
-            }
+    let inactive = a & b & u64::from(INACTIVE);
+    let first = (a & ID | inactive) as u32;
+    let event =
+        Event { value, payload, site: at, first, op, form, role: Role::Apply, pad: 0 };
+    FRONT.with(|front| {
+        let next = front.next.get();
+        // Both operands have the stamp of this recording, and there is room.
+        if (a ^ next | b ^ next) >> 32 != 0 || next == front.stop.get() {
+            return record_slowly(front, value, payload, a, b, op, form, at);
         }
-    }
-    record_slowly(cell, value, payload, a, b, op, form, at)
+        front.ring[next as usize % RING].set(event);
+        front.next.set(next + 1);
+        next | inactive
+    })
 }
 
+/// Makes room and tries again, or notes why not.
 #[cold]
 #[inline(never)]
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments)] // Registers, not a struct in memory.
 fn record_slowly(
-    cell: &RefCell<Recorder>,
+    front: &Front,
     value: f64,
     payload: u64,
     a: u64,
@@ -231,141 +264,135 @@ fn record_slowly(
     form: Form,
     at: Site,
 ) -> u64 {
-    let mut recorder = cell.borrow_mut();
-    let known = recorder.check(&[a, b], at) && recorder.grow(at);
-    drop(recorder);
-    if known { record_in(cell, value, payload, a, b, op, form, at) } else { tag(FOREIGN_STAMP, 0) }
+    let ready = with_back(|back| {
+        front.check(back, &[a, b], at) && front.make_room(back, at)
+    });
+    if ready { record(value, payload, a, b, op, form, at) } else { FOREIGN }
 }
 
 /// Records `op` on three operands, of which at least one is not a constant.
 /// Returns the tag of the result.
 pub(super) fn record3(op: Op, value: f64, vars: [Var; 3], at: Site) -> u64 {
-    RECORDER.with(|recorder| {
-        let mut recorder = recorder.borrow_mut();
-        let [a, b, c] = vars.map(|var| match var.is_constant() {
-            true => recorder.push_leaf(Role::Constant, var.value, at),
-            false => var.tag,
-        });
-        if !recorder.check(&[a, b, c], at) || !recorder.grow(at) {
-            return tag(FOREIGN_STAMP, 0);
-        }
-        let kind = Kind { first: id(a) as u32, op, form: Form::Events, role: Role::Apply };
-        let payload = id(b) | id(c) << 32;
-        recorder.push(value, payload, at, kind, a & b & c & INACTIVE).unwrap_or(tag(FOREIGN_STAMP, 0))
+    FRONT.with(|front| {
+        with_back(|back| {
+            let tags = vars.map(|var| match var.is_constant() {
+                true => front.push(back, Event { site: at, ..Event::leaf(Role::Constant, var.value) }),
+                false => var.tag,
+            });
+            if !front.check(back, &tags, at) {
+                return FOREIGN;
+            }
+            let [a, b, c] = tags;
+            let first = (a & ID) as u32 | (a & b & c) as u32 & INACTIVE;
+            let payload = b & ID | (c & ID) << 32;
+            let (form, role) = (Form::Events, Role::Apply);
+            front.push(back, Event { value, payload, site: at, first, op, form, role, pad: 0 })
+        })
     })
 }
 
 /// Turns the comparison that was just recorded into a guard.
 pub(super) fn guard(outcome: bool) {
-    RECORDER.with(|recorder| recorder.borrow_mut().turn_into_guard(outcome));
-}
-
-impl Recorder {
-    const fn idle() -> Self {
-        let (stamp, failure) = (FOREIGN_STAMP, None);
-        Recorder { events: Vec::new(), len: 0, stamp, limit: 0, signature: 0, failure }
-    }
-
-    /// Appends an event if there is room. Returns its tag.
-    ///
-    /// The event is handed over in pieces and written in place: assembled
-    /// first and copied then, it would have to travel through the stack.
-    #[inline(always)]
-    fn push(
-        &mut self,
-        value: f64,
-        payload: u64,
-        site: Site,
-        kind: Kind,
-        inactive: u64,
-    ) -> Option<u64> {
-        let index = self.len;
-        let slot = self.events.get_mut(index)?;
-        slot.value = value;
-        slot.payload = payload;
-        slot.site = site;
-        slot.first = kind.first;
-        slot.op = kind.op;
-        slot.form = kind.form;
-        slot.role = kind.role;
-        slot.active = inactive == 0;
-        self.len = index + 1;
-        Some(tag(self.stamp, index as u64 | inactive))
-    }
-
-    fn push_leaf(&mut self, role: Role, value: f64, at: Site) -> u64 {
-        let inactive = if role == Role::ActiveInput { 0 } else { INACTIVE };
-        let kind = Kind { first: 0, op: Op::Add, form: Form::Events, role };
-        match self.grow(at) {
-            true => self.push(value, 0, at, kind, inactive).unwrap_or(tag(FOREIGN_STAMP, 0)),
-            false => tag(FOREIGN_STAMP, 0),
-        }
-    }
-
-    /// Makes sure that there is room for an event; `false` when the limit
-    /// forbids it.
-    fn grow(&mut self, at: Site) -> bool {
-        let len = self.events.len();
-        if self.len < len {
-            return true;
-        }
-        let room = len.saturating_mul(2).max(FIRST_ROOM).min(self.limit);
-        if room <= self.len {
-            self.failure.get_or_insert(TraceError::TooLong { limit: self.limit, at });
-            return false;
-        }
-        self.events.resize(room, Event::leaf(Role::Constant, 0.0, at));
-        true
-    }
-
-    fn turn_into_guard(&mut self, outcome: bool) {
-        if self.failure.is_some() {
+    FRONT.with(|front| {
+        let index = (front.next.get() & ID) as usize;
+        // Nothing was recorded if the recording has failed or there is none.
+        if index == 0 || front.next.get() >> 32 == u64::from(FOREIGN_STAMP) {
             return;
         }
-        let index = self.len as u64;
-        if let Some(event) = self.events[..self.len].last_mut() {
-            event.role = Role::Guard;
-            event.active = false;
-            self.signature =
-                mix(mix(self.signature, index << 1 | u64::from(outcome)), event.payload);
+        let cell = &front.ring[(index - 1) % RING];
+        let event = cell.get();
+        cell.set(Event { role: Role::Guard, first: event.first | INACTIVE, ..event });
+        let step = (index as u64) << 1 | u64::from(outcome);
+        front.signature.set(mix(mix(front.signature.get(), step), event.payload));
+    });
+}
+
+impl Front {
+    /// Appends an event. Returns its tag.
+    fn push(&self, back: &mut Back, event: Event) -> u64 {
+        if !self.make_room(back, event.site) {
+            return FOREIGN;
         }
+        let next = self.next.get();
+        self.ring[next as usize % RING].set(event);
+        self.next.set(next + 1);
+        next | u64::from(event.first & INACTIVE)
+    }
+
+    /// Makes sure that the ring has room; `false` when the limit forbids it, or
+    /// when nothing is being recorded any more.
+    fn make_room(&self, back: &mut Back, at: Site) -> bool {
+        if self.next.get() >> 32 == u64::from(FOREIGN_STAMP) {
+            return false;
+        }
+        if self.next.get() != self.stop.get() {
+            return true;
+        }
+        back.flush(self);
+        let room = back.limit.saturating_sub(back.events.len()).min(RING);
+        self.stop.set(self.next.get() + room as u64);
+        if room == 0 {
+            self.fail(back, TraceError::TooLong { limit: back.limit, at });
+        }
+        room > 0
     }
 
     /// Whether all operands belong to this recording. If not, that is the
-    /// failure of the run, unless there was one before. The run goes on without
-    /// being recorded, so that the user's code sees ordinary numbers; what it
-    /// computes then is foreign to every recording.
-    fn check(&mut self, operands: &[u64], used: Site) -> bool {
-        let foreign = |&stamp: &u32| stamp != self.stamp;
+    /// failure of the run, unless there was one before.
+    fn check(&self, back: &mut Back, operands: &[u64], used: Site) -> bool {
         let stamps = operands.iter().map(|tag| (tag >> 32) as u32);
-        if !stamps.clone().any(|stamp| foreign(&stamp)) {
+        let mut foreign = stamps.filter(|&s| u64::from(s) != self.next.get() >> 32).peekable();
+        if foreign.peek().is_none() {
             return true;
         }
-        let made = stamps.filter(foreign).find_map(maker);
-        self.failure.get_or_insert(TraceError::ForeignVar { used, made });
+        let made = foreign.find_map(maker);
+        self.fail(back, TraceError::ForeignVar { used, made });
         false
     }
 
-    /// What `var`, returned by the function, stands for.
-    fn operand(&mut self, var: Var, site: Site) -> Operand {
-        if var.is_constant() {
-            return Operand::Constant(var.value);
-        }
-        self.check(&[var.tag], site);
-        Operand::Event(id(var.tag) as u32)
+    /// Keeps the first failure. The run goes on without being recorded, so that
+    /// the user's code sees ordinary numbers; what it computes from here on is
+    /// foreign to every recording.
+    fn fail(&self, back: &mut Back, failure: TraceError) {
+        back.flush(self);
+        back.failure.get_or_insert(failure);
+        self.next.set(FOREIGN);
+        self.stop.set(FOREIGN);
     }
 }
 
-fn tag(stamp: u32, id: u64) -> u64 {
-    u64::from(stamp) << 32 | id
+impl Back {
+    const fn idle() -> Self {
+        Back { events: Vec::new(), limit: 0, failure: None }
+    }
+
+    /// Takes over what is in the ring.
+    fn flush(&mut self, front: &Front) {
+        let next = front.next.get();
+        if next >> 32 != u64::from(FOREIGN_STAMP) {
+            let waiting = self.events.len()..(next & ID) as usize;
+            self.events.extend(waiting.map(|index| front.ring[index % RING].get()));
+        }
+    }
 }
 
-#[inline]
-fn id(tag: u64) -> u64 {
-    tag & ID
+/// What `var`, returned by the function, stands for.
+fn operand(var: Var, stamp: u32, made: Site) -> Operand {
+    if var.is_constant() {
+        return Operand::Constant(var.value);
+    }
+    if var.tag >> 32 != u64::from(stamp) {
+        FRONT.with(|front| {
+            with_back(|back| front.check(back, &[var.tag], made));
+        });
+    }
+    Operand::Event((var.tag & ID) as u32)
 }
 
-#[inline]
+fn tag(stamp: u32, id: u32) -> u64 {
+    u64::from(stamp) << 32 | u64::from(id)
+}
+
 fn mix(hash: u64, word: u64) -> u64 {
     // A multiplicative hash; the rotation lets high bits reach low ones.
     (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)

@@ -24,7 +24,7 @@ pub fn sweep<'a>(trace: &Trace<'_>, adjoints: &'a mut Vec<f64>) -> &'a [f64] {
         for index in (inputs..=output).rev() {
             let adjoint = adjoints[index];
             let event = &events[index];
-            if adjoint != 0.0 && event.active {
+            if adjoint != 0.0 && event.is_active() {
                 with_constant_op(event.op, Step { events, adjoints, event, adjoint });
             }
         }
@@ -47,24 +47,24 @@ impl OpVisitor for Step<'_> {
     fn visit(self, op: Op) {
         let Step { events, event, .. } = self;
         let value = |event: u32| events[event as usize].value;
-        let first = value(event.first);
+        let first = value(event.first());
         match (op.arity(), event.form) {
-            (1, _) => self.pass(op, [Some(event.first), None, None], [first, 0.0, 0.0]),
+            (1, _) => self.pass(op, [Some(event.first()), None, None], [first, 0.0, 0.0]),
             (2, Form::Events) => {
                 let x = [first, value(event.second()), 0.0];
-                self.pass(op, [Some(event.first), Some(event.second()), None], x);
+                self.pass(op, [Some(event.first()), Some(event.second()), None], x);
             }
             (2, Form::ConstantSecond) => {
                 let x = [first, f64::from_bits(event.payload), 0.0];
-                self.pass(op, [Some(event.first), None, None], x);
+                self.pass(op, [Some(event.first()), None, None], x);
             }
             (2, Form::ConstantFirst) => {
                 let x = [f64::from_bits(event.payload), first, 0.0];
-                self.pass(op, [None, Some(event.first), None], x);
+                self.pass(op, [None, Some(event.first()), None], x);
             }
             _ => {
                 let x = [first, value(event.second()), value(event.third())];
-                let to = [Some(event.first), Some(event.second()), Some(event.third())];
+                let to = [Some(event.first()), Some(event.second()), Some(event.third())];
                 self.pass(op, to, x);
             }
         }

@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 use core::panic::Location;
 
 use super::event::Form;
-use super::recorder::{self, ID, NO_STAMP};
+use super::recorder::{self, CONSTANT, ID};
 use crate::op::{Op, eval};
 
 /// A number whose history is recorded.
@@ -176,12 +176,12 @@ impl Var {
 
     #[inline]
     pub(super) const fn constant(value: f64) -> Var {
-        Var::traced(value, NO_STAMP as u64)
+        Var::traced(value, CONSTANT)
     }
 
     #[inline]
     pub(super) const fn is_constant(self) -> bool {
-        self.tag == NO_STAMP as u64
+        self.tag == CONSTANT
     }
 
     /// The number itself.
