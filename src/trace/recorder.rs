@@ -370,8 +370,11 @@ impl Back {
     fn flush(&mut self, front: &Front) {
         let next = front.next.get();
         if next >> 32 != u64::from(FOREIGN_STAMP) {
-            let waiting = self.events.len()..(next & ID) as usize;
-            self.events.extend(waiting.map(|index| front.ring[index % RING].get()));
+            let waiting = (next & ID) as usize - self.events.len();
+            let (wrapped, first) = front.ring.split_at(self.events.len() % RING);
+            let (head, tail) = (waiting.min(first.len()), waiting.saturating_sub(first.len()));
+            self.events.extend(first[..head].iter().map(Cell::get));
+            self.events.extend(wrapped[..tail].iter().map(Cell::get));
         }
     }
 }

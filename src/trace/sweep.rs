@@ -12,19 +12,20 @@ use crate::op::{MAX_ARITY, Numbers, Op, OpVisitor, contribution, with_constant_o
 /// Inactive events are not visited, so the entries of inactive inputs mean
 /// nothing.
 pub fn sweep<'a>(trace: &Trace<'_>, adjoints: &'a mut Vec<f64>) -> &'a [f64] {
-    let events = trace.events;
     adjoints.clear();
-    adjoints.resize(events.len(), 0.0);
+    adjoints.resize(trace.events.len(), 0.0);
     if let Operand::Event(output) = trace.output {
-        let output = output as usize;
-        if let Some(adjoint) = adjoints.get_mut(output) {
-            *adjoint = 1.0;
+        // Two slices of one length, so that one check of an index serves both.
+        let length = trace.events.len().min(output as usize + 1);
+        let (events, adjoints) = (&trace.events[..length], &mut adjoints[..length]);
+        if let Some(last) = adjoints.last_mut() {
+            *last = 1.0;
         }
-        let inputs = trace.active + trace.inactive;
-        for index in (inputs..=output).rev() {
+        for index in (trace.active + trace.inactive..length).rev() {
             let adjoint = adjoints[index];
             let event = &events[index];
-            if adjoint != 0.0 && event.is_active() {
+            // Whether it is zero, of either sign.
+            if adjoint.to_bits() << 1 != 0 && event.is_active() {
                 with_constant_op(event.op, Step { events, adjoints, event, adjoint });
             }
         }
