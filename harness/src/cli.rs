@@ -1,0 +1,163 @@
+//! Command line: the arguments, and which programs they select.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::entry::Entry;
+use crate::error::Error;
+use crate::programs::PROGRAMS;
+
+/// Verifies and measures phigrad on programs with known gradients.
+#[derive(Debug, Parser)]
+#[command(name = "phigrad-bench", version)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Verify, then measure tape and kernels against hand-written code.
+    Run(RunArgs),
+    /// Only verify values and gradients; exit code 1 if any is wrong.
+    Check(Selection),
+    /// Measure what compiling costs on straight-line programs of growing length.
+    Scaling(ScalingArgs),
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Which programs to run.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Also write the rows to this file as a JSON array.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Far fewer repetitions: a look, not a measurement.
+    #[arg(long)]
+    pub quick: bool,
+}
+
+/// Arguments of `scaling`.
+#[derive(Debug, Args)]
+pub struct ScalingArgs {
+    /// Also write the rows to this file as a JSON array.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// Which programs and configurations to treat; all without arguments.
+#[derive(Debug, Default, Args)]
+pub struct Selection {
+    /// Only the program of this name (upper or lower case).
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
+    /// Only the configuration of this number, counted from 1.
+    #[arg(long, value_name = "N")]
+    pub config: Option<usize>,
+}
+
+impl Selection {
+    /// The selected programs, each with the number of one configuration.
+    pub fn resolve(&self) -> Result<Vec<(&'static Entry, usize)>, Error> {
+        let named = |entry: &&Entry| match &self.only {
+            Some(name) => entry.name.eq_ignore_ascii_case(name),
+            None => true,
+        };
+        let entries: Vec<&'static Entry> = PROGRAMS.iter().filter(named).collect();
+        if let (Some(name), true) = (&self.only, entries.is_empty()) {
+            let known = PROGRAMS.iter().map(|entry| entry.name).collect();
+            return Err(Error::UnknownProgram { name: name.clone(), known });
+        }
+        let Some(config) = self.config else {
+            let configs = |entry: &'static Entry| (1..=entry.configs).map(move |c| (entry, c));
+            return Ok(entries.into_iter().flat_map(configs).collect());
+        };
+        let check = |entry: &'static Entry| {
+            if (1..=entry.configs).contains(&config) {
+                return Ok((entry, config));
+            }
+            let known = PROGRAMS.iter().map(|entry| (entry.name, entry.configs)).collect();
+            Err(Error::UnknownConfig { config, program: entry.name, known })
+        };
+        entries.into_iter().map(check).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn select(
+        only: Option<&str>,
+        config: Option<usize>,
+    ) -> Result<Vec<(&'static str, usize)>, Error> {
+        let selection = Selection { only: only.map(str::to_owned), config };
+        let names = |(entry, config): (&'static Entry, usize)| (entry.name, config);
+        selection.resolve().map(|selected| selected.into_iter().map(names).collect())
+    }
+
+    #[test]
+    fn without_arguments_everything_is_selected() {
+        let all: usize = PROGRAMS.iter().map(|entry| entry.configs).sum();
+        assert_eq!(select(None, None).unwrap().len(), all);
+    }
+
+    #[test]
+    fn name_and_configuration_narrow_the_selection() {
+        assert_eq!(select(Some("hmc"), Some(2)).unwrap(), [("HMC", 2)]);
+        assert_eq!(select(Some("HMC"), None).unwrap(), [("HMC", 1), ("HMC", 2), ("HMC", 3)]);
+        assert_eq!(select(None, Some(1)).unwrap().len(), PROGRAMS.len());
+    }
+
+    #[test]
+    fn an_unknown_name_is_an_argument_error_that_lists_the_names() {
+        let error = select(Some("Pendulum"), None).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        let message = error.to_string();
+        assert!(message.contains("'Pendulum'"), "{message}");
+        assert!(PROGRAMS.iter().all(|entry| message.contains(entry.name)), "{message}");
+    }
+
+    #[test]
+    fn a_configuration_out_of_range_is_an_argument_error_that_lists_the_ranges() {
+        for config in [0, 99] {
+            let error = select(Some("HookeanSpring"), Some(config)).unwrap_err();
+            assert_eq!(error.exit_code(), 2);
+            let message = error.to_string();
+            assert!(
+                message.contains(&format!("configuration {config} of HookeanSpring")),
+                "{message}"
+            );
+            assert!(message.contains("HMC 1 to 3"), "{message}");
+        }
+    }
+
+    #[test]
+    fn malformed_arguments_are_refused_by_the_parser() {
+        for arguments in [
+            &["phigrad-bench"][..],
+            &["phigrad-bench", "fly"],
+            &["phigrad-bench", "run", "--config", "two"],
+            &["phigrad-bench", "run", "--json"],
+            &["phigrad-bench", "check", "--quick"],
+        ] {
+            let error = Cli::try_parse_from(arguments).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn run_takes_all_its_options() {
+        let line = "phigrad-bench run --only HMC --config 2 --json rows.json --quick";
+        let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+        let Command::Run(args) = cli.command else { panic!("not run: {:?}", cli.command) };
+        assert!(args.quick);
+        assert_eq!(args.json, Some(PathBuf::from("rows.json")));
+        assert_eq!((args.selection.only.as_deref(), args.selection.config), (Some("HMC"), Some(2)));
+    }
+}

@@ -1,0 +1,19 @@
+//! The commands of the binary.
+
+mod check;
+mod run;
+mod scaling;
+
+use std::io::Write;
+
+use crate::cli::{Cli, Command};
+use crate::error::Error;
+
+/// Carries out what the arguments ask for.
+pub fn execute(cli: &Cli, out: &mut dyn Write) -> Result<(), Error> {
+    match &cli.command {
+        Command::Run(args) => run::run(args, out),
+        Command::Check(selection) => check::check(selection, out),
+        Command::Scaling(args) => scaling::scaling(args, out),
+    }
+}

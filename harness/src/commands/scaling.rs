@@ -1,0 +1,169 @@
+//! `scaling`: what compiling costs on straight-line programs, where every
+//! operation is an instruction of its own.
+
+use std::hint::black_box;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use phigrad::Numerics;
+use serde::Serialize;
+
+use crate::accuracy::deviation;
+use crate::cli::ScalingArgs;
+use crate::compiled::{failed, gradient_kernel, record, require_kernel_calls};
+use crate::error::Error;
+use crate::json::JsonFile;
+use crate::progress;
+use crate::straight_line::{StraightLine, base_point};
+use crate::table::{number, time, write_table};
+use crate::timing::{Contender, Plan, RoundDone, interleave, median};
+use crate::verify::TOLERANCE;
+
+/// Lengths of the programs.
+const OPERATIONS: [usize; 3] = [1_000, 10_000, 100_000];
+/// Compiling may cost that many tape calls, so that it soon pays.
+const MOST_TAPE_CALLS: f64 = 1000.0;
+const PLAN: Plan = Plan { rounds: 11, sample: Duration::from_millis(5), fresh: 3 };
+
+/// What was measured; the field names are the keys of the JSON file.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    operations: usize,
+    events: usize,
+    tape_ns: f64,
+    kernel_ns: f64,
+    compile_ns: f64,
+    compile_ns_per_event: f64,
+    compile_per_tape: f64,
+    kernel_bytes: usize,
+}
+
+/// Measures all lengths; fails if compiling costs too many tape calls.
+pub fn scaling(args: &ScalingArgs, out: &mut dyn Write) -> Result<(), Error> {
+    let json = args.json.as_deref().map(JsonFile::open).transpose()?;
+    let bar = progress::bar(OPERATIONS.len() as u64 * u64::from(PLAN.rounds));
+    let mut rows = Vec::with_capacity(OPERATIONS.len());
+    for operations in OPERATIONS {
+        bar.set_message(format!("{operations} operations"));
+        rows.push(measure(operations, &|| bar.inc(1))?);
+    }
+    bar.finish_and_clear();
+    if let Some(json) = json {
+        json.write(&rows)?;
+    }
+    write_rows(out, &rows)?;
+    match rows.iter().find(|row| row.compile_per_tape > MOST_TAPE_CALLS) {
+        None => Ok(()),
+        Some(row) => Err(Error::CompileTooSlow {
+            events: row.events,
+            ratio: row.compile_per_tape,
+            limit: MOST_TAPE_CALLS,
+        }),
+    }
+}
+
+fn measure(operations: usize, round_done: RoundDone) -> Result<Row, Error> {
+    let subject = format!("{operations} operations");
+    let program = Arc::new(StraightLine::new(operations));
+    let x = base_point();
+    let fresh = || {
+        let program = Arc::clone(&program);
+        record(move |x| program.objective(x), Numerics::default())
+    };
+    let on_tape = fresh();
+    let expected = on_tape.grad(&x).map_err(failed(&subject, "run the tape"))?;
+
+    let mut compile = Vec::new();
+    let mut newest = None;
+    for _ in 0..PLAN.fresh {
+        let recorded = fresh();
+        recorded.grad(&x).map_err(failed(&subject, "run the tape"))?;
+        recorded.compile().map_err(failed(&subject, "compile"))?;
+        compile.push(gradient_kernel(&recorded.report(), &subject)?.compile_ns as f64);
+        newest = Some(recorded);
+    }
+    let Some(in_kernel) = newest else { return Err(Error::NoKernel { subject }) };
+    let before = in_kernel.report();
+    let kernel_bytes = gradient_kernel(&before, &subject)?.bytes;
+    let got = in_kernel.grad(&x).map_err(failed(&subject, "run the kernel"))?;
+    let off = deviation(&got, &expected);
+    if off > TOLERANCE {
+        let finding = format!("the kernel deviates from the tape by {off:.1e}");
+        return Err(Error::Inaccurate { subject, finding });
+    }
+
+    let (mut tape_out, mut kernel_out) = (vec![0.0; x.len()], vec![0.0; x.len()]);
+    let mut tape = Contender::new(&x, |x| on_tape.grad_into(x, black_box(&mut tape_out)));
+    let mut kernel = Contender::new(&x, |x| in_kernel.grad_into(x, black_box(&mut kernel_out)));
+    interleave(&mut [&mut tape, &mut kernel], &PLAN, round_done)
+        .map_err(failed(&subject, "run while measured"))?;
+    let after = in_kernel.report();
+    require_kernel_calls(&subject, kernel.calls() + 1, &before, &after)?;
+
+    let (events, tape_ns, compile_ns) = (after.trace_events, tape.median_ns(), median(&compile));
+    Ok(Row {
+        operations,
+        events,
+        tape_ns,
+        kernel_ns: kernel.median_ns(),
+        compile_ns,
+        compile_ns_per_event: compile_ns / events.max(1) as f64,
+        compile_per_tape: compile_ns / tape_ns,
+        kernel_bytes,
+    })
+}
+
+fn write_rows(out: &mut dyn Write, rows: &[Row]) -> Result<(), Error> {
+    let header = [
+        "operations",
+        "events",
+        "tape",
+        "kernel",
+        "compile",
+        "compile/event",
+        "compile/tape",
+        "bytes",
+    ];
+    let cells = |row: &Row| {
+        vec![
+            row.operations.to_string(),
+            row.events.to_string(),
+            time(row.tape_ns),
+            time(row.kernel_ns),
+            time(row.compile_ns),
+            time(row.compile_ns_per_event),
+            number(row.compile_per_tape),
+            row.kernel_bytes.to_string(),
+        ]
+    };
+    write_table(out, &header, &rows.iter().map(cells).collect::<Vec<_>>())?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_a_line_for_each_length() {
+        let row = Row {
+            operations: 1000,
+            events: 1001,
+            tape_ns: 5000.0,
+            kernel_ns: 1000.0,
+            compile_ns: 2_500_000.0,
+            compile_ns_per_event: 2500.0,
+            compile_per_tape: 500.0,
+            kernel_bytes: 12_345,
+        };
+        let mut out = Vec::new();
+        write_rows(&mut out, &[row.clone(), row]).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.lines().count(), 3);
+        assert!(
+            text.contains("2.50 us") && text.contains("500") && text.contains("12345"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,41 @@
+//! phigrad-bench: verifies phigrad on programs with known gradients and
+//! measures its tape and its kernels against hand-written code.
+//!
+//! `cli` reads the arguments, `commands` carries them out; `programs` holds the
+//! programs, `verify` and `measure` treat one of them, `straight_line` makes
+//! programs of any length for the `scaling` command.
+
+mod accuracy;
+mod cli;
+mod commands;
+mod compiled;
+mod entry;
+mod error;
+mod json;
+mod measure;
+mod programs;
+mod progress;
+mod straight_line;
+mod table;
+mod timing;
+mod vectors;
+mod verify;
+
+use std::io::{Write, stderr, stdout};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match commands::execute(&cli, &mut stdout().lock()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Where even the message cannot be written only the code is left.
+            if !error.is_broken_pipe() {
+                let _ = writeln!(stderr(), "phigrad-bench: {error}");
+            }
+            ExitCode::from(error.exit_code())
+        }
+    }
+}

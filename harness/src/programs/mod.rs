@@ -1,0 +1,75 @@
+//! The benchmark programs: what each one has to provide, and the list of them.
+//!
+//! A new program is one file here, its `mod` line and its line in `PROGRAMS`.
+
+mod bgd_hyper_opt;
+mod brachistochrone;
+mod data;
+mod hmc;
+mod hookean_spring;
+
+use std::ops::{Add, Div, Mul, Sub};
+
+use num_traits::Float;
+
+use crate::entry::Entry;
+
+/// All programs, in the order of the tables.
+pub static PROGRAMS: &[Entry] = &[
+    Entry::of::<bgd_hyper_opt::BgdHyperOpt>(),
+    Entry::of::<brachistochrone::Brachistochrone>(),
+    Entry::of::<hmc::Hmc>(),
+    Entry::of::<hookean_spring::HookeanSpring>(),
+];
+
+/// The number type of an objective: `f64` itself, or `phigrad::Var`.
+pub trait Scalar:
+    Float
+    + From<f64>
+    + Add<f64, Output = Self>
+    + Sub<f64, Output = Self>
+    + Mul<f64, Output = Self>
+    + Div<f64, Output = Self>
+    + PartialOrd<f64>
+{
+}
+
+impl<T> Scalar for T where
+    T: Float
+        + From<f64>
+        + Add<f64, Output = T>
+        + Sub<f64, Output = T>
+        + Mul<f64, Output = T>
+        + Div<f64, Output = T>
+        + PartialOrd<f64>
+{
+}
+
+/// One program with its data: the objective as a user writes it, and the two
+/// hand-written functions that everything else is compared with.
+pub trait Program: Sized + Send + Sync + 'static {
+    /// Name in tables, in the expected vectors and on the command line.
+    const NAME: &'static str;
+    /// What distinguishes the configurations, usually a size.
+    type Config: Copy + 'static;
+    /// The configurations; users count them from 1.
+    const CONFIGS: &'static [Self::Config];
+    /// Buffers that the hand-written functions keep between calls, so that no
+    /// timing includes an allocation that a careful author would avoid.
+    type Work;
+
+    /// The program with the data of one configuration.
+    fn new(config: Self::Config) -> Self;
+
+    /// Buffers for the hand-written functions.
+    fn work(&self) -> Self::Work;
+
+    /// The objective, written once for every kind of number.
+    fn objective<T: Scalar>(&self, x: &[T]) -> T;
+
+    /// The objective by hand, for `f64` alone: the bare primal.
+    fn primal(&self, x: &[f64], work: &mut Self::Work) -> f64;
+
+    /// The gradient by hand, without the value, in plain Rust.
+    fn hand_gradient(&self, x: &[f64], gradient: &mut [f64], work: &mut Self::Work);
+}
