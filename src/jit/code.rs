@@ -11,8 +11,7 @@ use core::mem::{ManuallyDrop, transmute};
 use cranelift_jit::JITModule;
 
 /// A chunk of native code; see `lower` for the meaning of the parameters.
-type ChunkFn =
-    unsafe extern "C" fn(*const f64, *const f64, *const f64, *mut f64, *mut f64) -> u32;
+type ChunkFn = unsafe extern "C" fn(*const f64, *const f64, *const f64, *mut f64, *mut f64) -> u32;
 
 /// Native functions and the pages that they live in.
 pub(super) struct Code {

@@ -48,7 +48,9 @@ impl Domain {
             Domain::OpenUnit => x.abs() < 1.0,
             Domain::AboveMinusOne => x.is_finite() && x > -1.0,
             Domain::AtLeastOne => x.is_finite() && x >= 1.0,
-            Domain::Integer => x.trunc() == x && x >= f64::from(i32::MIN) && x <= f64::from(i32::MAX),
+            Domain::Integer => {
+                x.trunc() == x && x >= f64::from(i32::MIN) && x <= f64::from(i32::MAX)
+            }
         }
     }
 

@@ -57,9 +57,9 @@ impl Error {
     /// The place in the user's source where it went wrong, if there is one.
     pub fn place(&self) -> Option<Place> {
         match &self.0 {
-            Kind::Trace(TraceError::ForeignVar { used: site, .. } | TraceError::TooLong { at: site, .. }) => {
-                Some(Place { file: site.file().into(), line: site.line(), column: site.column() })
-            }
+            Kind::Trace(
+                TraceError::ForeignVar { used: site, .. } | TraceError::TooLong { at: site, .. },
+            ) => Some(Place { file: site.file().into(), line: site.line(), column: site.column() }),
             Kind::Shape { .. } | Kind::Refused(_) | Kind::Unrecorded => None,
         }
     }

@@ -129,8 +129,6 @@ impl TapeBuilder {
 impl Default for TapeBuilder {
     fn default() -> Self {
         let (numerics, limits) = (Numerics::default(), Limits::default());
-        TapeBuilder {
-            options: Options { hot_threshold: 500, background: true, numerics, limits },
-        }
+        TapeBuilder { options: Options { hot_threshold: 500, background: true, numerics, limits } }
     }
 }

@@ -115,7 +115,11 @@ impl Specialisation {
         }
     }
 
-    fn start_compiling(self: &Arc<Self>, mut learning: MutexGuard<'_, Learning>, options: &Options) {
+    fn start_compiling(
+        self: &Arc<Self>,
+        mut learning: MutexGuard<'_, Learning>,
+        options: &Options,
+    ) {
         learning.compiling = true;
         learning.taped_events = 0;
         let (lifted, wanted) = (Arc::clone(&learning.lifted), learning.wanted);

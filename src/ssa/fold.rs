@@ -45,13 +45,7 @@ pub(super) fn fold(graph: &Graph, folding: Folding, op: Op, args: &[Node]) -> Op
     })
 }
 
-fn exact(
-    graph: &Graph,
-    op: Op,
-    args: &[Node],
-    a: Option<f64>,
-    b: Option<f64>,
-) -> Option<Folded> {
+fn exact(graph: &Graph, op: Op, args: &[Node], a: Option<f64>, b: Option<f64>) -> Option<Folded> {
     let is = |constant: Option<f64>, value: f64| {
         constant.is_some_and(|c| c.to_bits() == value.to_bits())
     };
@@ -74,9 +68,7 @@ fn exact(
         Op::Powi if is(b, 1.0) => Some(Folded::Node(args[0])),
         Op::Powi if b == Some(0.0) => Some(Folded::Const(1.0)),
         Op::Neg => inner(Op::Neg).map(Folded::Node),
-        Op::Abs => inner(Op::Abs)
-            .or(inner(Op::Neg))
-            .map(|node| Folded::Apply(Op::Abs, node)),
+        Op::Abs => inner(Op::Abs).or(inner(Op::Neg)).map(|node| Folded::Apply(Op::Abs, node)),
         Op::Select => match a {
             Some(condition) => Some(Folded::Node(args[if condition != 0.0 { 1 } else { 2 }])),
             None => (args[1] == args[2]).then_some(Folded::Node(args[1])),

@@ -149,8 +149,7 @@ impl Graph {
     /// A graph of these inputs with one open, empty block.
     pub fn new(active: usize, inactive: usize) -> Self {
         let inputs = 0..active + inactive;
-        let nodes =
-            inputs.map(|i| NodeData { def: Def::Input(i as u32), place: None }).collect();
+        let nodes = inputs.map(|i| NodeData { def: Def::Input(i as u32), place: None }).collect();
         let mut graph =
             Graph { nodes, blocks: Array::new(), places: Array::new(), active, inactive };
         graph.new_block();

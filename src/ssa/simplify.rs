@@ -89,12 +89,7 @@ pub(super) fn rebuild(
 pub(super) type Copies = Array<Node, Option<Node>>;
 
 /// The copy of `node`, made now if it was not before.
-fn copied(
-    graph: &Graph,
-    builder: &mut Builder,
-    copy: &mut Copies,
-    node: Node,
-) -> Node {
+fn copied(graph: &Graph, builder: &mut Builder, copy: &mut Copies, node: Node) -> Node {
     if let Some(new) = copy[node] {
         return new;
     }

@@ -152,9 +152,10 @@ fn check_blocks(graph: &Graph) -> Result<(), VerifyError> {
             End::Open => {}
         }
     }
-    let missing = graph.nodes.iter().find(|(node, data)| {
-        matches!(data.def, Def::Apply(..)) && !computed[*node]
-    });
+    let missing = graph
+        .nodes
+        .iter()
+        .find(|(node, data)| matches!(data.def, Def::Apply(..)) && !computed[*node]);
     missing.map_or(Ok(()), |(node, _)| Err(at_node(graph, node, "is computed by no block")))
 }
 

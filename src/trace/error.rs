@@ -28,5 +28,7 @@ pub enum TraceError {
 }
 
 fn made_by(made: &Option<Site>) -> String {
-    made.map_or_else(String::new, |site| format!(" (it belongs to the function recorded at {site})"))
+    made.map_or_else(String::new, |site| {
+        format!(" (it belongs to the function recorded at {site})")
+    })
 }

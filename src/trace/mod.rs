@@ -15,6 +15,6 @@ mod var;
 
 pub use error::TraceError;
 pub use event::{Event, Operand, Role, Site};
-pub use recorder::{Inputs, Tracer, Trace};
+pub use recorder::{Inputs, Trace, Tracer};
 pub use sweep::sweep;
 pub use var::Var;

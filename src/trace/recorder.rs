@@ -195,8 +195,7 @@ impl Session {
                 let first = tag(stamp, new.events.len() as u32);
                 let previous = mem::replace(back, new);
                 front.stop.set(first);
-                let previous =
-                    (previous, front.next.replace(first), front.signature.replace(0));
+                let previous = (previous, front.next.replace(first), front.signature.replace(0));
                 Session { previous: Some(previous) }
             })
         })
@@ -233,11 +232,18 @@ impl Drop for Session {
 /// Records an event with one or two operands, whose tags are `a` and `b`; an
 /// event with one operand repeats it. Returns the tag of the result.
 #[inline(always)]
-pub(super) fn record(value: f64, payload: u64, a: u64, b: u64, op: Op, form: Form, at: Site) -> u64 {
+pub(super) fn record(
+    value: f64,
+    payload: u64,
+    a: u64,
+    b: u64,
+    op: Op,
+    form: Form,
+    at: Site,
+) -> u64 {
     let inactive = a & b & u64::from(INACTIVE);
     let first = (a & ID | inactive) as u32;
-    let event =
-        Event { value, payload, site: at, first, op, form, role: Role::Apply, pad: 0 };
+    let event = Event { value, payload, site: at, first, op, form, role: Role::Apply, pad: 0 };
     FRONT.with(|front| {
         let next = front.next.get();
         // Both operands have the stamp of this recording, and there is room.
@@ -264,9 +270,7 @@ fn record_slowly(
     form: Form,
     at: Site,
 ) -> u64 {
-    let ready = with_back(|back| {
-        front.check(back, &[a, b], at) && front.make_room(back, at)
-    });
+    let ready = with_back(|back| front.check(back, &[a, b], at) && front.make_room(back, at));
     if ready { record(value, payload, a, b, op, form, at) } else { FOREIGN }
 }
 
@@ -276,7 +280,9 @@ pub(super) fn record3(op: Op, value: f64, vars: [Var; 3], at: Site) -> u64 {
     FRONT.with(|front| {
         with_back(|back| {
             let tags = vars.map(|var| match var.is_constant() {
-                true => front.push(back, Event { site: at, ..Event::leaf(Role::Constant, var.value) }),
+                true => {
+                    front.push(back, Event { site: at, ..Event::leaf(Role::Constant, var.value) })
+                }
                 false => var.tag,
             });
             if !front.check(back, &tags, at) {
