@@ -1,14 +1,18 @@
 //! Code memory: the only file with `unsafe` code.
 //!
-//! [`Code`] owns the module whose pages hold the native functions. Its contract
-//! is that only functions with the signature of a chunk, made by `lower`, are
-//! put into it, and that `call` gives them buffers of the sizes that they were
-//! compiled for.
+//! [`Code`] owns the module whose pages hold the native functions. It is made
+//! from [`Generated`] alone, which vouches that `lower` compiled the functions,
+//! for buffers of the recorded sizes, and [`Code::run`] checks those sizes
+//! before it calls them.
 
 use core::fmt;
 use core::mem::{ManuallyDrop, transmute};
 
 use cranelift_jit::JITModule;
+
+use super::generate::{Generated, Sizes};
+use super::kernel::RunError;
+use super::lower::{DONE, UNSEEN};
 
 /// A chunk of native code; see `lower` for the meaning of the parameters.
 type ChunkFn = unsafe extern "C" fn(*const f64, *const f64, *const f64, *mut f64, *mut f64) -> u32;
@@ -17,49 +21,70 @@ type ChunkFn = unsafe extern "C" fn(*const f64, *const f64, *const f64, *mut f64
 pub(super) struct Code {
     module: ManuallyDrop<JITModule>,
     chunks: Vec<ChunkFn>,
+    sizes: Sizes,
 }
 
 impl Code {
-    /// Takes over a finalised module and the addresses of its chunks.
-    ///
-    /// # Safety
-    ///
-    /// Each address must be of a finalised function of `module` that was
-    /// compiled by `lower`, all from one plan.
-    pub(super) unsafe fn new(module: JITModule, chunks: &[*const u8]) -> Self {
-        let chunks = chunks
-            .iter()
-            // SAFETY: the caller vouches that these are functions of this type.
-            .map(|&address| unsafe { transmute::<*const u8, ChunkFn>(address) })
+    /// Takes over what was generated.
+    pub(super) fn new(generated: Generated) -> Self {
+        let (module, functions, sizes) = generated.into_parts();
+        let chunks = functions
+            .into_iter()
+            .map(|id| {
+                let address = module.get_finalized_function(id);
+                // SAFETY: `Generated` vouches that this is a finalised function
+                // that `lower` compiled, and `lower` gives all this signature.
+                unsafe { transmute::<*const u8, ChunkFn>(address) }
+            })
             .collect();
-        Code { module: ManuallyDrop::new(module), chunks }
+        Code { module: ManuallyDrop::new(module), chunks, sizes }
     }
 
-    /// Calls chunk number `chunk` and returns the number of the next.
-    ///
-    /// The kernel has checked that the buffers have the sizes of the plan.
-    #[inline]
-    pub(super) fn call(
+    /// What the functions were compiled for.
+    pub(super) fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
+    /// Runs chunk after chunk to the end.
+    pub(super) fn run(
         &self,
-        chunk: u32,
         active: &[f64],
         inactive: &[f64],
         constants: &[f64],
         scratch: &mut [f64],
         outputs: &mut [f64],
-    ) -> u32 {
-        let function = self.chunks[chunk as usize];
-        // SAFETY: the function was compiled by `lower` (contract of `new`). It
-        // reads and writes only inside these buffers, whose sizes the kernel
-        // has checked against the plan, and it does not unwind.
-        unsafe {
-            function(
-                active.as_ptr(),
-                inactive.as_ptr(),
-                constants.as_ptr(),
-                scratch.as_mut_ptr(),
-                outputs.as_mut_ptr(),
-            )
+    ) -> Result<(), RunError> {
+        let found = Sizes {
+            active: active.len(),
+            inactive: inactive.len(),
+            constants: constants.len(),
+            scratch: scratch.len(),
+            outputs: outputs.len(),
+        };
+        if found != self.sizes {
+            return Err(RunError::Shape);
+        }
+        let mut chunk = 0;
+        loop {
+            let function = self.chunks[chunk as usize];
+            // SAFETY: `lower` compiled the function (contract of `Generated`).
+            // It reads and writes only inside these buffers, whose sizes have
+            // been checked, and it does not unwind. The pages live as long as
+            // `self.module`.
+            chunk = unsafe {
+                function(
+                    active.as_ptr(),
+                    inactive.as_ptr(),
+                    constants.as_ptr(),
+                    scratch.as_mut_ptr(),
+                    outputs.as_mut_ptr(),
+                )
+            };
+            match chunk {
+                DONE => return Ok(()),
+                UNSEEN => return Err(RunError::Unseen),
+                _ => {}
+            }
         }
     }
 }
@@ -79,9 +104,9 @@ impl Drop for Code {
 }
 
 // SAFETY: after it was finalised the module is only freed, by the one owner;
-// the functions read the buffers that they are given and no other state.
+// the functions touch the buffers that they are given and no other state.
 unsafe impl Send for Code {}
-// SAFETY: as above; `call` takes `&self` and changes nothing in it.
+// SAFETY: as above; `run` takes `&self` and changes nothing in it.
 unsafe impl Sync for Code {}
 
 impl fmt::Debug for Code {

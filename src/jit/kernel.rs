@@ -1,13 +1,17 @@
 //! The kernel: native code with its data, an owning and safe value.
 
 use super::code::Code;
-use super::lower::{DONE, UNSEEN};
 
-/// Stopped at a guard: the inputs take a path that the kernel does not know.
-/// No result was made.
+/// Why a kernel made no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the inputs take a path that the kernel does not know")]
-pub struct Unseen;
+pub enum RunError {
+    /// It stopped at a guard: the inputs take a path that it does not know.
+    #[error("the inputs take a path that the kernel does not know")]
+    Unseen,
+    /// There are more or fewer inputs or outputs than it was compiled for.
+    #[error("the slices do not have the lengths that the kernel was compiled for")]
+    Shape,
+}
 
 /// A graph as native code.
 ///
@@ -17,62 +21,57 @@ pub struct Unseen;
 pub struct Kernel {
     pub(super) code: Code,
     pub(super) constants: Vec<f64>,
-    pub(super) scratch: usize,
-    pub(super) active: usize,
-    pub(super) inactive: usize,
-    pub(super) outputs: usize,
-    pub(super) bytes: usize,
+    pub(super) code_bytes: usize,
 }
 
 impl Kernel {
-    /// Runs the code. `scratch` is grown to [`Kernel::scratch_len`] and may be
-    /// reused between kernels.
+    /// Runs the code. `scratch` is grown as needed; what is in it does not
+    /// matter, so one buffer may serve many kernels.
     ///
     /// # Errors
     ///
-    /// [`Unseen`] when a guard failed; `outputs` may then be partly written.
-    /// Also when a slice is shorter than the kernel needs, which is a bug in
-    /// the caller and fails an assertion in debug builds.
+    /// See [`RunError`]; after [`RunError::Unseen`] `outputs` may be partly
+    /// written.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::jit::{RunError, compile};
+    ///
+    /// let text = "graph active 1 inactive 0\nv1 = const 0\nb0:\n  v2 = gt v0 v1\n  guard v2\n  v3 = ln v0\n  return v3\n";
+    /// let kernel = compile(&phigrad::ssa::parse(text)?)?;
+    /// let (mut scratch, mut output) = (Vec::new(), [0.0]);
+    /// assert_eq!(kernel.run(&[1.0], &[], &mut scratch, &mut output), Ok(()));
+    /// assert_eq!(kernel.run(&[-1.0], &[], &mut scratch, &mut output), Err(RunError::Unseen));
+    /// assert_eq!(kernel.run(&[], &[], &mut scratch, &mut output), Err(RunError::Shape));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn run(
         &self,
         active: &[f64],
         inactive: &[f64],
         scratch: &mut Vec<f64>,
         outputs: &mut [f64],
-    ) -> Result<(), Unseen> {
-        let fits = active.len() == self.active
-            && inactive.len() == self.inactive
-            && outputs.len() == self.outputs;
-        debug_assert!(fits, "the slices do not fit the kernel");
-        if !fits {
-            return Err(Unseen);
+    ) -> Result<(), RunError> {
+        let needed = self.code.sizes().scratch;
+        if scratch.len() < needed {
+            scratch.resize(needed, 0.0);
         }
-        if scratch.len() < self.scratch {
-            scratch.resize(self.scratch, 0.0);
-        }
-        let mut chunk = 0;
-        loop {
-            chunk = self.code.call(chunk, active, inactive, &self.constants, scratch, outputs);
-            match chunk {
-                DONE => return Ok(()),
-                UNSEEN => return Err(Unseen),
-                _ => {}
-            }
-        }
+        self.code.run(active, inactive, &self.constants, &mut scratch[..needed], outputs)
     }
 
     /// The number of values that do not fit into registers.
     pub fn scratch_len(&self) -> usize {
-        self.scratch
+        self.code.sizes().scratch
     }
 
     /// The number of outputs.
     pub fn outputs(&self) -> usize {
-        self.outputs
+        self.code.sizes().outputs
     }
 
     /// The size of code and constants in bytes.
     pub fn bytes(&self) -> usize {
-        self.bytes + self.constants.len() * size_of::<f64>()
+        self.code_bytes + self.constants.len() * size_of::<f64>()
     }
 }

@@ -13,6 +13,7 @@ use cranelift_module::Module;
 
 use super::math::{Lowering, lowering};
 use super::plan::{Chunk, Next, Source, Step};
+use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{Def, Graph, Node};
 
@@ -45,13 +46,37 @@ struct ChunkLowering<'a, 'b, 'f> {
     graph: &'a Graph,
     builder: &'a mut FunctionBuilder<'f>,
     import: &'a mut Import<'b>,
-    values: &'a mut hashbrown::HashMap<Node, Lowered>,
+    values: &'a mut Values,
     failed: Option<Value>,
 }
 
 /// Values of nodes in one chunk; kept between chunks for its memory.
-#[derive(Default)]
-pub(super) struct Values(hashbrown::HashMap<Node, Lowered>);
+pub(super) struct Values {
+    lowered: Array<Node, Option<Lowered>>,
+    /// The nodes that have an entry.
+    present: Vec<Node>,
+}
+
+impl Values {
+    pub(super) fn new(graph: &Graph) -> Self {
+        Values { lowered: Array::filled(None, graph.nodes.len()), present: Vec::new() }
+    }
+
+    fn insert(&mut self, node: Node, value: Lowered) {
+        self.lowered[node] = Some(value);
+        self.present.push(node);
+    }
+
+    fn get(&self, node: Node) -> Option<Lowered> {
+        self.lowered[node]
+    }
+
+    fn clear(&mut self) {
+        for node in self.present.drain(..) {
+            self.lowered[node] = None;
+        }
+    }
+}
 
 /// Fills in the body of the function of `chunk`.
 pub(super) fn lower(
@@ -67,9 +92,8 @@ pub(super) fn lower(
     builder.seal_block(entry);
     let mut parameters = [Value::from_u32(0); 5];
     parameters.copy_from_slice(builder.block_params(entry));
-    values.0.clear();
-    let mut lowering =
-        ChunkLowering { graph, builder, import, values: &mut values.0, failed: None };
+    values.clear();
+    let mut lowering = ChunkLowering { graph, builder, import, values, failed: None };
     for &step in &chunk.steps {
         lowering.step(step, parameters);
     }
@@ -258,9 +282,9 @@ impl ChunkLowering<'_, '_, '_> {
 
     /// The value of `node` as a number.
     fn number(&mut self, node: Node) -> Value {
-        match self.values.get(&node) {
-            Some(&Lowered::Number(value)) => value,
-            Some(&Lowered::Truth(truth)) => {
+        match self.values.get(node) {
+            Some(Lowered::Number(value)) => value,
+            Some(Lowered::Truth(truth)) => {
                 let (one, zero) =
                     (self.builder.ins().f64const(1.0), self.builder.ins().f64const(0.0));
                 self.builder.ins().select(truth, one, zero)
@@ -272,9 +296,9 @@ impl ChunkLowering<'_, '_, '_> {
 
     /// Whether `node` holds (or, if not `expect`, does not), as an integer.
     fn truth(&mut self, node: Node, expect: bool) -> Value {
-        match self.values.get(&node) {
-            Some(&Lowered::Truth(truth)) if expect => truth,
-            Some(&Lowered::Truth(truth)) => {
+        match self.values.get(node) {
+            Some(Lowered::Truth(truth)) if expect => truth,
+            Some(Lowered::Truth(truth)) => {
                 let zero = self.builder.ins().iconst(I8, 0);
                 self.builder.ins().icmp(IntCC::Equal, truth, zero)
             }

@@ -1,7 +1,8 @@
 //! Native code: maps a graph to a [`Kernel`]. The order of its passes is
-//! decided here: schedule, plan, lower, finalise.
+//! decided here: schedule, plan, generate (which lowers chunk by chunk).
 
 mod code;
+mod generate;
 mod kernel;
 mod lower;
 mod math;
@@ -10,20 +11,12 @@ mod schedule;
 
 use std::sync::{Arc, OnceLock};
 
-use cranelift_codegen::ir::types::F64;
-use cranelift_codegen::ir::{AbiParam, FuncRef};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
-use hashbrown::HashMap;
 
-use crate::op::Op;
 use crate::ssa::Graph;
-use math::{Lowering, lowering};
 
-pub use kernel::{Kernel, Unseen};
+pub use kernel::{Kernel, RunError};
 pub use math::host_fuses;
 
 /// Why a graph was not compiled.
@@ -66,110 +59,10 @@ pub enum CompileError {
 pub fn compile(graph: &Graph) -> Result<Kernel, CompileError> {
     let schedule = schedule::schedule(graph);
     let plan = plan::plan(graph, &schedule);
-    let mut builder = JITBuilder::with_isa(host_isa()?, default_libcall_names());
-    for &op in Op::ALL {
-        if let Some(address) = address(op) {
-            builder.symbol(symbol(op), address);
-        }
-    }
-    let mut module = JITModule::new(builder);
-    match generate(graph, &plan, &mut module) {
-        Ok((functions, bytes)) => {
-            let addresses: Vec<*const u8> =
-                functions.iter().map(|&id| module.get_finalized_function(id)).collect();
-            // SAFETY: `generate` defined each function by `lower` from this plan
-            // and finalised it in this module.
-            let code = unsafe { code::Code::new(module, &addresses) };
-            Ok(Kernel {
-                code,
-                constants: plan.constants,
-                scratch: plan.slots,
-                active: graph.active,
-                inactive: graph.inactive,
-                outputs: graph.outputs(),
-                bytes,
-            })
-        }
-        Err(error) => {
-            code::free(module);
-            Err(CompileError::Generator { reason: error.to_string() })
-        }
-    }
-}
-
-/// Defines one function for each chunk, in order, and finalises them.
-fn generate(
-    graph: &Graph,
-    plan: &plan::Plan,
-    module: &mut JITModule,
-) -> Result<(Vec<FuncId>, usize), Box<ModuleError>> {
-    let signature = lower::signature(module);
-    let frontend = module.target_config();
-    let mut context = module.make_context();
-    let mut builder_context = FunctionBuilderContext::new();
-    let mut imported: HashMap<Op, FuncId> = HashMap::new();
-    let mut values = lower::Values::default();
-    let mut functions = Vec::with_capacity(plan.chunks.len());
-    let mut bytes = 0;
-    for chunk in &plan.chunks {
-        context.func.signature = signature.clone();
-        let mut builder = FunctionBuilder::new(&mut context.func, &mut builder_context);
-        let mut references: HashMap<Op, FuncRef> = HashMap::new();
-        let mut failure = None;
-        let mut import = |builder: &mut FunctionBuilder<'_>, op: Op, arity: usize| {
-            *references.entry(op).or_insert_with(|| {
-                let id = import_function(module, &mut imported, op, arity);
-                let id = id.unwrap_or_else(|error| {
-                    failure = Some(error);
-                    FuncId::from_u32(0)
-                });
-                module.declare_func_in_func(id, builder.func)
-            })
-        };
-        lower::lower(graph, chunk, &mut builder, &mut import, &mut values);
-        if let Some(error) = failure {
-            return Err(error);
-        }
-        builder.finalize(frontend);
-        let id = module.declare_anonymous_function(&signature)?;
-        module.define_function(id, &mut context)?;
-        bytes += context.compiled_code().map_or(0, |code| code.buffer.data().len());
-        module.clear_context(&mut context);
-        functions.push(id);
-    }
-    module.finalize_definitions()?;
-    Ok((functions, bytes))
-}
-
-fn import_function(
-    module: &mut JITModule,
-    imported: &mut HashMap<Op, FuncId>,
-    op: Op,
-    arity: usize,
-) -> Result<FuncId, Box<ModuleError>> {
-    if let Some(&id) = imported.get(&op) {
-        return Ok(id);
-    }
-    let mut signature = module.make_signature();
-    signature.params = vec![AbiParam::new(F64); arity];
-    signature.returns = vec![AbiParam::new(F64)];
-    let id = module.declare_function(&symbol(op), Linkage::Import, &signature)?;
-    imported.insert(op, id);
-    Ok(id)
-}
-
-fn symbol(op: Op) -> String {
-    format!("phigrad_{}", op.name())
-}
-
-/// The address of the function that `op` calls, if it is a call.
-fn address(op: Op) -> Option<*const u8> {
-    match lowering(op) {
-        Lowering::Instructions => None,
-        Lowering::Call1(function) => Some(function as *const u8),
-        Lowering::Call2(function) => Some(function as *const u8),
-        Lowering::Call3(function) => Some(function as *const u8),
-    }
+    let generated = generate::generate(graph, &plan, host_isa()?)
+        .map_err(|error| CompileError::Generator { reason: error.to_string() })?;
+    let code_bytes = generated.bytes();
+    Ok(Kernel { code: code::Code::new(generated), constants: plan.constants, code_bytes })
 }
 
 /// The description of this host; a fact that does not change while we run.

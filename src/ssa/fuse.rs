@@ -22,7 +22,7 @@ use crate::op::Op;
 /// ```
 pub fn fuse(graph: &Graph) -> Graph {
     let uses = count_uses(graph);
-    let fused = rebuild(graph, Folding::Real, |builder, node, copies| {
+    let fused = rebuild(graph, Folding::Real, |rebuild, node| {
         let Def::Apply(op @ (Op::Add | Op::Sub), [a, b, _]) = graph.nodes[node].def else {
             return None;
         };
@@ -31,14 +31,14 @@ pub fn fuse(graph: &Graph) -> Graph {
         for (factor, other, subtracted) in [(b, a, op == Op::Sub), (a, b, false)] {
             let Some(product) = product(graph, &uses, factor) else { continue };
             let negative = product.negated != subtracted;
-            let (x, y) = (copies[product.x]?, copies[product.y]?);
-            let x = if negative { builder.apply(Op::Neg, &[x]) } else { x };
+            let (x, y) = (rebuild.copied(product.x), rebuild.copied(product.y));
+            let x = if negative { rebuild.builder.apply(Op::Neg, &[x]) } else { x };
             let other_subtracted = op == Op::Sub && factor == a;
-            let mut addend = copies[other]?;
+            let mut addend = rebuild.copied(other);
             if other_subtracted {
-                addend = builder.apply(Op::Neg, &[addend]);
+                addend = rebuild.builder.apply(Op::Neg, &[addend]);
             }
-            return Some(builder.apply(Op::MulAdd, &[x, y, addend]));
+            return Some(rebuild.builder.apply(Op::MulAdd, &[x, y, addend]));
         }
         None
     });

@@ -23,8 +23,8 @@ use crate::entity::Array;
 /// ```
 pub fn simplify(graph: &Graph, folding: Folding) -> Graph {
     // Folding leaves unused nodes behind; the second copy drops them.
-    let folded = rebuild(graph, folding, |_, _, _| None);
-    rebuild(&folded, Folding::Off, |_, _, _| None)
+    let folded = rebuild(graph, folding, |_, _| None);
+    rebuild(&folded, Folding::Off, |_, _| None)
 }
 
 /// Copies what is live in `graph`. `rewrite` may give another node for a node
@@ -32,87 +32,89 @@ pub fn simplify(graph: &Graph, folding: Folding) -> Graph {
 pub(super) fn rebuild(
     graph: &Graph,
     folding: Folding,
-    mut rewrite: impl FnMut(&mut Builder, Node, &Copies) -> Option<Node>,
+    mut rewrite: impl FnMut(&mut Rebuild<'_>, Node) -> Option<Node>,
 ) -> Graph {
     let live = live_nodes(graph);
-    let mut builder = Builder::new(graph.active, graph.inactive, folding);
-    let mut copy: Copies = Array::filled(None, graph.nodes.len());
+    let mut rebuild = Rebuild::new(graph, folding);
     // Blocks still to copy; `None` closes the block opened last.
     let mut pending = vec![Some((graph.root(), None))];
     while let Some(step) = pending.pop() {
         let Some((block, new_block)) = step else {
-            builder.leave();
+            rebuild.builder.leave();
             continue;
         };
         if let Some(new_block) = new_block {
-            builder.enter(new_block);
+            rebuild.builder.enter(new_block);
             pending.push(None);
         }
         for &item in &graph.blocks[block].items {
             match item {
                 Item::Node(node) if live[node] => {
                     let place = graph.nodes[node].place;
-                    builder.set_place(place.map(|place| &graph.places[place]));
-                    match rewrite(&mut builder, node, &copy) {
-                        Some(rewritten) => copy[node] = Some(rewritten),
-                        None => {
-                            copied(graph, &mut builder, &mut copy, node);
-                        }
+                    rebuild.builder.set_place(place.map(|place| &graph.places[place]));
+                    match rewrite(&mut rebuild, node) {
+                        Some(rewritten) => rebuild.copies[node] = Some(rewritten),
+                        None => rebuild.copy_node(node),
                     }
                 }
                 Item::Node(_) => {}
                 Item::Guard { condition, expect } => {
-                    let condition = copied(graph, &mut builder, &mut copy, condition);
-                    builder.guard(condition, expect);
+                    let condition = rebuild.copied(condition);
+                    rebuild.builder.guard(condition, expect);
                 }
             }
         }
         match &graph.blocks[block].end {
             End::Return(outputs) => {
-                let outputs: Vec<Node> =
-                    outputs.iter().map(|&n| copied(graph, &mut builder, &mut copy, n)).collect();
-                builder.finish_block(&outputs);
+                let outputs: Vec<Node> = outputs.iter().map(|&n| rebuild.copied(n)).collect();
+                rebuild.builder.finish_block(&outputs);
             }
             End::Branch { condition, then, otherwise } => {
-                let condition = copied(graph, &mut builder, &mut copy, *condition);
-                let (new_then, new_otherwise) = builder.branch(condition);
+                let condition = rebuild.copied(*condition);
+                let (new_then, new_otherwise) = rebuild.builder.branch(condition);
                 pending.push(Some((*otherwise, Some(new_otherwise))));
                 pending.push(Some((*then, Some(new_then))));
             }
             End::Open => {}
         }
     }
-    builder.into_graph()
+    rebuild.builder.into_graph()
 }
 
-/// For each node of the old graph its copy in the new one.
-pub(super) type Copies = Array<Node, Option<Node>>;
+/// A graph on its way into a new one.
+pub(super) struct Rebuild<'a> {
+    graph: &'a Graph,
+    pub(super) builder: Builder,
+    /// For each node of the old graph its copy in the new one.
+    copies: Array<Node, Option<Node>>,
+}
 
-/// The copy of `node`, made now if it was not before.
-fn copied(graph: &Graph, builder: &mut Builder, copy: &mut Copies, node: Node) -> Node {
-    if let Some(new) = copy[node] {
-        return new;
+impl<'a> Rebuild<'a> {
+    fn new(graph: &'a Graph, folding: Folding) -> Self {
+        let builder = Builder::new(graph.active, graph.inactive, folding);
+        Rebuild { graph, builder, copies: Array::filled(None, graph.nodes.len()) }
     }
-    let data = &graph.nodes[node];
-    let new = match data.def {
-        Def::Input(i) => builder.input(i as usize),
-        Def::Const(bits) => builder.constant(f64::from_bits(bits)),
-        Def::Apply(op, args) => {
-            let args = args.map(|arg| copy[arg].unwrap_or_else(|| leaf(graph, builder, arg)));
-            builder.apply(op, &args[..op.arity()])
-        }
-    };
-    copy[node] = Some(new);
-    new
-}
 
-/// The copy of an operand that no block computes.
-fn leaf(graph: &Graph, builder: &mut Builder, node: Node) -> Node {
-    match graph.nodes[node].def {
-        Def::Input(i) => builder.input(i as usize),
-        Def::Const(bits) => builder.constant(f64::from_bits(bits)),
-        // A verified graph computes operands before their uses.
-        Def::Apply(..) => builder.constant(f64::NAN),
+    /// The copy of `node`, which is a leaf or was copied before.
+    pub(super) fn copied(&mut self, node: Node) -> Node {
+        if let Some(copy) = self.copies[node] {
+            return copy;
+        }
+        let copy = match self.graph.nodes[node].def {
+            Def::Input(i) => self.builder.input(i as usize),
+            Def::Const(bits) => self.builder.constant(f64::from_bits(bits)),
+            // A verified graph computes operands before their uses.
+            Def::Apply(..) => self.builder.constant(f64::NAN),
+        };
+        self.copies[node] = Some(copy);
+        copy
+    }
+
+    fn copy_node(&mut self, node: Node) {
+        if let Def::Apply(op, args) = self.graph.nodes[node].def {
+            let args = args.map(|arg| self.copied(arg));
+            self.copies[node] = Some(self.builder.apply(op, &args[..op.arity()]));
+        }
     }
 }
 

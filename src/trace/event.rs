@@ -62,6 +62,7 @@ pub struct Event {
     pub(super) form: Form,
     pub(super) role: Role,
     /// Makes the constant part of an event one word to write.
+    #[expect(dead_code)]
     pub(super) pad: u8,
 }
 
