@@ -55,8 +55,8 @@ pub struct Event {
     /// constant operand.
     pub(super) payload: u64,
     pub(super) site: Site,
-    /// The first operand; [`INACTIVE`] is set when the event depends on no
-    /// active input.
+    /// The first operand; [`INACTIVE`] is set when the event has no operand that
+    /// depends on an active input.
     pub(super) first: u32,
     pub(super) op: Op,
     pub(super) form: Form,
@@ -74,7 +74,8 @@ impl Event {
     #[track_caller]
     pub(super) const fn leaf(role: Role, value: f64) -> Self {
         let site = Location::caller();
-        let first = if matches!(role, Role::ActiveInput) { 0 } else { INACTIVE };
+        // It passes no adjoint on.
+        let first = INACTIVE;
         Event { value, payload: 0, site, first, op: Op::Add, form: Form::Events, role, pad: 0 }
     }
 
@@ -115,7 +116,7 @@ impl Event {
     }
 
     #[inline]
-    pub(super) fn is_active(&self) -> bool {
+    pub(super) fn passes_adjoint(&self) -> bool {
         self.first & INACTIVE == 0
     }
 

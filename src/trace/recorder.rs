@@ -32,7 +32,15 @@ const MAX_EVENTS: usize = ID as usize;
 const RING: usize = 128;
 
 /// The part of the recorder that the operators touch.
-struct Front {
+#[derive(Clone, Copy)]
+struct Front<'a> {
+    cursor: &'a Cursor,
+    /// The latest events; event number `i` is in cell `i % RING`.
+    ring: &'a [Cell<Event>; RING],
+}
+
+/// Where recording stands.
+struct Cursor {
     /// The tag of the next event: the stamp of the recording (high half) and
     /// the index of the event (low half).
     next: Cell<u64>,
@@ -40,8 +48,6 @@ struct Front {
     stop: Cell<u64>,
     /// A hash of the guards passed and their outcomes.
     signature: Cell<u64>,
-    /// The latest events; event number `i` is in cell `i % RING`.
-    ring: [Cell<Event>; RING],
 }
 
 /// The part of the recorder behind the front.
@@ -53,23 +59,29 @@ struct Back {
 }
 
 thread_local! {
-    // Neither has a destructor, so that the access is one address computation.
+    // None has a destructor, so that the access is one address computation.
     // The vector inside the back is moved out at the end of each recording;
     // nothing is lost when the thread ends.
-    static FRONT: Front = const {
-        Front {
-            next: Cell::new(FOREIGN),
-            stop: Cell::new(FOREIGN),
-            signature: Cell::new(0),
-            ring: [const { Cell::new(Event::leaf(Role::Constant, 0.0)) }; RING],
-        }
+    //
+    // Cursor and ring are two variables, so that the compiler knows that a store
+    // into the ring leaves the cursor alone, and keeps it in a register from one
+    // operation to the next.
+    static CURSOR: Cursor = const {
+        Cursor { next: Cell::new(FOREIGN), stop: Cell::new(FOREIGN), signature: Cell::new(0) }
     };
+    static LATEST: [Cell<Event>; RING] =
+        const { [const { Cell::new(Event::leaf(Role::Constant, 0.0)) }; RING] };
     static BACK: ManuallyDrop<RefCell<Back>> =
         const { ManuallyDrop::new(RefCell::new(Back::idle())) };
     static LAST_STAMP: Cell<u32> = const { Cell::new(NO_STAMP) };
     /// The most recent recordings of the thread, for the error message about a
     /// `Var` that outlived one of them.
     static RECENT: [Cell<Option<(u32, Site)>>; 16] = const { [const { Cell::new(None) }; 16] };
+}
+
+#[inline(always)]
+fn with_front<R>(f: impl FnOnce(Front<'_>) -> R) -> R {
+    CURSOR.with(|cursor| LATEST.with(|ring| f(Front { cursor, ring })))
 }
 
 fn with_back<R>(f: impl FnOnce(&mut Back) -> R) -> R {
@@ -146,12 +158,13 @@ impl Tracer {
         let stamp = next_stamp(made);
         self.events.clear();
         self.vars.clear();
-        for (role, values) in
-            [(Role::ActiveInput, inputs.active), (Role::InactiveInput, inputs.inactive)]
-        {
+        for (role, values, flag) in [
+            (Role::ActiveInput, inputs.active, 0),
+            (Role::InactiveInput, inputs.inactive, INACTIVE),
+        ] {
             for &value in values {
                 let event = Event { site: made, ..Event::leaf(role, value) };
-                let id = self.events.len() as u32 | event.first;
+                let id = self.events.len() as u32 | flag;
                 self.vars.push(Var::traced(value, tag(stamp, id)));
                 self.events.push(event);
             }
@@ -188,14 +201,15 @@ struct Session {
 impl Session {
     /// Starts a recording whose first events, the inputs, are in `events`.
     fn enter(events: Vec<Event>, stamp: u32, limit: usize) -> Self {
-        FRONT.with(|front| {
+        with_front(|front| {
             with_back(|back| {
                 back.flush(front);
                 let new = Back { limit, failure: None, events };
                 let first = tag(stamp, new.events.len() as u32);
                 let previous = mem::replace(back, new);
-                front.stop.set(first);
-                let previous = (previous, front.next.replace(first), front.signature.replace(0));
+                front.cursor.stop.set(first);
+                let previous =
+                    (previous, front.cursor.next.replace(first), front.cursor.signature.replace(0));
                 Session { previous: Some(previous) }
             })
         })
@@ -203,9 +217,9 @@ impl Session {
 
     /// Ends the recording; returns its events and its signature.
     fn leave(mut self) -> (Back, u64) {
-        FRONT.with(|front| {
+        with_front(|front| {
             with_back(|back| back.flush(front));
-            let signature = front.signature.get();
+            let signature = front.cursor.signature.get();
             (self.restore().unwrap_or(Back::idle()), signature)
         })
     }
@@ -213,11 +227,11 @@ impl Session {
     /// Puts the previous recording back; returns this one.
     fn restore(&mut self) -> Option<Back> {
         let (previous, next, signature) = self.previous.take()?;
-        FRONT.with(|front| {
+        with_front(|front| {
             // Its ring was emptied when this one was entered.
-            front.next.set(next);
-            front.stop.set(next);
-            front.signature.set(signature);
+            front.cursor.next.set(next);
+            front.cursor.stop.set(next);
+            front.cursor.signature.set(signature);
         });
         Some(BACK.with(|back| back.replace(previous)))
     }
@@ -244,14 +258,14 @@ pub(super) fn record(
     let inactive = a & b & u64::from(INACTIVE);
     let first = (a & ID | inactive) as u32;
     let event = Event { value, payload, site: at, first, op, form, role: Role::Apply, pad: 0 };
-    FRONT.with(|front| {
-        let next = front.next.get();
+    with_front(|front| {
+        let next = front.cursor.next.get();
         // Both operands have the stamp of this recording, and there is room.
-        if (a ^ next | b ^ next) >> 32 != 0 || next == front.stop.get() {
+        if (a ^ next | b ^ next) >> 32 != 0 || next == front.cursor.stop.get() {
             return record_slowly(front, value, payload, a, b, op, form, at);
         }
         front.ring[next as usize % RING].set(event);
-        front.next.set(next + 1);
+        front.cursor.next.set(next + 1);
         next | inactive
     })
 }
@@ -261,7 +275,7 @@ pub(super) fn record(
 #[inline(never)]
 #[allow(clippy::too_many_arguments)] // Registers, not a struct in memory.
 fn record_slowly(
-    front: &Front,
+    front: Front<'_>,
     value: f64,
     payload: u64,
     a: u64,
@@ -277,7 +291,7 @@ fn record_slowly(
 /// Records `op` on three operands, of which at least one is not a constant.
 /// Returns the tag of the result.
 pub(super) fn record3(op: Op, value: f64, vars: [Var; 3], at: Site) -> u64 {
-    FRONT.with(|front| {
+    with_front(|front| {
         with_back(|back| {
             let tags = vars.map(|var| match var.is_constant() {
                 true => {
@@ -299,44 +313,44 @@ pub(super) fn record3(op: Op, value: f64, vars: [Var; 3], at: Site) -> u64 {
 
 /// Turns the comparison that was just recorded into a guard.
 pub(super) fn guard(outcome: bool) {
-    FRONT.with(|front| {
-        let index = (front.next.get() & ID) as usize;
+    with_front(|front| {
+        let index = (front.cursor.next.get() & ID) as usize;
         // Nothing was recorded if the recording has failed or there is none.
-        if index == 0 || front.next.get() >> 32 == u64::from(FOREIGN_STAMP) {
+        if index == 0 || front.cursor.next.get() >> 32 == u64::from(FOREIGN_STAMP) {
             return;
         }
         let cell = &front.ring[(index - 1) % RING];
         let event = cell.get();
         cell.set(Event { role: Role::Guard, first: event.first | INACTIVE, ..event });
         let step = (index as u64) << 1 | u64::from(outcome);
-        front.signature.set(mix(mix(front.signature.get(), step), event.payload));
+        front.cursor.signature.set(mix(mix(front.cursor.signature.get(), step), event.payload));
     });
 }
 
-impl Front {
+impl Front<'_> {
     /// Appends an event. Returns its tag.
-    fn push(&self, back: &mut Back, event: Event) -> u64 {
+    fn push(self, back: &mut Back, event: Event) -> u64 {
         if !self.make_room(back, event.site) {
             return FOREIGN;
         }
-        let next = self.next.get();
+        let next = self.cursor.next.get();
         self.ring[next as usize % RING].set(event);
-        self.next.set(next + 1);
+        self.cursor.next.set(next + 1);
         next | u64::from(event.first & INACTIVE)
     }
 
     /// Makes sure that the ring has room; `false` when the limit forbids it, or
     /// when nothing is being recorded any more.
-    fn make_room(&self, back: &mut Back, at: Site) -> bool {
-        if self.next.get() >> 32 == u64::from(FOREIGN_STAMP) {
+    fn make_room(self, back: &mut Back, at: Site) -> bool {
+        if self.cursor.next.get() >> 32 == u64::from(FOREIGN_STAMP) {
             return false;
         }
-        if self.next.get() != self.stop.get() {
+        if self.cursor.next.get() != self.cursor.stop.get() {
             return true;
         }
         back.flush(self);
         let room = back.limit.saturating_sub(back.events.len()).min(RING);
-        self.stop.set(self.next.get() + room as u64);
+        self.cursor.stop.set(self.cursor.next.get() + room as u64);
         if room == 0 {
             self.fail(back, TraceError::TooLong { limit: back.limit, at });
         }
@@ -345,9 +359,10 @@ impl Front {
 
     /// Whether all operands belong to this recording. If not, that is the
     /// failure of the run, unless there was one before.
-    fn check(&self, back: &mut Back, operands: &[u64], used: Site) -> bool {
+    fn check(self, back: &mut Back, operands: &[u64], used: Site) -> bool {
         let stamps = operands.iter().map(|tag| (tag >> 32) as u32);
-        let mut foreign = stamps.filter(|&s| u64::from(s) != self.next.get() >> 32).peekable();
+        let mut foreign =
+            stamps.filter(|&s| u64::from(s) != self.cursor.next.get() >> 32).peekable();
         if foreign.peek().is_none() {
             return true;
         }
@@ -359,11 +374,11 @@ impl Front {
     /// Keeps the first failure. The run goes on without being recorded, so that
     /// the user's code sees ordinary numbers; what it computes from here on is
     /// foreign to every recording.
-    fn fail(&self, back: &mut Back, failure: TraceError) {
+    fn fail(self, back: &mut Back, failure: TraceError) {
         back.flush(self);
         back.failure.get_or_insert(failure);
-        self.next.set(FOREIGN);
-        self.stop.set(FOREIGN);
+        self.cursor.next.set(FOREIGN);
+        self.cursor.stop.set(FOREIGN);
     }
 }
 
@@ -373,8 +388,8 @@ impl Back {
     }
 
     /// Takes over what is in the ring.
-    fn flush(&mut self, front: &Front) {
-        let next = front.next.get();
+    fn flush(&mut self, front: Front<'_>) {
+        let next = front.cursor.next.get();
         if next >> 32 != u64::from(FOREIGN_STAMP) {
             let waiting = (next & ID) as usize - self.events.len();
             let (wrapped, first) = front.ring.split_at(self.events.len() % RING);
@@ -391,7 +406,7 @@ fn operand(var: Var, stamp: u32, made: Site) -> Operand {
         return Operand::Constant(var.value);
     }
     if var.tag >> 32 != u64::from(stamp) {
-        FRONT.with(|front| {
+        with_front(|front| {
             with_back(|back| front.check(back, &[var.tag], made));
         });
     }

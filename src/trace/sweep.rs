@@ -15,17 +15,18 @@ pub fn sweep<'a>(trace: &Trace<'_>, adjoints: &'a mut Vec<f64>) -> &'a [f64] {
     adjoints.clear();
     adjoints.resize(trace.events.len(), 0.0);
     if let Operand::Event(output) = trace.output {
-        // Two slices of one length, so that one check of an index serves both.
+        // Slices of one length, so that one check of an index serves both.
         let length = trace.events.len().min(output as usize + 1);
-        let (events, adjoints) = (&trace.events[..length], &mut adjoints[..length]);
+        let (mut events, mut adjoints) = (&trace.events[..length], &mut adjoints[..length]);
         if let Some(last) = adjoints.last_mut() {
             *last = 1.0;
         }
-        for index in (trace.active + trace.inactive..length).rev() {
-            let adjoint = adjoints[index];
-            let event = &events[index];
+        while let (Some((event, earlier)), Some((&mut adjoint, left))) =
+            (events.split_last(), adjoints.split_last_mut())
+        {
+            (events, adjoints) = (earlier, left);
             // Whether it is zero, of either sign.
-            if adjoint.to_bits() << 1 != 0 && event.is_active() {
+            if adjoint.to_bits() << 1 != 0 && event.passes_adjoint() {
                 with_constant_op(event.op, Step { events, adjoints, event, adjoint });
             }
         }
