@@ -41,7 +41,7 @@ pub fn reverse(graph: &Graph, wanted: Wanted, folding: Folding) -> Graph {
     let mut pass = Reverse {
         graph,
         wanted,
-        builder: Builder::new(graph.active, graph.inactive, folding),
+        builder: Builder::of(graph, folding),
         copy: Array::filled(None, graph.nodes.len()),
         adjoint: Array::filled(None, graph.nodes.len()),
         active: active_nodes(graph),
@@ -189,8 +189,7 @@ impl Reverse<'_> {
     }
 
     fn set_place(&mut self, node: Node) {
-        let place = self.graph.nodes[node].place;
-        self.builder.set_place(place.map(|place| &self.graph.places[place]));
+        self.builder.set_place(self.graph.nodes[node].place);
     }
 
     fn copied(&mut self, node: Node) -> Node {

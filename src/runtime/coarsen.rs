@@ -5,7 +5,7 @@ use super::options::Numerics;
 use super::report::Purpose;
 use crate::diff::{Wanted, reverse};
 use crate::jit::{CompileError, Kernel, compile, host_fuses};
-use crate::ssa::{Folding, Graph, fuse, simplify, verify};
+use crate::ssa::{Folding, Graph, eliminate_dead_code, fuse, simplify, verify};
 
 /// A kernel, and the size of the graph it was made from.
 pub(super) struct Coarsened {
@@ -53,7 +53,8 @@ fn derive(primal: &Graph, purpose: Purpose, folding: Folding) -> Graph {
     };
     let gradient = reverse(primal, wanted, folding);
     checked(&gradient);
-    simplify(&gradient, folding)
+    // The builder has folded it already.
+    eliminate_dead_code(&gradient)
 }
 
 /// Verifies between passes, in debug builds and tests.

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::fold::{Folded, Folding, fold};
-use super::graph::{Block, Def, End, Graph, Item, Node, Place, PlaceId, padded};
+use super::graph::{Block, Def, End, Graph, Item, Node, PlaceId, padded};
 use crate::op::{Algebra, Op};
 
 /// Builds a [`Graph`]. Blocks are visited depth first: [`Builder::enter`]
@@ -31,7 +31,6 @@ pub struct Builder {
     folding: Folding,
     place: Option<PlaceId>,
     constants: HashMap<u64, Node>,
-    places: HashMap<Place, PlaceId>,
     /// What is visible in the current block.
     known: HashMap<Fact, Node>,
     /// For each open block, what to forget when it closes.
@@ -58,10 +57,17 @@ impl Builder {
             folding,
             place: None,
             constants: HashMap::new(),
-            places: HashMap::new(),
             known: HashMap::new(),
             scopes: Vec::new(),
         }
+    }
+
+    /// Starts a graph of the same inputs and places as `graph`.
+    pub fn of(graph: &Graph, folding: Folding) -> Self {
+        let mut builder = Builder::new(graph.active, graph.inactive, folding);
+        builder.graph.places = graph.places.clone();
+        builder.known.reserve(graph.nodes.len());
+        builder
     }
 
     /// The graph so far.
@@ -74,16 +80,9 @@ impl Builder {
         self.graph
     }
 
-    /// Nodes from here on come from `place`.
-    pub fn set_place(&mut self, place: Option<&Place>) {
-        self.place = place.map(|place| match self.places.get(place) {
-            Some(&id) => id,
-            None => {
-                let id = self.graph.places.push(place.clone());
-                self.places.insert(place.clone(), id);
-                id
-            }
-        });
+    /// Nodes from here on come from `place`, a place of the graph.
+    pub fn set_place(&mut self, place: Option<PlaceId>) {
+        self.place = place;
     }
 
     /// The node of input number `index`.

@@ -2,7 +2,7 @@
 
 use super::fold::Folding;
 use super::graph::{Def, End, Graph, Item, Node};
-use super::simplify::{rebuild, simplify};
+use super::simplify::{eliminate_dead_code, rebuild};
 use crate::entity::Array;
 use crate::op::Op;
 
@@ -42,7 +42,7 @@ pub fn fuse(graph: &Graph) -> Graph {
         }
         None
     });
-    simplify(&fused, Folding::Real)
+    eliminate_dead_code(&fused)
 }
 
 struct Product {

@@ -24,5 +24,5 @@ pub use graph::{Block, BlockData, Def, End, Graph, Item, Node, NodeData, Place, 
 pub use interpret::{Outcome, interpret};
 pub use lift::{LiftError, Lifted, Merged, Paths};
 pub use parse::{ParseError, parse};
-pub use simplify::{live_nodes, simplify};
+pub use simplify::{eliminate_dead_code, live_nodes, simplify};
 pub use verify::{VerifyError, verify};

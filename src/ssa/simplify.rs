@@ -1,10 +1,10 @@
-//! Simplification: copies a graph through the folding builder and drops what
+//! Simplification: copies a graph through the folding builder, and drops what
 //! no output, guard or branch needs.
 
 use super::build::Builder;
 use super::fold::Folding;
-use super::graph::{Def, End, Graph, Item, Node};
-use crate::entity::Array;
+use super::graph::{BlockData, Def, End, Graph, Item, Node, NodeData};
+use crate::entity::{Array, Entity};
 
 /// A smaller graph with the same outputs and the same paths.
 ///
@@ -22,9 +22,61 @@ use crate::entity::Array;
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn simplify(graph: &Graph, folding: Folding) -> Graph {
-    // Folding leaves unused nodes behind; the second copy drops them.
-    let folded = rebuild(graph, folding, |_, _| None);
-    rebuild(&folded, Folding::Off, |_, _| None)
+    // Folding leaves unused nodes behind.
+    eliminate_dead_code(&rebuild(graph, folding, |_, _| None))
+}
+
+/// The graph without the nodes that no output, guard or branch needs.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::ssa::{eliminate_dead_code, parse};
+///
+/// let text = "graph active 1 inactive 0\nb0:\n  v1 = exp v0\n  v2 = sin v0\n  return v2\n";
+/// let small = eliminate_dead_code(&parse(text)?);
+/// assert_eq!(small.to_string(), "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1\n");
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+pub fn eliminate_dead_code(graph: &Graph) -> Graph {
+    let live = live_nodes(graph);
+    let mut kept: Array<Node, NodeData> = Array::new();
+    // Inputs are kept, so a dead node that were referred to would show as the
+    // first node of a block that does not compute it, which the verifier sees.
+    let mut renamed = Array::filled(Node::from_index(0), graph.nodes.len());
+    for (node, data) in graph.nodes.iter() {
+        if live[node] || matches!(data.def, Def::Input(_)) {
+            let def = match data.def {
+                Def::Apply(op, args) => Def::Apply(op, args.map(|arg| renamed[arg])),
+                leaf @ (Def::Input(_) | Def::Const(_)) => leaf,
+            };
+            renamed[node] = kept.push(NodeData { def, place: data.place });
+        }
+    }
+    let rename_item = |item: &Item| match *item {
+        Item::Node(node) => live[node].then(|| Item::Node(renamed[node])),
+        Item::Guard { condition, expect } => {
+            Some(Item::Guard { condition: renamed[condition], expect })
+        }
+    };
+    let rename_block = |block: &BlockData| BlockData {
+        items: block.items.iter().filter_map(rename_item).collect(),
+        end: match &block.end {
+            End::Return(outputs) => End::Return(outputs.iter().map(|&n| renamed[n]).collect()),
+            End::Branch { condition, then, otherwise } => {
+                let condition = renamed[*condition];
+                End::Branch { condition, then: *then, otherwise: *otherwise }
+            }
+            End::Open => End::Open,
+        },
+    };
+    Graph {
+        nodes: kept,
+        blocks: graph.blocks.values().map(rename_block).collect(),
+        places: graph.places.clone(),
+        active: graph.active,
+        inactive: graph.inactive,
+    }
 }
 
 /// Copies what is live in `graph`. `rewrite` may give another node for a node
@@ -50,8 +102,7 @@ pub(super) fn rebuild(
         for &item in &graph.blocks[block].items {
             match item {
                 Item::Node(node) if live[node] => {
-                    let place = graph.nodes[node].place;
-                    rebuild.builder.set_place(place.map(|place| &graph.places[place]));
+                    rebuild.builder.set_place(graph.nodes[node].place);
                     match rewrite(&mut rebuild, node) {
                         Some(rewritten) => rebuild.copies[node] = Some(rewritten),
                         None => rebuild.copy_node(node),
@@ -91,7 +142,7 @@ pub(super) struct Rebuild<'a> {
 
 impl<'a> Rebuild<'a> {
     fn new(graph: &'a Graph, folding: Folding) -> Self {
-        let builder = Builder::new(graph.active, graph.inactive, folding);
+        let builder = Builder::of(graph, folding);
         Rebuild { graph, builder, copies: Array::filled(None, graph.nodes.len()) }
     }
 
