@@ -6,6 +6,8 @@
 //! finite. So a graph's outputs count when all of them are finite; the runtime
 //! goes by the same rule.
 
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
+
 mod common;
 
 use common::{Point, all_same, interpreted, lifted, outputs, points, record, reversed, taped};

@@ -28,9 +28,9 @@ impl Random {
     /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.state ^ self.state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
     }
 
     /// A number from `low` up to but not including `high`.
@@ -42,7 +42,7 @@ impl Random {
     /// An index below `count`; 0 when `count` is 0.
     pub fn below(&mut self, count: usize) -> usize {
         // The bias is `count / 2^64`.
-        (u128::from(self.bits()) * count as u128 >> 64) as usize
+        ((u128::from(self.bits()) * count as u128) >> 64) as usize
     }
 
     /// Whether an event of this probability happens.

@@ -1,6 +1,7 @@
 //! What several test targets share: recorded programs, lifted graphs, and
 //! comparisons that say what failed.
 #![allow(dead_code)] // No target uses everything.
+#![allow(clippy::unwrap_used)] // A helper of tests may fail like a test.
 
 use std::panic::Location;
 
