@@ -3,6 +3,8 @@
 #![allow(dead_code)] // No target uses everything.
 #![allow(clippy::unwrap_used)] // A helper of tests may fail like a test.
 
+pub mod derivatives;
+
 use std::panic::Location;
 
 use phigrad::check::{Program, Random, Recipe, same};
