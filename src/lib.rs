@@ -1,5 +1,6 @@
 //! Fast gradients of ordinary Rust code.
 
+pub mod check;
 pub mod diff;
 pub mod entity;
 pub mod jit;

@@ -8,7 +8,7 @@
 //! 4. Operands, conditions and outputs are visible: inputs, constants, or
 //!    computed earlier in the block or in a block above.
 //! 5. Blocks form a tree below the root: each other block is the target of
-//!    exactly one branch, and branches go to later blocks.
+//!    exactly one branch, and is reached from the root.
 //! 6. No block is open, and all paths return the same number of outputs.
 //! 7. The exponent of `powi` is a constant integer in the range of `i32`.
 
@@ -78,8 +78,8 @@ fn check_tree(graph: &Graph) -> Result<(), VerifyError> {
         match data.end {
             End::Branch { then, otherwise, .. } => {
                 for target in [then, otherwise] {
-                    if target <= block || graph.blocks.get(target).is_none() {
-                        return Err(at_block(graph, block, "branches to no later block"));
+                    if graph.blocks.get(target).is_none() {
+                        return Err(at_block(graph, block, "branches to no block"));
                     }
                     targets[target] += 1;
                 }
@@ -93,7 +93,11 @@ fn check_tree(graph: &Graph) -> Result<(), VerifyError> {
             return Err(at_block(graph, block, "is not the target of exactly one branch"));
         }
     }
-    Ok(())
+    // No block is the target of two branches, so the walk ends.
+    let mut reached = Array::filled(false, graph.blocks.len());
+    graph.preorder().into_iter().for_each(|block| reached[block] = true);
+    let lost = reached.iter().find(|(_, reached)| !**reached);
+    lost.map_or(Ok(()), |(block, _)| Err(at_block(graph, block, "is not below the root")))
 }
 
 fn check_blocks(graph: &Graph) -> Result<(), VerifyError> {

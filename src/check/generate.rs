@@ -1,0 +1,307 @@
+//! The generator of random programs and of inputs for them.
+
+use super::program::{Operand, Program, Statement};
+use super::random::Random;
+use crate::op::{MAX_ARITY, Op};
+
+/// What kind of programs to generate.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::check::{Random, Recipe};
+///
+/// let recipe = Recipe { active: 2, inactive: 0, statements: 30, ..Recipe::default() };
+/// let mut random = Random::new(5);
+/// let program = recipe.program(&mut random);
+/// let (x, data) = recipe.inputs(&mut random);
+/// assert!(program.eval(&x, &data).is_finite());
+/// assert!(program.to_string().contains("return t0"));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Recipe {
+    /// The number of active inputs.
+    pub active: usize,
+    /// The number of inactive inputs.
+    pub inactive: usize,
+    /// About how many statements a program has, besides those that give each
+    /// local its first value and those that gather the result.
+    pub statements: usize,
+    /// The number of local variables: how many values are alive at once.
+    pub locals: usize,
+    /// Whether operands are taken as they are, so that values may be NaN or
+    /// infinite. Otherwise values stay finite and small.
+    pub wild: bool,
+    /// The probability of an `if` in place of an assignment.
+    pub guards: f64,
+    /// The probability of a loop in place of an assignment.
+    pub loops: f64,
+    /// The probability that a number is read out in place of an assignment.
+    pub reads: f64,
+    /// The probability that a primitive is drawn from the whole list, not from
+    /// those of arithmetic.
+    pub variety: f64,
+}
+
+impl Default for Recipe {
+    fn default() -> Self {
+        Recipe {
+            active: 3,
+            inactive: 1,
+            statements: 12,
+            locals: 4,
+            wild: false,
+            guards: 0.15,
+            loops: 0.05,
+            reads: 0.0,
+            variety: 0.6,
+        }
+    }
+}
+
+const ARITHMETIC: [Op; 6] = [Op::Add, Op::Sub, Op::Mul, Op::Div, Op::MulAdd, Op::Neg];
+const COMPARISONS: [Op; 6] = [Op::Lt, Op::Le, Op::Gt, Op::Ge, Op::Eq, Op::Ne];
+/// Numbers on which guards and kinks sit.
+const LANDMARKS: [f64; 8] = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 1.5];
+const EXTREMES: [f64; 11] = [
+    f64::NAN,
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+    f64::MAX,
+    f64::MIN,
+    f64::MIN_POSITIVE,
+    5e-324,
+    -5e-324,
+    1e-310,
+    1e200,
+    -1e-200,
+];
+/// How deep blocks nest.
+const DEPTH: usize = 3;
+
+impl Recipe {
+    /// A program of this kind.
+    pub fn program(&self, random: &mut Random) -> Program {
+        let mut generator = Generator { recipe: self, random, earlier: Vec::new() };
+        let locals = self.locals.max(1);
+        let mut body: Vec<Statement> =
+            (0..locals).map(|target| generator.first_value(target)).collect();
+        body.extend(generator.block(self.statements, 0));
+        body.extend((1..locals).map(|local| generator.gather(local)));
+        Program { active: self.active, inactive: self.inactive, locals, tame: !self.wild, body }
+    }
+
+    /// Active and inactive inputs for such a program. Some are numbers that
+    /// programs compare with; wild ones may be extreme.
+    pub fn inputs(&self, random: &mut Random) -> (Vec<f64>, Vec<f64>) {
+        let mut draw = |count| (0..count).map(|_| self.number(random)).collect();
+        (draw(self.active), draw(self.inactive))
+    }
+
+    fn number(&self, random: &mut Random) -> f64 {
+        if self.wild && random.chance(0.3) {
+            random.pick(&EXTREMES)
+        } else if random.chance(0.15) {
+            random.pick(&LANDMARKS)
+        } else {
+            random.uniform(-2.0, 2.0)
+        }
+    }
+}
+
+struct Generator<'a> {
+    recipe: &'a Recipe,
+    random: &'a mut Random,
+    /// What was computed before, to be computed again.
+    earlier: Vec<(Op, [Operand; MAX_ARITY])>,
+}
+
+impl Generator<'_> {
+    fn block(&mut self, statements: usize, depth: usize) -> Vec<Statement> {
+        let mut block = Vec::new();
+        let mut left = statements;
+        while left > 0 {
+            let nested = 1 + self.random.below(left.min(8));
+            let inside = depth < DEPTH && left > 2;
+            if inside && self.random.chance(self.recipe.guards) {
+                block.push(self.conditional(nested, depth));
+                left = left.saturating_sub(nested);
+            } else if inside && self.random.chance(self.recipe.loops) {
+                let times = 1 + self.random.below(4) as u32;
+                block.push(Statement::Repeat { times, body: self.block(nested, depth + 1) });
+                left = left.saturating_sub(nested);
+            } else if self.random.chance(self.recipe.reads) {
+                let value = self.operand();
+                block.push(Statement::Read { target: self.local(), value });
+                left -= 1;
+            } else {
+                self.assign(&mut block);
+                left -= 1;
+            }
+        }
+        block
+    }
+
+    fn conditional(&mut self, statements: usize, depth: usize) -> Statement {
+        let first = statements / 2;
+        Statement::If {
+            comparison: self.random.pick(&COMPARISONS),
+            left: self.operand(),
+            right: self.operand(),
+            then: self.block(statements - first, depth + 1),
+            otherwise: self.block(first, depth + 1),
+        }
+    }
+
+    fn assign(&mut self, block: &mut Vec<Statement>) {
+        let target = self.local();
+        if !self.earlier.is_empty() && self.random.chance(0.1) {
+            let (op, operands) = self.random.pick(&self.earlier);
+            block.push(Statement::Assign { target, op, operands });
+            return;
+        }
+        let op = match self.random.chance(self.recipe.variety) {
+            true => self.random.pick(Op::ALL),
+            false => self.random.pick(&ARITHMETIC),
+        };
+        let mut operands = [self.operand(), self.operand(), self.operand()];
+        match op {
+            // Only a read compares bits.
+            Op::Same => return,
+            Op::Powi => {
+                let exponent = self.random.below(17) as f64 - 8.0;
+                operands[1] = Operand::Constant(exponent);
+            }
+            Op::Select => {
+                let comparison = self.random.pick(&COMPARISONS);
+                let condition = self.local();
+                let compared = [self.operand(), self.operand(), operands[0]];
+                block.push(Statement::Assign {
+                    target: condition,
+                    op: comparison,
+                    operands: compared,
+                });
+                operands[0] = Operand::Local(condition);
+            }
+            // The sign of a NaN is not defined, so it must not become a number's.
+            Op::CopySign if self.recipe.wild => operands[1] = self.never_nan(block, operands[1]),
+            _ => {}
+        }
+        self.earlier.push((op, operands));
+        block.push(Statement::Assign { target, op, operands });
+    }
+
+    /// A local that is `operand`, or 1 where that is NaN.
+    fn never_nan(&mut self, block: &mut Vec<Statement>, operand: Operand) -> Operand {
+        let target = self.local();
+        let local = Operand::Local(target);
+        let ordered = [operand, operand, operand];
+        if let Operand::Local(index) = operand
+            && index == target
+        {
+            return Operand::Constant(-1.0);
+        }
+        let chosen = [local, operand, Operand::Constant(1.0)];
+        block.push(Statement::Assign { target, op: Op::Eq, operands: ordered });
+        block.push(Statement::Assign { target, op: Op::Select, operands: chosen });
+        local
+    }
+
+    /// Makes an input, or a sum with one, the first value of a local.
+    fn first_value(&mut self, target: usize) -> Statement {
+        let known = match target {
+            0 => Operand::Constant(self.constant()),
+            _ => Operand::Local(self.random.below(target)),
+        };
+        let op = self.random.pick(&ARITHMETIC);
+        let operands = [self.input(target), known, self.operand()];
+        Statement::Assign { target, op, operands }
+    }
+
+    /// Brings a local into the result, which is local 0.
+    fn gather(&mut self, local: usize) -> Statement {
+        let wild = [Op::Add, Op::Min, Op::Max, Op::Mul];
+        let op = if self.recipe.wild { self.random.pick(&wild) } else { Op::Add };
+        let operands = [Operand::Local(0), Operand::Local(local), Operand::Local(local)];
+        Statement::Assign { target: 0, op, operands }
+    }
+
+    fn operand(&mut self) -> Operand {
+        let draw = self.random.uniform(0.0, 1.0);
+        if draw < 0.65 {
+            Operand::Local(self.local())
+        } else if draw < 0.85 {
+            let any = self.random.below(self.recipe.active + self.recipe.inactive);
+            self.input(any)
+        } else {
+            Operand::Constant(self.constant())
+        }
+    }
+
+    /// Input number `index`, counted round and round.
+    fn input(&mut self, index: usize) -> Operand {
+        let Recipe { active, inactive, .. } = *self.recipe;
+        match index.checked_rem(active + inactive) {
+            None => Operand::Constant(self.constant()),
+            Some(i) if i < active => Operand::Active(i),
+            Some(i) => Operand::Inactive(i - active),
+        }
+    }
+
+    fn constant(&mut self) -> f64 {
+        self.recipe.number(self.random)
+    }
+
+    fn local(&mut self) -> usize {
+        self.random.below(self.recipe.locals.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_seed_gives_one_program() {
+        let text = |seed| Recipe::default().program(&mut Random::new(seed)).to_string();
+        assert_eq!(text(3), text(3));
+        assert_ne!(text(3), text(4));
+    }
+
+    #[test]
+    fn tame_programs_are_finite_and_wild_ones_sometimes_are_not() {
+        let mut random = Random::new(11);
+        for wild in [false, true] {
+            let recipe = Recipe { wild, statements: 40, reads: 0.1, ..Recipe::default() };
+            let mut finite = 0;
+            for _ in 0..200 {
+                let program = recipe.program(&mut random);
+                let (x, data) = recipe.inputs(&mut random);
+                let value = program.eval(&x, &data);
+                assert!(wild || value.is_finite(), "{program}\n{x:?} {data:?}: {value}");
+                finite += usize::from(value.is_finite());
+            }
+            assert!(!wild || (20..180).contains(&finite), "{finite}");
+        }
+    }
+
+    #[test]
+    fn every_primitive_and_kind_of_statement_turns_up() {
+        let recipe = Recipe { statements: 3000, reads: 0.05, ..Recipe::default() };
+        let text = recipe.program(&mut Random::new(2)).to_string();
+        for &op in Op::ALL.iter().filter(|&&op| op != Op::Same) {
+            assert!(text.contains(&format!("= {op} ")), "{op}");
+        }
+        for word in ["= read ", "if eq ", "} else {", "repeat 4 {", " d0", " x2", " t3"] {
+            assert!(text.contains(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn programs_without_inputs_or_statements_run() {
+        let recipe =
+            Recipe { active: 0, inactive: 0, statements: 0, locals: 0, ..Recipe::default() };
+        let program = recipe.program(&mut Random::new(0));
+        assert!(program.eval::<f64>(&[], &[]).is_finite(), "{program}");
+    }
+}

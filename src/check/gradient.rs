@@ -1,0 +1,246 @@
+//! The check of a gradient along random directions, against differences.
+
+use super::random::Random;
+use super::tolerance::{Tolerance, close};
+use crate::runtime::{Error, Recorded};
+use crate::trace::Var;
+
+/// A check of gradients: along random directions of length 1, the gradient's
+/// component must agree with a central difference of the values.
+///
+/// The difference is extrapolated from halved steps (Richardson), which also
+/// tells how good it is; where the function jumps or bends near the point the
+/// check says so and does not guess.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::Tape;
+/// use phigrad::check::{GradientCheck, GradientError};
+///
+/// let f = Tape::record(|x| (x[0] * x[1]).sin() / x[1]);
+/// let check = GradientCheck::default();
+/// check.recorded(&f, &[0.3, 2.0])?;
+///
+/// // The same with a planted error.
+/// let mut wrong = f.grad(&[0.3, 2.0])?;
+/// wrong[1] += 1e-4;
+/// let error = check.gradient(|x| f.eval(x), &[0.3, 2.0], &wrong).unwrap_err();
+/// assert!(matches!(error, GradientError::Mismatch { .. }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GradientCheck {
+    /// How many directions are tried.
+    pub directions: usize,
+    /// The seed of the directions.
+    pub seed: u64,
+    /// The first step; a step of order 1 over the scale of the function's
+    /// features, divided by a hundred, is good.
+    pub step: f64,
+    /// How far component and difference may be apart.
+    pub tolerance: Tolerance,
+}
+
+impl Default for GradientCheck {
+    fn default() -> Self {
+        let tolerance = Tolerance::new(1e-7, 1e-9);
+        GradientCheck { directions: 4, seed: 0, step: 1e-2, tolerance }
+    }
+}
+
+/// Why a gradient was not confirmed.
+#[derive(Debug, thiserror::Error)]
+pub enum GradientError {
+    /// The gradient is wrong.
+    #[error(
+        "along {direction:?} the values change at a rate of {expected:?}, \
+         the gradient says {found:?}"
+    )]
+    Mismatch {
+        /// The direction, of length 1.
+        direction: Vec<f64>,
+        /// The rate of change of the values.
+        expected: f64,
+        /// The component of the gradient.
+        found: f64,
+    },
+    /// The values do not tell: they jump, bend or are not finite near the point.
+    #[error("along {direction:?} the values are not smooth; their rate is {rate:?} ± {spread:?}")]
+    Rough {
+        /// The direction, of length 1.
+        direction: Vec<f64>,
+        /// The best estimate of the rate of change.
+        rate: f64,
+        /// How far estimates are apart.
+        spread: f64,
+    },
+    /// The gradient has another length than the point.
+    #[error("the gradient has length {found}, the point has length {expected}")]
+    Shape {
+        /// The length of the point.
+        expected: usize,
+        /// The length of the gradient.
+        found: usize,
+    },
+    /// The function failed.
+    #[error(transparent)]
+    Call(#[from] Error),
+}
+
+/// How often the step is halved.
+const HALVINGS: usize = 6;
+
+impl GradientCheck {
+    /// Checks the gradient of a recorded function at `x`, whoever serves the
+    /// calls, tape or kernel.
+    ///
+    /// # Errors
+    ///
+    /// See [`GradientError`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::Tape;
+    /// use phigrad::check::{GradientCheck, GradientError};
+    ///
+    /// let f = Tape::record(|x| x[0].abs());
+    /// assert!(GradientCheck::default().recorded(&f, &[1.0]).is_ok());
+    /// let error = GradientCheck::default().recorded(&f, &[0.001]).unwrap_err();
+    /// assert!(matches!(error, GradientError::Rough { .. }));
+    /// ```
+    pub fn recorded<F>(&self, f: &Recorded<F>, x: &[f64]) -> Result<(), GradientError>
+    where
+        F: Fn(&[Var]) -> Var,
+    {
+        self.gradient(|x| f.eval(x), x, &f.grad(x)?)
+    }
+
+    /// Checks that `gradient` is the gradient of `value` at `x`.
+    ///
+    /// # Errors
+    ///
+    /// See [`GradientError`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::check::GradientCheck;
+    ///
+    /// let square = |x: &[f64]| Ok(x[0] * x[0]);
+    /// assert!(GradientCheck::default().gradient(square, &[3.0], &[6.0]).is_ok());
+    /// assert!(GradientCheck::default().gradient(square, &[3.0], &[-6.0]).is_err());
+    /// ```
+    pub fn gradient(
+        &self,
+        mut value: impl FnMut(&[f64]) -> Result<f64, Error>,
+        x: &[f64],
+        gradient: &[f64],
+    ) -> Result<(), GradientError> {
+        if gradient.len() != x.len() {
+            return Err(GradientError::Shape { expected: x.len(), found: gradient.len() });
+        }
+        let mut random = Random::new(self.seed);
+        for _ in 0..self.directions {
+            let direction = direction(&mut random, x.len());
+            let found = direction.iter().zip(gradient).map(|(d, g)| d * g).sum();
+            let along = |t: f64| {
+                let moved: Vec<f64> = x.iter().zip(&direction).map(|(x, d)| x + t * d).collect();
+                value(&moved)
+            };
+            let (rate, spread) = slope(along, self.step)?;
+            let Tolerance { relative, absolute } = self.tolerance;
+            // In this form NaN is rough, too.
+            let smooth = spread <= absolute + relative * rate.abs();
+            if !smooth {
+                return Err(GradientError::Rough { direction, rate, spread });
+            }
+            if !close(rate, found, self.tolerance) {
+                return Err(GradientError::Mismatch { direction, expected: rate, found });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A random direction of length 1; empty for no inputs.
+fn direction(random: &mut Random, count: usize) -> Vec<f64> {
+    let mut direction: Vec<f64> = (0..count).map(|_| random.uniform(-1.0, 1.0)).collect();
+    let length = direction.iter().fold(0.0f64, |length, d| length.hypot(*d));
+    direction.iter_mut().for_each(|d| *d /= length);
+    direction
+}
+
+/// The derivative of `f` at 0, and how far off it may be.
+///
+/// Central differences with halved steps, extrapolated by Neville's scheme
+/// (C. J. F. Ridders, "Accurate computation of F'(x) and F'(x)F''(x)", 1982).
+/// Of all entries of the table the one closest to its two neighbours is taken.
+fn slope(mut f: impl FnMut(f64) -> Result<f64, Error>, step: f64) -> Result<(f64, f64), Error> {
+    let mut step = step;
+    let mut above: Vec<f64> = Vec::new();
+    let mut best = (f64::NAN, f64::INFINITY);
+    for _ in 0..=HALVINGS {
+        let mut row = vec![(f(step)? - f(-step)?) / (2.0 * step)];
+        let mut power = 1.0;
+        for (column, &coarse) in above.iter().enumerate() {
+            power *= 4.0;
+            let fine = row[column];
+            let entry = fine + (fine - coarse) / (power - 1.0);
+            let spread = (entry - fine).abs().max((entry - coarse).abs());
+            if spread <= best.1 {
+                best = (entry, spread);
+            }
+            row.push(entry);
+        }
+        above = row;
+        step *= 0.5;
+    }
+    Ok(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slopes_of_smooth_functions_are_accurate() {
+        let (rate, spread) = slope(|t| Ok((3.0 + t).exp()), 1e-2).unwrap();
+        assert!(close(rate, 3.0f64.exp(), Tolerance::new(1e-11, 0.0)), "{rate} {spread}");
+        assert!(spread < 1e-9, "{spread}");
+    }
+
+    #[test]
+    fn planted_errors_of_either_sign_are_found() {
+        let value = |x: &[f64]| Ok(x[0].sin() * x[1]);
+        let (x, right) = ([0.4, -1.5], [-1.5 * 0.4f64.cos(), 0.4f64.sin()]);
+        let check = GradientCheck::default();
+        check.gradient(value, &x, &right).unwrap();
+        for error in [1e-6, -1e-6, 1.0, -1.0, f64::NAN, f64::INFINITY] {
+            for i in 0..2 {
+                let mut wrong = right;
+                wrong[i] += error;
+                let found = check.gradient(value, &x, &wrong);
+                assert!(matches!(found, Err(GradientError::Mismatch { .. })), "{i} {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn jumps_and_bends_are_not_judged() {
+        let check = GradientCheck::default();
+        for function in [f64::floor, f64::abs, f64::ln, f64::sqrt] {
+            let found = check.gradient(|x| Ok(function(x[0])), &[0.0], &[0.0]);
+            // A bend exactly at the point is smooth to symmetric differences.
+            let bend = function(-1.0) == 1.0;
+            assert!(bend || matches!(found, Err(GradientError::Rough { .. })), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_gradient_of_another_length_is_a_typed_error() {
+        let found = GradientCheck::default().gradient(|_| Ok(0.0), &[1.0], &[]);
+        assert!(matches!(found, Err(GradientError::Shape { expected: 1, found: 0 })));
+    }
+}

@@ -1,0 +1,84 @@
+//! A small seeded source of random numbers (SplitMix64), the same on all hosts.
+
+/// A sequence of random numbers that its seed determines.
+///
+/// SplitMix64: G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom
+/// number generators", OOPSLA 2014. Good enough for tests, not for secrets.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::check::Random;
+///
+/// let (mut a, mut b) = (Random::new(7), Random::new(7));
+/// assert_eq!(a.bits(), b.bits());
+/// assert!((1.0..2.0).contains(&a.uniform(1.0, 2.0)));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Random {
+    state: u64,
+}
+
+impl Random {
+    /// The sequence of this seed.
+    pub const fn new(seed: u64) -> Self {
+        Random { state: seed }
+    }
+
+    /// 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number from `low` up to but not including `high`.
+    pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
+        let unit = (self.bits() >> 11) as f64 * (0.5 * f64::EPSILON);
+        low + unit * (high - low)
+    }
+
+    /// An index below `count`; 0 when `count` is 0.
+    pub fn below(&mut self, count: usize) -> usize {
+        // The bias is `count / 2^64`.
+        ((u128::from(self.bits()) * count as u128) >> 64) as usize
+    }
+
+    /// Whether an event of this probability happens.
+    pub fn chance(&mut self, probability: f64) -> bool {
+        self.uniform(0.0, 1.0) < probability
+    }
+
+    /// One of `items`.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sequence_is_the_published_one() {
+        let mut random = Random::new(1_234_567);
+        let found = [random.bits(), random.bits(), random.bits()];
+        assert_eq!(found, [6457827717110365317, 3203168211198807973, 9817491932198370423]);
+    }
+
+    #[test]
+    fn indices_and_numbers_stay_in_range() {
+        let mut random = Random::new(0);
+        let mut seen = [false; 5];
+        for _ in 0..200 {
+            seen[random.below(5)] = true;
+            assert!((-1.0..1.0).contains(&random.uniform(-1.0, 1.0)));
+        }
+        assert_eq!((seen, random.below(0)), ([true; 5], 0));
+    }
+}
