@@ -74,6 +74,9 @@ thread_local! {
     static BACK: ManuallyDrop<RefCell<Back>> =
         const { ManuallyDrop::new(RefCell::new(Back::idle())) };
     static LAST_STAMP: Cell<u32> = const { Cell::new(NO_STAMP) };
+    /// The inputs of the latest run, for their memory. A `Var` must not leave
+    /// its thread and a [`Tracer`] may, so they cannot be kept there.
+    static INPUTS: Cell<Vec<Var>> = const { Cell::new(Vec::new()) };
     /// The most recent recordings of the thread, for the error message about a
     /// `Var` that outlived one of them.
     static RECENT: [Cell<Option<(u32, Site)>>; 16] = const { [const { Cell::new(None) }; 16] };
@@ -127,7 +130,6 @@ pub struct Inputs<'a> {
 #[derive(Debug, Default)]
 pub struct Tracer {
     events: Vec<Event>,
-    vars: Vec<Var>,
 }
 
 impl Tracer {
@@ -157,7 +159,8 @@ impl Tracer {
         }
         let stamp = next_stamp(made);
         self.events.clear();
-        self.vars.clear();
+        let mut vars = INPUTS.take();
+        vars.clear();
         for (role, values, flag) in [
             (Role::ActiveInput, inputs.active, 0),
             (Role::InactiveInput, inputs.inactive, INACTIVE),
@@ -165,14 +168,15 @@ impl Tracer {
             for &value in values {
                 let event = Event { site: made, ..Event::leaf(role, value) };
                 let id = self.events.len() as u32 | flag;
-                self.vars.push(Var::traced(value, tag(stamp, id)));
+                vars.push(Var::traced(value, tag(stamp, id)));
                 self.events.push(event);
             }
         }
         let session = Session::enter(mem::take(&mut self.events), stamp, limit.min(MAX_EVENTS));
-        let (active, inactive) = self.vars.split_at(inputs.active.len());
+        let (active, inactive) = vars.split_at(inputs.active.len());
         let output = f(active, inactive);
         let operand = operand(output, stamp, made);
+        INPUTS.set(vars);
         let (back, signature) = session.leave();
 
         self.events = back.events;
