@@ -74,12 +74,15 @@ thread_local! {
     static BACK: ManuallyDrop<RefCell<Back>> =
         const { ManuallyDrop::new(RefCell::new(Back::idle())) };
     static LAST_STAMP: Cell<u32> = const { Cell::new(NO_STAMP) };
-    /// The inputs of the latest run, for their memory. A `Var` must not leave
-    /// its thread and a [`Tracer`] may, so they cannot be kept there.
-    static INPUTS: Cell<Vec<Var>> = const { Cell::new(Vec::new()) };
     /// The most recent recordings of the thread, for the error message about a
     /// `Var` that outlived one of them.
     static RECENT: [Cell<Option<(u32, Site)>>; 16] = const { [const { Cell::new(None) }; 16] };
+}
+
+thread_local! {
+    /// The inputs of the latest run, for their memory. A `Var` must not leave
+    /// its thread and a [`Tracer`] may, so they cannot be kept there.
+    static INPUTS: Cell<Vec<Var>> = const { Cell::new(Vec::new()) };
 }
 
 #[inline(always)]
@@ -159,7 +162,7 @@ impl Tracer {
         }
         let stamp = next_stamp(made);
         self.events.clear();
-        let mut vars = INPUTS.take();
+        let mut vars = INPUTS.try_with(Cell::take).unwrap_or_default();
         vars.clear();
         for (role, values, flag) in [
             (Role::ActiveInput, inputs.active, 0),
@@ -176,7 +179,8 @@ impl Tracer {
         let (active, inactive) = vars.split_at(inputs.active.len());
         let output = f(active, inactive);
         let operand = operand(output, stamp, made);
-        INPUTS.set(vars);
+        // Where the thread is ending there is nothing to keep it for.
+        let _ = INPUTS.try_with(|inputs| inputs.set(vars));
         let (back, signature) = session.leave();
 
         self.events = back.events;
