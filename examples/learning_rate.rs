@@ -22,7 +22,7 @@ const COLUMNS: usize = 10;
 /// The first rows are for training, the others for validation.
 const TRAINING: usize = 320;
 const STEPS: usize = 40;
-const BATCH: usize = 32;
+const BATCH: usize = 64;
 
 /// Where the search starts: far too careful.
 const FIRST_RATE: f64 = 0.001;

@@ -1,4 +1,135 @@
 //! Fast gradients of ordinary Rust code.
+//!
+//! `phigrad` differentiates functions by running them: inside a recorded
+//! function numbers are [`Var`]s, whose operators write down what they do, and a
+//! backward sweep over that record (the tape) gives the gradient. Functions that
+//! are called often are compiled: what the tape has seen becomes a native
+//! kernel, which checks on every call that it applies and otherwise leaves the
+//! call to the tape.
+//!
+//! # Quick start
+//!
+//! ```
+//! use phigrad::{Tape, Var};
+//!
+//! let f = Tape::record(|x: &[Var]| (x[0] * x[1]).sin() + x[0]);
+//! let (value, gradient) = f.value_and_grad(&[0.5, 2.0])?;
+//! assert_eq!(value, 1.0f64.sin() + 0.5);
+//! assert_eq!(gradient, [2.0 * 1.0f64.cos() + 1.0, 0.5 * 1.0f64.cos()]);
+//! # Ok::<(), phigrad::Error>(())
+//! ```
+//!
+//! [`Tape::record`] takes a function of inputs, [`Tape::record_with`] one that
+//! also has inputs without a gradient, [`Tape::builder`] sets options. The
+//! results, [`Recorded`] and [`RecordedWith`], are called with plain numbers.
+//! In a loop use [`Recorded::grad_into`], which allocates nothing once a kernel
+//! serves. [`Recorded::report`] tells who served and what was compiled.
+//!
+//! # Inputs, constants and hidden state
+//!
+//! What the function reads is one of two things: an input, which may change on
+//! every call, or a constant. A number that is captured, read from a table or
+//! made by `Var::from` is a constant: it becomes part of the kernel.
+//!
+//! A function must do the same on every call with the same inputs. If it does
+//! not (it counts its calls, draws random numbers, reads a `Cell`), a kernel
+//! goes on with what it has seen. A change that shows as other operations or
+//! other constants is noticed when the tape meets it, from time to time; the
+//! function then stays on the tape and the report has a [`Refusal`]. Data that
+//! change belong into the second slice of [`Tape::record_with`]:
+//!
+//! ```
+//! use phigrad::{Tape, Var};
+//!
+//! let loss = Tape::record_with(|x: &[Var], target: &[Var]| (x[0] - target[0]).powi(2));
+//! assert_eq!(loss.grad(&[1.0], &[0.0])?, [2.0]);
+//! assert_eq!(loss.grad(&[1.0], &[3.0])?, [-4.0]);
+//! # Ok::<(), phigrad::Error>(())
+//! ```
+//!
+//! # Guards and escapes
+//!
+//! A comparison of `Var`s gives a plain `bool`, so `if`, `while` and `match`
+//! work, and it is recorded as a guard. A kernel repeats each comparison on its
+//! own operands. Where one comes out as on no earlier call the kernel stops
+//! without a result, the tape serves, and the new path is learnt; kernels are
+//! made anew when that pays.
+//!
+//! A number that leaves the recording ([`Var::value`], formatting, casts through
+//! `num_traits`) is an escape. It is guarded as well: the kernel serves only
+//! where the number has the same bits. So an escape of a number that is new on
+//! every call keeps a function on the tape; escape something coarse (an index, a
+//! rounded number).
+//!
+//! ```
+//! use phigrad::{Tape, Var};
+//!
+//! let f = Tape::record(|x: &[Var]| if x[0] > 0.0 { x[0].ln() } else { -x[0] });
+//! f.grad(&[2.0])?;
+//! f.compile()?;
+//! assert_eq!(f.grad(&[4.0])?, [0.25]);
+//! assert_eq!(f.grad(&[-1.0])?, [-1.0]); // The tape: an unknown path.
+//! let report = f.report();
+//! assert_eq!((report.kernel_calls, report.fallbacks, report.paths), (1, 1, 2));
+//! # Ok::<(), phigrad::Error>(())
+//! ```
+//!
+//! Each path is compiled as a whole, loops unrolled, and paths that have parted
+//! are not joined. [`Var::min`], [`Var::max`], [`Var::abs`], [`Var::clamp`] and
+//! [`Var::select`] choose without a guard and keep the number of paths down.
+//!
+//! # Numerics
+//!
+//! All numbers are `f64`; lengths are numbers of them. With
+//! [`Numerics::Exact`] kernels return the tape's bits. With
+//! [`Numerics::Real`], the default, they may round differently: products are
+//! fused with additions where the host can, and equal subexpressions are
+//! computed once. Either way a kernel's result that is not finite does not
+//! count: the tape computes the call again, so NaN and infinity come from the
+//! tape alone.
+//!
+//! Where a function has no derivative the tape takes one of the subgradients: 0
+//! for `abs` at 0, the second operand's for `min` and `max` at a tie. Where it
+//! has an infinite derivative (`sqrt` at 0) the gradient is infinite, unless
+//! nothing depends on it: an adjoint of zero passes nothing on.
+//!
+//! Transcendental functions are those of `std`, so their last bits may differ
+//! between platforms, but not between tape and kernel.
+//!
+//! # Errors
+//!
+//! Calls return [`Error`], which is opaque and has predicates:
+//! [`Error::is_shape`], [`Error::is_foreign_var`], [`Error::is_too_long`],
+//! [`Error::is_refused`]. [`Error::place`] is the place in the caller's source.
+//! The library does not panic by itself; a panic of the recorded function
+//! passes through and leaves the function usable. That no kernel can be made is
+//! not an error of a call (the tape serves) but of [`Recorded::compile`], and a
+//! line of the report.
+//!
+//! # Threads
+//!
+//! [`Recorded`] is `Send` and `Sync` when the function is: many threads may call
+//! it at once, and all share what was learnt. A [`Var`] stays on its thread; a
+//! recorded function that starts threads must give them numbers, not `Var`s.
+//! Kernels are compiled on a background thread unless
+//! [`TapeBuilder::background`] says otherwise.
+//!
+//! # Limits
+//!
+//! [`Limits`] bounds the operations of one call, and the paths, nodes and input
+//! lengths that are learnt. Each is a count, so what happens does not depend on
+//! the speed of the machine. Beyond the first the call is an error, beyond the
+//! others the tape serves.
+//!
+//! # The layers
+//!
+//! Most users need only what this page names. The modules are the stages
+//! between trace and kernel, for those who want to look inside: [`op`] (the
+//! primitives), [`trace`], [`ssa`] (the graph and its text form), [`diff`],
+//! [`jit`], and [`entity`] (typed ids). They may change more often than the rest.
+//!
+//! The idea of coarsening a trace before it is differentiated is that of
+//! "Coarsening Optimization for Differentiable Programming" (OOPSLA 2021).
 
 pub mod check;
 pub mod diff;
@@ -14,3 +145,8 @@ pub use runtime::{
     TapeBuilder,
 };
 pub use trace::Var;
+
+/// The README's example is compiled and run like those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

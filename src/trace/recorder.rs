@@ -79,6 +79,12 @@ thread_local! {
     static RECENT: [Cell<Option<(u32, Site)>>; 16] = const { [const { Cell::new(None) }; 16] };
 }
 
+thread_local! {
+    /// The inputs of the latest run, for their memory. A `Var` must not leave
+    /// its thread and a [`Tracer`] may, so they cannot be kept there.
+    static INPUTS: Cell<Vec<Var>> = const { Cell::new(Vec::new()) };
+}
+
 #[inline(always)]
 fn with_front<R>(f: impl FnOnce(Front<'_>) -> R) -> R {
     CURSOR.with(|cursor| LATEST.with(|ring| f(Front { cursor, ring })))
@@ -127,7 +133,6 @@ pub struct Inputs<'a> {
 #[derive(Debug, Default)]
 pub struct Tracer {
     events: Vec<Event>,
-    vars: Vec<Var>,
 }
 
 impl Tracer {
@@ -157,7 +162,8 @@ impl Tracer {
         }
         let stamp = next_stamp(made);
         self.events.clear();
-        self.vars.clear();
+        let mut vars = INPUTS.try_with(Cell::take).unwrap_or_default();
+        vars.clear();
         for (role, values, flag) in [
             (Role::ActiveInput, inputs.active, 0),
             (Role::InactiveInput, inputs.inactive, INACTIVE),
@@ -165,14 +171,16 @@ impl Tracer {
             for &value in values {
                 let event = Event { site: made, ..Event::leaf(role, value) };
                 let id = self.events.len() as u32 | flag;
-                self.vars.push(Var::traced(value, tag(stamp, id)));
+                vars.push(Var::traced(value, tag(stamp, id)));
                 self.events.push(event);
             }
         }
         let session = Session::enter(mem::take(&mut self.events), stamp, limit.min(MAX_EVENTS));
-        let (active, inactive) = self.vars.split_at(inputs.active.len());
+        let (active, inactive) = vars.split_at(inputs.active.len());
         let output = f(active, inactive);
         let operand = operand(output, stamp, made);
+        // Where the thread is ending there is nothing to keep it for.
+        let _ = INPUTS.try_with(|inputs| inputs.set(vars));
         let (back, signature) = session.leave();
 
         self.events = back.events;
