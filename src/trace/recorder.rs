@@ -66,6 +66,9 @@ thread_local! {
     };
     static BACK: ManuallyDrop<RefCell<Back>> =
         const { ManuallyDrop::new(RefCell::new(Back::idle())) };
+    /// Buffers for the inputs of recordings to come. They stay on their thread,
+    /// as every `Var` does, so that recorded functions are free to move.
+    static SPARE: RefCell<Vec<Vec<Var>>> = const { RefCell::new(Vec::new()) };
     static LAST_STAMP: Cell<u32> = const { Cell::new(NO_STAMP) };
     /// The most recent recordings of the thread, for the error message about a
     /// `Var` that outlived one of them.
@@ -115,7 +118,6 @@ pub struct Inputs<'a> {
 #[derive(Debug, Default)]
 pub struct Tracer {
     events: Vec<Event>,
-    vars: Vec<Var>,
 }
 
 impl Tracer {
@@ -145,20 +147,22 @@ impl Tracer {
         }
         let stamp = next_stamp(made);
         self.events.clear();
-        self.vars.clear();
+        let mut vars = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
+        vars.clear();
         for (role, values) in
             [(Role::ActiveInput, inputs.active), (Role::InactiveInput, inputs.inactive)]
         {
             for &value in values {
                 let event = Event { site: made, ..Event::leaf(role, value) };
                 let id = self.events.len() as u32 | event.first;
-                self.vars.push(Var::traced(value, tag(stamp, id)));
+                vars.push(Var::traced(value, tag(stamp, id)));
                 self.events.push(event);
             }
         }
         let session = Session::enter(mem::take(&mut self.events), stamp, limit.min(MAX_EVENTS));
-        let (active, inactive) = self.vars.split_at(inputs.active.len());
+        let (active, inactive) = vars.split_at(inputs.active.len());
         let output = f(active, inactive);
+        SPARE.with_borrow_mut(|spare| spare.push(vars));
         let operand = operand(output, stamp, made);
         let (back, signature) = session.leave();
 
