@@ -11,6 +11,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::graph::{Block, Def, End, Graph, Item, Node, Place, PlaceId};
+use crate::entity::{Array, Entity};
 use crate::op::{MAX_ARITY, Op};
 use crate::trace::{Event, Operand, Role, Site, Trace};
 
@@ -296,6 +297,24 @@ impl Lifted {
         }
         let output = self.operand(trace.output, &nodes);
         self.graph.blocks[block].end = End::Return([output].into_iter().collect());
+        self.number_blocks();
+    }
+
+    /// Renumbers the blocks in preorder: a split may put a new block above old ones.
+    fn number_blocks(&mut self) {
+        let order = self.graph.preorder();
+        let mut numbers = Array::filled(self.graph.root(), order.len());
+        for (number, &block) in order.iter().enumerate() {
+            numbers[block] = Block::from_index(number);
+        }
+        let old = core::mem::take(&mut self.graph.blocks);
+        for block in order {
+            let mut data = old[block].clone();
+            if let End::Branch { then, otherwise, .. } = &mut data.end {
+                (*then, *otherwise) = (numbers[*then], numbers[*otherwise]);
+            }
+            self.graph.blocks.push(data);
+        }
     }
 
     /// Turns the guard that is item `item` of `block` into a branch. Returns the
