@@ -1,6 +1,6 @@
 //! One call: by a kernel if there is one and it knows the path, else by the tape.
 
-use core::cell::RefCell;
+use core::cell::Cell;
 use core::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use super::error::{Error, Kind};
 use super::options::Options;
 use super::report::{Purpose, Report};
 use super::specialisation::Specialisation;
-use crate::jit::Kernel;
+use crate::jit::{Kernel, RunError};
 use crate::trace::{Inputs, Site, Tracer, Var, sweep};
 
 /// What both kinds of recorded function share: everything but the function.
@@ -32,10 +32,18 @@ struct Workspace {
     adjoints: Vec<f64>,
 }
 
+/// The buffers of one kernel call.
+#[derive(Default)]
+struct Buffers {
+    scratch: Vec<f64>,
+    outputs: Vec<f64>,
+}
+
 thread_local! {
-    /// Scratch memory and outputs of kernels. Kernels run no user code, so one
-    /// pair for each thread is enough.
-    static BUFFERS: RefCell<(Vec<f64>, Vec<f64>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+    /// The buffers of the latest call, for their memory. Kernels run no user
+    /// code, so one pair for each thread is enough.
+    static BUFFERS: Cell<Buffers> =
+        const { Cell::new(Buffers { scratch: Vec::new(), outputs: Vec::new() }) };
 }
 
 impl Core {
@@ -164,21 +172,27 @@ fn run_kernel(
     purpose: Purpose,
     gradient: &mut [f64],
 ) -> Option<Result<f64, NonFinite>> {
-    BUFFERS.with_borrow_mut(|(scratch, outputs)| {
-        let count = kernel.outputs();
-        if outputs.len() < count {
-            outputs.resize(count, 0.0);
+    let mut buffers = BUFFERS.try_with(Cell::take).unwrap_or_default();
+    let Buffers { scratch, outputs } = &mut buffers;
+    let count = kernel.outputs();
+    if outputs.len() < count {
+        outputs.resize(count, 0.0);
+    }
+    let outputs = &mut outputs[..count];
+    let ran = kernel.run(inputs.active, inputs.inactive, scratch, outputs);
+    let result = match ran {
+        Err(RunError::Unseen | RunError::Shape) => None,
+        Ok(()) if !all_finite(outputs) => Some(Err(NonFinite)),
+        Ok(()) => {
+            if purpose != Purpose::Value {
+                gradient.copy_from_slice(&outputs[..gradient.len()]);
+            }
+            Some(Ok(outputs.last().copied().unwrap_or(f64::NAN)))
         }
-        let outputs = &mut outputs[..count];
-        kernel.run(inputs.active, inputs.inactive, scratch, outputs).ok()?;
-        if !all_finite(outputs) {
-            return Some(Err(NonFinite));
-        }
-        if purpose != Purpose::Value {
-            gradient.copy_from_slice(&outputs[..gradient.len()]);
-        }
-        Some(Ok(outputs.last().copied().unwrap_or(f64::NAN)))
-    })
+    };
+    // Where the thread is ending there is nothing to keep them for.
+    let _ = BUFFERS.try_with(|kept| kept.set(buffers));
+    result
 }
 
 /// Without an early exit, so that it is vectorised.

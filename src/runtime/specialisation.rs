@@ -188,7 +188,8 @@ impl Specialisation {
             self.compile(lifted, [true; 3], options);
             learning = self.lock();
         }
-        let complete = Purpose::ALL.iter().all(|&purpose| !learning.is_stale(purpose));
+        let complete = learning.lifted.paths() > 0
+            && Purpose::ALL.iter().all(|&purpose| !learning.is_stale(purpose));
         match learning.refusals.last() {
             Some(refusal) if !complete => Err(refusal.clone()),
             _ => Ok(()),

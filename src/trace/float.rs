@@ -142,7 +142,7 @@ macro_rules! constants {
 
 constants! {
     E FRAC_1_PI FRAC_1_SQRT_2 FRAC_2_PI FRAC_2_SQRT_PI FRAC_PI_2 FRAC_PI_3 FRAC_PI_4 FRAC_PI_6
-    FRAC_PI_8 LN_10 LN_2 LOG10_E LOG2_E PI SQRT_2
+    FRAC_PI_8 LN_10 LN_2 LOG10_2 LOG10_E LOG2_10 LOG2_E PI SQRT_2 TAU
 }
 
 macro_rules! float {
