@@ -285,7 +285,8 @@ fn large_programs_agree_across_chunks_and_with_many_live_values() {
 #[test]
 #[ignore = "bug: the real-only rules 0 - x = -x and x + 0 = x change signs of zeros that show"]
 fn real_kernels_keep_the_signs_of_zeros_that_show() {
-    let functions: [(fn(Var) -> Var, f64); 4] = [
+    type Function = fn(Var) -> Var;
+    let functions: [(Function, f64); 4] = [
         (|x| (0.0 - x).signum(), 0.0),
         (|x| (0.0 - x).atan2(-1.0), 0.0),
         (|x| Var::from(1.0).copysign(x + 0.0), -0.0),
