@@ -11,12 +11,12 @@
 mod common;
 
 use common::{Point, all_same, interpreted, lifted, outputs, points, record, reversed, taped};
-use phigrad::Numerics;
 use phigrad::check::{
     GradientCheck, GradientError, Program, Random, Recipe, Tolerance, close, same,
 };
 use phigrad::jit::{RunError, compile};
 use phigrad::ssa::{Folding, Graph, fuse, simplify, verify};
+use phigrad::{Numerics, Tape, Var};
 
 /// Kinds of programs that every test runs: small ones that differ in what
 /// they may do.
@@ -99,7 +99,10 @@ fn gradients_of_the_tape_agree_with_differences_of_plain_numbers() {
     let (mut confirmed, total) = (0, 300);
     for _ in 0..total {
         let program = recipe.program(&mut random);
-        let point = recipe.inputs(&mut random);
+        // Not at numbers that programs compare with, where one path may be a
+        // point alone.
+        let mut point = recipe.inputs(&mut random);
+        point.0.iter_mut().for_each(|x| *x += random.uniform(-0.1, 0.1));
         let (_, gradient) = taped(&program, &point);
         let value = |x: &[f64]| Ok(program.eval(x, &point.1));
         let check = GradientCheck { step: 1e-3, directions: 2, ..GradientCheck::default() };
@@ -178,11 +181,15 @@ fn real_stages_change_rounding_alone() {
 /// Checks that native code of `graph` computes the interpreter's bits.
 fn assert_native(graph: &Graph, program: &Program, run: &[Point]) {
     let kernel = compile(graph).unwrap();
+    let text = program.to_string();
+    let reads_nan = text.starts_with("wild") && text.contains(" = read ");
     let mut scratch = Vec::new();
     let mut found = vec![0.0; kernel.outputs()];
     for point in run {
         let result = kernel.run(&point.0, &point.1, &mut scratch, &mut found);
         match interpreted(graph, point) {
+            // The bits of a NaN that is read out need not be the same.
+            Some(_) if reads_nan && result == Err(RunError::Unseen) => {}
             Some(expected) => {
                 assert_eq!(result, Ok(()), "{point:?}\n{program}");
                 assert_same(&found, &expected, program, point);
@@ -273,4 +280,34 @@ fn large_programs_agree_across_chunks_and_with_many_live_values() {
             assert_kernel(&program, Numerics::Real, &learnt, &run, assert_close);
         }
     }
+}
+
+#[test]
+#[ignore = "bug: the real-only rules 0 - x = -x and x + 0 = x change signs of zeros that show"]
+fn real_kernels_keep_the_signs_of_zeros_that_show() {
+    type Function = fn(Var) -> Var;
+    let functions: [(Function, f64); 4] = [
+        (|x| (0.0 - x).signum(), 0.0),
+        (|x| (0.0 - x).atan2(-1.0), 0.0),
+        (|x| Var::from(1.0).copysign(x + 0.0), -0.0),
+        (|x| if Var::from(1.0).copysign(0.0 - x) > 0.0 { x + 1.0 } else { x - 1.0 }, 0.0),
+    ];
+    for (index, (function, tie)) in functions.into_iter().enumerate() {
+        let f = Tape::builder().hot_threshold(u32::MAX).record(|x: &[Var]| function(x[0]));
+        let learnt = [1.5, -1.5, tie].map(|x| f.value_and_grad(&[x]).unwrap());
+        f.compile().unwrap();
+        assert_eq!(f.value_and_grad(&[tie]).unwrap(), learnt[2], "{index}");
+    }
+}
+
+#[test]
+#[ignore = "bug: the exact rule -1 x = -x changes the sign of NaN, which copysign shows"]
+fn exact_kernels_equal_the_tape_where_the_sign_of_nan_shows() {
+    let f = Tape::builder()
+        .hot_threshold(u32::MAX)
+        .numerics(Numerics::Exact)
+        .record(|x: &[Var]| Var::from(1.0).copysign(x[0] * -1.0));
+    let taped = f.eval(&[f64::NAN]).unwrap();
+    f.compile().unwrap();
+    assert_eq!(f.eval(&[f64::NAN]).unwrap(), taped);
 }

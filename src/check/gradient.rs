@@ -107,7 +107,7 @@ impl GradientCheck {
     ///
     /// let f = Tape::record(|x| x[0].abs());
     /// assert!(GradientCheck::default().recorded(&f, &[1.0]).is_ok());
-    /// let error = GradientCheck::default().recorded(&f, &[0.001]).unwrap_err();
+    /// let error = GradientCheck::default().recorded(&f, &[0.0]).unwrap_err();
     /// assert!(matches!(error, GradientError::Rough { .. }));
     /// ```
     pub fn recorded<F>(&self, f: &Recorded<F>, x: &[f64]) -> Result<(), GradientError>
@@ -149,10 +149,10 @@ impl GradientCheck {
                 let moved: Vec<f64> = x.iter().zip(&direction).map(|(x, d)| x + t * d).collect();
                 value(&moved)
             };
-            let (rate, spread) = slope(along, self.step)?;
+            let Slope { rate, spread, bend } = slope(along, self.step)?;
             let Tolerance { relative, absolute } = self.tolerance;
             // In this form NaN is rough, too.
-            let smooth = spread <= absolute + relative * rate.abs();
+            let smooth = spread.max(bend) <= absolute + relative * rate.abs();
             if !smooth {
                 return Err(GradientError::Rough { direction, rate, spread });
             }
@@ -172,28 +172,47 @@ fn direction(random: &mut Random, count: usize) -> Vec<f64> {
     direction
 }
 
-/// The derivative of `f` at 0, and how far off it may be.
+/// What the values along a line tell about their rate of change.
+#[derive(Clone, Copy, Debug)]
+struct Slope {
+    rate: f64,
+    /// How far estimates of the rate are apart.
+    spread: f64,
+    /// Half of what the rate changes by at the point itself, if it does.
+    bend: f64,
+}
+
+/// The derivative of `f` at 0.
 ///
 /// Central differences with halved steps, extrapolated by Neville's scheme
 /// (C. J. F. Ridders, "Accurate computation of F'(x) and F'(x)F''(x)", 1982).
 /// Of all entries of the table the one closest to its two neighbours is taken.
-fn slope(mut f: impl FnMut(f64) -> Result<f64, Error>, step: f64) -> Result<(f64, f64), Error> {
+fn slope(mut f: impl FnMut(f64) -> Result<f64, Error>, step: f64) -> Result<Slope, Error> {
     let mut step = step;
+    let middle = f(0.0)?;
     let mut above: Vec<f64> = Vec::new();
-    let mut best = (f64::NAN, f64::INFINITY);
+    let mut best = Slope { rate: f64::NAN, spread: f64::INFINITY, bend: 0.0 };
+    let mut largest = 0.0f64;
     for _ in 0..=HALVINGS {
-        let mut row = vec![(f(step)? - f(-step)?) / (2.0 * step)];
+        let (after, before) = (f(step)?, f(-step)?);
+        let mut row = vec![(after - before) / (2.0 * step)];
         let mut power = 1.0;
         for (column, &coarse) in above.iter().enumerate() {
             power *= 4.0;
             let fine = row[column];
             let entry = fine + (fine - coarse) / (power - 1.0);
             let spread = (entry - fine).abs().max((entry - coarse).abs());
-            if spread <= best.1 {
-                best = (entry, spread);
+            if spread <= best.spread {
+                best = Slope { rate: entry, spread, ..best };
             }
             row.push(entry);
         }
+        // Symmetric differences do not see what happens at the point itself.
+        // Where the values are smooth this falls with the step.
+        let bend = ((after - middle) + (before - middle)).abs() / (2.0 * step);
+        let rounding = 4.0 * f64::EPSILON * middle.abs() / step;
+        largest = largest.max(bend);
+        best.bend = if bend > 0.1 * largest + rounding { bend } else { 0.0 };
         above = row;
         step *= 0.5;
     }
@@ -206,9 +225,9 @@ mod tests {
 
     #[test]
     fn slopes_of_smooth_functions_are_accurate() {
-        let (rate, spread) = slope(|t| Ok((3.0 + t).exp()), 1e-2).unwrap();
-        assert!(close(rate, 3.0f64.exp(), Tolerance::new(1e-11, 0.0)), "{rate} {spread}");
-        assert!(spread < 1e-9, "{spread}");
+        let slope = slope(|t| Ok((3.0 + t).exp()), 1e-2).unwrap();
+        assert!(close(slope.rate, 3.0f64.exp(), Tolerance::new(1e-11, 0.0)), "{slope:?}");
+        assert!(slope.spread < 1e-9 && slope.bend == 0.0, "{slope:?}");
     }
 
     #[test]
@@ -230,12 +249,16 @@ mod tests {
     #[test]
     fn jumps_and_bends_are_not_judged() {
         let check = GradientCheck::default();
-        for function in [f64::floor, f64::abs, f64::ln, f64::sqrt] {
-            let found = check.gradient(|x| Ok(function(x[0])), &[0.0], &[0.0]);
-            // A bend exactly at the point is smooth to symmetric differences.
-            let bend = function(-1.0) == 1.0;
-            assert!(bend || matches!(found, Err(GradientError::Rough { .. })), "{found:?}");
+        let single = |x: f64| if x == 0.0 { 1.0 } else { x };
+        let found = |f: fn(f64) -> f64, x| check.gradient(|x| Ok(f(x[0])), &[x], &[f64::NAN]);
+        for f in [f64::floor, f64::abs, f64::ln, f64::sqrt, single] {
+            assert!(matches!(found(f, 0.0), Err(GradientError::Rough { .. })));
         }
+        for f in [f64::floor, f64::abs, f64::ln, f64::sqrt] {
+            assert!(matches!(found(f, 1e-5), Err(GradientError::Rough { .. })));
+        }
+        // No step meets the single point.
+        assert!(matches!(found(single, 1e-5), Err(GradientError::Mismatch { .. })));
     }
 
     #[test]
