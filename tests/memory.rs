@@ -16,7 +16,7 @@ use phigrad::{Numerics, Tape, Var};
 use support::manual;
 
 /// What the resident memory may grow by after the warm-up.
-const SLACK: usize = 4 << 20;
+const SLACK: usize = 8 << 20;
 
 /// The least that one leaked function takes: one page for each of its kernels.
 const PAGES_OF_A_FUNCTION: usize = 3 * 4096;
