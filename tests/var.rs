@@ -4,8 +4,11 @@
 mod support;
 
 use std::num::FpCategory;
+use std::panic::Location;
 
 use num_traits::{Bounded, Float, FloatConst, FromPrimitive, Num, One, Signed, ToPrimitive, Zero};
+use phigrad::op::Op;
+use phigrad::trace::{Inputs, Role, Tracer};
 use phigrad::{Numerics, Var};
 use support::{NUMERICS, Pair, Served, manual};
 
@@ -328,4 +331,80 @@ fn functions_of_several_numbers_take_numbers_too() {
     assert_eq!(at(|v: &[Var]| v[0].log(2.0), [8.0]).0, 8.0f64.ln() / 2.0f64.ln());
     assert_eq!(at(|v: &[Var]| v[0].powi(0), [x]), (1.0, [0.0]));
     assert_eq!(at(|v: &[Var]| v[0].powi(-2), [2.0]), (0.25, [-0.25]));
+}
+
+/// The primitives of the steps that `f` records, guards among them.
+fn recorded(f: fn(Var, Var) -> Var) -> Vec<Op> {
+    let mut tracer = Tracer::default();
+    let inputs = Inputs { active: &[0.5, 0.25], inactive: &[] };
+    let trace = tracer.run(|x, _| f(x[0], x[1]), inputs, 100, Location::caller()).unwrap();
+    let steps = trace.events.iter().filter(|e| matches!(e.role(), Role::Apply | Role::Guard));
+    steps.map(|event| event.op()).collect()
+}
+
+#[test]
+fn each_operation_records_the_primitive_that_it_names() {
+    fn guard(x: Var, _: bool) -> Var {
+        x
+    }
+    let operations: [(fn(Var, Var) -> Var, Op); 54] = [
+        (|a, b| a + b, Op::Add),
+        (|a, b| a - b, Op::Sub),
+        (|a, b| a * b, Op::Mul),
+        (|a, b| a / b, Op::Div),
+        (|a, b| a % b, Op::Rem),
+        (|a, _| -a, Op::Neg),
+        (|a, _| a.recip(), Op::Recip),
+        (|a, b| a.mul_add(b, b), Op::MulAdd),
+        (|a, _| a.powi(3), Op::Powi),
+        (|a, b| a.powf(b), Op::Powf),
+        (|a, _| a.sqrt(), Op::Sqrt),
+        (|a, _| a.cbrt(), Op::Cbrt),
+        (|a, b| a.hypot(b), Op::Hypot),
+        (|a, _| a.exp(), Op::Exp),
+        (|a, _| a.exp_m1(), Op::ExpM1),
+        (|a, _| a.exp2(), Op::Exp2),
+        (|a, _| a.ln(), Op::Ln),
+        (|a, _| a.ln_1p(), Op::Ln1p),
+        (|a, _| a.log2(), Op::Log2),
+        (|a, _| a.log10(), Op::Log10),
+        (|a, _| a.sin(), Op::Sin),
+        (|a, _| a.cos(), Op::Cos),
+        (|a, _| a.tan(), Op::Tan),
+        (|a, _| a.asin(), Op::Asin),
+        (|a, _| a.acos(), Op::Acos),
+        (|a, _| a.atan(), Op::Atan),
+        (|a, b| a.atan2(b), Op::Atan2),
+        (|a, _| a.sinh(), Op::Sinh),
+        (|a, _| a.cosh(), Op::Cosh),
+        (|a, _| a.tanh(), Op::Tanh),
+        (|a, _| a.asinh(), Op::Asinh),
+        (|a, _| a.acosh(), Op::Acosh),
+        (|a, _| a.atanh(), Op::Atanh),
+        (|a, _| a.abs(), Op::Abs),
+        (|a, _| a.signum(), Op::Signum),
+        (|a, b| a.copysign(b), Op::CopySign),
+        (|a, b| a.min(b), Op::Min),
+        (|a, b| a.max(b), Op::Max),
+        (|a, _| a.floor(), Op::Floor),
+        (|a, _| a.ceil(), Op::Ceil),
+        (|a, _| a.round(), Op::Round),
+        (|a, _| a.trunc(), Op::Trunc),
+        (|a, _| a.fract(), Op::Fract),
+        (|a, b| a.select(b, b), Op::Select),
+        (|a, b| guard(a, a < b), Op::Lt),
+        (|a, b| guard(a, a <= b), Op::Le),
+        (|a, b| guard(a, a > b), Op::Gt),
+        (|a, b| guard(a, a >= b), Op::Ge),
+        (|a, b| guard(a, a == b), Op::Eq),
+        (|a, b| guard(a, a != b), Op::Ne),
+        (|a, _| guard(a, a.value() > 0.0), Op::Same),
+        (|a, b| guard(a, 1.0 < b), Op::Lt),
+        (|a, b| a.less_than(b), Op::Lt),
+        (|a, b| a.differs_from(b), Op::Ne),
+    ];
+    for (f, op) in operations {
+        assert_eq!(recorded(f), [op]);
+    }
+    assert!(Op::ALL.iter().all(|op| operations.iter().any(|(_, named)| named == op)));
 }
