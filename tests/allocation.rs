@@ -145,7 +145,6 @@ fn results_that_are_not_finite_allocate_nothing() {
 }
 
 #[test]
-#[ignore = "bug: comparing a tape call with the graph allocates, at each power of two"]
 fn many_calls_on_the_tape_allocate_nothing() {
     let f = manual(Numerics::Real).record(function);
     calls(&f, 1.0, WARM_UP);
@@ -153,7 +152,6 @@ fn many_calls_on_the_tape_allocate_nothing() {
 }
 
 #[test]
-#[ignore = "bug: each call on a path beyond the limits is compared with the graph, and allocates"]
 fn paths_beyond_the_limit_allocate_nothing() {
     let f = manual(Numerics::Real).limits(limits(|l| l.paths = 1)).record(function);
     calls(&f, 1.0, 1);

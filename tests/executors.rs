@@ -283,7 +283,6 @@ fn large_programs_agree_across_chunks_and_with_many_live_values() {
 }
 
 #[test]
-#[ignore = "bug: the real-only rules 0 - x = -x and x + 0 = x change signs of zeros that show"]
 fn real_kernels_keep_the_signs_of_zeros_that_show() {
     type Function = fn(Var) -> Var;
     let functions: [(Function, f64); 4] = [
@@ -301,7 +300,6 @@ fn real_kernels_keep_the_signs_of_zeros_that_show() {
 }
 
 #[test]
-#[ignore = "bug: the exact rule -1 x = -x changes the sign of NaN, which copysign shows"]
 fn exact_kernels_equal_the_tape_where_the_sign_of_nan_shows() {
     let f = Tape::builder()
         .hot_threshold(u32::MAX)

@@ -110,7 +110,6 @@ fn more_lengths_than_the_limit_are_served_by_the_tape() {
 }
 
 #[test]
-#[ignore = "bug: nothing makes Refusal::TooManyLengths, and calls beyond the limit are not counted"]
 fn more_lengths_than_the_limit_are_reported() {
     let builder = manual(Numerics::Exact).limits(limits(|limits| limits.specialisations = 1));
     let f = builder.record(|x: &[Var]| x[0]);

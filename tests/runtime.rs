@@ -257,7 +257,6 @@ fn compiling_before_any_call_is_an_error() {
 }
 
 #[test]
-#[ignore = "bug: compile is Ok without a kernel when the only call so far failed"]
 fn compiling_after_a_failed_call_only_is_an_error() {
     let builder = manual(Numerics::Real).limits(support::limits(|l| l.trace_events = 1));
     let f = builder.record(rosenbrock);

@@ -174,11 +174,13 @@ impl Reverse<'_> {
         }
         self.builder.set_place(None);
         let zero = self.builder.constant(0.0);
+        let exact = self.builder.folding() == Folding::Exact;
         let mut outputs: Vec<Node> = Vec::with_capacity(inputs.len() + 1);
         for input in inputs {
             outputs.push(match self.adjoint[input].take() {
                 // The sweep adds to zero, so it never yields a negative zero.
-                Some(adjoint) => self.builder.apply(Op::Add, &[adjoint, zero]),
+                Some(adjoint) if exact => self.builder.apply(Op::Add, &[adjoint, zero]),
+                Some(adjoint) => adjoint,
                 None => zero,
             });
         }

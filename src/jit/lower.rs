@@ -181,8 +181,7 @@ impl ChunkLowering<'_, '_, '_> {
             return Lowered::Truth(self.builder.ins().fcmp(comparison, a, b));
         }
         if op == Op::Same {
-            let (a, b) = (self.bits(args[0]), self.bits(args[1]));
-            return Lowered::Truth(self.builder.ins().icmp(IntCC::Equal, a, b));
+            return Lowered::Truth(self.same(args[0], args[1]));
         }
         if op == Op::Select {
             let condition = self.truth(args[0], true);
@@ -190,9 +189,12 @@ impl ChunkLowering<'_, '_, '_> {
             return Lowered::Number(self.builder.ins().select(condition, then, otherwise));
         }
         if op == Op::Powi {
-            let exponent = self.graph.constant(args[1]).unwrap_or(0.0) as i32;
             let base = self.number(args[0]);
-            return Lowered::Number(self.power(base, exponent));
+            return Lowered::Number(match self.graph.constant(args[1]) {
+                Some(exponent) => self.power(base, exponent as i32),
+                // The verifier refuses it.
+                None => self.builder.ins().f64const(f64::NAN),
+            });
         }
         let numbers: smallvec::SmallVec<[Value; 3]> =
             args.iter().map(|&arg| self.number(arg)).collect();
@@ -254,6 +256,22 @@ impl ChunkLowering<'_, '_, '_> {
         let nan = self.builder.ins().fcmp(FloatCC::Unordered, b, b);
         let first = self.builder.ins().bor(before, nan);
         self.builder.ins().select(first, a, b)
+    }
+
+    /// Whether `a` and `b` are the same bits or both NaN.
+    fn same(&mut self, a: Node, b: Node) -> Value {
+        let is_number = |node| self.graph.constant(node).is_some_and(|c| !c.is_nan());
+        let may_be_nan = !is_number(a) && !is_number(b);
+        let (a_bits, b_bits) = (self.bits(a), self.bits(b));
+        let same = self.builder.ins().icmp(IntCC::Equal, a_bits, b_bits);
+        if !may_be_nan {
+            return same;
+        }
+        let (a, b) = (self.number(a), self.number(b));
+        let a_nan = self.builder.ins().fcmp(FloatCC::Unordered, a, a);
+        let b_nan = self.builder.ins().fcmp(FloatCC::Unordered, b, b);
+        let both = self.builder.ins().band(a_nan, b_nan);
+        self.builder.ins().bor(same, both)
     }
 
     /// The multiplications of [`crate::op::powi`], in its order.

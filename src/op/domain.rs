@@ -114,6 +114,33 @@ pub fn domain(op: Op) -> [Domain; 3] {
     }
 }
 
+/// Whether `op` or its derivative jumps somewhere as operand number `operand`
+/// changes: there the least change of the operand may change everything.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::op::{Op, jumps};
+///
+/// assert!(jumps(Op::Abs, 0) && jumps(Op::Select, 0));
+/// assert!(!jumps(Op::Sqrt, 0) && !jumps(Op::Select, 1));
+/// ```
+pub fn jumps(op: Op, operand: usize) -> bool {
+    match op {
+        Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne | Op::Same => true,
+        Op::Floor | Op::Ceil | Op::Round | Op::Trunc | Op::Fract | Op::Rem => true,
+        Op::Abs | Op::Signum | Op::CopySign | Op::Min | Op::Max => true,
+        // A branch cut, and whether a negative base has a real power.
+        Op::Atan2 | Op::Powf => true,
+        Op::Select => operand == 0,
+        Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Neg | Op::MulAdd | Op::Recip => false,
+        Op::Powi | Op::Sqrt | Op::Cbrt | Op::Hypot | Op::Exp | Op::ExpM1 | Op::Exp2 => false,
+        Op::Ln | Op::Ln1p | Op::Log2 | Op::Log10 | Op::Sin | Op::Cos | Op::Tan => false,
+        Op::Asin | Op::Acos | Op::Atan | Op::Sinh | Op::Cosh | Op::Tanh => false,
+        Op::Asinh | Op::Acosh | Op::Atanh => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

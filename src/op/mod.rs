@@ -12,7 +12,7 @@ mod domain;
 mod meaning;
 
 pub use derivative::{Algebra, Numbers, contribution};
-pub use domain::{Domain, domain};
+pub use domain::{Domain, domain, jumps};
 pub use meaning::{eval, powi};
 
 /// The largest number of operands of a primitive.

@@ -1,7 +1,7 @@
 //! One call: by a kernel if there is one and it knows the path, else by the tape.
 
 use core::cell::Cell;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::error::{Error, Kind};
 use super::options::Options;
-use super::report::{Purpose, Report};
+use super::report::{Purpose, Refusal, Report};
 use super::specialisation::Specialisation;
 use crate::jit::{Kernel, RunError};
 use crate::trace::{Inputs, Site, Tracer, Var, sweep};
@@ -18,6 +18,8 @@ use crate::trace::{Inputs, Site, Tracer, Var, sweep};
 pub(super) struct Core {
     options: Options,
     made: Site,
+    /// Calls with a length of input beyond the limit.
+    beyond_limit: AtomicU64,
     specialisations: ArcSwap<SmallVec<[Arc<Specialisation>; 2]>>,
     /// Taken to add a specialisation.
     adding: Mutex<()>,
@@ -51,6 +53,7 @@ impl Core {
         Core {
             options,
             made,
+            beyond_limit: AtomicU64::new(0),
             specialisations: ArcSwap::default(),
             adding: Mutex::new(()),
             workspaces: Mutex::new(Vec::new()),
@@ -102,8 +105,9 @@ impl Core {
             if purpose != Purpose::Value {
                 gradient.copy_from_slice(sweep(&trace, adjoints));
             }
-            if let Some(specialisation) = specialisation {
-                specialisation.learn(&trace, purpose, &self.options);
+            match specialisation {
+                Some(specialisation) => specialisation.learn(&trace, purpose, &self.options),
+                None => _ = self.beyond_limit.fetch_add(1, Ordering::Relaxed),
             }
             trace.value()
         });
@@ -113,14 +117,11 @@ impl Core {
 
     /// Compiles everything learnt so far.
     pub(super) fn compile(&self) -> Result<(), Error> {
-        let specialisations = self.specialisations.load();
-        if specialisations.is_empty() {
-            return Err(Kind::Unrecorded.into());
+        let mut compiled = false;
+        for specialisation in self.specialisations.load().iter() {
+            compiled |= specialisation.compile_now(&self.options).map_err(Kind::Refused)?;
         }
-        for specialisation in specialisations.iter() {
-            specialisation.compile_now(&self.options).map_err(Kind::Refused)?;
-        }
-        Ok(())
+        if compiled { Ok(()) } else { Err(Kind::Unrecorded.into()) }
     }
 
     pub(super) fn report(&self) -> Report {
@@ -128,6 +129,12 @@ impl Core {
         let specialisations = self.specialisations.load();
         for specialisation in specialisations.iter() {
             specialisation.report(&mut report);
+        }
+        let beyond_limit = self.beyond_limit.load(Ordering::Relaxed);
+        if beyond_limit > 0 {
+            report.tape_calls += beyond_limit;
+            let limit = self.options.limits.specialisations;
+            report.refusals.push(Refusal::TooManyLengths { limit });
         }
         report
     }

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 
 use super::coarsen::coarsen;
 use super::options::Options;
@@ -85,14 +86,24 @@ impl Specialisation {
         learning.longest = learning.longest.max(trace.events.len());
         learning.taped_events += trace.events.len() as u64;
         learning.wanted[purpose as usize] = true;
-        let count = learning.seen.get(&trace.signature).copied().unwrap_or(0) + 1;
-        // A path seen before is compared with the graph now and then, to notice
-        // functions that depend on hidden state.
-        if !learning.divergent && count.is_power_of_two() {
-            self.merge(&mut learning, trace, options);
-        }
-        if learning.seen.len() < options.limits.paths || count > 1 {
-            learning.seen.insert(trace.signature, count);
+        let limit = options.limits.paths;
+        let room = learning.seen.len() < limit;
+        let count = match learning.seen.entry(trace.signature) {
+            Entry::Occupied(mut seen) => {
+                *seen.get_mut() += 1;
+                Some(*seen.get())
+            }
+            Entry::Vacant(new) if room => Some(*new.insert(1)),
+            Entry::Vacant(_) => None,
+        };
+        match count {
+            // A path seen before is compared with the graph now and then, to
+            // notice functions that depend on hidden state.
+            Some(count) if count.is_power_of_two() && !learning.divergent => {
+                self.merge(&mut learning, trace, options);
+            }
+            Some(_) => {}
+            None => learning.refuse(LiftError::TooManyPaths { limit }.into()),
         }
         if learning.is_hot(purpose, options) {
             self.start_compiling(learning, options);
@@ -173,8 +184,9 @@ impl Specialisation {
         self.compiled.notify_all();
     }
 
-    /// Compiles all purposes now, after a compilation under way.
-    pub(super) fn compile_now(&self, options: &Options) -> Result<(), Refusal> {
+    /// Compiles all purposes now, after a compilation under way. Returns whether
+    /// there is something to compile.
+    pub(super) fn compile_now(&self, options: &Options) -> Result<bool, Refusal> {
         let mut learning = self.lock();
         while learning.compiling {
             learning = self.compiled.wait(learning).unwrap_or_else(PoisonError::into_inner);
@@ -188,11 +200,11 @@ impl Specialisation {
             self.compile(lifted, [true; 3], options);
             learning = self.lock();
         }
-        let complete = learning.lifted.paths() > 0
-            && Purpose::ALL.iter().all(|&purpose| !learning.is_stale(purpose));
+        let learnt = learning.lifted.paths() > 0;
+        let complete = learnt && Purpose::ALL.iter().all(|&purpose| !learning.is_stale(purpose));
         match learning.refusals.last() {
             Some(refusal) if !complete => Err(refusal.clone()),
-            _ => Ok(()),
+            _ => Ok(learnt),
         }
     }
 

@@ -85,6 +85,11 @@ impl Builder {
         self.place = place;
     }
 
+    /// Which rules may be used.
+    pub fn folding(&self) -> Folding {
+        self.folding
+    }
+
     /// The node of input number `index`.
     pub fn input(&self, index: usize) -> Node {
         self.graph.input(index)
@@ -105,9 +110,6 @@ impl Builder {
             Some(Folded::Apply(op, arg)) => return self.apply(op, &[arg]),
             None => {}
         }
-        if self.folding == Folding::Off {
-            return self.graph.push_apply(self.block, op, args, self.place);
-        }
         let fact = Fact::Defined(Def::Apply(op, padded(args)));
         if let Some(&node) = self.known.get(&fact) {
             return node;
@@ -121,8 +123,7 @@ impl Builder {
     pub fn guard(&mut self, condition: Node, expect: bool) {
         let certain = self.graph.constant(condition).is_some_and(|c| (c != 0.0) == expect);
         let fact = Fact::Checked(condition, expect);
-        let known = certain || self.known.contains_key(&fact);
-        if known && self.folding != Folding::Off {
+        if certain || self.known.contains_key(&fact) {
             return;
         }
         self.graph.blocks[self.block].items.push(Item::Guard { condition, expect });

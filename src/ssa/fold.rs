@@ -1,8 +1,9 @@
 //! Folding: what a single application simplifies to, given its operands.
 //!
-//! Every rule is either exact (same bits for all operands, up to the sign and
-//! payload of NaN) or real-only (same real number where all is finite, never a
-//! new NaN or infinity). Rules that need a fact about an operand are not here.
+//! Every rule is either exact (same bits for all operands, NaN included) or
+//! real-only (same bits for all operands but NaN, whose sign may change, which
+//! only `copysign` and `signum` of NaN would show). Zeros keep their signs under
+//! both. Rules that need a fact about an operand are not here.
 
 use super::graph::{Def, Graph, Node};
 use crate::op::{Op, eval};
@@ -10,8 +11,6 @@ use crate::op::{Op, eval};
 /// Which rules may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Folding {
-    /// None, and equal nodes stay apart.
-    Off,
     /// Exact rules; equal nodes become one.
     Exact,
     /// Exact and real-only rules; equal nodes become one.
@@ -30,9 +29,6 @@ pub(super) enum Folded {
 
 /// The simpler form of `op` applied to `args`, if a rule knows one.
 pub(super) fn fold(graph: &Graph, folding: Folding, op: Op, args: &[Node]) -> Option<Folded> {
-    if folding == Folding::Off {
-        return None;
-    }
     let constant = |i: usize| args.get(i).and_then(|&arg| graph.constant(arg));
     let (a, b) = (constant(0), constant(1));
     if args.iter().all(|&arg| graph.constant(arg).is_some()) {
@@ -41,7 +37,7 @@ pub(super) fn fold(graph: &Graph, folding: Folding, op: Op, args: &[Node]) -> Op
     }
     exact(graph, op, args, a, b).or_else(|| match folding {
         Folding::Real => real(op, args, a, b),
-        Folding::Off | Folding::Exact => None,
+        Folding::Exact => None,
     })
 }
 
@@ -57,13 +53,9 @@ fn exact(graph: &Graph, op: Op, args: &[Node], a: Option<f64>, b: Option<f64>) -
         Op::Add if is(a, -0.0) => Some(Folded::Node(args[1])),
         Op::Add if is(b, -0.0) => Some(Folded::Node(args[0])),
         Op::Sub if is(b, 0.0) => Some(Folded::Node(args[0])),
-        Op::Sub if is(a, -0.0) => Some(Folded::Apply(Op::Neg, args[1])),
         Op::Mul if is(a, 1.0) => Some(Folded::Node(args[1])),
         Op::Mul if is(b, 1.0) => Some(Folded::Node(args[0])),
-        Op::Mul if is(a, -1.0) => Some(Folded::Apply(Op::Neg, args[1])),
-        Op::Mul if is(b, -1.0) => Some(Folded::Apply(Op::Neg, args[0])),
         Op::Div if is(b, 1.0) => Some(Folded::Node(args[0])),
-        Op::Div if is(b, -1.0) => Some(Folded::Apply(Op::Neg, args[0])),
         Op::Div if is(a, 1.0) => Some(Folded::Apply(Op::Recip, args[1])),
         Op::Powi if is(b, 1.0) => Some(Folded::Node(args[0])),
         Op::Powi if b == Some(0.0) => Some(Folded::Const(1.0)),
@@ -80,10 +72,11 @@ fn exact(graph: &Graph, op: Op, args: &[Node], a: Option<f64>, b: Option<f64>) -
 
 fn real(op: Op, args: &[Node], a: Option<f64>, b: Option<f64>) -> Option<Folded> {
     match op {
-        Op::Add if a == Some(0.0) => Some(Folded::Node(args[1])),
-        Op::Add if b == Some(0.0) => Some(Folded::Node(args[0])),
-        Op::Sub if b == Some(0.0) => Some(Folded::Node(args[0])),
-        Op::Sub if a == Some(0.0) => Some(Folded::Apply(Op::Neg, args[1])),
+        Op::Sub if a.is_some_and(|a| a.to_bits() == (-0.0f64).to_bits()) => {
+            Some(Folded::Apply(Op::Neg, args[1]))
+        }
+        Op::Mul if a == Some(-1.0) => Some(Folded::Apply(Op::Neg, args[1])),
+        Op::Mul | Op::Div if b == Some(-1.0) => Some(Folded::Apply(Op::Neg, args[0])),
         _ => None,
     }
 }

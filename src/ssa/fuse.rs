@@ -4,9 +4,12 @@ use super::fold::Folding;
 use super::graph::{Def, End, Graph, Item, Node};
 use super::simplify::{eliminate_dead_code, rebuild};
 use crate::entity::Array;
-use crate::op::Op;
+use crate::op::{Op, jumps};
 
 /// A graph with the same outputs as real numbers, rounded less often.
+///
+/// What decides something, such as the operands of a guard, is left as it is:
+/// another rounding could decide otherwise.
 ///
 /// Worth it only where the host multiplies and adds in one instruction.
 ///
@@ -22,10 +25,14 @@ use crate::op::Op;
 /// ```
 pub fn fuse(graph: &Graph) -> Graph {
     let uses = count_uses(graph);
+    let decisive = decisive_nodes(graph);
     let fused = rebuild(graph, Folding::Real, |rebuild, node| {
         let Def::Apply(op @ (Op::Add | Op::Sub), [a, b, _]) = graph.nodes[node].def else {
             return None;
         };
+        if decisive[node] {
+            return None;
+        }
         // The second operand first: sums grow to the left, so the product is
         // more often there.
         for (factor, other, subtracted) in [(b, a, op == Op::Sub), (a, b, false)] {
@@ -43,6 +50,30 @@ pub fn fuse(graph: &Graph) -> Graph {
         None
     });
     eliminate_dead_code(&fused)
+}
+
+/// Which nodes a condition or a primitive that jumps depends on.
+fn decisive_nodes(graph: &Graph) -> Array<Node, bool> {
+    let mut decisive = Array::filled(false, graph.nodes.len());
+    for block in graph.blocks.values() {
+        for item in &block.items {
+            if let Item::Guard { condition, .. } = item {
+                decisive[*condition] = true;
+            }
+        }
+        if let End::Branch { condition, .. } = block.end {
+            decisive[condition] = true;
+        }
+    }
+    // Operands have smaller ids than their users.
+    for (node, data) in graph.nodes.iter().rev() {
+        if let Def::Apply(op, _) = data.def {
+            for (operand, &arg) in data.args().iter().enumerate() {
+                decisive[arg] |= decisive[node] || jumps(op, operand);
+            }
+        }
+    }
+    decisive
 }
 
 struct Product {

@@ -71,6 +71,8 @@ pub struct Lifted {
     paths: usize,
     constants: HashMap<u64, Node>,
     places: HashMap<Site, PlaceId>,
+    /// The node of each event of the latest trace, kept for its memory.
+    walked: Vec<Option<Node>>,
 }
 
 /// Where a walk along a known path stands.
@@ -95,6 +97,7 @@ impl Lifted {
             paths: 0,
             constants: HashMap::new(),
             places: HashMap::new(),
+            walked: Vec::new(),
         }
     }
 
@@ -114,11 +117,24 @@ impl Lifted {
     ///
     /// See [`LiftError`]; the graph is then unchanged.
     pub fn merge(&mut self, trace: &Trace<'_>, limits: Paths) -> Result<Merged, LiftError> {
-        let mut nodes: Vec<Option<Node>> = Vec::with_capacity(trace.events.len());
+        let mut nodes = core::mem::take(&mut self.walked);
+        nodes.clear();
+        let merged = self.merge_into(trace, limits, &mut nodes);
+        self.walked = nodes;
+        merged
+    }
+
+    /// Merges `trace`, with room for the node of each event in `nodes`.
+    fn merge_into(
+        &mut self,
+        trace: &Trace<'_>,
+        limits: Paths,
+        nodes: &mut Vec<Option<Node>>,
+    ) -> Result<Merged, LiftError> {
         let (exit, merged) = if self.paths == 0 {
             (Exit::Root, Merged::First)
         } else {
-            match self.follow(trace, &mut nodes)? {
+            match self.follow(trace, nodes)? {
                 None => return Ok(Merged::Known),
                 Some(exit) => {
                     let at = trace.events.get(nodes.len()).map(|event| place(event.site()));
@@ -264,7 +280,7 @@ impl Lifted {
     }
 
     /// Appends the rest of `trace`, from the event after those in `nodes`.
-    fn append(&mut self, trace: &Trace<'_>, mut nodes: Vec<Option<Node>>, exit: Exit) {
+    fn append(&mut self, trace: &Trace<'_>, nodes: &mut Vec<Option<Node>>, exit: Exit) {
         let block = match exit {
             Exit::Root => self.graph.root(),
             Exit::Guard { block, item, outcome } => self.split(block, item, outcome),
@@ -282,10 +298,10 @@ impl Lifted {
             let node = match event.role() {
                 Role::ActiveInput | Role::InactiveInput => Some(self.graph.input(index)),
                 Role::Constant => Some(self.constant(event.value())),
-                Role::Apply => Some(self.push(block, event, &nodes)),
+                Role::Apply => Some(self.push(block, event, nodes)),
                 Role::Guard if decided => None,
                 Role::Guard => {
-                    let condition = self.push(block, event, &nodes);
+                    let condition = self.push(block, event, nodes);
                     let expect = event.value() != 0.0;
                     self.graph.blocks[block].items.push(Item::Guard { condition, expect });
                     None
@@ -294,7 +310,7 @@ impl Lifted {
             decided = false;
             nodes.push(node);
         }
-        let output = self.operand(trace.output, &nodes);
+        let output = self.operand(trace.output, nodes);
         self.graph.blocks[block].end = End::Return([output].into_iter().collect());
     }
 

@@ -20,7 +20,7 @@ use super::graph::{Block, Def, End, Graph, Item, Node};
 
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "graph active {} inactive {}", self.active, self.inactive)?;
+        writeln!(f, "{}", header_line(self))?;
         for (node, data) in self.nodes.iter() {
             if matches!(data.def, Def::Const(_)) {
                 writeln!(f, "{}", node_line(self, node))?;
@@ -41,6 +41,11 @@ impl fmt::Display for Graph {
         }
         Ok(())
     }
+}
+
+/// The first line of the text form.
+pub(super) fn header_line(graph: &Graph) -> String {
+    format!("graph active {} inactive {}", graph.active, graph.inactive)
 }
 
 /// The line of `node`.

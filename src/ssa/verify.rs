@@ -47,9 +47,14 @@ pub fn verify(graph: &Graph) -> Result<(), VerifyError> {
 }
 
 fn check_nodes(graph: &Graph) -> Result<(), VerifyError> {
+    let inputs = graph.active.saturating_add(graph.inactive);
+    if graph.nodes.len() < inputs {
+        let what = format!("there are {inputs} inputs but {} nodes", graph.nodes.len());
+        return Err(VerifyError { what, excerpt: caret(&super::print::header_line(graph)) });
+    }
     for (node, data) in graph.nodes.iter() {
         let index = node.index();
-        let is_input = index < graph.active + graph.inactive;
+        let is_input = index < inputs;
         match data.def {
             Def::Input(i) if is_input && i as usize == index => {}
             Def::Input(_) => return Err(at_node(graph, node, "is an input out of place")),
@@ -59,8 +64,8 @@ fn check_nodes(graph: &Graph) -> Result<(), VerifyError> {
                 if data.args().iter().any(|&arg| arg >= node) {
                     return Err(at_node(graph, node, "uses an operand with a larger id"));
                 }
-                let exponent = graph.constant(args[1]);
-                if op == Op::Powi && !exponent.is_some_and(|n| Domain::Integer.contains(n)) {
+                let is_integer = |n| graph.constant(n).is_some_and(|n| Domain::Integer.contains(n));
+                if op == Op::Powi && !is_integer(args[1]) {
                     return Err(at_node(graph, node, "has an exponent that is no constant i32"));
                 }
             }

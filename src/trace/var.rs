@@ -206,7 +206,9 @@ impl Var {
     #[track_caller]
     pub fn value(self) -> f64 {
         if !self.is_constant() {
-            self.apply2(Op::Same, Var::constant(self.value));
+            // One NaN is as good as another.
+            let seen = if self.value.is_nan() { f64::NAN } else { self.value };
+            self.apply2(Op::Same, Var::constant(seen));
             recorder::guard(true);
         }
         self.value
@@ -217,6 +219,10 @@ impl Var {
     #[track_caller]
     #[must_use]
     pub fn powi(self, n: i32) -> Var {
+        if n == i32::MIN {
+            // The derivative needs the exponent below as well.
+            return self.powi(n + 1) / self;
+        }
         self.apply2(Op::Powi, Var::constant(f64::from(n)))
     }
 
