@@ -1,11 +1,13 @@
 //! Never a stale gradient: kernels that have learnt one side of a guard are
 //! called on all sides, at ties, NaN, infinities and both zeros, and must give
 //! the tape's answer; after another `compile` they must serve all sides.
+#![allow(clippy::unwrap_used, clippy::panic)] // A failing helper fails its test.
 
 mod support;
 
 use num_traits::{Float, ToPrimitive};
 use phigrad::{Numerics, Var};
+use support::Served::{Fallback, Kernel};
 use support::{NUMERICS, Pair, Served};
 
 const EDGES: [f64; 12] = [
@@ -67,15 +69,15 @@ fn check_kind(
                 let served = pair.check(point);
                 let context = format!("{name}, {numerics:?}, learnt at {learnt:?}, at {point:?}");
                 if side(point) != side(learnt) {
-                    assert_eq!(served, Served::Fallback, "{context}");
+                    assert_eq!(served, Fallback, "{context}");
                 } else if exact {
-                    assert_eq!(served, Served::Kernel, "{context}");
+                    assert_eq!(served, Kernel, "{context}");
                 }
             }
             pair.kernel.compile().unwrap();
             for point in &points {
                 let served = pair.check(point);
-                assert_eq!(served, Served::Kernel, "{name}, {numerics:?}, again, at {point:?}");
+                assert_eq!(served, Kernel, "{name}, {numerics:?}, again, at {point:?}");
             }
             assert_eq!(pair.kernel.report().refusals, []);
         }
@@ -96,6 +98,7 @@ macro_rules! kinds {
 }
 
 #[test]
+#[allow(clippy::neg_cmp_op_on_partial_ord)] // NaN takes the other side.
 fn comparisons_of_two_vars_are_guards() {
     kinds! { true, &EDGES;
         |a, b| a < b;
@@ -229,12 +232,10 @@ fn twice<F: Fn(&[Var]) -> Var + Copy>(
     let first = points.iter().map(|x| pair.check(x)).collect();
     pair.kernel.compile().unwrap();
     for x in points {
-        assert_eq!(pair.check(x), Served::Kernel, "{x:?}");
+        assert_eq!(pair.check(x), Kernel, "{x:?}");
     }
     first
 }
-
-use Served::{Fallback, Kernel};
 
 #[test]
 fn a_table_is_read_at_the_index_of_this_call() {
