@@ -14,6 +14,7 @@ use phigrad::{Numerics, Var};
 use support::{NUMERICS, Pair, Served, manual};
 
 type Binary = fn(Var, Var) -> Var;
+type Question = fn(f64, f64) -> bool;
 
 /// Value and gradient of `f` at `x`, the same from the tape and from kernels.
 fn at<const N: usize>(f: impl Fn(&[Var]) -> Var + Copy, x: [f64; N]) -> (f64, [f64; N]) {
@@ -261,7 +262,7 @@ fn signed_is_the_arithmetic_of_f64() {
 
 #[test]
 fn conditions_are_numbers_and_select_without_a_guard() {
-    let conditions: [(Binary, fn(f64, f64) -> bool); 6] = [
+    let conditions: [(Binary, Question); 6] = [
         (|a, b| a.less_than(b), |a, b| a < b),
         (|a, b| a.at_most(b), |a, b| a <= b),
         (|a, b| a.greater_than(b), |a, b| a > b),
