@@ -1,5 +1,6 @@
 //! Every reason to fail or to decline, in every stage: reached where a test can
 //! reach it, and each with a text that says what happened.
+#![allow(clippy::unwrap_used, clippy::panic)] // A failing helper fails its test.
 
 use std::error::Error;
 use std::panic::Location;

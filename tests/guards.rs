@@ -1,12 +1,14 @@
 //! Never a stale gradient: kernels that have learnt one side of a guard are
 //! called on all sides, at ties, NaN, infinities and both zeros, and must give
 //! the tape's answer; after another `compile` they must serve all sides.
+#![allow(clippy::unwrap_used, clippy::panic)] // A failing helper fails its test.
 
 mod support;
 
 use num_traits::{Float, ToPrimitive};
 use phigrad::{Numerics, Var};
-use support::{NUMERICS, Pair, Served};
+use support::Served::{Fallback, Kernel};
+use support::{NUMERICS, Pair, Served, manual};
 
 const EDGES: [f64; 12] = [
     -1.5,
@@ -96,6 +98,7 @@ macro_rules! kinds {
 }
 
 #[test]
+#[allow(clippy::neg_cmp_op_on_partial_ord)] // NaN takes the other side.
 fn comparisons_of_two_vars_are_guards() {
     kinds! { true, &EDGES;
         |a, b| a < b;
@@ -234,8 +237,6 @@ fn twice<F: Fn(&[Var]) -> Var + Copy>(
     first
 }
 
-use Served::{Fallback, Kernel};
-
 #[test]
 fn a_table_is_read_at_the_index_of_this_call() {
     let table = [1.0, 10.0, 100.0, 1000.0];
@@ -244,6 +245,27 @@ fn a_table_is_read_at_the_index_of_this_call() {
         let points = [0.5, 0.25, 0.999, 1.0, 2.5, 3.0].map(|x| vec![x]);
         let served = twice(f, numerics, &points);
         assert_eq!(served, [Kernel, Kernel, Kernel, Fallback, Fallback, Fallback]);
+    }
+}
+
+#[test]
+fn inactive_inputs_are_guarded_like_active_ones() {
+    let table = [1.0, 10.0, 100.0];
+    for numerics in NUMERICS {
+        let f = manual(numerics).record_with(|w: &[Var], data: &[Var]| {
+            let factor = table[data[0].floor().value() as usize];
+            if data[1] > 0.0 { w[0] * factor } else { w[0] * w[0] * factor }
+        });
+        for _ in 0..2 {
+            for (a, b, expected) in
+                [(0.5, 1.0, 1.0), (0.75, 0.0, 6.0), (1.0, f64::NAN, 60.0), (2.5, 1e-9, 100.0)]
+            {
+                assert_eq!(f.grad(&[3.0], &[a, b]).unwrap(), [expected]);
+                f.compile().unwrap();
+            }
+        }
+        let report = f.report();
+        assert_eq!((report.fallbacks, report.kernel_calls, report.paths), (3, 4, 4));
     }
 }
 
@@ -378,15 +400,22 @@ fn a_path_learnt_in_steps_joins_the_kernel_at_each_compilation() {
 
 #[test]
 fn a_tie_of_a_rounded_product_is_decided_as_on_the_tape() {
-    fn f(x: &[Var]) -> Var {
+    fn side(x: &[Var]) -> Var {
         if x[0] * x[1] - x[2] > 0.0 { x[0] } else { x[1] }
     }
+    fn entry(x: &[Var]) -> Var {
+        // The points below lie at the steps of the table.
+        let index = (x[0] * x[1] - x[2]).ceil().value();
+        x[0] * [1.0, 10.0, 100.0][(index + 1.0) as usize]
+    }
     for numerics in NUMERICS {
-        let pair = Pair::new(numerics, f);
-        pair.learn(&[[1.0, 1.0, 0.0], [1.0, 1.0, 2.0]]);
-        for i in 1..100 {
-            let (a, b) = (0.1 * f64::from(i), 0.7);
-            pair.check(&[a, b, a * b]);
+        for f in [side, entry] {
+            let pair = Pair::new(numerics, f);
+            pair.learn(&[[1.0, 0.5, 0.0], [1.0, 0.5, 1.0], [1.0, 0.5, 2.0]]);
+            for i in 1..100 {
+                let (a, b) = (0.1 * f64::from(i), 0.7);
+                pair.check(&[a, b, a * b]);
+            }
         }
     }
 }

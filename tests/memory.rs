@@ -7,6 +7,7 @@
 //! allocator; each function that leaked its code alone would add
 //! [`PAGES_OF_A_FUNCTION`] bytes. On systems without `/proc/self/statm` the
 //! tests say that they measured nothing.
+#![allow(clippy::unwrap_used, clippy::panic)] // A failing helper fails its test.
 
 mod support;
 
@@ -58,7 +59,7 @@ fn assert_steady(name: &str, all: usize, work: impl Fn()) {
     }
     let grown = || resident().unwrap_or(usize::MAX).saturating_sub(before);
     // Threads that still compile may need some time to end.
-    while grown() > SLACK && start.elapsed() < Duration::from_secs(60) {
+    while grown() > SLACK && start.elapsed() < Duration::from_secs(15) {
         std::thread::sleep(Duration::from_millis(100));
     }
     let grown = grown();

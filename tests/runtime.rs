@@ -1,4 +1,5 @@
 //! The runtime as users see it: hotness, shapes, inputs at the edges, reports.
+#![allow(clippy::unwrap_used, clippy::panic)] // A failing helper fails its test.
 
 mod support;
 

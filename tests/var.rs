@@ -1,5 +1,6 @@
 //! `Var` is used like an `f64`: operators in every order, conversions, and the
 //! traits of `num_traits`, each with the right value and gradient.
+#![allow(clippy::unwrap_used, clippy::panic)] // A failing helper fails its test.
 
 mod support;
 
@@ -11,6 +12,9 @@ use phigrad::op::Op;
 use phigrad::trace::{Inputs, Role, Tracer};
 use phigrad::{Numerics, Var};
 use support::{NUMERICS, Pair, Served, manual};
+
+type Binary = fn(Var, Var) -> Var;
+type Question = fn(f64, f64) -> bool;
 
 /// Value and gradient of `f` at `x`, the same from the tape and from kernels.
 fn at<const N: usize>(f: impl Fn(&[Var]) -> Var + Copy, x: [f64; N]) -> (f64, [f64; N]) {
@@ -258,7 +262,7 @@ fn signed_is_the_arithmetic_of_f64() {
 
 #[test]
 fn conditions_are_numbers_and_select_without_a_guard() {
-    let conditions: [(fn(Var, Var) -> Var, fn(f64, f64) -> bool); 6] = [
+    let conditions: [(Binary, Question); 6] = [
         (|a, b| a.less_than(b), |a, b| a < b),
         (|a, b| a.at_most(b), |a, b| a <= b),
         (|a, b| a.greater_than(b), |a, b| a > b),
@@ -334,7 +338,7 @@ fn functions_of_several_numbers_take_numbers_too() {
 }
 
 /// The primitives of the steps that `f` records, guards among them.
-fn recorded(f: fn(Var, Var) -> Var) -> Vec<Op> {
+fn recorded(f: Binary) -> Vec<Op> {
     let mut tracer = Tracer::default();
     let inputs = Inputs { active: &[0.5, 0.25], inactive: &[] };
     let trace = tracer.run(|x, _| f(x[0], x[1]), inputs, 100, Location::caller()).unwrap();
@@ -347,7 +351,7 @@ fn each_operation_records_the_primitive_that_it_names() {
     fn guard(x: Var, _: bool) -> Var {
         x
     }
-    let operations: [(fn(Var, Var) -> Var, Op); 54] = [
+    let operations: [(Binary, Op); 54] = [
         (|a, b| a + b, Op::Add),
         (|a, b| a - b, Op::Sub),
         (|a, b| a * b, Op::Mul),
