@@ -8,6 +8,20 @@ use super::graph::{Def, Graph, Node};
 use crate::op::{Op, eval};
 
 /// Which rules may be used.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::op::Op;
+/// use phigrad::ssa::{Builder, Folding};
+///
+/// // x + 0 is x for real numbers; as bits it is not, where x is -0.
+/// for (folding, folds) in [(Folding::Exact, false), (Folding::Real, true)] {
+///     let mut builder = Builder::new(1, 0, folding);
+///     let (x, zero) = (builder.input(0), builder.constant(0.0));
+///     assert_eq!(builder.apply(Op::Add, &[x, zero]) == x, folds);
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Folding {
     /// None, and equal nodes stay apart.
