@@ -15,11 +15,12 @@ use crate::op::{Op, eval};
 /// use phigrad::op::Op;
 /// use phigrad::ssa::{Builder, Folding};
 ///
-/// // x + 0 is x for real numbers; as bits it is not, where x is -0.
-/// for (folding, folds) in [(Folding::Exact, false), (Folding::Real, true)] {
+/// for folding in [Folding::Exact, Folding::Real] {
 ///     let mut builder = Builder::new(1, 0, folding);
-///     let (x, zero) = (builder.input(0), builder.constant(0.0));
-///     assert_eq!(builder.apply(Op::Add, &[x, zero]) == x, folds);
+///     let (x, one, zero) = (builder.input(0), builder.constant(1.0), builder.constant(0.0));
+///     assert_eq!(builder.apply(Op::Mul, &[x, one]), x);
+///     // Not 0: x may be infinite or NaN.
+///     assert_ne!(builder.apply(Op::Mul, &[x, zero]), zero);
 /// }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
