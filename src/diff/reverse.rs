@@ -15,7 +15,7 @@ use crate::entity::Array;
 use crate::op::{Op, contribution};
 use crate::ssa::{Builder, Def, End, Folding, Graph, Item, Node};
 
-/// What the outputs of the new graph are.
+/// What the outputs of the graph that [`reverse()`] makes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wanted {
     /// The derivatives by the active inputs.
@@ -24,7 +24,14 @@ pub enum Wanted {
     GradientAndValue,
 }
 
-/// The gradient of the first output of `graph` by its active inputs.
+/// The gradient of the first output of `graph`, a verified graph, by its active
+/// inputs: one output for each, in order.
+///
+/// Each path is differentiated on its own: the derivative of a choice is the
+/// choice of the derivatives (corollary 2 of the φ-calculus in "Coarsening
+/// Optimization for Differentiable Programming"). `folding` applies to the new
+/// graph; with [`Folding::Exact`] its outputs are the bits that the tape's sweep
+/// computes, except for the NaN of zero times infinity.
 ///
 /// # Examples
 ///

@@ -9,6 +9,19 @@ use super::Entity;
 ///
 /// Indexing panics for an id of another array, as a slice would: ids are made
 /// by the array only, so this is a bug in the caller.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::entity::Array;
+/// use phigrad::ssa::PlaceId;
+///
+/// let mut names: Array<PlaceId, &str> = Array::new();
+/// let here = names.push("here");
+/// let mut visits = Array::filled(0, names.len());
+/// visits[here] += 1;
+/// assert_eq!((names[here], visits[here], here.to_string()), ("here", 1, "p0".to_owned()));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array<K, V> {
     items: Vec<V>,

@@ -60,12 +60,22 @@ impl Kernel {
         self.code.run(active, inactive, &self.constants, &mut scratch[..needed], outputs)
     }
 
-    /// The number of values that do not fit into registers.
+    /// The number of values that do not fit into registers: how long `scratch`
+    /// must be for [`Kernel::run`] not to allocate.
     pub fn scratch_len(&self) -> usize {
         self.code.sizes().scratch
     }
 
-    /// The number of outputs.
+    /// The number of outputs: how long the slice for them must be.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let text = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1 v0\n";
+    /// let kernel = phigrad::jit::compile(&phigrad::ssa::parse(text)?)?;
+    /// assert_eq!(kernel.outputs(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn outputs(&self) -> usize {
         self.code.sizes().outputs
     }

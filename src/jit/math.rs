@@ -84,7 +84,19 @@ pub(super) fn lowering(op: Op) -> Lowering {
     }
 }
 
-/// Whether the host multiplies and adds in one instruction.
+/// Whether the host multiplies and adds in one instruction. If not,
+/// [`ssa::fuse`](crate::ssa::fuse) makes kernels slower.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::jit::host_fuses;
+/// use phigrad::ssa::{Graph, fuse};
+///
+/// fn for_this_host(graph: Graph) -> Graph {
+///     if host_fuses() { fuse(&graph) } else { graph }
+/// }
+/// ```
 pub fn host_fuses() -> bool {
     #[cfg(target_arch = "x86_64")]
     {

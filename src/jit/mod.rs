@@ -36,7 +36,7 @@ pub enum CompileError {
     },
 }
 
-/// Compiles `graph` for this host.
+/// Compiles `graph`, a verified graph, for this host.
 ///
 /// The kernel's outputs are the bits that the interpreter computes from the
 /// same graph. Compile time is linear in the size of the graph.

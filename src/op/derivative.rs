@@ -9,6 +9,33 @@
 use super::{Op, eval};
 
 /// What a derivative rule needs from the values that it works on.
+///
+/// [`Numbers`] computes the derivative, [`ssa::Builder`](crate::ssa::Builder)
+/// builds the graph that computes it.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::op::{Algebra, Op, contribution};
+///
+/// /// Writes formulas.
+/// struct Formulas;
+///
+/// impl Algebra for Formulas {
+///     type Value = &'static str;
+///
+///     fn constant(&mut self, value: f64) -> &'static str {
+///         value.to_string().leak()
+///     }
+///
+///     fn apply<const N: usize>(&mut self, op: Op, args: [&'static str; N]) -> &'static str {
+///         format!("{op}({})", args.join(", ")).leak()
+///     }
+/// }
+///
+/// let rule = contribution(&mut Formulas, Op::Sin, 0, ["x", "", ""], "y", "g");
+/// assert_eq!(rule, Some("mul(g, cos(x))"));
+/// ```
 pub trait Algebra {
     /// A number, or the node that computes it.
     type Value: Copy;
@@ -20,7 +47,7 @@ pub trait Algebra {
     fn apply<const N: usize>(&mut self, op: Op, args: [Self::Value; N]) -> Self::Value;
 }
 
-/// The algebra of plain numbers.
+/// The algebra of plain numbers. For an example see [`contribution`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Numbers;
 

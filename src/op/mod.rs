@@ -21,6 +21,15 @@ pub const MAX_ARITY: usize = 3;
 macro_rules! primitives {
     ($($(#[$meta:meta])* $variant:ident $name:literal $arity:literal;)*) => {
         /// A primitive operation.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use phigrad::op::Op;
+        ///
+        /// assert_eq!((Op::Atan2.name(), Op::Atan2.arity()), ("atan2", 2));
+        /// assert!(Op::ALL.iter().all(|op| Op::from_name(op.name()) == Some(*op)));
+        /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Op { $($(#[$meta])* $variant),* }
@@ -39,7 +48,16 @@ macro_rules! primitives {
                 match self { $(Op::$variant => $arity),* }
             }
 
-            /// The primitive of this name.
+            /// The primitive of this name, if there is one.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use phigrad::op::Op;
+            ///
+            /// assert_eq!(Op::from_name("mul_add"), Some(Op::MulAdd));
+            /// assert_eq!(Op::from_name("fma"), None);
+            /// ```
             pub fn from_name(name: &str) -> Option<Op> {
                 match name { $($name => Some(Op::$variant),)* _ => None }
             }
@@ -169,6 +187,14 @@ primitives! {
 
 impl Op {
     /// Whether the primitive yields only 1 and 0.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::op::Op;
+    ///
+    /// assert!(Op::Lt.is_comparison() && !Op::Min.is_comparison());
+    /// ```
     pub const fn is_comparison(self) -> bool {
         matches!(self, Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne | Op::Same)
     }

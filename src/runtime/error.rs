@@ -6,6 +6,8 @@ use crate::trace::TraceError;
 
 /// Why a call gave no result.
 ///
+/// What went wrong is asked by predicates; the text is for people and may change.
+///
 /// # Examples
 ///
 /// ```
@@ -33,28 +35,67 @@ pub(super) enum Kind {
 }
 
 impl Error {
-    /// Whether a slice had the wrong length.
+    /// Whether a slice had the wrong length. For an example see [`Error`].
     pub fn is_shape(&self) -> bool {
         matches!(self.0, Kind::Shape { .. })
     }
 
     /// Whether the function used a `Var` of another call or recording.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::cell::Cell;
+    ///
+    /// use phigrad::{Tape, Var};
+    ///
+    /// // Keeps a Var from one call to the next.
+    /// let kept = Cell::new(Var::from(1.0));
+    /// let f = Tape::record(|x: &[Var]| x[0] * kept.replace(x[0]));
+    /// assert_eq!(f.grad(&[3.0])?, [1.0]);
+    /// assert!(f.grad(&[3.0]).unwrap_err().is_foreign_var());
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     pub fn is_foreign_var(&self) -> bool {
         matches!(self.0, Kind::Trace(TraceError::ForeignVar { .. }))
     }
 
     /// Whether the call took more operations than
-    /// [`Limits::trace_events`](crate::Limits::trace_events) allows.
+    /// [`Limits::trace_events`](crate::Limits::trace_events) allows. For an
+    /// example see [`TapeBuilder::limits`](crate::TapeBuilder::limits).
     pub fn is_too_long(&self) -> bool {
         matches!(self.0, Kind::Trace(TraceError::TooLong { .. }))
     }
 
-    /// Whether `compile` declined; the error says why.
+    /// Whether `compile` declined; the text says why, and so does
+    /// [`Report::refusals`](crate::Report::refusals).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let f = Tape::record(|x: &[Var]| x[0]);
+    /// assert!(f.compile().unwrap_err().is_refused()); // No call has been made yet.
+    /// ```
     pub fn is_refused(&self) -> bool {
         matches!(self.0, Kind::Refused(_) | Kind::Unrecorded)
     }
 
-    /// The place in the user's source where it went wrong, if there is one.
+    /// The place in the user's source where it went wrong, if there is one: the
+    /// operation that used a foreign `Var` or was one too many.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Limits, Tape, Var};
+    ///
+    /// let mut limits = Limits::default();
+    /// limits.trace_events = 1;
+    /// let f = Tape::builder().limits(limits).record(|x: &[Var]| x[0] * x[0] * x[0]);
+    /// let error = f.grad(&[1.0]).unwrap_err();
+    /// assert_eq!(error.place().map(|place| place.line), Some(line!() - 2));
+    /// ```
     pub fn place(&self) -> Option<Place> {
         match &self.0 {
             Kind::Trace(

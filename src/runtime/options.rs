@@ -5,7 +5,20 @@ use std::panic::Location;
 use super::recorded::{Recorded, RecordedWith};
 use crate::trace::Var;
 
-/// What kernels promise about rounding.
+/// What kernels promise about rounding; chosen by [`TapeBuilder::numerics`].
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::{Numerics, Tape, Var};
+///
+/// let program = |x: &[Var]| (x[0] * x[1] + x[1]).exp() * x[0];
+/// let exact = Tape::builder().numerics(Numerics::Exact).record(program);
+/// let on_tape = exact.grad(&[0.3, 0.7])?;
+/// exact.compile()?;
+/// assert_eq!(exact.grad(&[0.3, 0.7])?, on_tape); // Bit for bit.
+/// # Ok::<(), phigrad::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Numerics {
     /// Kernels may use real-number identities and fused operations. The result
@@ -19,17 +32,46 @@ pub enum Numerics {
 
 /// Bounds on what is kept and compiled. Beyond them the tape serves, and the
 /// [`Report`](crate::Report) says so.
+///
+/// All are counts, so that a program does the same on every machine.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::{Limits, Tape, Var};
+///
+/// let mut limits = Limits::default();
+/// limits.paths = 2;
+/// // A path for each number of steps.
+/// let f = Tape::builder().limits(limits).record(|x: &[Var]| {
+///     let (mut y, mut n) = (x[0], 0);
+///     while y > 1.0 && n < 100 {
+///         (y, n) = (y * 0.5, n + 1);
+///     }
+///     y
+/// });
+/// for x in [1.5, 3.0, 6.0] {
+///     f.grad(&[x])?;
+/// }
+/// let report = f.report();
+/// assert_eq!((report.paths, report.refusals.len()), (2, 1));
+/// # Ok::<(), phigrad::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
     /// The largest number of operations of one call, of 32 bytes each. Beyond
-    /// it the call is an error.
+    /// it the call is an error ([`Error::is_too_long`](crate::Error::is_too_long)).
+    /// By default 2²⁴, half a gibibyte.
     pub trace_events: usize,
-    /// The largest number of nodes, over all paths, that is compiled.
+    /// The largest number of nodes, over all paths, that is compiled; by default
+    /// 2²¹.
     pub nodes: usize,
-    /// The largest number of paths that is compiled.
+    /// The largest number of paths that is compiled; by default 64. Calls on
+    /// further paths are served by the tape.
     pub paths: usize,
-    /// The largest number of input lengths that is learnt.
+    /// The largest number of input lengths that is learnt; by default 8. Calls
+    /// with further lengths are served by the tape.
     pub specialisations: usize,
 }
 
@@ -74,6 +116,20 @@ impl TapeBuilder {
     ///
     /// The default, 500, is about where the time spent on the tape has paid for
     /// compiling.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let builder = Tape::builder().background(false);
+    /// let f = builder.hot_threshold(10).record(|x: &[Var]| x[0].sin());
+    /// for i in 0..100 {
+    ///     f.grad(&[f64::from(i)])?;
+    /// }
+    /// assert!(f.report().kernel_calls > 0);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     #[must_use]
     pub fn hot_threshold(mut self, calls: u32) -> Self {
         self.options.hot_threshold = calls;
@@ -82,13 +138,32 @@ impl TapeBuilder {
 
     /// Whether hot functions are compiled on a thread of their own (the
     /// default), so that no call waits, or by the call that finds them hot.
+    ///
+    /// In the background it depends on timing which call is the first that a
+    /// kernel serves; without it a program does the same on every run.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let calls = || {
+    ///     let builder = Tape::builder().background(false).hot_threshold(10);
+    ///     let f = builder.record(|x: &[Var]| x[0].sin());
+    ///     (0..100).try_for_each(|i| f.grad(&[f64::from(i)]).map(drop))?;
+    ///     Ok::<_, phigrad::Error>(f.report().tape_calls)
+    /// };
+    /// assert_eq!(calls()?, calls()?);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     #[must_use]
     pub fn background(mut self, background: bool) -> Self {
         self.options.background = background;
         self
     }
 
-    /// What kernels promise about rounding; [`Numerics::Real`] by default.
+    /// What kernels promise about rounding; [`Numerics::Real`] by default. For an
+    /// example see [`Numerics`].
     #[must_use]
     pub fn numerics(mut self, numerics: Numerics) -> Self {
         self.options.numerics = numerics;
@@ -113,13 +188,35 @@ impl TapeBuilder {
         self
     }
 
-    /// Records `f`; see [`Tape::record`](crate::Tape::record).
+    /// Records `f` with these options; see [`Tape::record`](crate::Tape::record).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let f = Tape::builder().background(false).record(|x: &[Var]| x[0] * x[0]);
+    /// assert_eq!(f.grad(&[3.0])?, [6.0]);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     #[track_caller]
     pub fn record<F: Fn(&[Var]) -> Var>(self, f: F) -> Recorded<F> {
         Recorded::new(f, self.options, Location::caller())
     }
 
-    /// Records `f`; see [`Tape::record_with`](crate::Tape::record_with).
+    /// Records `f` with these options; see
+    /// [`Tape::record_with`](crate::Tape::record_with).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let builder = Tape::builder().background(false);
+    /// let f = builder.record_with(|x: &[Var], data: &[Var]| x[0] * data[0]);
+    /// assert_eq!(f.grad(&[3.0], &[5.0])?, [5.0]);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     #[track_caller]
     pub fn record_with<F: Fn(&[Var], &[Var]) -> Var>(self, f: F) -> RecordedWith<F> {
         RecordedWith::new(f, self.options, Location::caller())

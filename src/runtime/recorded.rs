@@ -10,6 +10,16 @@ use super::report::{Purpose, Report};
 use crate::trace::{Inputs, Site, Var};
 
 /// The entry point: records functions.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::{Tape, Var};
+///
+/// let f = Tape::record(|x: &[Var]| x.iter().map(|&x| x * x).sum());
+/// assert_eq!(f.grad(&[1.0, 2.0, 3.0])?, [2.0, 4.0, 6.0]);
+/// # Ok::<(), phigrad::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Tape;
 
@@ -52,6 +62,10 @@ impl Tape {
     /// Records a function of active inputs and inactive ones: data that may
     /// change from call to call but need no gradient.
     ///
+    /// Everything else is as for [`Tape::record`]. An inactive input costs less
+    /// than an active one, because nothing is passed back to it; comparisons of
+    /// inactive inputs are guards like others.
+    ///
     /// # Examples
     ///
     /// ```
@@ -70,6 +84,16 @@ impl Tape {
     }
 
     /// Options other than the default ones.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Numerics, Tape, Var};
+    ///
+    /// let f = Tape::builder().numerics(Numerics::Exact).record(|x: &[Var]| x[0].sqrt());
+    /// assert_eq!(f.grad(&[4.0])?, [0.25]);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     pub fn builder() -> TapeBuilder {
         TapeBuilder::default()
     }
@@ -96,8 +120,21 @@ macro_rules! recorded {
             ///
             /// # Errors
             ///
-            /// When the function uses a foreign `Var`, or more operations than
-            /// the limits allow.
+            /// When the function uses a foreign `Var`
+            /// ([`Error::is_foreign_var`]), or more operations than the limits
+            /// allow ([`Error::is_too_long`]).
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use phigrad::{Tape, Var};
+            ///
+            /// let f = Tape::record(|x: &[Var]| x[0].exp());
+            /// assert_eq!(f.eval(&[0.0])?, 1.0);
+            /// let f = Tape::record_with(|x: &[Var], data: &[Var]| x[0] * data[0]);
+            /// assert_eq!(f.eval(&[2.0], &[3.0])?, 6.0);
+            /// # Ok::<(), phigrad::Error>(())
+            /// ```
             pub fn eval(&self, x: &[f64] $(, $data: $type)?) -> Result<f64, Error> {
                 self.call(x $(, $data)?, Purpose::Value, &mut [])
             }
@@ -107,17 +144,42 @@ macro_rules! recorded {
             /// # Errors
             ///
             /// As for `eval`.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use phigrad::{Tape, Var};
+            ///
+            /// let f = Tape::record(|x: &[Var]| x[0] * x[1]);
+            /// assert_eq!(f.grad(&[2.0, 3.0])?, [3.0, 2.0]);
+            /// let f = Tape::record_with(|x: &[Var], data: &[Var]| x[0] * data[0]);
+            /// assert_eq!(f.grad(&[2.0], &[3.0])?, [3.0]);
+            /// # Ok::<(), phigrad::Error>(())
+            /// ```
             pub fn grad(&self, x: &[f64] $(, $data: $type)?) -> Result<Vec<f64>, Error> {
                 let mut gradient = vec![0.0; x.len()];
                 self.call(x $(, $data)?, Purpose::Gradient, &mut gradient)?;
                 Ok(gradient)
             }
 
-            /// The value and the gradient at `x`.
+            /// The value and the gradient at `x`, for little more than the
+            /// gradient alone.
             ///
             /// # Errors
             ///
             /// As for `eval`.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use phigrad::{Tape, Var};
+            ///
+            /// let f = Tape::record(|x: &[Var]| x[0] * x[1]);
+            /// assert_eq!(f.value_and_grad(&[2.0, 3.0])?, (6.0, vec![3.0, 2.0]));
+            /// let f = Tape::record_with(|x: &[Var], data: &[Var]| x[0] * data[0]);
+            /// assert_eq!(f.value_and_grad(&[2.0], &[3.0])?, (6.0, vec![3.0]));
+            /// # Ok::<(), phigrad::Error>(())
+            /// ```
             pub fn value_and_grad(
                 &self,
                 x: &[f64] $(, $data: $type)?
@@ -127,12 +189,29 @@ macro_rules! recorded {
                 Ok((value, gradient))
             }
 
-            /// The gradient at `x`, written into `gradient` without allocation.
-            /// On an error `gradient` is unchanged.
+            /// The gradient at `x`, written into `gradient`, which is as long as
+            /// `x`. Nothing is allocated once a kernel serves and the thread has
+            /// called it before. On an error `gradient` is unchanged.
             ///
             /// # Errors
             ///
-            /// As for `eval`, and when `gradient` and `x` differ in length.
+            /// As for `eval`, and when `gradient` and `x` differ in length
+            /// ([`Error::is_shape`]).
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use phigrad::{Tape, Var};
+            ///
+            /// let mut gradient = [0.0; 2];
+            /// let f = Tape::record(|x: &[Var]| x[0] * x[1]);
+            /// f.grad_into(&[2.0, 3.0], &mut gradient)?;
+            /// assert_eq!(gradient, [3.0, 2.0]);
+            /// let f = Tape::record_with(|x: &[Var], data: &[Var]| data[0] * x[0] * x[1]);
+            /// f.grad_into(&[2.0, 3.0], &[5.0], &mut gradient)?;
+            /// assert_eq!(gradient, [15.0, 10.0]);
+            /// # Ok::<(), phigrad::Error>(())
+            /// ```
             pub fn grad_into(
                 &self,
                 x: &[f64] $(, $data: $type)?,
@@ -142,11 +221,26 @@ macro_rules! recorded {
             }
 
             /// The value at `x`, returned, and the gradient, written into
-            /// `gradient` without allocation. On an error `gradient` is unchanged.
+            /// `gradient` as `grad_into` does. On an error `gradient` is unchanged.
             ///
             /// # Errors
             ///
-            /// As for `eval`, and when `gradient` and `x` differ in length.
+            /// As for `grad_into`.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use phigrad::{Tape, Var};
+            ///
+            /// let mut gradient = [0.0];
+            /// let f = Tape::record(|x: &[Var]| x[0] * x[0]);
+            /// assert_eq!(f.value_and_grad_into(&[3.0], &mut gradient)?, 9.0);
+            /// assert_eq!(gradient, [6.0]);
+            /// let f = Tape::record_with(|x: &[Var], data: &[Var]| x[0] * data[0]);
+            /// assert_eq!(f.value_and_grad_into(&[3.0], &[5.0], &mut gradient)?, 15.0);
+            /// assert_eq!(gradient, [5.0]);
+            /// # Ok::<(), phigrad::Error>(())
+            /// ```
             pub fn value_and_grad_into(
                 &self,
                 x: &[f64] $(, $data: $type)?,
@@ -173,15 +267,44 @@ macro_rules! recorded {
             /// Compiles everything learnt so far, now, on this thread: kernels for
             /// the value, the gradient, and both.
             ///
+            /// Nobody needs to call it: hot functions are compiled by themselves.
+            /// It serves programs that want no slow calls after a certain point,
+            /// and measurements.
+            ///
             /// # Errors
             ///
             /// When no call has been made yet, or when there can be no kernel; the
-            /// error says why. The tape still serves.
+            /// error says why ([`Error::is_refused`]). The tape still serves.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use phigrad::{Tape, Var};
+            ///
+            /// let f = Tape::record(|x: &[Var]| x[0].sin());
+            /// assert!(f.compile().unwrap_err().is_refused()); // Nothing is known yet.
+            /// f.grad(&[0.5])?;
+            /// f.compile()?;
+            /// f.grad(&[0.6])?;
+            /// assert_eq!(f.report().kernel_calls, 1);
+            /// # Ok::<(), phigrad::Error>(())
+            /// ```
             pub fn compile(&self) -> Result<(), Error> {
                 self.core.compile()
             }
 
-            /// What happened so far.
+            /// What happened so far; see [`Report`].
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use phigrad::{Tape, Var};
+            ///
+            /// let f = Tape::record(|x: &[Var]| x[0].sin());
+            /// f.grad(&[0.5])?;
+            /// println!("{}", f.report());
+            /// # Ok::<(), phigrad::Error>(())
+            /// ```
             pub fn report(&self) -> Report {
                 self.core.report()
             }
@@ -200,6 +323,31 @@ recorded! {
     ///
     /// All methods take `&self`; many threads may call at once when `F` allows
     /// it. Dropping it frees its kernels and buffers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Recorded, Tape, Var};
+    ///
+    /// struct Fit<F> {
+    ///     loss: Recorded<F>,
+    ///     at: Vec<f64>,
+    /// }
+    ///
+    /// impl<F: Fn(&[Var]) -> Var> Fit<F> {
+    ///     fn step(&mut self, rate: f64) -> Result<(), phigrad::Error> {
+    ///         let gradient = self.loss.grad(&self.at)?;
+    ///         self.at.iter_mut().zip(gradient).for_each(|(x, g)| *x -= rate * g);
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let loss = Tape::record(|x: &[Var]| (x[0] - 3.0).powi(2));
+    /// let mut fit = Fit { loss, at: vec![0.0] };
+    /// fit.step(0.5)?;
+    /// assert_eq!(fit.at, [3.0]);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     Recorded<F>, Fn(&[Var]) -> Var, (), |f| |active, _| f(active)
 }
 
@@ -209,5 +357,24 @@ recorded! {
     ///
     /// All methods take `&self`; many threads may call at once when `F` allows
     /// it. Dropping it frees its kernels and buffers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{RecordedWith, Tape, Var};
+    ///
+    /// fn on_batches<F: Fn(&[Var], &[Var]) -> Var>(
+    ///     loss: &RecordedWith<F>,
+    ///     batches: &[f64],
+    /// ) -> Result<f64, phigrad::Error> {
+    ///     batches.chunks(2).try_fold(1.0, |x, batch| Ok(x - 0.25 * loss.grad(&[x], batch)?[0]))
+    /// }
+    ///
+    /// let loss = Tape::record_with(|x: &[Var], batch: &[Var]| {
+    ///     batch.iter().map(|&b| (x[0] - b).powi(2)).sum()
+    /// });
+    /// assert_eq!(on_batches(&loss, &[3.0, 5.0, 2.0, 8.0])?, 5.0);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     RecordedWith<F>, Fn(&[Var], &[Var]) -> Var, (data: &[f64]), |f| f
 }

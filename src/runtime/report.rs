@@ -6,7 +6,21 @@ use core::fmt;
 use crate::jit::CompileError;
 use crate::ssa::{LiftError, Place};
 
-/// What a kernel computes.
+/// What a kernel computes. A hot function gets a kernel for each purpose that it
+/// was called for, `compile` makes all three.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::{Purpose, Tape, Var};
+///
+/// let f = Tape::record(|x: &[Var]| x[0].sin());
+/// f.grad(&[1.0])?;
+/// f.compile()?;
+/// let purposes: Vec<Purpose> = f.report().kernels.iter().map(|k| k.purpose).collect();
+/// assert_eq!(purposes, [Purpose::Value, Purpose::Gradient, Purpose::ValueAndGradient]);
+/// # Ok::<(), phigrad::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
     /// The value alone.
@@ -23,6 +37,25 @@ impl Purpose {
 }
 
 /// Why the tape serves although the function is hot.
+///
+/// The gradients are right all the same; a refusal tells what to change to make
+/// them fast. Its `Display` is a sentence for people.
+///
+/// # Examples
+///
+/// ```
+/// use std::cell::Cell;
+///
+/// use phigrad::{Refusal, Tape, Var};
+///
+/// // Hidden state: each call does something else than the one before.
+/// let calls = Cell::new(0.0);
+/// let f = Tape::record(|x: &[Var]| x[0] * calls.replace(calls.get() + 1.0));
+/// f.grad(&[1.0])?;
+/// f.grad(&[1.0])?;
+/// assert!(matches!(f.report().refusals[..], [Refusal::Path(_)]));
+/// # Ok::<(), phigrad::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -49,7 +82,22 @@ pub enum Refusal {
     },
 }
 
-/// One kernel.
+/// One kernel: what it is for, how large it is and what it cost.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::{Tape, Var};
+///
+/// let f = Tape::record(|x: &[Var]| x[0] * x[1]);
+/// f.grad(&[1.0, 2.0])?;
+/// f.compile()?;
+/// for kernel in &f.report().kernels {
+///     assert_eq!((kernel.active, kernel.inactive, kernel.paths), (2, 0, 1));
+///     println!("{:?}: {} bytes", kernel.purpose, kernel.bytes);
+/// }
+/// # Ok::<(), phigrad::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelReport {
@@ -71,7 +119,11 @@ pub struct KernelReport {
     pub compile_ns: u64,
 }
 
-/// What happened to a recorded function so far.
+/// What happened to a recorded function so far: who served, what was learnt and
+/// compiled, and what was declined. Its `Display` is a summary of some lines.
+///
+/// A slow function shows here why: many `fallbacks` mean that it keeps finding
+/// new paths (`last_new_path` says where), `refusals` that it cannot be compiled.
 ///
 /// # Examples
 ///

@@ -90,7 +90,7 @@ impl Builder {
         self.folding
     }
 
-    /// The node of input number `index`.
+    /// The node of input number `index`, active inputs before inactive ones.
     pub fn input(&self, index: usize) -> Node {
         self.graph.input(index)
     }
@@ -101,8 +101,8 @@ impl Builder {
         *self.constants.entry(bits).or_insert_with(|| self.graph.push_const(bits))
     }
 
-    /// The node of `op` applied to `args`: an equal one that is visible, a
-    /// simpler one, or a new one.
+    /// The node of `op` applied to `args`, as many as its arity: an equal one
+    /// that is visible, a simpler one, or a new one.
     pub fn apply(&mut self, op: Op, args: &[Node]) -> Node {
         match fold(&self.graph, self.folding, op, args) {
             Some(Folded::Node(node)) => return node,
@@ -130,7 +130,29 @@ impl Builder {
         self.learn(fact, condition);
     }
 
-    /// Ends the current block with a branch. Returns the two new blocks.
+    /// Ends the current block with a branch. Returns the two new blocks: where
+    /// `condition` holds, and where it does not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::op::Op;
+    /// use phigrad::ssa::{Builder, Folding, Outcome, interpret};
+    ///
+    /// // if x > 0 { x } else { -x }
+    /// let mut builder = Builder::new(1, 0, Folding::Exact);
+    /// let (x, zero) = (builder.input(0), builder.constant(0.0));
+    /// let positive = builder.apply(Op::Gt, &[x, zero]);
+    /// let (then, otherwise) = builder.branch(positive);
+    /// builder.enter(then);
+    /// builder.finish_block(&[x]);
+    /// builder.leave();
+    /// builder.enter(otherwise);
+    /// let negated = builder.apply(Op::Neg, &[x]);
+    /// builder.finish_block(&[negated]);
+    /// builder.leave();
+    /// assert_eq!(interpret(builder.graph(), &[-2.0]), Outcome::Values(vec![2.0]));
+    /// ```
     pub fn branch(&mut self, condition: Node) -> (Block, Block) {
         let (then, otherwise) = (self.graph.new_block(), self.graph.new_block());
         self.graph.blocks[self.block].end = End::Branch { condition, then, otherwise };
@@ -143,7 +165,7 @@ impl Builder {
     }
 
     /// Goes down into `block`, which a [`Builder::branch`] of the current block
-    /// returned.
+    /// returned. For an example see there.
     pub fn enter(&mut self, block: Block) {
         self.scopes.push((self.block, Vec::new()));
         self.block = block;

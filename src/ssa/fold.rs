@@ -9,6 +9,21 @@ use super::graph::{Def, Graph, Node};
 use crate::op::{Op, eval};
 
 /// Which rules may be used.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::op::Op;
+/// use phigrad::ssa::{Builder, Folding};
+///
+/// for folding in [Folding::Exact, Folding::Real] {
+///     let mut builder = Builder::new(1, 0, folding);
+///     let (x, one, zero) = (builder.input(0), builder.constant(1.0), builder.constant(0.0));
+///     assert_eq!(builder.apply(Op::Mul, &[x, one]), x);
+///     // Not 0: x may be infinite or NaN.
+///     assert_ne!(builder.apply(Op::Mul, &[x, zero]), zero);
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Folding {
     /// Exact rules; equal nodes become one.

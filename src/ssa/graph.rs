@@ -147,6 +147,22 @@ pub struct Graph {
 
 impl Graph {
     /// A graph of these inputs with one open, empty block.
+    ///
+    /// [`Builder`](super::Builder) makes graphs more comfortably.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::op::Op;
+    /// use phigrad::ssa::{End, Graph, verify};
+    ///
+    /// let mut graph = Graph::new(1, 0);
+    /// let (root, x) = (graph.root(), graph.input(0));
+    /// let sine = graph.push_apply(root, Op::Sin, &[x], None);
+    /// graph.blocks[root].end = End::Return([sine].into_iter().collect());
+    /// assert_eq!(verify(&graph), Ok(()));
+    /// assert_eq!((graph.outputs(), graph.paths(), graph.conditions()), (1, 1, 0));
+    /// ```
     pub fn new(active: usize, inactive: usize) -> Self {
         let inputs = 0..active + inactive;
         let nodes = inputs.map(|i| NodeData { def: Def::Input(i as u32), place: None }).collect();
@@ -171,7 +187,7 @@ impl Graph {
         self.blocks.push(BlockData { items: Vec::new(), end: End::Open })
     }
 
-    /// Appends a constant node, which is visible everywhere.
+    /// Appends a node of the constant with these bits, which is visible everywhere.
     pub fn push_const(&mut self, bits: u64) -> Node {
         self.nodes.push(NodeData { def: Def::Const(bits), place: None })
     }
@@ -190,6 +206,17 @@ impl Graph {
     }
 
     /// The number that `node` always has, if it is a constant.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::ssa::Graph;
+    ///
+    /// let mut graph = Graph::new(1, 0);
+    /// let half = graph.push_const(0.5f64.to_bits());
+    /// assert_eq!(graph.constant(half), Some(0.5));
+    /// assert_eq!(graph.constant(graph.input(0)), None);
+    /// ```
     pub fn constant(&self, node: Node) -> Option<f64> {
         match self.nodes[node].def {
             Def::Const(bits) => Some(f64::from_bits(bits)),
@@ -221,7 +248,17 @@ impl Graph {
     }
 
     /// All blocks so that each comes before the blocks below it, and the blocks
-    /// below one follow it directly (depth first).
+    /// below one follow it directly (depth first, first sides first).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let text = "graph active 1 inactive 0\nb0:\n  branch v0 b1 b2\nb1:\n  return v0\nb2:\n  return v0\n";
+    /// let graph = phigrad::ssa::parse(text)?;
+    /// let names: Vec<String> = graph.preorder().iter().map(|block| block.to_string()).collect();
+    /// assert_eq!(names, ["b0", "b1", "b2"]);
+    /// # Ok::<(), phigrad::ssa::ParseError>(())
+    /// ```
     pub fn preorder(&self) -> Vec<Block> {
         let mut order = Vec::with_capacity(self.blocks.len());
         let mut pending = vec![self.root()];
@@ -234,7 +271,17 @@ impl Graph {
         order
     }
 
-    /// The block above each block.
+    /// The block above each block; the root has none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let text = "graph active 1 inactive 0\nb0:\n  branch v0 b1 b2\nb1:\n  return v0\nb2:\n  return v0\n";
+    /// let graph = phigrad::ssa::parse(text)?;
+    /// let root = Some(graph.root());
+    /// assert_eq!(graph.parents().values().collect::<Vec<_>>(), [&None, &root, &root]);
+    /// # Ok::<(), phigrad::ssa::ParseError>(())
+    /// ```
     pub fn parents(&self) -> Array<Block, Option<Block>> {
         let mut parents = Array::filled(None, self.blocks.len());
         for (block, data) in self.blocks.iter() {

@@ -65,6 +65,29 @@ pub enum LiftError {
 }
 
 /// A graph that grows trace by trace.
+///
+/// # Examples
+///
+/// ```
+/// use std::panic::Location;
+///
+/// use phigrad::ssa::{Lifted, Merged, Paths};
+/// use phigrad::trace::{Inputs, Tracer, Var};
+///
+/// let program = |x: &[Var], _: &[Var]| if x[0] > 0.0 { x[0].sqrt() } else { -x[0] };
+/// let (mut tracer, mut lifted) = (Tracer::default(), Lifted::new(1, 0));
+/// let limits = Paths { paths: 10, nodes: 100 };
+/// let mut learn = |x: f64| -> Result<Merged, Box<dyn std::error::Error>> {
+///     let inputs = Inputs { active: &[x], inactive: &[] };
+///     let trace = tracer.run(program, inputs, 100, Location::caller())?;
+///     Ok(lifted.merge(&trace, limits)?)
+/// };
+/// assert_eq!(learn(4.0)?, Merged::First);
+/// assert_eq!(learn(9.0)?, Merged::Known);
+/// assert!(matches!(learn(-9.0)?, Merged::New { .. }));
+/// assert_eq!(lifted.paths(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Lifted {
     graph: Graph,
@@ -111,7 +134,8 @@ impl Lifted {
         self.paths
     }
 
-    /// Adds the path of `trace`.
+    /// Adds the path of `trace`, a run of the function whose other traces were
+    /// merged before, with as many inputs. For an example see [`Lifted`].
     ///
     /// # Errors
     ///

@@ -170,6 +170,17 @@ impl<'a> Rebuild<'a> {
 }
 
 /// Which nodes an output, guard or branch needs.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::ssa::{live_nodes, parse};
+///
+/// let text = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  v2 = cos v0\n  return v2\n";
+/// let live = live_nodes(&parse(text)?);
+/// assert_eq!(live.values().copied().collect::<Vec<_>>(), [true, false, true]);
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
 pub fn live_nodes(graph: &Graph) -> Array<Node, bool> {
     let mut live = Array::filled(false, graph.nodes.len());
     for block in graph.blocks.values() {

@@ -2,7 +2,8 @@
 
 use super::Site;
 
-/// Why a recording gave no trace.
+/// Why a recording gave no trace. Users of recorded functions see it as
+/// [`Error`](crate::Error).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// A `Var` of another recording was used.

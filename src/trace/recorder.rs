@@ -94,7 +94,7 @@ fn with_back<R>(f: impl FnOnce(&mut Back) -> R) -> R {
     BACK.with(|back| f(&mut back.borrow_mut()))
 }
 
-/// The outcome of one recorded run.
+/// The outcome of one recorded run: the tape. For an example see [`Tracer::run`].
 #[derive(Clone, Copy, Debug)]
 pub struct Trace<'a> {
     /// What happened, in order; the inputs come first, active before inactive.
@@ -110,7 +110,7 @@ pub struct Trace<'a> {
 }
 
 impl Trace<'_> {
-    /// The value that the function returned.
+    /// The value that the function returned. For an example see [`Tracer::run`].
     pub fn value(&self) -> f64 {
         match self.output {
             Operand::Constant(value) => value,
@@ -138,7 +138,8 @@ pub struct Tracer {
 impl Tracer {
     /// Runs `f` on `inputs` and returns what it did.
     ///
-    /// `made` is where the user recorded the function.
+    /// `made` is where the user recorded the function. `limit` counts events
+    /// without the inputs.
     ///
     /// # Errors
     ///
@@ -148,6 +149,24 @@ impl Tracer {
     /// # Panics
     ///
     /// Only when `f` does; the thread stays usable.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::panic::Location;
+    ///
+    /// use phigrad::op::Op;
+    /// use phigrad::trace::{Inputs, Tracer, sweep};
+    ///
+    /// let mut tracer = Tracer::default();
+    /// let inputs = Inputs { active: &[2.0, 3.0], inactive: &[5.0] };
+    /// let trace = tracer.run(|x, data| x[0] * x[1] + data[0], inputs, 100, Location::caller())?;
+    /// assert_eq!(trace.value(), 11.0);
+    /// let ops: Vec<Op> = trace.events[3..].iter().map(|event| event.op()).collect();
+    /// assert_eq!(ops, [Op::Mul, Op::Add]);
+    /// assert_eq!(sweep(&trace, &mut Vec::new()), [3.0, 2.0]);
+    /// # Ok::<(), phigrad::trace::TraceError>(())
+    /// ```
     pub fn run(
         &mut self,
         f: impl FnOnce(&[Var], &[Var]) -> Var,
@@ -184,8 +203,13 @@ impl Tracer {
         let (back, signature) = session.leave();
 
         self.events = back.events;
-        if let Some(failure) = back.failure {
-            return Err(failure);
+        match back.failure {
+            // The inputs do not count.
+            Some(TraceError::TooLong { limit, at }) => {
+                return Err(TraceError::TooLong { limit: limit - count, at });
+            }
+            Some(failure) => return Err(failure),
+            None => {}
         }
         let end = match operand {
             Operand::Event(event) => u64::from(event),

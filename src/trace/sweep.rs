@@ -5,12 +5,12 @@ use super::event::Form;
 use super::{Event, Operand, Trace};
 use crate::op::{MAX_ARITY, Numbers, Op, OpVisitor, contribution, with_constant_op};
 
-/// The adjoints of all inputs of `trace`, active before inactive.
+/// The derivatives of the output of `trace` by its active inputs, in order.
 ///
 /// An adjoint of zero passes nothing on, whatever the partial derivative: an
 /// infinite or undefined partial does no harm where nothing depends on it.
-/// Inactive events are not visited, so the entries of inactive inputs mean
-/// nothing.
+/// Inactive events are not visited. `adjoints` is a buffer; what is in it does
+/// not matter. For an example see [`Tracer::run`](super::Tracer::run).
 pub fn sweep<'a>(trace: &Trace<'_>, adjoints: &'a mut Vec<f64>) -> &'a [f64] {
     adjoints.clear();
     adjoints.resize(trace.events.len(), 0.0);

@@ -63,9 +63,9 @@ macro_rules! functions {
 functions! {
     /// `1 / self`
     recip Recip;
-    /// Square root; the derivative at 0 is infinite.
+    /// Square root; the derivative at 0 is infinite, NaN below.
     sqrt Sqrt;
-    /// Cube root; the derivative at 0 is infinite.
+    /// Cube root, of negative numbers too; the derivative at 0 is infinite.
     cbrt Cbrt;
     /// `e` to the power `self`.
     exp Exp;
@@ -73,7 +73,8 @@ functions! {
     exp_m1 ExpM1;
     /// 2 to the power `self`.
     exp2 Exp2;
-    /// Natural logarithm.
+    /// Natural logarithm. The derivative is `1 / self`, also below 0, where the
+    /// value is NaN.
     ln Ln;
     /// `ln(1 + self)`, accurate near 0.
     ln_1p Ln1p;
@@ -106,6 +107,19 @@ functions! {
     /// Inverse hyperbolic tangent.
     atanh Atanh;
     /// Absolute value, without a guard; the derivative at 0 is taken as 0.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let f = Tape::record(|x: &[Var]| x[0].abs());
+    /// f.grad(&[2.0])?;
+    /// f.compile()?;
+    /// assert_eq!(f.grad(&[-2.0])?, [-1.0]); // By the kernel: it is one path.
+    /// assert_eq!((f.report().paths, f.report().kernel_calls), (1, 1));
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     abs Abs;
     /// 1 with the sign of `self`, also for zeros; NaN for NaN. Derivative 0.
     signum Signum;
@@ -114,6 +128,16 @@ functions! {
     /// The smallest integer not below `self`. Derivative 0.
     ceil Ceil;
     /// The nearest integer, halves away from zero. Derivative 0.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let distance = Tape::record(|x: &[Var]| (x[0] - x[0].round()).powi(2));
+    /// assert_eq!(distance.value_and_grad(&[2.75])?, (0.0625, vec![-0.5]));
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     round Round;
     /// The integer part. Derivative 0.
     trunc Trunc;
@@ -138,11 +162,45 @@ macro_rules! functions_of_two {
 }
 
 functions_of_two! {
-    /// `self` to the power `other`.
+    /// `self` to the power `other`; NaN for a negative number to a power that is
+    /// no integer. With a constant integer use [`Var::powi`], which is exact for
+    /// negative numbers and much faster.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let f = Tape::record(|x: &[Var]| x[0].powf(x[1]));
+    /// assert_eq!(f.grad(&[2.0, 3.0])?, [12.0, 8.0 * 2.0f64.ln()]);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     powf Powf;
     /// `√(self² + other²)` without overflow on the way; subgradient 0 at the origin.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let length = Tape::record(|x: &[Var]| x[0].hypot(x[1]));
+    /// assert_eq!(length.grad(&[3.0, 4.0])?, [0.6, 0.8]);
+    /// assert_eq!(length.grad(&[0.0, 0.0])?, [0.0, 0.0]);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     hypot Hypot;
-    /// The angle, in radians, of the point with ordinate `self` and abscissa `other`.
+    /// The angle, in radians from -π to π, of the point with ordinate `self` and
+    /// abscissa `other`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let angle = Tape::record(|p: &[Var]| p[1].atan2(p[0]));
+    /// assert_eq!(angle.grad(&[2.0, 0.0])?, [0.0, 0.5]);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     atan2 Atan2;
     /// The magnitude of `self` with the sign of `other`.
     copysign CopySign;
@@ -152,9 +210,33 @@ functions_of_two! {
     /// The larger of the two, without a guard. A tie gives `other` and its
     /// derivative, so that `x.max(0.0)` has derivative 0 at 0; a NaN operand is
     /// ignored.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let relu = Tape::record(|x: &[Var]| x[0].max(0.0));
+    /// assert_eq!(relu.grad(&[2.0])?, [1.0]);
+    /// assert_eq!(relu.grad(&[0.0])?, [0.0]);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     max Max;
     /// 1 where `self < other`, otherwise 0, without a guard: a condition for
     /// [`Var::select`]. Derivative 0.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// // Counts without a path for each outcome.
+    /// let f = Tape::record(|x: &[Var]| x.iter().map(|x| x.less_than(0.5)).sum());
+    /// assert_eq!(f.eval(&[0.1, 0.9, 0.2])?, 2.0);
+    /// assert_eq!(f.eval(&[0.6, 0.9, 0.2])?, 1.0);
+    /// assert_eq!(f.report().paths, 1);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     less_than Lt;
     /// 1 where `self <= other`, otherwise 0, without a guard. Derivative 0.
     at_most Le;
@@ -215,6 +297,16 @@ impl Var {
     }
 
     /// `self` to the integer power `n`, by squaring in a fixed order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let f = Tape::record(|x: &[Var]| x[0].powi(3));
+    /// assert_eq!(f.grad(&[-2.0])?, [12.0]);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     #[inline]
     #[track_caller]
     #[must_use]
@@ -226,7 +318,18 @@ impl Var {
         self.apply2(Op::Powi, Var::constant(f64::from(n)))
     }
 
-    /// `self · a + b`, rounded once.
+    /// `self · a + b`, rounded once: one instruction where the host has it,
+    /// otherwise slower than the product and the sum.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let f = Tape::record(|x: &[Var]| x[0].mul_add(x[1], 1.0));
+    /// assert_eq!(f.value_and_grad(&[2.0, 3.0])?, (7.0, vec![3.0, 2.0]));
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     #[inline]
     #[track_caller]
     #[must_use]
@@ -258,6 +361,17 @@ impl Var {
     /// `self` kept within `low` and `high`, without a guard; a bound that is
     /// reached exactly leaves the derivative at 1. NaN stays NaN. When `low`
     /// is above `high` the result is `high`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let f = Tape::record(|x: &[Var]| x[0].clamp(-1.0, 1.0));
+    /// assert_eq!(f.value_and_grad(&[3.0])?, (1.0, vec![0.0]));
+    /// assert_eq!(f.value_and_grad(&[1.0])?, (1.0, vec![1.0]));
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     #[inline]
     #[track_caller]
     #[must_use]
@@ -267,7 +381,7 @@ impl Var {
         raised.greater_than(high).select(high, raised)
     }
 
-    /// Sine and cosine.
+    /// Sine and cosine of an angle in radians.
     #[inline]
     #[track_caller]
     #[must_use]
@@ -275,7 +389,17 @@ impl Var {
         (self.sin(), self.cos())
     }
 
-    /// Logarithm to the given base.
+    /// Logarithm to the given base, which may be traced too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let f = Tape::record(|x: &[Var]| x[0].log(2.0));
+    /// assert_eq!(f.grad(&[1.0])?, [1.0 / 2.0f64.ln()]);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
     #[inline]
     #[track_caller]
     #[must_use]
