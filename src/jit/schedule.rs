@@ -4,12 +4,17 @@
 //! visited in order, and each output, condition or value for a later block
 //! pulls in what it depends on just before. A value of the forward sweep that
 //! only the reverse sweep uses is then computed next to its use, and need not
-//! be kept until then.
+//! be kept until then. Of several operands the one that needs most registers is
+//! computed first (Sethi and Ullman, "The Generation of Optimal Code for
+//! Arithmetic Expressions", 1970), so that the others do not wait in registers.
+
+use core::cmp::Reverse;
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::entity::Array;
+use crate::op::MAX_ARITY;
 use crate::ssa::{Block, Def, End, Graph, Item, Node};
 
 /// One block in the order of execution.
@@ -58,6 +63,7 @@ pub(super) fn schedule(graph: &Graph) -> Vec<Scheduled> {
             sizes[parent] += sizes[block];
         }
     }
+    let needs = register_needs(graph);
     let mut done = Array::filled(false, graph.nodes.len());
     for (node, data) in graph.nodes.iter() {
         done[node] = !matches!(data.def, Def::Apply(..));
@@ -65,20 +71,46 @@ pub(super) fn schedule(graph: &Graph) -> Vec<Scheduled> {
     let in_order = preorder.into_iter().enumerate();
     in_order
         .map(|(index, block)| {
-            let items = order_block(graph, block, &exported, &mut done);
+            let items = order_block(graph, block, &exported, &needs, &mut done);
             Scheduled { block, items, subtree_end: index + sizes[block] }
         })
         .collect()
+}
+
+/// What it takes to compute a node and what it depends on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Need {
+    /// Registers, as if no value were used twice.
+    registers: u32,
+    /// The longest way to a leaf.
+    depth: u32,
+}
+
+fn register_needs(graph: &Graph) -> Array<Node, Need> {
+    let mut needs = Array::filled(Need { registers: 1, depth: 0 }, graph.nodes.len());
+    // Operands have smaller ids than their users.
+    for (node, data) in graph.nodes.iter() {
+        let mut args: SmallVec<[Need; MAX_ARITY]> =
+            data.args().iter().map(|&arg| needs[arg]).collect();
+        args.sort_by_key(|&need| Reverse(need));
+        // While one operand is computed, those before it wait in a register each.
+        let registers = args.iter().zip(0..).map(|(need, waiting)| need.registers + waiting);
+        let depth = args.iter().map(|need| need.depth + 1);
+        needs[node] =
+            Need { registers: registers.max().unwrap_or(1), depth: depth.max().unwrap_or(0) };
+    }
+    needs
 }
 
 fn order_block(
     graph: &Graph,
     block: Block,
     exported: &Array<Node, bool>,
+    needs: &Array<Node, Need>,
     done: &mut Array<Node, bool>,
 ) -> Vec<Item> {
     let data = &graph.blocks[block];
-    let mut order = Order { graph, done, items: Vec::new(), waiting: HashMap::new() };
+    let mut order = Order { graph, needs, done, items: Vec::new(), waiting: HashMap::new() };
     for &item in &data.items {
         if let Item::Guard { condition, .. } = item {
             order.await_guard(item, condition);
@@ -103,6 +135,7 @@ fn order_block(
 /// The order of one block, as it grows.
 struct Order<'a> {
     graph: &'a Graph,
+    needs: &'a Array<Node, Need>,
     done: &'a mut Array<Node, bool>,
     items: Vec<Item>,
     /// The guards to check as soon as a node is done.
@@ -135,11 +168,19 @@ impl Order<'_> {
             if self.done[node] {
                 continue;
             }
-            match self.graph.nodes[node].args().get(next) {
-                Some(&arg) => stack.extend([(node, next + 1), (arg, 0)]),
+            match self.operand(node, next) {
+                Some(arg) => stack.extend([(node, next + 1), (arg, 0)]),
                 None => self.compute(node),
             }
         }
+    }
+
+    /// The operand of `node` to compute as number `index`.
+    fn operand(&self, node: Node, index: usize) -> Option<Node> {
+        let mut args: SmallVec<[Node; MAX_ARITY]> =
+            SmallVec::from_slice(self.graph.nodes[node].args());
+        args.sort_by_key(|&arg| Reverse(self.needs[arg]));
+        args.get(index).copied()
     }
 
     fn compute(&mut self, node: Node) {
