@@ -198,6 +198,22 @@ impl Op {
     pub const fn is_comparison(self) -> bool {
         matches!(self, Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne | Op::Same)
     }
+
+    /// Whether the first two operands may change places; of two NaN the result
+    /// may then be the other.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::op::Op;
+    ///
+    /// assert!(Op::MulAdd.commutes() && !Op::Sub.commutes());
+    /// // Of a tie the second operand counts.
+    /// assert!(!Op::Max.commutes());
+    /// ```
+    pub const fn commutes(self) -> bool {
+        matches!(self, Op::Add | Op::Mul | Op::MulAdd | Op::Eq | Op::Ne | Op::Same)
+    }
 }
 
 impl core::fmt::Display for Op {

@@ -3,9 +3,9 @@
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::fold::{Folded, Folding, fold};
+use super::fold::{Folded, Folding, Operand, fold};
 use super::graph::{Block, Def, End, Graph, Item, Node, PlaceId, padded};
-use crate::op::{Algebra, Op};
+use crate::op::{Algebra, MAX_ARITY, Op};
 
 /// Builds a [`Graph`]. Blocks are visited depth first: [`Builder::enter`]
 /// opens one, [`Builder::leave`] closes it and forgets the nodes that are not
@@ -105,18 +105,39 @@ impl Builder {
     /// that is visible, a simpler one, or a new one.
     pub fn apply(&mut self, op: Op, args: &[Node]) -> Node {
         match fold(&self.graph, self.folding, op, args) {
-            Some(Folded::Node(node)) => return node,
-            Some(Folded::Const(value)) => return self.constant(value),
-            Some(Folded::Apply(op, arg)) => return self.apply(op, &[arg]),
+            Some(Folded::To(operand)) => return self.operand(operand),
+            Some(Folded::Apply(op, operands)) => return self.apply_folded(op, &operands),
+            Some(Folded::Negated(op, operands)) => {
+                let node = self.apply_folded(op, &operands);
+                return self.apply(Op::Neg, &[node]);
+            }
             None => {}
         }
-        let fact = Fact::Defined(Def::Apply(op, padded(args)));
+        let mut args = padded(args);
+        if self.folding == Folding::Real && op.commutes() {
+            // Constants second, so that equal sums and products look alike.
+            args[..2].sort_by_key(|&arg| (self.graph.constant(arg).is_some(), arg));
+        }
+        let fact = Fact::Defined(Def::Apply(op, args));
         if let Some(&node) = self.known.get(&fact) {
             return node;
         }
-        let node = self.graph.push_apply(self.block, op, args, self.place);
+        let node = self.graph.push_apply(self.block, op, &args[..op.arity()], self.place);
         self.learn(fact, node);
         node
+    }
+
+    fn apply_folded(&mut self, op: Op, operands: &[Operand]) -> Node {
+        let args: SmallVec<[Node; MAX_ARITY]> =
+            operands.iter().map(|&arg| self.operand(arg)).collect();
+        self.apply(op, &args)
+    }
+
+    fn operand(&mut self, operand: Operand) -> Node {
+        match operand {
+            Operand::Node(node) => node,
+            Operand::Const(value) => self.constant(value),
+        }
     }
 
     /// Requires that `condition` came out as `expect`, unless that is known.
