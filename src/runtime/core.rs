@@ -73,8 +73,7 @@ impl Core {
             let (expected, found) = (inputs.active.len(), gradient.len());
             return Err(Kind::Shape { expected, found }.into());
         }
-        let specialisation = self.specialisation(inputs);
-        if let Some(specialisation) = &specialisation
+        if let Some(specialisation) = find(&self.specialisations.load(), inputs)
             && let Some(kernel) = specialisation.kernel(purpose).as_deref()
         {
             match run_kernel(kernel, inputs, purpose, gradient) {
@@ -86,18 +85,18 @@ impl Core {
                 None => specialisation.fallbacks.fetch_add(1, Ordering::Relaxed),
             };
         }
-        self.call_tape(f, inputs, purpose, gradient, specialisation)
+        self.call_tape(f, inputs, purpose, gradient)
     }
 
-    #[cold]
+    #[inline(never)]
     fn call_tape(
         &self,
         f: impl FnOnce(&[Var], &[Var]) -> Var,
         inputs: Inputs<'_>,
         purpose: Purpose,
         gradient: &mut [f64],
-        specialisation: Option<Arc<Specialisation>>,
     ) -> Result<f64, Error> {
+        let specialisation = self.specialisation(inputs);
         let mut workspace = self.lock_workspaces().pop().unwrap_or_default();
         let limit = self.options.limits.trace_events;
         let Workspace { tracer, adjoints } = &mut workspace;
@@ -141,20 +140,18 @@ impl Core {
 
     /// The specialisation for the lengths of `inputs`; `None` beyond the limit.
     fn specialisation(&self, inputs: Inputs<'_>) -> Option<Arc<Specialisation>> {
-        let (active, inactive) = (inputs.active.len(), inputs.inactive.len());
-        let fits = |s: &&Arc<Specialisation>| s.active == active && s.inactive == inactive;
-        if let Some(found) = self.specialisations.load().iter().find(fits) {
+        if let Some(found) = find(&self.specialisations.load(), inputs) {
             return Some(Arc::clone(found));
         }
         let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.specialisations.load_full();
-        if let Some(found) = known.iter().find(fits) {
+        if let Some(found) = find(&known, inputs) {
             return Some(Arc::clone(found));
         }
         if known.len() >= self.options.limits.specialisations {
             return None;
         }
-        let new = Arc::new(Specialisation::new(active, inactive));
+        let new = Arc::new(Specialisation::new(inputs.active.len(), inputs.inactive.len()));
         let mut all = SmallVec::clone(&known);
         all.push(Arc::clone(&new));
         self.specialisations.store(Arc::new(all));
@@ -164,6 +161,15 @@ impl Core {
     fn lock_workspaces(&self) -> std::sync::MutexGuard<'_, Vec<Workspace>> {
         self.workspaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The one for the lengths of `inputs`.
+fn find<'a>(
+    specialisations: &'a [Arc<Specialisation>],
+    inputs: Inputs<'_>,
+) -> Option<&'a Arc<Specialisation>> {
+    let (active, inactive) = (inputs.active.len(), inputs.inactive.len());
+    specialisations.iter().find(|s| s.active == active && s.inactive == inactive)
 }
 
 /// A kernel's result was not finite; the tape must decide. The kernel passes
