@@ -127,6 +127,7 @@
 //! between trace and kernel, for those who want to look inside: [`op`] (the
 //! primitives), [`trace`], [`ssa`] (the graph and its text form), [`diff`],
 //! [`jit`], and [`entity`] (typed ids). They may change more often than the rest.
+//! [`check`] has what tests of gradients need.
 //!
 //! The idea of coarsening a trace before it is differentiated is that of
 //! "Coarsening Optimization for Differentiable Programming" (OOPSLA 2021).
@@ -140,10 +141,12 @@ mod runtime;
 pub mod ssa;
 pub mod trace;
 
+pub use jit::CompileError;
 pub use runtime::{
     Error, KernelReport, Limits, Numerics, Purpose, Recorded, RecordedWith, Refusal, Report, Tape,
     TapeBuilder,
 };
+pub use ssa::{LiftError, Place};
 pub use trace::Var;
 
 /// The README's example is compiled and run like those of the documentation.

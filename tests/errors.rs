@@ -5,8 +5,12 @@
 use std::error::Error;
 use std::panic::Location;
 
+use phigrad::entity::Entity;
 use phigrad::jit::{CompileError, Kernel, RunError, compile};
-use phigrad::ssa::{Graph, LiftError, Lifted, Merged, ParseError, Paths, Place, VerifyError};
+use phigrad::op::Op;
+use phigrad::ssa::{
+    Def, End, Graph, LiftError, Lifted, Merged, Node, ParseError, Paths, Place, VerifyError,
+};
 use phigrad::ssa::{parse, verify};
 use phigrad::trace::{Inputs, TraceError, Tracer};
 use phigrad::{Refusal, Var};
@@ -104,18 +108,36 @@ fn kernels_decline_unseen_paths_and_other_shapes() {
 }
 
 #[test]
+fn a_graph_that_is_not_sound_is_not_compiled() {
+    let sound = parse("graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1\n").unwrap();
+    // Inputs that no buffer has, a path without an end, an operand from nowhere.
+    let (input, root) = (sound.input(0), sound.root());
+    let mut far = sound.clone();
+    far.nodes[input].def = Def::Input(100_000_000);
+    let mut open = sound.clone();
+    open.blocks[root].end = End::Open;
+    let mut lost = sound.clone();
+    let nowhere = Node::from_index(99);
+    lost.nodes[Node::from_index(1)].def = Def::Apply(Op::Sin, [input, nowhere, nowhere]);
+    for graph in [far, open, lost] {
+        assert!(matches!(compile(&graph).unwrap_err(), CompileError::Graph(_)), "{graph:?}");
+    }
+}
+
+#[test]
 fn every_refusal_says_what_happened() {
     let reason = || "the reason".to_owned();
     let at = Place { file: "model.rs".into(), line: 3, column: 5 };
-    let refusals: [(Refusal, &str); 8] = [
+    let refusals: [(Refusal, &str); 9] = [
         (Refusal::Path(LiftError::Divergent { at }), "model.rs:3:5"),
         (Refusal::Path(LiftError::TooManyPaths { limit: 7 }), "more than 7 paths (Limits::paths)"),
-        (Refusal::Path(LiftError::TooManyNodes { limit: 7 }), "more than 7 nodes (Limits::nodes)"),
+        (Refusal::Path(LiftError::TooManyNodes { limit: 7 }), "more than 7 steps (Limits::nodes)"),
         (
             Refusal::Compile(CompileError::Host { reason: reason() }),
             "no native compiler: the reason",
         ),
         (Refusal::Compile(CompileError::Generator { reason: reason() }), "failed: the reason"),
+        (Refusal::Compile(CompileError::TooLarge { size: 7 }), "7 nodes or outputs"),
         (Refusal::Panicked, "please report this"),
         (
             Refusal::Thread { reason: reason() },

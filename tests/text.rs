@@ -83,7 +83,7 @@ const MALFORMED: &[(&str, usize, &str)] = &[
     ("graph active -1 inactive 0", 1, "expected a number, found `-1`"),
     ("graph active 1 inactive x", 1, "expected a number, found `x`"),
     ("graph active 99999999999999999999 inactive 0", 1, "expected a number, found `99999999999"),
-    ("graph active 16777216 inactive 16777216", 1, "too many inputs"),
+    ("graph active 4194304 inactive 4194304", 1, "too many inputs"),
     ("G\nG", 2, "expected a block, a node, a guard, a branch or a return"),
     ("G", 1, "expected a block"),
     ("G\nb1:", 2, "expected block b0"),

@@ -49,7 +49,7 @@ pub fn print_times(tape: Duration, kernel: Duration, report: &Report, purpose: P
         "a gradient takes {tape:.1?} on the tape, {kernel:.1?} in the kernel: {ratio:.1} times"
     );
     if let Some(found) = report.kernels.iter().find(|found| found.purpose == purpose) {
-        let compile = Duration::from_nanos(found.compile_ns);
+        let compile = found.compile_time;
         let saved = tape.saturating_sub(kernel).as_secs_f64();
         let calls = compile.as_secs_f64() / saved;
         println!("compiling it took {compile:.1?}, which {calls:.0} calls make up for");

@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use phigrad::{Numerics, Recorded, Tape, Var};
 use serde::Serialize;
@@ -16,7 +16,7 @@ use crate::vectors::Case;
 use crate::verify::require_right;
 
 /// Compiling is timed again on fresh recordings only if it is cheaper than this.
-const CHEAP_COMPILE_NS: u64 = 200_000_000;
+const CHEAP_COMPILE: Duration = Duration::from_millis(200);
 
 /// What was measured; the field names are the keys of the JSON file.
 #[derive(Clone, Debug, Serialize)]
@@ -110,8 +110,8 @@ pub fn measure<P: Program>(case: &Case, plan: &Plan, round_done: RoundDone) -> R
     require_kernel_calls(&subject, calls, &before, &after)?;
 
     let newest = gradient_kernel(&after, &subject)?;
-    let mut compile = vec![newest.compile_ns as f64];
-    if newest.compile_ns < CHEAP_COMPILE_NS {
+    let mut compile = vec![newest.compile_time.as_secs_f64() * 1e9];
+    if newest.compile_time < CHEAP_COMPILE {
         for _ in 1..plan.fresh {
             compile.push(fresh_compile_ns(&fresh(), x, &subject)?);
         }
@@ -150,7 +150,7 @@ where
 {
     recorded.grad(x).map_err(failed(subject, "run the tape"))?;
     recorded.compile().map_err(failed(subject, "compile"))?;
-    Ok(gradient_kernel(&recorded.report(), subject)?.compile_ns as f64)
+    Ok(gradient_kernel(&recorded.report(), subject)?.compile_time.as_secs_f64() * 1e9)
 }
 
 /// Asks a fresh recording for its first gradient.

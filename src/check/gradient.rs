@@ -51,6 +51,7 @@ impl Default for GradientCheck {
 
 /// Why a gradient was not confirmed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum GradientError {
     /// The gradient is wrong.
     #[error(

@@ -10,8 +10,8 @@ pub use array::Array;
 
 /// A typed index into one [`Array`].
 pub trait Entity: Copy + Eq + Ord + core::hash::Hash {
-    /// The id with this index. Indices above `u32::MAX - 1` saturate there;
-    /// arrays refuse to grow so far.
+    /// The id with this index. Indices above `u32::MAX - 1` saturate there; no
+    /// array comes near, it would have to hold a hundred gigabytes.
     fn from_index(index: usize) -> Self;
 
     /// The position that the id stands for.

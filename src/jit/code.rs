@@ -17,27 +17,55 @@ use super::lower::{DONE, UNSEEN};
 /// A chunk of native code; see `lower` for the meaning of the parameters.
 type ChunkFn = unsafe extern "C" fn(*const f64, *const f64, *const f64, *mut f64, *mut f64) -> u32;
 
+/// A module and the pages of its code, which are freed when it is dropped. The
+/// module alone would leave them allocated.
+pub(super) struct CodeMemory(ManuallyDrop<JITModule>);
+
+impl CodeMemory {
+    pub(super) fn new(module: JITModule) -> Self {
+        CodeMemory(ManuallyDrop::new(module))
+    }
+
+    pub(super) fn module(&self) -> &JITModule {
+        &self.0
+    }
+
+    pub(super) fn module_mut(&mut self) -> &mut JITModule {
+        &mut self.0
+    }
+}
+
+impl Drop for CodeMemory {
+    fn drop(&mut self) {
+        // SAFETY: the only addresses of functions of the module that are ever
+        // called are in the `Code` that owns `self`, and it is being dropped.
+        // The module is not used after it is taken out here.
+        unsafe { ManuallyDrop::take(&mut self.0).free_memory() }
+    }
+}
+
 /// Native functions and the pages that they live in.
 pub(super) struct Code {
-    module: ManuallyDrop<JITModule>,
     chunks: Vec<ChunkFn>,
     sizes: Sizes,
+    /// Owns the pages of `chunks`.
+    _memory: CodeMemory,
 }
 
 impl Code {
     /// Takes over what was generated.
     pub(super) fn new(generated: Generated) -> Self {
-        let (module, functions, sizes) = generated.into_parts();
+        let (memory, functions, sizes) = generated.into_parts();
         let chunks = functions
             .into_iter()
             .map(|id| {
-                let address = module.get_finalized_function(id);
+                let address = memory.module().get_finalized_function(id);
                 // SAFETY: `Generated` vouches that this is a finalised function
                 // that `lower` compiled, and `lower` gives all this signature.
                 unsafe { transmute::<*const u8, ChunkFn>(address) }
             })
             .collect();
-        Code { module: ManuallyDrop::new(module), chunks, sizes }
+        Code { chunks, sizes, _memory: memory }
     }
 
     /// What the functions were compiled for.
@@ -70,7 +98,7 @@ impl Code {
             // SAFETY: `lower` compiled the function (contract of `Generated`).
             // It reads and writes only inside these buffers, whose sizes have
             // been checked, and it does not unwind. The pages live as long as
-            // `self.module`.
+            // `self._memory`.
             chunk = unsafe {
                 function(
                     active.as_ptr(),
@@ -86,20 +114,6 @@ impl Code {
                 _ => {}
             }
         }
-    }
-}
-
-/// Frees a module that was not put into use.
-pub(super) fn free(module: JITModule) {
-    // SAFETY: no address of a function of the module was ever given out.
-    unsafe { module.free_memory() }
-}
-
-impl Drop for Code {
-    fn drop(&mut self) {
-        // SAFETY: `self` is being dropped, so nobody calls the functions any
-        // more, and the module is not used after it is taken out here.
-        unsafe { ManuallyDrop::take(&mut self.module).free_memory() }
     }
 }
 

@@ -10,17 +10,17 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
 
-use super::code;
+use super::code::CodeMemory;
 use super::lower::{self, Values};
-use super::math::{Lowering, lowering};
-use super::plan::{Chunk, Plan};
+use super::math::{Lowering, is_call, lowering};
+use super::plan::{Chunk, Plan, Step};
 use crate::op::Op;
-use crate::ssa::Graph;
+use crate::ssa::{Def, Graph};
 
 /// Finalised native functions with what they were compiled for. Only
 /// [`generate`] makes one, so to hold it is to know that `lower` made the code.
 pub(super) struct Generated {
-    module: JITModule,
+    memory: CodeMemory,
     functions: Vec<FuncId>,
     sizes: Sizes,
     bytes: usize,
@@ -37,8 +37,8 @@ pub(super) struct Sizes {
 }
 
 impl Generated {
-    pub(super) fn into_parts(self) -> (JITModule, Vec<FuncId>, Sizes) {
-        (self.module, self.functions, self.sizes)
+    pub(super) fn into_parts(self) -> (CodeMemory, Vec<FuncId>, Sizes) {
+        (self.memory, self.functions, self.sizes)
     }
 
     /// The size of the code in bytes.
@@ -59,29 +59,22 @@ pub(super) fn generate(
             builder.symbol(symbol(op), address);
         }
     }
-    let mut generator = Generator::new(JITModule::new(builder), graph);
-    match generator.define(&plan.chunks) {
-        Ok(functions) => {
-            let sizes = Sizes {
-                active: graph.active,
-                inactive: graph.inactive,
-                constants: plan.constants.len(),
-                scratch: plan.slots,
-                outputs: graph.outputs(),
-            };
-            let Generator { module, bytes, .. } = generator;
-            Ok(Generated { module, functions, sizes, bytes })
-        }
-        Err(error) => {
-            code::free(generator.module);
-            Err(error)
-        }
-    }
+    let mut generator = Generator::new(CodeMemory::new(JITModule::new(builder)), graph);
+    let functions = generator.define(&plan.chunks)?;
+    let sizes = Sizes {
+        active: graph.active,
+        inactive: graph.inactive,
+        constants: plan.constants.len(),
+        scratch: plan.slots,
+        outputs: graph.outputs(),
+    };
+    let Generator { memory, bytes, .. } = generator;
+    Ok(Generated { memory, functions, sizes, bytes })
 }
 
 struct Generator<'a> {
     graph: &'a Graph,
-    module: JITModule,
+    memory: CodeMemory,
     context: Context,
     frontend: FunctionBuilderContext,
     values: Values,
@@ -91,11 +84,11 @@ struct Generator<'a> {
 }
 
 impl<'a> Generator<'a> {
-    fn new(module: JITModule, graph: &'a Graph) -> Self {
+    fn new(memory: CodeMemory, graph: &'a Graph) -> Self {
         Generator {
             graph,
-            context: module.make_context(),
-            module,
+            context: memory.module().make_context(),
+            memory,
             frontend: FunctionBuilderContext::new(),
             values: Values::new(graph),
             imported: vec![None; Op::ALL.len()],
@@ -107,38 +100,41 @@ impl<'a> Generator<'a> {
     fn define(&mut self, chunks: &[Chunk]) -> Result<Vec<FuncId>, Box<ModuleError>> {
         let functions: Result<Vec<FuncId>, _> =
             chunks.iter().map(|chunk| self.define_chunk(chunk)).collect();
-        self.module.finalize_definitions()?;
-        functions
+        let functions = functions?;
+        self.memory.module_mut().finalize_definitions()?;
+        Ok(functions)
     }
 
     fn define_chunk(&mut self, chunk: &Chunk) -> Result<FuncId, Box<ModuleError>> {
-        let Generator { graph, module, context, frontend, values, imported, .. } = self;
+        let references = self.import_calls(chunk)?;
+        let module = self.memory.module_mut();
+        let context = &mut self.context;
         let signature = lower::signature(module);
         context.func.signature = signature.clone();
-        let target = module.target_config();
-        let mut builder = FunctionBuilder::new(&mut context.func, frontend);
-        let mut references: Vec<Option<FuncRef>> = vec![None; Op::ALL.len()];
-        let mut failure = None;
-        let mut import = |builder: &mut FunctionBuilder<'_>, op: Op, arity: usize| {
-            *references[op as usize].get_or_insert_with(|| {
-                let id = import_function(module, &mut imported[op as usize], op, arity);
-                let id = id.unwrap_or_else(|error| {
-                    failure = Some(error);
-                    FuncId::from_u32(0)
-                });
-                module.declare_func_in_func(id, builder.func)
-            })
-        };
-        lower::lower(graph, chunk, &mut builder, &mut import, values);
-        if let Some(error) = failure {
-            return Err(error);
-        }
-        builder.finalize(target);
+        let mut builder = FunctionBuilder::new(&mut context.func, &mut self.frontend);
+        lower::lower(self.graph, chunk, &mut builder, &references, &mut self.values);
+        builder.finalize(module.target_config());
         let id = module.declare_anonymous_function(&signature)?;
         module.define_function(id, context)?;
         self.bytes += context.compiled_code().map_or(0, |code| code.buffer.data().len());
         module.clear_context(context);
         Ok(id)
+    }
+
+    /// Makes the functions that `chunk` calls known to the function being built.
+    fn import_calls(&mut self, chunk: &Chunk) -> Result<Vec<Option<FuncRef>>, Box<ModuleError>> {
+        let mut references = vec![None; Op::ALL.len()];
+        for step in &chunk.steps {
+            let Step::Compute(node) = *step else { continue };
+            let Def::Apply(op, _) = self.graph.nodes[node].def else { continue };
+            if references[op as usize].is_none() && is_call(op) {
+                let module = self.memory.module_mut();
+                let id = import_function(module, &mut self.imported[op as usize], op)?;
+                let reference = module.declare_func_in_func(id, &mut self.context.func);
+                references[op as usize] = Some(reference);
+            }
+        }
+        Ok(references)
     }
 }
 
@@ -146,13 +142,12 @@ fn import_function(
     module: &mut JITModule,
     imported: &mut Option<FuncId>,
     op: Op,
-    arity: usize,
 ) -> Result<FuncId, Box<ModuleError>> {
     if let Some(id) = *imported {
         return Ok(id);
     }
     let mut signature = module.make_signature();
-    signature.params = vec![AbiParam::new(F64); arity];
+    signature.params = vec![AbiParam::new(F64); op.arity()];
     signature.returns = vec![AbiParam::new(F64)];
     let id = module.declare_function(&symbol(op), Linkage::Import, &signature)?;
     *imported = Some(id);

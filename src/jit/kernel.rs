@@ -4,6 +4,7 @@ use super::code::Code;
 
 /// Why a kernel made no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// It stopped at a guard: the inputs take a path that it does not know.
     #[error("the inputs take a path that the kernel does not know")]

@@ -11,7 +11,6 @@ use cranelift_codegen::ir::{AbiParam, FuncRef, InstBuilder, MemFlagsData, Signat
 use cranelift_frontend::FunctionBuilder;
 use cranelift_module::Module;
 
-use super::math::{Lowering, lowering};
 use super::plan::{Chunk, Next, Source, Step};
 use crate::entity::Array;
 use crate::op::Op;
@@ -39,13 +38,13 @@ enum Lowered {
     Truth(Value),
 }
 
-/// Gives the imported function for a primitive that is a call.
-pub(super) type Import<'a> = dyn FnMut(&mut FunctionBuilder<'_>, Op, usize) -> FuncRef + 'a;
+/// The imported function of each primitive that is a call, by its number.
+pub(super) type Functions = [Option<FuncRef>];
 
-struct ChunkLowering<'a, 'b, 'f> {
+struct ChunkLowering<'a, 'f> {
     graph: &'a Graph,
     builder: &'a mut FunctionBuilder<'f>,
-    import: &'a mut Import<'b>,
+    functions: &'a Functions,
     values: &'a mut Values,
     failed: Option<Value>,
 }
@@ -83,7 +82,7 @@ pub(super) fn lower(
     graph: &Graph,
     chunk: &Chunk,
     builder: &mut FunctionBuilder<'_>,
-    import: &mut Import<'_>,
+    functions: &Functions,
     values: &mut Values,
 ) {
     let entry = builder.create_block();
@@ -93,14 +92,14 @@ pub(super) fn lower(
     let mut parameters = [Value::from_u32(0); 5];
     parameters.copy_from_slice(builder.block_params(entry));
     values.clear();
-    let mut lowering = ChunkLowering { graph, builder, import, values, failed: None };
+    let mut lowering = ChunkLowering { graph, builder, functions, values, failed: None };
     for &step in &chunk.steps {
         lowering.step(step, parameters);
     }
     lowering.finish(chunk.next);
 }
 
-impl ChunkLowering<'_, '_, '_> {
+impl ChunkLowering<'_, '_> {
     fn step(&mut self, step: Step, parameters: [Value; 5]) {
         let [active, inactive, constants, scratch, outputs] = parameters;
         // All addresses are inside buffers whose sizes the kernel checks.
@@ -198,13 +197,12 @@ impl ChunkLowering<'_, '_, '_> {
         }
         let numbers: smallvec::SmallVec<[Value; 3]> =
             args.iter().map(|&arg| self.number(arg)).collect();
-        Lowered::Number(match lowering(op) {
-            Lowering::Instructions => self.instructions(op, &numbers),
-            Lowering::Call1(_) | Lowering::Call2(_) | Lowering::Call3(_) => {
-                let function = (self.import)(self.builder, op, numbers.len());
+        Lowered::Number(match self.functions[op as usize] {
+            Some(function) => {
                 let call = self.builder.ins().call(function, &numbers);
                 self.builder.inst_results(call)[0]
             }
+            None => self.instructions(op, &numbers),
         })
     }
 
@@ -241,12 +239,44 @@ impl ChunkLowering<'_, '_, '_> {
                 let whole = self.builder.ins().trunc(a);
                 self.builder.ins().fsub(a, whole)
             }
-            // Lowered before, or calls.
-            Op::Powi | Op::Select | Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne => a,
-            Op::Same | Op::Round | Op::Rem | Op::Powf | Op::Cbrt | Op::Hypot | Op::Exp => a,
-            Op::ExpM1 | Op::Exp2 | Op::Ln | Op::Ln1p | Op::Log2 | Op::Log10 | Op::Sin => a,
-            Op::Cos | Op::Tan | Op::Asin | Op::Acos | Op::Atan | Op::Atan2 | Op::Sinh => a,
-            Op::Cosh | Op::Tanh | Op::Asinh | Op::Acosh | Op::Atanh => a,
+            // Lowered before this match, or calls.
+            Op::Powi
+            | Op::Select
+            | Op::Lt
+            | Op::Le
+            | Op::Gt
+            | Op::Ge
+            | Op::Eq
+            | Op::Ne
+            | Op::Same
+            | Op::Round
+            | Op::Rem
+            | Op::Powf
+            | Op::Cbrt
+            | Op::Hypot
+            | Op::Exp
+            | Op::ExpM1
+            | Op::Exp2
+            | Op::Ln
+            | Op::Ln1p
+            | Op::Log2
+            | Op::Log10
+            | Op::Sin
+            | Op::Cos
+            | Op::Tan
+            | Op::Asin
+            | Op::Acos
+            | Op::Atan
+            | Op::Atan2
+            | Op::Sinh
+            | Op::Cosh
+            | Op::Tanh
+            | Op::Asinh
+            | Op::Acosh
+            | Op::Atanh => {
+                debug_assert!(false, "no instructions for {op}");
+                self.builder.ins().f64const(f64::NAN)
+            }
         }
     }
 
@@ -337,6 +367,6 @@ impl ChunkLowering<'_, '_, '_> {
 
 /// The distance in bytes of entry number `index` of a buffer of `f64`.
 fn offset(index: u32) -> i32 {
-    // The limits on graphs keep all buffers far below 2^31 bytes.
+    // `MAX_SIZE` keeps all buffers below 2^31 bytes.
     (index * 8) as i32
 }

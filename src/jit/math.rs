@@ -84,6 +84,11 @@ pub(super) fn lowering(op: Op) -> Lowering {
     }
 }
 
+/// Whether `op` is a call, which may change every register.
+pub(super) fn is_call(op: Op) -> bool {
+    !matches!(lowering(op), Lowering::Instructions)
+}
+
 /// Whether the host multiplies and adds in one instruction. If not,
 /// [`ssa::fuse`](crate::ssa::fuse) makes kernels slower.
 ///

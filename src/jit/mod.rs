@@ -14,19 +14,29 @@ use std::sync::{Arc, OnceLock};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 
-use crate::ssa::Graph;
+use crate::ssa::{Graph, VerifyError, verify};
 
 pub use kernel::{Kernel, RunError};
 pub use math::host_fuses;
 
 /// Why a graph was not compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CompileError {
     /// There is no native code for this host.
     #[error("this host has no native compiler: {reason}")]
     Host {
         /// What the compiler says.
         reason: String,
+    },
+    /// The graph breaks an invariant.
+    #[error("the graph is not sound: {0}")]
+    Graph(#[from] VerifyError),
+    /// The graph has more nodes, or outputs, than code can address.
+    #[error("the graph has {size} nodes or outputs, more than code can address")]
+    TooLarge {
+        /// The larger of the two numbers.
+        size: usize,
     },
     /// The code generator failed.
     #[error("the code generator failed: {reason}")]
@@ -57,6 +67,12 @@ pub enum CompileError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn compile(graph: &Graph) -> Result<Kernel, CompileError> {
+    // Native code does not check what it does, so no other graph may come here.
+    verify(graph)?;
+    let size = graph.nodes.len().max(graph.outputs());
+    if size > MAX_SIZE {
+        return Err(CompileError::TooLarge { size });
+    }
     let schedule = schedule::schedule(graph);
     let plan = plan::plan(graph, &schedule);
     let generated = generate::generate(graph, &plan, host_isa()?)
@@ -64,6 +80,9 @@ pub fn compile(graph: &Graph) -> Result<Kernel, CompileError> {
     let code_bytes = generated.bytes();
     Ok(Kernel { code: code::Code::new(generated), constants: plan.constants, code_bytes })
 }
+
+/// Addresses are 31 bits beyond the start of a buffer of numbers of 8 bytes.
+const MAX_SIZE: usize = (i32::MAX / 8) as usize;
 
 /// The description of this host; a fact that does not change while we run.
 fn host_isa() -> Result<Arc<dyn TargetIsa>, CompileError> {

@@ -9,7 +9,7 @@
 //! is in the scratch buffer. What the allocator sees is short and easy, compile
 //! time is linear, and the code is better than what it makes of long blocks.
 
-use super::math::{Lowering, lowering};
+use super::math::is_call;
 use super::schedule::Scheduled;
 use crate::entity::{Array, Entity};
 use crate::ssa::{Def, End, Graph, Item, Node};
@@ -18,8 +18,8 @@ use crate::ssa::{Def, End, Graph, Item, Node};
 /// steps, compile time and speed differ by less than a tenth.
 pub(super) const CHUNK_STEPS: usize = 1000;
 
-/// How many values are kept in registers: two less than there are, for
-/// temporaries of the lowering.
+/// How many values are kept in registers: three or four less than there are,
+/// for operands beyond the limit and temporaries of the lowering.
 pub(super) const REGISTERS: usize = if cfg!(target_arch = "aarch64") { 28 } else { 13 };
 
 /// One step of a chunk.
@@ -182,7 +182,7 @@ impl<'a> Planner<'a> {
         let Def::Apply(op, _) = data.def else { return };
         let args = data.args();
         self.bring(args);
-        let calls = !matches!(lowering(op), Lowering::Instructions);
+        let calls = is_call(op);
         self.used(args);
         if calls {
             // A call may change every register.

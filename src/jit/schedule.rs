@@ -11,7 +11,7 @@
 use core::cmp::Reverse;
 
 use hashbrown::HashMap;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::entity::Array;
 use crate::op::MAX_ARITY;
@@ -129,6 +129,7 @@ fn order_block(
     if let End::Branch { condition, .. } = data.end {
         order.demand(condition);
     }
+    debug_assert_eq!(guards(&order.items), guards(&data.items), "each guard is checked once");
     order.items
 }
 
@@ -142,6 +143,14 @@ struct Order<'a> {
     waiting: HashMap<Node, SmallVec<[Item; 1]>>,
 }
 
+/// What is left to do, innermost last.
+enum Task {
+    /// Compute this node after its operands, from this one on.
+    Compute(Node, usize),
+    /// Check this guard, whose condition has been computed.
+    Check(Item),
+}
+
 impl Order<'_> {
     /// Sees to it that `guard` is checked as soon as the latest operand of its
     /// condition is done, when both are likely to be in registers.
@@ -152,25 +161,35 @@ impl Order<'_> {
             Some(&last) if !self.done[condition] => {
                 self.waiting.entry(last).or_default().push(guard);
             }
-            _ if !self.done[condition] => {
-                self.done[condition] = true;
-                self.items.extend([Item::Node(condition), guard]);
-            }
-            _ => self.items.push(guard),
+            _ => self.run(smallvec![Task::Check(guard), Task::Compute(condition, 0)]),
         }
     }
 
     /// Computes `node` and what it depends on, operands first.
     fn demand(&mut self, node: Node) {
-        let mut stack: SmallVec<[(Node, usize); 32]> = SmallVec::new();
-        stack.push((node, 0));
-        while let Some((node, next)) = stack.pop() {
-            if self.done[node] {
-                continue;
-            }
-            match self.operand(node, next) {
-                Some(arg) => stack.extend([(node, next + 1), (arg, 0)]),
-                None => self.compute(node),
+        self.run(smallvec![Task::Compute(node, 0)]);
+    }
+
+    /// Works on `tasks`, and on those that come up meanwhile, until none is left.
+    fn run(&mut self, mut tasks: SmallVec<[Task; 32]>) {
+        while let Some(task) = tasks.pop() {
+            match task {
+                Task::Check(guard) => self.items.push(guard),
+                Task::Compute(node, _) if self.done[node] => {}
+                Task::Compute(node, next) => match self.operand(node, next) {
+                    Some(arg) => {
+                        tasks.extend([Task::Compute(node, next + 1), Task::Compute(arg, 0)]);
+                    }
+                    None => {
+                        self.done[node] = true;
+                        self.items.push(Item::Node(node));
+                        for guard in self.waiting.remove(&node).unwrap_or_default() {
+                            if let Item::Guard { condition, .. } = guard {
+                                tasks.extend([Task::Check(guard), Task::Compute(condition, 0)]);
+                            }
+                        }
+                    }
+                },
             }
         }
     }
@@ -182,15 +201,24 @@ impl Order<'_> {
         args.sort_by_key(|&arg| Reverse(self.needs[arg]));
         args.get(index).copied()
     }
+}
 
-    fn compute(&mut self, node: Node) {
-        self.done[node] = true;
-        self.items.push(Item::Node(node));
-        for guard in self.waiting.remove(&node).unwrap_or_default() {
-            if let Item::Guard { condition, .. } = guard {
-                self.demand(condition);
-                self.items.push(guard);
-            }
-        }
+fn guards(items: &[Item]) -> usize {
+    items.iter().filter(|item| matches!(item, Item::Guard { .. })).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ssa::parse;
+
+    #[test]
+    fn a_guard_that_waits_for_the_condition_of_another_is_kept() {
+        let text = "graph active 3 inactive 0\nb0:\n  v3 = lt v0 v1\n  v4 = gt v3 v2\n  \
+                    guard v4\n  guard v3\n  v5 = sin v0\n  return v5\n";
+        let graph = parse(text).unwrap();
+        let scheduled = schedule(&graph);
+        assert_eq!(guards(&scheduled[0].items), 2);
+        assert_eq!(scheduled[0].items.len(), 5);
     }
 }

@@ -102,8 +102,10 @@ pub fn contribution<A: Algebra>(
         }
         Op::Rem if first => g,
         Op::Rem => {
-            let quotient = alg.apply(Op::Div, [a, b]);
-            let whole = alg.apply(Op::Trunc, [quotient]);
+            // From the value, because `a / b` may round up to the next integer.
+            let taken = alg.apply(Op::Sub, [a, y]);
+            let quotient = alg.apply(Op::Div, [taken, b]);
+            let whole = alg.apply(Op::Round, [quotient]);
             negated_product(alg, g, whole)
         }
         Op::Neg => alg.apply(Op::Neg, [g]),

@@ -1,5 +1,5 @@
-//! Where each primitive is defined: used to draw operands for tests and as
-//! the starting point of facts about values.
+//! Where each primitive is defined, which tests draw operands from, and where
+//! it jumps, which decides what may be rounded otherwise.
 
 use super::Op;
 

@@ -4,8 +4,7 @@
 //!
 //! Every value is an `f64`. A comparison yields 1 or 0 and has derivative
 //! zero; a condition holds when it is not 0. Adding a primitive is one line
-//! below and one arm in each of the four matches: the compiler names those
-//! that are missing.
+//! below and one arm in each match: the compiler names those that are missing.
 
 mod derivative;
 mod domain;

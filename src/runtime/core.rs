@@ -111,16 +111,24 @@ impl Core {
             trace.value()
         });
         self.lock_workspaces().push(workspace);
-        Ok(result?)
+        result.map_err(|error| Kind::Trace(error).into())
     }
 
     /// Compiles everything learnt so far.
     pub(super) fn compile(&self) -> Result<(), Error> {
-        let mut compiled = false;
+        let (mut compiled, mut refused) = (false, None);
+        // One that declines must not keep the others from being compiled.
         for specialisation in self.specialisations.load().iter() {
-            compiled |= specialisation.compile_now(&self.options).map_err(Kind::Refused)?;
+            match specialisation.compile_now(&self.options) {
+                Ok(learnt) => compiled |= learnt,
+                Err(refusal) => refused = refused.or(Some(refusal)),
+            }
         }
-        if compiled { Ok(()) } else { Err(Kind::Unrecorded.into()) }
+        match refused {
+            Some(refusal) => Err(Kind::Refused(refusal).into()),
+            None if compiled => Ok(()),
+            None => Err(Kind::Unrecorded.into()),
+        }
     }
 
     pub(super) fn report(&self) -> Report {

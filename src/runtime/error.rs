@@ -1,7 +1,7 @@
 //! The public error: opaque, with predicates and the user's source location.
 
 use super::report::Refusal;
-use crate::ssa::Place;
+use crate::ssa::{LiftError, Place};
 use crate::trace::TraceError;
 
 /// Why a call gave no result.
@@ -101,13 +101,8 @@ impl Error {
             Kind::Trace(
                 TraceError::ForeignVar { used: site, .. } | TraceError::TooLong { at: site, .. },
             ) => Some(Place { file: site.file().into(), line: site.line(), column: site.column() }),
+            Kind::Refused(Refusal::Path(LiftError::Divergent { at })) => Some(at.clone()),
             Kind::Shape { .. } | Kind::Refused(_) | Kind::Unrecorded => None,
         }
-    }
-}
-
-impl From<TraceError> for Error {
-    fn from(error: TraceError) -> Self {
-        Error(Kind::Trace(error))
     }
 }

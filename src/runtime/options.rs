@@ -21,8 +21,8 @@ use crate::trace::Var;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Numerics {
-    /// Kernels may use real-number identities and fused operations. The result
-    /// is about as close to the true derivative as the tape's, and a finite
+    /// Kernels may add up and share in another order than the tape, and multiply
+    /// and add in one rounding where nothing is decided by it. The result is about as close to the true derivative as the tape's, and a finite
     /// result never becomes NaN or infinite.
     #[default]
     Real,
@@ -62,10 +62,12 @@ pub enum Numerics {
 pub struct Limits {
     /// The largest number of operations of one call, of 32 bytes each. Beyond
     /// it the call is an error ([`Error::is_too_long`](crate::Error::is_too_long)).
-    /// By default 2²⁴, half a gibibyte.
+    /// By default 2²⁴, half a gibibyte. The buffers of the longest call so far
+    /// are kept, one for each thread that calls at the same time.
     pub trace_events: usize,
-    /// The largest number of nodes, over all paths, that is compiled; by default
-    /// 2²¹.
+    /// The largest number of operations on all paths together that is compiled;
+    /// by default 2²¹. What several paths share counts for each of them, because
+    /// each has a reverse sweep of its own.
     pub nodes: usize,
     /// The largest number of paths that is compiled; by default 64. Calls on
     /// further paths are served by the tape.
@@ -200,6 +202,7 @@ impl TapeBuilder {
     /// # Ok::<(), phigrad::Error>(())
     /// ```
     #[track_caller]
+    #[must_use]
     pub fn record<F: Fn(&[Var]) -> Var>(self, f: F) -> Recorded<F> {
         Recorded::new(f, self.options, Location::caller())
     }
@@ -218,6 +221,7 @@ impl TapeBuilder {
     /// # Ok::<(), phigrad::Error>(())
     /// ```
     #[track_caller]
+    #[must_use]
     pub fn record_with<F: Fn(&[Var], &[Var]) -> Var>(self, f: F) -> RecordedWith<F> {
         RecordedWith::new(f, self.options, Location::caller())
     }

@@ -55,6 +55,7 @@ impl Tape {
     /// # Ok::<(), phigrad::Error>(())
     /// ```
     #[track_caller]
+    #[must_use]
     pub fn record<F: Fn(&[Var]) -> Var>(f: F) -> Recorded<F> {
         Recorded::new(f, TapeBuilder::default().options, Location::caller())
     }
@@ -79,6 +80,7 @@ impl Tape {
     /// # Ok::<(), phigrad::Error>(())
     /// ```
     #[track_caller]
+    #[must_use]
     pub fn record_with<F: Fn(&[Var], &[Var]) -> Var>(f: F) -> RecordedWith<F> {
         RecordedWith::new(f, TapeBuilder::default().options, Location::caller())
     }

@@ -2,6 +2,7 @@
 //! often each executor served.
 
 use core::fmt;
+use core::time::Duration;
 
 use crate::jit::CompileError;
 use crate::ssa::{LiftError, Place};
@@ -115,8 +116,8 @@ pub struct KernelReport {
     pub nodes: usize,
     /// Code and constants in bytes.
     pub bytes: usize,
-    /// The time to make it, from the recorded graph to native code, in nanoseconds.
-    pub compile_ns: u64,
+    /// The time to make it, from the recorded graph to native code.
+    pub compile_time: Duration,
 }
 
 /// What happened to a recorded function so far: who served, what was learnt and
@@ -187,7 +188,7 @@ impl fmt::Display for Report {
                 kernel.nodes,
                 kernel.recorded_nodes,
                 kernel.bytes,
-                kernel.compile_ns as f64 * 1e-6
+                kernel.compile_time.as_secs_f64() * 1e3
             )?;
         }
         for refusal in &self.refusals {

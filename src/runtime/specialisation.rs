@@ -4,17 +4,18 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
+use smallvec::SmallVec;
 
-use super::coarsen::coarsen;
-use super::options::Options;
+use super::coarsen::{Coarsened, coarsen};
+use super::options::{Numerics, Options};
 use super::report::{KernelReport, Purpose, Refusal, Report};
 use crate::jit::Kernel;
-use crate::ssa::{LiftError, Lifted, Merged, Paths, Place};
+use crate::ssa::{Graph, LiftError, Lifted, Merged, Paths, Place};
 use crate::trace::Trace;
 
 pub(super) struct Specialisation {
@@ -31,21 +32,30 @@ pub(super) struct Specialisation {
 
 /// What the tape's calls have taught.
 struct Learning {
-    /// Shared with a compilation in the background; copied if it has to grow
-    /// meanwhile.
-    lifted: Arc<Lifted>,
+    lifted: Lifted,
     /// How often each path was taken on the tape, by the trace's signature.
     seen: HashMap<u64, u64>,
     longest: usize,
     last_new_path: Option<Place>,
     wanted: [bool; 3],
-    reports: [Option<KernelReport>; 3],
+    attempts: [Attempt; 3],
     /// Events recorded since the last compilation.
     taped_events: u64,
     compiling: bool,
+    /// Why paths were not learnt.
     refusals: Vec<Refusal>,
     /// Runs of one path differed, so no kernel can be trusted.
     divergent: bool,
+}
+
+/// The latest compilation for one purpose.
+#[derive(Default)]
+struct Attempt {
+    /// The number of paths then; 0 before the first.
+    paths: usize,
+    refusal: Option<Refusal>,
+    /// What is in use, from this compilation or an earlier one.
+    kernel: Option<KernelReport>,
 }
 
 impl Specialisation {
@@ -55,12 +65,12 @@ impl Specialisation {
             inactive,
             kernels: Default::default(),
             learning: Mutex::new(Learning {
-                lifted: Arc::new(Lifted::new(active, inactive)),
+                lifted: Lifted::new(active, inactive),
                 seen: HashMap::new(),
                 longest: 0,
                 last_new_path: None,
                 wanted: [false; 3],
-                reports: [const { None }; 3],
+                attempts: Default::default(),
                 taped_events: 0,
                 compiling: false,
                 refusals: Vec::new(),
@@ -112,100 +122,47 @@ impl Specialisation {
 
     fn merge(&self, learning: &mut Learning, trace: &Trace<'_>, options: &Options) {
         let limits = Paths { paths: options.limits.paths, nodes: options.limits.nodes };
-        match Arc::make_mut(&mut learning.lifted).merge(trace, limits) {
+        match learning.lifted.merge(trace, limits) {
             Ok(Merged::Known | Merged::First) => {}
             Ok(Merged::New { at }) => learning.last_new_path = Some(at),
             Err(error) => {
                 if matches!(error, LiftError::Divergent { .. }) {
                     learning.divergent = true;
+                    learning.attempts = Default::default();
                     self.kernels.iter().for_each(|kernel| kernel.store(None));
-                    learning.reports = [const { None }; 3];
                 }
                 learning.refuse(error.into());
             }
         }
     }
 
-    fn start_compiling(
-        self: &Arc<Self>,
-        mut learning: MutexGuard<'_, Learning>,
-        options: &Options,
-    ) {
-        learning.compiling = true;
-        learning.taped_events = 0;
-        let (lifted, wanted) = (Arc::clone(&learning.lifted), learning.wanted);
+    fn start_compiling(self: &Arc<Self>, learning: MutexGuard<'_, Learning>, options: &Options) {
+        let job = Job::start(self, learning, |learning| learning.wanted);
         if !options.background {
-            drop(learning);
-            self.compile(lifted, wanted, options);
+            job.run(options.numerics);
             return;
         }
-        let (this, options) = (Arc::clone(self), *options);
+        let numerics = options.numerics;
         let thread = std::thread::Builder::new().name("phigrad-compile".into());
-        let started = thread.spawn(move || this.compile(lifted, wanted, &options));
-        if let Err(error) = started {
-            learning.compiling = false;
-            learning.refuse(Refusal::Thread { reason: error.to_string() });
+        if let Err(error) = thread.spawn(move || job.run(numerics)) {
+            self.lock().refuse(Refusal::Thread { reason: error.to_string() });
         }
-    }
-
-    /// Makes the kernels that are `wanted` and installs them.
-    fn compile(&self, lifted: Arc<Lifted>, wanted: [bool; 3], options: &Options) {
-        for purpose in Purpose::ALL {
-            if !wanted[purpose as usize] {
-                continue;
-            }
-            let start = Instant::now();
-            let graph = lifted.graph();
-            let result =
-                catch_unwind(AssertUnwindSafe(|| coarsen(graph, purpose, options.numerics)));
-            let compile_ns = start.elapsed().as_nanos() as u64;
-            let mut learning = self.lock();
-            match result {
-                Ok(Ok(_)) if learning.divergent => {}
-                Ok(Ok(coarsened)) => {
-                    learning.reports[purpose as usize] = Some(KernelReport {
-                        active: self.active,
-                        inactive: self.inactive,
-                        purpose,
-                        paths: lifted.paths(),
-                        recorded_nodes: graph.nodes.len(),
-                        nodes: coarsened.nodes,
-                        bytes: coarsened.kernel.bytes(),
-                        compile_ns,
-                    });
-                    self.kernels[purpose as usize].store(Some(Arc::new(coarsened.kernel)));
-                }
-                Ok(Err(error)) => learning.refuse(error.into()),
-                Err(_) => learning.refuse(Refusal::Panicked),
-            }
-        }
-        drop(lifted);
-        self.lock().compiling = false;
-        self.compiled.notify_all();
     }
 
     /// Compiles all purposes now, after a compilation under way. Returns whether
     /// there is something to compile.
-    pub(super) fn compile_now(&self, options: &Options) -> Result<bool, Refusal> {
+    pub(super) fn compile_now(self: &Arc<Self>, options: &Options) -> Result<bool, Refusal> {
         let mut learning = self.lock();
         while learning.compiling {
             learning = self.compiled.wait(learning).unwrap_or_else(PoisonError::into_inner);
         }
-        let complete = Purpose::ALL.iter().all(|&purpose| !learning.is_stale(purpose));
-        if !complete && !learning.divergent && learning.lifted.paths() > 0 {
-            learning.compiling = true;
-            learning.taped_events = 0;
-            let lifted = Arc::clone(&learning.lifted);
-            drop(learning);
-            self.compile(lifted, [true; 3], options);
-            learning = self.lock();
+        if learning.lifted.paths() == 0 || learning.divergent {
+            return learning.refusals.last().map_or(Ok(false), |refusal| Err(refusal.clone()));
         }
-        let learnt = learning.lifted.paths() > 0;
-        let complete = learnt && Purpose::ALL.iter().all(|&purpose| !learning.is_stale(purpose));
-        match learning.refusals.last() {
-            Some(refusal) if !complete => Err(refusal.clone()),
-            _ => Ok(learnt),
-        }
+        Job::start(self, learning, |_| [true; 3]).run(options.numerics);
+        let learning = self.lock();
+        let refused = learning.attempts.iter().find_map(|attempt| attempt.refusal.clone());
+        refused.map_or(Ok(true), Err)
     }
 
     /// Adds what happened here to `report`.
@@ -219,8 +176,15 @@ impl Specialisation {
         report.fallbacks += self.fallbacks.load(Ordering::Relaxed);
         report.non_finite += self.non_finite.load(Ordering::Relaxed);
         report.last_new_path = learning.last_new_path.clone().or(report.last_new_path.take());
-        report.kernels.extend(learning.reports.iter().flatten().cloned());
         report.refusals.extend(learning.refusals.iter().cloned());
+        for attempt in &learning.attempts {
+            report.kernels.extend(attempt.kernel.clone());
+            if let Some(refusal) = &attempt.refusal
+                && !report.refusals.contains(refusal)
+            {
+                report.refusals.push(refusal.clone());
+            }
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Learning> {
@@ -230,28 +194,110 @@ impl Specialisation {
 }
 
 impl Learning {
-    /// Whether the kernel for `purpose` is missing or knows fewer paths than
-    /// the graph.
+    /// Whether nothing was compiled for `purpose` since the graph grew.
     fn is_stale(&self, purpose: Purpose) -> bool {
-        let known = self.reports[purpose as usize].as_ref().map_or(0, |report| report.paths);
-        known < self.lifted.paths()
+        self.attempts[purpose as usize].paths < self.lifted.paths()
+    }
+
+    /// The events of one call along each path.
+    fn events(&self) -> u64 {
+        let graph = self.lifted.graph();
+        let inputs = graph.active + graph.inactive;
+        (self.lifted.steps() + inputs * self.lifted.paths()) as u64
     }
 
     /// Whether the time spent on the tape has paid for compiling: both it and
-    /// compile time grow with the number of events.
+    /// compile time grow with the number of steps.
     fn is_hot(&self, purpose: Purpose, options: &Options) -> bool {
-        let size = self.lifted.graph().nodes.len() as u64;
         let threshold = u64::from(options.hot_threshold);
         options.hot_threshold != u32::MAX
             && !self.compiling
             && !self.divergent
             && self.is_stale(purpose)
-            && self.taped_events >= threshold.saturating_mul(size)
+            && self.taped_events >= threshold.saturating_mul(self.events().max(1))
     }
 
     fn refuse(&mut self, refusal: Refusal) {
         if !self.refusals.contains(&refusal) {
             self.refusals.push(refusal);
         }
+    }
+}
+
+/// A compilation under way; at its end, however it comes, those who wait for it
+/// go on.
+struct Job {
+    specialisation: Arc<Specialisation>,
+    graph: Arc<Graph>,
+    paths: usize,
+    purposes: SmallVec<[Purpose; 3]>,
+}
+
+impl Job {
+    /// Takes on those of the purposes that are stale.
+    fn start(
+        specialisation: &Arc<Specialisation>,
+        mut learning: MutexGuard<'_, Learning>,
+        wanted: impl FnOnce(&Learning) -> [bool; 3],
+    ) -> Self {
+        let wanted = wanted(&learning);
+        let stale = |&purpose: &Purpose| wanted[purpose as usize] && learning.is_stale(purpose);
+        let purposes = Purpose::ALL.into_iter().filter(stale).collect();
+        learning.compiling = true;
+        learning.taped_events = 0;
+        Job {
+            specialisation: Arc::clone(specialisation),
+            graph: Arc::clone(learning.lifted.graph()),
+            paths: learning.lifted.paths(),
+            purposes,
+        }
+    }
+
+    /// Makes the kernels and installs them.
+    fn run(self, numerics: Numerics) {
+        for &purpose in &self.purposes {
+            // Nobody is left to call a kernel.
+            if Arc::strong_count(&self.specialisation) == 1 {
+                return;
+            }
+            let start = Instant::now();
+            let result = catch_unwind(AssertUnwindSafe(|| coarsen(&self.graph, purpose, numerics)));
+            let result = match result {
+                Ok(coarsened) => coarsened.map_err(Refusal::from),
+                Err(_) => Err(Refusal::Panicked),
+            };
+            self.install(purpose, result, start.elapsed());
+        }
+    }
+
+    fn install(&self, purpose: Purpose, result: Result<Coarsened, Refusal>, elapsed: Duration) {
+        let specialisation = &self.specialisation;
+        let mut learning = specialisation.lock();
+        if learning.divergent {
+            return;
+        }
+        let attempt = &mut learning.attempts[purpose as usize];
+        attempt.paths = self.paths;
+        attempt.refusal = result.as_ref().err().cloned();
+        if let Ok(coarsened) = result {
+            attempt.kernel = Some(KernelReport {
+                active: specialisation.active,
+                inactive: specialisation.inactive,
+                purpose,
+                paths: self.paths,
+                recorded_nodes: self.graph.nodes.len(),
+                nodes: coarsened.nodes,
+                bytes: coarsened.kernel.bytes(),
+                compile_time: elapsed,
+            });
+            specialisation.kernels[purpose as usize].store(Some(Arc::new(coarsened.kernel)));
+        }
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.specialisation.lock().compiling = false;
+        self.specialisation.compiled.notify_all();
     }
 }

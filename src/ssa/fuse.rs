@@ -9,7 +9,8 @@ use crate::op::{Op, jumps};
 /// A graph with the same outputs as real numbers, rounded less often.
 ///
 /// What decides something, such as the operands of a guard, is left as it is:
-/// another rounding could decide otherwise.
+/// another rounding could decide otherwise. So is the difference of two
+/// products, which must vanish where they are equal.
 ///
 /// Worth it only where the host multiplies and adds in one instruction.
 ///
@@ -37,6 +38,9 @@ pub fn fuse(graph: &Graph) -> Graph {
         // more often there.
         for (factor, other, subtracted) in [(b, a, op == Op::Sub), (a, b, false)] {
             let Some(product) = product(graph, &uses, factor) else { continue };
+            if may_cancel(graph, op, factor, other) {
+                continue;
+            }
             let negative = product.negated != subtracted;
             let (x, y) = (rebuild.copied(product.x), rebuild.copied(product.y));
             let x = if negative { rebuild.builder.apply(Op::Neg, &[x]) } else { x };
@@ -74,6 +78,23 @@ fn decisive_nodes(graph: &Graph) -> Array<Node, bool> {
         }
     }
     decisive
+}
+
+/// Whether `a` and `b` are products that may cancel. Rounded alike, equal
+/// products leave nothing; if one of them is fused, they leave its rounding error.
+fn may_cancel(graph: &Graph, op: Op, a: Node, b: Node) -> bool {
+    let factors = |node: Node| match graph.nodes[node].def {
+        Def::Apply(Op::Mul, [x, y, _]) => Some((x, y)),
+        Def::Apply(Op::Neg, [inner, _, _]) => match graph.nodes[inner].def {
+            Def::Apply(Op::Mul, [x, y, _]) => Some((x, y)),
+            _ => None,
+        },
+        _ => None,
+    };
+    let is_square =
+        |node: Node| matches!(graph.nodes[node].def, Def::Apply(Op::Mul, [x, y, _]) if x == y);
+    let sum_of_squares = op == Op::Add && is_square(a) && is_square(b);
+    factors(a).is_some() && factors(b).is_some() && !sum_of_squares
 }
 
 struct Product {

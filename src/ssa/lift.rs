@@ -7,6 +7,8 @@
 //! a block of its own. Merging is incremental and atomic: a trace that cannot
 //! be merged leaves the graph as it was.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
@@ -19,7 +21,7 @@ use crate::trace::{Event, Operand, Role, Site, Trace};
 pub struct Paths {
     /// The largest number of paths.
     pub paths: usize,
-    /// The largest number of nodes of all paths together.
+    /// The largest number of steps on all paths together; see [`Lifted::steps`].
     pub nodes: usize,
 }
 
@@ -39,6 +41,7 @@ pub enum Merged {
 
 /// Why a trace was not merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LiftError {
     /// Two runs did different things without a guard between them: the function
     /// reads something that is neither an input nor constant.
@@ -57,7 +60,7 @@ pub enum LiftError {
         limit: usize,
     },
     /// The graph has as many nodes as the limits allow.
-    #[error("all paths of the function together have more than {limit} nodes (Limits::nodes)")]
+    #[error("all paths of the function together have more than {limit} steps (Limits::nodes)")]
     TooManyNodes {
         /// The limit.
         limit: usize,
@@ -90,12 +93,20 @@ pub enum LiftError {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Lifted {
-    graph: Graph,
+    /// Shared with who asked for it; copied if it has to grow meanwhile.
+    graph: Arc<Graph>,
+    index: Index,
     paths: usize,
-    constants: HashMap<u64, Node>,
-    places: HashMap<Site, PlaceId>,
+    steps: usize,
     /// The node of each event of the latest trace, kept for its memory.
     walked: Vec<Option<Node>>,
+}
+
+/// What the graph has, for finding it again.
+#[derive(Clone, Debug, Default)]
+struct Index {
+    constants: HashMap<u64, Node>,
+    places: HashMap<Site, PlaceId>,
 }
 
 /// Where a walk along a known path stands.
@@ -116,17 +127,24 @@ impl Lifted {
     /// A graph of these inputs and no path.
     pub fn new(active: usize, inactive: usize) -> Self {
         Lifted {
-            graph: Graph::new(active, inactive),
+            graph: Arc::new(Graph::new(active, inactive)),
+            index: Index::default(),
             paths: 0,
-            constants: HashMap::new(),
-            places: HashMap::new(),
+            steps: 0,
             walked: Vec::new(),
         }
     }
 
     /// The graph of all paths merged so far.
-    pub fn graph(&self) -> &Graph {
+    pub fn graph(&self) -> &Arc<Graph> {
         &self.graph
+    }
+
+    /// The number of steps on all paths together; a step that several paths
+    /// share counts for each of them. Derivatives grow with this number, because
+    /// each path has a reverse sweep of its own.
+    pub fn steps(&self) -> usize {
+        self.steps
     }
 
     /// The number of paths merged so far.
@@ -170,11 +188,13 @@ impl Lifted {
         if self.paths >= limits.paths {
             return Err(LiftError::TooManyPaths { limit: limits.paths });
         }
-        let added = trace.events.len() - nodes.len();
-        if self.graph.nodes.len() + added > limits.nodes {
+        let steps = self.steps + trace.events.len() - (trace.active + trace.inactive);
+        if steps > limits.nodes {
             return Err(LiftError::TooManyNodes { limit: limits.nodes });
         }
-        self.append(trace, nodes, exit);
+        let graph = Arc::make_mut(&mut self.graph);
+        Appender { graph, index: &mut self.index }.append(trace, nodes, exit);
+        self.steps = steps;
         self.paths += 1;
         Ok(merged)
     }
@@ -195,7 +215,7 @@ impl Lifted {
                     nodes.push(Some(self.graph.input(index)));
                 }
                 Role::Constant => {
-                    nodes.push(self.constants.get(&event.value().to_bits()).copied());
+                    nodes.push(self.index.constant(event.value()));
                 }
                 Role::Apply => {
                     let node = self.next_node(&mut walk).ok_or_else(divergent)?;
@@ -215,7 +235,7 @@ impl Lifted {
             }
         }
         let at = || trace.events.last().map_or_else(unknown_place, |event| place(event.site()));
-        let output = self.known_operand(trace.output, nodes);
+        let output = self.index.operand(trace.output, nodes);
         match &self.graph.blocks[walk.block] {
             data if data.items.len() == walk.item => match &data.end {
                 End::Return(outputs) if outputs.first().copied() == output => Ok(None),
@@ -285,7 +305,7 @@ impl Lifted {
                 .args()
                 .iter()
                 .zip(event.operands())
-                .all(|(&arg, operand)| self.known_operand(operand, nodes) == Some(arg))
+                .all(|(&arg, operand)| self.index.operand(operand, nodes) == Some(arg))
     }
 
     /// Whether both guard the escape of one value, with different numbers.
@@ -293,18 +313,32 @@ impl Lifted {
         let Def::Apply(Op::Same, [value, _, _]) = self.graph.nodes[node].def else { return false };
         let first = event.operands().next();
         event.op() == Op::Same
-            && first.and_then(|operand| self.known_operand(operand, nodes)) == Some(value)
+            && first.and_then(|operand| self.index.operand(operand, nodes)) == Some(value)
     }
+}
 
-    fn known_operand(&self, operand: Operand, nodes: &[Option<Node>]) -> Option<Node> {
+impl Index {
+    fn operand(&self, operand: Operand, nodes: &[Option<Node>]) -> Option<Node> {
         match operand {
             Operand::Event(event) => nodes.get(event as usize).copied().flatten(),
-            Operand::Constant(value) => self.constants.get(&value.to_bits()).copied(),
+            Operand::Constant(value) => self.constant(value),
         }
     }
 
+    fn constant(&self, value: f64) -> Option<Node> {
+        self.constants.get(&value.to_bits()).copied()
+    }
+}
+
+/// Makes the graph grow by one path.
+struct Appender<'a> {
+    graph: &'a mut Graph,
+    index: &'a mut Index,
+}
+
+impl Appender<'_> {
     /// Appends the rest of `trace`, from the event after those in `nodes`.
-    fn append(&mut self, trace: &Trace<'_>, nodes: &mut Vec<Option<Node>>, exit: Exit) {
+    fn append(mut self, trace: &Trace<'_>, nodes: &mut Vec<Option<Node>>, exit: Exit) {
         let block = match exit {
             Exit::Root => self.graph.root(),
             Exit::Guard { block, item, outcome } => self.split(block, item, outcome),
@@ -363,24 +397,26 @@ impl Lifted {
     }
 
     fn operand(&mut self, operand: Operand, nodes: &[Option<Node>]) -> Node {
-        match self.known_operand(operand, nodes) {
+        match self.index.operand(operand, nodes) {
             Some(node) => node,
             None => match operand {
                 Operand::Constant(value) => self.constant(value),
-                // No event refers to a guard; NaN would show if one did.
-                Operand::Event(_) => self.constant(f64::NAN),
+                Operand::Event(_) => {
+                    debug_assert!(false, "an event refers to a guard");
+                    self.constant(f64::NAN)
+                }
             },
         }
     }
 
     fn constant(&mut self, value: f64) -> Node {
         let bits = value.to_bits();
-        *self.constants.entry(bits).or_insert_with(|| self.graph.push_const(bits))
+        *self.index.constants.entry(bits).or_insert_with(|| self.graph.push_const(bits))
     }
 
     fn place(&mut self, site: Site) -> PlaceId {
-        let graph = &mut self.graph;
-        *self.places.entry(site).or_insert_with(|| graph.places.push(place(site)))
+        let graph = &mut *self.graph;
+        *self.index.places.entry(site).or_insert_with(|| graph.places.push(place(site)))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::op::Op;
 
 /// Why a text is not a graph.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ParseError {
     /// A line does not follow the grammar.
     #[error("line {line}: {what}")]
@@ -40,7 +41,7 @@ pub enum ParseError {
 pub fn parse(text: &str) -> Result<Graph, ParseError> {
     let mut parser = Parser::default();
     for (index, line) in text.lines().enumerate() {
-        let line = line.split(';').next().unwrap_or_default().trim();
+        let line = without_comment(line).trim();
         if !line.is_empty() {
             let located = |what| ParseError::Syntax { line: index + 1, what };
             parser.statement(line).map_err(located)?;
@@ -53,11 +54,12 @@ pub fn parse(text: &str) -> Result<Graph, ParseError> {
 }
 
 /// The largest id that a text may name; bounds the memory for hostile input.
-const MAX_ID: usize = 1 << 24;
+const MAX_ID: usize = 1 << 22;
 
 #[derive(Default)]
 struct Parser {
     inputs: Option<(usize, usize)>,
+    /// The nodes but for inputs, by their ids.
     nodes: HashMap<usize, NodeData>,
     blocks: Vec<(Vec<Item>, End)>,
     places: Array<PlaceId, Place>,
@@ -76,10 +78,6 @@ impl Parser {
                 let (active, inactive) = (count(active)?, count(inactive)?);
                 if active + inactive > MAX_ID {
                     return Err("too many inputs".into());
-                }
-                for i in 0..active + inactive {
-                    let def = Def::Input(i as u32);
-                    self.nodes.insert(i, NodeData { def, place: None });
                 }
                 self.inputs = Some((active, inactive));
                 Ok(())
@@ -128,7 +126,8 @@ impl Parser {
 
     fn define(&mut self, name: &str, def: Def, place: Option<PlaceId>) -> Result<Node, String> {
         let index = id("v", name)?;
-        if self.nodes.insert(index, NodeData { def, place }).is_some() {
+        let is_input = self.inputs.is_some_and(|(active, inactive)| index < active + inactive);
+        if is_input || self.nodes.insert(index, NodeData { def, place }).is_some() {
             return Err(format!("{name} is defined twice"));
         }
         Ok(Node::from_index(index))
@@ -170,8 +169,10 @@ impl Parser {
         if self.blocks.is_empty() {
             return Err("expected a block".into());
         }
-        let mut nodes = Array::new();
-        for index in 0..self.nodes.len() {
+        let inputs = active + inactive;
+        let input = |i| NodeData { def: Def::Input(i as u32), place: None };
+        let mut nodes: Array<Node, NodeData> = (0..inputs).map(input).collect();
+        for index in inputs..inputs + self.nodes.len() {
             let data = self.nodes.remove(&index).ok_or_else(|| format!("v{index} is missing"))?;
             nodes.push(data);
         }
@@ -190,6 +191,15 @@ impl Parser {
         }
         Ok(graph)
     }
+}
+
+/// The line without a comment. A `;` inside a word, such as the name of a file,
+/// starts none.
+fn without_comment(line: &str) -> &str {
+    let starts = |&(index, _): &(usize, &str)| {
+        line[..index].chars().next_back().is_none_or(char::is_whitespace)
+    };
+    line.match_indices(';').find(starts).map_or(line, |(index, _)| &line[..index])
 }
 
 fn id(prefix: &str, name: &str) -> Result<usize, String> {

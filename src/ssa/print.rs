@@ -11,7 +11,7 @@
 //! number   = as Rust prints f64, or "nan:" and 16 hexadecimal digits
 //! ```
 //!
-//! One statement a line; `;` starts a comment. Ids are the indices of the
+//! One statement a line; `;` after a space starts a comment. Ids are the indices of the
 //! graph, so that printing what was parsed gives the same text.
 
 use core::fmt;
@@ -59,7 +59,9 @@ pub(super) fn node_line(graph: &Graph, node: Node) -> String {
     for arg in data.args() {
         line.push_str(&format!(" {arg}"));
     }
-    if let Some(place) = data.place.and_then(|place| graph.places.get(place)) {
+    if matches!(data.def, Def::Apply(..))
+        && let Some(place) = data.place.and_then(|place| graph.places.get(place))
+    {
         line.push_str(&format!(" @ {place}"));
     }
     line

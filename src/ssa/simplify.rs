@@ -9,7 +9,7 @@ use crate::entity::{Array, Entity};
 /// A smaller graph with the same outputs and the same paths.
 ///
 /// With [`Folding::Exact`] the outputs are the same bits; with
-/// [`Folding::Real`] the same real numbers.
+/// [`Folding::Real`] the same bits but for the sign of NaN.
 ///
 /// # Examples
 ///

@@ -1,7 +1,7 @@
 //! The verifier: the invariants of a graph, checked between all passes in
 //! tests and debug builds.
 //!
-//! 1. The first nodes are the inputs, in order.
+//! 1. The first nodes are the inputs, in order; there is a block.
 //! 2. Operands have smaller ids than the nodes that use them.
 //! 3. Each applied node is computed by exactly one block, inputs and constants
 //!    by none.
@@ -52,6 +52,10 @@ fn check_nodes(graph: &Graph) -> Result<(), VerifyError> {
         let what = format!("there are {inputs} inputs but {} nodes", graph.nodes.len());
         return Err(VerifyError { what, excerpt: caret(&super::print::header_line(graph)) });
     }
+    if graph.blocks.is_empty() {
+        let what = "there is no block".into();
+        return Err(VerifyError { what, excerpt: caret(&super::print::header_line(graph)) });
+    }
     for (node, data) in graph.nodes.iter() {
         let index = node.index();
         let is_input = index < inputs;
@@ -61,7 +65,8 @@ fn check_nodes(graph: &Graph) -> Result<(), VerifyError> {
             _ if is_input => return Err(at_node(graph, node, "stands in the place of an input")),
             Def::Const(_) => {}
             Def::Apply(op, args) => {
-                if data.args().iter().any(|&arg| arg >= node) {
+                // Also those beyond the arity, which passes copy along.
+                if args.iter().any(|&arg| arg >= node) {
                     return Err(at_node(graph, node, "uses an operand with a larger id"));
                 }
                 let is_integer = |n| graph.constant(n).is_some_and(|n| Domain::Integer.contains(n));

@@ -5,6 +5,7 @@ use super::Site;
 /// Why a recording gave no trace. Users of recorded functions see it as
 /// [`Error`](crate::Error).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TraceError {
     /// A `Var` of another recording was used.
     #[error(

@@ -21,7 +21,7 @@ pub fn partials(op: Op, [a, b, _]: [f64; 3]) -> [f64; 3] {
         Op::Sub => [1.0, -1.0, 0.0],
         Op::Mul => [b, a, 0.0],
         Op::Div => [1.0 / b, -a / (b * b), 0.0],
-        Op::Rem => [1.0, -(a / b).trunc(), 0.0],
+        Op::Rem => [1.0, -((a - a % b) / b).round(), 0.0],
         Op::Neg => first(-1.0),
         Op::Recip => first(-1.0 / (a * a)),
         Op::MulAdd => [b, a, 1.0],
@@ -88,9 +88,11 @@ pub const NASTY: &[Case] = &[
     // By the second operand the remainder falls by the integer quotient.
     (Op::Rem, &[5.5, 2.0], 1.5, &[1.0, -2.0]),
     (Op::Rem, &[-5.5, 2.0], -1.5, &[1.0, 2.0]),
-    (Op::Rem, &[5.0, 0.0], NAN, &[1.0, -INF]),
+    (Op::Rem, &[5.0, 0.0], NAN, &[1.0, NAN]),
     (Op::Rem, &[1.0, INF], 1.0, &[1.0, 0.0]),
-    (Op::Rem, &[INF, 1.0], NAN, &[1.0, -INF]),
+    (Op::Rem, &[INF, 1.0], NAN, &[1.0, NAN]),
+    // The quotient is below 10, though 1 / 0.1 rounds to it.
+    (Op::Rem, &[1.0, 0.1], 1.0 % 0.1, &[1.0, -9.0]),
     (Op::Neg, &[0.0], -0.0, &[-1.0]),
     (Op::Neg, &[NAN], NAN, &[-1.0]),
     // Rounded once: the product alone would overflow, or lose its last bits.

@@ -61,7 +61,7 @@ pub fn lifted(program: &Program, points: &[Point]) -> Graph {
         assert_eq!(merged == Merged::First, lifted.paths() == 1 && merged != Merged::Known);
     }
     assert_eq!(lifted.paths(), lifted.graph().paths());
-    lifted.graph().clone()
+    Graph::clone(lifted.graph())
 }
 
 /// The graph of gradient and value.

@@ -80,7 +80,8 @@ fn measure(operations: usize, round_done: RoundDone) -> Result<Row, Error> {
         let recorded = fresh();
         recorded.grad(&x).map_err(failed(&subject, "run the tape"))?;
         recorded.compile().map_err(failed(&subject, "compile"))?;
-        compile.push(gradient_kernel(&recorded.report(), &subject)?.compile_ns as f64);
+        compile
+            .push(gradient_kernel(&recorded.report(), &subject)?.compile_time.as_secs_f64() * 1e9);
         newest = Some(recorded);
     }
     let Some(in_kernel) = newest else { return Err(Error::NoKernel { subject }) };
