@@ -19,8 +19,6 @@ const LAYERS: [(&str, usize); 11] = [
     ("op", 1),
     ("trace", 2),
     ("ssa", 3),
-    ("phi", 4),
-    ("soi", 4),
     ("diff", 4),
     ("jit", 4),
     ("runtime", 5),
