@@ -14,7 +14,7 @@ const RUST_FOLDERS: [&str; 5] = ["src", "harness/src", "tests", "examples", "ben
 const MAX_LINES: usize = 500;
 
 /// The layers with their ranks: a layer imports from lower ranks only.
-const LAYERS: [(&str, usize); 11] = [
+const LAYERS: [(&str, usize); 9] = [
     ("entity", 0),
     ("op", 1),
     ("trace", 2),
