@@ -77,6 +77,46 @@ fn equal_products_cancel_in_every_executor() {
 }
 
 #[test]
+fn roots_of_what_cancels_are_those_of_the_tape() {
+    fn squares(x: &[Var]) -> Var {
+        (x[0] * x[0] - x[1] * x[1]).sqrt()
+    }
+    fn deviation(x: &[Var]) -> Var {
+        let mean = (x[0] + x[1]) / 2.0;
+        ((x[0] * x[0] + x[1] * x[1]) / 2.0 - mean * mean).sqrt()
+    }
+    fn scaled(x: &[Var]) -> Var {
+        let v = x[0] * x[0] - x[1] * x[1];
+        v / (v * v + 1e-40).sqrt()
+    }
+    for numerics in NUMERICS {
+        for f in [squares, deviation, scaled] {
+            let pair = Pair::new(numerics, f);
+            pair.learn(&[[2.0, 1.0]]);
+            for i in 1..20 {
+                pair.check(&[0.1 * f64::from(i), 0.1 * f64::from(i)]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_kernel_that_meets_new_paths_only_is_tried_less_often() {
+    let pair = Pair::new(Numerics::Exact, |x: &[Var]| x[0] * x[0].value());
+    pair.learn(&[[0.5]]);
+    for i in 0..4000 {
+        assert_eq!(pair.kernel.grad(&[f64::from(i)]).unwrap(), [f64::from(i)]);
+    }
+    let fallbacks = pair.kernel.report().fallbacks;
+    assert!((1000..1200).contains(&fallbacks), "{fallbacks}");
+    // The known path is served again, if not at once.
+    for _ in 0..100 {
+        pair.kernel.grad(&[0.5]).unwrap();
+    }
+    assert!(pair.kernel.report().kernel_calls > 20);
+}
+
+#[test]
 fn one_length_that_cannot_be_compiled_does_not_stop_the_others() {
     let limits = support::limits(|limits: &mut Limits| limits.nodes = 10);
     let f = Tape::builder()

@@ -239,10 +239,10 @@ pub fn contribution<A: Algebra>(
             alg.apply(Op::Div, [g, slope])
         }
         Op::Abs => {
-            // At zero g·0 is 0, and for NaN it is NaN.
+            // At zero a² is 0, whatever the adjoint, and for NaN it is NaN.
             let zero = alg.constant(0.0);
             let (above, below) = (alg.apply(Op::Gt, [a, zero]), alg.apply(Op::Lt, [a, zero]));
-            let (negated, neither) = (alg.apply(Op::Neg, [g]), alg.apply(Op::Mul, [g, a]));
+            let (negated, neither) = (alg.apply(Op::Neg, [g]), alg.apply(Op::Mul, [a, a]));
             let not_above = alg.apply(Op::Select, [below, negated, neither]);
             alg.apply(Op::Select, [above, g, not_above])
         }

@@ -1,5 +1,5 @@
 //! Where each primitive is defined, which tests draw operands from, and where
-//! it jumps, which decides what may be rounded otherwise.
+//! it is singular, which decides what may be rounded otherwise.
 
 use super::Op;
 
@@ -114,30 +114,34 @@ pub fn domain(op: Op) -> [Domain; 3] {
     }
 }
 
-/// Whether `op` or its derivative jumps somewhere as operand number `operand`
-/// changes: there the least change of the operand may change everything.
+/// Whether `op` is singular somewhere in operand number `operand`: it or its
+/// derivative jumps there or grows beyond all bounds, so that the least change of
+/// the operand may change everything.
 ///
 /// # Examples
 ///
 /// ```
-/// use phigrad::op::{Op, jumps};
+/// use phigrad::op::{Op, is_singular};
 ///
-/// assert!(jumps(Op::Abs, 0) && jumps(Op::Select, 0));
-/// assert!(!jumps(Op::Sqrt, 0) && !jumps(Op::Select, 1));
+/// assert!(is_singular(Op::Abs, 0) && is_singular(Op::Sqrt, 0) && is_singular(Op::Div, 1));
+/// assert!(!is_singular(Op::Exp, 0) && !is_singular(Op::Div, 0));
 /// ```
-pub fn jumps(op: Op, operand: usize) -> bool {
+pub fn is_singular(op: Op, operand: usize) -> bool {
     match op {
         Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne | Op::Same => true,
         Op::Floor | Op::Ceil | Op::Round | Op::Trunc | Op::Fract | Op::Rem => true,
         Op::Abs | Op::Signum | Op::CopySign | Op::Min | Op::Max => true,
-        // A branch cut, and whether a negative base has a real power.
-        Op::Atan2 | Op::Powf => true,
+        Op::Atan2 | Op::Powf | Op::Hypot => true,
+        Op::Recip | Op::Sqrt | Op::Cbrt | Op::Ln | Op::Ln1p | Op::Log2 | Op::Log10 => true,
+        Op::Asin | Op::Acos | Op::Acosh | Op::Atanh => true,
         Op::Select => operand == 0,
-        Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Neg | Op::MulAdd | Op::Recip => false,
-        Op::Powi | Op::Sqrt | Op::Cbrt | Op::Hypot | Op::Exp | Op::ExpM1 | Op::Exp2 => false,
-        Op::Ln | Op::Ln1p | Op::Log2 | Op::Log10 | Op::Sin | Op::Cos | Op::Tan => false,
-        Op::Asin | Op::Acos | Op::Atan | Op::Sinh | Op::Cosh | Op::Tanh => false,
-        Op::Asinh | Op::Acosh | Op::Atanh => false,
+        Op::Div => operand == 1,
+        // Of poles, `tan` has none that a rounded number meets; those of `powi`
+        // depend on the exponent.
+        Op::Tan | Op::Powi => false,
+        Op::Add | Op::Sub | Op::Mul | Op::Neg | Op::MulAdd => false,
+        Op::Exp | Op::ExpM1 | Op::Exp2 | Op::Sin | Op::Cos | Op::Atan => false,
+        Op::Sinh | Op::Cosh | Op::Tanh | Op::Asinh => false,
     }
 }
 

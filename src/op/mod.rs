@@ -11,7 +11,7 @@ mod domain;
 mod meaning;
 
 pub use derivative::{Algebra, Numbers, contribution};
-pub use domain::{Domain, domain, jumps};
+pub use domain::{Domain, domain, is_singular};
 pub use meaning::{eval, powi};
 
 /// The largest number of operands of a primitive.

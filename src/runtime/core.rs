@@ -78,12 +78,14 @@ impl Core {
         {
             match run_kernel(kernel, inputs, purpose, gradient) {
                 Some(Ok(value)) => {
-                    specialisation.kernel_calls.fetch_add(1, Ordering::Relaxed);
+                    specialisation.served();
                     return Ok(value);
                 }
-                Some(Err(NonFinite)) => specialisation.non_finite.fetch_add(1, Ordering::Relaxed),
-                None => specialisation.fallbacks.fetch_add(1, Ordering::Relaxed),
-            };
+                Some(Err(NonFinite)) => {
+                    _ = specialisation.non_finite.fetch_add(1, Ordering::Relaxed)
+                }
+                None => specialisation.fell_back(),
+            }
         }
         self.call_tape(f, inputs, purpose, gradient)
     }
@@ -123,6 +125,10 @@ impl Core {
                 Ok(learnt) => compiled |= learnt,
                 Err(refusal) => refused = refused.or(Some(refusal)),
             }
+        }
+        if refused.is_none() && !compiled && self.beyond_limit.load(Ordering::Relaxed) > 0 {
+            let limit = self.options.limits.specialisations;
+            refused = Some(Refusal::TooManyLengths { limit });
         }
         match refused {
             Some(refusal) => Err(Kind::Refused(refusal).into()),

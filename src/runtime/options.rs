@@ -116,6 +116,10 @@ impl TapeBuilder {
     /// by itself; `u32::MAX` means never. With several paths the number counts
     /// relative to the size of all paths together.
     ///
+    /// Each path that is learnt later makes the kernel out of date, and it is made
+    /// again after as many calls on the tape again: a low number makes a function
+    /// with many paths compile all the time.
+    ///
     /// The default, 500, is about where the time spent on the tape has paid for
     /// compiling.
     ///

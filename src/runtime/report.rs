@@ -151,6 +151,7 @@ pub struct Report {
     /// Calls that a kernel served.
     pub kernel_calls: u64,
     /// Calls in which a kernel met a path it does not know, so that the tape served.
+    /// After many in a row the kernel is tried less often.
     pub fallbacks: u64,
     /// Calls in which a kernel's result was not finite, so that the tape decided.
     pub non_finite: u64,

@@ -1,7 +1,7 @@
 //! What was learnt about calls with one length of input: the graph of the
 //! paths seen, the kernels made from it, and when to make them.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,10 +25,19 @@ pub(super) struct Specialisation {
     learning: Mutex<Learning>,
     compiled: Condvar,
     pub(super) tape_calls: AtomicU64,
-    pub(super) kernel_calls: AtomicU64,
-    pub(super) fallbacks: AtomicU64,
+    kernel_calls: AtomicU64,
+    fallbacks: AtomicU64,
     pub(super) non_finite: AtomicU64,
+    /// Calls in which the kernel did not know the path, since it last did.
+    misses: AtomicU32,
+    /// Calls left that do not try the kernel.
+    pause: AtomicU32,
 }
+
+/// So many misses in a row are not held against a kernel.
+const PATIENCE: u32 = 1000;
+/// The kernel is tried at least once in about so many calls.
+const LONGEST_PAUSE: u32 = 64;
 
 /// What the tape's calls have taught.
 struct Learning {
@@ -81,12 +90,37 @@ impl Specialisation {
             kernel_calls: AtomicU64::new(0),
             fallbacks: AtomicU64::new(0),
             non_finite: AtomicU64::new(0),
+            misses: AtomicU32::new(0),
+            pause: AtomicU32::new(0),
         }
     }
 
-    /// The kernel for `purpose`, if there is one.
+    /// The kernel for `purpose`, if there is one and it is worth a try: a kernel
+    /// that meets unknown paths again and again is tried less and less.
     pub(super) fn kernel(&self, purpose: Purpose) -> arc_swap::Guard<Option<Arc<Kernel>>> {
+        let pause = self.pause.load(Ordering::Relaxed);
+        if pause > 0 {
+            // Calls at the same time may count as one; that is good enough.
+            self.pause.store(pause - 1, Ordering::Relaxed);
+            return arc_swap::Guard::from_inner(None);
+        }
         self.kernels[purpose as usize].load()
+    }
+
+    /// Notes that a kernel served a call.
+    pub(super) fn served(&self) {
+        self.kernel_calls.fetch_add(1, Ordering::Relaxed);
+        if self.misses.load(Ordering::Relaxed) > 0 {
+            self.misses.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that a kernel did not know the path of a call.
+    pub(super) fn fell_back(&self) {
+        self.fallbacks.fetch_add(1, Ordering::Relaxed);
+        let misses = self.misses.fetch_add(1, Ordering::Relaxed);
+        let pause = misses.saturating_sub(PATIENCE).min(LONGEST_PAUSE);
+        self.pause.store(pause, Ordering::Relaxed);
     }
 
     /// Learns from a call that the tape served, and compiles when that pays.
@@ -290,6 +324,8 @@ impl Job {
                 bytes: coarsened.kernel.bytes(),
                 compile_time: elapsed,
             });
+            specialisation.misses.store(0, Ordering::Relaxed);
+            specialisation.pause.store(0, Ordering::Relaxed);
             specialisation.kernels[purpose as usize].store(Some(Arc::new(coarsened.kernel)));
         }
     }

@@ -4,13 +4,13 @@ use super::fold::Folding;
 use super::graph::{Def, End, Graph, Item, Node};
 use super::simplify::{eliminate_dead_code, rebuild};
 use crate::entity::Array;
-use crate::op::{Op, jumps};
+use crate::op::{Op, is_singular};
 
 /// A graph with the same outputs as real numbers, rounded less often.
 ///
-/// What decides something, such as the operands of a guard, is left as it is:
-/// another rounding could decide otherwise. So is the difference of two
-/// products, which must vanish where they are equal.
+/// What decides something, such as the operands of a guard or of a square root,
+/// is left as it is: another rounding could decide otherwise. So is the
+/// difference of two products, which must vanish where they are equal.
 ///
 /// Worth it only where the host multiplies and adds in one instruction.
 ///
@@ -56,7 +56,7 @@ pub fn fuse(graph: &Graph) -> Graph {
     eliminate_dead_code(&fused)
 }
 
-/// Which nodes a condition or a primitive that jumps depends on.
+/// Which nodes a condition or a singular primitive depends on.
 fn decisive_nodes(graph: &Graph) -> Array<Node, bool> {
     let mut decisive = Array::filled(false, graph.nodes.len());
     for block in graph.blocks.values() {
@@ -73,7 +73,8 @@ fn decisive_nodes(graph: &Graph) -> Array<Node, bool> {
     for (node, data) in graph.nodes.iter().rev() {
         if let Def::Apply(op, _) = data.def {
             for (operand, &arg) in data.args().iter().enumerate() {
-                decisive[arg] |= decisive[node] || jumps(op, operand);
+                let has_pole = op == Op::Powi && graph.constant(data.args()[1]) < Some(0.0);
+                decisive[arg] |= decisive[node] || is_singular(op, operand) || has_pole;
             }
         }
     }

@@ -108,7 +108,7 @@ impl Signed for Var {
 
     #[track_caller]
     fn abs_sub(&self, other: &Self) -> Self {
-        (*self - *other).max(0.0)
+        self.at_most(*other).select(0.0, *self - *other)
     }
 
     #[track_caller]
@@ -241,7 +241,7 @@ macro_rules! float {
 
             #[track_caller]
             fn abs_sub(self, other: Self) -> Self {
-                (self - other).max(0.0)
+                self.at_most(other).select(0.0, self - other)
             }
 
             #[track_caller]
