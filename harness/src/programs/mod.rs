@@ -1,12 +1,14 @@
 //! The benchmark programs: what each one has to provide, and the list of them.
 //!
-//! A new program is one file here, its `mod` line and its line in `PROGRAMS`.
+//! A new program is one file (or folder) here, its `mod` line and its line in `PROGRAMS`.
 
 mod bgd_hyper_opt;
 mod brachistochrone;
+mod cart_pole;
 mod data;
 mod hmc;
 mod hookean_spring;
+mod qwop;
 
 use std::ops::{Add, Div, Mul, Sub};
 
@@ -18,8 +20,10 @@ use crate::entry::Entry;
 pub static PROGRAMS: &[Entry] = &[
     Entry::of::<bgd_hyper_opt::BgdHyperOpt>(),
     Entry::of::<brachistochrone::Brachistochrone>(),
+    Entry::of::<cart_pole::CartPole>(),
     Entry::of::<hmc::Hmc>(),
     Entry::of::<hookean_spring::HookeanSpring>(),
+    Entry::of::<qwop::Qwop>(),
 ];
 
 /// The number type of an objective: `f64` itself, or `phigrad::Var`.
