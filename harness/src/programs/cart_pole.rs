@@ -156,7 +156,8 @@ impl Program for CartPole {
         }
         steps[last].state = state;
 
-        let mut by_weight = Network::default();
+        gradient.fill(0.0);
+        let mut weights = Weights { values: &x[..WEIGHTS], bars: &mut gradient[..WEIGHTS] };
         let [x, x_dot, angle, angle_dot] = state;
         let [x_bar, angle_bar] = cost_slopes(x + TAU * x_dot, angle + TAU * angle_dot);
         let mut bar = [x_bar, TAU * x_bar, angle_bar, TAU * angle_bar];
@@ -165,9 +166,8 @@ impl Program for CartPole {
             let [x_slope, angle_slope] = cost_slopes(x, angle);
             bar[0] += x_slope;
             bar[2] += angle_slope;
-            pair[0].backward(&network, &mut bar, &mut by_weight);
+            pair[0].backward(&mut weights, &mut bar);
         }
-        by_weight.write(gradient);
     }
 }
 
@@ -183,8 +183,7 @@ fn cost_slopes(x: f64, angle: f64) -> [f64; 2] {
     [x_slope, angle_slope]
 }
 
-/// The weights, or what is derived by them, with the first layer transposed.
-#[derive(Default)]
+/// The weights for the way forward, with the first layer transposed.
 struct Network {
     layer1: [[f64; HIDDEN]; STATES],
     bias1: [f64; HIDDEN],
@@ -202,18 +201,12 @@ impl Network {
             bias2: x[BIAS2],
         }
     }
+}
 
-    fn write(&self, x: &mut [f64]) {
-        let x = &mut x[..WEIGHTS];
-        for j in 0..HIDDEN {
-            for i in 0..STATES {
-                x[j * STATES + i] = self.layer1[i][j];
-            }
-        }
-        x[BIAS1..LAYER2].copy_from_slice(&self.bias1);
-        x[LAYER2..BIAS2].copy_from_slice(&self.layer2);
-        x[BIAS2] = self.bias2;
-    }
+/// The weights and their adjoints for the way back.
+struct Weights<'a> {
+    values: &'a [f64],
+    bars: &'a mut [f64],
 }
 
 /// A step as the reverse sweep needs it: the state before it and what was
@@ -264,7 +257,7 @@ impl Step {
 
     /// Turns `bar`, the adjoint of the state after the step, into that of the
     /// state before it, and adds to the adjoints of the weights.
-    fn backward(&self, network: &Network, bar: &mut [f64; STATES], by_weight: &mut Network) {
+    fn backward(&self, weights: &mut Weights<'_>, bar: &mut [f64; STATES]) {
         let Step { state, hidden, free, sin, cos, pull, angle_acc, inverse_inertia } = *self;
         let angle_dot = state[3];
         let x_acc_bar = TAU * bar[1];
@@ -281,21 +274,25 @@ impl Step {
             return;
         }
         let action_bar = MAX_FORCE / TOTAL_MASS * pull_bar;
-        by_weight.bias2 += action_bar;
+        let (layer1, rest) = weights.values.split_at(BIAS1);
+        let layer2 = &rest[HIDDEN..2 * HIDDEN];
+        let (layer1_bar, rest) = weights.bars.split_at_mut(BIAS1);
+        let (bias1_bar, rest) = rest.split_at_mut(HIDDEN);
+        let (layer2_bar, bias2_bar) = rest.split_at_mut(HIDDEN);
         let mut z_bar = [0.0; HIDDEN];
         for j in 0..HIDDEN {
-            by_weight.layer2[j] += action_bar * hidden[j];
-            z_bar[j] = action_bar * network.layer2[j] * (1.0 - hidden[j] * hidden[j]);
-            by_weight.bias1[j] += z_bar[j];
+            layer2_bar[j] += action_bar * hidden[j];
+            z_bar[j] = action_bar * layer2[j] * (1.0 - hidden[j] * hidden[j]);
+            bias1_bar[j] += z_bar[j];
         }
-        for i in 0..STATES {
-            // Partial sums, as a single one would not be vectorised.
-            let mut sums = [0.0; 4];
-            for j in 0..HIDDEN {
-                by_weight.layer1[i][j] += z_bar[j] * state[i];
-                sums[j % 4] += z_bar[j] * network.layer1[i][j];
+        bias2_bar[0] += action_bar;
+        let rows = layer1.as_chunks::<STATES>().0;
+        let rows_bar = layer1_bar.as_chunks_mut::<STATES>().0;
+        for j in 0..HIDDEN {
+            for i in 0..STATES {
+                rows_bar[j][i] += z_bar[j] * state[i];
+                bar[i] += z_bar[j] * rows[j][i];
             }
-            bar[i] += (sums[0] + sums[1]) + (sums[2] + sums[3]);
         }
     }
 }

@@ -155,8 +155,11 @@ impl<const N: usize> Springs<N> {
         rest: &[f64; N],
         material: &Material,
     ) {
-        let d = ends.map(|(a, b)| minus(position[b], position[a]));
-        let dv = ends.map(|(a, b)| minus(velocity[b], velocity[a]));
+        let (mut d, mut dv) = ([[0.0; 2]; N], [[0.0; 2]; N]);
+        for (i, &(a, b)) in ends.iter().enumerate() {
+            d[i] = minus(position[b], position[a]);
+            dv[i] = minus(velocity[b], velocity[a]);
+        }
         for i in 0..N {
             let ([dx, dy], [dvx, dvy]) = (d[i], dv[i]);
             let length = (dx * dx + dy * dy + SOFTENING).sqrt();
