@@ -23,6 +23,8 @@ const TOTAL_MASS: f64 = CART_MASS + POLE_MASS;
 const LENGTH: f64 = 0.5;
 const TAU: f64 = 0.02;
 const MAX_FORCE: f64 = 10.0;
+/// The pole's part in swing and reaction.
+const SHARE: f64 = POLE_MASS * LENGTH / TOTAL_MASS;
 /// Beyond these the loss grows faster.
 const X_LIMIT: f64 = 2.4;
 const ANGLE_LIMIT: f64 = 0.2095;
@@ -144,9 +146,9 @@ impl Program for CartPole {
         total
     }
 
-    /// The first layer is transposed once, so that all loops over the hidden
-    /// units are vectorised. The last action moves neither position nor angle
-    /// before the run ends, so the network is not asked for it.
+    /// The way forward has the first layer transposed, the way back has not, so
+    /// that the loops of both are vectorised. The last action moves neither
+    /// position nor angle before the run ends, so the network is not asked for it.
     fn hand_gradient(&self, x: &[f64], gradient: &mut [f64], steps: &mut Vec<Step>) {
         let network = Network::read(x);
         let mut state = START;
@@ -224,21 +226,18 @@ pub struct Step {
     inverse_inertia: f64,
 }
 
-/// The pole's part in swing and reaction.
-const SHARE: f64 = POLE_MASS * LENGTH / TOTAL_MASS;
-
 impl Step {
     /// Takes the step from `state`; returns the state after it.
     fn forward(&mut self, network: &Network, state: [f64; STATES]) -> [f64; STATES] {
         let mut z = network.bias1;
-        for i in 0..STATES {
-            for j in 0..HIDDEN {
-                z[j] += network.layer1[i][j] * state[i];
+        for (weights, s) in network.layer1.iter().zip(state) {
+            for (z, weight) in z.iter_mut().zip(weights) {
+                *z += weight * s;
             }
         }
         let mut action = network.bias2;
-        for j in 0..HIDDEN {
-            self.hidden[j] = z[j].tanh();
+        for (j, z) in z.into_iter().enumerate() {
+            self.hidden[j] = z.tanh();
             action += network.layer2[j] * self.hidden[j];
         }
         let [x, x_dot, angle, angle_dot] = state;

@@ -1,9 +1,10 @@
 //! QWOP: a stick figure of point masses and springs stumbles over a floor with
 //! friction; the inputs are the commands of its muscles, a row for each phase.
 
-mod by_hand;
+mod gradient;
+mod primal;
 
-use by_hand::Step;
+use gradient::Step;
 
 use super::{Program, Scalar};
 
@@ -215,13 +216,11 @@ impl Qwop {
                 let weight = -GRAVITY * self.masses[point];
                 figure.force[point] = [T::zero(), weight.into()];
             }
-            for bone in 0..BONES {
-                let (a, b) = BONE_ENDS[bone];
+            for (bone, (a, b)) in BONE_ENDS.into_iter().enumerate() {
                 pull(&mut figure, a, b, self.bone_rest[bone].into(), &BONE);
             }
             let phase = (step / PHASE_STEPS) % PHASES;
-            for muscle in 0..MUSCLES {
-                let (a, b) = MUSCLE_ENDS[muscle];
+            for (muscle, (a, b)) in MUSCLE_ENDS.into_iter().enumerate() {
                 let command = clip(commands[phase * MUSCLES + muscle]);
                 let rest = (command * REACH + 1.0) * self.muscle_rest[muscle];
                 pull(&mut figure, a, b, rest, &MUSCLE);
@@ -289,10 +288,10 @@ impl Program for Qwop {
     }
 
     fn primal(&self, x: &[f64], _: &mut Vec<Step>) -> f64 {
-        by_hand::primal(self, x)
+        primal::primal(self, x)
     }
 
     fn hand_gradient(&self, x: &[f64], gradient: &mut [f64], steps: &mut Vec<Step>) {
-        by_hand::gradient(self, x, gradient, steps);
+        gradient::gradient(self, x, gradient, steps);
     }
 }

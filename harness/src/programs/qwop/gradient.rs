@@ -1,127 +1,18 @@
-//! Value and gradient of QWOP by hand, for `f64` alone.
+//! The gradient of QWOP by hand: a reverse sweep over the steps.
 
-use super::*;
+use super::primal::{Points, clipped, minus, straighten, touch_floor};
+use super::{
+    BONE, BONE_ENDS, BONES, COMMANDS, DRAG, EFFORT_PRICE, FALLEN, FLOOR_DAMPING, FLOOR_STIFFNESS,
+    FRICTION, GRAVITY, HEAD, KNEE_STIFFNESS, LEGS, MAX_SPEED, MAX_SPEED2, MUSCLE, MUSCLE_ENDS,
+    MUSCLES, Material, PHASE_STEPS, PHASES, POINTS, POSE, Qwop, REACH, SLIP_SPEED, SOFTENING,
+    START_SPEED, TIME_STEP,
+};
 
-/// A pair x and y for each point.
-type Points = [[f64; 2]; POINTS];
-
-/// The commands within their bounds.
-fn clipped(x: &[f64]) -> [f64; COMMANDS] {
-    let x = &x[..COMMANDS];
-    std::array::from_fn(|i| x[i].clamp(-1.0, 1.0))
-}
-
-/// The bare primal: the sums in the order of the objective.
-pub fn primal(model: &Qwop, x: &[f64]) -> f64 {
-    let commands = clipped(x);
-    let mut position = POSE;
-    let mut velocity = [[START_SPEED, 0.0]; POINTS];
-    let mut fall = 0.0;
-    for step in 0..model.steps {
-        let mut force = model.masses.map(|mass| [0.0, -GRAVITY * mass]);
-        for i in 0..BONES {
-            let rest = model.bone_rest[i];
-            pull(&position, &velocity, &mut force, BONE_ENDS[i], rest, &BONE);
-        }
-        let phase = (step / PHASE_STEPS) % PHASES;
-        for i in 0..MUSCLES {
-            let rest = model.muscle_rest[i] * (1.0 + REACH * commands[phase * MUSCLES + i]);
-            pull(&position, &velocity, &mut force, MUSCLE_ENDS[i], rest, &MUSCLE);
-        }
-        for (hip, knee, foot) in LEGS {
-            let [ax, ay] = minus(position[knee], position[hip]);
-            let [bx, by] = minus(position[foot], position[knee]);
-            straighten(&mut force, knee, foot, [ax, ay], [bx, by]);
-        }
-        for i in 0..POINTS {
-            touch_floor(position[i], velocity[i], &mut force[i]);
-        }
-        for i in 0..POINTS {
-            for k in 0..2 {
-                force[i][k] -= DRAG * velocity[i][k];
-                velocity[i][k] += TIME_STEP * force[i][k] / model.masses[i];
-            }
-        }
-        for v in &mut velocity {
-            let speed2 = v[0] * v[0] + v[1] * v[1];
-            if speed2 > MAX_SPEED2 {
-                let factor = MAX_SPEED / speed2.sqrt();
-                *v = [v[0] * factor, v[1] * factor];
-            }
-        }
-        for i in 0..POINTS {
-            for k in 0..2 {
-                position[i][k] += TIME_STEP * velocity[i][k];
-            }
-        }
-        if position[HEAD][1] < FALLEN {
-            fall += (FALLEN - position[HEAD][1]) * (FALLEN - position[HEAD][1]);
-        }
-    }
-    let (mut moment, mut mass) = (0.0, 0.0);
-    for i in 0..POINTS {
-        moment += model.masses[i] * position[i][0];
-        mass += model.masses[i];
-    }
-    let effort = x.iter().fold(0.0, |sum, c| sum + c * c);
-    -moment / mass + 5.0 * TIME_STEP * fall + EFFORT_PRICE * effort
-}
-
+/// a b + c, in one rounding where the target is known to have the instruction:
+/// a call of `fma` elsewhere would be far slower than the two operations.
 #[inline(always)]
-fn minus(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
-    [a[0] - b[0], a[1] - b[1]]
-}
-
-/// Adds the pull of a spring on its ends.
-#[inline(always)]
-fn pull(
-    position: &Points,
-    velocity: &Points,
-    force: &mut Points,
-    (a, b): (usize, usize),
-    rest: f64,
-    material: &Material,
-) {
-    let [dx, dy] = minus(position[b], position[a]);
-    let [dvx, dvy] = minus(velocity[b], velocity[a]);
-    let length = (dx * dx + dy * dy + SOFTENING).sqrt();
-    let closing = (dvx * dx + dvy * dy) / length;
-    let stretch = length - rest;
-    let Material { stiffness, damping, slack } = *material;
-    let stiffness = if stretch > 0.0 { stiffness } else { slack * stiffness };
-    let f = (stiffness * stretch + damping * closing) / length;
-    force[a] = [force[a][0] + f * dx, force[a][1] + f * dy];
-    force[b] = [force[b][0] - f * dx, force[b][1] - f * dy];
-}
-
-/// Adds the force of a knee with thigh `a` and shin `b`.
-#[inline(always)]
-fn straighten(force: &mut Points, knee: usize, foot: usize, a: [f64; 2], b: [f64; 2]) {
-    let cross = a[0] * b[1] - a[1] * b[0];
-    if cross > 0.0 {
-        let f = KNEE_STIFFNESS * cross;
-        force[foot] = [force[foot][0] + f * a[1], force[foot][1] - f * a[0]];
-        force[knee] = [force[knee][0] - f * a[1], force[knee][1] + f * a[0]];
-    }
-}
-
-/// Adds the floor's push and friction.
-#[inline(always)]
-fn touch_floor([_, y]: [f64; 2], [vx, vy]: [f64; 2], force: &mut [f64; 2]) {
-    if y < 0.0 {
-        let mut normal = -FLOOR_STIFFNESS * y;
-        if vy < 0.0 {
-            normal -= FLOOR_DAMPING * vy;
-        }
-        let friction = if vx > SLIP_SPEED {
-            -FRICTION * normal
-        } else if vx < -SLIP_SPEED {
-            FRICTION * normal
-        } else {
-            -FRICTION * normal * vx / SLIP_SPEED
-        };
-        *force = [force[0] + friction, force[1] + normal];
-    }
+fn multiply_add(a: f64, b: f64, c: f64) -> f64 {
+    if cfg!(target_feature = "fma") { a.mul_add(b, c) } else { a * b + c }
 }
 
 /// Springs of one material: what the reverse sweep needs to know. With d and dv
@@ -144,7 +35,8 @@ impl<const N: usize> Default for Springs<N> {
 
 impl<const N: usize> Springs<N> {
     /// Adds the pulls to `force`. Square roots and divisions have a loop of
-    /// their own, which is vectorised; so do the sums by pairs x and y.
+    /// their own, which is vectorised across springs; the loops around it are
+    /// vectorised by pairs x and y.
     #[inline(always)]
     fn forward(
         &mut self,
@@ -155,32 +47,36 @@ impl<const N: usize> Springs<N> {
         rest: &[f64; N],
         material: &Material,
     ) {
-        let (mut d, mut dv) = ([[0.0; 2]; N], [[0.0; 2]; N]);
+        let (mut length2, mut approach, mut by_length) = ([0.0; N], [0.0; N], [0.0; N]);
         for (i, &(a, b)) in ends.iter().enumerate() {
-            d[i] = minus(position[b], position[a]);
-            dv[i] = minus(velocity[b], velocity[a]);
+            let [dx, dy] = minus(position[b], position[a]);
+            let [dvx, dvy] = minus(velocity[b], velocity[a]);
+            length2[i] = multiply_add(dx, dx, multiply_add(dy, dy, SOFTENING));
+            approach[i] = multiply_add(dvx, dx, dvy * dy);
         }
         for i in 0..N {
-            let ([dx, dy], [dvx, dvy]) = (d[i], dv[i]);
-            let length = (dx * dx + dy * dy + SOFTENING).sqrt();
+            let length = length2[i].sqrt();
             let inverse = 1.0 / length;
             let damping = material.damping * inverse * inverse;
-            let closing = damping * (dvx * dx + dvy * dy);
+            let closing = damping * approach[i];
             let stretch = length - rest[i];
             let slack = material.slack * material.stiffness;
             let stiffness = if stretch > 0.0 { material.stiffness } else { slack };
             let tension = stiffness * inverse;
-            let pull = tension * stretch + closing;
-            let by_length = (tension - inverse * (pull + closing)) * inverse;
+            let pull = multiply_add(tension, stretch, closing);
+            by_length[i] = multiply_add(-inverse, pull + closing, tension) * inverse;
             self.pull[i] = pull;
-            self.slope[i] = [by_length * dx + damping * dvx, by_length * dy + damping * dvy];
             self.damping[i] = damping;
             self.tension[i] = tension;
         }
-        for i in 0..N {
-            let ((a, b), [dx, dy], f) = (ends[i], d[i], self.pull[i]);
-            force[a] = [force[a][0] + f * dx, force[a][1] + f * dy];
-            force[b] = [force[b][0] - f * dx, force[b][1] - f * dy];
+        for (i, &(a, b)) in ends.iter().enumerate() {
+            let d = minus(position[b], position[a]);
+            let dv = minus(velocity[b], velocity[a]);
+            for k in 0..2 {
+                self.slope[i][k] = multiply_add(by_length[i], d[k], self.damping[i] * dv[k]);
+                force[a][k] = multiply_add(self.pull[i], d[k], force[a][k]);
+                force[b][k] = multiply_add(-self.pull[i], d[k], force[b][k]);
+            }
         }
     }
 
@@ -199,17 +95,16 @@ impl<const N: usize> Springs<N> {
             let (a, b) = ends[i];
             let d = minus(position[b], position[a]);
             let g = minus(force_bar[a], force_bar[b]);
-            let h = g[0] * d[0] + g[1] * d[1];
+            let h = multiply_add(g[0], d[0], g[1] * d[1]);
             let damped = h * self.damping[i];
             for k in 0..2 {
-                let d_bar = self.pull[i] * g[k] + h * self.slope[i][k];
-                let dv_bar = damped * d[k];
+                let d_bar = multiply_add(self.pull[i], g[k], h * self.slope[i][k]);
                 position_bar[b][k] += d_bar;
                 position_bar[a][k] -= d_bar;
-                velocity_bar[b][k] += dv_bar;
-                velocity_bar[a][k] -= dv_bar;
+                velocity_bar[b][k] = multiply_add(damped, d[k], velocity_bar[b][k]);
+                velocity_bar[a][k] = multiply_add(-damped, d[k], velocity_bar[a][k]);
             }
-            by_rest[i] += h * self.tension[i];
+            by_rest[i] = multiply_add(h, self.tension[i], by_rest[i]);
         }
     }
 }
@@ -278,8 +173,9 @@ impl Step {
         position: &mut Points,
         velocity: &mut Points,
     ) {
-        let mut force: Points =
-            std::array::from_fn(|i| [-DRAG * velocity[i][0], -DRAG * velocity[i][1] + weight[i]]);
+        let mut force: Points = std::array::from_fn(|i| {
+            [-DRAG * velocity[i][0], multiply_add(-DRAG, velocity[i][1], weight[i])]
+        });
         self.bones.forward(position, velocity, &mut force, &BONE_ENDS, bone_rest, &BONE);
         self.muscles.forward(position, velocity, &mut force, &MUSCLE_ENDS, muscle_rest, &MUSCLE);
         for (hip, knee, foot) in LEGS {
@@ -293,15 +189,16 @@ impl Step {
         let mut fast = false;
         for i in 0..POINTS {
             for k in 0..2 {
-                velocity[i][k] += pace[i] * force[i][k];
+                velocity[i][k] = multiply_add(pace[i], force[i][k], velocity[i][k]);
             }
-            fast |= velocity[i][0] * velocity[i][0] + velocity[i][1] * velocity[i][1] > MAX_SPEED2;
+            let [vx, vy] = velocity[i];
+            fast |= multiply_add(vx, vx, vy * vy) > MAX_SPEED2;
         }
         self.limited = None;
         if fast {
             self.limited = Some(*velocity);
             for v in velocity.iter_mut() {
-                let speed2 = v[0] * v[0] + v[1] * v[1];
+                let speed2 = multiply_add(v[0], v[0], v[1] * v[1]);
                 if speed2 > MAX_SPEED2 {
                     let factor = MAX_SPEED / speed2.sqrt();
                     *v = [v[0] * factor, v[1] * factor];
@@ -310,7 +207,7 @@ impl Step {
         }
         for i in 0..POINTS {
             for k in 0..2 {
-                position[i][k] += TIME_STEP * velocity[i][k];
+                position[i][k] = multiply_add(TIME_STEP, velocity[i][k], position[i][k]);
             }
         }
     }
@@ -327,7 +224,8 @@ impl Step {
     ) {
         for i in 0..POINTS {
             for k in 0..2 {
-                velocity_bar[i][k] += TIME_STEP * position_bar[i][k];
+                velocity_bar[i][k] =
+                    multiply_add(TIME_STEP, position_bar[i][k], velocity_bar[i][k]);
             }
         }
         if let Some(raw) = &self.limited {
@@ -339,7 +237,7 @@ impl Step {
         for i in 0..POINTS {
             for k in 0..2 {
                 force_bar[i][k] = pace[i] * velocity_bar[i][k];
-                velocity_bar[i][k] -= DRAG * force_bar[i][k];
+                velocity_bar[i][k] = multiply_add(-DRAG, force_bar[i][k], velocity_bar[i][k]);
             }
         }
         let position = &self.position;
@@ -375,7 +273,7 @@ impl Step {
 
 /// The adjoint of the velocity `raw` before the speed limit from the one after.
 fn limit_back(raw: [f64; 2], bar: [f64; 2]) -> [f64; 2] {
-    let speed2 = raw[0] * raw[0] + raw[1] * raw[1];
+    let speed2 = multiply_add(raw[0], raw[0], raw[1] * raw[1]);
     if speed2 > MAX_SPEED2 {
         let factor = MAX_SPEED / speed2.sqrt();
         let along = (raw[0] * bar[0] + raw[1] * bar[1]) / speed2;
