@@ -295,3 +295,33 @@ impl Step {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::require_gradient_of_tape;
+    use super::*;
+
+    fn weights(scale: f64, bias: f64) -> Vec<f64> {
+        let mut weights: Vec<f64> = (0..WEIGHTS).map(|i| scale * (3.0 * i as f64).sin()).collect();
+        weights[BIAS2] = bias;
+        weights
+    }
+
+    #[test]
+    fn the_gradient_by_hand_is_right_for_runs_of_any_length() {
+        for steps in [1, 2, 3, 40] {
+            require_gradient_of_tape::<CartPole>(steps, &weights(0.2, 0.1));
+        }
+    }
+
+    #[test]
+    fn the_gradient_by_hand_is_right_beyond_all_bounds() {
+        for bias in [-0.9, 0.9] {
+            let steps = require_gradient_of_tape::<CartPole>(60, &weights(0.3, bias));
+            let beyond = |at: usize, limit| steps.iter().any(|step| step.state[at].abs() > limit);
+            assert!(beyond(0, X_LIMIT) && beyond(2, ANGLE_LIMIT), "{bias}");
+            assert!(steps.iter().any(|step| step.free), "{bias}");
+            assert!(!steps.iter().all(|step| step.free), "{bias}");
+        }
+    }
+}

@@ -308,3 +308,41 @@ fn floor_back(
         velocity_bar[1] -= FLOOR_DAMPING * normal_bar;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::tests::require_gradient_of_tape;
+    use super::*;
+
+    /// What the figure meets at the start of a step or in it.
+    fn situations(step: &Step) -> [bool; 7] {
+        let [sinking, sliding, sticking, sliding_back] = [0, 1, 2, 3].map(|kind| {
+            step.position.iter().zip(&step.velocity).any(|([_, y], [vx, vy])| {
+                let met = [*vy < 0.0, *vx > SLIP_SPEED, vx.abs() <= SLIP_SPEED, *vx < -SLIP_SPEED];
+                *y < 0.0 && met[kind]
+            })
+        });
+        let bent = LEGS.into_iter().any(|(hip, knee, foot)| {
+            let [ax, ay] = minus(step.position[knee], step.position[hip]);
+            let [bx, by] = minus(step.position[foot], step.position[knee]);
+            ax * by - ay * bx > 0.0
+        });
+        let fallen = step.position[HEAD][1] < FALLEN;
+        [step.limited.is_some(), sinking, sliding, sticking, sliding_back, bent, fallen]
+    }
+
+    #[test]
+    fn the_gradient_by_hand_is_right_in_every_situation() {
+        let commands: Vec<f64> = (0..COMMANDS).map(|i| 1.2 * (7.0 * i as f64).cos()).collect();
+        let mut met = [false; 7];
+        for config in [(0.05, 40), (1.0, 75), (40.0, 120)] {
+            let steps = require_gradient_of_tape::<Qwop>(config, &commands);
+            for situations in steps.iter().map(situations) {
+                for (met, situation) in met.iter_mut().zip(situations) {
+                    *met |= situation;
+                }
+            }
+        }
+        assert_eq!(met, [true; 7]);
+    }
+}
