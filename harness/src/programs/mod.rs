@@ -1,12 +1,14 @@
 //! The benchmark programs: what each one has to provide, and the list of them.
 //!
-//! A new program is one file here, its `mod` line and its line in `PROGRAMS`.
+//! A new program is one file (or folder) here, its `mod` line and its line in `PROGRAMS`.
 
 mod bgd_hyper_opt;
 mod brachistochrone;
+mod cart_pole;
 mod data;
 mod hmc;
 mod hookean_spring;
+mod qwop;
 
 use std::ops::{Add, Div, Mul, Sub};
 
@@ -18,8 +20,10 @@ use crate::entry::Entry;
 pub static PROGRAMS: &[Entry] = &[
     Entry::of::<bgd_hyper_opt::BgdHyperOpt>(),
     Entry::of::<brachistochrone::Brachistochrone>(),
+    Entry::of::<cart_pole::CartPole>(),
     Entry::of::<hmc::Hmc>(),
     Entry::of::<hookean_spring::HookeanSpring>(),
+    Entry::of::<qwop::Qwop>(),
 ];
 
 /// The number type of an objective: `f64` itself, or `phigrad::Var`.
@@ -72,4 +76,27 @@ pub trait Program: Sized + Send + Sync + 'static {
 
     /// The gradient by hand, without the value, in plain Rust.
     fn hand_gradient(&self, x: &[f64], gradient: &mut [f64], work: &mut Self::Work);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::Program;
+    use crate::accuracy::deviation;
+    use crate::compiled::record;
+
+    /// Compares the gradient by hand with that of the tape, also where the
+    /// expected vectors do not lead; returns the buffers of the former.
+    pub fn require_gradient_of_tape<P: Program>(config: P::Config, x: &[f64]) -> P::Work {
+        let program = Arc::new(P::new(config));
+        let mut work = program.work();
+        let mut by_hand = vec![0.0; x.len()];
+        program.hand_gradient(x, &mut by_hand, &mut work);
+        let recorded = record(move |x| program.objective(x), phigrad::Numerics::Exact);
+        let by_tape = recorded.grad(x).unwrap();
+        let found = deviation(&by_hand, &by_tape);
+        assert!(found < 1e-8, "{} is off by {found:e}", P::NAME);
+        work
+    }
 }
