@@ -259,3 +259,12 @@ fn an_inner_recording_that_is_too_long_leaves_the_outer_one_whole() {
     });
     assert_eq!(outer.grad(&[0.0]).unwrap(), [1.0]);
 }
+
+#[test]
+fn buffers_that_functions_of_other_lengths_have_used_are_clean() {
+    let f = manual(Numerics::Exact).record(|x: &[Var]| x.iter().map(|v| v * v * v).sum());
+    for length in [9, 2, 30, 1, 0, 7, 2] {
+        let gradient = f.grad(&vec![2.0; length]).unwrap();
+        assert_eq!(gradient, vec![12.0; length]);
+    }
+}

@@ -75,8 +75,15 @@ impl<'a> Contender<'a> {
         Ok(elapsed)
     }
 
-    /// Finds the number of calls that takes `sample`; warms caches up as well.
+    /// A call that is not timed: the others have used the caches meanwhile.
+    fn warm_up(&mut self) -> Result<(), phigrad::Error> {
+        self.calls += 1;
+        (self.repeat)(1)
+    }
+
+    /// Finds the number of calls that takes `sample`.
     fn calibrate(&mut self, sample: Duration) -> Result<(), phigrad::Error> {
+        self.warm_up()?;
         loop {
             let elapsed = self.run()?;
             if elapsed >= sample {
@@ -89,6 +96,7 @@ impl<'a> Contender<'a> {
     }
 
     fn sample(&mut self) -> Result<(), phigrad::Error> {
+        self.warm_up()?;
         let elapsed = self.run()?;
         self.samples.push(elapsed.as_secs_f64() * 1e9 / self.batch as f64);
         Ok(())
@@ -157,10 +165,11 @@ mod tests {
         let mut b = Contender::new(&[1.0], |_| note('b'));
         let rounds = Cell::new(0);
         interleave(&mut [&mut a, &mut b], &plan, &|| rounds.set(rounds.get() + 1)).unwrap();
-        assert_eq!((a.calls(), b.calls(), rounds.get()), (4, 4, 3));
+        // Each of the four times begins with a call that is not timed.
+        assert_eq!((a.calls(), b.calls(), rounds.get()), (8, 8, 3));
         assert!(a.median_ns() >= 0.0);
         drop((a, b));
-        assert_eq!(order.into_inner(), "abababab");
+        assert_eq!(order.into_inner(), "aabb".repeat(4));
     }
 
     #[test]
@@ -173,7 +182,8 @@ mod tests {
         contender.batch = 16;
         contender.sample().unwrap();
         drop(contender);
-        let seen = seen.into_inner();
+        // The first call is the one that is not timed.
+        let seen = seen.into_inner().split_off(1);
         assert!(seen.windows(2).all(|pair| pair[0].0 < pair[1].0));
         assert!(seen.iter().all(|(x, y)| (x - 2.0).abs() < 1e-8 && *y == 7.0));
     }

@@ -12,7 +12,7 @@ use super::options::Options;
 use super::report::{Purpose, Refusal, Report};
 use super::specialisation::Specialisation;
 use crate::jit::{Kernel, RunError};
-use crate::trace::{Inputs, Site, Tracer, Var, sweep};
+use crate::trace::{Adjoints, Inputs, Site, Tracer, Var, sweep};
 
 /// What both kinds of recorded function share: everything but the function.
 pub(super) struct Core {
@@ -31,7 +31,7 @@ pub(super) struct Core {
 #[derive(Default)]
 struct Workspace {
     tracer: Tracer,
-    adjoints: Vec<f64>,
+    adjoints: Adjoints,
 }
 
 /// The buffers of one kernel call.

@@ -16,5 +16,5 @@ mod var;
 pub use error::TraceError;
 pub use event::{Event, Operand, Role, Site};
 pub use recorder::{Inputs, Trace, Tracer};
-pub use sweep::sweep;
+pub use sweep::{Adjoints, sweep};
 pub use var::Var;

@@ -156,7 +156,7 @@ impl Tracer {
     /// use std::panic::Location;
     ///
     /// use phigrad::op::Op;
-    /// use phigrad::trace::{Inputs, Tracer, sweep};
+    /// use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
     ///
     /// let mut tracer = Tracer::default();
     /// let inputs = Inputs { active: &[2.0, 3.0], inactive: &[5.0] };
@@ -164,7 +164,7 @@ impl Tracer {
     /// assert_eq!(trace.value(), 11.0);
     /// let ops: Vec<Op> = trace.events[3..].iter().map(|event| event.op()).collect();
     /// assert_eq!(ops, [Op::Mul, Op::Add]);
-    /// assert_eq!(sweep(&trace, &mut Vec::new()), [3.0, 2.0]);
+    /// assert_eq!(sweep(&trace, &mut Adjoints::default()), [3.0, 2.0]);
     /// # Ok::<(), phigrad::trace::TraceError>(())
     /// ```
     pub fn run(

@@ -5,15 +5,32 @@ use super::event::Form;
 use super::{Event, Operand, Trace};
 use crate::op::{MAX_ARITY, Numbers, Op, OpVisitor, contribution, with_constant_op};
 
+/// The buffer of [`sweep()`]: an adjoint for each event.
+///
+/// Between sweeps all are zero but those of the latest inputs, which are the
+/// result: the sweep puts back each that it has used. To clear the whole buffer
+/// for each sweep would be to go through memory once more.
+#[derive(Debug, Default)]
+pub struct Adjoints {
+    values: Vec<f64>,
+    /// The number of inputs of the latest trace.
+    inputs: usize,
+}
+
 /// The derivatives of the output of `trace` by its active inputs, in order.
 ///
 /// An adjoint of zero passes nothing on, whatever the partial derivative: an
 /// infinite or undefined partial does no harm where nothing depends on it.
-/// Inactive events are not visited. `adjoints` is a buffer; what is in it does
-/// not matter. For an example see [`Tracer::run`](super::Tracer::run).
-pub fn sweep<'a>(trace: &Trace<'_>, adjoints: &'a mut Vec<f64>) -> &'a [f64] {
-    adjoints.clear();
-    adjoints.resize(trace.events.len(), 0.0);
+/// Inactive events pass nothing on. For an example see
+/// [`Tracer::run`](super::Tracer::run).
+pub fn sweep<'a>(trace: &Trace<'_>, adjoints: &'a mut Adjoints) -> &'a [f64] {
+    let Adjoints { values: adjoints, inputs: used } = adjoints;
+    adjoints[..*used].fill(0.0);
+    let inputs = trace.active + trace.inactive;
+    *used = inputs;
+    if adjoints.len() < trace.events.len() {
+        adjoints.resize(trace.events.len(), 0.0);
+    }
     if let Operand::Event(output) = trace.output {
         // Slices of one length, so that one check of an index serves both.
         let length = trace.events.len().min(output as usize + 1);
@@ -21,13 +38,18 @@ pub fn sweep<'a>(trace: &Trace<'_>, adjoints: &'a mut Vec<f64>) -> &'a [f64] {
         if let Some(last) = adjoints.last_mut() {
             *last = 1.0;
         }
-        while let (Some((event, earlier)), Some((&mut adjoint, left))) =
-            (events.split_last(), adjoints.split_last_mut())
+        while events.len() > inputs
+            && let (Some((event, earlier)), Some((last, left))) =
+                (events.split_last(), adjoints.split_last_mut())
         {
             (events, adjoints) = (earlier, left);
+            let adjoint = *last;
             // Whether it is zero, of either sign.
-            if adjoint.to_bits() << 1 != 0 && event.passes_adjoint() {
-                with_constant_op(event.op, Step { events, adjoints, event, adjoint });
+            if adjoint.to_bits() << 1 != 0 {
+                *last = 0.0;
+                if event.passes_adjoint() {
+                    with_constant_op(event.op, Step { events, adjoints, event, adjoint });
+                }
             }
         }
     }

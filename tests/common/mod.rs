@@ -10,7 +10,7 @@ use std::panic::Location;
 use phigrad::check::{Program, Random, Recipe, same};
 use phigrad::diff::{Wanted, reverse};
 use phigrad::ssa::{Folding, Graph, Lifted, Merged, Outcome, Paths, interpret};
-use phigrad::trace::{Inputs, Tracer, sweep};
+use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
 use phigrad::{Numerics, RecordedWith, Tape, Var};
 
 /// Active and inactive inputs.
@@ -43,7 +43,7 @@ pub fn taped(program: &Program, (x, data): &Point) -> Answer {
     let inputs = Inputs { active: x, inactive: data };
     let run = |x: &[Var], data: &[Var]| program.eval(x, data);
     let trace = tracer.run(run, inputs, 1 << 24, Location::caller()).unwrap();
-    let mut adjoints = Vec::new();
+    let mut adjoints = Adjoints::default();
     let gradient = sweep(&trace, &mut adjoints).to_vec();
     (trace.value(), gradient)
 }
