@@ -180,7 +180,7 @@ primitives! {
     Eq "eq" 2;
     /// 1 where `a != b`.
     Ne "ne" 2;
-    /// 1 where `a` and `b` have the same bits: the guard of an escaped value.
+    /// 1 where `a` and `b` have the same bits or are both NaN: the guard of an escaped value.
     Same "same" 2;
 }
 

@@ -19,7 +19,7 @@ use crate::op::{Op, eval};
 /// as a guard: the compiled gradient repeats it and is used only where it comes
 /// out the same. Reading the number out ([`Var::value`], formatting,
 /// `to_f64`) is recorded as a guard too: the compiled gradient is used only
-/// where the number that was read is the same, bit for bit.
+/// where the number that was read is the same, bit for bit (of NaN, any NaN).
 ///
 /// A `Var` is valid during the call that made it. Using it later, or in a
 /// recording nested inside, is a typed error
@@ -270,7 +270,7 @@ impl Var {
     ///
     /// What the user's code does with it is not recorded, so this counts as a
     /// guard: the compiled gradient is used only where the number is the same,
-    /// bit for bit. For a constant there is nothing to guard.
+    /// bit for bit (of NaN, any NaN). For a constant there is nothing to guard.
     ///
     /// # Examples
     ///
