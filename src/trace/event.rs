@@ -55,8 +55,6 @@ pub struct Event {
     /// constant operand.
     pub(super) payload: u64,
     pub(super) site: Site,
-    /// The first operand; [`INACTIVE`] is set when the event has no operand that
-    /// depends on an active input.
     pub(super) first: u32,
     pub(super) op: Op,
     pub(super) form: Form,
@@ -66,17 +64,14 @@ pub struct Event {
     pub(super) pad: u8,
 }
 
-/// Set in ids of what depends on no active input.
-pub(super) const INACTIVE: u32 = 1 << 31;
-
 impl Event {
     /// A leaf: an input or a constant.
     #[track_caller]
     pub(super) const fn leaf(role: Role, value: f64) -> Self {
         let site = Location::caller();
-        // It passes no adjoint on.
-        let first = INACTIVE;
-        Event { value, payload: 0, site, first, op: Op::Add, form: Form::Events, role, pad: 0 }
+        // A primitive without a derivative, so that it passes no adjoint on.
+        let op = Op::Signum;
+        Event { value, payload: 0, site, first: 0, op, form: Form::Events, role, pad: 0 }
     }
 
     /// The result of the step; for a guard, the outcome as 1 or 0.
@@ -106,23 +101,13 @@ impl Event {
             Role::ActiveInput | Role::InactiveInput | Role::Constant => 0,
         };
         let constant = Operand::Constant(f64::from_bits(self.payload));
-        let first = Operand::Event(self.first());
+        let first = Operand::Event(self.first);
         let all: [Operand; MAX_ARITY] = match self.form {
             Form::Events => [first, Operand::Event(self.second()), Operand::Event(self.third())],
             Form::ConstantSecond => [first, constant, constant],
             Form::ConstantFirst => [constant, first, constant],
         };
         all.into_iter().take(count)
-    }
-
-    #[inline]
-    pub(super) fn passes_adjoint(&self) -> bool {
-        self.first & INACTIVE == 0
-    }
-
-    #[inline]
-    pub(super) fn first(&self) -> u32 {
-        self.first & !INACTIVE
     }
 
     #[inline]

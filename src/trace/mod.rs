@@ -4,6 +4,7 @@
 //! recorder. The events of one run are the tape: [`sweep()`] walks them
 //! backwards for the gradient, and `ssa` lifts them to the graph.
 
+mod apply;
 mod compare;
 mod error;
 mod event;

@@ -35,7 +35,7 @@ macro_rules! binary {
             #[inline]
             #[track_caller]
             fn $assign_method(&mut self, other: f64) {
-                *self = self.apply2(Op::$op, Var::constant(other));
+                *self = self.apply2_with(Op::$op, other);
             }
         }
     };
@@ -52,7 +52,7 @@ macro_rules! binary {
             #[inline]
             #[track_caller]
             fn $method(self, other: $right) -> Var {
-                var(&self).apply2(Op::$op, var(&other))
+                (self.plain(), other.plain()).apply(Op::$op)
             }
         }
     };
@@ -65,34 +65,67 @@ binary!(Div div DivAssign div_assign Div);
 binary!(Rem rem RemAssign rem_assign Rem);
 
 /// A `Var` or an `f64`, by value or behind references.
-trait AsVar {
-    fn as_var(&self) -> Var;
+trait Plain {
+    type Plain;
+
+    fn plain(&self) -> Self::Plain;
 }
 
-impl AsVar for Var {
+impl Plain for Var {
+    type Plain = Var;
+
     #[inline]
-    fn as_var(&self) -> Var {
+    fn plain(&self) -> Var {
         *self
     }
 }
 
-impl AsVar for f64 {
+impl Plain for f64 {
+    type Plain = f64;
+
     #[inline]
-    fn as_var(&self) -> Var {
-        Var::constant(*self)
+    fn plain(&self) -> f64 {
+        *self
     }
 }
 
-impl<T: AsVar> AsVar for &T {
+impl<T: Plain> Plain for &T {
+    type Plain = T::Plain;
+
     #[inline]
-    fn as_var(&self) -> Var {
-        (*self).as_var()
+    fn plain(&self) -> T::Plain {
+        (*self).plain()
     }
 }
 
-#[inline]
-fn var(operand: &impl AsVar) -> Var {
-    operand.as_var()
+/// The operands of a binary operator.
+trait Pair {
+    #[track_caller]
+    fn apply(self, op: Op) -> Var;
+}
+
+impl Pair for (Var, Var) {
+    #[inline]
+    #[track_caller]
+    fn apply(self, op: Op) -> Var {
+        self.0.apply2(op, self.1)
+    }
+}
+
+impl Pair for (Var, f64) {
+    #[inline]
+    #[track_caller]
+    fn apply(self, op: Op) -> Var {
+        self.0.apply2_with(op, self.1)
+    }
+}
+
+impl Pair for (f64, Var) {
+    #[inline]
+    #[track_caller]
+    fn apply(self, op: Op) -> Var {
+        self.1.apply2_after(op, self.0)
+    }
 }
 
 impl Neg for Var {

@@ -12,7 +12,7 @@
 use core::cell::{Cell, RefCell};
 use core::mem::{self, ManuallyDrop};
 
-use super::event::{Form, INACTIVE};
+use super::event::Form;
 use super::{Event, Operand, Role, Site, TraceError, Var};
 use crate::op::Op;
 
@@ -24,10 +24,10 @@ pub(super) const CONSTANT: u64 = 0;
 const FOREIGN_STAMP: u32 = u32::MAX;
 /// Tag of such a value.
 const FOREIGN: u64 = (FOREIGN_STAMP as u64) << 32;
-/// The id in a tag, without its flag.
-pub(super) const ID: u64 = (INACTIVE - 1) as u64;
-/// Ids have 31 bits.
-const MAX_EVENTS: usize = ID as usize;
+/// The id in a tag.
+pub(super) const ID: u64 = u32::MAX as u64;
+/// Fewer than there are ids, so that counting them never changes the stamp.
+const MAX_EVENTS: usize = i32::MAX as usize;
 /// Events in the front.
 const RING: usize = 128;
 
@@ -183,14 +183,12 @@ impl Tracer {
         self.events.clear();
         let mut vars = INPUTS.try_with(Cell::take).unwrap_or_default();
         vars.clear();
-        for (role, values, flag) in [
-            (Role::ActiveInput, inputs.active, 0),
-            (Role::InactiveInput, inputs.inactive, INACTIVE),
-        ] {
+        for (role, values) in
+            [(Role::ActiveInput, inputs.active), (Role::InactiveInput, inputs.inactive)]
+        {
             for &value in values {
                 let event = Event { site: made, ..Event::leaf(role, value) };
-                let id = self.events.len() as u32 | flag;
-                vars.push(Var::traced(value, tag(stamp, id)));
+                vars.push(Var::traced(value, tag(stamp, self.events.len() as u32)));
                 self.events.push(event);
             }
         }
@@ -276,7 +274,8 @@ impl Drop for Session {
 }
 
 /// Records an event with one or two operands, whose tags are `a` and `b`; an
-/// event with one operand repeats it. Returns the tag of the result.
+/// event with one operand repeats it. Returns the tag of the result, or `None`
+/// if an operand is not an event of this recording or there is no room.
 #[inline(always)]
 pub(super) fn record(
     value: f64,
@@ -286,28 +285,28 @@ pub(super) fn record(
     op: Op,
     form: Form,
     at: Site,
-) -> u64 {
-    let inactive = a & b & u64::from(INACTIVE);
-    let first = (a & ID | inactive) as u32;
-    let event = Event { value, payload, site: at, first, op, form, role: Role::Apply, pad: 0 };
+) -> Option<u64> {
+    let event =
+        Event { value, payload, site: at, first: a as u32, op, form, role: Role::Apply, pad: 0 };
     with_front(|front| {
         let next = front.cursor.next.get();
-        // Both operands have the stamp of this recording, and there is room.
-        if (a ^ next | b ^ next) >> 32 != 0 || next == front.cursor.stop.get() {
-            return record_slowly(front, value, payload, a, b, op, form, at);
+        if (a ^ next | b ^ next) >> 32 != 0 {
+            return None;
+        }
+        if next == front.cursor.stop.get() {
+            return None;
         }
         front.ring[next as usize % RING].set(event);
         front.cursor.next.set(next + 1);
-        next | inactive
+        Some(next)
     })
 }
 
-/// Makes room and tries again, or notes why not.
+/// What [`record`] does not do: nothing for constants, and otherwise makes room
+/// and tries again, or notes why not.
 #[cold]
 #[inline(never)]
-#[allow(clippy::too_many_arguments)] // Registers, not a struct in memory.
-fn record_slowly(
-    front: Front<'_>,
+pub(super) fn record_slowly(
     value: f64,
     payload: u64,
     a: u64,
@@ -316,8 +315,13 @@ fn record_slowly(
     form: Form,
     at: Site,
 ) -> u64 {
-    let ready = with_back(|back| front.check(back, &[a, b], at) && front.make_room(back, at));
-    if ready { record(value, payload, a, b, op, form, at) } else { FOREIGN }
+    if a == CONSTANT && b == CONSTANT {
+        return CONSTANT;
+    }
+    let ready = with_front(|front| {
+        with_back(|back| front.check(back, &[a, b], at) && front.make_room(back, at))
+    });
+    ready.then(|| record(value, payload, a, b, op, form, at)).flatten().unwrap_or(FOREIGN)
 }
 
 /// Records `op` on three operands, of which at least one is not a constant.
@@ -335,8 +339,7 @@ pub(super) fn record3(op: Op, value: f64, vars: [Var; 3], at: Site) -> u64 {
                 return FOREIGN;
             }
             let [a, b, c] = tags;
-            let first = (a & ID) as u32 | (a & b & c) as u32 & INACTIVE;
-            let payload = b & ID | (c & ID) << 32;
+            let (first, payload) = (a as u32, b & ID | c << 32);
             let (form, role) = (Form::Events, Role::Apply);
             front.push(back, Event { value, payload, site: at, first, op, form, role, pad: 0 })
         })
@@ -353,7 +356,7 @@ pub(super) fn guard(outcome: bool) {
         }
         let cell = &front.ring[(index - 1) % RING];
         let event = cell.get();
-        cell.set(Event { role: Role::Guard, first: event.first | INACTIVE, ..event });
+        cell.set(Event { role: Role::Guard, ..event });
         let step = (index as u64) << 1 | u64::from(outcome);
         front.cursor.signature.set(mix(mix(front.cursor.signature.get(), step), event.payload));
     });
@@ -368,7 +371,7 @@ impl Front<'_> {
         let next = self.cursor.next.get();
         self.ring[next as usize % RING].set(event);
         self.cursor.next.set(next + 1);
-        next | u64::from(event.first & INACTIVE)
+        next
     }
 
     /// Makes sure that the ring has room; `false` when the limit forbids it, or
@@ -442,7 +445,7 @@ fn operand(var: Var, stamp: u32, made: Site) -> Operand {
             with_back(|back| front.check(back, &[var.tag], made));
         });
     }
-    Operand::Event((var.tag & ID) as u32)
+    Operand::Event(var.tag as u32)
 }
 
 fn tag(stamp: u32, id: u32) -> u64 {

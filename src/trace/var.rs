@@ -1,11 +1,9 @@
 //! `Var`: the traced scalar, and its mathematical functions.
 
 use core::marker::PhantomData;
-use core::panic::Location;
 
-use super::event::Form;
-use super::recorder::{self, CONSTANT, ID};
-use crate::op::{Op, eval};
+use super::recorder::{self, CONSTANT};
+use crate::op::Op;
 
 /// A number whose history is recorded.
 ///
@@ -421,41 +419,6 @@ impl Var {
     #[must_use]
     pub fn to_radians(self) -> Var {
         self * (core::f64::consts::PI / 180.0)
-    }
-
-    #[inline]
-    #[track_caller]
-    pub(super) fn apply1(self, op: Op) -> Var {
-        let value = eval(op, [self.value, 0.0, 0.0]);
-        if self.is_constant() {
-            return Var::constant(value);
-        }
-        let (a, at) = (self.tag, Location::caller());
-        Var::traced(value, recorder::record(value, 0, a, a, op, Form::Events, at))
-    }
-
-    #[inline]
-    #[track_caller]
-    pub(super) fn apply2(self, op: Op, other: Var) -> Var {
-        let value = eval(op, [self.value, other.value, 0.0]);
-        let (a, b) = (self.tag, other.tag);
-        let (payload, a, b, form) = match (self.is_constant(), other.is_constant()) {
-            (false, false) => (b & ID, a, b, Form::Events),
-            (false, true) => (other.value.to_bits(), a, a, Form::ConstantSecond),
-            (true, false) => (self.value.to_bits(), b, b, Form::ConstantFirst),
-            (true, true) => return Var::constant(value),
-        };
-        Var::traced(value, recorder::record(value, payload, a, b, op, form, Location::caller()))
-    }
-
-    #[inline]
-    #[track_caller]
-    fn apply3(self, op: Op, b: Var, c: Var) -> Var {
-        let value = eval(op, [self.value, b.value, c.value]);
-        if self.is_constant() && b.is_constant() && c.is_constant() {
-            return Var::constant(value);
-        }
-        Var::traced(value, recorder::record3(op, value, [self, b, c], Location::caller()))
     }
 }
 
