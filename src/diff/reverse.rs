@@ -58,7 +58,7 @@ pub fn reverse(graph: &Graph, wanted: Wanted, folding: Folding) -> Graph {
         pass.copy[node] = match data.def {
             Def::Input(i) => Some(pass.builder.input(i as usize)),
             Def::Const(bits) => Some(pass.builder.constant(f64::from_bits(bits))),
-            Def::Apply(..) => None,
+            Def::Apply(..) | Def::Phi(..) => None,
         };
     }
     pass.run();
@@ -72,7 +72,7 @@ fn active_nodes(graph: &Graph) -> Array<Node, bool> {
     for (node, data) in graph.nodes.iter() {
         active[node] = match data.def {
             Def::Input(i) => (i as usize) < graph.active,
-            Def::Const(_) => false,
+            Def::Const(_) | Def::Phi(..) => false,
             Def::Apply(..) => data.args().iter().any(|&arg| active[arg]),
         };
     }
@@ -147,6 +147,7 @@ impl Reverse<'_> {
                 let condition = self.copied(condition);
                 self.builder.guard(condition, expect);
             }
+            Item::Region(_) => {}
         }
     }
 

@@ -167,6 +167,7 @@ impl<'a> Planner<'a> {
             self.cut_if_full();
             match item {
                 Item::Node(node) => self.compute(node),
+                Item::Region(_) => {}
                 Item::Guard { condition, expect } => {
                     self.bring(&[condition]);
                     self.steps.push(Step::Guard(condition, expect));
@@ -206,7 +207,7 @@ impl<'a> Planner<'a> {
                 Def::Input(i) if (i as usize) < self.graph.active => Source::Active(i),
                 Def::Input(i) => Source::Inactive(i - self.graph.active as u32),
                 Def::Const(bits) => Source::Const(self.constant(node, bits)),
-                Def::Apply(..) => match self.state.slot.get(&node) {
+                Def::Apply(..) | Def::Phi(..) => match self.state.slot.get(&node) {
                     Some(&slot) => Source::Slot(slot),
                     // The cut stores every value that is used again.
                     None => Source::Const(self.constant(node, f64::NAN.to_bits())),
@@ -314,6 +315,7 @@ impl Uses {
                         all.extend(args.iter().map(|&arg| (arg, position)));
                     }
                     Item::Guard { condition, .. } => all.push((*condition, position)),
+                    Item::Region(_) => {}
                 }
                 position += 1;
             }

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::fold::{Folded, Folding, Operand, fold};
-use super::graph::{Block, Def, End, Graph, Item, Node, PlaceId, padded};
+use super::graph::{Block, Def, End, Graph, Item, Node, PlaceId, Region, padded};
 use crate::op::{Algebra, MAX_ARITY, Op};
 
 /// Builds a [`Graph`]. Blocks are visited depth first: [`Builder::enter`]
@@ -200,6 +200,46 @@ impl Builder {
             }
             self.block = above;
         }
+    }
+
+    /// Begins a region in the current block and goes into its root. Its blocks
+    /// are built like those of the graph; then [`Builder::end_region`] ends it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::op::Op;
+    /// use phigrad::ssa::{Builder, Folding, Outcome, interpret};
+    ///
+    /// // (if x > 0 { x } else { -x }) + 1
+    /// let mut builder = Builder::new(1, 0, Folding::Exact);
+    /// let (x, zero, one) = (builder.input(0), builder.constant(0.0), builder.constant(1.0));
+    /// let positive = builder.apply(Op::Gt, &[x, zero]);
+    /// let region = builder.begin_region(None);
+    /// let (then, otherwise) = builder.branch(positive);
+    /// builder.enter(then);
+    /// builder.finish_block(&[x]);
+    /// builder.leave();
+    /// builder.enter(otherwise);
+    /// let negated = builder.apply(Op::Neg, &[x]);
+    /// builder.finish_block(&[negated]);
+    /// builder.leave();
+    /// let size = builder.end_region(region, 1)[0];
+    /// let sum = builder.apply(Op::Add, &[size, one]);
+    /// builder.finish_block(&[sum]);
+    /// assert_eq!(interpret(builder.graph(), &[-2.0]), Outcome::Values(vec![3.0]));
+    /// ```
+    pub fn begin_region(&mut self, replays: Option<Region>) -> Region {
+        let region = self.graph.push_region(self.block, replays, self.place);
+        self.enter(self.graph.regions[region].root);
+        region
+    }
+
+    /// Ends `region`, whose ends pass on `values` values each, and goes back to
+    /// its block. Returns the φs. For an example see [`Builder::begin_region`].
+    pub fn end_region(&mut self, region: Region, values: usize) -> Vec<Node> {
+        self.leave();
+        (0..values).map(|_| self.graph.push_phi(region)).collect()
     }
 
     fn learn(&mut self, fact: Fact, node: Node) {

@@ -42,6 +42,7 @@ fn write(graph: &Graph, out: &mut String) -> core::fmt::Result {
         out.push_str("  }\n");
         for (index, item) in data.items.iter().enumerate() {
             match *item {
+                Item::Region(_) => {}
                 Item::Node(node) => {
                     for arg in graph.nodes[node].args() {
                         writeln!(out, "  {arg} -> {node};")?;

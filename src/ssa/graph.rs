@@ -2,8 +2,15 @@
 //!
 //! A graph is a function from inputs to outputs that may also stop without a
 //! result. Its blocks form a tree: control flow is a decision tree over
-//! conditions, each path from the root to a leaf is one path of the user's
-//! function. A node is visible in its block and in the blocks below.
+//! conditions. A node is visible in its block and in the blocks below.
+//!
+//! A region is a step of a block with a tree of blocks of its own. Where that
+//! tree ends, control flow joins: each value that its ends pass on becomes a φ,
+//! visible after the region. Other nodes of the region are visible outside only
+//! where it is replayed: a region that replays another goes over the way that
+//! the other took (for derivatives, which need its values), so in its root the
+//! root of the other is visible, and where both branch on the same condition,
+//! so are the blocks on the same side.
 
 use std::sync::Arc;
 
@@ -22,6 +29,12 @@ entity!(
     /// A stretch of straight code in the graph.
     Block,
     "b"
+);
+
+entity!(
+    /// A tree of blocks inside a block, whose ends meet.
+    Region,
+    "r"
 );
 
 entity!(
@@ -56,6 +69,8 @@ pub enum Def {
     Const(u64),
     /// A primitive and its operands; entries beyond the arity repeat the first.
     Apply(Op, [Node; MAX_ARITY]),
+    /// φ: the value with this number that the end of a region passes on.
+    Phi(Region, u32),
 }
 
 /// A node with the place it comes from.
@@ -68,11 +83,11 @@ pub struct NodeData {
 }
 
 impl NodeData {
-    /// The operands.
+    /// The operands of a primitive; a φ has its values at the ends of its region.
     pub fn args(&self) -> &[Node] {
         match &self.def {
             Def::Apply(op, args) => &args[..op.arity()],
-            Def::Input(_) | Def::Const(_) => &[],
+            Def::Input(_) | Def::Const(_) | Def::Phi(..) => &[],
         }
     }
 }
@@ -90,6 +105,8 @@ pub enum Item {
         /// Whether it must hold.
         expect: bool,
     },
+    /// Goes through the blocks of a region, and on with its φs.
+    Region(Region),
 }
 
 /// How a block ends.
@@ -97,7 +114,7 @@ pub enum Item {
 pub enum End {
     /// Not decided yet; only while a graph is being built.
     Open,
-    /// The outputs.
+    /// The outputs; in a region the values of its φs.
     Return(SmallVec<[Node; 2]>),
     /// Goes on in one of two blocks.
     Branch {
@@ -119,6 +136,20 @@ pub struct BlockData {
     pub end: End,
 }
 
+/// A region: where it begins, and what is known when it has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegionData {
+    /// The block where it begins, the root of a tree of its own.
+    pub root: Block,
+    /// One φ for each value that its ends pass on, in order; larger ids than
+    /// everything in the region.
+    pub phis: Vec<Node>,
+    /// The region that it replays.
+    pub replays: Option<Region>,
+    /// Where it is in the user's source.
+    pub place: Option<PlaceId>,
+}
+
 /// A function from inputs to outputs as a tree of blocks of SSA nodes.
 ///
 /// # Examples
@@ -137,6 +168,8 @@ pub struct Graph {
     pub nodes: Array<Node, NodeData>,
     /// The blocks; the root is the first.
     pub blocks: Array<Block, BlockData>,
+    /// The regions.
+    pub regions: Array<Region, RegionData>,
     /// The places that nodes refer to.
     pub places: Array<PlaceId, Place>,
     /// The number of inputs whose derivative may be asked for.
@@ -166,8 +199,8 @@ impl Graph {
     pub fn new(active: usize, inactive: usize) -> Self {
         let inputs = 0..active + inactive;
         let nodes = inputs.map(|i| NodeData { def: Def::Input(i as u32), place: None }).collect();
-        let mut graph =
-            Graph { nodes, blocks: Array::new(), places: Array::new(), active, inactive };
+        let (blocks, regions, places) = (Array::new(), Array::new(), Array::new());
+        let mut graph = Graph { nodes, blocks, regions, places, active, inactive };
         graph.new_block();
         graph
     }
@@ -205,6 +238,52 @@ impl Graph {
         node
     }
 
+    /// Appends a region with an open, empty root to `block`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::op::Op;
+    /// use phigrad::ssa::{End, Graph, Outcome, interpret, verify};
+    ///
+    /// // (if x > 0 { x } else { -x }) + x
+    /// let mut graph = Graph::new(1, 0);
+    /// let (root, x, zero) = (graph.root(), graph.input(0), graph.push_const(0));
+    /// let positive = graph.push_apply(root, Op::Gt, &[x, zero], None);
+    /// let region = graph.push_region(root, None, None);
+    /// let (then, otherwise) = (graph.new_block(), graph.new_block());
+    /// let start = graph.regions[region].root;
+    /// graph.blocks[start].end = End::Branch { condition: positive, then, otherwise };
+    /// graph.blocks[then].end = End::Return([x].into_iter().collect());
+    /// let negative = graph.push_apply(otherwise, Op::Neg, &[x], None);
+    /// graph.blocks[otherwise].end = End::Return([negative].into_iter().collect());
+    /// let size = graph.push_phi(region);
+    /// let sum = graph.push_apply(root, Op::Add, &[size, x], None);
+    /// graph.blocks[root].end = End::Return([sum].into_iter().collect());
+    /// assert_eq!(verify(&graph), Ok(()));
+    /// assert_eq!(interpret(&graph, &[-3.0]), Outcome::Values(vec![0.0]));
+    /// ```
+    pub fn push_region(
+        &mut self,
+        block: Block,
+        replays: Option<Region>,
+        place: Option<PlaceId>,
+    ) -> Region {
+        let root = self.new_block();
+        let region = self.regions.push(RegionData { root, phis: Vec::new(), replays, place });
+        self.blocks[block].items.push(Item::Region(region));
+        region
+    }
+
+    /// Appends the next φ of `region`. For an example see [`Graph::push_region`].
+    pub fn push_phi(&mut self, region: Region) -> Node {
+        let data = &mut self.regions[region];
+        let def = Def::Phi(region, data.phis.len() as u32);
+        let node = self.nodes.push(NodeData { def, place: data.place });
+        data.phis.push(node);
+        node
+    }
+
     /// The number that `node` always has, if it is a constant.
     ///
     /// # Examples
@@ -220,22 +299,46 @@ impl Graph {
     pub fn constant(&self, node: Node) -> Option<f64> {
         match self.nodes[node].def {
             Def::Const(bits) => Some(f64::from_bits(bits)),
-            Def::Input(_) | Def::Apply(..) => None,
+            Def::Input(_) | Def::Apply(..) | Def::Phi(..) => None,
         }
     }
 
     /// The number of outputs, the same on every path.
     pub fn outputs(&self) -> usize {
-        let returns = self.blocks.values().find_map(|block| match &block.end {
-            End::Return(outputs) => Some(outputs.len()),
-            End::Open | End::Branch { .. } => None,
-        });
-        returns.unwrap_or(0)
+        let mut block = self.root();
+        loop {
+            match &self.blocks[block].end {
+                End::Return(outputs) => return outputs.len(),
+                End::Branch { then, .. } => block = *then,
+                End::Open => return 0,
+            }
+        }
     }
 
-    /// The number of paths from the root to a leaf.
+    /// The number of paths from the root to a leaf; a region is one step of each.
     pub fn paths(&self) -> usize {
-        self.blocks.values().filter(|block| matches!(block.end, End::Return(_))).count()
+        self.leaves(self.root()).len()
+    }
+
+    /// The ends of the tree of `root`, first sides first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let text = "graph active 1 inactive 0\nb0:\n  branch v0 b1 b2\nb1:\n  return v0\nb2:\n  return v0\n";
+    /// let graph = phigrad::ssa::parse(text)?;
+    /// assert_eq!(graph.leaves(graph.root()).len(), 2);
+    /// # Ok::<(), phigrad::ssa::ParseError>(())
+    /// ```
+    pub fn leaves(&self, root: Block) -> Vec<Block> {
+        let (mut leaves, mut pending) = (Vec::new(), vec![root]);
+        while let Some(block) = pending.pop() {
+            match self.blocks[block].end {
+                End::Branch { then, otherwise, .. } => pending.extend([otherwise, then]),
+                End::Return(_) | End::Open => leaves.push(block),
+            }
+        }
+        leaves
     }
 
     /// The number of guards and branches.
@@ -247,8 +350,9 @@ impl Graph {
         self.blocks.values().map(guards).sum()
     }
 
-    /// All blocks so that each comes before the blocks below it, and the blocks
-    /// below one follow it directly (depth first, first sides first).
+    /// All blocks so that each comes before the blocks of its regions, and those
+    /// before the blocks below it (depth first, first sides first): the order in
+    /// which they are run, on the paths on which they are.
     ///
     /// # Examples
     ///
@@ -267,11 +371,21 @@ impl Graph {
             if let End::Branch { then, otherwise, .. } = self.blocks[block].end {
                 pending.extend([otherwise, then]);
             }
+            pending.extend(self.regions_of(block).rev().map(|region| self.regions[region].root));
         }
         order
     }
 
-    /// The block above each block; the root has none.
+    /// The regions that are steps of `block`, in order.
+    pub fn regions_of(&self, block: Block) -> impl DoubleEndedIterator<Item = Region> + '_ {
+        self.blocks[block].items.iter().filter_map(|item| match *item {
+            Item::Region(region) => Some(region),
+            Item::Node(_) | Item::Guard { .. } => None,
+        })
+    }
+
+    /// The block above each block, for the root of a region the block that it is
+    /// a step of; the root of the graph has none.
     ///
     /// # Examples
     ///
@@ -288,6 +402,9 @@ impl Graph {
             if let End::Branch { then, otherwise, .. } = data.end {
                 parents[then] = Some(block);
                 parents[otherwise] = Some(block);
+            }
+            for region in self.regions_of(block) {
+                parents[self.regions[region].root] = Some(block);
             }
         }
         parents

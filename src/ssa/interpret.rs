@@ -33,7 +33,7 @@ pub fn interpret(graph: &Graph, inputs: &[f64]) -> Outcome {
         match data.def {
             Def::Input(i) => values[node] = inputs.get(i as usize).copied().unwrap_or(f64::NAN),
             Def::Const(bits) => values[node] = f64::from_bits(bits),
-            Def::Apply(..) => {}
+            Def::Apply(..) | Def::Phi(..) => {}
         }
     }
     let mut block = graph.root();
@@ -50,6 +50,7 @@ pub fn interpret(graph: &Graph, inputs: &[f64]) -> Outcome {
                         return Outcome::Unseen(condition);
                     }
                 }
+                Item::Region(_) => {}
             }
         }
         match &graph.blocks[block].end {

@@ -292,7 +292,7 @@ impl Lifted {
                 walk.item += 1;
                 Some(node)
             }
-            Some(Item::Guard { .. }) | None => None,
+            Some(Item::Guard { .. } | Item::Region(_)) | None => None,
         }
     }
 

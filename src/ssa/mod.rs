@@ -20,7 +20,9 @@ pub use build::Builder;
 pub use dot::dot;
 pub use fold::Folding;
 pub use fuse::fuse;
-pub use graph::{Block, BlockData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId};
+pub use graph::{
+    Block, BlockData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId, Region, RegionData,
+};
 pub use interpret::{Outcome, interpret};
 pub use lift::{LiftError, Lifted, Merged, Paths};
 pub use parse::{ParseError, parse};

@@ -31,6 +31,7 @@ impl fmt::Display for Graph {
             for item in &data.items {
                 match *item {
                     Item::Node(node) => writeln!(f, "  {}", node_line(self, node))?,
+                    Item::Region(_) => {}
                     Item::Guard { condition, expect: true } => writeln!(f, "  guard {condition}")?,
                     Item::Guard { condition, expect: false } => {
                         writeln!(f, "  guard not {condition}")?;
@@ -55,6 +56,7 @@ pub(super) fn node_line(graph: &Graph, node: Node) -> String {
         Def::Input(i) => format!("{node} = input {i}"),
         Def::Const(bits) => format!("{node} = const {}", number(f64::from_bits(bits))),
         Def::Apply(op, _) => format!("{node} = {op}"),
+        Def::Phi(..) => String::new(),
     };
     for arg in data.args() {
         line.push_str(&format!(" {arg}"));

@@ -48,7 +48,7 @@ pub fn eliminate_dead_code(graph: &Graph) -> Graph {
         if live[node] || matches!(data.def, Def::Input(_)) {
             let def = match data.def {
                 Def::Apply(op, args) => Def::Apply(op, args.map(|arg| renamed[arg])),
-                leaf @ (Def::Input(_) | Def::Const(_)) => leaf,
+                leaf @ (Def::Input(_) | Def::Const(_) | Def::Phi(..)) => leaf,
             };
             renamed[node] = kept.push(NodeData { def, place: data.place });
         }
@@ -58,6 +58,7 @@ pub fn eliminate_dead_code(graph: &Graph) -> Graph {
         Item::Guard { condition, expect } => {
             Some(Item::Guard { condition: renamed[condition], expect })
         }
+        Item::Region(region) => Some(Item::Region(region)),
     };
     let rename_block = |block: &BlockData| BlockData {
         items: block.items.iter().filter_map(rename_item).collect(),
@@ -73,6 +74,7 @@ pub fn eliminate_dead_code(graph: &Graph) -> Graph {
     Graph {
         nodes: kept,
         blocks: graph.blocks.values().map(rename_block).collect(),
+        regions: graph.regions.clone(),
         places: graph.places.clone(),
         active: graph.active,
         inactive: graph.inactive,
@@ -108,7 +110,7 @@ pub(super) fn rebuild(
                         None => rebuild.copy_node(node),
                     }
                 }
-                Item::Node(_) => {}
+                Item::Node(_) | Item::Region(_) => {}
                 Item::Guard { condition, expect } => {
                     let condition = rebuild.copied(condition);
                     rebuild.builder.guard(condition, expect);
@@ -155,7 +157,7 @@ impl<'a> Rebuild<'a> {
             Def::Input(i) => self.builder.input(i as usize),
             Def::Const(bits) => self.builder.constant(f64::from_bits(bits)),
             // A verified graph computes operands before their uses.
-            Def::Apply(..) => self.builder.constant(f64::NAN),
+            Def::Apply(..) | Def::Phi(..) => self.builder.constant(f64::NAN),
         };
         self.copies[node] = Some(copy);
         copy

@@ -63,7 +63,7 @@ fn check_nodes(graph: &Graph) -> Result<(), VerifyError> {
             Def::Input(i) if is_input && i as usize == index => {}
             Def::Input(_) => return Err(at_node(graph, node, "is an input out of place")),
             _ if is_input => return Err(at_node(graph, node, "stands in the place of an input")),
-            Def::Const(_) => {}
+            Def::Const(_) | Def::Phi(..) => {}
             Def::Apply(op, args) => {
                 // Also those beyond the arity, which passes copy along.
                 if args.iter().any(|&arg| arg >= node) {
@@ -133,6 +133,7 @@ fn check_blocks(graph: &Graph) -> Result<(), VerifyError> {
         pending.push(None);
         for item in &graph.blocks[block].items {
             match *item {
+                Item::Region(_) => {}
                 Item::Node(node) => {
                     let data = graph.nodes.get(node);
                     let Some(data) = data.filter(|data| matches!(data.def, Def::Apply(..))) else {
