@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 use smallvec::SmallVec;
 
 use super::coarsen::{Coarsened, coarsen};
@@ -36,6 +35,8 @@ pub(super) struct Specialisation {
 
 /// So many misses in a row are not held against a kernel.
 const PATIENCE: u32 = 1000;
+/// So many ways through the function are counted before counting starts anew.
+const MOST_SEEN: usize = 4096;
 /// The kernel is tried at least once in about so many calls.
 const LONGEST_PAUSE: u32 = 64;
 
@@ -60,8 +61,8 @@ struct Learning {
 /// The latest compilation for one purpose.
 #[derive(Default)]
 struct Attempt {
-    /// The number of paths then; 0 before the first.
-    paths: usize,
+    /// What was known then; 0 before the first.
+    version: u64,
     refusal: Option<Refusal>,
     /// What is in use, from this compilation or an earlier one.
     kernel: Option<KernelReport>,
@@ -130,24 +131,15 @@ impl Specialisation {
         learning.longest = learning.longest.max(trace.events.len());
         learning.taped_events += trace.events.len() as u64;
         learning.wanted[purpose as usize] = true;
-        let limit = options.limits.paths;
-        let room = learning.seen.len() < limit;
-        let count = match learning.seen.entry(trace.signature) {
-            Entry::Occupied(mut seen) => {
-                *seen.get_mut() += 1;
-                Some(*seen.get())
-            }
-            Entry::Vacant(new) if room => Some(*new.insert(1)),
-            Entry::Vacant(_) => None,
-        };
-        match count {
-            // A path seen before is compared with the graph now and then, to
-            // notice functions that depend on hidden state.
-            Some(count) if count.is_power_of_two() && !learning.divergent => {
-                self.merge(&mut learning, trace, options);
-            }
-            Some(_) => {}
-            None => learning.refuse(LiftError::TooManyPaths { limit }.into()),
+        if learning.seen.len() >= MOST_SEEN {
+            learning.seen.clear();
+        }
+        let count = learning.seen.entry(trace.signature).or_insert(0);
+        *count += 1;
+        // A way seen before is compared with the graph now and then, to notice
+        // functions that depend on hidden state.
+        if count.is_power_of_two() && !learning.divergent {
+            self.merge(&mut learning, trace, options);
         }
         if learning.is_hot(purpose, options) {
             self.start_compiling(learning, options);
@@ -156,7 +148,15 @@ impl Specialisation {
 
     fn merge(&self, learning: &mut Learning, trace: &Trace<'_>, options: &Options) {
         let limits = Paths { paths: options.limits.paths, nodes: options.limits.nodes };
-        match learning.lifted.merge(trace, limits) {
+        let generation = learning.lifted.generation();
+        let merged = learning.lifted.merge(trace, limits);
+        if learning.lifted.generation() != generation {
+            // What was merged before rested on a region that cannot be merged.
+            learning.seen.clear();
+            learning.attempts = Default::default();
+            self.kernels.iter().for_each(|kernel| kernel.store(None));
+        }
+        match merged {
             Ok(Merged::Known | Merged::First) => {}
             Ok(Merged::New { at }) => learning.last_new_path = Some(at),
             Err(error) => {
@@ -230,14 +230,12 @@ impl Specialisation {
 impl Learning {
     /// Whether nothing was compiled for `purpose` since the graph grew.
     fn is_stale(&self, purpose: Purpose) -> bool {
-        self.attempts[purpose as usize].paths < self.lifted.paths()
+        self.attempts[purpose as usize].version < self.lifted.version()
     }
 
     /// The events of one call along each path.
     fn events(&self) -> u64 {
-        let graph = self.lifted.graph();
-        let inputs = graph.active + graph.inactive;
-        (self.lifted.steps() + inputs * self.lifted.paths()) as u64
+        self.lifted.events() as u64
     }
 
     /// Whether the time spent on the tape has paid for compiling: both it and
@@ -264,6 +262,8 @@ struct Job {
     specialisation: Arc<Specialisation>,
     graph: Arc<Graph>,
     paths: usize,
+    version: u64,
+    generation: usize,
     purposes: SmallVec<[Purpose; 3]>,
 }
 
@@ -283,6 +283,8 @@ impl Job {
             specialisation: Arc::clone(specialisation),
             graph: Arc::clone(learning.lifted.graph()),
             paths: learning.lifted.paths(),
+            version: learning.lifted.version(),
+            generation: learning.lifted.generation(),
             purposes,
         }
     }
@@ -307,11 +309,11 @@ impl Job {
     fn install(&self, purpose: Purpose, result: Result<Coarsened, Refusal>, elapsed: Duration) {
         let specialisation = &self.specialisation;
         let mut learning = specialisation.lock();
-        if learning.divergent {
+        if learning.divergent || learning.lifted.generation() != self.generation {
             return;
         }
         let attempt = &mut learning.attempts[purpose as usize];
-        attempt.paths = self.paths;
+        attempt.version = self.version;
         attempt.refusal = result.as_ref().err().cloned();
         if let Ok(coarsened) = result {
             attempt.kernel = Some(KernelReport {

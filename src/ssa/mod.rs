@@ -24,7 +24,7 @@ pub use graph::{
     Block, BlockData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId, Region, RegionData,
 };
 pub use interpret::{Outcome, interpret};
-pub use lift::{LiftError, Lifted, Merged, Paths};
+pub use lift::{LiftError, Lifted, Merged, Paths, Unmerge, Unmerged};
 pub use parse::{ParseError, parse};
 pub use simplify::{eliminate_dead_code, live_nodes, simplify};
 pub use verify::{VerifyError, verify};

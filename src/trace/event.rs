@@ -20,6 +20,18 @@ pub enum Role {
     Apply,
     /// A comparison whose outcome decided what the user's code did next.
     Guard,
+    /// A region begins.
+    Enter,
+    /// An iteration of a loop begins.
+    Iterate,
+    /// A region ends.
+    Join,
+    /// A variable carried to a join or a loop's head.
+    Phi,
+    /// Static state at a join or a loop's head.
+    State,
+    /// A variable that cannot be carried.
+    Opaque,
 }
 
 /// Where the operands of an event are found.
@@ -98,7 +110,8 @@ impl Event {
     pub fn operands(&self) -> impl ExactSizeIterator<Item = Operand> + use<> {
         let count = match self.role {
             Role::Apply | Role::Guard => self.op.arity(),
-            Role::ActiveInput | Role::InactiveInput | Role::Constant => 0,
+            Role::Phi => 1,
+            _ => 0,
         };
         let constant = Operand::Constant(f64::from_bits(self.payload));
         let first = Operand::Event(self.first);
@@ -108,6 +121,11 @@ impl Event {
             Form::ConstantFirst => [constant, first, constant],
         };
         all.into_iter().take(count)
+    }
+
+    /// The number of the region in this run, or the bits of the state.
+    pub fn mark(&self) -> u64 {
+        self.payload
     }
 
     #[inline]

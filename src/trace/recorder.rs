@@ -105,6 +105,8 @@ pub struct Trace<'a> {
     pub inactive: usize,
     /// What the function returned.
     pub output: Operand,
+    /// The names of the variables that cannot be carried, by event.
+    pub opaque: &'a [(u32, &'static str)],
     /// Equal for runs of one function along the same path.
     pub signature: u64,
 }
@@ -218,6 +220,7 @@ impl Tracer {
             active: inputs.active.len(),
             inactive: inputs.inactive.len(),
             output: operand,
+            opaque: &[],
             signature: mix(mix(signature, self.events.len() as u64), end),
         })
     }

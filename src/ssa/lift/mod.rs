@@ -1,0 +1,274 @@
+//! Lifting: merges the traces of one function into one graph.
+//!
+//! The traces are merged in a tree of their own (`tree`): `walk` goes along a
+//! trace and adds what is new, `emit` makes the graph. The graph is faithful:
+//! each event is one node, in order, nothing folded or shared. Two traces share
+//! nodes up to the first guard that came out differently; there the tree parts.
+//! It joins where a region ends, if the static state is the same there. Merging
+//! is atomic: a trace that cannot be merged leaves the tree as it was.
+//!
+//! A region that cannot be merged (a variable cannot be carried, or a value of
+//! the region is used outside without having been carried) is passed over: its
+//! events are like those of code without regions. What was merged before is
+//! then forgotten, because it was merged under other conditions.
+
+mod emit;
+mod tree;
+mod walk;
+
+use std::sync::{Arc, OnceLock};
+
+use hashbrown::HashSet;
+
+use super::graph::{Graph, Place};
+use crate::trace::{Site, Trace};
+use tree::Tree;
+use walk::{Notes, Stop, Walk};
+
+/// How much a [`Lifted`] graph may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paths {
+    /// The largest number of paths; see [`Lifted::paths`].
+    pub paths: usize,
+    /// The largest number of steps on all paths together; see [`Lifted::steps`].
+    pub nodes: usize,
+}
+
+/// What merging a trace came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Merged {
+    /// The path was in the graph already.
+    Known,
+    /// The trace is the first one.
+    First,
+    /// The path is new; it left the known paths at this guard.
+    New {
+        /// Where in the user's source the guard is.
+        at: Place,
+    },
+}
+
+/// Why a trace was not merged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LiftError {
+    /// Two runs did different things without a guard between them: the function
+    /// reads something that is neither an input nor constant.
+    #[error(
+        "the function did something else at {at} than in an earlier run that had passed the \
+         same comparisons; it depends on state that is neither an input nor constant"
+    )]
+    Divergent {
+        /// Where the runs differ.
+        at: Place,
+    },
+    /// The graph has as many paths as the limits allow.
+    #[error("the function has more than {limit} paths (Limits::paths)")]
+    TooManyPaths {
+        /// The limit.
+        limit: usize,
+    },
+    /// The graph has as many nodes as the limits allow.
+    #[error("all paths of the function together have more than {limit} steps (Limits::nodes)")]
+    TooManyNodes {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// A region whose ways are not merged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmerged {
+    /// Where the region begins.
+    pub at: Place,
+    /// Why its ways are not merged.
+    pub why: Unmerge,
+}
+
+/// Why the ways through a region are not merged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unmerge {
+    /// A variable that changes in the region cannot be carried out of it.
+    #[error("`{name}` changes in it, and its type has no `Carry`")]
+    Opaque {
+        /// The name of the variable.
+        name: &'static str,
+    },
+    /// A value computed in the region is used behind it and was not carried out,
+    /// because it got there on a way that the attribute does not see.
+    #[error("a value computed in it is used at {to} by a way that is not seen")]
+    Escapes {
+        /// Where the value is used.
+        to: Place,
+    },
+    /// The function ended in the region.
+    #[error("the function ended in it")]
+    NeverLeft,
+}
+
+impl core::fmt::Display for Unmerged {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "the ways through the region at {} are not merged: {}", self.at, self.why)
+    }
+}
+
+/// A graph that grows trace by trace.
+///
+/// # Examples
+///
+/// ```
+/// use std::panic::Location;
+///
+/// use phigrad::ssa::{Lifted, Merged, Paths};
+/// use phigrad::trace::{Inputs, Tracer, Var};
+///
+/// let program = |x: &[Var], _: &[Var]| if x[0] > 0.0 { x[0].sqrt() } else { -x[0] };
+/// let (mut tracer, mut lifted) = (Tracer::default(), Lifted::new(1, 0));
+/// let limits = Paths { paths: 10, nodes: 100 };
+/// let mut learn = |x: f64| -> Result<Merged, Box<dyn std::error::Error>> {
+///     let inputs = Inputs { active: &[x], inactive: &[] };
+///     let trace = tracer.run(program, inputs, 100, Location::caller())?;
+///     Ok(lifted.merge(&trace, limits)?)
+/// };
+/// assert_eq!(learn(4.0)?, Merged::First);
+/// assert_eq!(learn(9.0)?, Merged::Known);
+/// assert!(matches!(learn(-9.0)?, Merged::New { .. }));
+/// assert_eq!(lifted.paths(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Lifted {
+    tree: Tree,
+    /// How many traces have changed the tree.
+    version: u64,
+    steps: usize,
+    skipped: HashSet<Site>,
+    unmerged: Vec<Unmerged>,
+    /// The graph of the tree, once somebody has asked for it.
+    graph: OnceLock<Arc<Graph>>,
+    /// Whether a trace was refused because the tree would be too large.
+    full: bool,
+    notes: Notes,
+}
+
+impl Lifted {
+    /// A graph of these inputs and no path.
+    pub fn new(active: usize, inactive: usize) -> Self {
+        Lifted {
+            tree: Tree::new(active, inactive),
+            version: 0,
+            steps: 0,
+            skipped: HashSet::new(),
+            unmerged: Vec::new(),
+            graph: OnceLock::new(),
+            full: false,
+            notes: Notes::default(),
+        }
+    }
+
+    /// The graph of all paths merged so far.
+    pub fn graph(&self) -> &Arc<Graph> {
+        self.graph.get_or_init(|| Arc::new(emit::emit(&self.tree)))
+    }
+
+    /// How many events the runs along all paths together have, inputs included.
+    pub fn events(&self) -> usize {
+        self.steps + (self.tree.active + self.tree.inactive) * self.paths()
+    }
+
+    /// How often what was merged before was forgotten, because a region turned
+    /// out to be one that cannot be merged.
+    pub fn generation(&self) -> usize {
+        self.unmerged.len()
+    }
+
+    /// Grows with each trace that taught something.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The number of steps on all paths together; a step that several paths
+    /// share counts for each of them. Derivatives grow with this number, because
+    /// each path has a reverse sweep of its own. Behind a region its ways are one
+    /// path.
+    pub fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// The number of paths merged so far: one, and one more for each side of a
+    /// guard that was seen after its other side. Where regions join ways, the
+    /// graph stands for many more combinations.
+    pub fn paths(&self) -> usize {
+        if self.version == 0 { 0 } else { self.tree.splits + 1 }
+    }
+
+    /// The regions whose ways are not merged, in the order in which that was
+    /// found.
+    pub fn unmerged(&self) -> &[Unmerged] {
+        &self.unmerged
+    }
+
+    /// Adds the path of `trace`, a run of the function whose other traces were
+    /// merged before, with as many inputs. For an example see [`Lifted`].
+    ///
+    /// # Errors
+    ///
+    /// See [`LiftError`]; the graph is then unchanged.
+    pub fn merge(&mut self, trace: &Trace<'_>, limits: Paths) -> Result<Merged, LiftError> {
+        let merged = if self.version == 0 {
+            Merged::First
+        } else {
+            // Most traces teach nothing; only for others the tree is copied.
+            let notes = &mut self.notes;
+            match Walk::new(&mut self.tree, false, &self.skipped, notes).run(trace) {
+                Ok(()) => return Ok(Merged::Known),
+                Err(Stop::New(at)) => Merged::New { at },
+                Err(Stop::Divergent(at)) => return Err(LiftError::Divergent { at }),
+                Err(Stop::Unmerge(_, unmerged)) => Merged::New { at: unmerged.at },
+            }
+        };
+        if self.tree.splits + 1 >= limits.paths && self.version > 0 {
+            return Err(LiftError::TooManyPaths { limit: limits.paths });
+        }
+        if self.full {
+            return Err(LiftError::TooManyNodes { limit: limits.nodes });
+        }
+        let (mut tree, mut skipped) = (self.tree.clone(), self.skipped.clone());
+        let mut unmerged = Vec::new();
+        loop {
+            match Walk::new(&mut tree, true, &skipped, &mut self.notes).run(trace) {
+                Ok(()) => break,
+                Err(Stop::New(at) | Stop::Divergent(at)) => {
+                    return Err(LiftError::Divergent { at });
+                }
+                Err(Stop::Unmerge(site, why)) => {
+                    tree = Tree::new(tree.active, tree.inactive);
+                    skipped.insert(site);
+                    unmerged.push(why);
+                }
+            }
+        }
+        if tree.splits >= limits.paths {
+            return Err(LiftError::TooManyPaths { limit: limits.paths });
+        }
+        let steps = tree.steps();
+        if steps > limits.nodes {
+            self.full = true;
+            return Err(LiftError::TooManyNodes { limit: limits.nodes });
+        }
+        (self.tree, self.skipped, self.steps) = (tree, skipped, steps);
+        self.unmerged.append(&mut unmerged);
+        self.graph = OnceLock::new();
+        self.version += 1;
+        Ok(merged)
+    }
+}
+
+fn place(site: Site) -> Place {
+    Place { file: site.file().into(), line: site.line(), column: site.column() }
+}
+
+fn unknown_place() -> Place {
+    Place { file: "unknown".into(), line: 0, column: 0 }
+}

@@ -1,0 +1,233 @@
+//! The merged traces: a tree of blocks for the function and for each region,
+//! made to be walked along and to grow trace by trace.
+//!
+//! It differs from the graph in that nothing about it has to be computed anew
+//! when a trace adds a side: a region is the end of a block, and for each way
+//! out of the region there is a tail, the block where that way goes on. `emit`
+//! makes the graph of it.
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use crate::entity::{Array, Entity, entity};
+use crate::op::{MAX_ARITY, Op};
+use crate::trace::Site;
+
+entity!(
+    /// Something computed on some way through the function.
+    Value,
+    "m"
+);
+
+entity!(
+    /// A stretch of events.
+    Stretch,
+    "s"
+);
+
+entity!(
+    /// A region of the user's code where it was met.
+    Meeting,
+    "j"
+);
+
+/// How a value comes about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Input(u32),
+    Const(u64),
+    /// A primitive and its operands; entries beyond the arity repeat the first.
+    Apply(Op, [Value; MAX_ARITY], Site),
+    /// What is carried out of a region; the region's exit has it.
+    Carried,
+}
+
+/// One step of a stretch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Value(Value),
+    Guard { condition: Value, expect: bool },
+}
+
+/// How a stretch ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// No trace has come here yet.
+    Open,
+    /// The function returns.
+    Return(Value),
+    /// Goes on in one of two stretches.
+    Branch { condition: Value, then: Stretch, otherwise: Stretch },
+    /// Goes through a region, and on with the tail of the exit that it takes.
+    Region { meeting: Meeting, tails: SmallVec<[Stretch; 1]> },
+    /// Leaves the region by the exit with this number, carrying these values.
+    Exit { exit: usize, values: SmallVec<[Value; 4]> },
+}
+
+/// Steps, then an end.
+#[derive(Clone, Debug)]
+pub(super) struct StretchData {
+    pub(super) steps: Vec<Step>,
+    pub(super) end: End,
+}
+
+/// Where the ways through a region meet.
+///
+/// Two ways out of a region are the same exit if they lead to one point of the
+/// program with the same live static state; then what comes after depends on
+/// nothing but the carried values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ExitKey {
+    pub(super) to: Target,
+    /// The static state there.
+    pub(super) state: SmallVec<[u64; 4]>,
+    /// How many values are carried.
+    pub(super) carried: usize,
+}
+
+/// The point of the program at which a region is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// Its own end.
+    Join,
+    /// The next iteration, if the region is the body of a loop.
+    Iterate,
+    /// An exit of the region around it.
+    Outer(usize),
+}
+
+/// A way out of a region.
+#[derive(Clone, Debug)]
+pub(super) struct Exit {
+    pub(super) key: ExitKey,
+    /// What is carried, as known outside.
+    pub(super) carried: SmallVec<[Value; 4]>,
+}
+
+/// A region, or one iteration of a loop.
+#[derive(Clone, Debug)]
+pub(super) struct MeetingData {
+    pub(super) site: Site,
+    pub(super) root: Stretch,
+    pub(super) exits: Vec<Exit>,
+}
+
+/// All that the traces have shown.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    pub(super) values: Array<Value, Origin>,
+    pub(super) stretches: Array<Stretch, StretchData>,
+    pub(super) meetings: Array<Meeting, MeetingData>,
+    constants: HashMap<u64, Value>,
+    /// How many guards have been seen with both outcomes.
+    pub(super) splits: usize,
+    pub(super) active: usize,
+    pub(super) inactive: usize,
+}
+
+impl Tree {
+    /// A tree of these inputs with one open stretch.
+    pub(super) fn new(active: usize, inactive: usize) -> Self {
+        let mut tree = Tree {
+            values: (0..active + inactive).map(|i| Origin::Input(i as u32)).collect(),
+            stretches: Array::new(),
+            meetings: Array::new(),
+            constants: HashMap::new(),
+            splits: 0,
+            active,
+            inactive,
+        };
+        tree.new_stretch();
+        tree
+    }
+
+    pub(super) fn root(&self) -> Stretch {
+        Stretch::from_index(0)
+    }
+
+    pub(super) fn new_stretch(&mut self) -> Stretch {
+        self.stretches.push(StretchData { steps: Vec::new(), end: End::Open })
+    }
+
+    pub(super) fn new_meeting(&mut self, site: Site) -> Meeting {
+        let root = self.new_stretch();
+        self.meetings.push(MeetingData { site, root, exits: Vec::new() })
+    }
+
+    /// The exit of `meeting` with this key, if there is one.
+    pub(super) fn find_exit(&self, meeting: Meeting, key: &ExitKey) -> Option<usize> {
+        self.meetings[meeting].exits.iter().position(|exit| exit.key == *key)
+    }
+
+    pub(super) fn new_exit(&mut self, meeting: Meeting, key: ExitKey) -> usize {
+        let carried = (0..key.carried).map(|_| self.values.push(Origin::Carried)).collect();
+        let exits = &mut self.meetings[meeting].exits;
+        exits.push(Exit { key, carried });
+        exits.len() - 1
+    }
+
+    pub(super) fn input(&self, index: usize) -> Value {
+        Value::from_index(index)
+    }
+
+    pub(super) fn constant(&mut self, bits: u64) -> Value {
+        let values = &mut self.values;
+        *self.constants.entry(bits).or_insert_with(|| values.push(Origin::Const(bits)))
+    }
+
+    /// Turns the guard that is step number `step` of `stretch` into a branch.
+    /// Returns the new, open stretch on the side of `outcome`.
+    pub(super) fn split(&mut self, stretch: Stretch, step: usize, outcome: bool) -> Stretch {
+        self.splits += 1;
+        let (known, new) = (self.new_stretch(), self.new_stretch());
+        let (then, otherwise) = if outcome { (new, known) } else { (known, new) };
+        let data = &mut self.stretches[stretch];
+        let rest = data.steps.split_off(step + 1);
+        let Some(Step::Guard { condition, .. }) = data.steps.pop() else { return new };
+        let branch = End::Branch { condition, then, otherwise };
+        let end = core::mem::replace(&mut data.end, branch);
+        self.stretches[known] = StretchData { steps: rest, end };
+        new
+    }
+
+    /// The number of steps on all ways through the function together, where a
+    /// region counts once for each way that leads through it.
+    pub(super) fn steps(&self) -> usize {
+        // The stretches to visit with the number of steps above them; a region is
+        // visited on its own, because its ways meet again.
+        let mut inner: Array<Meeting, usize> = Array::filled(0, self.meetings.len());
+        // A region inside another is younger, so its number is known by then.
+        let meetings: Vec<Meeting> = self.meetings.keys().collect();
+        for &meeting in meetings.iter().rev() {
+            inner[meeting] = self.sum(self.meetings[meeting].root, &inner, false);
+        }
+        self.sum(self.root(), &inner, true)
+    }
+
+    /// The steps of the tree of `root`: of each stretch once, or along each way.
+    fn sum(&self, root: Stretch, inner: &Array<Meeting, usize>, ways: bool) -> usize {
+        let (mut total, mut pending) = (0usize, vec![(root, 0usize)]);
+        while let Some((stretch, above)) = pending.pop() {
+            let data = &self.stretches[stretch];
+            let own = data.steps.len();
+            let below = if ways { above + own } else { 0 };
+            if !ways {
+                total += own;
+            }
+            match &data.end {
+                End::Branch { then, otherwise, .. } => {
+                    pending.extend([(*then, below), (*otherwise, below)]);
+                }
+                End::Region { meeting, tails } => {
+                    let below = if ways { below + inner[*meeting] } else { 0 };
+                    if !ways {
+                        total += inner[*meeting];
+                    }
+                    pending.extend(tails.iter().map(|&tail| (tail, below)));
+                }
+                End::Return(_) | End::Exit { .. } | End::Open => total += below,
+            }
+        }
+        total
+    }
+}

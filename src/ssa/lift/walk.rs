@@ -1,0 +1,461 @@
+//! Walking along a trace: what the tree knows is compared, what it does not
+//! know is added.
+//!
+//! Two points of two traces are one point of the tree if what led there was the
+//! same, or if they are the same exit of a region: the same point of the
+//! program with the same live static state. This is partial evaluation, and it
+//! makes merging sound: hidden state that decides what happens next is part of
+//! the key, and what was not seen is not in the tree.
+
+use core::panic::Location;
+
+use hashbrown::HashSet;
+use smallvec::SmallVec;
+
+use super::tree::{End, ExitKey, Meeting, Origin, Step, Stretch, Target, Tree, Value};
+use super::{Unmerge, Unmerged, place, unknown_place};
+use crate::op::{MAX_ARITY, Op};
+use crate::ssa::graph::Place;
+use crate::trace::{Event, Operand, Role, Site, Trace};
+
+/// Why a walk ended early.
+pub(super) enum Stop {
+    /// The trace does something that the tree does not know, here, and the tree
+    /// must not grow.
+    New(Place),
+    /// The trace does something else than the tree without a guard in between.
+    Divergent(Place),
+    /// The region must not be merged.
+    Unmerge(Site, Unmerged),
+}
+
+/// What an event of the trace stands for.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    value: Value,
+    /// The entry into a region, by number, in which it was computed.
+    entry: usize,
+}
+
+/// An entry into a region.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    open: bool,
+    site: Site,
+}
+
+/// A region that has been entered and not left.
+#[derive(Clone, Debug)]
+struct Open {
+    /// The number of the region in this run; the body of a loop has that of the loop.
+    id: u64,
+    is_body: bool,
+    meeting: Meeting,
+    /// The stretch whose end it is.
+    home: Stretch,
+    entry: usize,
+}
+
+/// What is carried to a point, as recorded there.
+struct Carried {
+    /// The event after it.
+    end: usize,
+    state: SmallVec<[u64; 4]>,
+    /// The events of the values.
+    phis: SmallVec<[usize; 4]>,
+    opaque: Option<usize>,
+}
+
+/// What a walk notes down, kept from walk to walk for its memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Notes {
+    /// What the events so far stand for; guards and marks for nothing.
+    known: Vec<Option<Known>>,
+    entries: Vec<Entry>,
+    open: Vec<Open>,
+}
+
+/// A walk along one trace.
+pub(super) struct Walk<'a> {
+    tree: &'a mut Tree,
+    /// Whether the tree may grow.
+    grow: bool,
+    /// Regions that are not merged: their marks are passed over.
+    unmerged: &'a HashSet<Site>,
+    known: &'a mut Vec<Option<Known>>,
+    entries: &'a mut Vec<Entry>,
+    open: &'a mut Vec<Open>,
+    stretch: Stretch,
+    /// The next step of the stretch.
+    step: usize,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(
+        tree: &'a mut Tree,
+        grow: bool,
+        unmerged: &'a HashSet<Site>,
+        notes: &'a mut Notes,
+    ) -> Self {
+        let Notes { known, entries, open } = notes;
+        known.clear();
+        entries.clear();
+        open.clear();
+        // The function itself.
+        entries.push(Entry { open: true, site: Location::caller() });
+        let stretch = tree.root();
+        Walk { tree, grow, unmerged, known, entries, open, stretch, step: 0 }
+    }
+
+    /// Walks along the whole trace.
+    pub(super) fn run(mut self, trace: &Trace<'_>) -> Result<(), Stop> {
+        while let Some(event) = trace.events.get(self.known.len()) {
+            match event.role() {
+                Role::ActiveInput | Role::InactiveInput => {
+                    let value = self.tree.input(self.known.len());
+                    self.note(value);
+                }
+                Role::Constant => {
+                    let value = self.tree.constant(event.value().to_bits());
+                    self.note(value);
+                }
+                Role::Apply => {
+                    let args = self.operands(event)?;
+                    let value = self.apply(event.op(), &args, event.site())?;
+                    self.note(value);
+                }
+                Role::Guard => {
+                    self.guard(event)?;
+                    self.known.push(None);
+                }
+                Role::Enter => {
+                    if !self.unmerged.contains(&event.site()) {
+                        self.enter(event.mark(), false, event.site())?;
+                    }
+                    self.known.push(None);
+                }
+                Role::Iterate => self.iterate(trace)?,
+                Role::Join => self.join(trace)?,
+                // Behind a join or head, and dealt with there.
+                Role::Phi | Role::State | Role::Opaque => self.known.push(None),
+            }
+        }
+        self.finish(trace)
+    }
+
+    fn finish(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
+        let at = || trace.events.last().map_or_else(unknown_place, |event| place(event.site()));
+        if let Some(open) = self.open.first() {
+            return Err(unmerge(self.entries[open.entry].site, Unmerge::NeverLeft));
+        }
+        let output = self.operand(trace.output, at)?;
+        match &self.tree.stretches[self.stretch].end {
+            End::Return(known) if self.at_end() && *known == output => Ok(()),
+            End::Open => {
+                self.must_grow(at)?;
+                self.tree.stretches[self.stretch].end = End::Return(output);
+                Ok(())
+            }
+            _ => Err(Stop::Divergent(at())),
+        }
+    }
+
+    /// The next event stands for `value`.
+    fn note(&mut self, value: Value) {
+        let entry = self.open.last().map_or(0, |open| open.entry);
+        self.known.push(Some(Known { value, entry }));
+    }
+
+    /// Whether all known steps of the stretch have been walked.
+    fn at_end(&self) -> bool {
+        self.step == self.tree.stretches[self.stretch].steps.len()
+    }
+
+    /// Whether no trace has come further than here.
+    fn at_open_end(&self) -> bool {
+        self.at_end() && self.tree.stretches[self.stretch].end == End::Open
+    }
+
+    fn must_grow(&self, at: impl FnOnce() -> Place) -> Result<(), Stop> {
+        if self.grow { Ok(()) } else { Err(Stop::New(at())) }
+    }
+
+    /// The step that the tree takes next.
+    fn next_step(&mut self) -> Option<Step> {
+        let step = self.tree.stretches[self.stretch].steps.get(self.step).copied();
+        self.step += usize::from(step.is_some());
+        step
+    }
+
+    fn push(&mut self, step: Step) {
+        self.tree.stretches[self.stretch].steps.push(step);
+        self.step += 1;
+    }
+
+    /// Applies a primitive: the known one, or a new one.
+    fn apply(&mut self, op: Op, args: &[Value], site: Site) -> Result<Value, Stop> {
+        if self.at_open_end() {
+            self.must_grow(|| place(site))?;
+            let value = self.tree.values.push(Origin::Apply(op, pad(args), site));
+            self.push(Step::Value(value));
+            return Ok(value);
+        }
+        match self.next_step() {
+            Some(Step::Value(value)) if self.is(value, op, args) => Ok(value),
+            _ => Err(Stop::Divergent(place(site))),
+        }
+    }
+
+    fn is(&self, value: Value, op: Op, args: &[Value]) -> bool {
+        matches!(self.tree.values[value], Origin::Apply(known, all, _)
+            if known == op && all[..op.arity()] == *args)
+    }
+
+    fn guard(&mut self, event: &Event) -> Result<(), Stop> {
+        let args = self.operands(event)?;
+        let divergent = || Stop::Divergent(place(event.site()));
+        loop {
+            if self.at_open_end() {
+                let condition = self.apply(event.op(), &args, event.site())?;
+                self.push(Step::Guard { condition, expect: event.value() != 0.0 });
+                return Ok(());
+            }
+            let Some(Step::Value(condition)) = self.next_step() else { return Err(divergent()) };
+            // An escaped value that differs from the one seen before takes the
+            // other side of that guard, and meets its own guard there.
+            let same = self.is(condition, event.op(), &args);
+            if !same && !self.escapes_same_value(condition, event.op(), &args) {
+                return Err(divergent());
+            }
+            let outcome = same && event.value() != 0.0;
+            let data = &self.tree.stretches[self.stretch];
+            match (data.steps.get(self.step), &data.end) {
+                (Some(&Step::Guard { condition: guarded, expect }), _) if guarded == condition => {
+                    if expect == outcome {
+                        self.step += 1;
+                    } else {
+                        self.must_grow(|| place(event.site()))?;
+                        self.stretch = self.tree.split(self.stretch, self.step, outcome);
+                        self.step = 0;
+                    }
+                }
+                (None, &End::Branch { condition: decided, then, otherwise })
+                    if decided == condition =>
+                {
+                    self.stretch = if outcome { then } else { otherwise };
+                    self.step = 0;
+                }
+                _ => return Err(divergent()),
+            }
+            if same {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether both guard the escape of one value, with different numbers.
+    fn escapes_same_value(&self, condition: Value, op: Op, args: &[Value]) -> bool {
+        matches!(self.tree.values[condition], Origin::Apply(Op::Same, known, _)
+            if op == Op::Same && args.first() == Some(&known[0]))
+    }
+
+    /// Enters a region, or the body of a loop.
+    fn enter(&mut self, id: u64, is_body: bool, site: Site) -> Result<(), Stop> {
+        let home = self.stretch;
+        let meeting = if self.at_open_end() {
+            self.must_grow(|| place(site))?;
+            let meeting = self.tree.new_meeting(site);
+            self.tree.stretches[home].end = End::Region { meeting, tails: SmallVec::new() };
+            meeting
+        } else {
+            match self.tree.stretches[home].end {
+                End::Region { meeting, .. }
+                    if self.at_end() && self.tree.meetings[meeting].site == site =>
+                {
+                    meeting
+                }
+                _ => return Err(Stop::Divergent(place(site))),
+            }
+        };
+        let entry = self.entries.len();
+        self.entries.push(Entry { open: true, site });
+        self.open.push(Open { id, is_body, meeting, home, entry });
+        (self.stretch, self.step) = (self.tree.meetings[meeting].root, 0);
+        Ok(())
+    }
+
+    fn join(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
+        let index = self.known.len();
+        let (event, carried) = (&trace.events[index], carried(trace, index));
+        self.known.push(None);
+        match self.open.iter().position(|open| open.id == event.mark()) {
+            Some(level) => self.leave(level, Target::Join, trace, event.site(), &carried),
+            None => self.copies(trace, &carried),
+        }
+    }
+
+    fn iterate(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
+        let index = self.known.len();
+        let (event, carried) = (&trace.events[index], carried(trace, index));
+        self.known.push(None);
+        let (id, site) = (event.mark(), event.site());
+        let Some(level) = self.open.iter().position(|open| open.id == id) else {
+            return self.copies(trace, &carried);
+        };
+        match self.open.get(level + 1) {
+            Some(body) if body.is_body && body.id == id => {
+                self.leave(level + 1, Target::Iterate, trace, site, &carried)?;
+            }
+            _ => self.copies(trace, &carried)?,
+        }
+        self.enter(id, true, site)
+    }
+
+    /// What is carried to a point where nothing is merged: equal to what it was.
+    fn copies(&mut self, trace: &Trace<'_>, carried: &Carried) -> Result<(), Stop> {
+        for index in self.known.len()..carried.end {
+            let event = &trace.events[index];
+            if event.role() != Role::Phi {
+                self.known.push(None);
+                continue;
+            }
+            let (operand, site) = (phi_operand(event), event.site());
+            let value = match operand {
+                Operand::Constant(value) => self.tree.constant(value.to_bits()),
+                Operand::Event(_) => {
+                    let value = self.operand(operand, || place(site))?;
+                    let zero = self.tree.constant((-0.0f64).to_bits());
+                    self.apply(Op::Add, &[value, zero], site)?
+                }
+            };
+            self.note(value);
+        }
+        Ok(())
+    }
+
+    /// Leaves all open regions from number `level` on, for the point `target`
+    /// of the outermost of them, with what is carried there.
+    fn leave(
+        &mut self,
+        level: usize,
+        target: Target,
+        trace: &Trace<'_>,
+        site: Site,
+        carried: &Carried,
+    ) -> Result<(), Stop> {
+        let left = self.entries[self.open[level].entry].site;
+        if let Some(opaque) = carried.opaque {
+            let name = trace.opaque.iter().find(|(event, _)| *event as usize == opaque);
+            let name = name.map_or("a variable", |(_, name)| name);
+            return Err(unmerge(left, Unmerge::Opaque { name }));
+        }
+        let at = || place(site);
+        let mut values: SmallVec<[Value; 4]> = SmallVec::new();
+        for &phi in &carried.phis {
+            values.push(self.operand(phi_operand(&trace.events[phi]), at)?);
+        }
+        // The outermost exit first, because the key of an inner one names it.
+        let mut key = ExitKey { to: target, state: carried.state.clone(), carried: values.len() };
+        let mut exits: SmallVec<[usize; 4]> = SmallVec::new();
+        for open in &self.open[level..] {
+            let exit = match self.tree.find_exit(open.meeting, &key) {
+                Some(exit) => exit,
+                None => {
+                    self.must_grow(at)?;
+                    self.tree.new_exit(open.meeting, key)
+                }
+            };
+            exits.push(exit);
+            let state = SmallVec::new();
+            key = ExitKey { to: Target::Outer(exit), state, carried: values.len() };
+        }
+        while let (Some(exit), Some(open)) = (exits.pop(), self.open.pop()) {
+            self.end_with(End::Exit { exit, values }, at)?;
+            self.entries[open.entry].open = false;
+            (self.stretch, self.step) = (self.tail(&open, exit), 0);
+            values = self.tree.meetings[open.meeting].exits[exit].carried.clone();
+        }
+        // After the exit each value is the φ of its own event.
+        let mut values = values.into_iter();
+        for index in self.known.len()..carried.end {
+            let is_phi = trace.events[index].role() == Role::Phi;
+            match if is_phi { values.next() } else { None } {
+                Some(value) => self.note(value),
+                None => self.known.push(None),
+            }
+        }
+        Ok(())
+    }
+
+    /// The stretch ends here with `end`, as it always did.
+    fn end_with(&mut self, end: End, at: impl FnOnce() -> Place) -> Result<(), Stop> {
+        if self.at_open_end() {
+            self.must_grow(at)?;
+            self.tree.stretches[self.stretch].end = end;
+        } else if !self.at_end() || self.tree.stretches[self.stretch].end != end {
+            return Err(Stop::Divergent(at()));
+        }
+        Ok(())
+    }
+
+    /// Where it goes on after `open` is left by `exit`.
+    fn tail(&mut self, open: &Open, exit: usize) -> Stretch {
+        if let End::Region { tails, .. } = &self.tree.stretches[open.home].end
+            && let Some(&tail) = tails.get(exit)
+        {
+            return tail;
+        }
+        // The exit is new, and the latest.
+        let tail = self.tree.new_stretch();
+        if let End::Region { tails, .. } = &mut self.tree.stretches[open.home].end {
+            tails.push(tail);
+        }
+        tail
+    }
+
+    fn operands(&mut self, event: &Event) -> Result<SmallVec<[Value; MAX_ARITY]>, Stop> {
+        event.operands().map(|operand| self.operand(operand, || place(event.site()))).collect()
+    }
+
+    fn operand(&mut self, operand: Operand, at: impl FnOnce() -> Place) -> Result<Value, Stop> {
+        match operand {
+            Operand::Constant(value) => Ok(self.tree.constant(value.to_bits())),
+            Operand::Event(event) => match self.known.get(event as usize).copied().flatten() {
+                Some(Known { entry, .. }) if !self.entries[entry].open => {
+                    Err(unmerge(self.entries[entry].site, Unmerge::Escapes { to: at() }))
+                }
+                Some(Known { value, .. }) => Ok(value),
+                None => Err(Stop::Divergent(at())),
+            },
+        }
+    }
+}
+
+fn unmerge(site: Site, why: Unmerge) -> Stop {
+    Stop::Unmerge(site, Unmerged { at: place(site), why })
+}
+
+fn phi_operand(event: &Event) -> Operand {
+    event.operands().next().unwrap_or(Operand::Constant(event.value()))
+}
+
+/// What the events behind number `index` say is carried there.
+fn carried(trace: &Trace<'_>, index: usize) -> Carried {
+    let (mut state, mut phis, mut opaque) = (SmallVec::new(), SmallVec::new(), None);
+    let mut end = index + 1;
+    while let Some(event) = trace.events.get(end) {
+        match event.role() {
+            Role::Phi => phis.push(end),
+            Role::State => state.push(event.mark()),
+            Role::Opaque => opaque = Some(end),
+            _ => break,
+        }
+        end += 1;
+    }
+    Carried { end, state, phis, opaque }
+}
+
+/// Operands in the fixed array of [`Origin::Apply`].
+fn pad(args: &[Value]) -> [Value; MAX_ARITY] {
+    core::array::from_fn(|i| args.get(i).copied().unwrap_or(args[0]))
+}
