@@ -9,10 +9,7 @@ pub(super) fn region_leaves(graph: &Graph) -> Array<Region, Vec<Block>> {
 }
 
 /// Which nodes depend on an active input; a φ if on any way through its region.
-pub(super) fn active_nodes(
-    graph: &Graph,
-    leaves: &Array<Region, Vec<Block>>,
-) -> Array<Node, bool> {
+pub(super) fn active_nodes(graph: &Graph, leaves: &Array<Region, Vec<Block>>) -> Array<Node, bool> {
     let mut active = Array::filled(false, graph.nodes.len());
     // Operands, and what the ends of a region pass on to a φ, have smaller ids
     // than their users.
