@@ -417,6 +417,33 @@ fn what_no_end_passes_on_has_no_sweep() {
 }
 
 #[test]
+fn adjoints_of_one_node_are_added_from_the_last_phi_on() {
+    let text = "graph active 1 inactive 0\nv1 = const 0.1\nv2 = const 0.2\nv3 = const 0.3\nb0:\n  \
+                v4 v5 v6 = region r0 b1\n  v7 = mul v4 v1\n  v8 = mul_add v5 v2 v7\n  \
+                v9 = mul_add v6 v3 v8\n  return v9\n\
+                b1:\n  return v0 v0 v0\n";
+    let graph = parse(text).unwrap_or_else(|error| panic!("{error}"));
+    assert!(check(&graph, &[1.0]));
+    assert_ne!((0.3 + 0.2) + 0.1, (0.1 + 0.2) + 0.3);
+    let gradient = reverse(&graph, Wanted::Gradient, Folding::Exact);
+    assert_eq!(outputs(&gradient, &[1.0]), Some(vec![(0.3 + 0.2) + 0.1]));
+}
+
+#[test]
+fn only_adjoints_of_outer_nodes_leave_a_region() {
+    let text = "graph active 1 inactive 0\nb0:\n  v6 = region r0 b1\n  return v6\n\
+                b1:\n  v1 = sin v0\n  v3 = region r1 b2\n  v5 = region r2 b3\n  return v5\n\
+                b2:\n  v2 = exp v1\n  return v2\n\
+                b3:\n  v4 = mul v3 v1\n  return v4\n";
+    let graph = parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let gradient = reverse(&graph, Wanted::Gradient, Folding::Exact);
+    let replays = gradient.regions.values().filter(|region| region.replays.is_some());
+    let phis: Vec<usize> = replays.map(|region| region.phis.len()).collect();
+    // Of v0; of v1 and v3; of v1.
+    assert_eq!(phis, [1, 2, 1], "{gradient}");
+}
+
+#[test]
 fn steps_of_a_sweep_keep_the_place_of_their_region() {
     let text = "graph active 1 inactive 0\nb0:\n  v2 = region r0 b1 @ a.rs:1:2\n  return v2\n\
                 b1:\n  v1 = sin v0 @ a.rs:3:4\n  return v1\n";

@@ -94,12 +94,12 @@ impl Reverse<'_> {
                 }
                 Task::Leave(region, new) => {
                     sweep.regions.pop();
+                    let changed = self.adjoints.close();
                     for &phi in &self.graph.regions[region].phis {
                         self.adjoints.take(phi);
                     }
                     self.set_region_place(region);
                     let root = self.builder.graph().regions[new].root;
-                    let changed = self.adjoints.close();
                     self.join(new, &[(root, changed)]);
                 }
             }
