@@ -4,16 +4,18 @@
 //! original block computes, and each leaf then walks its path backwards. It
 //! applies the rules, the order of operands and the order of additions of the
 //! tape's sweep, so that the two agree bit for bit as long as the original
-//! graph is the faithful one that `lift` makes.
+//! graph is the faithful one that `lift` makes. For regions see `regions`.
 //!
 //! One difference is left, and the runtime deals with it: where an adjoint is
 //! zero the sweep passes nothing on, the graph passes on zero times the partial
 //! derivative. That shows only as NaN in the result, when the partial is not
 //! finite.
 
+use super::activity::{active_nodes, region_leaves};
+use super::adjoints::Adjoints;
 use crate::entity::Array;
 use crate::op::{Op, contribution};
-use crate::ssa::{Builder, Def, End, Folding, Graph, Item, Node};
+use crate::ssa::{Block, Builder, Def, End, Folding, Graph, Item, Node, Region};
 
 /// What the outputs of the graph that [`reverse()`] makes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,9 +31,21 @@ pub enum Wanted {
 ///
 /// Each path is differentiated on its own: the derivative of a choice is the
 /// choice of the derivatives (corollary 2 of the φ-calculus in "Coarsening
-/// Optimization for Differentiable Programming"). `folding` applies to the new
-/// graph; with [`Folding::Exact`] its outputs are the bits that the tape's sweep
-/// computes, except for the NaN of zero times infinity.
+/// Optimization for Differentiable Programming"). A region on a path gets a
+/// region of the gradient graph that replays it backwards. `folding` applies to
+/// the new graph; with [`Folding::Exact`] its outputs are the bits that the
+/// tape's sweep computes, where a φ is to the tape the addition of -0.0, except
+/// for the NaN of zero times infinity.
+///
+/// Memory and time are linear in what is made; the stack does not grow with the
+/// graph. Per leaf that is linear in the path, with one exception: after each
+/// branch of a region, each adjoint that one of its sides changes is a φ, so one
+/// that is passed on from below n branches costs n φs.
+///
+/// A graph with regions that replay others, which gradient graphs are where
+/// there were regions, is not differentiated: adjoints of what the first region
+/// computed would have to leave the second. The gradient graph is then one that
+/// stops without a result for all inputs.
 ///
 /// # Examples
 ///
@@ -45,147 +59,205 @@ pub enum Wanted {
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn reverse(graph: &Graph, wanted: Wanted, folding: Folding) -> Graph {
-    let mut pass = Reverse {
-        graph,
-        wanted,
-        builder: Builder::of(graph, folding),
-        copy: Array::filled(None, graph.nodes.len()),
-        adjoint: Array::filled(None, graph.nodes.len()),
-        active: active_nodes(graph),
-        path: Vec::new(),
-    };
-    for (node, data) in graph.nodes.iter() {
-        pass.copy[node] = match data.def {
-            Def::Input(i) => Some(pass.builder.input(i as usize)),
-            Def::Const(bits) => Some(pass.builder.constant(f64::from_bits(bits))),
-            Def::Apply(..) | Def::Phi(..) => None,
-        };
+    let mut pass = Reverse::new(graph, wanted, folding);
+    if graph.regions.values().any(|region| region.replays.is_some()) {
+        pass.refuse();
+    } else {
+        pass.run();
     }
-    pass.run();
     pass.builder.into_graph()
 }
 
-/// Which nodes depend on an active input.
-fn active_nodes(graph: &Graph) -> Array<Node, bool> {
-    let mut active = Array::filled(false, graph.nodes.len());
-    // Operands have smaller ids than their users.
-    for (node, data) in graph.nodes.iter() {
-        active[node] = match data.def {
-            Def::Input(i) => (i as usize) < graph.active,
-            Def::Const(_) | Def::Phi(..) => false,
-            Def::Apply(..) => data.args().iter().any(|&arg| active[arg]),
-        };
-    }
-    active
-}
-
-struct Reverse<'a> {
-    graph: &'a Graph,
+/// A graph on its way to its gradient.
+pub(super) struct Reverse<'a> {
+    pub(super) graph: &'a Graph,
     wanted: Wanted,
-    builder: Builder,
+    pub(super) builder: Builder,
+    /// For each node of the graph its copy in the new one.
     copy: Array<Node, Option<Node>>,
-    adjoint: Array<Node, Option<Node>>,
-    active: Array<Node, bool>,
-    /// The nodes computed from the root to here.
-    path: Vec<Node>,
+    /// For each region of the graph its copy in the new one.
+    pub(super) region_copy: Array<Region, Option<Region>>,
+    pub(super) adjoints: Adjoints,
+    pub(super) active: Array<Node, bool>,
+    /// For each region the blocks where it ends.
+    pub(super) leaves: Array<Region, Vec<Block>>,
+    pub(super) parents: Array<Block, Option<Block>>,
+    /// For each block of a region the latest sweep in which an end below it had
+    /// an adjoint for its values.
+    pub(super) reached: Array<Block, usize>,
+    /// The number of sweeps of regions so far.
+    pub(super) sweeps: usize,
+    /// The steps from the root to here, regions as one step each.
+    path: Vec<Item>,
 }
 
-impl Reverse<'_> {
-    fn run(&mut self) {
-        // A block to visit, with its copy; or the length of the path to go back to.
-        enum Step {
-            Visit(crate::ssa::Block, Option<crate::ssa::Block>),
-            Leave(usize),
+/// What is left to copy.
+enum Step {
+    /// A block; its copy, unless that is the current block.
+    Block(Block, Option<Block>),
+    /// The rest of a block, from this step on.
+    Rest(Block, usize),
+    /// The φs of a region, whose blocks have been copied to the other one.
+    Join(Region, Region),
+    /// Back to the block above, and to a path of this length.
+    Leave(usize),
+}
+
+impl<'a> Reverse<'a> {
+    fn new(graph: &'a Graph, wanted: Wanted, folding: Folding) -> Self {
+        let mut builder = Builder::of(graph, folding);
+        let mut copy = Array::filled(None, graph.nodes.len());
+        for (node, data) in graph.nodes.iter() {
+            copy[node] = match data.def {
+                Def::Input(i) => Some(builder.input(i as usize)),
+                Def::Const(bits) => Some(builder.constant(f64::from_bits(bits))),
+                Def::Apply(..) | Def::Phi(..) => None,
+            };
         }
-        let mut pending = vec![Step::Visit(self.graph.root(), None)];
+        let leaves = region_leaves(graph);
+        Reverse {
+            graph,
+            wanted,
+            builder,
+            copy,
+            region_copy: Array::filled(None, graph.regions.len()),
+            adjoints: Adjoints::new(graph.nodes.len()),
+            active: active_nodes(graph, &leaves),
+            leaves,
+            parents: graph.parents(),
+            reached: Array::filled(0, graph.blocks.len()),
+            sweeps: 0,
+            path: Vec::new(),
+        }
+    }
+
+    /// Makes the graph that stops for all inputs.
+    fn refuse(&mut self) {
+        let (never, unknown) = (self.builder.constant(0.0), self.builder.constant(f64::NAN));
+        self.builder.guard(never, true);
+        let outputs = self.graph.active + usize::from(self.wanted == Wanted::GradientAndValue);
+        self.builder.finish_block(&vec![unknown; outputs]);
+    }
+
+    fn run(&mut self) {
+        let mut pending = vec![Step::Block(self.graph.root(), None)];
+        // How many regions the current block is in; only outside of all a leaf
+        // is swept, and steps belong to the path.
+        let mut depth = 0;
         while let Some(step) = pending.pop() {
-            let (block, new_block) = match step {
-                Step::Visit(block, new_block) => (block, new_block),
+            match step {
+                Step::Block(block, copy) => {
+                    if let Some(copy) = copy {
+                        self.builder.enter(copy);
+                        pending.push(Step::Leave(self.path.len()));
+                    }
+                    pending.push(Step::Rest(block, 0));
+                }
                 Step::Leave(length) => {
                     self.path.truncate(length);
                     self.builder.leave();
-                    continue;
                 }
-            };
-            if let Some(new_block) = new_block {
-                self.builder.enter(new_block);
-                pending.push(Step::Leave(self.path.len()));
-            }
-            for &item in &self.graph.blocks[block].items {
-                self.copy_item(item);
-            }
-            match &self.graph.blocks[block].end {
-                End::Return(outputs) => {
-                    if let Some(&output) = outputs.first() {
-                        self.sweep(output);
+                Step::Rest(block, start) => {
+                    let items = &self.graph.blocks[block].items[start..];
+                    let inside = depth > 0;
+                    let begun = items.iter().enumerate().find_map(|(index, &item)| {
+                        if !inside {
+                            self.path.push(item);
+                        }
+                        self.copy_item(item).map(|begun| (index, begun))
+                    });
+                    if let Some((index, (region, new))) = begun {
+                        depth += 1;
+                        let root = self.graph.regions[region].root;
+                        pending.push(Step::Rest(block, start + index + 1));
+                        pending.push(Step::Join(region, new));
+                        pending.push(Step::Block(root, None));
+                    } else {
+                        self.copy_end(block, inside, &mut pending);
                     }
                 }
-                End::Branch { condition, then, otherwise } => {
-                    let condition = self.copied(*condition);
-                    let (new_then, new_otherwise) = self.builder.branch(condition);
-                    pending.push(Step::Visit(*otherwise, Some(new_otherwise)));
-                    pending.push(Step::Visit(*then, Some(new_then)));
+                Step::Join(region, new) => {
+                    depth -= 1;
+                    self.set_region_place(region);
+                    let phis = &self.graph.regions[region].phis;
+                    let copies = self.builder.end_region(new, phis.len());
+                    for (&phi, copy) in phis.iter().zip(copies) {
+                        self.copy[phi] = Some(copy);
+                    }
                 }
-                End::Open => {}
             }
         }
     }
 
-    fn copy_item(&mut self, item: Item) {
+    /// Copies a step; of a region only the beginning, which it returns with its
+    /// copy.
+    fn copy_item(&mut self, item: Item) -> Option<(Region, Region)> {
         match item {
             Item::Node(node) => {
-                let data = &self.graph.nodes[node];
-                if let Def::Apply(op, args) = data.def {
+                if let Def::Apply(op, args) = self.graph.nodes[node].def {
                     let args = args.map(|arg| self.copied(arg));
                     self.set_place(node);
                     let copy = self.builder.apply(op, &args[..op.arity()]);
                     self.copy[node] = Some(copy);
-                    self.path.push(node);
                 }
+                None
             }
             Item::Guard { condition, expect } => {
                 let condition = self.copied(condition);
                 self.builder.guard(condition, expect);
+                None
             }
-            Item::Region(_) => {}
+            Item::Region(region) => {
+                self.set_region_place(region);
+                let copy = self.builder.begin_region(None);
+                self.region_copy[region] = Some(copy);
+                Some((region, copy))
+            }
+        }
+    }
+
+    fn copy_end(&mut self, block: Block, inside: bool, pending: &mut Vec<Step>) {
+        match &self.graph.blocks[block].end {
+            End::Return(values) if inside => {
+                let values: Vec<Node> = values.iter().map(|&value| self.copied(value)).collect();
+                self.builder.finish_block(&values);
+            }
+            End::Return(outputs) => {
+                if let Some(&output) = outputs.first() {
+                    self.sweep(output);
+                }
+            }
+            End::Branch { condition, then, otherwise } => {
+                let condition = self.copied(*condition);
+                let (new_then, new_otherwise) = self.builder.branch(condition);
+                pending.push(Step::Block(*otherwise, Some(new_otherwise)));
+                pending.push(Step::Block(*then, Some(new_then)));
+            }
+            End::Open => {}
         }
     }
 
     /// Ends the current leaf with the derivatives of `output`.
     fn sweep(&mut self, output: Node) {
-        let inputs = (0..self.graph.active).map(|i| self.graph.input(i));
-        let inputs: Vec<Node> = inputs.collect();
+        // For the next leaf no adjoint may be left.
+        self.adjoints.open();
         if self.active[output] {
             let one = self.builder.constant(1.0);
-            self.adjoint[output] = Some(one);
+            self.adjoints.set(output, one);
         }
         for index in (0..self.path.len()).rev() {
-            let node = self.path[index];
-            // Taking it clears the table for the next leaf.
-            let Some(adjoint) = self.adjoint[node].take() else { continue };
-            let Def::Apply(op, args) = self.graph.nodes[node].def else { continue };
-            self.set_place(node);
-            let (x, y) = (args.map(|arg| self.copied(arg)), self.copied(node));
-            for (operand, &arg) in args.iter().enumerate().take(op.arity()) {
-                if !self.active[arg] {
-                    continue;
-                }
-                let passed = contribution(&mut self.builder, op, operand, x, y, adjoint);
-                if let Some(passed) = passed {
-                    let sum = match self.adjoint[arg] {
-                        Some(before) => self.builder.apply(Op::Add, &[before, passed]),
-                        None => passed,
-                    };
-                    self.adjoint[arg] = Some(sum);
-                }
+            match self.path[index] {
+                Item::Node(node) => self.pass_on(node),
+                Item::Region(region) => self.sweep_region(region),
+                Item::Guard { .. } => {}
             }
         }
         self.builder.set_place(None);
         let zero = self.builder.constant(0.0);
         let exact = self.builder.folding() == Folding::Exact;
-        let mut outputs: Vec<Node> = Vec::with_capacity(inputs.len() + 1);
-        for input in inputs {
-            outputs.push(match self.adjoint[input].take() {
+        let mut outputs: Vec<Node> = Vec::with_capacity(self.graph.active + 1);
+        for index in 0..self.graph.active {
+            outputs.push(match self.adjoints.get(self.graph.input(index)) {
                 // The sweep adds to zero, so it never yields a negative zero.
                 Some(adjoint) if exact => self.builder.apply(Op::Add, &[adjoint, zero]),
                 Some(adjoint) => adjoint,
@@ -196,13 +268,44 @@ impl Reverse<'_> {
             outputs.push(self.copied(output));
         }
         self.builder.finish_block(&outputs);
+        self.adjoints.close();
+    }
+
+    /// Adds to the adjoint of each operand of `node` what it gets of its own.
+    pub(super) fn pass_on(&mut self, node: Node) {
+        let Some(adjoint) = self.adjoints.take(node) else { return };
+        let Def::Apply(op, args) = self.graph.nodes[node].def else { return };
+        self.set_place(node);
+        let (x, y) = (args.map(|arg| self.copied(arg)), self.copied(node));
+        for (operand, &arg) in args.iter().enumerate().take(op.arity()) {
+            if self.active[arg] {
+                let passed = contribution(&mut self.builder, op, operand, x, y, adjoint);
+                if let Some(passed) = passed {
+                    self.add(arg, passed);
+                }
+            }
+        }
+    }
+
+    /// Adds `passed` to the adjoint of `node`.
+    pub(super) fn add(&mut self, node: Node, passed: Node) {
+        let sum = match self.adjoints.get(node) {
+            Some(before) => self.builder.apply(Op::Add, &[before, passed]),
+            None => passed,
+        };
+        self.adjoints.set(node, sum);
     }
 
     fn set_place(&mut self, node: Node) {
         self.builder.set_place(self.graph.nodes[node].place);
     }
 
-    fn copied(&mut self, node: Node) -> Node {
+    pub(super) fn set_region_place(&mut self, region: Region) {
+        self.builder.set_place(self.graph.regions[region].place);
+    }
+
+    /// The copy of `node`.
+    pub(super) fn copied(&mut self, node: Node) -> Node {
         // A verified graph computes operands before their uses.
         self.copy[node].unwrap_or_else(|| self.builder.constant(f64::NAN))
     }

@@ -1,7 +1,10 @@
 //! The interpreter: the meaning of a graph, slow and obvious. It is the oracle
 //! of every other executor.
+//!
+//! Each node is computed at most once in a run and keeps its value, so a region
+//! that replays another finds there what the other computed.
 
-use super::graph::{Def, End, Graph, Item, Node};
+use super::graph::{Block, Def, End, Graph, Item, Node, Region};
 use crate::entity::{Array, Entity};
 use crate::op::eval;
 
@@ -14,7 +17,7 @@ pub enum Outcome {
     Unseen(Node),
 }
 
-/// Runs `graph` on `inputs`, active before inactive; missing ones are NaN.
+/// Runs `graph`, a verified graph, on `inputs`, active before inactive; missing ones are NaN.
 ///
 /// # Examples
 ///
@@ -36,9 +39,13 @@ pub fn interpret(graph: &Graph, inputs: &[f64]) -> Outcome {
             Def::Apply(..) | Def::Phi(..) => {}
         }
     }
-    let mut block = graph.root();
+    let mut at = Position { block: graph.root(), next: 0 };
+    // Where to go on after the regions around, with the regions.
+    let mut around: Vec<(Position, Region)> = Vec::new();
     loop {
-        for &item in &graph.blocks[block].items {
+        let data = &graph.blocks[at.block];
+        if let Some(&item) = data.items.get(at.next) {
+            at.next += 1;
             match item {
                 Item::Node(node) => {
                     if let Def::Apply(op, args) = graph.nodes[node].def {
@@ -50,18 +57,36 @@ pub fn interpret(graph: &Graph, inputs: &[f64]) -> Outcome {
                         return Outcome::Unseen(condition);
                     }
                 }
-                Item::Region(_) => {}
+                Item::Region(region) => {
+                    around.push((at, region));
+                    at = Position { block: graph.regions[region].root, next: 0 };
+                }
             }
+            continue;
         }
-        match &graph.blocks[block].end {
-            End::Return(outputs) => {
-                return Outcome::Values(outputs.iter().map(|&node| values[node]).collect());
+        match &data.end {
+            End::Return(passed) => {
+                let Some((after, region)) = around.pop() else {
+                    return Outcome::Values(passed.iter().map(|&node| values[node]).collect());
+                };
+                for (&phi, &value) in graph.regions[region].phis.iter().zip(passed) {
+                    values[phi] = values[value];
+                }
+                at = after;
             }
             End::Branch { condition, then, otherwise } => {
-                block = if values[*condition] != 0.0 { *then } else { *otherwise };
+                let block = if values[*condition] != 0.0 { *then } else { *otherwise };
+                at = Position { block, next: 0 };
             }
             // The verifier refuses open ends; nothing is known about this path.
             End::Open => return Outcome::Unseen(Node::from_index(0)),
         }
     }
+}
+
+/// A block and the number of its next item.
+#[derive(Clone, Copy)]
+struct Position {
+    block: Block,
+    next: usize,
 }

@@ -3,7 +3,9 @@
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::graph::{Block, Def, End, Graph, Item, Node, NodeData, Place, PlaceId, padded};
+use super::graph::{
+    Block, Def, End, Graph, Item, Node, NodeData, Place, PlaceId, Region, RegionData, padded,
+};
 use super::verify::{VerifyError, verify};
 use crate::entity::{Array, Entity};
 use crate::op::Op;
@@ -62,6 +64,8 @@ struct Parser {
     /// The nodes but for inputs, by their ids.
     nodes: HashMap<usize, NodeData>,
     blocks: Vec<(Vec<Item>, End)>,
+    /// The regions by their ids.
+    regions: HashMap<usize, RegionData>,
     places: Array<PlaceId, Place>,
     known_places: HashMap<Place, PlaceId>,
 }
@@ -89,6 +93,15 @@ impl Parser {
                 }
                 self.blocks.push((Vec::new(), End::Open));
                 Ok(())
+            }
+            ["region", ref rest @ ..] => self.region(&[], rest, place),
+            [ref phis @ .., "=", "region", region, root] if !phis.is_empty() => {
+                self.region(phis, &[region, root], place)
+            }
+            [ref phis @ .., "=", "region", region, root, "replays", replayed]
+                if !phis.is_empty() =>
+            {
+                self.region(phis, &[region, root, "replays", replayed], place)
             }
             [node, "=", "const", value] => {
                 self.define(node, Def::Const(number(value)?.to_bits()), None).map(|_| ())
@@ -120,7 +133,7 @@ impl Parser {
                     outputs.iter().map(|output| node(output)).collect::<Result<_, _>>()?;
                 self.end(End::Return(outputs))
             }
-            _ => Err("expected a block, a node, a guard, a branch or a return".into()),
+            _ => Err("expected a block, a node, a guard, a region, a branch or a return".into()),
         }
     }
 
@@ -131,6 +144,29 @@ impl Parser {
             return Err(format!("{name} is defined twice"));
         }
         Ok(Node::from_index(index))
+    }
+
+    /// A region with these φs; `rest` is what follows the word `region`.
+    fn region(
+        &mut self,
+        phis: &[&str],
+        rest: &[&str],
+        place: Option<PlaceId>,
+    ) -> Result<(), String> {
+        let (name, root, replays) = match *rest {
+            [name, root] => (name, root, None),
+            [name, root, "replays", replayed] => (name, root, Some(region(replayed)?)),
+            _ => return Err("expected `region r0 b0` or `region r0 b0 replays r1`".into()),
+        };
+        let (index, root) = (id("r", name)?, block(root)?);
+        let region = Region::from_index(index);
+        let define = |(i, phi): (usize, &&str)| self.define(phi, Def::Phi(region, i as u32), place);
+        let phis = phis.iter().enumerate().map(define).collect::<Result<Vec<_>, _>>()?;
+        let data = RegionData { root, phis, replays, place };
+        if self.regions.insert(index, data).is_some() {
+            return Err(format!("{name} is defined twice"));
+        }
+        self.item(Item::Region(region))
     }
 
     fn item(&mut self, item: Item) -> Result<(), String> {
@@ -182,6 +218,10 @@ impl Parser {
         }
         let mut graph = Graph::new(active, inactive);
         graph.nodes = nodes;
+        for index in 0..self.regions.len() {
+            let data = self.regions.remove(&index);
+            graph.regions.push(data.ok_or_else(|| format!("r{index} is missing"))?);
+        }
         graph.places = self.places;
         graph.blocks = Array::new();
         for (items, end) in self.blocks {
@@ -215,6 +255,10 @@ fn node(name: &str) -> Result<Node, String> {
 
 fn block(name: &str) -> Result<Block, String> {
     id("b", name).map(Block::from_index)
+}
+
+fn region(name: &str) -> Result<Region, String> {
+    id("r", name).map(Region::from_index)
 }
 
 fn count(word: &str) -> Result<usize, String> {

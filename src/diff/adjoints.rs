@@ -1,0 +1,72 @@
+//! The adjoints of a sweep, with what to forget where a way through a region
+//! ends.
+
+use crate::entity::Array;
+use crate::ssa::Node;
+
+/// For each node of the original graph the node that computes its adjoint so far.
+///
+/// Ways through a region start from the same adjoints, so a scope is opened for
+/// each; closing it puts back what was there before.
+pub(super) struct Adjoints {
+    current: Array<Node, Option<Node>>,
+    /// What each change in an open scope replaced, in order.
+    replaced: Vec<(Node, Option<Node>)>,
+    /// For each open scope the number of changes before it.
+    scopes: Vec<usize>,
+}
+
+/// The adjoints that a scope changed, by the ids of their nodes.
+pub(super) type Changed = Vec<(Node, Node)>;
+
+impl Adjoints {
+    /// No adjoints, for a graph of this many nodes.
+    pub(super) fn new(nodes: usize) -> Self {
+        let current = Array::filled(None, nodes);
+        Adjoints { current, replaced: Vec::new(), scopes: Vec::new() }
+    }
+
+    /// The adjoint of `node` so far, if something has been passed on to it.
+    pub(super) fn get(&self, node: Node) -> Option<Node> {
+        self.current[node]
+    }
+
+    /// Replaces the adjoint of `node`.
+    pub(super) fn set(&mut self, node: Node, adjoint: Node) {
+        self.replace(node, Some(adjoint));
+    }
+
+    /// The adjoint of `node`, which has none from here on.
+    pub(super) fn take(&mut self, node: Node) -> Option<Node> {
+        let adjoint = self.current[node];
+        if adjoint.is_some() {
+            self.replace(node, None);
+        }
+        adjoint
+    }
+
+    fn replace(&mut self, node: Node, adjoint: Option<Node>) {
+        self.replaced.push((node, self.current[node]));
+        self.current[node] = adjoint;
+    }
+
+    /// Opens a scope.
+    pub(super) fn open(&mut self) {
+        self.scopes.push(self.replaced.len());
+    }
+
+    /// Closes the scope opened last. Returns the adjoints that it changed and
+    /// that have not been taken since.
+    pub(super) fn close(&mut self) -> Changed {
+        let start = self.scopes.pop().unwrap_or(0);
+        let mut nodes: Vec<Node> = self.replaced[start..].iter().map(|&(node, _)| node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let left = |&node: &Node| self.current[node].map(|adjoint| (node, adjoint));
+        let changed = nodes.iter().filter_map(left).collect();
+        for (node, before) in self.replaced.drain(start..).rev() {
+            self.current[node] = before;
+        }
+        changed
+    }
+}

@@ -1,0 +1,240 @@
+//! The reverse sweep of a region.
+//!
+//! For each region on a path the gradient graph has one that replays it: it goes
+//! over the way that was taken, in which it sees what was computed there, and
+//! passes on the adjoints that it changes. A block that ends in a branch is
+//! swept from its end: first a nested region that branches on the same condition,
+//! with the sweep of one side in each block, then the steps of the block
+//! backwards. So control has joined again before each step, and each block of the
+//! region has one sweep, however many ways lead through it.
+//!
+//! The tape has one sum for each adjoint, to which it adds in the reverse order
+//! of the events. So that the bits agree, a region goes on with the adjoint from
+//! before it, `before + c₁ + c₂`, instead of passing on `c₁ + c₂`. To the tape a
+//! φ is an event that copies the value passed on, after those of the region and
+//! in order; so at an end the adjoints of the φs are added to those of the values
+//! last φ first.
+//!
+//! Where a way changes no adjoint that another way changes, it passes on the
+//! adjoint from before, or 0 if there was none. The tape begins with 0 too; the
+//! graph, outside, with the first contribution. The two can differ in the sign of
+//! a zero alone, here as there: a sum that began with 0 is never -0.0, a zero of
+//! either sign passes on zeros, a zero added to a number that is not zero is
+//! lost, and the zeros that reach an input become positive at the end of the leaf.
+
+use smallvec::SmallVec;
+
+use super::adjoints::Changed;
+use super::reverse::Reverse;
+use crate::ssa::{Block, End, Item, Node, Region};
+
+/// What is left to sweep. The list of these is the stack of the sweep, so the
+/// thread's own does not grow with the nesting of regions and branches.
+enum Task {
+    /// A region, in the current block.
+    Region(Region),
+    /// A block and all below it, in the current block.
+    Block(Block),
+    /// The first so many steps of a block.
+    Steps(Block, usize),
+    /// A block and all below it, in a new block on the same side of a branch.
+    Side(Block, Block),
+    /// The end of a block of a new region, which then has its adjoints.
+    Close(Block),
+    /// The end of a new region without a region that it replays, with two ends.
+    Join(Region),
+    /// The end of the sweep of a region, in the new region.
+    Leave(Region, Region),
+}
+
+/// The state of the sweep of one step of a path.
+#[derive(Default)]
+struct Sweep {
+    tasks: Vec<Task>,
+    /// The regions being swept, each in the one before, with the mark of the
+    /// blocks that something reaches.
+    regions: Vec<(Region, usize)>,
+    /// The ends of new regions that are not joined yet.
+    ends: Vec<(Block, Changed)>,
+}
+
+impl Sweep {
+    fn region(&self) -> Option<Region> {
+        self.regions.last().map(|&(region, _)| region)
+    }
+}
+
+impl Reverse<'_> {
+    /// Appends the sweep of `region` to the current block.
+    pub(super) fn sweep_region(&mut self, region: Region) {
+        let mut sweep = Sweep { tasks: vec![Task::Region(region)], ..Sweep::default() };
+        while let Some(task) = sweep.tasks.pop() {
+            match task {
+                Task::Region(region) => self.enter_region(region, &mut sweep),
+                Task::Block(block) => self.sweep_end(block, &mut sweep),
+                Task::Steps(block, count) => self.sweep_steps(block, count, &mut sweep),
+                Task::Side(block, new_block) => {
+                    self.builder.enter(new_block);
+                    self.adjoints.open();
+                    sweep.tasks.push(Task::Close(new_block));
+                    if self.is_reached(block, &sweep) {
+                        sweep.tasks.push(Task::Block(block));
+                    }
+                }
+                Task::Close(new_block) => {
+                    self.builder.leave();
+                    sweep.ends.push((new_block, self.adjoints.close()));
+                }
+                Task::Join(new) => {
+                    if let Some(region) = sweep.region() {
+                        self.set_region_place(region);
+                    }
+                    let ends = sweep.ends.split_off(sweep.ends.len().saturating_sub(2));
+                    self.join(new, &ends);
+                }
+                Task::Leave(region, new) => {
+                    sweep.regions.pop();
+                    let changed = self.adjoints.close();
+                    for &phi in &self.graph.regions[region].phis {
+                        self.adjoints.take(phi);
+                    }
+                    self.set_region_place(region);
+                    let root = self.builder.graph().regions[new].root;
+                    self.join(new, &[(root, changed)]);
+                }
+            }
+        }
+    }
+
+    fn enter_region(&mut self, region: Region, sweep: &mut Sweep) {
+        let Some(copy) = self.region_copy[region] else { return };
+        let mark = self.mark_reached(region);
+        let root = self.graph.regions[region].root;
+        if self.reached[root] != mark {
+            return;
+        }
+        self.set_region_place(region);
+        let new = self.builder.begin_region(Some(copy));
+        self.adjoints.open();
+        sweep.regions.push((region, mark));
+        sweep.tasks.extend([Task::Leave(region, new), Task::Block(root)]);
+    }
+
+    /// Marks the blocks of `region` on the ways to ends whose values get an
+    /// adjoint; in others there is nothing to sweep. Returns the mark.
+    fn mark_reached(&mut self, region: Region) -> usize {
+        self.sweeps += 1;
+        let graph = self.graph;
+        let data = &graph.regions[region];
+        for &leaf in &self.leaves[region] {
+            let End::Return(values) = &graph.blocks[leaf].end else { continue };
+            let mut pairs = data.phis.iter().zip(values);
+            if !pairs.any(|(&phi, &value)| self.adjoints.get(phi).is_some() && self.active[value]) {
+                continue;
+            }
+            let mut block = leaf;
+            while self.reached[block] != self.sweeps {
+                self.reached[block] = self.sweeps;
+                match self.parents[block] {
+                    Some(above) if block != data.root => block = above,
+                    _ => break,
+                }
+            }
+        }
+        self.sweeps
+    }
+
+    fn is_reached(&self, block: Block, sweep: &Sweep) -> bool {
+        sweep.regions.last().is_some_and(|&(_, mark)| self.reached[block] == mark)
+    }
+
+    /// Sweeps what comes after the steps of `block`, and leaves the steps to do.
+    fn sweep_end(&mut self, block: Block, sweep: &mut Sweep) {
+        let data = &self.graph.blocks[block];
+        sweep.tasks.push(Task::Steps(block, data.items.len()));
+        match &data.end {
+            End::Return(values) => {
+                let Some(region) = sweep.region() else { return };
+                let phis = &self.graph.regions[region].phis;
+                for (&phi, &value) in phis.iter().zip(values).rev() {
+                    if let Some(adjoint) = self.adjoints.get(phi)
+                        && self.active[value]
+                    {
+                        self.add(value, adjoint);
+                    }
+                }
+            }
+            &End::Branch { condition, then, otherwise } => {
+                if !self.is_reached(then, sweep) && !self.is_reached(otherwise, sweep) {
+                    return;
+                }
+                if let Some(region) = sweep.region() {
+                    self.set_region_place(region);
+                }
+                let condition = self.copied(condition);
+                let new = self.builder.begin_region(None);
+                let (new_then, new_otherwise) = self.builder.branch(condition);
+                sweep.tasks.extend([
+                    Task::Join(new),
+                    Task::Side(otherwise, new_otherwise),
+                    Task::Side(then, new_then),
+                ]);
+            }
+            End::Open => {}
+        }
+    }
+
+    /// Sweeps the first `count` steps of `block`, up to the last region among
+    /// them.
+    fn sweep_steps(&mut self, block: Block, count: usize, sweep: &mut Sweep) {
+        for index in (0..count).rev() {
+            match self.graph.blocks[block].items[index] {
+                Item::Node(node) => self.pass_on(node),
+                Item::Guard { .. } => {}
+                Item::Region(region) => {
+                    sweep.tasks.extend([Task::Steps(block, index), Task::Region(region)]);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Ends the new region `new`, the current one, with `ends`: the adjoints that
+    /// any of them changed become its φs.
+    fn join(&mut self, new: Region, ends: &[(Block, Changed)]) {
+        let replays = self.builder.graph().regions[new].replays.is_some();
+        let mut nodes: Vec<Node> =
+            ends.iter().flat_map(|(_, changed)| changed).map(|&(node, _)| node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let mut passed: Vec<Vec<Node>> = vec![Vec::new(); ends.len()];
+        let (mut joined, mut same) = (Vec::new(), Vec::new());
+        for node in nodes {
+            let before = self.adjoints.get(node);
+            let mut values: SmallVec<[Node; 2]> = SmallVec::new();
+            for (_, changed) in ends {
+                let found = changed.binary_search_by_key(&node, |&(node, _)| node);
+                let adjoint = found.ok().map(|index| changed[index].1).or(before);
+                values.push(adjoint.unwrap_or_else(|| self.builder.constant(0.0)));
+            }
+            let first = values[0];
+            // What two sides have in common is visible before them; what the one
+            // end of a replay has may be visible through the replay alone.
+            let visible = !replays || self.builder.graph().constant(first).is_some();
+            if visible && values.iter().all(|&value| value == first) {
+                same.push((node, first));
+            } else {
+                joined.push(node);
+                passed.iter_mut().zip(values).for_each(|(passed, value)| passed.push(value));
+            }
+        }
+        for ((block, _), passed) in ends.iter().zip(&passed) {
+            self.builder.enter(*block);
+            self.builder.finish_block(passed);
+            self.builder.leave();
+        }
+        let phis = self.builder.end_region(new, joined.len());
+        let phis = joined.into_iter().zip(phis);
+        phis.chain(same).for_each(|(node, adjoint)| self.adjoints.set(node, adjoint));
+    }
+}

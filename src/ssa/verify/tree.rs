@@ -1,0 +1,93 @@
+//! Invariants of the tree: blocks, regions and the order of φs.
+
+use super::{VerifyError, at_block, at_region};
+use crate::entity::Array;
+use crate::ssa::graph::{Block, End, Graph, Item, Node, Region};
+
+/// What leads to a block.
+#[derive(Clone, Copy, Default)]
+struct Ways {
+    branches: usize,
+    regions: usize,
+}
+
+pub(super) fn check(graph: &Graph) -> Result<(), VerifyError> {
+    let ways = count_ways(graph)?;
+    for (block, Ways { branches, regions }) in ways.iter() {
+        if *regions > 0 && (*regions > 1 || *branches > 0 || block == graph.root()) {
+            return Err(at_block(graph, block, "begins a region and can be reached otherwise"));
+        }
+        if branches + regions != usize::from(block != graph.root()) {
+            return Err(at_block(graph, block, "is not the target of exactly one branch"));
+        }
+    }
+    // One way at most leads to each block, so the walk ends.
+    let order = graph.preorder();
+    let mut reached = Array::filled(false, graph.blocks.len());
+    order.iter().for_each(|&block| reached[block] = true);
+    if let Some((block, _)) = reached.iter().find(|(_, reached)| !**reached) {
+        return Err(at_block(graph, block, "is not below the root"));
+    }
+    check_order(graph, &order)
+}
+
+fn count_ways(graph: &Graph) -> Result<Array<Block, Ways>, VerifyError> {
+    let mut ways = Array::filled(Ways::default(), graph.blocks.len());
+    let mut steps: Array<Region, usize> = Array::filled(0, graph.regions.len());
+    graph.regions.values().for_each(|data| ways[data.root].regions += 1);
+    for (block, data) in graph.blocks.iter() {
+        for region in graph.regions_of(block) {
+            if graph.regions.get(region).is_none() {
+                return Err(at_block(graph, block, "goes through no region"));
+            }
+            steps[region] += 1;
+        }
+        match data.end {
+            End::Branch { then, otherwise, .. } => {
+                for target in [then, otherwise] {
+                    if graph.blocks.get(target).is_none() {
+                        return Err(at_block(graph, block, "branches to no block"));
+                    }
+                    ways[target].branches += 1;
+                }
+            }
+            End::Open => return Err(at_block(graph, block, "is open")),
+            End::Return(_) => {}
+        }
+    }
+    let lost = steps.iter().find(|(_, steps)| **steps != 1);
+    lost.map_or(Ok(ways), |(region, _)| {
+        Err(at_region(graph, region, "is not a step of exactly one block"))
+    })
+}
+
+/// Checks that φs have larger ids than what is in their region.
+fn check_order(graph: &Graph, order: &[Block]) -> Result<(), VerifyError> {
+    let parents = graph.parents();
+    // For each block the largest id in it and, after those, below it.
+    let mut largest: Array<Block, Option<Node>> = Array::filled(None, graph.blocks.len());
+    for &block in order.iter().rev() {
+        let data = &graph.blocks[block];
+        let computed = data.items.iter().filter_map(|item| match *item {
+            Item::Node(node) => Some(node),
+            Item::Region(region) => graph.regions[region].phis.iter().copied().max(),
+            Item::Guard { .. } => None,
+        });
+        let passed = match &data.end {
+            End::Return(values) => values.iter().copied().max(),
+            End::Branch { .. } | End::Open => None,
+        };
+        let here = largest[block].max(computed.max()).max(passed);
+        for region in graph.regions_of(block) {
+            let inside = largest[graph.regions[region].root];
+            if graph.regions[region].phis.iter().any(|&phi| Some(phi) <= inside) {
+                return Err(at_region(graph, region, "has a φ with a smaller id than it needs"));
+            }
+        }
+        largest[block] = here;
+        if let Some(above) = parents[block] {
+            largest[above] = largest[above].max(here);
+        }
+    }
+    Ok(())
+}
