@@ -2,11 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
 
+use phigrad::check::{GraphRecipe, Random, Tolerance, close, same};
 use phigrad::entity::Entity;
 use phigrad::op::Op;
 use phigrad::ssa::{
-    Block, Def, End, Graph, Item, Node, NodeData, Outcome, ParseError, PlaceId, Region, interpret,
-    parse, verify,
+    Block, Def, End, Folding, Graph, Item, Node, NodeData, Outcome, ParseError, PlaceId, Region,
+    eliminate_dead_code, fuse, interpret, parse, simplify, verify,
 };
 
 /// x · |x|, twice: after the region, and in another that replays it.
@@ -295,5 +296,81 @@ fn malformed_regions_are_refused_with_their_line() {
             }
             other => panic!("{other:?}\n{text}"),
         }
+    }
+}
+
+/// Random graphs of several kinds with inputs for them.
+fn random_graphs(seed: u64, count: usize) -> Vec<(Graph, Vec<Vec<f64>>)> {
+    let mut random = Random::new(seed);
+    let usual = GraphRecipe::default();
+    let recipes = [
+        usual,
+        GraphRecipe { replays: 0.8, branches: 0.8, steps: 60, ..usual },
+        GraphRecipe { guards: 0.0, regions: 0.4, depth: 6, ..usual },
+        GraphRecipe { replays: 0.9, regions: 0.3, branches: 0.7, steps: 100, ..usual },
+    ];
+    let mut graphs = Vec::new();
+    for recipe in recipes {
+        for _ in 0..count {
+            let graph = recipe.graph(&mut random);
+            let inputs = (0..8).map(|_| recipe.inputs(&mut random)).collect();
+            graphs.push((graph, inputs));
+        }
+    }
+    graphs
+}
+
+/// Asserts that `after` is sound and comes to what `before` does.
+fn assert_agree(before: &Graph, after: &Graph, inputs: &[Vec<f64>], agree: fn(f64, f64) -> bool) {
+    assert_eq!(verify(after), Ok(()), "{before}\n{after}");
+    for x in inputs {
+        match (interpret(before, x), interpret(after, x)) {
+            (Outcome::Values(a), Outcome::Values(b)) => {
+                let all = a.len() == b.len() && a.iter().zip(&b).all(|(&a, &b)| agree(a, b));
+                assert!(all, "{x:?}: {a:?} {b:?}\n{before}\n{after}");
+            }
+            (Outcome::Unseen(_), Outcome::Unseen(_)) => {}
+            (a, b) => panic!("{x:?}: {a:?} {b:?}\n{before}\n{after}"),
+        }
+    }
+}
+
+fn near(a: f64, b: f64) -> bool {
+    close(a, b, Tolerance::new(1e-9, 1e-12))
+}
+
+#[test]
+fn random_graphs_read_back_as_they_are() {
+    for (graph, _) in random_graphs(1, 100) {
+        assert_eq!(verify(&graph), Ok(()));
+        assert_eq!(parse(&graph.to_string()).unwrap(), graph);
+    }
+}
+
+#[test]
+fn dead_code_elimination_keeps_every_outcome_and_is_done_after_once() {
+    for (graph, inputs) in random_graphs(2, 300) {
+        let small = eliminate_dead_code(&graph);
+        assert_agree(&graph, &small, &inputs, same);
+        assert_eq!(eliminate_dead_code(&small), small, "{graph}\n{small}");
+    }
+}
+
+#[test]
+fn exact_simplification_keeps_every_bit() {
+    for (graph, inputs) in random_graphs(3, 500) {
+        let small = simplify(&graph, Folding::Exact);
+        assert_agree(&graph, &small, &inputs, |a, b| a.to_bits() == b.to_bits());
+        let again = simplify(&small, Folding::Exact);
+        assert_agree(&small, &again, &inputs, |a, b| a.to_bits() == b.to_bits());
+    }
+}
+
+#[test]
+fn real_simplification_and_fusion_stay_near() {
+    for (graph, inputs) in random_graphs(4, 500) {
+        let small = simplify(&graph, Folding::Real);
+        assert_agree(&graph, &small, &inputs, near);
+        assert_agree(&graph, &fuse(&small), &inputs, near);
     }
 }

@@ -5,11 +5,13 @@
 //! which uses this library can test its gradients in the same way.
 //! [`close`] and [`same`] are the only comparisons of numbers that tests use;
 //! [`Program`] is a random function that runs on numbers and on
-//! [`Var`](crate::Var) alike; [`GradientCheck`] compares a gradient with
+//! [`Var`](crate::Var) alike; [`GraphRecipe`] makes random graphs with regions,
+//! for tests of what maps graphs to graphs or to code; [`GradientCheck`] compares a gradient with
 //! differences of values.
 
 mod generate;
 mod gradient;
+mod graph;
 mod program;
 mod random;
 mod scalar;
@@ -17,6 +19,7 @@ mod tolerance;
 
 pub use generate::Recipe;
 pub use gradient::{GradientCheck, GradientError};
+pub use graph::GraphRecipe;
 pub use program::Program;
 pub use random::Random;
 pub use scalar::Scalar;

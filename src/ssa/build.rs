@@ -1,10 +1,11 @@
 //! The builder: makes a graph block by block, with hash-consing and folding.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
+use super::dead::{Live, retain};
 use super::fold::{Folded, Folding, Operand, fold};
-use super::graph::{Block, Def, End, Graph, Item, Node, PlaceId, Region, padded};
+use super::graph::{Block, Def, End, Graph, Item, Node, PlaceId, Region, RegionData, padded};
 use crate::op::{Algebra, MAX_ARITY, Op};
 
 /// Builds a [`Graph`]. Blocks are visited depth first: [`Builder::enter`]
@@ -35,14 +36,17 @@ pub struct Builder {
     known: HashMap<Fact, Node>,
     /// For each open block, what to forget when it closes.
     scopes: Vec<(Block, Vec<Fact>)>,
+    /// Regions that are no more: their only block has become a part of theirs.
+    dissolved: HashSet<Region>,
 }
 
 /// What the builder remembers, for each visible node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Fact {
-    /// This definition has been computed.
+    /// This definition, or this φ, has been computed.
     Defined(Def),
-    /// This condition has been checked and held, or did not hold.
+    /// This condition has been checked and held, or did not hold; by a guard, or
+    /// by the branch that leads here.
     Checked(Node, bool),
 }
 
@@ -59,6 +63,7 @@ impl Builder {
             constants: HashMap::new(),
             known: HashMap::new(),
             scopes: Vec::new(),
+            dissolved: HashSet::new(),
         }
     }
 
@@ -77,7 +82,10 @@ impl Builder {
 
     /// The finished graph.
     pub fn into_graph(self) -> Graph {
-        self.graph
+        if self.dissolved.is_empty() {
+            return self.graph;
+        }
+        retain(&self.graph, &Live::reachable(&self.graph))
     }
 
     /// Nodes from here on come from `place`, a place of the graph.
@@ -117,6 +125,7 @@ impl Builder {
         if self.folding == Folding::Real && op.commutes() {
             // Constants second, so that equal sums and products look alike.
             args[..2].sort_by_key(|&arg| (self.graph.constant(arg).is_some(), arg));
+            args = padded(&args[..op.arity()]);
         }
         let fact = Fact::Defined(Def::Apply(op, args));
         if let Some(&node) = self.known.get(&fact) {
@@ -149,6 +158,15 @@ impl Builder {
         }
         self.graph.blocks[self.block].items.push(Item::Guard { condition, expect });
         self.learn(fact, condition);
+    }
+
+    /// How `condition` always comes out here: it is a constant, or has been checked.
+    pub(super) fn known_outcome(&self, condition: Node) -> Option<bool> {
+        let is_known = |expect| self.known.contains_key(&Fact::Checked(condition, expect));
+        match self.graph.constant(condition) {
+            Some(constant) => Some(constant != 0.0),
+            None => [true, false].into_iter().find(|&expect| is_known(expect)),
+        }
     }
 
     /// Ends the current block with a branch. Returns the two new blocks: where
@@ -188,8 +206,15 @@ impl Builder {
     /// Goes down into `block`, which a [`Builder::branch`] of the current block
     /// returned. For an example see there.
     pub fn enter(&mut self, block: Block) {
-        self.scopes.push((self.block, Vec::new()));
+        let above = self.block;
+        self.scopes.push((above, Vec::new()));
         self.block = block;
+        if let End::Branch { condition, then, .. } = self.graph.blocks[above].end {
+            let fact = Fact::Checked(condition, block == then);
+            if !self.known.contains_key(&fact) {
+                self.learn(fact, condition);
+            }
+        }
     }
 
     /// Goes back up to the block above.
@@ -204,6 +229,10 @@ impl Builder {
 
     /// Begins a region in the current block and goes into its root. Its blocks
     /// are built like those of the graph; then [`Builder::end_region`] ends it.
+    /// Until then the region is the last step of the current block.
+    ///
+    /// If the replayed region has become a part of its block, all in it is visible
+    /// where it was, and the new region replays none.
     ///
     /// # Examples
     ///
@@ -230,16 +259,85 @@ impl Builder {
     /// assert_eq!(interpret(builder.graph(), &[-2.0]), Outcome::Values(vec![3.0]));
     /// ```
     pub fn begin_region(&mut self, replays: Option<Region>) -> Region {
+        let replays = replays.filter(|replayed| !self.dissolved.contains(replayed));
         let region = self.graph.push_region(self.block, replays, self.place);
         self.enter(self.graph.regions[region].root);
         region
     }
 
     /// Ends `region`, whose ends pass on `values` values each, and goes back to
-    /// its block. Returns the φs. For an example see [`Builder::begin_region`].
+    /// its block. Returns what comes out of it, one node for each value: its φ,
+    /// or, where all ends pass on the same, that. For an example see
+    /// [`Builder::begin_region`].
+    ///
+    /// A region of a single block that replays none becomes a part of its block.
     pub fn end_region(&mut self, region: Region, values: usize) -> Vec<Node> {
+        let RegionData { root, replays, .. } = self.graph.regions[region];
+        if let (End::Return(passed), None) = (&self.graph.blocks[root].end, replays) {
+            let passed = passed.to_vec();
+            self.dissolve(region, root);
+            return passed;
+        }
         self.leave();
-        (0..values).map(|_| self.graph.push_phi(region)).collect()
+        let leaves = self.graph.leaves(root);
+        let mut kept = Vec::with_capacity(values);
+        let mut phis: HashMap<Vec<Node>, Node> = HashMap::new();
+        let mut results = Vec::with_capacity(values);
+        for number in 0..values {
+            let passed = |&leaf: &Block| match &self.graph.blocks[leaf].end {
+                End::Return(passed) => passed.get(number).copied(),
+                End::Branch { .. } | End::Open => None,
+            };
+            let passed: Vec<Node> = leaves.iter().filter_map(passed).collect();
+            // F1 of the φ-calculus: φ(a, …, a) = a.
+            let same = passed.first().copied().filter(|first| passed.iter().all(|p| p == first));
+            let outer = same.filter(|&node| self.is_visible(node));
+            kept.push(outer.is_none() && !phis.contains_key(&passed));
+            results.push(match outer.or_else(|| phis.get(&passed).copied()) {
+                Some(node) => node,
+                None => {
+                    let phi = self.graph.push_phi(region);
+                    self.learn(Fact::Defined(self.graph.nodes[phi].def), phi);
+                    phis.insert(passed, phi);
+                    phi
+                }
+            });
+        }
+        for leaf in leaves {
+            if let End::Return(passed) = &mut self.graph.blocks[leaf].end {
+                let mut kept = kept.iter();
+                passed.retain(|_| kept.next().copied().unwrap_or(true));
+            }
+        }
+        results
+    }
+
+    /// Makes the steps of `root`, the only block of `region`, those of the
+    /// current block's parent.
+    fn dissolve(&mut self, region: Region, root: Block) {
+        let steps = core::mem::take(&mut self.graph.blocks[root].items);
+        self.graph.blocks[root].end = End::Open;
+        if let Some((above, facts)) = self.scopes.pop() {
+            self.block = above;
+            let items = &mut self.graph.blocks[above].items;
+            items.pop();
+            items.extend(steps);
+            if let Some((_, known)) = self.scopes.last_mut() {
+                known.extend(facts);
+            }
+        }
+        self.dissolved.insert(region);
+    }
+
+    /// Whether `node` is visible in the current block, not counting what only
+    /// replaying makes visible.
+    fn is_visible(&self, node: Node) -> bool {
+        match self.graph.nodes[node].def {
+            Def::Input(_) | Def::Const(_) => true,
+            def @ (Def::Apply(..) | Def::Phi(..)) => {
+                self.known.get(&Fact::Defined(def)) == Some(&node)
+            }
+        }
     }
 
     fn learn(&mut self, fact: Fact, node: Node) {

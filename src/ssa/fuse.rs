@@ -1,8 +1,9 @@
 //! Fusion: products that are only added or subtracted become `mul_add`.
 
+use super::dead::eliminate_dead_code;
 use super::fold::Folding;
 use super::graph::{Def, End, Graph, Item, Node};
-use super::simplify::{eliminate_dead_code, rebuild};
+use super::rebuild::rebuild;
 use crate::entity::Array;
 use crate::op::{Op, is_singular};
 

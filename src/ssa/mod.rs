@@ -5,6 +5,7 @@
 //! (`print`, `parse`), a verifier, and an interpreter that is its meaning.
 
 mod build;
+mod dead;
 mod dot;
 mod fold;
 mod fuse;
@@ -13,10 +14,12 @@ mod interpret;
 mod lift;
 mod parse;
 mod print;
+mod rebuild;
 mod simplify;
 mod verify;
 
 pub use build::Builder;
+pub use dead::{eliminate_dead_code, live_nodes};
 pub use dot::dot;
 pub use fold::Folding;
 pub use fuse::fuse;
@@ -26,5 +29,5 @@ pub use graph::{
 pub use interpret::{Outcome, interpret};
 pub use lift::{LiftError, Lifted, Merged, Paths, Unmerge, Unmerged};
 pub use parse::{ParseError, parse};
-pub use simplify::{eliminate_dead_code, live_nodes, simplify};
+pub use simplify::simplify;
 pub use verify::{VerifyError, verify};

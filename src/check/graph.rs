@@ -1,0 +1,399 @@
+//! The generator of random graphs with regions, for tests of the passes.
+
+use super::random::Random;
+use crate::entity::Entity;
+use crate::op::Op;
+use crate::ssa::{Block, Def, End, Graph, Item, Node, Place, PlaceId, Region};
+
+/// What kind of graphs to generate.
+///
+/// The graphs hold what the passes look for: nested regions with several ends,
+/// φs that are used and φs that are not, φs of equal values, branches on
+/// constants and on conditions that are known, guards, equal nodes, products
+/// that are added, and regions that replay others. Their values are small.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::check::{GraphRecipe, Random};
+/// use phigrad::ssa::{Outcome, interpret, parse, verify};
+///
+/// let recipe = GraphRecipe { guards: 0.0, ..GraphRecipe::default() };
+/// let mut random = Random::new(3);
+/// let graph = recipe.graph(&mut random);
+/// assert_eq!(verify(&graph), Ok(()));
+/// assert_eq!(parse(&graph.to_string())?, graph);
+/// let Outcome::Values(values) = interpret(&graph, &recipe.inputs(&mut random)) else { panic!() };
+/// assert!(values.len() == 2 && values.iter().all(|value| value.abs() < 3.0));
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GraphRecipe {
+    /// The number of active inputs.
+    pub active: usize,
+    /// The number of inactive inputs.
+    pub inactive: usize,
+    /// The number of outputs.
+    pub outputs: usize,
+    /// About how many steps a graph has in all blocks together.
+    pub steps: usize,
+    /// How deep regions nest.
+    pub depth: usize,
+    /// The probability that a step is a region.
+    pub regions: f64,
+    /// The probability that a region replays one, if one is visible.
+    pub replays: f64,
+    /// The probability that a block ends in a branch.
+    pub branches: f64,
+    /// The probability that a step is a guard.
+    pub guards: f64,
+}
+
+impl Default for GraphRecipe {
+    fn default() -> Self {
+        GraphRecipe {
+            active: 3,
+            inactive: 1,
+            outputs: 2,
+            steps: 40,
+            depth: 3,
+            regions: 0.2,
+            replays: 0.3,
+            branches: 0.5,
+            guards: 0.03,
+        }
+    }
+}
+
+const SMALL_UNARY: [Op; 8] =
+    [Op::Sin, Op::Cos, Op::Atan, Op::Tanh, Op::Neg, Op::Abs, Op::Signum, Op::Floor];
+const SMALL_BINARY: [Op; 3] = [Op::Min, Op::Max, Op::CopySign];
+const SUMS: [Op; 2] = [Op::Add, Op::Sub];
+const COMPARISONS: [Op; 6] = [Op::Lt, Op::Le, Op::Gt, Op::Ge, Op::Eq, Op::Ne];
+const CONSTANTS: [f64; 8] = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 1.5];
+/// The most steps of one block.
+const BLOCK: usize = 8;
+/// How often branches follow one another in a tree.
+const BRANCHES: usize = 4;
+
+impl GraphRecipe {
+    /// A graph of this kind; it passes [`verify`](crate::ssa::verify).
+    pub fn graph(&self, random: &mut Random) -> Graph {
+        let mut graph = Graph::new(self.active, self.inactive);
+        let (root, inputs) = (graph.root(), self.active + self.inactive);
+        let mut visible: Vec<Node> = (0..inputs).map(|i| graph.input(i)).collect();
+        visible.extend(CONSTANTS.map(|value| graph.push_const(value.to_bits())));
+        let (conditions, regions, left) = (Vec::new(), Vec::new(), self.steps);
+        let mut generator =
+            Generator { recipe: self, random, graph, visible, conditions, regions, left };
+        let values = vec![None; self.outputs];
+        generator.tree(Position { block: root, forward: None, depth: 0, branches: 0 }, &values);
+        in_order_of_text(&mut generator.graph);
+        generator.graph
+    }
+
+    /// Inputs for such a graph, active before inactive: small, and some of them
+    /// numbers that graphs compare with.
+    pub fn inputs(&self, random: &mut Random) -> Vec<f64> {
+        let mut number = || match random.chance(0.2) {
+            true => random.pick(&CONSTANTS),
+            false => random.uniform(-2.0, 2.0),
+        };
+        (0..self.active + self.inactive).map(|_| number()).collect()
+    }
+}
+
+struct Generator<'a> {
+    recipe: &'a GraphRecipe,
+    random: &'a mut Random,
+    graph: Graph,
+    /// What is visible here; all of it is small.
+    visible: Vec<Node>,
+    /// The visible nodes that something has been decided by.
+    conditions: Vec<Node>,
+    /// The visible regions.
+    regions: Vec<Region>,
+    /// How many steps are still to be made.
+    left: usize,
+}
+
+/// Where the generator is.
+#[derive(Clone, Copy)]
+struct Position {
+    block: Block,
+    /// The forward block: what is replayed here.
+    forward: Option<Block>,
+    depth: usize,
+    /// How many branches are above in the tree.
+    branches: usize,
+}
+
+impl Generator<'_> {
+    /// Fills a block and those below it. Each end passes on `values`, or where
+    /// there is `None` what it likes.
+    fn tree(&mut self, at: Position, values: &[Option<Node>]) {
+        let before = (self.visible.len(), self.conditions.len(), self.regions.len());
+        if let Some(forward) = at.forward {
+            self.show(forward);
+        }
+        let steps = self.random.below(self.left.min(BLOCK) + 1);
+        (0..steps).for_each(|_| self.step(at));
+        let branches = at.branches < BRANCHES && self.random.chance(self.recipe.branches);
+        if branches && (self.left > 0 || at.forward.is_some()) {
+            self.branch(at, values);
+        } else {
+            let any = |value: &Option<Node>| value.unwrap_or_else(|| self.value());
+            let passed = values.iter().map(any).collect();
+            self.graph.blocks[at.block].end = End::Return(passed);
+        }
+        self.visible.truncate(before.0);
+        self.conditions.truncate(before.1);
+        self.regions.truncate(before.2);
+    }
+
+    fn branch(&mut self, at: Position, values: &[Option<Node>]) {
+        let way = at.forward.and_then(|forward| match self.graph.blocks[forward].end {
+            End::Branch { condition, then, otherwise } => Some((condition, then, otherwise)),
+            End::Return(_) | End::Open => None,
+        });
+        // The forward block may itself see more, by a forward block of its own.
+        let is_visible = |node: Node| self.visible.contains(&node);
+        let followed = way.filter(|way| is_visible(way.0)).filter(|_| self.random.chance(0.8));
+        let condition = followed.map_or_else(|| self.condition(at.block), |way| way.0);
+        // By chance the condition may be that of the forward block anyway.
+        let sides = way.filter(|way| way.0 == condition).map(|way| (way.1, way.2));
+        let (then, otherwise) = (self.graph.new_block(), self.graph.new_block());
+        self.graph.blocks[at.block].end = End::Branch { condition, then, otherwise };
+        let forwards = sides.map_or((at.forward, at.forward), |(t, o)| (Some(t), Some(o)));
+        for (block, forward) in [(then, forwards.0), (otherwise, forwards.1)] {
+            self.tree(Position { block, forward, branches: at.branches + 1, ..at }, values);
+        }
+    }
+
+    fn step(&mut self, at: Position) {
+        self.left = self.left.saturating_sub(1);
+        if at.depth < self.recipe.depth && self.random.chance(self.recipe.regions) {
+            self.region(at);
+        } else if self.random.chance(self.recipe.guards) {
+            let (condition, expect) = match self.random.chance(0.6) {
+                true => (self.certain(at.block), true),
+                false => (self.condition(at.block), self.random.chance(0.5)),
+            };
+            self.graph.blocks[at.block].items.push(Item::Guard { condition, expect });
+        } else {
+            let node = self.compute(at.block);
+            self.visible.push(node);
+        }
+    }
+
+    fn region(&mut self, at: Position) {
+        let replays = !self.regions.is_empty() && self.random.chance(self.recipe.replays);
+        let replayed = replays.then(|| self.random.pick(&self.regions));
+        // Some values are the same at all ends.
+        let values: Vec<Option<Node>> = (0..self.random.below(4))
+            .map(|_| self.random.chance(0.2).then(|| self.value()))
+            .collect();
+        let place = self.place();
+        let region = self.graph.push_region(at.block, replayed, place);
+        let forward = replayed.map(|replayed| self.graph.regions[replayed].root);
+        let position = Position {
+            block: self.graph.regions[region].root,
+            forward: forward.or(at.forward),
+            depth: at.depth + 1,
+            branches: 0,
+        };
+        self.tree(position, &values);
+        for _ in values {
+            let phi = self.graph.push_phi(region);
+            self.visible.push(phi);
+        }
+        self.regions.push(region);
+    }
+
+    /// Makes what a forward block has computed visible.
+    fn show(&mut self, forward: Block) {
+        for item in &self.graph.blocks[forward].items {
+            match *item {
+                // Only what is small: a comparison or the last of a few nodes.
+                Item::Node(node) if is_small(&self.graph, node) => self.visible.push(node),
+                Item::Region(region) => {
+                    self.visible.extend(&self.graph.regions[region].phis);
+                    self.regions.push(region);
+                }
+                Item::Node(_) | Item::Guard { .. } => {}
+            }
+        }
+    }
+
+    /// A new node, or a few, the last of which is small.
+    fn compute(&mut self, block: Block) -> Node {
+        let (a, b, c) = (self.value(), self.value(), self.value());
+        match self.random.below(9) {
+            0 | 1 => {
+                let op = self.random.pick(&SMALL_UNARY);
+                self.apply(block, op, &[a])
+            }
+            2 => {
+                let op = self.random.pick(&SMALL_BINARY);
+                self.apply(block, op, &[a, b])
+            }
+            3 | 4 => {
+                let product = self.apply(block, Op::Mul, &[a, b]);
+                let args = if self.random.chance(0.5) { [product, c] } else { [c, product] };
+                let op = self.random.pick(&SUMS);
+                let sum = self.apply(block, op, &args);
+                self.apply(block, Op::Atan, &[sum])
+            }
+            5 => {
+                let half = self.graph.push_const(0.5f64.to_bits());
+                let positive = self.apply(block, Op::MulAdd, &[b, b, half]);
+                let quotient = self.apply(block, Op::Div, &[a, positive]);
+                self.apply(block, Op::Tanh, &[quotient])
+            }
+            6 => {
+                let square = self.apply(block, Op::Mul, &[a, a]);
+                let half = self.graph.push_const(0.5f64.to_bits());
+                let positive = self.apply(block, Op::Add, &[square, half]);
+                let root = self.apply(block, Op::Sqrt, &[positive]);
+                self.apply(block, Op::Sin, &[root])
+            }
+            7 => {
+                let condition = self.condition(block);
+                self.apply(block, Op::Select, &[condition, a, b])
+            }
+            _ => self.again(block, a),
+        }
+    }
+
+    /// A node that is computed as `node` is, if that can be.
+    fn again(&mut self, block: Block, node: Node) -> Node {
+        match self.graph.nodes[node].def {
+            Def::Apply(op, args) if args.iter().all(|arg| self.visible.contains(arg)) => {
+                self.apply(block, op, &args[..op.arity()])
+            }
+            _ => self.apply(block, Op::Cos, &[node]),
+        }
+    }
+
+    /// A visible node to decide something by, or a new one.
+    fn condition(&mut self, block: Block) -> Node {
+        let condition = if !self.conditions.is_empty() && self.random.chance(0.3) {
+            let known = self.random.pick(&self.conditions);
+            if self.random.chance(0.5) { known } else { self.again(block, known) }
+        } else if self.random.chance(0.1) {
+            self.value()
+        } else {
+            let (op, a, b) = (self.random.pick(&COMPARISONS), self.value(), self.value());
+            self.apply(block, op, &[a, b])
+        };
+        self.conditions.push(condition);
+        self.visible.push(condition);
+        condition
+    }
+
+    /// A condition that always holds, and does not look like that.
+    fn certain(&mut self, block: Block) -> Node {
+        let (value, most) = (self.value(), self.graph.push_const(100.0f64.to_bits()));
+        let condition = self.apply(block, Op::Lt, &[value, most]);
+        self.conditions.push(condition);
+        condition
+    }
+
+    fn value(&mut self) -> Node {
+        // Later ones more often: they depend on more.
+        let count = self.visible.len();
+        let recent = count.min(12);
+        match self.random.chance(0.6) {
+            true => self.visible[count - 1 - self.random.below(recent)],
+            false => self.visible[self.random.below(count)],
+        }
+    }
+
+    fn apply(&mut self, block: Block, op: Op, args: &[Node]) -> Node {
+        let place = self.place();
+        self.graph.push_apply(block, op, args, place)
+    }
+
+    fn place(&mut self) -> Option<PlaceId> {
+        if !self.random.chance(0.1) {
+            return None;
+        }
+        let line = self.graph.places.len() as u32 + 1;
+        Some(self.graph.places.push(Place { file: "graph.rs".into(), line, column: 1 }))
+    }
+}
+
+/// Whether `node` is one of those that the generator lets others use.
+fn is_small(graph: &Graph, node: Node) -> bool {
+    match graph.nodes[node].def {
+        Def::Apply(op, _) => {
+            SMALL_UNARY.contains(&op)
+                || SMALL_BINARY.contains(&op)
+                || op.is_comparison()
+                || op == Op::Select
+        }
+        Def::Input(_) | Def::Const(_) | Def::Phi(..) => true,
+    }
+}
+
+/// Numbers the places in the order in which the text form names them, so that
+/// what is read back is the same graph.
+fn in_order_of_text(graph: &mut Graph) {
+    let mut order = Vec::new();
+    for data in graph.blocks.values() {
+        for item in &data.items {
+            order.extend(match *item {
+                Item::Node(node) => graph.nodes[node].place,
+                Item::Region(region) => graph.regions[region].place,
+                Item::Guard { .. } => None,
+            });
+        }
+    }
+    let mut renamed = vec![None; graph.places.len()];
+    for (index, place) in order.iter().enumerate() {
+        renamed[place.index()] = Some(PlaceId::from_index(index));
+    }
+    let rename = |place: Option<PlaceId>| place.and_then(|place| renamed[place.index()]);
+    for node in graph.nodes.keys() {
+        graph.nodes[node].place = rename(graph.nodes[node].place);
+    }
+    for region in graph.regions.keys() {
+        graph.regions[region].place = rename(graph.regions[region].place);
+    }
+    graph.places = order.into_iter().map(|place| graph.places[place].clone()).collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ssa::{Outcome, interpret, verify};
+
+    #[test]
+    fn one_seed_gives_one_graph() {
+        let graph = |seed| GraphRecipe::default().graph(&mut Random::new(seed));
+        assert_eq!(graph(3), graph(3));
+        assert_ne!(graph(3), graph(4));
+    }
+
+    #[test]
+    fn graphs_are_sound_and_hold_what_they_should() {
+        let (mut random, recipe) = (Random::new(1), GraphRecipe::default());
+        let (mut text, mut unseen) = (String::new(), 0);
+        for _ in 0..300 {
+            let graph = recipe.graph(&mut random);
+            assert_eq!(verify(&graph), Ok(()));
+            assert_eq!(graph.outputs(), recipe.outputs);
+            match interpret(&graph, &recipe.inputs(&mut random)) {
+                Outcome::Values(values) => {
+                    assert!(values.iter().all(|value| value.abs() <= 4.0), "{values:?}\n{graph}");
+                }
+                Outcome::Unseen(_) => unseen += 1,
+            }
+            text += &graph.to_string();
+        }
+        assert!((10..150).contains(&unseen), "{unseen}");
+        for part in [" = region r", " replays r", "guard v", "guard not v", "branch v", " @ "] {
+            assert!(text.matches(part).count() > 30, "{part}");
+        }
+    }
+}

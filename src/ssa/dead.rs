@@ -1,0 +1,285 @@
+//! Dead code: what no output, guard or branch needs, and a graph without it.
+
+use super::graph::{Block, BlockData, Def, End, Graph, Item, Node, NodeData, Region, RegionData};
+use crate::entity::{Array, Entity};
+
+/// The graph without the nodes that no output, guard or branch needs.
+///
+/// A region stays if it has a guard, or a node or φ that is needed, at any
+/// depth, and with it the branches of its blocks. Its other φs go, and what its
+/// ends pass on for them.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::ssa::{eliminate_dead_code, parse};
+///
+/// let text = "graph active 1 inactive 0\nb0:\n  v1 = exp v0\n  v2 = sin v0\n  return v2\n";
+/// let small = eliminate_dead_code(&parse(text)?);
+/// assert_eq!(small.to_string(), "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1\n");
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+pub fn eliminate_dead_code(graph: &Graph) -> Graph {
+    retain(graph, &Live::of(graph))
+}
+
+/// Which nodes an output, guard or branch needs.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::ssa::{live_nodes, parse};
+///
+/// let text = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  v2 = cos v0\n  return v2\n";
+/// let live = live_nodes(&parse(text)?);
+/// assert_eq!(live.values().copied().collect::<Vec<_>>(), [true, false, true]);
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+pub fn live_nodes(graph: &Graph) -> Array<Node, bool> {
+    Live::of(graph).nodes
+}
+
+/// What is needed of a graph.
+pub(super) struct Live {
+    pub(super) nodes: Array<Node, bool>,
+    pub(super) regions: Array<Region, bool>,
+}
+
+impl Live {
+    /// The least that holds all that a guard, or an output or branch of the
+    /// graph's own tree, or something in it needs.
+    pub(super) fn of(graph: &Graph) -> Live {
+        let mut search = Search::new(graph);
+        for block in graph.preorder() {
+            let data = &graph.blocks[block];
+            let tree = search.trees[block];
+            for item in &data.items {
+                if let Item::Guard { condition, .. } = *item {
+                    search.need(condition);
+                    search.need_region(tree);
+                }
+            }
+            match &data.end {
+                End::Return(outputs) if tree.is_none() => {
+                    outputs.iter().for_each(|&output| search.need(output));
+                }
+                End::Branch { condition, .. } if tree.is_none() => search.need(*condition),
+                End::Return(_) | End::Branch { .. } | End::Open => {}
+            }
+        }
+        while let Some(node) = search.pending.pop() {
+            search.follow(node);
+        }
+        search.live
+    }
+
+    /// Everything but regions that are no step of a block.
+    pub(super) fn reachable(graph: &Graph) -> Live {
+        let mut regions = Array::filled(false, graph.regions.len());
+        for block in graph.preorder() {
+            graph.regions_of(block).for_each(|region| regions[region] = true);
+        }
+        Live { nodes: Array::filled(true, graph.nodes.len()), regions }
+    }
+}
+
+struct Search<'a> {
+    graph: &'a Graph,
+    live: Live,
+    /// Nodes that are live, but not yet what they need.
+    pending: Vec<Node>,
+    /// For each block the region in whose tree it is.
+    trees: Array<Block, Option<Region>>,
+    /// The blocks of each region's tree.
+    blocks: Array<Region, Vec<Block>>,
+    /// For each applied node the region in whose tree it is computed.
+    homes: Array<Node, Option<Region>>,
+    /// For each region the region around it.
+    around: Array<Region, Option<Region>>,
+}
+
+impl<'a> Search<'a> {
+    fn new(graph: &'a Graph) -> Self {
+        let trees = trees(graph);
+        let mut blocks = Array::filled(Vec::new(), graph.regions.len());
+        let mut homes = Array::filled(None, graph.nodes.len());
+        let mut around = Array::filled(None, graph.regions.len());
+        for block in graph.preorder() {
+            let tree = trees[block];
+            if let Some(region) = tree {
+                blocks[region].push(block);
+            }
+            for item in &graph.blocks[block].items {
+                match *item {
+                    Item::Node(node) => homes[node] = tree,
+                    Item::Region(region) => around[region] = tree,
+                    Item::Guard { .. } => {}
+                }
+            }
+        }
+        let live = Live {
+            nodes: Array::filled(false, graph.nodes.len()),
+            regions: Array::filled(false, graph.regions.len()),
+        };
+        Search { graph, live, pending: Vec::new(), trees, blocks, homes, around }
+    }
+
+    fn need(&mut self, node: Node) {
+        if !self.live.nodes[node] {
+            self.live.nodes[node] = true;
+            self.pending.push(node);
+        }
+    }
+
+    /// Needs `region`, the regions around it, and the way through them.
+    fn need_region(&mut self, region: Option<Region>) {
+        let mut next = region;
+        while let Some(region) = next.filter(|&region| !self.live.regions[region]) {
+            self.live.regions[region] = true;
+            for index in 0..self.blocks[region].len() {
+                let block = self.blocks[region][index];
+                if let End::Branch { condition, .. } = self.graph.blocks[block].end {
+                    self.need(condition);
+                }
+            }
+            next = self.around[region];
+        }
+    }
+
+    fn follow(&mut self, node: Node) {
+        let data = &self.graph.nodes[node];
+        data.args().iter().for_each(|&arg| self.need(arg));
+        self.need_region(self.homes[node]);
+        let Def::Phi(region, number) = data.def else { return };
+        self.need_region(Some(region));
+        for index in 0..self.blocks[region].len() {
+            let block = self.blocks[region][index];
+            if let End::Return(values) = &self.graph.blocks[block].end {
+                values.get(number as usize).into_iter().for_each(|&value| self.need(value));
+            }
+        }
+    }
+}
+
+/// For each block the region in whose tree it is, if that is not the graph's.
+fn trees(graph: &Graph) -> Array<Block, Option<Region>> {
+    let mut trees = Array::filled(None, graph.blocks.len());
+    for block in graph.preorder() {
+        if let End::Branch { then, otherwise, .. } = graph.blocks[block].end {
+            trees[then] = trees[block];
+            trees[otherwise] = trees[block];
+        }
+        for region in graph.regions_of(block) {
+            trees[graph.regions[region].root] = Some(region);
+        }
+    }
+    trees
+}
+
+/// The graph without what is not live, in the same order.
+pub(super) fn retain(graph: &Graph, live: &Live) -> Graph {
+    let trees = trees(graph);
+    let mut reached = Array::filled(false, graph.blocks.len());
+    for block in graph.preorder() {
+        reached[block] = trees[block].is_none_or(|region| live.regions[region]);
+    }
+    let blocks = renumbered(&reached);
+    let regions = renumbered(&live.regions);
+    let is_kept = |node: Node| live.nodes[node] || matches!(graph.nodes[node].def, Def::Input(_));
+    let nodes = renumbered(&graph.nodes.keys().map(is_kept).collect());
+    let mut numbers = Array::filled(0, graph.nodes.len());
+    for data in graph.regions.values() {
+        let phis = data.phis.iter().filter(|&&phi| live.nodes[phi]);
+        phis.enumerate().for_each(|(number, &phi)| numbers[phi] = number as u32);
+    }
+    let retain = Retain { graph, live, trees, blocks, regions, nodes, numbers };
+    Graph {
+        nodes: graph.nodes.keys().filter(|&node| is_kept(node)).map(|n| retain.node(n)).collect(),
+        blocks: graph.blocks.keys().filter(|&b| reached[b]).map(|b| retain.block(b)).collect(),
+        regions: graph
+            .regions
+            .keys()
+            .filter(|&region| live.regions[region])
+            .map(|region| retain.region(region))
+            .collect(),
+        places: graph.places.clone(),
+        active: graph.active,
+        inactive: graph.inactive,
+    }
+}
+
+/// The new id of each kept item. Those of others would show, were they used:
+/// the first is that of something else.
+fn renumbered<K: Entity>(kept: &Array<K, bool>) -> Array<K, K> {
+    let mut next = 0;
+    let number = |&kept: &bool| {
+        let index = if kept { next } else { 0 };
+        next += usize::from(kept);
+        K::from_index(index)
+    };
+    kept.values().map(number).collect()
+}
+
+struct Retain<'a> {
+    graph: &'a Graph,
+    live: &'a Live,
+    trees: Array<Block, Option<Region>>,
+    blocks: Array<Block, Block>,
+    regions: Array<Region, Region>,
+    nodes: Array<Node, Node>,
+    /// The new number of each φ that is kept.
+    numbers: Array<Node, u32>,
+}
+
+impl Retain<'_> {
+    fn node(&self, node: Node) -> NodeData {
+        let data = self.graph.nodes[node];
+        let def = match data.def {
+            Def::Apply(op, args) => Def::Apply(op, args.map(|arg| self.nodes[arg])),
+            Def::Phi(region, _) => Def::Phi(self.regions[region], self.numbers[node]),
+            leaf @ (Def::Input(_) | Def::Const(_)) => leaf,
+        };
+        NodeData { def, place: data.place }
+    }
+
+    fn region(&self, region: Region) -> RegionData {
+        let data = &self.graph.regions[region];
+        let phis = data.phis.iter().filter(|&&phi| self.live.nodes[phi]);
+        RegionData {
+            root: self.blocks[data.root],
+            phis: phis.map(|&phi| self.nodes[phi]).collect(),
+            // Of a region that is not live nothing is used.
+            replays: data.replays.filter(|&r| self.live.regions[r]).map(|r| self.regions[r]),
+            place: data.place,
+        }
+    }
+
+    fn block(&self, block: Block) -> BlockData {
+        let data = &self.graph.blocks[block];
+        let item = |item: &Item| match *item {
+            Item::Node(node) => self.live.nodes[node].then(|| Item::Node(self.nodes[node])),
+            Item::Guard { condition, expect } => {
+                Some(Item::Guard { condition: self.nodes[condition], expect })
+            }
+            Item::Region(region) => {
+                self.live.regions[region].then(|| Item::Region(self.regions[region]))
+            }
+        };
+        let end = match &data.end {
+            End::Return(values) => {
+                let phis = self.trees[block].map(|region| &self.graph.regions[region].phis);
+                // All outputs of the graph are live.
+                let is_kept = |number: usize| phis.is_none_or(|phis| self.live.nodes[phis[number]]);
+                let values = values.iter().enumerate().filter(|&(number, _)| is_kept(number));
+                End::Return(values.map(|(_, &value)| self.nodes[value]).collect())
+            }
+            &End::Branch { condition, then, otherwise } => End::Branch {
+                condition: self.nodes[condition],
+                then: self.blocks[then],
+                otherwise: self.blocks[otherwise],
+            },
+            End::Open => End::Open,
+        };
+        BlockData { items: data.items.iter().filter_map(item).collect(), end }
+    }
+}

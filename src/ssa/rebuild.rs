@@ -1,0 +1,281 @@
+//! Copying a graph through the folding builder, node by node.
+
+use super::build::Builder;
+use super::dead::Live;
+use super::fold::Folding;
+use super::graph::{Block, Def, End, Graph, Item, Node, Region};
+use crate::entity::{Array, Entity};
+
+/// Copies what is live in `graph`. `rewrite` may give another node for a node
+/// of `graph`, built from the copies of nodes before it.
+///
+/// Branches whose way is known are not copied, their blocks go on with what is
+/// on that way.
+pub(super) fn rebuild(
+    graph: &Graph,
+    folding: Folding,
+    mut rewrite: impl FnMut(&mut Rebuild<'_>, Node) -> Option<Node>,
+) -> Graph {
+    let live = Live::of(graph);
+    let mut rebuild = Rebuild::new(graph, folding);
+    rebuild.open.push(Open {
+        block: graph.root(),
+        next: 0,
+        tree: None,
+        forward: None,
+        new_forward: None,
+        ends: Ends::Graph,
+    });
+    while let Some(here) = rebuild.open.last_mut() {
+        let data = &graph.blocks[here.block];
+        let next = here.next;
+        here.next += 1;
+        let here = *here;
+        match (data.items.get(next), &data.end) {
+            (Some(&Item::Node(node)), _) if live.nodes[node] => {
+                rebuild.builder.set_place(graph.nodes[node].place);
+                match rewrite(&mut rebuild, node) {
+                    Some(rewritten) => rebuild.copies[node] = Some(rewritten),
+                    None => rebuild.copy_node(node),
+                }
+            }
+            (Some(&Item::Guard { condition, expect }), _) => {
+                let condition = rebuild.copied(condition);
+                rebuild.builder.guard(condition, expect);
+            }
+            (Some(&Item::Region(region)), _) if live.regions[region] => rebuild.begin(here, region),
+            (Some(Item::Node(_) | Item::Region(_)), _) => {}
+            (None, End::Return(values)) => {
+                let phis = here.tree.map(|region| &graph.regions[region].phis);
+                let is_live = |i: usize| phis.is_none_or(|phis| live.nodes[phis[i]]);
+                let values = values.iter().enumerate().filter(|&(i, _)| is_live(i));
+                let values: Vec<Node> = values.map(|(_, &value)| rebuild.copied(value)).collect();
+                rebuild.builder.finish_block(&values);
+                rebuild.leave(&live);
+            }
+            (None, End::Branch { .. }) if next == data.items.len() => rebuild.branch(here),
+            (None, End::Branch { .. }) if next == data.items.len() + 1 => {
+                rebuild.enter(here, false);
+            }
+            (None, End::Branch { .. } | End::Open) => rebuild.leave(&live),
+        }
+    }
+    rebuild.builder.into_graph()
+}
+
+/// A graph on its way into a new one.
+pub(super) struct Rebuild<'a> {
+    graph: &'a Graph,
+    pub(super) builder: Builder,
+    /// For each node of the old graph its copy in the new one.
+    copies: Array<Node, Option<Node>>,
+    regions: Array<Region, Option<Region>>,
+    /// For each block of the old graph that has been copied how its copy ends.
+    ways: Array<Block, Option<Way>>,
+    /// The blocks of the old graph from the root to here.
+    open: Vec<Open>,
+    /// For each block of the new graph how many of those from the root to here
+    /// have it as their forward block.
+    forwards: Vec<u32>,
+}
+
+/// What has become of a branch.
+#[derive(Clone, Copy)]
+enum Way {
+    /// It always went this way, and is gone.
+    Known(bool),
+    /// The new blocks that it leads to.
+    Open(Block, Block),
+}
+
+/// A block that is being copied. For forward blocks see `verify`.
+#[derive(Clone, Copy)]
+struct Open {
+    block: Block,
+    /// The number of the next item, then the branch, its second side, the end.
+    next: usize,
+    /// The region in whose tree the block is.
+    tree: Option<Region>,
+    /// The forward block in the old graph.
+    forward: Option<Block>,
+    /// The forward block of the copy in the new graph.
+    new_forward: Option<Block>,
+    /// What ends where the block does.
+    ends: Ends,
+}
+
+#[derive(Clone, Copy)]
+enum Ends {
+    Graph,
+    Side,
+    Region(Region),
+}
+
+impl<'a> Rebuild<'a> {
+    fn new(graph: &'a Graph, folding: Folding) -> Self {
+        Rebuild {
+            graph,
+            builder: Builder::of(graph, folding),
+            copies: Array::filled(None, graph.nodes.len()),
+            regions: Array::filled(None, graph.regions.len()),
+            ways: Array::filled(None, graph.blocks.len()),
+            open: Vec::new(),
+            forwards: Vec::new(),
+        }
+    }
+
+    /// The copy of `node`, which is a leaf or was copied before.
+    pub(super) fn copied(&mut self, node: Node) -> Node {
+        if let Some(copy) = self.copies[node] {
+            return copy;
+        }
+        let copy = match self.graph.nodes[node].def {
+            Def::Input(i) => self.builder.input(i as usize),
+            Def::Const(bits) => self.builder.constant(f64::from_bits(bits)),
+            // A verified graph computes operands before their uses.
+            Def::Apply(..) | Def::Phi(..) => self.builder.constant(f64::NAN),
+        };
+        self.copies[node] = Some(copy);
+        copy
+    }
+
+    fn copy_node(&mut self, node: Node) {
+        if let Def::Apply(op, args) = self.graph.nodes[node].def {
+            let args = args.map(|arg| self.copied(arg));
+            self.copies[node] = Some(self.builder.apply(op, &args[..op.arity()]));
+        }
+    }
+
+    fn begin(&mut self, here: Open, region: Region) {
+        let data = &self.graph.regions[region];
+        self.builder.set_place(data.place);
+        let new =
+            self.builder.begin_region(data.replays.and_then(|replayed| self.regions[replayed]));
+        self.regions[region] = Some(new);
+        let regions = &self.builder.graph().regions;
+        let new_replayed = regions[new].replays.map(|replayed| regions[replayed].root);
+        let replayed = data.replays.map(|replayed| self.graph.regions[replayed].root);
+        self.push(Open {
+            block: data.root,
+            next: 0,
+            tree: Some(region),
+            forward: replayed.or(here.forward),
+            new_forward: new_replayed.or(here.new_forward),
+            ends: Ends::Region(region),
+        });
+    }
+
+    /// Goes on where the branch at the end of the block here leads: into its
+    /// first side, or, without a branch in the new graph, the only one possible.
+    fn branch(&mut self, here: Open) {
+        let End::Branch { condition, then, otherwise } = self.graph.blocks[here.block].end else {
+            return;
+        };
+        let copy = self.copied(condition);
+        if let Some(holds) = self.known_way(here, condition, copy) {
+            self.ways[here.block] = Some(Way::Known(holds));
+            let forward = self.side_of_forward(here, condition, holds);
+            if let Some(open) = self.open.last_mut() {
+                open.block = if holds { then } else { otherwise };
+                open.next = 0;
+                open.forward = forward;
+            }
+            return;
+        }
+        let (new_then, new_otherwise) = self.builder.branch(copy);
+        self.ways[here.block] = Some(Way::Open(new_then, new_otherwise));
+        self.enter(here, true);
+    }
+
+    /// Which way a branch on `condition`, in the new graph `copy`, always goes.
+    ///
+    /// A region must go the way of the one that it replays by the same branches,
+    /// or what it uses there is not visible. So where that one has no branch any
+    /// more, neither has this one, and where it has one, this one keeps its own,
+    /// unless another has made the side visible already.
+    fn known_way(&self, here: Open, condition: Node, copy: Node) -> Option<bool> {
+        let forward = here.forward.filter(|&forward| branches_on(self.graph, forward, condition));
+        let is_visible =
+            |block: Block| self.forwards.get(block.index()).is_some_and(|&count| count > 0);
+        match forward.and_then(|forward| self.ways[forward]) {
+            Some(Way::Known(holds)) => Some(holds),
+            Some(Way::Open(then, _)) if is_visible(then) => Some(true),
+            Some(Way::Open(_, otherwise)) if is_visible(otherwise) => Some(false),
+            Some(Way::Open(..)) => None,
+            None => self.builder.known_outcome(copy),
+        }
+    }
+
+    /// The forward block, in the old graph, of a side of the block here.
+    fn side_of_forward(&self, here: Open, condition: Node, holds: bool) -> Option<Block> {
+        let forward = here.forward?;
+        match self.graph.blocks[forward].end {
+            End::Branch { condition: same, then, otherwise } if same == condition => {
+                Some(if holds { then } else { otherwise })
+            }
+            _ => Some(forward),
+        }
+    }
+
+    /// Goes into a side of the block here, which has a branch in the new graph.
+    fn enter(&mut self, here: Open, holds: bool) {
+        let End::Branch { condition, then, otherwise } = self.graph.blocks[here.block].end else {
+            return;
+        };
+        let Some(Way::Open(new_then, new_otherwise)) = self.ways[here.block] else { return };
+        let copy = self.copied(condition);
+        let new_forward =
+            here.new_forward.map(|forward| match self.builder.graph().blocks[forward].end {
+                End::Branch { condition, then, otherwise } if condition == copy => {
+                    if holds {
+                        then
+                    } else {
+                        otherwise
+                    }
+                }
+                _ => forward,
+            });
+        self.builder.enter(if holds { new_then } else { new_otherwise });
+        self.push(Open {
+            block: if holds { then } else { otherwise },
+            next: 0,
+            tree: here.tree,
+            forward: self.side_of_forward(here, condition, holds),
+            new_forward,
+            ends: Ends::Side,
+        });
+    }
+
+    fn push(&mut self, open: Open) {
+        if let Some(forward) = open.new_forward {
+            let needed = self.forwards.len().max(forward.index() + 1);
+            self.forwards.resize(needed, 0);
+            self.forwards[forward.index()] += 1;
+        }
+        self.open.push(open);
+    }
+
+    fn leave(&mut self, live: &Live) {
+        let Some(open) = self.open.pop() else { return };
+        if let Some(forward) = open.new_forward {
+            self.forwards[forward.index()] -= 1;
+        }
+        match open.ends {
+            Ends::Graph => {}
+            Ends::Side => self.builder.leave(),
+            Ends::Region(region) => {
+                let Some(new) = self.regions[region] else { return };
+                let phis = self.graph.regions[region].phis.iter();
+                let phis: Vec<Node> = phis.copied().filter(|&phi| live.nodes[phi]).collect();
+                let values = self.builder.end_region(new, phis.len());
+                for (phi, value) in phis.into_iter().zip(values) {
+                    self.copies[phi] = Some(value);
+                }
+            }
+        }
+    }
+}
+
+fn branches_on(graph: &Graph, block: Block, condition: Node) -> bool {
+    matches!(graph.blocks[block].end, End::Branch { condition: same, .. } if same == condition)
+}
