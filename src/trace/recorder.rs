@@ -112,6 +112,11 @@ pub struct Trace<'a> {
 }
 
 impl Trace<'_> {
+    /// What the region entered by this event was given.
+    pub fn captured(&self, _event: usize) -> Option<(u64, &[Operand])> {
+        None
+    }
+
     /// The value that the function returned. For an example see [`Tracer::run`].
     pub fn value(&self) -> f64 {
         match self.output {

@@ -118,8 +118,15 @@ impl Emitter<'_> {
                 }
                 self.graph.blocks[block].end = graph::End::Return(all);
             }
-            // A tree that was merged wholly has no such end.
-            End::Open => {}
+            // A side that is known only as far as it was shared.
+            End::Open => {
+                let never = self.constant(0.0);
+                let stop = Item::Guard { condition: never, expect: true };
+                let count = inside.map_or(1, |meeting| Layout::of(self.tree, meeting).count());
+                let data = &mut self.graph.blocks[block];
+                data.items.push(stop);
+                data.end = graph::End::Return(core::iter::repeat_n(never, count).collect());
+            }
         }
     }
 

@@ -13,6 +13,7 @@
 //! then forgotten, because it was merged under other conditions.
 
 mod emit;
+mod graft;
 mod tree;
 mod walk;
 
@@ -251,6 +252,12 @@ impl Lifted {
         }
         if tree.splits >= limits.paths {
             return Err(LiftError::TooManyPaths { limit: limits.paths });
+        }
+        // If the shared sides are too many, those that were seen must do.
+        let mut shared = tree.clone();
+        graft::share(&mut shared, &self.notes.grew);
+        if shared.steps() <= limits.nodes {
+            tree = shared;
         }
         let steps = tree.steps();
         if steps > limits.nodes {

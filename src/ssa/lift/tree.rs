@@ -110,6 +110,30 @@ pub(super) struct MeetingData {
     pub(super) site: Site,
     pub(super) root: Stretch,
     pub(super) exits: Vec<Exit>,
+    /// The meeting that it is inside of.
+    pub(super) parent: Option<Meeting>,
+    /// The stretch whose end it is.
+    pub(super) home: Option<Stretch>,
+    pub(super) given: Knowledge,
+}
+
+/// What is known about what a region was given.
+#[derive(Clone, Debug)]
+pub(super) enum Knowledge {
+    /// Nothing, or not all of it.
+    Nothing,
+    Given(Given),
+    /// It was given different things.
+    Varying,
+}
+
+/// What a region was given: all that its code mentions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Given {
+    /// A hash of the static state.
+    pub(super) key: u64,
+    /// The traced values, in the order of the code.
+    pub(super) captured: Vec<Value>,
 }
 
 /// All that the traces have shown.
@@ -119,7 +143,7 @@ pub(super) struct Tree {
     pub(super) stretches: Array<Stretch, StretchData>,
     pub(super) meetings: Array<Meeting, MeetingData>,
     constants: HashMap<u64, Value>,
-    /// How many guards have been seen with both outcomes.
+    /// How many guards outside regions have been seen with both outcomes.
     pub(super) splits: usize,
     pub(super) active: usize,
     pub(super) inactive: usize,
@@ -149,9 +173,31 @@ impl Tree {
         self.stretches.push(StretchData { steps: Vec::new(), end: End::Open })
     }
 
-    pub(super) fn new_meeting(&mut self, site: Site) -> Meeting {
-        let root = self.new_stretch();
-        self.meetings.push(MeetingData { site, root, exits: Vec::new() })
+    pub(super) fn new_meeting(&mut self, site: Site, parent: Option<Meeting>) -> Meeting {
+        let (root, exits) = (self.new_stretch(), Vec::new());
+        self.meetings.push(MeetingData {
+            site,
+            root,
+            exits,
+            parent,
+            home: None,
+            given: Knowledge::Nothing,
+        })
+    }
+
+    pub(super) fn given(&self, meeting: Meeting) -> Option<&Given> {
+        match &self.meetings[meeting].given {
+            Knowledge::Given(given) => Some(given),
+            Knowledge::Nothing | Knowledge::Varying => None,
+        }
+    }
+
+    /// Gives `stretch` its end.
+    pub(super) fn set_end(&mut self, stretch: Stretch, end: End) {
+        if let End::Region { meeting, .. } = end {
+            self.meetings[meeting].home = Some(stretch);
+        }
+        self.stretches[stretch].end = end;
     }
 
     /// The exit of `meeting` with this key, if there is one.
@@ -178,7 +224,6 @@ impl Tree {
     /// Turns the guard that is step number `step` of `stretch` into a branch.
     /// Returns the new, open stretch on the side of `outcome`.
     pub(super) fn split(&mut self, stretch: Stretch, step: usize, outcome: bool) -> Stretch {
-        self.splits += 1;
         let (known, new) = (self.new_stretch(), self.new_stretch());
         let (then, otherwise) = if outcome { (new, known) } else { (known, new) };
         let data = &mut self.stretches[stretch];
@@ -186,7 +231,8 @@ impl Tree {
         let Some(Step::Guard { condition, .. }) = data.steps.pop() else { return new };
         let branch = End::Branch { condition, then, otherwise };
         let end = core::mem::replace(&mut data.end, branch);
-        self.stretches[known] = StretchData { steps: rest, end };
+        self.stretches[known].steps = rest;
+        self.set_end(known, end);
         new
     }
 

@@ -12,7 +12,9 @@ use core::panic::Location;
 use hashbrown::HashSet;
 use smallvec::SmallVec;
 
-use super::tree::{End, ExitKey, Meeting, Origin, Step, Stretch, Target, Tree, Value};
+use super::tree::{
+    End, ExitKey, Given, Knowledge, Meeting, Origin, Step, Stretch, Target, Tree, Value,
+};
 use super::{Unmerge, Unmerged, place, unknown_place};
 use crate::op::{MAX_ARITY, Op};
 use crate::ssa::graph::Place;
@@ -54,6 +56,8 @@ struct Open {
     /// The stretch whose end it is.
     home: Stretch,
     entry: usize,
+    /// Whether the trace has taught something about it.
+    grew: bool,
 }
 
 /// What is carried to a point, as recorded there.
@@ -73,6 +77,8 @@ pub(super) struct Notes {
     known: Vec<Option<Known>>,
     entries: Vec<Entry>,
     open: Vec<Open>,
+    /// The meetings that grew.
+    pub(super) grew: Vec<Meeting>,
 }
 
 /// A walk along one trace.
@@ -85,6 +91,7 @@ pub(super) struct Walk<'a> {
     known: &'a mut Vec<Option<Known>>,
     entries: &'a mut Vec<Entry>,
     open: &'a mut Vec<Open>,
+    grew: &'a mut Vec<Meeting>,
     stretch: Stretch,
     /// The next step of the stretch.
     step: usize,
@@ -97,14 +104,15 @@ impl<'a> Walk<'a> {
         unmerged: &'a HashSet<Site>,
         notes: &'a mut Notes,
     ) -> Self {
-        let Notes { known, entries, open } = notes;
+        let Notes { known, entries, open, grew } = notes;
         known.clear();
         entries.clear();
         open.clear();
+        grew.clear();
         // The function itself.
         entries.push(Entry { open: true, site: Location::caller() });
         let stretch = tree.root();
-        Walk { tree, grow, unmerged, known, entries, open, stretch, step: 0 }
+        Walk { tree, grow, unmerged, known, entries, open, grew, stretch, step: 0 }
     }
 
     /// Walks along the whole trace.
@@ -130,7 +138,7 @@ impl<'a> Walk<'a> {
                 }
                 Role::Enter => {
                     if !self.unmerged.contains(&event.site()) {
-                        self.enter(event.mark(), false, event.site())?;
+                        self.enter(event.mark(), false, self.known.len(), trace)?;
                     }
                     self.known.push(None);
                 }
@@ -176,8 +184,14 @@ impl<'a> Walk<'a> {
         self.at_end() && self.tree.stretches[self.stretch].end == End::Open
     }
 
-    fn must_grow(&self, at: impl FnOnce() -> Place) -> Result<(), Stop> {
-        if self.grow { Ok(()) } else { Err(Stop::New(at())) }
+    fn must_grow(&mut self, at: impl FnOnce() -> Place) -> Result<(), Stop> {
+        if !self.grow {
+            return Err(Stop::New(at()));
+        }
+        if let Some(open) = self.open.last_mut() {
+            open.grew = true;
+        }
+        Ok(())
     }
 
     /// The step that the tree takes next.
@@ -235,6 +249,7 @@ impl<'a> Walk<'a> {
                         self.step += 1;
                     } else {
                         self.must_grow(|| place(event.site()))?;
+                        self.tree.splits += usize::from(self.open.is_empty());
                         self.stretch = self.tree.split(self.stretch, self.step, outcome);
                         self.step = 0;
                     }
@@ -260,12 +275,19 @@ impl<'a> Walk<'a> {
     }
 
     /// Enters a region, or the body of a loop.
-    fn enter(&mut self, id: u64, is_body: bool, site: Site) -> Result<(), Stop> {
-        let home = self.stretch;
+    fn enter(
+        &mut self,
+        id: u64,
+        is_body: bool,
+        event: usize,
+        trace: &Trace<'_>,
+    ) -> Result<(), Stop> {
+        let (home, site) = (self.stretch, trace.events[event].site());
         let meeting = if self.at_open_end() {
             self.must_grow(|| place(site))?;
-            let meeting = self.tree.new_meeting(site);
-            self.tree.stretches[home].end = End::Region { meeting, tails: SmallVec::new() };
+            let parent = self.open.last().map(|open| open.meeting);
+            let meeting = self.tree.new_meeting(site, parent);
+            self.tree.set_end(home, End::Region { meeting, tails: SmallVec::new() });
             meeting
         } else {
             match self.tree.stretches[home].end {
@@ -277,9 +299,10 @@ impl<'a> Walk<'a> {
                 _ => return Err(Stop::Divergent(place(site))),
             }
         };
+        self.give(meeting, event, trace);
         let entry = self.entries.len();
         self.entries.push(Entry { open: true, site });
-        self.open.push(Open { id, is_body, meeting, home, entry });
+        self.open.push(Open { id, is_body, meeting, home, entry, grew: false });
         (self.stretch, self.step) = (self.tree.meetings[meeting].root, 0);
         Ok(())
     }
@@ -308,7 +331,25 @@ impl<'a> Walk<'a> {
             }
             _ => self.copies(trace, &carried)?,
         }
-        self.enter(id, true, site)
+        self.enter(id, true, index, trace)
+    }
+
+    /// Notes what the region that is being entered was given.
+    fn give(&mut self, meeting: Meeting, event: usize, trace: &Trace<'_>) {
+        let Some((key, captured)) = trace.captured(event) else { return };
+        let values: Result<Vec<Value>, Stop> =
+            captured.iter().map(|&operand| self.operand(operand, unknown_place)).collect();
+        let Ok(captured) = values else { return };
+        let given = Given { key, captured };
+        match &self.tree.meetings[meeting].given {
+            Knowledge::Nothing => self.tree.meetings[meeting].given = Knowledge::Given(given),
+            Knowledge::Given(before) if *before == given => {}
+            // It depends on something that does not matter behind it, or that is
+            // not seen; what others know must not be used here.
+            Knowledge::Given(_) | Knowledge::Varying => {
+                self.tree.meetings[meeting].given = Knowledge::Varying;
+            }
+        }
     }
 
     /// What is carried to a point where nothing is merged: equal to what it was.
@@ -357,12 +398,13 @@ impl<'a> Walk<'a> {
         // The outermost exit first, because the key of an inner one names it.
         let mut key = ExitKey { to: target, state: carried.state.clone(), carried: values.len() };
         let mut exits: SmallVec<[usize; 4]> = SmallVec::new();
-        for open in &self.open[level..] {
-            let exit = match self.tree.find_exit(open.meeting, &key) {
+        for level in level..self.open.len() {
+            let meeting = self.open[level].meeting;
+            let exit = match self.tree.find_exit(meeting, &key) {
                 Some(exit) => exit,
                 None => {
                     self.must_grow(at)?;
-                    self.tree.new_exit(open.meeting, key)
+                    self.tree.new_exit(meeting, key)
                 }
             };
             exits.push(exit);
@@ -372,6 +414,12 @@ impl<'a> Walk<'a> {
         while let (Some(exit), Some(open)) = (exits.pop(), self.open.pop()) {
             self.end_with(End::Exit { exit, values }, at)?;
             self.entries[open.entry].open = false;
+            if open.grew {
+                self.grew.push(open.meeting);
+                if let Some(around) = self.open.last_mut() {
+                    around.grew = true;
+                }
+            }
             (self.stretch, self.step) = (self.tail(&open, exit), 0);
             values = self.tree.meetings[open.meeting].exits[exit].carried.clone();
         }
@@ -391,7 +439,7 @@ impl<'a> Walk<'a> {
     fn end_with(&mut self, end: End, at: impl FnOnce() -> Place) -> Result<(), Stop> {
         if self.at_open_end() {
             self.must_grow(at)?;
-            self.tree.stretches[self.stretch].end = end;
+            self.tree.set_end(self.stretch, end);
         } else if !self.at_end() || self.tree.stretches[self.stretch].end != end {
             return Err(Stop::Divergent(at()));
         }

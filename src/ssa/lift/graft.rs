@@ -1,0 +1,334 @@
+//! Grafting: what was seen of a region in one place is known in others.
+//!
+//! Two meetings of one region with the same captured static state do the same
+//! with what they are given: their code is the same, and what it reads besides
+//! traced values is the same. So a side that one of them has taken can be given
+//! to the other, with the values of the one replaced by those of the other:
+//! values computed in the region by those computed at the same point, captured
+//! values by what was captured at the same position. Where that is ambiguous
+//! (one value was captured at two positions, and the other meeting has two
+//! values there) the side stays unknown.
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use super::tree::{End, ExitKey, Meeting, Origin, Step, Stretch, Target, Tree, Value};
+use crate::trace::Site;
+
+/// Lets meetings of one region that were given the same state share their
+/// sides, after those in `grew` have grown.
+pub(super) fn share(tree: &mut Tree, grew: &[Meeting]) {
+    let mut groups: HashMap<(Site, u64, usize), Vec<Meeting>> = HashMap::new();
+    let key = |tree: &Tree, meeting: Meeting| {
+        let given = tree.given(meeting)?;
+        Some((tree.meetings[meeting].site, given.key, given.captured.len()))
+    };
+    for meeting in tree.meetings.keys() {
+        if let Some(key) = key(tree, meeting) {
+            groups.entry(key).or_default().push(meeting);
+        }
+    }
+    // Inner regions are younger: what they learn, outer ones need not.
+    let mut grew: Vec<Meeting> = grew.to_vec();
+    grew.sort_unstable();
+    grew.dedup();
+    for &meeting in grew.iter().rev() {
+        let Some(group) = key(tree, meeting).and_then(|key| groups.get(&key)) else { continue };
+        // All sides come together in the oldest and go out from there.
+        let first = group[0];
+        if graft(tree, meeting, first) || meeting == first {
+            for &other in &group[1..] {
+                graft(tree, first, other);
+            }
+        } else {
+            graft(tree, first, meeting);
+        }
+    }
+}
+
+/// Gives the sides that `from` has to `to`.
+fn graft(tree: &mut Tree, from: Meeting, to: Meeting) -> bool {
+    let pairs = HashMap::from_iter([(from, to)]);
+    let mut graft = Graft { tree, from, to, pairs, values: HashMap::new(), grown: false };
+    let start = Task::Compare(graft.root(from), graft.root(to));
+    graft.run(start);
+    graft.grown
+}
+
+/// A point of the tree: the next step of a stretch, or its end.
+#[derive(Clone, Copy)]
+struct Point {
+    stretch: Stretch,
+    step: usize,
+    /// The meeting that it is inside of.
+    inside: Meeting,
+}
+
+impl Point {
+    fn start(stretch: Stretch, inside: Meeting) -> Self {
+        Point { stretch, step: 0, inside }
+    }
+
+    fn next(self) -> Self {
+        Point { step: self.step + 1, ..self }
+    }
+
+    /// The start of another stretch inside the same meeting.
+    fn at(self, stretch: Stretch) -> Self {
+        Point::start(stretch, self.inside)
+    }
+}
+
+/// What is left to do, innermost last.
+enum Task {
+    /// Go on from two points that correspond.
+    Compare(Point, Point),
+    /// Go on behind two regions that correspond and have been dealt with.
+    CompareTails(Point, Point),
+    /// Append what comes at the one point to the other, which is open.
+    Copy(Point, Point),
+}
+
+struct Graft<'a> {
+    tree: &'a mut Tree,
+    from: Meeting,
+    to: Meeting,
+    /// Regions that correspond.
+    pairs: HashMap<Meeting, Meeting>,
+    /// Values inside that correspond.
+    values: HashMap<Value, Value>,
+    grown: bool,
+}
+
+impl Graft<'_> {
+    fn run(&mut self, first: Task) {
+        let mut tasks = vec![first];
+        while let Some(task) = tasks.pop() {
+            match task {
+                Task::Compare(from, to) => self.compare(from, to, &mut tasks),
+                Task::CompareTails(from, to) => self.compare_tails(from, to, &mut tasks),
+                Task::Copy(from, to) => self.copy(from, to, &mut tasks),
+            }
+        }
+    }
+
+    fn root(&self, meeting: Meeting) -> Point {
+        Point::start(self.tree.meetings[meeting].root, meeting)
+    }
+
+    fn step(&self, point: Point) -> Option<Step> {
+        self.tree.stretches[point.stretch].steps.get(point.step).copied()
+    }
+
+    fn end(&self, point: Point) -> End {
+        self.tree.stretches[point.stretch].end.clone()
+    }
+
+    /// Walks along both as far as they go together.
+    fn compare(&mut self, mut from: Point, mut to: Point, tasks: &mut Vec<Task>) {
+        loop {
+            match (self.step(from), self.step(to)) {
+                (Some(Step::Value(a)), Some(Step::Value(b))) if self.alike(a, b) => {
+                    self.values.insert(a, b);
+                    (from, to) = (from.next(), to.next());
+                }
+                (
+                    Some(Step::Guard { expect: seen, .. }),
+                    Some(Step::Guard { expect: known, .. }),
+                ) => {
+                    if seen != known {
+                        let new = self.split(to, seen);
+                        return tasks.push(Task::Copy(from.next(), to.at(new)));
+                    }
+                    (from, to) = (from.next(), to.next());
+                }
+                (Some(Step::Guard { expect, .. }), None) => match self.end(to) {
+                    End::Branch { then, otherwise, .. } => {
+                        let side = if expect { then } else { otherwise };
+                        (from, to) = (from.next(), to.at(side));
+                    }
+                    End::Open => return tasks.push(Task::Copy(from, to)),
+                    _ => return,
+                },
+                (None, Some(Step::Guard { expect, .. })) => match self.end(from) {
+                    End::Branch { then, otherwise, .. } => {
+                        let (same, other) =
+                            if expect { (then, otherwise) } else { (otherwise, then) };
+                        let new = self.split(to, !expect);
+                        tasks.push(Task::Copy(from.at(other), to.at(new)));
+                        // The known side has moved.
+                        let End::Branch { then, otherwise, .. } = self.end(to) else { return };
+                        let known = if expect { then } else { otherwise };
+                        (from, to) = (from.at(same), to.at(known));
+                    }
+                    _ => return,
+                },
+                (None, None) => return self.compare_ends(from, to, tasks),
+                (Some(_), None) if self.end(to) == End::Open => {
+                    return tasks.push(Task::Copy(from, to));
+                }
+                // They differ in what no captured state explains.
+                _ => return,
+            }
+        }
+    }
+
+    fn compare_ends(&mut self, from: Point, to: Point, tasks: &mut Vec<Task>) {
+        match (self.end(from), self.end(to)) {
+            (
+                End::Branch { then: a, otherwise: b, .. },
+                End::Branch { then: c, otherwise: d, .. },
+            ) => {
+                tasks.push(Task::Compare(from.at(b), to.at(d)));
+                tasks.push(Task::Compare(from.at(a), to.at(c)));
+            }
+            (End::Region { meeting: a, .. }, End::Region { meeting: b, .. }) => {
+                if self.tree.meetings[a].site != self.tree.meetings[b].site {
+                    return;
+                }
+                self.pairs.insert(a, b);
+                tasks.push(Task::CompareTails(from, to));
+                tasks.push(Task::Compare(self.root(a), self.root(b)));
+            }
+            (End::Open, _) => {}
+            (_, End::Open) => tasks.push(Task::Copy(from, to)),
+            _ => {}
+        }
+    }
+
+    /// Goes on behind two regions, wherever the first one goes on.
+    fn compare_tails(&mut self, from: Point, to: Point, tasks: &mut Vec<Task>) {
+        let End::Region { meeting: a, tails } = self.end(from) else { return };
+        let End::Region { meeting: b, .. } = self.end(to) else { return };
+        for (exit, tail) in tails.into_iter().enumerate() {
+            let Some(other) = self.exit(a, exit, b) else { continue };
+            let carried = self.tree.meetings[a].exits[exit].carried.clone();
+            let others = self.tree.meetings[b].exits[other].carried.clone();
+            self.values.extend(carried.into_iter().zip(others));
+            if let End::Region { tails, .. } = self.end(to)
+                && let Some(&other) = tails.get(other)
+            {
+                tasks.push(Task::Compare(from.at(tail), to.at(other)));
+            }
+        }
+    }
+
+    /// Appends to the open end `to` what is at `from`, as far as it can be said
+    /// in terms of the other meeting.
+    fn copy(&mut self, mut from: Point, to: Point, tasks: &mut Vec<Task>) {
+        while let Some(step) = self.step(from) {
+            let copy = match step {
+                Step::Value(value) => self.copy_value(value).map(Step::Value),
+                Step::Guard { condition, expect } => {
+                    self.value(condition).map(|condition| Step::Guard { condition, expect })
+                }
+            };
+            let Some(copy) = copy else { return };
+            self.tree.stretches[to.stretch].steps.push(copy);
+            self.grown = true;
+            from = from.next();
+        }
+        let end = match self.end(from) {
+            End::Branch { condition, then, otherwise } => {
+                let Some(condition) = self.value(condition) else { return };
+                let (first, second) = (self.tree.new_stretch(), self.tree.new_stretch());
+                tasks.push(Task::Copy(from.at(otherwise), to.at(second)));
+                tasks.push(Task::Copy(from.at(then), to.at(first)));
+                End::Branch { condition, then: first, otherwise: second }
+            }
+            End::Region { meeting, .. } => {
+                let site = self.tree.meetings[meeting].site;
+                let copy = self.tree.new_meeting(site, Some(to.inside));
+                self.pairs.insert(meeting, copy);
+                tasks.push(Task::CompareTails(from, to));
+                tasks.push(Task::Copy(self.root(meeting), self.root(copy)));
+                End::Region { meeting: copy, tails: SmallVec::new() }
+            }
+            End::Exit { exit, values } => {
+                let values: Option<SmallVec<[Value; 4]>> =
+                    values.iter().map(|&value| self.value(value)).collect();
+                let Some(values) = values else { return };
+                let Some(exit) = self.exit(from.inside, exit, to.inside) else { return };
+                End::Exit { exit, values }
+            }
+            // A region has no other ends.
+            End::Return(_) | End::Open => return,
+        };
+        self.tree.set_end(to.stretch, end);
+        self.grown = true;
+    }
+
+    /// The exit of `to` that corresponds to exit number `exit` of `from`, a new
+    /// one if need be.
+    fn exit(&mut self, from: Meeting, exit: usize, to: Meeting) -> Option<usize> {
+        if from == to {
+            return Some(exit);
+        }
+        let key = self.tree.meetings[from].exits.get(exit)?.key.clone();
+        let target = match key.to {
+            Target::Outer(outer) => {
+                let parents = (self.tree.meetings[from].parent?, self.tree.meetings[to].parent?);
+                Target::Outer(self.exit(parents.0, outer, parents.1)?)
+            }
+            own => own,
+        };
+        let key = ExitKey { to: target, ..key };
+        if let Some(known) = self.tree.find_exit(to, &key) {
+            return Some(known);
+        }
+        let new = self.tree.new_exit(to, key);
+        // Out of an outer region it goes on as all exits there do; otherwise what
+        // comes next was not seen.
+        let tail = self.tree.new_stretch();
+        if let Target::Outer(exit) = target {
+            let values = self.tree.meetings[to].exits[new].carried.clone();
+            self.tree.set_end(tail, End::Exit { exit, values });
+        }
+        let home = self.tree.meetings[to].home?;
+        if let End::Region { tails, .. } = &mut self.tree.stretches[home].end {
+            tails.push(tail);
+        }
+        Some(new)
+    }
+
+    fn split(&mut self, at: Point, outcome: bool) -> Stretch {
+        self.grown = true;
+        self.tree.split(at.stretch, at.step, outcome)
+    }
+
+    /// Whether two values are computed by the same primitive.
+    fn alike(&self, a: Value, b: Value) -> bool {
+        match (self.tree.values[a], self.tree.values[b]) {
+            (Origin::Apply(op, _, site), Origin::Apply(other, _, other_site)) => {
+                op == other && site == other_site
+            }
+            _ => false,
+        }
+    }
+
+    fn copy_value(&mut self, value: Value) -> Option<Value> {
+        let Origin::Apply(op, args, site) = self.tree.values[value] else { return None };
+        let mut copies = args;
+        for (copy, arg) in copies.iter_mut().zip(args) {
+            *copy = self.value(arg)?;
+        }
+        let copy = self.tree.values.push(Origin::Apply(op, copies, site));
+        self.values.insert(value, copy);
+        Some(copy)
+    }
+
+    /// What corresponds to `value`: one computed inside, or one captured.
+    fn value(&self, value: Value) -> Option<Value> {
+        if let Some(&known) = self.values.get(&value) {
+            return Some(known);
+        }
+        let (from, to) = (self.tree.given(self.from)?, self.tree.given(self.to)?);
+        // A constant may stand in the code itself.
+        let literal = matches!(self.tree.values[value], Origin::Const(_)).then_some(value);
+        let captured = from.captured.iter().zip(&to.captured);
+        let captured = captured.filter(|(from, _)| **from == value).map(|(_, to)| *to);
+        let mut candidates = literal.into_iter().chain(captured);
+        let first = candidates.next()?;
+        candidates.all(|candidate| candidate == first).then_some(first)
+    }
+}
