@@ -217,7 +217,14 @@ impl Lifted {
                 Role::Constant => {
                     nodes.push(self.index.constant(event.value()));
                 }
-                Role::Apply => {
+                // The φ of an event is a sum; of a constant, the constant.
+                Role::Phi if is_constant(event) => {
+                    nodes.push(self.index.constant(event.value()));
+                }
+                Role::Enter | Role::Iterate | Role::Join | Role::State | Role::Opaque => {
+                    nodes.push(None);
+                }
+                Role::Apply | Role::Phi => {
                     let node = self.next_node(&mut walk).ok_or_else(divergent)?;
                     if !self.matches(node, event, nodes) {
                         return Err(divergent());
@@ -300,11 +307,11 @@ impl Lifted {
     fn matches(&self, node: Node, event: &Event, nodes: &[Option<Node>]) -> bool {
         let data = &self.graph.nodes[node];
         matches!(data.def, Def::Apply(op, _) if op == event.op())
-            && data.args().len() == event.operands().len()
+            && data.args().len() == event.op().arity()
             && data
                 .args()
                 .iter()
-                .zip(event.operands())
+                .zip(operands(event))
                 .all(|(&arg, operand)| self.index.operand(operand, nodes) == Some(arg))
     }
 
@@ -356,7 +363,9 @@ impl Appender<'_> {
             let node = match event.role() {
                 Role::ActiveInput | Role::InactiveInput => Some(self.graph.input(index)),
                 Role::Constant => Some(self.constant(event.value())),
-                Role::Apply => Some(self.push(block, event, nodes)),
+                Role::Phi if is_constant(event) => Some(self.constant(event.value())),
+                Role::Enter | Role::Iterate | Role::Join | Role::State | Role::Opaque => None,
+                Role::Apply | Role::Phi => Some(self.push(block, event, nodes)),
                 Role::Guard if decided => None,
                 Role::Guard => {
                     let condition = self.push(block, event, nodes);
@@ -389,9 +398,8 @@ impl Appender<'_> {
     }
 
     fn push(&mut self, block: Block, event: &Event, nodes: &[Option<Node>]) -> Node {
-        let operands = event.operands();
         let args: SmallVec<[Node; MAX_ARITY]> =
-            operands.map(|operand| self.operand(operand, nodes)).collect();
+            operands(event).map(|operand| self.operand(operand, nodes)).collect();
         let place = self.place(event.site());
         self.graph.push_apply(block, event.op(), &args, Some(place))
     }
@@ -418,6 +426,16 @@ impl Appender<'_> {
         let graph = &mut *self.graph;
         *self.index.places.entry(site).or_insert_with(|| graph.places.push(place(site)))
     }
+}
+
+/// The operands of the primitive: a φ adds -0.0, which keeps all bits.
+fn operands(event: &Event) -> impl Iterator<Item = Operand> + use<> {
+    let zero = (event.role() == Role::Phi).then_some(Operand::Constant(-0.0));
+    event.operands().chain(zero)
+}
+
+fn is_constant(event: &Event) -> bool {
+    matches!(event.operands().next(), Some(Operand::Constant(_)))
 }
 
 fn place(site: Site) -> Place {
