@@ -135,13 +135,16 @@
 pub mod check;
 pub mod diff;
 pub mod entity;
+pub mod flow;
 pub mod jit;
 pub mod op;
 mod runtime;
 pub mod ssa;
 pub mod trace;
 
+pub use flow::Carry;
 pub use jit::CompileError;
+pub use phigrad_macros::{Carry, traced};
 pub use runtime::{
     Error, KernelReport, Limits, Numerics, Purpose, Recorded, RecordedWith, Refusal, Report, Tape,
     TapeBuilder,

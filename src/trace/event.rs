@@ -20,17 +20,22 @@ pub enum Role {
     Apply,
     /// A comparison whose outcome decided what the user's code did next.
     Guard,
-    /// A region begins.
+    /// A mark: a region begins. The payload is its id, which counts from 1 in
+    /// each run.
     Enter,
-    /// An iteration of a loop begins.
+    /// A mark: the head of the loop whose region has the id in the payload is
+    /// passed. What is carried follows at once.
     Iterate,
-    /// A region ends.
+    /// A mark: the region with the id in the payload ends, and with it all
+    /// regions inside that are still open. What is carried follows at once.
     Join,
-    /// A variable carried to a join or a loop's head.
+    /// A traced number or a constant that is carried to this point, and is an
+    /// event of its own from here on. It has one operand.
     Phi,
-    /// Static state at a join or a loop's head.
+    /// Carried: what is not traced, as bits or a hash of them in the payload.
     State,
-    /// A variable that cannot be carried.
+    /// Carried: a variable whose content is not known; its name is in
+    /// [`Trace::opaque`](super::Trace::opaque).
     Opaque,
 }
 
@@ -59,6 +64,10 @@ pub enum Operand {
 /// The index of an event is its id. Constants are kept in the event that uses
 /// them, so constant operands record nothing of their own, except below
 /// primitives with three operands.
+///
+/// The control flow of annotated functions is part of the record: marks
+/// ([`Role::Enter`] and those after it) count as steps, also towards the limit
+/// of a run. All but [`Role::Phi`] have the value 0 and are no operands.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
     /// The result; for a guard, the outcome as 1 or 0.
@@ -86,6 +95,24 @@ impl Event {
         Event { value, payload: 0, site, first: 0, op, form: Form::Events, role, pad: 0 }
     }
 
+    /// A step of control flow: not a number, except for the φ of a constant.
+    pub(super) const fn mark(role: Role, payload: u64, site: Site) -> Self {
+        Event { payload, site, ..Event::leaf(role, 0.0) }
+    }
+
+    /// The φ of the constant `value`. Its primitive has no derivative, so it
+    /// passes no adjoint on.
+    pub(super) const fn phi_of_constant(value: f64, site: Site) -> Self {
+        Event { value, form: Form::ConstantFirst, ..Event::mark(Role::Phi, value.to_bits(), site) }
+    }
+
+    /// The φ of event `of` with this value: `of + -0.0`, which has all bits of
+    /// `of` and passes its adjoint on.
+    pub(super) const fn phi(value: f64, of: u32, site: Site) -> Self {
+        let (op, form) = (Op::Add, Form::ConstantSecond);
+        Event { value, first: of, op, form, ..Event::mark(Role::Phi, (-0.0f64).to_bits(), site) }
+    }
+
     /// The result of the step; for a guard, the outcome as 1 or 0.
     pub fn value(&self) -> f64 {
         self.value
@@ -106,12 +133,23 @@ impl Event {
         self.site
     }
 
-    /// The operands, as many as the primitive has; none for leaves.
+    /// What a mark carries: the id of a region, or the bits of a state; 0 for
+    /// all other events.
+    pub fn payload(&self) -> u64 {
+        match self.role {
+            Role::Enter | Role::Iterate | Role::Join | Role::State => self.payload,
+            _ => 0,
+        }
+    }
+
+    /// The operands, as many as the primitive has; one for a φ, none for leaves
+    /// and other marks.
     pub fn operands(&self) -> impl ExactSizeIterator<Item = Operand> + use<> {
         let count = match self.role {
             Role::Apply | Role::Guard => self.op.arity(),
             Role::Phi => 1,
-            _ => 0,
+            Role::ActiveInput | Role::InactiveInput | Role::Constant => 0,
+            Role::Enter | Role::Iterate | Role::Join | Role::State | Role::Opaque => 0,
         };
         let constant = Operand::Constant(f64::from_bits(self.payload));
         let first = Operand::Event(self.first);
@@ -121,11 +159,6 @@ impl Event {
             Form::ConstantFirst => [constant, first, constant],
         };
         all.into_iter().take(count)
-    }
-
-    /// The number of the region in this run, or the bits of the state.
-    pub fn mark(&self) -> u64 {
-        self.payload
     }
 
     #[inline]

@@ -2,20 +2,25 @@
 //!
 //! [`Var`] is the traced scalar; its operators append to the thread's
 //! recorder. The events of one run are the tape: [`sweep()`] walks them
-//! backwards for the gradient, and `ssa` lifts them to the graph.
+//! backwards for the gradient, and `ssa` lifts them to the graph. Marks between
+//! them tell where the regions of annotated functions begin, meet and repeat.
 
 mod apply;
 mod compare;
 mod error;
 mod event;
 mod float;
+pub(crate) mod mark;
 mod operators;
 mod recorder;
+mod run;
+mod stamp;
 mod sweep;
 mod var;
 
 pub use error::TraceError;
 pub use event::{Event, Operand, Role, Site};
-pub use recorder::{Inputs, Trace, Tracer};
+pub use recorder::Tracer;
+pub use run::{Inputs, Trace};
 pub use sweep::{Adjoints, sweep};
 pub use var::Var;

@@ -13,15 +13,12 @@ use core::cell::{Cell, RefCell};
 use core::mem::{self, ManuallyDrop};
 
 use super::event::Form;
-use super::{Event, Operand, Role, Site, TraceError, Var};
+use super::stamp::{FOREIGN_STAMP, maker, next_stamp};
+use super::{Event, Inputs, Operand, Role, Site, Trace, TraceError, Var};
 use crate::op::Op;
 
-/// Stamp of no recording: a `Var` with it is a constant.
-const NO_STAMP: u32 = 0;
 /// Tag of a constant.
 pub(super) const CONSTANT: u64 = 0;
-/// Stamp of a value computed outside its recording; never issued.
-const FOREIGN_STAMP: u32 = u32::MAX;
 /// Tag of such a value.
 const FOREIGN: u64 = (FOREIGN_STAMP as u64) << 32;
 /// The id in a tag.
@@ -48,12 +45,18 @@ struct Cursor {
     stop: Cell<u64>,
     /// A hash of the guards passed and their outcomes.
     signature: Cell<u64>,
+    /// The number of regions entered.
+    regions: Cell<u32>,
 }
 
 /// The part of the recorder behind the front.
 struct Back {
     /// The events that have left the ring.
     events: Vec<Event>,
+    /// The names of opaque variables, by the indices of their events.
+    opaque: Vec<(u32, &'static str)>,
+    /// The number of inputs, which are the first events.
+    inputs: u32,
     limit: usize,
     failure: Option<TraceError>,
 }
@@ -66,17 +69,11 @@ thread_local! {
     // Cursor and ring are two variables, so that the compiler knows that a store
     // into the ring leaves the cursor alone, and keeps it in a register from one
     // operation to the next.
-    static CURSOR: Cursor = const {
-        Cursor { next: Cell::new(FOREIGN), stop: Cell::new(FOREIGN), signature: Cell::new(0) }
-    };
+    static CURSOR: Cursor = const { Cursor::idle() };
     static LATEST: [Cell<Event>; RING] =
         const { [const { Cell::new(Event::leaf(Role::Constant, 0.0)) }; RING] };
     static BACK: ManuallyDrop<RefCell<Back>> =
         const { ManuallyDrop::new(RefCell::new(Back::idle())) };
-    static LAST_STAMP: Cell<u32> = const { Cell::new(NO_STAMP) };
-    /// The most recent recordings of the thread, for the error message about a
-    /// `Var` that outlived one of them.
-    static RECENT: [Cell<Option<(u32, Site)>>; 16] = const { [const { Cell::new(None) }; 16] };
 }
 
 thread_local! {
@@ -94,52 +91,12 @@ fn with_back<R>(f: impl FnOnce(&mut Back) -> R) -> R {
     BACK.with(|back| f(&mut back.borrow_mut()))
 }
 
-/// The outcome of one recorded run: the tape. For an example see [`Tracer::run`].
-#[derive(Clone, Copy, Debug)]
-pub struct Trace<'a> {
-    /// What happened, in order; the inputs come first, active before inactive.
-    pub events: &'a [Event],
-    /// How many active inputs there are.
-    pub active: usize,
-    /// How many inactive inputs there are.
-    pub inactive: usize,
-    /// What the function returned.
-    pub output: Operand,
-    /// The names of the variables that cannot be carried, by event.
-    pub opaque: &'a [(u32, &'static str)],
-    /// Equal for runs of one function along the same path.
-    pub signature: u64,
-}
-
-impl Trace<'_> {
-    /// What the region entered by this event was given.
-    pub fn captured(&self, _event: usize) -> Option<(u64, &[Operand])> {
-        None
-    }
-
-    /// The value that the function returned. For an example see [`Tracer::run`].
-    pub fn value(&self) -> f64 {
-        match self.output {
-            Operand::Constant(value) => value,
-            Operand::Event(event) => self.events.get(event as usize).map_or(f64::NAN, Event::value),
-        }
-    }
-}
-
-/// The inputs of one recorded run.
-#[derive(Clone, Copy, Debug)]
-pub struct Inputs<'a> {
-    /// Inputs whose gradient may be asked for.
-    pub active: &'a [f64],
-    /// Inputs that need no gradient.
-    pub inactive: &'a [f64],
-}
-
 /// Runs functions under the recorder, and keeps the buffers from one run to
 /// the next.
 #[derive(Debug, Default)]
 pub struct Tracer {
     events: Vec<Event>,
+    opaque: Vec<(u32, &'static str)>,
 }
 
 impl Tracer {
@@ -199,7 +156,9 @@ impl Tracer {
                 self.events.push(event);
             }
         }
-        let session = Session::enter(mem::take(&mut self.events), stamp, limit.min(MAX_EVENTS));
+        self.opaque.clear();
+        let (events, opaque) = (mem::take(&mut self.events), mem::take(&mut self.opaque));
+        let session = Session::enter(events, opaque, stamp, limit.min(MAX_EVENTS));
         let (active, inactive) = vars.split_at(inputs.active.len());
         let output = f(active, inactive);
         let operand = operand(output, stamp, made);
@@ -207,7 +166,7 @@ impl Tracer {
         let _ = INPUTS.try_with(|inputs| inputs.set(vars));
         let (back, signature) = session.leave();
 
-        self.events = back.events;
+        (self.events, self.opaque) = (back.events, back.opaque);
         match back.failure {
             // The inputs do not count.
             Some(TraceError::TooLong { limit, at }) => {
@@ -225,7 +184,7 @@ impl Tracer {
             active: inputs.active.len(),
             inactive: inputs.inactive.len(),
             output: operand,
-            opaque: &[],
+            opaque: &self.opaque,
             signature: mix(mix(signature, self.events.len() as u64), end),
         })
     }
@@ -233,22 +192,24 @@ impl Tracer {
 
 /// The time during which a recording runs; puts the previous one back.
 struct Session {
-    previous: Option<(Back, u64, u64)>,
+    previous: Option<(Back, Cursor)>,
 }
 
 impl Session {
     /// Starts a recording whose first events, the inputs, are in `events`.
-    fn enter(events: Vec<Event>, stamp: u32, limit: usize) -> Self {
+    fn enter(
+        events: Vec<Event>,
+        opaque: Vec<(u32, &'static str)>,
+        stamp: u32,
+        limit: usize,
+    ) -> Self {
         with_front(|front| {
             with_back(|back| {
                 back.flush(front);
-                let new = Back { limit, failure: None, events };
-                let first = tag(stamp, new.events.len() as u32);
+                let inputs = events.len() as u32;
+                let new = Back { limit, failure: None, inputs, opaque, events };
                 let previous = mem::replace(back, new);
-                front.cursor.stop.set(first);
-                let previous =
-                    (previous, front.cursor.next.replace(first), front.cursor.signature.replace(0));
-                Session { previous: Some(previous) }
+                Session { previous: Some((previous, front.cursor.restart(tag(stamp, inputs)))) }
             })
         })
     }
@@ -264,12 +225,12 @@ impl Session {
 
     /// Puts the previous recording back; returns this one.
     fn restore(&mut self) -> Option<Back> {
-        let (previous, next, signature) = self.previous.take()?;
+        let (previous, cursor) = self.previous.take()?;
         with_front(|front| {
             // Its ring was emptied when this one was entered.
-            front.cursor.next.set(next);
-            front.cursor.stop.set(next);
-            front.cursor.signature.set(signature);
+            front.cursor.restart(cursor.next.get());
+            front.cursor.signature.set(cursor.signature.get());
+            front.cursor.regions.set(cursor.regions.get());
         });
         Some(BACK.with(|back| back.replace(previous)))
     }
@@ -370,7 +331,66 @@ pub(super) fn guard(outcome: bool) {
     });
 }
 
+/// Appends an event, unless nothing is being recorded. Returns its tag.
+pub(super) fn append(event: Event) -> Option<u64> {
+    let tag = with_front(|front| {
+        with_back(|back| if front.is_recording() { front.push(back, event) } else { FOREIGN })
+    });
+    (tag != FOREIGN).then_some(tag)
+}
+
+/// Whether the event with this index is an input.
+pub(super) fn is_input(index: u32) -> bool {
+    with_back(|back| index < back.inputs)
+}
+
+/// Names the variable behind the event with this tag.
+pub(super) fn name(tag: u64, name: &'static str) {
+    with_back(|back| back.opaque.push((tag as u32, name)));
+}
+
+/// Changes with every guard and every event: `(guards, events)`.
+pub(super) fn progress() -> (u64, u64) {
+    with_front(|front| (front.cursor.signature.get(), front.cursor.next.get()))
+}
+
+/// The id of a region that begins; 0 if nothing is being recorded.
+pub(super) fn next_region() -> u32 {
+    with_front(|front| {
+        let next = front.cursor.regions.get() + u32::from(front.is_recording());
+        front.cursor.regions.set(next);
+        if front.is_recording() { next } else { 0 }
+    })
+}
+
+/// Whether `tag` is that of an event of this recording.
+pub(super) fn is_own(tag: u64) -> bool {
+    with_front(|front| front.is_recording() && (tag ^ front.cursor.next.get()) >> 32 == 0)
+}
+
+impl Cursor {
+    const fn idle() -> Self {
+        let (next, stop) = (Cell::new(FOREIGN), Cell::new(FOREIGN));
+        Cursor { next, stop, signature: Cell::new(0), regions: Cell::new(0) }
+    }
+
+    /// Goes on at the event with the tag `next`, with an empty ring; returns
+    /// where it stood.
+    fn restart(&self, next: u64) -> Cursor {
+        let before = Cursor::idle();
+        before.stop.set(self.stop.replace(next));
+        before.next.set(self.next.replace(next));
+        before.signature.set(self.signature.replace(0));
+        before.regions.set(self.regions.replace(0));
+        before
+    }
+}
+
 impl Front<'_> {
+    fn is_recording(self) -> bool {
+        self.cursor.next.get() >> 32 != u64::from(FOREIGN_STAMP)
+    }
+
     /// Appends an event. Returns its tag.
     fn push(self, back: &mut Back, event: Event) -> u64 {
         if !self.make_room(back, event.site) {
@@ -385,7 +405,7 @@ impl Front<'_> {
     /// Makes sure that the ring has room; `false` when the limit forbids it, or
     /// when nothing is being recorded any more.
     fn make_room(self, back: &mut Back, at: Site) -> bool {
-        if self.cursor.next.get() >> 32 == u64::from(FOREIGN_STAMP) {
+        if !self.is_recording() {
             return false;
         }
         if self.cursor.next.get() != self.cursor.stop.get() {
@@ -427,7 +447,7 @@ impl Front<'_> {
 
 impl Back {
     const fn idle() -> Self {
-        Back { events: Vec::new(), limit: 0, failure: None }
+        Back { events: Vec::new(), opaque: Vec::new(), inputs: 0, limit: 0, failure: None }
     }
 
     /// Takes over what is in the ring.
@@ -463,22 +483,4 @@ fn tag(stamp: u32, id: u32) -> u64 {
 fn mix(hash: u64, word: u64) -> u64 {
     // A multiplicative hash; the rotation lets high bits reach low ones.
     (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
-}
-
-fn next_stamp(made: Site) -> u32 {
-    let stamp = match LAST_STAMP.get().wrapping_add(1) {
-        NO_STAMP | FOREIGN_STAMP => 1,
-        stamp => stamp,
-    };
-    LAST_STAMP.set(stamp);
-    RECENT.with(|recent| recent[stamp as usize % recent.len()].set(Some((stamp, made))));
-    stamp
-}
-
-/// Where the function was recorded that the recording with this stamp ran.
-fn maker(stamp: u32) -> Option<Site> {
-    RECENT
-        .with(|recent| recent[stamp as usize % recent.len()].get())
-        .filter(|&(recorded, _)| recorded == stamp)
-        .map(|(_, made)| made)
 }

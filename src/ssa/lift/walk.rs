@@ -138,7 +138,7 @@ impl<'a> Walk<'a> {
                 }
                 Role::Enter => {
                     if !self.unmerged.contains(&event.site()) {
-                        self.enter(event.mark(), false, self.known.len(), trace)?;
+                        self.enter(event.payload(), false, self.known.len(), trace)?;
                     }
                     self.known.push(None);
                 }
@@ -311,7 +311,7 @@ impl<'a> Walk<'a> {
         let index = self.known.len();
         let (event, carried) = (&trace.events[index], carried(trace, index));
         self.known.push(None);
-        match self.open.iter().position(|open| open.id == event.mark()) {
+        match self.open.iter().position(|open| open.id == event.payload()) {
             Some(level) => self.leave(level, Target::Join, trace, event.site(), &carried),
             None => self.copies(trace, &carried),
         }
@@ -321,7 +321,7 @@ impl<'a> Walk<'a> {
         let index = self.known.len();
         let (event, carried) = (&trace.events[index], carried(trace, index));
         self.known.push(None);
-        let (id, site) = (event.mark(), event.site());
+        let (id, site) = (event.payload(), event.site());
         let Some(level) = self.open.iter().position(|open| open.id == id) else {
             return self.copies(trace, &carried);
         };
@@ -494,7 +494,7 @@ fn carried(trace: &Trace<'_>, index: usize) -> Carried {
     while let Some(event) = trace.events.get(end) {
         match event.role() {
             Role::Phi => phis.push(end),
-            Role::State => state.push(event.mark()),
+            Role::State => state.push(event.payload()),
             Role::Opaque => opaque = Some(end),
             _ => break,
         }

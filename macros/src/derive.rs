@@ -1,0 +1,79 @@
+//! The derive of `Carry`.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
+use syn::{Data, DeriveInput, Error, Fields, Result, parse_quote};
+
+/// The implementation of `Carry` for `input`.
+pub fn carry(input: DeriveInput) -> Result<TokenStream> {
+    let name = &input.ident;
+    let mut generics = input.generics.clone();
+    for parameter in generics.type_params_mut() {
+        parameter.bounds.push(parse_quote!(::phigrad::Carry));
+    }
+    let (parameters, arguments, bounds) = generics.split_for_impl();
+    let (carry, note) = match &input.data {
+        Data::Struct(data) => {
+            let pattern = quote!(#name);
+            (arm(&pattern, &data.fields, None, "carry"), arm(&pattern, &data.fields, None, "note"))
+        }
+        Data::Enum(data) => {
+            let arms = |method: &str| -> TokenStream {
+                let arms = data.variants.iter().zip(0u64..).map(|(variant, index)| {
+                    let variant_name = &variant.ident;
+                    arm(&quote!(#name::#variant_name), &variant.fields, Some(index), method)
+                });
+                arms.collect()
+            };
+            (arms("carry"), arms("note"))
+        }
+        Data::Union(data) => {
+            let message = "`Carry` cannot be derived for a union: it does not know what it holds";
+            return Err(Error::new(data.union_token.span, message));
+        }
+    };
+    // Of a type without a value there is no arm.
+    let (carried, noted) = match &input.data {
+        Data::Enum(data) if data.variants.is_empty() => (quote!(*self), quote!(*self)),
+        _ => (quote!(self), quote!(self)),
+    };
+    Ok(quote! {
+        #[automatically_derived]
+        impl #parameters ::phigrad::Carry for #name #arguments #bounds {
+            fn carry(&mut self, __to: &mut ::phigrad::flow::Carrier) {
+                let _ = &__to;
+                match #carried { #carry }
+            }
+
+            fn note(&self, __to: &mut ::phigrad::flow::Carrier) {
+                let _ = &__to;
+                match #noted { #note }
+            }
+        }
+    })
+}
+
+/// The arm of one struct or variant, whose number is `index`.
+fn arm(path: &TokenStream, fields: &Fields, index: Option<u64>, method: &str) -> TokenStream {
+    let method = format_ident!("{method}");
+    let locals: Vec<Ident> = (0..fields.len()).map(|i| format_ident!("__field{i}")).collect();
+    let members = fields.members();
+    let index = index.map(|index| quote!(__to.state(#index);));
+    quote! {
+        #path { #(#members: #locals,)* } => {
+            #index
+            #(::phigrad::Carry::#method(#locals, __to);)*
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_union_is_refused_with_the_reason() {
+        let error = carry(parse_quote!(union U { a: u32, b: f32 })).unwrap_err();
+        assert!(error.to_string().contains("union"), "{error}");
+    }
+}

@@ -1,0 +1,101 @@
+//! The carrier: takes over what is carried to one point, and records it.
+
+use smallvec::SmallVec;
+
+use crate::trace::{Site, Var, mark};
+
+/// Takes over the content of variables at a point where ways meet. Given to the
+/// methods of [`Carry`](super::Carry); for an example see there.
+#[derive(Debug)]
+pub struct Carrier {
+    site: Site,
+    /// The variable at hand.
+    name: &'static str,
+    /// Whether the variable itself was assigned, not just something behind it.
+    assigned: bool,
+    /// State that is not recorded yet: the number of words, and the word or a
+    /// hash of them.
+    words: u64,
+    state: u64,
+    /// The opaque variables so far; they come last.
+    opaque: SmallVec<[&'static str; 4]>,
+}
+
+impl Carrier {
+    pub(super) fn new(site: Site) -> Self {
+        let (name, assigned) = ("", false);
+        Carrier { site, name, assigned, words: 0, state: 0, opaque: SmallVec::new() }
+    }
+
+    /// What follows is the content of the variable `name`.
+    #[doc(hidden)]
+    pub fn variable(&mut self, name: &'static str, assigned: bool) {
+        self.record_state();
+        (self.name, self.assigned) = (name, assigned);
+    }
+
+    /// Hands over a traced number. It becomes a number of its own, so that it is
+    /// told apart from others that came from the same operation.
+    pub fn var(&mut self, var: &mut Var) {
+        self.record_state();
+        if !mark::phi(var, self.site) {
+            self.opaque();
+        }
+    }
+
+    /// Hands over 64 bits of what is not traced: a number, a length, the index
+    /// of a variant. Words that follow each other are recorded as one.
+    pub fn state(&mut self, bits: u64) {
+        self.state = match self.words {
+            0 => bits,
+            1 => mix(mix(0, self.state), bits),
+            _ => mix(self.state, bits),
+        };
+        self.words += 1;
+    }
+
+    /// Tells of a traced number that cannot be replaced, because it is shared.
+    pub fn seen(&mut self, var: &Var) {
+        match mark::fixed(*var) {
+            Some(words) => words.into_iter().for_each(|word| self.state(word)),
+            None => self.opaque(),
+        }
+    }
+
+    /// Says that the variable at hand holds something that is not known. Ways
+    /// are then not merged at this point.
+    pub fn opaque(&mut self) {
+        if self.opaque.last() != Some(&self.name) {
+            self.opaque.push(self.name);
+        }
+    }
+
+    /// Whether the variable at hand was assigned as a whole, so that a reference
+    /// may lead to something else than before.
+    pub(super) fn is_assigned(&self) -> bool {
+        self.assigned
+    }
+
+    pub(super) fn finish(mut self) {
+        self.record_state();
+        for name in self.opaque {
+            mark::opaque(name, self.site);
+        }
+    }
+
+    fn record_state(&mut self) {
+        if self.words > 0 {
+            mark::state(self.state, self.site);
+            (self.words, self.state) = (0, 0);
+        }
+    }
+}
+
+/// A hash that tells lists of words apart: every bit of the result depends on
+/// every bit of each word.
+fn mix(hash: u64, word: u64) -> u64 {
+    let mut bits = (hash ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (bits ^ bits >> 31).wrapping_add(hash.rotate_left(23))
+}

@@ -1,0 +1,170 @@
+//! `Carry` for arrays, collections and enums of the standard library.
+
+use core::ops::{Bound, ControlFlow};
+use core::slice;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::vec;
+
+use super::{Carrier, Carry};
+
+impl<T: Carry> Carry for [T] {
+    fn carry(&mut self, to: &mut Carrier) {
+        to.state(self.len() as u64);
+        self.iter_mut().for_each(|element| element.carry(to));
+    }
+
+    fn note(&self, to: &mut Carrier) {
+        to.state(self.len() as u64);
+        self.iter().for_each(|element| element.note(to));
+    }
+}
+
+impl<T: Carry, const N: usize> Carry for [T; N] {
+    fn carry(&mut self, to: &mut Carrier) {
+        self.iter_mut().for_each(|element| element.carry(to));
+    }
+
+    fn note(&self, to: &mut Carrier) {
+        self.iter().for_each(|element| element.note(to));
+    }
+}
+
+impl<T: Carry> Carry for Vec<T> {
+    fn carry(&mut self, to: &mut Carrier) {
+        self.as_mut_slice().carry(to);
+    }
+
+    fn note(&self, to: &mut Carrier) {
+        self.as_slice().note(to);
+    }
+}
+
+impl<T: Carry> Carry for VecDeque<T> {
+    fn carry(&mut self, to: &mut Carrier) {
+        to.state(self.len() as u64);
+        self.iter_mut().for_each(|element| element.carry(to));
+    }
+
+    fn note(&self, to: &mut Carrier) {
+        to.state(self.len() as u64);
+        self.iter().for_each(|element| element.note(to));
+    }
+}
+
+impl<K: Carry, V: Carry> Carry for BTreeMap<K, V> {
+    fn carry(&mut self, to: &mut Carrier) {
+        to.state(self.len() as u64);
+        for (key, value) in self {
+            key.note(to);
+            value.carry(to);
+        }
+    }
+
+    fn note(&self, to: &mut Carrier) {
+        to.state(self.len() as u64);
+        for (key, value) in self {
+            key.note(to);
+            value.note(to);
+        }
+    }
+}
+
+impl<T: Carry> Carry for BTreeSet<T> {
+    fn carry(&mut self, to: &mut Carrier) {
+        self.note(to);
+    }
+
+    fn note(&self, to: &mut Carrier) {
+        to.state(self.len() as u64);
+        self.iter().for_each(|element| element.note(to));
+    }
+}
+
+impl<T: Carry + ?Sized> Carry for Box<T> {
+    fn carry(&mut self, to: &mut Carrier) {
+        (**self).carry(to);
+    }
+
+    fn note(&self, to: &mut Carrier) {
+        (**self).note(to);
+    }
+}
+
+impl Carry for String {
+    fn carry(&mut self, to: &mut Carrier) {
+        self.as_str().note(to);
+    }
+
+    fn note(&self, to: &mut Carrier) {
+        self.as_str().note(to);
+    }
+}
+
+/// What is shared by counting is only looked at.
+macro_rules! shared {
+    ($($type:ident)*) => {
+        $(
+            impl<T: Carry + ?Sized> Carry for $type<T> {
+                fn carry(&mut self, to: &mut Carrier) {
+                    (**self).note(to);
+                }
+
+                fn note(&self, to: &mut Carrier) {
+                    (**self).note(to);
+                }
+            }
+        )*
+    };
+}
+
+shared!(Rc Arc);
+
+/// Enums: the number of the variant, then what it holds.
+macro_rules! variants {
+    ($([$($parameter:ident)*] $type:ty { $($number:literal $pattern:pat => $($field:ident)?;)* })*) => {
+        $(
+            impl<$($parameter: Carry),*> Carry for $type {
+                fn carry(&mut self, to: &mut Carrier) {
+                    match self {
+                        $($pattern => { to.state($number); $($field.carry(to);)? })*
+                    }
+                }
+
+                fn note(&self, to: &mut Carrier) {
+                    match self {
+                        $($pattern => { to.state($number); $($field.note(to);)? })*
+                    }
+                }
+            }
+        )*
+    };
+}
+
+variants! {
+    [T] Option<T> { 0 None => ; 1 Some(value) => value; }
+    [T E] Result<T, E> { 0 Ok(value) => value; 1 Err(error) => error; }
+    [B C] ControlFlow<B, C> { 0 ControlFlow::Continue(value) => value; 1 ControlFlow::Break(value) => value; }
+    [T] Bound<T> { 0 Bound::Included(at) => at; 1 Bound::Excluded(at) => at; 2 Bound::Unbounded => ; }
+}
+
+impl<T: Carry> Carry for slice::Iter<'_, T> {
+    fn carry(&mut self, to: &mut Carrier) {
+        self.as_slice().note(to);
+    }
+
+    fn note(&self, to: &mut Carrier) {
+        self.as_slice().note(to);
+    }
+}
+
+impl<T: Carry> Carry for vec::IntoIter<T> {
+    fn carry(&mut self, to: &mut Carrier) {
+        self.as_mut_slice().carry(to);
+    }
+
+    fn note(&self, to: &mut Carrier) {
+        self.as_slice().note(to);
+    }
+}

@@ -1,0 +1,27 @@
+//! Control flow of annotated functions: regions, and what is carried to the
+//! points where their ways meet.
+//!
+//! [`traced`](crate::traced) rewrites a function so that it enters a [`Region`]
+//! at each control-flow keyword, and hands over the variables that were changed
+//! when the ways meet again and at each loop head. [`Carry`] says what a type
+//! has to hand over. What else is here serves generated code alone.
+
+mod carrier;
+mod carry;
+mod collections;
+mod foreign;
+mod items;
+mod probe;
+mod question;
+mod region;
+
+pub use carrier::Carrier;
+pub use carry::Carry;
+#[doc(hidden)]
+pub use items::{Counted, ItemOrder, Items, Order, OtherOrder, items};
+#[doc(hidden)]
+pub use probe::{Carried, NoReference, Probe, Reach, Reaches, Uncarried};
+#[doc(hidden)]
+pub use question::Question;
+#[doc(hidden)]
+pub use region::{Region, enter, join};

@@ -1,0 +1,68 @@
+//! Probes: find out from a variable, not from its type's bounds, what can be
+//! carried.
+//!
+//! Each is a type with two traits that have a method of the same name. Method
+//! resolution finds the one on the probe itself first, if its bounds hold, and
+//! otherwise the one on a reference to the probe.
+
+use super::{Carrier, Carry};
+
+/// Hands over a variable, or says that it is opaque.
+#[derive(Debug)]
+pub struct Probe<'a, T: ?Sized>(pub &'a mut T);
+
+/// The content is known.
+pub trait Carried {
+    /// Hands it over.
+    fn hand_over(&mut self, to: &mut Carrier);
+}
+
+/// The content is not known.
+pub trait Uncarried {
+    /// Says so.
+    fn hand_over(&mut self, to: &mut Carrier);
+}
+
+impl<T: Carry + ?Sized> Carried for Probe<'_, T> {
+    #[inline]
+    fn hand_over(&mut self, to: &mut Carrier) {
+        self.0.carry(to);
+    }
+}
+
+impl<T: ?Sized> Uncarried for &mut Probe<'_, T> {
+    #[inline]
+    fn hand_over(&mut self, to: &mut Carrier) {
+        to.opaque();
+    }
+}
+
+/// Says that a variable is opaque if it is a mutable reference, and nothing
+/// otherwise: for variables that may have been lent to something that changes
+/// what is behind.
+#[derive(Debug)]
+pub struct Reach<'a, T: ?Sized>(pub &'a T);
+
+/// It is a mutable reference.
+pub trait Reaches {
+    /// Says so.
+    fn look(&self, to: &mut Carrier);
+}
+
+/// It is not.
+pub trait NoReference {
+    /// Says nothing.
+    fn look(&self, to: &mut Carrier);
+}
+
+impl<T: ?Sized> Reaches for Reach<'_, &mut T> {
+    #[inline]
+    fn look(&self, to: &mut Carrier) {
+        to.opaque();
+    }
+}
+
+impl<T: ?Sized> NoReference for &Reach<'_, T> {
+    #[inline]
+    fn look(&self, _: &mut Carrier) {}
+}

@@ -1,0 +1,72 @@
+//! Marks: what the control flow of annotated functions records.
+//!
+//! Nothing here can fail a run, except that the limit of events is reached.
+
+use super::event::Event;
+use super::{Role, Site, Var, recorder};
+
+/// A region begins at `at`. Returns its id in this run; 0, with which nothing
+/// is recorded, if this is no recording.
+pub(crate) fn enter(at: Site) -> u32 {
+    let id = recorder::next_region();
+    if id != 0 && append(Role::Enter, u64::from(id), at).is_none() { 0 } else { id }
+}
+
+/// The head of loop `id` is passed. `false` if nothing is recorded.
+pub(crate) fn iterate(id: u32, at: Site) -> bool {
+    id != 0 && append(Role::Iterate, u64::from(id), at).is_some()
+}
+
+/// Region `id` ends. `false` if nothing is recorded.
+pub(crate) fn join(id: u32, at: Site) -> bool {
+    id != 0 && append(Role::Join, u64::from(id), at).is_some()
+}
+
+/// Changes with every guard (first) and every event (second) recorded.
+pub(crate) fn progress() -> (u64, u64) {
+    recorder::progress()
+}
+
+/// Static state is carried.
+pub(crate) fn state(bits: u64, at: Site) {
+    append(Role::State, bits, at);
+}
+
+/// The variable `name` is carried, and what it holds is not known.
+pub(crate) fn opaque(name: &'static str, at: Site) {
+    if let Some(tag) = append(Role::Opaque, 0, at) {
+        recorder::name(tag, name);
+    }
+}
+
+/// Makes `var` an event of its own. `false` for a `Var` of another recording,
+/// which stays as it is: to carry it is not yet to use it.
+pub(crate) fn phi(var: &mut Var, at: Site) -> bool {
+    let event = if var.is_constant() {
+        Event::phi_of_constant(var.value, at)
+    } else if recorder::is_own(var.tag) {
+        Event::phi(var.value, var.tag as u32, at)
+    } else {
+        return false;
+    };
+    // Where the limit is reached the run has failed, and is of no recording.
+    if let Some(tag) = recorder::append(event) {
+        var.tag = tag;
+    }
+    true
+}
+
+/// What stands for `var` where it cannot become an event of its own: the bits
+/// of a constant or the index of an input. `None` for other events.
+pub(crate) fn fixed(var: Var) -> Option<[u64; 2]> {
+    if var.is_constant() {
+        return Some([0, var.value.to_bits()]);
+    }
+    let index = var.tag as u32;
+    let input = recorder::is_own(var.tag) && recorder::is_input(index);
+    input.then_some([1, u64::from(index)])
+}
+
+fn append(role: Role, payload: u64, at: Site) -> Option<u64> {
+    recorder::append(Event::mark(role, payload, at))
+}
