@@ -18,7 +18,9 @@
 //!    outputs, and all ends of a region pass on as many values as it has φs.
 //! 7. The exponent of `powi` is a constant integer in the range of `i32`.
 //! 8. A region that replays another stands where that one is visible: after it
-//!    in the block, below that, or where the forward block has it as a step.
+//!    in the block, below that, or where the forward block has it as a step. What
+//!    is replayed has no forward block: its nodes may stand for others that are
+//!    visible by that one, and would not be where it is replayed.
 //!
 //! A block may have a forward block, which has run before it in the same call:
 //! that of the root of a region that replays another is the root of the other.

@@ -10,6 +10,7 @@ pub(super) fn check(graph: &Graph) -> Result<(), VerifyError> {
         graph,
         visible: graph.nodes.values().map(|data| u32::from(!is_computed(&data.def))).collect(),
         regions: Array::filled(0, graph.regions.len()),
+        replaying: Array::filled(false, graph.regions.len()),
         computed: Array::filled(false, graph.nodes.len()),
         open: Vec::new(),
     };
@@ -28,6 +29,8 @@ struct Walk<'a> {
     visible: Array<Node, u32>,
     /// In how many ways each region is visible here.
     regions: Array<Region, u32>,
+    /// Which regions have a forward block.
+    replaying: Array<Region, bool>,
     computed: Array<Node, bool>,
     /// The blocks from the root to here.
     open: Vec<Open>,
@@ -115,14 +118,21 @@ impl Walk<'_> {
 
     fn begin(&mut self, here: Open, region: Region) -> Result<(), VerifyError> {
         let data = &self.graph.regions[region];
-        let replayed = data.replays.map(|replayed| self.graph.regions[replayed].root);
-        if data.replays.is_some_and(|replayed| self.regions[replayed] == 0) {
-            return Err(at_region(self.graph, region, "replays a region that is not visible here"));
+        let what = match data.replays {
+            Some(replayed) if self.regions[replayed] == 0 => "that is not visible here",
+            Some(replayed) if self.replaying[replayed] => "that replays one itself",
+            _ => "",
+        };
+        if !what.is_empty() {
+            return Err(at_region(self.graph, region, &format!("replays a region {what}")));
         }
+        let replayed = data.replays.map(|replayed| self.graph.regions[replayed].root);
+        let forward = replayed.or(here.forward);
+        self.replaying[region] = forward.is_some();
         self.enter(Open {
             block: data.root,
             next: 0,
-            forward: replayed.or(here.forward),
+            forward,
             opens_forward: replayed.is_some(),
             begins: Some(region),
             values: data.phis.len(),
