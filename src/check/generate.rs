@@ -36,6 +36,13 @@ pub struct Recipe {
     pub guards: f64,
     /// The probability of a loop in place of an assignment.
     pub loops: f64,
+    /// Whether the control flow of programs is told to the recorder, as
+    /// [`traced`](crate::traced) does for functions.
+    pub annotated: bool,
+    /// The number of counters, which are not traced and decide what happens.
+    pub counters: usize,
+    /// The probability of a `break` or `continue` under a condition in a loop.
+    pub jumps: f64,
     /// The probability that a number is read out in place of an assignment.
     pub reads: f64,
     /// The probability that a primitive is drawn from the whole list, not from
@@ -53,6 +60,9 @@ impl Default for Recipe {
             wild: false,
             guards: 0.15,
             loops: 0.05,
+            annotated: false,
+            counters: 0,
+            jumps: 0.0,
             reads: 0.0,
             variety: 0.6,
         }
@@ -82,13 +92,14 @@ const DEPTH: usize = 3;
 impl Recipe {
     /// A program of this kind.
     pub fn program(&self, random: &mut Random) -> Program {
-        let mut generator = Generator { recipe: self, random, earlier: Vec::new() };
+        let mut generator = Generator { recipe: self, random, earlier: Vec::new(), loops: 0 };
         let locals = self.locals.max(1);
         let mut body: Vec<Statement> =
             (0..locals).map(|target| generator.first_value(target)).collect();
         body.extend(generator.block(self.statements, 0));
         body.extend((1..locals).map(|local| generator.gather(local)));
-        Program { active: self.active, inactive: self.inactive, locals, tame: !self.wild, body }
+        let Recipe { active, inactive, counters, annotated, .. } = *self;
+        Program { active, inactive, locals, counters, tame: !self.wild, annotated, body }
     }
 
     /// Active and inactive inputs for such a program. Some are numbers that
@@ -114,6 +125,8 @@ struct Generator<'a> {
     random: &'a mut Random,
     /// What was computed before, to be computed again.
     earlier: Vec<(Op, [Operand; MAX_ARITY])>,
+    /// How many loops are open.
+    loops: usize,
 }
 
 impl Generator<'_> {
@@ -127,9 +140,14 @@ impl Generator<'_> {
                 block.push(self.conditional(nested, depth));
                 left = left.saturating_sub(nested);
             } else if inside && self.random.chance(self.recipe.loops) {
-                let times = 1 + self.random.below(4) as u32;
-                block.push(Statement::Repeat { times, body: self.block(nested, depth + 1) });
+                block.push(self.repetition(nested, depth));
                 left = left.saturating_sub(nested);
+            } else if self.loops > 0 && depth < DEPTH && self.random.chance(self.recipe.jumps) {
+                block.push(self.jump());
+                left -= 1;
+            } else if self.recipe.counters > 0 && self.random.chance(0.2) {
+                block.push(self.counting(depth));
+                left -= 1;
             } else if self.random.chance(self.recipe.reads) {
                 let value = self.operand();
                 block.push(Statement::Read { target: self.local(), value });
@@ -140,6 +158,55 @@ impl Generator<'_> {
             }
         }
         block
+    }
+
+    fn repetition(&mut self, statements: usize, depth: usize) -> Statement {
+        let most = 1 + self.random.below(4) as u32;
+        self.loops += 1;
+        let body = self.block(statements, depth + 1);
+        self.loops -= 1;
+        // Only with jumps, so that programs without stay what they were.
+        if self.recipe.jumps > 0.0 && self.random.chance(0.5) {
+            let (left, right) = (self.operand(), self.operand());
+            let comparison = self.random.pick(&COMPARISONS);
+            Statement::While { comparison, left, right, most, body }
+        } else {
+            Statement::Repeat { times: most, body }
+        }
+    }
+
+    /// A jump under a condition.
+    fn jump(&mut self) -> Statement {
+        let jump = Statement::Jump { exit: self.random.chance(0.5) };
+        let (left, right) = (self.operand(), self.operand());
+        let mut then = Vec::new();
+        if self.random.chance(0.5) {
+            self.assign(&mut then);
+        }
+        then.push(jump);
+        let comparison = self.random.pick(&COMPARISONS);
+        Statement::If { comparison, left, right, then, otherwise: Vec::new() }
+    }
+
+    /// Something with a counter.
+    fn counting(&mut self, depth: usize) -> Statement {
+        let counter = self.random.below(self.recipe.counters);
+        match self.random.below(3) {
+            0 => Statement::Count { counter },
+            1 => Statement::Number { target: self.local(), counter },
+            _ => {
+                let mut then = Vec::new();
+                if depth < DEPTH && self.random.chance(0.5) {
+                    then = self.block(2, depth + 1);
+                } else {
+                    self.assign(&mut then);
+                }
+                if self.loops > 0 && self.random.chance(self.recipe.jumps) {
+                    then.push(Statement::Jump { exit: self.random.chance(0.5) });
+                }
+                Statement::IfCount { counter, below: 1 + self.random.below(4) as u64, then }
+            }
+        }
     }
 
     fn conditional(&mut self, statements: usize, depth: usize) -> Statement {

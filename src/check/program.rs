@@ -2,8 +2,10 @@
 //! `Var`, and prints readably so that a failing one can be reported.
 
 use core::fmt;
+use std::collections::BTreeSet;
 
 use super::scalar::Scalar;
+use crate::flow::{self, Carrier, Carry, Region};
 use crate::op::{Domain, MAX_ARITY, Op, domain};
 
 /// A program with assignments, `if`, short loops and reads, over numbered
@@ -34,7 +36,10 @@ pub struct Program {
     pub(super) active: usize,
     pub(super) inactive: usize,
     pub(super) locals: usize,
+    pub(super) counters: usize,
     pub(super) tame: bool,
+    /// Whether control flow is told to the recorder.
+    pub(super) annotated: bool,
     pub(super) body: Vec<Statement>,
 }
 
@@ -69,6 +74,41 @@ pub(super) enum Statement {
         times: u32,
         body: Vec<Statement>,
     },
+    /// Repeats while the comparison holds, but at most so many times.
+    While {
+        comparison: Op,
+        left: Operand,
+        right: Operand,
+        most: u32,
+        body: Vec<Statement>,
+    },
+    /// Leaves the innermost loop, or goes on with its next iteration.
+    Jump {
+        exit: bool,
+    },
+    /// Adds one to a counter, which is not traced.
+    Count {
+        counter: usize,
+    },
+    /// Makes a constant of a counter.
+    Number {
+        target: usize,
+        counter: usize,
+    },
+    /// Decides by a counter.
+    IfCount {
+        counter: usize,
+        below: u64,
+        then: Vec<Statement>,
+    },
+}
+
+/// What comes after a statement.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Next,
+    Break,
+    Continue,
 }
 
 impl Program {
@@ -85,7 +125,9 @@ impl Program {
     /// The result at these inputs; missing ones are NaN.
     pub fn eval<S: Scalar>(&self, active: &[S], inactive: &[S]) -> S {
         let locals = vec![S::constant(0.0); self.locals.max(1)];
-        let mut run = Run { active, inactive, locals, tame: self.tame };
+        let counters = vec![0; self.counters];
+        let Program { tame, annotated, .. } = *self;
+        let mut run = Run { active, inactive, locals, counters, tame, annotated };
         run.block(&self.body);
         run.locals[0]
     }
@@ -95,17 +137,23 @@ struct Run<'a, S> {
     active: &'a [S],
     inactive: &'a [S],
     locals: Vec<S>,
+    counters: Vec<u64>,
     tame: bool,
+    annotated: bool,
 }
 
 impl<S: Scalar> Run<'_, S> {
-    fn block(&mut self, statements: &[Statement]) {
+    fn block(&mut self, statements: &[Statement]) -> Then {
         for statement in statements {
-            self.statement(statement);
+            let then = self.statement(statement);
+            if then != Then::Next {
+                return then;
+            }
         }
+        Then::Next
     }
 
-    fn statement(&mut self, statement: &Statement) {
+    fn statement(&mut self, statement: &Statement) -> Then {
         match statement {
             &Statement::Assign { target, op, operands } => {
                 let args = operands.map(|operand| self.operand(operand));
@@ -117,11 +165,72 @@ impl<S: Scalar> Run<'_, S> {
                 self.locals[target] = S::constant(small);
             }
             Statement::If { comparison, left, right, then, otherwise } => {
+                let region = self.annotated.then(flow::enter);
                 let (left, right) = (self.operand(*left), self.operand(*right));
                 let holds = S::compare(*comparison, left, right);
-                self.block(if holds { then } else { otherwise });
+                let after = self.block(if holds { then } else { otherwise });
+                // A jump leaves the region without joining.
+                if after != Then::Next {
+                    return after;
+                }
+                self.join(region, &[then, otherwise]);
             }
-            Statement::Repeat { times, body } => (0..*times).for_each(|_| self.block(body)),
+            Statement::Repeat { times, body } => self.repeat(*times, body, |_| true),
+            Statement::While { comparison, left, right, most, body } => {
+                self.repeat(*most, body, |run| {
+                    S::compare(*comparison, run.operand(*left), run.operand(*right))
+                });
+            }
+            Statement::Jump { exit: true } => return Then::Break,
+            Statement::Jump { exit: false } => return Then::Continue,
+            Statement::Count { counter } => self.counters[*counter] += 1,
+            Statement::Number { target, counter } => {
+                self.locals[*target] = S::constant((self.counters[*counter] % 4) as f64 - 1.5);
+            }
+            Statement::IfCount { counter, below, then } => {
+                let region = self.annotated.then(flow::enter);
+                if self.counters[*counter] % 5 < *below {
+                    let after = self.block(then);
+                    if after != Then::Next {
+                        return after;
+                    }
+                }
+                self.join(region, &[then]);
+            }
+        }
+        Then::Next
+    }
+
+    fn repeat(&mut self, times: u32, body: &[Statement], holds: impl Fn(&Self) -> bool) {
+        let region = self.annotated.then(flow::enter);
+        for _ in 0..times {
+            if let Some(region) = region {
+                region.iterate(|carrier| self.carry(&[body], carrier));
+            }
+            if !holds(self) || self.block(body) == Then::Break {
+                break;
+            }
+        }
+        self.join(region, &[body]);
+    }
+
+    fn join(&mut self, region: Option<Region>, blocks: &[&[Statement]]) {
+        if let Some(region) = region {
+            flow::join(region, (), |(), carrier| self.carry(blocks, carrier));
+        }
+    }
+
+    /// Hands over what the blocks change.
+    fn carry(&mut self, blocks: &[&[Statement]], carrier: &mut Carrier) {
+        let mut changes = Changes::default();
+        blocks.iter().for_each(|block| changes.block(block));
+        for local in changes.locals {
+            carrier.variable("local", true);
+            self.locals[local].carry(carrier);
+        }
+        for counter in changes.counters {
+            carrier.variable("counter", true);
+            self.counters[counter].carry(carrier);
         }
     }
 
@@ -132,6 +241,37 @@ impl<S: Scalar> Run<'_, S> {
             Operand::Inactive(i) => input(self.inactive, i),
             Operand::Local(i) => self.locals[i],
             Operand::Constant(value) => S::constant(value),
+        }
+    }
+}
+
+/// What statements change.
+#[derive(Default)]
+struct Changes {
+    locals: BTreeSet<usize>,
+    counters: BTreeSet<usize>,
+}
+
+impl Changes {
+    fn block(&mut self, statements: &[Statement]) {
+        for statement in statements {
+            match statement {
+                Statement::Assign { target, .. }
+                | Statement::Read { target, .. }
+                | Statement::Number { target, .. } => {
+                    self.locals.insert(*target);
+                }
+                Statement::If { then, otherwise, .. } => {
+                    self.block(then);
+                    self.block(otherwise);
+                }
+                Statement::IfCount { then, .. } => self.block(then),
+                Statement::Repeat { body, .. } | Statement::While { body, .. } => self.block(body),
+                Statement::Count { counter } => {
+                    self.counters.insert(*counter);
+                }
+                Statement::Jump { .. } => {}
+            }
         }
     }
 }
@@ -225,6 +365,23 @@ fn write_block(block: &[Statement], depth: usize, f: &mut fmt::Formatter<'_>) ->
             Statement::Repeat { times, body } => {
                 writeln!(f, "{indent}repeat {times} {{")?;
                 write_block(body, depth + 1, f)?;
+                writeln!(f, "{indent}}}")?;
+            }
+            Statement::While { comparison, left, right, most, body } => {
+                writeln!(f, "{indent}while {comparison} {left} {right}, at most {most} {{")?;
+                write_block(body, depth + 1, f)?;
+                writeln!(f, "{indent}}}")?;
+            }
+            Statement::Jump { exit } => {
+                writeln!(f, "{indent}{}", if *exit { "break" } else { "continue" })?;
+            }
+            Statement::Count { counter } => writeln!(f, "{indent}n{counter} += 1")?,
+            Statement::Number { target, counter } => {
+                writeln!(f, "{indent}t{target} = n{counter} % 4 - 1.5")?;
+            }
+            Statement::IfCount { counter, below, then } => {
+                writeln!(f, "{indent}if n{counter} % 5 < {below} {{")?;
+                write_block(then, depth + 1, f)?;
                 writeln!(f, "{indent}}}")?;
             }
         }

@@ -1,5 +1,6 @@
 //! What a random program needs from the numbers that it runs on.
 
+use crate::flow::Carry;
 use crate::op::{MAX_ARITY, Op, eval};
 use crate::trace::Var;
 
@@ -19,7 +20,7 @@ use crate::trace::Var;
 /// assert_eq!(f.eval(&[3.0])?, 5.0);
 /// # Ok::<(), phigrad::Error>(())
 /// ```
-pub trait Scalar: Copy {
+pub trait Scalar: Copy + Carry {
     /// The constant `value`.
     fn constant(value: f64) -> Self;
 

@@ -239,6 +239,7 @@ impl Graft<'_> {
             End::Region { meeting, .. } => {
                 let site = self.tree.meetings[meeting].site;
                 let copy = self.tree.new_meeting(site, Some(to.inside));
+                self.tree.meetings[copy].in_loop = self.tree.meetings[meeting].in_loop;
                 self.pairs.insert(meeting, copy);
                 tasks.push(Task::CompareTails(from, to));
                 tasks.push(Task::Copy(self.root(meeting), self.root(copy)));
@@ -262,7 +263,8 @@ impl Graft<'_> {
     /// one if need be.
     fn exit(&mut self, from: Meeting, exit: usize, to: Meeting) -> Option<usize> {
         if from == to {
-            return Some(exit);
+            let in_loop = self.tree.meetings[to].in_loop;
+            return (!in_loop).then_some(exit);
         }
         let key = self.tree.meetings[from].exits.get(exit)?.key.clone();
         let target = match key.to {
@@ -272,6 +274,11 @@ impl Graft<'_> {
             }
             own => own,
         };
+        // Where a loop goes on depends on state that its parts were not given: how
+        // many iterations are left.
+        if self.tree.meetings[to].in_loop && !self.pairs.contains_key(&from) {
+            return None;
+        }
         let key = ExitKey { to: target, ..key };
         if let Some(known) = self.tree.find_exit(to, &key) {
             return Some(known);

@@ -112,6 +112,8 @@ pub(super) struct MeetingData {
     pub(super) exits: Vec<Exit>,
     /// The meeting that it is inside of.
     pub(super) parent: Option<Meeting>,
+    /// Whether it is a loop, or one iteration of a loop.
+    pub(super) in_loop: bool,
     /// The stretch whose end it is.
     pub(super) home: Option<Stretch>,
     pub(super) given: Knowledge,
@@ -180,6 +182,7 @@ impl Tree {
             root,
             exits,
             parent,
+            in_loop: false,
             home: None,
             given: Knowledge::Nothing,
         })

@@ -287,6 +287,10 @@ impl<'a> Walk<'a> {
             self.must_grow(|| place(site))?;
             let parent = self.open.last().map(|open| open.meeting);
             let meeting = self.tree.new_meeting(site, parent);
+            if let Some(around) = parent.filter(|_| is_body) {
+                self.tree.meetings[around].in_loop = true;
+                self.tree.meetings[meeting].in_loop = true;
+            }
             self.tree.set_end(home, End::Region { meeting, tails: SmallVec::new() });
             meeting
         } else {
@@ -299,7 +303,9 @@ impl<'a> Walk<'a> {
                 _ => return Err(Stop::Divergent(place(site))),
             }
         };
-        self.give(meeting, event, trace);
+        if !is_body {
+            self.give(meeting, event, trace);
+        }
         let entry = self.entries.len();
         self.entries.push(Entry { open: true, site });
         self.open.push(Open { id, is_body, meeting, home, entry, grew: false });
@@ -411,7 +417,8 @@ impl<'a> Walk<'a> {
             let state = SmallVec::new();
             key = ExitKey { to: Target::Outer(exit), state, carried: values.len() };
         }
-        while let (Some(exit), Some(open)) = (exits.pop(), self.open.pop()) {
+        while let Some(exit) = exits.pop() {
+            let Some(open) = self.open.pop() else { break };
             self.end_with(End::Exit { exit, values }, at)?;
             self.entries[open.entry].open = false;
             if open.grew {
