@@ -3,6 +3,12 @@
 use proc_macro::TokenStream;
 
 mod derive;
+mod emit;
+mod log;
+mod places;
+mod shape;
+mod traced;
+mod walk;
 
 /// Derives `phigrad::Carry` for a struct or an enum, field by field.
 #[proc_macro_derive(Carry)]
@@ -11,9 +17,9 @@ pub fn derive_carry(item: TokenStream) -> TokenStream {
     expanded.unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Traced.
+/// Marks the control flow of a function for the recorder.
 #[proc_macro_attribute]
 pub fn traced(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    let _ = arguments;
-    item
+    let expanded = syn::parse(arguments).and_then(|a| traced::traced(a, item.into()));
+    expanded.unwrap_or_else(syn::Error::into_compile_error).into()
 }

@@ -13,6 +13,8 @@ pub struct Carrier {
     name: &'static str,
     /// Whether the variable itself was assigned, not just something behind it.
     assigned: bool,
+    /// Variables of the region that are mutable references, by their bits.
+    suspects: u64,
     /// State that is not recorded yet: the number of words, and the word or a
     /// hash of them.
     words: u64,
@@ -22,9 +24,9 @@ pub struct Carrier {
 }
 
 impl Carrier {
-    pub(super) fn new(site: Site) -> Self {
-        let (name, assigned) = ("", false);
-        Carrier { site, name, assigned, words: 0, state: 0, opaque: SmallVec::new() }
+    pub(super) fn new(site: Site, suspects: u64) -> Self {
+        let (name, assigned, words, state) = ("", false, 0, 0);
+        Carrier { site, name, assigned, suspects, words, state, opaque: SmallVec::new() }
     }
 
     /// What follows is the content of the variable `name`.
@@ -32,6 +34,16 @@ impl Carrier {
     pub fn variable(&mut self, name: &'static str, assigned: bool) {
         self.record_state();
         (self.name, self.assigned) = (name, assigned);
+    }
+
+    /// The variable `name` is opaque if it is a mutable reference, which is in
+    /// this bit of the region's suspects.
+    #[doc(hidden)]
+    pub fn suspect(&mut self, bit: u32, name: &'static str) {
+        if self.suspects >> bit & 1 != 0 {
+            self.variable(name, false);
+            self.opaque();
+        }
     }
 
     /// Hands over a traced number. It becomes a number of its own, so that it is

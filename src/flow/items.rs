@@ -109,9 +109,9 @@ pub struct Items<I, F> {
 /// The items of `iterator`, whose loop is `region`; `carry` hands one over.
 #[inline]
 pub fn items<I: Iterator, F: FnMut(&mut I::Item, &mut Carrier)>(
+    counted: bool,
     iterator: I,
     region: Region,
-    counted: bool,
     carry: F,
 ) -> Items<I, F> {
     Items { iterator, region, counted, unknown: region.has_decided(), carry }

@@ -22,6 +22,6 @@ pub use items::{Counted, ItemOrder, Items, Order, OtherOrder, items};
 #[doc(hidden)]
 pub use probe::{Carried, NoReference, Probe, Reach, Reaches, Uncarried};
 #[doc(hidden)]
-pub use question::Question;
+pub use question::{Question, Residual};
 #[doc(hidden)]
 pub use region::{Region, enter, join};

@@ -37,32 +37,33 @@ impl<T: ?Sized> Uncarried for &mut Probe<'_, T> {
     }
 }
 
-/// Says that a variable is opaque if it is a mutable reference, and nothing
-/// otherwise: for variables that may have been lent to something that changes
-/// what is behind.
+/// Asks whether a variable is a mutable reference: such a variable may have
+/// been lent to something that changes what is behind.
 #[derive(Debug)]
 pub struct Reach<'a, T: ?Sized>(pub &'a T);
 
 /// It is a mutable reference.
 pub trait Reaches {
-    /// Says so.
-    fn look(&self, to: &mut Carrier);
+    /// `true`.
+    fn reaches(&self) -> bool;
 }
 
 /// It is not.
 pub trait NoReference {
-    /// Says nothing.
-    fn look(&self, to: &mut Carrier);
+    /// `false`.
+    fn reaches(&self) -> bool;
 }
 
 impl<T: ?Sized> Reaches for Reach<'_, &mut T> {
     #[inline]
-    fn look(&self, to: &mut Carrier) {
-        to.opaque();
+    fn reaches(&self) -> bool {
+        true
     }
 }
 
 impl<T: ?Sized> NoReference for &Reach<'_, T> {
     #[inline]
-    fn look(&self, _: &mut Carrier) {}
+    fn reaches(&self) -> bool {
+        false
+    }
 }

@@ -14,6 +14,9 @@ pub struct Region {
     site: Site,
     /// Differs from what it is later if there was a guard meanwhile.
     guards: u64,
+    /// A bit for each variable that turned out to be a mutable reference that
+    /// the code inside may have lent out.
+    suspects: u64,
 }
 
 /// Enters a region at the caller's place.
@@ -22,7 +25,7 @@ pub struct Region {
 pub fn enter() -> Region {
     let site = Location::caller();
     let (id, (guards, _)) = (mark::enter(site), mark::progress());
-    Region { id, site, guards }
+    Region { id, site, guards, suspects: 0 }
 }
 
 /// Ends `region`, and all that are open inside, with `value` as its result and
@@ -31,7 +34,7 @@ pub fn enter() -> Region {
 pub fn join<T>(region: Region, value: T, carry: impl FnOnce(&mut T, &mut Carrier)) -> T {
     let mut value = value;
     if mark::join(region.id, region.site) {
-        let mut carrier = Carrier::new(region.site);
+        let mut carrier = Carrier::new(region.site, region.suspects);
         carry(&mut value, &mut carrier);
         carrier.finish();
     }
@@ -39,11 +42,17 @@ pub fn join<T>(region: Region, value: T, carry: impl FnOnce(&mut T, &mut Carrier
 }
 
 impl Region {
+    /// Notes which of the variables that may be lent are mutable references.
+    #[inline]
+    pub fn suspecting(self, suspects: u64) -> Region {
+        Region { suspects, ..self }
+    }
+
     /// Passes the head of the loop, with what `carry` hands over.
     #[inline]
     pub fn iterate(self, carry: impl FnOnce(&mut Carrier)) {
         if mark::iterate(self.id, self.site) {
-            let mut carrier = Carrier::new(self.site);
+            let mut carrier = Carrier::new(self.site, self.suspects);
             carry(&mut carrier);
             carrier.finish();
         }
@@ -53,7 +62,7 @@ impl Region {
     #[inline]
     pub fn also(self, carry: impl FnOnce(&mut Carrier)) {
         if self.is_open() {
-            let mut carrier = Carrier::new(self.site);
+            let mut carrier = Carrier::new(self.site, self.suspects);
             carry(&mut carrier);
             carrier.finish();
         }

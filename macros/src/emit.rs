@@ -1,0 +1,89 @@
+//! Generation: what is handed over at each point, once the log is complete.
+
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use quote::{quote, quote_spanned};
+
+use crate::log::{Log, Point, Suspect};
+
+const POINT: &str = "__phigrad_point_";
+const SUSPECTS: &str = "__phigrad_suspects_";
+/// As many as there are bits; the last one stands for all others.
+const LAST_BIT: usize = 63;
+
+/// `tokens` with every placeholder replaced by what `log` says.
+pub fn fill(log: &Log, tokens: TokenStream) -> TokenStream {
+    let filled = tokens.into_iter().map(|token| match token {
+        TokenTree::Group(group) => {
+            let mut new = Group::new(group.delimiter(), fill(log, group.stream()));
+            new.set_span(group.span());
+            TokenTree::Group(new).into()
+        }
+        TokenTree::Ident(name) => {
+            placeholder(log, &name).unwrap_or_else(|| TokenTree::Ident(name).into())
+        }
+        other => other.into(),
+    });
+    filled.collect()
+}
+
+fn placeholder(log: &Log, name: &Ident) -> Option<TokenStream> {
+    let text = name.to_string();
+    let point = |number: &str| number.parse().ok().and_then(|index: usize| log.points.get(index));
+    if let Some(number) = text.strip_prefix(POINT) {
+        Some(hand_over(log, point(number)?))
+    } else {
+        Some(ask(log, point(text.strip_prefix(SUSPECTS)?)?))
+    }
+}
+
+fn site() -> Span {
+    Span::mixed_site()
+}
+
+/// Hands over what is carried to `point`.
+fn hand_over(log: &Log, point: &Point) -> TokenStream {
+    let value = point.value.then(|| {
+        quote_spanned! {site()=>
+            __phigrad_to.variable("the value of the expression", true);
+            (&mut ::phigrad::flow::Probe(&mut *__phigrad_value)).hand_over(__phigrad_to);
+        }
+    });
+    let ignored = (!point.value && point.role != crate::log::Role::Head)
+        .then(|| quote_spanned!(site()=> let _ = __phigrad_value;));
+    let carried = log.carried(point).into_iter().map(|carried| {
+        let binding = &log.bindings[carried.variable];
+        let (name, text, assigned) = (&binding.name, binding.name.to_string(), carried.assigned);
+        let access = match binding.mutable || binding.deferred {
+            true => quote!(&mut #name),
+            false => quote!(&mut *#name),
+        };
+        let site = site().located_at(name.span());
+        let content = match carried.opaque {
+            true => quote_spanned!(site=> __phigrad_to.opaque();),
+            false => quote_spanned! {site=>
+                (&mut ::phigrad::flow::Probe(#access)).hand_over(__phigrad_to);
+            },
+        };
+        quote_spanned!(site=> __phigrad_to.variable(#text, #assigned); #content)
+    });
+    let suspects = log.points.get(point.suspects_of).map(|point| log.suspects(point));
+    let suspects = suspects.unwrap_or_default();
+    let suspects = suspects.iter().enumerate().map(|(index, suspect)| {
+        let (bit, text) =
+            (index.min(LAST_BIT) as u32, log.bindings[suspect.variable].name.to_string());
+        quote_spanned!(site()=> __phigrad_to.suspect(#bit, #text);)
+    });
+    quote_spanned!(site()=> let _ = &__phigrad_to; #ignored #value #(#carried)* #(#suspects)*)
+}
+
+/// Asks which suspects of the region that ends at `point` are references.
+fn ask(log: &Log, point: &Point) -> TokenStream {
+    let bits = log.suspects(point).into_iter().enumerate().map(|(index, suspect)| {
+        let Suspect { variable, fields } = suspect;
+        let (name, bit) = (&log.bindings[variable].name, index.min(LAST_BIT));
+        quote_spanned! {site()=>
+            | (((&::phigrad::flow::Reach(&#name #(.#fields)*)).reaches() as u64) << #bit)
+        }
+    });
+    quote_spanned!(site()=> 0u64 #(#bits)*)
+}

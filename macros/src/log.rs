@@ -1,0 +1,218 @@
+//! What a function does to its variables, in the order of its text, and what
+//! follows from it for a point where ways meet.
+
+use proc_macro2::Ident;
+use syn::Member;
+
+/// A variable: its index in [`Log::bindings`].
+pub type Variable = usize;
+
+/// How a variable was bound.
+pub struct Binding {
+    pub name: Ident,
+    /// Declared with `mut`.
+    pub mutable: bool,
+    /// Known to be a mutable reference.
+    pub reference: bool,
+    /// Known not to be one.
+    pub plain: bool,
+    /// Declared without a value.
+    pub deferred: bool,
+    /// Named in the attribute's `opaque`.
+    pub opaque: bool,
+    /// A parameter.
+    pub parameter: bool,
+    /// The position in the log.
+    pub at: usize,
+}
+
+/// What happens to a variable.
+#[derive(PartialEq)]
+pub enum Kind {
+    /// Its value is needed.
+    Read,
+    /// It gets a new value as a whole.
+    Assign,
+    /// Something in it or behind it may change; with `true`, also where a
+    /// reference in it leads.
+    Change(bool),
+    /// If it, or one of its fields on this way, is a mutable reference, what is
+    /// behind may change.
+    Lend(Vec<Member>),
+    /// A reference into it is kept in another variable.
+    Alias,
+    /// Control may go elsewhere.
+    Jump,
+}
+
+pub struct Entry {
+    pub variable: Variable,
+    pub kind: Kind,
+    /// In how many branches and loops it is.
+    pub depth: usize,
+}
+
+/// Which point of a region something is carried to.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Role {
+    Join,
+    Head,
+    /// The end of the function, or a `return`.
+    Exit,
+}
+
+/// A point where ways meet.
+pub struct Point {
+    pub role: Role,
+    /// The part of the log whose changes count.
+    pub start: usize,
+    pub end: usize,
+    /// Where enclosing loops begin.
+    pub loops: Vec<usize>,
+    pub depth: usize,
+    /// The variables that can be named, in order of declaration.
+    pub visible: Vec<Variable>,
+    /// Whether the region's value is carried.
+    pub value: bool,
+    /// The point of which the suspects are, by index.
+    pub suspects_of: usize,
+}
+
+/// A variable that is carried.
+pub struct Carried {
+    pub variable: Variable,
+    pub assigned: bool,
+    /// It is only named.
+    pub opaque: bool,
+}
+
+/// A variable, or a field of it, that may be a mutable reference.
+#[derive(PartialEq)]
+pub struct Suspect {
+    pub variable: Variable,
+    pub fields: Vec<Member>,
+}
+
+#[derive(Default)]
+pub struct Log {
+    pub bindings: Vec<Binding>,
+    pub entries: Vec<Entry>,
+    pub points: Vec<Point>,
+    /// Whether the function may return references to what it was given.
+    pub lends_out: bool,
+}
+
+impl Log {
+    /// What is carried to `point`, in order of declaration.
+    pub fn carried(&self, point: &Point) -> Vec<Carried> {
+        let mut carried = Vec::new();
+        for variable in 0..self.bindings.len() {
+            let binding = &self.bindings[variable];
+            if !self.is_outside(point, variable) || !self.is_needed(point, variable) {
+                continue;
+            }
+            let (mut changed, mut assigned, mut alias) = (false, false, false);
+            for entry in self.entries_of(point, variable) {
+                match entry.kind {
+                    Kind::Change(whole) => (changed, assigned) = (true, assigned || whole),
+                    Kind::Assign => (changed, assigned) = (true, true),
+                    Kind::Lend(_) if binding.reference => changed = true,
+                    Kind::Alias => alias = true,
+                    Kind::Lend(_) | Kind::Read | Kind::Jump => {}
+                }
+            }
+            if changed {
+                let hidden = !point.visible.contains(&variable);
+                let kept = point.role == Role::Exit && self.lends_out;
+                let no_access = !binding.mutable && !binding.deferred && !binding.reference;
+                let opaque = binding.opaque || alias || hidden || kept || no_access;
+                carried.push(Carried { variable, assigned, opaque });
+            }
+        }
+        carried
+    }
+
+    /// What may be a mutable reference that is lent in the region of `point`.
+    pub fn suspects(&self, point: &Point) -> Vec<Suspect> {
+        let mut suspects = Vec::new();
+        for variable in 0..self.bindings.len() {
+            let binding = &self.bindings[variable];
+            if !self.is_outside(point, variable)
+                || binding.reference
+                || binding.plain
+                || binding.opaque
+                || binding.deferred
+                || (point.role != Role::Exit && !point.visible.contains(&variable))
+            {
+                continue;
+            }
+            // Before the region it may have no value.
+            if self.entries_of(point, variable).next().is_some_and(|e| e.kind == Kind::Assign) {
+                continue;
+            }
+            for entry in self.entries_of(point, variable) {
+                let Kind::Lend(fields) = &entry.kind else { continue };
+                for length in 0..=fields.len() {
+                    let suspect = Suspect { variable, fields: fields[..length].to_vec() };
+                    if !suspects.contains(&suspect) {
+                        suspects.push(suspect);
+                    }
+                }
+            }
+        }
+        suspects
+    }
+
+    fn entries_of(&self, point: &Point, variable: Variable) -> impl Iterator<Item = &Entry> {
+        self.entries[point.start..point.end]
+            .iter()
+            .filter(move |entry| entry.variable == variable && entry.kind != Kind::Jump)
+    }
+
+    /// Whether `variable` was declared before the region of `point`.
+    fn is_outside(&self, point: &Point, variable: Variable) -> bool {
+        let binding = &self.bindings[variable];
+        match point.role {
+            Role::Exit => binding.parameter,
+            Role::Join | Role::Head => {
+                binding.at < point.start
+                    && (binding.opaque || binding.parameter || point.visible.contains(&variable))
+            }
+        }
+    }
+
+    /// Whether `variable` may be used after `point`. If so, it has a value there:
+    /// otherwise the use would be an error.
+    fn is_needed(&self, point: &Point, variable: Variable) -> bool {
+        let binding = &self.bindings[variable];
+        if point.role == Role::Exit {
+            return binding.reference;
+        }
+        // Something else may lead to what is behind a reference.
+        if binding.reference && !binding.deferred {
+            return true;
+        }
+        let is = |entry: &&Entry| entry.variable == variable;
+        let needs = |entry: &Entry| !matches!(entry.kind, Kind::Assign | Kind::Jump);
+        if point.role == Role::Head {
+            let assigned = |entry: &Entry| entry.kind == Kind::Assign;
+            let before = self.entries[..point.start].iter().filter(is).any(assigned);
+            if binding.deferred && !before {
+                return false;
+            }
+        }
+        let at = if point.role == Role::Head { point.start } else { point.end };
+        let outer = point.loops.iter().filter(|&&start| binding.at < start);
+        if outer.flat_map(|&start| &self.entries[start..at]).filter(is).any(needs) {
+            return true;
+        }
+        let after = &self.entries[at..];
+        if point.role == Role::Join {
+            let next = after.iter().find(|entry| is(entry) || entry.kind == Kind::Jump);
+            if next.is_some_and(|next| next.kind == Kind::Assign && next.depth <= point.depth) {
+                return false;
+            }
+        }
+        after.iter().filter(is).any(needs)
+    }
+}

@@ -1,0 +1,202 @@
+//! Places: which variable an expression reads or changes, and by which methods.
+
+use proc_macro2::Ident;
+use syn::{Expr, Member, Pat, UnOp};
+
+/// A step from a variable to a part of it, or to what is behind it.
+#[derive(Clone)]
+pub enum Step {
+    Field(Member),
+    Index,
+    Deref,
+}
+
+/// The variable at the root of a place, and the steps from it.
+pub fn place(expr: &Expr) -> Option<(&Ident, Vec<Step>)> {
+    let (inner, step) = match expr {
+        Expr::Path(path) if path.qself.is_none() => {
+            return path.path.get_ident().map(|name| (name, Vec::new()));
+        }
+        Expr::Paren(paren) => return place(&paren.expr),
+        Expr::Group(group) => return place(&group.expr),
+        Expr::Field(field) => (&field.base, Step::Field(field.member.clone())),
+        Expr::Index(index) => (&index.expr, Step::Index),
+        Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => (&unary.expr, Step::Deref),
+        _ => return None,
+    };
+    let (name, mut steps) = place(inner)?;
+    steps.push(step);
+    Some((name, steps))
+}
+
+/// The fields that `steps` begin with.
+pub fn fields(steps: &[Step]) -> Vec<Member> {
+    let fields = steps.iter().map_while(|step| match step {
+        Step::Field(member) => Some(member.clone()),
+        Step::Index | Step::Deref => None,
+    });
+    fields.collect()
+}
+
+/// Whether to assign to this place may change where a reference leads.
+pub fn is_own(steps: &[Step]) -> bool {
+    steps.iter().all(|step| matches!(step, Step::Field(_)))
+}
+
+/// Methods of common types that change nothing.
+const READERS: &[&str] = &[
+    "abs",
+    "abs_sub",
+    "acos",
+    "acosh",
+    "all",
+    "any",
+    "as_ref",
+    "as_slice",
+    "as_str",
+    "asin",
+    "asinh",
+    "at_least",
+    "at_most",
+    "atan",
+    "atan2",
+    "atanh",
+    "binary_search",
+    "capacity",
+    "cbrt",
+    "ceil",
+    "chars",
+    "chunks",
+    "chunks_exact",
+    "clamp",
+    "clone",
+    "cloned",
+    "cmp",
+    "concat",
+    "contains",
+    "contains_key",
+    "copied",
+    "copysign",
+    "cos",
+    "cosh",
+    "differs_from",
+    "ends_with",
+    "eq",
+    "equal_to",
+    "exp",
+    "exp2",
+    "exp_m1",
+    "first",
+    "floor",
+    "fract",
+    "ge",
+    "get",
+    "greater_than",
+    "gt",
+    "hypot",
+    "is_empty",
+    "is_err",
+    "is_finite",
+    "is_infinite",
+    "is_nan",
+    "is_negative",
+    "is_none",
+    "is_ok",
+    "is_one",
+    "is_positive",
+    "is_sign_negative",
+    "is_sign_positive",
+    "is_some",
+    "is_zero",
+    "iter",
+    "join",
+    "keys",
+    "last",
+    "le",
+    "len",
+    "less_than",
+    "ln",
+    "ln_1p",
+    "log",
+    "log10",
+    "log2",
+    "lt",
+    "max",
+    "min",
+    "mul_add",
+    "ne",
+    "neg",
+    "partial_cmp",
+    "powf",
+    "powi",
+    "recip",
+    "round",
+    "saturating_add",
+    "saturating_sub",
+    "select",
+    "signum",
+    "sin",
+    "sin_cos",
+    "sinh",
+    "sqrt",
+    "starts_with",
+    "tan",
+    "tanh",
+    "to_degrees",
+    "to_owned",
+    "to_radians",
+    "to_string",
+    "to_vec",
+    "total_cmp",
+    "trunc",
+    "value",
+    "values",
+    "windows",
+    "wrapping_add",
+    "wrapping_mul",
+    "wrapping_sub",
+];
+
+/// Whether a method of this name is known to change nothing.
+pub fn is_reader(method: &Ident) -> bool {
+    READERS.iter().any(|reader| method == reader)
+}
+
+/// Whether `expr` surely gives out mutable references: `x.iter_mut()`.
+pub fn lends_items(expr: &Expr) -> bool {
+    match expr {
+        Expr::MethodCall(call) => {
+            ["iter_mut", "chunks_mut", "chunks_exact_mut", "values_mut"]
+                .iter()
+                .any(|name| call.method == name)
+                || (["rev", "skip", "take", "step_by"].iter().any(|name| call.method == name)
+                    && lends_items(&call.receiver))
+        }
+        Expr::Paren(paren) => lends_items(&paren.expr),
+        _ => false,
+    }
+}
+
+/// The same behind `.enumerate()`.
+pub fn lends_numbered_items(expr: &Expr) -> bool {
+    matches!(expr, Expr::MethodCall(call) if call.method == "enumerate" && lends_items(&call.receiver))
+}
+
+/// Whether `name` in a pattern is a variable, and no constant.
+pub fn is_variable(name: &Ident) -> bool {
+    !name.to_string().starts_with(char::is_uppercase)
+}
+
+/// Whether a pattern binds variables.
+pub fn binds(pattern: &Pat) -> bool {
+    struct Finder(bool);
+    impl syn::visit::Visit<'_> for Finder {
+        fn visit_pat_ident(&mut self, pattern: &syn::PatIdent) {
+            self.0 |= is_variable(&pattern.ident);
+            syn::visit::visit_pat_ident(self, pattern);
+        }
+    }
+    let mut finder = Finder(false);
+    syn::visit::Visit::visit_pat(&mut finder, pattern);
+    finder.0
+}

@@ -1,0 +1,288 @@
+//! Questions about the shape of expressions, patterns and types.
+
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::parse::Parser;
+use syn::punctuated::Punctuated;
+use syn::visit::{self, Visit};
+use syn::{BinOp, Block, Expr, Label, Lifetime, Macro, Pat, PatIdent, Stmt, Token, Type, UnOp};
+
+use crate::places::is_variable;
+
+/// The variables that a pattern binds, each once, in order.
+pub fn names(pattern: &Pat) -> Vec<PatIdent> {
+    struct Names(Vec<PatIdent>);
+    impl Visit<'_> for Names {
+        fn visit_pat_ident(&mut self, name: &PatIdent) {
+            let known = self.0.iter().any(|other| other.ident == name.ident);
+            if is_variable(&name.ident) && !known {
+                self.0.push(name.clone());
+            }
+            visit::visit_pat_ident(self, name);
+        }
+    }
+    let mut names = Names(Vec::new());
+    names.visit_pat(pattern);
+    names.0
+}
+
+/// Whether the operator is `+=` or one of its kind.
+pub fn assigns(op: &BinOp) -> bool {
+    matches!(
+        op,
+        BinOp::AddAssign(_)
+            | BinOp::SubAssign(_)
+            | BinOp::MulAssign(_)
+            | BinOp::DivAssign(_)
+            | BinOp::RemAssign(_)
+            | BinOp::BitXorAssign(_)
+            | BinOp::BitAndAssign(_)
+            | BinOp::BitOrAssign(_)
+            | BinOp::ShlAssign(_)
+            | BinOp::ShrAssign(_)
+    )
+}
+
+/// Whether to evaluate `expr` is to look at variables, so that nothing of it is
+/// recorded.
+pub fn is_trivial(expr: &Expr) -> bool {
+    match expr {
+        Expr::Lit(_) | Expr::Path(_) => true,
+        Expr::Field(field) => is_trivial(&field.base),
+        Expr::Paren(paren) => is_trivial(&paren.expr),
+        Expr::Unary(unary) => matches!(unary.op, UnOp::Not(_)) && is_trivial(&unary.expr),
+        Expr::Binary(binary) => {
+            matches!(binary.op, BinOp::And(_) | BinOp::Or(_))
+                && is_trivial(&binary.left)
+                && is_trivial(&binary.right)
+        }
+        _ => false,
+    }
+}
+
+/// Whether control never gets past `expr`, as far as its text shows.
+pub fn diverges(expr: &Expr) -> bool {
+    match expr {
+        Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => true,
+        Expr::Macro(call) => is_panic(&call.mac),
+        Expr::Block(block) => block.label.is_none() && block_diverges(&block.block),
+        Expr::Unsafe(block) => block_diverges(&block.block),
+        Expr::Paren(paren) => diverges(&paren.expr),
+        Expr::If(branch) => {
+            diverges(&branch.cond)
+                || (block_diverges(&branch.then_branch)
+                    && branch.else_branch.as_ref().is_some_and(|(_, other)| diverges(other)))
+        }
+        Expr::Match(choice) => {
+            diverges(&choice.expr) || choice.arms.iter().all(|arm| diverges(&arm.body))
+        }
+        Expr::Loop(repeat) => !has_break(&repeat.body, repeat.label.as_ref()),
+        _ => false,
+    }
+}
+
+fn block_diverges(block: &Block) -> bool {
+    block.stmts.iter().any(|statement| match statement {
+        Stmt::Expr(expr, _) => diverges(expr),
+        Stmt::Macro(call) => is_panic(&call.mac),
+        Stmt::Local(local) => local.init.as_ref().is_some_and(|init| diverges(&init.expr)),
+        Stmt::Item(_) => false,
+    })
+}
+
+fn is_panic(call: &Macro) -> bool {
+    let name = call.path.segments.last().map(|segment| segment.ident.to_string());
+    ["panic", "unreachable", "todo", "unimplemented"].iter().any(|p| name.as_deref() == Some(*p))
+}
+
+/// Whether `block`, the body of a loop with this label, leaves the loop.
+fn has_break(block: &Block, label: Option<&Label>) -> bool {
+    struct Finder<'a> {
+        label: Option<&'a Lifetime>,
+        depth: usize,
+        found: bool,
+    }
+    impl Visit<'_> for Finder<'_> {
+        fn visit_expr(&mut self, expr: &Expr) {
+            match expr {
+                Expr::Break(jump) => {
+                    self.found |= match &jump.label {
+                        Some(label) => Some(label) == self.label,
+                        None => self.depth == 0,
+                    };
+                    visit::visit_expr(self, expr);
+                }
+                Expr::Closure(_) | Expr::Async(_) => {}
+                Expr::Loop(_) | Expr::While(_) | Expr::ForLoop(_) => {
+                    self.depth += 1;
+                    visit::visit_expr(self, expr);
+                    self.depth -= 1;
+                }
+                // What it does is not known.
+                Expr::Macro(_) => self.found = true,
+                _ => visit::visit_expr(self, expr),
+            }
+        }
+
+        fn visit_stmt_macro(&mut self, call: &syn::StmtMacro) {
+            self.found |= idents(call.mac.tokens.clone()).iter().any(|name| name == "break");
+        }
+
+        fn visit_item(&mut self, _: &syn::Item) {}
+    }
+    let mut finder = Finder { label: label.map(|label| &label.name), depth: 0, found: false };
+    finder.visit_block(block);
+    finder.found
+}
+
+/// Whether `block` has something that the walk would have to put regions around
+/// or look at more closely.
+pub fn has_control_flow(block: &Block) -> bool {
+    struct Finder(bool);
+    impl Visit<'_> for Finder {
+        fn visit_expr(&mut self, expr: &Expr) {
+            self.0 |= match expr {
+                Expr::Binary(binary) => {
+                    assigns(&binary.op) || matches!(binary.op, BinOp::And(_) | BinOp::Or(_))
+                }
+                Expr::Assign(_) | Expr::If(_) | Expr::Match(_) | Expr::Loop(_) | Expr::While(_) => {
+                    true
+                }
+                Expr::ForLoop(_) | Expr::Return(_) | Expr::Try(_) => true,
+                Expr::Break(_) | Expr::Continue(_) => true,
+                _ => false,
+            };
+            visit::visit_expr(self, expr);
+        }
+    }
+    let mut finder = Finder(false);
+    finder.visit_block(block);
+    finder.0
+}
+
+pub fn has_closure(expr: &Expr) -> bool {
+    struct Finder(bool);
+    impl Visit<'_> for Finder {
+        fn visit_expr_closure(&mut self, _: &syn::ExprClosure) {
+            self.0 = true;
+        }
+    }
+    let mut finder = Finder(false);
+    finder.visit_expr(expr);
+    finder.0
+}
+
+/// Whether the items of this iterator are surely no mutable references.
+pub fn shares_items(expr: &Expr) -> bool {
+    if idents(expr.to_token_stream()).iter().any(|name| name.to_string().contains("mut")) {
+        return false;
+    }
+    fn shares(expr: &Expr) -> bool {
+        match expr {
+            Expr::MethodCall(call) => {
+                let own = ["iter", "windows", "chunks", "chunks_exact", "chars", "bytes", "keys"];
+                own.iter().any(|name| call.method == name) || shares(&call.receiver)
+            }
+            Expr::Paren(paren) => shares(&paren.expr),
+            Expr::Range(_) => true,
+            Expr::Reference(reference) => reference.mutability.is_none(),
+            _ => false,
+        }
+    }
+    shares(expr)
+}
+
+/// The variable that `expr`, a borrow that is kept, leads into.
+pub fn borrowed(expr: &Expr) -> Option<Ident> {
+    let inner = match expr {
+        Expr::Reference(reference) if reference.mutability.is_some() => &reference.expr,
+        Expr::MethodCall(call) if call.method.to_string().ends_with("_mut") => &call.receiver,
+        Expr::MethodCall(call) => return borrowed(&call.receiver),
+        Expr::Call(call) => return call.args.iter().find_map(borrowed),
+        Expr::Paren(paren) => return borrowed(&paren.expr),
+        _ => return None,
+    };
+    crate::places::place(inner).map(|(name, _)| name.clone())
+}
+
+/// Whether a variable with this value is surely no mutable reference.
+pub fn is_plain_value(expr: &Expr) -> bool {
+    match expr {
+        Expr::Lit(_) | Expr::Closure(_) | Expr::Range(_) | Expr::Cast(_) => true,
+        Expr::Array(_) | Expr::Repeat(_) => true,
+        Expr::Binary(_) => true,
+        Expr::Macro(call) => call.mac.path.is_ident("vec") || call.mac.path.is_ident("format"),
+        Expr::Reference(reference) => reference.mutability.is_none(),
+        Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_) | UnOp::Not(_)),
+        Expr::Paren(paren) => is_plain_value(&paren.expr),
+        _ => false,
+    }
+}
+
+/// Whether a variable of this type is surely no mutable reference.
+pub fn is_plain_type(ty: &Type) -> bool {
+    match ty {
+        Type::Reference(reference) => reference.mutability.is_none(),
+        Type::Array(_) | Type::Slice(_) | Type::BareFn(_) | Type::Ptr(_) => true,
+        Type::Path(_) => !has_lifetime(ty.to_token_stream()),
+        _ => false,
+    }
+}
+
+/// Whether `tokens` have a lifetime, a reference or an opaque type, so that what
+/// they stand for may lead elsewhere.
+pub fn has_lifetime(tokens: TokenStream) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Punct(punct) => ['\'', '&'].contains(&punct.as_char()),
+        TokenTree::Ident(name) => ["impl", "dyn", "_"].iter().any(|word| name == word),
+        TokenTree::Group(group) => has_lifetime(group.stream()),
+        TokenTree::Literal(_) => false,
+    })
+}
+
+/// All names in `tokens`.
+pub fn idents(tokens: TokenStream) -> Vec<Ident> {
+    let names = tokens.into_iter().flat_map(|token| match token {
+        TokenTree::Ident(name) => vec![name],
+        TokenTree::Group(group) => idents(group.stream()),
+        TokenTree::Punct(_) | TokenTree::Literal(_) => Vec::new(),
+    });
+    names.collect()
+}
+
+/// The arguments of a macro of the standard library that takes expressions.
+pub fn arguments(call: &Macro) -> Option<Vec<Expr>> {
+    const KNOWN: &[&str] = &[
+        "assert",
+        "assert_eq",
+        "assert_ne",
+        "debug_assert",
+        "debug_assert_eq",
+        "debug_assert_ne",
+        "eprint",
+        "eprintln",
+        "format",
+        "panic",
+        "print",
+        "println",
+        "todo",
+        "unimplemented",
+        "unreachable",
+        "vec",
+        "write",
+        "writeln",
+    ];
+    let name = call.path.segments.last()?.ident.to_string();
+    if !KNOWN.contains(&name.as_str()) {
+        return None;
+    }
+    let list = Punctuated::<Expr, Token![,]>::parse_terminated;
+    let pair = |input: syn::parse::ParseStream<'_>| {
+        let value: Expr = input.parse()?;
+        input.parse::<Token![;]>()?;
+        Ok(vec![value, input.parse()?])
+    };
+    let tokens = call.tokens.clone();
+    let parsed = list.parse2(tokens.clone()).map(|list| list.into_iter().collect());
+    parsed.or_else(|_| pair.parse2(tokens)).ok()
+}

@@ -1,0 +1,161 @@
+//! The attribute `traced`: functions, and blocks of them.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{
+    Block, Error, FnArg, ImplItem, Item, Result, ReturnType, Signature, Token, TraitItem, Type,
+    parenthesized,
+};
+
+use crate::emit::fill;
+use crate::log::Role;
+use crate::shape;
+use crate::walk::{Bound, Walker, enter, join};
+
+/// What is in the parentheses of the attribute.
+#[derive(Default)]
+pub struct Arguments {
+    opaque: Vec<Ident>,
+}
+
+impl Parse for Arguments {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let mut arguments = Arguments::default();
+        while !input.is_empty() {
+            let name: Ident = input.parse()?;
+            if name != "opaque" {
+                let message = "the only argument of `traced` is `opaque(variable, ..)`";
+                return Err(Error::new(name.span(), message));
+            }
+            let names;
+            parenthesized!(names in input);
+            let parse = |input: ParseStream<'_>| match input.parse::<Option<Token![self]>>()? {
+                Some(own) => Ok(Ident::from(own)),
+                None => input.parse(),
+            };
+            let names = Punctuated::<Ident, Token![,]>::parse_terminated_with(&names, parse)?;
+            arguments.opaque.extend(names);
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(arguments)
+    }
+}
+
+/// The item under the attribute, with regions in its functions.
+pub fn traced(arguments: Arguments, item: TokenStream) -> Result<TokenStream> {
+    let message = "`#[phigrad::traced]` is for functions, methods, traits and impl blocks";
+    match syn::parse2(item)? {
+        Item::Fn(mut function) => {
+            function.block = Box::new(body(&arguments, &function.sig, &function.block)?);
+            Ok(function.into_token_stream())
+        }
+        Item::Impl(mut block) => {
+            for item in &mut block.items {
+                // What is computed at compile time has no `Var`.
+                if let ImplItem::Fn(method) = item
+                    && method.sig.constness.is_none()
+                {
+                    method.block = body(&arguments, &method.sig, &method.block)?;
+                }
+            }
+            Ok(block.into_token_stream())
+        }
+        Item::Trait(mut block) => {
+            for item in &mut block.items {
+                if let TraitItem::Fn(method) = item
+                    && let Some(code) = &method.default
+                {
+                    method.default = Some(body(&arguments, &method.sig, code)?);
+                }
+            }
+            Ok(block.into_token_stream())
+        }
+        other => Err(Error::new_spanned(other, message)),
+    }
+}
+
+/// The body of a function, with regions.
+fn body(arguments: &Arguments, signature: &Signature, code: &Block) -> Result<Block> {
+    let refusal = [
+        signature.constness.map(|word| (word.span, "a const fn")),
+        signature.asyncness.map(|word| (word.span, "an async fn")),
+    ];
+    if let Some((span, what)) = refusal.into_iter().flatten().next() {
+        let message = format!("`#[phigrad::traced]` does not understand {what}");
+        return Err(Error::new(span, message));
+    }
+    if matches!(&signature.output, ReturnType::Type(_, ty) if matches!(**ty, Type::Never(_))) {
+        return Ok(code.clone());
+    }
+    let walker = Walker::new(arguments.opaque.clone());
+    let first = walk(walker, signature, &mut code.clone());
+    let mut rewritten = code.clone();
+    let mut walker = walk(first.again(), signature, &mut rewritten);
+    if let Some(error) = walker.errors.drain(..).reduce(|mut all, error| {
+        all.combine(error);
+        all
+    }) {
+        return Err(error);
+    }
+    let span = signature.fn_token.span;
+    let region = format_ident!("__phigrad_body", span = Span::mixed_site());
+    let enter = enter(span, 0);
+    let whole = join(span, &quote!(#region), &quote!(#rewritten), 0);
+    let tokens = quote_spanned! {Span::mixed_site()=> {
+        #[allow(unused_imports)]
+        use ::phigrad::flow::{
+            Carried as _, NoReference as _, Order as _, OtherOrder as _, Reaches as _,
+            Uncarried as _,
+        };
+        let #region = #enter;
+        #whole
+    }};
+    syn::parse2(fill(&walker.log, tokens))
+}
+
+fn walk(mut walker: Walker, signature: &Signature, code: &mut Block) -> Walker {
+    for input in &signature.inputs {
+        match input {
+            FnArg::Receiver(receiver) => {
+                let name = Ident::from(receiver.self_token);
+                let by_mut = receiver.reference.is_some() && receiver.mutability.is_some();
+                let typed =
+                    receiver.colon_token.is_some().then(|| crate::walk::of_type(&receiver.ty));
+                let bound = typed.unwrap_or(Bound {
+                    reference: by_mut,
+                    plain: !by_mut,
+                    ..Bound::default()
+                });
+                let mutable = receiver.reference.is_none() && receiver.mutability.is_some();
+                walker.bind(&name, mutable, Bound { parameter: true, ..bound });
+            }
+            FnArg::Typed(typed) => {
+                let pattern = syn::Pat::Type(typed.clone());
+                walker.bind_parameter(&pattern, Bound { parameter: true, ..Bound::default() });
+            }
+        }
+    }
+    walker.log.lends_out = match &signature.output {
+        ReturnType::Default => false,
+        ReturnType::Type(_, ty) => shape::has_lifetime(ty.to_token_stream()),
+    };
+    walker.begin();
+    walker.exit();
+    walker.block(code);
+    let end = walker.log.entries.len();
+    walker
+        .log
+        .points
+        .iter_mut()
+        .filter(|point| point.role == Role::Exit)
+        .for_each(|point| point.end = end);
+    walker
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

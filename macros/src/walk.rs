@@ -1,0 +1,587 @@
+//! The walk through a function: writes the log, and puts regions around control
+//! flow.
+
+mod regions;
+
+use core::mem;
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{BinOp, Block, Error, Expr, Lifetime, Local, Pat, Stmt, Token, Type, UnOp, parse_quote};
+
+use crate::log::{Binding, Entry, Kind, Log, Point, Role, Variable};
+use crate::places::{self, Step, place};
+use crate::shape;
+
+/// What is no variable, in the log.
+const NOTHING: Variable = usize::MAX;
+
+/// A loop around the expression at hand.
+struct Frame {
+    label: Option<Lifetime>,
+    start: usize,
+    /// What `continue` leaves, if the body is a region of its own.
+    body: Option<Lifetime>,
+}
+
+/// How a pattern is bound.
+#[derive(Clone, Copy, Default)]
+pub struct Bound {
+    pub reference: bool,
+    pub plain: bool,
+    pub deferred: bool,
+    pub parameter: bool,
+}
+
+/// What the first walk finds out that the second one needs.
+#[derive(Default)]
+pub struct Found {
+    /// Which variables are mutable references.
+    references: Vec<bool>,
+    /// Which `for` loops change what their items lead to.
+    changing: Vec<bool>,
+}
+
+#[derive(Default)]
+pub struct Walker {
+    pub log: Log,
+    pub errors: Vec<Error>,
+    /// The variables that are opaque because the user says so.
+    opaque: Vec<Ident>,
+    found: Found,
+    changing: Vec<bool>,
+    scope: Vec<Variable>,
+    depth: usize,
+    frames: Vec<Frame>,
+    /// Inside closures and arguments of macros nothing is rewritten.
+    inert: bool,
+    /// Inside a condition, which lies in a region already.
+    condition: bool,
+    questions: u64,
+}
+
+impl Walker {
+    /// A walker for the first walk.
+    pub fn new(opaque: Vec<Ident>) -> Walker {
+        Walker { opaque, ..Walker::default() }
+    }
+
+    /// A walker for the second walk.
+    pub fn again(self) -> Walker {
+        let references = self.log.bindings.iter().map(|binding| binding.reference).collect();
+        let found = Found { references, changing: self.changing };
+        Walker { found, opaque: self.opaque, ..Walker::default() }
+    }
+
+    // Writing the log.
+
+    pub fn begin(&mut self) -> usize {
+        // So that what is bound from here on is told from what was before.
+        self.push(NOTHING, Kind::Read);
+        self.log.entries.len()
+    }
+
+    fn push(&mut self, variable: Variable, kind: Kind) {
+        self.log.entries.push(Entry { variable, kind, depth: self.depth });
+    }
+
+    fn find(&self, name: &Ident) -> Option<Variable> {
+        let is = |variable: &&Variable| self.log.bindings[**variable].name == *name;
+        self.scope.iter().rev().find(is).copied()
+    }
+
+    pub fn bind(&mut self, name: &Ident, mutable: bool, bound: Bound) {
+        let variable = self.log.bindings.len();
+        let known = self.found.references.get(variable).copied().unwrap_or(false);
+        self.log.bindings.push(Binding {
+            name: name.clone(),
+            mutable,
+            reference: bound.reference || known,
+            plain: bound.plain,
+            deferred: bound.deferred,
+            opaque: self.opaque.contains(name),
+            parameter: bound.parameter,
+            at: self.log.entries.len(),
+        });
+        self.scope.push(variable);
+    }
+
+    /// Binds what `pattern` has. Returns whether it has a `ref mut`.
+    pub fn bind_pattern(&mut self, pattern: &Pat, bound: Bound) -> bool {
+        let names = shape::names(pattern);
+        let single = matches!(pattern, Pat::Ident(_));
+        for name in &names {
+            let by_ref = name.by_ref.is_some();
+            let reference =
+                (bound.reference && single && !by_ref) || (by_ref && name.mutability.is_some());
+            let plain = bound.plain && single;
+            let mutable = name.mutability.is_some() && !by_ref;
+            self.bind(&name.ident, mutable, Bound { reference, plain, ..bound });
+        }
+        names.iter().any(|name| name.by_ref.is_some() && name.mutability.is_some())
+    }
+
+    fn point(
+        &mut self,
+        role: Role,
+        start: usize,
+        value: bool,
+        suspects_of: Option<usize>,
+    ) -> usize {
+        let mut visible: Vec<Variable> = Vec::new();
+        for &variable in self.scope.iter().rev() {
+            let name = &self.log.bindings[variable].name;
+            if !visible.iter().any(|&other| self.log.bindings[other].name == *name) {
+                visible.push(variable);
+            }
+        }
+        let index = self.log.points.len();
+        self.log.points.push(Point {
+            role,
+            start,
+            end: self.log.entries.len(),
+            loops: self.frames.iter().map(|frame| frame.start).collect(),
+            depth: self.depth,
+            visible,
+            value,
+            suspects_of: suspects_of.unwrap_or(index),
+        });
+        index
+    }
+
+    /// The point at which the function is left, whose region is that of point 0.
+    pub fn exit(&mut self) -> usize {
+        self.point(Role::Exit, 0, true, Some(0))
+    }
+
+    fn scoped<R>(&mut self, walk: impl FnOnce(&mut Self) -> R) -> R {
+        let (length, condition) = (self.scope.len(), mem::replace(&mut self.condition, false));
+        self.depth += 1;
+        let result = walk(self);
+        self.depth -= 1;
+        self.scope.truncate(length);
+        self.condition = condition;
+        result
+    }
+
+    fn in_condition<R>(&mut self, walk: impl FnOnce(&mut Self) -> R) -> R {
+        let condition = mem::replace(&mut self.condition, true);
+        let result = walk(self);
+        self.condition = condition;
+        result
+    }
+
+    fn left_alone<R>(&mut self, walk: impl FnOnce(&mut Self) -> R) -> R {
+        let inert = mem::replace(&mut self.inert, true);
+        let result = self.scoped(walk);
+        self.inert = inert;
+        result
+    }
+
+    // Places.
+
+    /// Walks through the indices on the way to a place, or through an expression
+    /// that is none.
+    fn steps(&mut self, expr: &mut Expr) {
+        match expr {
+            Expr::Path(_) => {}
+            Expr::Paren(paren) => self.steps(&mut paren.expr),
+            Expr::Group(group) => self.steps(&mut group.expr),
+            Expr::Field(field) => self.steps(&mut field.base),
+            Expr::Index(index) => {
+                self.steps(&mut index.expr);
+                self.expr(&mut index.index);
+            }
+            Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => self.steps(&mut unary.expr),
+            _ => self.expr(expr),
+        }
+    }
+
+    /// The variable of a place, after a walk through its indices.
+    fn reach(&mut self, expr: &mut Expr) -> Option<(Variable, Vec<Step>)> {
+        self.steps(expr);
+        let (name, steps) = place(expr)?;
+        Some((self.find(name)?, steps))
+    }
+
+    fn read(&mut self, expr: &mut Expr) {
+        if let Some((variable, _)) = self.reach(expr) {
+            self.push(variable, Kind::Read);
+        }
+    }
+
+    /// `expr` is changed in place, which proves something about its variable.
+    fn change(&mut self, expr: &mut Expr, assigned: bool) {
+        if let Some((variable, steps)) = self.reach(expr) {
+            let binding = &mut self.log.bindings[variable];
+            binding.reference |= !binding.mutable && !binding.deferred && steps.len() == 1;
+            self.push(variable, Kind::Read);
+            self.push(variable, Kind::Change(assigned && places::is_own(&steps)));
+        }
+    }
+
+    fn assign(&mut self, left: &mut Expr) {
+        match left {
+            Expr::Tuple(tuple) => tuple.elems.iter_mut().for_each(|left| self.assign(left)),
+            Expr::Array(array) => array.elems.iter_mut().for_each(|left| self.assign(left)),
+            Expr::Call(call) => call.args.iter_mut().for_each(|left| self.assign(left)),
+            Expr::Struct(data) => data.fields.iter_mut().for_each(|f| self.assign(&mut f.expr)),
+            Expr::Paren(paren) => self.assign(&mut paren.expr),
+            Expr::Infer(_) | Expr::Range(_) => {}
+            Expr::Path(_) => {
+                if let Some((variable, _)) = self.reach(left) {
+                    self.push(variable, Kind::Assign);
+                }
+            }
+            _ => self.change(left, true),
+        }
+    }
+
+    /// `expr` is given to something that may change what is behind it.
+    pub fn lend(&mut self, expr: &mut Expr) {
+        match self.reach(expr) {
+            Some((variable, steps)) => {
+                self.push(variable, Kind::Read);
+                self.push(variable, Kind::Lend(places::fields(&steps)));
+                // A reference that is still carried must not be moved away.
+                if steps.is_empty() && self.log.bindings[variable].reference && !self.inert {
+                    let span = expr.span();
+                    *expr = Expr::Verbatim(quote_spanned!(span=> &mut *#expr));
+                }
+            }
+            None => {}
+        }
+    }
+
+    // Regions.
+
+    /// Puts a region around `inner`, the value of which is carried if `value`.
+    fn region(&mut self, span: Span, start: usize, inner: &TokenStream, value: bool) -> Expr {
+        let point = self.point(Role::Join, start, value, None);
+        let enter = enter(span, point);
+        Expr::Verbatim(join(span, &enter, inner, point))
+    }
+
+    pub fn block(&mut self, block: &mut Block) {
+        let condition = mem::replace(&mut self.condition, false);
+        let length = self.scope.len();
+        let count = block.stmts.len();
+        for (index, statement) in block.stmts.iter_mut().enumerate() {
+            self.statement(statement, index + 1 == count);
+        }
+        self.scope.truncate(length);
+        self.condition = condition;
+    }
+
+    fn statement(&mut self, statement: &mut Stmt, last: bool) {
+        match statement {
+            Stmt::Local(local) => self.local(local),
+            Stmt::Item(_) => {}
+            Stmt::Macro(call) => self.macro_call(&call.mac),
+            Stmt::Expr(expr, semicolon) => {
+                let value = last && semicolon.is_none();
+                self.any(expr, value);
+                if !value && semicolon.is_none() && matches!(expr, Expr::Verbatim(_)) {
+                    *semicolon = Some(Token![;](Span::mixed_site()));
+                }
+            }
+        }
+    }
+
+    fn local(&mut self, local: &mut Local) {
+        let mut bound = Bound { deferred: local.init.is_none(), ..Bound::default() };
+        if let Some(init) = &mut local.init {
+            bound.reference = matches!(&*init.expr, Expr::Reference(r) if r.mutability.is_some())
+                || self.is_reference(&init.expr);
+            bound.plain = shape::is_plain_value(&init.expr);
+            self.argument(&mut init.expr);
+            if let Some((_, diverge)) = &mut init.diverge {
+                self.scoped(|walker| walker.expr(diverge));
+            }
+        }
+        let mut pattern = &mut local.pat;
+        if let Pat::Type(typed) = pattern {
+            bound = Bound { deferred: bound.deferred, ..of_type(&typed.ty) };
+            pattern = &mut typed.pat;
+        }
+        let borrows = self.bind_pattern(pattern, bound);
+        if let (Pat::Ident(name), true) = (&mut *pattern, bound.deferred)
+            && name.mutability.is_none()
+        {
+            // It may be replaced by a number of its own where ways meet.
+            name.mutability = Some(Token![mut](Span::mixed_site()));
+            local.attrs.push(parse_quote!(#[allow(unused_mut)]));
+        }
+        if let (true, Some(init)) = (borrows, &mut local.init) {
+            self.change(&mut init.expr, true);
+        }
+    }
+
+    fn is_reference(&self, expr: &Expr) -> bool {
+        match place(expr) {
+            Some((name, steps)) if steps.is_empty() => {
+                self.find(name).is_some_and(|variable| self.log.bindings[variable].reference)
+            }
+            _ => false,
+        }
+    }
+
+    pub fn expr(&mut self, expr: &mut Expr) {
+        self.any(expr, true);
+    }
+
+    /// Walks through an expression whose value is needed, or not.
+    fn any(&mut self, expr: &mut Expr, value: bool) {
+        let span = expr.span();
+        match expr {
+            Expr::Array(array) => array.elems.iter_mut().for_each(|e| self.argument(e)),
+            Expr::Assign(assign) => {
+                self.expr(&mut assign.right);
+                self.assign(&mut assign.left);
+                self.alias(&assign.left, &assign.right);
+            }
+            Expr::Binary(binary) => match binary.op {
+                BinOp::And(_) | BinOp::Or(_) => self.logic(expr),
+                op => {
+                    if shape::assigns(&op) {
+                        self.expr(&mut binary.right);
+                        self.change(&mut binary.left, false);
+                    } else {
+                        self.expr(&mut binary.left);
+                        self.expr(&mut binary.right);
+                    }
+                }
+            },
+            Expr::Block(block) if block.label.is_some() && !self.inert => {
+                self.labelled(expr, value)
+            }
+            Expr::Block(block) => self.block(&mut block.block),
+            Expr::Break(jump) => {
+                if let Some(value) = &mut jump.expr {
+                    self.expr(value);
+                }
+                self.push(NOTHING, Kind::Jump);
+            }
+            Expr::Call(call) => {
+                self.called(&mut call.func);
+                call.args.iter_mut().for_each(|argument| self.argument(argument));
+            }
+            Expr::Cast(cast) => self.expr(&mut cast.expr),
+            Expr::Closure(closure) if closure.asyncness.is_none() => self.left_alone(|walker| {
+                for pattern in &closure.inputs {
+                    walker.bind_parameter(pattern, Bound::default());
+                }
+                walker.expr(&mut closure.body);
+            }),
+            Expr::Const(_) | Expr::Infer(_) | Expr::Lit(_) => {}
+            Expr::Continue(_) => self.repeat(expr),
+            Expr::Field(_) | Expr::Index(_) | Expr::Path(_) => self.read(expr),
+            Expr::ForLoop(_) => self.for_loop(expr),
+            Expr::Group(group) => self.any(&mut group.expr, value),
+            Expr::If(_) => self.if_region(expr, value),
+            Expr::Let(condition) => {
+                let borrows = self.scrutinee(&mut condition.expr, Some(&condition.pat));
+                self.bind_pattern(&condition.pat, Bound::default());
+                if borrows {
+                    self.change(&mut condition.expr, true);
+                }
+            }
+            Expr::Loop(_) | Expr::While(_) => self.loop_region(expr, value),
+            Expr::Macro(call) => self.macro_call(&call.mac),
+            Expr::Match(_) => self.match_region(expr, value),
+            Expr::MethodCall(call) => {
+                self.receiver(&mut call.receiver, &call.method);
+                call.args.iter_mut().for_each(|argument| self.argument(argument));
+            }
+            Expr::Paren(paren) => self.any(&mut paren.expr, value),
+            Expr::Range(range) => {
+                for end in [&mut range.start, &mut range.end].into_iter().flatten() {
+                    self.expr(end);
+                }
+            }
+            Expr::RawAddr(raw) => self.change(&mut raw.expr, true),
+            Expr::Reference(reference) => match reference.mutability {
+                Some(_) => self.change(&mut reference.expr, true),
+                None => self.read(&mut reference.expr),
+            },
+            Expr::Repeat(repeat) => self.expr(&mut repeat.expr),
+            Expr::Return(_) => self.leave(expr),
+            Expr::Struct(data) => {
+                for field in &mut data.fields {
+                    let inert = self.inert;
+                    self.inert |= field.colon_token.is_none();
+                    self.argument(&mut field.expr);
+                    self.inert = inert;
+                }
+                if let Some(rest) = &mut data.rest {
+                    self.expr(rest);
+                }
+            }
+            Expr::Try(_) => self.question(expr),
+            Expr::Tuple(tuple) => tuple.elems.iter_mut().for_each(|e| self.argument(e)),
+            Expr::Unary(unary) => match unary.op {
+                UnOp::Deref(_) => self.read(expr),
+                _ => self.expr(&mut unary.expr),
+            },
+            Expr::Unsafe(block) => {
+                if shape::has_control_flow(&block.block) && !self.inert {
+                    self.refuse(span, "an unsafe block with control flow or assignments");
+                }
+                self.left_alone(|walker| walker.block(&mut block.block));
+            }
+            Expr::Async(_) | Expr::Await(_) | Expr::Closure(_) => self.refuse(span, "async code"),
+            Expr::TryBlock(_) => self.refuse(span, "a try block"),
+            Expr::Yield(_) => self.refuse(span, "a generator"),
+            _ => self.unknown(quote!(#expr)),
+        }
+    }
+
+    fn refuse(&mut self, span: Span, what: &str) {
+        let message = format!("`#[phigrad::traced]` does not understand {what}");
+        self.errors.push(Error::new(span, message));
+    }
+
+    pub fn bind_parameter(&mut self, pattern: &Pat, bound: Bound) {
+        match pattern {
+            Pat::Type(typed) => {
+                let of_type = of_type(&typed.ty);
+                let parameter = bound.parameter;
+                self.bind_pattern(&typed.pat, Bound { parameter, ..of_type });
+            }
+            _ => {
+                self.bind_pattern(pattern, bound);
+            }
+        }
+    }
+
+    /// An argument of a call, a field or an element.
+    fn argument(&mut self, argument: &mut Expr) {
+        if place(argument).is_some() { self.lend(argument) } else { self.expr(argument) }
+    }
+
+    fn called(&mut self, function: &mut Expr) {
+        match self.reach(function) {
+            Some((variable, steps)) => {
+                let binding = &self.log.bindings[variable];
+                let kind = match binding.mutable {
+                    true => Kind::Change(true),
+                    false => Kind::Lend(places::fields(&steps)),
+                };
+                self.push(variable, Kind::Read);
+                self.push(variable, kind);
+            }
+            None => {}
+        }
+    }
+
+    fn receiver(&mut self, receiver: &mut Expr, method: &Ident) {
+        let Some((variable, steps)) = self.reach(receiver) else { return };
+        self.push(variable, Kind::Read);
+        if !places::is_reader(method) {
+            let kind = match self.log.bindings[variable].mutable {
+                true => Kind::Change(true),
+                false => Kind::Lend(places::fields(&steps)),
+            };
+            self.push(variable, kind);
+        }
+    }
+
+    /// The expression that patterns are matched with.
+    fn scrutinee(&mut self, expr: &mut Expr, pattern: Option<&Pat>) -> bool {
+        let names = pattern.map(shape::names).unwrap_or_default();
+        self.in_condition(|walker| match place(expr) {
+            Some(_) if !names.is_empty() => {
+                // Not rewritten: a match does not move a place by itself.
+                let inert = mem::replace(&mut walker.inert, true);
+                walker.lend(expr);
+                walker.inert = inert;
+            }
+            _ => walker.expr(expr),
+        });
+        names.iter().any(|name| name.by_ref.is_some() && name.mutability.is_some())
+    }
+
+    /// Notes that `left` keeps a reference into the variable in `right`.
+    fn alias(&mut self, left: &Expr, right: &Expr) {
+        if place(left).is_some()
+            && let Some(name) = shape::borrowed(right)
+            && let Some(variable) = self.find(&name)
+        {
+            self.push(variable, Kind::Alias);
+        }
+    }
+
+    fn macro_call(&mut self, call: &syn::Macro) {
+        self.left_alone(|walker| match shape::arguments(call) {
+            Some(arguments) => {
+                for mut argument in arguments {
+                    match &mut argument {
+                        // A named argument of a text.
+                        Expr::Assign(named) => walker.argument(&mut named.right),
+                        Expr::Lit(literal) => walker.text(&quote!(#literal)),
+                        other => walker.argument(other),
+                    }
+                }
+            }
+            None => walker.unknown(call.tokens.clone()),
+        });
+    }
+
+    /// The variables named in a text, as arguments of formatting.
+    fn text(&mut self, literal: &TokenStream) {
+        let text = literal.to_string();
+        for part in text.split('{').skip(1) {
+            let name: String =
+                part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            if let Ok(name) = syn::parse_str::<Ident>(&name)
+                && let Some(variable) = self.find(&name)
+            {
+                self.push(variable, Kind::Read);
+            }
+        }
+    }
+
+    /// Tokens that mean nothing to this macro: anything may be done there.
+    fn unknown(&mut self, tokens: TokenStream) {
+        self.text(&tokens);
+        for name in shape::idents(tokens) {
+            let Some(variable) = self.find(&name) else { continue };
+            let kind = match self.log.bindings[variable].mutable {
+                true => Kind::Change(true),
+                false => Kind::Lend(Vec::new()),
+            };
+            self.push(variable, Kind::Read);
+            self.push(variable, kind);
+        }
+    }
+}
+
+/// What a type says about a variable.
+pub fn of_type(ty: &Type) -> Bound {
+    match ty {
+        Type::Reference(reference) if reference.mutability.is_some() => {
+            Bound { reference: true, ..Bound::default() }
+        }
+        Type::Paren(paren) => of_type(&paren.elem),
+        Type::Group(group) => of_type(&group.elem),
+        _ => Bound { plain: shape::is_plain_type(ty), ..Bound::default() },
+    }
+}
+
+/// The call that enters the region that ends at `point`. Its place is the
+/// keyword's, so all of it has the keyword's span.
+pub fn enter(span: Span, point: usize) -> TokenStream {
+    let enter = quote_spanned!(span=> ::phigrad::flow::enter());
+    let suspects = format_ident!("__phigrad_suspects_{point}", span = Span::mixed_site());
+    quote!(#enter.suspecting(#suspects))
+}
+
+/// The call that ends the region `region` at `point` with the value of `inner`.
+pub fn join(span: Span, region: &TokenStream, inner: &TokenStream, point: usize) -> TokenStream {
+    let span = Span::mixed_site().located_at(span);
+    let point = format_ident!("__phigrad_point_{point}", span = span);
+    quote_spanned! {span=>
+        ::phigrad::flow::join(#region, #inner, |__phigrad_value, __phigrad_to| { #point })
+    }
+}
