@@ -74,6 +74,8 @@ pub struct Point {
     pub visible: Vec<Variable>,
     /// Whether the region's value is carried.
     pub value: bool,
+    /// The variables that the region's value may borrow from.
+    pub lent: Vec<Variable>,
     /// The point of which the suspects are, by index.
     pub suspects_of: usize,
 }
@@ -125,7 +127,8 @@ impl Log {
                 let hidden = !point.visible.contains(&variable);
                 let kept = point.role == Role::Exit && self.lends_out;
                 let no_access = !binding.mutable && !binding.deferred && !binding.reference;
-                let opaque = binding.opaque || alias || hidden || kept || no_access;
+                let lent = kept || point.lent.contains(&variable);
+                let opaque = binding.opaque || alias || hidden || lent || no_access;
                 carried.push(Carried { variable, assigned, opaque });
             }
         }

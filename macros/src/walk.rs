@@ -43,6 +43,14 @@ pub struct Found {
     changing: Vec<bool>,
 }
 
+/// The value of a region.
+#[derive(Default)]
+struct Value {
+    carried: bool,
+    /// The variables that it may borrow from.
+    lent: Vec<Variable>,
+}
+
 #[derive(Default)]
 pub struct Walker {
     pub log: Log,
@@ -145,6 +153,7 @@ impl Walker {
             depth: self.depth,
             visible,
             value,
+            lent: Vec::new(),
             suspects_of: suspects_of.unwrap_or(index),
         });
         index
@@ -257,10 +266,18 @@ impl Walker {
     // Regions.
 
     /// Puts a region around `inner`, the value of which is carried if `value`.
-    fn region(&mut self, span: Span, start: usize, inner: &TokenStream, value: bool) -> Expr {
-        let point = self.point(Role::Join, start, value, None);
+    fn region(&mut self, span: Span, start: usize, inner: &TokenStream, value: Value) -> Expr {
+        let point = self.point(Role::Join, start, value.carried, None);
+        self.log.points[point].lent = value.lent;
         let enter = enter(span, point);
         Expr::Verbatim(join(span, &enter, inner, point))
+    }
+
+    /// The value of `expr`, if it is used.
+    fn value(&self, expr: &Expr, used: bool) -> Value {
+        let names = if used { shape::tail_borrows(expr) } else { Vec::new() };
+        let lent = names.iter().filter_map(|name| self.find(name)).collect();
+        Value { carried: used, lent }
     }
 
     pub fn block(&mut self, block: &mut Block) {

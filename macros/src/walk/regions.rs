@@ -6,7 +6,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Attribute, BinOp, Expr, ExprIf, ExprMatch, Label, Lifetime, Pat, Token};
 
-use super::{Bound, Frame, NOTHING, Walker, enter, join};
+use super::{Bound, Frame, NOTHING, Value, Walker, enter, join};
 use crate::log::{Kind, Role};
 use crate::places;
 use crate::shape;
@@ -30,12 +30,14 @@ impl Walker {
             walker.depth -= 1;
         });
         if !alone {
-            *expr = self.region(span, start, &quote!(#expr), true);
+            let value = Value { carried: true, ..Value::default() };
+            *expr = self.region(span, start, &quote!(#expr), value);
         }
     }
 
     /// A block with a label, which `break` leaves.
     pub(super) fn labelled(&mut self, expr: &mut Expr, value: bool) {
+        let value = self.value(expr, value);
         let Expr::Block(block) = expr else { return };
         let span = block.label.as_ref().map_or(Span::mixed_site(), |label| label.name.ident.span());
         let attributes = mem::take(&mut block.attrs);
@@ -48,8 +50,10 @@ impl Walker {
     pub(super) fn if_region(&mut self, expr: &mut Expr, value: bool) {
         let diverges = shape::diverges(expr);
         let start = self.begin();
+        let value = self.value(expr, value);
         let Expr::If(branch) = expr else { return };
-        let (span, value) = (branch.if_token.span, value && branch.else_branch.is_some());
+        let span = branch.if_token.span;
+        let value = if branch.else_branch.is_some() { value } else { Value::default() };
         if self.inert || diverges {
             self.branches(branch);
             return;
@@ -75,6 +79,7 @@ impl Walker {
     pub(super) fn match_region(&mut self, expr: &mut Expr, value: bool) {
         let diverges = shape::diverges(expr);
         let start = self.begin();
+        let value = self.value(expr, value);
         let Expr::Match(choice) = expr else { return };
         let span = choice.match_token.span;
         if self.inert || diverges {
@@ -112,6 +117,7 @@ impl Walker {
     pub(super) fn loop_region(&mut self, expr: &mut Expr, value: bool) {
         let endless = shape::diverges(expr);
         let start = self.begin();
+        let lent = self.value(expr, value).lent;
         let head = (!self.inert).then(|| self.point(Role::Head, start, false, None));
         let (span, label, attributes, condition, body) = match expr {
             Expr::Loop(repeat) => {
@@ -138,6 +144,7 @@ impl Walker {
         self.frames.pop();
         let Some(head) = head else { return };
         let end = self.point(Role::Join, start, value, None);
+        self.log.points[end].lent = lent;
         let (region, iterate) = self.head(head, end, "iterate");
         let whole = match condition {
             Some(condition) => quote! {
