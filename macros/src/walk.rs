@@ -32,6 +32,8 @@ pub struct Bound {
     pub plain: bool,
     pub deferred: bool,
     pub parameter: bool,
+    pub item: bool,
+    pub closure: bool,
 }
 
 /// What the first walk finds out that the second one needs.
@@ -110,6 +112,8 @@ impl Walker {
             deferred: bound.deferred,
             opaque: self.opaque.contains(name),
             parameter: bound.parameter,
+            item: bound.item,
+            closure: bound.closure,
             at: self.log.entries.len(),
         });
         self.scope.push(variable);
@@ -154,6 +158,7 @@ impl Walker {
             visible,
             value,
             lent: Vec::new(),
+            memory: None,
             suspects_of: suspects_of.unwrap_or(index),
         });
         index
@@ -312,6 +317,7 @@ impl Walker {
             bound.reference = matches!(&*init.expr, Expr::Reference(r) if r.mutability.is_some())
                 || self.is_reference(&init.expr);
             bound.plain = shape::is_plain_value(&init.expr);
+            bound.closure = matches!(&*init.expr, Expr::Closure(_));
             self.argument(&mut init.expr);
             if let Some((_, diverge)) = &mut init.diverge {
                 self.scoped(|walker| walker.expr(diverge));
@@ -319,7 +325,8 @@ impl Walker {
         }
         let mut pattern = &mut local.pat;
         if let Pat::Type(typed) = pattern {
-            bound = Bound { deferred: bound.deferred, ..of_type(&typed.ty) };
+            bound =
+                Bound { deferred: bound.deferred, closure: bound.closure, ..of_type(&typed.ty) };
             pattern = &mut typed.pat;
         }
         let borrows = self.bind_pattern(pattern, bound);

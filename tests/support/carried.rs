@@ -9,6 +9,8 @@ use phigrad::trace::{Operand, Role, Trace};
 pub fn leaks(trace: &Trace<'_>) -> Vec<String> {
     let events = trace.events;
     let mut lost = vec![false; events.len()];
+    // Guards whose ways have not met again.
+    let mut split = vec![false; events.len()];
     // Where each open region begins, and its latest loop head.
     let mut open: Vec<(u64, usize)> = Vec::new();
     let mut leaks = Vec::new();
@@ -35,7 +37,7 @@ pub fn leaks(trace: &Trace<'_>) -> Vec<String> {
                     events[index + 1..].iter().take_while(|event| is(event.role())).count();
                 let merged = (index + 1..=index + carried)
                     .all(|carried| events[carried].role() != Role::Opaque);
-                let guard = events[start..index].iter().position(|e| e.role() == Role::Guard);
+                let guard = (start..index).find(|&at| split[at]).map(|at| at - start);
                 // What is carried may be of this region, but not of one that ended.
                 skip = carried;
                 for event in &events[index + 1..=index + carried] {
@@ -43,9 +45,14 @@ pub fn leaks(trace: &Trace<'_>) -> Vec<String> {
                 }
                 if let (Some(guard), true) = (guard, merged) {
                     lost[start + guard..index].fill(true);
+                    split[start..index].fill(false);
                 }
             }
             _ if skip > 0 => skip -= 1,
+            Role::Guard => {
+                split[index] = true;
+                event.operands().for_each(|o| used(&lost, o, event.site().to_string()));
+            }
             _ => {
                 for operand in event.operands() {
                     used(&lost, operand, event.site().to_string());

@@ -195,15 +195,17 @@ impl Walker {
         let body = changing.then(|| leave.clone());
         self.frames.push(Frame { label: name_of(&repeat.label), start: inside, body });
         let mut own = None;
+        let memory = format_ident!("__phigrad_memory_{index}", span = Span::mixed_site());
         self.scoped(|walker| {
             match &*repeat.pat {
                 Pat::Tuple(pair) if numbered && pair.elems.len() == 2 => {
                     walker.bind_pattern(&pair.elems[0], Bound::default());
-                    let item = Bound { reference: true, ..Bound::default() };
+                    let item = Bound { reference: true, item: true, ..Bound::default() };
                     walker.bind_pattern(&pair.elems[1], item);
                 }
                 pattern => {
-                    walker.bind_pattern(pattern, Bound { reference: lends, ..Bound::default() });
+                    let item = Bound { reference: lends, item: true, ..Bound::default() };
+                    walker.bind_pattern(pattern, item);
                 }
             }
             let bound = items..walker.log.bindings.len();
@@ -219,6 +221,9 @@ impl Walker {
                     _ => false,
                 });
             own = changing.then(|| walker.point(Role::Join, begin, false, None));
+            if let Some(own) = own {
+                walker.log.points[own].memory = Some(memory.clone());
+            }
         });
         self.frames.pop();
         let Some(head) = head else { return };
@@ -246,7 +251,7 @@ impl Walker {
             },
         };
         let items = quote_spanned! {site=>
-            ::phigrad::flow::items(#counted, __phigrad_iterator, #region, |__phigrad_item, __phigrad_to| {
+            ::phigrad::flow::items(#counted, __phigrad_iterator, &#memory, #region, |__phigrad_item, __phigrad_to| {
                 (&mut ::phigrad::flow::Probe(__phigrad_item)).hand_over(__phigrad_to)
             })
         };
@@ -257,7 +262,11 @@ impl Walker {
         };
         let (enter, whole) = (enter(span, end), join(span, &region, &whole, end));
         let attributes = mem::take(&mut repeat.attrs);
-        *expr = attributed(attributes, Expr::Verbatim(quote!({ let #region = #enter; #whole })));
+        let remember = quote_spanned!(site=> let #memory = ::phigrad::flow::Memory::default(););
+        *expr = attributed(
+            attributes,
+            Expr::Verbatim(quote!({ let #region = #enter; #remember #whole })),
+        );
     }
 
     fn is_plain(&self, expr: &Expr) -> bool {
