@@ -22,6 +22,10 @@ pub struct Binding {
     pub opaque: bool,
     /// A parameter.
     pub parameter: bool,
+    /// Bound by the pattern of the `for` loop whose region ends at this point.
+    pub item: bool,
+    /// Holds a closure.
+    pub closure: bool,
     /// The position in the log.
     pub at: usize,
 }
@@ -74,6 +78,10 @@ pub struct Point {
     pub visible: Vec<Variable>,
     /// Whether the region's value is carried.
     pub value: bool,
+    /// Where what the items of a loop hold is remembered.
+    pub memory: Option<Ident>,
+    /// The variables that the region's value may borrow from.
+    pub lent: Vec<Variable>,
     /// The point of which the suspects are, by index.
     pub suspects_of: usize,
 }
@@ -91,6 +99,8 @@ pub struct Carried {
 pub struct Suspect {
     pub variable: Variable,
     pub fields: Vec<Member>,
+    /// It was changed itself, and something that it refers to may be in use.
+    pub holds: bool,
 }
 
 #[derive(Default)]
@@ -125,7 +135,9 @@ impl Log {
                 let hidden = !point.visible.contains(&variable);
                 let kept = point.role == Role::Exit && self.lends_out;
                 let no_access = !binding.mutable && !binding.deferred && !binding.reference;
-                let opaque = binding.opaque || alias || hidden || kept || no_access;
+                let lent = kept || point.lent.contains(&variable);
+                let opaque =
+                    binding.opaque || binding.closure || alias || hidden || lent || no_access;
                 carried.push(Carried { variable, assigned, opaque });
             }
         }
@@ -150,10 +162,20 @@ impl Log {
             if self.entries_of(point, variable).next().is_some_and(|e| e.kind == Kind::Assign) {
                 continue;
             }
+            let changes = |entry: &Entry| matches!(entry.kind, Kind::Change(_));
+            if binding.mutable
+                && point.role == Role::Join
+                && !self.is_needed(point, variable)
+                && self.entries_of(point, variable).any(changes)
+            {
+                suspects.push(Suspect { variable, fields: Vec::new(), holds: true });
+                continue;
+            }
             for entry in self.entries_of(point, variable) {
                 let Kind::Lend(fields) = &entry.kind else { continue };
                 for length in 0..=fields.len() {
-                    let suspect = Suspect { variable, fields: fields[..length].to_vec() };
+                    let suspect =
+                        Suspect { variable, fields: fields[..length].to_vec(), holds: false };
                     if !suspects.contains(&suspect) {
                         suspects.push(suspect);
                     }
@@ -187,6 +209,10 @@ impl Log {
         let binding = &self.bindings[variable];
         if point.role == Role::Exit {
             return binding.reference;
+        }
+        // What a closure has borrowed is in use for longer than the closure.
+        if binding.closure {
+            return true;
         }
         // Something else may lead to what is behind a reference.
         if binding.reference && !binding.deferred {

@@ -32,6 +32,8 @@ pub struct Bound {
     pub plain: bool,
     pub deferred: bool,
     pub parameter: bool,
+    pub item: bool,
+    pub closure: bool,
 }
 
 /// What the first walk finds out that the second one needs.
@@ -41,6 +43,14 @@ pub struct Found {
     references: Vec<bool>,
     /// Which `for` loops change what their items lead to.
     changing: Vec<bool>,
+}
+
+/// The value of a region.
+#[derive(Default)]
+struct Value {
+    carried: bool,
+    /// The variables that it may borrow from.
+    lent: Vec<Variable>,
 }
 
 #[derive(Default)]
@@ -102,6 +112,8 @@ impl Walker {
             deferred: bound.deferred,
             opaque: self.opaque.contains(name),
             parameter: bound.parameter,
+            item: bound.item,
+            closure: bound.closure,
             at: self.log.entries.len(),
         });
         self.scope.push(variable);
@@ -145,6 +157,8 @@ impl Walker {
             depth: self.depth,
             visible,
             value,
+            lent: Vec::new(),
+            memory: None,
             suspects_of: suspects_of.unwrap_or(index),
         });
         index
@@ -257,10 +271,18 @@ impl Walker {
     // Regions.
 
     /// Puts a region around `inner`, the value of which is carried if `value`.
-    fn region(&mut self, span: Span, start: usize, inner: &TokenStream, value: bool) -> Expr {
-        let point = self.point(Role::Join, start, value, None);
+    fn region(&mut self, span: Span, start: usize, inner: &TokenStream, value: Value) -> Expr {
+        let point = self.point(Role::Join, start, value.carried, None);
+        self.log.points[point].lent = value.lent;
         let enter = enter(span, point);
         Expr::Verbatim(join(span, &enter, inner, point))
+    }
+
+    /// The value of `expr`, if it is used.
+    fn value(&self, expr: &Expr, used: bool) -> Value {
+        let names = if used { shape::tail_borrows(expr) } else { Vec::new() };
+        let lent = names.iter().filter_map(|name| self.find(name)).collect();
+        Value { carried: used, lent }
     }
 
     pub fn block(&mut self, block: &mut Block) {
@@ -295,6 +317,7 @@ impl Walker {
             bound.reference = matches!(&*init.expr, Expr::Reference(r) if r.mutability.is_some())
                 || self.is_reference(&init.expr);
             bound.plain = shape::is_plain_value(&init.expr);
+            bound.closure = matches!(&*init.expr, Expr::Closure(_));
             self.argument(&mut init.expr);
             if let Some((_, diverge)) = &mut init.diverge {
                 self.scoped(|walker| walker.expr(diverge));
@@ -302,7 +325,8 @@ impl Walker {
         }
         let mut pattern = &mut local.pat;
         if let Pat::Type(typed) = pattern {
-            bound = Bound { deferred: bound.deferred, ..of_type(&typed.ty) };
+            bound =
+                Bound { deferred: bound.deferred, closure: bound.closure, ..of_type(&typed.ty) };
             pattern = &mut typed.pat;
         }
         let borrows = self.bind_pattern(pattern, bound);
