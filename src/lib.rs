@@ -149,7 +149,7 @@ pub use runtime::{
     Error, KernelReport, Limits, Numerics, Purpose, Recorded, RecordedWith, Refusal, Report, Tape,
     TapeBuilder,
 };
-pub use ssa::{LiftError, Place};
+pub use ssa::{LiftError, Place, Unmerge, Unmerged};
 pub use trace::Var;
 
 /// The README's example is compiled and run like those of the documentation.

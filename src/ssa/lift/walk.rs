@@ -12,6 +12,7 @@ use core::panic::Location;
 use hashbrown::HashSet;
 use smallvec::SmallVec;
 
+use super::notes::{Carried, Entry, Known, Notes, Open, carried};
 use super::tree::{
     End, ExitKey, Given, Knowledge, Meeting, Origin, Step, Stretch, Target, Tree, Value,
 };
@@ -29,56 +30,6 @@ pub(super) enum Stop {
     Divergent(Place),
     /// The region must not be merged.
     Unmerge(Site, Unmerged),
-}
-
-/// What an event of the trace stands for.
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    value: Value,
-    /// The entry into a region, by number, in which it was computed.
-    entry: usize,
-}
-
-/// An entry into a region.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    open: bool,
-    site: Site,
-}
-
-/// A region that has been entered and not left.
-#[derive(Clone, Debug)]
-struct Open {
-    /// The number of the region in this run; the body of a loop has that of the loop.
-    id: u64,
-    is_body: bool,
-    meeting: Meeting,
-    /// The stretch whose end it is.
-    home: Stretch,
-    entry: usize,
-    /// Whether the trace has taught something about it.
-    grew: bool,
-}
-
-/// What is carried to a point, as recorded there.
-struct Carried {
-    /// The event after it.
-    end: usize,
-    state: SmallVec<[u64; 4]>,
-    /// The events of the values.
-    phis: SmallVec<[usize; 4]>,
-    opaque: Option<usize>,
-}
-
-/// What a walk notes down, kept from walk to walk for its memory.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Notes {
-    /// What the events so far stand for; guards and marks for nothing.
-    known: Vec<Option<Known>>,
-    entries: Vec<Entry>,
-    open: Vec<Open>,
-    /// The meetings that grew.
-    pub(super) grew: Vec<Meeting>,
 }
 
 /// A walk along one trace.
@@ -492,22 +443,6 @@ fn unmerge(site: Site, why: Unmerge) -> Stop {
 
 fn phi_operand(event: &Event) -> Operand {
     event.operands().next().unwrap_or(Operand::Constant(event.value()))
-}
-
-/// What the events behind number `index` say is carried there.
-fn carried(trace: &Trace<'_>, index: usize) -> Carried {
-    let (mut state, mut phis, mut opaque) = (SmallVec::new(), SmallVec::new(), None);
-    let mut end = index + 1;
-    while let Some(event) = trace.events.get(end) {
-        match event.role() {
-            Role::Phi => phis.push(end),
-            Role::State => state.push(event.payload()),
-            Role::Opaque => opaque = Some(end),
-            _ => break,
-        }
-        end += 1;
-    }
-    Carried { end, state, phis, opaque }
 }
 
 /// Operands in the fixed array of [`Origin::Apply`].
