@@ -13,7 +13,8 @@ use crate::trace::Var;
 /// they change. Everything that may differ from one way to another has to be
 /// handed over, always in the same order: traced numbers by
 /// [`Carrier::var`], all else by [`Carrier::state`], also lengths and which
-/// variant an enum is. Derive it; by hand it looks like this:
+/// variant an enum is. [Derive](derive@crate::Carry) it; by hand it looks like
+/// this:
 ///
 /// ```
 /// use phigrad::flow::Carrier;

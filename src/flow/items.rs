@@ -67,7 +67,7 @@ counted! {
     [A, B] Chain<A, B> where A B;
 }
 
-/// Asks an iterator whether it is [`Counted`]; see [`probe`](super::probe).
+/// Asks an iterator whether it is [`Counted`], as probes do.
 #[derive(Debug)]
 pub struct ItemOrder<'a, I>(pub &'a I);
 
