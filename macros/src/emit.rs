@@ -7,6 +7,7 @@ use crate::log::{Log, Point, Suspect};
 
 const POINT: &str = "__phigrad_point_";
 const SUSPECTS: &str = "__phigrad_suspects_";
+const JUMPS: &str = "__phigrad_jumps_";
 /// As many as there are bits; the last one stands for all others.
 const LAST_BIT: usize = 63;
 
@@ -31,6 +32,9 @@ fn placeholder(log: &Log, name: &Ident) -> Option<TokenStream> {
     let point = |number: &str| number.parse().ok().and_then(|index: usize| log.points.get(index));
     if let Some(number) = text.strip_prefix(POINT) {
         Some(hand_over(log, point(number)?))
+    } else if let Some(number) = text.strip_prefix(JUMPS) {
+        let jumps = log.jumps(point(number)?);
+        Some(if jumps { TokenStream::new() } else { quote_spanned!(site()=> .without_jumps()) })
     } else {
         Some(ask(log, point(text.strip_prefix(SUSPECTS)?)?))
     }

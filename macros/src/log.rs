@@ -144,6 +144,15 @@ impl Log {
         carried
     }
 
+    /// Whether a jump may leave something inside the region that ends at `point`.
+    pub fn jumps(&self, point: &Point) -> bool {
+        let inside = match point.role {
+            Role::Exit => &self.entries[..],
+            Role::Join | Role::Head => &self.entries[point.start..point.end.max(point.start)],
+        };
+        inside.iter().any(|entry| entry.kind == Kind::Jump)
+    }
+
     /// What may be a mutable reference that is lent in the region of `point`.
     pub fn suspects(&self, point: &Point) -> Vec<Suspect> {
         let mut suspects = Vec::new();

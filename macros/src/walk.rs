@@ -424,7 +424,8 @@ pub fn of_type(ty: &Type) -> Bound {
 pub fn enter(span: Span, point: usize) -> TokenStream {
     let enter = quote_spanned!(span=> ::phigrad::flow::enter());
     let suspects = format_ident!("__phigrad_suspects_{point}", span = Span::mixed_site());
-    quote!(#enter.suspecting(#suspects))
+    let jumps = format_ident!("__phigrad_jumps_{point}", span = Span::mixed_site());
+    quote!(#enter.suspecting(#suspects) #jumps)
 }
 
 /// The call that ends the region `region` at `point` with the value of `inner`.

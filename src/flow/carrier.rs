@@ -118,11 +118,14 @@ impl Carrier {
         self.assigned
     }
 
-    pub(super) fn finish(mut self) {
+    /// Records what is left. Returns whether all was known.
+    pub(super) fn finish(mut self) -> bool {
         self.record_state();
+        let known = self.opaque.is_empty();
         for name in self.opaque {
             mark::opaque(name, self.site);
         }
+        known
     }
 
     fn record_state(&mut self) {

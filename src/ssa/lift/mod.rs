@@ -105,6 +105,9 @@ pub enum Unmerge {
         /// Where the value is used.
         to: Place,
     },
+    /// Whether its ways differ depends on how it was reached.
+    #[error("whether it has more than one way depends on how it was reached")]
+    Varies,
     /// The function ended in the region.
     #[error("the function ended in it")]
     NeverLeft,

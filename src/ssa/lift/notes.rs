@@ -1,5 +1,6 @@
 //! What a walk notes down about the trace that it goes along.
 
+use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 use super::tree::{Meeting, Stretch, Value};
@@ -53,6 +54,8 @@ pub(super) struct Notes {
     pub(super) open: Vec<Open>,
     /// The meetings that grew.
     pub(super) grew: Vec<Meeting>,
+    /// The events with which regions and iterations begin that have one way.
+    pub(super) one_way: HashSet<usize>,
 }
 
 /// What the events behind number `index` say is carried there.
@@ -69,4 +72,32 @@ pub(super) fn carried(trace: &Trace<'_>, index: usize) -> Carried {
         end += 1;
     }
     Carried { end, state, phis, opaque }
+}
+
+/// Finds the events with which regions and iterations begin that have only one
+/// way; the marks with which they end tell.
+pub(super) fn find_one_way(trace: &Trace<'_>, one_way: &mut HashSet<usize>) {
+    one_way.clear();
+    // By region, where it and its latest iteration began.
+    let mut begun: HashMap<u64, (usize, Option<usize>)> = HashMap::new();
+    for (index, event) in trace.events.iter().enumerate() {
+        let id = event.payload();
+        match event.role() {
+            Role::Enter => {
+                begun.insert(id, (index, None));
+            }
+            Role::Iterate => {
+                let Some((_, iteration)) = begun.get_mut(&id) else { continue };
+                one_way.extend(iteration.replace(index).filter(|_| event.has_one_way()));
+            }
+            Role::Join => {
+                let Some((region, iteration)) = begun.remove(&id) else { continue };
+                if event.has_one_way() {
+                    one_way.insert(region);
+                    one_way.extend(iteration);
+                }
+            }
+            _ => {}
+        }
+    }
 }
