@@ -1,6 +1,7 @@
 //! Annotated functions mean what they meant before: values and gradients equal
 //! those of the same functions without the attribute, on the tape and by kernels.
 #![allow(clippy::unwrap_used, clippy::panic)] // A failing helper fails its test.
+#![allow(clippy::all)] // The programs are written in many ways on purpose.
 
 #[path = "support/carried.rs"]
 mod carried;
@@ -343,6 +344,27 @@ both! {
             let sums = groups.iter().map(|g| g.iter().copied().sum::<Var>());
             sums.sum()
         }
+    }
+    holders at [&[3.0, 5.0], &[-1.0, 2.0]], pub struct Pen<'a> { out: &'a mut Vec<Var> } => {
+        pub fn f(x: &[Var]) -> Var {
+            let (mut first, mut second, mut third) = (vec![x[0]], vec![x[1]], x.to_vec());
+            let pen = Pen { out: &mut first };
+            if x[0] > 0.0 { pen.out[0] = x[1] * 2.0; }
+            let mut pen = Pen { out: &mut second };
+            if x[0] > 0.0 { pen.write(x[1] * 3.0); } else { pen.out[0] *= 2.0; }
+            let tail = third.as_mut_slice();
+            if x[1] > 3.0 { tail[1] = x[0] * x[0]; }
+            consume(Pen { out: &mut third }, x[0]);
+            let mut add = |v: Var| first[0] += v;
+            if x[1] > 3.0 { add(x[0] * x[1]); }
+            let mut left = x.iter();
+            let found = if x[0] > 0.0 { advance(&mut left) } else { left.any(|v| *v > 1.0) };
+            let rest: Var = left.copied().sum();
+            first[0] + second[0] * third[0] + third[1] + rest + if found { 1.0 } else { 2.0 }
+        }
+        impl Pen<'_> { fn write(&mut self, v: Var) { if v > 10.0 { self.out[0] = v; } else { self.out.push(v); } } }
+        fn consume(pen: Pen<'_>, by: Var) { if by > 0.0 { pen.out[0] *= by; } }
+        fn advance<'a>(left: &mut impl Iterator<Item = &'a Var>) -> bool { left.next().copied().is_some_and(|v| v > 1.0) }
     }
     macros at [&[3.0, 5.0], &[-1.0, 2.0]] => {
         pub fn f(x: &[Var]) -> Var {

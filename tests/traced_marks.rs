@@ -1,5 +1,6 @@
 //! The marks that annotated functions record: which, where and what is carried.
 #![allow(clippy::unwrap_used, clippy::panic)] // A failing helper fails its test.
+#![allow(clippy::assign_op_pattern)] // As programs for other number types are written.
 
 use std::panic::Location;
 
@@ -386,4 +387,32 @@ fn ids_count_in_each_recording_by_itself() {
     };
     let path = marks(f, &[1.0]);
     assert!(path.contains("enter3 enter4"), "{path}");
+}
+
+#[cfg(feature = "nalgebra")]
+#[test]
+fn a_matrix_is_its_shape_and_its_elements() {
+    #[traced]
+    fn f(x: &[Var]) -> Var {
+        let mut v = nalgebra::Vector2::new(x[0], x[1]);
+        if x[0] > 0.0 {
+            v[0] = x[1];
+        }
+        v[0] * v[1]
+    }
+    assert_eq!(marks(f, &[1.0, 2.0]), "enter1 enter2 guard join2 state=# phi phi join1 phi");
+}
+
+#[cfg(feature = "ndarray")]
+#[test]
+fn an_array_is_its_shape_and_its_elements() {
+    #[traced]
+    fn f(x: &[Var]) -> Var {
+        let mut v = ndarray::Array1::from(x.to_vec());
+        if x[0] > 0.0 {
+            v[0] = x[1];
+        }
+        v[0] * v[1]
+    }
+    assert_eq!(marks(f, &[1.0, 2.0]), "enter1 enter2 guard join2 state=2 phi phi join1 phi");
 }

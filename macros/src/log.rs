@@ -118,7 +118,7 @@ impl Log {
         let mut carried = Vec::new();
         for variable in 0..self.bindings.len() {
             let binding = &self.bindings[variable];
-            if !self.is_outside(point, variable) || !self.is_needed(point, variable) {
+            if !self.is_outside(point, variable) {
                 continue;
             }
             let (mut changed, mut assigned, mut alias) = (false, false, false);
@@ -131,10 +131,11 @@ impl Log {
                     Kind::Lend(_) | Kind::Read | Kind::Jump => {}
                 }
             }
-            if changed {
+            // What it leads to may be in use when it is not itself.
+            let no_access = !binding.mutable && !binding.deferred && !binding.reference;
+            if changed && (no_access || self.is_needed(point, variable)) {
                 let hidden = !point.visible.contains(&variable);
                 let kept = point.role == Role::Exit && self.lends_out;
-                let no_access = !binding.mutable && !binding.deferred && !binding.reference;
                 let lent = kept || point.lent.contains(&variable);
                 let opaque =
                     binding.opaque || binding.closure || alias || hidden || lent || no_access;
@@ -172,8 +173,12 @@ impl Log {
                 continue;
             }
             let changes = |entry: &Entry| matches!(entry.kind, Kind::Change(_));
-            if binding.mutable
-                && point.role == Role::Join
+            let may_hold = match point.role {
+                Role::Exit => binding.mutable && binding.parameter,
+                Role::Join => binding.mutable,
+                Role::Head => false,
+            };
+            if may_hold
                 && !self.is_needed(point, variable)
                 && self.entries_of(point, variable).any(changes)
             {

@@ -98,8 +98,9 @@ impl Walker {
     pub(super) fn receiver(&mut self, receiver: &mut Expr, method: &Ident) {
         let Some((variable, steps)) = self.reach(receiver) else { return };
         self.push(variable, Kind::Read);
-        if !places::is_reader(method) {
-            let kind = match self.log.bindings[variable].mutable {
+        let mutable = self.log.bindings[variable].mutable;
+        if !places::is_reader(method, mutable) {
+            let kind = match mutable {
                 true => Kind::Change(true),
                 false => Kind::Lend(places::fields(&steps)),
             };
