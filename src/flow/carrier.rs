@@ -20,6 +20,8 @@ pub struct Carrier {
     /// hash of them.
     words: u64,
     state: u64,
+    /// Whether state was recorded.
+    has_state: bool,
     /// What belongs to an item of a loop.
     items: Remembered,
     is_item: bool,
@@ -36,6 +38,7 @@ impl Carrier {
             suspects,
             words: 0,
             state: 0,
+            has_state: false,
             items: Remembered::default(),
             is_item: false,
             opaque: SmallVec::new(),
@@ -118,19 +121,21 @@ impl Carrier {
         self.assigned
     }
 
-    /// Records what is left. Returns whether all was known.
+    /// Records what is left. Returns whether all ways meet here: what is carried
+    /// is known, and there is no state in which they may differ.
     pub(super) fn finish(mut self) -> bool {
         self.record_state();
-        let known = self.opaque.is_empty();
+        let meets = self.opaque.is_empty() && !self.has_state;
         for name in self.opaque {
             mark::opaque(name, self.site);
         }
-        known
+        meets
     }
 
     fn record_state(&mut self) {
         if self.words > 0 {
             mark::state(self.state, self.site);
+            self.has_state = true;
             if self.is_item {
                 // The number of words keeps this from being 0, which is nothing.
                 self.items.state = mix(mix(self.items.state, self.words), self.state);
