@@ -22,6 +22,7 @@ use crate::ssa::{Decision, LiftError, Place, Trips, Unmerged};
 /// assert_eq!(purposes, [Purpose::Value, Purpose::Gradient, Purpose::ValueAndGradient]);
 /// # Ok::<(), phigrad::Error>(())
 /// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
     /// The value alone.
@@ -83,6 +84,14 @@ pub enum Refusal {
     },
 }
 
+#[cfg(feature = "serde")]
+impl serde::Serialize for Refusal {
+    /// As its sentence.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// One kernel: what it is for, how large it is and what it cost.
 ///
 /// # Examples
@@ -99,6 +108,7 @@ pub enum Refusal {
 /// }
 /// # Ok::<(), phigrad::Error>(())
 /// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelReport {
@@ -136,6 +146,7 @@ pub struct KernelReport {
 /// assert!(decision.at.file.ends_with(".rs"));
 /// # Ok::<(), phigrad::Error>(())
 /// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DecisionReport {
@@ -163,6 +174,7 @@ pub struct DecisionReport {
 /// assert_eq!((report.tape_calls, report.kernel_calls, report.paths), (1, 0, 1));
 /// # Ok::<(), phigrad::Error>(())
 /// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Report {

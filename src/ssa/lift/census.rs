@@ -11,6 +11,7 @@ use crate::trace::{Operand, Role, Site, Trace};
 
 /// A comparison that decided what the user's code did, over all runs that were
 /// looked at: the first run of each way, and every now and then a later one.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Decision {
@@ -28,6 +29,7 @@ pub struct Decision {
 }
 
 /// A loop of an annotated function, over all runs that were looked at.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Trips {

@@ -84,6 +84,7 @@ pub enum LiftError {
 pub use census::{Decision, Trips};
 
 /// A region whose ways are not merged.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmerged {
     /// Where the region begins.
@@ -93,6 +94,7 @@ pub struct Unmerged {
 }
 
 /// Why the ways through a region are not merged.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unmerge {
