@@ -15,6 +15,7 @@ mod lift;
 mod parse;
 mod print;
 mod rebuild;
+mod series;
 mod simplify;
 mod verify;
 
@@ -29,5 +30,6 @@ pub use graph::{
 pub use interpret::{Outcome, interpret};
 pub use lift::{LiftError, Lifted, Merged, Paths, Unmerge, Unmerged};
 pub use parse::{ParseError, parse};
+pub use series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 pub use simplify::simplify;
 pub use verify::{VerifyError, verify};
