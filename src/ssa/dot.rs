@@ -2,11 +2,12 @@
 
 use core::fmt::Write;
 
-use super::graph::{Def, End, Graph, Item};
-use super::print::node_line;
+use super::graph::{Block, Def, End, Graph, Item, Region};
+use super::print::{node_line, region_line};
 
-/// The graph in the language of Graphviz: one cluster for each block, data flow
-/// as solid and control flow as dashed edges.
+/// The graph in the language of Graphviz: one cluster for each block, those of a
+/// region inside that of the block where it stands, data flow as solid and
+/// control flow as dashed edges.
 ///
 /// # Examples
 ///
@@ -27,46 +28,113 @@ pub fn dot(graph: &Graph) -> String {
 
 fn write(graph: &Graph, out: &mut String) -> core::fmt::Result {
     for (node, data) in graph.nodes.iter() {
-        if !matches!(data.def, Def::Apply(..)) {
+        if matches!(data.def, Def::Input(_) | Def::Const(_)) {
             writeln!(out, "  {node} [label={:?}];", node_line(graph, node))?;
         }
     }
+    write_clusters(graph, out)?;
+    for (node, data) in graph.nodes.iter() {
+        for arg in data.args() {
+            writeln!(out, "  {arg} -> {node};")?;
+        }
+    }
+    for block in graph.blocks.keys() {
+        write_guards(graph, block, out)?;
+    }
+    for region in graph.regions.keys() {
+        write_joins(graph, region, out)?;
+    }
     for (block, data) in graph.blocks.iter() {
-        writeln!(out, "  subgraph cluster_{block} {{\n    label=\"{block}\";")?;
-        for item in &data.items {
-            if let Item::Node(node) = *item {
-                writeln!(out, "    {node} [label={:?}];", node_line(graph, node))?;
+        if let End::Branch { condition, then, otherwise } = data.end {
+            writeln!(out, "  {condition} -> {block};")?;
+            writeln!(out, "  {block} -> {then} [style=dashed, label=yes];")?;
+            writeln!(out, "  {block} -> {otherwise} [style=dashed, label=no];")?;
+        }
+    }
+    for leaf in graph.leaves(graph.root()) {
+        if let End::Return(outputs) = &graph.blocks[leaf].end {
+            for output in outputs {
+                writeln!(out, "  {output} -> {leaf};")?;
             }
         }
-        writeln!(out, "    {block} [shape=oval, label={:?}];", end_label(&data.end))?;
-        out.push_str("  }\n");
-        for (index, item) in data.items.iter().enumerate() {
-            match *item {
-                Item::Region(_) => {}
-                Item::Node(node) => {
-                    for arg in graph.nodes[node].args() {
-                        writeln!(out, "  {arg} -> {node};")?;
+    }
+    Ok(())
+}
+
+/// The clusters with their nodes: of a region within that of the block where it
+/// stands, of the blocks of its tree within that.
+fn write_clusters(graph: &Graph, out: &mut String) -> core::fmt::Result {
+    enum Step {
+        Block(Block),
+        Region(Region),
+        Close,
+    }
+    let mut depth = 1;
+    let mut pending = vec![Step::Block(graph.root())];
+    while let Some(step) = pending.pop() {
+        let indent = indent(depth);
+        match step {
+            Step::Close => {
+                depth -= 1;
+                writeln!(out, "{}}}", self::indent(depth))?;
+            }
+            Step::Region(region) => {
+                let data = &graph.regions[region];
+                let label = region_line(graph, region);
+                writeln!(out, "{indent}subgraph cluster_{region} {{ label={label:?};")?;
+                for &phi in &data.phis {
+                    writeln!(out, "{indent}  {phi} [label={:?}];", node_line(graph, phi))?;
+                }
+                depth += 1;
+                pending.push(Step::Close);
+                pending.push(Step::Block(data.root));
+            }
+            Step::Block(block) => {
+                let data = &graph.blocks[block];
+                writeln!(out, "{indent}subgraph cluster_{block} {{ label=\"{block}\";")?;
+                for item in &data.items {
+                    if let Item::Node(node) = *item {
+                        writeln!(out, "{indent}  {node} [label={:?}];", node_line(graph, node))?;
                     }
                 }
-                Item::Guard { condition, expect } => {
-                    let guard = format!("{block}_{index}");
-                    writeln!(out, "  {guard} [shape=diamond, label=\"guard {expect}\"];")?;
-                    writeln!(out, "  {condition} -> {guard} [style=dashed];")?;
+                let label = end_label(&data.end);
+                writeln!(out, "{indent}  {block} [shape=oval, label={label:?}];")?;
+                if let End::Branch { then, otherwise, .. } = data.end {
+                    pending.extend([Step::Block(otherwise), Step::Block(then)]);
                 }
+                depth += 1;
+                pending.push(Step::Close);
+                pending.extend(graph.regions_of(block).rev().map(Step::Region));
             }
         }
-        match &data.end {
-            End::Return(outputs) => {
-                for output in outputs {
-                    writeln!(out, "  {output} -> {block};")?;
-                }
+    }
+    Ok(())
+}
+
+/// Spaces, not more than help the reader: regions may nest deeply.
+fn indent(depth: usize) -> String {
+    "  ".repeat(depth.min(20))
+}
+
+fn write_guards(graph: &Graph, block: Block, out: &mut String) -> core::fmt::Result {
+    for (index, item) in graph.blocks[block].items.iter().enumerate() {
+        if let Item::Guard { condition, expect } = *item {
+            let guard = format!("{block}_{index}");
+            writeln!(out, "  {guard} [shape=diamond, label=\"guard {expect}\"];")?;
+            writeln!(out, "  {condition} -> {guard} [style=dashed];")?;
+        }
+    }
+    Ok(())
+}
+
+/// The arrows from what the ends of a region pass on to its φs.
+fn write_joins(graph: &Graph, region: Region, out: &mut String) -> core::fmt::Result {
+    let data = &graph.regions[region];
+    for leaf in graph.leaves(data.root) {
+        if let End::Return(values) = &graph.blocks[leaf].end {
+            for (value, phi) in values.iter().zip(&data.phis) {
+                writeln!(out, "  {value} -> {phi} [label={leaf}];")?;
             }
-            End::Branch { condition, then, otherwise } => {
-                writeln!(out, "  {condition} -> {block};")?;
-                writeln!(out, "  {block} -> {then} [style=dashed, label=yes];")?;
-                writeln!(out, "  {block} -> {otherwise} [style=dashed, label=no];")?;
-            }
-            End::Open => {}
         }
     }
     Ok(())

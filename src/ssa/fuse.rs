@@ -2,7 +2,7 @@
 
 use super::dead::eliminate_dead_code;
 use super::fold::Folding;
-use super::graph::{Def, End, Graph, Item, Node};
+use super::graph::{Block, Def, End, Graph, Item, Node, Region};
 use super::rebuild::rebuild;
 use crate::entity::Array;
 use crate::op::{Op, is_singular};
@@ -11,7 +11,8 @@ use crate::op::{Op, is_singular};
 ///
 /// What decides something, such as the operands of a guard or of a square root,
 /// is left as it is: another rounding could decide otherwise. So is the
-/// difference of two products, which must vanish where they are equal.
+/// difference of two products, which must vanish where they are equal. Both also
+/// hold through φs.
 ///
 /// Worth it only where the host multiplies and adds in one instruction.
 ///
@@ -28,6 +29,7 @@ use crate::op::{Op, is_singular};
 pub fn fuse(graph: &Graph) -> Graph {
     let uses = count_uses(graph);
     let decisive = decisive_nodes(graph);
+    let products = product_nodes(graph);
     let fused = rebuild(graph, Folding::Real, |rebuild, node| {
         let Def::Apply(op @ (Op::Add | Op::Sub), [a, b, _]) = graph.nodes[node].def else {
             return None;
@@ -39,7 +41,7 @@ pub fn fuse(graph: &Graph) -> Graph {
         // more often there.
         for (factor, other, subtracted) in [(b, a, op == Op::Sub), (a, b, false)] {
             let Some(product) = product(graph, &uses, factor) else { continue };
-            if may_cancel(graph, op, factor, other) {
+            if may_cancel(graph, &products, op, [factor, other]) {
                 continue;
             }
             let negative = product.negated != subtracted;
@@ -70,33 +72,58 @@ fn decisive_nodes(graph: &Graph) -> Array<Node, bool> {
             decisive[condition] = true;
         }
     }
-    // Operands have smaller ids than their users.
+    // Operands have smaller ids than their users, and so has what a φ may be.
     for (node, data) in graph.nodes.iter().rev() {
-        if let Def::Apply(op, _) = data.def {
-            for (operand, &arg) in data.args().iter().enumerate() {
-                let has_pole = op == Op::Powi && graph.constant(data.args()[1]) < Some(0.0);
-                decisive[arg] |= decisive[node] || is_singular(op, operand) || has_pole;
+        match data.def {
+            Def::Apply(op, _) => {
+                for (operand, &arg) in data.args().iter().enumerate() {
+                    let has_pole = op == Op::Powi && graph.constant(data.args()[1]) < Some(0.0);
+                    decisive[arg] |= decisive[node] || is_singular(op, operand) || has_pole;
+                }
             }
+            Def::Phi(region, number) if decisive[node] => {
+                let passed = passed_on(graph, region, number);
+                passed.into_iter().for_each(|value| decisive[value] = true);
+            }
+            Def::Phi(..) | Def::Input(_) | Def::Const(_) => {}
         }
     }
     decisive
 }
 
+/// Which nodes are products, possibly negated, or φs that may be one.
+fn product_nodes(graph: &Graph) -> Array<Node, bool> {
+    let mut products = Array::filled(false, graph.nodes.len());
+    for (node, data) in graph.nodes.iter() {
+        products[node] = match data.def {
+            Def::Apply(Op::Mul, _) => true,
+            Def::Apply(Op::Neg, [inner, ..]) => products[inner],
+            Def::Phi(region, number) => {
+                passed_on(graph, region, number).into_iter().any(|value| products[value])
+            }
+            Def::Apply(..) | Def::Input(_) | Def::Const(_) => false,
+        };
+    }
+    products
+}
+
+/// What the ends of `region` pass on for its φ of this number.
+fn passed_on(graph: &Graph, region: Region, number: u32) -> Vec<Node> {
+    let leaves = graph.leaves(graph.regions[region].root);
+    let passed = |leaf: Block| match &graph.blocks[leaf].end {
+        End::Return(values) => values.get(number as usize).copied(),
+        End::Branch { .. } | End::Open => None,
+    };
+    leaves.into_iter().filter_map(passed).collect()
+}
+
 /// Whether `a` and `b` are products that may cancel. Rounded alike, equal
 /// products leave nothing; if one of them is fused, they leave its rounding error.
-fn may_cancel(graph: &Graph, op: Op, a: Node, b: Node) -> bool {
-    let factors = |node: Node| match graph.nodes[node].def {
-        Def::Apply(Op::Mul, [x, y, _]) => Some((x, y)),
-        Def::Apply(Op::Neg, [inner, _, _]) => match graph.nodes[inner].def {
-            Def::Apply(Op::Mul, [x, y, _]) => Some((x, y)),
-            _ => None,
-        },
-        _ => None,
-    };
+fn may_cancel(graph: &Graph, products: &Array<Node, bool>, op: Op, [a, b]: [Node; 2]) -> bool {
     let is_square =
         |node: Node| matches!(graph.nodes[node].def, Def::Apply(Op::Mul, [x, y, _]) if x == y);
     let sum_of_squares = op == Op::Add && is_square(a) && is_square(b);
-    factors(a).is_some() && factors(b).is_some() && !sum_of_squares
+    products[a] && products[b] && !sum_of_squares
 }
 
 struct Product {
