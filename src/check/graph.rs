@@ -220,7 +220,7 @@ impl Generator<'_> {
                     self.visible.extend(&self.graph.regions[region].phis);
                     self.regions.push(region);
                 }
-                Item::Node(_) | Item::Guard { .. } => {}
+                Item::Node(_) | Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
             }
         }
     }
@@ -332,7 +332,8 @@ fn is_small(graph: &Graph, node: Node) -> bool {
                 || op.is_comparison()
                 || op == Op::Select
         }
-        Def::Input(_) | Def::Const(_) | Def::Phi(..) => true,
+        Def::Input(_) | Def::Const(_) | Def::Phi(..) | Def::Entry(..) => true,
+        Def::Iteration(_) | Def::Element(_) => false,
     }
 }
 
@@ -345,7 +346,7 @@ fn in_order_of_text(graph: &mut Graph) {
             order.extend(match *item {
                 Item::Node(node) => graph.nodes[node].place,
                 Item::Region(region) => graph.regions[region].place,
-                Item::Guard { .. } => None,
+                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => None,
             });
         }
     }

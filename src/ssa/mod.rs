@@ -12,6 +12,7 @@ mod fuse;
 mod graph;
 mod interpret;
 mod lift;
+mod nest;
 mod parse;
 mod print;
 mod rebuild;
@@ -29,6 +30,7 @@ pub use graph::{
 };
 pub use interpret::{Outcome, interpret};
 pub use lift::{LiftError, Lifted, Merged, Paths, Unmerge, Unmerged};
+pub use nest::Nest;
 pub use parse::{ParseError, parse};
 pub use series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 pub use simplify::simplify;
