@@ -75,7 +75,8 @@ impl Builder {
         builder
     }
 
-    /// The graph so far.
+    /// The graph so far. Regions that have become a part of their block are still
+    /// listed, but no step of it.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }

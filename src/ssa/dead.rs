@@ -6,8 +6,9 @@ use crate::entity::{Array, Entity};
 /// The graph without the nodes that no output, guard or branch needs.
 ///
 /// A region stays if it has a guard, or a node or φ that is needed, at any
-/// depth, and with it the branches of its blocks. Its other φs go, and what its
-/// ends pass on for them.
+/// depth, and in it the branches that lead to such or decide about such a φ. Its
+/// other φs go, and what its ends pass on for them. The branches of the graph's
+/// own tree all stay.
 ///
 /// # Examples
 ///
@@ -43,6 +44,9 @@ pub fn live_nodes(graph: &Graph) -> Array<Node, bool> {
 pub(super) struct Live {
     pub(super) nodes: Array<Node, bool>,
     pub(super) regions: Array<Region, bool>,
+    /// For each block whether the branch at its end is needed. If not, either
+    /// side does.
+    pub(super) branches: Array<Block, bool>,
 }
 
 impl Live {
@@ -52,18 +56,18 @@ impl Live {
         let mut search = Search::new(graph);
         for block in graph.preorder() {
             let data = &graph.blocks[block];
-            let tree = search.trees[block];
+            let in_region = search.trees[block].is_some();
             for item in &data.items {
                 if let Item::Guard { condition, .. } = *item {
                     search.need(condition);
-                    search.need_region(tree);
+                    search.need_block(block);
                 }
             }
             match &data.end {
-                End::Return(outputs) if tree.is_none() => {
+                End::Return(outputs) if !in_region => {
                     outputs.iter().for_each(|&output| search.need(output));
                 }
-                End::Branch { condition, .. } if tree.is_none() => search.need(*condition),
+                End::Branch { .. } if !in_region => search.need_branch(block),
                 End::Return(_) | End::Branch { .. } | End::Open => {}
             }
         }
@@ -79,7 +83,8 @@ impl Live {
         for block in graph.preorder() {
             graph.regions_of(block).for_each(|region| regions[region] = true);
         }
-        Live { nodes: Array::filled(true, graph.nodes.len()), regions }
+        let nodes = Array::filled(true, graph.nodes.len());
+        Live { nodes, regions, branches: Array::filled(true, graph.blocks.len()) }
     }
 }
 
@@ -88,14 +93,17 @@ struct Search<'a> {
     live: Live,
     /// Nodes that are live, but not yet what they need.
     pending: Vec<Node>,
+    /// The blocks that something needed is in or below.
+    ways: Array<Block, bool>,
+    parents: Array<Block, Option<Block>>,
     /// For each block the region in whose tree it is.
     trees: Array<Block, Option<Region>>,
-    /// The blocks of each region's tree.
+    /// The blocks of each region's tree, each before those below it.
     blocks: Array<Region, Vec<Block>>,
-    /// For each applied node the region in whose tree it is computed.
-    homes: Array<Node, Option<Region>>,
-    /// For each region the region around it.
-    around: Array<Region, Option<Region>>,
+    /// For each applied node the block that computes it.
+    homes: Array<Node, Option<Block>>,
+    /// What all ends below a block pass on for the φ looked at, if that is one.
+    passed: Array<Block, Option<Node>>,
 }
 
 impl<'a> Search<'a> {
@@ -103,25 +111,25 @@ impl<'a> Search<'a> {
         let trees = trees(graph);
         let mut blocks = Array::filled(Vec::new(), graph.regions.len());
         let mut homes = Array::filled(None, graph.nodes.len());
-        let mut around = Array::filled(None, graph.regions.len());
         for block in graph.preorder() {
-            let tree = trees[block];
-            if let Some(region) = tree {
+            if let Some(region) = trees[block] {
                 blocks[region].push(block);
             }
             for item in &graph.blocks[block].items {
-                match *item {
-                    Item::Node(node) => homes[node] = tree,
-                    Item::Region(region) => around[region] = tree,
-                    Item::Guard { .. } => {}
+                if let Item::Node(node) = *item {
+                    homes[node] = Some(block);
                 }
             }
         }
         let live = Live {
             nodes: Array::filled(false, graph.nodes.len()),
             regions: Array::filled(false, graph.regions.len()),
+            branches: Array::filled(false, graph.blocks.len()),
         };
-        Search { graph, live, pending: Vec::new(), trees, blocks, homes, around }
+        let ways = Array::filled(false, graph.blocks.len());
+        let passed = Array::filled(None, graph.blocks.len());
+        let (pending, parents) = (Vec::new(), graph.parents());
+        Search { graph, live, pending, ways, parents, trees, blocks, homes, passed }
     }
 
     fn need(&mut self, node: Node) {
@@ -131,32 +139,58 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Needs `region`, the regions around it, and the way through them.
-    fn need_region(&mut self, region: Option<Region>) {
-        let mut next = region;
-        while let Some(region) = next.filter(|&region| !self.live.regions[region]) {
-            self.live.regions[region] = true;
-            for index in 0..self.blocks[region].len() {
-                let block = self.blocks[region][index];
-                if let End::Branch { condition, .. } = self.graph.blocks[block].end {
-                    self.need(condition);
-                }
+    fn need_branch(&mut self, block: Block) {
+        self.live.branches[block] = true;
+        if let End::Branch { condition, .. } = self.graph.blocks[block].end {
+            self.need(condition);
+        }
+    }
+
+    /// Needs the way to `block`: the branches and regions around it.
+    fn need_block(&mut self, block: Block) {
+        let mut next = Some(block);
+        while let Some(block) = next.filter(|&block| !self.ways[block]) {
+            self.ways[block] = true;
+            next = self.parents[block];
+            match (next, self.trees[block]) {
+                (Some(above), tree) if self.trees[above] == tree => self.need_branch(above),
+                (_, Some(region)) => self.live.regions[region] = true,
+                (_, None) => {}
             }
-            next = self.around[region];
         }
     }
 
     fn follow(&mut self, node: Node) {
         let data = &self.graph.nodes[node];
         data.args().iter().for_each(|&arg| self.need(arg));
-        self.need_region(self.homes[node]);
-        let Def::Phi(region, number) = data.def else { return };
-        self.need_region(Some(region));
-        for index in 0..self.blocks[region].len() {
+        if let Some(block) = self.homes[node] {
+            self.need_block(block);
+        }
+        if let Def::Phi(region, number) = data.def {
+            self.follow_phi(region, number as usize);
+        }
+    }
+
+    fn follow_phi(&mut self, region: Region, number: usize) {
+        self.need_block(self.graph.regions[region].root);
+        for index in (0..self.blocks[region].len()).rev() {
             let block = self.blocks[region][index];
-            if let End::Return(values) = &self.graph.blocks[block].end {
-                values.get(number as usize).into_iter().for_each(|&value| self.need(value));
-            }
+            self.passed[block] = match &self.graph.blocks[block].end {
+                End::Return(values) => {
+                    let value = values.get(number).copied();
+                    value.into_iter().for_each(|value| self.need(value));
+                    value
+                }
+                &End::Branch { then, otherwise, .. } => {
+                    let same =
+                        self.passed[then].filter(|_| self.passed[then] == self.passed[otherwise]);
+                    if same.is_none() {
+                        self.need_branch(block);
+                    }
+                    same
+                }
+                End::Open => None,
+            };
         }
     }
 }
@@ -180,8 +214,20 @@ fn trees(graph: &Graph) -> Array<Block, Option<Region>> {
 pub(super) fn retain(graph: &Graph, live: &Live) -> Graph {
     let trees = trees(graph);
     let mut reached = Array::filled(false, graph.blocks.len());
+    reached[graph.root()] = true;
     for block in graph.preorder() {
-        reached[block] = trees[block].is_none_or(|region| live.regions[region]);
+        if !reached[block] {
+            continue;
+        }
+        if let (true, End::Branch { then, otherwise, .. }) =
+            (live.branches[block], &graph.blocks[block].end)
+        {
+            reached[*then] = true;
+            reached[*otherwise] = true;
+        }
+        for region in graph.regions_of(block).filter(|&region| live.regions[region]) {
+            reached[graph.regions[region].root] = true;
+        }
     }
     let blocks = renumbered(&reached);
     let regions = renumbered(&live.regions);
@@ -265,21 +311,27 @@ impl Retain<'_> {
                 self.live.regions[region].then(|| Item::Region(self.regions[region]))
             }
         };
-        let end = match &data.end {
-            End::Return(values) => {
-                let phis = self.trees[block].map(|region| &self.graph.regions[region].phis);
-                // All outputs of the graph are live.
-                let is_kept = |number: usize| phis.is_none_or(|phis| self.live.nodes[phis[number]]);
-                let values = values.iter().enumerate().filter(|&(number, _)| is_kept(number));
-                End::Return(values.map(|(_, &value)| self.nodes[value]).collect())
+        BlockData { items: data.items.iter().filter_map(item).collect(), end: self.end(block) }
+    }
+
+    fn end(&self, block: Block) -> End {
+        match self.graph.blocks[block].end {
+            End::Branch { condition, then, otherwise } if self.live.branches[block] => {
+                let (then, otherwise) = (self.blocks[then], self.blocks[otherwise]);
+                return End::Branch { condition: self.nodes[condition], then, otherwise };
             }
-            &End::Branch { condition, then, otherwise } => End::Branch {
-                condition: self.nodes[condition],
-                then: self.blocks[then],
-                otherwise: self.blocks[otherwise],
-            },
-            End::Open => End::Open,
-        };
-        BlockData { items: data.items.iter().filter_map(item).collect(), end }
+            _ => {}
+        }
+        // What is passed on below a branch that is not needed is the same everywhere.
+        let mut leaf = block;
+        while let End::Branch { then, .. } = self.graph.blocks[leaf].end {
+            leaf = then;
+        }
+        let End::Return(values) = &self.graph.blocks[leaf].end else { return End::Open };
+        let phis = self.trees[leaf].map(|region| &self.graph.regions[region].phis);
+        // All outputs of the graph are live.
+        let is_kept = |number: usize| phis.is_none_or(|phis| self.live.nodes[phis[number]]);
+        let values = values.iter().enumerate().filter(|&(number, _)| is_kept(number));
+        End::Return(values.map(|(_, &value)| self.nodes[value]).collect())
     }
 }

@@ -53,6 +53,12 @@ pub(super) fn rebuild(
                 rebuild.builder.finish_block(&values);
                 rebuild.leave(&live);
             }
+            (None, &End::Branch { then, .. }) if !live.branches[here.block] => {
+                // There is nothing live below, and either side passes on the same.
+                if let Some(open) = rebuild.open.last_mut() {
+                    *open = Open { block: then, next: 0, forward: None, ..here };
+                }
+            }
             (None, End::Branch { .. }) if next == data.items.len() => rebuild.branch(here),
             (None, End::Branch { .. }) if next == data.items.len() + 1 => {
                 rebuild.enter(here, false);
