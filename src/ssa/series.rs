@@ -221,7 +221,8 @@ impl Graph {
     /// of each loop; 0 if that is less than 0.
     pub(crate) fn index_at(&self, access: Access, iteration: impl Fn(Region) -> u32) -> usize {
         let data = &self.accesses[access];
-        let steps = |&(region, stride): &(Region, i32)| i64::from(stride) * i64::from(iteration(region));
+        let steps =
+            |&(region, stride): &(Region, i32)| i64::from(stride) * i64::from(iteration(region));
         let index = i64::from(data.base) + data.strides.iter().map(steps).sum::<i64>();
         usize::try_from(index).unwrap_or(0)
     }

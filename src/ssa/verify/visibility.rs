@@ -26,10 +26,7 @@ pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {
         }
     }
     walk.run()?;
-    let lost = graph
-        .nodes
-        .iter()
-        .find(|(node, data)| is_step(&data.def) && !walk.computed[*node]);
+    let lost = graph.nodes.iter().find(|(node, data)| is_step(&data.def) && !walk.computed[*node]);
     lost.map_or(Ok(()), |(node, _)| Err(at_node(graph, node, "is computed by no block")))
 }
 
@@ -183,12 +180,7 @@ impl Walk<'_> {
         self.sums.fill(series).map_err(|what| at_block(self.graph, block, &what))
     }
 
-    fn accumulate(
-        &mut self,
-        block: Block,
-        access: Access,
-        node: Node,
-    ) -> Result<(), VerifyError> {
+    fn accumulate(&mut self, block: Block, access: Access, node: Node) -> Result<(), VerifyError> {
         let wrong = |what: &str| at_block(self.graph, block, what);
         let Some(data) = self.graph.accesses.get(access) else {
             return Err(wrong(&format!("adds at {access}, which is no access")));
