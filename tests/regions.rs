@@ -238,7 +238,24 @@ const BREAKAGES: &[Breakage] = &[
         |g| g.regions[region(2)].replays = Some(region(0)),
         "region r2 replays a region that is not visible here",
     ),
+    (
+        8,
+        |g| replay_twice(g, 0, Some(region(0))),
+        "region r4 replays a region that replays one itself",
+    ),
+    (8, |g| replay_twice(g, 6, None), "region r4 replays a region that replays one itself"),
 ];
+
+/// Adds regions after the last: `r3` within it or not, and `r4` that replays `r3`.
+fn replay_twice(graph: &mut Graph, at: usize, replays: Option<Region>) {
+    let at = block(at);
+    let first = graph.push_region(at, replays, None);
+    let second = graph.push_region(at, Some(first), None);
+    for region in [first, second] {
+        let root = graph.regions[region].root;
+        graph.blocks[root].end = returns(&[]);
+    }
+}
 
 /// Computes a node with a large id in a block of a region.
 fn push_late(graph: &mut Graph, index: usize) {
@@ -267,6 +284,9 @@ fn inside_itself(graph: &mut Graph) {
 #[test]
 fn each_broken_invariant_of_regions_is_found() {
     assert_eq!(verify(&sound()), Ok(()));
+    let mut replayed_outside = sound();
+    replay_twice(&mut replayed_outside, 3, None);
+    assert_eq!(verify(&replayed_outside), Ok(()));
     for &(invariant, damage, what) in BREAKAGES {
         let mut graph = sound();
         damage(&mut graph);

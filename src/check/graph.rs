@@ -111,7 +111,7 @@ struct Generator<'a> {
     visible: Vec<Node>,
     /// The visible nodes that something has been decided by.
     conditions: Vec<Node>,
-    /// The visible regions.
+    /// The visible regions that may be replayed.
     regions: Vec<Region>,
     /// How many steps are still to be made.
     left: usize,
@@ -156,9 +156,7 @@ impl Generator<'_> {
             End::Branch { condition, then, otherwise } => Some((condition, then, otherwise)),
             End::Return(_) | End::Open => None,
         });
-        // The forward block may itself see more, by a forward block of its own.
-        let is_visible = |node: Node| self.visible.contains(&node);
-        let followed = way.filter(|way| is_visible(way.0)).filter(|_| self.random.chance(0.8));
+        let followed = way.filter(|_| self.random.chance(0.8));
         let condition = followed.map_or_else(|| self.condition(at.block), |way| way.0);
         // By chance the condition may be that of the forward block anyway.
         let sides = way.filter(|way| way.0 == condition).map(|way| (way.1, way.2));
@@ -207,7 +205,9 @@ impl Generator<'_> {
             let phi = self.graph.push_phi(region);
             self.visible.push(phi);
         }
-        self.regions.push(region);
+        if position.forward.is_none() {
+            self.regions.push(region);
+        }
     }
 
     /// Makes what a forward block has computed visible.
@@ -217,8 +217,9 @@ impl Generator<'_> {
                 // Only what is small: a comparison or the last of a few nodes.
                 Item::Node(node) if is_small(&self.graph, node) => self.visible.push(node),
                 Item::Region(region) => {
-                    self.visible.extend(&self.graph.regions[region].phis);
-                    self.regions.push(region);
+                    let data = &self.graph.regions[region];
+                    self.visible.extend(&data.phis);
+                    self.regions.extend(data.replays.is_none().then_some(region));
                 }
                 Item::Node(_) | Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
             }

@@ -21,7 +21,9 @@
 //!    is another iteration.
 //! 7. The exponent of `powi` is a constant integer in the range of `i32`.
 //! 8. A region that replays another stands where that one is visible: after it
-//!    in the block, below that, or where the forward block has it as a step.
+//!    in the block, below that, or where the forward block has it as a step. What
+//!    is replayed has no forward block: its nodes may stand for others that are
+//!    visible by that one, and would not be where it is replayed.
 //!
 //! 9. A loop may have at least one iteration. What is replayed is a loop where
 //!    that which replays is one, and then has the same bound, replays none itself

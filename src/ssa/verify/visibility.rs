@@ -17,6 +17,7 @@ pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {
         loops: Array::filled(0, graph.regions.len()),
         numbers: Array::filled(None, graph.regions.len()),
         sums: Sums::new(graph, nest),
+        replaying: Array::filled(false, graph.regions.len()),
         computed: Array::filled(false, graph.nodes.len()),
         open: Vec::new(),
     };
@@ -48,6 +49,8 @@ struct Walk<'a> {
     /// The node of each loop's iteration number.
     numbers: Array<Region, Option<Node>>,
     sums: Sums,
+    /// Which regions have a forward block.
+    replaying: Array<Region, bool>,
     computed: Array<Node, bool>,
     /// The blocks from the root to here.
     open: Vec<Open>,
@@ -202,9 +205,13 @@ impl Walk<'_> {
 
     fn begin(&mut self, here: Open, region: Region) -> Result<(), VerifyError> {
         let data = &self.graph.regions[region];
-        let replayed = data.replays.map(|replayed| self.graph.regions[replayed].root);
-        if data.replays.is_some_and(|replayed| self.regions[replayed] == 0) {
-            return Err(at_region(self.graph, region, "replays a region that is not visible here"));
+        let what = match data.replays {
+            Some(replayed) if self.regions[replayed] == 0 => "that is not visible here",
+            Some(replayed) if self.replaying[replayed] => "that replays one itself",
+            _ => "",
+        };
+        if !what.is_empty() {
+            return Err(at_region(self.graph, region, &format!("replays a region {what}")));
         }
         if data.cycle.is_some() && data.replays.is_some_and(|replayed| self.loops[replayed] > 0) {
             let what = "replays a loop that is being replayed";
@@ -217,10 +224,13 @@ impl Walk<'_> {
             }
         }
         let (decides, nexts) = self.graph.passed_before_phis(region);
+        let replayed = data.replays.map(|replayed| self.graph.regions[replayed].root);
+        let forward = replayed.or(here.forward);
+        self.replaying[region] = forward.is_some();
         self.enter(Open {
             block: data.root,
             next: 0,
-            forward: replayed.or(here.forward),
+            forward,
             opens_forward: replayed.is_some(),
             begins: Some(region),
             values: decides + nexts + data.phis.len(),
