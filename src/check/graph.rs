@@ -221,7 +221,7 @@ impl Generator<'_> {
                     self.visible.extend(&data.phis);
                     self.regions.extend(data.replays.is_none().then_some(region));
                 }
-                Item::Node(_) | Item::Guard { .. } => {}
+                Item::Node(_) | Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
             }
         }
     }
@@ -333,7 +333,8 @@ fn is_small(graph: &Graph, node: Node) -> bool {
                 || op.is_comparison()
                 || op == Op::Select
         }
-        Def::Input(_) | Def::Const(_) | Def::Phi(..) => true,
+        Def::Input(_) | Def::Const(_) | Def::Phi(..) | Def::Entry(..) => true,
+        Def::Iteration(_) | Def::Element(_) => false,
     }
 }
 
@@ -346,7 +347,7 @@ fn in_order_of_text(graph: &mut Graph) {
             order.extend(match *item {
                 Item::Node(node) => graph.nodes[node].place,
                 Item::Region(region) => graph.regions[region].place,
-                Item::Guard { .. } => None,
+                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => None,
             });
         }
     }

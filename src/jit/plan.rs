@@ -167,7 +167,7 @@ impl<'a> Planner<'a> {
             self.cut_if_full();
             match item {
                 Item::Node(node) => self.compute(node),
-                Item::Region(_) => {}
+                Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) => {}
                 Item::Guard { condition, expect } => {
                     self.bring(&[condition]);
                     self.steps.push(Step::Guard(condition, expect));
@@ -207,7 +207,11 @@ impl<'a> Planner<'a> {
                 Def::Input(i) if (i as usize) < self.graph.active => Source::Active(i),
                 Def::Input(i) => Source::Inactive(i - self.graph.active as u32),
                 Def::Const(bits) => Source::Const(self.constant(node, bits)),
-                Def::Apply(..) | Def::Phi(..) => match self.state.slot.get(&node) {
+                Def::Apply(..)
+                | Def::Phi(..)
+                | Def::Entry(..)
+                | Def::Iteration(_)
+                | Def::Element(_) => match self.state.slot.get(&node) {
                     Some(&slot) => Source::Slot(slot),
                     // The cut stores every value that is used again.
                     None => Source::Const(self.constant(node, f64::NAN.to_bits())),
@@ -315,7 +319,7 @@ impl Uses {
                         all.extend(args.iter().map(|&arg| (arg, position)));
                     }
                     Item::Guard { condition, .. } => all.push((*condition, position)),
-                    Item::Region(_) => {}
+                    Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) => {}
                 }
                 position += 1;
             }

@@ -122,7 +122,7 @@ fn order_block(
     for &item in &data.items {
         match item {
             Item::Node(node) if exported[node] => order.demand(node),
-            Item::Node(_) | Item::Region(_) => {}
+            Item::Node(_) | Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) => {}
             Item::Guard { condition, .. } => order.demand(condition),
         }
     }

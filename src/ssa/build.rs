@@ -335,9 +335,7 @@ impl Builder {
     fn is_visible(&self, node: Node) -> bool {
         match self.graph.nodes[node].def {
             Def::Input(_) | Def::Const(_) => true,
-            def @ (Def::Apply(..) | Def::Phi(..)) => {
-                self.known.get(&Fact::Defined(def)) == Some(&node)
-            }
+            def => self.known.get(&Fact::Defined(def)) == Some(&node),
         }
     }
 

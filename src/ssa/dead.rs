@@ -53,6 +53,9 @@ impl Live {
     /// The least that holds all that a guard, or an output or branch of the
     /// graph's own tree, or something in it needs.
     pub(super) fn of(graph: &Graph) -> Live {
+        if !graph.series.is_empty() || graph.regions.values().any(|data| data.cycle.is_some()) {
+            return Live::reachable(graph);
+        }
         let mut search = Search::new(graph);
         for block in graph.preorder() {
             let data = &graph.blocks[block];
@@ -248,6 +251,8 @@ pub(super) fn retain(graph: &Graph, live: &Live) -> Graph {
             .filter(|&region| live.regions[region])
             .map(|region| retain.region(region))
             .collect(),
+        series: graph.series.clone(),
+        accesses: graph.accesses.clone(),
         places: graph.places.clone(),
         active: graph.active,
         inactive: graph.inactive,
@@ -283,7 +288,9 @@ impl Retain<'_> {
         let def = match data.def {
             Def::Apply(op, args) => Def::Apply(op, args.map(|arg| self.nodes[arg])),
             Def::Phi(region, _) => Def::Phi(self.regions[region], self.numbers[node]),
-            leaf @ (Def::Input(_) | Def::Const(_)) => leaf,
+            Def::Entry(region, number) => Def::Entry(self.regions[region], number),
+            Def::Iteration(region) => Def::Iteration(self.regions[region]),
+            leaf @ (Def::Input(_) | Def::Const(_) | Def::Element(_)) => leaf,
         };
         NodeData { def, place: data.place }
     }
@@ -296,6 +303,7 @@ impl Retain<'_> {
             phis: phis.map(|&phi| self.nodes[phi]).collect(),
             // Of a region that is not live nothing is used.
             replays: data.replays.filter(|&r| self.live.regions[r]).map(|r| self.regions[r]),
+            cycle: data.cycle.clone(),
             place: data.place,
         }
     }
@@ -303,6 +311,7 @@ impl Retain<'_> {
     fn block(&self, block: Block) -> BlockData {
         let data = &self.graph.blocks[block];
         let item = |item: &Item| match *item {
+            item @ (Item::Fill(_) | Item::Accumulate(..)) => Some(item),
             Item::Node(node) => self.live.nodes[node].then(|| Item::Node(self.nodes[node])),
             Item::Guard { condition, expect } => {
                 Some(Item::Guard { condition: self.nodes[condition], expect })

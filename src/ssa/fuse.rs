@@ -85,7 +85,12 @@ fn decisive_nodes(graph: &Graph) -> Array<Node, bool> {
                 let passed = passed_on(graph, region, number);
                 passed.into_iter().for_each(|value| decisive[value] = true);
             }
-            Def::Phi(..) | Def::Input(_) | Def::Const(_) => {}
+            Def::Phi(..)
+            | Def::Input(_)
+            | Def::Const(_)
+            | Def::Entry(..)
+            | Def::Iteration(_)
+            | Def::Element(_) => {}
         }
     }
     decisive
@@ -101,7 +106,8 @@ fn product_nodes(graph: &Graph) -> Array<Node, bool> {
             Def::Phi(region, number) => {
                 passed_on(graph, region, number).into_iter().any(|value| products[value])
             }
-            Def::Apply(..) | Def::Input(_) | Def::Const(_) => false,
+            Def::Apply(..) | Def::Input(_) | Def::Const(_) | Def::Iteration(_) => false,
+            Def::Entry(..) | Def::Element(_) => true,
         };
     }
     products

@@ -12,9 +12,11 @@ mod fuse;
 mod graph;
 mod interpret;
 mod lift;
+mod nest;
 mod parse;
 mod print;
 mod rebuild;
+mod series;
 mod simplify;
 mod verify;
 
@@ -28,6 +30,8 @@ pub use graph::{
 };
 pub use interpret::{Outcome, interpret};
 pub use lift::{LiftError, Lifted, Merged, Paths, Unmerge, Unmerged};
+pub use nest::Nest;
 pub use parse::{ParseError, parse};
+pub use series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 pub use simplify::simplify;
 pub use verify::{VerifyError, verify};

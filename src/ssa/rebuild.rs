@@ -16,6 +16,9 @@ pub(super) fn rebuild(
     folding: Folding,
     mut rewrite: impl FnMut(&mut Rebuild<'_>, Node) -> Option<Node>,
 ) -> Graph {
+    if !graph.series.is_empty() || graph.regions.values().any(|data| data.cycle.is_some()) {
+        return graph.clone();
+    }
     let live = Live::of(graph);
     let mut rebuild = Rebuild::new(graph, folding);
     rebuild.open.push(Open {
@@ -44,7 +47,7 @@ pub(super) fn rebuild(
                 rebuild.builder.guard(condition, expect);
             }
             (Some(&Item::Region(region)), _) if live.regions[region] => rebuild.begin(here, region),
-            (Some(Item::Node(_) | Item::Region(_)), _) => {}
+            (Some(Item::Node(_) | Item::Region(_) | Item::Fill(_) | Item::Accumulate(..)), _) => {}
             (None, End::Return(values)) => {
                 let phis = here.tree.map(|region| &graph.regions[region].phis);
                 let is_live = |i: usize| phis.is_none_or(|phis| live.nodes[phis[i]]);
@@ -139,7 +142,11 @@ impl<'a> Rebuild<'a> {
             Def::Input(i) => self.builder.input(i as usize),
             Def::Const(bits) => self.builder.constant(f64::from_bits(bits)),
             // A verified graph computes operands before their uses.
-            Def::Apply(..) | Def::Phi(..) => self.builder.constant(f64::NAN),
+            Def::Apply(..)
+            | Def::Phi(..)
+            | Def::Entry(..)
+            | Def::Iteration(_)
+            | Def::Element(_) => self.builder.constant(f64::NAN),
         };
         self.copies[node] = Some(copy);
         copy
