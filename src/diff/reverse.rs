@@ -11,11 +11,14 @@
 //! derivative. That shows only as NaN in the result, when the partial is not
 //! finite.
 
-use super::activity::{active_nodes, region_leaves};
+use super::activity::Activity;
 use super::adjoints::Adjoints;
+use super::sums::Sums;
 use crate::entity::Array;
 use crate::op::{Op, contribution};
-use crate::ssa::{Block, Builder, Def, End, Folding, Graph, Item, Node, Region, RegionData};
+use crate::ssa::{
+    Block, Builder, Def, End, Folding, Graph, Item, Node, PlaceId, Region, SeriesData,
+};
 
 /// What the outputs of the graph that [`reverse()`] makes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,9 +63,8 @@ pub enum Wanted {
 /// ```
 pub fn reverse(graph: &Graph, wanted: Wanted, folding: Folding) -> Graph {
     let mut pass = Reverse::new(graph, wanted, folding);
-    let refused = |region: &RegionData| region.replays.is_some() || region.cycle.is_some();
-    let has_series = !graph.series.is_empty();
-    if has_series || graph.regions.values().any(refused) {
+    let has_sums = graph.series.values().any(|series| matches!(series, SeriesData::Sums(_)));
+    if has_sums || graph.regions.values().any(|region| region.replays.is_some()) {
         pass.refuse();
     } else {
         pass.run();
@@ -80,15 +82,18 @@ pub(super) struct Reverse<'a> {
     /// For each region of the graph its copy in the new one.
     pub(super) region_copy: Array<Region, Option<Region>>,
     pub(super) adjoints: Adjoints,
-    pub(super) active: Array<Node, bool>,
-    /// For each region the blocks where it ends.
-    pub(super) leaves: Array<Region, Vec<Block>>,
+    pub(super) activity: Activity<'a>,
+    pub(super) sums: Sums,
     pub(super) parents: Array<Block, Option<Block>>,
     /// For each block of a region the latest sweep in which an end below it had
     /// an adjoint for its values.
     pub(super) reached: Array<Block, usize>,
     /// The number of sweeps of regions so far.
     pub(super) sweeps: usize,
+    /// For each node the latest search that came to it.
+    pub(super) searched: Array<Node, usize>,
+    /// The number of searches so far.
+    pub(super) searches: usize,
     /// The steps from the root to here, regions as one step each.
     path: Vec<Item>,
 }
@@ -120,7 +125,6 @@ impl<'a> Reverse<'a> {
                 | Def::Element(_) => None,
             };
         }
-        let leaves = region_leaves(graph);
         Reverse {
             graph,
             wanted,
@@ -128,11 +132,13 @@ impl<'a> Reverse<'a> {
             copy,
             region_copy: Array::filled(None, graph.regions.len()),
             adjoints: Adjoints::new(graph.nodes.len()),
-            active: active_nodes(graph, &leaves),
-            leaves,
+            activity: Activity::of(graph),
+            sums: Sums::new(graph),
             parents: graph.parents(),
             reached: Array::filled(0, graph.blocks.len()),
             sweeps: 0,
+            searched: Array::filled(0, graph.nodes.len()),
+            searches: 0,
             path: Vec::new(),
         }
     }
@@ -186,7 +192,10 @@ impl<'a> Reverse<'a> {
                     depth -= 1;
                     self.set_region_place(region);
                     let phis = &self.graph.regions[region].phis;
-                    let copies = self.builder.end_region(new, phis.len());
+                    let copies = match self.graph.regions[region].cycle {
+                        Some(_) => self.builder.end_loop(new, phis.len()),
+                        None => self.builder.end_region(new, phis.len()),
+                    };
                     for (&phi, copy) in phis.iter().zip(copies) {
                         self.copy[phi] = Some(copy);
                     }
@@ -199,15 +208,18 @@ impl<'a> Reverse<'a> {
     /// copy.
     fn copy_item(&mut self, item: Item) -> Option<(Region, Region)> {
         match item {
-            // Graphs with loops are refused.
+            // Graphs with sums are refused.
             Item::Fill(_) | Item::Accumulate(..) => None,
             Item::Node(node) => {
-                if let Def::Apply(op, args) = self.graph.nodes[node].def {
-                    let args = args.map(|arg| self.copied(arg));
-                    self.set_place(node);
-                    let copy = self.builder.apply(op, &args[..op.arity()]);
-                    self.copy[node] = Some(copy);
-                }
+                self.set_place(self.graph.nodes[node].place);
+                self.copy[node] = match self.graph.nodes[node].def {
+                    Def::Apply(op, args) => {
+                        let args = args.map(|arg| self.copied(arg));
+                        Some(self.builder.apply(op, &args[..op.arity()]))
+                    }
+                    Def::Element(access) => Some(self.copy_element(access)),
+                    _ => None,
+                };
                 None
             }
             Item::Guard { condition, expect } => {
@@ -216,12 +228,25 @@ impl<'a> Reverse<'a> {
                 None
             }
             Item::Region(region) => {
-                self.set_region_place(region);
-                let copy = self.builder.begin_region(None);
+                let copy = self.begin_copy(region);
                 self.region_copy[region] = Some(copy);
                 Some((region, copy))
             }
         }
+    }
+
+    fn begin_copy(&mut self, region: Region) -> Region {
+        self.set_region_place(region);
+        let Some(cycle) = &self.graph.regions[region].cycle else {
+            return self.builder.begin_region(None);
+        };
+        let firsts: Vec<Node> =
+            cycle.entries.iter().map(|entry| self.copied(entry.first)).collect();
+        let (copy, phis) = self.builder.begin_loop(cycle.bound, &firsts, None);
+        for (entry, phi) in cycle.entries.iter().zip(phis) {
+            self.copy[entry.phi] = Some(phi);
+        }
+        copy
     }
 
     fn copy_end(&mut self, block: Block, inside: bool, pending: &mut Vec<Step>) {
@@ -249,7 +274,12 @@ impl<'a> Reverse<'a> {
     fn sweep(&mut self, output: Node) {
         // For the next leaf no adjoint may be left.
         self.adjoints.open();
-        if self.active[output] {
+        for index in 0..self.path.len() {
+            if let Item::Region(region) = self.path[index] {
+                self.fill_pasts(region);
+            }
+        }
+        if self.activity.active[output] {
             let one = self.builder.constant(1.0);
             self.adjoints.set(output, one);
         }
@@ -282,11 +312,18 @@ impl<'a> Reverse<'a> {
     /// Adds to the adjoint of each operand of `node` what it gets of its own.
     pub(super) fn pass_on(&mut self, node: Node) {
         let Some(adjoint) = self.adjoints.take(node) else { return };
-        let Def::Apply(op, args) = self.graph.nodes[node].def else { return };
-        self.set_place(node);
+        self.set_place(self.graph.nodes[node].place);
+        let (op, args) = match self.graph.nodes[node].def {
+            Def::Apply(op, args) => (op, args),
+            Def::Element(access) => {
+                self.add_to_element(access, adjoint);
+                return;
+            }
+            _ => return,
+        };
         let (x, y) = (args.map(|arg| self.copied(arg)), self.copied(node));
         for (operand, &arg) in args.iter().enumerate().take(op.arity()) {
-            if self.active[arg] {
+            if self.activity.active[arg] {
                 let passed = contribution(&mut self.builder, op, operand, x, y, adjoint);
                 if let Some(passed) = passed {
                     self.add(arg, passed);
@@ -297,6 +334,9 @@ impl<'a> Reverse<'a> {
 
     /// Adds `passed` to the adjoint of `node`.
     pub(super) fn add(&mut self, node: Node, passed: Node) {
+        if self.add_to_sum(node, passed) {
+            return;
+        }
         let sum = match self.adjoints.get(node) {
             Some(before) => self.builder.apply(Op::Add, &[before, passed]),
             None => passed,
@@ -304,17 +344,25 @@ impl<'a> Reverse<'a> {
         self.adjoints.set(node, sum);
     }
 
-    fn set_place(&mut self, node: Node) {
-        self.builder.set_place(self.graph.nodes[node].place);
+    fn set_place(&mut self, place: Option<PlaceId>) {
+        self.builder.set_place(place);
     }
 
     pub(super) fn set_region_place(&mut self, region: Region) {
-        self.builder.set_place(self.graph.regions[region].place);
+        self.set_place(self.graph.regions[region].place);
     }
 
     /// The copy of `node`.
     pub(super) fn copied(&mut self, node: Node) -> Node {
-        // A verified graph computes operands before their uses.
-        self.copy[node].unwrap_or_else(|| self.builder.constant(f64::NAN))
+        let number = match self.graph.nodes[node].def {
+            Def::Iteration(region) => self.region_copy[region],
+            _ => None,
+        };
+        match (self.copy[node], number) {
+            (Some(copy), _) => copy,
+            (None, Some(region)) => self.builder.iteration(region),
+            // A verified graph computes operands before their uses.
+            (None, None) => self.builder.constant(f64::NAN),
+        }
     }
 }
