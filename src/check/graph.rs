@@ -218,7 +218,10 @@ impl Generator<'_> {
         // No number is drawn for what is not asked for.
         let by = |random: &mut Random, chance: f64| chance > 0.0 && random.chance(chance);
         let nests = at.depth < self.recipe.depth;
-        if nests && self.random.chance(self.recipe.regions) {
+        // Where something is replayed, so should be what is in it.
+        let replays = self.recipe.loops > 0.0 && at.forward.is_some() && !self.regions.is_empty();
+        let regions = if replays { self.recipe.regions.max(0.5) } else { self.recipe.regions };
+        if nests && self.random.chance(regions) {
             self.region(at);
         } else if nests && by(self.random, self.recipe.sums) {
             self.sums(at);
@@ -238,7 +241,11 @@ impl Generator<'_> {
 
     pub(super) fn region(&mut self, at: Position) {
         let replays = !self.regions.is_empty() && self.random.chance(self.recipe.replays);
-        let replayed = replays.then(|| self.random.pick(&self.regions));
+        let replayed = match self.recipe.loops > 0.0 && at.forward.is_some() {
+            // Most of the time one of those that came into view last.
+            true if self.random.chance(0.7) => self.regions.last().copied(),
+            _ => replays.then(|| self.random.pick(&self.regions)),
+        };
         let replayed = replayed.filter(|region| !self.loops.counted.contains(region));
         let is_loop = match replayed {
             Some(replayed) => self.graph.regions[replayed].cycle.is_some(),
