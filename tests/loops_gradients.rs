@@ -345,6 +345,67 @@ fn elements_of_what_the_iteration_computes() {
     assert_eq!(gradient(&graph, &[x, y]), [fa * (1.0 + y), fb * (1.0 + y) + c]);
 }
 
+/// v = x + e0/10 + e1·2/10 + e2·3/10 is the next value of all three entry φs.
+const COPIES: &str = "\
+graph active 1 inactive 0
+v1 = const 0.0
+v2 = const 1.0
+v3 = const 0.1
+v4 = const 0.2
+v5 = const 0.3
+v9 = iteration r0
+b0:
+  v14 v15 v16 = region r0 b1 bound 2 entries v6=v1 v7=v1 v8=v1
+  v17 = mul_add v14 v3 v1
+  v18 = mul_add v15 v4 v17
+  v19 = mul_add v16 v5 v18
+  return v19
+b1:
+  v10 = mul_add v6 v3 v0
+  v11 = mul_add v7 v4 v10
+  v12 = mul_add v8 v5 v11
+  v13 = lt v9 v2
+  return v13 v12 v12 v12 v12 v12 v12
+";
+
+#[test]
+fn adjoints_of_one_node_are_added_from_the_last_copy_on() {
+    let backwards = |s: f64| (0.3 * s + 0.2 * s) + 0.1 * s;
+    for other in [(0.1 + 0.2) + 0.3, (0.1 + 0.3) + 0.2] {
+        assert_ne!(backwards(1.0), other);
+    }
+    let three = parse(COPIES).unwrap();
+    let sum = backwards(1.0);
+    assert_eq!(gradient(&three, &[1.0]), [sum + backwards(sum)]);
+    // With a single φ, which cannot share the adjoint of an entry φ.
+    let start = COPIES.find("  v17").unwrap();
+    let end = COPIES.find("b1:").unwrap();
+    let text = format!("{}  return v14\n{}", &COPIES[..start], &COPIES[end..]);
+    let text = text
+        .replace("v14 v15 v16 =", "v14 =")
+        .replace("v12 v12 v12 v12 v12 v12", "v12 v12 v12 v12");
+    assert_eq!(gradient(&parse(&text).unwrap(), &[1.0]), [1.0 + backwards(1.0)]);
+}
+
+#[test]
+fn what_needs_no_adjoint_has_no_place_of_a_node() {
+    // Σ of x_i·c_i, where the second row has a constant in the middle
+    let graph = graph(3, |b| {
+        let (zero, seven) = (b.constant(0.0), b.constant(7.0));
+        let row = inputs(b, 0..3);
+        let nodes = [b.input(0), seven, b.input(2)].to_vec();
+        let holed = b.series(SeriesData::Nodes(nodes));
+        let (_, sum) = times(b, 3, &[zero], |b, region, e| {
+            let x = b.element(at(row, 0, &[(region, 1)]));
+            let y = b.element(at(holed, 0, &[(region, 1)]));
+            vec![b.apply(Op::MulAdd, &[x, y, e[0]])]
+        });
+        sum[0]
+    });
+    let gradient = reverse(&graph, Wanted::Gradient, Folding::Exact);
+    assert_eq!(outputs(&gradient, &[2.0, 3.0, 5.0]), Some(vec![4.0, 7.0, 10.0]), "{gradient}");
+}
+
 #[test]
 fn adjoints_of_many_outer_nodes_are_in_sums() {
     // Five times the sum of i·x_i, i < 40.
