@@ -4,7 +4,8 @@
 //! original block computes, and each leaf then walks its path backwards. It
 //! applies the rules, the order of operands and the order of additions of the
 //! tape's sweep, so that the two agree bit for bit as long as the original
-//! graph is the faithful one that `lift` makes. For regions see `regions`.
+//! graph is the faithful one that `lift` makes. For regions see `regions`, for
+//! loops `loops` and `reach`, for series `sums`.
 //!
 //! One difference is left, and the runtime deals with it: where an adjoint is
 //! zero the sweep passes nothing on, the graph passes on zero times the partial
@@ -35,20 +36,27 @@ pub enum Wanted {
 /// Each path is differentiated on its own: the derivative of a choice is the
 /// choice of the derivatives (corollary 2 of the φ-calculus in "Coarsening
 /// Optimization for Differentiable Programming"). A region on a path gets a
-/// region of the gradient graph that replays it backwards. `folding` applies to
-/// the new graph; with [`Folding::Exact`] its outputs are the bits that the
-/// tape's sweep computes, where a φ is to the tape the addition of -0.0, except
-/// for the NaN of zero times infinity.
+/// region of the gradient graph that replays it backwards, a loop one that
+/// replays its iterations, the last one first; the adjoints of elements of series
+/// are sums. `folding` applies to the new graph; with [`Folding::Exact`] its
+/// outputs are the bits that the tape's sweep computes, where φs, entry φs and
+/// elements are to the tape the addition of -0.0. There are two exceptions: the
+/// NaN of zero times infinity, and the order of additions to a node that a loop
+/// reads at several places of its series, which no affine function of the indices
+/// maps to one.
 ///
-/// Memory and time are linear in what is made; the stack does not grow with the
-/// graph. Per leaf that is linear in the path, with one exception: after each
+/// Memory and time are linear in what is made, but for the search for what each
+/// loop carries, which looks at a loop once for each loop around it; the stack
+/// does not grow with the graph. What is made does not depend on the bounds of
+/// loops. Per leaf it is linear in the path, with two exceptions: after each
 /// branch of a region, each adjoint that one of its sides changes is a φ, so one
-/// that is passed on from below n branches costs n φs.
+/// that is passed on from below n branches costs n φs; and the elements of a
+/// series of n nodes cost n steps for each outermost region that reads it.
 ///
 /// A graph with regions that replay others, which gradient graphs are where
 /// there were regions, is not differentiated: adjoints of what the first region
-/// computed would have to leave the second. The gradient graph is then one that
-/// stops without a result for all inputs.
+/// computed would have to leave the second. Nor is one that adds to sums. The
+/// gradient graph is then one that stops without a result for all inputs.
 ///
 /// # Examples
 ///

@@ -8,8 +8,8 @@ use phigrad::diff::{Wanted, reverse};
 use phigrad::entity::Array;
 use phigrad::op::{Numbers, Op, contribution, eval};
 use phigrad::ssa::{
-    Access, Block, Def, End, Folding, Graph, Item, Node, Outcome, Region, SeriesData, interpret,
-    simplify, verify,
+    Access, Block, Def, End, Folding, Graph, Item, Nest, Node, Outcome, Region, SeriesData,
+    interpret, simplify, verify,
 };
 
 /// How an entry of the list is computed, from entries before it.
@@ -29,6 +29,7 @@ struct Run<'a> {
     /// The entries of all nodes in each iteration of the latest run of each loop.
     past: Array<Region, Vec<Array<Node, usize>>>,
     iterations: Array<Region, u32>,
+    nest: Nest,
     outputs: Vec<usize>,
 }
 
@@ -41,6 +42,7 @@ impl<'a> Run<'a> {
             latest: Array::filled(usize::MAX, graph.nodes.len()),
             past: Array::filled(Vec::new(), graph.regions.len()),
             iterations: Array::filled(0, graph.regions.len()),
+            nest: Nest::of(graph),
             outputs: Vec::new(),
         };
         for (node, data) in graph.nodes.iter() {
@@ -122,8 +124,7 @@ impl<'a> Run<'a> {
             SeriesData::Constants(numbers) => Err(f64::from_bits(numbers[index])),
             SeriesData::Nodes(nodes) => Ok(self.latest[nodes[index]]),
             SeriesData::History(node) => {
-                let nest = phigrad::ssa::Nest::of(self.graph);
-                let iterations = &self.past[nest.node_loop(*node).unwrap()];
+                let iterations = &self.past[self.nest.node_loop(*node).unwrap()];
                 iterations.get(index).map(|latest| latest[*node]).ok_or(f64::NAN)
             }
             SeriesData::Sums(_) => panic!("sums"),
