@@ -1,31 +1,217 @@
-//! Which nodes of a graph depend on an active input.
+//! Where adjoints may go: what each node passes its own on to, and which nodes
+//! depend on an active input.
+
+use smallvec::SmallVec;
 
 use crate::entity::Array;
-use crate::ssa::{Block, Def, End, Graph, Node, Region};
+use crate::op::{Numbers, Op, contribution};
+use crate::ssa::{Access, Block, Def, End, Graph, Nest, Node, Region, Series, SeriesData};
 
-/// For each region the blocks where it ends, as [`Graph::leaves`] lists them.
-pub(super) fn region_leaves(graph: &Graph) -> Array<Region, Vec<Block>> {
-    graph.regions.values().map(|region| graph.leaves(region.root)).collect()
+/// What an end of a region passes on.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Passed<'a> {
+    /// For the entry φs; empty where there is certainly no other iteration.
+    pub(super) nexts: &'a [Node],
+    /// For the φs; empty where there certainly is another iteration.
+    pub(super) values: &'a [Node],
+    /// Whether it is computed if there is another iteration.
+    pub(super) is_open: bool,
 }
 
-/// Which nodes depend on an active input; a φ if on any way through its region.
-pub(super) fn active_nodes(graph: &Graph, leaves: &Array<Region, Vec<Block>>) -> Array<Node, bool> {
-    let mut active = Array::filled(false, graph.nodes.len());
-    // Operands, and what the ends of a region pass on to a φ, have smaller ids
-    // than their users.
-    for (node, data) in graph.nodes.iter() {
-        active[node] = match data.def {
-            Def::Input(i) => (i as usize) < graph.active,
-            Def::Const(_) => false,
-            Def::Apply(..) => data.args().iter().any(|&arg| active[arg]),
-            Def::Phi(region, number) => {
-                let passed = |leaf: &Block| match &graph.blocks[*leaf].end {
-                    End::Return(values) => values.get(number as usize).copied(),
-                    End::Branch { .. } | End::Open => None,
-                };
-                leaves[region].iter().filter_map(passed).any(|value| active[value])
-            }
-        };
+/// What an end of `region` passes on.
+pub(super) fn passed(graph: &Graph, region: Region, leaf: Block) -> Passed<'_> {
+    let End::Return(all) = &graph.blocks[leaf].end else { return Passed::default() };
+    let (decides, nexts) = graph.passed_before_phis(region);
+    let (again, rest) = all.split_at(decides.min(all.len()));
+    let (nexts, values) = rest.split_at(nexts.min(rest.len()));
+    match again.first().map(|&again| graph.constant(again)) {
+        None => Passed { nexts, values, is_open: false },
+        Some(None) => Passed { nexts, values, is_open: true },
+        Some(Some(again)) if again != 0.0 => Passed { nexts, ..Passed::default() },
+        Some(Some(_)) => Passed { values, ..Passed::default() },
     }
-    active
+}
+
+/// The ways of adjoints through a graph.
+pub(super) struct Activity<'a> {
+    graph: &'a Graph,
+    /// For each region the blocks where it ends, as [`Graph::leaves`] lists them.
+    pub(super) leaves: Array<Region, Vec<Block>>,
+    pub(super) nest: Nest,
+    /// Which nodes depend on an active input; a φ if on any way through its region.
+    pub(super) active: Array<Node, bool>,
+    /// For each region the series of nodes, some of them active, that it reads by
+    /// an index that changes.
+    pub(super) reads: Array<Region, Vec<Series>>,
+    /// For each loop the nodes whose history is read later and gets adjoints.
+    pub(super) pasts: Array<Region, Vec<Node>>,
+    /// For each block how many come before it as they are run.
+    starts: Array<Block, usize>,
+    /// For each region how many blocks come before or belong to it.
+    ends: Array<Region, usize>,
+}
+
+impl<'a> Activity<'a> {
+    pub(super) fn of(graph: &'a Graph) -> Self {
+        let leaves = graph.regions.values().map(|region| graph.leaves(region.root)).collect();
+        let mut activity = Activity {
+            graph,
+            leaves,
+            nest: Nest::of(graph),
+            active: Array::filled(false, graph.nodes.len()),
+            reads: Array::filled(Vec::new(), graph.regions.len()),
+            pasts: Array::filled(Vec::new(), graph.regions.len()),
+            starts: Array::filled(0, graph.blocks.len()),
+            ends: Array::filled(0, graph.regions.len()),
+        };
+        activity.number_blocks();
+        activity.find_active();
+        activity.find_reads();
+        activity
+    }
+
+    /// What `node` passes its adjoint on to, as far as it may be active.
+    pub(super) fn targets(&self, node: Node) -> SmallVec<[Node; 4]> {
+        let graph = self.graph;
+        match graph.nodes[node].def {
+            Def::Input(_) | Def::Const(_) | Def::Iteration(_) => SmallVec::new(),
+            Def::Apply(op, _) => {
+                let args = graph.nodes[node].args().iter().enumerate();
+                args.filter(|&(operand, _)| passes_on(op, operand)).map(|(_, &arg)| arg).collect()
+            }
+            Def::Phi(region, number) => self.values(region, number as usize).collect(),
+            Def::Entry(region, number) => {
+                let first = graph.entries(region).get(number as usize).map(|entry| entry.first);
+                first.into_iter().chain(self.nexts(region, number as usize)).collect()
+            }
+            Def::Element(access) => match &graph.series[graph.accesses[access].series] {
+                SeriesData::Constants(_) | SeriesData::Sums(_) => SmallVec::new(),
+                SeriesData::History(past) => core::iter::once(*past).collect(),
+                SeriesData::Nodes(nodes) => match self.fixed(access) {
+                    Some(only) => core::iter::once(only).collect(),
+                    None => nodes.iter().copied().collect(),
+                },
+            },
+        }
+    }
+
+    fn values(&self, region: Region, number: usize) -> impl Iterator<Item = Node> + '_ {
+        let value = move |&leaf: &Block| passed(self.graph, region, leaf).values.get(number);
+        self.leaves[region].iter().filter_map(value).copied()
+    }
+
+    /// The values that the ends of `region` pass on to its entry φ of this number.
+    pub(super) fn nexts(&self, region: Region, number: usize) -> impl Iterator<Item = Node> + '_ {
+        let next = move |&leaf: &Block| passed(self.graph, region, leaf).nexts.get(number);
+        self.leaves[region].iter().filter_map(next).copied()
+    }
+
+    /// The node that the element at `access`, of a series of nodes, always is.
+    pub(super) fn fixed(&self, access: Access) -> Option<Node> {
+        let data = &self.graph.accesses[access];
+        let SeriesData::Nodes(nodes) = &self.graph.series[data.series] else { return None };
+        let only = *nodes.get(data.base as usize)?;
+        let is_fixed = data
+            .strides
+            .iter()
+            .all(|&(region, stride)| stride == 0 || bound(self.graph, region) <= 1);
+        (is_fixed || nodes.iter().all(|&node| node == only)).then_some(only)
+    }
+
+    /// Whether `node` gets its value in the tree of `region`.
+    pub(super) fn is_inside(&self, node: Node, region: Region) -> bool {
+        let root = self.graph.regions[region].root;
+        let inside = self.starts[root]..self.ends[region];
+        self.nest.node_block(node).is_some_and(|block| inside.contains(&self.starts[block]))
+    }
+
+    fn number_blocks(&mut self) {
+        let parents = self.graph.parents();
+        let order = self.graph.preorder();
+        // The blocks of a tree are in a row in this order.
+        let mut sizes = Array::filled(1, self.graph.blocks.len());
+        for (number, &block) in order.iter().enumerate().rev() {
+            self.starts[block] = number;
+            if let Some(above) = parents[block] {
+                sizes[above] += sizes[block];
+            }
+        }
+        for (region, data) in self.graph.regions.iter() {
+            self.ends[region] = self.starts[data.root] + sizes[data.root];
+        }
+    }
+
+    fn find_active(&mut self) {
+        let mut users: Array<Node, SmallVec<[Node; 4]>> =
+            Array::filled(SmallVec::new(), self.graph.nodes.len());
+        for node in self.graph.nodes.keys() {
+            for target in self.targets(node) {
+                users[target].push(node);
+            }
+        }
+        let mut pending: Vec<Node> = (0..self.graph.active).map(|i| self.graph.input(i)).collect();
+        while let Some(node) = pending.pop() {
+            if !core::mem::replace(&mut self.active[node], true) {
+                pending.extend(&users[node]);
+            }
+        }
+    }
+
+    fn find_reads(&mut self) {
+        if self.graph.series.is_empty() {
+            return;
+        }
+        let useful = self.useful();
+        for (node, data) in self.graph.nodes.iter() {
+            let Def::Element(access) = data.def else { continue };
+            let series = self.graph.accesses[access].series;
+            match self.graph.series[series] {
+                _ if !useful[node] => {}
+                SeriesData::History(past) => {
+                    if let Some(region) = self.nest.node_loop(past)
+                        && !self.pasts[region].contains(&past)
+                    {
+                        self.pasts[region].push(past);
+                    }
+                }
+                SeriesData::Nodes(_) if self.fixed(access).is_none() => {
+                    let mut around = self.nest.node_region(node);
+                    while let Some(region) = around {
+                        if !self.reads[region].contains(&series) {
+                            self.reads[region].push(series);
+                        }
+                        around = self.nest.region_around(region);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Which active nodes a first output of the graph depends on.
+    fn useful(&self) -> Array<Node, bool> {
+        let mut useful = Array::filled(false, self.graph.nodes.len());
+        let outputs = |&leaf: &Block| match &self.graph.blocks[leaf].end {
+            End::Return(outputs) => outputs.first().copied(),
+            End::Branch { .. } | End::Open => None,
+        };
+        let leaves = self.graph.leaves(self.graph.root());
+        let mut pending: Vec<Node> = leaves.iter().filter_map(outputs).collect();
+        while let Some(node) = pending.pop() {
+            if self.active[node] && !core::mem::replace(&mut useful[node], true) {
+                pending.extend(self.targets(node));
+            }
+        }
+        useful
+    }
+}
+
+/// The largest number of iterations of `region`.
+pub(super) fn bound(graph: &Graph, region: Region) -> u32 {
+    graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound)
+}
+
+/// Whether `op` has a derivative by this operand that is not zero everywhere.
+fn passes_on(op: Op, operand: usize) -> bool {
+    contribution(&mut Numbers, op, operand, [1.0; 3], 1.0, 1.0).is_some()
 }

@@ -2,7 +2,10 @@
 
 mod activity;
 mod adjoints;
+mod loops;
+mod reach;
 mod regions;
 mod reverse;
+mod sums;
 
 pub use reverse::{Wanted, reverse};

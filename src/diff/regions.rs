@@ -25,12 +25,14 @@
 use smallvec::SmallVec;
 
 use super::adjoints::Changed;
+use super::loops::Carried;
 use super::reverse::Reverse;
+use super::sums::Opened;
 use crate::ssa::{Block, End, Item, Node, Region};
 
 /// What is left to sweep. The list of these is the stack of the sweep, so the
 /// thread's own does not grow with the nesting of regions and branches.
-enum Task {
+pub(super) enum Task {
     /// A region, in the current block.
     Region(Region),
     /// A block and all below it, in the current block.
@@ -43,24 +45,36 @@ enum Task {
     Close(Block),
     /// The end of a new region without a region that it replays, with two ends.
     Join(Region),
-    /// The end of the sweep of a region, in the new region.
-    Leave(Region, Region),
+    /// The end of the sweep of the innermost region, in the new region.
+    Leave(Region),
+    /// The end of the sweep of the innermost region, a loop, in the new loop.
+    LeaveLoop(Region),
 }
 
 /// The state of the sweep of one step of a path.
 #[derive(Default)]
-struct Sweep {
-    tasks: Vec<Task>,
-    /// The regions being swept, each in the one before, with the mark of the
-    /// blocks that something reaches.
-    regions: Vec<(Region, usize)>,
+pub(super) struct Sweep {
+    pub(super) tasks: Vec<Task>,
+    /// The regions being swept, each in the one before.
+    pub(super) frames: Vec<Frame>,
     /// The ends of new regions that are not joined yet.
     ends: Vec<(Block, Changed)>,
 }
 
+/// A region that is being swept.
+pub(super) struct Frame {
+    pub(super) region: Region,
+    /// The mark of the blocks that something reaches.
+    pub(super) mark: usize,
+    /// The sums that close when the region has been swept.
+    pub(super) opened: Opened,
+    /// What one iteration passes on to the one before, if it is a loop.
+    pub(super) carried: Carried,
+}
+
 impl Sweep {
     fn region(&self) -> Option<Region> {
-        self.regions.last().map(|&(region, _)| region)
+        self.frames.last().map(|frame| frame.region)
     }
 }
 
@@ -92,15 +106,15 @@ impl Reverse<'_> {
                     let ends = sweep.ends.split_off(sweep.ends.len().saturating_sub(2));
                     self.join(new, &ends);
                 }
-                Task::Leave(region, new) => {
-                    sweep.regions.pop();
-                    let changed = self.adjoints.close();
-                    for &phi in &self.graph.regions[region].phis {
-                        self.adjoints.take(phi);
+                Task::Leave(new) => {
+                    if let Some(frame) = sweep.frames.pop() {
+                        self.leave_region(new, frame);
                     }
-                    self.set_region_place(region);
-                    let root = self.builder.graph().regions[new].root;
-                    self.join(new, &[(root, changed)]);
+                }
+                Task::LeaveLoop(new) => {
+                    if let Some(frame) = sweep.frames.pop() {
+                        self.leave_loop(new, frame);
+                    }
                 }
             }
         }
@@ -108,35 +122,57 @@ impl Reverse<'_> {
 
     fn enter_region(&mut self, region: Region, sweep: &mut Sweep) {
         let Some(copy) = self.region_copy[region] else { return };
-        let mark = self.mark_reached(region);
+        if self.graph.regions[region].cycle.is_some() {
+            self.enter_loop(region, copy, sweep);
+            return;
+        }
+        let carried = Carried::default();
+        let mark = self.mark_reached(region, &carried);
         let root = self.graph.regions[region].root;
         if self.reached[root] != mark {
             return;
         }
         self.set_region_place(region);
+        let reads = &self.activity.reads[region];
+        let opened = match reads.iter().all(|&series| self.is_open(series)) {
+            true => Opened::default(),
+            false => {
+                let series = self.reach(region).series;
+                self.open_sums(&series, &[])
+            }
+        };
         let new = self.builder.begin_region(Some(copy));
         self.adjoints.open();
-        sweep.regions.push((region, mark));
-        sweep.tasks.extend([Task::Leave(region, new), Task::Block(root)]);
+        sweep.frames.push(Frame { region, mark, opened, carried });
+        sweep.tasks.extend([Task::Leave(new), Task::Block(root)]);
     }
 
-    /// Marks the blocks of `region` on the ways to ends whose values get an
+    fn leave_region(&mut self, new: Region, Frame { region, opened, .. }: Frame) {
+        let changed = self.adjoints.close();
+        for &phi in &self.graph.regions[region].phis {
+            self.adjoints.take(phi);
+        }
+        self.set_region_place(region);
+        let root = self.builder.graph().regions[new].root;
+        self.join(new, &[(root, changed)]);
+        self.close_sums(&opened);
+    }
+
+    /// Marks the blocks of `region` on the ways to ends that pass on what gets an
     /// adjoint; in others there is nothing to sweep. Returns the mark.
-    fn mark_reached(&mut self, region: Region) -> usize {
+    pub(super) fn mark_reached(&mut self, region: Region, carried: &Carried) -> usize {
         self.sweeps += 1;
-        let graph = self.graph;
-        let data = &graph.regions[region];
-        for &leaf in &self.leaves[region] {
-            let End::Return(values) = &graph.blocks[leaf].end else { continue };
-            let mut pairs = data.phis.iter().zip(values);
-            if !pairs.any(|(&phi, &value)| self.adjoints.get(phi).is_some() && self.active[value]) {
+        let root = self.graph.regions[region].root;
+        for index in 0..self.activity.leaves[region].len() {
+            let leaf = self.activity.leaves[region][index];
+            if !self.is_seeded(region, leaf, carried) {
                 continue;
             }
             let mut block = leaf;
             while self.reached[block] != self.sweeps {
                 self.reached[block] = self.sweeps;
                 match self.parents[block] {
-                    Some(above) if block != data.root => block = above,
+                    Some(above) if block != root => block = above,
                     _ => break,
                 }
             }
@@ -145,23 +181,18 @@ impl Reverse<'_> {
     }
 
     fn is_reached(&self, block: Block, sweep: &Sweep) -> bool {
-        sweep.regions.last().is_some_and(|&(_, mark)| self.reached[block] == mark)
+        sweep.frames.last().is_some_and(|frame| self.reached[block] == frame.mark)
     }
 
     /// Sweeps what comes after the steps of `block`, and leaves the steps to do.
     fn sweep_end(&mut self, block: Block, sweep: &mut Sweep) {
         let data = &self.graph.blocks[block];
         sweep.tasks.push(Task::Steps(block, data.items.len()));
+        self.graph.regions_of(block).for_each(|region| self.fill_pasts(region));
         match &data.end {
-            End::Return(values) => {
-                let Some(region) = sweep.region() else { return };
-                let phis = &self.graph.regions[region].phis;
-                for (&phi, &value) in phis.iter().zip(values).rev() {
-                    if let Some(adjoint) = self.adjoints.get(phi)
-                        && self.active[value]
-                    {
-                        self.add(value, adjoint);
-                    }
+            End::Return(_) => {
+                if let Some(frame) = sweep.frames.last() {
+                    self.sweep_passed(block, frame);
                 }
             }
             &End::Branch { condition, then, otherwise } => {
@@ -190,7 +221,7 @@ impl Reverse<'_> {
         for index in (0..count).rev() {
             match self.graph.blocks[block].items[index] {
                 Item::Node(node) => self.pass_on(node),
-                Item::Guard { .. } => {}
+                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
                 Item::Region(region) => {
                     sweep.tasks.extend([Task::Steps(block, index), Task::Region(region)]);
                     return;

@@ -4,18 +4,22 @@
 //! original block computes, and each leaf then walks its path backwards. It
 //! applies the rules, the order of operands and the order of additions of the
 //! tape's sweep, so that the two agree bit for bit as long as the original
-//! graph is the faithful one that `lift` makes. For regions see `regions`.
+//! graph is the faithful one that `lift` makes. For regions see `regions`, for
+//! loops `loops` and `reach`, for series `sums`.
 //!
 //! One difference is left, and the runtime deals with it: where an adjoint is
 //! zero the sweep passes nothing on, the graph passes on zero times the partial
 //! derivative. That shows only as NaN in the result, when the partial is not
 //! finite.
 
-use super::activity::{active_nodes, region_leaves};
+use super::activity::Activity;
 use super::adjoints::Adjoints;
+use super::sums::Sums;
 use crate::entity::Array;
 use crate::op::{Op, contribution};
-use crate::ssa::{Block, Builder, Def, End, Folding, Graph, Item, Node, Region};
+use crate::ssa::{
+    Block, Builder, Def, End, Folding, Graph, Item, Node, PlaceId, Region, SeriesData,
+};
 
 /// What the outputs of the graph that [`reverse()`] makes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,20 +36,27 @@ pub enum Wanted {
 /// Each path is differentiated on its own: the derivative of a choice is the
 /// choice of the derivatives (corollary 2 of the φ-calculus in "Coarsening
 /// Optimization for Differentiable Programming"). A region on a path gets a
-/// region of the gradient graph that replays it backwards. `folding` applies to
-/// the new graph; with [`Folding::Exact`] its outputs are the bits that the
-/// tape's sweep computes, where a φ is to the tape the addition of -0.0, except
-/// for the NaN of zero times infinity.
+/// region of the gradient graph that replays it backwards, a loop one that
+/// replays its iterations, the last one first; the adjoints of elements of series
+/// are sums. `folding` applies to the new graph; with [`Folding::Exact`] its
+/// outputs are the bits that the tape's sweep computes, where φs, entry φs and
+/// elements are to the tape the addition of -0.0. There are two exceptions: the
+/// NaN of zero times infinity, and the order of additions to a node that a loop
+/// reads at several places of its series, which no affine function of the indices
+/// maps to one.
 ///
-/// Memory and time are linear in what is made; the stack does not grow with the
-/// graph. Per leaf that is linear in the path, with one exception: after each
+/// Memory and time are linear in what is made, but for the search for what each
+/// loop carries, which looks at a loop once for each loop around it; the stack
+/// does not grow with the graph. What is made does not depend on the bounds of
+/// loops. Per leaf it is linear in the path, with two exceptions: after each
 /// branch of a region, each adjoint that one of its sides changes is a φ, so one
-/// that is passed on from below n branches costs n φs.
+/// that is passed on from below n branches costs n φs; and the elements of a
+/// series of n nodes cost n steps for each outermost region that reads it.
 ///
 /// A graph with regions that replay others, which gradient graphs are where
 /// there were regions, is not differentiated: adjoints of what the first region
-/// computed would have to leave the second. The gradient graph is then one that
-/// stops without a result for all inputs.
+/// computed would have to leave the second. Nor is one that adds to sums. The
+/// gradient graph is then one that stops without a result for all inputs.
 ///
 /// # Examples
 ///
@@ -60,7 +71,8 @@ pub enum Wanted {
 /// ```
 pub fn reverse(graph: &Graph, wanted: Wanted, folding: Folding) -> Graph {
     let mut pass = Reverse::new(graph, wanted, folding);
-    if graph.regions.values().any(|region| region.replays.is_some()) {
+    let has_sums = graph.series.values().any(|series| matches!(series, SeriesData::Sums(_)));
+    if has_sums || graph.regions.values().any(|region| region.replays.is_some()) {
         pass.refuse();
     } else {
         pass.run();
@@ -78,15 +90,18 @@ pub(super) struct Reverse<'a> {
     /// For each region of the graph its copy in the new one.
     pub(super) region_copy: Array<Region, Option<Region>>,
     pub(super) adjoints: Adjoints,
-    pub(super) active: Array<Node, bool>,
-    /// For each region the blocks where it ends.
-    pub(super) leaves: Array<Region, Vec<Block>>,
+    pub(super) activity: Activity<'a>,
+    pub(super) sums: Sums,
     pub(super) parents: Array<Block, Option<Block>>,
     /// For each block of a region the latest sweep in which an end below it had
     /// an adjoint for its values.
     pub(super) reached: Array<Block, usize>,
     /// The number of sweeps of regions so far.
     pub(super) sweeps: usize,
+    /// For each node the latest search that came to it.
+    pub(super) searched: Array<Node, usize>,
+    /// The number of searches so far.
+    pub(super) searches: usize,
     /// The steps from the root to here, regions as one step each.
     path: Vec<Item>,
 }
@@ -111,10 +126,13 @@ impl<'a> Reverse<'a> {
             copy[node] = match data.def {
                 Def::Input(i) => Some(builder.input(i as usize)),
                 Def::Const(bits) => Some(builder.constant(f64::from_bits(bits))),
-                Def::Apply(..) | Def::Phi(..) => None,
+                Def::Apply(..)
+                | Def::Phi(..)
+                | Def::Entry(..)
+                | Def::Iteration(_)
+                | Def::Element(_) => None,
             };
         }
-        let leaves = region_leaves(graph);
         Reverse {
             graph,
             wanted,
@@ -122,11 +140,13 @@ impl<'a> Reverse<'a> {
             copy,
             region_copy: Array::filled(None, graph.regions.len()),
             adjoints: Adjoints::new(graph.nodes.len()),
-            active: active_nodes(graph, &leaves),
-            leaves,
+            activity: Activity::of(graph),
+            sums: Sums::new(graph),
             parents: graph.parents(),
             reached: Array::filled(0, graph.blocks.len()),
             sweeps: 0,
+            searched: Array::filled(0, graph.nodes.len()),
+            searches: 0,
             path: Vec::new(),
         }
     }
@@ -180,7 +200,10 @@ impl<'a> Reverse<'a> {
                     depth -= 1;
                     self.set_region_place(region);
                     let phis = &self.graph.regions[region].phis;
-                    let copies = self.builder.end_region(new, phis.len());
+                    let copies = match self.graph.regions[region].cycle {
+                        Some(_) => self.builder.end_loop(new, phis.len()),
+                        None => self.builder.end_region(new, phis.len()),
+                    };
                     for (&phi, copy) in phis.iter().zip(copies) {
                         self.copy[phi] = Some(copy);
                     }
@@ -193,13 +216,18 @@ impl<'a> Reverse<'a> {
     /// copy.
     fn copy_item(&mut self, item: Item) -> Option<(Region, Region)> {
         match item {
+            // Graphs with sums are refused.
+            Item::Fill(_) | Item::Accumulate(..) => None,
             Item::Node(node) => {
-                if let Def::Apply(op, args) = self.graph.nodes[node].def {
-                    let args = args.map(|arg| self.copied(arg));
-                    self.set_place(node);
-                    let copy = self.builder.apply(op, &args[..op.arity()]);
-                    self.copy[node] = Some(copy);
-                }
+                self.set_place(self.graph.nodes[node].place);
+                self.copy[node] = match self.graph.nodes[node].def {
+                    Def::Apply(op, args) => {
+                        let args = args.map(|arg| self.copied(arg));
+                        Some(self.builder.apply(op, &args[..op.arity()]))
+                    }
+                    Def::Element(access) => Some(self.copy_element(access)),
+                    _ => None,
+                };
                 None
             }
             Item::Guard { condition, expect } => {
@@ -208,12 +236,25 @@ impl<'a> Reverse<'a> {
                 None
             }
             Item::Region(region) => {
-                self.set_region_place(region);
-                let copy = self.builder.begin_region(None);
+                let copy = self.begin_copy(region);
                 self.region_copy[region] = Some(copy);
                 Some((region, copy))
             }
         }
+    }
+
+    fn begin_copy(&mut self, region: Region) -> Region {
+        self.set_region_place(region);
+        let Some(cycle) = &self.graph.regions[region].cycle else {
+            return self.builder.begin_region(None);
+        };
+        let firsts: Vec<Node> =
+            cycle.entries.iter().map(|entry| self.copied(entry.first)).collect();
+        let (copy, phis) = self.builder.begin_loop(cycle.bound, &firsts, None);
+        for (entry, phi) in cycle.entries.iter().zip(phis) {
+            self.copy[entry.phi] = Some(phi);
+        }
+        copy
     }
 
     fn copy_end(&mut self, block: Block, inside: bool, pending: &mut Vec<Step>) {
@@ -241,7 +282,12 @@ impl<'a> Reverse<'a> {
     fn sweep(&mut self, output: Node) {
         // For the next leaf no adjoint may be left.
         self.adjoints.open();
-        if self.active[output] {
+        for index in 0..self.path.len() {
+            if let Item::Region(region) = self.path[index] {
+                self.fill_pasts(region);
+            }
+        }
+        if self.activity.active[output] {
             let one = self.builder.constant(1.0);
             self.adjoints.set(output, one);
         }
@@ -249,7 +295,7 @@ impl<'a> Reverse<'a> {
             match self.path[index] {
                 Item::Node(node) => self.pass_on(node),
                 Item::Region(region) => self.sweep_region(region),
-                Item::Guard { .. } => {}
+                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
             }
         }
         self.builder.set_place(None);
@@ -274,11 +320,18 @@ impl<'a> Reverse<'a> {
     /// Adds to the adjoint of each operand of `node` what it gets of its own.
     pub(super) fn pass_on(&mut self, node: Node) {
         let Some(adjoint) = self.adjoints.take(node) else { return };
-        let Def::Apply(op, args) = self.graph.nodes[node].def else { return };
-        self.set_place(node);
+        self.set_place(self.graph.nodes[node].place);
+        let (op, args) = match self.graph.nodes[node].def {
+            Def::Apply(op, args) => (op, args),
+            Def::Element(access) => {
+                self.add_to_element(access, adjoint);
+                return;
+            }
+            _ => return,
+        };
         let (x, y) = (args.map(|arg| self.copied(arg)), self.copied(node));
         for (operand, &arg) in args.iter().enumerate().take(op.arity()) {
-            if self.active[arg] {
+            if self.activity.active[arg] {
                 let passed = contribution(&mut self.builder, op, operand, x, y, adjoint);
                 if let Some(passed) = passed {
                     self.add(arg, passed);
@@ -289,6 +342,9 @@ impl<'a> Reverse<'a> {
 
     /// Adds `passed` to the adjoint of `node`.
     pub(super) fn add(&mut self, node: Node, passed: Node) {
+        if self.add_to_sum(node, passed) {
+            return;
+        }
         let sum = match self.adjoints.get(node) {
             Some(before) => self.builder.apply(Op::Add, &[before, passed]),
             None => passed,
@@ -296,17 +352,25 @@ impl<'a> Reverse<'a> {
         self.adjoints.set(node, sum);
     }
 
-    fn set_place(&mut self, node: Node) {
-        self.builder.set_place(self.graph.nodes[node].place);
+    fn set_place(&mut self, place: Option<PlaceId>) {
+        self.builder.set_place(place);
     }
 
     pub(super) fn set_region_place(&mut self, region: Region) {
-        self.builder.set_place(self.graph.regions[region].place);
+        self.set_place(self.graph.regions[region].place);
     }
 
     /// The copy of `node`.
     pub(super) fn copied(&mut self, node: Node) -> Node {
-        // A verified graph computes operands before their uses.
-        self.copy[node].unwrap_or_else(|| self.builder.constant(f64::NAN))
+        let number = match self.graph.nodes[node].def {
+            Def::Iteration(region) => self.region_copy[region],
+            _ => None,
+        };
+        match (self.copy[node], number) {
+            (Some(copy), _) => copy,
+            (None, Some(region)) => self.builder.iteration(region),
+            // A verified graph computes operands before their uses.
+            (None, None) => self.builder.constant(f64::NAN),
+        }
     }
 }

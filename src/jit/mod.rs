@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 
-use crate::ssa::{Graph, VerifyError, verify};
+use crate::ssa::{Graph, RegionData, VerifyError, verify};
 
 use plan::Limits;
 
@@ -83,6 +83,10 @@ pub fn compile(graph: &Graph) -> Result<Kernel, CompileError> {
 fn compile_within(graph: &Graph, limits: Limits) -> Result<Kernel, CompileError> {
     // Native code does not check what it does, so no other graph may come here.
     verify(graph)?;
+    let is_loop = |region: &RegionData| region.cycle.is_some();
+    if !graph.series.is_empty() || graph.regions.values().any(is_loop) {
+        return Err(CompileError::Generator { reason: "the graph has loops".into() });
+    }
     let size = graph.nodes.len().max(graph.outputs());
     if size > MAX_SIZE {
         return Err(CompileError::TooLarge { size });

@@ -1,0 +1,205 @@
+//! The reverse sweep of a loop.
+//!
+//! The gradient graph has a loop that replays it: one iteration for each that
+//! there was, the last one first, each the sweep of one iteration as if it were a
+//! region. What one iteration passes on to the next, so to the one before it, is
+//! in entry φs:
+//!
+//! - for each entry φ of the loop its adjoint, which becomes that of the value
+//!   passed on for it;
+//! - for each φ of the loop its adjoint, which is that of the value passed on in
+//!   the last iteration, and 0 in the others. If where the loop may end or go on
+//!   an entry φ gets the same value, the adjoint of that one does for both: it
+//!   begins with the adjoint of the φ instead of 0;
+//! - for each node of outside that gets contributions the sum so far; if there
+//!   are many, in a series of sums instead.
+//!
+//! To the tape entry φs are events that copy a value, in order.
+
+use super::activity::{bound, passed};
+use super::regions::{Frame, Sweep, Task};
+use super::reverse::Reverse;
+use crate::ssa::{Block, Node, Region};
+
+/// More adjoints of outer nodes than this are in sums, not in entry φs.
+const MOST_ACCUMULATORS: usize = 32;
+
+/// What the sweep of a loop carries.
+#[derive(Default)]
+pub(super) struct Carried {
+    /// For each entry φ that gets an adjoint, in order: its number, and what the
+    /// iteration after passes on for it.
+    pub(super) entries: Vec<(usize, Node)>,
+    /// The number of the φ that shares the adjoint of each of these.
+    pub(super) pairs: Vec<Option<usize>>,
+    /// How many φs have an adjoint of their own.
+    alone: usize,
+    /// The nodes of outside that get contributions.
+    outer: Vec<Node>,
+}
+
+impl Reverse<'_> {
+    pub(super) fn enter_loop(&mut self, region: Region, copy: Region, sweep: &mut Sweep) {
+        let graph = self.graph;
+        let data = &graph.regions[region];
+        self.set_region_place(region);
+        let reach = self.reach(region);
+        if !reach.any {
+            data.phis.iter().for_each(|&phi| _ = self.adjoints.take(phi));
+            return;
+        }
+        let many = reach.outer.len() > MOST_ACCUMULATORS;
+        let opened = self.open_sums(&reach.series, if many { &reach.outer } else { &[] });
+        let outer: Vec<Node> =
+            reach.outer.into_iter().filter(|&node| !self.has_sum(node)).collect();
+
+        let seeded: Vec<(usize, Node)> = data
+            .phis
+            .iter()
+            .enumerate()
+            .filter_map(|(number, &phi)| Some((number, self.adjoints.get(phi)?)))
+            .collect();
+        let pairs = self.pairs(region, &reach.entries, &seeded);
+        let zero = self.builder.constant(0.0);
+        let adjoint_of = |number: usize| {
+            seeded.iter().find(|&&(seeded, _)| seeded == number).map(|&(_, adjoint)| adjoint)
+        };
+        let mut firsts: Vec<Node> =
+            pairs.iter().map(|pair| pair.and_then(adjoint_of).unwrap_or(zero)).collect();
+        let alone: Vec<(usize, Node)> =
+            seeded.iter().copied().filter(|&(number, _)| !pairs.contains(&Some(number))).collect();
+        firsts.extend(alone.iter().map(|&(_, adjoint)| adjoint));
+        firsts.extend(outer.iter().map(|&node| self.adjoints.get(node).unwrap_or(zero)));
+
+        let (new, phis) = self.builder.begin_loop(bound(graph, region), &firsts, Some(copy));
+        self.adjoints.open();
+        let entries = reach.entries.iter().copied().zip(phis.iter().copied()).collect();
+        let carried = Carried { entries, pairs, alone: alone.len(), outer };
+        for (&(_, adjoint), pair) in carried.entries.iter().zip(&carried.pairs) {
+            if let Some(number) = *pair {
+                self.adjoints.set(data.phis[number], adjoint);
+            }
+        }
+        let alone = alone.iter().map(|&(number, _)| data.phis[number]);
+        let others = alone.chain(carried.outer.iter().copied());
+        for (node, &adjoint) in others.zip(&phis[carried.entries.len()..]) {
+            self.adjoints.set(node, adjoint);
+        }
+        self.begin_with_pasts(region);
+        let mark = self.mark_reached(region, &carried);
+        sweep.frames.push(Frame { region, mark, opened, carried });
+        sweep.tasks.extend([Task::LeaveLoop(new), Task::Block(data.root)]);
+    }
+
+    pub(super) fn leave_loop(&mut self, new: Region, Frame { region, opened, carried, .. }: Frame) {
+        let graph = self.graph;
+        self.set_region_place(region);
+        let zero = self.builder.constant(0.0);
+        let entries = graph.entries(region);
+        let mut collected: Vec<Node> = Vec::new();
+        for &(number, _) in &carried.entries {
+            collected.push(self.adjoints.take(entries[number].phi).unwrap_or(zero));
+        }
+        let outer = carried.outer.iter().map(|&node| self.adjoints.get(node).unwrap_or(zero));
+        let outer: Vec<Node> = outer.collect();
+        let mut passed = collected.clone();
+        passed.extend(core::iter::repeat_n(zero, carried.alone));
+        passed.extend(&outer);
+        passed.extend(&collected);
+        passed.extend(&outer);
+        self.builder.finish_block(&passed);
+        self.adjoints.close();
+        let results = self.builder.end_loop(new, collected.len() + outer.len());
+        for &phi in &graph.regions[region].phis {
+            self.adjoints.take(phi);
+        }
+        let (collected, outer) = results.split_at(collected.len());
+        for (&node, &adjoint) in carried.outer.iter().zip(outer) {
+            self.adjoints.set(node, adjoint);
+        }
+        self.close_sums(&opened);
+        for (&(number, _), &adjoint) in carried.entries.iter().zip(collected).rev() {
+            let first = entries[number].first;
+            if self.activity.active[first] {
+                self.add(first, adjoint);
+            }
+        }
+    }
+
+    /// Adds the adjoints of what the end `leaf` of `frame` passes on.
+    pub(super) fn sweep_passed(&mut self, leaf: Block, frame: &Frame) {
+        let graph = self.graph;
+        let passed = passed(graph, frame.region, leaf);
+        for (&phi, &value) in graph.regions[frame.region].phis.iter().zip(passed.values).rev() {
+            if let Some(adjoint) = self.adjoints.get(phi)
+                && self.activity.active[value]
+            {
+                self.add(value, adjoint);
+            }
+        }
+        let carried = &frame.carried;
+        for (&(number, adjoint), pair) in carried.entries.iter().zip(&carried.pairs).rev() {
+            if let Some(&next) = passed.nexts.get(number)
+                && self.activity.active[next]
+                && (pair.is_none() || !passed.is_open)
+            {
+                self.add(next, adjoint);
+            }
+        }
+    }
+
+    /// Whether the end `leaf` of `region` passes on what gets an adjoint.
+    pub(super) fn is_seeded(&self, region: Region, leaf: Block, carried: &Carried) -> bool {
+        let passed = passed(self.graph, region, leaf);
+        let mut values = self.graph.regions[region].phis.iter().zip(passed.values);
+        let is_active = |node: Node| self.activity.active[node];
+        values.any(|(&phi, &value)| self.adjoints.get(phi).is_some() && is_active(value))
+            || carried
+                .entries
+                .iter()
+                .any(|&(number, _)| passed.nexts.get(number).is_some_and(|&next| is_active(next)))
+    }
+
+    /// For each of `entries`, numbers of entry φs of `region`, the number of a φ
+    /// among `seeded` that can share its adjoint: where it is computed if there is
+    /// another iteration, both get the same value.
+    fn pairs(
+        &self,
+        region: Region,
+        entries: &[usize],
+        seeded: &[(usize, Node)],
+    ) -> Vec<Option<usize>> {
+        let ends: Vec<_> = self.activity.leaves[region]
+            .iter()
+            .map(|&leaf| passed(self.graph, region, leaf))
+            .collect();
+        let mut pairs = vec![None; entries.len()];
+        // Where a node gets several adjoints, they must keep their order.
+        let is_alone = |all: &[Node], number: usize, others: &[usize]| {
+            let node = all.get(number);
+            let same = |&&other: &&usize| all.get(other) == node;
+            all.is_empty() || others.iter().filter(same).count() == 1
+        };
+        let phis: Vec<usize> = seeded.iter().map(|&(number, _)| number).collect();
+        let may_pair = |entry: usize, phi: usize| {
+            ends.iter().all(|end| {
+                (!end.is_open || end.nexts.get(entry) == end.values.get(phi))
+                    && is_alone(end.nexts, entry, entries)
+                    && is_alone(end.values, phi, &phis)
+            })
+        };
+        let open = ends.iter().find(|end| end.is_open);
+        for &(phi, _) in seeded {
+            let is_free = |pairs: &[Option<usize>], at: usize| pairs[at].is_none();
+            let found = (0..entries.len()).find(|&at| {
+                let is_same =
+                    open.is_none_or(|end| end.nexts.get(entries[at]) == end.values.get(phi));
+                is_free(&pairs, at) && is_same && may_pair(entries[at], phi)
+            });
+            if let Some(at) = found {
+                pairs[at] = Some(phi);
+            }
+        }
+        pairs
+    }
+}

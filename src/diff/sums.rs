@@ -1,0 +1,396 @@
+//! The adjoints of the elements of series.
+//!
+//! Which node an element of a series is depends on the iteration, so a sweep
+//! cannot know to whose adjoint it adds. The adjoints of all nodes of the series
+//! are elements of sums as long as a region is swept that reads the series, and
+//! whatever else in it adds to one of these nodes adds to the sums as well: there
+//! is one accumulator for each node, as on the tape.
+//!
+//! Series that share nodes share sums, where the place in the sums is an affine
+//! function of the index in each: parts of a row, a row backwards, every other
+//! element. Where there is no such function, a node that is in two of them, or
+//! twice in one, has a second accumulator, which is added to its adjoint in the
+//! end: the same but for rounding.
+//!
+//! A history has sums of its own, from the end of the block in which its loop
+//! stands up to where the loop itself is swept.
+
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
+
+use super::activity::bound;
+use super::reverse::Reverse;
+use crate::entity::{Array, Entity};
+use crate::ssa::{Access, AccessData, Def, Graph, Node, Region, Series, SeriesData};
+
+/// Which adjoints are in sums at present.
+pub(super) struct Sums {
+    /// For each node the place that is its adjoint.
+    places: Array<Node, Option<(Series, u32)>>,
+    /// For each series of nodes where its elements are.
+    maps: Array<Series, Option<Map>>,
+    /// For each node the sums of its history, and whether anything has been added.
+    pasts: Array<Node, Option<(Series, bool)>>,
+}
+
+/// Where the elements of a series of the graph are in sums of the new one.
+#[derive(Clone, Copy)]
+struct Map {
+    sums: Series,
+    scale: i64,
+    offset: i64,
+}
+
+/// Sums that are open.
+#[derive(Default)]
+pub(super) struct Opened {
+    /// The new series, with the nodes in each.
+    sums: Vec<(Series, Vec<Slot>)>,
+    /// The series whose elements they are.
+    series: Vec<Series>,
+}
+
+/// What an element of sums is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Slot {
+    /// Of no interest.
+    Unused,
+    /// The adjoint of a node.
+    Adjoint(Node),
+    /// A part of the adjoint of a node.
+    Part(Node),
+}
+
+impl Sums {
+    pub(super) fn new(graph: &Graph) -> Self {
+        Sums {
+            places: Array::filled(None, graph.nodes.len()),
+            maps: Array::filled(None, graph.series.len()),
+            pasts: Array::filled(None, graph.nodes.len()),
+        }
+    }
+}
+
+impl Reverse<'_> {
+    /// Whether the adjoint of `node` is in sums at present.
+    pub(super) fn has_sum(&self, node: Node) -> bool {
+        self.sums.places[node].is_some()
+    }
+
+    /// Whether the adjoints of the elements of `series` are in sums at present.
+    pub(super) fn is_open(&self, series: Series) -> bool {
+        self.sums.maps[series].is_some()
+    }
+
+    /// Adds `passed` to the sum that is the adjoint of `node`, if there is one.
+    pub(super) fn add_to_sum(&mut self, node: Node, passed: Node) -> bool {
+        let Some((series, base)) = self.sums.places[node] else { return false };
+        let access = AccessData { series, base, strides: Default::default() };
+        self.builder.accumulate(access, passed);
+        true
+    }
+
+    /// Puts the adjoints of the elements of `series`, and those of `others`, in
+    /// sums, until they are closed.
+    pub(super) fn open_sums(&mut self, series: &[Series], others: &[Node]) -> Opened {
+        let graph = self.graph;
+        let mut layout = Layout::default();
+        let mut order: Vec<(Series, &[Node])> = Vec::new();
+        for &series in series {
+            if let SeriesData::Nodes(nodes) = &graph.series[series] {
+                order.push((series, nodes));
+            }
+        }
+        // Longer ones first, so that others are parts of them.
+        order.sort_by_key(|&(series, nodes)| (core::cmp::Reverse(nodes.len()), series));
+        let mut found = Vec::new();
+        for &(series, nodes) in &order {
+            found.push((series, layout.place(nodes, |node| self.slot(node))));
+        }
+        let others: Vec<Node> = others.iter().copied().filter(|&n| !layout.has(n)).collect();
+        if !others.is_empty() {
+            layout.place(&others, |node| self.slot(node));
+        }
+        let mut opened = Opened::default();
+        let mut lows = Vec::new();
+        for row in layout.rows {
+            let (low, slots) = row.into_slots();
+            let first = |slot: &Slot| match *slot {
+                Slot::Adjoint(node) => self.adjoints.get(node),
+                Slot::Unused | Slot::Part(_) => None,
+            };
+            let firsts = slots.iter().map(first).collect();
+            let sums = self.builder.series(SeriesData::Sums(firsts));
+            self.builder.fill(sums);
+            for (slot, base) in slots.iter().zip(0..) {
+                if let Slot::Adjoint(node) = *slot {
+                    self.sums.places[node] = Some((sums, base));
+                }
+            }
+            opened.sums.push((sums, slots));
+            lows.push(low);
+        }
+        for (series, place) in found {
+            let sums = opened.sums[place.row].0;
+            let offset = place.offset - lows[place.row];
+            self.sums.maps[series] = Some(Map { sums, scale: place.scale, offset });
+            opened.series.push(series);
+        }
+        opened
+    }
+
+    /// What the element of a series that is `node` needs in sums.
+    fn slot(&self, node: Node) -> Slot {
+        match (self.activity.active[node], self.sums.places[node]) {
+            (false, _) => Slot::Unused,
+            (true, None) => Slot::Adjoint(node),
+            (true, Some(_)) => Slot::Part(node),
+        }
+    }
+
+    /// Takes the adjoints out of sums again.
+    pub(super) fn close_sums(&mut self, opened: &Opened) {
+        for &series in &opened.series {
+            self.sums.maps[series] = None;
+        }
+        let slots = |(sums, slots): &(Series, Vec<Slot>)| {
+            let numbered: Vec<(Slot, u32)> = slots.iter().copied().zip(0..).collect();
+            numbered.into_iter().map({
+                let series = *sums;
+                move |(slot, base)| (slot, AccessData { series, base, strides: Default::default() })
+            })
+        };
+        let slots: Vec<(Slot, AccessData)> = opened.sums.iter().flat_map(slots).collect();
+        for (slot, access) in &slots {
+            if let Slot::Adjoint(node) = *slot {
+                self.sums.places[node] = None;
+                let adjoint = self.builder.element(access.clone());
+                self.adjoints.set(node, adjoint);
+            }
+        }
+        for (slot, access) in slots {
+            if let Slot::Part(node) = slot {
+                let part = self.builder.element(access);
+                self.add(node, part);
+            }
+        }
+    }
+
+    /// Adds `passed` to the adjoint of the element at `access`.
+    pub(super) fn add_to_element(&mut self, access: Access, passed: Node) {
+        let graph = self.graph;
+        let data = &graph.accesses[access];
+        match &graph.series[data.series] {
+            SeriesData::Constants(_) | SeriesData::Sums(_) => {}
+            &SeriesData::History(past) => {
+                let Some((sums, _)) = self.sums.pasts[past] else { return };
+                self.sums.pasts[past] = Some((sums, true));
+                self.accumulate(data, Map { sums, scale: 1, offset: 0 }, passed);
+            }
+            SeriesData::Nodes(_) => {
+                if let Some(node) = self.activity.fixed(access) {
+                    if self.activity.active[node] {
+                        self.add(node, passed);
+                    }
+                } else if let Some(map) = self.sums.maps[data.series] {
+                    self.accumulate(data, map, passed);
+                } else {
+                    // It reads nodes of the iteration that it is in itself.
+                    let opened = self.open_sums(&[data.series], &[]);
+                    if let Some(map) = self.sums.maps[data.series] {
+                        self.accumulate(data, map, passed);
+                    }
+                    self.close_sums(&opened);
+                }
+            }
+        }
+    }
+
+    fn accumulate(&mut self, data: &AccessData, map: Map, passed: Node) {
+        let base = map.scale * i64::from(data.base) + map.offset;
+        let changing = data.strides.iter().filter(|&&(r, _)| bound(self.graph, r) > 1);
+        let scale = i32::try_from(map.scale).unwrap_or(0);
+        let stride = |&(region, stride): &(Region, i32)| {
+            self.region_copy[region].map(|copy| (copy, stride.saturating_mul(scale)))
+        };
+        let strides = changing.filter_map(stride).collect();
+        let base = u32::try_from(base).unwrap_or(0);
+        self.builder.accumulate(AccessData { series: map.sums, base, strides }, passed);
+    }
+
+    /// Begins the sums of what is read later of the history of `region`.
+    pub(super) fn fill_pasts(&mut self, region: Region) {
+        for index in 0..self.activity.pasts[region].len() {
+            let past = self.activity.pasts[region][index];
+            let bound = bound(self.graph, region) as usize;
+            let sums = self.builder.series(SeriesData::Sums(vec![None; bound]));
+            self.builder.fill(sums);
+            self.sums.pasts[past] = Some((sums, false));
+        }
+    }
+
+    /// The sums of the history of `node`, if anything has been added to them.
+    pub(super) fn past_sums(&self, node: Node) -> Option<Series> {
+        self.sums.pasts[node].filter(|&(_, is_used)| is_used).map(|(sums, _)| sums)
+    }
+
+    /// Lets the adjoint of each node of the loop `region` that is read later begin
+    /// with what it gets from there in the current iteration.
+    pub(super) fn begin_with_pasts(&mut self, region: Region) {
+        let Some(copy) = self.region_copy[region] else { return };
+        for index in 0..self.activity.pasts[region].len() {
+            let past = self.activity.pasts[region][index];
+            if let Some(series) = self.past_sums(past) {
+                let strides = core::iter::once((copy, 1)).collect();
+                let adjoint = self.builder.element(AccessData { series, base: 0, strides });
+                self.adjoints.set(past, adjoint);
+            }
+        }
+    }
+
+    /// The copy of the element at `access`.
+    pub(super) fn copy_element(&mut self, access: Access) -> Node {
+        let graph = self.graph;
+        let data = &graph.accesses[access];
+        let stride = |&(region, stride): &(Region, i32)| Some((self.region_copy[region]?, stride));
+        let strides: Vec<(Region, i32)> = data.strides.iter().filter_map(stride).collect();
+        let copy = match &graph.series[data.series] {
+            &SeriesData::History(past) => {
+                let region = self.activity.nest.node_loop(past).and_then(|r| self.region_copy[r]);
+                let past = self.copied(past);
+                let is_constant = matches!(self.builder.graph().nodes[past].def, Def::Const(_));
+                return match region {
+                    Some(region) if !is_constant => {
+                        self.builder.past(region, past, data.base, &strides)
+                    }
+                    _ => past,
+                };
+            }
+            SeriesData::Nodes(nodes) => {
+                SeriesData::Nodes(nodes.iter().map(|&node| self.copied(node)).collect())
+            }
+            other => other.clone(),
+        };
+        let series = self.builder.series(copy);
+        let strides = strides.into_iter().collect();
+        self.builder.element(AccessData { series, base: data.base, strides })
+    }
+}
+
+/// Sums that are being laid out.
+#[derive(Default)]
+struct Layout {
+    rows: Vec<Row>,
+    /// Where the adjoint of each node is.
+    known: HashMap<Node, (usize, i64)>,
+}
+
+/// Sums by their index, which may be negative as long as they are laid out.
+#[derive(Default)]
+struct Row(BTreeMap<i64, Slot>);
+
+/// Where the elements of a series are: `scale · index + offset` in a row.
+struct Place {
+    row: usize,
+    scale: i64,
+    offset: i64,
+}
+
+impl Layout {
+    fn has(&self, node: Node) -> bool {
+        self.known.contains_key(&node)
+    }
+
+    /// Finds a place for a series of these nodes.
+    fn place(&mut self, nodes: &[Node], slot: impl Fn(Node) -> Slot) -> Place {
+        let slots: Vec<Slot> = nodes.iter().map(|&node| slot(node)).collect();
+        let place = self.candidates(&slots).into_iter().find(|place| self.fits(&slots, place));
+        let is_new = place.is_none();
+        let place = place.unwrap_or_else(|| {
+            self.rows.push(Row::default());
+            Place { row: self.rows.len() - 1, scale: 1, offset: 0 }
+        });
+        for (&slot, index) in slots.iter().zip(0..) {
+            let position = place.scale * index + place.offset;
+            let slot = match slot {
+                Slot::Adjoint(node) if !self.has(node) => {
+                    self.known.insert(node, (place.row, position));
+                    slot
+                }
+                Slot::Adjoint(node) if is_new => Slot::Part(node),
+                slot => slot,
+            };
+            self.rows[place.row].0.entry(position).or_insert(slot);
+        }
+        place
+    }
+
+    /// The places where the nodes of `slots` that are known are at theirs.
+    fn candidates(&self, slots: &[Slot]) -> Vec<Place> {
+        let known = slots.iter().zip(0i64..).filter_map(|(&slot, index)| match slot {
+            Slot::Adjoint(node) => self.known.get(&node).map(|&(row, at)| (index, row, at)),
+            Slot::Unused | Slot::Part(_) => None,
+        });
+        let known: Vec<(i64, usize, i64)> = known.take(2).collect();
+        let place =
+            |row, scale, index: i64, at: i64| Place { row, scale, offset: at - scale * index };
+        match *known {
+            [(index, row, at)] => vec![place(row, 1, index, at), place(row, -1, index, at)],
+            [(index, row, at), (other, _, to)] => {
+                let (rise, run) = (to - at, other - index);
+                if rise != 0 && rise % run == 0 {
+                    vec![place(row, rise / run, index, at)]
+                } else {
+                    vec![]
+                }
+            }
+            _ => vec![],
+        }
+    }
+
+    fn fits(&self, slots: &[Slot], place: &Place) -> bool {
+        let row = &self.rows[place.row].0;
+        let mut known = 0;
+        let each_fits = slots.iter().zip(0..).all(|(&slot, index)| {
+            let at = place.scale * index + place.offset;
+            let place_of = match slot {
+                Slot::Adjoint(node) => self.known.get(&node),
+                Slot::Unused | Slot::Part(_) => None,
+            };
+            match (place_of, row.get(&at)) {
+                (Some(&found), _) => {
+                    known += 1;
+                    found == (place.row, at)
+                }
+                (None, Some(&there)) => there == Slot::Unused && slot == Slot::Unused,
+                (None, None) => true,
+            }
+        });
+        // A row of gaps is no gain.
+        let last = place.scale * (slots.len() as i64 - 1) + place.offset;
+        let low = row.keys().next().into_iter().copied().chain([place.offset, last]).min();
+        let high = row.keys().next_back().into_iter().copied().chain([place.offset, last]).max();
+        let extent = high.unwrap_or(0) - low.unwrap_or(0) + 1;
+        // A node that is there twice is not known before its first time.
+        let mut nodes: Vec<Slot> = slots.iter().copied().filter(|&s| s != Slot::Unused).collect();
+        let count = nodes.len();
+        nodes.sort_unstable_by_key(|&slot| match slot {
+            Slot::Adjoint(node) | Slot::Part(node) => node.index(),
+            Slot::Unused => 0,
+        });
+        nodes.dedup();
+        each_fits
+            && nodes.len() == count
+            && extent as usize <= 2 * (row.len() + slots.len() - known)
+    }
+}
+
+impl Row {
+    /// The least index, and the sums from there on.
+    fn into_slots(self) -> (i64, Vec<Slot>) {
+        let low = self.0.keys().next().copied().unwrap_or(0);
+        let high = self.0.keys().next_back().copied().unwrap_or(-1);
+        let slot = |at: i64| self.0.get(&at).copied().unwrap_or(Slot::Unused);
+        (low, (low..=high).map(slot).collect())
+    }
+}
