@@ -210,12 +210,12 @@ const BREAKAGES: &[Breakage] = &[
     (
         6,
         |g| g.blocks[block(2)].end = returns(&[0]),
-        "block b2 passes on another number of values than r0 has φs",
+        "block b2 passes on another number of values than r0 takes",
     ),
     (
         6,
         |g| g.blocks[block(7)].end = returns(&[5, 5]),
-        "block b7 passes on another number of values than r2 has φs",
+        "block b7 passes on another number of values than r2 takes",
     ),
     (8, |g| g.regions[region(1)].replays = Some(region(9)), "region r1 replays no region"),
     (
@@ -303,8 +303,8 @@ fn each_broken_invariant_of_regions_is_found() {
 /// Text, the line of the error, and what it says.
 const MALFORMED: &[(&str, usize, &str)] = &[
     ("region r0 b1", 2, "expected a block first"),
-    ("b0:\nregion r0", 3, "expected `region r0 b0` or `region r0 b0 replays r1`"),
-    ("b0:\nregion r0 b1 again r0", 3, "expected `region r0 b0` or"),
+    ("b0:\nregion r0", 3, "expected `region r0 b0`, then"),
+    ("b0:\nregion r0 b1 again r0", 3, "expected `region r0 b0`, then"),
     ("b0:\nregion b1 r0", 3, "expected an id like `r0`, found `b1`"),
     ("b0:\nregion r0 r1", 3, "expected an id like `b0`, found `r1`"),
     ("b0:\nregion r0 b1 replays b1", 3, "expected an id like `r0`, found `b1`"),

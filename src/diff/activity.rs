@@ -16,7 +16,7 @@ pub(super) fn active_nodes(graph: &Graph, leaves: &Array<Region, Vec<Block>>) ->
     for (node, data) in graph.nodes.iter() {
         active[node] = match data.def {
             Def::Input(i) => (i as usize) < graph.active,
-            Def::Const(_) => false,
+            Def::Const(_) | Def::Entry(..) | Def::Iteration(_) | Def::Element(_) => false,
             Def::Apply(..) => data.args().iter().any(|&arg| active[arg]),
             Def::Phi(region, number) => {
                 let passed = |leaf: &Block| match &graph.blocks[*leaf].end {

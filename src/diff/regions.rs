@@ -190,7 +190,7 @@ impl Reverse<'_> {
         for index in (0..count).rev() {
             match self.graph.blocks[block].items[index] {
                 Item::Node(node) => self.pass_on(node),
-                Item::Guard { .. } => {}
+                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
                 Item::Region(region) => {
                     sweep.tasks.extend([Task::Steps(block, index), Task::Region(region)]);
                     return;

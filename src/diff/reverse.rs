@@ -15,7 +15,7 @@ use super::activity::{active_nodes, region_leaves};
 use super::adjoints::Adjoints;
 use crate::entity::Array;
 use crate::op::{Op, contribution};
-use crate::ssa::{Block, Builder, Def, End, Folding, Graph, Item, Node, Region};
+use crate::ssa::{Block, Builder, Def, End, Folding, Graph, Item, Node, Region, RegionData};
 
 /// What the outputs of the graph that [`reverse()`] makes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,7 +60,9 @@ pub enum Wanted {
 /// ```
 pub fn reverse(graph: &Graph, wanted: Wanted, folding: Folding) -> Graph {
     let mut pass = Reverse::new(graph, wanted, folding);
-    if graph.regions.values().any(|region| region.replays.is_some()) {
+    let refused = |region: &RegionData| region.replays.is_some() || region.cycle.is_some();
+    let has_series = !graph.series.is_empty();
+    if has_series || graph.regions.values().any(refused) {
         pass.refuse();
     } else {
         pass.run();
@@ -111,7 +113,11 @@ impl<'a> Reverse<'a> {
             copy[node] = match data.def {
                 Def::Input(i) => Some(builder.input(i as usize)),
                 Def::Const(bits) => Some(builder.constant(f64::from_bits(bits))),
-                Def::Apply(..) | Def::Phi(..) => None,
+                Def::Apply(..)
+                | Def::Phi(..)
+                | Def::Entry(..)
+                | Def::Iteration(_)
+                | Def::Element(_) => None,
             };
         }
         let leaves = region_leaves(graph);
@@ -193,6 +199,8 @@ impl<'a> Reverse<'a> {
     /// copy.
     fn copy_item(&mut self, item: Item) -> Option<(Region, Region)> {
         match item {
+            // Graphs with loops are refused.
+            Item::Fill(_) | Item::Accumulate(..) => None,
             Item::Node(node) => {
                 if let Def::Apply(op, args) = self.graph.nodes[node].def {
                     let args = args.map(|arg| self.copied(arg));
@@ -249,7 +257,7 @@ impl<'a> Reverse<'a> {
             match self.path[index] {
                 Item::Node(node) => self.pass_on(node),
                 Item::Region(region) => self.sweep_region(region),
-                Item::Guard { .. } => {}
+                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
             }
         }
         self.builder.set_place(None);

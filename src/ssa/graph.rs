@@ -11,11 +11,14 @@
 //! the other took (for derivatives, which need its values), so in its root the
 //! root of the other is visible, and where both branch on the same condition,
 //! so are the blocks on the same side.
+//!
+//! A region may be a loop; see [`Loop`](super::Loop).
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::series::{Access, AccessData, Loop, Series, SeriesData};
 use crate::entity::{Array, Entity, entity};
 use crate::op::{MAX_ARITY, Op};
 
@@ -71,6 +74,13 @@ pub enum Def {
     Apply(Op, [Node; MAX_ARITY]),
     /// φ: the value with this number that the end of a region passes on.
     Phi(Region, u32),
+    /// The entry φ with this number of a loop.
+    Entry(Region, u32),
+    /// The number of the current iteration of a loop, from 0; visible in the loop
+    /// and where it is replayed.
+    Iteration(Region),
+    /// An element of a series.
+    Element(Access),
 }
 
 /// A node with the place it comes from.
@@ -87,7 +97,7 @@ impl NodeData {
     pub fn args(&self) -> &[Node] {
         match &self.def {
             Def::Apply(op, args) => &args[..op.arity()],
-            Def::Input(_) | Def::Const(_) | Def::Phi(..) => &[],
+            _ => &[],
         }
     }
 }
@@ -107,6 +117,10 @@ pub enum Item {
     },
     /// Goes through the blocks of a region, and on with its φs.
     Region(Region),
+    /// Sets the sums of a series to their first values.
+    Fill(Series),
+    /// Adds a node to the sum at this place.
+    Accumulate(Access, Node),
 }
 
 /// How a block ends.
@@ -146,6 +160,8 @@ pub struct RegionData {
     pub phis: Vec<Node>,
     /// The region that it replays.
     pub replays: Option<Region>,
+    /// What makes it a loop, if it is one.
+    pub cycle: Option<Loop>,
     /// Where it is in the user's source.
     pub place: Option<PlaceId>,
 }
@@ -170,6 +186,10 @@ pub struct Graph {
     pub blocks: Array<Block, BlockData>,
     /// The regions.
     pub regions: Array<Region, RegionData>,
+    /// The series that loops read and write.
+    pub series: Array<Series, SeriesData>,
+    /// The places in series that nodes and items refer to.
+    pub accesses: Array<Access, AccessData>,
     /// The places that nodes refer to.
     pub places: Array<PlaceId, Place>,
     /// The number of inputs whose derivative may be asked for.
@@ -199,8 +219,16 @@ impl Graph {
     pub fn new(active: usize, inactive: usize) -> Self {
         let inputs = 0..active + inactive;
         let nodes = inputs.map(|i| NodeData { def: Def::Input(i as u32), place: None }).collect();
-        let (blocks, regions, places) = (Array::new(), Array::new(), Array::new());
-        let mut graph = Graph { nodes, blocks, regions, places, active, inactive };
+        let mut graph = Graph {
+            nodes,
+            blocks: Array::new(),
+            regions: Array::new(),
+            series: Array::new(),
+            accesses: Array::new(),
+            places: Array::new(),
+            active,
+            inactive,
+        };
         graph.new_block();
         graph
     }
@@ -270,7 +298,8 @@ impl Graph {
         place: Option<PlaceId>,
     ) -> Region {
         let root = self.new_block();
-        let region = self.regions.push(RegionData { root, phis: Vec::new(), replays, place });
+        let (phis, cycle) = (Vec::new(), None);
+        let region = self.regions.push(RegionData { root, phis, replays, cycle, place });
         self.blocks[block].items.push(Item::Region(region));
         region
     }
@@ -299,7 +328,7 @@ impl Graph {
     pub fn constant(&self, node: Node) -> Option<f64> {
         match self.nodes[node].def {
             Def::Const(bits) => Some(f64::from_bits(bits)),
-            Def::Input(_) | Def::Apply(..) | Def::Phi(..) => None,
+            _ => None,
         }
     }
 
@@ -380,7 +409,7 @@ impl Graph {
     pub fn regions_of(&self, block: Block) -> impl DoubleEndedIterator<Item = Region> + '_ {
         self.blocks[block].items.iter().filter_map(|item| match *item {
             Item::Region(region) => Some(region),
-            Item::Node(_) | Item::Guard { .. } => None,
+            _ => None,
         })
     }
 

@@ -1,10 +1,14 @@
 //! The interpreter: the meaning of a graph, slow and obvious. It is the oracle
 //! of every other executor.
 //!
-//! Each node is computed at most once in a run and keeps its value, so a region
-//! that replays another finds there what the other computed.
+//! Each node keeps its latest value, so a region that replays another finds
+//! there what the other computed. What a loop computed in each iteration is
+//! kept if something may ask for it later; a loop that replays it brings that
+//! back, one iteration after the other.
 
 use super::graph::{Block, Def, End, Graph, Item, Node, Region};
+use super::nest::Nest;
+use super::series::{Access, Series, SeriesData};
 use crate::entity::{Array, Entity};
 use crate::op::eval;
 
@@ -13,11 +17,15 @@ use crate::op::eval;
 pub enum Outcome {
     /// It returned these outputs.
     Values(Vec<f64>),
-    /// It stopped at a guard on this condition: the path has not been seen.
+    /// It stopped at a guard on this condition, or in a loop that this condition
+    /// would have sent into more iterations than it may have.
     Unseen(Node),
 }
 
 /// Runs `graph`, a verified graph, on `inputs`, active before inactive; missing ones are NaN.
+///
+/// An element of a history for an iteration that the loop did not have is NaN;
+/// no executor promises anything for it.
 ///
 /// # Examples
 ///
@@ -31,14 +39,7 @@ pub enum Outcome {
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn interpret(graph: &Graph, inputs: &[f64]) -> Outcome {
-    let mut values: Array<Node, f64> = Array::filled(f64::NAN, graph.nodes.len());
-    for (node, data) in graph.nodes.iter() {
-        match data.def {
-            Def::Input(i) => values[node] = inputs.get(i as usize).copied().unwrap_or(f64::NAN),
-            Def::Const(bits) => values[node] = f64::from_bits(bits),
-            Def::Apply(..) | Def::Phi(..) => {}
-        }
-    }
+    let mut run = Run::new(graph, inputs);
     let mut at = Position { block: graph.root(), next: 0 };
     // Where to go on after the regions around, with the regions.
     let mut around: Vec<(Position, Region)> = Vec::new();
@@ -47,35 +48,40 @@ pub fn interpret(graph: &Graph, inputs: &[f64]) -> Outcome {
         if let Some(&item) = data.items.get(at.next) {
             at.next += 1;
             match item {
-                Item::Node(node) => {
-                    if let Def::Apply(op, args) = graph.nodes[node].def {
-                        values[node] = eval(op, args.map(|arg| values[arg]));
-                    }
-                }
+                Item::Node(node) => run.compute(node),
                 Item::Guard { condition, expect } => {
-                    if (values[condition] != 0.0) != expect {
+                    if (run.values[condition] != 0.0) != expect {
                         return Outcome::Unseen(condition);
                     }
                 }
                 Item::Region(region) => {
                     around.push((at, region));
+                    run.begin(region);
                     at = Position { block: graph.regions[region].root, next: 0 };
                 }
+                Item::Fill(series) => run.fill(series),
+                Item::Accumulate(access, node) => run.accumulate(access, node),
             }
             continue;
         }
         match &data.end {
             End::Return(passed) => {
+                let passed_on = passed.iter().map(|&node| run.values[node]).collect();
                 let Some((after, region)) = around.pop() else {
-                    return Outcome::Values(passed.iter().map(|&node| values[node]).collect());
+                    return Outcome::Values(passed_on);
                 };
-                for (&phi, &value) in graph.regions[region].phis.iter().zip(passed) {
-                    values[phi] = values[value];
+                match run.pass_on(region, passed_on) {
+                    Next::After => at = after,
+                    Next::Again => {
+                        around.push((after, region));
+                        at = Position { block: graph.regions[region].root, next: 0 };
+                    }
+                    // The first value decides whether there is another iteration.
+                    Next::TooMany => return Outcome::Unseen(passed[0]),
                 }
-                at = after;
             }
             End::Branch { condition, then, otherwise } => {
-                let block = if values[*condition] != 0.0 { *then } else { *otherwise };
+                let block = if run.values[*condition] != 0.0 { *then } else { *otherwise };
                 at = Position { block, next: 0 };
             }
             // The verifier refuses open ends; nothing is known about this path.
@@ -89,4 +95,235 @@ pub fn interpret(graph: &Graph, inputs: &[f64]) -> Outcome {
 struct Position {
     block: Block,
     next: usize,
+}
+
+/// Where to go at the end of a region's tree.
+enum Next {
+    After,
+    Again,
+    TooMany,
+}
+
+/// What to keep of each iteration of a loop.
+#[derive(Clone, Default)]
+struct Kept {
+    /// Whether anything asks for it.
+    asked_for: bool,
+    /// What has a value of its own in each iteration.
+    nodes: Vec<Node>,
+    /// The loops in it, but for those in others in it.
+    loops: Vec<Region>,
+}
+
+/// What was in an iteration of a loop, in the order of [`Kept`].
+struct Iteration {
+    values: Vec<f64>,
+    /// The iterations of each loop in it.
+    records: Vec<Record>,
+}
+
+/// The iterations that a loop had, by their numbers in [`Run::past`].
+type Record = Vec<usize>;
+
+struct Run<'a> {
+    graph: &'a Graph,
+    kept: Array<Region, Kept>,
+    /// The loop that keeps each node, and the place of the node in its list.
+    places: Array<Node, Option<(Region, usize)>>,
+    /// The node of each loop's iteration number.
+    numbers: Array<Region, Option<Node>>,
+    /// The latest value of each node.
+    values: Array<Node, f64>,
+    /// The number of the current iteration of each loop; of one that replays
+    /// another how many it still has to go through.
+    iterations: Array<Region, u32>,
+    sums: Array<Series, Vec<f64>>,
+    /// All kept iterations.
+    past: Vec<Iteration>,
+    /// The latest record of each loop.
+    records: Array<Region, Record>,
+}
+
+impl<'a> Run<'a> {
+    fn new(graph: &'a Graph, inputs: &[f64]) -> Self {
+        let mut values: Array<Node, f64> = Array::filled(f64::NAN, graph.nodes.len());
+        let mut numbers = Array::filled(None, graph.regions.len());
+        for (node, data) in graph.nodes.iter() {
+            match data.def {
+                Def::Input(i) => values[node] = inputs.get(i as usize).copied().unwrap_or(f64::NAN),
+                Def::Const(bits) => values[node] = f64::from_bits(bits),
+                Def::Iteration(region) => numbers[region] = Some(node),
+                Def::Apply(..) | Def::Phi(..) | Def::Entry(..) | Def::Element(_) => {}
+            }
+        }
+        let kept = kept(graph);
+        let mut places = Array::filled(None, graph.nodes.len());
+        for (region, kept) in kept.iter() {
+            for (place, &node) in kept.nodes.iter().enumerate() {
+                places[node] = Some((region, place));
+            }
+        }
+        Run {
+            graph,
+            kept,
+            places,
+            numbers,
+            values,
+            iterations: Array::filled(0, graph.regions.len()),
+            sums: graph.series.values().map(|_| Vec::new()).collect(),
+            past: Vec::new(),
+            records: Array::filled(Vec::new(), graph.regions.len()),
+        }
+    }
+
+    fn compute(&mut self, node: Node) {
+        match self.graph.nodes[node].def {
+            Def::Apply(op, args) => self.values[node] = eval(op, args.map(|arg| self.values[arg])),
+            Def::Element(access) => self.values[node] = self.element(access).unwrap_or(f64::NAN),
+            _ => {}
+        }
+    }
+
+    fn element(&self, access: Access) -> Option<f64> {
+        let index = self.index(access);
+        match &self.graph.series[self.graph.accesses[access].series] {
+            SeriesData::Constants(numbers) => numbers.get(index).copied().map(f64::from_bits),
+            SeriesData::Nodes(nodes) => nodes.get(index).map(|&node| self.values[node]),
+            SeriesData::Sums(_) => {
+                self.sums[self.graph.accesses[access].series].get(index).copied()
+            }
+            SeriesData::History(node) => {
+                let (region, place) = self.places[*node]?;
+                let iteration = self.records[region].get(index)?;
+                self.past[*iteration].values.get(place).copied()
+            }
+        }
+    }
+
+    fn index(&self, access: Access) -> usize {
+        self.graph.index_at(access, |region| self.iterations[region])
+    }
+
+    fn fill(&mut self, series: Series) {
+        if let SeriesData::Sums(firsts) = &self.graph.series[series] {
+            let first = |first: &Option<Node>| first.map_or(0.0, |node| self.values[node]);
+            self.sums[series] = firsts.iter().map(first).collect();
+        }
+    }
+
+    fn accumulate(&mut self, access: Access, node: Node) {
+        let index = self.index(access);
+        let sums = &mut self.sums[self.graph.accesses[access].series];
+        if let Some(sum) = sums.get_mut(index) {
+            *sum += self.values[node];
+        }
+    }
+
+    fn begin(&mut self, region: Region) {
+        let graph = self.graph;
+        if graph.regions[region].cycle.is_none() {
+            return;
+        }
+        for entry in graph.entries(region) {
+            self.values[entry.phi] = self.values[entry.first];
+        }
+        match graph.regions[region].replays {
+            None => {
+                self.records[region].clear();
+                self.set_iteration(region, 0);
+            }
+            Some(replayed) => {
+                let count = self.records[replayed].len();
+                self.bring_back(region, replayed, count.saturating_sub(1));
+            }
+        }
+    }
+
+    /// What the end of a tree of `region` passes on, and where to go then.
+    fn pass_on(&mut self, region: Region, mut passed: Vec<f64>) -> Next {
+        let data = &self.graph.regions[region];
+        let (decides, nexts) = self.graph.passed_before_phis(region);
+        let phis = passed.split_off(decides + nexts);
+        let iteration = self.iterations[region];
+        let again = match (&data.cycle, data.replays) {
+            (None, _) => false,
+            (Some(_), Some(_)) => iteration > 0,
+            (Some(cycle), None) => {
+                self.keep(region);
+                let again = passed.remove(0) != 0.0;
+                if again && iteration + 1 >= cycle.bound {
+                    return Next::TooMany;
+                }
+                again
+            }
+        };
+        if !again {
+            data.phis.iter().zip(phis).for_each(|(&phi, value)| self.values[phi] = value);
+            return Next::After;
+        }
+        match data.replays {
+            None => self.set_iteration(region, iteration + 1),
+            Some(replayed) => self.bring_back(region, replayed, iteration as usize - 1),
+        }
+        let entries = self.graph.entries(region);
+        entries.iter().zip(passed).for_each(|(entry, value)| self.values[entry.phi] = value);
+        Next::Again
+    }
+
+    fn set_iteration(&mut self, region: Region, number: u32) {
+        self.iterations[region] = number;
+        if let Some(node) = self.numbers[region] {
+            self.values[node] = f64::from(number);
+        }
+    }
+
+    /// Keeps the current iteration of `region`.
+    fn keep(&mut self, region: Region) {
+        let kept = &self.kept[region];
+        if !kept.asked_for {
+            return;
+        }
+        let values = kept.nodes.iter().map(|&node| self.values[node]).collect();
+        let records = kept.loops.iter().map(|&inner| self.records[inner].clone()).collect();
+        self.records[region].push(self.past.len());
+        self.past.push(Iteration { values, records });
+    }
+
+    /// Makes iteration `index` of `replayed` the current one, for `region`.
+    fn bring_back(&mut self, region: Region, replayed: Region, index: usize) {
+        let (kept, iteration) = (&self.kept[replayed], self.records[replayed].get(index));
+        let Some(iteration) = iteration.map(|&iteration| &self.past[iteration]) else { return };
+        kept.nodes.iter().zip(&iteration.values).for_each(|(&node, &v)| self.values[node] = v);
+        for (&inner, record) in kept.loops.iter().zip(&iteration.records) {
+            self.records[inner].clone_from(record);
+        }
+        self.iterations[replayed] = index as u32;
+        self.iterations[region] = index as u32;
+    }
+}
+
+fn kept(graph: &Graph) -> Array<Region, Kept> {
+    let nest = Nest::of(graph);
+    let mut kept = Array::filled(Kept::default(), graph.regions.len());
+    for (region, data) in graph.regions.iter() {
+        if let Some(replayed) = data.replays {
+            kept[replayed].asked_for = true;
+        }
+        if let (Some(around), true) = (nest.loop_around(region), data.cycle.is_some()) {
+            kept[around].loops.push(region);
+        }
+    }
+    for series in graph.series.values() {
+        if let SeriesData::History(node) = series
+            && let Some(region) = nest.node_loop(*node)
+        {
+            kept[region].asked_for = true;
+        }
+    }
+    for node in graph.nodes.keys() {
+        if let Some(around) = nest.node_loop(node) {
+            kept[around].nodes.push(node);
+        }
+    }
+    kept
 }

@@ -5,22 +5,29 @@
 //! (`print`, `parse`), a verifier, and an interpreter that is its meaning.
 
 mod build;
+mod build_loops;
 mod dead;
 mod dot;
+mod flow;
 mod fold;
 mod fuse;
 mod graph;
 mod interpret;
 mod lift;
+mod nest;
 mod parse;
 mod print;
 mod rebuild;
+mod rebuild_loops;
+mod retain;
+mod series;
 mod simplify;
 mod verify;
 
 pub use build::Builder;
 pub use dead::{eliminate_dead_code, live_nodes};
 pub use dot::dot;
+pub use flow::Flow;
 pub use fold::Folding;
 pub use fuse::fuse;
 pub use graph::{
@@ -28,6 +35,8 @@ pub use graph::{
 };
 pub use interpret::{Outcome, interpret};
 pub use lift::{LiftError, Lifted, Merged, Paths, Unmerge, Unmerged};
+pub use nest::Nest;
 pub use parse::{ParseError, parse};
+pub use series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 pub use simplify::simplify;
 pub use verify::{VerifyError, verify};

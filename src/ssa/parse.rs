@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use super::graph::{
     Block, Def, End, Graph, Item, Node, NodeData, Place, PlaceId, Region, RegionData, padded,
 };
+use super::series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 use super::verify::{VerifyError, verify};
 use crate::entity::{Array, Entity};
 use crate::op::Op;
@@ -55,6 +56,8 @@ pub fn parse(text: &str) -> Result<Graph, ParseError> {
     Ok(graph)
 }
 
+const EXPECTED: &str = "expected a block, a node, a guard, a region, a branch or a return";
+
 /// The largest id that a text may name; bounds the memory for hostile input.
 const MAX_ID: usize = 1 << 22;
 
@@ -66,6 +69,8 @@ struct Parser {
     blocks: Vec<(Vec<Item>, End)>,
     /// The regions by their ids.
     regions: HashMap<usize, RegionData>,
+    series: Array<Series, SeriesData>,
+    accesses: Array<Access, AccessData>,
     places: Array<PlaceId, Place>,
     known_places: HashMap<Place, PlaceId>,
 }
@@ -94,14 +99,41 @@ impl Parser {
                 self.blocks.push((Vec::new(), End::Open));
                 Ok(())
             }
-            ["region", ref rest @ ..] => self.region(&[], rest, place),
-            [ref phis @ .., "=", "region", region, root] if !phis.is_empty() => {
-                self.region(phis, &[region, root], place)
+            _ if words.contains(&"region") => {
+                let (phis, rest) = match words.iter().position(|&word| word == "region") {
+                    Some(at) if at > 1 && words[at - 1] == "=" => (&words[..at - 1], &words[at..]),
+                    Some(0) => (&[][..], &words[..]),
+                    _ => return Err(EXPECTED.into()),
+                };
+                self.region(phis, &rest[1..], place)
             }
-            [ref phis @ .., "=", "region", region, root, "replays", replayed]
-                if !phis.is_empty() =>
-            {
-                self.region(phis, &[region, root, "replays", replayed], place)
+            ["fill", name] => self.item(Item::Fill(series(name)?)),
+            ["accumulate", at, value] => {
+                let (at, value) = (access(at)?, node(value)?);
+                self.item(Item::Accumulate(at, value))
+            }
+            [name, "=", kind @ ("constants" | "nodes" | "history" | "sums"), ref rest @ ..] => {
+                let data = series_data(kind, rest)?;
+                if id("a", name)? != self.series.len() {
+                    return Err(format!("expected series a{}", self.series.len()));
+                }
+                self.series.push(data);
+                Ok(())
+            }
+            [name, "=", of, "base", base, ref strides @ ..] => {
+                let data = access_data(of, base, strides)?;
+                if id("i", name)? != self.accesses.len() {
+                    return Err(format!("expected access i{}", self.accesses.len()));
+                }
+                self.accesses.push(data);
+                Ok(())
+            }
+            [node, "=", "iteration", name] => {
+                self.define(node, Def::Iteration(region(name)?), None).map(|_| ())
+            }
+            [node, "=", "element", at] => {
+                let node = self.define(node, Def::Element(access(at)?), place)?;
+                self.item(Item::Node(node))
             }
             [node, "=", "const", value] => {
                 self.define(node, Def::Const(number(value)?.to_bits()), None).map(|_| ())
@@ -133,7 +165,7 @@ impl Parser {
                     outputs.iter().map(|output| node(output)).collect::<Result<_, _>>()?;
                 self.end(End::Return(outputs))
             }
-            _ => Err("expected a block, a node, a guard, a region, a branch or a return".into()),
+            _ => Err(EXPECTED.into()),
         }
     }
 
@@ -153,16 +185,37 @@ impl Parser {
         rest: &[&str],
         place: Option<PlaceId>,
     ) -> Result<(), String> {
-        let (name, root, replays) = match *rest {
-            [name, root] => (name, root, None),
-            [name, root, "replays", replayed] => (name, root, Some(region(replayed)?)),
-            _ => return Err("expected `region r0 b0` or `region r0 b0 replays r1`".into()),
+        let wrong = || {
+            let what = "expected `region r0 b0`, then for a loop `bound 2` or `bound 2 entries \
+                        v1=v0`, then for one that replays `replays r1`";
+            Err(what.to_owned())
+        };
+        let [name, root, ref rest @ ..] = *rest else { return wrong() };
+        let (rest, replays) = match *rest {
+            [ref rest @ .., "replays", replayed] => (rest, Some(region(replayed)?)),
+            _ => (rest, None),
+        };
+        let (bound, entries) = match *rest {
+            [] => (None, &[][..]),
+            ["bound", bound] => (Some(integer(bound)?), &[][..]),
+            ["bound", bound, "entries", ref entries @ ..] if !entries.is_empty() => {
+                (Some(integer(bound)?), entries)
+            }
+            _ => return wrong(),
         };
         let (index, root) = (id("r", name)?, block(root)?);
         let region = Region::from_index(index);
         let define = |(i, phi): (usize, &&str)| self.define(phi, Def::Phi(region, i as u32), place);
         let phis = phis.iter().enumerate().map(define).collect::<Result<Vec<_>, _>>()?;
-        let data = RegionData { root, phis, replays, place };
+        let entry = |(i, entry): (usize, &&str)| {
+            let names = entry.split_once('=');
+            let (phi, first) = names.ok_or_else(|| format!("expected `v1=v0`, found `{entry}`"))?;
+            let phi = self.define(phi, Def::Entry(region, i as u32), place)?;
+            Ok::<_, String>(Entry { phi, first: node(first)? })
+        };
+        let entries = entries.iter().enumerate().map(entry).collect::<Result<Vec<_>, _>>()?;
+        let cycle = bound.map(|bound| Loop { bound, entries });
+        let data = RegionData { root, phis, replays, cycle, place };
         if self.regions.insert(index, data).is_some() {
             return Err(format!("{name} is defined twice"));
         }
@@ -223,6 +276,8 @@ impl Parser {
             graph.regions.push(data.ok_or_else(|| format!("r{index} is missing"))?);
         }
         graph.places = self.places;
+        graph.series = self.series;
+        graph.accesses = self.accesses;
         graph.blocks = Array::new();
         for (items, end) in self.blocks {
             let block = graph.new_block();
@@ -259,6 +314,46 @@ fn block(name: &str) -> Result<Block, String> {
 
 fn region(name: &str) -> Result<Region, String> {
     id("r", name).map(Region::from_index)
+}
+
+fn series(name: &str) -> Result<Series, String> {
+    id("a", name).map(Series::from_index)
+}
+
+fn access(name: &str) -> Result<Access, String> {
+    id("i", name).map(Access::from_index)
+}
+
+/// The series of this kind; `rest` is what follows the word for the kind.
+fn series_data(kind: &str, rest: &[&str]) -> Result<SeriesData, String> {
+    let of_nodes = || rest.iter().map(|name| node(name)).collect::<Result<Vec<_>, _>>();
+    Ok(match (kind, rest) {
+        ("constants", _) => {
+            let bits = rest.iter().map(|word| Ok(number(word)?.to_bits()));
+            SeriesData::Constants(bits.collect::<Result<_, String>>()?)
+        }
+        ("nodes", _) => SeriesData::Nodes(of_nodes()?),
+        ("history", [name]) => SeriesData::History(node(name)?),
+        ("history", _) => return Err("expected one node".into()),
+        _ => {
+            let first = |name: &&str| if *name == "_" { Ok(None) } else { node(name).map(Some) };
+            SeriesData::Sums(rest.iter().map(first).collect::<Result<_, _>>()?)
+        }
+    })
+}
+
+fn access_data(of: &str, base: &str, strides: &[&str]) -> Result<AccessData, String> {
+    let stride = |word: &&str| {
+        let parts = word.split_once('*');
+        let (name, stride) = parts.ok_or_else(|| format!("expected `r0*1`, found `{word}`"))?;
+        Ok::<_, String>((region(name)?, integer(stride)?))
+    };
+    let strides = strides.iter().map(stride).collect::<Result<_, _>>()?;
+    Ok(AccessData { series: series(of)?, base: integer(base)?, strides })
+}
+
+fn integer<T: core::str::FromStr>(word: &str) -> Result<T, String> {
+    word.parse().map_err(|_| format!("expected an integer, found `{word}`"))
 }
 
 fn count(word: &str) -> Result<usize, String> {

@@ -1,16 +1,22 @@
 //! The text form of a graph.
 //!
 //! ```text
-//! graph    = "graph active" N "inactive" N  const*  block+
-//! const    = node "=" "const" number
+//! graph    = "graph active" N "inactive" N  leaf*  series*  access*  block+
+//! leaf     = node "=" "const" number  |  node "=" "iteration" region
+//! series   = "a" N "=" "constants" number*  |  "a" N "=" "nodes" node*
+//!          | "a" N "=" "history" node       |  "a" N "=" "sums" (node | "_")*
+//! access   = "i" N "=" series "base" N  (region "*" integer)*
 //! block    = "b" N ":"  item*  end
-//! item     = node "=" op node+ [place]
+//! item     = node "=" op node+ [place]  |  node "=" "element" access [place]
 //!          | "guard" ["not"] node
-//!          | [node+ "="] "region" region block ["replays" region] [place]
+//!          | "fill" series  |  "accumulate" access node
+//!          | [node+ "="] "region" region block [loop] ["replays" region] [place]
+//! loop     = "bound" N ["entries" (node "=" node)+]
 //! end      = "branch" node block block  |  "return" node*
 //! place    = "@" file ":" line ":" column
 //! node     = "v" N            inputs are v0, v1, … and have no line
 //! region   = "r" N            before it its φs, after it the block where it begins
+//! loop                        each entry φ with its first value
 //! number   = as Rust prints f64, or "nan:" and 16 hexadecimal digits
 //! ```
 //!
@@ -20,14 +26,21 @@
 use core::fmt;
 
 use super::graph::{Block, Def, End, Graph, Item, Node, PlaceId, Region};
+use super::series::{Access, Series, SeriesData};
 
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", header_line(self))?;
         for (node, data) in self.nodes.iter() {
-            if matches!(data.def, Def::Const(_)) {
+            if matches!(data.def, Def::Const(_) | Def::Iteration(_)) {
                 writeln!(f, "{}", node_line(self, node))?;
             }
+        }
+        for series in self.series.keys() {
+            writeln!(f, "{}", series_line(self, series))?;
+        }
+        for access in self.accesses.keys() {
+            writeln!(f, "{}", access_line(self, access))?;
         }
         for (block, data) in self.blocks.iter() {
             writeln!(f, "{block}:")?;
@@ -39,6 +52,8 @@ impl fmt::Display for Graph {
                     Item::Guard { condition, expect: false } => {
                         writeln!(f, "  guard not {condition}")?;
                     }
+                    Item::Fill(series) => writeln!(f, "  fill {series}")?,
+                    Item::Accumulate(access, node) => writeln!(f, "  accumulate {access} {node}")?,
                 }
             }
             writeln!(f, "  {}", end_line(self, block))?;
@@ -60,11 +75,14 @@ pub(super) fn node_line(graph: &Graph, node: Node) -> String {
         Def::Const(bits) => format!("{node} = const {}", number(f64::from_bits(bits))),
         Def::Apply(op, _) => format!("{node} = {op}"),
         Def::Phi(region, index) => format!("{node} = phi {region} {index}"),
+        Def::Entry(region, index) => format!("{node} = entry {region} {index}"),
+        Def::Iteration(region) => format!("{node} = iteration {region}"),
+        Def::Element(access) => format!("{node} = element {access}"),
     };
     for arg in data.args() {
         line.push_str(&format!(" {arg}"));
     }
-    if matches!(data.def, Def::Apply(..)) {
+    if matches!(data.def, Def::Apply(..) | Def::Element(_)) {
         line.push_str(&place_suffix(graph, data.place));
     }
     line
@@ -78,11 +96,53 @@ pub(super) fn region_line(graph: &Graph, region: Region) -> String {
         line.push_str("= ");
     }
     line.push_str(&format!("region {region} {}", data.root));
+    if let Some(cycle) = &data.cycle {
+        line.push_str(&format!(" bound {}", cycle.bound));
+        if !cycle.entries.is_empty() {
+            line.push_str(" entries");
+        }
+        for entry in &cycle.entries {
+            line.push_str(&format!(" {}={}", entry.phi, entry.first));
+        }
+    }
     if let Some(replayed) = data.replays {
         line.push_str(&format!(" replays {replayed}"));
     }
     line.push_str(&place_suffix(graph, data.place));
     line
+}
+
+/// The line of `series`.
+pub(super) fn series_line(graph: &Graph, series: Series) -> String {
+    let mut line = format!("{series} = ");
+    match &graph.series[series] {
+        SeriesData::Constants(numbers) => {
+            line.push_str("constants");
+            for &bits in numbers {
+                line.push_str(&format!(" {}", number(f64::from_bits(bits))));
+            }
+        }
+        SeriesData::Nodes(nodes) => {
+            line.push_str("nodes");
+            nodes.iter().for_each(|node| line.push_str(&format!(" {node}")));
+        }
+        SeriesData::History(node) => line.push_str(&format!("history {node}")),
+        SeriesData::Sums(firsts) => {
+            line.push_str("sums");
+            for first in firsts {
+                line.push(' ');
+                line.push_str(&first.map_or("_".to_owned(), |first| first.to_string()));
+            }
+        }
+    }
+    line
+}
+
+/// The line of `access`.
+pub(super) fn access_line(graph: &Graph, access: Access) -> String {
+    let data = &graph.accesses[access];
+    let line = format!("{access} = {} base {}", data.series, data.base);
+    data.strides.iter().fold(line, |line, (region, stride)| format!("{line} {region}*{stride}"))
 }
 
 fn place_suffix(graph: &Graph, place: Option<PlaceId>) -> String {

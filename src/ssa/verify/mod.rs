@@ -15,12 +15,34 @@
 //!    exactly one branch, or begins exactly one region, which is a step of
 //!    exactly one block; and is reached from the root.
 //! 6. No block is open; all paths of the graph return the same number of
-//!    outputs, and all ends of a region pass on as many values as it has φs.
+//!    outputs, and all ends of a region pass on as many values as it takes: one
+//!    for each φ, and in a loop before those one for each entry φ, and before
+//!    those, unless the loop replays another, the one that decides whether there
+//!    is another iteration.
 //! 7. The exponent of `powi` is a constant integer in the range of `i32`.
 //! 8. A region that replays another stands where that one is visible: after it
 //!    in the block, below that, or where the forward block has it as a step. What
 //!    is replayed has no forward block: its nodes may stand for others that are
 //!    visible by that one, and would not be where it is replayed.
+//! 9. A loop may have at least one iteration. What is replayed is a loop where
+//!    that which replays is one, and then has the same bound, replays none itself
+//!    and is not being replayed already. Each entry φ stands at its number in the
+//!    list of its loop, which holds nothing else, comes from the place of the
+//!    loop, and has a larger id than its first value, which is visible where the
+//!    loop stands. There is at most one iteration number of a loop, and none of
+//!    one that replays another. Both are visible in the loop, and in those that
+//!    replay it.
+//! 10. A history is of a node that gets its value in the root of a loop that
+//!     replays none, not of the iteration number. What series refer to is there.
+//! 11. The strides of an access are by different loops that replay none, and its
+//!     index is in the series whatever the iteration numbers.
+//! 12. Where there is an access, the iteration numbers of its loops are known: it
+//!     is in the loop, or in one that replays it. Where an element is read, and by
+//!     smaller ids, the nodes of the series are visible, the loop of the history
+//!     is as if it were to be replayed, or the sums have been filled in this block
+//!     or above.
+//! 13. Sums are filled by one step at most. They are filled where something is
+//!     added to them, and nothing is added after an element has been read.
 //!
 //! A block may have a forward block, which has run before it in the same call:
 //! that of the root of a region that replays another is the root of the other.
@@ -30,11 +52,15 @@
 //! the block above. What a forward block computes, φs included, is visible.
 
 mod nodes;
+mod series;
+mod sums;
 mod tree;
 mod visibility;
 
 use super::graph::{Block, Graph, Node, Region};
-use super::print::{end_line, header_line, node_line, region_line};
+use super::nest::Nest;
+use super::print::{access_line, end_line, header_line, node_line, region_line, series_line};
+use super::series::{Access, Series};
 
 /// An invariant that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +90,9 @@ pub fn verify(graph: &Graph) -> Result<(), VerifyError> {
     // In this order: each check relies on those before it.
     nodes::check(graph)?;
     tree::check(graph)?;
-    visibility::check(graph)
+    let nest = Nest::of(graph);
+    series::check(graph, &nest)?;
+    visibility::check(graph, &nest)
 }
 
 fn at_header(graph: &Graph, what: String) -> VerifyError {
@@ -84,6 +112,16 @@ fn at_block(graph: &Graph, block: Block, what: &str) -> VerifyError {
 fn at_region(graph: &Graph, region: Region, what: &str) -> VerifyError {
     let line = format!("{region}: {}", region_line(graph, region));
     VerifyError { what: format!("region {region} {what}"), excerpt: caret(&line) }
+}
+
+fn at_series(graph: &Graph, series: Series, what: &str) -> VerifyError {
+    let line = series_line(graph, series);
+    VerifyError { what: format!("series {series} {what}"), excerpt: caret(&line) }
+}
+
+fn at_access(graph: &Graph, access: Access, what: &str) -> VerifyError {
+    let line = access_line(graph, access);
+    VerifyError { what: format!("access {access} {what}"), excerpt: caret(&line) }
 }
 
 fn caret(line: &str) -> String {

@@ -1,9 +1,9 @@
 //! Invariants of single nodes and regions: what they refer to is there.
 
 use super::{VerifyError, at_header, at_node, at_region};
-use crate::entity::Entity;
+use crate::entity::{Array, Entity};
 use crate::op::{Domain, Op};
-use crate::ssa::graph::{Def, Graph, Node, NodeData};
+use crate::ssa::graph::{Def, Graph, Node, NodeData, Region, RegionData};
 
 pub(super) fn check(graph: &Graph) -> Result<(), VerifyError> {
     let inputs = graph.active.saturating_add(graph.inactive);
@@ -15,7 +15,21 @@ pub(super) fn check(graph: &Graph) -> Result<(), VerifyError> {
         return Err(at_header(graph, "there is no block".into()));
     }
     graph.nodes.iter().try_for_each(|(node, data)| check_node(graph, inputs, node, data))?;
+    let mut counted = Array::filled(false, graph.regions.len());
+    for (node, data) in graph.nodes.iter() {
+        if let Def::Iteration(region) = data.def
+            && core::mem::replace(&mut counted[region], true)
+        {
+            return Err(at_node(graph, node, "is a second iteration number of its loop"));
+        }
+    }
     check_regions(graph)
+}
+
+/// Whether `region` is a loop that replays no other.
+pub(super) fn is_forward_loop(graph: &Graph, region: Region) -> bool {
+    let data = graph.regions.get(region);
+    data.is_some_and(|data| data.cycle.is_some() && data.replays.is_none())
 }
 
 fn check_node(
@@ -47,6 +61,27 @@ fn check_node(
                 return Err(at_node(graph, node, "is not in its place among the φs of its region"));
             }
         }
+        Def::Entry(region, number) => {
+            let cycle = graph.regions.get(region).and_then(|data| data.cycle.as_ref());
+            let entry = cycle.and_then(|cycle| cycle.entries.get(number as usize));
+            let Some(entry) = entry.filter(|entry| entry.phi == node) else {
+                let what = "is not in its place among the entry φs of its loop";
+                return Err(at_node(graph, node, what));
+            };
+            if entry.first >= node {
+                return Err(at_node(graph, node, "has no larger id than its first value"));
+            }
+        }
+        Def::Iteration(region) => {
+            if !is_forward_loop(graph, region) {
+                return Err(at_node(graph, node, "counts no loop, or one that replays another"));
+            }
+        }
+        Def::Element(access) => {
+            if graph.accesses.get(access).is_none() {
+                return Err(at_node(graph, node, "reads at no access"));
+            }
+        }
     }
     if data.place.is_some_and(|place| graph.places.get(place).is_none()) {
         return Err(at_node(graph, node, "comes from an unknown place"));
@@ -65,6 +100,7 @@ fn check_regions(graph: &Graph) -> Result<(), VerifyError> {
         if data.replays.is_some_and(|replayed| graph.regions.get(replayed).is_none()) {
             return Err(at_region(graph, region, "replays no region"));
         }
+        check_loop(graph, region, data)?;
         for (number, &phi) in data.phis.iter().enumerate() {
             let def = Def::Phi(region, number as u32);
             let Some(node) = graph.nodes.get(phi).filter(|node| node.def == def) else {
@@ -73,6 +109,38 @@ fn check_regions(graph: &Graph) -> Result<(), VerifyError> {
             if node.place != data.place {
                 return Err(at_node(graph, phi, "comes from another place than its region"));
             }
+        }
+    }
+    Ok(())
+}
+
+fn check_loop(graph: &Graph, region: Region, data: &RegionData) -> Result<(), VerifyError> {
+    let wrong = |what: &str| Err(at_region(graph, region, what));
+    if let Some(replayed) = data.replays {
+        let replayed = &graph.regions[replayed];
+        match (&data.cycle, &replayed.cycle) {
+            (None, None) => {}
+            (None, Some(_)) => return wrong("replays a loop and is none"),
+            (Some(_), None) => return wrong("is a loop and replays none"),
+            (Some(_), Some(_)) if replayed.replays.is_some() => {
+                return wrong("replays a loop that replays another");
+            }
+            (Some(cycle), Some(other)) if cycle.bound != other.bound => {
+                return wrong("has another bound than the loop that it replays");
+            }
+            (Some(_), Some(_)) => {}
+        }
+    }
+    if data.cycle.as_ref().is_some_and(|cycle| cycle.bound == 0) {
+        return wrong("may have no iteration");
+    }
+    for (number, entry) in graph.entries(region).iter().enumerate() {
+        let def = Def::Entry(region, number as u32);
+        let Some(node) = graph.nodes.get(entry.phi).filter(|node| node.def == def) else {
+            return wrong(&format!("has {} as entry φ, which is none", entry.phi));
+        };
+        if node.place != data.place {
+            return Err(at_node(graph, entry.phi, "comes from another place than its loop"));
         }
     }
     Ok(())

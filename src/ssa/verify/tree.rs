@@ -70,8 +70,12 @@ fn check_order(graph: &Graph, order: &[Block]) -> Result<(), VerifyError> {
         let data = &graph.blocks[block];
         let computed = data.items.iter().filter_map(|item| match *item {
             Item::Node(node) => Some(node),
-            Item::Region(region) => graph.regions[region].phis.iter().copied().max(),
-            Item::Guard { .. } => None,
+            Item::Region(region) => {
+                let entries = graph.entries(region).iter().map(|entry| entry.phi);
+                graph.regions[region].phis.iter().copied().chain(entries).max()
+            }
+            Item::Guard { .. } | Item::Fill(_) => None,
+            Item::Accumulate(_, node) => Some(node),
         });
         let passed = match &data.end {
             End::Return(values) => values.iter().copied().max(),
@@ -79,7 +83,8 @@ fn check_order(graph: &Graph, order: &[Block]) -> Result<(), VerifyError> {
         };
         let here = largest[block].max(computed.max()).max(passed);
         for region in graph.regions_of(block) {
-            let inside = largest[graph.regions[region].root];
+            let entries = graph.entries(region).iter().map(|entry| entry.phi);
+            let inside = largest[graph.regions[region].root].max(entries.max());
             if graph.regions[region].phis.iter().any(|&phi| Some(phi) <= inside) {
                 return Err(at_region(graph, region, "has a φ with a smaller id than it needs"));
             }

@@ -1,34 +1,54 @@
 //! Invariants of use: whatever is used is visible there.
 
+use super::sums::Sums;
 use super::{VerifyError, at_block, at_node, at_region};
 use crate::entity::Array;
 use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
+use crate::ssa::nest::Nest;
+use crate::ssa::series::{Access, Series, SeriesData};
 
-pub(super) fn check(graph: &Graph) -> Result<(), VerifyError> {
-    let is_computed = |def: &Def| matches!(def, Def::Apply(..) | Def::Phi(..));
+pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {
+    let is_computed = |def: &Def| !matches!(def, Def::Input(_) | Def::Const(_));
     let mut walk = Walk {
         graph,
+        nest,
         visible: graph.nodes.values().map(|data| u32::from(!is_computed(&data.def))).collect(),
         regions: Array::filled(0, graph.regions.len()),
+        loops: Array::filled(0, graph.regions.len()),
+        numbers: Array::filled(None, graph.regions.len()),
+        sums: Sums::new(graph, nest),
         replaying: Array::filled(false, graph.regions.len()),
         computed: Array::filled(false, graph.nodes.len()),
         open: Vec::new(),
     };
+    for (node, data) in graph.nodes.iter() {
+        if let Def::Iteration(region) = data.def {
+            walk.numbers[region] = Some(node);
+        }
+    }
     walk.run()?;
-    let lost = graph
-        .nodes
-        .iter()
-        .find(|(node, data)| matches!(data.def, Def::Apply(..)) && !walk.computed[*node]);
+    let lost = graph.nodes.iter().find(|(node, data)| is_step(&data.def) && !walk.computed[*node]);
     lost.map_or(Ok(()), |(node, _)| Err(at_node(graph, node, "is computed by no block")))
+}
+
+/// Whether a block computes such a node in a step of its own.
+fn is_step(def: &Def) -> bool {
+    matches!(def, Def::Apply(..) | Def::Element(_))
 }
 
 /// A walk over the tree, deepest first, in the order of the steps.
 struct Walk<'a> {
     graph: &'a Graph,
+    nest: &'a Nest,
     /// In how many ways each node is visible here.
     visible: Array<Node, u32>,
     /// In how many ways each region is visible here.
     regions: Array<Region, u32>,
+    /// How many of the loops around each loop counts as or is replayed by.
+    loops: Array<Region, u32>,
+    /// The node of each loop's iteration number.
+    numbers: Array<Region, Option<Node>>,
+    sums: Sums,
     /// Which regions have a forward block.
     replaying: Array<Region, bool>,
     computed: Array<Node, bool>,
@@ -72,6 +92,10 @@ impl Walk<'_> {
                 (Some(&Item::Node(node)), _) => self.compute(here.block, node)?,
                 (Some(&Item::Guard { condition, .. }), _) => self.used(here.block, condition)?,
                 (Some(&Item::Region(region)), _) => self.begin(here, region)?,
+                (Some(&Item::Fill(series)), _) => self.fill(here.block, series)?,
+                (Some(&Item::Accumulate(access, node)), _) => {
+                    self.accumulate(here.block, access, node)?;
+                }
                 (None, &End::Branch { condition, then, otherwise }) => {
                     let sides = [then, otherwise];
                     match sides.get(next - data.items.len()) {
@@ -95,7 +119,7 @@ impl Walk<'_> {
 
     fn compute(&mut self, block: Block, node: Node) -> Result<(), VerifyError> {
         let data = self.graph.nodes.get(node);
-        let Some(data) = data.filter(|data| matches!(data.def, Def::Apply(..))) else {
+        let Some(data) = data.filter(|data| is_step(&data.def)) else {
             return Err(at_block(self.graph, block, "computes what is no applied node"));
         };
         if self.computed[node] {
@@ -104,9 +128,72 @@ impl Walk<'_> {
         if let Some(arg) = data.args().iter().find(|&&arg| self.visible[arg] == 0) {
             return Err(at_node(self.graph, node, &format!("uses {arg}, not visible here")));
         }
+        if let Def::Element(access) = data.def {
+            self.read(node, access).map_err(|what| at_node(self.graph, node, &what))?;
+        }
         self.computed[node] = true;
         self.visible[node] += 1;
         Ok(())
+    }
+
+    /// Checks that `node` may read at `access` here; else says what is wrong.
+    fn read(&mut self, node: Node, access: Access) -> Result<(), String> {
+        self.counted(access)?;
+        let series = self.graph.accesses[access].series;
+        let operands = match &self.graph.series[series] {
+            SeriesData::Constants(_) => &[][..],
+            SeriesData::Nodes(nodes) => {
+                if let Some(lost) = nodes.iter().find(|&&node| self.visible[node] == 0) {
+                    return Err(format!("uses {lost} in {series}, not visible here"));
+                }
+                nodes
+            }
+            SeriesData::History(past) => {
+                let region = self.nest.node_loop(*past);
+                if region.is_none_or(|region| self.regions[region] == 0) {
+                    return Err(format!("reads {series}, of a loop that is not visible here"));
+                }
+                core::slice::from_ref(past)
+            }
+            SeriesData::Sums(_) => {
+                self.sums.read(series)?;
+                &[]
+            }
+        };
+        match operands.iter().find(|&&operand| operand >= node) {
+            Some(late) => Err(format!("has no larger id than {late} in {series}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that the iteration numbers are known that `access` needs.
+    fn counted(&self, access: Access) -> Result<(), String> {
+        let strides = &self.graph.accesses[access].strides;
+        match strides.iter().find(|&&(region, _)| self.loops[region] == 0) {
+            Some((region, _)) => Err(format!("needs the iteration of {region}, not known here")),
+            None => Ok(()),
+        }
+    }
+
+    fn fill(&mut self, block: Block, series: Series) -> Result<(), VerifyError> {
+        let Some(SeriesData::Sums(firsts)) = self.graph.series.get(series) else {
+            return Err(at_block(self.graph, block, &format!("fills {series}, which are no sums")));
+        };
+        firsts.iter().flatten().try_for_each(|&first| self.used(block, first))?;
+        self.sums.fill(series).map_err(|what| at_block(self.graph, block, &what))
+    }
+
+    fn accumulate(&mut self, block: Block, access: Access, node: Node) -> Result<(), VerifyError> {
+        let wrong = |what: &str| at_block(self.graph, block, what);
+        let Some(data) = self.graph.accesses.get(access) else {
+            return Err(wrong(&format!("adds at {access}, which is no access")));
+        };
+        if !matches!(self.graph.series[data.series], SeriesData::Sums(_)) {
+            return Err(wrong(&format!("adds to {}, which are no sums", data.series)));
+        }
+        self.counted(access).map_err(|what| wrong(&what))?;
+        self.sums.add(data.series).map_err(|what| wrong(&what))?;
+        self.used(block, node)
     }
 
     fn used(&self, block: Block, node: Node) -> Result<(), VerifyError> {
@@ -126,6 +213,17 @@ impl Walk<'_> {
         if !what.is_empty() {
             return Err(at_region(self.graph, region, &format!("replays a region {what}")));
         }
+        if data.cycle.is_some() && data.replays.is_some_and(|replayed| self.loops[replayed] > 0) {
+            let what = "replays a loop that is being replayed";
+            return Err(at_region(self.graph, region, what));
+        }
+        for entry in self.graph.entries(region) {
+            if self.visible.get(entry.first).is_none_or(|&ways| ways == 0) {
+                let what = format!("begins with {}, not visible here", entry.first);
+                return Err(at_region(self.graph, region, &what));
+            }
+        }
+        let (decides, nexts) = self.graph.passed_before_phis(region);
         let replayed = data.replays.map(|replayed| self.graph.regions[replayed].root);
         let forward = replayed.or(here.forward);
         self.replaying[region] = forward.is_some();
@@ -135,7 +233,7 @@ impl Walk<'_> {
             forward,
             opens_forward: replayed.is_some(),
             begins: Some(region),
-            values: data.phis.len(),
+            values: decides + nexts + data.phis.len(),
         });
         Ok(())
     }
@@ -165,7 +263,7 @@ impl Walk<'_> {
         let region = self.open.iter().rev().find_map(|open| open.begins);
         let what = match region {
             None => "returns another number of outputs".to_owned(),
-            Some(region) => format!("passes on another number of values than {region} has φs"),
+            Some(region) => format!("passes on another number of values than {region} takes"),
         };
         Err(at_block(self.graph, here.block, &what))
     }
@@ -175,6 +273,11 @@ impl Walk<'_> {
         if let (true, Some(forward)) = (open.opens_forward, open.forward) {
             self.show(forward, true);
         }
+        self.sums.enter();
+        if let Some(region) = open.begins.filter(|&r| self.graph.regions[r].cycle.is_some()) {
+            self.show_iteration(region, true);
+            self.sums.enter_loop(region);
+        }
     }
 
     fn leave(&mut self) {
@@ -183,6 +286,10 @@ impl Walk<'_> {
         if let (true, Some(forward)) = (open.opens_forward, open.forward) {
             self.show(forward, false);
         }
+        if let Some(region) = open.begins.filter(|&r| self.graph.regions[r].cycle.is_some()) {
+            self.show_iteration(region, false);
+        }
+        self.sums.leave(&self.graph.blocks[open.block], open.begins.is_some());
         // The ends of a region meet: from here on its φs are visible.
         if let Some(region) = open.begins {
             self.show_region(region, true);
@@ -195,7 +302,23 @@ impl Walk<'_> {
             match *item {
                 Item::Node(node) => change(&mut self.visible[node], visible),
                 Item::Region(region) => self.show_region(region, visible),
-                Item::Guard { .. } => {}
+                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
+            }
+        }
+    }
+
+    /// Makes what belongs to the current iteration of a loop visible, also of one
+    /// that it replays, or takes that back.
+    fn show_iteration(&mut self, region: Region, visible: bool) {
+        let counting = self.graph.regions[region].replays.unwrap_or(region);
+        change(&mut self.loops[counting], visible);
+        if let Some(number) = self.numbers[counting] {
+            change(&mut self.visible[number], visible);
+        }
+        let replayed = self.graph.regions[region].replays;
+        for region in [Some(region), replayed].into_iter().flatten() {
+            for entry in self.graph.entries(region) {
+                change(&mut self.visible[entry.phi], visible);
             }
         }
     }

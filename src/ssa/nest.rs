@@ -1,0 +1,117 @@
+//! How the regions of a graph nest: what stands in which region and loop.
+
+use super::graph::{Block, Def, End, Graph, Item, Node, Region};
+use crate::entity::Array;
+
+/// For each block and node the region, and the loop, closest around it.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::ssa::{Nest, parse};
+///
+/// let text = "graph active 1 inactive 0\nv1 = const 0.0\nb0:\n  v3 = region r0 b1 bound 2\n  \
+///             return v3\nb1:\n  v2 = sin v0\n  return v1 v2\n";
+/// let graph = parse(text)?;
+/// let nest = Nest::of(&graph);
+/// let (region, root) = (graph.regions.keys().next(), graph.root());
+/// assert_eq!(nest.block_region(root), None);
+/// let sine = graph.nodes.keys().find(|node| node.to_string() == "v2");
+/// assert_eq!(sine.and_then(|sine| nest.node_loop(sine)), region);
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Nest {
+    block_regions: Array<Block, Option<Region>>,
+    block_loops: Array<Block, Option<Region>>,
+    node_blocks: Array<Node, Option<Block>>,
+    region_blocks: Array<Region, Option<Block>>,
+}
+
+impl Nest {
+    /// The nest of `graph`, whose blocks form a tree.
+    pub fn of(graph: &Graph) -> Nest {
+        let mut nest = Nest {
+            block_regions: Array::filled(None, graph.blocks.len()),
+            block_loops: Array::filled(None, graph.blocks.len()),
+            node_blocks: Array::filled(None, graph.nodes.len()),
+            region_blocks: Array::filled(None, graph.regions.len()),
+        };
+        for block in graph.preorder() {
+            let (here, around) = (nest.block_regions[block], nest.block_loops[block]);
+            if let End::Branch { then, otherwise, .. } = graph.blocks[block].end {
+                for side in [then, otherwise] {
+                    nest.block_regions[side] = here;
+                    nest.block_loops[side] = around;
+                }
+            }
+            for item in &graph.blocks[block].items {
+                match *item {
+                    // The verifier comes here before it knows that there is such a node.
+                    Item::Node(node) if graph.nodes.get(node).is_none() => {}
+                    Item::Node(node) => nest.node_blocks[node] = Some(block),
+                    Item::Region(region) => {
+                        let data = &graph.regions[region];
+                        nest.region_blocks[region] = Some(block);
+                        nest.block_regions[data.root] = Some(region);
+                        let is_loop = data.cycle.is_some();
+                        nest.block_loops[data.root] = if is_loop { Some(region) } else { around };
+                        data.phis.iter().for_each(|&phi| nest.node_blocks[phi] = Some(block));
+                        for entry in graph.entries(region) {
+                            nest.node_blocks[entry.phi] = Some(data.root);
+                        }
+                    }
+                    Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
+                }
+            }
+        }
+        for (node, data) in graph.nodes.iter() {
+            if let Def::Iteration(region) = data.def {
+                nest.node_blocks[node] = graph.regions.get(region).map(|data| data.root);
+            }
+        }
+        nest
+    }
+
+    /// The region in whose tree `block` is, if that is not the graph's.
+    pub fn block_region(&self, block: Block) -> Option<Region> {
+        self.block_regions[block]
+    }
+
+    /// The innermost loop around `block`.
+    pub fn block_loop(&self, block: Block) -> Option<Region> {
+        self.block_loops[block]
+    }
+
+    /// The block where `node` gets its value: for a φ the one where its region
+    /// stands, for an entry φ or iteration number the root of its loop. Inputs
+    /// and constants have none.
+    pub fn node_block(&self, node: Node) -> Option<Block> {
+        self.node_blocks[node]
+    }
+
+    /// The region in whose tree `node` gets its value.
+    pub fn node_region(&self, node: Node) -> Option<Region> {
+        self.node_block(node).and_then(|block| self.block_region(block))
+    }
+
+    /// The innermost loop around the block where `node` gets its value.
+    pub fn node_loop(&self, node: Node) -> Option<Region> {
+        self.node_block(node).and_then(|block| self.block_loop(block))
+    }
+
+    /// The block where `region` stands.
+    pub fn region_block(&self, region: Region) -> Option<Block> {
+        self.region_blocks[region]
+    }
+
+    /// The region around `region`.
+    pub fn region_around(&self, region: Region) -> Option<Region> {
+        self.region_block(region).and_then(|block| self.block_region(block))
+    }
+
+    /// The innermost loop around `region`.
+    pub fn loop_around(&self, region: Region) -> Option<Region> {
+        self.region_block(region).and_then(|block| self.block_loop(block))
+    }
+}

@@ -1,0 +1,62 @@
+//! Invariants of series and accesses, wherever they are used.
+
+use super::nodes::is_forward_loop;
+use super::{VerifyError, at_access, at_series};
+use crate::ssa::graph::{Def, Graph, Node};
+use crate::ssa::nest::Nest;
+use crate::ssa::series::{AccessData, SeriesData};
+
+pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {
+    for (series, data) in graph.series.iter() {
+        let nodes: Vec<Node> = match data {
+            SeriesData::Constants(_) => vec![],
+            SeriesData::Nodes(nodes) => nodes.clone(),
+            SeriesData::History(node) => vec![*node],
+            SeriesData::Sums(firsts) => firsts.iter().copied().flatten().collect(),
+        };
+        if let Some(node) = nodes.iter().find(|&&node| graph.nodes.get(node).is_none()) {
+            return Err(at_series(graph, series, &format!("refers to {node}, which is no node")));
+        }
+        if let SeriesData::History(node) = data
+            && !has_history(graph, nest, *node)
+        {
+            let what = format!("is of {node}, not computed in the root of a loop");
+            return Err(at_series(graph, series, &what));
+        }
+    }
+    for (access, data) in graph.accesses.iter() {
+        check_access(graph, nest, data).map_err(|what| at_access(graph, access, &what))?;
+    }
+    Ok(())
+}
+
+fn has_history(graph: &Graph, nest: &Nest, node: Node) -> bool {
+    let root = |region| graph.regions[region].root;
+    let is_number = matches!(graph.nodes[node].def, Def::Iteration(_));
+    let region = nest.node_loop(node).filter(|&region| is_forward_loop(graph, region));
+    !is_number && region.is_some_and(|region| nest.node_block(node) == Some(root(region)))
+}
+
+fn check_access(graph: &Graph, nest: &Nest, data: &AccessData) -> Result<(), String> {
+    if graph.series.get(data.series).is_none() {
+        return Err("is to no series".into());
+    }
+    // The sums of steps of 31 bits, each 32 bits often.
+    let (mut least, mut most) = (i128::from(data.base), i128::from(data.base));
+    for (index, &(region, stride)) in data.strides.iter().enumerate() {
+        if !is_forward_loop(graph, region) {
+            return Err(format!("has a stride by {region}, which does not count"));
+        }
+        if data.strides[..index].iter().any(|&(before, _)| before == region) {
+            return Err(format!("has two strides by {region}"));
+        }
+        let bound = graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
+        let last = i128::from(stride) * i128::from(bound.saturating_sub(1));
+        least += last.min(0);
+        most += last.max(0);
+    }
+    if least < 0 || most >= graph.series_len(data.series, nest) as i128 {
+        return Err("may be outside of its series".into());
+    }
+    Ok(())
+}
