@@ -11,6 +11,7 @@
 
 use core::ops::Range;
 
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F64, I32};
 use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, Signature, Value};
 use cranelift_frontend::Switch;
@@ -19,7 +20,8 @@ use smallvec::SmallVec;
 
 use super::lower::{Lowered, Lowering};
 use super::plan::{Next, Plan};
-use crate::ssa::Node;
+use super::schedule::Test;
+use crate::ssa::{Node, Region};
 
 /// Returned by a function when the outputs are complete.
 pub(super) const DONE: u32 = u32::MAX;
@@ -48,7 +50,7 @@ impl Entries {
         let mut chunks = vec![0];
         for (index, chunk) in plan.chunks.iter().enumerate() {
             let targets: SmallVec<[usize; 2]> = match chunk.next {
-                Next::Chunk(next, _) => [next].into_iter().collect(),
+                Next::Chunk(next, _) | Next::Again(_, next, _) => [next].into_iter().collect(),
                 Next::Branch { then, otherwise, .. } => [then, otherwise].into_iter().collect(),
                 Next::Done => SmallVec::new(),
             };
@@ -85,6 +87,8 @@ pub(super) fn lower(
     let mut parameters = [Value::from_u32(0); 6];
     parameters.copy_from_slice(lowering.builder.block_params(start));
     let [active, inactive, constants, scratch, outputs, entry] = parameters;
+    let lowering =
+        Lowering { buffers: [active, inactive, constants, scratch, outputs], ..lowering };
     let mut flow = Flow { lowering, entries, chunks: chunks.clone(), blocks: vec![], unseen: None };
     flow.make_blocks(plan, start, entry);
     let mut marks = Vec::with_capacity(chunks.len());
@@ -102,7 +106,7 @@ pub(super) fn lower(
             flow.lowering.values.insert(phi, Lowered::Number(value));
         }
         for &step in &chunk.steps {
-            flow.lowering.step(step, [active, inactive, constants, scratch, outputs]);
+            flow.lowering.step(step);
         }
         flow.finish(&chunk.next);
         marks.push(flow.lowering.values.mark());
@@ -139,8 +143,11 @@ impl Flow<'_, '_, '_> {
     fn make_blocks(&mut self, plan: &Plan, start: ir::Block, entry: Value) {
         let builder = &mut *self.lowering.builder;
         let numbered: Vec<(u32, usize)> = self.entries.within(self.chunks.clone()).collect();
-        // Nothing in the function jumps to its first chunk.
-        let only_first = numbered.len() == 1;
+        // Nothing in the function jumps to its first chunk, but for loops.
+        let repeats =
+            |next: &Next| matches!(next, Next::Again(_, to, _) if *to == self.chunks.start);
+        let repeated = plan.chunks[self.chunks.clone()].iter().any(|chunk| repeats(&chunk.next));
+        let only_first = numbered.len() == 1 && !repeated;
         for chunk in self.chunks.clone() {
             if only_first && chunk == self.chunks.start {
                 self.blocks.push(start);
@@ -189,29 +196,72 @@ impl Flow<'_, '_, '_> {
                     }
                 }
             },
-            Next::Branch { condition, then, otherwise } => {
+            Next::Again(region, header, ref values) => self.again(region, header, values),
+            Next::Branch { test, then, otherwise } => {
                 match (self.target(then), self.target(otherwise)) {
                     (Target::Outside(then), Target::Outside(otherwise)) => {
                         self.return_or_unseen(|flow| {
-                            let holds = flow.lowering.truth(condition, true);
+                            let holds = flow.test(test);
                             let (then, otherwise) = (flow.number(then), flow.number(otherwise));
                             flow.lowering.builder.ins().select(holds, then, otherwise)
                         });
                     }
-                    (then, otherwise) => self.branch(condition, then, otherwise),
+                    (then, otherwise) => self.branch(test, then, otherwise),
                 }
             }
         }
     }
 
-    fn branch(&mut self, condition: Node, then: Target, otherwise: Target) {
-        if let Some(failed) = self.lowering.failed.take() {
-            let unseen = self.unseen();
-            let on = self.lowering.builder.create_block();
-            self.lowering.builder.ins().brif(failed, unseen, &[], on, &[]);
-            self.lowering.builder.switch_to_block(on);
+    /// Goes on with the next iteration of `region`, unless there are too many.
+    fn again(&mut self, region: Region, header: usize, values: &[Node]) {
+        self.stop_if_failed();
+        let replays = self.lowering.graph.regions[region].replays.is_some();
+        let number = self.lowering.counter(region);
+        let step = if replays { -1 } else { 1 };
+        let number = self.lowering.builder.ins().iadd_imm_s(number, step);
+        if let (Some(cycle), false) = (&self.lowering.graph.regions[region].cycle, replays) {
+            let bound = i64::from(cycle.bound);
+            let builder = &mut self.lowering.builder;
+            let failed = builder.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, number, bound);
+            self.stop_if(failed);
         }
-        let holds = self.lowering.truth(condition, true);
+        self.lowering.set_counter(region, number);
+        match self.target(header) {
+            Target::Outside(number) => self.leave(number),
+            Target::Block(block) => {
+                let args = self.arguments(values);
+                self.lowering.builder.ins().jump(block, &args);
+            }
+        }
+    }
+
+    /// Whether the test holds, as an integer.
+    fn test(&mut self, test: Test) -> Value {
+        match test {
+            Test::Node(condition) => self.lowering.truth(condition, true),
+            Test::More(region) => {
+                let number = self.lowering.counter(region);
+                self.lowering.builder.ins().icmp_imm_s(IntCC::NotEqual, number, 0)
+            }
+        }
+    }
+
+    fn stop_if_failed(&mut self) {
+        if let Some(failed) = self.lowering.failed.take() {
+            self.stop_if(failed);
+        }
+    }
+
+    fn stop_if(&mut self, failed: Value) {
+        let unseen = self.unseen();
+        let on = self.lowering.builder.create_block();
+        self.lowering.builder.ins().brif(failed, unseen, &[], on, &[]);
+        self.lowering.builder.switch_to_block(on);
+    }
+
+    fn branch(&mut self, test: Test, then: Target, otherwise: Target) {
+        self.stop_if_failed();
+        let holds = self.test(test);
         let [(then, then_exit), (otherwise, otherwise_exit)] =
             [then, otherwise].map(|target| match target {
                 Target::Block(block) => (block, None),

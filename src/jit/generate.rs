@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::types::F64;
-use cranelift_codegen::ir::{AbiParam, FuncRef};
+use cranelift_codegen::ir::{AbiParam, FuncRef, Value};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
@@ -13,6 +13,7 @@ use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_nam
 
 use super::code::CodeMemory;
 use super::flow::{self, Entries};
+use super::layout::Layout;
 use super::lower::{Lowering, Values};
 use super::math::{self, is_call};
 use super::plan::{Chunk, Plan, Step};
@@ -53,6 +54,7 @@ impl Generated {
 /// Generates the code of `plan`, which was made for `graph`.
 pub(super) fn generate(
     graph: &Graph,
+    layout: &Layout,
     plan: &Plan,
     isa: Arc<dyn TargetIsa>,
 ) -> Result<Generated, Box<ModuleError>> {
@@ -62,13 +64,13 @@ pub(super) fn generate(
             builder.symbol(symbol(op), address);
         }
     }
-    let mut generator = Generator::new(CodeMemory::new(JITModule::new(builder)), graph);
+    let mut generator = Generator::new(CodeMemory::new(JITModule::new(builder)), graph, layout);
     let entries = generator.define(plan)?;
     let sizes = Sizes {
         active: graph.active,
         inactive: graph.inactive,
         constants: plan.constants.len(),
-        scratch: plan.slots,
+        scratch: layout.words as usize + plan.slots,
         outputs: graph.outputs(),
     };
     let Generator { memory, bytes, .. } = generator;
@@ -77,6 +79,7 @@ pub(super) fn generate(
 
 struct Generator<'a> {
     graph: &'a Graph,
+    layout: &'a Layout,
     memory: CodeMemory,
     context: Context,
     frontend: FunctionBuilderContext,
@@ -87,9 +90,10 @@ struct Generator<'a> {
 }
 
 impl<'a> Generator<'a> {
-    fn new(memory: CodeMemory, graph: &'a Graph) -> Self {
+    fn new(memory: CodeMemory, graph: &'a Graph, layout: &'a Layout) -> Self {
         Generator {
             graph,
+            layout,
             context: memory.module().make_context(),
             memory,
             frontend: FunctionBuilderContext::new(),
@@ -127,6 +131,8 @@ impl<'a> Generator<'a> {
         let mut builder = FunctionBuilder::new(&mut context.func, &mut self.frontend);
         let lowering = Lowering {
             graph: self.graph,
+            layout: self.layout,
+            buffers: [Value::from_u32(0); 5],
             builder: &mut builder,
             functions: &references,
             values: &mut self.values,

@@ -6,6 +6,7 @@ use cranelift_codegen::ir::types::{F64, I8, I64};
 use cranelift_codegen::ir::{FuncRef, InstBuilder, MemFlagsData, Value};
 use cranelift_frontend::FunctionBuilder;
 
+use super::layout::Layout;
 use super::plan::{Source, Step};
 use crate::entity::Array;
 use crate::op::Op;
@@ -25,6 +26,9 @@ pub(super) type Functions = [Option<FuncRef>];
 /// A function being built, at the chunk that is being lowered.
 pub(super) struct Lowering<'a, 'f> {
     pub(super) graph: &'a Graph,
+    pub(super) layout: &'a Layout,
+    /// The buffers, in the order of the signature.
+    pub(super) buffers: [Value; 5],
     pub(super) builder: &'a mut FunctionBuilder<'f>,
     pub(super) functions: &'a Functions,
     pub(super) values: &'a mut Values,
@@ -67,9 +71,10 @@ impl Values {
 }
 
 impl Lowering<'_, '_> {
-    /// Lowers one step; `parameters` are the buffers, in the order of the signature.
-    pub(super) fn step(&mut self, step: Step, parameters: [Value; 5]) {
-        let [active, inactive, constants, scratch, outputs] = parameters;
+    /// Lowers one step.
+    pub(super) fn step(&mut self, step: Step) {
+        let [active, inactive, constants, scratch, outputs] = self.buffers;
+        let slots = self.layout.words;
         // All addresses are inside buffers whose sizes the kernel checks.
         let flags = MemFlagsData::trusted();
         match step {
@@ -78,25 +83,41 @@ impl Lowering<'_, '_> {
                     Source::Active(index) => (active, index, flags.with_readonly()),
                     Source::Inactive(index) => (inactive, index, flags.with_readonly()),
                     Source::Const(index) => (constants, index, flags.with_readonly()),
-                    Source::Slot(index) => (scratch, index, flags),
+                    Source::Slot(index) => (scratch, slots + index, flags),
+                    Source::Home | Source::Iteration(_) => {
+                        let value = self.kept(node, source);
+                        self.values.insert(node, Lowered::Number(value));
+                        return;
+                    }
                 };
                 let value = self.builder.ins().load(F64, flags, base, offset(index));
                 self.values.insert(node, Lowered::Number(value));
             }
             Step::Store(node, slot) => {
                 let value = self.number(node);
-                self.builder.ins().store(flags, value, scratch, offset(slot));
+                self.builder.ins().store(flags, value, scratch, offset(slots + slot));
             }
             Step::Output(index, node) => {
                 let value = self.number(node);
                 self.builder.ins().store(flags, value, outputs, offset(index));
             }
             Step::Compute(node) => {
-                if let Def::Apply(op, args) = self.graph.nodes[node].def {
-                    let value = self.apply(op, &args[..op.arity()]);
-                    self.values.insert(node, value);
-                }
+                let value = match self.graph.nodes[node].def {
+                    Def::Apply(op, args) => self.apply(op, &args[..op.arity()]),
+                    Def::Element(access) => Lowered::Number(self.element(node, access)),
+                    _ => return,
+                };
+                self.values.insert(node, value);
             }
+            Step::Write(node, word) => {
+                let value = self.number(node);
+                self.builder.ins().store(flags, value, scratch, offset(word));
+            }
+            Step::Zero(word, len) => self.zero(word, len),
+            Step::Keep(value, node) => self.keep(value, node),
+            Step::Accumulate(access, node) => self.accumulate(access, node),
+            Step::Begin(region) => self.begin(region),
+            Step::Last(region) => self.keep_last(region),
             Step::Guard(condition, expect) => {
                 let failed = self.truth(condition, !expect);
                 self.failed = Some(match self.failed {
@@ -308,7 +329,7 @@ impl Lowering<'_, '_> {
 }
 
 /// The distance in bytes of entry number `index` of a buffer of `f64`.
-fn offset(index: u32) -> i32 {
+pub(super) fn offset(index: u32) -> i32 {
     // `MAX_SIZE` keeps all buffers below 2^31 bytes.
     (index * 8) as i32
 }

@@ -1,12 +1,15 @@
 //! Native code: maps a graph to a [`Kernel`]. The order of its passes is
-//! decided here: schedule, plan, generate (which lowers function by function).
+//! decided here: lay out, schedule, plan, generate (which lowers function by function).
 
 mod code;
+mod demands;
 mod flow;
 mod generate;
 mod kernel;
+mod layout;
 mod lower;
 mod math;
+mod memory;
 mod order;
 mod plan;
 mod schedule;
@@ -21,7 +24,7 @@ use std::sync::{Arc, OnceLock};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 
-use crate::ssa::{Graph, RegionData, VerifyError, verify};
+use crate::ssa::{Graph, VerifyError, verify};
 
 use plan::Limits;
 
@@ -46,6 +49,12 @@ pub enum CompileError {
     TooLarge {
         /// The larger of the two numbers.
         size: usize,
+    },
+    /// What the loops keep does not fit into a scratch buffer.
+    #[error("the loops keep {words} numbers, more than a scratch buffer holds")]
+    Scratch {
+        /// How many words they need at least.
+        words: u64,
     },
     /// The code generator failed.
     #[error("the code generator failed: {reason}")]
@@ -83,17 +92,14 @@ pub fn compile(graph: &Graph) -> Result<Kernel, CompileError> {
 fn compile_within(graph: &Graph, limits: Limits) -> Result<Kernel, CompileError> {
     // Native code does not check what it does, so no other graph may come here.
     verify(graph)?;
-    let is_loop = |region: &RegionData| region.cycle.is_some();
-    if !graph.series.is_empty() || graph.regions.values().any(is_loop) {
-        return Err(CompileError::Generator { reason: "the graph has loops".into() });
-    }
     let size = graph.nodes.len().max(graph.outputs());
     if size > MAX_SIZE {
         return Err(CompileError::TooLarge { size });
     }
-    let schedule = schedule::schedule(graph);
-    let plan = plan::plan(graph, &schedule, limits);
-    let generated = generate::generate(graph, &plan, host_isa()?)
+    let layout = layout::Layout::of(graph)?;
+    let schedule = schedule::schedule(graph, &layout);
+    let plan = plan::plan(graph, &layout, &schedule, limits);
+    let generated = generate::generate(graph, &layout, &plan, host_isa()?)
         .map_err(|error| CompileError::Generator { reason: error.to_string() })?;
     let code_bytes = generated.bytes();
     Ok(Kernel { code: code::Code::new(generated), constants: plan.constants, code_bytes })

@@ -10,14 +10,17 @@ use core::cmp::Reverse;
 use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
 
+use super::demands::operands;
+use super::layout::{Layout, Row};
 use super::schedule::Line;
 use crate::entity::Array;
 use crate::op::MAX_ARITY;
-use crate::ssa::{Def, Graph, Node};
+use crate::ssa::{Def, Graph, Node, Series, SeriesData};
 
 /// The order of computations, as it grows.
 pub(super) struct Order<'a> {
     graph: &'a Graph,
+    layout: &'a Layout,
     needs: Array<Node, Need>,
     done: Array<Node, bool>,
     /// What has been put into order.
@@ -42,10 +45,11 @@ enum Task {
 }
 
 impl<'a> Order<'a> {
-    pub(super) fn new(graph: &'a Graph) -> Self {
-        let done = graph.nodes.values().map(|data| !matches!(data.def, Def::Apply(..))).collect();
+    pub(super) fn new(graph: &'a Graph, layout: &'a Layout) -> Self {
+        let is_step = |def| matches!(def, Def::Apply(..) | Def::Element(_));
+        let done = graph.nodes.values().map(|data| !is_step(data.def)).collect();
         let (needs, waiting) = (register_needs(graph), HashMap::new());
-        Order { graph, needs, done, lines: Vec::new(), waiting }
+        Order { graph, layout, needs, done, lines: Vec::new(), waiting }
     }
 
     /// Sees to it that a guard is checked as soon as the latest operand of its
@@ -67,6 +71,29 @@ impl<'a> Order<'a> {
         self.run(smallvec![Task::Compute(node, 0)]);
     }
 
+    /// Sets sums to their first values.
+    pub(super) fn fill(&mut self, series: Series) {
+        let SeriesData::Sums(firsts) = &self.graph.series[series] else { return };
+        firsts.iter().flatten().for_each(|&first| self.demand(first));
+        let Row::Scratch(start) = self.layout.rows[series] else { return };
+        for (&first, word) in firsts.iter().zip(start..) {
+            match (first, self.lines.last_mut()) {
+                (Some(node), _) => self.lines.push(Line::Write { word, node }),
+                (None, Some(Line::Zero { word: zero, len })) if *zero + *len == word => *len += 1,
+                (None, _) => self.lines.push(Line::Zero { word, len: 1 }),
+            }
+        }
+    }
+
+    /// Copies the nodes of `series`, which are done.
+    pub(super) fn gather(&mut self, series: Series) {
+        let SeriesData::Nodes(nodes) = &self.graph.series[series] else { return };
+        if let Row::Scratch(start) = self.layout.rows[series] {
+            let copied = nodes.iter().zip(start..);
+            self.lines.extend(copied.map(|(&node, word)| Line::Write { word, node }));
+        }
+    }
+
     /// Works on `tasks`, and on those that come up meanwhile, until none is left.
     fn run(&mut self, mut tasks: SmallVec<[Task; 32]>) {
         while let Some(task) = tasks.pop() {
@@ -81,6 +108,11 @@ impl<'a> Order<'a> {
                     }
                     None => {
                         self.done[node] = true;
+                        if let Def::Element(access) = self.graph.nodes[node].def
+                            && self.layout.gathers.binary_search(&node).is_ok()
+                        {
+                            self.gather(self.graph.accesses[access].series);
+                        }
                         self.lines.push(Line::Node(node));
                         for guard in self.waiting.remove(&node).unwrap_or_default() {
                             let condition = Task::Compute(guard.condition, 0);
@@ -94,6 +126,9 @@ impl<'a> Order<'a> {
 
     /// The operand of `node` to compute as number `index`.
     fn operand(&self, node: Node, index: usize) -> Option<Node> {
+        if let Def::Element(_) = self.graph.nodes[node].def {
+            return operands(self.graph, node).get(index).copied();
+        }
         let mut args: SmallVec<[Node; MAX_ARITY]> =
             SmallVec::from_slice(self.graph.nodes[node].args());
         args.sort_by_key(|&arg| Reverse(self.needs[arg]));

@@ -15,10 +15,15 @@
 //! ```
 //!
 //! Each side ends with `End`, or with a branch of its own.
+//!
+//! A loop is such a region; a way through it ends with a branch, one side of
+//! which passes on values for the next iteration and ends with `Again`.
 
+use super::demands::for_each_use;
+use super::layout::Layout;
 use super::order::Order;
 use crate::entity::Array;
-use crate::ssa::{Block, End, Graph, Item, Node, Region};
+use crate::ssa::{Access, Block, Def, End, Graph, Item, Node, Region};
 
 /// One step in the order of execution. A position in the list is the number of
 /// a line.
@@ -32,9 +37,9 @@ pub(super) enum Line {
     Enter { region: Region, end: u32 },
     /// The ends of the region meet, and its φs are known.
     Leave,
-    /// Goes on with the next line if the condition holds, or else at `otherwise`,
-    /// up to `end`.
-    Branch { condition: Node, otherwise: u32, end: u32 },
+    /// Goes on with the next line if the test holds, or else at `otherwise`, up to
+    /// `end`.
+    Branch { test: Test, otherwise: u32, end: u32 },
     /// Begins the other side of the innermost branch.
     Otherwise,
     /// Both sides of the innermost branch are over.
@@ -43,24 +48,47 @@ pub(super) enum Line {
     Pass(u32, Node),
     /// The path ends, or in a region goes on at its `Leave`.
     End,
+    /// Copies a node to this word of the scratch buffer.
+    Write { word: u32, node: Node },
+    /// Sets words of the scratch buffer to zero.
+    Zero { word: u32, len: u32 },
+    /// Adds a node to an element of sums.
+    Accumulate(Access, Node),
+    /// Sees to it that this value, an entry φ, is there for the entry φ with this
+    /// number of the innermost loop when it has got its next value itself.
+    Hold(u32, Node),
+    /// Passes on what this entry φ of the innermost loop is in the next iteration.
+    Next(u32, Node),
+    /// The next iteration of the innermost loop begins.
+    Again,
+}
+
+/// What a branch depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Test {
+    /// Whether the node is not 0.
+    Node(Node),
+    /// Whether this loop, which replays another, has more iterations before it.
+    More(Region),
 }
 
 /// The whole of `graph` in a good order.
-pub(super) fn schedule(graph: &Graph) -> Vec<Line> {
+pub(super) fn schedule(graph: &Graph, layout: &Layout) -> Vec<Line> {
     let exports = Exports::of(graph);
-    let mut order = Order::new(graph);
+    let mut order = Order::new(graph, layout);
     let mut tasks = vec![Task::Items(graph.root(), 0)];
     while let Some(task) = tasks.pop() {
         let here = order.lines.len() as u32;
         match task {
             Task::Items(block, start) => match stretch(graph, block, start, &exports, &mut order) {
                 Some((region, next)) => {
+                    layout.gathered[region].iter().for_each(|&series| order.gather(series));
                     let enter = order.lines.len();
                     order.lines.push(Line::Enter { region, end: 0 });
                     let root = Task::Items(graph.regions[region].root, 0);
                     tasks.extend([Task::Items(block, next), Task::Leave(enter), root]);
                 }
-                None => finish(graph, block, &mut order.lines, &mut tasks),
+                None => finish(graph, layout, block, &mut order.lines, &mut tasks),
             },
             Task::Otherwise(branch) => {
                 if let Line::Branch { otherwise, .. } = &mut order.lines[branch] {
@@ -108,12 +136,19 @@ fn stretch(
     let rest = &data.items[start..];
     let region = rest.iter().zip(start..).find_map(|(item, index)| match *item {
         Item::Region(region) => Some((region, index)),
-        Item::Node(_) | Item::Guard { .. } => None,
+        _ => None,
     });
     let straight = &data.items[start..region.map_or(data.items.len(), |(_, index)| index)];
     for item in straight {
-        if let Item::Guard { condition, expect } = *item {
-            order.await_guard(condition, expect);
+        match *item {
+            Item::Guard { condition, expect } => order.await_guard(condition, expect),
+            // In order: what reads the sums comes after it, and so is demanded later.
+            Item::Fill(series) => order.fill(series),
+            Item::Accumulate(access, node) => {
+                order.demand(node);
+                order.lines.push(Line::Accumulate(access, node));
+            }
+            Item::Node(_) | Item::Region(_) => {}
         }
     }
     if let Some((region, index)) = region {
@@ -132,8 +167,8 @@ fn stretch(
     for item in &data.items {
         match *item {
             Item::Node(node) if exports.at_end[node] => order.demand(node),
-            Item::Node(_) | Item::Region(_) => {}
             Item::Guard { condition, .. } => order.demand(condition),
+            _ => {}
         }
     }
     if let End::Branch { condition, .. } = data.end {
@@ -143,15 +178,28 @@ fn stretch(
 }
 
 /// The lines of the end of `block`, and what comes after them.
-fn finish(graph: &Graph, block: Block, lines: &mut Vec<Line>, tasks: &mut Vec<Task>) {
+fn finish(
+    graph: &Graph,
+    layout: &Layout,
+    block: Block,
+    lines: &mut Vec<Line>,
+    tasks: &mut Vec<Task>,
+) {
+    let region = layout.nest.block_region(block);
     match &graph.blocks[block].end {
+        End::Return(values)
+            if let Some(region) = region
+                && graph.regions[region].cycle.is_some() =>
+        {
+            finish_iteration(graph, region, values, lines);
+        }
         End::Return(values) => {
             lines.extend(values.iter().zip(0..).map(|(&value, i)| Line::Pass(i, value)));
             lines.push(Line::End);
         }
         &End::Branch { condition, then, otherwise } => {
             let branch = lines.len();
-            lines.push(Line::Branch { condition, otherwise: 0, end: 0 });
+            lines.push(Line::Branch { test: Test::Node(condition), otherwise: 0, end: 0 });
             tasks.extend([
                 Task::Close(branch),
                 Task::Items(otherwise, 0),
@@ -160,6 +208,52 @@ fn finish(graph: &Graph, block: Block, lines: &mut Vec<Line>, tasks: &mut Vec<Ta
             ]);
         }
         End::Open => lines.push(Line::End),
+    }
+}
+
+/// The lines of a way's end in a loop, which passes on `values`.
+fn finish_iteration(graph: &Graph, region: Region, values: &[Node], lines: &mut Vec<Line>) {
+    let (decides, nexts) = graph.passed_before_phis(region);
+    let (again, values) = values.split_at(decides);
+    let (nexts, values) = values.split_at(nexts);
+    let known = again.first().and_then(|&again| graph.constant(again));
+    let test = match again.first() {
+        Some(&again) => Test::Node(again),
+        None => Test::More(region),
+    };
+    let branch = lines.len();
+    if known.is_none() {
+        lines.push(Line::Branch { test, otherwise: 0, end: 0 });
+    }
+    if known.is_none_or(|again| again != 0.0) {
+        let is_entry =
+            |next: Node| matches!(graph.nodes[next].def, Def::Entry(of, _) if of == region);
+        let entries = graph.entries(region);
+        let numbered = || nexts.iter().copied().zip(0..);
+        // A φ that stays as it is needs nothing, but others may become what it is.
+        let held =
+            |&(next, number): &(Node, u32)| is_entry(next) && entries[number as usize].phi != next;
+        lines.extend(numbered().filter(held).map(|(next, number)| Line::Hold(number, next)));
+        lines.extend(numbered().map(|(next, number)| Line::Next(number, next)));
+        lines.push(Line::Again);
+    }
+    if known.is_none() {
+        let here = lines.len() as u32;
+        if let Line::Branch { otherwise, .. } = &mut lines[branch] {
+            *otherwise = here;
+        }
+        lines.push(Line::Otherwise);
+    }
+    if known.is_none_or(|again| again == 0.0) {
+        lines.extend(values.iter().zip(0..).map(|(&value, i)| Line::Pass(i, value)));
+        lines.push(Line::End);
+    }
+    if known.is_none() {
+        let here = lines.len() as u32;
+        if let Line::Branch { end, .. } = &mut lines[branch] {
+            *end = here;
+        }
+        lines.push(Line::Close);
     }
 }
 
@@ -192,7 +286,7 @@ impl Exports {
                 match *item {
                     Item::Node(node) => homes[node] = Some(block),
                     Item::Region(region) => regions[block].push(region),
-                    Item::Guard { .. } => {}
+                    Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
                 }
             }
         }
@@ -227,26 +321,6 @@ impl Exports {
     }
 }
 
-/// Calls `visit` with each use of a node and the block in which it is used.
-fn for_each_use(graph: &Graph, mut visit: impl FnMut(Node, Block)) {
-    for (block, data) in graph.blocks.iter() {
-        for item in &data.items {
-            match *item {
-                Item::Node(node) => {
-                    graph.nodes[node].args().iter().for_each(|&arg| visit(arg, block));
-                }
-                Item::Guard { condition, .. } => visit(condition, block),
-                Item::Region(_) => {}
-            }
-        }
-        match &data.end {
-            End::Return(values) => values.iter().for_each(|&value| visit(value, block)),
-            End::Branch { condition, .. } => visit(*condition, block),
-            End::Open => {}
-        }
-    }
-}
-
 fn guard_lines(lines: &[Line]) -> usize {
     lines.iter().filter(|line| matches!(line, Line::Guard(..))).count()
 }
@@ -263,7 +337,8 @@ mod tests {
     use crate::ssa::parse;
 
     fn lines(text: &str) -> Vec<Line> {
-        schedule(&parse(text).unwrap())
+        let graph = parse(text).unwrap();
+        schedule(&graph, &Layout::of(&graph).unwrap())
     }
 
     #[test]

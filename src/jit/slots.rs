@@ -42,18 +42,22 @@ impl Slots {
     /// Gives `node` a slot of its own: the one that was given back last, or a
     /// new one.
     pub(super) fn take(&mut self, node: Node) -> u32 {
-        let slot = loop {
-            match self.free.pop() {
-                Some(slot) if self.holders[slot as usize] > 0 => {}
-                Some(slot) => break slot,
-                None => {
-                    self.holders.push(0);
-                    break self.holders.len() as u32 - 1;
-                }
-            }
-        };
+        let slot = self.find_free();
         self.hold(node, slot);
         slot
+    }
+
+    fn find_free(&mut self) -> u32 {
+        loop {
+            match self.free.pop() {
+                Some(slot) if self.holders[slot as usize] > 0 => {}
+                Some(slot) => return slot,
+                None => {
+                    self.holders.push(0);
+                    return self.holders.len() as u32 - 1;
+                }
+            }
+        }
     }
 
     /// Gives `node`, which has none, this slot.
@@ -68,6 +72,19 @@ impl Slots {
             self.log.push(Change::Released(node, slot));
             self.remove(node, slot);
         }
+    }
+
+    /// A slot for no value of the graph, to be given back before control flow
+    /// parts or meets.
+    pub(super) fn borrow(&mut self) -> u32 {
+        let slot = self.find_free();
+        self.holders[slot as usize] += 1;
+        slot
+    }
+
+    /// Ends a [`Slots::borrow`].
+    pub(super) fn give_back(&mut self, slot: u32) {
+        self.leave(slot);
     }
 
     /// Where we are, for [`Slots::undo`].
@@ -95,6 +112,10 @@ impl Slots {
 
     fn remove(&mut self, node: Node, slot: u32) {
         self.of[node] = None;
+        self.leave(slot);
+    }
+
+    fn leave(&mut self, slot: u32) {
         let holders = &mut self.holders[slot as usize];
         *holders -= 1;
         if *holders == 0 {

@@ -1,15 +1,19 @@
 //! Where the schedule uses each node, and which of these places can be reached
 //! from where we are.
 
-use super::schedule::Line;
+use super::demands::always;
+use super::layout::Layout;
+use super::schedule::{Line, Test};
 use crate::entity::{Array, Entity};
-use crate::ssa::{Graph, Node};
+use crate::ssa::{Def, Graph, Node};
 
 /// The positions at which nodes are used, in the order of the schedule.
 pub(super) struct Uses {
     /// For each node, the range of its uses in `positions`; the start moves on.
     ranges: Array<Node, (u32, u32)>,
     positions: Vec<u32>,
+    /// What each loop uses that is computed before it, by the position of its end.
+    around: Vec<(u32, Vec<Node>)>,
 }
 
 /// How far the code goes on from the current position: to the end of this side
@@ -45,11 +49,14 @@ impl Scope {
 }
 
 impl Uses {
-    pub(super) fn of(graph: &Graph, lines: &[Line]) -> Uses {
+    /// The uses in `lines`. At its end a loop uses all that it uses from outside:
+    /// before that, another iteration may need it.
+    pub(super) fn of(graph: &Graph, layout: &Layout, lines: &[Line]) -> Uses {
+        let around = used_from_outside(graph, layout, lines);
         // A counting sort by node; positions stay in order.
         let mut counts = vec![0u32; graph.nodes.len() + 1];
         let mut total = 0;
-        for_each_use(graph, lines, |node, _| {
+        for_each_use(graph, lines, &around, |node, _| {
             counts[node.index() + 1] += 1;
             total += 1;
         });
@@ -59,12 +66,20 @@ impl Uses {
         let ranges = graph.nodes.keys().map(|n| (counts[n.index()], counts[n.index() + 1]));
         let ranges = ranges.collect();
         let mut positions = vec![0; total];
-        for_each_use(graph, lines, |node, position| {
+        for_each_use(graph, lines, &around, |node, position| {
             let place = &mut counts[node.index()];
             positions[*place as usize] = position;
             *place += 1;
         });
-        Uses { ranges, positions }
+        Uses { ranges, positions, around }
+    }
+
+    /// What the loop that ends at `position` uses from outside.
+    pub(super) fn around(&self, position: u32) -> &[Node] {
+        match self.around.binary_search_by_key(&position, |&(end, _)| end) {
+            Ok(index) => &self.around[index].1,
+            Err(_) => &[],
+        }
     }
 
     /// The next use of `node` in the list, reachable or not.
@@ -101,17 +116,105 @@ impl Uses {
     }
 }
 
-fn for_each_use(graph: &Graph, lines: &[Line], mut visit: impl FnMut(Node, u32)) {
+/// The nodes that each loop uses and that are computed before it, but for those
+/// that have homes, by the position of the loop's end.
+fn used_from_outside(graph: &Graph, layout: &Layout, lines: &[Line]) -> Vec<(u32, Vec<Node>)> {
+    let is_loop = |line: &Line| match *line {
+        Line::Enter { region, .. } => graph.regions[region].cycle.is_some(),
+        _ => false,
+    };
+    if !lines.iter().any(is_loop) {
+        return Vec::new();
+    }
+    // The position at which each node is computed; inputs and constants are not.
+    let mut computed = Array::filled(u32::MAX, graph.nodes.len());
     for (line, position) in lines.iter().zip(0..) {
         match *line {
-            Line::Node(node) => {
-                graph.nodes[node].args().iter().for_each(|&arg| visit(arg, position));
+            Line::Node(node) => computed[node] = position,
+            Line::Enter { region, end } => {
+                graph.regions[region].phis.iter().for_each(|&phi| computed[phi] = end);
+                graph.entries(region).iter().for_each(|entry| computed[entry.phi] = position);
             }
-            Line::Guard(condition, _) | Line::Branch { condition, .. } => {
-                visit(condition, position);
-            }
-            Line::Pass(_, value) => visit(value, position),
-            Line::Enter { .. } | Line::Leave | Line::Otherwise | Line::Close | Line::End => {}
+            _ => {}
         }
+    }
+    struct Open {
+        begin: u32,
+        end: u32,
+        nodes: Vec<Node>,
+    }
+    let mut open: Vec<Open> = Vec::new();
+    let mut found: Vec<(u32, Vec<Node>)> = Vec::new();
+    // The innermost loop, by where it begins, that has been noted for the node.
+    let mut noted = Array::filled(u32::MAX, graph.nodes.len());
+    let mut note = |open: &mut Vec<Open>, node: Node| {
+        if let Some(open) = open.last_mut()
+            && computed[node] < open.begin
+            && noted[node] != open.begin
+            && layout.home(node).is_none()
+        {
+            noted[node] = open.begin;
+            open.nodes.push(node);
+        }
+    };
+    for (line, position) in lines.iter().zip(0..) {
+        // The first values are used before the loop.
+        for_each_use_in(graph, line, |node| note(&mut open, node));
+        match *line {
+            Line::Enter { end, .. } if is_loop(line) => {
+                open.push(Open { begin: position, end, nodes: Vec::new() });
+            }
+            Line::Leave if open.last().is_some_and(|open| open.end == position) => {
+                if let Some(closed) = open.pop() {
+                    closed.nodes.iter().for_each(|&node| note(&mut open, node));
+                    found.push((position, closed.nodes));
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn for_each_use(
+    graph: &Graph,
+    lines: &[Line],
+    around: &[(u32, Vec<Node>)],
+    mut visit: impl FnMut(Node, u32),
+) {
+    let mut around = around.iter().peekable();
+    for (line, position) in lines.iter().zip(0..) {
+        for_each_use_in(graph, line, |node| visit(node, position));
+        if let Some((_, nodes)) = around.next_if(|&&(end, _)| end == position) {
+            nodes.iter().for_each(|&node| visit(node, position));
+        }
+    }
+}
+
+fn for_each_use_in(graph: &Graph, line: &Line, mut visit: impl FnMut(Node)) {
+    match *line {
+        Line::Node(node) => {
+            graph.nodes[node].args().iter().for_each(|&arg| visit(arg));
+            if let (Def::Element(_), Some(source)) = (graph.nodes[node].def, always(graph, node)) {
+                visit(source);
+            }
+        }
+        Line::Guard(node, _)
+        | Line::Branch { test: Test::Node(node), .. }
+        | Line::Pass(_, node)
+        | Line::Write { node, .. }
+        | Line::Accumulate(_, node)
+        | Line::Hold(_, node)
+        | Line::Next(_, node) => visit(node),
+        Line::Enter { region, .. } => {
+            graph.entries(region).iter().for_each(|entry| visit(entry.first));
+        }
+        Line::Branch { test: Test::More(_), .. }
+        | Line::Leave
+        | Line::Otherwise
+        | Line::Close
+        | Line::Zero { .. }
+        | Line::Again
+        | Line::End => {}
     }
 }

@@ -24,11 +24,17 @@
 //! - φs: they were given their slots when the region began;
 //! - values of the region that are used afterwards, by a region that replays it.
 //!   A slot may have two such values, of two ways.
+//!
+//! Loops are in `loops`. The code before a loop goes on to the chunk where its
+//! iterations begin, and so does the end of an iteration. What is computed before
+//! the loop is not given up in it: at its end, the loop uses all that once more.
 
+mod loops;
 mod planner;
 mod regions;
 
-use crate::ssa::Node;
+use crate::jit::schedule::Test;
+use crate::ssa::{Access, Node, Region};
 
 pub(super) use planner::plan;
 
@@ -69,6 +75,18 @@ pub(super) enum Step {
     Guard(Node, bool),
     /// Writes an output.
     Output(u32, Node),
+    /// Copies a value from its register to this word before the slots.
+    Write(Node, u32),
+    /// Sets this many words, from this one on, to zero.
+    Zero(u32, u32),
+    /// Copies the first value from its register to the home of the second.
+    Keep(Node, Node),
+    /// Adds a value to an element of sums.
+    Accumulate(Access, Node),
+    /// Sets the iteration number of a loop to that of its first iteration.
+    Begin(Region),
+    /// Keeps the iteration number of a loop that has ended.
+    Last(Region),
 }
 
 /// Where a value is found that is not in a register.
@@ -78,6 +96,10 @@ pub(super) enum Source {
     Inactive(u32),
     Const(u32),
     Slot(u32),
+    /// The home of the node.
+    Home,
+    /// The iteration number of a loop.
+    Iteration(Region),
 }
 
 /// Where to go after a chunk.
@@ -86,10 +108,13 @@ pub(super) enum Next {
     /// To a chunk, with these values for its parameters.
     Chunk(usize, Vec<Node>),
     Branch {
-        condition: Node,
+        test: Test,
         then: usize,
         otherwise: usize,
     },
+    /// To the next iteration of a loop, which begins in this chunk, with these
+    /// values for its parameters.
+    Again(Region, usize, Vec<Node>),
     Done,
 }
 
@@ -99,7 +124,7 @@ pub(super) struct Chunk {
     /// The chunk of the same function after which registers hold what this one
     /// expects there; `None` if it expects nothing.
     pub(super) after: Option<usize>,
-    /// The φs that it is given in registers.
+    /// The φs and entry φs that it is given in registers.
     pub(super) parameters: Vec<Node>,
     pub(super) steps: Vec<Step>,
     pub(super) next: Next,

@@ -3,6 +3,8 @@
 use super::regions::Structure;
 use super::{Chunk, Limits, Next, Plan, Source, Step};
 use crate::entity::Array;
+use crate::jit::demands::always;
+use crate::jit::layout::Layout;
 use crate::jit::math::is_call;
 use crate::jit::schedule::Line;
 use crate::jit::slots::Slots;
@@ -10,8 +12,8 @@ use crate::jit::uses::{Scope, Uses};
 use crate::ssa::{Def, Graph, Node};
 
 /// Plans the registers, chunks and functions of `graph` in this order.
-pub(in crate::jit) fn plan(graph: &Graph, lines: &[Line], limits: Limits) -> Plan {
-    let mut planner = Planner::new(graph, lines, limits);
+pub(in crate::jit) fn plan(graph: &Graph, layout: &Layout, lines: &[Line], limits: Limits) -> Plan {
+    let mut planner = Planner::new(graph, layout, lines, limits);
     for (&line, position) in lines.iter().zip(0..) {
         planner.position = position;
         planner.line(line);
@@ -22,6 +24,7 @@ pub(in crate::jit) fn plan(graph: &Graph, lines: &[Line], limits: Limits) -> Pla
 
 pub(super) struct Planner<'a> {
     pub(super) graph: &'a Graph,
+    pub(super) layout: &'a Layout,
     pub(super) limits: Limits,
     /// All positions at which each node is used, and the next of them.
     pub(super) uses: Uses,
@@ -32,6 +35,8 @@ pub(super) struct Planner<'a> {
     /// What registers hold.
     pub(super) resident: Vec<Node>,
     pub(super) slots: Slots,
+    /// The entry φs that have slots for the whole of their loop.
+    pub(super) pinned: Array<Node, bool>,
     constants: Vec<f64>,
     constant_index: Array<Node, Option<u32>>,
     /// The chunk that is being planned.
@@ -45,17 +50,19 @@ pub(super) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(graph: &'a Graph, lines: &[Line], limits: Limits) -> Self {
+    fn new(graph: &'a Graph, layout: &'a Layout, lines: &[Line], limits: Limits) -> Self {
         Planner {
             graph,
+            layout,
             limits,
-            uses: Uses::of(graph, lines),
+            uses: Uses::of(graph, layout, lines),
             position: 0,
             scope: Scope::up_to(u32::MAX),
             structure: Structure::default(),
             resident: Vec::with_capacity(limits.registers + 4),
             slots: Slots::new(graph.nodes.len()),
-            constants: Vec::new(),
+            pinned: Array::filled(false, graph.nodes.len()),
+            constants: layout.constants.clone(),
             constant_index: Array::filled(None, graph.nodes.len()),
             after: None,
             parameters: Vec::new(),
@@ -86,21 +93,42 @@ impl<'a> Planner<'a> {
             Line::End => self.end(),
             Line::Enter { region, end } => self.enter(region, end),
             Line::Leave => self.leave(),
-            Line::Branch { condition, otherwise, end } => {
+            Line::Branch { test, otherwise, end } => {
                 self.cut_if_full();
-                self.branch(condition, otherwise, end);
+                self.branch(test, otherwise, end);
             }
             Line::Otherwise => self.otherwise(),
             Line::Close => self.close(),
+            Line::Write { word, node } => self.step_with(node, Step::Write(node, word)),
+            Line::Zero { word, len } => {
+                self.cut_if_full();
+                self.steps.push(Step::Zero(word, len));
+            }
+            Line::Accumulate(access, node) => self.step_with(node, Step::Accumulate(access, node)),
+            Line::Hold(number, value) => self.hold(number, value),
+            Line::Next(number, value) => {
+                self.cut_if_full();
+                self.next(number, value);
+            }
+            Line::Again => self.again(),
         }
+    }
+
+    /// A step for which `node` is in a register.
+    fn step_with(&mut self, node: Node, step: Step) {
+        self.cut_if_full();
+        self.bring(&[node]);
+        self.steps.push(step);
+        self.used(&[node]);
+        self.spill_down_to(self.limits.registers);
     }
 
     fn compute(&mut self, node: Node) {
         let data = &self.graph.nodes[node];
-        let Def::Apply(op, _) = data.def else { return };
-        let args = data.args();
+        let source = always(self.graph, node);
+        let args = source.as_ref().map_or(data.args(), core::slice::from_ref);
         self.bring(args);
-        let calls = is_call(op);
+        let calls = matches!(data.def, Def::Apply(op, _) if is_call(op));
         self.used(args);
         if calls {
             // A call may change every register.
@@ -109,6 +137,9 @@ impl<'a> Planner<'a> {
             self.resident.clear();
         }
         self.steps.push(Step::Compute(node));
+        if self.layout.home(node).is_some() {
+            self.steps.push(Step::Keep(node, node));
+        }
         if self.next_use(node).is_some() {
             self.resident.push(node);
         }
@@ -125,13 +156,17 @@ impl<'a> Planner<'a> {
                 Def::Input(i) if (i as usize) < self.graph.active => Source::Active(i),
                 Def::Input(i) => Source::Inactive(i - self.graph.active as u32),
                 Def::Const(bits) => Source::Const(self.constant(node, bits)),
-                Def::Apply(..) | Def::Phi(..) => match self.slots.get(node) {
-                    Some(slot) => Source::Slot(slot),
-                    None => {
-                        debug_assert!(false, "{node} was not stored");
-                        Source::Const(self.constant(node, f64::NAN.to_bits()))
+                Def::Iteration(region) => Source::Iteration(region),
+                Def::Apply(..) | Def::Phi(..) | Def::Entry(..) | Def::Element(_) => {
+                    match self.slots.get(node) {
+                        Some(slot) => Source::Slot(slot),
+                        None if self.layout.home(node).is_some() => Source::Home,
+                        None => {
+                            debug_assert!(false, "{node} was not stored");
+                            Source::Const(self.constant(node, f64::NAN.to_bits()))
+                        }
                     }
-                },
+                }
             };
             self.steps.push(Step::Load(node, source));
             self.resident.push(node);
@@ -146,7 +181,9 @@ impl<'a> Planner<'a> {
             self.uses.advance(node, self.position);
             if self.next_use(node).is_none() {
                 self.resident.retain(|&resident| resident != node);
-                self.slots.release(node);
+                if !self.pinned[node] {
+                    self.slots.release(node);
+                }
             }
         }
     }
@@ -178,8 +215,13 @@ impl<'a> Planner<'a> {
 
     /// Makes sure that `node`, if it is used again, is found outside registers.
     pub(super) fn store(&mut self, node: Node) {
-        let given = matches!(self.graph.nodes[node].def, Def::Input(_) | Def::Const(_));
-        if given || self.slots.get(node).is_some() || self.next_use(node).is_none() {
+        let def = self.graph.nodes[node].def;
+        let given = matches!(def, Def::Input(_) | Def::Const(_) | Def::Iteration(_));
+        if given
+            || self.layout.home(node).is_some()
+            || self.slots.get(node).is_some()
+            || self.next_use(node).is_none()
+        {
             return;
         }
         let slot = self.slots.take(node);

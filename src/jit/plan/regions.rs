@@ -1,8 +1,10 @@
 //! The planner at branches and regions: what each side starts from, and what is
 //! where when the ends of a region meet.
 
+use super::loops::OpenLoop;
 use super::planner::Planner;
 use super::{Next, Step};
+use crate::jit::schedule::Test;
 use crate::jit::slots::Change;
 use crate::jit::uses::Scope;
 use crate::ssa::{Node, Region};
@@ -10,14 +12,14 @@ use crate::ssa::{Node, Region};
 /// The regions and branches around the current position, innermost last.
 #[derive(Default)]
 pub(super) struct Structure {
-    regions: Vec<OpenRegion>,
+    pub(super) regions: Vec<OpenRegion>,
     branches: Vec<OpenBranch>,
     /// What has left registers since the outermost region began that is not cut.
     evicted: Vec<Node>,
 }
 
-struct OpenRegion {
-    region: Region,
+pub(super) struct OpenRegion {
+    pub(super) region: Region,
     /// Whether it is in one function with the code around it.
     uncut: bool,
     /// The scope around it, and its own end.
@@ -39,6 +41,8 @@ struct OpenRegion {
     exported: Vec<(Node, u32)>,
     /// Values that gave their slots back on some way through the region.
     released: Vec<Node>,
+    /// What there is to know if it is a loop.
+    pub(super) cycle: Option<OpenLoop>,
 }
 
 struct OpenBranch {
@@ -80,7 +84,9 @@ impl Planner<'_> {
         self.store_used_after(end);
         let mut phis: Vec<(u32, Node)> = Vec::new();
         for &phi in &self.graph.regions[region].phis {
-            phis.extend(self.uses.next(phi).map(|next| (next, phi)));
+            if self.layout.home(phi).is_none() {
+                phis.extend(self.uses.next(phi).map(|next| (next, phi)));
+            }
         }
         phis.sort();
         let in_registers = if uncut { phis.len().min(self.limits.registers / 2) } else { 0 };
@@ -104,8 +110,13 @@ impl Planner<'_> {
             passing: Vec::new(),
             exported: Vec::new(),
             released: Vec::new(),
+            cycle: None,
         });
+        if self.graph.regions[region].cycle.is_some() {
+            self.begin_loop(region, end, uncut);
+        }
         self.scope = self.scope.region(end);
+        self.begin_iteration(region);
     }
 
     /// Passes `value` on as output, or as φ, number `index`.
@@ -119,7 +130,10 @@ impl Planner<'_> {
         };
         let phi = self.graph.regions[region.region].phis[index as usize];
         let in_register = region.parameters.contains(&phi);
-        if let Some(slot) = self.slots.get(phi) {
+        if self.layout.home(phi).is_some() {
+            self.bring(&[value]);
+            self.steps.push(Step::Keep(value, phi));
+        } else if let Some(slot) = self.slots.get(phi) {
             self.bring(&[value]);
             self.steps.push(Step::Store(value, slot));
         } else if in_register {
@@ -170,6 +184,8 @@ impl Planner<'_> {
         }
         self.resident.clear();
         self.after = (region.function == self.functions.len()).then_some(region.first);
+        let is_kept = self.layout.last(region.region).is_some();
+        self.steps.extend(is_kept.then_some(Step::Last(region.region)));
         if region.uncut {
             let evicted = &self.structure.evicted[region.evicted..];
             let kept = region.resident.into_iter().filter(|node| !evicted.contains(node));
@@ -182,12 +198,18 @@ impl Planner<'_> {
             }
             self.spill_down_to(self.limits.registers);
         }
+        if region.cycle.is_some() {
+            let around = self.uses.around(region.end).to_vec();
+            self.used(&around);
+        }
     }
 
-    pub(super) fn branch(&mut self, condition: Node, otherwise: u32, end: u32) {
-        self.bring(&[condition]);
-        self.used(&[condition]);
-        self.spill_down_to(self.limits.registers);
+    pub(super) fn branch(&mut self, test: Test, otherwise: u32, end: u32) {
+        if let Test::Node(condition) = test {
+            self.bring(&[condition]);
+            self.used(&[condition]);
+            self.spill_down_to(self.limits.registers);
+        }
         match self.structure.regions.last() {
             // Each way through the region must leave it in the same slot.
             Some(region) if region.uncut => self.store_used_after(region.end),
@@ -203,7 +225,7 @@ impl Planner<'_> {
             function: self.functions.len(),
             resident: self.resident.clone(),
         });
-        self.finish_chunk(Next::Branch { condition, then: chunk + 1, otherwise: 0 });
+        self.finish_chunk(Next::Branch { test, then: chunk + 1, otherwise: 0 });
         self.begin_side(self.scope, otherwise, chunk);
     }
 
@@ -259,7 +281,10 @@ impl Planner<'_> {
         while let Some(change) = self.slots.undo(mark) {
             let Some(region) = self.structure.regions.last_mut() else { continue };
             match change {
-                Change::Held(node, slot) if self.uses.at_or_after(node, region.end).is_some() => {
+                Change::Held(node, slot)
+                    if self.uses.at_or_after(node, region.end).is_some()
+                        && self.layout.home(node).is_none() =>
+                {
                     region.exported.push((node, slot));
                 }
                 Change::Held(..) => {}

@@ -3,6 +3,7 @@
 
 mod random;
 
+use super::layout::Layout;
 use super::plan::{Limits, Step, plan};
 use super::schedule::schedule;
 use super::{RunError, compile_within};
@@ -103,7 +104,8 @@ b3:
   return v5
 ";
     let graph = parse(text).unwrap();
-    let plan = plan(&graph, &schedule(&graph), Limits::HOST);
+    let layout = Layout::of(&graph).unwrap();
+    let plan = plan(&graph, &layout, &schedule(&graph, &layout), Limits::HOST);
     assert_eq!((plan.functions.len(), plan.chunks.len()), (1, 4));
     // Two inputs and an output: the node that is used across is kept, too, since
     // a longer side might need its register.
@@ -118,8 +120,9 @@ fn what_is_cut_goes_on_in_another_function() {
     let mut random = Random(4);
     let shape = Shape { inputs: 3, items: 30, depth: 4, regions: 20, guards: 0, phis: 3 };
     let graph = graph(shape, &mut random);
-    let lines = schedule(&graph);
-    let count = |limits| plan(&graph, &lines, limits).functions.len();
+    let layout = Layout::of(&graph).unwrap();
+    let lines = schedule(&graph, &layout);
+    let count = |limits| plan(&graph, &layout, &lines, limits).functions.len();
     let small = Limits { steps: 20, uncut: 0, registers: 4 };
     assert!(count(small) > 10 && count(Limits::HOST) < count(small));
     assert_eq!(count(Limits { uncut: usize::MAX, steps: usize::MAX, ..small }), 1);

@@ -1,0 +1,69 @@
+//! What the items of a graph need to be known.
+
+use super::layout::inputs_in_line;
+use crate::ssa::{AccessData, Block, Def, End, Graph, Item, Node, SeriesData};
+
+/// The nodes that must be computed before `node`.
+pub(super) fn operands(graph: &Graph, node: Node) -> &[Node] {
+    let data = &graph.nodes[node];
+    let Def::Element(access) = data.def else { return data.args() };
+    let access = &graph.accesses[access];
+    match &graph.series[access.series] {
+        SeriesData::Constants(_) | SeriesData::Sums(_) => &[],
+        SeriesData::Nodes(nodes) if access.strides.is_empty() => {
+            let index = access.base as usize;
+            nodes.get(index..=index).unwrap_or(&[])
+        }
+        SeriesData::Nodes(nodes) if inputs_in_line(graph, nodes).is_some() => &[],
+        SeriesData::Nodes(nodes) => nodes,
+        SeriesData::History(past) => core::slice::from_ref(past),
+    }
+}
+
+/// The node that the element `node` always is, if there is one.
+pub(super) fn always(graph: &Graph, node: Node) -> Option<Node> {
+    let Def::Element(access) = graph.nodes[node].def else { return None };
+    let access = &graph.accesses[access];
+    match &graph.series[access.series] {
+        SeriesData::Nodes(nodes) if access.strides.is_empty() => {
+            nodes.get(access.base as usize).copied()
+        }
+        _ => None,
+    }
+}
+
+/// Whether the series must be copied to be read at this access.
+pub(super) fn is_gathered(graph: &Graph, access: &AccessData) -> bool {
+    let SeriesData::Nodes(nodes) = &graph.series[access.series] else { return false };
+    !access.strides.is_empty() && inputs_in_line(graph, nodes).is_none()
+}
+
+/// Calls `visit` with each use of a node and the block in which it is used; of
+/// the first values of a loop that is its root.
+pub(super) fn for_each_use(graph: &Graph, mut visit: impl FnMut(Node, Block)) {
+    for (block, data) in graph.blocks.iter() {
+        for item in &data.items {
+            match *item {
+                Item::Node(node) => {
+                    operands(graph, node).iter().for_each(|&operand| visit(operand, block));
+                }
+                Item::Guard { condition, .. } => visit(condition, block),
+                Item::Region(region) => {
+                    let root = graph.regions[region].root;
+                    graph.entries(region).iter().for_each(|entry| visit(entry.first, root));
+                }
+                Item::Fill(series) => {
+                    if let SeriesData::Sums(firsts) = &graph.series[series] {
+                        firsts.iter().flatten().for_each(|&first| visit(first, block));
+                    }
+                }
+                Item::Accumulate(_, node) => visit(node, block),
+            }
+        }
+        match &data.end {
+            End::Return(values) => values.iter().for_each(|&value| visit(value, block)),
+            End::Branch { condition, .. } => visit(*condition, block),
+            End::Open => {}
+        }
+    }
+}

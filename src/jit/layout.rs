@@ -1,0 +1,296 @@
+//! The layout of what loops keep in the scratch buffer, before the slots: the
+//! current iteration numbers, the elements of series, and what is asked for
+//! after an iteration is over.
+//!
+//! A value that is used outside of the loop in which it is computed (where that
+//! is replayed, or as a history) has a home: one word for each iteration. All
+//! places are linear functions of iteration numbers. These are between 0 and the
+//! bound of their loop, as a loop stops there before it counts on; and the
+//! verifier has proved that with such numbers each access is in its series. So
+//! no place is outside of its part of the buffer.
+
+use smallvec::SmallVec;
+
+use super::CompileError;
+use super::demands::{for_each_use, is_gathered, operands};
+use crate::entity::Array;
+use crate::ssa::{Block, Def, Graph, Item, Nest, Node, Region, Series, SeriesData};
+
+/// Words for each combination of the iterations of some loops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Home {
+    /// The word when all iteration numbers are 0.
+    pub(super) first: u32,
+    /// What one iteration of each loop adds.
+    pub(super) strides: SmallVec<[(Region, u32); 2]>,
+}
+
+/// Where the elements of a series are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Row {
+    /// In the constants, from there on.
+    Constants(u32),
+    /// Inputs that are the same number of places from one to the next.
+    Active {
+        first: u32,
+        stride: i32,
+    },
+    Inactive {
+        first: u32,
+        stride: i32,
+    },
+    /// In the scratch buffer, from there on.
+    Scratch(u32),
+    /// In the home of a node that is computed in this loop.
+    History(Node, Region),
+}
+
+/// What is where in the scratch buffer and the constants.
+pub(super) struct Layout {
+    pub(super) nest: Nest,
+    /// The word of the current iteration number of each loop that replays none.
+    counters: Array<Region, Option<u32>>,
+    homes: Vec<Home>,
+    of_nodes: Array<Node, Option<u32>>,
+    /// The home of the last iteration number of each loop that is replayed.
+    of_loops: Array<Region, Option<u32>>,
+    pub(super) rows: Array<Series, Row>,
+    /// The series that are copied into the buffer where this loop begins.
+    pub(super) gathered: Array<Region, Vec<Series>>,
+    /// The elements for which the series is copied just before.
+    pub(super) gathers: Vec<Node>,
+    pub(super) constants: Vec<f64>,
+    /// How many words there are, all told.
+    pub(super) words: u32,
+}
+
+/// The most words of a scratch buffer.
+pub(super) const MAX_WORDS: u64 = 1 << 27;
+
+impl Layout {
+    /// The layout for `graph`, a verified graph.
+    pub(super) fn of(graph: &Graph) -> Result<Layout, CompileError> {
+        let mut layout = Layout {
+            nest: Nest::of(graph),
+            counters: Array::filled(None, graph.regions.len()),
+            homes: Vec::new(),
+            of_nodes: Array::filled(None, graph.nodes.len()),
+            of_loops: Array::filled(None, graph.regions.len()),
+            rows: Array::new(),
+            gathered: Array::filled(Vec::new(), graph.regions.len()),
+            gathers: Vec::new(),
+            constants: Vec::new(),
+            words: 0,
+        };
+        let is_loop = graph.regions.values().any(|data| data.cycle.is_some());
+        if is_loop || !graph.series.is_empty() {
+            layout.count(graph)?;
+            layout.settle(graph)?;
+            layout.line_up(graph)?;
+            layout.place_gathers(graph);
+        }
+        Ok(layout)
+    }
+
+    /// The word of the iteration number of `region`, of a loop that replays
+    /// another of that of the other.
+    pub(super) fn counter(&self, graph: &Graph, region: Region) -> u32 {
+        let counting = graph.regions[region].replays.unwrap_or(region);
+        debug_assert!(self.counters[counting].is_some(), "{region} is no loop");
+        self.counters[counting].unwrap_or(0)
+    }
+
+    /// The home of `node`, if it has one.
+    pub(super) fn home(&self, node: Node) -> Option<&Home> {
+        self.of_nodes[node].map(|index| &self.homes[index as usize])
+    }
+
+    /// The home of the last iteration number of `region`, if it is replayed.
+    pub(super) fn last(&self, region: Region) -> Option<&Home> {
+        self.of_loops[region].map(|index| &self.homes[index as usize])
+    }
+
+    fn reserve(&mut self, words: u64) -> Result<u32, CompileError> {
+        let first = self.words;
+        let sum = u64::from(first).saturating_add(words);
+        if sum > MAX_WORDS {
+            return Err(CompileError::Scratch { words: sum });
+        }
+        self.words = sum as u32;
+        Ok(first)
+    }
+
+    fn count(&mut self, graph: &Graph) -> Result<(), CompileError> {
+        for (region, data) in graph.regions.iter() {
+            if data.cycle.is_some() && data.replays.is_none() {
+                self.counters[region] = Some(self.reserve(1)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The loops around, innermost first, from `region` on.
+    fn loops(&self, region: Option<Region>) -> impl Iterator<Item = Region> {
+        core::iter::successors(region, |&region| self.nest.loop_around(region))
+    }
+
+    /// How many loops are around both.
+    fn shared(&self, a: Option<Region>, b: Option<Region>) -> usize {
+        let mut of_b: SmallVec<[Region; 8]> = self.loops(b).collect();
+        let mut of_a: SmallVec<[Region; 8]> = self.loops(a).collect();
+        (of_a.reverse(), of_b.reverse());
+        of_a.iter().zip(&of_b).take_while(|(a, b)| a == b).count()
+    }
+
+    /// Gives homes to what is used outside of its loop.
+    fn settle(&mut self, graph: &Graph) -> Result<(), CompileError> {
+        let mut shared: Array<Node, usize> = Array::filled(usize::MAX, graph.nodes.len());
+        for_each_use(graph, |node, user| {
+            let has_none = matches!(graph.nodes[node].def, Def::Iteration(_));
+            if let (Some(around), false) = (self.nest.node_loop(node), has_none) {
+                let both = self.shared(Some(around), self.nest.block_loop(user));
+                shared[node] = shared[node].min(both);
+            }
+        });
+        for node in graph.nodes.keys() {
+            let around = self.nest.node_loop(node);
+            if shared[node] < self.loops(around).count() {
+                self.of_nodes[node] = Some(self.home_in(graph, around, shared[node])?);
+            }
+        }
+        let mut shared: Array<Region, usize> = Array::filled(usize::MAX, graph.regions.len());
+        for (region, data) in graph.regions.iter() {
+            if let (Some(replayed), true) = (data.replays, data.cycle.is_some()) {
+                let of_both = [region, replayed].map(|region| self.nest.loop_around(region));
+                shared[replayed] = shared[replayed].min(self.shared(of_both[0], of_both[1]));
+            }
+        }
+        for region in graph.regions.keys() {
+            if shared[region] < usize::MAX {
+                let around = self.nest.loop_around(region);
+                self.of_loops[region] = Some(self.home_in(graph, around, shared[region])?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a home with a word for each iteration of the loops from `around` on,
+    /// but for the outermost ones, as many as are `shared`.
+    fn home_in(
+        &mut self,
+        graph: &Graph,
+        around: Option<Region>,
+        shared: usize,
+    ) -> Result<u32, CompileError> {
+        let loops: SmallVec<[Region; 8]> = self.loops(around).collect();
+        let (mut words, mut strides) = (1u64, SmallVec::new());
+        for &region in &loops[..loops.len() - shared] {
+            let bound = graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
+            strides.push((region, words as u32));
+            words = words.saturating_mul(u64::from(bound));
+            if words > MAX_WORDS {
+                return Err(CompileError::Scratch { words });
+            }
+        }
+        let first = self.reserve(words)?;
+        self.homes.push(Home { first, strides });
+        Ok(self.homes.len() as u32 - 1)
+    }
+
+    fn line_up(&mut self, graph: &Graph) -> Result<(), CompileError> {
+        let mut gathered = Array::filled(false, graph.series.len());
+        for access in graph.accesses.values() {
+            gathered[access.series] |= is_gathered(graph, access);
+        }
+        for (series, data) in graph.series.iter() {
+            let row = match data {
+                SeriesData::Constants(numbers) => {
+                    let first = self.constants.len();
+                    if (first + numbers.len()) as u64 > MAX_WORDS {
+                        return Err(CompileError::TooLarge { size: first + numbers.len() });
+                    }
+                    self.constants.extend(numbers.iter().map(|&bits| f64::from_bits(bits)));
+                    Row::Constants(first as u32)
+                }
+                SeriesData::Nodes(nodes) => match inputs_in_line(graph, nodes) {
+                    Some(row) => row,
+                    None if gathered[series] => Row::Scratch(self.reserve(nodes.len() as u64)?),
+                    // Nothing is read from there but by other means.
+                    None => Row::Scratch(0),
+                },
+                SeriesData::History(node) => match self.nest.node_loop(*node) {
+                    Some(region) => Row::History(*node, region),
+                    None => Row::Scratch(0),
+                },
+                SeriesData::Sums(firsts) => Row::Scratch(self.reserve(firsts.len() as u64)?),
+            };
+            self.rows.push(row);
+        }
+        Ok(())
+    }
+
+    /// Finds where the series of each element is copied that needs it: where the
+    /// outermost loop begins in which the nodes of the series do not change.
+    fn place_gathers(&mut self, graph: &Graph) {
+        let mut done: Vec<(Region, Series)> = Vec::new();
+        for block in graph.blocks.keys() {
+            for item in &graph.blocks[block].items {
+                if let Item::Node(node) = *item
+                    && let Def::Element(access) = graph.nodes[node].def
+                    && is_gathered(graph, &graph.accesses[access])
+                {
+                    let series = graph.accesses[access].series;
+                    match self.gather_loop(graph, block, operands(graph, node)) {
+                        Some(region) => done.push((region, series)),
+                        None => self.gathers.push(node),
+                    }
+                }
+            }
+        }
+        done.sort_unstable();
+        done.dedup();
+        done.into_iter().for_each(|(region, series)| self.gathered[region].push(series));
+        self.gathers.sort_unstable();
+    }
+
+    fn gather_loop(&self, graph: &Graph, block: Block, nodes: &[Node]) -> Option<Region> {
+        // The loops in which nodes of the series change.
+        let mut changing: Vec<Region> = Vec::new();
+        for &node in nodes {
+            changing.extend(self.loops(self.nest.node_loop(node)));
+        }
+        changing.sort_unstable();
+        changing.dedup();
+        let loops = self.loops(self.nest.block_loop(block));
+        let steady = loops.take_while(|&region| {
+            let counting = graph.regions[region].replays.unwrap_or(region);
+            changing.binary_search(&region).is_err() && changing.binary_search(&counting).is_err()
+        });
+        steady.last()
+    }
+}
+
+/// The row of `nodes` if they are inputs of one kind in even distances.
+pub(super) fn inputs_in_line(graph: &Graph, nodes: &[Node]) -> Option<Row> {
+    let number = |node: Node| match graph.nodes[node].def {
+        Def::Input(number) => Some(i64::from(number)),
+        _ => None,
+    };
+    let first = number(*nodes.first()?)?;
+    let stride = match nodes.get(1) {
+        Some(&second) => number(second)? - first,
+        None => 0,
+    };
+    let is_active = |number: i64| (number as usize) < graph.active;
+    for (&node, index) in nodes.iter().zip(0..) {
+        let found = number(node)?;
+        if found != first + stride * index || is_active(found) != is_active(first) {
+            return None;
+        }
+    }
+    let stride = i32::try_from(stride).ok()?;
+    Some(match is_active(first) {
+        true => Row::Active { first: first as u32, stride },
+        false => Row::Inactive { first: (first as usize - graph.active) as u32, stride },
+    })
+}

@@ -1,0 +1,197 @@
+//! Lowering of what loops keep in memory: iteration numbers, homes and series.
+//!
+//! Iteration numbers are integers of 64 bits. Where what is lowered here is run,
+//! each that it needs has been set, and is smaller than the bound of its loop: so
+//! the verifier demands of the graph, and `flow` sees to it. Then all addresses
+//! are in the buffers, see `layout`.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{F64, I64};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
+use smallvec::SmallVec;
+
+use super::demands::always;
+use super::layout::{Home, Row};
+use super::lower::{Lowering, offset};
+use super::plan::Source;
+use crate::ssa::{Access, Node, Region};
+
+/// A buffer, the index in it when all iteration numbers are 0, and what one
+/// iteration of each loop adds to it.
+struct Address {
+    buffer: Value,
+    first: u32,
+    strides: SmallVec<[(Region, i64); 2]>,
+}
+
+impl Lowering<'_, '_> {
+    /// The iteration number of `region`.
+    pub(super) fn counter(&mut self, region: Region) -> Value {
+        let word = self.layout.counter(self.graph, region);
+        let (flags, scratch) = (MemFlagsData::trusted(), self.scratch());
+        self.builder.ins().load(I64, flags, scratch, offset(word))
+    }
+
+    pub(super) fn set_counter(&mut self, region: Region, number: Value) {
+        let word = self.layout.counter(self.graph, region);
+        let (flags, scratch) = (MemFlagsData::trusted(), self.scratch());
+        self.builder.ins().store(flags, number, scratch, offset(word));
+    }
+
+    /// Sets the iteration number of `region` to that of its first iteration.
+    pub(super) fn begin(&mut self, region: Region) {
+        let replayed = self.graph.regions[region].replays;
+        let number = match replayed.and_then(|replayed| self.layout.last(replayed)) {
+            Some(home) => {
+                let address = self.in_home(home);
+                self.load_integer(address)
+            }
+            None => self.builder.ins().iconst(I64, 0),
+        };
+        self.set_counter(region, number);
+    }
+
+    /// Keeps the iteration number of `region`, which has ended.
+    pub(super) fn keep_last(&mut self, region: Region) {
+        if let Some(home) = self.layout.last(region) {
+            let number = self.counter(region);
+            let address = self.in_home(home);
+            self.store(number, address);
+        }
+    }
+
+    /// The value of `node` from its home, or that of an iteration number.
+    pub(super) fn kept(&mut self, node: Node, source: Source) -> Value {
+        match (source, self.layout.home(node)) {
+            (Source::Iteration(region), _) => {
+                let number = self.counter(region);
+                self.builder.ins().fcvt_from_sint(F64, number)
+            }
+            (_, Some(home)) => {
+                let address = self.in_home(home);
+                self.load(address)
+            }
+            (_, None) => self.builder.ins().f64const(f64::NAN),
+        }
+    }
+
+    /// Copies `value` to the home of `node`.
+    pub(super) fn keep(&mut self, value: Node, node: Node) {
+        if let Some(home) = self.layout.home(node) {
+            let value = self.number(value);
+            let address = self.in_home(home);
+            self.store(value, address);
+        }
+    }
+
+    /// The value of `node`, the element at `access`.
+    pub(super) fn element(&mut self, node: Node, access: Access) -> Value {
+        match always(self.graph, node) {
+            Some(source) => self.number(source),
+            None => {
+                let address = self.of_access(access);
+                self.load(address)
+            }
+        }
+    }
+
+    pub(super) fn accumulate(&mut self, access: Access, node: Node) {
+        let value = self.number(node);
+        let address = self.of_access(access);
+        let (pointer, distance) = self.pointer(address);
+        let flags = MemFlagsData::trusted();
+        let before = self.builder.ins().load(F64, flags, pointer, distance);
+        let sum = self.builder.ins().fadd(before, value);
+        self.builder.ins().store(flags, sum, pointer, distance);
+    }
+
+    /// Sets `len` words of the scratch buffer from `word` on to zero.
+    pub(super) fn zero(&mut self, word: u32, len: u32) {
+        let (flags, scratch) = (MemFlagsData::trusted(), self.scratch());
+        let zero = self.builder.ins().f64const(0.0);
+        if len <= 8 {
+            for word in word..word + len {
+                self.builder.ins().store(flags, zero, scratch, offset(word));
+            }
+            return;
+        }
+        let (body, after) = (self.builder.create_block(), self.builder.create_block());
+        let number = self.builder.append_block_param(body, I64);
+        let start = self.builder.ins().iconst(I64, 0);
+        self.builder.ins().jump(body, &[start.into()]);
+        self.builder.switch_to_block(body);
+        let distance = self.builder.ins().ishl_imm_u(number, 3);
+        let pointer = self.builder.ins().iadd(scratch, distance);
+        self.builder.ins().store(flags, zero, pointer, offset(word));
+        let next = self.builder.ins().iadd_imm_s(number, 1);
+        let again = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, next, i64::from(len));
+        self.builder.ins().brif(again, body, &[next.into()], after, &[]);
+        self.builder.switch_to_block(after);
+    }
+
+    fn scratch(&self) -> Value {
+        self.buffers[3]
+    }
+
+    fn in_home(&self, home: &Home) -> Address {
+        let strides = home.strides.iter().map(|&(region, stride)| (region, i64::from(stride)));
+        Address { buffer: self.scratch(), first: home.first, strides: strides.collect() }
+    }
+
+    fn of_access(&self, access: Access) -> Address {
+        let data = &self.graph.accesses[access];
+        let [active, inactive, constants, scratch, _] = self.buffers;
+        let mut strides = SmallVec::new();
+        let (buffer, start, step) = match self.layout.rows[data.series] {
+            Row::Constants(first) => (constants, first, 1),
+            Row::Scratch(first) => (scratch, first, 1),
+            Row::Active { first, stride } => (active, first, i64::from(stride)),
+            Row::Inactive { first, stride } => (inactive, first, i64::from(stride)),
+            Row::History(node, around) => {
+                let (mut start, mut step) = (0, 1);
+                if let Some(home) = self.layout.home(node) {
+                    start = home.first;
+                    for &(region, stride) in &home.strides {
+                        match region == around {
+                            true => step = i64::from(stride),
+                            false => strides.push((region, i64::from(stride))),
+                        }
+                    }
+                }
+                (scratch, start, step)
+            }
+        };
+        let first = i64::from(start) + step * i64::from(data.base);
+        strides.extend(data.strides.iter().map(|&(r, stride)| (r, i64::from(stride) * step)));
+        Address { buffer, first: first as u32, strides }
+    }
+
+    fn load(&mut self, address: Address) -> Value {
+        let (pointer, distance) = self.pointer(address);
+        self.builder.ins().load(F64, MemFlagsData::trusted(), pointer, distance)
+    }
+
+    fn load_integer(&mut self, address: Address) -> Value {
+        let (pointer, distance) = self.pointer(address);
+        self.builder.ins().load(I64, MemFlagsData::trusted(), pointer, distance)
+    }
+
+    fn store(&mut self, value: Value, address: Address) {
+        let (pointer, distance) = self.pointer(address);
+        self.builder.ins().store(MemFlagsData::trusted(), value, pointer, distance);
+    }
+
+    /// The address as a pointer and a distance from it in bytes.
+    fn pointer(&mut self, address: Address) -> (Value, i32) {
+        let mut pointer = address.buffer;
+        for (region, stride) in address.strides {
+            let number = self.counter(region);
+            let distance = match stride {
+                1 => self.builder.ins().ishl_imm_u(number, 3),
+                _ => self.builder.ins().imul_imm_s(number, stride * 8),
+            };
+            pointer = self.builder.ins().iadd(pointer, distance);
+        }
+        (pointer, offset(address.first))
+    }
+}

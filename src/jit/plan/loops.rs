@@ -1,0 +1,173 @@
+//! The planner at loops: where entry φs are, and how an iteration goes on to the
+//! next one.
+//!
+//! The entry φs of a loop that is never cut come in registers, as far as there
+//! are; the others have slots from before the loop to its end. What is in
+//! registers before a loop that is never cut, and used in it, stays there as long
+//! as there is room.
+
+use super::planner::Planner;
+use super::{Next, Source, Step};
+use crate::ssa::{Def, Node, Region};
+
+/// What there is to know of a loop around the current position.
+pub(super) struct OpenLoop {
+    /// The chunk in which iterations begin.
+    header: usize,
+    /// The entry φs that come in registers.
+    parameters: Vec<Node>,
+    /// What the current way passes on for these.
+    passing: Vec<Node>,
+    /// The slots that hold what these entry φs, by number, are in the next iteration.
+    held: Vec<(u32, u32)>,
+}
+
+impl Planner<'_> {
+    /// Goes on from the code before the loop, the innermost region, to its first
+    /// iteration.
+    pub(super) fn begin_loop(&mut self, region: Region, end: u32, uncut: bool) {
+        let entries = self.graph.entries(region);
+        let is_used = |phi: Node| self.uses.next(phi).is_some() || self.layout.home(phi).is_some();
+        let mut used: Vec<(u32, Node)> = Vec::new();
+        for entry in entries.iter().filter(|entry| is_used(entry.phi)) {
+            used.push((self.uses.next(entry.phi).unwrap_or(end), entry.phi));
+        }
+        used.sort();
+        let in_registers = if uncut { used.len().min(self.limits.registers / 2) } else { 0 };
+        for &(_, phi) in &used[in_registers..] {
+            self.pinned[phi] = true;
+            self.slots.take(phi);
+        }
+        let mut parameters: Vec<Node> = used[..in_registers].iter().map(|&(_, phi)| phi).collect();
+        parameters.sort();
+        let mut passing = Vec::new();
+        for entry in entries {
+            if let Some(slot) = self.slots.get(entry.phi) {
+                self.bring(&[entry.first]);
+                self.steps.push(Step::Store(entry.first, slot));
+                self.spill_down_to(self.limits.registers);
+            } else if parameters.contains(&entry.phi) {
+                self.bring(&[entry.first]);
+                passing.push(entry.first);
+                self.spill_down_to(self.limits.registers.saturating_sub(passing.len()));
+            }
+        }
+        let firsts: Vec<Node> = entries.iter().map(|entry| entry.first).collect();
+        self.used(&firsts);
+        self.steps.push(Step::Begin(region));
+        // What the loop does not use must not be in registers that it needs.
+        let room = self.limits.registers.saturating_sub(parameters.len() + 3);
+        let (mut stay, mut leave): (Vec<Node>, Vec<Node>) = self
+            .resident
+            .drain(..)
+            .partition(|&node| uncut && self.uses.next(node).is_some_and(|next| next < end));
+        stay.sort_by_key(|&node| self.uses.next(node));
+        leave.extend(stay.drain(room.min(stay.len())..));
+        self.structure.evicted(&leave);
+        self.resident.extend(stay);
+        self.resident.extend(&parameters);
+        let before = self.chunks.len();
+        let header = before + 1;
+        self.finish_chunk(Next::Chunk(header, passing));
+        self.after = Some(before);
+        self.parameters.extend(&parameters);
+        if let Some(open) = self.structure.regions.last_mut() {
+            let (passing, held) = (Vec::new(), Vec::new());
+            open.cycle = Some(OpenLoop { header, parameters, passing, held });
+        }
+    }
+
+    /// Keeps what entry φs are in this iteration, if that is asked for later.
+    pub(super) fn begin_iteration(&mut self, region: Region) {
+        for entry in self.graph.entries(region) {
+            if self.layout.home(entry.phi).is_some() {
+                self.bring(&[entry.phi]);
+                self.steps.push(Step::Keep(entry.phi, entry.phi));
+                if self.next_use(entry.phi).is_none() {
+                    self.resident.retain(|&node| node != entry.phi);
+                }
+                self.spill_down_to(self.limits.registers);
+            }
+        }
+    }
+
+    /// Sees to it that `value`, an entry φ, is there for entry φ `number` when its
+    /// slot has got its next value.
+    pub(super) fn hold(&mut self, number: u32, value: Node) {
+        let Some(phi) = self.entry(number) else { return };
+        let overwritten = self.pinned[value];
+        if overwritten && self.pinned[phi] {
+            self.bring(&[value]);
+            let slot = self.slots.borrow();
+            self.steps.push(Step::Store(value, slot));
+            if let Some(cycle) = self.cycle() {
+                cycle.held.push((number, slot));
+            }
+        } else if overwritten && self.is_parameter(phi) {
+            // What is in a register now is passed on, wherever it goes.
+            self.bring(&[value]);
+        }
+        self.used(&[value]);
+        self.spill_down_to(self.limits.registers);
+    }
+
+    /// Passes `value` on as entry φ `number` of the next iteration.
+    pub(super) fn next(&mut self, number: u32, value: Node) {
+        let Some(phi) = self.entry(number) else { return };
+        let held = self.cycle().and_then(|cycle| {
+            let index = cycle.held.iter().position(|&(held, _)| held == number)?;
+            Some(cycle.held.swap_remove(index).1)
+        });
+        let mut passing = 0;
+        if let (Some(from), Some(to)) = (held, self.slots.get(phi)) {
+            self.steps.push(Step::Load(value, Source::Slot(from)));
+            self.steps.push(Step::Store(value, to));
+            self.slots.give_back(from);
+        } else if self.is_parameter(phi) {
+            // What `hold` has brought may be overwritten where it came from.
+            let held = self.pinned[value] && self.is_entry(value);
+            if !held || value == phi {
+                self.bring(&[value]);
+            }
+            if let Some(cycle) = self.cycle() {
+                cycle.passing.push(value);
+                passing = cycle.passing.len();
+            }
+        } else if self.pinned[phi] && phi != value {
+            self.bring(&[value]);
+            if let Some(slot) = self.slots.get(phi) {
+                self.steps.push(Step::Store(value, slot));
+            }
+        }
+        self.used(&[value]);
+        self.spill_down_to(self.limits.registers.saturating_sub(passing));
+    }
+
+    /// Ends an iteration after which there is another.
+    pub(super) fn again(&mut self) {
+        let Some(region) = self.structure.regions.last().map(|open| open.region) else { return };
+        let Some(cycle) = self.cycle() else { return };
+        let (header, passing) = (cycle.header, core::mem::take(&mut cycle.passing));
+        self.finish_chunk(Next::Again(region, header, passing));
+    }
+
+    fn cycle(&mut self) -> Option<&mut OpenLoop> {
+        self.structure.regions.last_mut().and_then(|open| open.cycle.as_mut())
+    }
+
+    /// The entry φ with this number of the innermost loop.
+    fn entry(&self, number: u32) -> Option<Node> {
+        let region = self.structure.regions.last()?.region;
+        self.graph.entries(region).get(number as usize).map(|entry| entry.phi)
+    }
+
+    /// Whether `node` is an entry φ of the innermost loop.
+    fn is_entry(&self, node: Node) -> bool {
+        let region = self.structure.regions.last().map(|open| open.region);
+        matches!(self.graph.nodes[node].def, Def::Entry(of, _) if Some(of) == region)
+    }
+
+    fn is_parameter(&mut self, phi: Node) -> bool {
+        self.cycle().is_some_and(|cycle| cycle.parameters.contains(&phi))
+    }
+}
