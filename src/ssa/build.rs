@@ -3,9 +3,12 @@
 use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
-use super::dead::{Live, retain};
+use super::build_loops::Loops;
+use super::dead::Live;
+use super::flow::matters;
 use super::fold::{Folded, Folding, Operand, fold};
 use super::graph::{Block, Def, End, Graph, Item, Node, PlaceId, Region, RegionData, padded};
+use super::retain::retain;
 use crate::op::{Algebra, MAX_ARITY, Op};
 
 /// Builds a [`Graph`]. Blocks are visited depth first: [`Builder::enter`]
@@ -25,26 +28,31 @@ use crate::op::{Algebra, MAX_ARITY, Op};
 /// builder.finish_block(&[square]);
 /// assert_eq!(builder.into_graph().outputs(), 1);
 /// ```
+///
+/// For loops see [`Builder::begin_loop`].
 #[derive(Debug)]
 pub struct Builder {
-    graph: Graph,
-    block: Block,
+    pub(super) graph: Graph,
+    pub(super) block: Block,
     folding: Folding,
-    place: Option<PlaceId>,
+    pub(super) place: Option<PlaceId>,
     constants: HashMap<u64, Node>,
     /// What is visible in the current block.
-    known: HashMap<Fact, Node>,
+    pub(super) known: HashMap<Fact, Node>,
     /// For each open block, what to forget when it closes.
     scopes: Vec<(Block, Vec<Fact>)>,
     /// Regions that are no more: their only block has become a part of theirs.
     dissolved: HashSet<Region>,
+    pub(super) loops: Loops,
 }
 
 /// What the builder remembers, for each visible node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Fact {
+pub(super) enum Fact {
     /// This definition, or this φ, has been computed.
     Defined(Def),
+    /// This node is visible, but what is defined alike may be something else.
+    Visible(Node),
     /// This condition has been checked and held, or did not hold; by a guard, or
     /// by the branch that leads here.
     Checked(Node, bool),
@@ -64,6 +72,7 @@ impl Builder {
             known: HashMap::new(),
             scopes: Vec::new(),
             dissolved: HashSet::new(),
+            loops: Loops::default(),
         }
     }
 
@@ -273,21 +282,29 @@ impl Builder {
     ///
     /// A region of a single block that replays none becomes a part of its block.
     pub fn end_region(&mut self, region: Region, values: usize) -> Vec<Node> {
-        let RegionData { root, replays, .. } = self.graph.regions[region];
+        let &RegionData { root, replays, .. } = &self.graph.regions[region];
         if let (End::Return(passed), None) = (&self.graph.blocks[root].end, replays) {
             let passed = passed.to_vec();
             self.dissolve(region, root);
             return passed;
         }
+        self.join(region, values)
+    }
+
+    /// Ends `region` with its φs.
+    pub(super) fn join(&mut self, region: Region, values: usize) -> Vec<Node> {
         self.leave();
-        let leaves = self.graph.leaves(root);
-        let mut kept = Vec::with_capacity(values);
+        let (decides, nexts) = self.graph.passed_before_phis(region);
+        let leaves = self.graph.leaves(self.graph.regions[region].root);
+        let mut kept = vec![true; decides + nexts];
         let mut phis: HashMap<Vec<Node>, Node> = HashMap::new();
         let mut results = Vec::with_capacity(values);
-        for number in 0..values {
+        for number in (0..values).map(|number| decides + nexts + number) {
             let passed = |&leaf: &Block| match &self.graph.blocks[leaf].end {
-                End::Return(passed) => passed.get(number).copied(),
-                End::Branch { .. } | End::Open => None,
+                End::Return(passed) if matters(&self.graph, region, passed, number) => {
+                    passed.get(number).copied()
+                }
+                End::Return(_) | End::Branch { .. } | End::Open => None,
             };
             let passed: Vec<Node> = leaves.iter().filter_map(passed).collect();
             // F1 of the φ-calculus: φ(a, …, a) = a.
@@ -332,14 +349,18 @@ impl Builder {
 
     /// Whether `node` is visible in the current block, not counting what only
     /// replaying makes visible.
-    fn is_visible(&self, node: Node) -> bool {
+    pub(super) fn is_visible(&self, node: Node) -> bool {
         match self.graph.nodes[node].def {
             Def::Input(_) | Def::Const(_) => true,
-            def => self.known.get(&Fact::Defined(def)) == Some(&node),
+            Def::Iteration(region) => self.loops.is_counted(region),
+            def => {
+                self.known.get(&Fact::Defined(def)) == Some(&node)
+                    || self.known.contains_key(&Fact::Visible(node))
+            }
         }
     }
 
-    fn learn(&mut self, fact: Fact, node: Node) {
+    pub(super) fn learn(&mut self, fact: Fact, node: Node) {
         self.known.insert(fact, node);
         if let Some((_, facts)) = self.scopes.last_mut() {
             facts.push(fact);

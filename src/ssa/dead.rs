@@ -1,7 +1,12 @@
 //! Dead code: what no output, guard or branch needs, and a graph without it.
 
-use super::graph::{Block, BlockData, Def, End, Graph, Item, Node, NodeData, Region, RegionData};
-use crate::entity::{Array, Entity};
+use super::flow::{Flow, matters};
+use super::graph::{Block, Def, End, Graph, Item, Node, Region};
+use super::nest::Nest;
+use super::retain::retain;
+use super::series::{Access, Series, SeriesData};
+use crate::entity::Array;
+use crate::op::eval;
 
 /// The graph without the nodes that no output, guard or branch needs.
 ///
@@ -9,6 +14,10 @@ use crate::entity::{Array, Entity};
 /// depth, and in it the branches that lead to such or decide about such a φ. Its
 /// other φs go, and what its ends pass on for them. The branches of the graph's
 /// own tree all stay.
+///
+/// A loop also stays if it may stop the graph. It keeps what decides whether
+/// there is another iteration, and of its entry φs those that are needed. Sums
+/// keep all that is added to them if any element is needed.
 ///
 /// # Examples
 ///
@@ -47,23 +56,27 @@ pub(super) struct Live {
     /// For each block whether the branch at its end is needed. If not, either
     /// side does.
     pub(super) branches: Array<Block, bool>,
+    pub(super) series: Array<Series, bool>,
+    pub(super) accesses: Array<Access, bool>,
 }
 
 impl Live {
     /// The least that holds all that a guard, or an output or branch of the
     /// graph's own tree, or something in it needs.
     pub(super) fn of(graph: &Graph) -> Live {
-        if !graph.series.is_empty() || graph.regions.values().any(|data| data.cycle.is_some()) {
-            return Live::reachable(graph);
-        }
         let mut search = Search::new(graph);
         for block in graph.preorder() {
             let data = &graph.blocks[block];
-            let in_region = search.trees[block].is_some();
+            let in_region = search.nest.block_region(block).is_some();
             for item in &data.items {
                 if let Item::Guard { condition, .. } = *item {
                     search.need(condition);
                     search.need_block(block);
+                }
+                if let Item::Region(region) = *item
+                    && may_stop(&search.flow, region)
+                {
+                    search.need_block(graph.regions[region].root);
                 }
             }
             match &data.end {
@@ -74,8 +87,11 @@ impl Live {
                 End::Return(_) | End::Branch { .. } | End::Open => {}
             }
         }
-        while let Some(node) = search.pending.pop() {
-            search.follow(node);
+        while let Some(needed) = search.pending.pop() {
+            match needed {
+                Needed::Node(node) => search.follow(node),
+                Needed::Loop(region) => search.follow_loop(region),
+            }
         }
         search.live
     }
@@ -87,40 +103,55 @@ impl Live {
             graph.regions_of(block).for_each(|region| regions[region] = true);
         }
         let nodes = Array::filled(true, graph.nodes.len());
-        Live { nodes, regions, branches: Array::filled(true, graph.blocks.len()) }
+        Live {
+            nodes,
+            regions,
+            branches: Array::filled(true, graph.blocks.len()),
+            series: Array::filled(true, graph.series.len()),
+            accesses: Array::filled(true, graph.accesses.len()),
+        }
     }
+}
+
+/// What is live, but not yet what it needs.
+enum Needed {
+    Node(Node),
+    Loop(Region),
 }
 
 struct Search<'a> {
     graph: &'a Graph,
+    flow: Flow<'a>,
+    nest: Nest,
     live: Live,
-    /// Nodes that are live, but not yet what they need.
-    pending: Vec<Node>,
+    pending: Vec<Needed>,
     /// The blocks that something needed is in or below.
     ways: Array<Block, bool>,
     parents: Array<Block, Option<Block>>,
-    /// For each block the region in whose tree it is.
-    trees: Array<Block, Option<Region>>,
     /// The blocks of each region's tree, each before those below it.
     blocks: Array<Region, Vec<Block>>,
-    /// For each applied node the block that computes it.
-    homes: Array<Node, Option<Block>>,
+    /// Where each series is filled or added to.
+    writes: Array<Series, Vec<(Block, Item)>>,
     /// What all ends below a block pass on for the φ looked at, if that is one.
     passed: Array<Block, Option<Node>>,
 }
 
 impl<'a> Search<'a> {
     fn new(graph: &'a Graph) -> Self {
-        let trees = trees(graph);
+        let nest = Nest::of(graph);
         let mut blocks = Array::filled(Vec::new(), graph.regions.len());
-        let mut homes = Array::filled(None, graph.nodes.len());
+        let mut writes = Array::filled(Vec::new(), graph.series.len());
         for block in graph.preorder() {
-            if let Some(region) = trees[block] {
+            if let Some(region) = nest.block_region(block) {
                 blocks[region].push(block);
             }
-            for item in &graph.blocks[block].items {
-                if let Item::Node(node) = *item {
-                    homes[node] = Some(block);
+            for &item in &graph.blocks[block].items {
+                match item {
+                    Item::Fill(series) => writes[series].push((block, item)),
+                    Item::Accumulate(access, _) => {
+                        writes[graph.accesses[access].series].push((block, item));
+                    }
+                    Item::Node(_) | Item::Guard { .. } | Item::Region(_) => {}
                 }
             }
         }
@@ -128,17 +159,19 @@ impl<'a> Search<'a> {
             nodes: Array::filled(false, graph.nodes.len()),
             regions: Array::filled(false, graph.regions.len()),
             branches: Array::filled(false, graph.blocks.len()),
+            series: Array::filled(false, graph.series.len()),
+            accesses: Array::filled(false, graph.accesses.len()),
         };
         let ways = Array::filled(false, graph.blocks.len());
         let passed = Array::filled(None, graph.blocks.len());
-        let (pending, parents) = (Vec::new(), graph.parents());
-        Search { graph, live, pending, ways, parents, trees, blocks, homes, passed }
+        let (pending, parents, flow) = (Vec::new(), graph.parents(), Flow::of(graph));
+        Search { graph, flow, nest, live, pending, ways, parents, blocks, writes, passed }
     }
 
     fn need(&mut self, node: Node) {
         if !self.live.nodes[node] {
             self.live.nodes[node] = true;
-            self.pending.push(node);
+            self.pending.push(Needed::Node(node));
         }
     }
 
@@ -155,9 +188,17 @@ impl<'a> Search<'a> {
         while let Some(block) = next.filter(|&block| !self.ways[block]) {
             self.ways[block] = true;
             next = self.parents[block];
-            match (next, self.trees[block]) {
-                (Some(above), tree) if self.trees[above] == tree => self.need_branch(above),
-                (_, Some(region)) => self.live.regions[region] = true,
+            let tree = self.nest.block_region(block);
+            match (next, tree) {
+                (Some(above), tree) if self.nest.block_region(above) == tree => {
+                    self.need_branch(above);
+                }
+                (_, Some(region)) => {
+                    self.live.regions[region] = true;
+                    if self.graph.regions[region].cycle.is_some() {
+                        self.pending.push(Needed::Loop(region));
+                    }
+                }
                 (_, None) => {}
             }
         }
@@ -166,21 +207,68 @@ impl<'a> Search<'a> {
     fn follow(&mut self, node: Node) {
         let data = &self.graph.nodes[node];
         data.args().iter().for_each(|&arg| self.need(arg));
-        if let Some(block) = self.homes[node] {
+        if let Some(block) = self.nest.node_block(node) {
             self.need_block(block);
         }
-        if let Def::Phi(region, number) = data.def {
-            self.follow_phi(region, number as usize);
+        match data.def {
+            Def::Phi(region, number) => {
+                let (decides, nexts) = self.graph.passed_before_phis(region);
+                self.follow_passed(region, decides + nexts + number as usize);
+            }
+            Def::Entry(region, number) => {
+                self.need(self.graph.entries(region)[number as usize].first);
+                let (decides, _) = self.graph.passed_before_phis(region);
+                self.follow_passed(region, decides + number as usize);
+            }
+            Def::Element(access) => self.need_access(access),
+            Def::Input(_) | Def::Const(_) | Def::Apply(..) | Def::Iteration(_) => {}
         }
     }
 
-    fn follow_phi(&mut self, region: Region, number: usize) {
+    /// Needs what decides how often the loop is gone through.
+    fn follow_loop(&mut self, region: Region) {
+        match self.graph.regions[region].replays {
+            Some(replayed) => self.need_block(self.graph.regions[replayed].root),
+            None => self.follow_passed(region, 0),
+        }
+    }
+
+    fn need_access(&mut self, access: Access) {
+        if core::mem::replace(&mut self.live.accesses[access], true) {
+            return;
+        }
+        let series = self.graph.accesses[access].series;
+        if core::mem::replace(&mut self.live.series[series], true) {
+            return;
+        }
+        match &self.graph.series[series] {
+            SeriesData::Constants(_) => {}
+            SeriesData::Nodes(nodes) => nodes.iter().for_each(|&node| self.need(node)),
+            SeriesData::History(node) => self.need(*node),
+            SeriesData::Sums(firsts) => {
+                firsts.iter().flatten().for_each(|&first| self.need(first));
+                for (block, item) in core::mem::take(&mut self.writes[series]) {
+                    self.need_block(block);
+                    if let Item::Accumulate(access, node) = item {
+                        self.need_access(access);
+                        self.need(node);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Needs the values with this number among those that the ends of `region`
+    /// pass on, where they matter, and what decides between different ones.
+    fn follow_passed(&mut self, region: Region, number: usize) {
         self.need_block(self.graph.regions[region].root);
         for index in (0..self.blocks[region].len()).rev() {
             let block = self.blocks[region][index];
             self.passed[block] = match &self.graph.blocks[block].end {
                 End::Return(values) => {
-                    let value = values.get(number).copied();
+                    let matters = matters(self.graph, region, values, number);
+                    // Another stands for one that does not, see `retain`.
+                    let value = values.get(if matters { number } else { 0 }).copied();
                     value.into_iter().for_each(|value| self.need(value));
                     value
                 }
@@ -198,149 +286,25 @@ impl<'a> Search<'a> {
     }
 }
 
-/// For each block the region in whose tree it is, if that is not the graph's.
-fn trees(graph: &Graph) -> Array<Block, Option<Region>> {
-    let mut trees = Array::filled(None, graph.blocks.len());
-    for block in graph.preorder() {
-        if let End::Branch { then, otherwise, .. } = graph.blocks[block].end {
-            trees[then] = trees[block];
-            trees[otherwise] = trees[block];
-        }
-        for region in graph.regions_of(block) {
-            trees[graph.regions[region].root] = Some(region);
-        }
-    }
-    trees
-}
-
-/// The graph without what is not live, in the same order.
-pub(super) fn retain(graph: &Graph, live: &Live) -> Graph {
-    let trees = trees(graph);
-    let mut reached = Array::filled(false, graph.blocks.len());
-    reached[graph.root()] = true;
-    for block in graph.preorder() {
-        if !reached[block] {
-            continue;
-        }
-        if let (true, End::Branch { then, otherwise, .. }) =
-            (live.branches[block], &graph.blocks[block].end)
-        {
-            reached[*then] = true;
-            reached[*otherwise] = true;
-        }
-        for region in graph.regions_of(block).filter(|&region| live.regions[region]) {
-            reached[graph.regions[region].root] = true;
-        }
-    }
-    let blocks = renumbered(&reached);
-    let regions = renumbered(&live.regions);
-    let is_kept = |node: Node| live.nodes[node] || matches!(graph.nodes[node].def, Def::Input(_));
-    let nodes = renumbered(&graph.nodes.keys().map(is_kept).collect());
-    let mut numbers = Array::filled(0, graph.nodes.len());
-    for data in graph.regions.values() {
-        let phis = data.phis.iter().filter(|&&phi| live.nodes[phi]);
-        phis.enumerate().for_each(|(number, &phi)| numbers[phi] = number as u32);
-    }
-    let retain = Retain { graph, live, trees, blocks, regions, nodes, numbers };
-    Graph {
-        nodes: graph.nodes.keys().filter(|&node| is_kept(node)).map(|n| retain.node(n)).collect(),
-        blocks: graph.blocks.keys().filter(|&b| reached[b]).map(|b| retain.block(b)).collect(),
-        regions: graph
-            .regions
-            .keys()
-            .filter(|&region| live.regions[region])
-            .map(|region| retain.region(region))
-            .collect(),
-        series: graph.series.clone(),
-        accesses: graph.accesses.clone(),
-        places: graph.places.clone(),
-        active: graph.active,
-        inactive: graph.inactive,
-    }
-}
-
-/// The new id of each kept item. Those of others would show, were they used:
-/// the first is that of something else.
-fn renumbered<K: Entity>(kept: &Array<K, bool>) -> Array<K, K> {
-    let mut next = 0;
-    let number = |&kept: &bool| {
-        let index = if kept { next } else { 0 };
-        next += usize::from(kept);
-        K::from_index(index)
+/// Whether `region` is a loop that may want more iterations than it may have.
+fn may_stop(flow: &Flow<'_>, region: Region) -> bool {
+    let graph = flow.graph();
+    let data = &graph.regions[region];
+    let (Some(cycle), None) = (&data.cycle, data.replays) else { return false };
+    let last = f64::from(cycle.bound - 1);
+    // What a node is in the last iteration, if that is plain to see.
+    let known = |node: Node| match graph.nodes[node].def {
+        Def::Const(bits) => Some(f64::from_bits(bits)),
+        Def::Iteration(counted) if counted == region => Some(last),
+        _ => None,
     };
-    kept.values().map(number).collect()
-}
-
-struct Retain<'a> {
-    graph: &'a Graph,
-    live: &'a Live,
-    trees: Array<Block, Option<Region>>,
-    blocks: Array<Block, Block>,
-    regions: Array<Region, Region>,
-    nodes: Array<Node, Node>,
-    /// The new number of each φ that is kept.
-    numbers: Array<Node, u32>,
-}
-
-impl Retain<'_> {
-    fn node(&self, node: Node) -> NodeData {
-        let data = self.graph.nodes[node];
-        let def = match data.def {
-            Def::Apply(op, args) => Def::Apply(op, args.map(|arg| self.nodes[arg])),
-            Def::Phi(region, _) => Def::Phi(self.regions[region], self.numbers[node]),
-            Def::Entry(region, number) => Def::Entry(self.regions[region], number),
-            Def::Iteration(region) => Def::Iteration(self.regions[region]),
-            leaf @ (Def::Input(_) | Def::Const(_) | Def::Element(_)) => leaf,
-        };
-        NodeData { def, place: data.place }
-    }
-
-    fn region(&self, region: Region) -> RegionData {
-        let data = &self.graph.regions[region];
-        let phis = data.phis.iter().filter(|&&phi| self.live.nodes[phi]);
-        RegionData {
-            root: self.blocks[data.root],
-            phis: phis.map(|&phi| self.nodes[phi]).collect(),
-            // Of a region that is not live nothing is used.
-            replays: data.replays.filter(|&r| self.live.regions[r]).map(|r| self.regions[r]),
-            cycle: data.cycle.clone(),
-            place: data.place,
+    let goes_on = |again: Node| match graph.nodes[again].def {
+        Def::Apply(op, args) => {
+            let args = args.map(known);
+            !args.iter().all(Option::is_some)
+                || eval(op, args.map(Option::unwrap_or_default)) != 0.0
         }
-    }
-
-    fn block(&self, block: Block) -> BlockData {
-        let data = &self.graph.blocks[block];
-        let item = |item: &Item| match *item {
-            item @ (Item::Fill(_) | Item::Accumulate(..)) => Some(item),
-            Item::Node(node) => self.live.nodes[node].then(|| Item::Node(self.nodes[node])),
-            Item::Guard { condition, expect } => {
-                Some(Item::Guard { condition: self.nodes[condition], expect })
-            }
-            Item::Region(region) => {
-                self.live.regions[region].then(|| Item::Region(self.regions[region]))
-            }
-        };
-        BlockData { items: data.items.iter().filter_map(item).collect(), end: self.end(block) }
-    }
-
-    fn end(&self, block: Block) -> End {
-        match self.graph.blocks[block].end {
-            End::Branch { condition, then, otherwise } if self.live.branches[block] => {
-                let (then, otherwise) = (self.blocks[then], self.blocks[otherwise]);
-                return End::Branch { condition: self.nodes[condition], then, otherwise };
-            }
-            _ => {}
-        }
-        // What is passed on below a branch that is not needed is the same everywhere.
-        let mut leaf = block;
-        while let End::Branch { then, .. } = self.graph.blocks[leaf].end {
-            leaf = then;
-        }
-        let End::Return(values) = &self.graph.blocks[leaf].end else { return End::Open };
-        let phis = self.trees[leaf].map(|region| &self.graph.regions[region].phis);
-        // All outputs of the graph are live.
-        let is_kept = |number: usize| phis.is_none_or(|phis| self.live.nodes[phis[number]]);
-        let values = values.iter().enumerate().filter(|&(number, _)| is_kept(number));
-        End::Return(values.map(|(_, &value)| self.nodes[value]).collect())
-    }
+        _ => known(again) != Some(0.0),
+    };
+    flow.passed(region, 0).any(goes_on)
 }

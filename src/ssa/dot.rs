@@ -2,8 +2,9 @@
 
 use core::fmt::Write;
 
-use super::graph::{Block, Def, End, Graph, Item, Region};
-use super::print::{node_line, region_line};
+use super::graph::{Block, Def, End, Graph, Item, Node, Region};
+use super::print::{access_line, node_line, region_line, series_line};
+use super::series::{Series, SeriesData};
 
 /// The graph in the language of Graphviz: one cluster for each block, those of a
 /// region inside that of the block where it stands, data flow as solid and
@@ -28,18 +29,26 @@ pub fn dot(graph: &Graph) -> String {
 
 fn write(graph: &Graph, out: &mut String) -> core::fmt::Result {
     for (node, data) in graph.nodes.iter() {
-        if matches!(data.def, Def::Input(_) | Def::Const(_)) {
+        if matches!(data.def, Def::Input(_) | Def::Const(_) | Def::Iteration(_)) {
             writeln!(out, "  {node} [label={:?}];", node_line(graph, node))?;
         }
+    }
+    for series in graph.series.keys() {
+        write_series(graph, series, out)?;
     }
     write_clusters(graph, out)?;
     for (node, data) in graph.nodes.iter() {
         for arg in data.args() {
             writeln!(out, "  {arg} -> {node};")?;
         }
+        if let Def::Element(access) = data.def {
+            let series = graph.accesses[access].series;
+            writeln!(out, "  {series} -> {node} [label={:?}];", access_line(graph, access))?;
+        }
     }
     for block in graph.blocks.keys() {
         write_guards(graph, block, out)?;
+        write_sums(graph, block, out)?;
     }
     for region in graph.regions.keys() {
         write_joins(graph, region, out)?;
@@ -82,7 +91,8 @@ fn write_clusters(graph: &Graph, out: &mut String) -> core::fmt::Result {
                 let data = &graph.regions[region];
                 let label = region_line(graph, region);
                 writeln!(out, "{indent}subgraph cluster_{region} {{ label={label:?};")?;
-                for &phi in &data.phis {
+                let entries = graph.entries(region).iter().map(|entry| &entry.phi);
+                for &phi in entries.chain(&data.phis) {
                     writeln!(out, "{indent}  {phi} [label={:?}];", node_line(graph, phi))?;
                 }
                 depth += 1;
@@ -127,12 +137,49 @@ fn write_guards(graph: &Graph, block: Block, out: &mut String) -> core::fmt::Res
     Ok(())
 }
 
-/// The arrows from what the ends of a region pass on to its φs.
+fn write_series(graph: &Graph, series: Series, out: &mut String) -> core::fmt::Result {
+    writeln!(out, "  {series} [shape=folder, label={:?}];", series_line(graph, series))?;
+    let nodes: Vec<Node> = match &graph.series[series] {
+        SeriesData::Constants(_) => vec![],
+        SeriesData::Nodes(nodes) => nodes.clone(),
+        SeriesData::History(node) => vec![*node],
+        SeriesData::Sums(firsts) => firsts.iter().copied().flatten().collect(),
+    };
+    nodes.iter().try_for_each(|node| writeln!(out, "  {node} -> {series};"))
+}
+
+/// The arrows of the steps of `block` that fill sums or add to them.
+fn write_sums(graph: &Graph, block: Block, out: &mut String) -> core::fmt::Result {
+    for item in &graph.blocks[block].items {
+        match *item {
+            Item::Fill(series) => {
+                writeln!(out, "  {block} -> {series} [style=dashed, label=fill];")?;
+            }
+            Item::Accumulate(access, node) => {
+                let (series, label) = (graph.accesses[access].series, access_line(graph, access));
+                writeln!(out, "  {node} -> {series} [label={:?}];", format!("+ {label}"))?;
+            }
+            Item::Node(_) | Item::Guard { .. } | Item::Region(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The arrows from what the ends of a region pass on to its φs; in a loop also
+/// those to its entry φs, and to the root where it decides about that.
 fn write_joins(graph: &Graph, region: Region, out: &mut String) -> core::fmt::Result {
     let data = &graph.regions[region];
+    for entry in graph.entries(region) {
+        writeln!(out, "  {} -> {} [label=first];", entry.first, entry.phi)?;
+    }
     for leaf in graph.leaves(data.root) {
         if let End::Return(values) = &graph.blocks[leaf].end {
-            for (value, phi) in values.iter().zip(&data.phis) {
+            let (decides, _) = graph.passed_before_phis(region);
+            for again in &values[..decides] {
+                writeln!(out, "  {again} -> {} [style=dashed, label=again];", data.root)?;
+            }
+            let entries = graph.entries(region).iter().map(|entry| &entry.phi);
+            for (value, phi) in values[decides..].iter().zip(entries.chain(&data.phis)) {
                 writeln!(out, "  {value} -> {phi} [label={leaf}];")?;
             }
         }

@@ -1,9 +1,12 @@
 //! Fusion: products that are only added or subtracted become `mul_add`.
 
 use super::dead::eliminate_dead_code;
+use super::flow::Flow;
 use super::fold::Folding;
-use super::graph::{Block, Def, End, Graph, Item, Node, Region};
+use super::graph::{Def, End, Graph, Item, Node};
+use super::nest::Nest;
 use super::rebuild::rebuild;
+use super::series::SeriesData;
 use crate::entity::Array;
 use crate::op::{Op, is_singular};
 
@@ -12,7 +15,7 @@ use crate::op::{Op, is_singular};
 /// What decides something, such as the operands of a guard or of a square root,
 /// is left as it is: another rounding could decide otherwise. So is the
 /// difference of two products, which must vanish where they are equal. Both also
-/// hold through φs.
+/// hold through φs, loops and series.
 ///
 /// Worth it only where the host multiplies and adds in one instruction.
 ///
@@ -28,8 +31,9 @@ use crate::op::{Op, is_singular};
 /// ```
 pub fn fuse(graph: &Graph) -> Graph {
     let uses = count_uses(graph);
-    let decisive = decisive_nodes(graph);
-    let products = product_nodes(graph);
+    let (flow, nest) = (Flow::of(graph), Nest::of(graph));
+    let decisive = decisive_nodes(graph, &flow);
+    let products = product_nodes(graph, &flow);
     let fused = rebuild(graph, Folding::Real, |rebuild, node| {
         let Def::Apply(op @ (Op::Add | Op::Sub), [a, b, _]) = graph.nodes[node].def else {
             return None;
@@ -41,7 +45,9 @@ pub fn fuse(graph: &Graph) -> Graph {
         // more often there.
         for (factor, other, subtracted) in [(b, a, op == Op::Sub), (a, b, false)] {
             let Some(product) = product(graph, &uses, factor) else { continue };
-            if may_cancel(graph, &products, op, [factor, other]) {
+            // A loop that is around the sum alone would multiply again and again.
+            let is_apart = nest.node_loop(factor) != nest.node_loop(node);
+            if is_apart || may_cancel(graph, &products, op, [factor, other]) {
                 continue;
             }
             let negative = product.negated != subtracted;
@@ -60,67 +66,65 @@ pub fn fuse(graph: &Graph) -> Graph {
 }
 
 /// Which nodes a condition or a singular primitive depends on.
-fn decisive_nodes(graph: &Graph) -> Array<Node, bool> {
-    let mut decisive = Array::filled(false, graph.nodes.len());
+fn decisive_nodes(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
+    let mut pending: Vec<Node> = Vec::new();
     for block in graph.blocks.values() {
         for item in &block.items {
-            if let Item::Guard { condition, .. } = item {
-                decisive[*condition] = true;
+            if let Item::Guard { condition, .. } = *item {
+                pending.push(condition);
             }
         }
         if let End::Branch { condition, .. } = block.end {
-            decisive[condition] = true;
+            pending.push(condition);
         }
     }
-    // Operands have smaller ids than their users, and so has what a φ may be.
-    for (node, data) in graph.nodes.iter().rev() {
-        match data.def {
-            Def::Apply(op, _) => {
-                for (operand, &arg) in data.args().iter().enumerate() {
-                    let has_pole = op == Op::Powi && graph.constant(data.args()[1]) < Some(0.0);
-                    decisive[arg] |= decisive[node] || is_singular(op, operand) || has_pole;
+    for region in graph.regions.keys() {
+        let (decides, _) = graph.passed_before_phis(region);
+        if decides > 0 {
+            pending.extend(flow.passed(region, 0));
+        }
+    }
+    for data in graph.nodes.values() {
+        if let Def::Apply(op, _) = data.def {
+            for (operand, &arg) in data.args().iter().enumerate() {
+                let has_pole = op == Op::Powi && graph.constant(data.args()[1]) < Some(0.0);
+                if is_singular(op, operand) || has_pole {
+                    pending.push(arg);
                 }
             }
-            Def::Phi(region, number) if decisive[node] => {
-                let passed = passed_on(graph, region, number);
-                passed.into_iter().for_each(|value| decisive[value] = true);
-            }
-            Def::Phi(..)
-            | Def::Input(_)
-            | Def::Const(_)
-            | Def::Entry(..)
-            | Def::Iteration(_)
-            | Def::Element(_) => {}
+        }
+    }
+    let mut decisive = Array::filled(false, graph.nodes.len());
+    while let Some(node) = pending.pop() {
+        if !core::mem::replace(&mut decisive[node], true) {
+            pending.extend(flow.sources(node));
         }
     }
     decisive
 }
 
-/// Which nodes are products, possibly negated, or φs that may be one.
-fn product_nodes(graph: &Graph) -> Array<Node, bool> {
+/// Which nodes are products, possibly negated, or may be one by way of φs and series.
+fn product_nodes(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
     let mut products = Array::filled(false, graph.nodes.len());
-    for (node, data) in graph.nodes.iter() {
-        products[node] = match data.def {
-            Def::Apply(Op::Mul, _) => true,
-            Def::Apply(Op::Neg, [inner, ..]) => products[inner],
-            Def::Phi(region, number) => {
-                passed_on(graph, region, number).into_iter().any(|value| products[value])
+    let mut changed = true;
+    // Again, since a loop may pass a product on to its next iteration.
+    while core::mem::take(&mut changed) {
+        for (node, data) in graph.nodes.iter() {
+            let found = match data.def {
+                Def::Apply(Op::Mul, _) => true,
+                Def::Apply(Op::Neg, [inner, ..]) => products[inner],
+                Def::Phi(..) | Def::Entry(..) | Def::Element(_) => {
+                    !products[node] && flow.sources(node).iter().any(|&value| products[value])
+                }
+                Def::Apply(..) | Def::Input(_) | Def::Const(_) | Def::Iteration(_) => false,
+            };
+            if found && !products[node] {
+                products[node] = true;
+                changed = true;
             }
-            Def::Apply(..) | Def::Input(_) | Def::Const(_) | Def::Iteration(_) => false,
-            Def::Entry(..) | Def::Element(_) => true,
-        };
+        }
     }
     products
-}
-
-/// What the ends of `region` pass on for its φ of this number.
-fn passed_on(graph: &Graph, region: Region, number: u32) -> Vec<Node> {
-    let leaves = graph.leaves(graph.regions[region].root);
-    let passed = |leaf: Block| match &graph.blocks[leaf].end {
-        End::Return(values) => values.get(number as usize).copied(),
-        End::Branch { .. } | End::Open => None,
-    };
-    leaves.into_iter().filter_map(passed).collect()
 }
 
 /// Whether `a` and `b` are products that may cancel. Rounded alike, equal
@@ -160,14 +164,26 @@ fn count_uses(graph: &Graph) -> Array<Node, u32> {
     }
     for block in graph.blocks.values() {
         for item in &block.items {
-            if let Item::Guard { condition, .. } = item {
-                uses[*condition] += 1;
+            match *item {
+                Item::Guard { condition: node, .. } | Item::Accumulate(_, node) => uses[node] += 1,
+                Item::Node(_) | Item::Region(_) | Item::Fill(_) => {}
             }
         }
         match &block.end {
             End::Return(outputs) => outputs.iter().for_each(|&output| uses[output] += 1),
             End::Branch { condition, .. } => uses[*condition] += 1,
             End::Open => {}
+        }
+    }
+    for region in graph.regions.keys() {
+        graph.entries(region).iter().for_each(|entry| uses[entry.first] += 1);
+    }
+    for series in graph.series.values() {
+        match series {
+            SeriesData::Constants(_) => {}
+            SeriesData::Nodes(nodes) => nodes.iter().for_each(|&node| uses[node] += 1),
+            SeriesData::History(node) => uses[*node] += 1,
+            SeriesData::Sums(firsts) => firsts.iter().flatten().for_each(|&node| uses[node] += 1),
         }
     }
     uses

@@ -5,8 +5,10 @@
 //! (`print`, `parse`), a verifier, and an interpreter that is its meaning.
 
 mod build;
+mod build_loops;
 mod dead;
 mod dot;
+mod flow;
 mod fold;
 mod fuse;
 mod graph;
@@ -16,6 +18,8 @@ mod nest;
 mod parse;
 mod print;
 mod rebuild;
+mod rebuild_loops;
+mod retain;
 mod series;
 mod simplify;
 mod verify;
@@ -23,6 +27,7 @@ mod verify;
 pub use build::Builder;
 pub use dead::{eliminate_dead_code, live_nodes};
 pub use dot::dot;
+pub use flow::Flow;
 pub use fold::Folding;
 pub use fuse::fuse;
 pub use graph::{

@@ -4,6 +4,9 @@ use super::build::Builder;
 use super::dead::Live;
 use super::fold::Folding;
 use super::graph::{Block, Def, End, Graph, Item, Node, Region};
+use super::nest::Nest;
+use super::retain::passed_on;
+use super::series::Series;
 use crate::entity::{Array, Entity};
 
 /// Copies what is live in `graph`. `rewrite` may give another node for a node
@@ -16,11 +19,9 @@ pub(super) fn rebuild(
     folding: Folding,
     mut rewrite: impl FnMut(&mut Rebuild<'_>, Node) -> Option<Node>,
 ) -> Graph {
-    if !graph.series.is_empty() || graph.regions.values().any(|data| data.cycle.is_some()) {
-        return graph.clone();
-    }
-    let live = Live::of(graph);
+    let mut live = Live::of(graph);
     let mut rebuild = Rebuild::new(graph, folding);
+    rebuild.keep_firsts(&mut live);
     rebuild.open.push(Open {
         block: graph.root(),
         next: 0,
@@ -46,13 +47,25 @@ pub(super) fn rebuild(
                 let condition = rebuild.copied(condition);
                 rebuild.builder.guard(condition, expect);
             }
-            (Some(&Item::Region(region)), _) if live.regions[region] => rebuild.begin(here, region),
+            (Some(&Item::Region(region)), _) if live.regions[region] => {
+                rebuild.begin(here, region, &live);
+            }
+            (Some(&Item::Fill(series)), _) if live.series[series] => {
+                let series = rebuild.series(series);
+                rebuild.builder.fill(series);
+            }
+            (Some(&Item::Accumulate(access, node)), _) if live.accesses[access] => {
+                let (access, node) = (rebuild.access(access), rebuild.copied(node));
+                rebuild.builder.accumulate(access, node);
+            }
             (Some(Item::Node(_) | Item::Region(_) | Item::Fill(_) | Item::Accumulate(..)), _) => {}
             (None, End::Return(values)) => {
-                let phis = here.tree.map(|region| &graph.regions[region].phis);
-                let is_live = |i: usize| phis.is_none_or(|phis| live.nodes[phis[i]]);
-                let values = values.iter().enumerate().filter(|&(i, _)| is_live(i));
-                let values: Vec<Node> = values.map(|(_, &value)| rebuild.copied(value)).collect();
+                let values = match here.tree {
+                    Some(region) => passed_on(graph, &live, region, values),
+                    None => values.to_vec(),
+                };
+                let values: Vec<Node> =
+                    values.into_iter().map(|value| rebuild.copied(value)).collect();
                 rebuild.builder.finish_block(&values);
                 rebuild.leave(&live);
             }
@@ -74,11 +87,16 @@ pub(super) fn rebuild(
 
 /// A graph on its way into a new one.
 pub(super) struct Rebuild<'a> {
-    graph: &'a Graph,
+    pub(super) graph: &'a Graph,
     pub(super) builder: Builder,
+    pub(super) nest: Nest,
     /// For each node of the old graph its copy in the new one.
-    copies: Array<Node, Option<Node>>,
-    regions: Array<Region, Option<Region>>,
+    pub(super) copies: Array<Node, Option<Node>>,
+    /// The entry φs that are no more: they have their first values for ever.
+    pub(super) first_kept: Array<Node, bool>,
+    pub(super) regions: Array<Region, Option<Region>>,
+    /// For each series of sums its copy.
+    pub(super) sums: Array<Series, Option<Series>>,
     /// For each block of the old graph that has been copied how its copy ends.
     ways: Array<Block, Option<Way>>,
     /// The blocks of the old graph from the root to here.
@@ -125,8 +143,11 @@ impl<'a> Rebuild<'a> {
         Rebuild {
             graph,
             builder: Builder::of(graph, folding),
+            nest: Nest::of(graph),
             copies: Array::filled(None, graph.nodes.len()),
+            first_kept: Array::filled(false, graph.nodes.len()),
             regions: Array::filled(None, graph.regions.len()),
+            sums: Array::filled(None, graph.series.len()),
             ways: Array::filled(None, graph.blocks.len()),
             open: Vec::new(),
             forwards: Vec::new(),
@@ -141,29 +162,42 @@ impl<'a> Rebuild<'a> {
         let copy = match self.graph.nodes[node].def {
             Def::Input(i) => self.builder.input(i as usize),
             Def::Const(bits) => self.builder.constant(f64::from_bits(bits)),
+            // In a loop, or where one is replayed, that has been copied.
+            Def::Iteration(region) => match self.regions[region] {
+                Some(region) => self.builder.iteration(region),
+                None => self.builder.constant(f64::NAN),
+            },
+            Def::Entry(region, number) if self.first_kept[node] => {
+                self.copied(self.graph.entries(region)[number as usize].first)
+            }
             // A verified graph computes operands before their uses.
-            Def::Apply(..)
-            | Def::Phi(..)
-            | Def::Entry(..)
-            | Def::Iteration(_)
-            | Def::Element(_) => self.builder.constant(f64::NAN),
+            Def::Apply(..) | Def::Phi(..) | Def::Entry(..) | Def::Element(_) => {
+                self.builder.constant(f64::NAN)
+            }
         };
         self.copies[node] = Some(copy);
         copy
     }
 
     fn copy_node(&mut self, node: Node) {
-        if let Def::Apply(op, args) = self.graph.nodes[node].def {
-            let args = args.map(|arg| self.copied(arg));
-            self.copies[node] = Some(self.builder.apply(op, &args[..op.arity()]));
+        match self.graph.nodes[node].def {
+            Def::Apply(op, args) => {
+                let args = args.map(|arg| self.copied(arg));
+                self.copies[node] = Some(self.builder.apply(op, &args[..op.arity()]));
+            }
+            Def::Element(access) => self.copies[node] = Some(self.copy_element(access)),
+            _ => {}
         }
     }
 
-    fn begin(&mut self, here: Open, region: Region) {
+    fn begin(&mut self, here: Open, region: Region, live: &Live) {
         let data = &self.graph.regions[region];
         self.builder.set_place(data.place);
-        let new =
-            self.builder.begin_region(data.replays.and_then(|replayed| self.regions[replayed]));
+        let replays = data.replays.and_then(|replayed| self.regions[replayed]);
+        let new = match &data.cycle {
+            None => self.builder.begin_region(replays),
+            Some(cycle) => self.begin_loop(cycle, replays, live),
+        };
         self.regions[region] = Some(new);
         let regions = &self.builder.graph().regions;
         let new_replayed = regions[new].replays.map(|replayed| regions[replayed].root);
@@ -280,7 +314,10 @@ impl<'a> Rebuild<'a> {
                 let Some(new) = self.regions[region] else { return };
                 let phis = self.graph.regions[region].phis.iter();
                 let phis: Vec<Node> = phis.copied().filter(|&phi| live.nodes[phi]).collect();
-                let values = self.builder.end_region(new, phis.len());
+                let values = match self.graph.regions[region].cycle {
+                    None => self.builder.end_region(new, phis.len()),
+                    Some(_) => self.builder.end_loop(new, phis.len()),
+                };
                 for (phi, value) in phis.into_iter().zip(values) {
                     self.copies[phi] = Some(value);
                 }

@@ -47,7 +47,7 @@ pub struct Entry {
 }
 
 /// What a series holds.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SeriesData {
     /// Numbers, by their bits.
     Constants(Vec<u64>),
@@ -63,7 +63,7 @@ pub enum SeriesData {
 
 /// A place in a series: `base` plus, for each stride, the current iteration
 /// number of its loop times the stride.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AccessData {
     /// The series.
     pub series: Series,

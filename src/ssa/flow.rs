@@ -1,0 +1,111 @@
+//! Where values come from: through primitives, φs, loops and series.
+
+use smallvec::SmallVec;
+
+use super::graph::{Block, Def, End, Graph, Item, Node, Region};
+use super::series::{Series, SeriesData};
+use crate::entity::Array;
+
+/// For each node the nodes that its value comes from.
+///
+/// Loops make circles: what an entry φ comes from may come from it. So a
+/// property of nodes that spreads along the flow is found by repeating until
+/// nothing changes.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::ssa::{Flow, parse};
+///
+/// let text = "graph active 1 inactive 0\nv1 = const 0.0\nb0:\n  v4 = region r0 b1 bound 2 entries \
+///             v2=v0\n  return v4\nb1:\n  v3 = sin v2\n  return v1 v3 v3\n";
+/// let graph = parse(text)?;
+/// let flow = Flow::of(&graph);
+/// let sources: Vec<_> = graph.nodes.keys().map(|node| format!("{:?}", flow.sources(node))).collect();
+/// assert_eq!(sources, ["[]", "[]", "[v0, v3]", "[v2]", "[v3]"]);
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Flow<'a> {
+    graph: &'a Graph,
+    leaves: Array<Region, Vec<Block>>,
+    /// What is added to the sums of each series.
+    added: Array<Series, Vec<Node>>,
+}
+
+impl<'a> Flow<'a> {
+    /// The flow of `graph`, a verified graph.
+    pub fn of(graph: &'a Graph) -> Self {
+        let leaves = graph.regions.values().map(|region| graph.leaves(region.root)).collect();
+        let mut added = Array::filled(Vec::new(), graph.series.len());
+        for block in graph.blocks.values() {
+            for item in &block.items {
+                if let Item::Accumulate(access, node) = *item {
+                    added[graph.accesses[access].series].push(node);
+                }
+            }
+        }
+        Flow { graph, leaves, added }
+    }
+
+    pub(super) fn graph(&self) -> &'a Graph {
+        self.graph
+    }
+
+    /// The ends of the tree of `region`, as [`Graph::leaves`] lists them.
+    pub fn leaves(&self, region: Region) -> &[Block] {
+        &self.leaves[region]
+    }
+
+    /// What `node` is computed from: its operands, what the ends of a region pass
+    /// on to it, its first value, or all that may be in its series.
+    pub fn sources(&self, node: Node) -> SmallVec<[Node; 4]> {
+        let graph = self.graph;
+        match graph.nodes[node].def {
+            Def::Input(_) | Def::Const(_) | Def::Iteration(_) => SmallVec::new(),
+            Def::Apply(..) => graph.nodes[node].args().iter().copied().collect(),
+            Def::Phi(region, number) => {
+                let (decides, nexts) = graph.passed_before_phis(region);
+                self.passed(region, decides + nexts + number as usize).collect()
+            }
+            Def::Entry(region, number) => {
+                let (decides, _) = graph.passed_before_phis(region);
+                let first = graph.entries(region)[number as usize].first;
+                let nexts = self.passed(region, decides + number as usize);
+                core::iter::once(first).chain(nexts).collect()
+            }
+            Def::Element(access) => {
+                let series = graph.accesses[access].series;
+                match &graph.series[series] {
+                    SeriesData::Constants(_) => SmallVec::new(),
+                    SeriesData::Nodes(nodes) => nodes.iter().copied().collect(),
+                    SeriesData::History(past) => core::iter::once(*past).collect(),
+                    SeriesData::Sums(firsts) => {
+                        let firsts = firsts.iter().copied().flatten();
+                        firsts.chain(self.added[series].iter().copied()).collect()
+                    }
+                }
+            }
+        }
+    }
+
+    /// The values with this number among those that each end of `region` passes on.
+    pub(super) fn passed(&self, region: Region, number: usize) -> impl Iterator<Item = Node> {
+        self.leaves[region].iter().filter_map(move |&leaf| match &self.graph.blocks[leaf].end {
+            End::Return(values) => values.get(number).copied(),
+            End::Branch { .. } | End::Open => None,
+        })
+    }
+}
+
+/// Which of the values that an end of `region` passes on matter, by their
+/// numbers: of one after which the loop certainly goes on those for its φs do
+/// not, of one after which it certainly does not those for its entry φs do not.
+pub(super) fn matters(graph: &Graph, region: Region, values: &[Node], number: usize) -> bool {
+    let (decides, nexts) = graph.passed_before_phis(region);
+    let again = (decides == 1).then(|| values.first().copied()).flatten();
+    match again.and_then(|again| graph.constant(again)) {
+        Some(again) if number >= decides => (again != 0.0) == (number < decides + nexts),
+        _ => true,
+    }
+}

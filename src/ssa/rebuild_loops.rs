@@ -1,0 +1,125 @@
+//! Copying loops, series and accesses through the folding builder.
+
+use smallvec::SmallVec;
+
+use super::dead::Live;
+use super::flow::{Flow, matters};
+use super::graph::{End, Graph, Node, Region};
+use super::rebuild::Rebuild;
+use super::series::{Access, AccessData, Loop, Series, SeriesData};
+use crate::entity::Array;
+
+impl Rebuild<'_> {
+    /// Lets entry φs go that always have their first values.
+    pub(super) fn keep_firsts(&mut self, live: &mut Live) {
+        self.first_kept = first_kept(self.graph);
+        for (node, &kept) in self.first_kept.iter() {
+            live.nodes[node] &= !kept;
+        }
+    }
+
+    pub(super) fn begin_loop(
+        &mut self,
+        cycle: &Loop,
+        replays: Option<Region>,
+        live: &Live,
+    ) -> Region {
+        let entries = cycle.entries.iter().filter(|entry| live.nodes[entry.phi]);
+        let firsts: Vec<Node> = entries.clone().map(|entry| self.copied(entry.first)).collect();
+        let (new, phis) = self.builder.begin_loop(cycle.bound, &firsts, replays);
+        for (entry, phi) in entries.zip(phis) {
+            self.copies[entry.phi] = Some(phi);
+        }
+        new
+    }
+
+    pub(super) fn copy_element(&mut self, access: Access) -> Node {
+        let graph = self.graph;
+        let data = &graph.accesses[access];
+        let SeriesData::History(node) = graph.series[data.series] else {
+            let access = self.access(access);
+            return self.builder.element(access);
+        };
+        let region = self.nest.node_loop(node).and_then(|region| self.regions[region]);
+        let (strides, node) = (self.strides(data), self.copied(node));
+        match region {
+            Some(region) => self.builder.past(region, node, data.base, &strides),
+            None => self.builder.constant(f64::NAN),
+        }
+    }
+
+    /// The copy of `access`, which is to no history.
+    pub(super) fn access(&mut self, access: Access) -> AccessData {
+        let data = &self.graph.accesses[access];
+        let series = self.series(data.series);
+        AccessData { series, base: data.base, strides: self.strides(data) }
+    }
+
+    fn strides(&self, data: &AccessData) -> SmallVec<[(Region, i32); 2]> {
+        let copied = |&(region, stride)| Some((self.regions[region]?, stride));
+        data.strides.iter().filter_map(copied).collect()
+    }
+
+    /// The copy of `series`, which is no history. The nodes of one are visible
+    /// where it is read, and may have other copies elsewhere.
+    pub(super) fn series(&mut self, series: Series) -> Series {
+        if let Some(copy) = self.sums[series] {
+            return copy;
+        }
+        let graph = self.graph;
+        let copy = match &graph.series[series] {
+            SeriesData::Nodes(nodes) => {
+                SeriesData::Nodes(nodes.iter().map(|&node| self.copied(node)).collect())
+            }
+            SeriesData::Sums(firsts) => {
+                let copied = |first: &Option<Node>| first.map(|first| self.copied(first));
+                SeriesData::Sums(firsts.iter().map(copied).collect())
+            }
+            other => other.clone(),
+        };
+        let is_sums = matches!(copy, SeriesData::Sums(_));
+        let copy = self.builder.series(copy);
+        if is_sums {
+            self.sums[series] = Some(copy);
+        }
+        copy
+    }
+}
+
+/// Which entry φs always have their first value: where the loop goes on they get
+/// it again, or keep what they have. One may get it by way of others.
+fn first_kept(graph: &Graph) -> Array<Node, bool> {
+    let mut kept = Array::filled(false, graph.nodes.len());
+    if graph.regions.values().all(|data| data.cycle.is_none()) {
+        return kept;
+    }
+    let flow = Flow::of(graph);
+    // What an entry φ stands for, as far as is known.
+    let mut stands: Array<Node, Node> = graph.nodes.keys().collect();
+    // A loop in another may need what is found for that, and the other way round.
+    let mut changed = true;
+    while core::mem::take(&mut changed) {
+        for region in graph.regions.keys() {
+            let (decides, _) = graph.passed_before_phis(region);
+            for (number, entry) in graph.entries(region).iter().enumerate() {
+                if kept[entry.phi] {
+                    continue;
+                }
+                let first = stands[entry.first];
+                let goes_on_with = |&leaf| match &graph.blocks[leaf].end {
+                    End::Return(values) if matters(graph, region, values, decides + number) => {
+                        values.get(decides + number).copied()
+                    }
+                    _ => None,
+                };
+                let mut nexts = flow.leaves(region).iter().filter_map(goes_on_with);
+                if nexts.all(|next| next == entry.phi || stands[next] == first) {
+                    kept[entry.phi] = true;
+                    stands[entry.phi] = first;
+                    changed = true;
+                }
+            }
+        }
+    }
+    kept
+}

@@ -1,0 +1,202 @@
+//! Copies what is live of a graph, in the same order.
+
+use super::dead::Live;
+use super::flow::matters;
+use super::graph::{Block, BlockData, Def, End, Graph, Item, Node, NodeData, Region, RegionData};
+use super::nest::Nest;
+use super::series::{Access, AccessData, Entry, Loop, Series, SeriesData};
+use crate::entity::{Array, Entity};
+
+/// The graph without what is not live, in the same order.
+pub(super) fn retain(graph: &Graph, live: &Live) -> Graph {
+    let nest = Nest::of(graph);
+    let mut reached = Array::filled(false, graph.blocks.len());
+    reached[graph.root()] = true;
+    for block in graph.preorder() {
+        if !reached[block] {
+            continue;
+        }
+        if let (true, End::Branch { then, otherwise, .. }) =
+            (live.branches[block], &graph.blocks[block].end)
+        {
+            reached[*then] = true;
+            reached[*otherwise] = true;
+        }
+        for region in graph.regions_of(block).filter(|&region| live.regions[region]) {
+            reached[graph.regions[region].root] = true;
+        }
+    }
+    let blocks = renumbered(&reached);
+    let regions = renumbered(&live.regions);
+    let is_kept = |node: Node| live.nodes[node] || matches!(graph.nodes[node].def, Def::Input(_));
+    let nodes = renumbered(&graph.nodes.keys().map(is_kept).collect());
+    let mut numbers = Array::filled(0, graph.nodes.len());
+    for data in graph.regions.values() {
+        let phis = data.phis.iter().filter(|&&phi| live.nodes[phi]);
+        phis.enumerate().for_each(|(number, &phi)| numbers[phi] = number as u32);
+    }
+    for region in graph.regions.keys() {
+        let entries = graph.entries(region).iter().filter(|entry| live.nodes[entry.phi]);
+        entries.enumerate().for_each(|(number, entry)| numbers[entry.phi] = number as u32);
+    }
+    let series = renumbered(&live.series);
+    let accesses = renumbered(&live.accesses);
+    let retain = Retain { graph, live, nest, blocks, regions, nodes, numbers, series, accesses };
+    Graph {
+        nodes: graph.nodes.keys().filter(|&node| is_kept(node)).map(|n| retain.node(n)).collect(),
+        blocks: graph.blocks.keys().filter(|&b| reached[b]).map(|b| retain.block(b)).collect(),
+        regions: graph
+            .regions
+            .keys()
+            .filter(|&region| live.regions[region])
+            .map(|region| retain.region(region))
+            .collect(),
+        series: graph
+            .series
+            .keys()
+            .filter(|&series| live.series[series])
+            .map(|series| retain.series(series))
+            .collect(),
+        accesses: graph
+            .accesses
+            .keys()
+            .filter(|&access| live.accesses[access])
+            .map(|access| retain.access(access))
+            .collect(),
+        places: graph.places.clone(),
+        active: graph.active,
+        inactive: graph.inactive,
+    }
+}
+
+/// The new id of each kept item. Those of others would show, were they used:
+/// the first is that of something else.
+fn renumbered<K: Entity>(kept: &Array<K, bool>) -> Array<K, K> {
+    let mut next = 0;
+    let number = |&kept: &bool| {
+        let index = if kept { next } else { 0 };
+        next += usize::from(kept);
+        K::from_index(index)
+    };
+    kept.values().map(number).collect()
+}
+
+struct Retain<'a> {
+    graph: &'a Graph,
+    live: &'a Live,
+    nest: Nest,
+    blocks: Array<Block, Block>,
+    regions: Array<Region, Region>,
+    nodes: Array<Node, Node>,
+    /// The new number of each φ and entry φ that is kept.
+    numbers: Array<Node, u32>,
+    series: Array<Series, Series>,
+    accesses: Array<Access, Access>,
+}
+
+impl Retain<'_> {
+    fn node(&self, node: Node) -> NodeData {
+        let data = self.graph.nodes[node];
+        let def = match data.def {
+            Def::Apply(op, args) => Def::Apply(op, args.map(|arg| self.nodes[arg])),
+            Def::Phi(region, _) => Def::Phi(self.regions[region], self.numbers[node]),
+            Def::Entry(region, _) => Def::Entry(self.regions[region], self.numbers[node]),
+            Def::Iteration(region) => Def::Iteration(self.regions[region]),
+            Def::Element(access) => Def::Element(self.accesses[access]),
+            leaf @ (Def::Input(_) | Def::Const(_)) => leaf,
+        };
+        NodeData { def, place: data.place }
+    }
+
+    fn region(&self, region: Region) -> RegionData {
+        let data = &self.graph.regions[region];
+        let phis = data.phis.iter().filter(|&&phi| self.live.nodes[phi]);
+        RegionData {
+            root: self.blocks[data.root],
+            phis: phis.map(|&phi| self.nodes[phi]).collect(),
+            // Of a region that is not live nothing is used.
+            replays: data.replays.filter(|&r| self.live.regions[r]).map(|r| self.regions[r]),
+            cycle: data.cycle.as_ref().map(|cycle| {
+                let live = cycle.entries.iter().filter(|entry| self.live.nodes[entry.phi]);
+                let entry = |entry: &Entry| Entry {
+                    phi: self.nodes[entry.phi],
+                    first: self.nodes[entry.first],
+                };
+                Loop { bound: cycle.bound, entries: live.map(entry).collect() }
+            }),
+            place: data.place,
+        }
+    }
+
+    fn series(&self, series: Series) -> SeriesData {
+        let renamed = |node: &Node| self.nodes[*node];
+        match &self.graph.series[series] {
+            constants @ SeriesData::Constants(_) => constants.clone(),
+            SeriesData::Nodes(nodes) => SeriesData::Nodes(nodes.iter().map(renamed).collect()),
+            SeriesData::History(node) => SeriesData::History(self.nodes[*node]),
+            SeriesData::Sums(firsts) => {
+                SeriesData::Sums(firsts.iter().map(|first| first.as_ref().map(renamed)).collect())
+            }
+        }
+    }
+
+    fn access(&self, access: Access) -> AccessData {
+        let data = &self.graph.accesses[access];
+        let strides = data.strides.iter().map(|&(region, stride)| (self.regions[region], stride));
+        let series = self.series[data.series];
+        AccessData { series, base: data.base, strides: strides.collect() }
+    }
+
+    fn block(&self, block: Block) -> BlockData {
+        let data = &self.graph.blocks[block];
+        let item = |item: &Item| match *item {
+            Item::Node(node) => self.live.nodes[node].then(|| Item::Node(self.nodes[node])),
+            Item::Guard { condition, expect } => {
+                Some(Item::Guard { condition: self.nodes[condition], expect })
+            }
+            Item::Region(region) => {
+                self.live.regions[region].then(|| Item::Region(self.regions[region]))
+            }
+            Item::Fill(series) => self.live.series[series].then(|| Item::Fill(self.series[series])),
+            Item::Accumulate(access, node) => {
+                let is_live = self.live.series[self.graph.accesses[access].series];
+                is_live.then(|| Item::Accumulate(self.accesses[access], self.nodes[node]))
+            }
+        };
+        BlockData { items: data.items.iter().filter_map(item).collect(), end: self.end(block) }
+    }
+
+    fn end(&self, block: Block) -> End {
+        match self.graph.blocks[block].end {
+            End::Branch { condition, then, otherwise } if self.live.branches[block] => {
+                let (then, otherwise) = (self.blocks[then], self.blocks[otherwise]);
+                return End::Branch { condition: self.nodes[condition], then, otherwise };
+            }
+            _ => {}
+        }
+        // What is passed on below a branch that is not needed is the same everywhere.
+        let mut leaf = block;
+        while let End::Branch { then, .. } = self.graph.blocks[leaf].end {
+            leaf = then;
+        }
+        let End::Return(values) = &self.graph.blocks[leaf].end else { return End::Open };
+        let region = self.nest.block_region(leaf);
+        let values = region
+            .map_or(values.to_vec(), |region| passed_on(self.graph, self.live, region, values));
+        End::Return(values.into_iter().map(|value| self.nodes[value]).collect())
+    }
+}
+
+/// Of the `values` that an end of `region` passes on those for what is live.
+/// For one that does not matter there, the one that says so stands in.
+pub(super) fn passed_on(graph: &Graph, live: &Live, region: Region, values: &[Node]) -> Vec<Node> {
+    let (decides, _) = graph.passed_before_phis(region);
+    let entries = graph.entries(region).iter().map(|entry| entry.phi);
+    let targets = entries.chain(graph.regions[region].phis.iter().copied());
+    let kept = (decides..).zip(targets).filter(|&(_, target)| live.nodes[target]);
+    let kept = kept.map(|(number, _)| match matters(graph, region, values, number) {
+        true => values[number],
+        false => values[0],
+    });
+    values[..decides].iter().copied().chain(kept).collect()
+}
