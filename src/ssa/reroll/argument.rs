@@ -6,6 +6,7 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
+use crate::entity::Entity;
 use crate::ssa::graph::{Block, Graph, Node, PlaceId, Region};
 use crate::ssa::series::{Access, AccessData, Series, SeriesData};
 
@@ -16,10 +17,26 @@ type Strides = SmallVec<[(Region, i32); 2]>;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Arg {
     Leaf(Leaf),
-    /// What the node, computed in a loop that has ended, was in an iteration.
-    Past { node: Node, base: u32, strides: Strides },
+    /// An element of a row.
+    Element {
+        row: Row,
+        base: u32,
+        strides: Strides,
+    },
     /// An element of a table that is no series yet.
-    Table { leaves: Rc<[Leaf]>, strides: Strides },
+    Table {
+        leaves: Rc<[Leaf]>,
+        strides: Strides,
+    },
+}
+
+/// A series that is known without looking at its elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Row {
+    /// All inputs.
+    Inputs,
+    /// What the node, computed in a loop that has ended, was in each iteration.
+    History(Node),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,7 +50,7 @@ pub(super) enum Leaf {
 pub(super) struct Output {
     pub(super) graph: Graph,
     constants: HashMap<u64, Node>,
-    histories: HashMap<Node, Series>,
+    rows: HashMap<Row, Series>,
     tables: HashMap<Rc<[Leaf]>, Series>,
     accesses: HashMap<(Series, u32, Strides), Access>,
     elements: HashMap<(Block, Access), Node>,
@@ -49,7 +66,7 @@ impl Output {
         Output {
             graph,
             constants: HashMap::new(),
-            histories: HashMap::new(),
+            rows: HashMap::new(),
             tables: HashMap::new(),
             accesses: HashMap::new(),
             elements: HashMap::new(),
@@ -72,11 +89,13 @@ impl Output {
     pub(super) fn node(&mut self, arg: &Arg, block: Block, place: Option<PlaceId>) -> Node {
         let (series, base, strides) = match arg {
             &Arg::Leaf(leaf) => return self.leaf(leaf),
-            Arg::Past { node, base, strides } => {
-                if let (true, Some(&phi)) = (strides.is_empty(), self.lasts.get(&(*node, *base))) {
+            Arg::Element { row, base, strides } => {
+                if let (Row::History(node), true) = (row, strides.is_empty())
+                    && let Some(&phi) = self.lasts.get(&(*node, *base))
+                {
                     return phi;
                 }
-                (self.history(*node), *base, strides)
+                (self.row(*row), *base, strides)
             }
             Arg::Table { leaves, strides } => (self.table(leaves), 0, strides),
         };
@@ -105,9 +124,15 @@ impl Output {
         }
     }
 
-    fn history(&mut self, node: Node) -> Series {
+    fn row(&mut self, row: Row) -> Series {
         let graph = &mut self.graph;
-        *self.histories.entry(node).or_insert_with(|| graph.series.push(SeriesData::History(node)))
+        let inputs = graph.active + graph.inactive;
+        *self.rows.entry(row).or_insert_with(|| {
+            graph.series.push(match row {
+                Row::Inputs => SeriesData::Nodes((0..inputs).map(Node::from_index).collect()),
+                Row::History(node) => SeriesData::History(node),
+            })
+        })
     }
 
     fn table(&mut self, leaves: &Rc<[Leaf]>) -> Series {
@@ -136,8 +161,9 @@ impl Output {
         block: Block,
         place: Option<PlaceId>,
     ) -> Arg {
-        if let Some(arg) = same(args).or_else(|| past(args, inside)).or_else(|| table(args, inside))
-        {
+        let inputs = self.graph.active + self.graph.inactive;
+        let even = || element(args, inside, inputs);
+        if let Some(arg) = same(args).or_else(even).or_else(|| table(args, inside)) {
             return arg;
         }
         let nodes: Vec<Arg> =
@@ -152,35 +178,47 @@ fn same(args: &[Arg]) -> Option<Arg> {
     args.iter().all(|arg| arg == first).then(|| first.clone())
 }
 
-/// What one node was in iterations at even distances.
-fn past(args: &[Arg], inside: Region) -> Option<Arg> {
-    let [Arg::Past { node, base, strides }, Arg::Past { base: second, .. }, ..] = args else {
-        return None;
-    };
-    let by = i64::from(*second) - i64::from(*base);
-    let fits = |(arg, index): (&Arg, i64)| match arg {
-        Arg::Past { node: same, base: here, strides: like } => {
-            same == node && like == strides && i64::from(*here) == i64::from(*base) + by * index
+/// The element of a row, if `args` are elements at even distances.
+fn element(args: &[Arg], inside: Region, inputs: usize) -> Option<Arg> {
+    let place = |arg: &Arg| match arg {
+        Arg::Element { row, base, .. } => Some((*row, i64::from(*base))),
+        Arg::Leaf(Leaf::Node(node)) if node.index() < inputs => {
+            Some((Row::Inputs, node.index() as i64))
         }
-        Arg::Leaf(_) | Arg::Table { .. } => false,
+        Arg::Leaf(_) | Arg::Table { .. } => None,
     };
-    let mut strides = strides.clone();
+    let [first, second, ..] = args else { return None };
+    let (row, base) = place(first)?;
+    let by = place(second)?.1 - base;
+    let fits = |(arg, index): (&Arg, i64)| {
+        place(arg) == Some((row, base + by * index)) && strides_of(arg) == strides_of(first)
+    };
+    if !args.iter().zip(0..).all(fits) {
+        return None;
+    }
+    let mut strides: Strides = strides_of(first).into();
     strides.push((inside, i32::try_from(by).ok()?));
-    let all_fit = args.iter().zip(0..).all(fits);
-    all_fit.then_some(Arg::Past { node: *node, base: *base, strides })
+    Some(Arg::Element { row, base: u32::try_from(base).ok()?, strides })
+}
+
+fn strides_of(arg: &Arg) -> &[(Region, i32)] {
+    match arg {
+        Arg::Element { strides, .. } | Arg::Table { strides, .. } => strides,
+        Arg::Leaf(_) => &[],
+    }
 }
 
 /// The table of `args`, which are leaves and tables by the same loops.
 fn table(args: &[Arg], inside: Region) -> Option<Arg> {
     let tables = args.iter().find_map(|arg| match arg {
         Arg::Table { leaves, strides } => Some((leaves.len(), strides.clone())),
-        Arg::Leaf(_) | Arg::Past { .. } => None,
+        Arg::Leaf(_) | Arg::Element { .. } => None,
     });
     let (len, mut strides) = tables.unwrap_or((1, Strides::new()));
     let fits = |arg: &Arg| match arg {
         Arg::Leaf(_) => true,
         Arg::Table { leaves, strides: like } => leaves.len() == len && *like == strides,
-        Arg::Past { .. } => false,
+        Arg::Element { .. } => false,
     };
     if !args.iter().all(fits) {
         return None;
@@ -188,7 +226,7 @@ fn table(args: &[Arg], inside: Region) -> Option<Arg> {
     let leaf = |arg: &Arg, index: usize| match arg {
         Arg::Leaf(leaf) => Some(*leaf),
         Arg::Table { leaves, .. } => leaves.get(index).copied(),
-        Arg::Past { .. } => None,
+        Arg::Element { .. } => None,
     };
     let leaves: Option<Rc<[Leaf]>> =
         (0..len).flat_map(|index| args.iter().map(move |arg| leaf(arg, index))).collect();

@@ -4,7 +4,8 @@
 use smallvec::SmallVec;
 
 use super::RerollLimits;
-use super::roll::{Homes, roll};
+use super::roll::roll;
+use super::search::Homes;
 use super::shape::{Inner, Ref, Scope, ScopeBlock, ScopeEnd, Shape, Shapes, Step};
 use crate::entity::Array;
 use crate::op::Op;
@@ -20,11 +21,7 @@ pub(super) struct Whole {
 }
 
 /// Takes `graph` apart and rolls each block; none if it has loops or replays.
-pub(super) fn collect(
-    graph: &Graph,
-    shapes: &mut Shapes,
-    limits: &RerollLimits,
-) -> Option<Whole> {
+pub(super) fn collect(graph: &Graph, shapes: &mut Shapes, limits: &RerollLimits) -> Option<Whole> {
     let is_plain = |region: Region| {
         let data = &graph.regions[region];
         data.cycle.is_none() && data.replays.is_none()
@@ -61,7 +58,6 @@ struct Collect<'a> {
 
 impl Collect<'_> {
     fn step(&mut self, item: Item) -> Option<Step> {
-        let one = |shape, operands, outputs| Step { shape, operands, outputs, weight: 1 };
         match item {
             Item::Node(node) => {
                 let data = &self.graph.nodes[node];
@@ -70,22 +66,26 @@ impl Collect<'_> {
                     Def::Const(bits) if op == Op::Powi => Some(bits),
                     _ => None,
                 };
-                let shape = self.shapes.intern(Shape::Apply { op, exponent, place: data.place }, 1);
+                let shape = Shape::Apply { op, exponent, place: data.place };
+                let shape = self.shapes.intern(shape, 1, 1);
                 let operands = SmallVec::from_slice(&args[..op.arity()]);
-                Some(one(shape, operands, SmallVec::from_slice(&[node])))
+                Some(Step { shape, operands, outputs: SmallVec::from_slice(&[node]) })
             }
             Item::Guard { condition, expect } => {
-                let shape = self.shapes.intern(Shape::Guard { expect }, 0);
-                Some(one(shape, SmallVec::from_slice(&[condition]), SmallVec::new()))
+                let shape = self.shapes.intern(Shape::Guard { expect }, 0, 1);
+                let operands = SmallVec::from_slice(&[condition]);
+                Some(Step { shape, operands, outputs: SmallVec::new() })
             }
             Item::Region(region) => {
                 let data = &self.graph.regions[region];
                 let (scope, operands) = self.scope(data.root);
-                let inside = scope.blocks.iter().map(|block| block.steps.len()).sum::<usize>();
-                let shape = Shape::Region { scope, phis: data.phis.len() as u32, place: data.place };
-                let shape = self.shapes.intern(shape, data.phis.len());
+                let inside = scope.blocks.iter().flat_map(|block| &block.steps);
+                let inside: u64 = inside.map(|step| self.shapes.weight(step.shape)).sum();
+                let shape =
+                    Shape::Region { scope, phis: data.phis.len() as u32, place: data.place };
+                let shape = self.shapes.intern(shape, data.phis.len(), 1 + inside);
                 let outputs = SmallVec::from_slice(&data.phis);
-                Some(Step { shape, operands, outputs, weight: 1 + inside as u64 })
+                Some(Step { shape, operands, outputs })
             }
             Item::Fill(_) | Item::Accumulate(..) => None,
         }

@@ -6,7 +6,7 @@
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::argument::{Arg, Leaf, Output};
+use super::argument::{Arg, Leaf, Output, Row};
 use super::collect::Whole;
 use super::shape::{Inner, Ref, Scope, ScopeEnd, Shape, ShapeId, Shapes};
 use crate::op::Op;
@@ -192,8 +192,8 @@ impl Emitter<'_> {
             let phi = self.output.graph.push_phi(region);
             self.output.set_last(value, last, phi);
         }
-        let past = |(&number, node): (&usize, Node)| Arg::Past {
-            node,
+        let past = |(&number, node): (&usize, Node)| Arg::Element {
+            row: Row::History(node),
             base: iteration(number),
             strides: SmallVec::new(),
         };

@@ -13,6 +13,7 @@ mod collect;
 mod emit;
 mod period;
 mod roll;
+mod search;
 mod shape;
 
 use super::graph::Graph;

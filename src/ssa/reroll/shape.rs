@@ -80,36 +80,46 @@ pub(super) struct Step {
     pub(super) shape: ShapeId,
     pub(super) operands: SmallVec<[Node; 3]>,
     pub(super) outputs: SmallVec<[Node; 1]>,
-    /// How many steps of the old graph it stands for.
-    pub(super) weight: u64,
+}
+
+struct Known {
+    shape: Rc<Shape>,
+    outputs: usize,
+    weight: u64,
 }
 
 /// All shapes.
 #[derive(Default)]
 pub(super) struct Shapes {
-    shapes: Array<ShapeId, (Rc<Shape>, usize)>,
+    shapes: Array<ShapeId, Known>,
     ids: HashMap<Rc<Shape>, ShapeId>,
 }
 
 impl Shapes {
-    /// The id of `shape`, whose steps have so many outputs.
-    pub(super) fn intern(&mut self, shape: Shape, outputs: usize) -> ShapeId {
+    /// The id of `shape`, whose steps have so many outputs, and stand for so many
+    /// steps of the old graph.
+    pub(super) fn intern(&mut self, shape: Shape, outputs: usize, weight: u64) -> ShapeId {
         if let Some(&id) = self.ids.get(&shape) {
             return id;
         }
         let shape = Rc::new(shape);
-        let id = self.shapes.push((Rc::clone(&shape), outputs));
+        let id = self.shapes.push(Known { shape: Rc::clone(&shape), outputs, weight });
         self.ids.insert(shape, id);
         id
     }
 
     pub(super) fn get(&self, id: ShapeId) -> &Shape {
-        &self.shapes[id].0
+        &self.shapes[id].shape
     }
 
     /// How many outputs steps of this shape have.
     pub(super) fn outputs(&self, id: ShapeId) -> usize {
-        self.shapes[id].1
+        self.shapes[id].outputs
+    }
+
+    /// How many steps of the old graph each step of this shape stands for.
+    pub(super) fn weight(&self, id: ShapeId) -> u64 {
+        self.shapes[id].weight
     }
 
     /// How many outputs one iteration has, if `id` is a loop.
