@@ -180,3 +180,78 @@ fn a_replay_sees_each_iteration_last_first() {
     // y: 2, 3, 8, 63; squares 4, 9, 64.
     assert_eq!(values(&graph, &[2.0]), [63.0, 80302.0, 40964.0]);
 }
+
+/// As many iterations of the inner loop as the outer one has had, and one more;
+/// then both again, replayed: what the inner loop computed, as digits, with a
+/// branch that the inner loop takes, and what it came to in sums.
+const NESTED: &str = "\
+graph active 1 inactive 0
+v1 = const 1.0
+v2 = const 2.0
+v3 = const 0.0
+v4 = const 100.0
+v6 = iteration r0
+v8 = iteration r1
+a0 = sums _ _ _ _ _ _ _ _ _
+a1 = history v14
+i0 = a0 base 0 r0*3 r1*1
+i1 = a0 base 7
+i2 = a1 base 2 r0*-1
+b0:
+  v17 = region r0 b1 bound 3 entries v5=v3
+  fill a0
+  v30 v31 = region r3 b5 bound 3 entries v18=v3 v19=v3 replays r0
+  v32 = element i1
+  return v17 v30 v31 v32
+b1:
+  v14 = region r1 b2 bound 3 entries v7=v5
+  v15 = add v14 v1
+  v16 = lt v6 v2
+  return v16 v14 v15
+b2:
+  v9 = mul v8 v0
+  v12 = region r2 b3
+  v13 = lt v8 v6
+  return v13 v12 v12
+b3:
+  branch v9 b4 b7
+b4:
+  v10 = add v9 v7
+  return v10
+b5:
+  v26 = region r4 b6 bound 3 entries v20=v18 replays r1
+  v27 = element i2
+  v28 = mul v19 v4
+  v29 = add v28 v27
+  return v26 v29 v26 v29
+b6:
+  v25 = region r5 b8 replays r2
+  accumulate i0 v25
+  return v25 v25
+b7:
+  v11 = neg v1
+  return v11
+b8:
+  branch v9 b9 b10
+b9:
+  v21 = mul v20 v4
+  v22 = add v21 v10
+  return v22
+b10:
+  v23 = mul v20 v4
+  v24 = add v23 v11
+  return v24
+";
+
+#[test]
+fn nests_of_loops_are_replayed_last_iteration_first() {
+    let graph = read(NESTED);
+    // With x = 3 the inner values are [-1], [-1, 2], [-1, 2, 8]: 0 decides for -1.
+    let digits = [8.0, 2.0, -1.0, 2.0, -1.0, -1.0];
+    let number = |digits: &[f64]| digits.iter().fold(0.0, |number, digit| number * 100.0 + digit);
+    // The history of what the inner loop came to, from the front.
+    let past = number(&[-1.0, 2.0, 8.0]);
+    // The sum at outer iteration 2, inner iteration 1.
+    let sum = number(&digits[..2]);
+    assert_eq!(values(&graph, &[3.0]), [9.0, number(&digits), past, sum]);
+}

@@ -28,6 +28,7 @@ fn run(graph: &Graph, inputs: &[f64]) -> Option<Run> {
             Def::Input(i) => values[node] = inputs[i as usize],
             Def::Const(bits) => values[node] = f64::from_bits(bits),
             Def::Apply(..) | Def::Phi(..) => {}
+            Def::Entry(..) | Def::Iteration(_) | Def::Element(_) => panic!("a loop"),
         }
     }
     let mut events = Vec::new();
@@ -53,6 +54,7 @@ fn run(graph: &Graph, inputs: &[f64]) -> Option<Run> {
                     open.push((region, block, next));
                     (block, next) = (graph.regions[region].root, 0);
                 }
+                Item::Fill(_) | Item::Accumulate(..) => panic!("a loop"),
             }
             continue;
         }

@@ -1,9 +1,10 @@
 //! The generator of random graphs with regions, for tests of the passes.
 
+use super::graph_loops::Loops;
 use super::random::Random;
 use crate::entity::Entity;
 use crate::op::Op;
-use crate::ssa::{Block, Def, End, Graph, Item, Node, Place, PlaceId, Region};
+use crate::ssa::{Block, Def, End, Graph, Item, Node, Place, PlaceId, Region, SeriesData};
 
 /// What kind of graphs to generate.
 ///
@@ -11,6 +12,10 @@ use crate::ssa::{Block, Def, End, Graph, Item, Node, Place, PlaceId, Region};
 /// φs that are used and φs that are not, φs of equal values, branches on
 /// constants and on conditions that are known, guards, equal nodes, products
 /// that are added, and regions that replay others. Their values are small.
+///
+/// If asked for, they also hold loops: with entry φs that are swapped, that never
+/// change, or that decide how many iterations there are, sometimes too many; with
+/// several ends, replayed or not, nested; and elements of all kinds of series.
 ///
 /// # Examples
 ///
@@ -43,6 +48,13 @@ pub struct GraphRecipe {
     pub regions: f64,
     /// The probability that a region replays one, if one is visible.
     pub replays: f64,
+    /// The probability that a region that replays none is a loop.
+    pub loops: f64,
+    /// The probability that a step is an element of constants, nodes or a history.
+    pub elements: f64,
+    /// The probability that a step is a loop that adds to sums, of which elements
+    /// are read afterwards.
+    pub sums: f64,
     /// The probability that a block ends in a branch.
     pub branches: f64,
     /// The probability that a step is a guard.
@@ -59,6 +71,9 @@ impl Default for GraphRecipe {
             depth: 3,
             regions: 0.2,
             replays: 0.3,
+            loops: 0.0,
+            elements: 0.0,
+            sums: 0.0,
             branches: 0.5,
             guards: 0.03,
         }
@@ -70,7 +85,7 @@ const SMALL_UNARY: [Op; 8] =
 const SMALL_BINARY: [Op; 3] = [Op::Min, Op::Max, Op::CopySign];
 const SUMS: [Op; 2] = [Op::Add, Op::Sub];
 const COMPARISONS: [Op; 6] = [Op::Lt, Op::Le, Op::Gt, Op::Ge, Op::Eq, Op::Ne];
-const CONSTANTS: [f64; 8] = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 1.5];
+pub(super) const CONSTANTS: [f64; 8] = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 1.5];
 /// The most steps of one block.
 const BLOCK: usize = 8;
 /// How often branches follow one another in a tree.
@@ -84,10 +99,11 @@ impl GraphRecipe {
         let mut visible: Vec<Node> = (0..inputs).map(|i| graph.input(i)).collect();
         visible.extend(CONSTANTS.map(|value| graph.push_const(value.to_bits())));
         let (conditions, regions, left) = (Vec::new(), Vec::new(), self.steps);
+        let loops = Loops::default();
         let mut generator =
-            Generator { recipe: self, random, graph, visible, conditions, regions, left };
-        let values = vec![None; self.outputs];
-        generator.tree(Position { block: root, forward: None, depth: 0, branches: 0 }, &values);
+            Generator { recipe: self, random, graph, visible, conditions, regions, loops, left };
+        let ends = Ends { again: None, values: &vec![None; self.outputs] };
+        generator.tree(Position { block: root, forward: None, depth: 0, branches: 0 }, ends);
         in_order_of_text(&mut generator.graph);
         generator.graph
     }
@@ -103,55 +119,79 @@ impl GraphRecipe {
     }
 }
 
-struct Generator<'a> {
-    recipe: &'a GraphRecipe,
-    random: &'a mut Random,
-    graph: Graph,
+pub(super) struct Generator<'a> {
+    pub(super) recipe: &'a GraphRecipe,
+    pub(super) random: &'a mut Random,
+    pub(super) graph: Graph,
     /// What is visible here; all of it is small.
-    visible: Vec<Node>,
+    pub(super) visible: Vec<Node>,
     /// The visible nodes that something has been decided by.
-    conditions: Vec<Node>,
+    pub(super) conditions: Vec<Node>,
     /// The visible regions that may be replayed.
-    regions: Vec<Region>,
+    pub(super) regions: Vec<Region>,
+    pub(super) loops: Loops,
     /// How many steps are still to be made.
     left: usize,
 }
 
 /// Where the generator is.
 #[derive(Clone, Copy)]
-struct Position {
-    block: Block,
+pub(super) struct Position {
+    pub(super) block: Block,
     /// The forward block: what is replayed here.
-    forward: Option<Block>,
-    depth: usize,
+    pub(super) forward: Option<Block>,
+    pub(super) depth: usize,
     /// How many branches are above in the tree.
-    branches: usize,
+    pub(super) branches: usize,
+}
+
+/// What the ends of a tree pass on.
+#[derive(Clone, Copy)]
+pub(super) struct Ends<'a> {
+    /// In a loop that replays none, what decides whether there is another iteration.
+    pub(super) again: Option<Again>,
+    /// The other values, or `None` where an end passes on what it likes.
+    pub(super) values: &'a [Option<Node>],
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Again {
+    pub(super) node: Node,
+    /// Whether the tree begins with a branch by it, whose ends pass on constants.
+    pub(super) branches: bool,
+    /// Whether ends may break out of the loop.
+    pub(super) breaks: bool,
 }
 
 impl Generator<'_> {
-    /// Fills a block and those below it. Each end passes on `values`, or where
-    /// there is `None` what it likes.
-    fn tree(&mut self, at: Position, values: &[Option<Node>]) {
+    /// Fills a block and those below it.
+    pub(super) fn tree(&mut self, at: Position, ends: Ends<'_>) {
         let before = (self.visible.len(), self.conditions.len(), self.regions.len());
+        let readable = self.loops.readable.len();
         if let Some(forward) = at.forward {
             self.show(forward);
         }
         let steps = self.random.below(self.left.min(BLOCK) + 1);
         (0..steps).for_each(|_| self.step(at));
         let branches = at.branches < BRANCHES && self.random.chance(self.recipe.branches);
-        if branches && (self.left > 0 || at.forward.is_some()) {
-            self.branch(at, values);
+        if let Some(again) = ends.again.filter(|again| again.branches) {
+            self.branch_again(at, again, ends.values);
+        } else if branches && (self.left > 0 || at.forward.is_some()) {
+            self.branch(at, ends);
         } else {
+            let again = ends.again.map(|again| self.again_or_break(again));
             let any = |value: &Option<Node>| value.unwrap_or_else(|| self.value());
-            let passed = values.iter().map(any).collect();
+            let passed = ends.values.iter().map(any);
+            let passed = again.into_iter().chain(passed).collect();
             self.graph.blocks[at.block].end = End::Return(passed);
         }
         self.visible.truncate(before.0);
         self.conditions.truncate(before.1);
         self.regions.truncate(before.2);
+        self.loops.readable.truncate(readable);
     }
 
-    fn branch(&mut self, at: Position, values: &[Option<Node>]) {
+    fn branch(&mut self, at: Position, ends: Ends<'_>) {
         let way = at.forward.and_then(|forward| match self.graph.blocks[forward].end {
             End::Branch { condition, then, otherwise } => Some((condition, then, otherwise)),
             End::Return(_) | End::Open => None,
@@ -160,18 +200,33 @@ impl Generator<'_> {
         let condition = followed.map_or_else(|| self.condition(at.block), |way| way.0);
         // By chance the condition may be that of the forward block anyway.
         let sides = way.filter(|way| way.0 == condition).map(|way| (way.1, way.2));
-        let (then, otherwise) = (self.graph.new_block(), self.graph.new_block());
-        self.graph.blocks[at.block].end = End::Branch { condition, then, otherwise };
+        let (then, otherwise) = self.branch_to_new(at.block, condition);
         let forwards = sides.map_or((at.forward, at.forward), |(t, o)| (Some(t), Some(o)));
         for (block, forward) in [(then, forwards.0), (otherwise, forwards.1)] {
-            self.tree(Position { block, forward, branches: at.branches + 1, ..at }, values);
+            self.tree(Position { block, forward, branches: at.branches + 1, ..at }, ends);
         }
+    }
+
+    pub(super) fn branch_to_new(&mut self, block: Block, condition: Node) -> (Block, Block) {
+        let (then, otherwise) = (self.graph.new_block(), self.graph.new_block());
+        self.graph.blocks[block].end = End::Branch { condition, then, otherwise };
+        (then, otherwise)
     }
 
     fn step(&mut self, at: Position) {
         self.left = self.left.saturating_sub(1);
-        if at.depth < self.recipe.depth && self.random.chance(self.recipe.regions) {
+        // No number is drawn for what is not asked for.
+        let by = |random: &mut Random, chance: f64| chance > 0.0 && random.chance(chance);
+        let nests = at.depth < self.recipe.depth;
+        // Where something is replayed, so should be what is in it.
+        let replays = self.recipe.loops > 0.0 && at.forward.is_some() && !self.regions.is_empty();
+        let regions = if replays { self.recipe.regions.max(0.5) } else { self.recipe.regions };
+        if nests && self.random.chance(regions) {
             self.region(at);
+        } else if nests && by(self.random, self.recipe.sums) {
+            self.sums(at);
+        } else if by(self.random, self.recipe.elements) {
+            self.element(at);
         } else if self.random.chance(self.recipe.guards) {
             let (condition, expect) = match self.random.chance(0.6) {
                 true => (self.certain(at.block), true),
@@ -184,9 +239,21 @@ impl Generator<'_> {
         }
     }
 
-    fn region(&mut self, at: Position) {
+    pub(super) fn region(&mut self, at: Position) {
         let replays = !self.regions.is_empty() && self.random.chance(self.recipe.replays);
-        let replayed = replays.then(|| self.random.pick(&self.regions));
+        let replayed = match self.recipe.loops > 0.0 && at.forward.is_some() {
+            // Most of the time one of those that came into view last.
+            true if self.random.chance(0.7) => self.regions.last().copied(),
+            _ => replays.then(|| self.random.pick(&self.regions)),
+        };
+        let replayed = replayed.filter(|region| !self.loops.counted.contains(region));
+        let is_loop = match replayed {
+            Some(replayed) => self.graph.regions[replayed].cycle.is_some(),
+            None => self.recipe.loops > 0.0 && self.random.chance(self.recipe.loops),
+        };
+        if is_loop {
+            return self.cycle(at, replayed);
+        }
         // Some values are the same at all ends.
         let values: Vec<Option<Node>> = (0..self.random.below(4))
             .map(|_| self.random.chance(0.2).then(|| self.value()))
@@ -200,7 +267,7 @@ impl Generator<'_> {
             depth: at.depth + 1,
             branches: 0,
         };
-        self.tree(position, &values);
+        self.tree(position, Ends { again: None, values: &values });
         for _ in values {
             let phi = self.graph.push_phi(region);
             self.visible.push(phi);
@@ -277,7 +344,7 @@ impl Generator<'_> {
     }
 
     /// A visible node to decide something by, or a new one.
-    fn condition(&mut self, block: Block) -> Node {
+    pub(super) fn condition(&mut self, block: Block) -> Node {
         let condition = if !self.conditions.is_empty() && self.random.chance(0.3) {
             let known = self.random.pick(&self.conditions);
             if self.random.chance(0.5) { known } else { self.again(block, known) }
@@ -293,14 +360,14 @@ impl Generator<'_> {
     }
 
     /// A condition that always holds, and does not look like that.
-    fn certain(&mut self, block: Block) -> Node {
+    pub(super) fn certain(&mut self, block: Block) -> Node {
         let (value, most) = (self.value(), self.graph.push_const(100.0f64.to_bits()));
         let condition = self.apply(block, Op::Lt, &[value, most]);
         self.conditions.push(condition);
         condition
     }
 
-    fn value(&mut self) -> Node {
+    pub(super) fn value(&mut self) -> Node {
         // Later ones more often: they depend on more.
         let count = self.visible.len();
         let recent = count.min(12);
@@ -310,12 +377,12 @@ impl Generator<'_> {
         }
     }
 
-    fn apply(&mut self, block: Block, op: Op, args: &[Node]) -> Node {
+    pub(super) fn apply(&mut self, block: Block, op: Op, args: &[Node]) -> Node {
         let place = self.place();
         self.graph.push_apply(block, op, args, place)
     }
 
-    fn place(&mut self) -> Option<PlaceId> {
+    pub(super) fn place(&mut self) -> Option<PlaceId> {
         if !self.random.chance(0.1) {
             return None;
         }
@@ -325,7 +392,7 @@ impl Generator<'_> {
 }
 
 /// Whether `node` is one of those that the generator lets others use.
-fn is_small(graph: &Graph, node: Node) -> bool {
+pub(super) fn is_small(graph: &Graph, node: Node) -> bool {
     match graph.nodes[node].def {
         Def::Apply(op, _) => {
             SMALL_UNARY.contains(&op)
@@ -334,7 +401,11 @@ fn is_small(graph: &Graph, node: Node) -> bool {
                 || op == Op::Select
         }
         Def::Input(_) | Def::Const(_) | Def::Phi(..) | Def::Entry(..) => true,
-        Def::Iteration(_) | Def::Element(_) => false,
+        Def::Element(access) => {
+            let series = graph.accesses[access].series;
+            !matches!(graph.series[series], SeriesData::Sums(_))
+        }
+        Def::Iteration(_) => false,
     }
 }
 

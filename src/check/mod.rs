@@ -12,6 +12,7 @@
 mod generate;
 mod gradient;
 mod graph;
+mod graph_loops;
 mod program;
 mod random;
 mod scalar;

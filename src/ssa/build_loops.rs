@@ -177,6 +177,7 @@ impl Builder {
         self.settle();
         match self.graph.nodes[node].def {
             Def::Iteration(counted) if counted == region => self.index(base, strides),
+            Def::Input(_) | Def::Const(_) => node,
             // What comes from outside is the same in all iterations.
             _ if self.loops.nodes[node] != Some(region) => node,
             _ => {

@@ -43,7 +43,11 @@ fn write(graph: &Graph, out: &mut String) -> core::fmt::Result {
         }
         if let Def::Element(access) = data.def {
             let series = graph.accesses[access].series;
-            writeln!(out, "  {series} -> {node} [label={:?}];", access_line(graph, access))?;
+            writeln!(
+                out,
+                "  {series} -> {node} [style=dotted, label={:?}];",
+                access_line(graph, access)
+            )?;
         }
     }
     for block in graph.blocks.keys() {
@@ -157,7 +161,11 @@ fn write_sums(graph: &Graph, block: Block, out: &mut String) -> core::fmt::Resul
             }
             Item::Accumulate(access, node) => {
                 let (series, label) = (graph.accesses[access].series, access_line(graph, access));
-                writeln!(out, "  {node} -> {series} [label={:?}];", format!("+ {label}"))?;
+                writeln!(
+                    out,
+                    "  {node} -> {series} [style=dotted, label={:?}];",
+                    format!("+ {label}")
+                )?;
             }
             Item::Node(_) | Item::Guard { .. } | Item::Region(_) => {}
         }

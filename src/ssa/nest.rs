@@ -47,6 +47,8 @@ impl Nest {
             }
             for item in &graph.blocks[block].items {
                 match *item {
+                    // The verifier comes here before it knows that there is such a node.
+                    Item::Node(node) if graph.nodes.get(node).is_none() => {}
                     Item::Node(node) => nest.node_blocks[node] = Some(block),
                     Item::Region(region) => {
                         let data = &graph.regions[region];

@@ -24,7 +24,6 @@
 //!    in the block, below that, or where the forward block has it as a step. What
 //!    is replayed has no forward block: its nodes may stand for others that are
 //!    visible by that one, and would not be where it is replayed.
-//!
 //! 9. A loop may have at least one iteration. What is replayed is a loop where
 //!    that which replays is one, and then has the same bound, replays none itself
 //!    and is not being replayed already. Each entry φ stands at its number in the
@@ -34,16 +33,16 @@
 //!    one that replays another. Both are visible in the loop, and in those that
 //!    replay it.
 //! 10. A history is of a node that gets its value in the root of a loop that
-//!    replays none, not of the iteration number. What series refer to is there.
+//!     replays none, not of the iteration number. What series refer to is there.
 //! 11. The strides of an access are by different loops that replay none, and its
-//!    index is in the series whatever the iteration numbers.
+//!     index is in the series whatever the iteration numbers.
 //! 12. Where there is an access, the iteration numbers of its loops are known: it
-//!    is in the loop, or in one that replays it. Where an element is read, and by
-//!    smaller ids, the nodes of the series are visible, the loop of the history
-//!    is as if it were to be replayed, or the sums have been filled in this block
-//!    or above.
+//!     is in the loop, or in one that replays it. Where an element is read, and by
+//!     smaller ids, the nodes of the series are visible, the loop of the history
+//!     is as if it were to be replayed, or the sums have been filled in this block
+//!     or above.
 //! 13. Sums are filled by one step at most. They are filled where something is
-//!    added to them, and nothing is added after an element has been read.
+//!     added to them, and nothing is added after an element has been read.
 //!
 //! A block may have a forward block, which has run before it in the same call:
 //! that of the root of a region that replays another is the root of the other.
