@@ -303,9 +303,29 @@ fn time_steps_carry_arrays() {
             u.iter().copied().sum()
         })
     };
-    let (few, many) = (heat(10), heat(100));
+    let (few, many) = (heat(11), heat(100));
     assert_eq!(bounds(&many), [100, 10], "{many}");
     assert_eq!(few.nodes.len(), many.nodes.len());
+}
+
+/// Springs in a ring, from each vertex to the next and the next but one.
+#[test]
+fn iterations_are_taken_together_if_that_orders_their_operands() {
+    let graph = roll(40, |x| {
+        let mut total = Var::from(0.0);
+        for a in 0..20 {
+            for (step, rest) in [(1, 1.0), (2, 1.5)] {
+                let b = (a + step) % 20;
+                let (dx, dy) = (x[2 * a] - x[2 * b], x[2 * a + 1] - x[2 * b + 1]);
+                total = total + ((dx * dx + dy * dy).sqrt() - rest).powi(2);
+            }
+        }
+        total
+    });
+    // The last ones are where the ring closes.
+    assert_eq!(bounds(&graph)[0], 18, "{graph}");
+    let all = SeriesData::Nodes((0..40).map(|i| graph.input(i)).collect());
+    assert_eq!(series(&graph, |data| *data == all), 1, "{graph}");
 }
 
 #[test]
@@ -349,7 +369,7 @@ fn operands_from_afar_part_loops_and_stay_right() {
     // Each value is used, one by one and in another order.
     let graph = roll(20, |x| {
         let squares: Vec<Var> = x.iter().map(|&x| x * x * 0.5).collect();
-        (0..20).fold(x[0], |product, i| product * squares[i * 7 % 20])
+        (0..20).fold(x[0], |product, i| product * squares[(i * i * 3 + i) % 20])
     });
     assert_eq!(bounds(&graph), [20, 20], "{graph}");
 }

@@ -32,6 +32,9 @@ pub struct RerollLimits {
     /// How many occurrences back a step is compared: a body may have as many
     /// equal steps. Default: 16.
     pub occurrences: u32,
+    /// How many iterations may become one, if operands are then in even steps.
+    /// Default: 4.
+    pub together: u32,
     /// How deep loops are nested at most. Default: 8.
     pub depth: u32,
     /// A graph with regions nested deeper than this stays as it is. Default: 64.
@@ -46,6 +49,7 @@ impl Default for RerollLimits {
             weight: 16,
             distance: 4,
             occurrences: 16,
+            together: 4,
             depth: 8,
             regions: 64,
         }

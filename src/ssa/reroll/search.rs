@@ -155,13 +155,21 @@ impl<'a> Search<'a> {
 
     /// Parts the loops that these steps are, in order, where operands stop to go
     /// through inputs, or through what an earlier loop has computed, in even
-    /// steps. Where the parts would not be as good there are none.
+    /// steps. Where they only do that if some iterations are taken as one, they
+    /// are. Where the parts would not be as good there are none.
     pub(super) fn parts(&mut self, loops: &[Span]) -> Vec<Vec<Repetition>> {
         let mut all = Vec::with_capacity(loops.len());
         for &whole in loops {
             let mut parts = Vec::new();
-            self.stretch(whole.period, whole.start, whole.end(), true, &mut parts);
-            if !are_as_good(&parts, whole) {
+            for together in 1..=self.limits.together.max(1) as usize {
+                parts.clear();
+                self.stretch(whole.period * together, whole.start, whole.end(), true, &mut parts);
+                if are_as_good(&parts, whole) {
+                    break;
+                }
+            }
+            let stays = matches!(&parts[..], [only] if only.span == whole);
+            if stays || !are_as_good(&parts, whole) {
                 parts.clear();
                 self.set_loop(whole);
             }
@@ -283,11 +291,11 @@ fn before(source: Source, row: Option<(Row, usize, usize)>) -> Option<Source> {
     }
 }
 
-/// Whether to have these parts in place of the whole: most of the iterations are
-/// in them, and they are few or as long as each other.
+/// Whether to have these parts in place of the whole: most of it is in them, and
+/// they are few or as long as each other.
 fn are_as_good(parts: &[Repetition], whole: Span) -> bool {
-    let inside: usize = parts.iter().map(|part| part.span.times).sum();
+    let inside: usize = parts.iter().map(|part| part.span.end() - part.span.start).sum();
     let middle = parts.get(1..parts.len().saturating_sub(1)).unwrap_or_default();
     let are_even = middle.windows(2).all(|pair| pair[0].span.times == pair[1].span.times);
-    inside * 2 >= whole.times && (parts.len() <= 3 || are_even)
+    inside * 2 >= whole.end() - whole.start && (parts.len() <= 3 || are_even)
 }
