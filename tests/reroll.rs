@@ -6,11 +6,10 @@ mod common;
 
 use std::panic::Location;
 
-use common::{Point, all_same, points};
-use phigrad::check::{Program, Random, Recipe};
+use common::rolling::{agree, loops};
+use phigrad::check::Random;
 use phigrad::ssa::{
-    Def, Graph, Item, Lifted, Outcome, Paths, RerollLimits, SeriesData, interpret, parse, reroll,
-    verify,
+    Def, Graph, Item, Lifted, Paths, RerollLimits, SeriesData, parse, reroll, verify,
 };
 use phigrad::trace::{Inputs, Tracer};
 use phigrad::{Var, traced};
@@ -26,31 +25,6 @@ fn learnt(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> Graph {
     }
     assert!(lifted.unmerged().is_empty(), "{:?}", lifted.unmerged());
     Graph::clone(lifted.graph())
-}
-
-/// What `program` does at the points, merged.
-fn merged(program: &Program, points: &[Point]) -> Graph {
-    let mut tracer = Tracer::default();
-    let mut lifted = Lifted::new(program.active(), program.inactive());
-    for (x, data) in points {
-        let inputs = Inputs { active: x, inactive: data };
-        let run = |x: &[Var], data: &[Var]| program.eval(x, data);
-        let trace = tracer.run(run, inputs, 1 << 20, Location::caller()).unwrap();
-        lifted.merge(&trace, Paths { paths: usize::MAX, nodes: 1 << 22 }).unwrap();
-    }
-    Graph::clone(lifted.graph())
-}
-
-/// Whether both graphs come to the same; returns whether that is a result.
-fn agree(graph: &Graph, rolled: &Graph, point: &[f64]) -> bool {
-    match (interpret(graph, point), interpret(rolled, point)) {
-        (Outcome::Values(a), Outcome::Values(b)) => {
-            assert!(all_same(&a, &b), "{a:?} {b:?} at {point:?}\n{graph}\n{rolled}");
-            true
-        }
-        (Outcome::Unseen(_), Outcome::Unseen(_)) => false,
-        (a, b) => panic!("{a:?} {b:?} at {point:?}\n{graph}\n{rolled}"),
-    }
 }
 
 /// The graph rolled, verified and compared with what it was at the points.
@@ -72,10 +46,6 @@ fn roll(inputs: usize, f: impl Fn(&[Var]) -> Var) -> Graph {
     let mut point = || (0..inputs).map(|_| random.uniform(0.1, 2.0)).collect::<Vec<f64>>();
     let points: Vec<Vec<f64>> = (0..4).map(|_| point()).collect();
     rolled(&learnt(&points[..1], f), &points)
-}
-
-fn loops(graph: &Graph) -> usize {
-    graph.regions.values().filter(|data| data.cycle.is_some()).count()
 }
 
 /// The number of iterations of each loop.
@@ -439,54 +409,10 @@ fn places_are_kept() {
 
 #[test]
 fn what_does_not_repeat_stays() {
-    let recipe = Recipe { statements: 60, loops: 0.0, guards: 0.0, ..Recipe::default() };
-    let mut random = Random::new(5);
     let text = "graph active 2 inactive 0\nv2 = const 3.0\nb0:\n  v3 = add v0 v1\n  v4 = mul v3 v2\n  \
                 v5 = add v4 v1\n  v6 = sin v5\n  v7 = add v6 v1\n  v8 = mul v7 v2\n  return v8\n";
     let graph = parse(text).unwrap();
     assert_eq!(reroll(&graph, RerollLimits::default()), graph);
-    let mut unchanged = 0;
-    for _ in 0..100 {
-        let program = recipe.program(&mut random);
-        let graph = merged(&program, &points(&recipe, &mut random, 1));
-        unchanged += usize::from(reroll(&graph, RerollLimits::default()) == graph);
-    }
-    assert!(unchanged > 0);
-}
-
-#[test]
-fn random_programs_mean_the_same() {
-    let base = Recipe { loops: 0.25, guards: 0.1, statements: 20, ..Recipe::default() };
-    let recipes = [
-        base,
-        Recipe { annotated: true, jumps: 0.1, ..base },
-        Recipe { annotated: true, guards: 0.3, counters: 1, wild: true, locals: 2, ..base },
-        Recipe { wild: true, statements: 40, variety: 0.1, locals: 2, ..base },
-    ];
-    // Small limits, so that as much as possible becomes loops.
-    let eager = RerollLimits { iterations: 2, weight: 2, ..RerollLimits::default() };
-    let (mut made, mut known, mut unknown) = (0, 0, 0);
-    for (kind, recipe) in recipes.into_iter().enumerate() {
-        let mut random = Random::new(kind as u64);
-        for _ in 0..300 {
-            let program = recipe.program(&mut random);
-            let mut run = points(&recipe, &mut random, 3);
-            let graph = merged(&program, &run);
-            run.extend(points(&recipe, &mut random, 5));
-            for limits in [RerollLimits::default(), eager] {
-                let small = reroll(&graph, limits);
-                verify(&small).unwrap_or_else(|error| panic!("{error}\n{small}\n{graph}"));
-                made += loops(&small);
-                for (x, data) in &run {
-                    match agree(&graph, &small, &[x.as_slice(), data].concat()) {
-                        true => known += 1,
-                        false => unknown += 1,
-                    }
-                }
-            }
-        }
-    }
-    assert!(made > 1000 && known > 1000 && unknown > 1000, "{made} {known} {unknown}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::argument::{Arg, Leaf, Output, Row};
 use super::collect::Whole;
 use super::shape::{Inner, Ref, Scope, ScopeEnd, Shape, ShapeId, Shapes};
 use crate::op::Op;
-use crate::ssa::graph::{Block, Def, End, Graph, Node, PlaceId};
+use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, PlaceId};
 
 /// The graph of `whole`, which was made of `old`.
 pub(super) fn emit(old: &Graph, shapes: &Shapes, whole: &Whole) -> Graph {
@@ -117,7 +117,7 @@ impl Emitter<'_> {
             }
             Shape::Guard { expect } => {
                 let condition = self.output.node(&args[0], block, None);
-                let guard = crate::ssa::graph::Item::Guard { condition, expect: *expect };
+                let guard = Item::Guard { condition, expect: *expect };
                 self.output.graph.blocks[block].items.push(guard);
             }
             Shape::Region { scope, phis, place } => {
