@@ -336,10 +336,15 @@ fn operands_from_afar_part_loops_and_stay_right() {
         y[19]
     });
     assert_eq!(bounds(&graph), [20, 19], "{graph}");
-    // Each value is used, one by one and in another order.
+    // To gather values in another order costs as much as the products.
     let graph = roll(20, |x| {
         let squares: Vec<Var> = x.iter().map(|&x| x * x * 0.5).collect();
         (0..20).fold(x[0], |product, i| product * squares[(i * i * 3 + i) % 20])
+    });
+    assert_eq!(bounds(&graph), [20], "{graph}");
+    let graph = roll(20, |x| {
+        let squares: Vec<Var> = x.iter().map(|&x| x * x * 0.5).collect();
+        (0..20).fold(x[0], |product, i| (product * squares[(i * i * 3 + i) % 20]).sin().exp())
     });
     assert_eq!(bounds(&graph), [20, 20], "{graph}");
 }

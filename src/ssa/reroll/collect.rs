@@ -52,7 +52,7 @@ pub(super) fn collect(graph: &Graph, shapes: &mut Shapes, limits: &RerollLimits)
 struct Collect<'a> {
     graph: &'a Graph,
     shapes: &'a mut Shapes,
-    homes: Homes,
+    homes: Homes<'a>,
     lists: Array<Block, Vec<Step>>,
 }
 

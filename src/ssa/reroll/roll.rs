@@ -8,29 +8,27 @@ use super::search::{Homes, Repetition, Search, Source, Span};
 use super::shape::{Inner, Ref, Shape, ShapeId, Shapes, Step};
 use crate::ssa::graph::Node;
 
-/// Rolls `steps` until nothing repeats, inner loops first. Says how many loops
-/// it has made.
+/// Rolls `steps`, inner loops first. Says how many loops are in the list now.
 pub(super) fn roll(
     steps: &mut Vec<Step>,
     shapes: &mut Shapes,
-    homes: &mut Homes,
+    homes: &mut Homes<'_>,
     limits: &RerollLimits,
 ) -> usize {
-    let mut made = pass(steps, shapes, homes, limits);
+    pass(steps, shapes, homes, limits);
     if part(steps, shapes, homes, limits) {
-        made += pass(steps, shapes, homes, limits);
+        pass(steps, shapes, homes, limits);
     }
-    made
+    unroll_gathering(steps, shapes, homes, limits);
+    steps.iter().filter(|step| is_loop(step, shapes)).count()
 }
 
-/// Rolls until nothing repeats, and says how many loops it has made.
-fn pass(
-    steps: &mut Vec<Step>,
-    shapes: &mut Shapes,
-    homes: &mut Homes,
-    limits: &RerollLimits,
-) -> usize {
-    let mut made = 0;
+fn is_loop(step: &Step, shapes: &Shapes) -> bool {
+    matches!(shapes.get(step.shape), Shape::Loop { .. })
+}
+
+/// Rolls until nothing repeats.
+fn pass(steps: &mut Vec<Step>, shapes: &mut Shapes, homes: &mut Homes<'_>, limits: &RerollLimits) {
     for _ in 0..limits.depth {
         let list: Vec<ShapeId> = steps.iter().map(|step| step.shape).collect();
         let runs = runs(&list, limits);
@@ -42,13 +40,11 @@ fn pass(
         if found.is_empty() {
             break;
         }
-        made += found.len();
         *steps = replace(core::mem::take(steps), &found, shapes);
     }
-    made
 }
 
-fn settle(steps: &[Step], homes: &mut Homes) {
+fn settle(steps: &[Step], homes: &mut Homes<'_>) {
     homes.begin();
     for (index, step) in steps.iter().enumerate() {
         let outputs = step.outputs.iter().enumerate();
@@ -64,7 +60,7 @@ fn settle(steps: &[Step], homes: &mut Homes) {
 fn part(
     steps: &mut Vec<Step>,
     shapes: &mut Shapes,
-    homes: &mut Homes,
+    homes: &mut Homes<'_>,
     limits: &RerollLimits,
 ) -> bool {
     let (mut flat, mut loops) = (Vec::new(), Vec::new());
@@ -86,7 +82,7 @@ fn part(
     let mut new = Vec::new();
     let mut of_loops = loops.iter().zip(&parts);
     for step in steps.drain(..) {
-        if !matches!(shapes.get(step.shape), Shape::Loop { .. }) {
+        if !is_loop(&step, shapes) {
             new.push(step);
             continue;
         }
@@ -105,6 +101,36 @@ fn part(
     }
     *steps = new;
     true
+}
+
+/// Takes loops apart again that do little with much that has to be gathered.
+fn unroll_gathering(
+    steps: &mut Vec<Step>,
+    shapes: &Shapes,
+    homes: &mut Homes<'_>,
+    limits: &RerollLimits,
+) {
+    if !steps.iter().any(|step| is_loop(step, shapes)) {
+        return;
+    }
+    settle(steps, homes);
+    let search = Search::new(steps, shapes, homes, limits);
+    let mut new = Vec::with_capacity(steps.len());
+    for step in steps.iter() {
+        if let Shape::Loop { times, steps: body, .. } = shapes.get(step.shape) {
+            let times = *times as usize;
+            let gathered = body.iter().flat_map(|inner| &inner.operands).map(|&operand| {
+                let Ref::Outer(outer) = operand else { return 0 };
+                search.gathered(&step.operands[outer as usize..][..times])
+            });
+            if gathered.sum::<usize>() as u64 * 2 > shapes.weight(step.shape) {
+                unroll(step, times, body, shapes, &mut new);
+                continue;
+            }
+        }
+        new.push(step.clone());
+    }
+    *steps = new;
 }
 
 /// The steps of a loop of so many iterations with this body, one by one.

@@ -13,21 +13,20 @@ use crate::entity::{Array, Entity};
 use crate::ssa::graph::{Graph, Node};
 
 /// Which step of a list, and which of its outputs, each node is.
-pub(super) struct Homes {
+pub(super) struct Homes<'a> {
+    graph: &'a Graph,
     homes: Array<Node, (u32, u32, u32)>,
     list: u32,
-    inputs: usize,
 }
 
-impl Homes {
-    pub(super) fn new(graph: &Graph) -> Self {
-        let inputs = graph.active + graph.inactive;
-        Homes { homes: Array::filled((0, 0, 0), graph.nodes.len()), list: 0, inputs }
+impl<'a> Homes<'a> {
+    pub(super) fn new(graph: &'a Graph) -> Self {
+        Homes { graph, homes: Array::filled((0, 0, 0), graph.nodes.len()), list: 0 }
     }
 
     /// The number of an input.
     fn input(&self, node: Node) -> Option<usize> {
-        Some(node.index()).filter(|&index| index < self.inputs)
+        Some(node.index()).filter(|&index| index < self.graph.active + self.graph.inactive)
     }
 
     /// Forgets all nodes.
@@ -93,7 +92,7 @@ pub(super) enum Row {
 /// A list in which to search.
 pub(super) struct Search<'a> {
     steps: &'a [Step],
-    homes: &'a Homes,
+    homes: &'a Homes<'a>,
     limits: &'a RerollLimits,
     /// For each step how many outputs those before it have, and the sum of their
     /// weights.
@@ -114,7 +113,7 @@ impl<'a> Search<'a> {
     pub(super) fn new(
         steps: &'a [Step],
         shapes: &'a Shapes,
-        homes: &'a Homes,
+        homes: &'a Homes<'a>,
         limits: &'a RerollLimits,
     ) -> Self {
         let mut before = vec![(0, 0)];
@@ -179,6 +178,23 @@ impl<'a> Search<'a> {
             all.push(parts);
         }
         all
+    }
+
+    /// How many of `operands`, those of an operand of the body of a loop, have to be
+    /// gathered before the loop.
+    pub(super) fn gathered(&self, operands: &[Node]) -> usize {
+        let mut source = Some(Source::Unknown);
+        for &operand in operands {
+            let row = self.row(operand, self.homes.get(operand));
+            source = source.and_then(|source| before(source, row));
+        }
+        if matches!(source, Some(Source::Row { .. })) || operands.windows(2).all(|w| w[0] == w[1]) {
+            return 0;
+        }
+        let is_leaf = |node: Node| {
+            self.homes.input(node).is_some() || self.homes.graph.constant(node).is_some()
+        };
+        operands.iter().filter(|&&operand| !is_leaf(operand)).count()
     }
 
     fn set_loop(&mut self, Span { start, period, times }: Span) {
