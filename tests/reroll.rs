@@ -8,8 +8,9 @@ use std::panic::Location;
 
 use common::rolling::{agree, loops};
 use phigrad::check::Random;
+use phigrad::op::Op;
 use phigrad::ssa::{
-    Def, Graph, Item, Lifted, Paths, RerollLimits, SeriesData, parse, reroll, verify,
+    Def, End, Graph, Item, Lifted, Paths, RerollLimits, SeriesData, parse, reroll, verify,
 };
 use phigrad::trace::{Inputs, Tracer};
 use phigrad::{Var, traced};
@@ -134,8 +135,8 @@ fn several_recurrences_share_a_loop() {
     let graph = roll(2, |x| {
         let (mut p, mut q) = (x[0], x[1]);
         for _ in 0..40 {
-            q = q + p * 0.01;
-            p = p - q.sin() * 0.01;
+            q += p * 0.01;
+            p -= q.sin() * 0.01;
         }
         p * q
     });
@@ -149,9 +150,9 @@ fn loops_nest() {
         for i in 0..8 {
             let mut sum = Var::from(0.0);
             for (j, &x) in x.iter().enumerate() {
-                sum = sum + x * (f64::from(i) + j as f64 * 0.1);
+                sum += x * (f64::from(i) + j as f64 * 0.1);
             }
-            total = total + sum * sum;
+            total += sum * sum;
         }
         total
     });
@@ -181,9 +182,9 @@ fn gradient_descent_is_a_loop_of_sums() {
         for _ in 0..10 {
             let mut slope = Var::from(0.0);
             for &(x, y) in &data {
-                slope = slope + (w * x - y) * x;
+                slope += (w * x - y) * x;
             }
-            w = w - rate[0] * slope * 0.1;
+            w -= rate[0] * slope * 0.1;
         }
         data.iter().map(|&(x, y)| (w * x - y).powi(2)).sum()
     });
@@ -203,7 +204,7 @@ fn neighbours_are_windows_of_one_table() {
             let v0 = ((Var::from(3.0) - y[i - 1]) * 19.6).sqrt();
             let v1 = ((Var::from(3.0) - y[i]) * 19.6).sqrt();
             let dy = y[i] - y[i - 1];
-            total = total + (dy * dy + 0.01).sqrt() / ((v0 + v1) / 2.0);
+            total += (dy * dy + 0.01).sqrt() / ((v0 + v1) / 2.0);
         }
         total
     });
@@ -234,7 +235,7 @@ fn stored_values_are_read_with_neighbours() {
         let squares: Vec<Var> = x.iter().map(|&x| x * x + x).collect();
         let mut total = squares[7] * squares[23];
         for i in 1..squares.len() {
-            total = total + (squares[i] - squares[i - 1]).abs();
+            total += (squares[i] - squares[i - 1]).abs();
         }
         total
     });
@@ -249,7 +250,7 @@ fn a_first_element_from_elsewhere_is_left_out() {
         squares.extend(x.iter().map(|&x| x * x + x));
         let mut total = Var::from(0.0);
         for i in 1..squares.len() {
-            total = total + (squares[i] - squares[i - 1]).abs();
+            total += (squares[i] - squares[i - 1]).abs();
         }
         total
     });
@@ -287,7 +288,7 @@ fn iterations_are_taken_together_if_that_orders_their_operands() {
             for (step, rest) in [(1, 1.0), (2, 1.5)] {
                 let b = (a + step) % 20;
                 let (dx, dy) = (x[2 * a] - x[2 * b], x[2 * a + 1] - x[2 * b + 1]);
-                total = total + ((dx * dx + dy * dy).sqrt() - rest).powi(2);
+                total += ((dx * dx + dy * dy).sqrt() - rest).powi(2);
             }
         }
         total
@@ -304,14 +305,14 @@ fn guards_stay_in_the_body() {
         let mut sum = Var::from(0.0);
         for &x in x {
             assert!(x > 0.5 && x < 10.0);
-            sum = sum + x * x;
+            sum += x * x;
         }
         sum
     };
     let inside = vec![1.0; 20];
     let mut outside = inside.clone();
     outside[13] = 0.5;
-    let graph = learnt(&[inside.clone()], program);
+    let graph = learnt(core::slice::from_ref(&inside), program);
     let small = rolled(&graph, &[inside, outside.clone()]);
     assert_eq!((bounds(&small), small.conditions()), (vec![20], 2), "{small}");
     assert!(!agree(&graph, &small, &outside));
@@ -356,9 +357,9 @@ fn triangles_stay_right() {
         for i in 0..12 {
             let mut sum = Var::from(0.0);
             for j in 0..=i {
-                sum = sum + x[j] * x[i - j];
+                sum += x[j] * x[i - j];
             }
-            total = total + sum.sin();
+            total += sum.sin();
         }
         total
     });
@@ -383,7 +384,7 @@ fn clipped(x: &[Var]) -> Var {
         if y > 2.0 {
             y = y.sqrt() + sum;
         }
-        sum = sum + y;
+        sum += y;
     }
     sum
 }
@@ -397,6 +398,44 @@ fn regions_roll() {
     let small = rolled(&graph, &points);
     assert!(points.iter().all(|point| agree(&graph, &small, point)));
     assert!(loops(&small) > 0 && small.regions.len() < 6, "{small}");
+}
+
+#[test]
+fn regions_nest_as_deep_as_the_limits_say() {
+    // x + 1 + 1 + …, in each region again.
+    let nested = |depth: usize| {
+        let mut graph = Graph::new(1, 0);
+        let one = graph.push_const(1.0f64.to_bits());
+        let (mut value, mut block) = (graph.input(0), graph.root());
+        let mut open = vec![];
+        for _ in 0..depth {
+            for _ in 0..20 {
+                value = graph.push_apply(block, Op::Add, &[value, one], None);
+            }
+            let region = graph.push_region(block, None, None);
+            open.push((block, region));
+            block = graph.regions[region].root;
+        }
+        for (above, region) in open.into_iter().rev() {
+            graph.blocks[block].end = End::Return([value].into_iter().collect());
+            value = graph.push_phi(region);
+            block = above;
+        }
+        graph.blocks[block].end = End::Return([value].into_iter().collect());
+        graph
+    };
+    let limit = RerollLimits::default().regions;
+    assert_eq!(loops(&rolled(&nested(limit), &[vec![0.5]])), limit);
+    let deeper = nested(limit + 1);
+    assert_eq!(reroll(&deeper, RerollLimits::default()), deeper);
+}
+
+#[test]
+fn loops_and_replays_stay_as_they_are() {
+    let text = "graph active 1 inactive 0\nv1 = const 9.0\nb0:\n  v4 = region r0 b1 bound 4 entries v2=v0\n  \
+                return v4\nb1:\n  v3 = lt v2 v1\n  return v3 v2 v2\n";
+    let graph = parse(text).unwrap();
+    assert_eq!(reroll(&graph, RerollLimits::default()), graph);
 }
 
 #[test]
