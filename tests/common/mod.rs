@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)] // A helper of tests may fail like a test.
 
 pub mod derivatives;
+pub mod rolling;
 
 use std::panic::Location;
 

@@ -1,0 +1,157 @@
+//! The way in: makes a list of steps of each block, and of a tree of blocks one
+//! step, or the whole.
+
+use smallvec::SmallVec;
+
+use super::RerollLimits;
+use super::roll::roll;
+use super::search::Homes;
+use super::shape::{Inner, Ref, Scope, ScopeBlock, ScopeEnd, Shape, Shapes, Step};
+use crate::entity::Array;
+use crate::op::Op;
+use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
+
+/// A graph as one scope.
+pub(super) struct Whole {
+    pub(super) scope: Scope,
+    /// Its operands: inputs and constants.
+    pub(super) operands: SmallVec<[Node; 3]>,
+    /// How many loops it has.
+    pub(super) loops: usize,
+}
+
+/// Takes `graph` apart and rolls each block; none if it has loops or replays.
+pub(super) fn collect(graph: &Graph, shapes: &mut Shapes, limits: &RerollLimits) -> Option<Whole> {
+    let is_plain = |region: Region| {
+        let data = &graph.regions[region];
+        data.cycle.is_none() && data.replays.is_none()
+    };
+    if !graph.series.is_empty() || !graph.regions.keys().all(is_plain) {
+        return None;
+    }
+    let mut collect = Collect {
+        graph,
+        shapes,
+        homes: Homes::new(graph),
+        lists: Array::filled(Vec::new(), graph.blocks.len()),
+    };
+    let mut loops = 0;
+    // So that what is inside comes before what it is inside of.
+    for block in graph.preorder().into_iter().rev() {
+        let mut steps = Vec::with_capacity(graph.blocks[block].items.len());
+        for &item in &graph.blocks[block].items {
+            steps.push(collect.step(item)?);
+        }
+        loops += roll(&mut steps, collect.shapes, &mut collect.homes, limits);
+        collect.lists[block] = steps;
+    }
+    let (scope, operands) = collect.scope(graph.root());
+    Some(Whole { scope, operands, loops })
+}
+
+struct Collect<'a> {
+    graph: &'a Graph,
+    shapes: &'a mut Shapes,
+    homes: Homes<'a>,
+    lists: Array<Block, Vec<Step>>,
+}
+
+impl Collect<'_> {
+    fn step(&mut self, item: Item) -> Option<Step> {
+        match item {
+            Item::Node(node) => {
+                let data = &self.graph.nodes[node];
+                let Def::Apply(op, args) = data.def else { return None };
+                let exponent = match self.graph.nodes[args[1]].def {
+                    Def::Const(bits) if op == Op::Powi => Some(bits),
+                    _ => None,
+                };
+                let shape = Shape::Apply { op, exponent, place: data.place };
+                let shape = self.shapes.intern(shape, 1, 1);
+                let operands = SmallVec::from_slice(&args[..op.arity()]);
+                Some(Step { shape, operands, outputs: SmallVec::from_slice(&[node]) })
+            }
+            Item::Guard { condition, expect } => {
+                let shape = self.shapes.intern(Shape::Guard { expect }, 0, 1);
+                let operands = SmallVec::from_slice(&[condition]);
+                Some(Step { shape, operands, outputs: SmallVec::new() })
+            }
+            Item::Region(region) => {
+                let data = &self.graph.regions[region];
+                let (scope, operands) = self.scope(data.root);
+                let inside = scope.blocks.iter().flat_map(|block| &block.steps);
+                let inside: u64 = inside.map(|step| self.shapes.weight(step.shape)).sum();
+                let shape =
+                    Shape::Region { scope, phis: data.phis.len() as u32, place: data.place };
+                let shape = self.shapes.intern(shape, data.phis.len(), 1 + inside);
+                let outputs = SmallVec::from_slice(&data.phis);
+                Some(Step { shape, operands, outputs })
+            }
+            Item::Fill(_) | Item::Accumulate(..) => None,
+        }
+    }
+
+    /// The tree of `root`, whose lists are complete, and the operands that come
+    /// from outside.
+    fn scope(&mut self, root: Block) -> (Scope, SmallVec<[Node; 3]>) {
+        let order = tree(self.graph, root);
+        self.homes.begin();
+        let mut operands = SmallVec::new();
+        let mut number = 0;
+        let mut blocks = Vec::with_capacity(order.len());
+        for &(block, sides) in &order {
+            let list = core::mem::take(&mut self.lists[block]);
+            let mut steps = Vec::with_capacity(list.len());
+            for step in list {
+                let refs = step.operands.iter().map(|&node| self.reference(node, &mut operands));
+                steps.push(Inner { shape: step.shape, operands: refs.collect() });
+                for &output in &step.outputs {
+                    self.homes.set(output, 0, number);
+                    number += 1;
+                }
+            }
+            let end = match &self.graph.blocks[block].end {
+                End::Return(values) => ScopeEnd::Return(
+                    values.iter().map(|&node| self.reference(node, &mut operands)).collect(),
+                ),
+                &End::Branch { condition, .. } => {
+                    let [then, otherwise] = sides;
+                    let condition = self.reference(condition, &mut operands);
+                    ScopeEnd::Branch { condition, then, otherwise }
+                }
+                End::Open => ScopeEnd::Return(Vec::new()),
+            };
+            blocks.push(ScopeBlock { steps, end });
+        }
+        (Scope { blocks }, operands)
+    }
+
+    fn reference(&self, node: Node, operands: &mut SmallVec<[Node; 3]>) -> Ref {
+        match self.homes.get(node) {
+            Some((_, number)) => Ref::Own(number as u32),
+            None => {
+                operands.push(node);
+                Ref::Outer(operands.len() as u32 - 1)
+            }
+        }
+    }
+}
+
+/// The blocks of the tree of `root`, first sides first, with the places of
+/// their sides in this order.
+fn tree(graph: &Graph, root: Block) -> Vec<(Block, [usize; 2])> {
+    let mut order: Vec<(Block, [usize; 2])> = Vec::new();
+    // With the place of the block above, and which side of it this is.
+    let mut pending = vec![(root, 0, 0)];
+    while let Some((block, above, side)) = pending.pop() {
+        let here = order.len();
+        order.push((block, [0; 2]));
+        if here > 0 {
+            order[above].1[side] = here;
+        }
+        if let End::Branch { then, otherwise, .. } = graph.blocks[block].end {
+            pending.extend([(otherwise, here, 1), (then, here, 0)]);
+        }
+    }
+    order
+}

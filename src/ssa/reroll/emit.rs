@@ -1,0 +1,277 @@
+//! The way out: makes a graph of shapes.
+//!
+//! Of the outputs of a loop those of the last iteration become φs, others
+//! elements of histories, if something uses them.
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use super::argument::{Arg, Leaf, Output, Row};
+use super::collect::Whole;
+use super::shape::{Inner, Ref, Scope, ScopeEnd, Shape, ShapeId, Shapes};
+use crate::op::Op;
+use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, PlaceId};
+
+/// The graph of `whole`, which was made of `old`.
+pub(super) fn emit(old: &Graph, shapes: &Shapes, whole: &Whole) -> Graph {
+    let operands = whole.operands.iter().map(|&node| match old.nodes[node].def {
+        Def::Const(bits) => Arg::Leaf(Leaf::Const(bits)),
+        // Else it is an input, and those have the same ids.
+        _ => Arg::Leaf(Leaf::Node(node)),
+    });
+    let operands: Vec<Arg> = operands.collect();
+    let output = Output::new(old);
+    let root = output.graph.root();
+    let mut emitter = Emitter { shapes, output };
+    emitter.scope(&whole.scope, &operands, root);
+    emitter.output.graph
+}
+
+struct Emitter<'a> {
+    shapes: &'a Shapes,
+    output: Output,
+}
+
+/// Operands of a step.
+type Args = SmallVec<[Arg; 3]>;
+
+/// The outputs of the steps inside something, by their numbers.
+struct Locals {
+    /// Those that are known and needed.
+    args: Vec<Option<Arg>>,
+    needed: Vec<bool>,
+    /// The number of the next one.
+    next: usize,
+}
+
+impl Locals {
+    fn new(count: usize) -> Self {
+        Locals { args: vec![None; count], needed: vec![false; count], next: 0 }
+    }
+
+    fn need(&mut self, reference: Ref) {
+        if let Ref::Own(number) | Ref::Carried { value: number, .. } = reference {
+            self.needed[number as usize] = true;
+        }
+    }
+
+    fn get(&self, number: u32) -> Arg {
+        // What is needed has been computed.
+        let nothing = || Arg::Leaf(Leaf::Const(f64::NAN.to_bits()));
+        self.args.get(number as usize).cloned().flatten().unwrap_or_else(nothing)
+    }
+
+    fn define(&mut self, node: Node) {
+        self.args[self.next] = Some(Arg::Leaf(Leaf::Node(node)));
+        self.next += 1;
+    }
+}
+
+impl Emitter<'_> {
+    fn scope(&mut self, scope: &Scope, outer: &[Arg], root: Block) {
+        let steps = || scope.blocks.iter().flat_map(|block| &block.steps);
+        let mut locals = Locals::new(steps().map(|step| self.shapes.outputs(step.shape)).sum());
+        steps().flat_map(|step| &step.operands).for_each(|&operand| locals.need(operand));
+        for block in &scope.blocks {
+            match &block.end {
+                ScopeEnd::Return(values) => values.iter().for_each(|&value| locals.need(value)),
+                ScopeEnd::Branch { condition, .. } => locals.need(*condition),
+            }
+        }
+        let resolve = |locals: &Locals, reference: Ref| match reference {
+            Ref::Own(number) => locals.get(number),
+            Ref::Outer(outside) | Ref::Carried { outer: outside, .. } => {
+                outer[outside as usize].clone()
+            }
+        };
+        let mut blocks = vec![root; scope.blocks.len()];
+        for (index, data) in scope.blocks.iter().enumerate() {
+            let block = blocks[index];
+            for step in &data.steps {
+                let args = step.operands.iter().map(|&operand| resolve(&locals, operand)).collect();
+                self.step(step.shape, args, block, &mut locals);
+            }
+            let end = match &data.end {
+                ScopeEnd::Return(values) => {
+                    let values = values.iter().map(|&value| resolve(&locals, value));
+                    End::Return(values.map(|value| self.output.node(&value, block, None)).collect())
+                }
+                ScopeEnd::Branch { condition, then, otherwise } => {
+                    let condition = self.output.node(&resolve(&locals, *condition), block, None);
+                    blocks[*then] = self.output.graph.new_block();
+                    blocks[*otherwise] = self.output.graph.new_block();
+                    let (then, otherwise) = (blocks[*then], blocks[*otherwise]);
+                    End::Branch { condition, then, otherwise }
+                }
+            };
+            self.output.graph.blocks[block].end = end;
+        }
+    }
+
+    fn step(&mut self, shape: ShapeId, args: Args, block: Block, locals: &mut Locals) {
+        match self.shapes.get(shape) {
+            Shape::Apply { op, place, .. } => {
+                let args: SmallVec<[Node; 3]> =
+                    args.iter().map(|arg| self.output.node(arg, block, *place)).collect();
+                locals.define(self.output.graph.push_apply(block, *op, &args, *place));
+            }
+            Shape::Guard { expect } => {
+                let condition = self.output.node(&args[0], block, None);
+                let guard = Item::Guard { condition, expect: *expect };
+                self.output.graph.blocks[block].items.push(guard);
+            }
+            Shape::Region { scope, phis, place } => {
+                let region = self.output.graph.push_region(block, None, *place);
+                let root = self.output.graph.regions[region].root;
+                self.scope(scope, &args, root);
+                (0..*phis).for_each(|_| locals.define(self.output.graph.push_phi(region)));
+            }
+            Shape::Loop { times, steps, place } => {
+                let first = locals.next;
+                locals.next += self.shapes.outputs(shape);
+                let needed = (first..locals.next).filter(|&number| locals.needed[number]);
+                let needed: Vec<usize> = needed.map(|number| number - first).collect();
+                let outputs = self.looped(*times, steps, &args, &needed, block, *place);
+                for (number, arg) in needed.into_iter().zip(outputs) {
+                    locals.args[first + number] = Some(arg);
+                }
+            }
+        }
+    }
+
+    /// Makes a loop, and returns its `needed` outputs.
+    fn looped(
+        &mut self,
+        times: u32,
+        steps: &[Inner],
+        args: &[Arg],
+        needed: &[usize],
+        block: Block,
+        place: Option<PlaceId>,
+    ) -> Vec<Arg> {
+        let width = steps.iter().map(|step| self.shapes.outputs(step.shape)).sum();
+        let mut locals = Locals::new(width);
+        steps.iter().flat_map(|step| &step.operands).for_each(|&operand| locals.need(operand));
+        needed.iter().for_each(|number| locals.needed[number % width] = true);
+        let region = self.output.graph.regions.next_key();
+        let (carried, operands) = self.operands(times, steps, args, block, place);
+        let pushed = self.output.graph.push_region(block, None, place);
+        debug_assert_eq!(region, pushed);
+        let phis = self.output.graph.make_loop(region, times, &carried.firsts);
+        let number = self.output.graph.push_iteration(region);
+        let body = self.output.graph.regions[region].root;
+        let mut operands = operands.into_iter();
+        for step in steps {
+            let args = operands.by_ref().take(step.operands.len());
+            let args = args.map(|operand| match operand {
+                Operand::Own(number) => locals.get(number),
+                Operand::Entry(entry) => Arg::Leaf(Leaf::Node(phis[entry])),
+                Operand::Arg(arg) => arg,
+            });
+            let args = args.collect();
+            self.step(step.shape, args, body, &mut locals);
+        }
+        let nexts = carried.nexts.iter().map(|next| match *next {
+            Next::Own(number) => self.output.node(&locals.get(number), body, place),
+            Next::Entry(entry) => phis[entry],
+        });
+        let nexts: Vec<Node> = nexts.collect();
+        let values: Vec<Node> = needed
+            .iter()
+            .map(|number| self.output.node(&locals.get((number % width) as u32), body, place))
+            .collect();
+        let last = times - 1;
+        let most = self.output.constant(f64::from(last).to_bits());
+        let again = self.output.graph.push_apply(body, Op::Lt, &[number, most], place);
+        let iteration = |number: usize| (number / width) as u32;
+        let lasts = needed.iter().zip(&values).filter(|(number, _)| iteration(**number) == last);
+        let lasts: Vec<Node> = lasts.map(|(_, &value)| value).collect();
+        let passed = [again].into_iter().chain(nexts).chain(lasts.iter().copied());
+        self.output.graph.blocks[body].end = End::Return(passed.collect());
+        for value in lasts {
+            let phi = self.output.graph.push_phi(region);
+            self.output.set_last(value, last, phi);
+        }
+        let past = |(&number, node): (&usize, Node)| Arg::Element {
+            row: Row::History(node),
+            base: iteration(number),
+            strides: SmallVec::new(),
+        };
+        needed.iter().zip(values).map(past).collect()
+    }
+
+    /// What the operands of the steps of a loop are, in order, and what it
+    /// carries. The loop will be the next region.
+    fn operands(
+        &mut self,
+        times: u32,
+        steps: &[Inner],
+        args: &[Arg],
+        block: Block,
+        place: Option<PlaceId>,
+    ) -> (Carried, Vec<Operand>) {
+        let region = self.output.graph.regions.next_key();
+        let mut carried = Carried::default();
+        let mut operands = Vec::new();
+        for step in steps {
+            let place = self.shapes.place(step.shape).or(place);
+            for &operand in &step.operands {
+                operands.push(match operand {
+                    Ref::Own(number) => Operand::Own(number),
+                    Ref::Outer(outer) => {
+                        let args = &args[outer as usize..][..times as usize];
+                        Operand::Arg(self.output.in_loop(args, region, block, place))
+                    }
+                    Ref::Carried { value, distance, outer } => {
+                        let mut next = Next::Own(value);
+                        let firsts = &args[outer as usize..][..distance as usize];
+                        let mut entry = 0;
+                        for first in firsts.iter().rev() {
+                            let first = self.output.node(first, block, place);
+                            entry = carried.entry(next, first);
+                            next = Next::Entry(entry);
+                        }
+                        Operand::Entry(entry)
+                    }
+                });
+            }
+        }
+        (carried, operands)
+    }
+}
+
+/// An operand of a step of a loop.
+enum Operand {
+    Own(u32),
+    Entry(usize),
+    Arg(Arg),
+}
+
+/// What an entry φ is in the next iteration.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Next {
+    /// An output of the steps inside.
+    Own(u32),
+    /// What another entry φ is now.
+    Entry(usize),
+}
+
+/// The entry φs of a loop.
+#[derive(Default)]
+struct Carried {
+    nexts: Vec<Next>,
+    firsts: Vec<Node>,
+    known: HashMap<(Next, Node), usize>,
+}
+
+impl Carried {
+    /// The entry φ that is first `first` and then `next`.
+    fn entry(&mut self, next: Next, first: Node) -> usize {
+        let Carried { nexts, firsts, known } = self;
+        *known.entry((next, first)).or_insert_with(|| {
+            nexts.push(next);
+            firsts.push(first);
+            firsts.len() - 1
+        })
+    }
+}

@@ -1,0 +1,112 @@
+//! Rerolling: makes loops again of repetition that recording has unrolled.
+//!
+//! A recorded run is straight code, and what was a loop in the user's code
+//! repeats there: iteration after iteration has the same primitives from the
+//! same places. `collect` makes a list of steps of each block, `period` finds
+//! where a list repeats itself, `roll` which of that are loops and makes a step
+//! of each, so that loops around them repeat in turn; `emit` makes a graph of
+//! what has come of it, and `argument` finds out how operands depend on
+//! iteration numbers.
+
+mod argument;
+mod collect;
+mod emit;
+mod period;
+mod roll;
+mod search;
+mod shape;
+
+use super::graph::Graph;
+
+/// What [`reroll`] makes a loop, and how far it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RerollLimits {
+    /// The least number of iterations; at least 2. Default: 4.
+    pub iterations: u32,
+    /// The largest number of iterations; more become several loops. Default: 2²⁴.
+    pub times: u32,
+    /// The least number of steps that a loop replaces. Default: 16.
+    pub weight: u64,
+    /// How many iterations back an operand may come from. Default: 4.
+    pub distance: u32,
+    /// How many occurrences back a step is compared: a body may have as many
+    /// equal steps. Default: 16.
+    pub occurrences: u32,
+    /// How many iterations may become one, if operands are then in even steps.
+    /// Default: 4.
+    pub together: u32,
+    /// How deep loops are nested at most. Default: 8.
+    pub depth: u32,
+    /// A graph with regions nested deeper than this stays as it is. Default: 64.
+    pub regions: usize,
+}
+
+impl Default for RerollLimits {
+    fn default() -> Self {
+        RerollLimits {
+            iterations: 4,
+            times: 1 << 24,
+            weight: 16,
+            distance: 4,
+            occurrences: 16,
+            together: 4,
+            depth: 8,
+            regions: 64,
+        }
+    }
+}
+
+/// Makes loops of repetition in `graph`, a faithful graph: each operation of the
+/// user's code is a node, in order, nothing folded or shared.
+///
+/// The same operations are done on the same numbers in the same order, so the
+/// new graph means the same to the last bit. A graph in which nothing repeats,
+/// or that has loops or replays already, stays as it is.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::op::Op;
+/// use phigrad::ssa::{End, Graph, Outcome, RerollLimits, interpret, reroll};
+///
+/// // x · 1 · 2 · … · 100
+/// let mut graph = Graph::new(1, 0);
+/// let (root, mut product) = (graph.root(), graph.input(0));
+/// for factor in 1..=100 {
+///     let factor = graph.push_const(f64::from(factor).to_bits());
+///     product = graph.push_apply(root, Op::Mul, &[product, factor], None);
+/// }
+/// graph.blocks[root].end = End::Return([product].into_iter().collect());
+///
+/// let rolled = reroll(&graph, RerollLimits::default());
+/// assert_eq!(rolled.regions.len(), 1);
+/// assert!(rolled.nodes.len() < 10);
+/// assert_eq!(interpret(&rolled, &[1e-9]), interpret(&graph, &[1e-9]));
+/// ```
+pub fn reroll(graph: &Graph, limits: RerollLimits) -> Graph {
+    if nesting(graph) > limits.regions {
+        return graph.clone();
+    }
+    let mut shapes = shape::Shapes::default();
+    match collect::collect(graph, &mut shapes, &limits) {
+        Some(whole) if whole.loops > 0 => emit::emit(graph, &shapes, &whole),
+        _ => graph.clone(),
+    }
+}
+
+/// How deep the regions of `graph` are nested.
+fn nesting(graph: &Graph) -> usize {
+    let (mut deepest, mut pending) = (0, vec![(graph.root(), 0)]);
+    while let Some((root, depth)) = pending.pop() {
+        deepest = deepest.max(depth);
+        let mut blocks = vec![root];
+        while let Some(block) = blocks.pop() {
+            if let super::graph::End::Branch { then, otherwise, .. } = graph.blocks[block].end {
+                blocks.extend([otherwise, then]);
+            }
+            let inside = graph.regions_of(block).map(|region| graph.regions[region].root);
+            pending.extend(inside.map(|root| (root, depth + 1)));
+        }
+    }
+    deepest
+}

@@ -1,0 +1,81 @@
+//! Where a list of shapes repeats itself.
+
+use hashbrown::HashMap;
+
+use super::RerollLimits;
+use super::shape::ShapeId;
+
+/// A stretch in which each shape is that one period before, but for those in the
+/// first period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Run {
+    pub(super) period: usize,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// How many comparisons there may be for each shape of the list.
+const WORK: usize = 64;
+
+/// Runs of at least as many periods as a loop needs iterations, short periods
+/// first. Periods are the distances from shapes to their last few occurrences.
+pub(super) fn runs(shapes: &[ShapeId], limits: &RerollLimits) -> Vec<Run> {
+    let count = shapes.len();
+    let iterations = limits.iterations.max(2) as usize;
+    let longest = count / iterations;
+    let mut last = HashMap::with_capacity(count.min(1 << 10));
+    let previous: Vec<Option<usize>> =
+        shapes.iter().enumerate().map(|(at, &shape)| last.insert(shape, at)).collect();
+    let mut runs = Vec::new();
+    // For each period the end of the last stretch compared.
+    let mut ends = vec![0; longest + 1];
+    let mut work = count.saturating_mul(WORK);
+    for at in 0..count {
+        let mut earlier = previous[at];
+        for _ in 0..limits.occurrences {
+            let Some(start) = earlier.filter(|&start| at - start <= longest) else { break };
+            earlier = previous[start];
+            let period = at - start;
+            if ends[period] > at {
+                continue;
+            }
+            let mut end = at + 1;
+            while end < count && shapes[end] == shapes[end - period] {
+                end += 1;
+            }
+            ends[period] = end;
+            if end - start >= period * iterations {
+                runs.push(Run { period, start, end });
+            }
+            work = work.saturating_sub(end - at);
+        }
+        if work == 0 {
+            break;
+        }
+    }
+    runs.sort_unstable();
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entity::Entity;
+
+    fn found(text: &str) -> Vec<(usize, usize, usize)> {
+        let shapes: Vec<ShapeId> =
+            text.bytes().map(|byte| ShapeId::from_index(usize::from(byte))).collect();
+        let runs = runs(&shapes, &RerollLimits::default());
+        runs.iter().map(|run| (run.period, run.start, run.end)).collect()
+    }
+
+    #[test]
+    fn runs_are_found_with_their_remainders() {
+        assert_eq!(found("xabcabcabcabcabz"), [(3, 1, 15)]);
+        assert_eq!(found("abcabcabcx"), []);
+        assert_eq!(found("aaaab"), [(1, 0, 4)]);
+        assert_eq!(found("abacabacabacabac"), [(4, 0, 16)]);
+        assert!(found("aabaabaabaabaab").contains(&(3, 0, 15)));
+        assert_eq!(found(""), []);
+    }
+}

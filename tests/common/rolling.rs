@@ -1,0 +1,22 @@
+//! For tests of rerolling: graphs before and after it, compared.
+
+use phigrad::ssa::{Graph, Outcome, interpret};
+
+use super::all_same;
+
+/// Whether both graphs come to the same; returns whether that is a result.
+pub fn agree(graph: &Graph, rolled: &Graph, point: &[f64]) -> bool {
+    match (interpret(graph, point), interpret(rolled, point)) {
+        (Outcome::Values(a), Outcome::Values(b)) => {
+            assert!(all_same(&a, &b), "{a:?} {b:?} at {point:?}\n{graph}\n{rolled}");
+            true
+        }
+        (Outcome::Unseen(_), Outcome::Unseen(_)) => false,
+        (a, b) => panic!("{a:?} {b:?} at {point:?}\n{graph}\n{rolled}"),
+    }
+}
+
+/// The number of loops.
+pub fn loops(graph: &Graph) -> usize {
+    graph.regions.values().filter(|data| data.cycle.is_some()).count()
+}
