@@ -16,7 +16,7 @@ mod roll;
 mod search;
 mod shape;
 
-use super::graph::Graph;
+use super::graph::{End, Graph};
 
 /// What [`reroll`] makes a loop, and how far it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Default for RerollLimits {
 ///
 /// ```
 /// use phigrad::op::Op;
-/// use phigrad::ssa::{End, Graph, Outcome, RerollLimits, interpret, reroll};
+/// use phigrad::ssa::{End, Graph, RerollLimits, interpret, reroll};
 ///
 /// // x · 1 · 2 · … · 100
 /// let mut graph = Graph::new(1, 0);
@@ -101,7 +101,7 @@ fn nesting(graph: &Graph) -> usize {
         deepest = deepest.max(depth);
         let mut blocks = vec![root];
         while let Some(block) = blocks.pop() {
-            if let super::graph::End::Branch { then, otherwise, .. } = graph.blocks[block].end {
+            if let End::Branch { then, otherwise, .. } = graph.blocks[block].end {
                 blocks.extend([otherwise, then]);
             }
             let inside = graph.regions_of(block).map(|region| graph.regions[region].root);
