@@ -125,10 +125,22 @@ fn a_graph_that_is_not_sound_is_not_compiled() {
 }
 
 #[test]
+fn a_loop_that_keeps_too_much_is_not_compiled() {
+    // A later read needs what `v3` was in each of up to 4·10⁹ iterations.
+    let text = "graph active 1 inactive 0\nv1 = const 0.0\na0 = history v3\ni0 = a0 base 5\n\
+                b0:\n  v4 = region r0 b1 bound 4000000000 entries v2=v0\n  v5 = element i0\n  return v5\n\
+                b1:\n  v3 = mul v2 v2\n  return v1 v3 v3\n";
+    let graph = parse(text).unwrap_or_else(|error| panic!("{error}"));
+    assert!(
+        matches!(compile(&graph), Err(CompileError::Scratch { words }) if words >= 4_000_000_000)
+    );
+}
+
+#[test]
 fn every_refusal_says_what_happened() {
     let reason = || "the reason".to_owned();
     let at = Place { file: "model.rs".into(), line: 3, column: 5 };
-    let refusals: [(Refusal, &str); 9] = [
+    let refusals: [(Refusal, &str); 10] = [
         (Refusal::Path(LiftError::Divergent { at }), "model.rs:3:5"),
         (Refusal::Path(LiftError::TooManyPaths { limit: 7 }), "more than 7 paths (Limits::paths)"),
         (Refusal::Path(LiftError::TooManyNodes { limit: 7 }), "more than 7 steps (Limits::nodes)"),
@@ -138,6 +150,7 @@ fn every_refusal_says_what_happened() {
         ),
         (Refusal::Compile(CompileError::Generator { reason: reason() }), "failed: the reason"),
         (Refusal::Compile(CompileError::TooLarge { size: 7 }), "7 nodes or outputs"),
+        (Refusal::Compile(CompileError::Scratch { words: 7 }), "keep 7 numbers"),
         (Refusal::Panicked, "please report this"),
         (
             Refusal::Thread { reason: reason() },

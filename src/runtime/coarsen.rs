@@ -5,7 +5,9 @@ use super::options::Numerics;
 use super::report::Purpose;
 use crate::diff::{Wanted, reverse};
 use crate::jit::{CompileError, Kernel, compile, host_fuses};
-use crate::ssa::{Folding, Graph, eliminate_dead_code, fuse, simplify, verify};
+use crate::ssa::{
+    Folding, Graph, RerollLimits, eliminate_dead_code, fuse, reroll, simplify, verify,
+};
 
 /// A kernel, and the size of the graph it was made from.
 pub(super) struct Coarsened {
@@ -23,6 +25,10 @@ pub(super) fn coarsen(
     Ok(Coarsened { kernel: compile(&graph)?, nodes: graph.nodes.len() })
 }
 
+/// What is worth a loop. A loop of few steps is faster unrolled, by up to a half,
+/// and its code is small anyway; found by experiment.
+const ROLLED: RerollLimits = RerollLimits { iterations: 32, weight: 512, ..RerollLimits::DEFAULT };
+
 /// The graph that is compiled for `purpose`.
 pub(super) fn optimised(recorded: &Graph, purpose: Purpose, numerics: Numerics) -> Graph {
     checked(recorded);
@@ -31,7 +37,9 @@ pub(super) fn optimised(recorded: &Graph, purpose: Purpose, numerics: Numerics) 
         // be shared only afterwards.
         Numerics::Exact => derive(recorded, purpose, Folding::Exact),
         Numerics::Real => {
-            let primal = simplify(recorded, Folding::Real);
+            let rolled = reroll(recorded, ROLLED);
+            checked(&rolled);
+            let primal = simplify(&rolled, Folding::Real);
             checked(&primal);
             derive(&primal, purpose, Folding::Real)
         }

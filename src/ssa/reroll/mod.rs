@@ -41,18 +41,23 @@ pub struct RerollLimits {
     pub regions: usize,
 }
 
+impl RerollLimits {
+    /// The default, as a constant.
+    pub const DEFAULT: RerollLimits = RerollLimits {
+        iterations: 4,
+        times: 1 << 24,
+        weight: 16,
+        distance: 4,
+        occurrences: 16,
+        together: 4,
+        depth: 8,
+        regions: 64,
+    };
+}
+
 impl Default for RerollLimits {
     fn default() -> Self {
-        RerollLimits {
-            iterations: 4,
-            times: 1 << 24,
-            weight: 16,
-            distance: 4,
-            occurrences: 16,
-            together: 4,
-            depth: 8,
-            regions: 64,
-        }
+        RerollLimits::DEFAULT
     }
 }
 
