@@ -368,8 +368,8 @@ fn long(entries: usize, steps: usize) -> String {
     writeln!(text, "  v{again} = lt v4 v2").unwrap();
     write!(text, "  return v{again}").unwrap();
     // Every other one takes the entry φ of its neighbour.
-    for entry in 0..entries {
-        let value = if entry % 2 == 0 { values[entry] } else { first + (entry + 1) % entries };
+    for (entry, &value) in values.iter().enumerate() {
+        let value = if entry % 2 == 0 { value } else { first + (entry + 1) % entries };
         write!(text, " v{value}").unwrap();
     }
     writeln!(text, " v{}", values[0]).unwrap();
