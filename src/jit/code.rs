@@ -3,7 +3,8 @@
 //! [`Code`] owns the module whose pages hold the native functions. It is made
 //! from [`Generated`] alone, which vouches that `flow` compiled the functions,
 //! for buffers of the recorded sizes, and [`Code::run`] checks those sizes
-//! before it calls them.
+//! before it calls them. That loops stay inside the buffers whatever the inputs
+//! rests on what the verifier has proved of their accesses; see `layout`.
 
 use core::fmt;
 use core::mem::{ManuallyDrop, transmute};

@@ -105,6 +105,7 @@ pub(super) fn lower(
             let value = flow.lowering.builder.block_params(block)[i];
             flow.lowering.values.insert(phi, Lowered::Number(value));
         }
+        flow.lowering.pointers.clear();
         for &step in &chunk.steps {
             flow.lowering.step(step);
         }

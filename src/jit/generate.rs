@@ -16,6 +16,7 @@ use super::flow::{self, Entries};
 use super::layout::Layout;
 use super::lower::{Lowering, Values};
 use super::math::{self, is_call};
+use super::memory::Pointers;
 use super::plan::{Chunk, Plan, Step};
 use crate::op::Op;
 use crate::ssa::{Def, Graph};
@@ -137,6 +138,7 @@ impl<'a> Generator<'a> {
             functions: &references,
             values: &mut self.values,
             failed: None,
+            pointers: Pointers::default(),
         };
         flow::lower(lowering, plan, chunks, entries);
         builder.finalize(module.target_config());

@@ -6,7 +6,8 @@ use super::code::Code;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// It stopped at a guard: the inputs take a path that it does not know.
+    /// It stopped at a guard, or in a loop that would have gone on for too long:
+    /// the inputs take a path that it does not know.
     #[error("the inputs take a path that the kernel does not know")]
     Unseen,
     /// There are more or fewer inputs or outputs than it was compiled for.
@@ -61,8 +62,8 @@ impl Kernel {
         self.code.run(active, inactive, &self.constants, &mut scratch[..needed], outputs)
     }
 
-    /// The number of values that do not fit into registers: how long `scratch`
-    /// must be for [`Kernel::run`] not to allocate.
+    /// The number of values that do not fit into registers, or that loops keep: how
+    /// long `scratch` must be for [`Kernel::run`] not to allocate.
     pub fn scratch_len(&self) -> usize {
         self.code.sizes().scratch
     }

@@ -136,10 +136,8 @@ impl Layout {
 
     /// How many loops are around both.
     fn shared(&self, a: Option<Region>, b: Option<Region>) -> usize {
-        let mut of_b: SmallVec<[Region; 8]> = self.loops(b).collect();
-        let mut of_a: SmallVec<[Region; 8]> = self.loops(a).collect();
-        (of_a.reverse(), of_b.reverse());
-        of_a.iter().zip(&of_b).take_while(|(a, b)| a == b).count()
+        let [of_a, of_b] = [a, b].map(|region| self.loops(region).collect::<SmallVec<[_; 8]>>());
+        of_a.iter().rev().zip(of_b.iter().rev()).take_while(|(a, b)| a == b).count()
     }
 
     /// Gives homes to what is used outside of its loop.

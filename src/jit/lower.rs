@@ -7,6 +7,7 @@ use cranelift_codegen::ir::{FuncRef, InstBuilder, MemFlagsData, Value};
 use cranelift_frontend::FunctionBuilder;
 
 use super::layout::Layout;
+use super::memory::Pointers;
 use super::plan::{Source, Step};
 use crate::entity::Array;
 use crate::op::Op;
@@ -34,6 +35,8 @@ pub(super) struct Lowering<'a, 'f> {
     pub(super) values: &'a mut Values,
     /// Whether a guard of the chunk has failed, if it has any.
     pub(super) failed: Option<Value>,
+    /// The pointers that the chunk has come to.
+    pub(super) pointers: Pointers,
 }
 
 /// Values of nodes at the current place in the code; kept between functions for

@@ -16,12 +16,34 @@ use super::lower::{Lowering, offset};
 use super::plan::Source;
 use crate::ssa::{Access, Node, Region};
 
+/// How many pointers are kept at once: fewer than there are registers for them.
+const MAX_POINTERS: usize = 4;
+
 /// A buffer, the index in it when all iteration numbers are 0, and what one
 /// iteration of each loop adds to it.
 struct Address {
     buffer: Value,
     first: u32,
-    strides: SmallVec<[(Region, i64); 2]>,
+    strides: Strides,
+}
+
+type Strides = SmallVec<[(Region, i64); 2]>;
+
+/// Pointers into buffers at the current iteration numbers, by their strides. Most
+/// of what a loop keeps differs in the first index alone.
+#[derive(Default)]
+pub(super) struct Pointers(Vec<(Value, Strides, Value)>);
+
+impl Pointers {
+    /// Forgets all, as the iteration numbers may be others, or the code elsewhere.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn get(&self, buffer: Value, strides: &Strides) -> Option<Value> {
+        let found = self.0.iter().find(|known| known.0 == buffer && known.1 == *strides);
+        found.map(|known| known.2)
+    }
 }
 
 impl Lowering<'_, '_> {
@@ -49,6 +71,7 @@ impl Lowering<'_, '_> {
             None => self.builder.ins().iconst(I64, 0),
         };
         self.set_counter(region, number);
+        self.pointers.clear();
     }
 
     /// Keeps the iteration number of `region`, which has ended.
@@ -183,8 +206,15 @@ impl Lowering<'_, '_> {
 
     /// The address as a pointer and a distance from it in bytes.
     fn pointer(&mut self, address: Address) -> (Value, i32) {
-        let mut pointer = address.buffer;
-        for (region, stride) in address.strides {
+        let Address { buffer, first, strides } = address;
+        if strides.is_empty() {
+            return (buffer, offset(first));
+        }
+        if let Some(pointer) = self.pointers.get(buffer, &strides) {
+            return (pointer, offset(first));
+        }
+        let mut pointer = buffer;
+        for &(region, stride) in &strides {
             let number = self.counter(region);
             let distance = match stride {
                 1 => self.builder.ins().ishl_imm_u(number, 3),
@@ -192,6 +222,10 @@ impl Lowering<'_, '_> {
             };
             pointer = self.builder.ins().iadd(pointer, distance);
         }
-        (pointer, offset(address.first))
+        if self.pointers.0.len() >= MAX_POINTERS {
+            self.pointers.clear();
+        }
+        self.pointers.0.push((buffer, strides, pointer));
+        (pointer, offset(first))
     }
 }

@@ -99,6 +99,10 @@ fn compile_within(graph: &Graph, limits: Limits) -> Result<Kernel, CompileError>
     let layout = layout::Layout::of(graph)?;
     let schedule = schedule::schedule(graph, &layout);
     let plan = plan::plan(graph, &layout, &schedule, limits);
+    let words = layout.words as usize + plan.slots;
+    if words > MAX_SIZE {
+        return Err(CompileError::Scratch { words: words as u64 });
+    }
     let generated = generate::generate(graph, &layout, &plan, host_isa()?)
         .map_err(|error| CompileError::Generator { reason: error.to_string() })?;
     let code_bytes = generated.bytes();

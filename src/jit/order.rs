@@ -102,6 +102,11 @@ impl<'a> Order<'a> {
                     self.lines.push(Line::Guard(guard.condition, guard.expect));
                 }
                 Task::Compute(node, _) if self.done[node] => {}
+                Task::Compute(node, 0) if is_element(self.graph, node) => {
+                    tasks.push(Task::Compute(node, 1));
+                    let operands = operands(self.graph, node).iter().rev();
+                    tasks.extend(operands.map(|&operand| Task::Compute(operand, 0)));
+                }
                 Task::Compute(node, next) => match self.operand(node, next) {
                     Some(arg) => {
                         tasks.extend([Task::Compute(node, next + 1), Task::Compute(arg, 0)]);
@@ -126,14 +131,15 @@ impl<'a> Order<'a> {
 
     /// The operand of `node` to compute as number `index`.
     fn operand(&self, node: Node, index: usize) -> Option<Node> {
-        if let Def::Element(_) = self.graph.nodes[node].def {
-            return operands(self.graph, node).get(index).copied();
-        }
         let mut args: SmallVec<[Node; MAX_ARITY]> =
             SmallVec::from_slice(self.graph.nodes[node].args());
         args.sort_by_key(|&arg| Reverse(self.needs[arg]));
         args.get(index).copied()
     }
+}
+
+fn is_element(graph: &Graph, node: Node) -> bool {
+    matches!(graph.nodes[node].def, Def::Element(_))
 }
 
 /// What it takes to compute a node and what it depends on.

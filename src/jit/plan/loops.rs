@@ -18,7 +18,8 @@ pub(super) struct OpenLoop {
     parameters: Vec<Node>,
     /// What the current way passes on for these.
     passing: Vec<Node>,
-    /// The slots that hold what these entry φs, by number, are in the next iteration.
+    /// The slots that hold what these entry φs are in the next iteration, by the
+    /// numbers of the φs, in order.
     held: Vec<(u32, u32)>,
 }
 
@@ -115,8 +116,8 @@ impl Planner<'_> {
     pub(super) fn next(&mut self, number: u32, value: Node) {
         let Some(phi) = self.entry(number) else { return };
         let held = self.cycle().and_then(|cycle| {
-            let index = cycle.held.iter().position(|&(held, _)| held == number)?;
-            Some(cycle.held.swap_remove(index).1)
+            let index = cycle.held.binary_search_by_key(&number, |&(held, _)| held).ok()?;
+            Some(cycle.held[index].1)
         });
         let mut passing = 0;
         if let (Some(from), Some(to)) = (held, self.slots.get(phi)) {
@@ -147,6 +148,7 @@ impl Planner<'_> {
     pub(super) fn again(&mut self) {
         let Some(region) = self.structure.regions.last().map(|open| open.region) else { return };
         let Some(cycle) = self.cycle() else { return };
+        cycle.held.clear();
         let (header, passing) = (cycle.header, core::mem::take(&mut cycle.passing));
         self.finish_chunk(Next::Again(region, header, passing));
     }

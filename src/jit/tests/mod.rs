@@ -1,6 +1,7 @@
 //! Native code of graphs with regions equals the interpreter, also within
 //! limits that cut the code at each opportunity.
 
+mod loops;
 mod random;
 
 use super::layout::Layout;
