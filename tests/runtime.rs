@@ -48,9 +48,15 @@ fn a_hot_function_is_compiled_by_the_call_that_finds_it_hot() {
 
 #[test]
 fn a_hot_function_is_compiled_in_the_background_while_the_tape_serves() {
-    // Long enough that compiling takes many times one call.
+    // Long enough that compiling takes many times one call, and without a pattern
+    // that would make a short loop of it.
     fn long(x: &[Var]) -> Var {
-        (0..1000).fold(x[0], |v, i| (v * x[1]).sin() + x[i % 2])
+        (0..3000u64).fold(x[0], |v, i| match i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62 {
+            0 => (v * x[1]).sin(),
+            1 => v + x[0],
+            2 => (v - x[1]).cos(),
+            _ => v * 0.5,
+        })
     }
     let f = Tape::builder().hot_threshold(5).record(long);
     let tape = manual(Numerics::Real).record(long);
