@@ -1,0 +1,27 @@
+//! Merging is sound: small programs written to break it. Each is checked on
+//! thousands of inputs, against the tape, the same code without the attribute,
+//! and the same code on plain numbers; and each states how much of what it can
+//! do must be known after some runs, so that it is noticed if ways that could be
+//! merged no longer are.
+#![allow(clippy::unwrap_used, clippy::panic)] // A failing helper fails its test.
+// The programs are written as users might, not as is best.
+#![allow(clippy::needless_range_loop, clippy::never_loop, clippy::manual_swap)]
+
+#[macro_use]
+mod check;
+mod arrays;
+mod closures;
+mod collections;
+mod counters;
+mod escapes;
+mod helpers;
+mod hidden;
+mod jumps;
+mod loops;
+mod num;
+mod patterns;
+mod recursion;
+mod returns;
+mod state;
+mod threads;
+mod values;
