@@ -144,12 +144,130 @@ pub mod trace;
 
 pub use flow::Carry;
 pub use jit::CompileError;
-pub use phigrad_macros::{Carry, traced};
+/// Derives [`trait@Carry`] for a struct or an enum, field by field; type
+/// parameters get the bound.
+///
+/// ```
+/// use phigrad::{Carry, Tape, Var, traced};
+///
+/// #[derive(Carry)]
+/// enum Stage {
+///     Burning { fuel: Var },
+///     Coasting,
+/// }
+///
+/// #[traced]
+/// fn height(x: &[Var]) -> Var {
+///     let (mut stage, mut speed, mut height) = (Stage::Burning { fuel: x[0] }, x[1], x[1] * 0.0);
+///     for _ in 0..10 {
+///         if let Stage::Burning { fuel } = &mut stage {
+///             *fuel -= 1.0;
+///             speed += 2.0;
+///             if *fuel < 0.0 {
+///                 stage = Stage::Coasting;
+///             }
+///         }
+///         height += speed;
+///     }
+///     height
+/// }
+///
+/// assert_eq!(Tape::record(height).grad(&[3.5, 0.0])?, [0.0, 10.0]);
+/// # Ok::<(), phigrad::Error>(())
+/// ```
+pub use phigrad_macros::Carry;
+/// Marks the control flow of a function, so that its ways can be merged where
+/// they meet again.
+///
+/// Without it every path through a recorded function is learnt as a whole: ten
+/// branches in a row are up to 1,024 paths. In an annotated function the
+/// recorder knows where each `if`, `match`, loop, `&&`, `||`, `?` and `return`
+/// begins and where its ways meet, and which variables they have changed. What
+/// the function computes is the same; its types and signature stay as they are.
+///
+/// ```
+/// use phigrad::{Tape, Var, traced};
+///
+/// #[traced]
+/// fn loss(x: &[Var]) -> Var {
+///     let mut sum = Var::from(0.0);
+///     for v in x {
+///         if *v > 0.0 {
+///             sum += v.sqrt();
+///         } else {
+///             sum -= *v;
+///         }
+///     }
+///     sum
+/// }
+///
+/// let f = Tape::record(loss);
+/// assert_eq!(f.grad(&[4.0, -3.0])?, [0.25, -1.0]);
+/// # Ok::<(), phigrad::Error>(())
+/// ```
+///
+/// It is for functions and methods, and for `impl` and `trait` blocks, where it
+/// means all functions with a body. Annotate the functions that decide by
+/// traced numbers; what they call may be annotated or not. Closures and
+/// functions inside are left alone. `async` code is refused, as are `const`
+/// functions and `unsafe` blocks with control flow; in an `impl` block `const`
+/// functions are skipped.
+///
+/// # What is carried
+///
+/// Where ways meet, and at each head of a loop, the function hands over the
+/// variables that were changed and may still be used, by the trait
+/// [`trait@Carry`]: numbers, tuples, arrays, `Vec`, `Option` and so on have it;
+/// derive it for types of your own. In a generic function a type parameter is
+/// known to have it only by a bound (`T: Carry`, or a trait of yours with
+/// `Carry` as supertrait).
+///
+/// A variable whose type does not have it is opaque. Ways are then not merged
+/// while it is in use. The same holds for a variable that cannot be reached,
+/// like one that a closure has borrowed.
+///
+/// Carrying counts: each traced number that is handed over is a step of the
+/// record, so a long `Vec` that is changed in a loop is handed over as a whole
+/// in each iteration.
+///
+/// # Limits
+///
+/// The macro sees text, not types.
+///
+/// - Changes behind a shared reference (`Cell`, `RefCell`, `Mutex`, a method of
+///   yours that takes `&self` and changes something) are not seen. Do not
+///   annotate functions that keep traced numbers there.
+/// - A method that is called like one of the standard library that changes
+///   nothing (`len`, `iter`, `get`, `abs`, …) is taken for it.
+/// - Where a variable is handed over it must not be borrowed. If a borrow that
+///   the macro has not noticed is still in use, or if the type of a variable is
+///   found out later and does not implement `Carry`, the compiler says so. Name
+///   the variable in `#[traced(opaque(variable))]`: it is then only known by
+///   name, and not touched.
+///
+/// ```
+/// use phigrad::{Tape, Var, traced};
+///
+/// struct Log(Vec<f64>);
+///
+/// #[traced(opaque(logs))]
+/// fn f(x: &[Var]) -> Var {
+///     let mut logs = Vec::new();
+///     for v in x {
+///         logs.push(Log(vec![1.0]));
+///     }
+///     x[0] * logs.len() as f64
+/// }
+///
+/// assert_eq!(Tape::record(f).grad(&[4.0, -3.0])?, [2.0, 0.0]);
+/// # Ok::<(), phigrad::Error>(())
+/// ```
+pub use phigrad_macros::traced;
 pub use runtime::{
     Error, KernelReport, Limits, Numerics, Purpose, Recorded, RecordedWith, Refusal, Report, Tape,
     TapeBuilder,
 };
-pub use ssa::{LiftError, Place};
+pub use ssa::{LiftError, Place, Unmerge, Unmerged};
 pub use trace::Var;
 
 /// The README's example is compiled and run like those of the documentation.

@@ -431,25 +431,27 @@ fn adjoints_of_one_node_are_added_from_the_last_phi_on() {
 
 #[test]
 fn only_adjoints_of_outer_nodes_leave_a_region() {
-    let text = "graph active 1 inactive 0\nb0:\n  v6 = region r0 b1\n  return v6\n\
-                b1:\n  v1 = sin v0\n  v3 = region r1 b2\n  v5 = region r2 b3\n  return v5\n\
-                b2:\n  v2 = exp v1\n  return v2\n\
-                b3:\n  v4 = mul v3 v1\n  return v4\n";
+    // Each region has a branch, because others dissolve.
+    let text = "graph active 1 inactive 0\nv1 = const 1.0\nb0:\n  v7 = region r0 b1\n  return v7\n\
+                b1:\n  branch v0 b2 b3\n\
+                b2:\n  v2 = sin v0\n  v4 = region r1 b4\n  v6 = region r2 b7\n  return v6\nb3:\n  return v1\n\
+                b4:\n  branch v2 b5 b6\nb5:\n  v3 = exp v2\n  return v3\nb6:\n  return v1\n\
+                b7:\n  branch v4 b8 b9\nb8:\n  v5 = mul v4 v2\n  return v5\nb9:\n  return v1\n";
     let graph = parse(text).unwrap_or_else(|error| panic!("{error}"));
     let gradient = reverse(&graph, Wanted::Gradient, Folding::Exact);
     let replays = gradient.regions.values().filter(|region| region.replays.is_some());
     let phis: Vec<usize> = replays.map(|region| region.phis.len()).collect();
-    // Of v0; of v1 and v3; of v1.
+    // Of v0; of v2 and v4; of v2.
     assert_eq!(phis, [1, 2, 1], "{gradient}");
 }
 
 #[test]
 fn steps_of_a_sweep_keep_the_place_of_their_region() {
     let text = "graph active 1 inactive 0\nb0:\n  v2 = region r0 b1 @ a.rs:1:2\n  return v2\n\
-                b1:\n  v1 = sin v0 @ a.rs:3:4\n  return v1\n";
+                b1:\n  branch v0 b2 b3\nb2:\n  v1 = sin v0 @ a.rs:3:4\n  return v1\nb3:\n  return v0\n";
     let gradient = reverse(&parse(text).unwrap(), Wanted::Gradient, Folding::Exact).to_string();
     assert!(gradient.contains("= region r0 b1 @ a.rs:1:2"), "{gradient}");
-    assert!(gradient.contains("= region r1 b2 replays r0 @ a.rs:1:2"), "{gradient}");
+    assert!(gradient.contains("= region r1 b4 replays r0 @ a.rs:1:2"), "{gradient}");
     assert!(gradient.contains("= cos v0 @ a.rs:3:4"), "{gradient}");
 }
 

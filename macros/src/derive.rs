@@ -37,9 +37,13 @@ pub fn carry(input: DeriveInput) -> Result<TokenStream> {
         Data::Enum(data) if data.variants.is_empty() => (quote!(*self), quote!(*self)),
         _ => (quote!(self), quote!(self)),
     };
+    let holders: Vec<Ident> = input.generics.type_params().map(|p| p.ident.clone()).collect();
+    let lifetimes = input.generics.lifetimes().next().is_some();
     Ok(quote! {
         #[automatically_derived]
         impl #parameters ::phigrad::Carry for #name #arguments #bounds {
+            const REFERS: bool = #lifetimes #(|| <#holders as ::phigrad::Carry>::REFERS)*;
+
             fn carry(&mut self, __to: &mut ::phigrad::flow::Carrier) {
                 let _ = &__to;
                 match #carried { #carry }

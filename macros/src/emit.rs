@@ -7,6 +7,7 @@ use crate::log::{Log, Point, Suspect};
 
 const POINT: &str = "__phigrad_point_";
 const SUSPECTS: &str = "__phigrad_suspects_";
+const JUMPS: &str = "__phigrad_jumps_";
 /// As many as there are bits; the last one stands for all others.
 const LAST_BIT: usize = 63;
 
@@ -31,6 +32,9 @@ fn placeholder(log: &Log, name: &Ident) -> Option<TokenStream> {
     let point = |number: &str| number.parse().ok().and_then(|index: usize| log.points.get(index));
     if let Some(number) = text.strip_prefix(POINT) {
         Some(hand_over(log, point(number)?))
+    } else if let Some(number) = text.strip_prefix(JUMPS) {
+        let jumps = log.jumps(point(number)?);
+        Some(if jumps { TokenStream::new() } else { quote_spanned!(site()=> .without_jumps()) })
     } else {
         Some(ask(log, point(text.strip_prefix(SUSPECTS)?)?))
     }
@@ -58,13 +62,15 @@ fn hand_over(log: &Log, point: &Point) -> TokenStream {
             false => quote!(&mut *#name),
         };
         let site = site().located_at(name.span());
+        let item = (point.memory.is_some() && binding.item)
+            .then(|| quote_spanned!(site=> __phigrad_to.item();));
         let content = match carried.opaque {
             true => quote_spanned!(site=> __phigrad_to.opaque();),
             false => quote_spanned! {site=>
                 (&mut ::phigrad::flow::Probe(#access)).hand_over(__phigrad_to);
             },
         };
-        quote_spanned!(site=> __phigrad_to.variable(#text, #assigned); #content)
+        quote_spanned!(site=> __phigrad_to.variable(#text, #assigned); #item #content)
     });
     let suspects = log.points.get(point.suspects_of).map(|point| log.suspects(point));
     let suspects = suspects.unwrap_or_default();
@@ -73,17 +79,23 @@ fn hand_over(log: &Log, point: &Point) -> TokenStream {
             (index.min(LAST_BIT) as u32, log.bindings[suspect.variable].name.to_string());
         quote_spanned!(site()=> __phigrad_to.suspect(#bit, #text);)
     });
-    quote_spanned!(site()=> let _ = &__phigrad_to; #ignored #value #(#carried)* #(#suspects)*)
+    let remember =
+        point.memory.as_ref().map(|m| quote_spanned!(site()=> __phigrad_to.remember(&#m);));
+    quote_spanned!(site()=> let _ = &__phigrad_to; #ignored #value #(#carried)* #(#suspects)* #remember)
 }
 
 /// Asks which suspects of the region that ends at `point` are references.
 fn ask(log: &Log, point: &Point) -> TokenStream {
     let bits = log.suspects(point).into_iter().enumerate().map(|(index, suspect)| {
-        let Suspect { variable, fields } = suspect;
+        let Suspect { variable, fields, holds } = suspect;
         let (name, bit) = (&log.bindings[variable].name, index.min(LAST_BIT));
-        quote_spanned! {site()=>
-            | (((&::phigrad::flow::Reach(&#name #(.#fields)*)).reaches() as u64) << #bit)
-        }
+        let question = match holds {
+            true => quote_spanned!(site()=> (&::phigrad::flow::Hold(&#name)).holds()),
+            false => quote_spanned! {site()=>
+                (&::phigrad::flow::Reach(&#name #(.#fields)*)).reaches()
+            },
+        };
+        quote_spanned!(site()=> | ((#question as u64) << #bit))
     });
     quote_spanned!(site()=> 0u64 #(#bits)*)
 }

@@ -22,6 +22,10 @@ pub struct Binding {
     pub opaque: bool,
     /// A parameter.
     pub parameter: bool,
+    /// Bound by the pattern of the `for` loop whose region ends at this point.
+    pub item: bool,
+    /// Holds a closure.
+    pub closure: bool,
     /// The position in the log.
     pub at: usize,
 }
@@ -74,6 +78,10 @@ pub struct Point {
     pub visible: Vec<Variable>,
     /// Whether the region's value is carried.
     pub value: bool,
+    /// Where what the items of a loop hold is remembered.
+    pub memory: Option<Ident>,
+    /// The variables that the region's value may borrow from.
+    pub lent: Vec<Variable>,
     /// The point of which the suspects are, by index.
     pub suspects_of: usize,
 }
@@ -91,6 +99,8 @@ pub struct Carried {
 pub struct Suspect {
     pub variable: Variable,
     pub fields: Vec<Member>,
+    /// It was changed itself, and something that it refers to may be in use.
+    pub holds: bool,
 }
 
 #[derive(Default)]
@@ -108,7 +118,7 @@ impl Log {
         let mut carried = Vec::new();
         for variable in 0..self.bindings.len() {
             let binding = &self.bindings[variable];
-            if !self.is_outside(point, variable) || !self.is_needed(point, variable) {
+            if !self.is_outside(point, variable) {
                 continue;
             }
             let (mut changed, mut assigned, mut alias) = (false, false, false);
@@ -121,15 +131,27 @@ impl Log {
                     Kind::Lend(_) | Kind::Read | Kind::Jump => {}
                 }
             }
-            if changed {
+            // What it leads to may be in use when it is not itself.
+            let no_access = !binding.mutable && !binding.deferred && !binding.reference;
+            if changed && (no_access || self.is_needed(point, variable)) {
                 let hidden = !point.visible.contains(&variable);
                 let kept = point.role == Role::Exit && self.lends_out;
-                let no_access = !binding.mutable && !binding.deferred && !binding.reference;
-                let opaque = binding.opaque || alias || hidden || kept || no_access;
+                let lent = kept || point.lent.contains(&variable);
+                let opaque =
+                    binding.opaque || binding.closure || alias || hidden || lent || no_access;
                 carried.push(Carried { variable, assigned, opaque });
             }
         }
         carried
+    }
+
+    /// Whether a jump may leave something inside the region that ends at `point`.
+    pub fn jumps(&self, point: &Point) -> bool {
+        let inside = match point.role {
+            Role::Exit => &self.entries[..],
+            Role::Join | Role::Head => &self.entries[point.start..point.end.max(point.start)],
+        };
+        inside.iter().any(|entry| entry.kind == Kind::Jump)
     }
 
     /// What may be a mutable reference that is lent in the region of `point`.
@@ -150,10 +172,24 @@ impl Log {
             if self.entries_of(point, variable).next().is_some_and(|e| e.kind == Kind::Assign) {
                 continue;
             }
+            let changes = |entry: &Entry| matches!(entry.kind, Kind::Change(_));
+            let may_hold = match point.role {
+                Role::Exit => binding.mutable && binding.parameter,
+                Role::Join => binding.mutable,
+                Role::Head => false,
+            };
+            if may_hold
+                && !self.is_needed(point, variable)
+                && self.entries_of(point, variable).any(changes)
+            {
+                suspects.push(Suspect { variable, fields: Vec::new(), holds: true });
+                continue;
+            }
             for entry in self.entries_of(point, variable) {
                 let Kind::Lend(fields) = &entry.kind else { continue };
                 for length in 0..=fields.len() {
-                    let suspect = Suspect { variable, fields: fields[..length].to_vec() };
+                    let suspect =
+                        Suspect { variable, fields: fields[..length].to_vec(), holds: false };
                     if !suspects.contains(&suspect) {
                         suspects.push(suspect);
                     }
@@ -187,6 +223,10 @@ impl Log {
         let binding = &self.bindings[variable];
         if point.role == Role::Exit {
             return binding.reference;
+        }
+        // What a closure has borrowed is in use for longer than the closure.
+        if binding.closure {
+            return true;
         }
         // Something else may lead to what is behind a reference.
         if binding.reference && !binding.deferred {

@@ -49,8 +49,6 @@ const READERS: &[&str] = &[
     "abs_sub",
     "acos",
     "acosh",
-    "all",
-    "any",
     "as_ref",
     "as_slice",
     "as_str",
@@ -70,18 +68,14 @@ const READERS: &[&str] = &[
     "chunks_exact",
     "clamp",
     "clone",
-    "cloned",
-    "cmp",
     "concat",
     "contains",
     "contains_key",
-    "copied",
     "copysign",
     "cos",
     "cosh",
     "differs_from",
     "ends_with",
-    "eq",
     "equal_to",
     "exp",
     "exp2",
@@ -89,10 +83,8 @@ const READERS: &[&str] = &[
     "first",
     "floor",
     "fract",
-    "ge",
     "get",
     "greater_than",
-    "gt",
     "hypot",
     "is_empty",
     "is_err",
@@ -111,8 +103,6 @@ const READERS: &[&str] = &[
     "iter",
     "join",
     "keys",
-    "last",
-    "le",
     "len",
     "less_than",
     "ln",
@@ -120,13 +110,8 @@ const READERS: &[&str] = &[
     "log",
     "log10",
     "log2",
-    "lt",
-    "max",
-    "min",
     "mul_add",
-    "ne",
     "neg",
-    "partial_cmp",
     "powf",
     "powi",
     "recip",
@@ -157,9 +142,28 @@ const READERS: &[&str] = &[
     "wrapping_sub",
 ];
 
-/// Whether a method of this name is known to change nothing.
-pub fn is_reader(method: &Ident) -> bool {
-    READERS.iter().any(|reader| method == reader)
+/// The same, but of an iterator behind a reference they take items.
+const READERS_OR_TAKERS: &[&str] = &[
+    "cmp",
+    "cloned",
+    "copied",
+    "eq",
+    "ge",
+    "gt",
+    "last",
+    "le",
+    "lt",
+    "max",
+    "min",
+    "ne",
+    "partial_cmp",
+];
+
+/// Whether a method of this name is known to change nothing of a variable that
+/// was declared with `mut`, or was not and may be a reference.
+pub fn is_reader(method: &Ident, mutable: bool) -> bool {
+    let is = |list: &[&str]| list.iter().any(|reader| method == reader);
+    is(READERS) || (mutable && is(READERS_OR_TAKERS))
 }
 
 /// Whether `expr` surely gives out mutable references: `x.iter_mut()`.

@@ -2,57 +2,29 @@
 
 use super::*;
 
-fn message(item: TokenStream) -> String {
-    traced(Arguments::default(), item).unwrap_err().to_string()
+fn message(item: &str) -> String {
+    traced(Arguments::default(), item.parse().unwrap()).unwrap_err().to_string()
 }
 
 #[test]
 fn what_is_not_understood_is_refused_by_name() {
     for (item, what) in [
-        (
-            quote!(
-                async fn f() {}
-            ),
-            "an async fn",
-        ),
-        (
-            quote!(
-                const fn f() -> u8 {
-                    0
-                }
-            ),
-            "a const fn",
-        ),
-        (
-            quote!(
-                fn f() {
-                    g(async { 1 });
-                }
-            ),
-            "async code",
-        ),
-        (
-            quote!(
-                fn f() {
-                    unsafe {
-                        if a {
-                            b()
-                        }
-                    }
-                }
-            ),
-            "an unsafe block",
-        ),
-        (
-            quote!(
-                struct S;
-            ),
-            "is for functions",
-        ),
+        ("async fn f() {}", "an async fn"),
+        ("const fn f() -> u8 { 0 }", "a const fn"),
+        ("fn f() { g(async { 1 }); }", "async code"),
+        ("fn f() { unsafe { if a { b() } } }", "an unsafe block"),
+        ("struct S;", "is for functions"),
     ] {
         let message = message(item);
         assert!(message.contains(what), "{message}");
     }
+}
+
+#[test]
+fn all_that_is_not_understood_is_told_at_once() {
+    let item = "fn f() { g(async { 1 }); unsafe { x = 1; } }".parse().unwrap();
+    let error = traced(Arguments::default(), item).unwrap_err();
+    assert_eq!(error.into_iter().count(), 2);
 }
 
 #[test]

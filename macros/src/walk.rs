@@ -2,6 +2,7 @@
 //! flow.
 
 mod regions;
+mod uses;
 
 use core::mem;
 
@@ -11,7 +12,7 @@ use syn::spanned::Spanned;
 use syn::{BinOp, Block, Error, Expr, Lifetime, Local, Pat, Stmt, Token, Type, UnOp, parse_quote};
 
 use crate::log::{Binding, Entry, Kind, Log, Point, Role, Variable};
-use crate::places::{self, Step, place};
+use crate::places::place;
 use crate::shape;
 
 /// What is no variable, in the log.
@@ -32,6 +33,8 @@ pub struct Bound {
     pub plain: bool,
     pub deferred: bool,
     pub parameter: bool,
+    pub item: bool,
+    pub closure: bool,
 }
 
 /// What the first walk finds out that the second one needs.
@@ -41,6 +44,14 @@ pub struct Found {
     references: Vec<bool>,
     /// Which `for` loops change what their items lead to.
     changing: Vec<bool>,
+}
+
+/// The value of a region.
+#[derive(Default)]
+struct Value {
+    carried: bool,
+    /// The variables that it may borrow from.
+    lent: Vec<Variable>,
 }
 
 #[derive(Default)]
@@ -74,8 +85,6 @@ impl Walker {
         Walker { found, opaque: self.opaque, ..Walker::default() }
     }
 
-    // Writing the log.
-
     pub fn begin(&mut self) -> usize {
         // So that what is bound from here on is told from what was before.
         self.push(NOTHING, Kind::Read);
@@ -102,6 +111,8 @@ impl Walker {
             deferred: bound.deferred,
             opaque: self.opaque.contains(name),
             parameter: bound.parameter,
+            item: bound.item,
+            closure: bound.closure,
             at: self.log.entries.len(),
         });
         self.scope.push(variable);
@@ -145,6 +156,8 @@ impl Walker {
             depth: self.depth,
             visible,
             value,
+            lent: Vec::new(),
+            memory: None,
             suspects_of: suspects_of.unwrap_or(index),
         });
         index
@@ -179,88 +192,19 @@ impl Walker {
         result
     }
 
-    // Places.
-
-    /// Walks through the indices on the way to a place, or through an expression
-    /// that is none.
-    fn steps(&mut self, expr: &mut Expr) {
-        match expr {
-            Expr::Path(_) => {}
-            Expr::Paren(paren) => self.steps(&mut paren.expr),
-            Expr::Group(group) => self.steps(&mut group.expr),
-            Expr::Field(field) => self.steps(&mut field.base),
-            Expr::Index(index) => {
-                self.steps(&mut index.expr);
-                self.expr(&mut index.index);
-            }
-            Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => self.steps(&mut unary.expr),
-            _ => self.expr(expr),
-        }
-    }
-
-    /// The variable of a place, after a walk through its indices.
-    fn reach(&mut self, expr: &mut Expr) -> Option<(Variable, Vec<Step>)> {
-        self.steps(expr);
-        let (name, steps) = place(expr)?;
-        Some((self.find(name)?, steps))
-    }
-
-    fn read(&mut self, expr: &mut Expr) {
-        if let Some((variable, _)) = self.reach(expr) {
-            self.push(variable, Kind::Read);
-        }
-    }
-
-    /// `expr` is changed in place, which proves something about its variable.
-    fn change(&mut self, expr: &mut Expr, assigned: bool) {
-        if let Some((variable, steps)) = self.reach(expr) {
-            let binding = &mut self.log.bindings[variable];
-            binding.reference |= !binding.mutable && !binding.deferred && steps.len() == 1;
-            self.push(variable, Kind::Read);
-            self.push(variable, Kind::Change(assigned && places::is_own(&steps)));
-        }
-    }
-
-    fn assign(&mut self, left: &mut Expr) {
-        match left {
-            Expr::Tuple(tuple) => tuple.elems.iter_mut().for_each(|left| self.assign(left)),
-            Expr::Array(array) => array.elems.iter_mut().for_each(|left| self.assign(left)),
-            Expr::Call(call) => call.args.iter_mut().for_each(|left| self.assign(left)),
-            Expr::Struct(data) => data.fields.iter_mut().for_each(|f| self.assign(&mut f.expr)),
-            Expr::Paren(paren) => self.assign(&mut paren.expr),
-            Expr::Infer(_) | Expr::Range(_) => {}
-            Expr::Path(_) => {
-                if let Some((variable, _)) = self.reach(left) {
-                    self.push(variable, Kind::Assign);
-                }
-            }
-            _ => self.change(left, true),
-        }
-    }
-
-    /// `expr` is given to something that may change what is behind it.
-    pub fn lend(&mut self, expr: &mut Expr) {
-        match self.reach(expr) {
-            Some((variable, steps)) => {
-                self.push(variable, Kind::Read);
-                self.push(variable, Kind::Lend(places::fields(&steps)));
-                // A reference that is still carried must not be moved away.
-                if steps.is_empty() && self.log.bindings[variable].reference && !self.inert {
-                    let span = expr.span();
-                    *expr = Expr::Verbatim(quote_spanned!(span=> &mut *#expr));
-                }
-            }
-            None => {}
-        }
-    }
-
-    // Regions.
-
     /// Puts a region around `inner`, the value of which is carried if `value`.
-    fn region(&mut self, span: Span, start: usize, inner: &TokenStream, value: bool) -> Expr {
-        let point = self.point(Role::Join, start, value, None);
+    fn region(&mut self, span: Span, start: usize, inner: &TokenStream, value: Value) -> Expr {
+        let point = self.point(Role::Join, start, value.carried, None);
+        self.log.points[point].lent = value.lent;
         let enter = enter(span, point);
         Expr::Verbatim(join(span, &enter, inner, point))
+    }
+
+    /// The value of `expr`, if it is used.
+    fn value(&self, expr: &Expr, used: bool) -> Value {
+        let names = if used { shape::tail_borrows(expr) } else { Vec::new() };
+        let lent = names.iter().filter_map(|name| self.find(name)).collect();
+        Value { carried: used, lent }
     }
 
     pub fn block(&mut self, block: &mut Block) {
@@ -295,6 +239,7 @@ impl Walker {
             bound.reference = matches!(&*init.expr, Expr::Reference(r) if r.mutability.is_some())
                 || self.is_reference(&init.expr);
             bound.plain = shape::is_plain_value(&init.expr);
+            bound.closure = matches!(&*init.expr, Expr::Closure(_));
             self.argument(&mut init.expr);
             if let Some((_, diverge)) = &mut init.diverge {
                 self.scoped(|walker| walker.expr(diverge));
@@ -302,7 +247,8 @@ impl Walker {
         }
         let mut pattern = &mut local.pat;
         if let Pat::Type(typed) = pattern {
-            bound = Bound { deferred: bound.deferred, ..of_type(&typed.ty) };
+            bound =
+                Bound { deferred: bound.deferred, closure: bound.closure, ..of_type(&typed.ty) };
             pattern = &mut typed.pat;
         }
         let borrows = self.bind_pattern(pattern, bound);
@@ -459,102 +405,6 @@ impl Walker {
     fn argument(&mut self, argument: &mut Expr) {
         if place(argument).is_some() { self.lend(argument) } else { self.expr(argument) }
     }
-
-    fn called(&mut self, function: &mut Expr) {
-        match self.reach(function) {
-            Some((variable, steps)) => {
-                let binding = &self.log.bindings[variable];
-                let kind = match binding.mutable {
-                    true => Kind::Change(true),
-                    false => Kind::Lend(places::fields(&steps)),
-                };
-                self.push(variable, Kind::Read);
-                self.push(variable, kind);
-            }
-            None => {}
-        }
-    }
-
-    fn receiver(&mut self, receiver: &mut Expr, method: &Ident) {
-        let Some((variable, steps)) = self.reach(receiver) else { return };
-        self.push(variable, Kind::Read);
-        if !places::is_reader(method) {
-            let kind = match self.log.bindings[variable].mutable {
-                true => Kind::Change(true),
-                false => Kind::Lend(places::fields(&steps)),
-            };
-            self.push(variable, kind);
-        }
-    }
-
-    /// The expression that patterns are matched with.
-    fn scrutinee(&mut self, expr: &mut Expr, pattern: Option<&Pat>) -> bool {
-        let names = pattern.map(shape::names).unwrap_or_default();
-        self.in_condition(|walker| match place(expr) {
-            Some(_) if !names.is_empty() => {
-                // Not rewritten: a match does not move a place by itself.
-                let inert = mem::replace(&mut walker.inert, true);
-                walker.lend(expr);
-                walker.inert = inert;
-            }
-            _ => walker.expr(expr),
-        });
-        names.iter().any(|name| name.by_ref.is_some() && name.mutability.is_some())
-    }
-
-    /// Notes that `left` keeps a reference into the variable in `right`.
-    fn alias(&mut self, left: &Expr, right: &Expr) {
-        if place(left).is_some()
-            && let Some(name) = shape::borrowed(right)
-            && let Some(variable) = self.find(&name)
-        {
-            self.push(variable, Kind::Alias);
-        }
-    }
-
-    fn macro_call(&mut self, call: &syn::Macro) {
-        self.left_alone(|walker| match shape::arguments(call) {
-            Some(arguments) => {
-                for mut argument in arguments {
-                    match &mut argument {
-                        // A named argument of a text.
-                        Expr::Assign(named) => walker.argument(&mut named.right),
-                        Expr::Lit(literal) => walker.text(&quote!(#literal)),
-                        other => walker.argument(other),
-                    }
-                }
-            }
-            None => walker.unknown(call.tokens.clone()),
-        });
-    }
-
-    /// The variables named in a text, as arguments of formatting.
-    fn text(&mut self, literal: &TokenStream) {
-        let text = literal.to_string();
-        for part in text.split('{').skip(1) {
-            let name: String =
-                part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-            if let Ok(name) = syn::parse_str::<Ident>(&name)
-                && let Some(variable) = self.find(&name)
-            {
-                self.push(variable, Kind::Read);
-            }
-        }
-    }
-
-    /// Tokens that mean nothing to this macro: anything may be done there.
-    fn unknown(&mut self, tokens: TokenStream) {
-        self.text(&tokens);
-        for name in shape::idents(tokens) {
-            let Some(variable) = self.find(&name) else { continue };
-            let kind = match self.log.bindings[variable].mutable {
-                true => Kind::Change(true),
-                false => Kind::Lend(Vec::new()),
-            };
-            self.push(variable, Kind::Read);
-            self.push(variable, kind);
-        }
-    }
 }
 
 /// What a type says about a variable.
@@ -574,7 +424,8 @@ pub fn of_type(ty: &Type) -> Bound {
 pub fn enter(span: Span, point: usize) -> TokenStream {
     let enter = quote_spanned!(span=> ::phigrad::flow::enter());
     let suspects = format_ident!("__phigrad_suspects_{point}", span = Span::mixed_site());
-    quote!(#enter.suspecting(#suspects))
+    let jumps = format_ident!("__phigrad_jumps_{point}", span = Span::mixed_site());
+    quote!(#enter.suspecting(#suspects) #jumps)
 }
 
 /// The call that ends the region `region` at `point` with the value of `inner`.

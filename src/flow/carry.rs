@@ -13,7 +13,8 @@ use crate::trace::Var;
 /// they change. Everything that may differ from one way to another has to be
 /// handed over, always in the same order: traced numbers by
 /// [`Carrier::var`], all else by [`Carrier::state`], also lengths and which
-/// variant an enum is. Derive it; by hand it looks like this:
+/// variant an enum is. [Derive](derive@crate::Carry) it; by hand it looks like
+/// this:
 ///
 /// ```
 /// use phigrad::flow::Carrier;
@@ -44,6 +45,10 @@ use crate::trace::Var;
     note = "derive `phigrad::Carry`, or name the variable in `#[phigrad::traced(opaque(..))]`"
 )]
 pub trait Carry {
+    /// Whether it may hold a mutable reference, so that a change of it is a change
+    /// of something else. To say so is always safe.
+    const REFERS: bool = true;
+
     /// Hands over all content; traced numbers are replaced on the way.
     fn carry(&mut self, to: &mut Carrier);
 
@@ -52,6 +57,8 @@ pub trait Carry {
 }
 
 impl Carry for Var {
+    const REFERS: bool = false;
+
     fn carry(&mut self, to: &mut Carrier) {
         to.var(self);
     }
@@ -66,6 +73,8 @@ macro_rules! words {
     ($($type:ty, |$value:ident| $words:expr;)*) => {
         $(
             impl Carry for $type {
+                const REFERS: bool = false;
+
                 #[inline]
                 fn carry(&mut self, to: &mut Carrier) {
                     self.note(to);
@@ -104,6 +113,8 @@ words! {
 }
 
 impl Carry for str {
+    const REFERS: bool = false;
+
     fn carry(&mut self, to: &mut Carrier) {
         self.note(to);
     }
@@ -117,18 +128,24 @@ impl Carry for str {
 }
 
 impl Carry for Infallible {
+    const REFERS: bool = false;
+
     fn carry(&mut self, _: &mut Carrier) {}
 
     fn note(&self, _: &mut Carrier) {}
 }
 
 impl<T: ?Sized> Carry for PhantomData<T> {
+    const REFERS: bool = false;
+
     fn carry(&mut self, _: &mut Carrier) {}
 
     fn note(&self, _: &mut Carrier) {}
 }
 
 impl<T: Carry + ?Sized> Carry for &T {
+    const REFERS: bool = false;
+
     fn carry(&mut self, to: &mut Carrier) {
         (**self).note(to);
     }
@@ -158,6 +175,8 @@ macro_rules! fields {
     ($([$($parameter:ident)*] $type:ty { $($field:tt)* })*) => {
         $(
             impl<$($parameter: Carry),*> Carry for $type {
+                const REFERS: bool = false $(|| $parameter::REFERS)*;
+
                 #[inline]
                 fn carry(&mut self, to: &mut Carrier) {
                     let _ = &to;
@@ -199,6 +218,8 @@ macro_rules! inclusive_ranges {
     ($($type:ty)*) => {
         $(
             impl Carry for RangeInclusive<$type> {
+                const REFERS: bool = false;
+
                 fn carry(&mut self, to: &mut Carrier) {
                     self.note(to);
                 }

@@ -10,6 +10,8 @@ use std::vec;
 use super::{Carrier, Carry};
 
 impl<T: Carry> Carry for [T] {
+    const REFERS: bool = T::REFERS;
+
     fn carry(&mut self, to: &mut Carrier) {
         to.state(self.len() as u64);
         self.iter_mut().for_each(|element| element.carry(to));
@@ -22,6 +24,8 @@ impl<T: Carry> Carry for [T] {
 }
 
 impl<T: Carry, const N: usize> Carry for [T; N] {
+    const REFERS: bool = T::REFERS;
+
     fn carry(&mut self, to: &mut Carrier) {
         self.iter_mut().for_each(|element| element.carry(to));
     }
@@ -32,6 +36,8 @@ impl<T: Carry, const N: usize> Carry for [T; N] {
 }
 
 impl<T: Carry> Carry for Vec<T> {
+    const REFERS: bool = T::REFERS;
+
     fn carry(&mut self, to: &mut Carrier) {
         self.as_mut_slice().carry(to);
     }
@@ -42,6 +48,8 @@ impl<T: Carry> Carry for Vec<T> {
 }
 
 impl<T: Carry> Carry for VecDeque<T> {
+    const REFERS: bool = T::REFERS;
+
     fn carry(&mut self, to: &mut Carrier) {
         to.state(self.len() as u64);
         self.iter_mut().for_each(|element| element.carry(to));
@@ -54,6 +62,8 @@ impl<T: Carry> Carry for VecDeque<T> {
 }
 
 impl<K: Carry, V: Carry> Carry for BTreeMap<K, V> {
+    const REFERS: bool = V::REFERS;
+
     fn carry(&mut self, to: &mut Carrier) {
         to.state(self.len() as u64);
         for (key, value) in self {
@@ -72,6 +82,8 @@ impl<K: Carry, V: Carry> Carry for BTreeMap<K, V> {
 }
 
 impl<T: Carry> Carry for BTreeSet<T> {
+    const REFERS: bool = false;
+
     fn carry(&mut self, to: &mut Carrier) {
         self.note(to);
     }
@@ -83,6 +95,8 @@ impl<T: Carry> Carry for BTreeSet<T> {
 }
 
 impl<T: Carry + ?Sized> Carry for Box<T> {
+    const REFERS: bool = T::REFERS;
+
     fn carry(&mut self, to: &mut Carrier) {
         (**self).carry(to);
     }
@@ -93,6 +107,8 @@ impl<T: Carry + ?Sized> Carry for Box<T> {
 }
 
 impl Carry for String {
+    const REFERS: bool = false;
+
     fn carry(&mut self, to: &mut Carrier) {
         self.as_str().note(to);
     }
@@ -107,6 +123,8 @@ macro_rules! shared {
     ($($type:ident)*) => {
         $(
             impl<T: Carry + ?Sized> Carry for $type<T> {
+                const REFERS: bool = false;
+
                 fn carry(&mut self, to: &mut Carrier) {
                     (**self).note(to);
                 }
@@ -126,6 +144,8 @@ macro_rules! variants {
     ($([$($parameter:ident)*] $type:ty { $($number:literal $pattern:pat => $($field:ident)?;)* })*) => {
         $(
             impl<$($parameter: Carry),*> Carry for $type {
+                const REFERS: bool = false $(|| $parameter::REFERS)*;
+
                 fn carry(&mut self, to: &mut Carrier) {
                     match self {
                         $($pattern => { to.state($number); $($field.carry(to);)? })*
@@ -150,6 +170,8 @@ variants! {
 }
 
 impl<T: Carry> Carry for slice::Iter<'_, T> {
+    const REFERS: bool = false;
+
     fn carry(&mut self, to: &mut Carrier) {
         self.as_slice().note(to);
     }
@@ -160,6 +182,8 @@ impl<T: Carry> Carry for slice::Iter<'_, T> {
 }
 
 impl<T: Carry> Carry for vec::IntoIter<T> {
+    const REFERS: bool = T::REFERS;
+
     fn carry(&mut self, to: &mut Carrier) {
         self.as_mut_slice().carry(to);
     }

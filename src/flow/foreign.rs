@@ -8,6 +8,9 @@ where
     C: nalgebra::Dim,
     S: nalgebra::RawStorageMut<T, R, C>,
 {
+    // Storage may be a view.
+    const REFERS: bool = true;
+
     fn carry(&mut self, to: &mut super::Carrier) {
         to.state(self.nrows() as u64);
         to.state(self.ncols() as u64);
@@ -28,6 +31,9 @@ where
     S: ndarray::DataMut<Elem = T>,
     D: ndarray::Dimension,
 {
+    // Storage may be a view.
+    const REFERS: bool = true;
+
     fn carry(&mut self, to: &mut super::Carrier) {
         self.shape().iter().for_each(|&length| to.state(length as u64));
         self.iter_mut().for_each(|element| element.carry(to));

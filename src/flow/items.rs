@@ -5,6 +5,7 @@
 //! out is known with it. Others are noticed by what they record: an iterator
 //! that decides or computes with traced numbers by unknown rules is opaque.
 
+use core::cell::Cell;
 use core::iter::{
     Chain, Cloned, Copied, Cycle, Empty, Enumerate, Fuse, Inspect, Map, Once, Repeat, RepeatN, Rev,
     Skip, StepBy, Take, Zip,
@@ -13,6 +14,7 @@ use core::ops::{Range, RangeFrom, RangeInclusive};
 use core::{array, option, slice, str};
 use std::vec;
 
+use super::carrier::mix;
 use super::{Carrier, Region};
 use crate::trace::mark;
 
@@ -65,7 +67,7 @@ counted! {
     [A, B] Chain<A, B> where A B;
 }
 
-/// Asks an iterator whether it is [`Counted`]; see [`probe`](super::probe).
+/// Asks an iterator whether it is [`Counted`], as probes do.
 #[derive(Debug)]
 pub struct ItemOrder<'a, I>(pub &'a I);
 
@@ -95,10 +97,32 @@ impl<I> OtherOrder for &ItemOrder<'_, I> {
     }
 }
 
+/// What the items of former iterations hold besides traced numbers, if the loop
+/// changes it: at a loop head nobody can get at them.
+#[derive(Debug, Default)]
+pub struct Memory(Cell<Option<Remembered>>);
+
+/// A hash of state, and whether there was anything opaque.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Remembered {
+    pub(super) state: u64,
+    pub(super) opaque: bool,
+}
+
+impl Memory {
+    /// Adds what the items of this iteration hold.
+    pub(super) fn add(&self, new: Remembered) {
+        let old = self.0.get().unwrap_or_default();
+        let state = mix(old.state, new.state);
+        self.0.set(Some(Remembered { state, opaque: old.opaque || new.opaque }));
+    }
+}
+
 /// The iterator of a `for` loop, which passes the loop's head with each item.
 #[derive(Debug)]
-pub struct Items<I, F> {
+pub struct Items<'a, I, F> {
     iterator: I,
+    memory: &'a Memory,
     region: Region,
     counted: bool,
     /// Whether the iterator may stand elsewhere on another way.
@@ -111,13 +135,14 @@ pub struct Items<I, F> {
 pub fn items<I: Iterator, F: FnMut(&mut I::Item, &mut Carrier)>(
     counted: bool,
     iterator: I,
+    memory: &Memory,
     region: Region,
     carry: F,
-) -> Items<I, F> {
-    Items { iterator, region, counted, unknown: region.has_decided(), carry }
+) -> Items<'_, I, F> {
+    Items { iterator, memory, region, counted, unknown: region.has_decided(), carry }
 }
 
-impl<I: Iterator, F: FnMut(&mut I::Item, &mut Carrier)> Iterator for Items<I, F> {
+impl<I: Iterator, F: FnMut(&mut I::Item, &mut Carrier)> Iterator for Items<'_, I, F> {
     type Item = I::Item;
 
     #[inline]
@@ -130,11 +155,18 @@ impl<I: Iterator, F: FnMut(&mut I::Item, &mut Carrier)> Iterator for Items<I, F>
         let computed = before != mark::progress();
         self.unknown |= computed && !self.counted;
         if let Some(item) = item.as_mut() {
-            let (carry, unknown) = (&mut self.carry, self.unknown);
+            let (carry, unknown, memory) = (&mut self.carry, self.unknown, self.memory.0.get());
             self.region.iterate(|to| {
                 if computed {
                     to.variable("items of the loop", true);
                     carry(item, to);
+                }
+                if let Some(Remembered { state, opaque }) = memory {
+                    to.variable("former items of the loop", true);
+                    to.state(state);
+                    if opaque {
+                        to.opaque();
+                    }
                 }
                 if unknown {
                     to.variable("iterator of the loop", true);

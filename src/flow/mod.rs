@@ -18,9 +18,9 @@ mod region;
 pub use carrier::Carrier;
 pub use carry::Carry;
 #[doc(hidden)]
-pub use items::{Counted, ItemOrder, Items, Order, OtherOrder, items};
+pub use items::{Counted, ItemOrder, Items, Memory, Order, OtherOrder, items};
 #[doc(hidden)]
-pub use probe::{Carried, NoReference, Probe, Reach, Reaches, Uncarried};
+pub use probe::{Carried, Hold, Holds, MayHold, NoReference, Probe, Reach, Reaches, Uncarried};
 #[doc(hidden)]
 pub use question::{Question, Residual};
 #[doc(hidden)]

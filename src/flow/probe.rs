@@ -67,3 +67,34 @@ impl<T: ?Sized> NoReference for &Reach<'_, T> {
         false
     }
 }
+
+/// Asks whether a variable may hold a mutable reference, so that a change of it
+/// may be one of something else that is in use when the variable is not.
+#[derive(Debug)]
+pub struct Hold<'a, T: ?Sized>(pub &'a T);
+
+/// Its type says.
+pub trait Holds {
+    /// Whether it may.
+    fn holds(&self) -> bool;
+}
+
+/// It is not known.
+pub trait MayHold {
+    /// `true`.
+    fn holds(&self) -> bool;
+}
+
+impl<T: Carry + ?Sized> Holds for Hold<'_, T> {
+    #[inline]
+    fn holds(&self) -> bool {
+        T::REFERS
+    }
+}
+
+impl<T: ?Sized> MayHold for &Hold<'_, T> {
+    #[inline]
+    fn holds(&self) -> bool {
+        true
+    }
+}

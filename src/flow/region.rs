@@ -14,6 +14,10 @@ pub struct Region {
     site: Site,
     /// Differs from what it is later if there was a guard meanwhile.
     guards: u64,
+    /// The number of guards before it whose ways have not met.
+    parted: u32,
+    /// Whether a jump may leave what is inside.
+    jumps: bool,
     /// A bit for each variable that turned out to be a mutable reference that
     /// the code inside may have lent out.
     suspects: u64,
@@ -25,7 +29,7 @@ pub struct Region {
 pub fn enter() -> Region {
     let site = Location::caller();
     let (id, (guards, _)) = (mark::enter(site), mark::progress());
-    Region { id, site, guards, suspects: 0 }
+    Region { id, site, guards, parted: mark::parted(), jumps: true, suspects: 0 }
 }
 
 /// Ends `region`, and all that are open inside, with `value` as its result and
@@ -33,11 +37,7 @@ pub fn enter() -> Region {
 #[inline]
 pub fn join<T>(region: Region, value: T, carry: impl FnOnce(&mut T, &mut Carrier)) -> T {
     let mut value = value;
-    if mark::join(region.id, region.site) {
-        let mut carrier = Carrier::new(region.site, region.suspects);
-        carry(&mut value, &mut carrier);
-        carrier.finish();
-    }
+    region.end(true, |carrier| carry(&mut value, carrier));
     value
 }
 
@@ -48,20 +48,36 @@ impl Region {
         Region { suspects, ..self }
     }
 
+    /// Says that no jump leaves what is inside: its regions are all joined.
+    #[inline]
+    pub fn without_jumps(self) -> Region {
+        Region { jumps: false, ..self }
+    }
+
     /// Passes the head of the loop, with what `carry` hands over.
     #[inline]
     pub fn iterate(self, carry: impl FnOnce(&mut Carrier)) {
-        if mark::iterate(self.id, self.site) {
+        self.end(false, carry);
+    }
+
+    /// Ends the region or an iteration. Where there is only one way, nothing
+    /// needs to be carried: what comes next is told by what came before.
+    #[inline]
+    fn end(self, joins: bool, carry: impl FnOnce(&mut Carrier)) {
+        let one_way = !self.jumps && mark::parted() == self.parted;
+        if mark::end(self.id, joins, one_way, self.site) {
             let mut carrier = Carrier::new(self.site, self.suspects);
             carry(&mut carrier);
-            carrier.finish();
+            if carrier.finish() {
+                mark::meet(self.parted);
+            }
         }
     }
 
     /// Adds what `carry` hands over to the loop head that was just passed.
     #[inline]
     pub fn also(self, carry: impl FnOnce(&mut Carrier)) {
-        if self.is_open() {
+        if self.is_open() && mark::carries() {
             let mut carrier = Carrier::new(self.site, self.suspects);
             carry(&mut carrier);
             carrier.finish();

@@ -1,7 +1,7 @@
 //! Code memory: the only file with `unsafe` code.
 //!
 //! [`Code`] owns the module whose pages hold the native functions. It is made
-//! from [`Generated`] alone, which vouches that `lower` compiled the functions,
+//! from [`Generated`] alone, which vouches that `flow` compiled the functions,
 //! for buffers of the recorded sizes, and [`Code::run`] checks those sizes
 //! before it calls them.
 
@@ -10,12 +10,13 @@ use core::mem::{ManuallyDrop, transmute};
 
 use cranelift_jit::JITModule;
 
+use super::flow::{DONE, UNSEEN};
 use super::generate::{Generated, Sizes};
 use super::kernel::RunError;
-use super::lower::{DONE, UNSEEN};
 
-/// A chunk of native code; see `lower` for the meaning of the parameters.
-type ChunkFn = unsafe extern "C" fn(*const f64, *const f64, *const f64, *mut f64, *mut f64) -> u32;
+/// A native function; see `flow` for the meaning of the parameters.
+type NativeFn =
+    unsafe extern "C" fn(*const f64, *const f64, *const f64, *mut f64, *mut f64, u32) -> u32;
 
 /// A module and the pages of its code, which are freed when it is dropped. The
 /// module alone would leave them allocated.
@@ -46,26 +47,27 @@ impl Drop for CodeMemory {
 
 /// Native functions and the pages that they live in.
 pub(super) struct Code {
-    chunks: Vec<ChunkFn>,
+    /// The function of each entry; one that has several is there several times.
+    entries: Vec<NativeFn>,
     sizes: Sizes,
-    /// Owns the pages of `chunks`.
+    /// Owns the pages of the functions.
     _memory: CodeMemory,
 }
 
 impl Code {
     /// Takes over what was generated.
     pub(super) fn new(generated: Generated) -> Self {
-        let (memory, functions, sizes) = generated.into_parts();
-        let chunks = functions
+        let (memory, entries, sizes) = generated.into_parts();
+        let entries = entries
             .into_iter()
             .map(|id| {
                 let address = memory.module().get_finalized_function(id);
                 // SAFETY: `Generated` vouches that this is a finalised function
-                // that `lower` compiled, and `lower` gives all this signature.
-                unsafe { transmute::<*const u8, ChunkFn>(address) }
+                // that `flow` compiled, and `flow` gives all this signature.
+                unsafe { transmute::<*const u8, NativeFn>(address) }
             })
             .collect();
-        Code { chunks, sizes, _memory: memory }
+        Code { entries, sizes, _memory: memory }
     }
 
     /// What the functions were compiled for.
@@ -73,7 +75,7 @@ impl Code {
         self.sizes
     }
 
-    /// Runs chunk after chunk to the end.
+    /// Runs function after function to the end.
     pub(super) fn run(
         &self,
         active: &[f64],
@@ -92,23 +94,24 @@ impl Code {
         if found != self.sizes {
             return Err(RunError::Shape);
         }
-        let mut chunk = 0;
+        let mut entry = 0;
         loop {
-            let function = self.chunks[chunk as usize];
-            // SAFETY: `lower` compiled the function (contract of `Generated`).
-            // It reads and writes only inside these buffers, whose sizes have
-            // been checked, and it does not unwind. The pages live as long as
-            // `self._memory`.
-            chunk = unsafe {
+            let function = self.entries[entry as usize];
+            // SAFETY: `flow` compiled the function (contract of `Generated`).
+            // From each of its entries it reads and writes only inside these
+            // buffers, whose sizes have been checked, and it does not unwind.
+            // The pages live as long as `self._memory`.
+            entry = unsafe {
                 function(
                     active.as_ptr(),
                     inactive.as_ptr(),
                     constants.as_ptr(),
                     scratch.as_mut_ptr(),
                     outputs.as_mut_ptr(),
+                    entry,
                 )
             };
-            match chunk {
+            match entry {
                 DONE => return Ok(()),
                 UNSEEN => return Err(RunError::Unseen),
                 _ => {}
@@ -125,6 +128,6 @@ unsafe impl Sync for Code {}
 
 impl fmt::Debug for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Code").field("chunks", &self.chunks.len()).finish_non_exhaustive()
+        f.debug_struct("Code").field("entries", &self.entries.len()).finish_non_exhaustive()
     }
 }

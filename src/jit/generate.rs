@@ -1,5 +1,6 @@
-//! Generation: a plan to native functions in a module, one for each chunk.
+//! Generation: a plan to native functions in a module.
 
+use core::ops::Range;
 use std::sync::Arc;
 
 use cranelift_codegen::Context;
@@ -11,17 +12,19 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
 
 use super::code::CodeMemory;
-use super::lower::{self, Values};
-use super::math::{Lowering, is_call, lowering};
+use super::flow::{self, Entries};
+use super::lower::{Lowering, Values};
+use super::math::{self, is_call};
 use super::plan::{Chunk, Plan, Step};
 use crate::op::Op;
 use crate::ssa::{Def, Graph};
 
 /// Finalised native functions with what they were compiled for. Only
-/// [`generate`] makes one, so to hold it is to know that `lower` made the code.
+/// [`generate`] makes one, so to hold it is to know that `flow` made the code.
 pub(super) struct Generated {
     memory: CodeMemory,
-    functions: Vec<FuncId>,
+    /// The function of each entry.
+    entries: Vec<FuncId>,
     sizes: Sizes,
     bytes: usize,
 }
@@ -38,7 +41,7 @@ pub(super) struct Sizes {
 
 impl Generated {
     pub(super) fn into_parts(self) -> (CodeMemory, Vec<FuncId>, Sizes) {
-        (self.memory, self.functions, self.sizes)
+        (self.memory, self.entries, self.sizes)
     }
 
     /// The size of the code in bytes.
@@ -60,7 +63,7 @@ pub(super) fn generate(
         }
     }
     let mut generator = Generator::new(CodeMemory::new(JITModule::new(builder)), graph);
-    let functions = generator.define(&plan.chunks)?;
+    let entries = generator.define(plan)?;
     let sizes = Sizes {
         active: graph.active,
         inactive: graph.inactive,
@@ -69,7 +72,7 @@ pub(super) fn generate(
         outputs: graph.outputs(),
     };
     let Generator { memory, bytes, .. } = generator;
-    Ok(Generated { memory, functions, sizes, bytes })
+    Ok(Generated { memory, entries, sizes, bytes })
 }
 
 struct Generator<'a> {
@@ -96,23 +99,40 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Defines one function for each chunk, in order, and finalises them.
-    fn define(&mut self, chunks: &[Chunk]) -> Result<Vec<FuncId>, Box<ModuleError>> {
-        let functions: Result<Vec<FuncId>, _> =
-            chunks.iter().map(|chunk| self.define_chunk(chunk)).collect();
-        let functions = functions?;
+    /// Defines the functions of `plan` and finalises them. Returns the function
+    /// of each entry.
+    fn define(&mut self, plan: &Plan) -> Result<Vec<FuncId>, Box<ModuleError>> {
+        let entries = Entries::of(plan);
+        let mut of_entries = Vec::new();
+        let ends = plan.functions.iter().skip(1).copied().chain([plan.chunks.len()]);
+        for (&start, end) in plan.functions.iter().zip(ends) {
+            let id = self.define_function(plan, start..end, &entries)?;
+            of_entries.extend(entries.within(start..end).map(|_| id));
+        }
         self.memory.module_mut().finalize_definitions()?;
-        Ok(functions)
+        Ok(of_entries)
     }
 
-    fn define_chunk(&mut self, chunk: &Chunk) -> Result<FuncId, Box<ModuleError>> {
-        let references = self.import_calls(chunk)?;
+    fn define_function(
+        &mut self,
+        plan: &Plan,
+        chunks: Range<usize>,
+        entries: &Entries,
+    ) -> Result<FuncId, Box<ModuleError>> {
+        let references = self.import_calls(&plan.chunks[chunks.clone()])?;
         let module = self.memory.module_mut();
         let context = &mut self.context;
-        let signature = lower::signature(module);
+        let signature = flow::signature(module);
         context.func.signature = signature.clone();
         let mut builder = FunctionBuilder::new(&mut context.func, &mut self.frontend);
-        lower::lower(self.graph, chunk, &mut builder, &references, &mut self.values);
+        let lowering = Lowering {
+            graph: self.graph,
+            builder: &mut builder,
+            functions: &references,
+            values: &mut self.values,
+            failed: None,
+        };
+        flow::lower(lowering, plan, chunks, entries);
         builder.finalize(module.target_config());
         let id = module.declare_anonymous_function(&signature)?;
         module.define_function(id, context)?;
@@ -121,10 +141,10 @@ impl<'a> Generator<'a> {
         Ok(id)
     }
 
-    /// Makes the functions that `chunk` calls known to the function being built.
-    fn import_calls(&mut self, chunk: &Chunk) -> Result<Vec<Option<FuncRef>>, Box<ModuleError>> {
+    /// Makes the functions that `chunks` call known to the function being built.
+    fn import_calls(&mut self, chunks: &[Chunk]) -> Result<Vec<Option<FuncRef>>, Box<ModuleError>> {
         let mut references = vec![None; Op::ALL.len()];
-        for step in &chunk.steps {
+        for step in chunks.iter().flat_map(|chunk| &chunk.steps) {
             let Step::Compute(node) = *step else { continue };
             let Def::Apply(op, _) = self.graph.nodes[node].def else { continue };
             if references[op as usize].is_none() && is_call(op) {
@@ -160,10 +180,10 @@ fn symbol(op: Op) -> String {
 
 /// The address of the function that `op` calls, if it is a call.
 fn address(op: Op) -> Option<*const u8> {
-    match lowering(op) {
-        Lowering::Instructions => None,
-        Lowering::Call1(function) => Some(function as *const u8),
-        Lowering::Call2(function) => Some(function as *const u8),
-        Lowering::Call3(function) => Some(function as *const u8),
+    match math::lowering(op) {
+        math::Lowering::Instructions => None,
+        math::Lowering::Call1(function) => Some(function as *const u8),
+        math::Lowering::Call2(function) => Some(function as *const u8),
+        math::Lowering::Call3(function) => Some(function as *const u8),
     }
 }

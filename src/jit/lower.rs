@@ -1,38 +1,19 @@
-//! Lowering: one chunk of the plan becomes one native function.
-//!
-//! A chunk has the C signature
-//! `fn(active: *const f64, inactive: *const f64, constants: *const f64,
-//! scratch: *mut f64, outputs: *mut f64) -> u32`
-//! and returns the number of the chunk to go on with, [`DONE`] or [`UNSEEN`].
+//! Lowering: the steps of a chunk become instructions. Where control goes
+//! between chunks is decided in `flow`.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F64, I8, I32, I64};
-use cranelift_codegen::ir::{AbiParam, FuncRef, InstBuilder, MemFlagsData, Signature, Value};
+use cranelift_codegen::ir::types::{F64, I8, I64};
+use cranelift_codegen::ir::{FuncRef, InstBuilder, MemFlagsData, Value};
 use cranelift_frontend::FunctionBuilder;
-use cranelift_module::Module;
 
-use super::plan::{Chunk, Next, Source, Step};
+use super::plan::{Source, Step};
 use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{Def, Graph, Node};
 
-/// Returned by a chunk when the outputs are complete.
-pub(super) const DONE: u32 = u32::MAX;
-/// Returned by a chunk when a guard failed.
-pub(super) const UNSEEN: u32 = u32::MAX - 1;
-
-/// The signature of a chunk.
-pub(super) fn signature(module: &impl Module) -> Signature {
-    let pointer = AbiParam::new(module.target_config().pointer_type());
-    let mut signature = module.make_signature();
-    signature.params = vec![pointer; 5];
-    signature.returns = vec![AbiParam::new(I32)];
-    signature
-}
-
 /// A value in the function being built.
 #[derive(Clone, Copy)]
-enum Lowered {
+pub(super) enum Lowered {
     Number(Value),
     /// A comparison: 1 or 0 as an integer.
     Truth(Value),
@@ -41,66 +22,53 @@ enum Lowered {
 /// The imported function of each primitive that is a call, by its number.
 pub(super) type Functions = [Option<FuncRef>];
 
-struct ChunkLowering<'a, 'f> {
-    graph: &'a Graph,
-    builder: &'a mut FunctionBuilder<'f>,
-    functions: &'a Functions,
-    values: &'a mut Values,
-    failed: Option<Value>,
+/// A function being built, at the chunk that is being lowered.
+pub(super) struct Lowering<'a, 'f> {
+    pub(super) graph: &'a Graph,
+    pub(super) builder: &'a mut FunctionBuilder<'f>,
+    pub(super) functions: &'a Functions,
+    pub(super) values: &'a mut Values,
+    /// Whether a guard of the chunk has failed, if it has any.
+    pub(super) failed: Option<Value>,
 }
 
-/// Values of nodes in one chunk; kept between chunks for its memory.
+/// Values of nodes at the current place in the code; kept between functions for
+/// its memory.
 pub(super) struct Values {
     lowered: Array<Node, Option<Lowered>>,
-    /// The nodes that have an entry.
-    present: Vec<Node>,
+    /// The nodes that got a value, with the value that they had before.
+    log: Vec<(Node, Option<Lowered>)>,
 }
 
 impl Values {
     pub(super) fn new(graph: &Graph) -> Self {
-        Values { lowered: Array::filled(None, graph.nodes.len()), present: Vec::new() }
+        Values { lowered: Array::filled(None, graph.nodes.len()), log: Vec::new() }
     }
 
-    fn insert(&mut self, node: Node, value: Lowered) {
-        self.lowered[node] = Some(value);
-        self.present.push(node);
+    pub(super) fn insert(&mut self, node: Node, value: Lowered) {
+        self.log.push((node, self.lowered[node].replace(value)));
     }
 
     fn get(&self, node: Node) -> Option<Lowered> {
         self.lowered[node]
     }
 
-    fn clear(&mut self) {
-        for node in self.present.drain(..) {
-            self.lowered[node] = None;
+    /// Where we are, for [`Values::back_to`].
+    pub(super) fn mark(&self) -> usize {
+        self.log.len()
+    }
+
+    /// Forgets what has been inserted since `mark`.
+    pub(super) fn back_to(&mut self, mark: usize) {
+        for (node, before) in self.log.drain(mark..).rev() {
+            self.lowered[node] = before;
         }
     }
 }
 
-/// Fills in the body of the function of `chunk`.
-pub(super) fn lower(
-    graph: &Graph,
-    chunk: &Chunk,
-    builder: &mut FunctionBuilder<'_>,
-    functions: &Functions,
-    values: &mut Values,
-) {
-    let entry = builder.create_block();
-    builder.append_block_params_for_function_params(entry);
-    builder.switch_to_block(entry);
-    builder.seal_block(entry);
-    let mut parameters = [Value::from_u32(0); 5];
-    parameters.copy_from_slice(builder.block_params(entry));
-    values.clear();
-    let mut lowering = ChunkLowering { graph, builder, functions, values, failed: None };
-    for &step in &chunk.steps {
-        lowering.step(step, parameters);
-    }
-    lowering.finish(chunk.next);
-}
-
-impl ChunkLowering<'_, '_> {
-    fn step(&mut self, step: Step, parameters: [Value; 5]) {
+impl Lowering<'_, '_> {
+    /// Lowers one step; `parameters` are the buffers, in the order of the signature.
+    pub(super) fn step(&mut self, step: Step, parameters: [Value; 5]) {
         let [active, inactive, constants, scratch, outputs] = parameters;
         // All addresses are inside buffers whose sizes the kernel checks.
         let flags = MemFlagsData::trusted();
@@ -137,32 +105,6 @@ impl ChunkLowering<'_, '_> {
                 });
             }
         }
-    }
-
-    /// Returns the number of the next chunk.
-    fn finish(&mut self, next: Next) {
-        let next = match next {
-            Next::Chunk(index) => self.chunk_number(index as u32),
-            Next::Done => self.chunk_number(DONE),
-            Next::Branch { condition, then, otherwise } => {
-                let holds = self.truth(condition, true);
-                let (then, otherwise) =
-                    (self.chunk_number(then as u32), self.chunk_number(otherwise as u32));
-                self.builder.ins().select(holds, then, otherwise)
-            }
-        };
-        let result = match self.failed {
-            Some(failed) => {
-                let unseen = self.chunk_number(UNSEEN);
-                self.builder.ins().select(failed, unseen, next)
-            }
-            None => next,
-        };
-        self.builder.ins().return_(&[result]);
-    }
-
-    fn chunk_number(&mut self, number: u32) -> Value {
-        self.builder.ins().iconst(I32, i64::from(number))
     }
 
     fn apply(&mut self, op: Op, args: &[Node]) -> Lowered {
@@ -329,7 +271,7 @@ impl ChunkLowering<'_, '_> {
     }
 
     /// The value of `node` as a number.
-    fn number(&mut self, node: Node) -> Value {
+    pub(super) fn number(&mut self, node: Node) -> Value {
         match self.values.get(node) {
             Some(Lowered::Number(value)) => value,
             Some(Lowered::Truth(truth)) => {
@@ -343,7 +285,7 @@ impl ChunkLowering<'_, '_> {
     }
 
     /// Whether `node` holds (or, if not `expect`, does not), as an integer.
-    fn truth(&mut self, node: Node, expect: bool) -> Value {
+    pub(super) fn truth(&mut self, node: Node, expect: bool) -> Value {
         match self.values.get(node) {
             Some(Lowered::Truth(truth)) if expect => truth,
             Some(Lowered::Truth(truth)) => {

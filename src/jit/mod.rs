@@ -1,13 +1,20 @@
 //! Native code: maps a graph to a [`Kernel`]. The order of its passes is
-//! decided here: schedule, plan, generate (which lowers chunk by chunk).
+//! decided here: schedule, plan, generate (which lowers function by function).
 
 mod code;
+mod flow;
 mod generate;
 mod kernel;
 mod lower;
 mod math;
+mod order;
 mod plan;
 mod schedule;
+mod slots;
+mod uses;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,6 +22,8 @@ use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 
 use crate::ssa::{Graph, VerifyError, verify};
+
+use plan::Limits;
 
 pub use kernel::{Kernel, RunError};
 pub use math::host_fuses;
@@ -67,6 +76,11 @@ pub enum CompileError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn compile(graph: &Graph) -> Result<Kernel, CompileError> {
+    compile_within(graph, Limits::HOST)
+}
+
+/// As [`compile`], with other limits.
+fn compile_within(graph: &Graph, limits: Limits) -> Result<Kernel, CompileError> {
     // Native code does not check what it does, so no other graph may come here.
     verify(graph)?;
     let size = graph.nodes.len().max(graph.outputs());
@@ -74,7 +88,7 @@ pub fn compile(graph: &Graph) -> Result<Kernel, CompileError> {
         return Err(CompileError::TooLarge { size });
     }
     let schedule = schedule::schedule(graph);
-    let plan = plan::plan(graph, &schedule);
+    let plan = plan::plan(graph, &schedule, limits);
     let generated = generate::generate(graph, &plan, host_isa()?)
         .map_err(|error| CompileError::Generator { reason: error.to_string() })?;
     let code_bytes = generated.bytes();

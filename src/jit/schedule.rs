@@ -1,127 +1,137 @@
-//! The order in which a block computes its nodes.
+//! The schedule: the graph in the order in which it is run, as a list of lines.
 //!
-//! Nodes are computed when something needs them: the items of a block are
-//! visited in order, and each output, condition or value for a later block
-//! pulls in what it depends on just before. A value of the forward sweep that
-//! only the reverse sweep uses is then computed next to its use, and need not
-//! be kept until then. Of several operands the one that needs most registers is
-//! computed first (Sethi and Ullman, "The Generation of Optimal Code for
-//! Arithmetic Expressions", 1970), so that the others do not wait in registers.
+//! A block is cut into stretches of straight code by the regions in it. The
+//! items of a stretch are visited in order, and each output, condition or value
+//! for another block pulls in what it depends on just before (see `order`). A
+//! value of the forward sweep that only the reverse sweep uses is then computed
+//! next to its use, and need not be kept until then: what a block computes
+//! moves down to the stretch that needs it, but never into another block.
+//!
+//! Regions and the two sides of branches follow one another in the list, with
+//! lines around them like brackets:
+//!
+//! ```text
+//! Enter  …  Branch  (first side)  Otherwise  (other side)  Close  Leave
+//! ```
+//!
+//! Each side ends with `End`, or with a branch of its own.
 
-use core::cmp::Reverse;
-
-use hashbrown::HashMap;
-use smallvec::{SmallVec, smallvec};
-
+use super::order::Order;
 use crate::entity::Array;
-use crate::op::MAX_ARITY;
-use crate::ssa::{Block, Def, End, Graph, Item, Node};
+use crate::ssa::{Block, End, Graph, Item, Node, Region};
 
-/// One block in the order of execution.
-pub(super) struct Scheduled {
-    pub(super) block: Block,
-    pub(super) items: Vec<Item>,
-    /// One past the last block of the tree below this one, as an index into
-    /// the schedule.
-    pub(super) subtree_end: usize,
+/// One step in the order of execution. A position in the list is the number of
+/// a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// Computes a node.
+    Node(Node),
+    /// Stops unless the condition is as expected.
+    Guard(Node, bool),
+    /// Goes into a region, whose `Leave` is at `end`.
+    Enter { region: Region, end: u32 },
+    /// The ends of the region meet, and its φs are known.
+    Leave,
+    /// Goes on with the next line if the condition holds, or else at `otherwise`,
+    /// up to `end`.
+    Branch { condition: Node, otherwise: u32, end: u32 },
+    /// Begins the other side of the innermost branch.
+    Otherwise,
+    /// Both sides of the innermost branch are over.
+    Close,
+    /// Passes on a value: an output, or in a region what becomes this φ.
+    Pass(u32, Node),
+    /// The path ends, or in a region goes on at its `Leave`.
+    End,
 }
 
-/// All blocks of `graph` in preorder, each with its items in a good order.
-pub(super) fn schedule(graph: &Graph) -> Vec<Scheduled> {
-    let preorder = graph.preorder();
-    let parents = graph.parents();
-    let mut home: Array<Node, Option<Block>> = Array::filled(None, graph.nodes.len());
-    for (block, data) in graph.blocks.iter() {
-        for item in &data.items {
-            if let Item::Node(node) = *item {
-                home[node] = Some(block);
+/// The whole of `graph` in a good order.
+pub(super) fn schedule(graph: &Graph) -> Vec<Line> {
+    let exports = Exports::of(graph);
+    let mut order = Order::new(graph);
+    let mut tasks = vec![Task::Items(graph.root(), 0)];
+    while let Some(task) = tasks.pop() {
+        let here = order.lines.len() as u32;
+        match task {
+            Task::Items(block, start) => match stretch(graph, block, start, &exports, &mut order) {
+                Some((region, next)) => {
+                    let enter = order.lines.len();
+                    order.lines.push(Line::Enter { region, end: 0 });
+                    let root = Task::Items(graph.regions[region].root, 0);
+                    tasks.extend([Task::Items(block, next), Task::Leave(enter), root]);
+                }
+                None => finish(graph, block, &mut order.lines, &mut tasks),
+            },
+            Task::Otherwise(branch) => {
+                if let Line::Branch { otherwise, .. } = &mut order.lines[branch] {
+                    *otherwise = here;
+                }
+                order.lines.push(Line::Otherwise);
+            }
+            Task::Close(branch) => {
+                if let Line::Branch { end, .. } = &mut order.lines[branch] {
+                    *end = here;
+                }
+                order.lines.push(Line::Close);
+            }
+            Task::Leave(enter) => {
+                if let Line::Enter { end, .. } = &mut order.lines[enter] {
+                    *end = here;
+                }
+                order.lines.push(Line::Leave);
             }
         }
     }
-    let mut exported = Array::filled(false, graph.nodes.len());
-    for (node, data) in graph.nodes.iter() {
-        for &arg in data.args() {
-            exported[arg] |= home[arg] != home[node];
-        }
-    }
-    for (block, data) in graph.blocks.iter() {
-        let mut export = |node: Node| exported[node] |= home[node] != Some(block);
-        for item in &data.items {
-            if let Item::Guard { condition, .. } = *item {
-                export(condition);
-            }
-        }
-        match &data.end {
-            End::Return(outputs) => outputs.iter().for_each(|&output| export(output)),
-            End::Branch { condition, .. } => export(*condition),
-            End::Open => {}
-        }
-    }
-    let mut sizes = Array::filled(1usize, graph.blocks.len());
-    for &block in preorder.iter().rev() {
-        if let Some(parent) = parents[block] {
-            sizes[parent] += sizes[block];
-        }
-    }
-    let needs = register_needs(graph);
-    let mut done = Array::filled(false, graph.nodes.len());
-    for (node, data) in graph.nodes.iter() {
-        done[node] = !matches!(data.def, Def::Apply(..));
-    }
-    let in_order = preorder.into_iter().enumerate();
-    in_order
-        .map(|(index, block)| {
-            let items = order_block(graph, block, &exported, &needs, &mut done);
-            Scheduled { block, items, subtree_end: index + sizes[block] }
-        })
-        .collect()
+    debug_assert_eq!(guard_lines(&order.lines), guards(graph), "each guard is checked once");
+    order.lines
 }
 
-/// What it takes to compute a node and what it depends on.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Need {
-    /// Registers, as if no value were used twice.
-    registers: u32,
-    /// The longest way to a leaf.
-    depth: u32,
+/// What is left to do, the next last; lines by their positions.
+enum Task {
+    /// The items of a block from this one on.
+    Items(Block, usize),
+    Otherwise(usize),
+    Close(usize),
+    Leave(usize),
 }
 
-fn register_needs(graph: &Graph) -> Array<Node, Need> {
-    let mut needs = Array::filled(Need { registers: 1, depth: 0 }, graph.nodes.len());
-    // Operands have smaller ids than their users.
-    for (node, data) in graph.nodes.iter() {
-        let mut args: SmallVec<[Need; MAX_ARITY]> =
-            data.args().iter().map(|&arg| needs[arg]).collect();
-        args.sort_by_key(|&need| Reverse(need));
-        // While one operand is computed, those before it wait in a register each.
-        let registers = args.iter().zip(0..).map(|(need, waiting)| need.registers + waiting);
-        let depth = args.iter().map(|need| need.depth + 1);
-        needs[node] =
-            Need { registers: registers.max().unwrap_or(1), depth: depth.max().unwrap_or(0) };
-    }
-    needs
-}
-
-fn order_block(
+/// Orders the items of `block` from number `start` up to the next region, which
+/// is returned with the number of the item after it, or to the end.
+fn stretch(
     graph: &Graph,
     block: Block,
-    exported: &Array<Node, bool>,
-    needs: &Array<Node, Need>,
-    done: &mut Array<Node, bool>,
-) -> Vec<Item> {
+    start: usize,
+    exports: &Exports,
+    order: &mut Order<'_>,
+) -> Option<(Region, usize)> {
     let data = &graph.blocks[block];
-    let mut order = Order { graph, needs, done, items: Vec::new(), waiting: HashMap::new() };
-    for &item in &data.items {
-        if let Item::Guard { condition, .. } = item {
-            order.await_guard(item, condition);
+    let rest = &data.items[start..];
+    let region = rest.iter().zip(start..).find_map(|(item, index)| match *item {
+        Item::Region(region) => Some((region, index)),
+        Item::Node(_) | Item::Guard { .. } => None,
+    });
+    let straight = &data.items[start..region.map_or(data.items.len(), |(_, index)| index)];
+    for item in straight {
+        if let Item::Guard { condition, expect } = *item {
+            order.await_guard(condition, expect);
         }
+    }
+    if let Some((region, index)) = region {
+        exports.before[region].iter().for_each(|&node| order.demand(node));
+        for item in straight {
+            if let Item::Guard { condition, .. } = *item {
+                order.demand(condition);
+            }
+        }
+        return Some((region, index + 1));
     }
     if let End::Return(outputs) = &data.end {
         outputs.iter().for_each(|&output| order.demand(output));
     }
-    for &item in &data.items {
-        match item {
-            Item::Node(node) if exported[node] => order.demand(node),
+    // From the first item on: nodes before a region may have waited.
+    for item in &data.items {
+        match *item {
+            Item::Node(node) if exports.at_end[node] => order.demand(node),
             Item::Node(_) | Item::Region(_) => {}
             Item::Guard { condition, .. } => order.demand(condition),
         }
@@ -129,96 +139,188 @@ fn order_block(
     if let End::Branch { condition, .. } = data.end {
         order.demand(condition);
     }
-    debug_assert_eq!(guards(&order.items), guards(&data.items), "each guard is checked once");
-    order.items
+    None
 }
 
-/// The order of one block, as it grows.
-struct Order<'a> {
-    graph: &'a Graph,
-    needs: &'a Array<Node, Need>,
-    done: &'a mut Array<Node, bool>,
-    items: Vec<Item>,
-    /// The guards to check as soon as a node is done.
-    waiting: HashMap<Node, SmallVec<[Item; 1]>>,
-}
-
-/// What is left to do, innermost last.
-enum Task {
-    /// Compute this node after its operands, from this one on.
-    Compute(Node, usize),
-    /// Check this guard, whose condition has been computed.
-    Check(Item),
-}
-
-impl Order<'_> {
-    /// Sees to it that `guard` is checked as soon as the latest operand of its
-    /// condition is done, when both are likely to be in registers.
-    fn await_guard(&mut self, guard: Item, condition: Node) {
-        let pending = |&&node: &&Node| !self.done[node];
-        let args = self.graph.nodes[condition].args();
-        match args.iter().filter(pending).max() {
-            Some(&last) if !self.done[condition] => {
-                self.waiting.entry(last).or_default().push(guard);
-            }
-            _ => self.run(smallvec![Task::Check(guard), Task::Compute(condition, 0)]),
+/// The lines of the end of `block`, and what comes after them.
+fn finish(graph: &Graph, block: Block, lines: &mut Vec<Line>, tasks: &mut Vec<Task>) {
+    match &graph.blocks[block].end {
+        End::Return(values) => {
+            lines.extend(values.iter().zip(0..).map(|(&value, i)| Line::Pass(i, value)));
+            lines.push(Line::End);
         }
+        &End::Branch { condition, then, otherwise } => {
+            let branch = lines.len();
+            lines.push(Line::Branch { condition, otherwise: 0, end: 0 });
+            tasks.extend([
+                Task::Close(branch),
+                Task::Items(otherwise, 0),
+                Task::Otherwise(branch),
+                Task::Items(then, 0),
+            ]);
+        }
+        End::Open => lines.push(Line::End),
     }
+}
 
-    /// Computes `node` and what it depends on, operands first.
-    fn demand(&mut self, node: Node) {
-        self.run(smallvec![Task::Compute(node, 0)]);
-    }
+/// When nodes must be there that are used outside their blocks.
+struct Exports {
+    /// The nodes that a region uses, of the block that it is a step of, but for
+    /// those that a region before it uses.
+    before: Array<Region, Vec<Node>>,
+    /// Whether the node is used in other blocks than those of regions of its block.
+    at_end: Array<Node, bool>,
+}
 
-    /// Works on `tasks`, and on those that come up meanwhile, until none is left.
-    fn run(&mut self, mut tasks: SmallVec<[Task; 32]>) {
-        while let Some(task) = tasks.pop() {
-            match task {
-                Task::Check(guard) => self.items.push(guard),
-                Task::Compute(node, _) if self.done[node] => {}
-                Task::Compute(node, next) => match self.operand(node, next) {
-                    Some(arg) => {
-                        tasks.extend([Task::Compute(node, next + 1), Task::Compute(arg, 0)]);
-                    }
-                    None => {
-                        self.done[node] = true;
-                        self.items.push(Item::Node(node));
-                        for guard in self.waiting.remove(&node).unwrap_or_default() {
-                            if let Item::Guard { condition, .. } = guard {
-                                tasks.extend([Task::Check(guard), Task::Compute(condition, 0)]);
-                            }
-                        }
-                    }
-                },
+impl Exports {
+    fn of(graph: &Graph) -> Exports {
+        let preorder = graph.preorder();
+        let parents = graph.parents();
+        let mut number = Array::filled(0, graph.blocks.len());
+        // How many blocks there are from each on that are below it or in it.
+        let mut sizes = Array::filled(1, graph.blocks.len());
+        for (index, &block) in preorder.iter().enumerate().rev() {
+            number[block] = index;
+            if let Some(parent) = parents[block] {
+                sizes[parent] += sizes[block];
             }
         }
-    }
-
-    /// The operand of `node` to compute as number `index`.
-    fn operand(&self, node: Node, index: usize) -> Option<Node> {
-        let mut args: SmallVec<[Node; MAX_ARITY]> =
-            SmallVec::from_slice(self.graph.nodes[node].args());
-        args.sort_by_key(|&arg| Reverse(self.needs[arg]));
-        args.get(index).copied()
+        let mut homes: Array<Node, Option<Block>> = Array::filled(None, graph.nodes.len());
+        let mut regions: Array<Block, Vec<Region>> = Array::filled(vec![], graph.blocks.len());
+        for (block, data) in graph.blocks.iter() {
+            for item in &data.items {
+                match *item {
+                    Item::Node(node) => homes[node] = Some(block),
+                    Item::Region(region) => regions[block].push(region),
+                    Item::Guard { .. } => {}
+                }
+            }
+        }
+        // The first region, by its place in the block, that uses the node.
+        let mut first: Array<Node, usize> = Array::filled(usize::MAX, graph.nodes.len());
+        let mut at_end = Array::filled(false, graph.nodes.len());
+        for_each_use(graph, |node, user| {
+            let Some(home) = homes[node].filter(|&home| home != user) else { return };
+            let of_home = &regions[home];
+            let root = |region: Region| graph.regions[region].root;
+            let after = of_home.partition_point(|&region| number[root(region)] <= number[user]);
+            let inside = after.checked_sub(1).filter(|&index| {
+                let root = root(of_home[index]);
+                number[user] < number[root] + sizes[root]
+            });
+            match inside {
+                Some(index) => first[node] = first[node].min(index),
+                None => at_end[node] = true,
+            }
+        });
+        let mut before: Array<Region, Vec<Node>> = Array::filled(vec![], graph.regions.len());
+        for (block, data) in graph.blocks.iter() {
+            for item in &data.items {
+                if let Item::Node(node) = *item
+                    && let Some(&region) = regions[block].get(first[node])
+                {
+                    before[region].push(node);
+                }
+            }
+        }
+        Exports { before, at_end }
     }
 }
 
-fn guards(items: &[Item]) -> usize {
-    items.iter().filter(|item| matches!(item, Item::Guard { .. })).count()
+/// Calls `visit` with each use of a node and the block in which it is used.
+fn for_each_use(graph: &Graph, mut visit: impl FnMut(Node, Block)) {
+    for (block, data) in graph.blocks.iter() {
+        for item in &data.items {
+            match *item {
+                Item::Node(node) => {
+                    graph.nodes[node].args().iter().for_each(|&arg| visit(arg, block));
+                }
+                Item::Guard { condition, .. } => visit(condition, block),
+                Item::Region(_) => {}
+            }
+        }
+        match &data.end {
+            End::Return(values) => values.iter().for_each(|&value| visit(value, block)),
+            End::Branch { condition, .. } => visit(*condition, block),
+            End::Open => {}
+        }
+    }
+}
+
+fn guard_lines(lines: &[Line]) -> usize {
+    lines.iter().filter(|line| matches!(line, Line::Guard(..))).count()
+}
+
+fn guards(graph: &Graph) -> usize {
+    let items = graph.blocks.values().flat_map(|data| &data.items);
+    items.filter(|item| matches!(item, Item::Guard { .. })).count()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entity::Entity;
     use crate::ssa::parse;
+
+    fn lines(text: &str) -> Vec<Line> {
+        schedule(&parse(text).unwrap())
+    }
 
     #[test]
     fn a_guard_that_waits_for_the_condition_of_another_is_kept() {
-        let text = "graph active 3 inactive 0\nb0:\n  v3 = lt v0 v1\n  v4 = gt v3 v2\n  \
-                    guard v4\n  guard v3\n  v5 = sin v0\n  return v5\n";
-        let graph = parse(text).unwrap();
-        let scheduled = schedule(&graph);
-        assert_eq!(guards(&scheduled[0].items), 2);
-        assert_eq!(scheduled[0].items.len(), 5);
+        let lines = lines(
+            "graph active 3 inactive 0\nb0:\n  v3 = lt v0 v1\n  v4 = gt v3 v2\n  \
+             guard v4\n  guard v3\n  v5 = sin v0\n  return v5\n",
+        );
+        assert_eq!(guard_lines(&lines), 2);
+        // Three nodes, the guards, one output and the end.
+        assert_eq!(lines.len(), 7);
+    }
+
+    /// The numbers of the nodes in the lines up to each bracket.
+    fn stretches(lines: &[Line]) -> Vec<Vec<usize>> {
+        let mut stretches = vec![vec![]];
+        for line in lines {
+            match line {
+                Line::Node(node) => stretches.last_mut().unwrap().push(node.index()),
+                Line::Guard(..) | Line::Pass(..) | Line::End => {}
+                _ => stretches.push(vec![]),
+            }
+        }
+        stretches
+    }
+
+    #[test]
+    fn nodes_move_down_to_the_stretch_that_needs_them_but_not_into_regions() {
+        let lines = lines(
+            "graph active 2 inactive 0\nb0:\n  v2 = sin v0\n  v3 = cos v0\n  v4 = exp v0\n  \
+             v7 = region r0 b1\n  v10 = region r1 b4\n  v11 = add v2 v10\n  return v11\n\
+             b1:\n  v5 = lt v0 v1\n  branch v5 b2 b3\nb2:\n  return v3\n\
+             b3:\n  v6 = neg v1\n  return v6\n\
+             b4:\n  v8 = mul v4 v3\n  v9 = add v8 v7\n  return v9\n",
+        );
+        // Only the first side of the first region uses v3, but all of b0 sees it.
+        let expected: [&[usize]; 8] = [&[3], &[5], &[], &[6], &[], &[4], &[8, 9], &[2, 11]];
+        assert_eq!(stretches(&lines), expected);
+        let matched = lines.iter().all(|line| match *line {
+            Line::Enter { end, .. } => lines[end as usize] == Line::Leave,
+            Line::Branch { otherwise, end, .. } => {
+                (lines[otherwise as usize], lines[end as usize]) == (Line::Otherwise, Line::Close)
+            }
+            _ => true,
+        });
+        assert!(matched, "{lines:?}");
+    }
+
+    #[test]
+    fn what_a_replaying_region_needs_is_computed_in_the_region_that_it_replays() {
+        let lines = lines(
+            "graph active 2 inactive 0\nb0:\n  v2 = lt v0 v1\n  v4 = region r0 b1\n  \
+             v6 = region r1 b4 replays r0\n  return v6\n\
+             b1:\n  branch v2 b2 b3\nb2:\n  v3 = sin v0\n  return v0\nb3:\n  return v1\n\
+             b4:\n  branch v2 b5 b6\nb5:\n  v5 = neg v3\n  return v5\nb6:\n  return v4\n",
+        );
+        let expected: [&[usize]; 11] = [&[2], &[], &[3], &[], &[], &[], &[], &[5], &[], &[], &[]];
+        assert_eq!(stretches(&lines), expected);
     }
 }

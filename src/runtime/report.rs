@@ -5,7 +5,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::jit::CompileError;
-use crate::ssa::{LiftError, Place};
+use crate::ssa::{LiftError, Place, Unmerged};
 
 /// What a kernel computes. A hot function gets a kernel for each purpose that it
 /// was called for, `compile` makes all three.
@@ -161,6 +161,8 @@ pub struct Report {
     pub kernels: Vec<KernelReport>,
     /// What was declined, and why.
     pub refusals: Vec<Refusal>,
+    /// Regions of annotated functions whose ways are not merged, and why.
+    pub unmerged: Vec<Unmerged>,
 }
 
 impl fmt::Display for Report {
@@ -194,6 +196,9 @@ impl fmt::Display for Report {
         }
         for refusal in &self.refusals {
             writeln!(f, "declined: {refusal}")?;
+        }
+        for unmerged in &self.unmerged {
+            writeln!(f, "{unmerged}")?;
         }
         Ok(())
     }

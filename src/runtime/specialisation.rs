@@ -211,6 +211,11 @@ impl Specialisation {
         report.non_finite += self.non_finite.load(Ordering::Relaxed);
         report.last_new_path = learning.last_new_path.clone().or(report.last_new_path.take());
         report.refusals.extend(learning.refusals.iter().cloned());
+        for unmerged in learning.lifted.unmerged() {
+            if !report.unmerged.contains(unmerged) {
+                report.unmerged.push(unmerged.clone());
+            }
+        }
         for attempt in &learning.attempts {
             report.kernels.extend(attempt.kernel.clone());
             if let Some(refusal) = &attempt.refusal

@@ -24,10 +24,12 @@ pub enum Role {
     /// each run.
     Enter,
     /// A mark: the head of the loop whose region has the id in the payload is
-    /// passed. What is carried follows at once.
+    /// passed. What is carried follows at once; nothing is if the iteration
+    /// before has only one way ([`Event::has_one_way`]).
     Iterate,
     /// A mark: the region with the id in the payload ends, and with it all
-    /// regions inside that are still open. What is carried follows at once.
+    /// regions inside that are still open. What is carried follows at once;
+    /// nothing is if the region has only one way ([`Event::has_one_way`]).
     Join,
     /// A traced number or a constant that is carried to this point, and is an
     /// event of its own from here on. It has one operand.
@@ -85,6 +87,9 @@ pub struct Event {
     pub(super) pad: u8,
 }
 
+/// In the payload of the marks that end something with only one way.
+pub(super) const ONE_WAY: u64 = 1 << 63;
+
 impl Event {
     /// A leaf: an input or a constant.
     #[track_caller]
@@ -137,9 +142,16 @@ impl Event {
     /// all other events.
     pub fn payload(&self) -> u64 {
         match self.role {
-            Role::Enter | Role::Iterate | Role::Join | Role::State => self.payload,
+            Role::Enter | Role::Iterate | Role::Join => self.payload & !ONE_WAY,
+            Role::State => self.payload,
             _ => 0,
         }
+    }
+
+    /// Whether what ends with this mark, a region or an iteration, has only one
+    /// way: since it began there was no guard, or only such whose ways met.
+    pub fn has_one_way(&self) -> bool {
+        matches!(self.role, Role::Iterate | Role::Join) && self.payload & ONE_WAY != 0
     }
 
     /// The operands, as many as the primitive has; one for a φ, none for leaves

@@ -2,7 +2,7 @@
 //!
 //! Nothing here can fail a run, except that the limit of events is reached.
 
-use super::event::Event;
+use super::event::{Event, ONE_WAY};
 use super::{Role, Site, Var, recorder};
 
 /// A region begins at `at`. Returns its id in this run; 0, with which nothing
@@ -12,14 +12,29 @@ pub(crate) fn enter(at: Site) -> u32 {
     if id != 0 && append(Role::Enter, u64::from(id), at).is_none() { 0 } else { id }
 }
 
-/// The head of loop `id` is passed. `false` if nothing is recorded.
-pub(crate) fn iterate(id: u32, at: Site) -> bool {
-    id != 0 && append(Role::Iterate, u64::from(id), at).is_some()
+/// The head of loop `id` is passed, or, if `joins`, region `id` ends. `false` if
+/// nothing has to be carried: nothing is recorded, or there is only one way.
+pub(crate) fn end(id: u32, joins: bool, one_way: bool, at: Site) -> bool {
+    let role = if joins { Role::Join } else { Role::Iterate };
+    let flag = if one_way { ONE_WAY } else { 0 };
+    let carries = id != 0 && append(role, u64::from(id) | flag, at).is_some() && !one_way;
+    recorder::set_carries(carries);
+    carries
 }
 
-/// Region `id` ends. `false` if nothing is recorded.
-pub(crate) fn join(id: u32, at: Site) -> bool {
-    id != 0 && append(Role::Join, u64::from(id), at).is_some()
+/// Whether the latest mark of this kind asked for what is carried.
+pub(crate) fn carries() -> bool {
+    recorder::carries()
+}
+
+/// The number of guards passed whose ways have not met since.
+pub(crate) fn parted() -> u32 {
+    recorder::parted()
+}
+
+/// Ways met; so many guards are left whose ways have not.
+pub(crate) fn meet(parted: u32) {
+    recorder::meet(parted);
 }
 
 /// Changes with every guard (first) and every event (second) recorded.

@@ -47,6 +47,10 @@ struct Cursor {
     signature: Cell<u64>,
     /// The number of regions entered.
     regions: Cell<u32>,
+    /// The number of guards passed whose ways have not met since.
+    parted: Cell<u32>,
+    /// Whether the latest mark that ended something is followed by what is carried.
+    carries: Cell<bool>,
 }
 
 /// The part of the recorder behind the front.
@@ -328,6 +332,7 @@ pub(super) fn guard(outcome: bool) {
         cell.set(Event { role: Role::Guard, ..event });
         let step = (index as u64) << 1 | u64::from(outcome);
         front.cursor.signature.set(mix(mix(front.cursor.signature.get(), step), event.payload));
+        front.cursor.parted.set(front.cursor.parted.get() + 1);
     });
 }
 
@@ -354,6 +359,26 @@ pub(super) fn progress() -> (u64, u64) {
     with_front(|front| (front.cursor.signature.get(), front.cursor.next.get()))
 }
 
+/// The number of guards passed whose ways have not met since.
+pub(super) fn parted() -> u32 {
+    with_front(|front| front.cursor.parted.get())
+}
+
+/// Whether the latest mark that ended something is followed by what is carried.
+pub(super) fn carries() -> bool {
+    with_front(|front| front.cursor.carries.get())
+}
+
+/// Notes whether a mark is followed by what is carried.
+pub(super) fn set_carries(carries: bool) {
+    with_front(|front| front.cursor.carries.set(carries));
+}
+
+/// Ways met: `parted` guards are left.
+pub(super) fn meet(parted: u32) {
+    with_front(|front| front.cursor.parted.set(parted));
+}
+
 /// The id of a region that begins; 0 if nothing is being recorded.
 pub(super) fn next_region() -> u32 {
     with_front(|front| {
@@ -371,7 +396,8 @@ pub(super) fn is_own(tag: u64) -> bool {
 impl Cursor {
     const fn idle() -> Self {
         let (next, stop) = (Cell::new(FOREIGN), Cell::new(FOREIGN));
-        Cursor { next, stop, signature: Cell::new(0), regions: Cell::new(0) }
+        let (regions, parted, carries) = (Cell::new(0), Cell::new(0), Cell::new(false));
+        Cursor { next, stop, signature: Cell::new(0), regions, parted, carries }
     }
 
     /// Goes on at the event with the tag `next`, with an empty ring; returns
@@ -382,6 +408,8 @@ impl Cursor {
         before.next.set(self.next.replace(next));
         before.signature.set(self.signature.replace(0));
         before.regions.set(self.regions.replace(0));
+        before.parted.set(self.parted.replace(0));
+        before.carries.set(self.carries.replace(false));
         before
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Event, Operand};
 
-/// The outcome of one recorded run: the tape. For an example see [`Tracer::run`].
+/// The outcome of one recorded run: the tape. For an example see [`Tracer::run`](super::Tracer::run).
 #[derive(Clone, Copy, Debug)]
 pub struct Trace<'a> {
     /// What happened, in order; the inputs come first, active before inactive.
@@ -26,7 +26,7 @@ impl Trace<'_> {
         None
     }
 
-    /// The value that the function returned. For an example see [`Tracer::run`].
+    /// The value that the function returned. For an example see [`Tracer::run`](super::Tracer::run).
     pub fn value(&self) -> f64 {
         match self.output {
             Operand::Constant(value) => value,

@@ -6,7 +6,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Attribute, BinOp, Expr, ExprIf, ExprMatch, Label, Lifetime, Pat, Token};
 
-use super::{Bound, Frame, NOTHING, Walker, enter, join};
+use super::{Bound, Frame, NOTHING, Value, Walker, enter, join};
 use crate::log::{Kind, Role};
 use crate::places;
 use crate::shape;
@@ -30,12 +30,14 @@ impl Walker {
             walker.depth -= 1;
         });
         if !alone {
-            *expr = self.region(span, start, &quote!(#expr), true);
+            let value = Value { carried: true, ..Value::default() };
+            *expr = self.region(span, start, &quote!(#expr), value);
         }
     }
 
     /// A block with a label, which `break` leaves.
     pub(super) fn labelled(&mut self, expr: &mut Expr, value: bool) {
+        let value = self.value(expr, value);
         let Expr::Block(block) = expr else { return };
         let span = block.label.as_ref().map_or(Span::mixed_site(), |label| label.name.ident.span());
         let attributes = mem::take(&mut block.attrs);
@@ -48,8 +50,10 @@ impl Walker {
     pub(super) fn if_region(&mut self, expr: &mut Expr, value: bool) {
         let diverges = shape::diverges(expr);
         let start = self.begin();
+        let value = self.value(expr, value);
         let Expr::If(branch) = expr else { return };
-        let (span, value) = (branch.if_token.span, value && branch.else_branch.is_some());
+        let span = branch.if_token.span;
+        let value = if branch.else_branch.is_some() { value } else { Value::default() };
         if self.inert || diverges {
             self.branches(branch);
             return;
@@ -75,6 +79,7 @@ impl Walker {
     pub(super) fn match_region(&mut self, expr: &mut Expr, value: bool) {
         let diverges = shape::diverges(expr);
         let start = self.begin();
+        let value = self.value(expr, value);
         let Expr::Match(choice) = expr else { return };
         let span = choice.match_token.span;
         if self.inert || diverges {
@@ -112,6 +117,7 @@ impl Walker {
     pub(super) fn loop_region(&mut self, expr: &mut Expr, value: bool) {
         let endless = shape::diverges(expr);
         let start = self.begin();
+        let lent = self.value(expr, value).lent;
         let head = (!self.inert).then(|| self.point(Role::Head, start, false, None));
         let (span, label, attributes, condition, body) = match expr {
             Expr::Loop(repeat) => {
@@ -138,6 +144,7 @@ impl Walker {
         self.frames.pop();
         let Some(head) = head else { return };
         let end = self.point(Role::Join, start, value, None);
+        self.log.points[end].lent = lent;
         let (region, iterate) = self.head(head, end, "iterate");
         let whole = match condition {
             Some(condition) => quote! {
@@ -188,15 +195,17 @@ impl Walker {
         let body = changing.then(|| leave.clone());
         self.frames.push(Frame { label: name_of(&repeat.label), start: inside, body });
         let mut own = None;
+        let memory = format_ident!("__phigrad_memory_{index}", span = Span::mixed_site());
         self.scoped(|walker| {
             match &*repeat.pat {
                 Pat::Tuple(pair) if numbered && pair.elems.len() == 2 => {
                     walker.bind_pattern(&pair.elems[0], Bound::default());
-                    let item = Bound { reference: true, ..Bound::default() };
+                    let item = Bound { reference: true, item: true, ..Bound::default() };
                     walker.bind_pattern(&pair.elems[1], item);
                 }
                 pattern => {
-                    walker.bind_pattern(pattern, Bound { reference: lends, ..Bound::default() });
+                    let item = Bound { reference: lends, item: true, ..Bound::default() };
+                    walker.bind_pattern(pattern, item);
                 }
             }
             let bound = items..walker.log.bindings.len();
@@ -212,6 +221,9 @@ impl Walker {
                     _ => false,
                 });
             own = changing.then(|| walker.point(Role::Join, begin, false, None));
+            if let Some(own) = own {
+                walker.log.points[own].memory = Some(memory.clone());
+            }
         });
         self.frames.pop();
         let Some(head) = head else { return };
@@ -239,7 +251,7 @@ impl Walker {
             },
         };
         let items = quote_spanned! {site=>
-            ::phigrad::flow::items(#counted, __phigrad_iterator, #region, |__phigrad_item, __phigrad_to| {
+            ::phigrad::flow::items(#counted, __phigrad_iterator, &#memory, #region, |__phigrad_item, __phigrad_to| {
                 (&mut ::phigrad::flow::Probe(__phigrad_item)).hand_over(__phigrad_to)
             })
         };
@@ -250,7 +262,11 @@ impl Walker {
         };
         let (enter, whole) = (enter(span, end), join(span, &region, &whole, end));
         let attributes = mem::take(&mut repeat.attrs);
-        *expr = attributed(attributes, Expr::Verbatim(quote!({ let #region = #enter; #whole })));
+        let remember = quote_spanned!(site=> let #memory = ::phigrad::flow::Memory::default(););
+        *expr = attributed(
+            attributes,
+            Expr::Verbatim(quote!({ let #region = #enter; #remember #whole })),
+        );
     }
 
     fn is_plain(&self, expr: &Expr) -> bool {

@@ -14,6 +14,7 @@
 
 mod emit;
 mod graft;
+mod notes;
 mod tree;
 mod walk;
 
@@ -23,8 +24,9 @@ use hashbrown::HashSet;
 
 use super::graph::{Graph, Place};
 use crate::trace::{Site, Trace};
+use notes::Notes;
 use tree::Tree;
-use walk::{Notes, Stop, Walk};
+use walk::{Stop, Walk};
 
 /// How much a [`Lifted`] graph may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +105,9 @@ pub enum Unmerge {
         /// Where the value is used.
         to: Place,
     },
+    /// Whether its ways differ depends on how it was reached.
+    #[error("whether it has more than one way depends on how it was reached")]
+    Varies,
     /// The function ended in the region.
     #[error("the function ended in it")]
     NeverLeft,

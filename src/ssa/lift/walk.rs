@@ -12,6 +12,7 @@ use core::panic::Location;
 use hashbrown::HashSet;
 use smallvec::SmallVec;
 
+use super::notes::{Carried, Entry, Known, Notes, Open, carried, find_one_way};
 use super::tree::{
     End, ExitKey, Given, Knowledge, Meeting, Origin, Step, Stretch, Target, Tree, Value,
 };
@@ -31,56 +32,6 @@ pub(super) enum Stop {
     Unmerge(Site, Unmerged),
 }
 
-/// What an event of the trace stands for.
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    value: Value,
-    /// The entry into a region, by number, in which it was computed.
-    entry: usize,
-}
-
-/// An entry into a region.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    open: bool,
-    site: Site,
-}
-
-/// A region that has been entered and not left.
-#[derive(Clone, Debug)]
-struct Open {
-    /// The number of the region in this run; the body of a loop has that of the loop.
-    id: u64,
-    is_body: bool,
-    meeting: Meeting,
-    /// The stretch whose end it is.
-    home: Stretch,
-    entry: usize,
-    /// Whether the trace has taught something about it.
-    grew: bool,
-}
-
-/// What is carried to a point, as recorded there.
-struct Carried {
-    /// The event after it.
-    end: usize,
-    state: SmallVec<[u64; 4]>,
-    /// The events of the values.
-    phis: SmallVec<[usize; 4]>,
-    opaque: Option<usize>,
-}
-
-/// What a walk notes down, kept from walk to walk for its memory.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Notes {
-    /// What the events so far stand for; guards and marks for nothing.
-    known: Vec<Option<Known>>,
-    entries: Vec<Entry>,
-    open: Vec<Open>,
-    /// The meetings that grew.
-    pub(super) grew: Vec<Meeting>,
-}
-
 /// A walk along one trace.
 pub(super) struct Walk<'a> {
     tree: &'a mut Tree,
@@ -92,6 +43,7 @@ pub(super) struct Walk<'a> {
     entries: &'a mut Vec<Entry>,
     open: &'a mut Vec<Open>,
     grew: &'a mut Vec<Meeting>,
+    one_way: &'a mut HashSet<usize>,
     stretch: Stretch,
     /// The next step of the stretch.
     step: usize,
@@ -104,7 +56,7 @@ impl<'a> Walk<'a> {
         unmerged: &'a HashSet<Site>,
         notes: &'a mut Notes,
     ) -> Self {
-        let Notes { known, entries, open, grew } = notes;
+        let Notes { known, entries, open, grew, one_way } = notes;
         known.clear();
         entries.clear();
         open.clear();
@@ -112,11 +64,12 @@ impl<'a> Walk<'a> {
         // The function itself.
         entries.push(Entry { open: true, site: Location::caller() });
         let stretch = tree.root();
-        Walk { tree, grow, unmerged, known, entries, open, grew, stretch, step: 0 }
+        Walk { tree, grow, unmerged, known, entries, open, grew, one_way, stretch, step: 0 }
     }
 
     /// Walks along the whole trace.
     pub(super) fn run(mut self, trace: &Trace<'_>) -> Result<(), Stop> {
+        find_one_way(trace, self.one_way);
         while let Some(event) = trace.events.get(self.known.len()) {
             match event.role() {
                 Role::ActiveInput | Role::InactiveInput => {
@@ -137,8 +90,12 @@ impl<'a> Walk<'a> {
                     self.known.push(None);
                 }
                 Role::Enter => {
+                    let index = self.known.len();
                     if !self.unmerged.contains(&event.site()) {
-                        self.enter(event.payload(), false, self.known.len(), trace)?;
+                        match self.one_way.contains(&index) {
+                            false => self.enter(event.payload(), false, index, trace)?,
+                            true => self.pass(event.site())?,
+                        }
                     }
                     self.known.push(None);
                 }
@@ -287,10 +244,11 @@ impl<'a> Walk<'a> {
             self.must_grow(|| place(site))?;
             let parent = self.open.last().map(|open| open.meeting);
             let meeting = self.tree.new_meeting(site, parent);
-            if let Some(around) = parent.filter(|_| is_body) {
+            let of_loop = self.open.last().is_some_and(|open| open.id == id);
+            if let Some(around) = parent.filter(|_| is_body && of_loop) {
                 self.tree.meetings[around].in_loop = true;
-                self.tree.meetings[meeting].in_loop = true;
             }
+            self.tree.meetings[meeting].in_loop = is_body;
             self.tree.set_end(home, End::Region { meeting, tails: SmallVec::new() });
             meeting
         } else {
@@ -300,7 +258,7 @@ impl<'a> Walk<'a> {
                 {
                     meeting
                 }
-                _ => return Err(Stop::Divergent(place(site))),
+                _ => return Err(unmerge(site, Unmerge::Varies)),
             }
         };
         if !is_body {
@@ -328,16 +286,26 @@ impl<'a> Walk<'a> {
         let (event, carried) = (&trace.events[index], carried(trace, index));
         self.known.push(None);
         let (id, site) = (event.payload(), event.site());
-        let Some(level) = self.open.iter().position(|open| open.id == id) else {
-            return self.copies(trace, &carried);
-        };
-        match self.open.get(level + 1) {
-            Some(body) if body.is_body && body.id == id => {
-                self.leave(level + 1, Target::Iterate, trace, site, &carried)?;
-            }
-            _ => self.copies(trace, &carried)?,
+        match self.open.iter().position(|open| open.is_body && open.id == id) {
+            Some(level) => self.leave(level, Target::Iterate, trace, site, &carried)?,
+            None => self.copies(trace, &carried)?,
+        }
+        if self.unmerged.contains(&site) || self.one_way.contains(&index) {
+            return Ok(());
         }
         self.enter(id, true, index, trace)
+    }
+
+    /// Passes over a region with only one way.
+    fn pass(&mut self, site: Site) -> Result<(), Stop> {
+        match self.tree.stretches[self.stretch].end {
+            End::Region { meeting, .. }
+                if self.at_end() && self.tree.meetings[meeting].site == site =>
+            {
+                Err(unmerge(site, Unmerge::Varies))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Notes what the region that is being entered was given.
@@ -492,22 +460,6 @@ fn unmerge(site: Site, why: Unmerge) -> Stop {
 
 fn phi_operand(event: &Event) -> Operand {
     event.operands().next().unwrap_or(Operand::Constant(event.value()))
-}
-
-/// What the events behind number `index` say is carried there.
-fn carried(trace: &Trace<'_>, index: usize) -> Carried {
-    let (mut state, mut phis, mut opaque) = (SmallVec::new(), SmallVec::new(), None);
-    let mut end = index + 1;
-    while let Some(event) = trace.events.get(end) {
-        match event.role() {
-            Role::Phi => phis.push(end),
-            Role::State => state.push(event.payload()),
-            Role::Opaque => opaque = Some(end),
-            _ => break,
-        }
-        end += 1;
-    }
-    Carried { end, state, phis, opaque }
 }
 
 /// Operands in the fixed array of [`Origin::Apply`].

@@ -1,0 +1,179 @@
+//! Uses of variables: what the log says about places and those who get them.
+
+use core::mem;
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Expr, Pat, UnOp};
+
+use super::Walker;
+use crate::log::{Kind, Variable};
+use crate::places::{self, Step, place};
+use crate::shape;
+
+impl Walker {
+    /// Walks through the indices on the way to a place, or through an expression
+    /// that is none.
+    pub(super) fn steps(&mut self, expr: &mut Expr) {
+        match expr {
+            Expr::Path(_) => {}
+            Expr::Paren(paren) => self.steps(&mut paren.expr),
+            Expr::Group(group) => self.steps(&mut group.expr),
+            Expr::Field(field) => self.steps(&mut field.base),
+            Expr::Index(index) => {
+                self.steps(&mut index.expr);
+                self.expr(&mut index.index);
+            }
+            Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => self.steps(&mut unary.expr),
+            _ => self.expr(expr),
+        }
+    }
+
+    /// The variable of a place, after a walk through its indices.
+    pub(super) fn reach(&mut self, expr: &mut Expr) -> Option<(Variable, Vec<Step>)> {
+        self.steps(expr);
+        let (name, steps) = place(expr)?;
+        Some((self.find(name)?, steps))
+    }
+
+    pub(super) fn read(&mut self, expr: &mut Expr) {
+        if let Some((variable, _)) = self.reach(expr) {
+            self.push(variable, Kind::Read);
+        }
+    }
+
+    /// `expr` is changed in place, which proves something about its variable.
+    pub(super) fn change(&mut self, expr: &mut Expr, assigned: bool) {
+        if let Some((variable, steps)) = self.reach(expr) {
+            let binding = &mut self.log.bindings[variable];
+            binding.reference |= !binding.mutable && !binding.deferred && steps.len() == 1;
+            self.push(variable, Kind::Read);
+            self.push(variable, Kind::Change(assigned && places::is_own(&steps)));
+        }
+    }
+
+    pub(super) fn assign(&mut self, left: &mut Expr) {
+        match left {
+            Expr::Tuple(tuple) => tuple.elems.iter_mut().for_each(|left| self.assign(left)),
+            Expr::Array(array) => array.elems.iter_mut().for_each(|left| self.assign(left)),
+            Expr::Call(call) => call.args.iter_mut().for_each(|left| self.assign(left)),
+            Expr::Struct(data) => data.fields.iter_mut().for_each(|f| self.assign(&mut f.expr)),
+            Expr::Paren(paren) => self.assign(&mut paren.expr),
+            Expr::Infer(_) | Expr::Range(_) => {}
+            Expr::Path(_) => {
+                if let Some((variable, _)) = self.reach(left) {
+                    self.push(variable, Kind::Assign);
+                }
+            }
+            _ => self.change(left, true),
+        }
+    }
+
+    /// `expr` is given to something that may change what is behind it.
+    pub(super) fn lend(&mut self, expr: &mut Expr) {
+        if let Some((variable, steps)) = self.reach(expr) {
+            self.push(variable, Kind::Read);
+            self.push(variable, Kind::Lend(places::fields(&steps)));
+            // A reference that is still carried must not be moved away.
+            if steps.is_empty() && self.log.bindings[variable].reference && !self.inert {
+                let span = expr.span();
+                *expr = Expr::Verbatim(quote_spanned!(span=> &mut *#expr));
+            }
+        }
+    }
+
+    pub(super) fn called(&mut self, function: &mut Expr) {
+        if let Some((variable, steps)) = self.reach(function) {
+            let binding = &self.log.bindings[variable];
+            let kind = match binding.mutable {
+                true => Kind::Change(true),
+                false => Kind::Lend(places::fields(&steps)),
+            };
+            self.push(variable, Kind::Read);
+            self.push(variable, kind);
+        }
+    }
+
+    pub(super) fn receiver(&mut self, receiver: &mut Expr, method: &Ident) {
+        let Some((variable, steps)) = self.reach(receiver) else { return };
+        self.push(variable, Kind::Read);
+        let mutable = self.log.bindings[variable].mutable;
+        if !places::is_reader(method, mutable) {
+            let kind = match mutable {
+                true => Kind::Change(true),
+                false => Kind::Lend(places::fields(&steps)),
+            };
+            self.push(variable, kind);
+        }
+    }
+
+    /// The expression that patterns are matched with.
+    pub(super) fn scrutinee(&mut self, expr: &mut Expr, pattern: Option<&Pat>) -> bool {
+        let names = pattern.map(shape::names).unwrap_or_default();
+        self.in_condition(|walker| match place(expr) {
+            Some(_) if !names.is_empty() => {
+                // Not rewritten: a match does not move a place by itself.
+                let inert = mem::replace(&mut walker.inert, true);
+                walker.lend(expr);
+                walker.inert = inert;
+            }
+            _ => walker.expr(expr),
+        });
+        names.iter().any(|name| name.by_ref.is_some() && name.mutability.is_some())
+    }
+
+    /// Notes that `left` keeps a reference into the variable in `right`.
+    pub(super) fn alias(&mut self, left: &Expr, right: &Expr) {
+        if place(left).is_some()
+            && let Some(name) = shape::borrowed(right)
+            && let Some(variable) = self.find(&name)
+        {
+            self.push(variable, Kind::Alias);
+        }
+    }
+
+    pub(super) fn macro_call(&mut self, call: &syn::Macro) {
+        self.left_alone(|walker| match shape::arguments(call) {
+            Some(arguments) => {
+                for mut argument in arguments {
+                    match &mut argument {
+                        // A named argument of a text.
+                        Expr::Assign(named) => walker.argument(&mut named.right),
+                        Expr::Lit(literal) => walker.text(&quote!(#literal)),
+                        other => walker.argument(other),
+                    }
+                }
+            }
+            None => walker.unknown(call.tokens.clone()),
+        });
+    }
+
+    /// The variables named in a text, as arguments of formatting.
+    pub(super) fn text(&mut self, literal: &TokenStream) {
+        let text = literal.to_string();
+        for part in text.split('{').skip(1) {
+            let name: String =
+                part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            if let Ok(name) = syn::parse_str::<Ident>(&name)
+                && let Some(variable) = self.find(&name)
+            {
+                self.push(variable, Kind::Read);
+            }
+        }
+    }
+
+    /// Tokens that mean nothing to this macro: anything may be done there.
+    pub(super) fn unknown(&mut self, tokens: TokenStream) {
+        self.text(&tokens);
+        for name in shape::idents(tokens) {
+            let Some(variable) = self.find(&name) else { continue };
+            let kind = match self.log.bindings[variable].mutable {
+                true => Kind::Change(true),
+                false => Kind::Lend(Vec::new()),
+            };
+            self.push(variable, Kind::Read);
+            self.push(variable, kind);
+        }
+    }
+}

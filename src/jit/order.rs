@@ -1,0 +1,127 @@
+//! The order in which the nodes of a stretch of straight code are computed.
+//!
+//! Nodes are computed when something needs them. Of several operands the one
+//! that needs most registers is computed first (Sethi and Ullman, "The
+//! Generation of Optimal Code for Arithmetic Expressions", 1970), so that the
+//! others do not wait in registers.
+
+use core::cmp::Reverse;
+
+use hashbrown::HashMap;
+use smallvec::{SmallVec, smallvec};
+
+use super::schedule::Line;
+use crate::entity::Array;
+use crate::op::MAX_ARITY;
+use crate::ssa::{Def, Graph, Node};
+
+/// The order of computations, as it grows.
+pub(super) struct Order<'a> {
+    graph: &'a Graph,
+    needs: Array<Node, Need>,
+    done: Array<Node, bool>,
+    /// What has been put into order.
+    pub(super) lines: Vec<Line>,
+    /// The guards to check as soon as a node is done.
+    waiting: HashMap<Node, SmallVec<[Guard; 1]>>,
+}
+
+/// A condition that must be as expected.
+#[derive(Clone, Copy)]
+struct Guard {
+    condition: Node,
+    expect: bool,
+}
+
+/// What is left to do, innermost last.
+enum Task {
+    /// Compute this node after its operands, from this one on.
+    Compute(Node, usize),
+    /// Check this guard, whose condition has been computed.
+    Check(Guard),
+}
+
+impl<'a> Order<'a> {
+    pub(super) fn new(graph: &'a Graph) -> Self {
+        let done = graph.nodes.values().map(|data| !matches!(data.def, Def::Apply(..))).collect();
+        let (needs, waiting) = (register_needs(graph), HashMap::new());
+        Order { graph, needs, done, lines: Vec::new(), waiting }
+    }
+
+    /// Sees to it that a guard is checked as soon as the latest operand of its
+    /// condition is done, when both are likely to be in registers.
+    pub(super) fn await_guard(&mut self, condition: Node, expect: bool) {
+        let guard = Guard { condition, expect };
+        let pending = |&&node: &&Node| !self.done[node];
+        let args = self.graph.nodes[condition].args();
+        match args.iter().filter(pending).max() {
+            Some(&last) if !self.done[condition] => {
+                self.waiting.entry(last).or_default().push(guard);
+            }
+            _ => self.run(smallvec![Task::Check(guard), Task::Compute(condition, 0)]),
+        }
+    }
+
+    /// Computes `node` and what it depends on, operands first.
+    pub(super) fn demand(&mut self, node: Node) {
+        self.run(smallvec![Task::Compute(node, 0)]);
+    }
+
+    /// Works on `tasks`, and on those that come up meanwhile, until none is left.
+    fn run(&mut self, mut tasks: SmallVec<[Task; 32]>) {
+        while let Some(task) = tasks.pop() {
+            match task {
+                Task::Check(guard) => {
+                    self.lines.push(Line::Guard(guard.condition, guard.expect));
+                }
+                Task::Compute(node, _) if self.done[node] => {}
+                Task::Compute(node, next) => match self.operand(node, next) {
+                    Some(arg) => {
+                        tasks.extend([Task::Compute(node, next + 1), Task::Compute(arg, 0)]);
+                    }
+                    None => {
+                        self.done[node] = true;
+                        self.lines.push(Line::Node(node));
+                        for guard in self.waiting.remove(&node).unwrap_or_default() {
+                            let condition = Task::Compute(guard.condition, 0);
+                            tasks.extend([Task::Check(guard), condition]);
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    /// The operand of `node` to compute as number `index`.
+    fn operand(&self, node: Node, index: usize) -> Option<Node> {
+        let mut args: SmallVec<[Node; MAX_ARITY]> =
+            SmallVec::from_slice(self.graph.nodes[node].args());
+        args.sort_by_key(|&arg| Reverse(self.needs[arg]));
+        args.get(index).copied()
+    }
+}
+
+/// What it takes to compute a node and what it depends on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Need {
+    /// Registers, as if no value were used twice.
+    registers: u32,
+    /// The longest way to a leaf.
+    depth: u32,
+}
+
+fn register_needs(graph: &Graph) -> Array<Node, Need> {
+    let mut needs = Array::filled(Need { registers: 1, depth: 0 }, graph.nodes.len());
+    // Operands have smaller ids than their users.
+    for (node, data) in graph.nodes.iter() {
+        let mut args: SmallVec<[Need; MAX_ARITY]> =
+            data.args().iter().map(|&arg| needs[arg]).collect();
+        args.sort_by_key(|&need| Reverse(need));
+        // While one operand is computed, those before it wait in a register each.
+        let registers = args.iter().zip(0..).map(|(need, waiting)| need.registers + waiting);
+        let depth = args.iter().map(|need| need.depth + 1);
+        needs[node] =
+            Need { registers: registers.max().unwrap_or(1), depth: depth.max().unwrap_or(0) };
+    }
+    needs
+}

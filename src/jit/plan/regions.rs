@@ -1,0 +1,270 @@
+//! The planner at branches and regions: what each side starts from, and what is
+//! where when the ends of a region meet.
+
+use super::planner::Planner;
+use super::{Next, Step};
+use crate::jit::slots::Change;
+use crate::jit::uses::Scope;
+use crate::ssa::{Node, Region};
+
+/// The regions and branches around the current position, innermost last.
+#[derive(Default)]
+pub(super) struct Structure {
+    regions: Vec<OpenRegion>,
+    branches: Vec<OpenBranch>,
+    /// What has left registers since the outermost region began that is not cut.
+    evicted: Vec<Node>,
+}
+
+struct OpenRegion {
+    region: Region,
+    /// Whether it is in one function with the code around it.
+    uncut: bool,
+    /// The scope around it, and its own end.
+    around: Scope,
+    end: u32,
+    /// The changes of slots, and the evictions, before it.
+    mark: usize,
+    evicted: usize,
+    /// The chunk in which it began, the function of that, and what registers held.
+    first: usize,
+    function: usize,
+    resident: Vec<Node>,
+    /// The φs that come in registers.
+    parameters: Vec<Node>,
+    /// The chunks that end it, and what the current one passes on in registers.
+    ends: Vec<usize>,
+    passing: Vec<Node>,
+    /// Values of the region that are used afterwards, with their slots.
+    exported: Vec<(Node, u32)>,
+    /// Values that gave their slots back on some way through the region.
+    released: Vec<Node>,
+}
+
+struct OpenBranch {
+    /// The scope around it, and where its other side ends.
+    around: Scope,
+    end: u32,
+    /// The changes of slots before the sides.
+    mark: usize,
+    /// The chunk that ends with it, the function of that, and what registers held.
+    chunk: usize,
+    function: usize,
+    resident: Vec<Node>,
+}
+
+impl Structure {
+    /// Whether we are in a region that must not be cut.
+    pub(super) fn is_uncut(&self) -> bool {
+        self.regions.last().is_some_and(|region| region.uncut)
+    }
+
+    /// Notes that registers do not hold `nodes` any more.
+    pub(super) fn evicted(&mut self, nodes: &[Node]) {
+        if self.is_uncut() {
+            self.evicted.extend_from_slice(nodes);
+        }
+    }
+}
+
+impl Planner<'_> {
+    pub(super) fn enter(&mut self, region: Region, end: u32) {
+        let lines = (end - self.position) as usize;
+        let inner = self.structure.is_uncut();
+        let uncut = inner || lines <= self.limits.uncut;
+        // A line makes about three steps.
+        let full = self.function_steps + self.steps.len() + 3 * lines > self.limits.steps;
+        if uncut && !inner && full && self.function_steps + self.steps.len() > 0 {
+            self.cut();
+        }
+        self.store_used_after(end);
+        let mut phis: Vec<(u32, Node)> = Vec::new();
+        for &phi in &self.graph.regions[region].phis {
+            phis.extend(self.uses.next(phi).map(|next| (next, phi)));
+        }
+        phis.sort();
+        let in_registers = if uncut { phis.len().min(self.limits.registers / 2) } else { 0 };
+        for (_, phi) in phis.drain(in_registers..) {
+            self.slots.take(phi);
+        }
+        let mut parameters: Vec<Node> = phis.into_iter().map(|(_, phi)| phi).collect();
+        parameters.sort();
+        self.structure.regions.push(OpenRegion {
+            region,
+            uncut,
+            around: self.scope,
+            end,
+            mark: self.slots.mark(),
+            evicted: self.structure.evicted.len(),
+            first: self.chunks.len(),
+            function: self.functions.len(),
+            resident: if uncut { self.resident.clone() } else { Vec::new() },
+            parameters,
+            ends: Vec::new(),
+            passing: Vec::new(),
+            exported: Vec::new(),
+            released: Vec::new(),
+        });
+        self.scope = self.scope.region(end);
+    }
+
+    /// Passes `value` on as output, or as φ, number `index`.
+    pub(super) fn pass(&mut self, index: u32, value: Node) {
+        let Some(region) = self.structure.regions.last() else {
+            self.bring(&[value]);
+            self.steps.push(Step::Output(index, value));
+            self.used(&[value]);
+            self.spill_down_to(self.limits.registers);
+            return;
+        };
+        let phi = self.graph.regions[region.region].phis[index as usize];
+        let in_register = region.parameters.contains(&phi);
+        if let Some(slot) = self.slots.get(phi) {
+            self.bring(&[value]);
+            self.steps.push(Step::Store(value, slot));
+        } else if in_register {
+            self.bring(&[value]);
+        }
+        self.used(&[value]);
+        let mut passing = 0;
+        if let Some(region) = self.structure.regions.last_mut() {
+            region.passing.extend(in_register.then_some(value));
+            passing = region.passing.len();
+        }
+        self.spill_down_to(self.limits.registers.saturating_sub(passing));
+    }
+
+    /// Ends a path, or a way through a region.
+    pub(super) fn end(&mut self) {
+        let Some(region) = self.structure.regions.last_mut() else {
+            self.finish_chunk(Next::Done);
+            return;
+        };
+        region.ends.push(self.chunks.len());
+        let passing = core::mem::take(&mut region.passing);
+        self.store_residents();
+        self.finish_chunk(Next::Chunk(0, passing));
+    }
+
+    pub(super) fn leave(&mut self) {
+        if let Some(mark) = self.structure.regions.last().map(|region| region.mark) {
+            self.undo(mark);
+        }
+        let Some(region) = self.structure.regions.pop() else { return };
+        self.scope = region.around;
+        let here = self.chunks.len();
+        for end in region.ends {
+            if let Next::Chunk(next, _) = &mut self.chunks[end].next {
+                *next = here;
+            }
+        }
+        for (node, slot) in region.exported {
+            if self.slots.get(node).is_none() && self.next_use(node).is_some() {
+                self.slots.hold(node, slot);
+            }
+        }
+        for node in region.released {
+            if self.next_use(node).is_none() {
+                self.slots.release(node);
+            }
+        }
+        self.resident.clear();
+        self.after = (region.function == self.functions.len()).then_some(region.first);
+        if region.uncut {
+            let evicted = &self.structure.evicted[region.evicted..];
+            let kept = region.resident.into_iter().filter(|node| !evicted.contains(node));
+            self.resident.extend(kept);
+            self.resident.extend(&region.parameters);
+            self.parameters = region.parameters;
+            self.drop_unused();
+            if !self.structure.is_uncut() {
+                self.structure.evicted.clear();
+            }
+            self.spill_down_to(self.limits.registers);
+        }
+    }
+
+    pub(super) fn branch(&mut self, condition: Node, otherwise: u32, end: u32) {
+        self.bring(&[condition]);
+        self.used(&[condition]);
+        self.spill_down_to(self.limits.registers);
+        match self.structure.regions.last() {
+            // Each way through the region must leave it in the same slot.
+            Some(region) if region.uncut => self.store_used_after(region.end),
+            // The other side may be in another function.
+            _ => self.store_residents(),
+        }
+        let chunk = self.chunks.len();
+        self.structure.branches.push(OpenBranch {
+            around: self.scope,
+            end,
+            mark: self.slots.mark(),
+            chunk,
+            function: self.functions.len(),
+            resident: self.resident.clone(),
+        });
+        self.finish_chunk(Next::Branch { condition, then: chunk + 1, otherwise: 0 });
+        self.begin_side(self.scope, otherwise, chunk);
+    }
+
+    pub(super) fn otherwise(&mut self) {
+        let Some(branch) = self.structure.branches.last() else { return };
+        let (around, end, mark, chunk) = (branch.around, branch.end, branch.mark, branch.chunk);
+        self.resident.clear();
+        let same_function = branch.function == self.functions.len();
+        if same_function {
+            self.resident.extend(&branch.resident);
+        }
+        self.undo(mark);
+        let here = self.chunks.len();
+        if let Next::Branch { otherwise, .. } = &mut self.chunks[chunk].next {
+            *otherwise = here;
+        }
+        self.begin_side(around, end, chunk);
+        if !same_function {
+            self.after = None;
+        }
+    }
+
+    pub(super) fn close(&mut self) {
+        let Some(branch) = self.structure.branches.pop() else { return };
+        self.undo(branch.mark);
+        self.scope = branch.around;
+    }
+
+    fn store_used_after(&mut self, end: u32) {
+        for index in 0..self.resident.len() {
+            let node = self.resident[index];
+            if self.uses.at_or_after(node, end).is_some() {
+                self.store(node);
+            }
+        }
+    }
+
+    /// Begins the side of the branch after `chunk` that ends at `end`.
+    fn begin_side(&mut self, around: Scope, end: u32, chunk: usize) {
+        self.scope = around.side(end, !self.structure.regions.is_empty());
+        self.after = Some(chunk);
+        self.drop_unused();
+    }
+
+    fn drop_unused(&mut self) {
+        let (uses, scope) = (&self.uses, self.scope);
+        self.resident.retain(|&node| uses.next_in(node, scope).is_some());
+    }
+
+    /// Takes the changes of slots back up to `mark`, and notes which of them
+    /// matter at the end of the region.
+    fn undo(&mut self, mark: usize) {
+        while let Some(change) = self.slots.undo(mark) {
+            let Some(region) = self.structure.regions.last_mut() else { continue };
+            match change {
+                Change::Held(node, slot) if self.uses.at_or_after(node, region.end).is_some() => {
+                    region.exported.push((node, slot));
+                }
+                Change::Held(..) => {}
+                Change::Released(node, _) => region.released.push(node),
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The slots of the scratch buffer: which values they hold at each point of the
+//! code. Changes can be taken back, as the other side of a branch needs it.
+
+use crate::entity::Array;
+use crate::ssa::Node;
+
+/// Which slots hold which values.
+pub(super) struct Slots {
+    of: Array<Node, Option<u32>>,
+    /// For each slot how many values it holds: more than one where the sides of
+    /// a branch, of which one is run, have left a value each.
+    holders: Vec<u32>,
+    /// All slots without a value, the latest last, and some that have one.
+    free: Vec<u32>,
+    log: Vec<Change>,
+}
+
+/// A change that was made, or taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// The value got this slot.
+    Held(Node, u32),
+    /// The value gave this slot back.
+    Released(Node, u32),
+}
+
+impl Slots {
+    /// No slots yet, for this many nodes.
+    pub(super) fn new(nodes: usize) -> Self {
+        Slots { of: Array::filled(None, nodes), holders: vec![], free: vec![], log: vec![] }
+    }
+
+    /// How many slots there are.
+    pub(super) fn len(&self) -> usize {
+        self.holders.len()
+    }
+
+    pub(super) fn get(&self, node: Node) -> Option<u32> {
+        self.of[node]
+    }
+
+    /// Gives `node` a slot of its own: the one that was given back last, or a
+    /// new one.
+    pub(super) fn take(&mut self, node: Node) -> u32 {
+        let slot = loop {
+            match self.free.pop() {
+                Some(slot) if self.holders[slot as usize] > 0 => {}
+                Some(slot) => break slot,
+                None => {
+                    self.holders.push(0);
+                    break self.holders.len() as u32 - 1;
+                }
+            }
+        };
+        self.hold(node, slot);
+        slot
+    }
+
+    /// Gives `node`, which has none, this slot.
+    pub(super) fn hold(&mut self, node: Node, slot: u32) {
+        self.log.push(Change::Held(node, slot));
+        self.enter(node, slot);
+    }
+
+    /// Takes the slot of `node` back, if it has one.
+    pub(super) fn release(&mut self, node: Node) {
+        if let Some(slot) = self.of[node] {
+            self.log.push(Change::Released(node, slot));
+            self.remove(node, slot);
+        }
+    }
+
+    /// Where we are, for [`Slots::undo`].
+    pub(super) fn mark(&self) -> usize {
+        self.log.len()
+    }
+
+    /// Takes the last change after `mark` back and returns it, if there is one.
+    pub(super) fn undo(&mut self, mark: usize) -> Option<Change> {
+        if self.log.len() <= mark {
+            return None;
+        }
+        let change = self.log.pop()?;
+        match change {
+            Change::Held(node, slot) => self.remove(node, slot),
+            Change::Released(node, slot) => self.enter(node, slot),
+        }
+        Some(change)
+    }
+
+    fn enter(&mut self, node: Node, slot: u32) {
+        self.of[node] = Some(slot);
+        self.holders[slot as usize] += 1;
+    }
+
+    fn remove(&mut self, node: Node, slot: u32) {
+        self.of[node] = None;
+        let holders = &mut self.holders[slot as usize];
+        *holders -= 1;
+        if *holders == 0 {
+            self.free.push(slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entity::Entity;
+
+    #[test]
+    fn what_one_side_gave_back_is_there_again_on_the_other() {
+        let mut slots = Slots::new(4);
+        let [a, b, c, d] = core::array::from_fn(Node::from_index);
+        let first = slots.take(a);
+        let mark = slots.mark();
+        slots.release(a);
+        assert_eq!(slots.take(b), first);
+        let fresh = slots.take(c);
+        assert_eq!(slots.undo(mark), Some(Change::Held(c, fresh)));
+        assert_eq!(slots.undo(mark), Some(Change::Held(b, first)));
+        assert_eq!(slots.undo(mark), Some(Change::Released(a, first)));
+        assert_eq!(slots.undo(mark), None);
+        assert_eq!((slots.get(a), slots.get(b), slots.get(c)), (Some(first), None, None));
+        // `first` may be among the free ones, but is not free.
+        assert_eq!(slots.take(d), fresh);
+        assert_eq!((slots.take(b), slots.len()), (2, 3));
+    }
+
+    #[test]
+    fn a_slot_of_two_values_is_free_when_both_are_gone() {
+        let mut slots = Slots::new(3);
+        let [a, b, c] = core::array::from_fn(Node::from_index);
+        let slot = slots.take(a);
+        slots.hold(b, slot);
+        slots.release(a);
+        assert_ne!(slots.take(c), slot);
+        slots.release(c);
+        slots.release(b);
+        assert_eq!(slots.take(a), slot);
+    }
+}

@@ -1,0 +1,205 @@
+//! Random graphs with regions, for the tests of native code.
+
+use crate::op::Op;
+use crate::ssa::{Block, Def, End, Graph, Item, Node, Region};
+
+/// SplitMix64, as in `check`, which this layer does not know.
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(super) fn below(&mut self, count: usize) -> usize {
+        ((u128::from(self.bits()) * count as u128) >> 64) as usize
+    }
+
+    pub(super) fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    /// Numbers that often are equal to one another, and sometimes are not finite.
+    pub(super) fn number(&mut self) -> f64 {
+        match self.below(12) {
+            0 => f64::NAN,
+            1 => f64::INFINITY,
+            2 => -0.0,
+            _ => self.below(13) as f64 * 0.5 - 3.0,
+        }
+    }
+}
+
+/// What graphs look like.
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) inputs: usize,
+    /// How many items a block has at most.
+    pub(super) items: usize,
+    /// How deep blocks and regions are nested at most.
+    pub(super) depth: usize,
+    /// How often an item is a region, and a guard, in percent.
+    pub(super) regions: usize,
+    pub(super) guards: usize,
+    /// How many φs a region has at most.
+    pub(super) phis: usize,
+}
+
+/// A random graph of this shape.
+pub(super) fn graph(shape: Shape, random: &mut Random) -> Graph {
+    let mut graph = Graph::new(shape.inputs, 1);
+    let mut nodes: Vec<Node> = graph.nodes.keys().collect();
+    for _ in 0..3 {
+        nodes.push(graph.push_const(random.number().to_bits()));
+    }
+    let values = random.below(3) + 1;
+    let root = graph.root();
+    let known = Known { nodes, regions: Vec::new() };
+    Generator { shape, random, graph: &mut graph }.block(root, known, None, values, 0);
+    graph
+}
+
+/// What is visible, but for what forward blocks make so.
+#[derive(Clone)]
+struct Known {
+    nodes: Vec<Node>,
+    /// Those that may be replayed.
+    regions: Vec<Region>,
+}
+
+struct Generator<'a> {
+    shape: Shape,
+    random: &'a mut Random,
+    graph: &'a mut Graph,
+}
+
+impl Generator<'_> {
+    /// Fills in `block` and the tree below it, whose ends pass on `values` values.
+    fn block(
+        &mut self,
+        block: Block,
+        mut known: Known,
+        forward: Option<Block>,
+        values: usize,
+        depth: usize,
+    ) {
+        let items = self.random.below(self.shape.items + 1);
+        if let Some(forward) = forward {
+            self.see(forward, &mut known);
+        }
+        for _ in 0..items {
+            if depth < self.shape.depth && self.random.chance(self.shape.regions) {
+                self.region(block, &mut known, forward, depth);
+            } else if self.random.chance(self.shape.guards) {
+                let condition = self.condition(block, &mut known);
+                let expect = self.random.chance(70);
+                self.graph.blocks[block].items.push(Item::Guard { condition, expect });
+            } else {
+                self.node(block, &mut known);
+            }
+        }
+        let replayed = match forward.map(|forward| &self.graph.blocks[forward].end) {
+            Some(&End::Branch { condition, then, otherwise }) => {
+                Some((condition, [Some(then), Some(otherwise)]))
+            }
+            _ => None,
+        };
+        let visible = replayed.map(|(condition, _)| condition);
+        let visible = visible.filter(|condition| known.nodes.contains(condition));
+        let condition = match visible {
+            Some(condition) if self.random.chance(90) => condition,
+            _ if depth < self.shape.depth && self.random.chance(70) => {
+                self.condition(block, &mut known)
+            }
+            _ => {
+                let passed = (0..values).map(|_| self.recent(&known)).collect();
+                self.graph.blocks[block].end = End::Return(passed);
+                return;
+            }
+        };
+        let sides = replayed.filter(|&(of_forward, _)| of_forward == condition);
+        let sides = sides.map_or([forward, forward], |(_, sides)| sides);
+        let (then, otherwise) = (self.graph.new_block(), self.graph.new_block());
+        self.graph.blocks[block].end = End::Branch { condition, then, otherwise };
+        for (side, forward) in [then, otherwise].into_iter().zip(sides) {
+            self.block(side, known.clone(), forward, values, depth + 1);
+        }
+    }
+
+    fn see(&self, forward: Block, known: &mut Known) {
+        for item in &self.graph.blocks[forward].items {
+            match *item {
+                Item::Node(node) => known.nodes.push(node),
+                Item::Region(region) => {
+                    let data = &self.graph.regions[region];
+                    known.nodes.extend(&data.phis);
+                    known.regions.extend(data.replays.is_none().then_some(region));
+                }
+                Item::Guard { .. } => {}
+            }
+        }
+    }
+
+    fn region(&mut self, block: Block, known: &mut Known, forward: Option<Block>, depth: usize) {
+        let replays = match known.regions.len() {
+            0 => None,
+            count => self.random.chance(60).then(|| known.regions[self.random.below(count)]),
+        };
+        let region = self.graph.push_region(block, replays, None);
+        let root = self.graph.regions[region].root;
+        let forward = replays.map(|replayed| self.graph.regions[replayed].root).or(forward);
+        let values = self.random.below(self.shape.phis + 1);
+        self.block(root, known.clone(), forward, values, depth + 1);
+        for _ in 0..values {
+            known.nodes.push(self.graph.push_phi(region));
+        }
+        known.regions.extend(forward.is_none().then_some(region));
+    }
+
+    fn condition(&mut self, block: Block, known: &mut Known) -> Node {
+        let op = [Op::Lt, Op::Ge, Op::Eq, Op::Ne, Op::Same][self.random.below(5)];
+        let args = [self.recent(known), self.recent(known)];
+        let node = self.graph.push_apply(block, op, &args, None);
+        known.nodes.push(node);
+        // Sometimes a condition is no comparison.
+        if self.random.chance(20) { self.recent(known) } else { node }
+    }
+
+    fn node(&mut self, block: Block, known: &mut Known) {
+        const OPS: [Op; 14] = [
+            Op::Add,
+            Op::Sub,
+            Op::Mul,
+            Op::Add,
+            Op::Mul,
+            Op::Div,
+            Op::Neg,
+            Op::Abs,
+            Op::Min,
+            Op::MulAdd,
+            Op::Select,
+            Op::Gt,
+            Op::Sqrt,
+            Op::Sin,
+        ];
+        let op = OPS[self.random.below(OPS.len())];
+        let args: Vec<Node> = (0..op.arity()).map(|_| self.recent(known)).collect();
+        let node = self.graph.push_apply(block, op, &args, None);
+        debug_assert!(matches!(self.graph.nodes[node].def, Def::Apply(..)));
+        known.nodes.push(node);
+    }
+
+    /// A visible node, one of the latest more likely.
+    fn recent(&mut self, known: &Known) -> Node {
+        let count = known.nodes.len();
+        let back = if self.random.chance(60) {
+            self.random.below(count.min(6))
+        } else {
+            self.random.below(count)
+        };
+        known.nodes[count - 1 - back]
+    }
+}

@@ -1,0 +1,65 @@
+//! Checks a trace for numbers that get past a point where ways meet without
+//! being carried.
+
+use phigrad::trace::{Operand, Role, Trace};
+
+/// The places of operations on numbers that were computed after a guard inside
+/// a region, and were used after the region's join or loop head although they
+/// were not carried there. On another way there would be no such number.
+pub fn leaks(trace: &Trace<'_>) -> Vec<String> {
+    let events = trace.events;
+    let mut lost = vec![false; events.len()];
+    // Guards whose ways have not met again.
+    let mut split = vec![false; events.len()];
+    // Where each open region begins, and its latest loop head.
+    let mut open: Vec<(u64, usize)> = Vec::new();
+    let mut leaks = Vec::new();
+    let mut used = |lost: &[bool], operand: Operand, place: String| {
+        if let Operand::Event(event) = operand
+            && lost[event as usize]
+        {
+            leaks.push(format!("{} used at {place}", events[event as usize].site()));
+        }
+    };
+    let mut skip = 0;
+    for (index, event) in events.iter().enumerate() {
+        match event.role() {
+            Role::Enter => open.push((event.payload(), index)),
+            Role::Join | Role::Iterate => {
+                let at = open.iter().rposition(|&(id, _)| id == event.payload()).unwrap();
+                let start = open[at].1;
+                open.truncate(at);
+                if event.role() == Role::Iterate {
+                    open.push((event.payload(), index));
+                }
+                let is = |role: Role| matches!(role, Role::Phi | Role::State | Role::Opaque);
+                let carried =
+                    events[index + 1..].iter().take_while(|event| is(event.role())).count();
+                let merged = (index + 1..=index + carried)
+                    .all(|carried| events[carried].role() != Role::Opaque);
+                let guard = (start..index).find(|&at| split[at]).map(|at| at - start);
+                // What is carried may be of this region, but not of one that ended.
+                skip = carried;
+                for event in &events[index + 1..=index + carried] {
+                    event.operands().for_each(|o| used(&lost, o, event.site().to_string()));
+                }
+                if let (Some(guard), true) = (guard, merged) {
+                    lost[start + guard..index].fill(true);
+                    split[start..index].fill(false);
+                }
+            }
+            _ if skip > 0 => skip -= 1,
+            Role::Guard => {
+                split[index] = true;
+                event.operands().for_each(|o| used(&lost, o, event.site().to_string()));
+            }
+            _ => {
+                for operand in event.operands() {
+                    used(&lost, operand, event.site().to_string());
+                }
+            }
+        }
+    }
+    used(&lost, trace.output, "the end".into());
+    leaks
+}

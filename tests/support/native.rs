@@ -1,0 +1,31 @@
+//! Calls of kernels, compared with the interpreter.
+
+use phigrad::check::same;
+use phigrad::jit::{Kernel, RunError};
+use phigrad::ssa::{Graph, Outcome, interpret};
+
+pub fn call(graph: &Graph, kernel: &Kernel, inputs: &[f64]) -> Result<Vec<f64>, RunError> {
+    let (active, inactive) = inputs.split_at(graph.active);
+    let mut outputs = vec![f64::NAN; kernel.outputs()];
+    // What earlier calls leave in the buffer does not matter.
+    let mut scratch = vec![1e300; kernel.scratch_len()];
+    kernel.run(active, inactive, &mut scratch, &mut outputs).map(|()| outputs)
+}
+
+/// Checks that `kernel`, of `graph`, comes to what the interpreter does. Returns
+/// whether that is values.
+pub fn assert_as_interpreted(graph: &Graph, kernel: &Kernel, inputs: &[f64]) -> bool {
+    let found = call(graph, kernel, inputs);
+    match interpret(graph, inputs) {
+        Outcome::Unseen(_) => {
+            assert_eq!(found, Err(RunError::Unseen), "at {inputs:?}\n{graph}");
+            false
+        }
+        Outcome::Values(expected) => {
+            let found = found.unwrap_or_else(|error| panic!("{error} at {inputs:?}\n{graph}"));
+            let equal = found.iter().zip(&expected).all(|(&a, &b)| same(a, b));
+            assert!(equal, "{found:?} for {expected:?} at {inputs:?}\n{graph}");
+            true
+        }
+    }
+}
