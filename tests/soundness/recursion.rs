@@ -76,7 +76,7 @@ programs! {
             y
         }
         fn digits<S: Num>(v: S, out: &mut Vec<S>) {
-            if v > 1.0 && out.len() < 9 { digits(v - 1.0, out); out.push(v * 0.5); } else { out.push(v); }
+            if v > 1.0 && v < 50.0 && out.len() < 9 { digits(v - 1.0, out); out.push(v * 0.5); } else { out.push(v); }
         }
     }
     euclid: inputs(2).between(0.5, 4.0), Merges(0.6),
