@@ -16,11 +16,12 @@ mod recorder;
 mod run;
 mod stamp;
 mod sweep;
+mod tracer;
 mod var;
 
 pub use error::TraceError;
 pub use event::{Event, Operand, Role, Site};
-pub use recorder::Tracer;
 pub use run::{Inputs, Trace};
 pub use sweep::{Adjoints, sweep};
+pub use tracer::Tracer;
 pub use var::Var;

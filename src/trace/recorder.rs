@@ -5,16 +5,14 @@
 //! and stores, inlined into the user's code. The back takes over full rings,
 //! and has the rest of the state.
 //!
-//! A recording is entered and left by [`Tracer::run`]. Recordings nest: the
-//! inner one puts the outer recorder aside and a guard puts it back, also when
-//! the user's function panics.
+//! Recordings are entered and left by [`Tracer::run`](super::Tracer::run).
 
 use core::cell::{Cell, RefCell};
-use core::mem::{self, ManuallyDrop};
+use core::mem::ManuallyDrop;
 
 use super::event::Form;
-use super::stamp::{FOREIGN_STAMP, maker, next_stamp};
-use super::{Event, Inputs, Operand, Role, Site, Trace, TraceError, Var};
+use super::stamp::{FOREIGN_STAMP, maker};
+use super::{Event, Role, Site, TraceError, Var};
 use crate::op::Op;
 
 /// Tag of a constant.
@@ -23,46 +21,44 @@ pub(super) const CONSTANT: u64 = 0;
 const FOREIGN: u64 = (FOREIGN_STAMP as u64) << 32;
 /// The id in a tag.
 pub(super) const ID: u64 = u32::MAX as u64;
-/// Fewer than there are ids, so that counting them never changes the stamp.
-const MAX_EVENTS: usize = i32::MAX as usize;
 /// Events in the front.
 const RING: usize = 128;
 
 /// The part of the recorder that the operators touch.
 #[derive(Clone, Copy)]
-struct Front<'a> {
-    cursor: &'a Cursor,
+pub(super) struct Front<'a> {
+    pub(super) cursor: &'a Cursor,
     /// The latest events; event number `i` is in cell `i % RING`.
     ring: &'a [Cell<Event>; RING],
 }
 
 /// Where recording stands.
-struct Cursor {
+pub(super) struct Cursor {
     /// The tag of the next event: the stamp of the recording (high half) and
     /// the index of the event (low half).
-    next: Cell<u64>,
+    pub(super) next: Cell<u64>,
     /// The tag at which the ring is full.
     stop: Cell<u64>,
     /// A hash of the guards passed and their outcomes.
-    signature: Cell<u64>,
+    pub(super) signature: Cell<u64>,
     /// The number of regions entered.
-    regions: Cell<u32>,
+    pub(super) regions: Cell<u32>,
     /// The number of guards passed whose ways have not met since.
-    parted: Cell<u32>,
+    pub(super) parted: Cell<u32>,
     /// Whether the latest mark that ended something is followed by what is carried.
-    carries: Cell<bool>,
+    pub(super) carries: Cell<bool>,
 }
 
 /// The part of the recorder behind the front.
-struct Back {
+pub(super) struct Back {
     /// The events that have left the ring.
-    events: Vec<Event>,
+    pub(super) events: Vec<Event>,
     /// The names of opaque variables, by the indices of their events.
-    opaque: Vec<(u32, &'static str)>,
+    pub(super) opaque: Vec<(u32, &'static str)>,
     /// The number of inputs, which are the first events.
-    inputs: u32,
-    limit: usize,
-    failure: Option<TraceError>,
+    pub(super) inputs: u32,
+    pub(super) limit: usize,
+    pub(super) failure: Option<TraceError>,
 }
 
 thread_local! {
@@ -80,170 +76,13 @@ thread_local! {
         const { ManuallyDrop::new(RefCell::new(Back::idle())) };
 }
 
-thread_local! {
-    /// The inputs of the latest run, for their memory. A `Var` must not leave
-    /// its thread and a [`Tracer`] may, so they cannot be kept there.
-    static INPUTS: Cell<Vec<Var>> = const { Cell::new(Vec::new()) };
-}
-
 #[inline(always)]
-fn with_front<R>(f: impl FnOnce(Front<'_>) -> R) -> R {
+pub(super) fn with_front<R>(f: impl FnOnce(Front<'_>) -> R) -> R {
     CURSOR.with(|cursor| LATEST.with(|ring| f(Front { cursor, ring })))
 }
 
-fn with_back<R>(f: impl FnOnce(&mut Back) -> R) -> R {
+pub(super) fn with_back<R>(f: impl FnOnce(&mut Back) -> R) -> R {
     BACK.with(|back| f(&mut back.borrow_mut()))
-}
-
-/// Runs functions under the recorder, and keeps the buffers from one run to
-/// the next.
-#[derive(Debug, Default)]
-pub struct Tracer {
-    events: Vec<Event>,
-    opaque: Vec<(u32, &'static str)>,
-}
-
-impl Tracer {
-    /// Runs `f` on `inputs` and returns what it did.
-    ///
-    /// `made` is where the user recorded the function. `limit` counts events
-    /// without the inputs.
-    ///
-    /// # Errors
-    ///
-    /// [`TraceError::ForeignVar`] when `f` used or returned a `Var` of another
-    /// recording; [`TraceError::TooLong`] when it did more than `limit` steps.
-    ///
-    /// # Panics
-    ///
-    /// Only when `f` does; the thread stays usable.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::panic::Location;
-    ///
-    /// use phigrad::op::Op;
-    /// use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
-    ///
-    /// let mut tracer = Tracer::default();
-    /// let inputs = Inputs { active: &[2.0, 3.0], inactive: &[5.0] };
-    /// let trace = tracer.run(|x, data| x[0] * x[1] + data[0], inputs, 100, Location::caller())?;
-    /// assert_eq!(trace.value(), 11.0);
-    /// let ops: Vec<Op> = trace.events[3..].iter().map(|event| event.op()).collect();
-    /// assert_eq!(ops, [Op::Mul, Op::Add]);
-    /// assert_eq!(sweep(&trace, &mut Adjoints::default()), [3.0, 2.0]);
-    /// # Ok::<(), phigrad::trace::TraceError>(())
-    /// ```
-    pub fn run(
-        &mut self,
-        f: impl FnOnce(&[Var], &[Var]) -> Var,
-        inputs: Inputs<'_>,
-        limit: usize,
-        made: Site,
-    ) -> Result<Trace<'_>, TraceError> {
-        let count = inputs.active.len().saturating_add(inputs.inactive.len());
-        let limit = limit.saturating_add(count);
-        if count > MAX_EVENTS {
-            return Err(TraceError::TooLong { limit: MAX_EVENTS, at: made });
-        }
-        let stamp = next_stamp(made);
-        self.events.clear();
-        let mut vars = INPUTS.try_with(Cell::take).unwrap_or_default();
-        vars.clear();
-        for (role, values) in
-            [(Role::ActiveInput, inputs.active), (Role::InactiveInput, inputs.inactive)]
-        {
-            for &value in values {
-                let event = Event { site: made, ..Event::leaf(role, value) };
-                vars.push(Var::traced(value, tag(stamp, self.events.len() as u32)));
-                self.events.push(event);
-            }
-        }
-        self.opaque.clear();
-        let (events, opaque) = (mem::take(&mut self.events), mem::take(&mut self.opaque));
-        let session = Session::enter(events, opaque, stamp, limit.min(MAX_EVENTS));
-        let (active, inactive) = vars.split_at(inputs.active.len());
-        let output = f(active, inactive);
-        let operand = operand(output, stamp, made);
-        // Where the thread is ending there is nothing to keep it for.
-        let _ = INPUTS.try_with(|inputs| inputs.set(vars));
-        let (back, signature) = session.leave();
-
-        (self.events, self.opaque) = (back.events, back.opaque);
-        match back.failure {
-            // The inputs do not count.
-            Some(TraceError::TooLong { limit, at }) => {
-                return Err(TraceError::TooLong { limit: limit - count, at });
-            }
-            Some(failure) => return Err(failure),
-            None => {}
-        }
-        let end = match operand {
-            Operand::Event(event) => u64::from(event),
-            Operand::Constant(_) => u64::MAX,
-        };
-        Ok(Trace {
-            events: &self.events,
-            active: inputs.active.len(),
-            inactive: inputs.inactive.len(),
-            output: operand,
-            opaque: &self.opaque,
-            signature: mix(mix(signature, self.events.len() as u64), end),
-        })
-    }
-}
-
-/// The time during which a recording runs; puts the previous one back.
-struct Session {
-    previous: Option<(Back, Cursor)>,
-}
-
-impl Session {
-    /// Starts a recording whose first events, the inputs, are in `events`.
-    fn enter(
-        events: Vec<Event>,
-        opaque: Vec<(u32, &'static str)>,
-        stamp: u32,
-        limit: usize,
-    ) -> Self {
-        with_front(|front| {
-            with_back(|back| {
-                back.flush(front);
-                let inputs = events.len() as u32;
-                let new = Back { limit, failure: None, inputs, opaque, events };
-                let previous = mem::replace(back, new);
-                Session { previous: Some((previous, front.cursor.restart(tag(stamp, inputs)))) }
-            })
-        })
-    }
-
-    /// Ends the recording; returns its events and its signature.
-    fn leave(mut self) -> (Back, u64) {
-        with_front(|front| {
-            with_back(|back| back.flush(front));
-            let signature = front.cursor.signature.get();
-            (self.restore().unwrap_or(Back::idle()), signature)
-        })
-    }
-
-    /// Puts the previous recording back; returns this one.
-    fn restore(&mut self) -> Option<Back> {
-        let (previous, cursor) = self.previous.take()?;
-        with_front(|front| {
-            // Its ring was emptied when this one was entered.
-            front.cursor.restart(cursor.next.get());
-            front.cursor.signature.set(cursor.signature.get());
-            front.cursor.regions.set(cursor.regions.get());
-        });
-        Some(BACK.with(|back| back.replace(previous)))
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        drop(self.restore());
-    }
 }
 
 /// Records an event with one or two operands, whose tags are `a` and `b`; an
@@ -394,7 +233,7 @@ pub(super) fn is_own(tag: u64) -> bool {
 }
 
 impl Cursor {
-    const fn idle() -> Self {
+    pub(super) const fn idle() -> Self {
         let (next, stop) = (Cell::new(FOREIGN), Cell::new(FOREIGN));
         let (regions, parted, carries) = (Cell::new(0), Cell::new(0), Cell::new(false));
         Cursor { next, stop, signature: Cell::new(0), regions, parted, carries }
@@ -402,7 +241,7 @@ impl Cursor {
 
     /// Goes on at the event with the tag `next`, with an empty ring; returns
     /// where it stood.
-    fn restart(&self, next: u64) -> Cursor {
+    pub(super) fn restart(&self, next: u64) -> Cursor {
         let before = Cursor::idle();
         before.stop.set(self.stop.replace(next));
         before.next.set(self.next.replace(next));
@@ -450,7 +289,7 @@ impl Front<'_> {
 
     /// Whether all operands belong to this recording. If not, that is the
     /// failure of the run, unless there was one before.
-    fn check(self, back: &mut Back, operands: &[u64], used: Site) -> bool {
+    pub(super) fn check(self, back: &mut Back, operands: &[u64], used: Site) -> bool {
         let stamps = operands.iter().map(|tag| (tag >> 32) as u32);
         let mut foreign =
             stamps.filter(|&s| u64::from(s) != self.cursor.next.get() >> 32).peekable();
@@ -474,12 +313,12 @@ impl Front<'_> {
 }
 
 impl Back {
-    const fn idle() -> Self {
+    pub(super) const fn idle() -> Self {
         Back { events: Vec::new(), opaque: Vec::new(), inputs: 0, limit: 0, failure: None }
     }
 
     /// Takes over what is in the ring.
-    fn flush(&mut self, front: Front<'_>) {
+    pub(super) fn flush(&mut self, front: Front<'_>) {
         let next = front.cursor.next.get();
         if next >> 32 != u64::from(FOREIGN_STAMP) {
             let waiting = (next & ID) as usize - self.events.len();
@@ -491,24 +330,7 @@ impl Back {
     }
 }
 
-/// What `var`, returned by the function, stands for.
-fn operand(var: Var, stamp: u32, made: Site) -> Operand {
-    if var.is_constant() {
-        return Operand::Constant(var.value);
-    }
-    if var.tag >> 32 != u64::from(stamp) {
-        with_front(|front| {
-            with_back(|back| front.check(back, &[var.tag], made));
-        });
-    }
-    Operand::Event(var.tag as u32)
-}
-
-fn tag(stamp: u32, id: u32) -> u64 {
-    u64::from(stamp) << 32 | u64::from(id)
-}
-
-fn mix(hash: u64, word: u64) -> u64 {
+pub(super) fn mix(hash: u64, word: u64) -> u64 {
     // A multiplicative hash; the rotation lets high bits reach low ones.
     (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }

@@ -35,6 +35,7 @@ pub struct CartPole {
 }
 
 /// The network: one hidden layer with tanh, one output.
+#[phigrad::traced]
 fn policy<T: Scalar>(weights: &[T], state: &[T; STATES]) -> T {
     let mut out = weights[BIAS2];
     for j in 0..HIDDEN {
@@ -48,6 +49,7 @@ fn policy<T: Scalar>(weights: &[T], state: &[T; STATES]) -> T {
 }
 
 /// One explicit Euler step with the push `action`: the state after it.
+#[phigrad::traced]
 fn advance<T: Scalar>(state: &[T; STATES], action: T) -> [T; STATES] {
     let [x, x_dot, angle, angle_dot] = *state;
     let mut push = action;
@@ -67,6 +69,7 @@ fn advance<T: Scalar>(state: &[T; STATES], action: T) -> [T; STATES] {
 }
 
 /// What a state costs.
+#[phigrad::traced]
 fn cost<T: Scalar>(state: &[T; STATES]) -> T {
     let (x, angle) = (state[0], state[2]);
     let mut loss = angle * angle + x * 0.1 * x;
@@ -82,6 +85,7 @@ fn cost<T: Scalar>(state: &[T; STATES]) -> T {
 }
 
 /// What a run costs.
+#[phigrad::traced]
 fn loss_of_run<T: Scalar>(weights: &[T], steps: usize) -> T {
     let mut state: [T; STATES] = START.map(|s| s.into());
     let mut total = T::zero();

@@ -6,13 +6,14 @@ mod bgd_hyper_opt;
 mod brachistochrone;
 mod cart_pole;
 mod data;
-mod hmc;
+pub mod hmc;
 mod hookean_spring;
-mod qwop;
+pub mod qwop;
 
 use std::ops::{Add, Div, Mul, Sub};
 
 use num_traits::Float;
+use phigrad::Carry;
 
 use crate::entry::Entry;
 
@@ -35,6 +36,7 @@ pub trait Scalar:
     + Mul<f64, Output = Self>
     + Div<f64, Output = Self>
     + PartialOrd<f64>
+    + Carry
 {
 }
 
@@ -46,6 +48,7 @@ impl<T> Scalar for T where
         + Mul<f64, Output = T>
         + Div<f64, Output = T>
         + PartialOrd<f64>
+        + Carry
 {
 }
 

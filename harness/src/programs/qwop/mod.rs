@@ -91,6 +91,7 @@ const FALLEN: f64 = 0.9;
 const EFFORT_PRICE: f64 = 0.01;
 
 /// What a bone or muscle is made of.
+#[derive(phigrad::Carry)]
 struct Material {
     stiffness: f64,
     damping: f64,
@@ -110,6 +111,7 @@ pub struct Qwop {
 }
 
 /// The moving figure: a pair x and y for each point.
+#[derive(phigrad::Carry)]
 struct Figure<T> {
     position: [[T; 2]; POINTS],
     velocity: [[T; 2]; POINTS],
@@ -117,6 +119,7 @@ struct Figure<T> {
 }
 
 /// A command within its bounds.
+#[phigrad::traced]
 fn clip<T: Scalar>(command: T) -> T {
     if command > 1.0 {
         T::one()
@@ -128,6 +131,7 @@ fn clip<T: Scalar>(command: T) -> T {
 }
 
 /// Pulls the two ends of a damped spring together.
+#[phigrad::traced]
 fn pull<T: Scalar>(figure: &mut Figure<T>, a: usize, b: usize, rest: T, material: &Material) {
     let dx = figure.position[b][0] - figure.position[a][0];
     let dy = figure.position[b][1] - figure.position[a][1];
@@ -146,6 +150,7 @@ fn pull<T: Scalar>(figure: &mut Figure<T>, a: usize, b: usize, rest: T, material
 }
 
 /// Keeps a knee from bending forward.
+#[phigrad::traced]
 fn straighten<T: Scalar>(figure: &mut Figure<T>, hip: usize, knee: usize, foot: usize) {
     let ax = figure.position[knee][0] - figure.position[hip][0];
     let ay = figure.position[knee][1] - figure.position[hip][1];
@@ -162,6 +167,7 @@ fn straighten<T: Scalar>(figure: &mut Figure<T>, hip: usize, knee: usize, foot: 
 }
 
 /// The floor's push and friction on a point below it.
+#[phigrad::traced]
 fn touch_floor<T: Scalar>(figure: &mut Figure<T>, point: usize) {
     let height = figure.position[point][1];
     let [vx, vy] = figure.velocity[point];
@@ -184,6 +190,7 @@ fn touch_floor<T: Scalar>(figure: &mut Figure<T>, point: usize) {
 }
 
 /// Moves a point by a step of time: velocity, speed limit, position.
+#[phigrad::traced]
 fn advance<T: Scalar>(figure: &mut Figure<T>, point: usize, mass: f64) {
     let [fx, fy] = figure.force[point];
     let [mut vx, mut vy] = figure.velocity[point];
@@ -203,6 +210,7 @@ fn advance<T: Scalar>(figure: &mut Figure<T>, point: usize, mass: f64) {
 
 impl Qwop {
     /// How badly the figure fares: it should come far, not fall, and save effort.
+    #[phigrad::traced]
     fn cost<T: Scalar>(&self, commands: &[T]) -> T {
         let mut figure = Figure {
             position: POSE.map(|[x, y]| [x.into(), y.into()]),

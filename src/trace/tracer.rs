@@ -1,0 +1,191 @@
+//! The tracer: enters a recording, runs the user's function, and takes out what
+//! was recorded.
+//!
+//! Recordings nest: the inner one puts the outer recorder aside and a guard puts
+//! it back, also when the user's function panics.
+
+use core::cell::Cell;
+use core::mem;
+
+use super::recorder::{Back, Cursor, mix, with_back, with_front};
+use super::stamp::next_stamp;
+use super::{Event, Inputs, Operand, Role, Site, Trace, TraceError, Var};
+
+/// Fewer than there are ids, so that counting them never changes the stamp.
+const MAX_EVENTS: usize = i32::MAX as usize;
+
+thread_local! {
+    /// The inputs of the latest run, for their memory. A `Var` must not leave
+    /// its thread and a [`Tracer`] may, so they cannot be kept there.
+    static INPUTS: Cell<Vec<Var>> = const { Cell::new(Vec::new()) };
+}
+
+/// Runs functions under the recorder, and keeps the buffers from one run to
+/// the next.
+#[derive(Debug, Default)]
+pub struct Tracer {
+    events: Vec<Event>,
+    opaque: Vec<(u32, &'static str)>,
+}
+
+impl Tracer {
+    /// Runs `f` on `inputs` and returns what it did.
+    ///
+    /// `made` is where the user recorded the function. `limit` counts events
+    /// without the inputs.
+    ///
+    /// # Errors
+    ///
+    /// [`TraceError::ForeignVar`] when `f` used or returned a `Var` of another
+    /// recording; [`TraceError::TooLong`] when it did more than `limit` steps.
+    ///
+    /// # Panics
+    ///
+    /// Only when `f` does; the thread stays usable.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::panic::Location;
+    ///
+    /// use phigrad::op::Op;
+    /// use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
+    ///
+    /// let mut tracer = Tracer::default();
+    /// let inputs = Inputs { active: &[2.0, 3.0], inactive: &[5.0] };
+    /// let trace = tracer.run(|x, data| x[0] * x[1] + data[0], inputs, 100, Location::caller())?;
+    /// assert_eq!(trace.value(), 11.0);
+    /// let ops: Vec<Op> = trace.events[3..].iter().map(|event| event.op()).collect();
+    /// assert_eq!(ops, [Op::Mul, Op::Add]);
+    /// assert_eq!(sweep(&trace, &mut Adjoints::default()), [3.0, 2.0]);
+    /// # Ok::<(), phigrad::trace::TraceError>(())
+    /// ```
+    pub fn run(
+        &mut self,
+        f: impl FnOnce(&[Var], &[Var]) -> Var,
+        inputs: Inputs<'_>,
+        limit: usize,
+        made: Site,
+    ) -> Result<Trace<'_>, TraceError> {
+        let count = inputs.active.len().saturating_add(inputs.inactive.len());
+        let limit = limit.saturating_add(count);
+        if count > MAX_EVENTS {
+            return Err(TraceError::TooLong { limit: MAX_EVENTS, at: made });
+        }
+        let stamp = next_stamp(made);
+        self.events.clear();
+        let mut vars = INPUTS.try_with(Cell::take).unwrap_or_default();
+        vars.clear();
+        for (role, values) in
+            [(Role::ActiveInput, inputs.active), (Role::InactiveInput, inputs.inactive)]
+        {
+            for &value in values {
+                let event = Event { site: made, ..Event::leaf(role, value) };
+                vars.push(Var::traced(value, tag(stamp, self.events.len() as u32)));
+                self.events.push(event);
+            }
+        }
+        self.opaque.clear();
+        let (events, opaque) = (mem::take(&mut self.events), mem::take(&mut self.opaque));
+        let session = Session::enter(events, opaque, stamp, limit.min(MAX_EVENTS));
+        let (active, inactive) = vars.split_at(inputs.active.len());
+        let output = f(active, inactive);
+        let operand = operand(output, stamp, made);
+        // Where the thread is ending there is nothing to keep it for.
+        let _ = INPUTS.try_with(|inputs| inputs.set(vars));
+        let (back, signature) = session.leave();
+
+        (self.events, self.opaque) = (back.events, back.opaque);
+        match back.failure {
+            // The inputs do not count.
+            Some(TraceError::TooLong { limit, at }) => {
+                return Err(TraceError::TooLong { limit: limit - count, at });
+            }
+            Some(failure) => return Err(failure),
+            None => {}
+        }
+        let end = match operand {
+            Operand::Event(event) => u64::from(event),
+            Operand::Constant(_) => u64::MAX,
+        };
+        Ok(Trace {
+            events: &self.events,
+            active: inputs.active.len(),
+            inactive: inputs.inactive.len(),
+            output: operand,
+            opaque: &self.opaque,
+            signature: mix(mix(signature, self.events.len() as u64), end),
+        })
+    }
+}
+
+/// The time during which a recording runs; puts the previous one back.
+struct Session {
+    previous: Option<(Back, Cursor)>,
+}
+
+impl Session {
+    /// Starts a recording whose first events, the inputs, are in `events`.
+    fn enter(
+        events: Vec<Event>,
+        opaque: Vec<(u32, &'static str)>,
+        stamp: u32,
+        limit: usize,
+    ) -> Self {
+        with_front(|front| {
+            with_back(|back| {
+                back.flush(front);
+                let inputs = events.len() as u32;
+                let new = Back { limit, failure: None, inputs, opaque, events };
+                let previous = mem::replace(back, new);
+                Session { previous: Some((previous, front.cursor.restart(tag(stamp, inputs)))) }
+            })
+        })
+    }
+
+    /// Ends the recording; returns its events and its signature.
+    fn leave(mut self) -> (Back, u64) {
+        with_front(|front| {
+            with_back(|back| back.flush(front));
+            let signature = front.cursor.signature.get();
+            (self.restore().unwrap_or(Back::idle()), signature)
+        })
+    }
+
+    /// Puts the previous recording back; returns this one.
+    fn restore(&mut self) -> Option<Back> {
+        let (previous, cursor) = self.previous.take()?;
+        with_front(|front| {
+            // Its ring was emptied when this one was entered.
+            front.cursor.restart(cursor.next.get());
+            front.cursor.signature.set(cursor.signature.get());
+            front.cursor.regions.set(cursor.regions.get());
+            front.cursor.parted.set(cursor.parted.get());
+            front.cursor.carries.set(cursor.carries.get());
+        });
+        Some(with_back(|back| mem::replace(back, previous)))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        drop(self.restore());
+    }
+}
+
+/// What `var`, returned by the function, stands for.
+fn operand(var: Var, stamp: u32, made: Site) -> Operand {
+    if var.is_constant() {
+        return Operand::Constant(var.value);
+    }
+    if var.tag >> 32 != u64::from(stamp) {
+        with_front(|front| {
+            with_back(|back| front.check(back, &[var.tag], made));
+        });
+    }
+    Operand::Event(var.tag as u32)
+}
+
+fn tag(stamp: u32, id: u32) -> u64 {
+    u64::from(stamp) << 32 | u64::from(id)
+}
