@@ -27,6 +27,8 @@ pub enum Expect {
     Keeps(&'static str, f64),
     /// A region does not merge, because a number gets past its end unseen.
     Escapes(f64),
+    /// Nothing but that it is never wrong.
+    Sound,
     /// Runs do different things on what looks like one way, which is noticed.
     Diverges,
 }
@@ -146,10 +148,10 @@ where
         let mut random = Random::new(self.name.bytes().map(u64::from).sum());
         self.agree(&domain.points(&mut random, 500));
         // Most is claimed wrongly where little has been seen.
-        for runs in [1, 2, 3, 5, 9, 20] {
+        for runs in (1..8).flat_map(|runs| [runs; 4]).chain([9, 15, 20]) {
             let lessons = domain.lessons(&mut random, runs);
             let lifted = self.learn(&lessons, expect);
-            let points = domain.points(&mut random, 150);
+            let points = domain.points(&mut random, 40);
             self.graphs(&lifted, &lessons, &points);
         }
         let lessons = domain.lessons(&mut random, domain.runs);
@@ -165,7 +167,7 @@ where
             Expect::Merges(least) | Expect::Parts(least) | Expect::Keeps(_, least) | Expect::Escapes(least) => {
                 assert!(known >= least, "{self}: {known} of the inputs are known");
             }
-            Expect::Diverges => {}
+            Expect::Sound | Expect::Diverges => {}
         }
         for numerics in [Numerics::Exact, Numerics::Real] {
             self.served(numerics, &domain.points(&mut random, 1000), expect);
@@ -195,7 +197,8 @@ where
             let trace = tracer.run(run, inputs, LIMIT, Location::caller()).unwrap();
             let limits = Paths { paths: usize::MAX, nodes: 1 << 22 };
             match (lifted.merge(&trace, limits), expect) {
-                (Ok(_), _) | (Err(LiftError::Divergent { .. }), Expect::Diverges) => {}
+                (Ok(_), _)
+                | (Err(LiftError::Divergent { .. }), Expect::Diverges | Expect::Sound) => {}
                 (Err(error), _) => panic!("{self}: {error}"),
             }
         }
@@ -203,6 +206,9 @@ where
     }
 
     fn expected(&self, lifted: &Lifted, expect: Expect) {
+        if let Expect::Sound = expect {
+            return;
+        }
         let unmerged = lifted.unmerged();
         let found = unmerged.iter().any(|region| match (expect, &region.why) {
             (Expect::Keeps(expected, _), Unmerge::Opaque { name }) => *name == expected,
@@ -281,7 +287,11 @@ where
             .refusals
             .iter()
             .any(|refusal| matches!(refusal, Refusal::Path(LiftError::Divergent { .. })));
-        assert_eq!(diverged, matches!(expect, Expect::Diverges), "{self}: {report}");
+        match expect {
+            Expect::Diverges => assert!(diverged, "{self}: {report}"),
+            Expect::Sound => {}
+            _ => assert!(!diverged, "{self}: {report}"),
+        }
         if KERNELS && let Expect::Merges(_) | Expect::Parts(_) = expect {
             assert!(report.kernel_calls as usize > points.len() / 4, "{self}: {report}");
         }
