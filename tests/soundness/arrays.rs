@@ -12,7 +12,7 @@ programs! {
         }
     }
     // The index is state that a comparison chose.
-    index_chosen_before: inputs(5), Parts(0.7),
+    index_chosen_before: inputs(5), Parts(0.75),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut a = [x[0], x[1], x[2]];
@@ -37,7 +37,7 @@ programs! {
             all[0] + all[1] * 2.0 + all[2] * 3.0 + all[3] * 4.0
         }
     }
-    bubble_sort: inputs(5), Merges(0.9),
+    bubble_sort: inputs(5), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut a = [x[0], x[1], x[2], x[3], x[4]];
@@ -47,7 +47,7 @@ programs! {
             y
         }
     }
-    insertion_sort: inputs(5), Merges(0.85),
+    insertion_sort: inputs(5), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut a = x.to_vec();
@@ -61,7 +61,7 @@ programs! {
         }
     }
     // The comparisons are made in the standard library.
-    sorted_by: inputs(4), Merges(0.9),
+    sorted_by: inputs(4), Parts(0.45),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut a = x.to_vec();
@@ -72,7 +72,7 @@ programs! {
             y
         }
     }
-    sorted_in_one_branch: inputs(4), Merges(0.9),
+    sorted_in_one_branch: inputs(4), Merges(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut a = vec![x[1], x[2], x[3]];
@@ -82,7 +82,7 @@ programs! {
             a[0] + a[1] * 2.0 + a[2] * 4.0
         }
     }
-    elimination: inputs(6), Merges(0.9),
+    elimination: inputs(6), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let one = S::from(1.0);
@@ -102,7 +102,7 @@ programs! {
             det
         }
     }
-    by_iter_mut: inputs(4), Merges(0.95),
+    by_iter_mut: inputs(4), Escapes(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut a = x.to_vec();
@@ -127,7 +127,7 @@ programs! {
         }
     }
     // Two references to parts of one array, either of which is taken.
-    chosen_reference: inputs(4), Merges(0.0),
+    chosen_reference: inputs(4), Keeps("second", 0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut a = [x[0], x[1]];
@@ -138,7 +138,7 @@ programs! {
             a[0] - a[1] * 2.0
         }
     }
-    references_to_references: inputs(4), Merges(0.0),
+    references_to_references: inputs(4), Keeps("q", 0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut a, mut b) = (x[0], x[1]);
@@ -150,7 +150,7 @@ programs! {
             a * 3.0 + b
         }
     }
-    shared_reference_chosen: inputs(4), Merges(0.0),
+    shared_reference_chosen: inputs(4), Keeps("the value of the expression", 0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let a = x[0] * 2.0;
@@ -183,7 +183,7 @@ programs! {
             a[0] + a[1] * a[3] - a[2]
         }
     }
-    prefix_changed: inputs(5), Merges(0.9),
+    prefix_changed: inputs(5), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut a = x.to_vec();

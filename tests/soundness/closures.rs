@@ -1,7 +1,7 @@
 //! Closures: they capture variables, change them, and are given to others.
 
 programs! {
-    changes_what_it_captured: inputs(4), Parts(0.5),
+    changes_what_it_captured: inputs(4), Keeps("add", 0.40),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut total = S::from(0.0);
@@ -11,7 +11,7 @@ programs! {
             total * f64::from(count)
         }
     }
-    reads_what_it_captured: inputs(4), Merges(0.5),
+    reads_what_it_captured: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let scale = if x[0] > 0.0 { x[0] } else { x[1] };
@@ -21,7 +21,7 @@ programs! {
             bent(y)
         }
     }
-    moved_in: inputs(3), Merges(0.5),
+    moved_in: inputs(3), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut kept = x[0];
@@ -34,7 +34,7 @@ programs! {
             kept + a
         }
     }
-    given_to_a_helper: inputs(4), Parts(0.5),
+    given_to_a_helper: inputs(4), Keeps("f", 0.65),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut last, mut calls) = (x[0], 0);
@@ -47,7 +47,7 @@ programs! {
             y
         }
     }
-    folds: inputs(5), Merges(0.5),
+    folds: inputs(5), Parts(0.00),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let y = x.iter().fold(S::from(0.0), |y, &v| if v > y { v } else { y * 0.5 });
@@ -59,7 +59,7 @@ programs! {
             w
         }
     }
-    scans: inputs(5), Keeps("iterator of the loop", 0.2),
+    scans: inputs(5), Keeps("iterator of the loop", 0.60),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(1.0);
@@ -70,7 +70,7 @@ programs! {
             y
         }
     }
-    chosen: inputs(4), Merges(0.5),
+    chosen: inputs(4), Keeps("the value of the expression", 0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let k = x[0];
@@ -82,7 +82,7 @@ programs! {
             f(y) + f(x[3])
         }
     }
-    in_a_box: inputs(4), Merges(0.5),
+    in_a_box: inputs(4), Keeps("steps", 0.80),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut steps: Vec<Box<dyn Fn(S) -> S>> = Vec::new();
@@ -95,7 +95,7 @@ programs! {
             y
         }
     }
-    changes_a_flag: inputs(4), Parts(0.5),
+    changes_a_flag: inputs(4), Keeps("mark", 0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut flag = false;
@@ -106,7 +106,7 @@ programs! {
         }
     }
     // A closure that was lent to another closure.
-    nested_closures: inputs(4), Parts(0.5),
+    nested_closures: inputs(4), Keeps("outer", 0.60),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut n = 0;

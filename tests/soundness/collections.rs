@@ -1,7 +1,7 @@
 //! Collections that grow, shrink and are taken apart on some ways.
 
 programs! {
-    pushed: inputs(5), Parts(0.5),
+    pushed: inputs(5), Parts(0.50),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut kept = Vec::new();
@@ -11,7 +11,7 @@ programs! {
             y * kept.len() as f64
         }
     }
-    popped: inputs(5), Parts(0.5),
+    popped: inputs(5), Parts(0.75),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut all = x.to_vec();
@@ -24,7 +24,7 @@ programs! {
             y
         }
     }
-    stack: inputs(3).between(0.0, 2.5), Merges(0.5),
+    stack: inputs(3).between(0.0, 2.5), Parts(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut stack = x.to_vec();
@@ -38,7 +38,7 @@ programs! {
             y
         }
     }
-    stack_of_tasks: inputs(4), Merges(0.5),
+    stack_of_tasks: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut stack = vec![(0usize, x.len())];
@@ -52,7 +52,7 @@ programs! {
             y
         }
     }
-    queue: inputs(4), Merges(0.5),
+    queue: inputs(4), Parts(0.30),
     plain { pub use std::collections::VecDeque; }
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -66,7 +66,7 @@ programs! {
             y
         }
     }
-    retained: inputs(5), Parts(0.4),
+    retained: inputs(5), Parts(0.19),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut all = x.to_vec();
@@ -77,7 +77,7 @@ programs! {
             y
         }
     }
-    taken: inputs(5), Parts(0.7),
+    taken: inputs(5), Parts(0.65),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut slot: Option<S> = None;
@@ -90,7 +90,7 @@ programs! {
             y + slot.unwrap_or(S::from(3.0))
         }
     }
-    maps: inputs(4), Parts(0.7),
+    maps: inputs(4), Parts(0.95),
     plain { pub use std::collections::BTreeMap; }
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -103,7 +103,7 @@ programs! {
             y
         }
     }
-    taken_as_a_whole: inputs(4), Parts(0.9),
+    taken_as_a_whole: inputs(4), Keeps("back", 0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut front = vec![x[0], x[1]];
@@ -117,7 +117,7 @@ programs! {
             y
         }
     }
-    boxes: inputs(4), Merges(0.9),
+    boxes: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut a = Box::new(x[0]);
@@ -127,7 +127,7 @@ programs! {
             *a + b.0 * b.1
         }
     }
-    rows: inputs(5), Parts(0.5),
+    rows: inputs(5), Parts(0.75),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut rows = vec![vec![x[0]], vec![], vec![x[1], x[2]]];
@@ -137,7 +137,7 @@ programs! {
             y
         }
     }
-    shared_counted: inputs(4), Merges(0.0),
+    shared_counted: inputs(4), Keeps("shared", 0.95),
     plain { pub use std::rc::Rc; }
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {

@@ -2,7 +2,7 @@
 
 programs! {
     // How many inputs are positive decides what is done with the sum.
-    counter_decides_later: inputs(6), Merges(0.9),
+    counter_decides_later: inputs(6), Parts(0.45),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut positive = 0;
@@ -14,7 +14,7 @@ programs! {
         }
     }
     // The same, but the counter decides only in the loop.
-    counter_breaks: inputs(8), Merges(0.9),
+    counter_breaks: inputs(8), Parts(0.70),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut hits = 0;
@@ -27,7 +27,7 @@ programs! {
             sum
         }
     }
-    flag_toggles: inputs(7), Merges(0.9),
+    flag_toggles: inputs(7), Parts(0.25),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut up = true;
@@ -40,7 +40,7 @@ programs! {
         }
     }
     // The flag is set on one way only and read in another iteration.
-    flag_set_once: inputs(6), Merges(0.9),
+    flag_set_once: inputs(6), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut seen = false;
@@ -53,7 +53,7 @@ programs! {
             if seen { y } else { -y }
         }
     }
-    counter_used_after: inputs(3).between(0.1, 30.0), Merges(0.9),
+    counter_used_after: inputs(3).between(0.1, 30.0), Parts(0.50),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut total = S::from(0.0);
@@ -67,7 +67,7 @@ programs! {
         }
     }
     // Equal up to a counter that nobody reads: the ways meet nevertheless.
-    counter_dead_after: inputs(7), Merges(0.9),
+    counter_dead_after: inputs(7), Merges(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut sum = S::from(0.0);
@@ -82,7 +82,7 @@ programs! {
         }
     }
     // A plain number is halved on some ways and is a factor later.
-    hidden_weight: inputs(5), Merges(0.9),
+    hidden_weight: inputs(5), Parts(0.60),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut weight = 1.0;
@@ -95,7 +95,7 @@ programs! {
         }
     }
     // Only the sign of a zero differs.
-    hidden_sign_of_zero: inputs(3), Merges(0.9),
+    hidden_sign_of_zero: inputs(3), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut zero = 0.0f64;
@@ -104,7 +104,7 @@ programs! {
             if 1.0 / zero > 0.0 { y.sin() } else { y * y }
         }
     }
-    hidden_nan: inputs(3), Merges(0.9),
+    hidden_nan: inputs(3), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut scale = 2.0f64;
@@ -114,7 +114,7 @@ programs! {
             if scale.is_nan() { y } else { y * scale }
         }
     }
-    index_of_largest: inputs(5), Merges(0.9),
+    index_of_largest: inputs(5), Parts(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut best = 0;
@@ -123,7 +123,7 @@ programs! {
         }
     }
     // The same counts, exchanged.
-    two_counters: inputs(5), Merges(0.9),
+    two_counters: inputs(5), Parts(0.10),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut a, mut b) = (0u64, 0u64);
@@ -134,7 +134,7 @@ programs! {
             if a > b { y * 2.0 } else if a == b { y.sin() } else { y - x[0] * b as f64 }
         }
     }
-    counter_wraps: inputs(8), Merges(0.9),
+    counter_wraps: inputs(8), Parts(0.05),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut n = 250u8;
@@ -146,7 +146,7 @@ programs! {
             y
         }
     }
-    wide_counter: inputs(4), Merges(0.9),
+    wide_counter: inputs(4), Parts(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut n = 1u128;
@@ -159,7 +159,7 @@ programs! {
         }
     }
     // An automaton that only looks at the outcomes of comparisons.
-    automaton: inputs(7), Merges(0.8),
+    automaton: inputs(7), Parts(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut state = 1u32;
@@ -176,7 +176,7 @@ programs! {
             y + f64::from(state)
         }
     }
-    counter_in_tuple: inputs(5), Merges(0.9),
+    counter_in_tuple: inputs(5), Parts(0.70),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut pair = (S::from(0.0), 0usize);
@@ -186,7 +186,7 @@ programs! {
             pair.0 * x[pair.1 % x.len()]
         }
     }
-    text_as_state: inputs(4), Merges(0.85),
+    text_as_state: inputs(4), Parts(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut word = String::new();
@@ -203,7 +203,7 @@ programs! {
             }
         }
     }
-    option_as_state: inputs(5), Merges(0.9),
+    option_as_state: inputs(5), Merges(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut first: Option<usize> = None;
@@ -216,7 +216,7 @@ programs! {
         }
     }
     // Read from the trace on one way, and decides without a guard later.
-    outcome_as_number: inputs(4), Merges(0.9),
+    outcome_as_number: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let sign = if x[0] > x[1] { 1.0 } else { -1.0 };

@@ -1,7 +1,7 @@
 //! Numbers that leave the recording, and what is done with them.
 
 programs! {
-    coarse_index: inputs(4), Merges(0.8),
+    coarse_index: inputs(4), Merges(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let i = (x[0].abs().floor().value() as usize).min(3);
@@ -9,7 +9,7 @@ programs! {
             y * x[(i + 1) % 4]
         }
     }
-    in_a_loop: inputs(3), Merges(0.5),
+    in_a_loop: inputs(3), Merges(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.0);
@@ -20,7 +20,7 @@ programs! {
             y
         }
     }
-    on_one_way: inputs(4), Merges(0.5),
+    on_one_way: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut table = [1.0, 2.0, 3.0, 4.0];
@@ -31,7 +31,7 @@ programs! {
         }
     }
     // What escapes decides later, without a guard of its own.
-    decides_later: inputs(4), Merges(0.4),
+    decides_later: inputs(4), Parts(0.80),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let level = (x[0] * 2.0).floor().value();
@@ -40,7 +40,7 @@ programs! {
         }
     }
     // A different number on every run: nothing is known, and nothing is wrong.
-    every_time_another: inputs(3), Merges(0.0),
+    every_time_another: inputs(3), Parts(0.00),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let seen = x[0].value();
@@ -48,7 +48,7 @@ programs! {
             y + seen
         }
     }
-    carried_then_read: inputs(4), Merges(0.4),
+    carried_then_read: inputs(4), Merges(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = x[0].floor();
@@ -57,7 +57,7 @@ programs! {
             if n == 1.0 { x[1] } else { x[2] * n }
         }
     }
-    total_order: inputs(4), Merges(0.0),
+    total_order: inputs(4), Parts(0.20),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut all = [x[0].floor(), x[1].floor(), x[2].floor()];
@@ -66,7 +66,7 @@ programs! {
             y * all[1] + x[3]
         }
     }
-    formatted: inputs(3), Merges(0.0),
+    formatted: inputs(3), Parts(0.00),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let text = format!("{:.0}", x[0].value());

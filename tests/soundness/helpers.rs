@@ -15,7 +15,7 @@ programs! {
             if v > at { v - at } else if v < -at { v + at } else { S::from(0.0) }
         }
     }
-    unannotated_helper: inputs(4), Merges(0.9),
+    unannotated_helper: inputs(4), Merges(0.85),
     plain {
         pub fn bent<S: Num>(v: S) -> S {
             let mut y = v;
@@ -32,7 +32,7 @@ programs! {
             y
         }
     }
-    annotated_called_by_unannotated: inputs(4), Merges(0.8),
+    annotated_called_by_unannotated: inputs(4), Merges(0.85),
     plain {
         pub fn around<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.0);
@@ -44,7 +44,7 @@ programs! {
         pub fn run<S: Num>(x: &[S]) -> S { let y = around(x); if y > 2.0 { y.sin() } else { y } }
         fn inner<S: Num>(v: S) -> S { if v > 0.0 { v * v } else { v.sin() } }
     }
-    through_references: inputs(4), Merges(0.9),
+    through_references: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut a, mut b) = (x[0], x[1]);
@@ -60,7 +60,7 @@ programs! {
         fn clip_all<S: Num>(all: &mut [S]) { for a in all { if *a > 0.75 { clip(a); *a = *a * 2.0; } } }
     }
     // A reference to one of two places comes back out of a helper.
-    returned_reference: inputs(4), Merges(0.0),
+    returned_reference: inputs(4), Keeps("the value of the expression", 0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut a, mut b) = (x[0], x[1]);
@@ -70,7 +70,7 @@ programs! {
         }
         fn smaller<'a, S: Num>(a: &'a mut S, b: &'a mut S) -> &'a mut S { if *a < *b { a } else { b } }
     }
-    nested_functions: inputs(4), Merges(0.9),
+    nested_functions: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             fn part<S: Num>(v: S) -> S {
@@ -83,7 +83,7 @@ programs! {
             y
         }
     }
-    function_pointers: inputs(4), Parts(0.9),
+    function_pointers: inputs(4), Keeps("f", 0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut f: fn(S) -> S = square;
@@ -97,7 +97,7 @@ programs! {
         fn root<S: Num>(v: S) -> S { if v > 0.0 { v.sqrt() } else { v } }
         fn apply<S: Num>(f: fn(S) -> S, v: S) -> S { if v > 1.0 { f(v) } else { v } }
     }
-    trait_methods: inputs(4), Merges(0.9),
+    trait_methods: inputs(4), Merges(0.95),
     plain {
         pub struct Linear(pub f64);
         pub struct Hinge(pub f64);
@@ -120,7 +120,7 @@ programs! {
             y
         }
     }
-    tuples_back: inputs(4), Merges(0.9),
+    tuples_back: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut low, mut high) = bounds(x[0], x[1]);
@@ -131,7 +131,7 @@ programs! {
         }
         fn bounds<S: Num>(a: S, b: S) -> (S, S) { if a < b { (a, b) } else { (b, a) } }
     }
-    with_state_behind: inputs(5), Parts(0.4),
+    with_state_behind: inputs(5), Parts(0.70),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut seed = 1u64;

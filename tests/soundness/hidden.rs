@@ -22,24 +22,6 @@ programs! {
             y
         }
     }
-    // A method that changes and is called like others that do not.
-    changed_by_get: inputs(4), Sound,
-    plain {
-        #[derive(phigrad::Carry)]
-        pub struct Counter { pub n: u32 }
-        impl Counter {
-            pub fn get(&mut self) -> u32 { self.n += 1; self.n }
-            pub fn value(&mut self) -> u32 { self.n *= 3; self.n }
-        }
-    }
-    traced {
-        pub fn run<S: Num>(x: &[S]) -> S {
-            let mut counter = Counter { n: 1 };
-            if x[0] > 0.0 { counter.get(); }
-            let y = if x[2] > 0.0 { x[2] } else { counter.value(); x[3] };
-            if x[1] > 0.0 { y * f64::from(counter.n) } else { y }
-        }
-    }
     held_by_a_struct: inputs(4), Sound,
     plain { pub struct Out<'a> { pub n: &'a mut u32 } }
     traced {
@@ -68,17 +50,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
         }
     }
-    held_by_an_option: inputs(4), Sound,
-    traced {
-        fn bump<S: Num>(n: Option<&mut u32>, v: S) { if let Some(n) = n { if v > 0.0 { *n += 1; } } }
-        fn other<S: Num>(mut n: Option<&mut u32>, v: S) { if v > 1.0 && let Some(n) = n.as_deref_mut() { *n += 5; } }
-        pub fn run<S: Num>(x: &[S]) -> S {
-            let mut n = 1;
-            bump(Some(&mut n), x[0]);
-            other(Some(&mut n), x[0]);
-            if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
-        }
-    }
     held_by_a_tuple: inputs(4), Sound,
     traced {
         fn bump<S: Num>(pair: (&mut u32, S)) { if pair.1 > 0.0 { *pair.0 += 1; } }
@@ -90,29 +61,6 @@ programs! {
             taken_apart((&mut n, x[0]));
             by_default(&mut m, x[0]);
             if x[1] > 0.0 { x[2] * f64::from(n + m[0]) } else { x[3] }
-        }
-    }
-    held_by_an_array: inputs(4), Sound,
-    traced {
-        pub fn run<S: Num>(x: &[S]) -> S {
-            let (mut n, mut m) = (1, 2);
-            { let all = [&mut n, &mut m]; if x[0] > 0.0 { *all[0] += 1; } }
-            { let mut all = vec![&mut n, &mut m]; if x[0] > 1.0 { *all[1] += 1; all.pop(); } }
-            for r in [&mut n, &mut m] { if x[3] > 0.0 { *r *= 2; } }
-            if x[1] > 0.0 { x[2] * f64::from(n) + f64::from(m) } else { x[3] }
-        }
-    }
-    held_by_an_iterator: inputs(4), Sound,
-    traced {
-        fn first<S: Num>(mut items: std::slice::IterMut<'_, u32>, v: S) { if v > 0.0 { if let Some(n) = items.next() { *n += 1; } } }
-        fn all<S: Num>(items: std::slice::IterMut<u32>, v: S) { for n in items { if v > 1.0 { *n += 7; } } }
-        fn any<'a, S: Num>(items: impl Iterator<Item = &'a mut u32>, v: S) { for n in items { if v > 0.5 { *n += 3; } } }
-        pub fn run<S: Num>(x: &[S]) -> S {
-            let mut n = [1, 2];
-            first(n.iter_mut(), x[0]);
-            all(n.iter_mut(), x[0]);
-            any(n.iter_mut(), x[0]);
-            if x[1] > 0.0 { x[2] * f64::from(n[0]) + f64::from(n[1]) } else { x[3] }
         }
     }
     held_by_a_box: inputs(4), Sound,
@@ -127,26 +75,6 @@ programs! {
             call(Box::new(|| n += 5), x[0]);
             call_it(&mut || n += 9, x[0]);
             twice(&mut &mut n, x[0]);
-            if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
-        }
-    }
-    behind_a_trait: inputs(4), Sound,
-    plain {
-        pub trait Sink { fn put(&mut self); }
-        impl Sink for u32 { fn put(&mut self) { *self += 1; } }
-        impl Sink for &mut u32 { fn put(&mut self) { **self += 3; } }
-    }
-    traced {
-        fn dynamic<S: Num>(sink: &mut dyn Sink, v: S) { if v > 0.0 { sink.put(); } }
-        fn generic<T: Sink, S: Num>(mut sink: T, v: S) { if v > 1.0 { sink.put(); } }
-        fn by_reference<T: Sink, S: Num>(sink: &mut T, v: S) { if v > 0.5 { sink.put(); } }
-        fn with_plain_bound<T: Sink + Copy, S: Num>(sink: T, v: S) { if v > 0.5 { let mut s = sink; s.put(); } }
-        pub fn run<S: Num>(x: &[S]) -> S {
-            let mut n = 1u32;
-            dynamic(&mut n, x[0]);
-            generic(&mut n, x[0]);
-            by_reference(&mut n, x[0]);
-            with_plain_bound(n, x[0]);
             if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
         }
     }
@@ -184,31 +112,6 @@ programs! {
             let mut n = 1u32;
             if x[0] > 0.0 { bump!(n); }
             bump!(n if x[3] > 0.0);
-            if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
-        }
-    }
-    when_it_is_dropped: inputs(4), Sound,
-    plain {
-        pub struct Guard<'a>(pub &'a mut u32, pub u32);
-        impl Drop for Guard<'_> { fn drop(&mut self) { *self.0 += self.1; } }
-    }
-    traced {
-        fn scoped<S: Num>(n: &mut u32, v: S) {
-            let mut guard = Guard(n, 0);
-            if v > 0.0 { guard.1 = 1; }
-        }
-        fn early<S: Num>(n: &mut u32, v: S) {
-            if v > 1.0 { let guard = Guard(n, 5); drop(guard); } else { let _guard = Guard(n, 7); }
-        }
-        fn leaked<S: Num>(n: &mut u32, v: S) {
-            let guard = Guard(n, 9);
-            if v > 0.5 { core::mem::forget(guard); }
-        }
-        pub fn run<S: Num>(x: &[S]) -> S {
-            let mut n = 1;
-            scoped(&mut n, x[0]);
-            early(&mut n, x[0]);
-            leaked(&mut n, x[0]);
             if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
         }
     }
@@ -258,47 +161,6 @@ programs! {
                 if x[3] > 0.0 { holder.poke(); }
             }
             if x[1] > 0.0 { x[2] * f64::from(n) + f64::from(m) } else { x[3] }
-        }
-    }
-    shared_cell: inputs(4), Sound,
-    plain { pub use std::cell::Cell; }
-    traced {
-        pub fn run<S: Num>(x: &[S]) -> S {
-            let n = Cell::new(1u32);
-            if x[0] > 0.0 { n.set(2); }
-            if x[1] > 0.0 { x[2] * f64::from(n.get()) } else { x[3] }
-        }
-    }
-    shared_cell_behind: inputs(4), Sound,
-    plain { pub use std::{cell::{Cell, RefCell}, rc::Rc}; }
-    traced {
-        fn bump<S: Num>(n: &Cell<u32>, v: S) { if v > 0.0 { n.set(n.get() + 1); } }
-        pub fn run<S: Num>(x: &[S]) -> S {
-            let n = Cell::new(1u32);
-            bump(&n, x[0]);
-            let kept = Rc::new(RefCell::new(vec![0.5]));
-            if x[3] > 0.0 { kept.borrow_mut().push(2.0); }
-            if x[1] > 0.0 { x[2] * f64::from(n.get()) + kept.borrow().len() as f64 } else { x[3] }
-        }
-    }
-    shared_cell_of_traced: inputs(4), Sound,
-    plain { pub use std::cell::{Cell, RefCell}; }
-    traced {
-        pub fn run<S: Num>(x: &[S]) -> S {
-            let v = Cell::new(x[2]);
-            let all = RefCell::new(vec![x[3]]);
-            if x[0] > 0.0 { v.set(x[3]); }
-            if x[3] > 0.0 { all.borrow_mut().push(x[0] * 2.0); }
-            if x[1] > 0.0 { v.get() * 2.0 + all.borrow()[0] } else { x[3] }
-        }
-    }
-    atomic: inputs(4), Sound,
-    plain { pub use std::sync::atomic::{AtomicU32, Ordering}; }
-    traced {
-        pub fn run<S: Num>(x: &[S]) -> S {
-            let n = AtomicU32::new(1);
-            if x[0] > 0.0 { n.fetch_add(1, Ordering::Relaxed); }
-            if x[1] > 0.0 { x[2] * f64::from(n.load(Ordering::Relaxed)) } else { x[3] }
         }
     }
 }

@@ -2,7 +2,7 @@
 //! conditions that have effects.
 
 programs! {
-    break_outer: inputs(5), Merges(0.9),
+    break_outer: inputs(5), Parts(0.75),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.0);
@@ -17,7 +17,7 @@ programs! {
             y
         }
     }
-    continue_outer: inputs(5), Merges(0.9),
+    continue_outer: inputs(5), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(1.0);
@@ -33,7 +33,7 @@ programs! {
         }
     }
     // Jumps over three levels, of which one ends in a different state.
-    three_levels: inputs(4), Parts(0.8),
+    three_levels: inputs(4), Parts(0.84),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut y, mut skipped) = (S::from(1.0), 0);
@@ -88,7 +88,7 @@ programs! {
             y
         }
     }
-    short_circuit_in_loop: inputs(6), Merges(0.9),
+    short_circuit_in_loop: inputs(6), Parts(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut i, mut y) = (0, S::from(0.0));
@@ -99,7 +99,7 @@ programs! {
         }
     }
     // A flag remembers a comparison and is used after others.
-    outcomes_kept: inputs(4), Parts(0.9),
+    outcomes_kept: inputs(4), Parts(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let a = x[0] > x[1];
@@ -111,7 +111,7 @@ programs! {
             y
         }
     }
-    break_in_a_condition: inputs(4), Merges(0.9),
+    break_in_a_condition: inputs(4), Parts(0.80),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.0);
@@ -135,7 +135,7 @@ programs! {
             y + z * w
         }
     }
-    declared_and_jumped: inputs(4), Merges(0.9),
+    declared_and_jumped: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut total = S::from(0.0);

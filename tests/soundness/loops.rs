@@ -14,7 +14,7 @@ programs! {
         }
     }
     // The first run does not enter the loop, later ones go round it often.
-    none_first: inputs(3).between(-1.0, 6.0).order(Ascending), Merges(0.9),
+    none_first: inputs(3).between(-1.0, 6.0).order(Ascending), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = x[0];
@@ -25,7 +25,7 @@ programs! {
             y * z + w
         }
     }
-    none_last: inputs(3).between(-1.0, 6.0).order(Descending), Merges(0.9),
+    none_last: inputs(3).between(-1.0, 6.0).order(Descending), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = x[0];
@@ -37,7 +37,7 @@ programs! {
         }
     }
     // Whether it goes on depends on what is not traced.
-    untraced_exit: inputs(6), Parts(0.5),
+    untraced_exit: inputs(6), Parts(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut fuel = 7i32;
@@ -51,7 +51,7 @@ programs! {
         }
     }
     // Ends for one of two reasons, and which is not looked at.
-    two_exits: inputs(6), Merges(0.9),
+    two_exits: inputs(6), Parts(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut i, mut y) = (0, S::from(0.0));
@@ -62,7 +62,7 @@ programs! {
             y * y
         }
     }
-    two_exits_told_apart: inputs(6), Parts(0.8),
+    two_exits_told_apart: inputs(6), Parts(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut i, mut y) = (0, S::from(0.0));
@@ -73,7 +73,7 @@ programs! {
             if i == x.len() { y.sin() } else { y * x[i] }
         }
     }
-    newton: inputs(2).between(0.2, 9.0), Merges(0.9),
+    newton: inputs(2).between(0.2, 9.0), Parts(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = x[0];
@@ -87,7 +87,7 @@ programs! {
             y
         }
     }
-    bisection: inputs(2), Merges(0.9),
+    bisection: inputs(2), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut low, mut high) = (S::from(-3.0), S::from(3.0));
@@ -98,7 +98,7 @@ programs! {
             (low + high) * x[1]
         }
     }
-    loop_value: inputs(5), Merges(0.9),
+    loop_value: inputs(5), Merges(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut i = 0;
@@ -113,7 +113,7 @@ programs! {
             found * y
         }
     }
-    kinds_of_iterators: inputs(6), Merges(0.9),
+    kinds_of_iterators: inputs(6), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.0);
@@ -126,7 +126,7 @@ programs! {
         }
     }
     // The iterator decides on traced numbers which items there are.
-    filtered_items: inputs(5), Keeps("iterator of the loop", 0.3),
+    filtered_items: inputs(5), Keeps("iterator of the loop", 0.50),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.5);
@@ -134,7 +134,7 @@ programs! {
             y
         }
     }
-    items_taken_while: inputs(6), Keeps("iterator of the loop", 0.3),
+    items_taken_while: inputs(6), Keeps("iterator of the loop", 0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.5);
@@ -144,7 +144,7 @@ programs! {
             y
         }
     }
-    items_are_computed: inputs(5), Merges(0.9),
+    items_are_computed: inputs(5), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.5);
@@ -153,7 +153,7 @@ programs! {
         }
     }
     // Two loops share one iterator.
-    iterator_by_hand: inputs(6), Parts(0.7),
+    iterator_by_hand: inputs(6), Parts(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut items = x.iter();
@@ -166,7 +166,7 @@ programs! {
             y
         }
     }
-    peeked: inputs(5), Keeps("items", 0.3),
+    peeked: inputs(5), Keeps("items", 0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut items = x.iter().copied().peekable();
@@ -198,7 +198,7 @@ programs! {
             a * 2.0 + b * 3.0 - c
         }
     }
-    inner_count_depends: inputs(5), Parts(0.6),
+    inner_count_depends: inputs(5), Parts(0.75),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(1.0);
@@ -211,7 +211,7 @@ programs! {
         }
     }
     // How long the data are depends on the trace; one of the slices is empty.
-    empty_slices: inputs(4), Merges(0.9),
+    empty_slices: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(1.0);
@@ -222,7 +222,7 @@ programs! {
             y
         }
     }
-    while_in_while: inputs(3).between(0.0, 3.0), Merges(0.9),
+    while_in_while: inputs(3).between(0.0, 3.0), Parts(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut a, mut y) = (x[0] + 1.0, S::from(0.0));

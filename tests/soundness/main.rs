@@ -10,6 +10,7 @@
 #[macro_use]
 mod check;
 mod arrays;
+mod cells;
 mod closures;
 mod collections;
 mod counters;
@@ -21,6 +22,7 @@ mod loops;
 mod num;
 mod patterns;
 mod recursion;
+mod references;
 mod returns;
 mod state;
 mod threads;

@@ -1,7 +1,7 @@
 //! Patterns: matches with guards, enums and options with traced numbers inside.
 
 programs! {
-    guards_on_traced: inputs(4), Merges(0.9),
+    guards_on_traced: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.0);
@@ -17,7 +17,7 @@ programs! {
             y
         }
     }
-    nested_options: inputs(4), Parts(0.8),
+    nested_options: inputs(4), Parts(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let a = if x[0] > 0.0 { Some(if x[1] > 0.0 { Some(x[1]) } else { None }) } else { None };
@@ -33,7 +33,7 @@ programs! {
             }
         }
     }
-    enums: inputs(5), Parts(0.5),
+    enums: inputs(5), Varies(0.90),
     plain {
         #[derive(Clone, Copy, phigrad::Carry)]
         pub enum Shape<S> { Point, Circle(S), Box { w: S, h: S, n: u8 } }
@@ -64,7 +64,7 @@ programs! {
             }
         }
     }
-    references_in_patterns: inputs(4), Parts(0.5),
+    references_in_patterns: inputs(4), Parts(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut pair = (x[0], Some(x[1]));
@@ -76,7 +76,7 @@ programs! {
             pair.0 * 2.0 + pair.1.unwrap_or(x[3])
         }
     }
-    chains_of_let: inputs(4), Merges(0.9),
+    chains_of_let: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.0);
@@ -88,7 +88,7 @@ programs! {
         }
         fn root<S: Num>(v: S) -> Option<S> { (v > 0.0).then(|| (v + 0.5).sqrt()) }
     }
-    bound_with_at: inputs(3), Merges(0.9),
+    bound_with_at: inputs(3), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let count = usize::from(x[0] > 0.0) + usize::from(x[1] > 0.0) * 2;
@@ -97,7 +97,7 @@ programs! {
             y
         }
     }
-    slice_patterns: inputs(5), Merges(0.9),
+    slice_patterns: inputs(5), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let kept = if x[0] > 0.0 { &x[1..] } else { &x[2..4] };
@@ -110,7 +110,7 @@ programs! {
             }
         }
     }
-    orderings: inputs(4), Merges(0.9),
+    orderings: inputs(4), Merges(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             use std::cmp::Ordering::*;
@@ -121,7 +121,7 @@ programs! {
             y
         }
     }
-    option_changed_inside: inputs(4), Parts(0.7),
+    option_changed_inside: inputs(4), Parts(0.80),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut best: Option<(usize, S)> = None;

@@ -1,7 +1,7 @@
 //! Early returns, and `?`, in helpers and in loops.
 
 programs! {
-    return_in_loop: inputs(6), Merges(0.9),
+    return_in_loop: inputs(6), Parts(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.0);
@@ -17,7 +17,7 @@ programs! {
             sum
         }
     }
-    return_index: inputs(5), Parts(0.8),
+    return_index: inputs(5), Varies(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let i = position(x);
@@ -28,7 +28,7 @@ programs! {
             None
         }
     }
-    question_on_option: inputs(4), Merges(0.9),
+    question_on_option: inputs(4), Merges(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.0);
@@ -47,7 +47,7 @@ programs! {
         fn root<S: Num>(a: S) -> Option<S> { if a < 0.0 { None } else { Some((a + 0.1).sqrt()) } }
     }
     // The error has a traced number.
-    question_on_result: inputs(4), Keeps("the error", 0.5),
+    question_on_result: inputs(4), Keeps("the error", 0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.0);
@@ -65,7 +65,7 @@ programs! {
         fn not_above<S: Num>(v: S) -> Result<S, (S, i32)> { if v > 1.0 { Err((v, 2)) } else { Ok(v) } }
     }
     // Where it failed is told only by the converted error.
-    question_converts: inputs(3), Keeps("the error", 0.5),
+    question_converts: inputs(3), Keeps("the value of the expression", 0.95),
     plain {
         pub struct Why(i32);
         impl From<u8> for Why { fn from(n: u8) -> Why { Why(i32::from(n)) } }
@@ -83,7 +83,7 @@ programs! {
         fn small<S: Num>(v: S) -> Result<S, u8> { if v > 1.0 { Err(3) } else { Ok(v) } }
         fn large<S: Num>(v: S) -> Result<S, bool> { if v < -1.0 { Err(v < -1.5) } else { Ok(v) } }
     }
-    return_from_match_in_loop: inputs(5), Merges(0.9),
+    return_from_match_in_loop: inputs(5), Parts(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S { search(x, 0.5) + search(&x[1..], -0.5) * 2.0 }
         fn search<S: Num>(x: &[S], at: f64) -> S {
@@ -99,7 +99,7 @@ programs! {
             best
         }
     }
-    return_from_nested_loops: inputs(5), Merges(0.9),
+    return_from_nested_loops: inputs(5), Merges(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (a, b) = pair(x);
@@ -117,7 +117,7 @@ programs! {
             (last, S::from(1.0))
         }
     }
-    let_else: inputs(4), Merges(0.9),
+    let_else: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S { x.iter().fold(S::from(0.0), |y, v| y + one(*v)) }
         fn one<S: Num>(v: S) -> S {
@@ -129,7 +129,7 @@ programs! {
     }
     // Two returns hand back the same number, and the function changes state of
     // its caller before.
-    return_after_effects: inputs(5), Parts(0.5),
+    return_after_effects: inputs(5), Parts(0.70),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut count, mut sum) = (0, S::from(0.0));
@@ -144,7 +144,7 @@ programs! {
             v * v
         }
     }
-    return_unit: inputs(4), Merges(0.9),
+    return_unit: inputs(4), Escapes(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut all = [x[0], x[1], x[2]];

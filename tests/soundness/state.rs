@@ -1,7 +1,7 @@
 //! State in structs: traced and untraced fields, changed by methods.
 
 programs! {
-    filter: inputs(5), Parts(0.5),
+    filter: inputs(5), Parts(0.75),
     plain {
         #[derive(Clone, phigrad::Carry)]
         pub struct Filter<S> { pub mean: S, pub seen: usize, pub gain: f64 }
@@ -23,7 +23,7 @@ programs! {
             y * filter.mean + filter.gain
         }
     }
-    merges_with_same_state: inputs(6), Merges(0.9),
+    merges_with_same_state: inputs(6), Merges(0.95),
     plain {
         #[derive(phigrad::Carry)]
         pub struct Body<S> { pub at: [S; 2], pub speed: S, pub bounces: u32 }
@@ -44,7 +44,7 @@ programs! {
             body.at[0] * body.at[1] + body.speed * f64::from(body.bounces)
         }
     }
-    called_in_one_branch: inputs(4), Parts(0.8),
+    called_in_one_branch: inputs(4), Parts(0.95),
     plain {
         #[derive(phigrad::Carry)]
         pub struct Account<S> { pub sum: S, pub count: usize }
@@ -61,7 +61,7 @@ programs! {
             account.sum * account.count as f64 + x[account.count % 4]
         }
     }
-    reference_in_a_struct: inputs(4), Merges(0.0),
+    reference_in_a_struct: inputs(4), Keeps("self", 0.50),
     plain { pub struct Writer<'a, S> { pub to: &'a mut S, pub other: &'a mut [S], pub n: usize } }
     traced {
         impl<S: Num> Writer<'_, S> {
@@ -79,7 +79,7 @@ programs! {
             total * rest[0] + rest[1] * n as f64
         }
     }
-    nested_structs: inputs(4), Parts(0.8),
+    nested_structs: inputs(4), Parts(0.20),
     plain {
         #[derive(Clone, Default, phigrad::Carry)]
         pub struct Inner<S> { pub v: S, pub on: bool }
@@ -100,7 +100,7 @@ programs! {
         }
     }
     // The struct has no `Carry`: its variable is named as the reason.
-    without_carry: inputs(4), Keeps("plain", 0.3),
+    without_carry: inputs(4), Keeps("plain", 0.95),
     plain { pub struct Plain<S> { pub v: S, pub n: u32 } }
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -109,7 +109,7 @@ programs! {
             plain.v * f64::from(plain.n) + x[0]
         }
     }
-    moved_and_returned: inputs(3), Parts(0.8),
+    moved_and_returned: inputs(3), Parts(0.95),
     plain {
         #[derive(Clone, Copy, phigrad::Carry)]
         pub struct Pair<S>(pub S, pub S, pub i8);

@@ -2,7 +2,7 @@
 //! and numbers that are the same or no longer needed.
 
 programs! {
-    nan_takes_the_other_side: inputs(3), Merges(0.9),
+    nan_takes_the_other_side: inputs(3), Merges(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(1.0);
@@ -13,7 +13,7 @@ programs! {
             y
         }
     }
-    ties: inputs(4), Merges(0.3),
+    ties: inputs(4), Parts(0.80),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.0);
@@ -24,7 +24,7 @@ programs! {
             y.larger(x[0]) + x[1].larger(x[2])
         }
     }
-    signs_of_zero: inputs(3), Merges(0.9),
+    signs_of_zero: inputs(3), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut zero = S::from(0.0);
@@ -47,7 +47,7 @@ programs! {
         }
     }
     // A traced constant and an untraced one of the same value.
-    constants_decide: inputs(3), Merges(0.9),
+    constants_decide: inputs(3), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut c = S::from(1.0);
@@ -57,7 +57,7 @@ programs! {
             z * c
         }
     }
-    captured_data: inputs(4), Merges(0.9),
+    captured_data: inputs(4), Merges(0.95),
     plain { pub static TABLE: [f64; 5] = [0.5, -1.0, 2.0, 0.25, -0.75]; }
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -91,7 +91,7 @@ programs! {
             y * x[3]
         }
     }
-    infinite_sides: inputs(3), Merges(0.9),
+    infinite_sides: inputs(3), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = if x[0] > 0.0 { x[0].sqrt() } else { S::from(1.0) / (x[0] - x[0]) };
@@ -100,7 +100,7 @@ programs! {
             if z < 1e100 { y + z } else { y * x[2] }
         }
     }
-    expressions_inside: inputs(4), Merges(0.9),
+    expressions_inside: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let y = { let t = if x[0] > 0.0 { x[0] } else { x[1] }; t * t } + (if x[1] > 0.5 { x[1] } else { x[2] }) * match x[3] > 0.0 { true => 2.0, false => -1.0 };
