@@ -12,7 +12,7 @@ programs! {
         }
     }
     // The index is state that a comparison chose.
-    index_chosen_before: inputs(5), Parts(0.75),
+    index_chosen_before: inputs(5), Parts(0.65),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut a = [x[0], x[1], x[2]];

@@ -1,7 +1,7 @@
 //! Closures: they capture variables, change them, and are given to others.
 
 programs! {
-    changes_what_it_captured: inputs(4), Keeps("add", 0.40),
+    changes_what_it_captured: inputs(4), Keeps("add", 0.50),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut total = S::from(0.0);
@@ -59,7 +59,7 @@ programs! {
             w
         }
     }
-    scans: inputs(5), Keeps("iterator of the loop", 0.60),
+    scans: inputs(5), Keeps("iterator of the loop", 0.55),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(1.0);
@@ -95,7 +95,7 @@ programs! {
             y
         }
     }
-    changes_a_flag: inputs(4), Keeps("mark", 0.95),
+    changes_a_flag: inputs(4), Keeps("mark", 0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut flag = false;
@@ -106,7 +106,7 @@ programs! {
         }
     }
     // A closure that was lent to another closure.
-    nested_closures: inputs(4), Keeps("outer", 0.60),
+    nested_closures: inputs(4), Keeps("outer", 0.65),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut n = 0;

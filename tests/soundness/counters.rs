@@ -14,7 +14,7 @@ programs! {
         }
     }
     // The same, but the counter decides only in the loop.
-    counter_breaks: inputs(8), Parts(0.70),
+    counter_breaks: inputs(8), Parts(0.65),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut hits = 0;
@@ -27,7 +27,7 @@ programs! {
             sum
         }
     }
-    flag_toggles: inputs(7), Parts(0.25),
+    flag_toggles: inputs(7), Parts(0.20),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut up = true;
@@ -40,7 +40,7 @@ programs! {
         }
     }
     // The flag is set on one way only and read in another iteration.
-    flag_set_once: inputs(6), Merges(0.95),
+    flag_set_once: inputs(6), Merges(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut seen = false;
@@ -82,7 +82,7 @@ programs! {
         }
     }
     // A plain number is halved on some ways and is a factor later.
-    hidden_weight: inputs(5), Parts(0.60),
+    hidden_weight: inputs(5), Parts(0.70),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut weight = 1.0;
@@ -134,7 +134,7 @@ programs! {
             if a > b { y * 2.0 } else if a == b { y.sin() } else { y - x[0] * b as f64 }
         }
     }
-    counter_wraps: inputs(8), Parts(0.05),
+    counter_wraps: inputs(8), Parts(0.10),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut n = 250u8;
@@ -146,7 +146,7 @@ programs! {
             y
         }
     }
-    wide_counter: inputs(4), Parts(0.85),
+    wide_counter: inputs(4), Parts(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut n = 1u128;
@@ -176,7 +176,7 @@ programs! {
             y + f64::from(state)
         }
     }
-    counter_in_tuple: inputs(5), Parts(0.70),
+    counter_in_tuple: inputs(5), Parts(0.75),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut pair = (S::from(0.0), 0usize);
@@ -186,7 +186,7 @@ programs! {
             pair.0 * x[pair.1 % x.len()]
         }
     }
-    text_as_state: inputs(4), Parts(0.85),
+    text_as_state: inputs(4), Parts(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut word = String::new();

@@ -20,7 +20,7 @@ programs! {
             y
         }
     }
-    on_one_way: inputs(4), Merges(0.95),
+    on_one_way: inputs(4), Merges(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut table = [1.0, 2.0, 3.0, 4.0];
@@ -31,7 +31,7 @@ programs! {
         }
     }
     // What escapes decides later, without a guard of its own.
-    decides_later: inputs(4), Parts(0.80),
+    decides_later: inputs(4), Parts(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let level = (x[0] * 2.0).floor().value();
@@ -48,7 +48,7 @@ programs! {
             y + seen
         }
     }
-    carried_then_read: inputs(4), Merges(0.90),
+    carried_then_read: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = x[0].floor();
@@ -57,7 +57,7 @@ programs! {
             if n == 1.0 { x[1] } else { x[2] * n }
         }
     }
-    total_order: inputs(4), Parts(0.20),
+    total_order: inputs(4), Parts(0.25),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut all = [x[0].floor(), x[1].floor(), x[2].floor()];

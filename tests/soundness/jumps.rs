@@ -17,7 +17,7 @@ programs! {
             y
         }
     }
-    continue_outer: inputs(5), Merges(0.95),
+    continue_outer: inputs(5), Merges(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(1.0);
@@ -33,7 +33,7 @@ programs! {
         }
     }
     // Jumps over three levels, of which one ends in a different state.
-    three_levels: inputs(4), Parts(0.84),
+    three_levels: inputs(4), Parts(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut y, mut skipped) = (S::from(1.0), 0);
@@ -88,7 +88,7 @@ programs! {
             y
         }
     }
-    short_circuit_in_loop: inputs(6), Parts(0.85),
+    short_circuit_in_loop: inputs(6), Parts(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut i, mut y) = (0, S::from(0.0));
@@ -111,7 +111,7 @@ programs! {
             y
         }
     }
-    break_in_a_condition: inputs(4), Parts(0.80),
+    break_in_a_condition: inputs(4), Parts(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.0);

@@ -25,7 +25,7 @@ programs! {
             y * z + w
         }
     }
-    none_last: inputs(3).between(-1.0, 6.0).order(Descending), Merges(0.95),
+    none_last: inputs(3).between(-1.0, 6.0).order(Descending), Merges(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = x[0];
@@ -37,7 +37,7 @@ programs! {
         }
     }
     // Whether it goes on depends on what is not traced.
-    untraced_exit: inputs(6), Parts(0.90),
+    untraced_exit: inputs(6), Parts(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut fuel = 7i32;
@@ -51,7 +51,7 @@ programs! {
         }
     }
     // Ends for one of two reasons, and which is not looked at.
-    two_exits: inputs(6), Parts(0.85),
+    two_exits: inputs(6), Parts(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut i, mut y) = (0, S::from(0.0));
@@ -62,7 +62,7 @@ programs! {
             y * y
         }
     }
-    two_exits_told_apart: inputs(6), Parts(0.90),
+    two_exits_told_apart: inputs(6), Parts(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut i, mut y) = (0, S::from(0.0));
@@ -98,7 +98,7 @@ programs! {
             (low + high) * x[1]
         }
     }
-    loop_value: inputs(5), Merges(0.90),
+    loop_value: inputs(5), Parts(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut i = 0;
@@ -126,7 +126,7 @@ programs! {
         }
     }
     // The iterator decides on traced numbers which items there are.
-    filtered_items: inputs(5), Keeps("iterator of the loop", 0.50),
+    filtered_items: inputs(5), Keeps("iterator of the loop", 0.55),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.5);
@@ -134,7 +134,7 @@ programs! {
             y
         }
     }
-    items_taken_while: inputs(6), Keeps("iterator of the loop", 0.95),
+    items_taken_while: inputs(6), Keeps("iterator of the loop", 0.80),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.5);
@@ -153,7 +153,7 @@ programs! {
         }
     }
     // Two loops share one iterator.
-    iterator_by_hand: inputs(6), Parts(0.90),
+    iterator_by_hand: inputs(6), Parts(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut items = x.iter();
@@ -198,7 +198,7 @@ programs! {
             a * 2.0 + b * 3.0 - c
         }
     }
-    inner_count_depends: inputs(5), Parts(0.75),
+    inner_count_depends: inputs(5), Parts(0.70),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(1.0);
@@ -222,7 +222,7 @@ programs! {
             y
         }
     }
-    while_in_while: inputs(3).between(0.0, 3.0), Parts(0.85),
+    while_in_while: inputs(3).between(0.0, 3.0), Parts(0.90),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let (mut a, mut y) = (x[0] + 1.0, S::from(0.0));
@@ -235,7 +235,7 @@ programs! {
         }
     }
     // The loop's variable is carried, although no iteration changes it.
-    unchanged_in_loop: inputs(4), Merges(0.95),
+    unchanged_in_loop: inputs(4), Merges(0.93),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut kept = x[0] * 2.0;

@@ -33,7 +33,7 @@ programs! {
             }
         }
     }
-    enums: inputs(5), Varies(0.90),
+    enums: inputs(5), Varies(0.80),
     plain {
         #[derive(Clone, Copy, phigrad::Carry)]
         pub enum Shape<S> { Point, Circle(S), Box { w: S, h: S, n: u8 } }
@@ -110,7 +110,7 @@ programs! {
             }
         }
     }
-    orderings: inputs(4), Merges(0.90),
+    orderings: inputs(4), Parts(0.85),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             use std::cmp::Ordering::*;
@@ -121,7 +121,7 @@ programs! {
             y
         }
     }
-    option_changed_inside: inputs(4), Parts(0.80),
+    option_changed_inside: inputs(4), Parts(0.75),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut best: Option<(usize, S)> = None;

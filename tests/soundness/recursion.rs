@@ -41,7 +41,7 @@ programs! {
             if a > 1.0 && a < 50.0 { halve(a * 0.5, calls) } else { a }
         }
     }
-    tree: inputs(3).between(0.0, 2.0), Parts(0.85),
+    tree: inputs(3).between(0.0, 2.0), Parts(0.80),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S { area(x[0], x[0] + 0.5, x[1], 3) }
         fn area<S: Num>(low: S, high: S, k: S, depth: u32) -> S {
@@ -66,7 +66,7 @@ programs! {
             }
         }
     }
-    into_a_vector: inputs(3).between(0.0, 3.0), Parts(0.65),
+    into_a_vector: inputs(3).between(0.0, 3.0), Parts(0.70),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut out = Vec::new();

@@ -1,7 +1,7 @@
 //! Early returns, and `?`, in helpers and in loops.
 
 programs! {
-    return_in_loop: inputs(6), Parts(0.85),
+    return_in_loop: inputs(6), Parts(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.0);
@@ -28,7 +28,7 @@ programs! {
             None
         }
     }
-    question_on_option: inputs(4), Merges(0.90),
+    question_on_option: inputs(4), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut y = S::from(0.0);

@@ -61,7 +61,7 @@ programs! {
             account.sum * account.count as f64 + x[account.count % 4]
         }
     }
-    reference_in_a_struct: inputs(4), Keeps("self", 0.50),
+    reference_in_a_struct: inputs(4), Keeps("self", 0.45),
     plain { pub struct Writer<'a, S> { pub to: &'a mut S, pub other: &'a mut [S], pub n: usize } }
     traced {
         impl<S: Num> Writer<'_, S> {
@@ -100,7 +100,7 @@ programs! {
         }
     }
     // The struct has no `Carry`: its variable is named as the reason.
-    without_carry: inputs(4), Keeps("plain", 0.95),
+    without_carry: inputs(4), Keeps("plain", 0.85),
     plain { pub struct Plain<S> { pub v: S, pub n: u32 } }
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -109,7 +109,7 @@ programs! {
             plain.v * f64::from(plain.n) + x[0]
         }
     }
-    moved_and_returned: inputs(3), Parts(0.95),
+    moved_and_returned: inputs(3), Parts(0.85),
     plain {
         #[derive(Clone, Copy, phigrad::Carry)]
         pub struct Pair<S>(pub S, pub S, pub i8);
