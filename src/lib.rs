@@ -264,10 +264,10 @@ pub use phigrad_macros::Carry;
 /// ```
 pub use phigrad_macros::traced;
 pub use runtime::{
-    Error, KernelReport, Limits, Numerics, Purpose, Recorded, RecordedWith, Refusal, Report, Tape,
-    TapeBuilder,
+    DecisionReport, Error, KernelReport, Limits, Numerics, Purpose, Recorded, RecordedWith,
+    Refusal, Report, Tape, TapeBuilder,
 };
-pub use ssa::{LiftError, Place, Unmerge, Unmerged};
+pub use ssa::{Decision, LiftError, Place, Trips, Unmerge, Unmerged};
 pub use trace::Var;
 
 /// The README's example is compiled and run like those of the documentation.

@@ -71,6 +71,14 @@ macro_rules! primitives {
     };
 }
 
+#[cfg(feature = "serde")]
+impl serde::Serialize for Op {
+    /// As its name.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
 /// Code that is instantiated for each primitive by [`with_constant_op`].
 pub(crate) trait OpVisitor {
     type Output;

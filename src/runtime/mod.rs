@@ -15,4 +15,4 @@ mod specialisation;
 pub use error::Error;
 pub use options::{Limits, Numerics, TapeBuilder};
 pub use recorded::{Recorded, RecordedWith, Tape};
-pub use report::{KernelReport, Purpose, Refusal, Report};
+pub use report::{DecisionReport, KernelReport, Purpose, Refusal, Report};

@@ -5,7 +5,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::jit::CompileError;
-use crate::ssa::{LiftError, Place, Unmerged};
+use crate::ssa::{Decision, LiftError, Place, Trips, Unmerged};
 
 /// What a kernel computes. A hot function gets a kernel for each purpose that it
 /// was called for, `compile` makes all three.
@@ -22,6 +22,7 @@ use crate::ssa::{LiftError, Place, Unmerged};
 /// assert_eq!(purposes, [Purpose::Value, Purpose::Gradient, Purpose::ValueAndGradient]);
 /// # Ok::<(), phigrad::Error>(())
 /// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
     /// The value alone.
@@ -83,6 +84,14 @@ pub enum Refusal {
     },
 }
 
+#[cfg(feature = "serde")]
+impl serde::Serialize for Refusal {
+    /// As its sentence.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// One kernel: what it is for, how large it is and what it cost.
 ///
 /// # Examples
@@ -99,6 +108,7 @@ pub enum Refusal {
 /// }
 /// # Ok::<(), phigrad::Error>(())
 /// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelReport {
@@ -120,6 +130,33 @@ pub struct KernelReport {
     pub compile_time: Duration,
 }
 
+/// A comparison that decided something, and what it meant for kernels.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::{Tape, Var};
+///
+/// let f = Tape::record(|x: &[Var]| if x[0] > 1.0 { x[0] } else { -x[0] });
+/// f.grad(&[1.25])?;
+/// f.grad(&[-3.0])?;
+/// let report = f.report();
+/// let decision = &report.decisions[0].decision;
+/// assert_eq!((decision.held, decision.failed, decision.margin), (1, 1, 0.25));
+/// assert!(decision.at.file.ends_with(".rs"));
+/// # Ok::<(), phigrad::Error>(())
+/// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct DecisionReport {
+    /// Where it is and how it came out.
+    pub decision: Decision,
+    /// How often a call left a kernel because it took a side here that was not
+    /// known.
+    pub left: u64,
+}
+
 /// What happened to a recorded function so far: who served, what was learnt and
 /// compiled, and what was declined. Its `Display` is a summary of some lines.
 ///
@@ -137,7 +174,8 @@ pub struct KernelReport {
 /// assert_eq!((report.tape_calls, report.kernel_calls, report.paths), (1, 0, 1));
 /// # Ok::<(), phigrad::Error>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Report {
     /// The operations, guards and inputs of the longest run recorded.
@@ -161,6 +199,10 @@ pub struct Report {
     pub kernels: Vec<KernelReport>,
     /// What was declined, and why.
     pub refusals: Vec<Refusal>,
+    /// The comparisons that decided something, by place.
+    pub decisions: Vec<DecisionReport>,
+    /// The loops of annotated functions, by place.
+    pub loops: Vec<Trips>,
     /// Regions of annotated functions whose ways are not merged, and why.
     pub unmerged: Vec<Unmerged>,
 }
@@ -196,6 +238,17 @@ impl fmt::Display for Report {
         }
         for refusal in &self.refusals {
             writeln!(f, "declined: {refusal}")?;
+        }
+        for DecisionReport { decision, left } in &self.decisions {
+            writeln!(
+                f,
+                "{} at {}: held {} times, failed {}, margin {:.3e}, {left} kernels left here",
+                decision.op, decision.at, decision.held, decision.failed, decision.margin
+            )?;
+        }
+        for trips in &self.loops {
+            let Trips { at, entered, fewest, most, .. } = trips;
+            writeln!(f, "loop at {at}: entered {entered} times, {fewest} to {most} iterations")?;
         }
         for unmerged in &self.unmerged {
             writeln!(f, "{unmerged}")?;

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::coarsen::{Coarsened, coarsen};
 use super::options::{Numerics, Options};
-use super::report::{KernelReport, Purpose, Refusal, Report};
+use super::report::{DecisionReport, KernelReport, Purpose, Refusal, Report};
 use crate::jit::Kernel;
 use crate::ssa::{Graph, LiftError, Lifted, Merged, Paths, Place};
 use crate::trace::Trace;
@@ -47,6 +47,8 @@ struct Learning {
     seen: HashMap<u64, u64>,
     longest: usize,
     last_new_path: Option<Place>,
+    /// How often a new side was found where kernels were in use, by place.
+    left: HashMap<Place, u64>,
     wanted: [bool; 3],
     attempts: [Attempt; 3],
     /// Events recorded since the last compilation.
@@ -79,6 +81,7 @@ impl Specialisation {
                 seen: HashMap::new(),
                 longest: 0,
                 last_new_path: None,
+                left: HashMap::new(),
                 wanted: [false; 3],
                 attempts: Default::default(),
                 taped_events: 0,
@@ -158,7 +161,13 @@ impl Specialisation {
         }
         match merged {
             Ok(Merged::Known | Merged::First) => {}
-            Ok(Merged::New { at }) => learning.last_new_path = Some(at),
+            Ok(Merged::New { at }) => {
+                // A kernel for the purpose was tried first.
+                if self.kernels.iter().any(|kernel| kernel.load().is_some()) {
+                    *learning.left.entry(at.clone()).or_insert(0) += 1;
+                }
+                learning.last_new_path = Some(at);
+            }
             Err(error) => {
                 if matches!(error, LiftError::Divergent { .. }) {
                     learning.divergent = true;
@@ -211,6 +220,11 @@ impl Specialisation {
         report.non_finite += self.non_finite.load(Ordering::Relaxed);
         report.last_new_path = learning.last_new_path.clone().or(report.last_new_path.take());
         report.refusals.extend(learning.refusals.iter().cloned());
+        for decision in learning.lifted.decisions() {
+            let left = learning.left.get(&decision.at).copied().unwrap_or(0);
+            report.decisions.push(DecisionReport { decision, left });
+        }
+        report.loops.extend(learning.lifted.loops());
         for unmerged in learning.lifted.unmerged() {
             if !report.unmerged.contains(unmerged) {
                 report.unmerged.push(unmerged.clone());

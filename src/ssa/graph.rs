@@ -44,6 +44,7 @@ entity!(
 );
 
 /// A place in the user's source.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The file, as the compiler named it.

@@ -27,7 +27,7 @@ pub use graph::{
     Block, BlockData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId, Region, RegionData,
 };
 pub use interpret::{Outcome, interpret};
-pub use lift::{LiftError, Lifted, Merged, Paths, Unmerge, Unmerged};
+pub use lift::{Decision, LiftError, Lifted, Merged, Paths, Trips, Unmerge, Unmerged};
 pub use parse::{ParseError, parse};
 pub use simplify::simplify;
 pub use verify::{VerifyError, verify};

@@ -12,6 +12,7 @@
 //! events are like those of code without regions. What was merged before is
 //! then forgotten, because it was merged under other conditions.
 
+mod census;
 mod emit;
 mod graft;
 mod notes;
@@ -24,6 +25,7 @@ use hashbrown::HashSet;
 
 use super::graph::{Graph, Place};
 use crate::trace::{Site, Trace};
+use census::Census;
 use notes::Notes;
 use tree::Tree;
 use walk::{Stop, Walk};
@@ -79,7 +81,10 @@ pub enum LiftError {
     },
 }
 
+pub use census::{Decision, Trips};
+
 /// A region whose ways are not merged.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmerged {
     /// Where the region begins.
@@ -89,6 +94,7 @@ pub struct Unmerged {
 }
 
 /// Why the ways through a region are not merged.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unmerge {
@@ -156,6 +162,7 @@ pub struct Lifted {
     /// Whether a trace was refused because the tree would be too large.
     full: bool,
     notes: Notes,
+    census: Census,
 }
 
 impl Lifted {
@@ -170,6 +177,7 @@ impl Lifted {
             graph: OnceLock::new(),
             full: false,
             notes: Notes::default(),
+            census: Census::default(),
         }
     }
 
@@ -215,6 +223,16 @@ impl Lifted {
         &self.unmerged
     }
 
+    /// The comparisons that decided something, with how they came out, by place.
+    pub fn decisions(&self) -> Vec<Decision> {
+        self.census.decisions()
+    }
+
+    /// The loops of annotated functions, with their numbers of iterations.
+    pub fn loops(&self) -> Vec<Trips> {
+        self.census.loops()
+    }
+
     /// Adds the path of `trace`, a run of the function whose other traces were
     /// merged before, with as many inputs. For an example see [`Lifted`].
     ///
@@ -222,6 +240,8 @@ impl Lifted {
     ///
     /// See [`LiftError`]; the graph is then unchanged.
     pub fn merge(&mut self, trace: &Trace<'_>, limits: Paths) -> Result<Merged, LiftError> {
+        self.census.count(trace);
+        let mut inside = false;
         let merged = if self.version == 0 {
             Merged::First
         } else {
@@ -229,12 +249,15 @@ impl Lifted {
             let notes = &mut self.notes;
             match Walk::new(&mut self.tree, false, &self.skipped, notes).run(trace) {
                 Ok(()) => return Ok(Merged::Known),
-                Err(Stop::New(at)) => Merged::New { at },
+                Err(Stop::New { at, in_region }) => {
+                    inside = in_region;
+                    Merged::New { at }
+                }
                 Err(Stop::Divergent(at)) => return Err(LiftError::Divergent { at }),
                 Err(Stop::Unmerge(_, unmerged)) => Merged::New { at: unmerged.at },
             }
         };
-        if self.tree.splits + 1 >= limits.paths && self.version > 0 {
+        if self.tree.splits + 1 >= limits.paths && self.version > 0 && !inside {
             return Err(LiftError::TooManyPaths { limit: limits.paths });
         }
         if self.full {
@@ -245,7 +268,7 @@ impl Lifted {
         loop {
             match Walk::new(&mut tree, true, &skipped, &mut self.notes).run(trace) {
                 Ok(()) => break,
-                Err(Stop::New(at) | Stop::Divergent(at)) => {
+                Err(Stop::New { at, .. } | Stop::Divergent(at)) => {
                     return Err(LiftError::Divergent { at });
                 }
                 Err(Stop::Unmerge(site, why)) => {

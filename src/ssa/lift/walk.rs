@@ -25,7 +25,11 @@ use crate::trace::{Event, Operand, Role, Site, Trace};
 pub(super) enum Stop {
     /// The trace does something that the tree does not know, here, and the tree
     /// must not grow.
-    New(Place),
+    New {
+        at: Place,
+        /// Whether it does so in a region, the ways of which meet again.
+        in_region: bool,
+    },
     /// The trace does something else than the tree without a guard in between.
     Divergent(Place),
     /// The region must not be merged.
@@ -143,7 +147,7 @@ impl<'a> Walk<'a> {
 
     fn must_grow(&mut self, at: impl FnOnce() -> Place) -> Result<(), Stop> {
         if !self.grow {
-            return Err(Stop::New(at()));
+            return Err(Stop::New { at: at(), in_region: !self.open.is_empty() });
         }
         if let Some(open) = self.open.last_mut() {
             open.grew = true;

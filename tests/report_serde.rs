@@ -1,0 +1,25 @@
+//! Reports for programs: what is serialised, under which names.
+
+use phigrad::{Tape, Var};
+
+#[test]
+fn a_report_says_as_json_what_it_says_as_text() {
+    let f = Tape::builder()
+        .hot_threshold(u32::MAX)
+        .record(|x: &[Var]| if x[0] > 1.0 { x[0] } else { -x[0] });
+    f.grad(&[1.25]).unwrap();
+    f.compile().unwrap();
+    f.grad(&[-3.0]).unwrap();
+    let json = serde_json::to_value(f.report()).unwrap();
+    assert_eq!(json["tape_calls"], 2);
+    assert_eq!(json["fallbacks"], 1);
+    assert_eq!(json["kernels"][1]["purpose"], "Gradient");
+    let decision = &json["decisions"][0];
+    assert_eq!(decision["decision"]["op"], "gt");
+    assert_eq!(decision["decision"]["held"], 1);
+    assert_eq!(decision["decision"]["failed"], 1);
+    assert_eq!(decision["decision"]["margin"], 0.25);
+    assert_eq!(decision["left"], 1);
+    let line = decision["decision"]["at"]["line"].as_u64().unwrap();
+    assert!(f.report().to_string().contains(&format!("report_serde.rs:{line}:")));
+}
