@@ -29,8 +29,6 @@ pub enum Expect {
     Varies(f64),
     /// Nothing but that it is never wrong.
     Sound,
-    /// Runs do different things on what looks like one way, which is noticed.
-    Diverges,
 }
 
 /// Which inputs a program is run on.
@@ -170,7 +168,7 @@ where
             | Expect::Varies(least) => {
                 assert!(known >= least, "{self}: {known} of the inputs are known");
             }
-            Expect::Sound | Expect::Diverges => {}
+            Expect::Sound => {}
         }
         for numerics in [Numerics::Exact, Numerics::Real] {
             self.served(numerics, &domain.points(&mut random(4), 500), expect);
@@ -200,8 +198,7 @@ where
             let trace = tracer.run(run, inputs, LIMIT, Location::caller()).unwrap();
             let limits = Paths { paths: usize::MAX, nodes: 1 << 22 };
             match (lifted.merge(&trace, limits), expect) {
-                (Ok(_), _)
-                | (Err(LiftError::Divergent { .. }), Expect::Diverges | Expect::Sound) => {}
+                (Ok(_), _) | (Err(LiftError::Divergent { .. }), Expect::Sound) => {}
                 (Err(error), _) => panic!("{self}: {error}"),
             }
         }
@@ -221,7 +218,8 @@ where
         });
         let wanted = matches!(expect, Expect::Keeps(..) | Expect::Escapes(_) | Expect::Varies(_));
         let merges = matches!(expect, Expect::Merges(_) | Expect::Parts(_));
-        assert!(found == wanted && !(merges && !unmerged.is_empty()), "{self}: {unmerged:?}");
+        assert!(found == wanted, "{self}: {unmerged:?}");
+        assert!(!merges || unmerged.is_empty(), "{self}: {unmerged:?}");
     }
 
     /// Checks the graph and those of its gradient; returns how many of the points
@@ -294,11 +292,7 @@ where
             .refusals
             .iter()
             .any(|refusal| matches!(refusal, Refusal::Path(LiftError::Divergent { .. })));
-        match expect {
-            Expect::Diverges => assert!(diverged, "{self}: {report}"),
-            Expect::Sound => {}
-            _ => assert!(!diverged, "{self}: {report}"),
-        }
+        assert!(!diverged || matches!(expect, Expect::Sound), "{self}: {report}");
         if let Expect::Merges(_) = expect {
             assert!(report.kernel_calls as usize > points.len() / 4, "{self}: {report}");
         }
@@ -329,7 +323,7 @@ where
             unannotated: &self.unannotated,
             plain: &self.plain,
         };
-        let lifted = without.learn(lessons, Expect::Diverges);
+        let lifted = without.learn(lessons, Expect::Sound);
         let graph = lifted.graph();
         let is_known = |x: &&Vec<f64>| matches!(interpret(graph, x), Outcome::Values(_));
         let few = points.iter().filter(is_known).count() as f64 / points.len() as f64;

@@ -2,10 +2,9 @@
 //! thousands of inputs, against the tape, the same code without the attribute,
 //! and the same code on plain numbers; and each states how much of what it can
 //! do must be known after some runs, so that it is noticed if ways that could be
-//! merged no longer are.
+//! merged no longer are. With `SHARES` in the environment it is printed how much
+//! each knows, with regions and without.
 #![allow(clippy::unwrap_used, clippy::panic)] // A failing helper fails its test.
-// The programs are written as users might, not as is best.
-#![allow(clippy::needless_range_loop, clippy::never_loop, clippy::manual_swap)]
 
 #[macro_use]
 mod check;

@@ -13,12 +13,12 @@ fn ways(x: &[Var]) -> Var {
     let mut count = 0;
     for &v in x {
         if v > 0.0 {
-            y = y + v.sin();
+            y += v.sin();
         } else if v < -1.0 {
             count += 1;
-            y = y * v;
+            y *= v;
         } else {
-            y = y - v * v;
+            y -= v * v;
         }
     }
     if count == 2 { y.exp() } else { y }
