@@ -70,7 +70,9 @@ impl<T: ?Sized> NoReference for &Reach<'_, T> {
 }
 
 /// Asks whether a variable may hold a mutable reference or a cell, so that
-/// something else that is in use when the variable is not may change by it.
+/// something else that is in use when the variable is not may change by it. What
+/// is asked is a reference to a reference to this, so that there is an order of
+/// three: by value, with one reference more, with one less.
 #[derive(Debug)]
 pub struct Hold<'a, T: ?Sized>(pub &'a T);
 
@@ -92,21 +94,21 @@ pub trait MayHold {
     fn holds(&self) -> bool;
 }
 
-impl<T: Carry + ?Sized> Holds for Hold<'_, T> {
+impl<T: Carry + ?Sized> Holds for &Hold<'_, T> {
     #[inline]
     fn holds(&self) -> bool {
         T::REFERS
     }
 }
 
-impl<T: Steady + ?Sized> HoldsSteadily for &Hold<'_, T> {
+impl<T: Steady + ?Sized> HoldsSteadily for &&Hold<'_, T> {
     #[inline]
     fn holds(&self) -> bool {
         T::REFERS
     }
 }
 
-impl<T: ?Sized> MayHold for &&Hold<'_, T> {
+impl<T: ?Sized> MayHold for Hold<'_, T> {
     #[inline]
     fn holds(&self) -> bool {
         true

@@ -2,7 +2,6 @@
 //! shows only on one side of a later comparison.
 
 programs! {
-    #[ignore = "a cell that is changed on one way is not seen"]
     cell: inputs(4), Sound,
     plain {
         pub use std::cell::{Cell, RefCell};
@@ -14,7 +13,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n.get()) } else { x[3] }
         }
     }
-    #[ignore = "a cell that is changed on one way is not seen"]
     cell_helper: inputs(4), Sound,
     plain {
         pub use std::cell::{Cell, RefCell};
@@ -50,7 +48,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n.get()) } else { x[3] }
         }
     }
-    #[ignore = "a cell that is changed on one way is not seen"]
     refcell_of_inputs: inputs(4), Sound,
     plain {
         pub use std::cell::{Cell, RefCell};
@@ -62,7 +59,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n.borrow().len() as u32) } else { x[3] }
         }
     }
-    #[ignore = "a cell that is changed on one way is not seen"]
     atomic: inputs(4), Sound,
     plain { pub use std::sync::atomic::{AtomicU32, Ordering}; }
     traced {

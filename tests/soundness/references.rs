@@ -17,7 +17,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
         }
     }
-    #[ignore = "what holds a mutable reference is not seen to be changed"]
     trait_generic_by_value: inputs(4), Sound,
     plain {
         pub trait Sink { fn put(&mut self); }
@@ -68,7 +67,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
         }
     }
-    #[ignore = "what holds a mutable reference is not seen to be changed"]
     array_of_references_mut: inputs(4), Sound,
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -77,7 +75,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
         }
     }
-    #[ignore = "what holds a mutable reference is not seen to be changed"]
     vec_of_references: inputs(4), Sound,
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -86,7 +83,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
         }
     }
-    #[ignore = "what holds a mutable reference is not seen to be changed"]
     vec_of_references_mut: inputs(4), Sound,
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -103,7 +99,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
         }
     }
-    #[ignore = "what holds a mutable reference is not seen to be changed"]
     items_of_vec: inputs(4), Sound,
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -112,7 +107,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
         }
     }
-    #[ignore = "what holds a mutable reference is not seen to be changed"]
     option_if_let: inputs(4), Sound,
     traced {
         fn bump<S: Num>(n: Option<&mut u32>, v: S) { if let Some(n) = n { if v > 0.0 { *n += 1; } } }
@@ -122,7 +116,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
         }
     }
-    #[ignore = "what holds a mutable reference is not seen to be changed"]
     option_guard_first: inputs(4), Sound,
     traced {
         fn bump<S: Num>(n: Option<&mut u32>, v: S) { if v > 0.0 { if let Some(n) = n { *n += 1; } } }
@@ -141,7 +134,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
         }
     }
-    #[ignore = "what holds a mutable reference is not seen to be changed"]
     option_let_else: inputs(4), Sound,
     traced {
         fn bump<S: Num>(n: Option<&mut u32>, v: S) { let Some(n) = n else { return }; if v > 0.0 { *n += 1; } }
@@ -151,7 +143,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
         }
     }
-    #[ignore = "what holds a mutable reference is not seen to be changed"]
     option_map: inputs(4), Sound,
     traced {
         fn bump<S: Num>(n: Option<&mut u32>, v: S) { if v > 0.0 { n.map(|n| *n += 1); } }
@@ -161,7 +152,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
         }
     }
-    #[ignore = "what holds a mutable reference is not seen to be changed"]
     local_option: inputs(4), Sound,
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
@@ -179,7 +169,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n[0]) } else { x[3] }
         }
     }
-    #[ignore = "what holds a mutable reference is not seen to be changed"]
     iter_for: inputs(4), Sound,
     traced {
         fn all<S: Num>(items: std::slice::IterMut<u32>, v: S) { for n in items { if v > 0.0 { *n += 7; } } }
@@ -189,7 +178,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n[0]) } else { x[3] }
         }
     }
-    #[ignore = "what holds a mutable reference is not seen to be changed"]
     iter_for_inside: inputs(4), Sound,
     traced {
         fn all<S: Num>(items: std::slice::IterMut<u32>, v: S) { if v > 0.0 { for n in items { *n += 7; } } }
@@ -199,7 +187,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n[0]) } else { x[3] }
         }
     }
-    #[ignore = "what holds a mutable reference is not seen to be changed"]
     iter_impl: inputs(4), Sound,
     traced {
         fn any<'a, S: Num>(items: impl Iterator<Item = &'a mut u32>, v: S) { for n in items { if v > 0.0 { *n += 3; } } }
@@ -209,7 +196,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n[0]) } else { x[3] }
         }
     }
-    #[ignore = "what holds a mutable reference is not seen to be changed"]
     iter_generic: inputs(4), Sound,
     traced {
         fn any<'a, S: Num, I: Iterator<Item = &'a mut u32>>(items: I, v: S) { if v > 0.0 { for n in items { *n += 3; } } }
@@ -245,7 +231,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
         }
     }
-    #[ignore = "what holds a mutable reference is not seen to be changed"]
     drop_forgotten: inputs(4), Sound,
     plain {
         pub struct Guard<'a>(pub &'a mut u32, pub u32);
@@ -259,7 +244,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
         }
     }
-    #[ignore = "what holds a mutable reference is not seen to be changed"]
     drop_local: inputs(4), Sound,
     plain {
         pub struct Guard<'a>(pub &'a mut u32, pub u32);
@@ -272,7 +256,6 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n) } else { x[3] }
         }
     }
-    #[ignore = "a method named like one that only reads is taken for it"]
     method_named_get: inputs(4), Sound,
     plain {
         #[derive(phigrad::Carry)]
