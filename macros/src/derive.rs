@@ -37,8 +37,18 @@ pub fn carry(input: DeriveInput) -> Result<TokenStream> {
         Data::Enum(data) if data.variants.is_empty() => (quote!(*self), quote!(*self)),
         _ => (quote!(self), quote!(self)),
     };
-    let holders: Vec<Ident> = input.generics.type_params().map(|p| p.ident.clone()).collect();
-    let lifetimes = input.generics.lifetimes().next().is_some();
+    let fields: Vec<&syn::Field> = match &input.data {
+        Data::Struct(data) => data.fields.iter().collect(),
+        Data::Enum(data) => data.variants.iter().flat_map(|v| &v.fields).collect(),
+        Data::Union(_) => Vec::new(),
+    };
+    // A type that holds itself cannot ask itself.
+    let (own, others): (Vec<_>, Vec<_>) =
+        fields.iter().map(|field| &field.ty).partition(|ty| names(ty, name));
+    let holders = others.into_iter();
+    let lifetimes = !own.is_empty()
+        && (input.generics.lifetimes().next().is_some()
+            || input.generics.type_params().next().is_some());
     Ok(quote! {
         #[automatically_derived]
         impl #parameters ::phigrad::Carry for #name #arguments #bounds {
@@ -55,6 +65,12 @@ pub fn carry(input: DeriveInput) -> Result<TokenStream> {
             }
         }
     })
+}
+
+/// Whether a type is written with the name of the one at hand.
+fn names(ty: &syn::Type, name: &Ident) -> bool {
+    let names = crate::shape::idents(quote!(#ty));
+    names.iter().any(|other| other == name || other == "Self")
 }
 
 /// The arm of one struct or variant, whose number is `index`.

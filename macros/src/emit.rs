@@ -1,13 +1,14 @@
 //! Generation: what is handed over at each point, once the log is complete.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
-use quote::{quote, quote_spanned};
+use quote::{format_ident, quote, quote_spanned};
 
-use crate::log::{Log, Point, Suspect};
+use crate::log::{Ask, Log, Point, Suspect};
 
 const POINT: &str = "__phigrad_point_";
 const SUSPECTS: &str = "__phigrad_suspects_";
 const JUMPS: &str = "__phigrad_jumps_";
+const CAPTURED: &str = "__phigrad_captured_by_";
 /// As many as there are bits; the last one stands for all others.
 const LAST_BIT: usize = 63;
 
@@ -35,6 +36,10 @@ fn placeholder(log: &Log, name: &Ident) -> Option<TokenStream> {
     } else if let Some(number) = text.strip_prefix(JUMPS) {
         let jumps = log.jumps(point(number)?);
         Some(if jumps { TokenStream::new() } else { quote_spanned!(site()=> .without_jumps()) })
+    } else if let Some(number) = text.strip_prefix(CAPTURED) {
+        let &(_, start, end) = log.closures.get(number.parse::<usize>().ok()?)?;
+        let questions = log.captured(start, end).into_iter().map(|s| question(log, &s));
+        Some(quote_spanned!(site()=> (false #(| #questions)*)))
     } else {
         Some(ask(log, point(text.strip_prefix(SUSPECTS)?)?))
     }
@@ -87,15 +92,26 @@ fn hand_over(log: &Log, point: &Point) -> TokenStream {
 /// Asks which suspects of the region that ends at `point` are references.
 fn ask(log: &Log, point: &Point) -> TokenStream {
     let bits = log.suspects(point).into_iter().enumerate().map(|(index, suspect)| {
-        let Suspect { variable, fields, holds } = suspect;
-        let (name, bit) = (&log.bindings[variable].name, index.min(LAST_BIT));
-        let question = match holds {
-            true => quote_spanned!(site()=> (&::phigrad::flow::Hold(&#name)).holds()),
-            false => quote_spanned! {site()=>
-                (&::phigrad::flow::Reach(&#name #(.#fields)*)).reaches()
-            },
-        };
+        let (question, bit) = (question(log, &suspect), index.min(LAST_BIT));
         quote_spanned!(site()=> | ((#question as u64) << #bit))
     });
     quote_spanned!(site()=> 0u64 #(#bits)*)
+}
+
+fn question(log: &Log, suspect: &Suspect) -> TokenStream {
+    let (name, fields) = (&log.bindings[suspect.variable].name, &suspect.fields);
+    let holds = |of: TokenStream| quote_spanned!(site()=> (&&::phigrad::flow::Hold(&#of)).holds());
+    match suspect.ask {
+        Ask::Reaches => quote_spanned! {site()=>
+            (&::phigrad::flow::Reach(&#name #(.#fields)*)).reaches()
+        },
+        Ask::Holds => holds(quote!(#name #(.#fields)*)),
+        Ask::HoldsBehind => holds(quote!(*#name)),
+        Ask::Captured => {
+            let closure = log.closures.iter().position(|closure| closure.0 == suspect.variable);
+            let local = closure.map(|index| format_ident!("__phigrad_holds_{index}", span = site()));
+            local.map_or(quote!(true), |local| quote!(#local))
+        }
+        Ask::Always => quote!(true),
+    }
 }

@@ -35,6 +35,9 @@ pub struct Binding {
 pub enum Kind {
     /// Its value is needed.
     Read,
+    /// It, or the part of it on this way, is at hand: if its type does not say
+    /// that it is plain, anything may have changed.
+    Mention(Vec<Member>),
     /// It gets a new value as a whole.
     Assign,
     /// Something in it or behind it may change; with `true`, also where a
@@ -94,13 +97,27 @@ pub struct Carried {
     pub opaque: bool,
 }
 
-/// A variable, or a field of it, that may be a mutable reference.
+/// What is asked of the type of a suspect.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Ask {
+    /// Whether it is a mutable reference.
+    Reaches,
+    /// Whether it may hold one, or a cell.
+    Holds,
+    /// The same of what is behind it.
+    HoldsBehind,
+    /// What was found out where the closure was made.
+    Captured,
+    /// Nothing: it surely changes something else.
+    Always,
+}
+
+/// A variable, or a field of it, by which something else may change.
 #[derive(PartialEq)]
 pub struct Suspect {
     pub variable: Variable,
     pub fields: Vec<Member>,
-    /// It was changed itself, and something that it refers to may be in use.
-    pub holds: bool,
+    pub ask: Ask,
 }
 
 #[derive(Default)]
@@ -108,6 +125,8 @@ pub struct Log {
     pub bindings: Vec<Binding>,
     pub entries: Vec<Entry>,
     pub points: Vec<Point>,
+    /// The closures: the variable, and the part of the log that is inside.
+    pub closures: Vec<(Variable, usize, usize)>,
     /// Whether the function may return references to what it was given.
     pub lends_out: bool,
 }
@@ -128,7 +147,7 @@ impl Log {
                     Kind::Assign => (changed, assigned) = (true, true),
                     Kind::Lend(_) if binding.reference => changed = true,
                     Kind::Alias => alias = true,
-                    Kind::Lend(_) | Kind::Read | Kind::Jump => {}
+                    Kind::Lend(_) | Kind::Read | Kind::Mention(_) | Kind::Jump => {}
                 }
             }
             // What it leads to may be in use when it is not itself.
@@ -154,11 +173,15 @@ impl Log {
         inside.iter().any(|entry| entry.kind == Kind::Jump)
     }
 
-    /// What may be a mutable reference that is lent in the region of `point`.
+    /// By what something else may change in the region of `point`.
     pub fn suspects(&self, point: &Point) -> Vec<Suspect> {
         let mut suspects = Vec::new();
+        let carried = self.carried(point);
         for variable in 0..self.bindings.len() {
             let binding = &self.bindings[variable];
+            if !carried.iter().any(|carried| carried.variable == variable) {
+                self.mentions(point, variable, &mut suspects);
+            }
             if !self.is_outside(point, variable)
                 || binding.reference
                 || binding.plain
@@ -182,21 +205,79 @@ impl Log {
                 && !self.is_needed(point, variable)
                 && self.entries_of(point, variable).any(changes)
             {
-                suspects.push(Suspect { variable, fields: Vec::new(), holds: true });
+                suspects.push(Suspect { variable, fields: Vec::new(), ask: Ask::Holds });
                 continue;
             }
             for entry in self.entries_of(point, variable) {
                 let Kind::Lend(fields) = &entry.kind else { continue };
                 for length in 0..=fields.len() {
                     let suspect =
-                        Suspect { variable, fields: fields[..length].to_vec(), holds: false };
-                    if !suspects.contains(&suspect) {
-                        suspects.push(suspect);
-                    }
+                        Suspect { variable, fields: fields[..length].to_vec(), ask: Ask::Reaches };
+                    add(&mut suspects, suspect);
                 }
             }
         }
         suspects
+    }
+
+    /// What of `variable` is at hand in the region of `point`, and is not carried.
+    fn mentions(&self, point: &Point, variable: Variable, suspects: &mut Vec<Suspect>) {
+        let binding = &self.bindings[variable];
+        let visible = point.role == Role::Exit || point.visible.contains(&variable);
+        if !self.is_outside(point, variable) || binding.opaque || !visible {
+            return;
+        }
+        // If it gets a value first it may have none before the region.
+        if self.entries_of(point, variable).next().is_some_and(|e| e.kind == Kind::Assign) {
+            return;
+        }
+        for entry in self.entries_of(point, variable) {
+            if let Kind::Mention(fields) = &entry.kind {
+                add(suspects, self.mention(variable, fields));
+            }
+        }
+    }
+
+    fn mention(&self, variable: Variable, fields: &[Member]) -> Suspect {
+        let binding = &self.bindings[variable];
+        if binding.closure {
+            return Suspect { variable, fields: Vec::new(), ask: Ask::Captured };
+        }
+        let ask = match binding.reference && fields.is_empty() {
+            true => Ask::HoldsBehind,
+            false => Ask::Holds,
+        };
+        Suspect { variable, fields: fields.to_vec(), ask }
+    }
+
+    /// By what a closure, which is inside this part of the log, may change
+    /// something.
+    pub fn captured(&self, start: usize, end: usize) -> Vec<Suspect> {
+        let mut suspects = Vec::new();
+        for entry in &self.entries[start..end] {
+            let variable = entry.variable;
+            if !self.bindings.get(variable).is_some_and(|binding| binding.at < start) {
+                continue;
+            }
+            let always = Suspect { variable, fields: Vec::new(), ask: Ask::Always };
+            match &entry.kind {
+                Kind::Assign | Kind::Change(_) | Kind::Alias => add(&mut suspects, always),
+                Kind::Lend(_) if self.bindings[variable].reference => add(&mut suspects, always),
+                Kind::Lend(fields) => {
+                    for length in 0..=fields.len() {
+                        let fields = fields[..length].to_vec();
+                        add(&mut suspects, Suspect { variable, fields, ask: Ask::Reaches });
+                    }
+                }
+                Kind::Mention(fields) => add(&mut suspects, self.mention(variable, fields)),
+                Kind::Read | Kind::Jump => {}
+            }
+        }
+        // What gets a value inside may have none before.
+        match suspects.iter().position(|suspect| suspect.ask == Ask::Always) {
+            Some(index) => vec![suspects.swap_remove(index)],
+            None => suspects,
+        }
     }
 
     fn entries_of(&self, point: &Point, variable: Variable) -> impl Iterator<Item = &Entry> {
@@ -254,5 +335,11 @@ impl Log {
             }
         }
         after.iter().filter(is).any(needs)
+    }
+}
+
+fn add(suspects: &mut Vec<Suspect>, suspect: Suspect) {
+    if !suspects.contains(&suspect) {
+        suspects.push(suspect);
     }
 }

@@ -108,7 +108,7 @@ fn body(arguments: &Arguments, signature: &Signature, code: &Block) -> Result<Bl
     let tokens = quote_spanned! {Span::mixed_site()=> {
         #[allow(unused_imports)]
         use ::phigrad::flow::{
-            Carried as _, Holds as _, MayHold as _, NoReference as _, Order as _, OtherOrder as _, Reaches as _,
+            Carried as _, Holds as _, HoldsSteadily as _, MayHold as _, NoReference as _, Order as _, OtherOrder as _, Reaches as _,
             Uncarried as _,
         };
         let #region = #enter;

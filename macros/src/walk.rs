@@ -211,8 +211,22 @@ impl Walker {
         let condition = mem::replace(&mut self.condition, false);
         let length = self.scope.len();
         let count = block.stmts.len();
+        let mut asked = Vec::new();
         for (index, statement) in block.stmts.iter_mut().enumerate() {
+            let closures = self.log.closures.len();
             self.statement(statement, index + 1 == count);
+            let is_closure = matches!(&*statement, Stmt::Local(local) if is_closure(local));
+            if is_closure && !self.inert && self.log.closures.len() > closures {
+                // Those inside, if any, come first.
+                asked.push((index + asked.len(), self.log.closures.len() - 1));
+            }
+        }
+        for (at, closure) in asked {
+            let span = Span::mixed_site();
+            let local = format_ident!("__phigrad_holds_{closure}", span = span);
+            let captured = format_ident!("__phigrad_captured_by_{closure}", span = span);
+            let tokens = quote_spanned! {span=> #[allow(unused_variables)] let #local = #captured; };
+            block.stmts.insert(at, Stmt::Expr(Expr::Verbatim(tokens), None));
         }
         self.scope.truncate(length);
         self.condition = condition;
@@ -240,7 +254,12 @@ impl Walker {
                 || self.is_reference(&init.expr);
             bound.plain = shape::is_plain_value(&init.expr);
             bound.closure = matches!(&*init.expr, Expr::Closure(_));
+            let start = self.begin();
             self.argument(&mut init.expr);
+            if bound.closure {
+                let (variable, end) = (self.log.bindings.len(), self.log.entries.len());
+                self.log.closures.push((variable, start, end));
+            }
             if let Some((_, diverge)) = &mut init.diverge {
                 self.scoped(|walker| walker.expr(diverge));
             }
@@ -405,6 +424,10 @@ impl Walker {
     fn argument(&mut self, argument: &mut Expr) {
         if place(argument).is_some() { self.lend(argument) } else { self.expr(argument) }
     }
+}
+
+fn is_closure(local: &Local) -> bool {
+    local.init.as_ref().is_some_and(|init| matches!(&*init.expr, Expr::Closure(_)))
 }
 
 /// What a type says about a variable.

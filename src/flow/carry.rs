@@ -45,8 +45,9 @@ use crate::trace::Var;
     note = "derive `phigrad::Carry`, or name the variable in `#[phigrad::traced(opaque(..))]`"
 )]
 pub trait Carry {
-    /// Whether it may hold a mutable reference, so that a change of it is a change
-    /// of something else. To say so is always safe.
+    /// Whether it may hold a mutable reference or a cell, so that something else
+    /// may change by it. To say so is always safe, but ways are then not merged
+    /// where it is used. A type of plain fields alone says `false`.
     const REFERS: bool = true;
 
     /// Hands over all content; traced numbers are replaced on the way.
@@ -144,7 +145,7 @@ impl<T: ?Sized> Carry for PhantomData<T> {
 }
 
 impl<T: Carry + ?Sized> Carry for &T {
-    const REFERS: bool = false;
+    const REFERS: bool = T::REFERS;
 
     fn carry(&mut self, to: &mut Carrier) {
         (**self).note(to);

@@ -62,7 +62,7 @@ impl<T: Carry> Carry for VecDeque<T> {
 }
 
 impl<K: Carry, V: Carry> Carry for BTreeMap<K, V> {
-    const REFERS: bool = V::REFERS;
+    const REFERS: bool = K::REFERS || V::REFERS;
 
     fn carry(&mut self, to: &mut Carrier) {
         to.state(self.len() as u64);
@@ -82,7 +82,7 @@ impl<K: Carry, V: Carry> Carry for BTreeMap<K, V> {
 }
 
 impl<T: Carry> Carry for BTreeSet<T> {
-    const REFERS: bool = false;
+    const REFERS: bool = T::REFERS;
 
     fn carry(&mut self, to: &mut Carrier) {
         self.note(to);
@@ -123,7 +123,7 @@ macro_rules! shared {
     ($($type:ident)*) => {
         $(
             impl<T: Carry + ?Sized> Carry for $type<T> {
-                const REFERS: bool = false;
+                const REFERS: bool = T::REFERS;
 
                 fn carry(&mut self, to: &mut Carrier) {
                     (**self).note(to);
@@ -170,7 +170,7 @@ variants! {
 }
 
 impl<T: Carry> Carry for slice::Iter<'_, T> {
-    const REFERS: bool = false;
+    const REFERS: bool = T::REFERS;
 
     fn carry(&mut self, to: &mut Carrier) {
         self.as_slice().note(to);

@@ -14,13 +14,14 @@ mod items;
 mod probe;
 mod question;
 mod region;
+mod steady;
 
 pub use carrier::Carrier;
 pub use carry::Carry;
 #[doc(hidden)]
 pub use items::{Counted, ItemOrder, Items, Memory, Order, OtherOrder, items};
 #[doc(hidden)]
-pub use probe::{Carried, Hold, Holds, MayHold, NoReference, Probe, Reach, Reaches, Uncarried};
+pub use probe::{Carried, Hold, Holds, HoldsSteadily, MayHold, NoReference, Probe, Reach, Reaches, Uncarried};
 #[doc(hidden)]
 pub use question::{Question, Residual};
 #[doc(hidden)]

@@ -5,6 +5,7 @@
 //! resolution finds the one on the probe itself first, if its bounds hold, and
 //! otherwise the one on a reference to the probe.
 
+use super::steady::Steady;
 use super::{Carrier, Carry};
 
 /// Hands over a variable, or says that it is opaque.
@@ -68,13 +69,21 @@ impl<T: ?Sized> NoReference for &Reach<'_, T> {
     }
 }
 
-/// Asks whether a variable may hold a mutable reference, so that a change of it
-/// may be one of something else that is in use when the variable is not.
+/// Asks whether a variable may hold a mutable reference or a cell, so that
+/// something else that is in use when the variable is not may change by it. What
+/// is asked is a reference to a reference to this, so that there is an order of
+/// three: by value, with one reference more, with one less.
 #[derive(Debug)]
 pub struct Hold<'a, T: ?Sized>(pub &'a T);
 
 /// Its type says.
 pub trait Holds {
+    /// Whether it may.
+    fn holds(&self) -> bool;
+}
+
+/// It is [`Steady`].
+pub trait HoldsSteadily {
     /// Whether it may.
     fn holds(&self) -> bool;
 }
@@ -85,14 +94,21 @@ pub trait MayHold {
     fn holds(&self) -> bool;
 }
 
-impl<T: Carry + ?Sized> Holds for Hold<'_, T> {
+impl<T: Carry + ?Sized> Holds for &Hold<'_, T> {
     #[inline]
     fn holds(&self) -> bool {
         T::REFERS
     }
 }
 
-impl<T: ?Sized> MayHold for &Hold<'_, T> {
+impl<T: Steady + ?Sized> HoldsSteadily for &&Hold<'_, T> {
+    #[inline]
+    fn holds(&self) -> bool {
+        T::REFERS
+    }
+}
+
+impl<T: ?Sized> MayHold for Hold<'_, T> {
     #[inline]
     fn holds(&self) -> bool {
         true

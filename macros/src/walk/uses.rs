@@ -38,9 +38,15 @@ impl Walker {
     }
 
     pub(super) fn read(&mut self, expr: &mut Expr) {
-        if let Some((variable, _)) = self.reach(expr) {
-            self.push(variable, Kind::Read);
+        if let Some((variable, steps)) = self.reach(expr) {
+            self.mention(variable, &steps);
         }
+    }
+
+    /// A place of `variable` is at hand.
+    fn mention(&mut self, variable: Variable, steps: &[Step]) {
+        self.push(variable, Kind::Read);
+        self.push(variable, Kind::Mention(places::fields(steps)));
     }
 
     /// `expr` is changed in place, which proves something about its variable.
@@ -48,8 +54,13 @@ impl Walker {
         if let Some((variable, steps)) = self.reach(expr) {
             let binding = &mut self.log.bindings[variable];
             binding.reference |= !binding.mutable && !binding.deferred && steps.len() == 1;
-            self.push(variable, Kind::Read);
-            self.push(variable, Kind::Change(assigned && places::is_own(&steps)));
+            let assigned = assigned && places::is_own(&steps);
+            match assigned {
+                // It may have no value yet, or no more.
+                true => self.push(variable, Kind::Read),
+                false => self.mention(variable, &steps),
+            }
+            self.push(variable, Kind::Change(assigned));
         }
     }
 
@@ -73,7 +84,7 @@ impl Walker {
     /// `expr` is given to something that may change what is behind it.
     pub(super) fn lend(&mut self, expr: &mut Expr) {
         if let Some((variable, steps)) = self.reach(expr) {
-            self.push(variable, Kind::Read);
+            self.mention(variable, &steps);
             self.push(variable, Kind::Lend(places::fields(&steps)));
             // A reference that is still carried must not be moved away.
             if steps.is_empty() && self.log.bindings[variable].reference && !self.inert {
@@ -90,14 +101,14 @@ impl Walker {
                 true => Kind::Change(true),
                 false => Kind::Lend(places::fields(&steps)),
             };
-            self.push(variable, Kind::Read);
+            self.mention(variable, &steps);
             self.push(variable, kind);
         }
     }
 
     pub(super) fn receiver(&mut self, receiver: &mut Expr, method: &Ident) {
         let Some((variable, steps)) = self.reach(receiver) else { return };
-        self.push(variable, Kind::Read);
+        self.mention(variable, &steps);
         let mutable = self.log.bindings[variable].mutable;
         if !places::is_reader(method, mutable) {
             let kind = match mutable {
@@ -172,7 +183,7 @@ impl Walker {
                 true => Kind::Change(true),
                 false => Kind::Lend(Vec::new()),
             };
-            self.push(variable, Kind::Read);
+            self.mention(variable, &[]);
             self.push(variable, kind);
         }
     }

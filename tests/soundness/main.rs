@@ -1,0 +1,28 @@
+//! Merging is sound: small programs written to break it. Each is checked on
+//! thousands of inputs, against the tape, the same code without the attribute,
+//! and the same code on plain numbers; and each states how much of what it can
+//! do must be known after some runs, so that it is noticed if ways that could be
+//! merged no longer are. With `SHARES` in the environment it is printed how much
+//! each knows, with regions and without.
+#![allow(clippy::unwrap_used, clippy::panic)] // A failing helper fails its test.
+
+#[macro_use]
+mod check;
+mod arrays;
+mod cells;
+mod closures;
+mod collections;
+mod counters;
+mod escapes;
+mod helpers;
+mod hidden;
+mod jumps;
+mod loops;
+mod num;
+mod patterns;
+mod recursion;
+mod references;
+mod returns;
+mod state;
+mod threads;
+mod values;
