@@ -232,13 +232,21 @@ pub use phigrad_macros::Carry;
 ///
 /// # Limits
 ///
-/// The macro sees text, not types.
+/// What is used where ways part, and may hold a mutable reference or a cell, is
+/// opaque: `Option<&mut T>`, a `Vec` of references, iterators over them, `Cell`,
+/// `RefCell`, atomics, trait objects, closures that change something. So is all
+/// whose type does not say that it is plain: a type of yours without
+/// [`trait@Carry`], a type parameter without that bound, and `self` in a trait.
+/// Its plain fields, used by themselves, are not.
 ///
-/// - Changes behind a shared reference (`Cell`, `RefCell`, `Mutex`, a method of
-///   yours that takes `&self` and changes something) are not seen. Do not
-///   annotate functions that keep traced numbers there.
-/// - A method that is called like one of the standard library that changes
-///   nothing (`len`, `iter`, `get`, `abs`, …) is taken for it.
+/// - What no variable leads to is not seen to be changed: statics,
+///   thread-locals, what is behind a raw pointer, what `Drop` does to them.
+/// - A method of yours called like one of the standard library that changes
+///   nothing (`len`, `iter`, `get`, `abs`, …) makes the variable opaque that it
+///   is called on, if that was declared with `mut` or is a mutable reference.
+///   Inside closures and arguments of macros, and where the index of the place
+///   is a call with arguments, it is taken for the one of the standard library,
+///   as are methods that a trait of yours adds to types of the language.
 /// - Where a variable is handed over it must not be borrowed. If a borrow that
 ///   the macro has not noticed is still in use, or if the type of a variable is
 ///   found out later and does not implement `Carry`, the compiler says so. Name

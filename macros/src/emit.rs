@@ -84,9 +84,23 @@ fn hand_over(log: &Log, point: &Point) -> TokenStream {
             (index.min(LAST_BIT) as u32, log.bindings[suspect.variable].name.to_string());
         quote_spanned!(site()=> __phigrad_to.suspect(#bit, #text);)
     });
+    let methods = log.methods(point).into_iter().map(|(variable, number)| {
+        let (bit, text) = (number.min(LAST_BIT) as u32, log.bindings[variable].name.to_string());
+        quote_spanned!(site()=> __phigrad_to.called(&__phigrad_methods, #bit, #text);)
+    });
     let remember =
         point.memory.as_ref().map(|m| quote_spanned!(site()=> __phigrad_to.remember(&#m);));
-    quote_spanned!(site()=> let _ = &__phigrad_to; #ignored #value #(#carried)* #(#suspects)* #remember)
+    quote_spanned!(site()=> let _ = &__phigrad_to; #ignored #value #(#carried)* #(#suspects)* #(#methods)* #remember)
+}
+
+/// `call`, method `number`, with a note if the type of its receiver is not known.
+pub fn noted(number: usize, receiver: &syn::Expr, call: &syn::Expr) -> TokenStream {
+    let bit = number.min(LAST_BIT) as u32;
+    quote_spanned! {site()=>
+        (match (&&::phigrad::flow::Own::of(|| &#receiver)).note(&__phigrad_methods, #bit) {
+            () => #call
+        })
+    }
 }
 
 /// Asks which suspects of the region that ends at `point` are references.

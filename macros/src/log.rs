@@ -48,6 +48,9 @@ pub enum Kind {
     Lend(Vec<Member>),
     /// A reference into it is kept in another variable.
     Alias,
+    /// A method of this number is called on it, or on a part, whose name is that
+    /// of one that changes nothing.
+    Method(usize),
     /// Control may go elsewhere.
     Jump,
 }
@@ -127,6 +130,8 @@ pub struct Log {
     pub points: Vec<Point>,
     /// The closures: the variable, and the part of the log that is inside.
     pub closures: Vec<(Variable, usize, usize)>,
+    /// The number of [`Kind::Method`]s.
+    pub methods: usize,
     /// Whether the function may return references to what it was given.
     pub lends_out: bool,
 }
@@ -147,7 +152,7 @@ impl Log {
                     Kind::Assign => (changed, assigned) = (true, true),
                     Kind::Lend(_) if binding.reference => changed = true,
                     Kind::Alias => alias = true,
-                    Kind::Lend(_) | Kind::Read | Kind::Mention(_) | Kind::Jump => {}
+                    Kind::Lend(_) | Kind::Read | Kind::Mention(_) | Kind::Method(_) | Kind::Jump => {}
                 }
             }
             // What it leads to may be in use when it is not itself.
@@ -162,6 +167,18 @@ impl Log {
             }
         }
         carried
+    }
+
+    /// The methods in the region of `point` that may be the user's.
+    pub fn methods(&self, point: &Point) -> Vec<(Variable, usize)> {
+        let mut methods = Vec::new();
+        for variable in (0..self.bindings.len()).filter(|&v| self.is_outside(point, v)) {
+            methods.extend(self.entries_of(point, variable).filter_map(|e| match e.kind {
+                Kind::Method(number) => Some((variable, number)),
+                _ => None,
+            }));
+        }
+        methods
     }
 
     /// Whether a jump may leave something inside the region that ends at `point`.
@@ -270,7 +287,7 @@ impl Log {
                     }
                 }
                 Kind::Mention(fields) => add(&mut suspects, self.mention(variable, fields)),
-                Kind::Read | Kind::Jump => {}
+                Kind::Read | Kind::Method(_) | Kind::Jump => {}
             }
         }
         // What gets a value inside may have none before.

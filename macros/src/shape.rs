@@ -60,6 +60,29 @@ pub fn is_trivial(expr: &Expr) -> bool {
     }
 }
 
+/// Whether a place can be written twice: nothing happens on the way to it.
+pub fn is_simple_place(expr: &Expr) -> bool {
+    match expr {
+        Expr::Lit(_) | Expr::Path(_) => true,
+        Expr::Field(field) => is_simple_place(&field.base),
+        Expr::Paren(paren) => is_simple_place(&paren.expr),
+        Expr::Unary(unary) => is_simple_place(&unary.expr),
+        Expr::Index(index) => is_simple_place(&index.expr) && is_simple_place(&index.index),
+        Expr::Cast(cast) => is_simple_place(&cast.expr),
+        Expr::Binary(binary) => {
+            !assigns(&binary.op)
+                && !matches!(binary.op, BinOp::And(_) | BinOp::Or(_))
+                && is_simple_place(&binary.left)
+                && is_simple_place(&binary.right)
+        }
+        Expr::MethodCall(call) => is_simple_place(&call.receiver) && call.args.is_empty(),
+        Expr::Range(range) => {
+            [&range.start, &range.end].into_iter().flatten().all(|end| is_simple_place(end))
+        }
+        _ => false,
+    }
+}
+
 /// Whether control never gets past `expr`, as far as its text shows.
 pub fn diverges(expr: &Expr) -> bool {
     match expr {

@@ -105,12 +105,19 @@ fn body(arguments: &Arguments, signature: &Signature, code: &Block) -> Result<Bl
     let region = format_ident!("__phigrad_body", span = Span::mixed_site());
     let enter = enter(span, 0);
     let whole = join(span, &quote!(#region), &quote!(#rewritten), 0);
+    let methods = (walker.log.methods > 0).then(|| {
+        quote_spanned! {Span::mixed_site()=>
+            #[allow(unused_variables)]
+            let __phigrad_methods = ::core::cell::Cell::new(0u64);
+        }
+    });
     let tokens = quote_spanned! {Span::mixed_site()=> {
         #[allow(unused_imports)]
         use ::phigrad::flow::{
-            Carried as _, Holds as _, HoldsSteadily as _, MayHold as _, NoReference as _, Order as _, OtherOrder as _, Reaches as _,
+            Carried as _, Holds as _, HoldsSteadily as _, MayHold as _, NoReference as _, Order as _, OtherOrder as _, OtherMethods as _, OwnMethods as _, Reaches as _, SteadyMethods as _,
             Uncarried as _,
         };
+        #methods
         let #region = #enter;
         #whole
     }};

@@ -356,8 +356,12 @@ impl Walker {
             Expr::Macro(call) => self.macro_call(&call.mac),
             Expr::Match(_) => self.match_region(expr, value),
             Expr::MethodCall(call) => {
-                self.receiver(&mut call.receiver, &call.method);
+                let receiver = call.receiver.clone();
+                let method = self.receiver(&mut call.receiver, &call.method);
                 call.args.iter_mut().for_each(|argument| self.argument(argument));
+                if let Some(number) = method {
+                    *expr = Expr::Verbatim(crate::emit::noted(number, &receiver, expr));
+                }
             }
             Expr::Paren(paren) => self.any(&mut paren.expr, value),
             Expr::Range(range) => {

@@ -1,5 +1,7 @@
 //! The carrier: takes over what is carried to one point, and records it.
 
+use core::cell::Cell;
+
 use smallvec::SmallVec;
 
 use super::items::{Memory, Remembered};
@@ -72,6 +74,17 @@ impl Carrier {
     #[doc(hidden)]
     pub fn suspect(&mut self, bit: u32, name: &'static str) {
         if self.suspects >> bit & 1 != 0 {
+            self.variable(name, false);
+            self.item();
+            self.opaque();
+        }
+    }
+
+    /// The variable `name` is opaque if a method was called on it that may be the
+    /// user's, which is in this bit.
+    #[doc(hidden)]
+    pub fn called(&mut self, methods: &Cell<u64>, bit: u32, name: &'static str) {
+        if methods.get() >> bit & 1 != 0 {
             self.variable(name, false);
             self.item();
             self.opaque();

@@ -50,6 +50,10 @@ pub trait Carry {
     /// where it is used. A type of plain fields alone says `false`.
     const REFERS: bool = true;
 
+    /// Whether it is a type of the language, the standard library or this crate.
+    #[doc(hidden)]
+    const COMMON: bool = false;
+
     /// Hands over all content; traced numbers are replaced on the way.
     fn carry(&mut self, to: &mut Carrier);
 
@@ -59,6 +63,7 @@ pub trait Carry {
 
 impl Carry for Var {
     const REFERS: bool = false;
+    const COMMON: bool = true;
 
     fn carry(&mut self, to: &mut Carrier) {
         to.var(self);
@@ -75,6 +80,7 @@ macro_rules! words {
         $(
             impl Carry for $type {
                 const REFERS: bool = false;
+                const COMMON: bool = true;
 
                 #[inline]
                 fn carry(&mut self, to: &mut Carrier) {
@@ -115,6 +121,7 @@ words! {
 
 impl Carry for str {
     const REFERS: bool = false;
+    const COMMON: bool = true;
 
     fn carry(&mut self, to: &mut Carrier) {
         self.note(to);
@@ -130,6 +137,7 @@ impl Carry for str {
 
 impl Carry for Infallible {
     const REFERS: bool = false;
+    const COMMON: bool = true;
 
     fn carry(&mut self, _: &mut Carrier) {}
 
@@ -138,6 +146,7 @@ impl Carry for Infallible {
 
 impl<T: ?Sized> Carry for PhantomData<T> {
     const REFERS: bool = false;
+    const COMMON: bool = true;
 
     fn carry(&mut self, _: &mut Carrier) {}
 
@@ -146,6 +155,7 @@ impl<T: ?Sized> Carry for PhantomData<T> {
 
 impl<T: Carry + ?Sized> Carry for &T {
     const REFERS: bool = T::REFERS;
+    const COMMON: bool = T::COMMON;
 
     fn carry(&mut self, to: &mut Carrier) {
         (**self).note(to);
@@ -157,6 +167,8 @@ impl<T: Carry + ?Sized> Carry for &T {
 }
 
 impl<T: Carry + ?Sized> Carry for &mut T {
+    const COMMON: bool = T::COMMON;
+
     /// Content by itself does not say to which variable the reference leads.
     fn carry(&mut self, to: &mut Carrier) {
         if to.is_assigned() {
@@ -177,6 +189,7 @@ macro_rules! fields {
         $(
             impl<$($parameter: Carry),*> Carry for $type {
                 const REFERS: bool = false $(|| $parameter::REFERS)*;
+                const COMMON: bool = true;
 
                 #[inline]
                 fn carry(&mut self, to: &mut Carrier) {
@@ -220,6 +233,7 @@ macro_rules! inclusive_ranges {
         $(
             impl Carry for RangeInclusive<$type> {
                 const REFERS: bool = false;
+                const COMMON: bool = true;
 
                 fn carry(&mut self, to: &mut Carrier) {
                     self.note(to);

@@ -11,6 +11,7 @@ use super::{Carrier, Carry};
 
 impl<T: Carry> Carry for [T] {
     const REFERS: bool = T::REFERS;
+    const COMMON: bool = true;
 
     fn carry(&mut self, to: &mut Carrier) {
         to.state(self.len() as u64);
@@ -25,6 +26,7 @@ impl<T: Carry> Carry for [T] {
 
 impl<T: Carry, const N: usize> Carry for [T; N] {
     const REFERS: bool = T::REFERS;
+    const COMMON: bool = true;
 
     fn carry(&mut self, to: &mut Carrier) {
         self.iter_mut().for_each(|element| element.carry(to));
@@ -37,6 +39,7 @@ impl<T: Carry, const N: usize> Carry for [T; N] {
 
 impl<T: Carry> Carry for Vec<T> {
     const REFERS: bool = T::REFERS;
+    const COMMON: bool = true;
 
     fn carry(&mut self, to: &mut Carrier) {
         self.as_mut_slice().carry(to);
@@ -49,6 +52,7 @@ impl<T: Carry> Carry for Vec<T> {
 
 impl<T: Carry> Carry for VecDeque<T> {
     const REFERS: bool = T::REFERS;
+    const COMMON: bool = true;
 
     fn carry(&mut self, to: &mut Carrier) {
         to.state(self.len() as u64);
@@ -63,6 +67,7 @@ impl<T: Carry> Carry for VecDeque<T> {
 
 impl<K: Carry, V: Carry> Carry for BTreeMap<K, V> {
     const REFERS: bool = K::REFERS || V::REFERS;
+    const COMMON: bool = true;
 
     fn carry(&mut self, to: &mut Carrier) {
         to.state(self.len() as u64);
@@ -83,6 +88,7 @@ impl<K: Carry, V: Carry> Carry for BTreeMap<K, V> {
 
 impl<T: Carry> Carry for BTreeSet<T> {
     const REFERS: bool = T::REFERS;
+    const COMMON: bool = true;
 
     fn carry(&mut self, to: &mut Carrier) {
         self.note(to);
@@ -96,6 +102,7 @@ impl<T: Carry> Carry for BTreeSet<T> {
 
 impl<T: Carry + ?Sized> Carry for Box<T> {
     const REFERS: bool = T::REFERS;
+    const COMMON: bool = T::COMMON;
 
     fn carry(&mut self, to: &mut Carrier) {
         (**self).carry(to);
@@ -108,6 +115,7 @@ impl<T: Carry + ?Sized> Carry for Box<T> {
 
 impl Carry for String {
     const REFERS: bool = false;
+    const COMMON: bool = true;
 
     fn carry(&mut self, to: &mut Carrier) {
         self.as_str().note(to);
@@ -124,6 +132,7 @@ macro_rules! shared {
         $(
             impl<T: Carry + ?Sized> Carry for $type<T> {
                 const REFERS: bool = T::REFERS;
+                const COMMON: bool = T::COMMON;
 
                 fn carry(&mut self, to: &mut Carrier) {
                     (**self).note(to);
@@ -145,6 +154,7 @@ macro_rules! variants {
         $(
             impl<$($parameter: Carry),*> Carry for $type {
                 const REFERS: bool = false $(|| $parameter::REFERS)*;
+                const COMMON: bool = true;
 
                 fn carry(&mut self, to: &mut Carrier) {
                     match self {
@@ -171,6 +181,7 @@ variants! {
 
 impl<T: Carry> Carry for slice::Iter<'_, T> {
     const REFERS: bool = T::REFERS;
+    const COMMON: bool = true;
 
     fn carry(&mut self, to: &mut Carrier) {
         self.as_slice().note(to);
@@ -183,6 +194,7 @@ impl<T: Carry> Carry for slice::Iter<'_, T> {
 
 impl<T: Carry> Carry for vec::IntoIter<T> {
     const REFERS: bool = T::REFERS;
+    const COMMON: bool = true;
 
     fn carry(&mut self, to: &mut Carrier) {
         self.as_mut_slice().carry(to);

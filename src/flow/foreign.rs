@@ -10,6 +10,7 @@ where
 {
     // Storage may be a view.
     const REFERS: bool = true;
+    const COMMON: bool = true;
 
     fn carry(&mut self, to: &mut super::Carrier) {
         to.state(self.nrows() as u64);
@@ -33,6 +34,7 @@ where
 {
     // Storage may be a view.
     const REFERS: bool = true;
+    const COMMON: bool = true;
 
     fn carry(&mut self, to: &mut super::Carrier) {
         self.shape().iter().for_each(|&length| to.state(length as u64));

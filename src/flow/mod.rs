@@ -21,7 +21,7 @@ pub use carry::Carry;
 #[doc(hidden)]
 pub use items::{Counted, ItemOrder, Items, Memory, Order, OtherOrder, items};
 #[doc(hidden)]
-pub use probe::{Carried, Hold, Holds, HoldsSteadily, MayHold, NoReference, Probe, Reach, Reaches, Uncarried};
+pub use probe::{Carried, Hold, Holds, HoldsSteadily, MayHold, NoReference, OtherMethods, Own, OwnMethods, Probe, Reach, Reaches, SteadyMethods, Uncarried};
 #[doc(hidden)]
 pub use question::{Question, Residual};
 #[doc(hidden)]

@@ -5,6 +5,9 @@
 //! resolution finds the one on the probe itself first, if its bounds hold, and
 //! otherwise the one on a reference to the probe.
 
+use core::cell::Cell;
+use core::marker::PhantomData;
+
 use super::steady::Steady;
 use super::{Carrier, Carry};
 
@@ -112,5 +115,60 @@ impl<T: ?Sized> MayHold for Hold<'_, T> {
     #[inline]
     fn holds(&self) -> bool {
         true
+    }
+}
+
+/// Asks whether a type's methods are those of the standard library, where the
+/// name of one says that it changes nothing. There are three answers, as above.
+#[derive(Debug)]
+pub struct Own<T: ?Sized>(PhantomData<T>);
+
+impl<T: ?Sized> Own<T> {
+    /// Asks of the type of a place, which is not looked at.
+    #[inline]
+    pub fn of<'a>(_: impl FnOnce() -> &'a T) -> Self
+    where
+        T: 'a,
+    {
+        Own(PhantomData)
+    }
+}
+
+/// Its `Carry` says.
+pub trait OwnMethods {
+    /// Notes in this bit that they may be the user's.
+    fn note(&self, methods: &Cell<u64>, bit: u32);
+}
+
+/// It is [`Steady`].
+pub trait SteadyMethods {
+    /// Notes nothing.
+    fn note(&self, methods: &Cell<u64>, bit: u32);
+}
+
+/// It is not known.
+pub trait OtherMethods {
+    /// Notes in this bit that they may be the user's.
+    fn note(&self, methods: &Cell<u64>, bit: u32);
+}
+
+impl<T: Carry + ?Sized> OwnMethods for &Own<T> {
+    #[inline]
+    fn note(&self, methods: &Cell<u64>, bit: u32) {
+        if !T::COMMON {
+            methods.set(methods.get() | 1 << bit);
+        }
+    }
+}
+
+impl<T: Steady + ?Sized> SteadyMethods for &&Own<T> {
+    #[inline]
+    fn note(&self, _: &Cell<u64>, _: u32) {}
+}
+
+impl<T: ?Sized> OtherMethods for Own<T> {
+    #[inline]
+    fn note(&self, methods: &Cell<u64>, bit: u32) {
+        methods.set(methods.get() | 1 << bit);
     }
 }

@@ -106,8 +106,11 @@ impl Walker {
         }
     }
 
-    pub(super) fn receiver(&mut self, receiver: &mut Expr, method: &Ident) {
-        let Some((variable, steps)) = self.reach(receiver) else { return };
+    /// Returns the number of the call if it has to be noted of which type the
+    /// receiver is.
+    pub(super) fn receiver(&mut self, receiver: &mut Expr, method: &Ident) -> Option<usize> {
+        let is_simple = shape::is_simple_place(receiver);
+        let (variable, steps) = self.reach(receiver)?;
         self.mention(variable, &steps);
         let mutable = self.log.bindings[variable].mutable;
         if !places::is_reader(method, mutable) {
@@ -116,7 +119,16 @@ impl Walker {
                 false => Kind::Lend(places::fields(&steps)),
             };
             self.push(variable, kind);
+            return None;
         }
+        let binding = &self.log.bindings[variable];
+        if self.inert || !is_simple || !(mutable || binding.reference) {
+            return None;
+        }
+        let number = self.log.methods;
+        self.log.methods += 1;
+        self.push(variable, Kind::Method(number));
+        Some(number)
     }
 
     /// The expression that patterns are matched with.
