@@ -242,7 +242,8 @@ pub use phigrad_macros::Carry;
 /// - What no variable leads to is not seen to be changed: statics,
 ///   thread-locals, what is behind a raw pointer, what `Drop` does to them.
 /// - A method of yours called like one of the standard library that changes
-///   nothing (`len`, `iter`, `get`, `abs`, …) makes the variable opaque that it
+///   nothing (`len`, `iter`, `get`, `abs`, …; but `clone`, `to_string` and
+///   `to_owned` are always taken for it) makes the variable opaque that it
 ///   is called on, if that was declared with `mut` or is a mutable reference.
 ///   Inside closures and arguments of macros, and where the index of the place
 ///   is a call with arguments, it is taken for the one of the standard library,

@@ -123,7 +123,8 @@ fn question(log: &Log, suspect: &Suspect) -> TokenStream {
         Ask::HoldsBehind => holds(quote!(*#name)),
         Ask::Captured => {
             let closure = log.closures.iter().position(|closure| closure.0 == suspect.variable);
-            let local = closure.map(|index| format_ident!("__phigrad_holds_{index}", span = site()));
+            let local =
+                closure.map(|index| format_ident!("__phigrad_holds_{index}", span = site()));
             local.map_or(quote!(true), |local| quote!(#local))
         }
         Ask::Always => quote!(true),

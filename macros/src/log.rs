@@ -152,7 +152,11 @@ impl Log {
                     Kind::Assign => (changed, assigned) = (true, true),
                     Kind::Lend(_) if binding.reference => changed = true,
                     Kind::Alias => alias = true,
-                    Kind::Lend(_) | Kind::Read | Kind::Mention(_) | Kind::Method(_) | Kind::Jump => {}
+                    Kind::Lend(_)
+                    | Kind::Read
+                    | Kind::Mention(_)
+                    | Kind::Method(_)
+                    | Kind::Jump => {}
                 }
             }
             // What it leads to may be in use when it is not itself.

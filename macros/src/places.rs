@@ -166,6 +166,12 @@ pub fn is_reader(method: &Ident, mutable: bool) -> bool {
     is(READERS) || (mutable && is(READERS_OR_TAKERS))
 }
 
+/// Whether a method of this name is of a trait of the language, and so changes
+/// nothing whatever it is called on.
+pub fn is_common(method: &Ident) -> bool {
+    ["clone", "to_owned", "to_string"].iter().any(|name| method == name)
+}
+
 /// Whether `expr` surely gives out mutable references: `x.iter_mut()`.
 pub fn lends_items(expr: &Expr) -> bool {
     match expr {

@@ -225,7 +225,8 @@ impl Walker {
             let span = Span::mixed_site();
             let local = format_ident!("__phigrad_holds_{closure}", span = span);
             let captured = format_ident!("__phigrad_captured_by_{closure}", span = span);
-            let tokens = quote_spanned! {span=> #[allow(unused_variables)] let #local = #captured; };
+            let tokens =
+                quote_spanned! {span=> #[allow(unused_variables)] let #local = #captured; };
             block.stmts.insert(at, Stmt::Expr(Expr::Verbatim(tokens), None));
         }
         self.scope.truncate(length);

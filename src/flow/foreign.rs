@@ -1,15 +1,69 @@
 //! `Carry` for the arrays of other crates, behind features of their names.
 
+/// Where an array keeps its elements.
+#[cfg(any(feature = "nalgebra", feature = "ndarray"))]
+pub trait Storage {
+    /// Whether it only leads to them, so that others see what is changed.
+    const IS_VIEW: bool;
+}
+
+#[cfg(any(feature = "nalgebra", feature = "ndarray"))]
+macro_rules! storage {
+    ($([$($parameters:tt)*] $type:ty, $is_view:literal;)*) => {
+        $(
+            impl<$($parameters)*> Storage for $type {
+                const IS_VIEW: bool = $is_view;
+            }
+        )*
+    };
+}
+
+#[cfg(feature = "nalgebra")]
+storage! {
+    [T, R: nalgebra::Dim, C: nalgebra::Dim] nalgebra::VecStorage<T, R, C>, false;
+    [T, const R: usize, const C: usize] nalgebra::ArrayStorage<T, R, C>, false;
+    ['a, T, R: nalgebra::Dim, C: nalgebra::Dim, A: nalgebra::Dim, B: nalgebra::Dim]
+        nalgebra::ViewStorageMut<'a, T, R, C, A, B>, true;
+}
+
+#[cfg(feature = "ndarray")]
+storage! {
+    [T] ndarray::OwnedRepr<T>, false;
+    [T] ndarray::OwnedArcRepr<T>, false;
+    ['a, T] ndarray::CowRepr<'a, T>, false;
+    ['a, T] ndarray::ViewRepr<&'a mut T>, true;
+}
+
+#[cfg(feature = "nalgebra")]
+impl<'a, T, R, C, A, B> super::steady::Steady
+    for nalgebra::Matrix<T, R, C, nalgebra::ViewStorage<'a, T, R, C, A, B>>
+where
+    T: super::Carry,
+    R: nalgebra::Dim,
+    C: nalgebra::Dim,
+    A: nalgebra::Dim,
+    B: nalgebra::Dim,
+{
+    const REFERS: bool = T::REFERS;
+}
+
+#[cfg(feature = "ndarray")]
+impl<T, D> super::steady::Steady for ndarray::ArrayBase<ndarray::ViewRepr<&T>, D, T>
+where
+    T: super::Carry,
+{
+    const REFERS: bool = T::REFERS;
+}
+
 #[cfg(feature = "nalgebra")]
 impl<T, R, C, S> super::Carry for nalgebra::Matrix<T, R, C, S>
 where
     T: super::Carry,
     R: nalgebra::Dim,
     C: nalgebra::Dim,
-    S: nalgebra::RawStorageMut<T, R, C>,
+    S: nalgebra::RawStorageMut<T, R, C> + Storage,
 {
-    // Storage may be a view.
-    const REFERS: bool = true;
+    const REFERS: bool = S::IS_VIEW || T::REFERS;
     const COMMON: bool = true;
 
     fn carry(&mut self, to: &mut super::Carrier) {
@@ -29,11 +83,10 @@ where
 impl<T, S, D> super::Carry for ndarray::ArrayBase<S, D, T>
 where
     T: super::Carry,
-    S: ndarray::DataMut<Elem = T>,
+    S: ndarray::DataMut<Elem = T> + Storage,
     D: ndarray::Dimension,
 {
-    // Storage may be a view.
-    const REFERS: bool = true;
+    const REFERS: bool = S::IS_VIEW || T::REFERS;
     const COMMON: bool = true;
 
     fn carry(&mut self, to: &mut super::Carrier) {

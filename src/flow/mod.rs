@@ -21,7 +21,10 @@ pub use carry::Carry;
 #[doc(hidden)]
 pub use items::{Counted, ItemOrder, Items, Memory, Order, OtherOrder, items};
 #[doc(hidden)]
-pub use probe::{Carried, Hold, Holds, HoldsSteadily, MayHold, NoReference, OtherMethods, Own, OwnMethods, Probe, Reach, Reaches, SteadyMethods, Uncarried};
+pub use probe::{
+    Carried, Hold, Holds, HoldsSteadily, MayHold, NoReference, OtherMethods, Own, OwnMethods,
+    Probe, Reach, Reaches, SteadyMethods, Uncarried,
+};
 #[doc(hidden)]
 pub use question::{Question, Residual};
 #[doc(hidden)]

@@ -122,7 +122,8 @@ impl Walker {
             return None;
         }
         let binding = &self.log.bindings[variable];
-        if self.inert || !is_simple || !(mutable || binding.reference) {
+        if self.inert || !is_simple || places::is_common(method) || !(mutable || binding.reference)
+        {
             return None;
         }
         let number = self.log.methods;
