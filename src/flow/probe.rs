@@ -85,7 +85,7 @@ pub trait Holds {
     fn holds(&self) -> bool;
 }
 
-/// It is [`Steady`].
+/// It is `Steady`.
 pub trait HoldsSteadily {
     /// Whether it may.
     fn holds(&self) -> bool;
@@ -140,7 +140,7 @@ pub trait OwnMethods {
     fn note(&self, methods: &Cell<u64>, bit: u32);
 }
 
-/// It is [`Steady`].
+/// It is `Steady`.
 pub trait SteadyMethods {
     /// Notes nothing.
     fn note(&self, methods: &Cell<u64>, bit: u32);
