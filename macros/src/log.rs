@@ -277,7 +277,7 @@ impl Log {
         let mut suspects = Vec::new();
         for entry in &self.entries[start..end] {
             let variable = entry.variable;
-            if !self.bindings.get(variable).is_some_and(|binding| binding.at < start) {
+            if self.bindings.get(variable).is_none_or(|binding| binding.at >= start) {
                 continue;
             }
             let always = Suspect { variable, fields: Vec::new(), ask: Ask::Always };
