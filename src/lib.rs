@@ -145,7 +145,8 @@ pub mod trace;
 pub use flow::Carry;
 pub use jit::CompileError;
 /// Derives [`trait@Carry`] for a struct or an enum, field by field; type
-/// parameters get the bound.
+/// parameters get the bound. It is plain if all its fields are; of types that
+/// hold each other in turn one has to be implemented by hand.
 ///
 /// ```
 /// use phigrad::{Carry, Tape, Var, traced};

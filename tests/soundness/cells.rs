@@ -68,4 +68,35 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(n.load(Ordering::Relaxed)) } else { x[3] }
         }
     }
+    captured_by_a_closure: inputs(4), Sound,
+    plain {
+        pub use std::cell::{Cell, RefCell};
+    }
+    traced {
+        pub fn run<S: Num>(x: &[S]) -> S {
+            let n = Cell::new(1u32);
+            let bump = || n.set(n.get() + 1);
+            if x[0] > 0.0 { bump(); }
+            let r = &n;
+            if x[3] > 0.0 { (0..2).for_each(|_| (&*r).set(5)); }
+            if x[1] > 0.0 { x[2] * f64::from(n.get()) } else { x[3] }
+        }
+    }
+    // What is plain stays so: fields by themselves, closures that only read, and
+    // iterators that are kept.
+    plain_parts: inputs(4), Merges(0.9),
+    plain { pub struct Rates { pub fast: f64, pub slow: [f64; 2], pub uses: std::cell::Cell<u32> } }
+    traced {
+        fn step<S: Num>(slow: &[f64], v: S) -> S { if v > 0.0 { v * slow[0] } else { v + slow[1] } }
+        pub fn run<S: Num>(x: &[S]) -> S {
+            let rates = Rates { fast: 0.5, slow: [1.0, 2.0], uses: Default::default() };
+            let mut pair = (x[0], 2.0);
+            let half = |v: S| v * rates.slow[0] * 0.5;
+            { let first = &mut pair.0; if *first > 0.0 { *first += pair.1; } }
+            let rest = x.iter().enumerate().skip(1);
+            let mut y = pair.0;
+            for (_, &v) in rest { if v > 0.5 { y = y + half(v); } else { y = y - step(&rates.slow, v) * rates.fast; } }
+            y
+        }
+    }
 }

@@ -306,4 +306,19 @@ programs! {
             if x[1] > 0.0 { x[2] * f64::from(*n.next().unwrap_or(&9)) } else { x[3] }
         }
     }
+    method_named_get_of_an_element: inputs(4), Sound,
+    plain {
+        #[derive(phigrad::Carry)]
+        pub struct Counter { pub n: u32 }
+        impl Counter { pub fn get(&mut self) -> u32 { self.n += 1; self.n } }
+    }
+    traced {
+        fn bump<S: Num>(all: &mut [Counter], v: S) { if v > 0.0 { all[all.len() - 1].get(); } }
+        pub fn run<S: Num>(x: &[S]) -> S {
+            let mut n = vec![Counter { n: 1 }];
+            if x[0] > 0.0 { n[0].get(); }
+            bump(&mut n, x[3]);
+            if x[1] > 0.0 { x[2] * f64::from(n[0].n) } else { x[3] }
+        }
+    }
 }
