@@ -10,7 +10,7 @@ mod support;
 use std::panic::Location;
 
 use carried::leaks;
-use phigrad::trace::{Inputs, Tracer};
+use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
 use phigrad::{Numerics, Var};
 use support::manual;
 
@@ -39,6 +39,7 @@ fn assert_agree(
         let mut tracer = Tracer::default();
         let trace = tracer.run(|x, _| traced(x), inputs, 10_000, Location::caller()).unwrap();
         assert_eq!(leaks(&trace), [""; 0], "{name} at {point:?}");
+        assert_captures_change_nothing(traced, inputs);
     }
     let agree = |by: &str| {
         for (point, expected) in points.iter().zip(&taped) {
@@ -58,6 +59,24 @@ fn assert_agree(
     let report = recorded.report();
     assert!(report.refusals.is_empty(), "{name}: {report}");
     assert_eq!(report.kernel_calls - before, points.len() as u64, "{name}: {report}");
+}
+
+/// Asserts that a run records the same whether it captures or not, and that it
+/// captures only when told to.
+fn assert_captures_change_nothing(f: fn(&[Var]) -> Var, inputs: Inputs<'_>) {
+    let mut tracer = Tracer::default();
+    let mut record = |on| {
+        tracer.capture(on);
+        let trace = tracer.run(|x, _| f(x), inputs, 10_000, Location::caller()).unwrap();
+        let captured = (0..trace.events.len()).filter(|&i| trace.captured(i).is_some());
+        assert!(on || captured.count() == 0);
+        let slopes = sweep(&trace, &mut Adjoints::default()).to_vec();
+        let words = format!("{:?} {:?} {:?}", trace.events, trace.output, trace.opaque);
+        (words, trace.signature, slopes)
+    };
+    let (without, with) = (record(false), record(true));
+    assert_eq!(without, with);
+    assert_eq!(without, record(false));
 }
 
 /// The same functions twice: as they are, and annotated.

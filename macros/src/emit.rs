@@ -3,11 +3,13 @@
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 
+use crate::captures::Given;
 use crate::log::{Log, Point, Suspect};
 
 const POINT: &str = "__phigrad_point_";
 const SUSPECTS: &str = "__phigrad_suspects_";
 const JUMPS: &str = "__phigrad_jumps_";
+const GIVEN: &str = "__phigrad_given_";
 /// As many as there are bits; the last one stands for all others.
 const LAST_BIT: usize = 63;
 
@@ -35,6 +37,8 @@ fn placeholder(log: &Log, name: &Ident) -> Option<TokenStream> {
     } else if let Some(number) = text.strip_prefix(JUMPS) {
         let jumps = log.jumps(point(number)?);
         Some(if jumps { TokenStream::new() } else { quote_spanned!(site()=> .without_jumps()) })
+    } else if let Some(number) = text.strip_prefix(GIVEN) {
+        Some(capture(log, point(number)?, number.parse().ok()?))
     } else {
         Some(ask(log, point(text.strip_prefix(SUSPECTS)?)?))
     }
@@ -82,6 +86,24 @@ fn hand_over(log: &Log, point: &Point) -> TokenStream {
     let remember =
         point.memory.as_ref().map(|m| quote_spanned!(site()=> __phigrad_to.remember(&#m);));
     quote_spanned!(site()=> let _ = &__phigrad_to; #ignored #value #(#carried)* #(#suspects)* #remember)
+}
+
+/// Captures what the region that ends at `point` is given, if all is known.
+fn capture(log: &Log, point: &Point, number: u64) -> TokenStream {
+    let Some(given) = log.given(point) else { return TokenStream::new() };
+    let given = given.into_iter().map(|Given { variable, fields }| {
+        let name = &log.bindings[variable].name;
+        quote_spanned! {site()=>
+            (&::phigrad::flow::View(&#name #(.#fields)*)).show(__phigrad_to);
+        }
+    });
+    quote_spanned! {site()=>
+        .capture(|__phigrad_to| {
+            // The name of a closure has all types that the function depends on.
+            __phigrad_to.code(::core::any::type_name_of_val(&|| {}), #number);
+            #(#given)*
+        })
+    }
 }
 
 /// Asks which suspects of the region that ends at `point` are references.

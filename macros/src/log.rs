@@ -1,8 +1,12 @@
 //! What a function does to its variables, in the order of its text, and what
 //! follows from it for a point where ways meet.
 
+use core::ops::Range;
+
 use proc_macro2::Ident;
 use syn::Member;
+
+use crate::captures::{Keep, Mention};
 
 /// A variable: its index in [`Log::bindings`].
 pub type Variable = usize;
@@ -26,6 +30,10 @@ pub struct Binding {
     pub item: bool,
     /// Holds a closure.
     pub closure: bool,
+    /// Its type is known where it is declared.
+    pub known: bool,
+    /// Its value is copied when it is used.
+    pub copied: bool,
     /// The position in the log.
     pub at: usize,
 }
@@ -108,6 +116,10 @@ pub struct Log {
     pub bindings: Vec<Binding>,
     pub entries: Vec<Entry>,
     pub points: Vec<Point>,
+    pub mentions: Vec<Mention>,
+    pub keeps: Vec<Keep>,
+    /// Whether macros are defined inside, which may do anything.
+    pub has_macros: bool,
     /// Whether the function may return references to what it was given.
     pub lends_out: bool,
 }
@@ -147,11 +159,15 @@ impl Log {
 
     /// Whether a jump may leave something inside the region that ends at `point`.
     pub fn jumps(&self, point: &Point) -> bool {
-        let inside = match point.role {
-            Role::Exit => &self.entries[..],
-            Role::Join | Role::Head => &self.entries[point.start..point.end.max(point.start)],
-        };
-        inside.iter().any(|entry| entry.kind == Kind::Jump)
+        match point.role {
+            Role::Exit => self.has_jump(0..self.entries.len()),
+            Role::Join | Role::Head => self.has_jump(point.start..point.end.max(point.start)),
+        }
+    }
+
+    /// Whether there is a jump in this part of the log.
+    pub fn has_jump(&self, range: Range<usize>) -> bool {
+        self.entries[range].iter().any(|entry| entry.kind == Kind::Jump)
     }
 
     /// What may be a mutable reference that is lent in the region of `point`.

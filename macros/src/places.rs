@@ -166,6 +166,70 @@ pub fn is_reader(method: &Ident, mutable: bool) -> bool {
     is(READERS) || (mutable && is(READERS_OR_TAKERS))
 }
 
+/// Methods that only look at their receiver.
+const LOOKERS: &[&str] = &[
+    "as_ref",
+    "as_slice",
+    "as_str",
+    "binary_search",
+    "capacity",
+    "chars",
+    "chunks",
+    "clone",
+    "contains",
+    "contains_key",
+    "first",
+    "get",
+    "is_empty",
+    "iter",
+    "keys",
+    "len",
+    "to_owned",
+    "to_string",
+    "to_vec",
+    "values",
+    "windows",
+];
+
+/// Methods that change their receiver and keep no reference into it.
+const TAKERS: &[&str] = &[
+    "append",
+    "clear",
+    "dedup",
+    "extend",
+    "fill",
+    "next",
+    "next_back",
+    "pop",
+    "pop_back",
+    "pop_front",
+    "push",
+    "push_back",
+    "push_front",
+    "push_str",
+    "remove",
+    "replace",
+    "resize",
+    "retain",
+    "reverse",
+    "sort",
+    "sort_by",
+    "sort_by_key",
+    "swap",
+    "swap_remove",
+    "truncate",
+];
+
+/// Whether a method of this name leaves its receiver where it is.
+pub fn is_looker(method: &Ident) -> bool {
+    LOOKERS.iter().any(|name| method == name)
+}
+
+/// Whether nothing that a method of this name returns borrows from its receiver.
+pub fn is_taker(method: &Ident) -> bool {
+    TAKERS.iter().any(|name| method == name)
+}
+
 /// Whether `expr` surely gives out mutable references: `x.iter_mut()`.
 pub fn lends_items(expr: &Expr) -> bool {
     match expr {

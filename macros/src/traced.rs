@@ -108,8 +108,8 @@ fn body(arguments: &Arguments, signature: &Signature, code: &Block) -> Result<Bl
     let tokens = quote_spanned! {Span::mixed_site()=> {
         #[allow(unused_imports)]
         use ::phigrad::flow::{
-            Carried as _, Holds as _, MayHold as _, NoReference as _, Order as _, OtherOrder as _, Reaches as _,
-            Uncarried as _,
+            Carried as _, Hidden as _, Holds as _, MayHold as _, NoReference as _, Order as _,
+            OtherOrder as _, Reaches as _, Uncarried as _, Viewed as _,
         };
         let #region = #enter;
         #whole
@@ -128,6 +128,7 @@ fn walk(mut walker: Walker, signature: &Signature, code: &mut Block) -> Walker {
                 let bound = typed.unwrap_or(Bound {
                     reference: by_mut,
                     plain: !by_mut,
+                    known: true,
                     ..Bound::default()
                 });
                 let mutable = receiver.reference.is_none() && receiver.mutability.is_some();

@@ -14,6 +14,7 @@ use syn::{BinOp, Block, Error, Expr, Lifetime, Local, Pat, Stmt, Token, Type, Un
 use crate::log::{Binding, Entry, Kind, Log, Point, Role, Variable};
 use crate::places::place;
 use crate::shape;
+use crate::types;
 
 /// What is no variable, in the log.
 const NOTHING: Variable = usize::MAX;
@@ -29,6 +30,8 @@ struct Frame {
 /// How a pattern is bound.
 #[derive(Clone, Copy, Default)]
 pub struct Bound {
+    pub known: bool,
+    pub copied: bool,
     pub reference: bool,
     pub plain: bool,
     pub deferred: bool,
@@ -69,6 +72,10 @@ pub struct Walker {
     inert: bool,
     /// Inside a condition, which lies in a region already.
     condition: bool,
+    /// Where the value of an expression may be kept.
+    keeping: bool,
+    /// Inside an unsafe block.
+    unsafe_code: bool,
     questions: u64,
 }
 
@@ -113,6 +120,8 @@ impl Walker {
             parameter: bound.parameter,
             item: bound.item,
             closure: bound.closure,
+            known: bound.known,
+            copied: bound.copied,
             at: self.log.entries.len(),
         });
         self.scope.push(variable);
@@ -127,8 +136,9 @@ impl Walker {
             let reference =
                 (bound.reference && single && !by_ref) || (by_ref && name.mutability.is_some());
             let plain = bound.plain && single;
+            let copied = bound.copied && single && !by_ref;
             let mutable = name.mutability.is_some() && !by_ref;
-            self.bind(&name.ident, mutable, Bound { reference, plain, ..bound });
+            self.bind(&name.ident, mutable, Bound { reference, plain, copied, ..bound });
         }
         names.iter().any(|name| name.by_ref.is_some() && name.mutability.is_some())
     }
@@ -212,7 +222,12 @@ impl Walker {
         let length = self.scope.len();
         let count = block.stmts.len();
         for (index, statement) in block.stmts.iter_mut().enumerate() {
-            self.statement(statement, index + 1 == count);
+            let last = index + 1 == count;
+            let tail = last && matches!(statement, Stmt::Expr(_, None));
+            let keeping = self.keeping;
+            self.keeping &= tail;
+            self.statement(statement, last);
+            self.keeping = keeping;
         }
         self.scope.truncate(length);
         self.condition = condition;
@@ -221,7 +236,7 @@ impl Walker {
     fn statement(&mut self, statement: &mut Stmt, last: bool) {
         match statement {
             Stmt::Local(local) => self.local(local),
-            Stmt::Item(_) => {}
+            Stmt::Item(item) => self.log.has_macros |= matches!(item, syn::Item::Macro(_)),
             Stmt::Macro(call) => self.macro_call(&call.mac),
             Stmt::Expr(expr, semicolon) => {
                 let value = last && semicolon.is_none();
@@ -234,13 +249,15 @@ impl Walker {
     }
 
     fn local(&mut self, local: &mut Local) {
+        let keeps = self.log.keeps.len();
         let mut bound = Bound { deferred: local.init.is_none(), ..Bound::default() };
         if let Some(init) = &mut local.init {
             bound.reference = matches!(&*init.expr, Expr::Reference(r) if r.mutability.is_some())
                 || self.is_reference(&init.expr);
             bound.plain = shape::is_plain_value(&init.expr);
             bound.closure = matches!(&*init.expr, Expr::Closure(_));
-            self.argument(&mut init.expr);
+            (bound.known, bound.copied) = (self.is_known(&init.expr), types::is_copied(&init.expr));
+            self.keeping(|walker| walker.argument(&mut init.expr));
             if let Some((_, diverge)) = &mut init.diverge {
                 self.scoped(|walker| walker.expr(diverge));
             }
@@ -251,7 +268,9 @@ impl Walker {
                 Bound { deferred: bound.deferred, closure: bound.closure, ..of_type(&typed.ty) };
             pattern = &mut typed.pat;
         }
+        let first = self.log.bindings.len();
         let borrows = self.bind_pattern(pattern, bound);
+        let holders = first..self.log.bindings.len();
         if let (Pat::Ident(name), true) = (&mut *pattern, bound.deferred)
             && name.mutability.is_none()
         {
@@ -260,7 +279,10 @@ impl Walker {
             local.attrs.push(parse_quote!(#[allow(unused_mut)]));
         }
         if let (true, Some(init)) = (borrows, &mut local.init) {
-            self.change(&mut init.expr, true);
+            self.keeping(|walker| walker.change(&mut init.expr, true));
+        }
+        for keep in &mut self.log.keeps[keeps..] {
+            keep.holders.get_or_insert(holders.clone());
         }
     }
 
@@ -283,8 +305,10 @@ impl Walker {
         match expr {
             Expr::Array(array) => array.elems.iter_mut().for_each(|e| self.argument(e)),
             Expr::Assign(assign) => {
-                self.expr(&mut assign.right);
+                let known = self.is_known(&assign.right);
+                self.keeping(|walker| walker.expr(&mut assign.right));
                 self.assign(&mut assign.left);
+                self.learn_type(&assign.left, known);
                 self.alias(&assign.left, &assign.right);
             }
             Expr::Binary(binary) => match binary.op {
@@ -318,7 +342,7 @@ impl Walker {
                 for pattern in &closure.inputs {
                     walker.bind_parameter(pattern, Bound::default());
                 }
-                walker.expr(&mut closure.body);
+                walker.keeping(|walker| walker.expr(&mut closure.body));
             }),
             Expr::Const(_) | Expr::Infer(_) | Expr::Lit(_) => {}
             Expr::Continue(_) => self.repeat(expr),
@@ -327,10 +351,11 @@ impl Walker {
             Expr::Group(group) => self.any(&mut group.expr, value),
             Expr::If(_) => self.if_region(expr, value),
             Expr::Let(condition) => {
+                let known = self.is_known(&condition.expr);
                 let borrows = self.scrutinee(&mut condition.expr, Some(&condition.pat));
-                self.bind_pattern(&condition.pat, Bound::default());
+                self.bind_pattern(&condition.pat, Bound { known, ..Bound::default() });
                 if borrows {
-                    self.change(&mut condition.expr, true);
+                    self.keeping(|walker| walker.change(&mut condition.expr, true));
                 }
             }
             Expr::Loop(_) | Expr::While(_) => self.loop_region(expr, value),
@@ -338,7 +363,9 @@ impl Walker {
             Expr::Match(_) => self.match_region(expr, value),
             Expr::MethodCall(call) => {
                 self.receiver(&mut call.receiver, &call.method);
+                let keeping = mem::replace(&mut self.keeping, true);
                 call.args.iter_mut().for_each(|argument| self.argument(argument));
+                self.keeping = keeping;
             }
             Expr::Paren(paren) => self.any(&mut paren.expr, value),
             Expr::Range(range) => {
@@ -349,7 +376,7 @@ impl Walker {
             Expr::RawAddr(raw) => self.change(&mut raw.expr, true),
             Expr::Reference(reference) => match reference.mutability {
                 Some(_) => self.change(&mut reference.expr, true),
-                None => self.read(&mut reference.expr),
+                None => self.look(&mut reference.expr),
             },
             Expr::Repeat(repeat) => self.expr(&mut repeat.expr),
             Expr::Return(_) => self.leave(expr),
@@ -374,13 +401,38 @@ impl Walker {
                 if shape::has_control_flow(&block.block) && !self.inert {
                     self.refuse(span, "an unsafe block with control flow or assignments");
                 }
+                let outside = mem::replace(&mut self.unsafe_code, true);
                 self.left_alone(|walker| walker.block(&mut block.block));
+                self.unsafe_code = outside;
             }
             Expr::Async(_) | Expr::Await(_) | Expr::Closure(_) => self.refuse(span, "async code"),
             Expr::TryBlock(_) => self.refuse(span, "a try block"),
             Expr::Yield(_) => self.refuse(span, "a generator"),
             _ => self.unknown(quote!(#expr)),
         }
+    }
+
+    /// A variable without a value gets its type with it.
+    fn learn_type(&mut self, left: &Expr, known: bool) {
+        if let Expr::Path(path) = left
+            && let Some(variable) = path.path.get_ident().and_then(|name| self.find(name))
+        {
+            let binding = &mut self.log.bindings[variable];
+            binding.known |= binding.deferred && known;
+        }
+    }
+
+    /// Walks where values may be kept.
+    fn keeping<R>(&mut self, walk: impl FnOnce(&mut Self) -> R) -> R {
+        let keeping = mem::replace(&mut self.keeping, true);
+        let result = walk(self);
+        self.keeping = keeping;
+        result
+    }
+
+    fn is_known(&self, expr: &Expr) -> bool {
+        let known = |name: &Ident| self.find(name).is_some_and(|v| self.log.bindings[v].known);
+        types::is_known(expr, &known)
     }
 
     fn refuse(&mut self, span: Span, what: &str) {
@@ -411,11 +463,16 @@ impl Walker {
 pub fn of_type(ty: &Type) -> Bound {
     match ty {
         Type::Reference(reference) if reference.mutability.is_some() => {
-            Bound { reference: true, ..Bound::default() }
+            Bound { reference: true, known: types::is_known_type(ty), ..Bound::default() }
         }
         Type::Paren(paren) => of_type(&paren.elem),
         Type::Group(group) => of_type(&group.elem),
-        _ => Bound { plain: shape::is_plain_type(ty), ..Bound::default() },
+        _ => Bound {
+            plain: shape::is_plain_type(ty),
+            known: types::is_known_type(ty),
+            copied: types::is_copied_type(ty),
+            ..Bound::default()
+        },
     }
 }
 
@@ -425,7 +482,8 @@ pub fn enter(span: Span, point: usize) -> TokenStream {
     let enter = quote_spanned!(span=> ::phigrad::flow::enter());
     let suspects = format_ident!("__phigrad_suspects_{point}", span = Span::mixed_site());
     let jumps = format_ident!("__phigrad_jumps_{point}", span = Span::mixed_site());
-    quote!(#enter.suspecting(#suspects) #jumps)
+    let given = format_ident!("__phigrad_given_{point}", span = Span::mixed_site());
+    quote!(#enter.suspecting(#suspects) #jumps #given)
 }
 
 /// The call that ends the region `region` at `point` with the value of `inner`.

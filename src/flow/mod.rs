@@ -20,7 +20,10 @@ pub use carry::Carry;
 #[doc(hidden)]
 pub use items::{Counted, ItemOrder, Items, Memory, Order, OtherOrder, items};
 #[doc(hidden)]
-pub use probe::{Carried, Hold, Holds, MayHold, NoReference, Probe, Reach, Reaches, Uncarried};
+pub use probe::{
+    Carried, Hidden, Hold, Holds, MayHold, NoReference, Probe, Reach, Reaches, Uncarried, View,
+    Viewed,
+};
 #[doc(hidden)]
 pub use question::{Question, Residual};
 #[doc(hidden)]

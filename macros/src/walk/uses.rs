@@ -1,6 +1,7 @@
 //! Uses of variables: what the log says about places and those who get them.
 
 use core::mem;
+use core::ops::Range;
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
@@ -8,6 +9,7 @@ use syn::spanned::Spanned;
 use syn::{Expr, Pat, UnOp};
 
 use super::Walker;
+use crate::captures::{How, Keep, Mention};
 use crate::log::{Kind, Variable};
 use crate::places::{self, Step, place};
 use crate::shape;
@@ -37,15 +39,60 @@ impl Walker {
         Some((self.find(name)?, steps))
     }
 
+    /// Notes that `variable` is named.
+    fn mention(&mut self, variable: Variable, steps: &[Step], how: How) {
+        // Fields of a union are for unsafe code only.
+        let fields = if self.unsafe_code { Vec::new() } else { places::fields(steps) };
+        let (at, depth) = (self.log.entries.len(), self.depth);
+        self.log.mentions.push(Mention { variable, fields, at, depth, how });
+    }
+
+    /// Notes that `variable` is borrowed, and that the borrow may be kept.
+    fn keep(&mut self, variable: Variable, steps: &[Step]) {
+        if self.keeping {
+            let (fields, at) = (places::fields(steps), self.log.entries.len());
+            let keep = Keep { variable, fields, at, until: usize::MAX, holders: None };
+            self.log.keeps.push(keep);
+        }
+    }
+
+    /// What was borrowed by an expression is given back.
+    pub(super) fn give_back(&mut self, keeps: Range<usize>) {
+        let end = self.log.entries.len();
+        for keep in &mut self.log.keeps[keeps] {
+            keep.until = keep.until.min(end);
+        }
+    }
+
+    /// `expr` is read, by value.
     pub(super) fn read(&mut self, expr: &mut Expr) {
-        if let Some((variable, _)) = self.reach(expr) {
+        if let Some((variable, steps)) = self.reach(expr) {
+            let copied = steps.iter().any(|step| matches!(step, Step::Index));
+            self.mention(variable, &steps, if copied { How::Use } else { How::Move });
+            self.push(variable, Kind::Read);
+        }
+    }
+
+    /// `expr` is read where it is.
+    pub(super) fn look(&mut self, expr: &mut Expr) {
+        if let Some((variable, steps)) = self.reach(expr) {
+            self.mention(variable, &steps, How::Use);
             self.push(variable, Kind::Read);
         }
     }
 
     /// `expr` is changed in place, which proves something about its variable.
     pub(super) fn change(&mut self, expr: &mut Expr, assigned: bool) {
+        self.change_by(expr, assigned, How::Use);
+    }
+
+    fn change_by(&mut self, expr: &mut Expr, assigned: bool, how: How) {
         if let Some((variable, steps)) = self.reach(expr) {
+            let own = places::is_own(&steps);
+            self.mention(variable, &steps, if own { how } else { How::Use });
+            if assigned && how == How::Use {
+                self.keep(variable, &steps);
+            }
             let binding = &mut self.log.bindings[variable];
             binding.reference |= !binding.mutable && !binding.deferred && steps.len() == 1;
             self.push(variable, Kind::Read);
@@ -62,17 +109,22 @@ impl Walker {
             Expr::Paren(paren) => self.assign(&mut paren.expr),
             Expr::Infer(_) | Expr::Range(_) => {}
             Expr::Path(_) => {
-                if let Some((variable, _)) = self.reach(left) {
+                if let Some((variable, steps)) = self.reach(left) {
+                    self.mention(variable, &steps, How::Assign);
                     self.push(variable, Kind::Assign);
                 }
             }
-            _ => self.change(left, true),
+            _ => self.change_by(left, true, How::Assign),
         }
     }
 
     /// `expr` is given to something that may change what is behind it.
     pub(super) fn lend(&mut self, expr: &mut Expr) {
         if let Some((variable, steps)) = self.reach(expr) {
+            self.mention(variable, &steps, How::Move);
+            if self.log.bindings[variable].reference {
+                self.keep(variable, &steps);
+            }
             self.push(variable, Kind::Read);
             self.push(variable, Kind::Lend(places::fields(&steps)));
             // A reference that is still carried must not be moved away.
@@ -85,6 +137,8 @@ impl Walker {
 
     pub(super) fn called(&mut self, function: &mut Expr) {
         if let Some((variable, steps)) = self.reach(function) {
+            self.mention(variable, &steps, How::Move);
+            self.keep(variable, &steps);
             let binding = &self.log.bindings[variable];
             let kind = match binding.mutable {
                 true => Kind::Change(true),
@@ -97,9 +151,15 @@ impl Walker {
 
     pub(super) fn receiver(&mut self, receiver: &mut Expr, method: &Ident) {
         let Some((variable, steps)) = self.reach(receiver) else { return };
+        let binding = &self.log.bindings[variable];
+        let (mutable, lends) = (binding.mutable, binding.mutable || binding.reference);
+        let looks = places::is_looker(method);
+        self.mention(variable, &steps, if looks { How::Use } else { How::Move });
         self.push(variable, Kind::Read);
-        let mutable = self.log.bindings[variable].mutable;
         if !places::is_reader(method, mutable) {
+            if lends && !places::is_taker(method) {
+                self.keep(variable, &steps);
+            }
             let kind = match mutable {
                 true => Kind::Change(true),
                 false => Kind::Lend(places::fields(&steps)),
@@ -111,6 +171,7 @@ impl Walker {
     /// The expression that patterns are matched with.
     pub(super) fn scrutinee(&mut self, expr: &mut Expr, pattern: Option<&Pat>) -> bool {
         let names = pattern.map(shape::names).unwrap_or_default();
+        let keeping = mem::replace(&mut self.keeping, true);
         self.in_condition(|walker| match place(expr) {
             Some(_) if !names.is_empty() => {
                 // Not rewritten: a match does not move a place by itself.
@@ -120,6 +181,7 @@ impl Walker {
             }
             _ => walker.expr(expr),
         });
+        self.keeping = keeping;
         names.iter().any(|name| name.by_ref.is_some() && name.mutability.is_some())
     }
 
@@ -158,6 +220,7 @@ impl Walker {
             if let Ok(name) = syn::parse_str::<Ident>(&name)
                 && let Some(variable) = self.find(&name)
             {
+                self.mention(variable, &[], How::Word);
                 self.push(variable, Kind::Read);
             }
         }
@@ -172,6 +235,8 @@ impl Walker {
                 true => Kind::Change(true),
                 false => Kind::Lend(Vec::new()),
             };
+            self.mention(variable, &[], How::Word);
+            self.keep(variable, &[]);
             self.push(variable, Kind::Read);
             self.push(variable, kind);
         }
