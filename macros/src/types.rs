@@ -63,7 +63,11 @@ pub fn is_known(expr: &Expr, variable: &dyn Fn(&Ident) -> bool) -> bool {
         Expr::Lit(_) => true,
         Expr::Path(path) => match path.path.get_ident() {
             Some(name) if name.to_string().starts_with(char::is_lowercase) => variable(name),
-            Some(name) => name.to_string().chars().skip(1).any(|c| c == '_'),
+            // A constant; one letter may be a parameter, other names are variants.
+            Some(name) => {
+                let name = name.to_string();
+                name.len() > 1 && !name.contains(char::is_lowercase)
+            }
             None => false,
         },
         Expr::Field(field) => known(&field.base),
