@@ -1,7 +1,7 @@
 //! Generation: what is handed over at each point, once the log is complete.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 
 use crate::captures::Given;
 use crate::log::{Log, Point, Suspect};
@@ -60,9 +60,13 @@ fn hand_over(log: &Log, point: &Point) -> TokenStream {
         .then(|| quote_spanned!(site()=> let _ = __phigrad_value;));
     let carried = log.carried(point).into_iter().map(|carried| {
         let binding = &log.bindings[carried.variable];
-        let (name, text, assigned) = (&binding.name, binding.name.to_string(), carried.assigned);
-        let access = match binding.mutable || binding.deferred {
-            true => quote!(&mut #name),
+        let (name, fields, assigned) = (&binding.name, &carried.fields, carried.assigned);
+        let mut text = name.to_string();
+        for field in fields {
+            text += &format!(".{}", field.to_token_stream());
+        }
+        let access = match binding.mutable || binding.deferred || !fields.is_empty() {
+            true => quote!(&mut #name #(.#fields)*),
             false => quote!(&mut *#name),
         };
         let site = site().located_at(name.span());

@@ -45,9 +45,9 @@ pub enum Kind {
     Read,
     /// It gets a new value as a whole.
     Assign,
-    /// Something in it or behind it may change; with `true`, also where a
-    /// reference in it leads.
-    Change(bool),
+    /// Something in it or behind it may change, in these fields of it; with `true`,
+    /// also where a reference in it leads.
+    Change(bool, Vec<Member>),
     /// If it, or one of its fields on this way, is a mutable reference, what is
     /// behind may change.
     Lend(Vec<Member>),
@@ -97,6 +97,8 @@ pub struct Point {
 /// A variable that is carried.
 pub struct Carried {
     pub variable: Variable,
+    /// The fields on the way to what may have changed.
+    pub fields: Vec<Member>,
     pub assigned: bool,
     /// It is only named.
     pub opaque: bool,
@@ -109,6 +111,25 @@ pub struct Suspect {
     pub fields: Vec<Member>,
     /// It was changed itself, and something that it refers to may be in use.
     pub holds: bool,
+}
+
+/// Adds a change in `fields` to others, of which none is part of another; with
+/// each, whether something was assigned.
+fn add_change<'a>(
+    changes: &mut Vec<(&'a [Member], bool)>,
+    fields: &'a [Member],
+    mut assigned: bool,
+) {
+    if let Some((_, known)) = changes.iter_mut().find(|(whole, _)| fields.starts_with(whole)) {
+        *known |= assigned;
+        return;
+    }
+    changes.retain(|(part, part_assigned)| {
+        let is_part = part.starts_with(fields);
+        assigned |= is_part && *part_assigned;
+        !is_part
+    });
+    changes.push((fields, assigned));
 }
 
 #[derive(Default)]
@@ -133,25 +154,36 @@ impl Log {
             if !self.is_outside(point, variable) {
                 continue;
             }
-            let (mut changed, mut assigned, mut alias) = (false, false, false);
+            let (mut changes, mut alias) = (Vec::new(), false);
             for entry in self.entries_of(point, variable) {
-                match entry.kind {
-                    Kind::Change(whole) => (changed, assigned) = (true, assigned || whole),
-                    Kind::Assign => (changed, assigned) = (true, true),
-                    Kind::Lend(_) if binding.reference => changed = true,
+                match &entry.kind {
+                    Kind::Change(assigned, fields) => add_change(&mut changes, fields, *assigned),
+                    Kind::Assign => add_change(&mut changes, &[], true),
+                    Kind::Lend(fields) if binding.reference => {
+                        add_change(&mut changes, fields, false);
+                    }
                     Kind::Alias => alias = true,
                     Kind::Lend(_) | Kind::Read | Kind::Jump => {}
                 }
             }
             // What it leads to may be in use when it is not itself.
             let no_access = !binding.mutable && !binding.deferred && !binding.reference;
-            if changed && (no_access || self.is_needed(point, variable)) {
+            if !changes.is_empty() && (no_access || self.is_needed(point, variable)) {
                 let hidden = !point.visible.contains(&variable);
                 let kept = point.role == Role::Exit && self.lends_out;
                 let lent = kept || point.lent.contains(&variable);
                 let opaque =
                     binding.opaque || binding.closure || alias || hidden || lent || no_access;
-                carried.push(Carried { variable, assigned, opaque });
+                if opaque {
+                    let assigned = changes.iter().any(|(_, assigned)| *assigned);
+                    changes = vec![(&[], assigned)];
+                }
+                carried.extend(changes.into_iter().map(|(fields, assigned)| Carried {
+                    variable,
+                    fields: fields.to_vec(),
+                    assigned,
+                    opaque,
+                }));
             }
         }
         carried
@@ -188,7 +220,7 @@ impl Log {
             if self.entries_of(point, variable).next().is_some_and(|e| e.kind == Kind::Assign) {
                 continue;
             }
-            let changes = |entry: &Entry| matches!(entry.kind, Kind::Change(_));
+            let changes = |entry: &Entry| matches!(entry.kind, Kind::Change(..));
             let may_hold = match point.role {
                 Role::Exit => binding.mutable && binding.parameter,
                 Role::Join => binding.mutable,

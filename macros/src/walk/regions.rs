@@ -202,7 +202,7 @@ impl Walker {
         let stateful = stateful
             && self.log.entries[start..]
                 .iter()
-                .any(|entry| matches!(entry.kind, Kind::Change(_) | Kind::Assign));
+                .any(|entry| matches!(entry.kind, Kind::Change(..) | Kind::Assign));
         let items = self.log.bindings.len();
         let inside = self.begin();
         let head = (!self.inert).then(|| self.point(Role::Head, inside, false, None));
@@ -228,7 +228,7 @@ impl Walker {
             walker.block(&mut repeat.body);
             walker.changing[index] =
                 walker.log.entries[begin..].iter().any(|entry| match entry.kind {
-                    Kind::Change(_) => {
+                    Kind::Change(..) => {
                         bound.contains(&entry.variable)
                             && !walker.log.bindings[entry.variable].mutable
                     }

@@ -96,7 +96,7 @@ impl Walker {
             let binding = &mut self.log.bindings[variable];
             binding.reference |= !binding.mutable && !binding.deferred && steps.len() == 1;
             self.push(variable, Kind::Read);
-            self.push(variable, Kind::Change(assigned && places::is_own(&steps)));
+            self.push(variable, Kind::Change(assigned && own, places::fields(&steps)));
         }
     }
 
@@ -141,7 +141,7 @@ impl Walker {
             self.keep(variable, &steps);
             let binding = &self.log.bindings[variable];
             let kind = match binding.mutable {
-                true => Kind::Change(true),
+                true => Kind::Change(true, places::fields(&steps)),
                 false => Kind::Lend(places::fields(&steps)),
             };
             self.push(variable, Kind::Read);
@@ -161,7 +161,7 @@ impl Walker {
                 self.keep(variable, &steps);
             }
             let kind = match mutable {
-                true => Kind::Change(true),
+                true => Kind::Change(true, places::fields(&steps)),
                 false => Kind::Lend(places::fields(&steps)),
             };
             self.push(variable, kind);
@@ -232,7 +232,7 @@ impl Walker {
         for name in shape::idents(tokens) {
             let Some(variable) = self.find(&name) else { continue };
             let kind = match self.log.bindings[variable].mutable {
-                true => Kind::Change(true),
+                true => Kind::Change(true, Vec::new()),
                 false => Kind::Lend(Vec::new()),
             };
             self.mention(variable, &[], How::Word);
