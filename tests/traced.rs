@@ -395,6 +395,27 @@ both! {
         fn consume(pen: Pen<'_>, by: Var) { if by > 0.0 { pen.out[0] *= by; } }
         fn advance<'a>(left: &mut impl Iterator<Item = &'a Var>) -> bool { left.next().copied().is_some_and(|v| v > 1.0) }
     }
+    parts at [&[3.0, 5.0, 1.0], &[-1.0, 2.0, 0.5], &[1.0, -2.0, 4.0]], #[derive(phigrad::Carry)]
+        pub struct Body { place: [[Var; 2]; 3], push: Vec<Var>, queue: std::collections::VecDeque<Var>, count: usize } => {
+        pub fn f(x: &[Var]) -> Var {
+            let mut body = Body { place: [[x[0], x[1]]; 3], push: x.to_vec(), queue: x.iter().copied().collect(), count: 0 };
+            for i in 0..3 {
+                for j in (0..3).rev() { collide(&mut body, i, j); }
+                if body.push[i] > 1.0 { body.push[0] = body.push[i] * 0.5; body.queue[i] += body.push[0]; body.count += 1; }
+            }
+            let at = body.count;
+            if x[1] > 0.0 && at < body.push.len() { body.push[at] = x[2]; }
+            let sum: Var = body.push.iter().chain(&body.queue).copied().sum();
+            sum + body.place.iter().map(|p| p[0] * p[1]).sum::<Var>() + body.count as f64
+        }
+        fn collide(body: &mut Body, i: usize, j: usize) {
+            if body.push[i] > body.push[j] {
+                body.place[i][0] = body.place[j][1] * 0.5 + body.push[i];
+                body.place[j][1] = body.place[i][0] - body.push[j];
+                body.push[j] += 0.25;
+            } else if i == j { body.place[i] = [body.push[i], body.push[0]]; }
+        }
+    }
     macros at [&[3.0, 5.0], &[-1.0, 2.0]] => {
         pub fn f(x: &[Var]) -> Var {
             let mut text = String::new();

@@ -4,7 +4,7 @@ use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 
 use crate::captures::Given;
-use crate::log::{Log, Point, Suspect};
+use crate::log::{Element, Log, Point, Suspect};
 
 const POINT: &str = "__phigrad_point_";
 const SUSPECTS: &str = "__phigrad_suspects_";
@@ -60,7 +60,7 @@ fn hand_over(log: &Log, point: &Point) -> TokenStream {
         .then(|| quote_spanned!(site()=> let _ = __phigrad_value;));
     let carried = log.carried(point).into_iter().map(|carried| {
         let binding = &log.bindings[carried.variable];
-        let (name, fields, assigned) = (&binding.name, &carried.fields, carried.assigned);
+        let (name, fields, assigned) = (&binding.name, &carried.way.fields, carried.assigned);
         let mut text = name.to_string();
         for field in fields {
             text += &format!(".{}", field.to_token_stream());
@@ -72,9 +72,16 @@ fn hand_over(log: &Log, point: &Point) -> TokenStream {
         let site = site().located_at(name.span());
         let item = (point.memory.is_some() && binding.item)
             .then(|| quote_spanned!(site=> __phigrad_to.item();));
-        let content = match carried.opaque {
-            true => quote_spanned!(site=> __phigrad_to.opaque();),
-            false => quote_spanned! {site=>
+        let index = carried.way.element.map(|element| match element {
+            Element::Variable(index) => log.bindings[index].name.to_token_stream(),
+            Element::Number(number) => number.to_token_stream(),
+        });
+        let content = match (carried.opaque, index) {
+            (false, Some(index)) => quote_spanned! {site=>
+                (&mut &mut ::phigrad::flow::Element(#access, &#index)).hand_over(__phigrad_to);
+            },
+            (true, _) => quote_spanned!(site=> __phigrad_to.opaque();),
+            (false, None) => quote_spanned! {site=>
                 (&mut ::phigrad::flow::Probe(#access)).hand_over(__phigrad_to);
             },
         };

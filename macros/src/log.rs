@@ -38,6 +38,27 @@ pub struct Binding {
     pub at: usize,
 }
 
+/// A part of a variable: an element of a field, or all of the field.
+#[derive(Clone, Default, PartialEq)]
+pub struct Way {
+    pub fields: Vec<Member>,
+    pub element: Option<Element>,
+}
+
+/// An index that does not change.
+#[derive(Clone, PartialEq)]
+pub enum Element {
+    Variable(Variable),
+    Number(usize),
+}
+
+impl Way {
+    /// Whether `part` is part of this.
+    fn covers(&self, part: &Way) -> bool {
+        self == part || (self.element.is_none() && part.fields.starts_with(&self.fields))
+    }
+}
+
 /// What happens to a variable.
 #[derive(PartialEq)]
 pub enum Kind {
@@ -45,9 +66,9 @@ pub enum Kind {
     Read,
     /// It gets a new value as a whole.
     Assign,
-    /// Something in it or behind it may change, in these fields of it; with `true`,
+    /// Something in it or behind it may change, in this part of it; with `true`,
     /// also where a reference in it leads.
-    Change(bool, Vec<Member>),
+    Change(bool, Way),
     /// If it, or one of its fields on this way, is a mutable reference, what is
     /// behind may change.
     Lend(Vec<Member>),
@@ -97,8 +118,8 @@ pub struct Point {
 /// A variable that is carried.
 pub struct Carried {
     pub variable: Variable,
-    /// The fields on the way to what may have changed.
-    pub fields: Vec<Member>,
+    /// What of it may have changed.
+    pub way: Way,
     pub assigned: bool,
     /// It is only named.
     pub opaque: bool,
@@ -113,23 +134,34 @@ pub struct Suspect {
     pub holds: bool,
 }
 
-/// Adds a change in `fields` to others, of which none is part of another; with
-/// each, whether something was assigned.
-fn add_change<'a>(
-    changes: &mut Vec<(&'a [Member], bool)>,
-    fields: &'a [Member],
-    mut assigned: bool,
-) {
-    if let Some((_, known)) = changes.iter_mut().find(|(whole, _)| fields.starts_with(whole)) {
+/// Adds a change to others, of which none is part of another; with each,
+/// whether something was assigned.
+fn add_change(changes: &mut Vec<(Way, bool)>, way: Way, mut assigned: bool) {
+    if let Some((_, known)) = changes.iter_mut().find(|(whole, _)| whole.covers(&way)) {
         *known |= assigned;
         return;
     }
     changes.retain(|(part, part_assigned)| {
-        let is_part = part.starts_with(fields);
+        let is_part = way.covers(part);
         assigned |= is_part && *part_assigned;
         !is_part
     });
-    changes.push((fields, assigned));
+    changes.push((way, assigned));
+}
+
+/// Puts an element and a field of one place together: how they are related is
+/// known to its type alone.
+fn join_parts(changes: &mut Vec<(Way, bool)>) {
+    let is_inside = |part: &Way, whole: &Way| {
+        part.fields.len() > whole.fields.len() && part.fields.starts_with(&whole.fields)
+    };
+    let mixed = changes.iter().find(|(way, _)| {
+        way.element.is_some() && changes.iter().any(|(part, _)| is_inside(part, way))
+    });
+    if let Some(fields) = mixed.map(|(way, _)| way.fields.clone()) {
+        add_change(changes, Way { fields, element: None }, false);
+        join_parts(changes);
+    }
 }
 
 #[derive(Default)]
@@ -157,15 +189,21 @@ impl Log {
             let (mut changes, mut alias) = (Vec::new(), false);
             for entry in self.entries_of(point, variable) {
                 match &entry.kind {
-                    Kind::Change(assigned, fields) => add_change(&mut changes, fields, *assigned),
-                    Kind::Assign => add_change(&mut changes, &[], true),
+                    Kind::Change(assigned, way) => {
+                        let mut way = way.clone();
+                        way.element = way.element.filter(|index| self.is_fixed(point, index));
+                        add_change(&mut changes, way, *assigned);
+                    }
+                    Kind::Assign => add_change(&mut changes, Way::default(), true),
                     Kind::Lend(fields) if binding.reference => {
-                        add_change(&mut changes, fields, false);
+                        let way = Way { fields: fields.clone(), element: None };
+                        add_change(&mut changes, way, false);
                     }
                     Kind::Alias => alias = true,
                     Kind::Lend(_) | Kind::Read | Kind::Jump => {}
                 }
             }
+            join_parts(&mut changes);
             // What it leads to may be in use when it is not itself.
             let no_access = !binding.mutable && !binding.deferred && !binding.reference;
             if !changes.is_empty() && (no_access || self.is_needed(point, variable)) {
@@ -176,17 +214,33 @@ impl Log {
                     binding.opaque || binding.closure || alias || hidden || lent || no_access;
                 if opaque {
                     let assigned = changes.iter().any(|(_, assigned)| *assigned);
-                    changes = vec![(&[], assigned)];
+                    changes = vec![(Way::default(), assigned)];
                 }
-                carried.extend(changes.into_iter().map(|(fields, assigned)| Carried {
+                carried.extend(changes.into_iter().map(|(way, assigned)| Carried {
                     variable,
-                    fields: fields.to_vec(),
+                    way,
                     assigned,
                     opaque,
                 }));
             }
         }
         carried
+    }
+
+    /// Whether an index can be named at `point`, and says the same as in its region.
+    fn is_fixed(&self, point: &Point, index: &Element) -> bool {
+        let Element::Variable(variable) = *index else { return true };
+        let binding = &self.bindings[variable];
+        match point.role {
+            // At every exit the same has to be carried.
+            Role::Exit => {
+                let same = |other: &&Binding| other.name == binding.name;
+                binding.parameter && self.bindings.iter().filter(same).count() == 1
+            }
+            Role::Join | Role::Head => {
+                binding.at < point.start && point.visible.contains(&variable)
+            }
+        }
     }
 
     /// Whether a jump may leave something inside the region that ends at `point`.

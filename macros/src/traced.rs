@@ -109,7 +109,8 @@ fn body(arguments: &Arguments, signature: &Signature, code: &Block) -> Result<Bl
         #[allow(unused_imports)]
         use ::phigrad::flow::{
             Carried as _, Hidden as _, Holds as _, MayHold as _, NoReference as _, Order as _,
-            OtherOrder as _, Reaches as _, Uncarried as _, Viewed as _,
+            OtherOrder as _, Reaches as _, Uncarried as _, UncarriedElement as _, Viewed as _,
+            CarriedElement as _, CarriedWhole as _,
         };
         let #region = #enter;
         #whole

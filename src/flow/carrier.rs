@@ -29,6 +29,8 @@ pub struct Carrier {
     /// What belongs to an item of a loop.
     items: Remembered,
     is_item: bool,
+    /// The addresses of elements that were handed over.
+    elements: SmallVec<[usize; 4]>,
     /// The opaque variables so far; they come last.
     opaque: SmallVec<[&'static str; 4]>,
     /// Of a carrier that only captures: the numbers so far; `None` if not all is
@@ -49,6 +51,7 @@ impl Carrier {
             has_state: false,
             items: Remembered::default(),
             is_item: false,
+            elements: SmallVec::new(),
             opaque: SmallVec::new(),
             captured: None,
             is_capturing: false,
@@ -133,6 +136,15 @@ impl Carrier {
             self.item();
             self.opaque();
         }
+    }
+
+    /// Whether the element at this address is not yet handed over.
+    pub(super) fn is_new(&mut self, address: usize) -> bool {
+        let is_new = !self.elements.contains(&address);
+        if is_new {
+            self.elements.push(address);
+        }
+        is_new
     }
 
     /// Hands over a traced number. It becomes a number of its own, so that it is

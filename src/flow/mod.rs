@@ -9,6 +9,7 @@
 mod carrier;
 mod carry;
 mod collections;
+mod element;
 mod foreign;
 mod items;
 mod probe;
@@ -17,6 +18,8 @@ mod region;
 
 pub use carrier::Carrier;
 pub use carry::Carry;
+#[doc(hidden)]
+pub use element::{CarriedElement, CarriedWhole, Element, Indexed, UncarriedElement};
 #[doc(hidden)]
 pub use items::{Counted, ItemOrder, Items, Memory, Order, OtherOrder, items};
 #[doc(hidden)]

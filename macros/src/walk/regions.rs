@@ -219,7 +219,9 @@ impl Walker {
                     walker.bind_pattern(&pair.elems[1], item);
                 }
                 pattern => {
-                    let item = Bound { reference: lends, item: true, known, ..Bound::default() };
+                    let copied = places::counts(&repeat.expr);
+                    let item =
+                        Bound { reference: lends, item: true, known, copied, ..Bound::default() };
                     walker.bind_pattern(pattern, item);
                 }
             }

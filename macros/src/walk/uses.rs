@@ -10,8 +10,8 @@ use syn::{Expr, Pat, UnOp};
 
 use super::Walker;
 use crate::captures::{How, Keep, Mention};
-use crate::log::{Kind, Variable};
-use crate::places::{self, Step, place};
+use crate::log::{Element, Kind, Variable, Way};
+use crate::places::{self, Index, Step, place};
 use crate::shape;
 
 impl Walker {
@@ -37,6 +37,23 @@ impl Walker {
         self.steps(expr);
         let (name, steps) = place(expr)?;
         Some((self.find(name)?, steps))
+    }
+
+    /// The part of a variable that `steps` lead to.
+    fn way(&self, steps: &[Step]) -> Way {
+        let fields = places::fields(steps);
+        let element = match steps.get(fields.len()) {
+            Some(Step::Index(Some(Index::Number(number)))) => Some(Element::Number(*number)),
+            Some(Step::Index(Some(Index::Name(name)))) => self
+                .find(name)
+                .filter(|&variable| {
+                    let binding = &self.log.bindings[variable];
+                    binding.copied && !binding.mutable && !binding.deferred
+                })
+                .map(Element::Variable),
+            _ => None,
+        };
+        Way { fields, element }
     }
 
     /// Notes that `variable` is named.
@@ -67,7 +84,7 @@ impl Walker {
     /// `expr` is read, by value.
     pub(super) fn read(&mut self, expr: &mut Expr) {
         if let Some((variable, steps)) = self.reach(expr) {
-            let copied = steps.iter().any(|step| matches!(step, Step::Index));
+            let copied = steps.iter().any(|step| matches!(step, Step::Index(_)));
             self.mention(variable, &steps, if copied { How::Use } else { How::Move });
             self.push(variable, Kind::Read);
         }
@@ -88,7 +105,7 @@ impl Walker {
 
     fn change_by(&mut self, expr: &mut Expr, assigned: bool, how: How) {
         if let Some((variable, steps)) = self.reach(expr) {
-            let own = places::is_own(&steps);
+            let (own, way) = (places::is_own(&steps), self.way(&steps));
             self.mention(variable, &steps, if own { how } else { How::Use });
             if assigned && how == How::Use {
                 self.keep(variable, &steps);
@@ -96,7 +113,7 @@ impl Walker {
             let binding = &mut self.log.bindings[variable];
             binding.reference |= !binding.mutable && !binding.deferred && steps.len() == 1;
             self.push(variable, Kind::Read);
-            self.push(variable, Kind::Change(assigned && own, places::fields(&steps)));
+            self.push(variable, Kind::Change(assigned && own, way));
         }
     }
 
@@ -141,7 +158,7 @@ impl Walker {
             self.keep(variable, &steps);
             let binding = &self.log.bindings[variable];
             let kind = match binding.mutable {
-                true => Kind::Change(true, places::fields(&steps)),
+                true => Kind::Change(true, self.way(&steps)),
                 false => Kind::Lend(places::fields(&steps)),
             };
             self.push(variable, Kind::Read);
@@ -161,7 +178,7 @@ impl Walker {
                 self.keep(variable, &steps);
             }
             let kind = match mutable {
-                true => Kind::Change(true, places::fields(&steps)),
+                true => Kind::Change(true, self.way(&steps)),
                 false => Kind::Lend(places::fields(&steps)),
             };
             self.push(variable, kind);
@@ -232,7 +249,7 @@ impl Walker {
         for name in shape::idents(tokens) {
             let Some(variable) = self.find(&name) else { continue };
             let kind = match self.log.bindings[variable].mutable {
-                true => Kind::Change(true, Vec::new()),
+                true => Kind::Change(true, Way::default()),
                 false => Kind::Lend(Vec::new()),
             };
             self.mention(variable, &[], How::Word);
