@@ -1,8 +1,6 @@
 //! Types that are not carried, but by which nothing else changes.
 
-use core::iter::{
-    Chain, Cloned, Copied, Cycle, Enumerate, Peekable, Rev, Skip, StepBy, Take, Zip,
-};
+use core::iter::{Chain, Cloned, Copied, Cycle, Enumerate, Peekable, Rev, Skip, StepBy, Take, Zip};
 use core::{array, slice, str};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
