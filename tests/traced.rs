@@ -10,7 +10,7 @@ mod support;
 use std::panic::Location;
 
 use carried::leaks;
-use phigrad::trace::{Inputs, Tracer};
+use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
 use phigrad::{Numerics, Var};
 use support::manual;
 
@@ -39,6 +39,7 @@ fn assert_agree(
         let mut tracer = Tracer::default();
         let trace = tracer.run(|x, _| traced(x), inputs, 10_000, Location::caller()).unwrap();
         assert_eq!(leaks(&trace), [""; 0], "{name} at {point:?}");
+        assert_captures_change_nothing(traced, inputs);
     }
     let agree = |by: &str| {
         for (point, expected) in points.iter().zip(&taped) {
@@ -58,6 +59,24 @@ fn assert_agree(
     let report = recorded.report();
     assert!(report.refusals.is_empty(), "{name}: {report}");
     assert_eq!(report.kernel_calls - before, points.len() as u64, "{name}: {report}");
+}
+
+/// Asserts that a run records the same whether it captures or not, and that it
+/// captures only when told to.
+fn assert_captures_change_nothing(f: fn(&[Var]) -> Var, inputs: Inputs<'_>) {
+    let mut tracer = Tracer::default();
+    let mut record = |on| {
+        tracer.capture(on);
+        let trace = tracer.run(|x, _| f(x), inputs, 10_000, Location::caller()).unwrap();
+        let captured = (0..trace.events.len()).filter(|&i| trace.captured(i).is_some());
+        assert!(on || captured.count() == 0);
+        let slopes = sweep(&trace, &mut Adjoints::default()).to_vec();
+        let words = format!("{:?} {:?} {:?}", trace.events, trace.output, trace.opaque);
+        (words, trace.signature, slopes)
+    };
+    let (without, with) = (record(false), record(true));
+    assert_eq!(without, with);
+    assert_eq!(without, record(false));
 }
 
 /// The same functions twice: as they are, and annotated.
@@ -375,6 +394,27 @@ both! {
         impl Pen<'_> { fn write(&mut self, v: Var) { if v > 10.0 { self.out[0] = v; } else { self.out.push(v); } } }
         fn consume(pen: Pen<'_>, by: Var) { if by > 0.0 { pen.out[0] *= by; } }
         fn advance<'a>(left: &mut impl Iterator<Item = &'a Var>) -> bool { left.next().copied().is_some_and(|v| v > 1.0) }
+    }
+    parts at [&[3.0, 5.0, 1.0], &[-1.0, 2.0, 0.5], &[1.0, -2.0, 4.0]], #[derive(phigrad::Carry)]
+        pub struct Body { place: [[Var; 2]; 3], push: Vec<Var>, queue: std::collections::VecDeque<Var>, count: usize } => {
+        pub fn f(x: &[Var]) -> Var {
+            let mut body = Body { place: [[x[0], x[1]]; 3], push: x.to_vec(), queue: x.iter().copied().collect(), count: 0 };
+            for i in 0..3 {
+                for j in (0..3).rev() { collide(&mut body, i, j); }
+                if body.push[i] > 1.0 { body.push[0] = body.push[i] * 0.5; body.queue[i] += body.push[0]; body.count += 1; }
+            }
+            let at = body.count;
+            if x[1] > 0.0 && at < body.push.len() { body.push[at] = x[2]; }
+            let sum: Var = body.push.iter().chain(&body.queue).copied().sum();
+            sum + body.place.iter().map(|p| p[0] * p[1]).sum::<Var>() + body.count as f64
+        }
+        fn collide(body: &mut Body, i: usize, j: usize) {
+            if body.push[i] > body.push[j] {
+                body.place[i][0] = body.place[j][1] * 0.5 + body.push[i];
+                body.place[j][1] = body.place[i][0] - body.push[j];
+                body.push[j] += 0.25;
+            } else if i == j { body.place[i] = [body.push[i], body.push[0]]; }
+        }
     }
     macros at [&[3.0, 5.0], &[-1.0, 2.0]] => {
         pub fn f(x: &[Var]) -> Var {

@@ -202,14 +202,15 @@ fn stepped(x: &[Var]) -> Var {
 }
 
 #[test]
-fn fields_behind_a_reference_are_carried_where_the_function_ends() {
+fn changed_fields_behind_a_reference_are_carried_where_the_function_ends() {
+    // The speed does not change.
     assert_eq!(
         marks(stepped, &[1.0, 0.0]),
-        "enter1 enter2 guard join2 phi phi state=7 join1 phi phi state=7"
+        "enter1 enter2 guard join2 phi state=7 join1 phi state=7"
     );
     assert_eq!(
         marks(stepped, &[1.0, -4.0]),
-        "enter1 enter2 guard join2 phi phi state=8 join1 phi phi state=8"
+        "enter1 enter2 guard join2 phi state=8 join1 phi state=8"
     );
 }
 
@@ -247,15 +248,59 @@ fn hidden(x: &[Var]) -> Var {
     let mut unknown = Unknown { seen: Vec::new() };
     let mut sum = x[0];
     if sum > 0.0 {
-        unknown.seen.push(sum);
+        unknown.add(sum);
         sum = sum * 2.0;
     }
     sum + unknown.seen.len() as f64
 }
 
+impl Unknown {
+    fn add(&mut self, sum: Var) {
+        self.seen.push(sum);
+    }
+}
+
 #[test]
 fn a_variable_without_carry_is_opaque_and_named() {
     assert_eq!(marks(hidden, &[1.0]), "enter1 enter2 guard join2 phi opaque:unknown join1 phi");
+}
+
+#[test]
+fn fields_are_carried_by_themselves_unless_the_whole_may_change() {
+    struct Nested {
+        pair: (Var, Var),
+        ball: Ball,
+        other: Unknown,
+    }
+    #[traced]
+    fn parts(x: &[Var], whole: bool) -> Var {
+        let ball = Ball { height: x[0], speed: x[1], bounces: 3 };
+        let mut all = Nested { pair: (x[0], x[1]), ball, other: Unknown { seen: x.to_vec() } };
+        if x[0] > 0.0 {
+            all.ball.height = x[1];
+            all.pair.1 += 1.0;
+            if whole {
+                all.ball = Ball { bounces: 4, ..all.ball };
+            }
+        }
+        all.pair.1 + all.ball.height * all.ball.bounces as f64 + all.other.seen.len() as f64
+    }
+    // The part of a part is carried with it: the text decides, not the way.
+    let expected = "enter1 enter2 guard enter3 join3 join2 phi phi phi state=3 join1 phi";
+    assert_eq!(marks(|x| parts(x, false), &[1.0, 2.0]), expected);
+    assert_eq!(marks(|x| parts(x, true), &[1.0, 2.0]), expected.replace("state=3", "state=4"));
+    #[traced]
+    fn one(x: &[Var]) -> Var {
+        let ball = Ball { height: x[0], speed: x[1], bounces: 3 };
+        let mut all = Nested { pair: (x[0], x[1]), ball, other: Unknown { seen: x.to_vec() } };
+        if x[0] > 0.0 {
+            all.ball.height = x[1];
+            all.pair.1 += 1.0;
+        }
+        all.pair.1 + all.ball.height * all.ball.bounces as f64 + all.other.seen.len() as f64
+    }
+    assert_eq!(marks(one, &[1.0, 2.0]), "enter1 enter2 guard join2 phi phi join1");
+    assert_eq!(marks(one, &[-1.0, 2.0]), "enter1 enter2 guard join2 phi phi join1");
 }
 
 #[traced(opaque(sum))]

@@ -1,14 +1,17 @@
 //! Generation: what is handed over at each point, once the log is complete.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 
-use crate::log::{Ask, Log, Point, Suspect};
+use crate::captures::Given;
+use crate::log::{Element, Log, Point};
+use crate::suspects::{Ask, Suspect};
 
 const POINT: &str = "__phigrad_point_";
 const SUSPECTS: &str = "__phigrad_suspects_";
 const JUMPS: &str = "__phigrad_jumps_";
 const CAPTURED: &str = "__phigrad_captured_by_";
+const GIVEN: &str = "__phigrad_given_";
 /// As many as there are bits; the last one stands for all others.
 const LAST_BIT: usize = 63;
 
@@ -40,6 +43,8 @@ fn placeholder(log: &Log, name: &Ident) -> Option<TokenStream> {
         let &(_, start, end) = log.closures.get(number.parse::<usize>().ok()?)?;
         let questions = log.captured(start, end).into_iter().map(|s| question(log, &s));
         Some(quote_spanned!(site()=> (false #(| #questions)*)))
+    } else if let Some(number) = text.strip_prefix(GIVEN) {
+        Some(capture(log, point(number)?, number.parse().ok()?))
     } else {
         Some(ask(log, point(text.strip_prefix(SUSPECTS)?)?))
     }
@@ -61,17 +66,28 @@ fn hand_over(log: &Log, point: &Point) -> TokenStream {
         .then(|| quote_spanned!(site()=> let _ = __phigrad_value;));
     let carried = log.carried(point).into_iter().map(|carried| {
         let binding = &log.bindings[carried.variable];
-        let (name, text, assigned) = (&binding.name, binding.name.to_string(), carried.assigned);
-        let access = match binding.mutable || binding.deferred {
-            true => quote!(&mut #name),
+        let (name, fields, assigned) = (&binding.name, &carried.way.fields, carried.assigned);
+        let mut text = name.to_string();
+        for field in fields {
+            text += &format!(".{}", field.to_token_stream());
+        }
+        let access = match binding.mutable || binding.deferred || !fields.is_empty() {
+            true => quote!(&mut #name #(.#fields)*),
             false => quote!(&mut *#name),
         };
         let site = site().located_at(name.span());
         let item = (point.memory.is_some() && binding.item)
             .then(|| quote_spanned!(site=> __phigrad_to.item();));
-        let content = match carried.opaque {
-            true => quote_spanned!(site=> __phigrad_to.opaque();),
-            false => quote_spanned! {site=>
+        let index = carried.way.element.map(|element| match element {
+            Element::Variable(index) => log.bindings[index].name.to_token_stream(),
+            Element::Number(number) => number.to_token_stream(),
+        });
+        let content = match (carried.opaque, index) {
+            (false, Some(index)) => quote_spanned! {site=>
+                (&mut &mut ::phigrad::flow::Element(#access, &#index)).hand_over(__phigrad_to);
+            },
+            (true, _) => quote_spanned!(site=> __phigrad_to.opaque();),
+            (false, None) => quote_spanned! {site=>
                 (&mut ::phigrad::flow::Probe(#access)).hand_over(__phigrad_to);
             },
         };
@@ -99,6 +115,24 @@ pub fn noted(number: usize, receiver: &syn::Expr, call: &syn::Expr) -> TokenStre
     quote_spanned! {site()=>
         (match (&&::phigrad::flow::Own::of(|| &#receiver)).note(&__phigrad_methods, #bit) {
             () => #call
+        })
+    }
+}
+
+/// Captures what the region that ends at `point` is given, if all is known.
+fn capture(log: &Log, point: &Point, number: u64) -> TokenStream {
+    let Some(given) = log.given(point) else { return TokenStream::new() };
+    let given = given.into_iter().map(|Given { variable, fields }| {
+        let name = &log.bindings[variable].name;
+        quote_spanned! {site()=>
+            (&::phigrad::flow::View(&#name #(.#fields)*)).show(__phigrad_to);
+        }
+    });
+    quote_spanned! {site()=>
+        .capture(|__phigrad_to| {
+            // The name of a closure has all types that the function depends on.
+            __phigrad_to.code(::core::any::type_name_of_val(&|| {}), #number);
+            #(#given)*
         })
     }
 }

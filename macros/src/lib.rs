@@ -2,12 +2,15 @@
 
 use proc_macro::TokenStream;
 
+mod captures;
 mod derive;
 mod emit;
 mod log;
 mod places;
 mod shape;
+mod suspects;
 mod traced;
+mod types;
 mod walk;
 
 /// Derives `phigrad::Carry` for a struct or an enum, field by field.

@@ -1,8 +1,12 @@
 //! What a function does to its variables, in the order of its text, and what
 //! follows from it for a point where ways meet.
 
+use core::ops::Range;
+
 use proc_macro2::Ident;
 use syn::Member;
+
+use crate::captures::{Keep, Mention};
 
 /// A variable: its index in [`Log::bindings`].
 pub type Variable = usize;
@@ -26,8 +30,33 @@ pub struct Binding {
     pub item: bool,
     /// Holds a closure.
     pub closure: bool,
+    /// Its type is known where it is declared.
+    pub known: bool,
+    /// Its value is copied when it is used.
+    pub copied: bool,
     /// The position in the log.
     pub at: usize,
+}
+
+/// A part of a variable: an element of a field, or all of the field.
+#[derive(Clone, Default, PartialEq)]
+pub struct Way {
+    pub fields: Vec<Member>,
+    pub element: Option<Element>,
+}
+
+/// An index that does not change.
+#[derive(Clone, PartialEq)]
+pub enum Element {
+    Variable(Variable),
+    Number(usize),
+}
+
+impl Way {
+    /// Whether `part` is part of this.
+    pub fn covers(&self, part: &Way) -> bool {
+        self == part || (self.element.is_none() && part.fields.starts_with(&self.fields))
+    }
 }
 
 /// What happens to a variable.
@@ -37,12 +66,12 @@ pub enum Kind {
     Read,
     /// It, or the part of it on this way, is at hand: if its type does not say
     /// that it is plain, anything may have changed.
-    Mention(Vec<Member>),
+    Mention(Way),
     /// It gets a new value as a whole.
     Assign,
-    /// Something in it or behind it may change; with `true`, also where a
-    /// reference in it leads.
-    Change(bool),
+    /// Something in it or behind it may change, in this part of it; with `true`,
+    /// also where a reference in it leads.
+    Change(bool, Way),
     /// If it, or one of its fields on this way, is a mutable reference, what is
     /// behind may change.
     Lend(Vec<Member>),
@@ -95,32 +124,41 @@ pub struct Point {
 /// A variable that is carried.
 pub struct Carried {
     pub variable: Variable,
+    /// What of it may have changed.
+    pub way: Way,
     pub assigned: bool,
     /// It is only named.
     pub opaque: bool,
 }
 
-/// What is asked of the type of a suspect.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Ask {
-    /// Whether it is a mutable reference.
-    Reaches,
-    /// Whether it may hold one, or a cell.
-    Holds,
-    /// The same of what is behind it.
-    HoldsBehind,
-    /// What was found out where the closure was made.
-    Captured,
-    /// Nothing: it surely changes something else.
-    Always,
+/// Adds a change to others, of which none is part of another; with each,
+/// whether something was assigned.
+fn add_change(changes: &mut Vec<(Way, bool)>, way: Way, mut assigned: bool) {
+    if let Some((_, known)) = changes.iter_mut().find(|(whole, _)| whole.covers(&way)) {
+        *known |= assigned;
+        return;
+    }
+    changes.retain(|(part, part_assigned)| {
+        let is_part = way.covers(part);
+        assigned |= is_part && *part_assigned;
+        !is_part
+    });
+    changes.push((way, assigned));
 }
 
-/// A variable, or a field of it, by which something else may change.
-#[derive(PartialEq)]
-pub struct Suspect {
-    pub variable: Variable,
-    pub fields: Vec<Member>,
-    pub ask: Ask,
+/// Puts an element and a field of one place together: how they are related is
+/// known to its type alone.
+fn join_parts(changes: &mut Vec<(Way, bool)>) {
+    let is_inside = |part: &Way, whole: &Way| {
+        part.fields.len() > whole.fields.len() && part.fields.starts_with(&whole.fields)
+    };
+    let mixed = changes.iter().find(|(way, _)| {
+        way.element.is_some() && changes.iter().any(|(part, _)| is_inside(part, way))
+    });
+    if let Some(fields) = mixed.map(|(way, _)| way.fields.clone()) {
+        add_change(changes, Way { fields, element: None }, false);
+        join_parts(changes);
+    }
 }
 
 #[derive(Default)]
@@ -132,6 +170,10 @@ pub struct Log {
     pub closures: Vec<(Variable, usize, usize)>,
     /// The number of [`Kind::Method`]s.
     pub methods: usize,
+    pub mentions: Vec<Mention>,
+    pub keeps: Vec<Keep>,
+    /// Whether macros are defined inside, which may do anything.
+    pub has_macros: bool,
     /// Whether the function may return references to what it was given.
     pub lends_out: bool,
 }
@@ -145,12 +187,19 @@ impl Log {
             if !self.is_outside(point, variable) {
                 continue;
             }
-            let (mut changed, mut assigned, mut alias) = (false, false, false);
+            let (mut changes, mut alias) = (Vec::new(), false);
             for entry in self.entries_of(point, variable) {
-                match entry.kind {
-                    Kind::Change(whole) => (changed, assigned) = (true, assigned || whole),
-                    Kind::Assign => (changed, assigned) = (true, true),
-                    Kind::Lend(_) if binding.reference => changed = true,
+                match &entry.kind {
+                    Kind::Change(assigned, way) => {
+                        let mut way = way.clone();
+                        way.element = way.element.filter(|index| self.is_fixed(point, index));
+                        add_change(&mut changes, way, *assigned);
+                    }
+                    Kind::Assign => add_change(&mut changes, Way::default(), true),
+                    Kind::Lend(fields) if binding.reference => {
+                        let way = Way { fields: fields.clone(), element: None };
+                        add_change(&mut changes, way, false);
+                    }
                     Kind::Alias => alias = true,
                     Kind::Lend(_)
                     | Kind::Read
@@ -159,156 +208,89 @@ impl Log {
                     | Kind::Jump => {}
                 }
             }
+            join_parts(&mut changes);
+            self.join_moved(point, variable, &mut changes);
             // What it leads to may be in use when it is not itself.
             let no_access = !binding.mutable && !binding.deferred && !binding.reference;
-            if changed && (no_access || self.is_needed(point, variable)) {
+            if !changes.is_empty() && (no_access || self.is_needed(point, variable)) {
                 let hidden = !point.visible.contains(&variable);
                 let kept = point.role == Role::Exit && self.lends_out;
                 let lent = kept || point.lent.contains(&variable);
                 let opaque =
                     binding.opaque || binding.closure || alias || hidden || lent || no_access;
-                carried.push(Carried { variable, assigned, opaque });
+                if opaque {
+                    let assigned = changes.iter().any(|(_, assigned)| *assigned);
+                    changes = vec![(Way::default(), assigned)];
+                }
+                carried.extend(changes.into_iter().map(|(way, assigned)| Carried {
+                    variable,
+                    way,
+                    assigned,
+                    opaque,
+                }));
             }
         }
         carried
     }
 
-    /// The methods in the region of `point` that may be the user's.
-    pub fn methods(&self, point: &Point) -> Vec<(Variable, usize)> {
-        let mut methods = Vec::new();
-        for variable in (0..self.bindings.len()).filter(|&v| self.is_outside(point, v)) {
-            methods.extend(self.entries_of(point, variable).filter_map(|e| match e.kind {
-                Kind::Method(number) => Some((variable, number)),
-                _ => None,
-            }));
+    /// Puts a part that may have no value before the region of `point` together
+    /// with what it is part of and is named there: the whole cannot be looked at
+    /// where the region is entered.
+    fn join_moved(&self, point: &Point, variable: Variable, changes: &mut Vec<(Way, bool)>) {
+        if self.bindings[variable].reference {
+            return;
         }
-        methods
+        for entry in self.entries_of(point, variable) {
+            let Kind::Mention(Way { fields, .. }) = &entry.kind else { continue };
+            let is_moved = |(part, assigned): &(Way, bool)| {
+                *assigned
+                    && part.fields.len() > fields.len()
+                    && part.fields.starts_with(fields)
+                    && !self.stays(point, variable, &part.fields)
+            };
+            if changes.iter().any(is_moved) {
+                add_change(changes, Way { fields: fields.clone(), element: None }, false);
+            }
+        }
+    }
+
+    /// Whether an index can be named at `point`, and says the same as in its region.
+    fn is_fixed(&self, point: &Point, index: &Element) -> bool {
+        let Element::Variable(variable) = *index else { return true };
+        let binding = &self.bindings[variable];
+        match point.role {
+            // At every exit the same has to be carried.
+            Role::Exit => {
+                let same = |other: &&Binding| other.name == binding.name;
+                binding.parameter && self.bindings.iter().filter(same).count() == 1
+            }
+            Role::Join | Role::Head => {
+                binding.at < point.start && point.visible.contains(&variable)
+            }
+        }
     }
 
     /// Whether a jump may leave something inside the region that ends at `point`.
     pub fn jumps(&self, point: &Point) -> bool {
-        let inside = match point.role {
-            Role::Exit => &self.entries[..],
-            Role::Join | Role::Head => &self.entries[point.start..point.end.max(point.start)],
-        };
-        inside.iter().any(|entry| entry.kind == Kind::Jump)
-    }
-
-    /// By what something else may change in the region of `point`.
-    pub fn suspects(&self, point: &Point) -> Vec<Suspect> {
-        let mut suspects = Vec::new();
-        let carried = self.carried(point);
-        for variable in 0..self.bindings.len() {
-            let binding = &self.bindings[variable];
-            if !carried.iter().any(|carried| carried.variable == variable) {
-                self.mentions(point, variable, &mut suspects);
-            }
-            if !self.is_outside(point, variable)
-                || binding.reference
-                || binding.plain
-                || binding.opaque
-                || binding.deferred
-                || (point.role != Role::Exit && !point.visible.contains(&variable))
-            {
-                continue;
-            }
-            // Before the region it may have no value.
-            if self.entries_of(point, variable).next().is_some_and(|e| e.kind == Kind::Assign) {
-                continue;
-            }
-            let changes = |entry: &Entry| matches!(entry.kind, Kind::Change(_));
-            let may_hold = match point.role {
-                Role::Exit => binding.mutable && binding.parameter,
-                Role::Join => binding.mutable,
-                Role::Head => false,
-            };
-            if may_hold
-                && !self.is_needed(point, variable)
-                && self.entries_of(point, variable).any(changes)
-            {
-                suspects.push(Suspect { variable, fields: Vec::new(), ask: Ask::Holds });
-                continue;
-            }
-            for entry in self.entries_of(point, variable) {
-                let Kind::Lend(fields) = &entry.kind else { continue };
-                for length in 0..=fields.len() {
-                    let suspect =
-                        Suspect { variable, fields: fields[..length].to_vec(), ask: Ask::Reaches };
-                    add(&mut suspects, suspect);
-                }
-            }
-        }
-        suspects
-    }
-
-    /// What of `variable` is at hand in the region of `point`, and is not carried.
-    fn mentions(&self, point: &Point, variable: Variable, suspects: &mut Vec<Suspect>) {
-        let binding = &self.bindings[variable];
-        let visible = point.role == Role::Exit || point.visible.contains(&variable);
-        if !self.is_outside(point, variable) || binding.opaque || !visible {
-            return;
-        }
-        // If it gets a value first it may have none before the region.
-        if self.entries_of(point, variable).next().is_some_and(|e| e.kind == Kind::Assign) {
-            return;
-        }
-        for entry in self.entries_of(point, variable) {
-            if let Kind::Mention(fields) = &entry.kind {
-                add(suspects, self.mention(variable, fields));
-            }
+        match point.role {
+            Role::Exit => self.has_jump(0..self.entries.len()),
+            Role::Join | Role::Head => self.has_jump(point.start..point.end.max(point.start)),
         }
     }
 
-    fn mention(&self, variable: Variable, fields: &[Member]) -> Suspect {
-        let binding = &self.bindings[variable];
-        if binding.closure {
-            return Suspect { variable, fields: Vec::new(), ask: Ask::Captured };
-        }
-        let ask = match binding.reference && fields.is_empty() {
-            true => Ask::HoldsBehind,
-            false => Ask::Holds,
-        };
-        Suspect { variable, fields: fields.to_vec(), ask }
+    /// Whether there is a jump in this part of the log.
+    pub fn has_jump(&self, range: Range<usize>) -> bool {
+        self.entries[range].iter().any(|entry| entry.kind == Kind::Jump)
     }
 
-    /// By what a closure, which is inside this part of the log, may change
-    /// something.
-    pub fn captured(&self, start: usize, end: usize) -> Vec<Suspect> {
-        let mut suspects = Vec::new();
-        for entry in &self.entries[start..end] {
-            let variable = entry.variable;
-            if self.bindings.get(variable).is_none_or(|binding| binding.at >= start) {
-                continue;
-            }
-            let always = Suspect { variable, fields: Vec::new(), ask: Ask::Always };
-            match &entry.kind {
-                Kind::Assign | Kind::Change(_) | Kind::Alias => add(&mut suspects, always),
-                Kind::Lend(_) if self.bindings[variable].reference => add(&mut suspects, always),
-                Kind::Lend(fields) => {
-                    for length in 0..=fields.len() {
-                        let fields = fields[..length].to_vec();
-                        add(&mut suspects, Suspect { variable, fields, ask: Ask::Reaches });
-                    }
-                }
-                Kind::Mention(fields) => add(&mut suspects, self.mention(variable, fields)),
-                Kind::Read | Kind::Method(_) | Kind::Jump => {}
-            }
-        }
-        // What gets a value inside may have none before.
-        match suspects.iter().position(|suspect| suspect.ask == Ask::Always) {
-            Some(index) => vec![suspects.swap_remove(index)],
-            None => suspects,
-        }
-    }
-
-    fn entries_of(&self, point: &Point, variable: Variable) -> impl Iterator<Item = &Entry> {
+    pub fn entries_of(&self, point: &Point, variable: Variable) -> impl Iterator<Item = &Entry> {
         self.entries[point.start..point.end]
             .iter()
             .filter(move |entry| entry.variable == variable && entry.kind != Kind::Jump)
     }
 
     /// Whether `variable` was declared before the region of `point`.
-    fn is_outside(&self, point: &Point, variable: Variable) -> bool {
+    pub fn is_outside(&self, point: &Point, variable: Variable) -> bool {
         let binding = &self.bindings[variable];
         match point.role {
             Role::Exit => binding.parameter,
@@ -321,7 +303,7 @@ impl Log {
 
     /// Whether `variable` may be used after `point`. If so, it has a value there:
     /// otherwise the use would be an error.
-    fn is_needed(&self, point: &Point, variable: Variable) -> bool {
+    pub fn is_needed(&self, point: &Point, variable: Variable) -> bool {
         let binding = &self.bindings[variable];
         if point.role == Role::Exit {
             return binding.reference;
@@ -356,11 +338,5 @@ impl Log {
             }
         }
         after.iter().filter(is).any(needs)
-    }
-}
-
-fn add(suspects: &mut Vec<Suspect>, suspect: Suspect) {
-    if !suspects.contains(&suspect) {
-        suspects.push(suspect);
     }
 }

@@ -1,14 +1,33 @@
 //! Places: which variable an expression reads or changes, and by which methods.
 
 use proc_macro2::Ident;
-use syn::{Expr, Member, Pat, UnOp};
+use syn::{Expr, Lit, Member, Pat, UnOp};
 
 /// A step from a variable to a part of it, or to what is behind it.
 #[derive(Clone)]
 pub enum Step {
     Field(Member),
-    Index,
+    /// The index is given if it is a name or a number.
+    Index(Option<Index>),
     Deref,
+}
+
+/// An index that says the same as long as its variable does.
+#[derive(Clone)]
+pub enum Index {
+    Name(Ident),
+    Number(usize),
+}
+
+fn index(expr: &Expr) -> Option<Index> {
+    match expr {
+        Expr::Path(path) => path.path.get_ident().map(|name| Index::Name(name.clone())),
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::Int(number) => number.base10_parse().ok().map(Index::Number),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The variable at the root of a place, and the steps from it.
@@ -20,7 +39,7 @@ pub fn place(expr: &Expr) -> Option<(&Ident, Vec<Step>)> {
         Expr::Paren(paren) => return place(&paren.expr),
         Expr::Group(group) => return place(&group.expr),
         Expr::Field(field) => (&field.base, Step::Field(field.member.clone())),
-        Expr::Index(index) => (&index.expr, Step::Index),
+        Expr::Index(indexed) => (&indexed.expr, Step::Index(index(&indexed.index))),
         Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => (&unary.expr, Step::Deref),
         _ => return None,
     };
@@ -33,7 +52,7 @@ pub fn place(expr: &Expr) -> Option<(&Ident, Vec<Step>)> {
 pub fn fields(steps: &[Step]) -> Vec<Member> {
     let fields = steps.iter().map_while(|step| match step {
         Step::Field(member) => Some(member.clone()),
-        Step::Index | Step::Deref => None,
+        Step::Index(_) | Step::Deref => None,
     });
     fields.collect()
 }
@@ -170,6 +189,83 @@ pub fn is_reader(method: &Ident, mutable: bool) -> bool {
 /// nothing whatever it is called on.
 pub fn is_common(method: &Ident) -> bool {
     ["clone", "to_owned", "to_string"].iter().any(|name| method == name)
+}
+
+/// Methods that only look at their receiver.
+const LOOKERS: &[&str] = &[
+    "as_ref",
+    "as_slice",
+    "as_str",
+    "binary_search",
+    "capacity",
+    "chars",
+    "chunks",
+    "clone",
+    "contains",
+    "contains_key",
+    "first",
+    "get",
+    "is_empty",
+    "iter",
+    "keys",
+    "len",
+    "to_owned",
+    "to_string",
+    "to_vec",
+    "values",
+    "windows",
+];
+
+/// Methods that change their receiver and keep no reference into it.
+const TAKERS: &[&str] = &[
+    "append",
+    "clear",
+    "dedup",
+    "extend",
+    "fill",
+    "next",
+    "next_back",
+    "pop",
+    "pop_back",
+    "pop_front",
+    "push",
+    "push_back",
+    "push_front",
+    "push_str",
+    "remove",
+    "replace",
+    "resize",
+    "retain",
+    "reverse",
+    "sort",
+    "sort_by",
+    "sort_by_key",
+    "swap",
+    "swap_remove",
+    "truncate",
+];
+
+/// Whether a method of this name leaves its receiver where it is.
+pub fn is_looker(method: &Ident) -> bool {
+    LOOKERS.iter().any(|name| method == name)
+}
+
+/// Whether nothing that a method of this name returns borrows from its receiver.
+pub fn is_taker(method: &Ident) -> bool {
+    TAKERS.iter().any(|name| method == name)
+}
+
+/// Whether the items of this iterator are surely numbers.
+pub fn counts(expr: &Expr) -> bool {
+    match expr {
+        Expr::Range(_) => true,
+        Expr::Paren(paren) => counts(&paren.expr),
+        Expr::MethodCall(call) => {
+            ["rev", "skip", "take", "step_by"].iter().any(|name| call.method == name)
+                && counts(&call.receiver)
+        }
+        _ => false,
+    }
 }
 
 /// Whether `expr` surely gives out mutable references: `x.iter_mut()`.

@@ -114,8 +114,10 @@ fn body(arguments: &Arguments, signature: &Signature, code: &Block) -> Result<Bl
     let tokens = quote_spanned! {Span::mixed_site()=> {
         #[allow(unused_imports)]
         use ::phigrad::flow::{
-            Carried as _, Holds as _, HoldsSteadily as _, MayHold as _, NoReference as _, Order as _, OtherOrder as _, OtherMethods as _, OwnMethods as _, Reaches as _, SteadyMethods as _,
-            Uncarried as _,
+            Carried as _, CarriedElement as _, CarriedWhole as _, Hidden as _, Holds as _,
+            HoldsSteadily as _, MayHold as _, NoReference as _, Order as _, OtherMethods as _,
+            OtherOrder as _, OwnMethods as _, Reaches as _, SteadyMethods as _, Uncarried as _,
+            UncarriedElement as _, Viewed as _,
         };
         #methods
         let #region = #enter;
@@ -135,6 +137,7 @@ fn walk(mut walker: Walker, signature: &Signature, code: &mut Block) -> Walker {
                 let bound = typed.unwrap_or(Bound {
                     reference: by_mut,
                     plain: !by_mut,
+                    known: true,
                     ..Bound::default()
                 });
                 let mutable = receiver.reference.is_none() && receiver.mutability.is_some();

@@ -1,6 +1,7 @@
 //! The walk through a function: writes the log, and puts regions around control
 //! flow.
 
+mod bindings;
 mod regions;
 mod uses;
 
@@ -9,11 +10,13 @@ use core::mem;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{BinOp, Block, Error, Expr, Lifetime, Local, Pat, Stmt, Token, Type, UnOp, parse_quote};
+use syn::{BinOp, Block, Error, Expr, Lifetime, Local, Pat, Stmt, Token, UnOp, parse_quote};
 
-use crate::log::{Binding, Entry, Kind, Log, Point, Role, Variable};
+pub use self::bindings::{Bound, of_type};
+use crate::log::{Entry, Kind, Log, Point, Role, Variable};
 use crate::places::place;
 use crate::shape;
+use crate::types;
 
 /// What is no variable, in the log.
 const NOTHING: Variable = usize::MAX;
@@ -24,17 +27,6 @@ struct Frame {
     start: usize,
     /// What `continue` leaves, if the body is a region of its own.
     body: Option<Lifetime>,
-}
-
-/// How a pattern is bound.
-#[derive(Clone, Copy, Default)]
-pub struct Bound {
-    pub reference: bool,
-    pub plain: bool,
-    pub deferred: bool,
-    pub parameter: bool,
-    pub item: bool,
-    pub closure: bool,
 }
 
 /// What the first walk finds out that the second one needs.
@@ -69,6 +61,10 @@ pub struct Walker {
     inert: bool,
     /// Inside a condition, which lies in a region already.
     condition: bool,
+    /// Where the value of an expression may be kept.
+    keeping: bool,
+    /// Inside an unsafe block.
+    unsafe_code: bool,
     questions: u64,
 }
 
@@ -98,39 +94,6 @@ impl Walker {
     fn find(&self, name: &Ident) -> Option<Variable> {
         let is = |variable: &&Variable| self.log.bindings[**variable].name == *name;
         self.scope.iter().rev().find(is).copied()
-    }
-
-    pub fn bind(&mut self, name: &Ident, mutable: bool, bound: Bound) {
-        let variable = self.log.bindings.len();
-        let known = self.found.references.get(variable).copied().unwrap_or(false);
-        self.log.bindings.push(Binding {
-            name: name.clone(),
-            mutable,
-            reference: bound.reference || known,
-            plain: bound.plain,
-            deferred: bound.deferred,
-            opaque: self.opaque.contains(name),
-            parameter: bound.parameter,
-            item: bound.item,
-            closure: bound.closure,
-            at: self.log.entries.len(),
-        });
-        self.scope.push(variable);
-    }
-
-    /// Binds what `pattern` has. Returns whether it has a `ref mut`.
-    pub fn bind_pattern(&mut self, pattern: &Pat, bound: Bound) -> bool {
-        let names = shape::names(pattern);
-        let single = matches!(pattern, Pat::Ident(_));
-        for name in &names {
-            let by_ref = name.by_ref.is_some();
-            let reference =
-                (bound.reference && single && !by_ref) || (by_ref && name.mutability.is_some());
-            let plain = bound.plain && single;
-            let mutable = name.mutability.is_some() && !by_ref;
-            self.bind(&name.ident, mutable, Bound { reference, plain, ..bound });
-        }
-        names.iter().any(|name| name.by_ref.is_some() && name.mutability.is_some())
     }
 
     fn point(
@@ -213,8 +176,13 @@ impl Walker {
         let count = block.stmts.len();
         let mut asked = Vec::new();
         for (index, statement) in block.stmts.iter_mut().enumerate() {
+            let last = index + 1 == count;
+            let tail = last && matches!(statement, Stmt::Expr(_, None));
             let closures = self.log.closures.len();
-            self.statement(statement, index + 1 == count);
+            let keeping = self.keeping;
+            self.keeping &= tail;
+            self.statement(statement, last);
+            self.keeping = keeping;
             let is_closure = matches!(&*statement, Stmt::Local(local) if is_closure(local));
             if is_closure && !self.inert && self.log.closures.len() > closures {
                 // Those inside, if any, come first.
@@ -236,7 +204,7 @@ impl Walker {
     fn statement(&mut self, statement: &mut Stmt, last: bool) {
         match statement {
             Stmt::Local(local) => self.local(local),
-            Stmt::Item(_) => {}
+            Stmt::Item(item) => self.log.has_macros |= matches!(item, syn::Item::Macro(_)),
             Stmt::Macro(call) => self.macro_call(&call.mac),
             Stmt::Expr(expr, semicolon) => {
                 let value = last && semicolon.is_none();
@@ -249,14 +217,16 @@ impl Walker {
     }
 
     fn local(&mut self, local: &mut Local) {
+        let keeps = self.log.keeps.len();
         let mut bound = Bound { deferred: local.init.is_none(), ..Bound::default() };
         if let Some(init) = &mut local.init {
             bound.reference = matches!(&*init.expr, Expr::Reference(r) if r.mutability.is_some())
                 || self.is_reference(&init.expr);
             bound.plain = shape::is_plain_value(&init.expr);
             bound.closure = matches!(&*init.expr, Expr::Closure(_));
+            (bound.known, bound.copied) = (self.is_known(&init.expr), types::is_copied(&init.expr));
             let start = self.begin();
-            self.argument(&mut init.expr);
+            self.keeping(|walker| walker.argument(&mut init.expr));
             if bound.closure {
                 let (variable, end) = (self.log.bindings.len(), self.log.entries.len());
                 self.log.closures.push((variable, start, end));
@@ -271,7 +241,9 @@ impl Walker {
                 Bound { deferred: bound.deferred, closure: bound.closure, ..of_type(&typed.ty) };
             pattern = &mut typed.pat;
         }
+        let first = self.log.bindings.len();
         let borrows = self.bind_pattern(pattern, bound);
+        let holders = first..self.log.bindings.len();
         if let (Pat::Ident(name), true) = (&mut *pattern, bound.deferred)
             && name.mutability.is_none()
         {
@@ -280,7 +252,10 @@ impl Walker {
             local.attrs.push(parse_quote!(#[allow(unused_mut)]));
         }
         if let (true, Some(init)) = (borrows, &mut local.init) {
-            self.change(&mut init.expr, true);
+            self.keeping(|walker| walker.change(&mut init.expr, true));
+        }
+        for keep in &mut self.log.keeps[keeps..] {
+            keep.holders.get_or_insert(holders.clone());
         }
     }
 
@@ -303,8 +278,10 @@ impl Walker {
         match expr {
             Expr::Array(array) => array.elems.iter_mut().for_each(|e| self.argument(e)),
             Expr::Assign(assign) => {
-                self.expr(&mut assign.right);
+                let known = self.is_known(&assign.right);
+                self.keeping(|walker| walker.expr(&mut assign.right));
                 self.assign(&mut assign.left);
+                self.learn_type(&assign.left, known);
                 self.alias(&assign.left, &assign.right);
             }
             Expr::Binary(binary) => match binary.op {
@@ -338,7 +315,7 @@ impl Walker {
                 for pattern in &closure.inputs {
                     walker.bind_parameter(pattern, Bound::default());
                 }
-                walker.expr(&mut closure.body);
+                walker.keeping(|walker| walker.expr(&mut closure.body));
             }),
             Expr::Const(_) | Expr::Infer(_) | Expr::Lit(_) => {}
             Expr::Continue(_) => self.repeat(expr),
@@ -347,10 +324,11 @@ impl Walker {
             Expr::Group(group) => self.any(&mut group.expr, value),
             Expr::If(_) => self.if_region(expr, value),
             Expr::Let(condition) => {
+                let known = self.is_known(&condition.expr);
                 let borrows = self.scrutinee(&mut condition.expr, Some(&condition.pat));
-                self.bind_pattern(&condition.pat, Bound::default());
+                self.bind_pattern(&condition.pat, Bound { known, ..Bound::default() });
                 if borrows {
-                    self.change(&mut condition.expr, true);
+                    self.keeping(|walker| walker.change(&mut condition.expr, true));
                 }
             }
             Expr::Loop(_) | Expr::While(_) => self.loop_region(expr, value),
@@ -359,7 +337,9 @@ impl Walker {
             Expr::MethodCall(call) => {
                 let receiver = call.receiver.clone();
                 let method = self.receiver(&mut call.receiver, &call.method);
+                let keeping = mem::replace(&mut self.keeping, true);
                 call.args.iter_mut().for_each(|argument| self.argument(argument));
+                self.keeping = keeping;
                 if let Some(number) = method {
                     *expr = Expr::Verbatim(crate::emit::noted(number, &receiver, expr));
                 }
@@ -373,7 +353,7 @@ impl Walker {
             Expr::RawAddr(raw) => self.change(&mut raw.expr, true),
             Expr::Reference(reference) => match reference.mutability {
                 Some(_) => self.change(&mut reference.expr, true),
-                None => self.read(&mut reference.expr),
+                None => self.look(&mut reference.expr),
             },
             Expr::Repeat(repeat) => self.expr(&mut repeat.expr),
             Expr::Return(_) => self.leave(expr),
@@ -398,7 +378,9 @@ impl Walker {
                 if shape::has_control_flow(&block.block) && !self.inert {
                     self.refuse(span, "an unsafe block with control flow or assignments");
                 }
+                let outside = mem::replace(&mut self.unsafe_code, true);
                 self.left_alone(|walker| walker.block(&mut block.block));
+                self.unsafe_code = outside;
             }
             Expr::Async(_) | Expr::Await(_) | Expr::Closure(_) => self.refuse(span, "async code"),
             Expr::TryBlock(_) => self.refuse(span, "a try block"),
@@ -407,22 +389,32 @@ impl Walker {
         }
     }
 
+    /// A variable without a value gets its type with it.
+    fn learn_type(&mut self, left: &Expr, known: bool) {
+        if let Expr::Path(path) = left
+            && let Some(variable) = path.path.get_ident().and_then(|name| self.find(name))
+        {
+            let binding = &mut self.log.bindings[variable];
+            binding.known |= binding.deferred && known;
+        }
+    }
+
+    /// Walks where values may be kept.
+    fn keeping<R>(&mut self, walk: impl FnOnce(&mut Self) -> R) -> R {
+        let keeping = mem::replace(&mut self.keeping, true);
+        let result = walk(self);
+        self.keeping = keeping;
+        result
+    }
+
+    fn is_known(&self, expr: &Expr) -> bool {
+        let known = |name: &Ident| self.find(name).is_some_and(|v| self.log.bindings[v].known);
+        types::is_known(expr, &known)
+    }
+
     fn refuse(&mut self, span: Span, what: &str) {
         let message = format!("`#[phigrad::traced]` does not understand {what}");
         self.errors.push(Error::new(span, message));
-    }
-
-    pub fn bind_parameter(&mut self, pattern: &Pat, bound: Bound) {
-        match pattern {
-            Pat::Type(typed) => {
-                let of_type = of_type(&typed.ty);
-                let parameter = bound.parameter;
-                self.bind_pattern(&typed.pat, Bound { parameter, ..of_type });
-            }
-            _ => {
-                self.bind_pattern(pattern, bound);
-            }
-        }
     }
 
     /// An argument of a call, a field or an element.
@@ -435,25 +427,14 @@ fn is_closure(local: &Local) -> bool {
     local.init.as_ref().is_some_and(|init| matches!(&*init.expr, Expr::Closure(_)))
 }
 
-/// What a type says about a variable.
-pub fn of_type(ty: &Type) -> Bound {
-    match ty {
-        Type::Reference(reference) if reference.mutability.is_some() => {
-            Bound { reference: true, ..Bound::default() }
-        }
-        Type::Paren(paren) => of_type(&paren.elem),
-        Type::Group(group) => of_type(&group.elem),
-        _ => Bound { plain: shape::is_plain_type(ty), ..Bound::default() },
-    }
-}
-
 /// The call that enters the region that ends at `point`. Its place is the
 /// keyword's, so all of it has the keyword's span.
 pub fn enter(span: Span, point: usize) -> TokenStream {
     let enter = quote_spanned!(span=> ::phigrad::flow::enter());
     let suspects = format_ident!("__phigrad_suspects_{point}", span = Span::mixed_site());
     let jumps = format_ident!("__phigrad_jumps_{point}", span = Span::mixed_site());
-    quote!(#enter.suspecting(#suspects) #jumps)
+    let given = format_ident!("__phigrad_given_{point}", span = Span::mixed_site());
+    quote!(#enter.suspecting(#suspects) #jumps #given)
 }
 
 /// The call that ends the region `region` at `point` with the value of `inner`.

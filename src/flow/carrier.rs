@@ -5,7 +5,11 @@ use core::cell::Cell;
 use smallvec::SmallVec;
 
 use super::items::{Memory, Remembered};
-use crate::trace::{Site, Var, mark};
+use crate::trace::{Operand, Site, Var, mark};
+
+/// More than this many traced numbers or words are not captured.
+const MAX_CAPTURED: usize = 256;
+const MAX_WORDS: u64 = 4096;
 
 /// Takes over the content of variables at a point where ways meet. Given to the
 /// methods of [`Carry`](super::Carry); for an example see there.
@@ -27,8 +31,14 @@ pub struct Carrier {
     /// What belongs to an item of a loop.
     items: Remembered,
     is_item: bool,
+    /// The addresses of elements that were handed over.
+    elements: SmallVec<[usize; 4]>,
     /// The opaque variables so far; they come last.
     opaque: SmallVec<[&'static str; 4]>,
+    /// Of a carrier that only captures: the numbers so far; `None` if not all is
+    /// known.
+    captured: Option<Vec<Operand>>,
+    is_capturing: bool,
 }
 
 impl Carrier {
@@ -43,8 +53,58 @@ impl Carrier {
             has_state: false,
             items: Remembered::default(),
             is_item: false,
+            elements: SmallVec::new(),
             opaque: SmallVec::new(),
+            captured: None,
+            is_capturing: false,
         }
+    }
+
+    /// A carrier that captures: it records nothing and changes nothing.
+    pub(super) fn capturing(site: Site) -> Self {
+        Carrier { captured: Some(Vec::new()), is_capturing: true, ..Carrier::new(site, 0) }
+    }
+
+    /// The function and the region in it whose code is about to run. Types that
+    /// the function depends on are in the name.
+    #[doc(hidden)]
+    pub fn code(&mut self, function: &'static str, region: u64) {
+        self.state(region);
+        function.bytes().for_each(|byte| self.state(u64::from(byte)));
+        self.words = 0;
+        self.state(self.state);
+    }
+
+    /// Not all that is mentioned in the region is captured.
+    #[doc(hidden)]
+    pub fn incomplete(&mut self) {
+        self.captured = None;
+    }
+
+    /// Whether nothing more is wanted: too much was captured, or something that
+    /// is not known.
+    pub(super) fn is_done(&self) -> bool {
+        self.is_capturing && self.captured.is_none()
+    }
+
+    /// Keeps what was captured, if that is all.
+    pub(super) fn keep(self) {
+        if let Some(captured) = self.captured {
+            mark::capture(mix(self.words, self.state), &captured);
+        }
+    }
+
+    /// Captures `var`.
+    #[cold]
+    fn capture(&mut self, var: Var) {
+        let operand = mark::operand(var);
+        self.captured = self.captured.take().filter(|all| all.len() < MAX_CAPTURED);
+        match (&mut self.captured, operand) {
+            (Some(captured), Some(operand)) => captured.push(operand),
+            _ => self.captured = None,
+        }
+        // Where it stands between other content.
+        self.state(u64::MAX);
     }
 
     /// What follows is the content of the variable `name`.
@@ -91,9 +151,21 @@ impl Carrier {
         }
     }
 
+    /// Whether the element at this address is not yet handed over.
+    pub(super) fn is_new(&mut self, address: usize) -> bool {
+        let is_new = !self.elements.contains(&address);
+        if is_new {
+            self.elements.push(address);
+        }
+        is_new
+    }
+
     /// Hands over a traced number. It becomes a number of its own, so that it is
     /// told apart from others that came from the same operation.
     pub fn var(&mut self, var: &mut Var) {
+        if self.is_capturing {
+            return self.capture(*var);
+        }
         self.record_state();
         if !mark::phi(var, self.site) {
             self.opaque();
@@ -109,10 +181,16 @@ impl Carrier {
             _ => mix(self.state, bits),
         };
         self.words += 1;
+        if self.is_capturing && self.words > MAX_WORDS {
+            self.captured = None;
+        }
     }
 
     /// Tells of a traced number that cannot be replaced, because it is shared.
     pub fn seen(&mut self, var: &Var) {
+        if self.is_capturing {
+            return self.capture(*var);
+        }
         match mark::fixed(*var) {
             Some(words) => words.into_iter().for_each(|word| self.state(word)),
             None => self.opaque(),
@@ -122,6 +200,9 @@ impl Carrier {
     /// Says that the variable at hand holds something that is not known. Ways
     /// are then not merged at this point.
     pub fn opaque(&mut self) {
+        if self.is_capturing {
+            return self.incomplete();
+        }
         self.items.opaque |= self.is_item;
         if self.opaque.last() != Some(&self.name) {
             self.opaque.push(self.name);

@@ -10,11 +10,11 @@ use crate::trace::Var;
 /// What a variable of this type hands over where the ways of a function meet.
 ///
 /// Functions with [`traced`](crate::traced) call this for the variables that
-/// they change. Everything that may differ from one way to another has to be
-/// handed over, always in the same order: traced numbers by
-/// [`Carrier::var`], all else by [`Carrier::state`], also lengths and which
-/// variant an enum is. [Derive](derive@crate::Carry) it; by hand it looks like
-/// this:
+/// they change. Everything that may differ from one way to another, or from
+/// one value of the type to another, has to be handed over, always in the same
+/// order: traced numbers by [`Carrier::var`], all else by [`Carrier::state`],
+/// also lengths and which variant an enum is. [Derive](derive@crate::Carry) it;
+/// by hand it looks like this:
 ///
 /// ```
 /// use phigrad::flow::Carrier;
@@ -57,7 +57,8 @@ pub trait Carry {
     /// Hands over all content; traced numbers are replaced on the way.
     fn carry(&mut self, to: &mut Carrier);
 
-    /// Tells of all content that is only shared, in the same order.
+    /// Tells of all content that is only shared, in the same order. Also of what
+    /// never changes: values that tell the same are taken for equal.
     fn note(&self, to: &mut Carrier);
 }
 
@@ -130,6 +131,9 @@ impl Carry for str {
     fn note(&self, to: &mut Carrier) {
         to.state(self.len() as u64);
         for byte in self.bytes() {
+            if to.is_done() {
+                break;
+            }
             to.state(u64::from(byte));
         }
     }

@@ -9,6 +9,16 @@ use std::vec;
 
 use super::{Carrier, Carry};
 
+/// Tells of elements, as long as somebody wants to know.
+fn note_all<'a, T: Carry + 'a>(elements: impl IntoIterator<Item = &'a T>, to: &mut Carrier) {
+    for element in elements {
+        if to.is_done() {
+            break;
+        }
+        element.note(to);
+    }
+}
+
 impl<T: Carry> Carry for [T] {
     const REFERS: bool = T::REFERS;
     const COMMON: bool = true;
@@ -20,7 +30,7 @@ impl<T: Carry> Carry for [T] {
 
     fn note(&self, to: &mut Carrier) {
         to.state(self.len() as u64);
-        self.iter().for_each(|element| element.note(to));
+        note_all(self, to);
     }
 }
 
@@ -33,7 +43,7 @@ impl<T: Carry, const N: usize> Carry for [T; N] {
     }
 
     fn note(&self, to: &mut Carrier) {
-        self.iter().for_each(|element| element.note(to));
+        note_all(self, to);
     }
 }
 
@@ -61,7 +71,7 @@ impl<T: Carry> Carry for VecDeque<T> {
 
     fn note(&self, to: &mut Carrier) {
         to.state(self.len() as u64);
-        self.iter().for_each(|element| element.note(to));
+        note_all(self, to);
     }
 }
 
@@ -80,6 +90,9 @@ impl<K: Carry, V: Carry> Carry for BTreeMap<K, V> {
     fn note(&self, to: &mut Carrier) {
         to.state(self.len() as u64);
         for (key, value) in self {
+            if to.is_done() {
+                break;
+            }
             key.note(to);
             value.note(to);
         }
@@ -96,7 +109,7 @@ impl<T: Carry> Carry for BTreeSet<T> {
 
     fn note(&self, to: &mut Carrier) {
         to.state(self.len() as u64);
-        self.iter().for_each(|element| element.note(to));
+        note_all(self, to);
     }
 }
 

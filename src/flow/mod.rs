@@ -9,6 +9,7 @@
 mod carrier;
 mod carry;
 mod collections;
+mod element;
 mod foreign;
 mod items;
 mod probe;
@@ -19,11 +20,13 @@ mod steady;
 pub use carrier::Carrier;
 pub use carry::Carry;
 #[doc(hidden)]
+pub use element::{CarriedElement, CarriedWhole, Element, Indexed, UncarriedElement};
+#[doc(hidden)]
 pub use items::{Counted, ItemOrder, Items, Memory, Order, OtherOrder, items};
 #[doc(hidden)]
 pub use probe::{
-    Carried, Hold, Holds, HoldsSteadily, MayHold, NoReference, OtherMethods, Own, OwnMethods,
-    Probe, Reach, Reaches, SteadyMethods, Uncarried,
+    Carried, Hidden, Hold, Holds, HoldsSteadily, MayHold, NoReference, OtherMethods, Own,
+    OwnMethods, Probe, Reach, Reaches, SteadyMethods, Uncarried, View, Viewed,
 };
 #[doc(hidden)]
 pub use question::{Question, Residual};

@@ -41,6 +41,36 @@ impl<T: ?Sized> Uncarried for &mut Probe<'_, T> {
     }
 }
 
+/// Tells of a variable, or says that not all is known.
+#[derive(Debug)]
+pub struct View<'a, T: ?Sized>(pub &'a T);
+
+/// The content is known.
+pub trait Viewed {
+    /// Tells of it.
+    fn show(&self, to: &mut Carrier);
+}
+
+/// The content is not known.
+pub trait Hidden {
+    /// Says so.
+    fn show(&self, to: &mut Carrier);
+}
+
+impl<T: Carry + ?Sized> Viewed for View<'_, T> {
+    fn show(&self, to: &mut Carrier) {
+        if !to.is_done() {
+            self.0.note(to);
+        }
+    }
+}
+
+impl<T: ?Sized> Hidden for &View<'_, T> {
+    fn show(&self, to: &mut Carrier) {
+        to.incomplete();
+    }
+}
+
 /// Asks whether a variable is a mutable reference: such a variable may have
 /// been lent to something that changes what is behind.
 #[derive(Debug)]

@@ -54,6 +54,18 @@ impl Region {
         Region { jumps: false, ..self }
     }
 
+    /// Captures what the region is given, if that is asked for; nothing may have
+    /// been recorded since it was entered.
+    #[inline]
+    pub fn capture(self, note: impl FnOnce(&mut Carrier)) -> Region {
+        if self.is_open() && mark::captures() {
+            let mut carrier = Carrier::capturing(self.site);
+            note(&mut carrier);
+            carrier.keep();
+        }
+        self
+    }
+
     /// Passes the head of the loop, with what `carry` hands over.
     #[inline]
     pub fn iterate(self, carry: impl FnOnce(&mut Carrier)) {

@@ -37,6 +37,8 @@ pub(super) struct Specialisation {
 const PATIENCE: u32 = 1000;
 /// So many ways through the function are counted before counting starts anew.
 const MOST_SEEN: usize = 4096;
+/// So many runs of the tape tell what regions are given.
+const CURIOUS: u64 = 64;
 /// The kernel is tried at least once in about so many calls.
 const LONGEST_PAUSE: u32 = 64;
 
@@ -125,6 +127,14 @@ impl Specialisation {
         let misses = self.misses.fetch_add(1, Ordering::Relaxed);
         let pause = misses.saturating_sub(PATIENCE).min(LONGEST_PAUSE);
         self.pause.store(pause, Ordering::Relaxed);
+    }
+
+    /// Whether the tape's next run should tell what regions are given, so that
+    /// what is learnt of a region in one place is known in others: the first runs
+    /// should, and those on which a kernel gave up.
+    pub(super) fn is_curious(&self) -> bool {
+        self.tape_calls.load(Ordering::Relaxed) < CURIOUS
+            || self.kernels.iter().any(|kernel| kernel.load().is_some())
     }
 
     /// Learns from a call that the tape served, and compiles when that pays.

@@ -3,7 +3,7 @@
 //! Nothing here can fail a run, except that the limit of events is reached.
 
 use super::event::{Event, ONE_WAY};
-use super::{Role, Site, Var, recorder};
+use super::{Operand, Role, Site, Var, recorder};
 
 /// A region begins at `at`. Returns its id in this run; 0, with which nothing
 /// is recorded, if this is no recording.
@@ -40,6 +40,25 @@ pub(crate) fn meet(parted: u32) {
 /// Changes with every guard (first) and every event (second) recorded.
 pub(crate) fn progress() -> (u64, u64) {
     recorder::progress()
+}
+
+/// Whether what regions are given is captured.
+pub(crate) fn captures() -> bool {
+    recorder::captures()
+}
+
+/// The region that was just entered was given these numbers; `key` stands for
+/// all else.
+pub(crate) fn capture(key: u64, operands: &[Operand]) {
+    recorder::capture(key, operands);
+}
+
+/// What `var` stands for in this recording, if anything.
+pub(crate) fn operand(var: Var) -> Option<Operand> {
+    match var.is_constant() {
+        true => Some(Operand::Constant(var.value)),
+        false => recorder::is_own(var.tag).then_some(Operand::Event(var.tag as u32)),
+    }
 }
 
 /// Static state is carried.

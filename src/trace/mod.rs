@@ -6,6 +6,7 @@
 //! them tell where the regions of annotated functions begin, meet and repeat.
 
 mod apply;
+mod captures;
 mod compare;
 mod error;
 mod event;

@@ -10,9 +10,10 @@
 use core::cell::{Cell, RefCell};
 use core::mem::ManuallyDrop;
 
+use super::captures::Captures;
 use super::event::Form;
 use super::stamp::{FOREIGN_STAMP, maker};
-use super::{Event, Role, Site, TraceError, Var};
+use super::{Event, Operand, Role, Site, TraceError, Var};
 use crate::op::Op;
 
 /// Tag of a constant.
@@ -47,6 +48,8 @@ pub(super) struct Cursor {
     pub(super) parted: Cell<u32>,
     /// Whether the latest mark that ended something is followed by what is carried.
     pub(super) carries: Cell<bool>,
+    /// Whether what regions are given is captured.
+    pub(super) captures: Cell<bool>,
 }
 
 /// The part of the recorder behind the front.
@@ -55,6 +58,8 @@ pub(super) struct Back {
     pub(super) events: Vec<Event>,
     /// The names of opaque variables, by the indices of their events.
     pub(super) opaque: Vec<(u32, &'static str)>,
+    /// What regions were given.
+    pub(super) captures: Captures,
     /// The number of inputs, which are the first events.
     pub(super) inputs: u32,
     pub(super) limit: usize,
@@ -218,6 +223,20 @@ pub(super) fn meet(parted: u32) {
     with_front(|front| front.cursor.parted.set(parted));
 }
 
+/// Whether what regions are given is captured.
+pub(super) fn captures() -> bool {
+    with_front(|front| front.cursor.captures.get() && front.is_recording())
+}
+
+/// Keeps what the region was given that the latest event enters.
+pub(super) fn capture(key: u64, operands: &[Operand]) {
+    with_front(|front| {
+        let latest = (front.cursor.next.get() & ID).checked_sub(1);
+        let Some(latest) = latest.filter(|_| front.is_recording()) else { return };
+        with_back(|back| back.captures.push(latest as u32, key, operands));
+    });
+}
+
 /// The id of a region that begins; 0 if nothing is being recorded.
 pub(super) fn next_region() -> u32 {
     with_front(|front| {
@@ -235,8 +254,9 @@ pub(super) fn is_own(tag: u64) -> bool {
 impl Cursor {
     pub(super) const fn idle() -> Self {
         let (next, stop) = (Cell::new(FOREIGN), Cell::new(FOREIGN));
-        let (regions, parted, carries) = (Cell::new(0), Cell::new(0), Cell::new(false));
-        Cursor { next, stop, signature: Cell::new(0), regions, parted, carries }
+        let (regions, parted) = (Cell::new(0), Cell::new(0));
+        let (carries, captures) = (Cell::new(false), Cell::new(false));
+        Cursor { next, stop, signature: Cell::new(0), regions, parted, carries, captures }
     }
 
     /// Goes on at the event with the tag `next`, with an empty ring; returns
@@ -249,6 +269,7 @@ impl Cursor {
         before.regions.set(self.regions.replace(0));
         before.parted.set(self.parted.replace(0));
         before.carries.set(self.carries.replace(false));
+        before.captures.set(self.captures.replace(false));
         before
     }
 }
@@ -314,7 +335,14 @@ impl Front<'_> {
 
 impl Back {
     pub(super) const fn idle() -> Self {
-        Back { events: Vec::new(), opaque: Vec::new(), inputs: 0, limit: 0, failure: None }
+        Back {
+            events: Vec::new(),
+            opaque: Vec::new(),
+            captures: Captures::new(),
+            inputs: 0,
+            limit: 0,
+            failure: None,
+        }
     }
 
     /// Takes over what is in the ring.

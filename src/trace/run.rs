@@ -1,5 +1,6 @@
 //! What goes into a recorded run, and what comes out of it.
 
+use super::captures::Captures;
 use super::{Event, Operand};
 
 /// The outcome of one recorded run: the tape. For an example see [`Tracer::run`](super::Tracer::run).
@@ -18,12 +19,39 @@ pub struct Trace<'a> {
     pub opaque: &'a [(u32, &'static str)],
     /// Equal for runs of one function along the same path.
     pub signature: u64,
+    pub(super) captures: &'a Captures,
 }
 
 impl Trace<'_> {
-    /// What the region entered by this event was given.
-    pub fn captured(&self, _event: usize) -> Option<(u64, &[Operand])> {
-        None
+    /// What the region that the event with this index enters was given: a hash of
+    /// the static content of all variables that its code mentions, and the traced
+    /// numbers in them, in an order that is always the same. `None` if that was not
+    /// asked for, or is not completely known.
+    ///
+    /// ```
+    /// use std::panic::Location;
+    ///
+    /// use phigrad::trace::{Inputs, Operand, Role, Tracer};
+    /// use phigrad::{Var, traced};
+    ///
+    /// #[traced]
+    /// fn clipped(x: &[Var]) -> Var {
+    ///     let y = x[0] * x[1];
+    ///     if y > 0.0 { y } else { 0.0.into() }
+    /// }
+    ///
+    /// let mut tracer = Tracer::default();
+    /// tracer.capture(true);
+    /// let inputs = Inputs { active: &[2.0, 3.0], inactive: &[] };
+    /// let trace = tracer.run(|x, _| clipped(x), inputs, 100, Location::caller())?;
+    /// let branch = trace.events.iter().rposition(|event| event.role() == Role::Enter);
+    /// let (_, numbers) = branch.and_then(|event| trace.captured(event)).expect("all is known");
+    /// // The product, which comes after the inputs and the function's own mark.
+    /// assert_eq!(numbers, [Operand::Event(3)]);
+    /// # Ok::<(), phigrad::trace::TraceError>(())
+    /// ```
+    pub fn captured(&self, event: usize) -> Option<(u64, &[Operand])> {
+        self.captures.get(event)
     }
 
     /// The value that the function returned. For an example see [`Tracer::run`](super::Tracer::run).

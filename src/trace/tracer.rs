@@ -7,6 +7,7 @@
 use core::cell::Cell;
 use core::mem;
 
+use super::captures::Captures;
 use super::recorder::{Back, Cursor, mix, with_back, with_front};
 use super::stamp::next_stamp;
 use super::{Event, Inputs, Operand, Role, Site, Trace, TraceError, Var};
@@ -26,9 +27,39 @@ thread_local! {
 pub struct Tracer {
     events: Vec<Event>,
     opaque: Vec<(u32, &'static str)>,
+    captures: Captures,
+    is_capturing: bool,
 }
 
 impl Tracer {
+    /// Whether the runs that follow capture what the regions of annotated functions
+    /// are given, for [`Trace::captured`]. They do not unless told to; the events
+    /// are the same.
+    ///
+    /// ```
+    /// use std::panic::Location;
+    ///
+    /// use phigrad::trace::{Inputs, Tracer};
+    ///
+    /// #[phigrad::traced]
+    /// fn same(x: &[phigrad::Var]) -> phigrad::Var {
+    ///     x[0]
+    /// }
+    ///
+    /// let inputs = Inputs { active: &[1.0], inactive: &[] };
+    /// let mut tracer = Tracer::default();
+    /// for on in [false, true] {
+    ///     tracer.capture(on);
+    ///     let trace = tracer.run(|x, _| same(x), inputs, 100, Location::caller())?;
+    ///     // The input is event 0, and event 1 enters the function.
+    ///     assert_eq!(trace.captured(1).is_some(), on);
+    /// }
+    /// # Ok::<(), phigrad::trace::TraceError>(())
+    /// ```
+    pub fn capture(&mut self, on: bool) {
+        self.is_capturing = on;
+    }
+
     /// Runs `f` on `inputs` and returns what it did.
     ///
     /// `made` is where the user recorded the function. `limit` counts events
@@ -86,8 +117,16 @@ impl Tracer {
             }
         }
         self.opaque.clear();
-        let (events, opaque) = (mem::take(&mut self.events), mem::take(&mut self.opaque));
-        let session = Session::enter(events, opaque, stamp, limit.min(MAX_EVENTS));
+        self.captures.clear();
+        let back = Back {
+            inputs: self.events.len() as u32,
+            events: mem::take(&mut self.events),
+            opaque: mem::take(&mut self.opaque),
+            captures: mem::take(&mut self.captures),
+            limit: limit.min(MAX_EVENTS),
+            failure: None,
+        };
+        let session = Session::enter(back, stamp, self.is_capturing);
         let (active, inactive) = vars.split_at(inputs.active.len());
         let output = f(active, inactive);
         let operand = operand(output, stamp, made);
@@ -95,7 +134,7 @@ impl Tracer {
         let _ = INPUTS.try_with(|inputs| inputs.set(vars));
         let (back, signature) = session.leave();
 
-        (self.events, self.opaque) = (back.events, back.opaque);
+        (self.events, self.opaque, self.captures) = (back.events, back.opaque, back.captures);
         match back.failure {
             // The inputs do not count.
             Some(TraceError::TooLong { limit, at }) => {
@@ -114,6 +153,7 @@ impl Tracer {
             inactive: inputs.inactive.len(),
             output: operand,
             opaque: &self.opaque,
+            captures: &self.captures,
             signature: mix(mix(signature, self.events.len() as u64), end),
         })
     }
@@ -125,20 +165,16 @@ struct Session {
 }
 
 impl Session {
-    /// Starts a recording whose first events, the inputs, are in `events`.
-    fn enter(
-        events: Vec<Event>,
-        opaque: Vec<(u32, &'static str)>,
-        stamp: u32,
-        limit: usize,
-    ) -> Self {
+    /// Starts a recording whose first events, the inputs, are in `new`.
+    fn enter(new: Back, stamp: u32, captures: bool) -> Self {
         with_front(|front| {
             with_back(|back| {
                 back.flush(front);
-                let inputs = events.len() as u32;
-                let new = Back { limit, failure: None, inputs, opaque, events };
+                let next = tag(stamp, new.inputs);
                 let previous = mem::replace(back, new);
-                Session { previous: Some((previous, front.cursor.restart(tag(stamp, inputs)))) }
+                let cursor = front.cursor.restart(next);
+                front.cursor.captures.set(captures);
+                Session { previous: Some((previous, cursor)) }
             })
         })
     }
@@ -162,6 +198,7 @@ impl Session {
             front.cursor.regions.set(cursor.regions.get());
             front.cursor.parted.set(cursor.parted.get());
             front.cursor.carries.set(cursor.carries.get());
+            front.cursor.captures.set(cursor.captures.get());
         });
         Some(with_back(|back| mem::replace(back, previous)))
     }

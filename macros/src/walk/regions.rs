@@ -65,15 +65,19 @@ impl Walker {
     }
 
     fn branches(&mut self, branch: &mut ExprIf) {
-        self.scoped(|walker| {
+        let borrowed = self.log.keeps.len();
+        let borrowed = self.scoped(|walker| {
             walker.in_condition(|walker| walker.expr(&mut branch.cond));
+            let borrowed = borrowed..walker.log.keeps.len();
             walker.block(&mut branch.then_branch);
+            borrowed
         });
         match branch.else_branch.as_mut().map(|(_, otherwise)| &mut **otherwise) {
             Some(Expr::If(next)) => self.branches(next),
             Some(otherwise) => self.scoped(|walker| walker.expr(otherwise)),
             None => {}
         }
+        self.give_back(borrowed);
     }
 
     pub(super) fn match_region(&mut self, expr: &mut Expr, value: bool) {
@@ -94,11 +98,13 @@ impl Walker {
 
     fn arms(&mut self, choice: &mut ExprMatch) {
         let binding = choice.arms.iter().find(|arm| places::binds(&arm.pat));
+        let (known, borrowed) = (self.is_known(&choice.expr), self.log.keeps.len());
         self.scrutinee(&mut choice.expr, binding.map(|arm| &arm.pat));
+        let borrowed = borrowed..self.log.keeps.len();
         let mut borrows = false;
         for arm in &mut choice.arms {
             self.scoped(|walker| {
-                borrows |= walker.bind_pattern(&arm.pat, Bound::default());
+                borrows |= walker.bind_pattern(&arm.pat, Bound { known, ..Bound::default() });
                 if let Some((_, guard)) = &mut arm.guard {
                     walker.in_condition(|walker| walker.expr(guard));
                 }
@@ -111,6 +117,7 @@ impl Walker {
         if borrows {
             self.change(&mut choice.expr, true);
         }
+        self.give_back(borrowed);
     }
 
     /// `loop` and `while`.
@@ -135,11 +142,14 @@ impl Walker {
         let label = label.clone();
         self.frames.push(Frame { label: name_of(&label), start, body: None });
         let mut condition = condition;
+        let borrowed = self.log.keeps.len();
         self.scoped(|walker| {
             if let Some(condition) = &mut condition {
                 walker.in_condition(|walker| walker.expr(condition));
             }
+            let borrowed = borrowed..walker.log.keeps.len();
             walker.block(body);
+            walker.give_back(borrowed);
         });
         self.frames.pop();
         let Some(head) = head else { return };
@@ -183,11 +193,16 @@ impl Walker {
         let lends = places::lends_items(&repeat.expr);
         let numbered = places::lends_numbered_items(&repeat.expr);
         let stateful = shape::has_closure(&repeat.expr);
-        self.in_condition(|walker| walker.argument(&mut repeat.expr));
+        let known = self.is_known(&repeat.expr);
+        let borrowed = self.log.keeps.len();
+        self.in_condition(|walker| {
+            walker.keeping(|walker| walker.argument(&mut repeat.expr));
+        });
+        let borrowed = borrowed..self.log.keeps.len();
         let stateful = stateful
             && self.log.entries[start..]
                 .iter()
-                .any(|entry| matches!(entry.kind, Kind::Change(_) | Kind::Assign));
+                .any(|entry| matches!(entry.kind, Kind::Change(..) | Kind::Assign));
         let items = self.log.bindings.len();
         let inside = self.begin();
         let head = (!self.inert).then(|| self.point(Role::Head, inside, false, None));
@@ -199,12 +214,14 @@ impl Walker {
         self.scoped(|walker| {
             match &*repeat.pat {
                 Pat::Tuple(pair) if numbered && pair.elems.len() == 2 => {
-                    walker.bind_pattern(&pair.elems[0], Bound::default());
-                    let item = Bound { reference: true, item: true, ..Bound::default() };
+                    walker.bind_pattern(&pair.elems[0], Bound { known, ..Bound::default() });
+                    let item = Bound { reference: true, item: true, known, ..Bound::default() };
                     walker.bind_pattern(&pair.elems[1], item);
                 }
                 pattern => {
-                    let item = Bound { reference: lends, item: true, ..Bound::default() };
+                    let copied = places::counts(&repeat.expr);
+                    let item =
+                        Bound { reference: lends, item: true, known, copied, ..Bound::default() };
                     walker.bind_pattern(pattern, item);
                 }
             }
@@ -213,7 +230,7 @@ impl Walker {
             walker.block(&mut repeat.body);
             walker.changing[index] =
                 walker.log.entries[begin..].iter().any(|entry| match entry.kind {
-                    Kind::Change(_) => {
+                    Kind::Change(..) => {
                         bound.contains(&entry.variable)
                             && !walker.log.bindings[entry.variable].mutable
                     }
@@ -226,6 +243,7 @@ impl Walker {
             }
         });
         self.frames.pop();
+        self.give_back(borrowed);
         let Some(head) = head else { return };
         let end = self.point(Role::Join, start, false, None);
         let (region, also) = self.head(head, end, "also");

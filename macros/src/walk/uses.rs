@@ -1,6 +1,7 @@
 //! Uses of variables: what the log says about places and those who get them.
 
 use core::mem;
+use core::ops::Range;
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
@@ -8,8 +9,9 @@ use syn::spanned::Spanned;
 use syn::{Expr, Pat, UnOp};
 
 use super::Walker;
-use crate::log::{Kind, Variable};
-use crate::places::{self, Step, place};
+use crate::captures::{How, Keep, Mention};
+use crate::log::{Element, Kind, Variable, Way};
+use crate::places::{self, Index, Step, place};
 use crate::shape;
 
 impl Walker {
@@ -37,8 +39,61 @@ impl Walker {
         Some((self.find(name)?, steps))
     }
 
+    /// The part of a variable that `steps` lead to.
+    fn way(&self, steps: &[Step]) -> Way {
+        let fields = places::fields(steps);
+        let element = match steps.get(fields.len()) {
+            Some(Step::Index(Some(Index::Number(number)))) => Some(Element::Number(*number)),
+            Some(Step::Index(Some(Index::Name(name)))) => self
+                .find(name)
+                .filter(|&variable| {
+                    let binding = &self.log.bindings[variable];
+                    binding.copied && !binding.mutable && !binding.deferred
+                })
+                .map(Element::Variable),
+            _ => None,
+        };
+        Way { fields, element }
+    }
+
+    /// Notes that `variable` is named.
+    fn named(&mut self, variable: Variable, steps: &[Step], how: How) {
+        // Fields of a union are for unsafe code only.
+        let fields = if self.unsafe_code { Vec::new() } else { places::fields(steps) };
+        let (at, depth) = (self.log.entries.len(), self.depth);
+        self.log.mentions.push(Mention { variable, fields, at, depth, how });
+    }
+
+    /// Notes that `variable` is borrowed, and that the borrow may be kept.
+    fn keep(&mut self, variable: Variable, steps: &[Step]) {
+        if self.keeping {
+            let (fields, at) = (places::fields(steps), self.log.entries.len());
+            let keep = Keep { variable, fields, at, until: usize::MAX, holders: None };
+            self.log.keeps.push(keep);
+        }
+    }
+
+    /// What was borrowed by an expression is given back.
+    pub(super) fn give_back(&mut self, keeps: Range<usize>) {
+        let end = self.log.entries.len();
+        for keep in &mut self.log.keeps[keeps] {
+            keep.until = keep.until.min(end);
+        }
+    }
+
+    /// `expr` is read, by value.
     pub(super) fn read(&mut self, expr: &mut Expr) {
         if let Some((variable, steps)) = self.reach(expr) {
+            let copied = steps.iter().any(|step| matches!(step, Step::Index(_)));
+            self.named(variable, &steps, if copied { How::Use } else { How::Move });
+            self.mention(variable, &steps);
+        }
+    }
+
+    /// `expr` is read where it is.
+    pub(super) fn look(&mut self, expr: &mut Expr) {
+        if let Some((variable, steps)) = self.reach(expr) {
+            self.named(variable, &steps, How::Use);
             self.mention(variable, &steps);
         }
     }
@@ -46,21 +101,30 @@ impl Walker {
     /// A place of `variable` is at hand.
     fn mention(&mut self, variable: Variable, steps: &[Step]) {
         self.push(variable, Kind::Read);
-        self.push(variable, Kind::Mention(places::fields(steps)));
+        self.push(variable, Kind::Mention(self.way(steps)));
     }
 
     /// `expr` is changed in place, which proves something about its variable.
     pub(super) fn change(&mut self, expr: &mut Expr, assigned: bool) {
+        self.change_by(expr, assigned, How::Use);
+    }
+
+    fn change_by(&mut self, expr: &mut Expr, assigned: bool, how: How) {
         if let Some((variable, steps)) = self.reach(expr) {
+            let (own, way) = (places::is_own(&steps), self.way(&steps));
+            self.named(variable, &steps, if own { how } else { How::Use });
+            if assigned && how == How::Use {
+                self.keep(variable, &steps);
+            }
             let binding = &mut self.log.bindings[variable];
             binding.reference |= !binding.mutable && !binding.deferred && steps.len() == 1;
-            let assigned = assigned && places::is_own(&steps);
+            let assigned = assigned && own;
             match assigned {
                 // It may have no value yet, or no more.
                 true => self.push(variable, Kind::Read),
                 false => self.mention(variable, &steps),
             }
-            self.push(variable, Kind::Change(assigned));
+            self.push(variable, Kind::Change(assigned, way));
         }
     }
 
@@ -73,17 +137,22 @@ impl Walker {
             Expr::Paren(paren) => self.assign(&mut paren.expr),
             Expr::Infer(_) | Expr::Range(_) => {}
             Expr::Path(_) => {
-                if let Some((variable, _)) = self.reach(left) {
+                if let Some((variable, steps)) = self.reach(left) {
+                    self.named(variable, &steps, How::Assign);
                     self.push(variable, Kind::Assign);
                 }
             }
-            _ => self.change(left, true),
+            _ => self.change_by(left, true, How::Assign),
         }
     }
 
     /// `expr` is given to something that may change what is behind it.
     pub(super) fn lend(&mut self, expr: &mut Expr) {
         if let Some((variable, steps)) = self.reach(expr) {
+            self.named(variable, &steps, How::Move);
+            if self.log.bindings[variable].reference {
+                self.keep(variable, &steps);
+            }
             self.mention(variable, &steps);
             self.push(variable, Kind::Lend(places::fields(&steps)));
             // A reference that is still carried must not be moved away.
@@ -96,9 +165,11 @@ impl Walker {
 
     pub(super) fn called(&mut self, function: &mut Expr) {
         if let Some((variable, steps)) = self.reach(function) {
+            self.named(variable, &steps, How::Move);
+            self.keep(variable, &steps);
             let binding = &self.log.bindings[variable];
             let kind = match binding.mutable {
-                true => Kind::Change(true),
+                true => Kind::Change(true, self.way(&steps)),
                 false => Kind::Lend(places::fields(&steps)),
             };
             self.mention(variable, &steps);
@@ -111,11 +182,17 @@ impl Walker {
     pub(super) fn receiver(&mut self, receiver: &mut Expr, method: &Ident) -> Option<usize> {
         let is_simple = shape::is_simple_place(receiver);
         let (variable, steps) = self.reach(receiver)?;
+        let binding = &self.log.bindings[variable];
+        let (mutable, lends) = (binding.mutable, binding.mutable || binding.reference);
+        let looks = places::is_looker(method);
+        self.named(variable, &steps, if looks { How::Use } else { How::Move });
         self.mention(variable, &steps);
-        let mutable = self.log.bindings[variable].mutable;
         if !places::is_reader(method, mutable) {
+            if lends && !places::is_taker(method) {
+                self.keep(variable, &steps);
+            }
             let kind = match mutable {
-                true => Kind::Change(true),
+                true => Kind::Change(true, self.way(&steps)),
                 false => Kind::Lend(places::fields(&steps)),
             };
             self.push(variable, kind);
@@ -135,6 +212,7 @@ impl Walker {
     /// The expression that patterns are matched with.
     pub(super) fn scrutinee(&mut self, expr: &mut Expr, pattern: Option<&Pat>) -> bool {
         let names = pattern.map(shape::names).unwrap_or_default();
+        let keeping = mem::replace(&mut self.keeping, true);
         self.in_condition(|walker| match place(expr) {
             Some(_) if !names.is_empty() => {
                 // Not rewritten: a match does not move a place by itself.
@@ -144,6 +222,7 @@ impl Walker {
             }
             _ => walker.expr(expr),
         });
+        self.keeping = keeping;
         names.iter().any(|name| name.by_ref.is_some() && name.mutability.is_some())
     }
 
@@ -182,6 +261,7 @@ impl Walker {
             if let Ok(name) = syn::parse_str::<Ident>(&name)
                 && let Some(variable) = self.find(&name)
             {
+                self.named(variable, &[], How::Word);
                 self.push(variable, Kind::Read);
             }
         }
@@ -193,9 +273,11 @@ impl Walker {
         for name in shape::idents(tokens) {
             let Some(variable) = self.find(&name) else { continue };
             let kind = match self.log.bindings[variable].mutable {
-                true => Kind::Change(true),
+                true => Kind::Change(true, Way::default()),
                 false => Kind::Lend(Vec::new()),
             };
+            self.named(variable, &[], How::Word);
+            self.keep(variable, &[]);
             self.mention(variable, &[]);
             self.push(variable, kind);
         }

@@ -1,0 +1,177 @@
+//! Captures: which places a region is given, and whether they can be looked at
+//! where it is entered.
+//!
+//! What may have no value there, or may be borrowed by something that is still
+//! in use, is left out, and then nothing is captured.
+
+use core::ops::Range;
+
+use syn::Member;
+
+use crate::log::{Log, Point, Role, Variable};
+
+/// A place in the text where a variable is named.
+pub struct Mention {
+    pub variable: Variable,
+    /// The fields on the way to what is meant.
+    pub fields: Vec<Member>,
+    /// The position in the log.
+    pub at: usize,
+    /// In how many branches and loops it is.
+    pub depth: usize,
+    pub how: How,
+}
+
+/// How a variable is named.
+#[derive(Clone, Copy, PartialEq)]
+pub enum How {
+    /// It has a value, and keeps it.
+    Use,
+    /// It has a value, which may be moved away.
+    Move,
+    /// It gets a value.
+    Assign,
+    /// It may be something else of the same name.
+    Word,
+}
+
+/// A mutable borrow that may be kept for longer than the expression.
+pub struct Keep {
+    pub variable: Variable,
+    pub fields: Vec<Member>,
+    pub at: usize,
+    /// Where nothing has it any more.
+    pub until: usize,
+    /// The variables that may have it; `None` if that is not known.
+    pub holders: Option<Range<Variable>>,
+}
+
+/// A variable, or a field of it, that a region is given.
+pub struct Given {
+    pub variable: Variable,
+    pub fields: Vec<Member>,
+}
+
+/// Whether one of two places is part of the other.
+fn overlap(a: &[Member], b: &[Member]) -> bool {
+    a.iter().zip(b).all(|(a, b)| a == b)
+}
+
+impl Log {
+    /// What the region that ends at `point` is given, in order of declaration;
+    /// `None` if not all of it can be captured.
+    pub fn given(&self, point: &Point) -> Option<Vec<Given>> {
+        let mut given = Vec::new();
+        if self.has_macros {
+            return None;
+        }
+        for variable in 0..self.bindings.len() {
+            let binding = &self.bindings[variable];
+            let is_outside = match point.role {
+                Role::Exit => binding.parameter,
+                Role::Join | Role::Head => binding.at < point.start,
+            };
+            let mentions: Vec<&Mention> = self.mentions_in(point, variable).collect();
+            let (true, Some(first)) = (is_outside, mentions.first()) else { continue };
+            if self.is_replaced(point, first) || self.is_unborn(point, variable) {
+                continue;
+            }
+            let is_unknown = binding.opaque || binding.closure || !binding.known;
+            if is_unknown || !point.visible.contains(&variable) {
+                return None;
+            }
+            let mut places: Vec<&[Member]> = Vec::new();
+            for mention in &mentions {
+                let is_part = |place: &&[Member]| mention.fields.starts_with(place);
+                if !places.iter().any(is_part) {
+                    places.retain(|place| !place.starts_with(&mention.fields));
+                    places.push(&mention.fields);
+                }
+            }
+            for place in places {
+                if self.is_kept(point, variable, place)
+                    || !(has_value(&mentions, place) || self.stays(point, variable, place))
+                {
+                    return None;
+                }
+                given.push(Given { variable, fields: place.to_vec() });
+            }
+        }
+        Some(given)
+    }
+
+    fn mentions_in(&self, point: &Point, variable: Variable) -> impl Iterator<Item = &Mention> {
+        let range = point.start..point.end;
+        let is = move |m: &&Mention| m.variable == variable && range.contains(&m.at);
+        self.mentions.iter().filter(is)
+    }
+
+    /// Where the outermost loop around `point` begins that does not declare
+    /// `variable`.
+    fn repeats_from(&self, point: &Point, variable: Variable) -> Option<usize> {
+        let at = self.bindings[variable].at;
+        point.loops.iter().copied().filter(|&start| start > at && start < point.start).min()
+    }
+
+    /// Whether the region surely gives the variable a new value first.
+    fn is_replaced(&self, point: &Point, first: &Mention) -> bool {
+        first.how == How::Assign
+            && first.fields.is_empty()
+            && first.depth <= point.depth
+            && !self.has_jump(point.start..first.at)
+    }
+
+    /// Whether the variable has no value yet.
+    fn is_unborn(&self, point: &Point, variable: Variable) -> bool {
+        let is = |mention: &Mention| mention.variable == variable && mention.at < point.start;
+        self.bindings[variable].deferred
+            && self.repeats_from(point, variable).is_none()
+            && !self.mentions.iter().any(is)
+    }
+
+    /// Whether the variable got a value with its declaration and it was surely not
+    /// moved away.
+    pub fn stays(&self, point: &Point, variable: Variable, place: &[Member]) -> bool {
+        let binding = &self.bindings[variable];
+        let end = match self.repeats_from(point, variable) {
+            Some(_) => usize::MAX,
+            None => point.start,
+        };
+        let leaves = |mention: &Mention| {
+            mention.variable == variable
+                && mention.at < end
+                && matches!(mention.how, How::Move | How::Word)
+                && overlap(&mention.fields, place)
+        };
+        !binding.deferred && (binding.copied || !self.mentions.iter().any(leaves))
+    }
+
+    /// Whether something that is in use may have borrowed the place.
+    pub fn is_kept(&self, point: &Point, variable: Variable, place: &[Member]) -> bool {
+        self.keeps.iter().any(|keep| {
+            let before = keep.at < point.start && point.start < keep.until;
+            let repeats = self.repeats_from(point, variable).is_some_and(|from| keep.at >= from);
+            let held = keep.holders.as_ref().is_none_or(|holders| {
+                self.mentions.iter().any(|mention| {
+                    let holder = mention.variable;
+                    let from = self.repeats_from(point, holder).unwrap_or(point.start);
+                    holders.contains(&holder) && mention.at >= from
+                })
+            });
+            let is_same = keep.variable == variable && overlap(&keep.fields, place);
+            let still = before || (repeats && keep.holders.is_none() && keep.until == usize::MAX);
+            is_same && still && held
+        })
+    }
+}
+
+/// Whether the place surely has a value before all of `mentions`.
+fn has_value(mentions: &[&Mention], place: &[Member]) -> bool {
+    let before = mentions
+        .iter()
+        .take_while(|mention| mention.how != How::Assign || !overlap(&mention.fields, place));
+    let needs = |mention: &&&Mention| {
+        matches!(mention.how, How::Use | How::Move) && mention.fields == place
+    };
+    before.filter(needs).count() > 0
+}

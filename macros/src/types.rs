@@ -1,0 +1,189 @@
+//! What the text says about the types of expressions.
+
+use quote::ToTokens;
+use syn::{BinOp, Block, Expr, Ident, Stmt, Type, UnOp};
+
+use crate::shape;
+
+/// Generic types that are often made before their contents are known.
+const CONTAINERS: &[&str] = &[
+    "Arc",
+    "BTreeMap",
+    "BTreeSet",
+    "BinaryHeap",
+    "Box",
+    "Cell",
+    "Cow",
+    "HashMap",
+    "HashSet",
+    "LinkedList",
+    "Option",
+    "Rc",
+    "RefCell",
+    "Result",
+    "Vec",
+    "VecDeque",
+    "Default",
+    "PhantomData",
+];
+
+/// Functions and methods whose type depends on what is done with the result.
+const INFERRED: &[&str] = &[
+    "collect",
+    "default",
+    "empty",
+    "from_iter",
+    "into",
+    "parse",
+    "product",
+    "sum",
+    "try_from",
+    "try_into",
+    "unzip",
+    "partition",
+    "with_capacity",
+    "zeroed",
+];
+
+const NUMBERS: &[&str] = &[
+    "Var", "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16",
+    "u32", "u64", "u128", "usize",
+];
+
+fn is_one_of(name: &Ident, list: &[&str]) -> bool {
+    list.iter().any(|other| name == other)
+}
+
+/// Whether the type of `expr` is surely known where it stands, without a look at
+/// what comes later; `is_known` says it of variables.
+pub fn is_known(expr: &Expr, variable: &dyn Fn(&Ident) -> bool) -> bool {
+    let known = |expr: &Expr| is_known(expr, variable);
+    let typed = |ty: &Type| is_known_type(ty);
+    match expr {
+        Expr::Lit(_) => true,
+        Expr::Path(path) => match path.path.get_ident() {
+            Some(name) if name.to_string().starts_with(char::is_lowercase) => variable(name),
+            // A constant; one letter may be a parameter, other names are variants.
+            Some(name) => {
+                let name = name.to_string();
+                name.len() > 1 && !name.contains(char::is_lowercase)
+            }
+            None => false,
+        },
+        Expr::Field(field) => known(&field.base),
+        Expr::Index(index) => known(&index.expr),
+        Expr::Paren(paren) => known(&paren.expr),
+        Expr::Group(group) => known(&group.expr),
+        Expr::Reference(reference) => known(&reference.expr),
+        Expr::Try(question) => known(&question.expr),
+        Expr::Unary(unary) => known(&unary.expr),
+        Expr::Cast(cast) => typed(&cast.ty),
+        Expr::Binary(binary) => {
+            is_question(&binary.op) || (known(&binary.left) && known(&binary.right))
+        }
+        Expr::Range(range) => {
+            [&range.start, &range.end].into_iter().flatten().all(|end| known(end))
+        }
+        Expr::Array(array) => !array.elems.is_empty() && array.elems.iter().all(known),
+        Expr::Repeat(repeat) => known(&repeat.expr),
+        Expr::Tuple(tuple) => tuple.elems.iter().all(known),
+        Expr::Struct(data) => {
+            data.fields.iter().all(|field| known(&field.expr))
+                && data.rest.as_ref().is_none_or(|rest| known(rest))
+        }
+        Expr::MethodCall(call) => {
+            let named = call.turbofish.is_some() || !is_one_of(&call.method, INFERRED);
+            let plain = |argument: &Expr| matches!(argument, Expr::Closure(_)) || known(argument);
+            named && known(&call.receiver) && call.args.iter().all(plain)
+        }
+        Expr::Call(call) => is_known_call(call, variable),
+        Expr::Block(block) => is_known_block(&block.block, variable),
+        Expr::If(branch) => is_known_block(&branch.then_branch, variable),
+        Expr::Match(choice) => choice.arms.first().is_some_and(|arm| known(&arm.body)),
+        Expr::Macro(call) if call.mac.path.is_ident("format") => true,
+        Expr::Macro(call) if call.mac.path.is_ident("vec") => {
+            shape::arguments(&call.mac).is_some_and(|elements| elements.first().is_some_and(known))
+        }
+        _ => false,
+    }
+}
+
+fn is_known_call(call: &syn::ExprCall, variable: &dyn Fn(&Ident) -> bool) -> bool {
+    let Expr::Path(path) = &*call.func else { return false };
+    let arguments = call.args.iter().all(|argument| is_known(argument, variable));
+    let names: Vec<&Ident> = path.path.segments.iter().map(|segment| &segment.ident).collect();
+    let Some((&last, before)) = names.split_last() else { return false };
+    let is_type = |name: &Ident| name.to_string().starts_with(char::is_uppercase);
+    let owner = before.last().filter(|name| is_type(name) || is_one_of(name, NUMBERS));
+    match owner {
+        // One letter is a parameter of the function.
+        Some(name)
+            if is_one_of(name, NUMBERS)
+                || ["Self", "String"].iter().any(|own| *name == own)
+                || name.to_string().len() == 1 =>
+        {
+            true
+        }
+        Some(name) if is_one_of(name, CONTAINERS) && last == "with_capacity" => false,
+        Some(_) => !call.args.is_empty() && arguments,
+        None if last == "Some" => arguments,
+        None if last == "Ok" || last == "Err" => false,
+        None if is_type(last) => !call.args.is_empty() && arguments,
+        None => arguments && !is_one_of(last, INFERRED) && last != "new",
+    }
+}
+
+/// A block with statements may have variables of its own.
+fn is_known_block(block: &Block, variable: &dyn Fn(&Ident) -> bool) -> bool {
+    match block.stmts.as_slice() {
+        [Stmt::Expr(expr, None)] => is_known(expr, variable),
+        _ => false,
+    }
+}
+
+fn is_question(op: &BinOp) -> bool {
+    matches!(
+        op,
+        BinOp::Eq(_)
+            | BinOp::Ne(_)
+            | BinOp::Lt(_)
+            | BinOp::Le(_)
+            | BinOp::Gt(_)
+            | BinOp::Ge(_)
+            | BinOp::And(_)
+            | BinOp::Or(_)
+    )
+}
+
+/// Whether nothing in a type is left to be inferred.
+pub fn is_known_type(ty: &Type) -> bool {
+    shape::idents(ty.to_token_stream()).iter().all(|name| name != "_")
+}
+
+/// Whether a value of this type is surely copied when it is used.
+pub fn is_copied_type(ty: &Type) -> bool {
+    match ty {
+        Type::Path(path) => path.path.get_ident().is_some_and(|name| is_one_of(name, NUMBERS)),
+        Type::Reference(reference) => reference.mutability.is_none(),
+        _ => false,
+    }
+}
+
+/// Whether the value of `expr` is surely copied when it is used.
+pub fn is_copied(expr: &Expr) -> bool {
+    match expr {
+        Expr::Lit(_) | Expr::Index(_) | Expr::Cast(_) => true,
+        Expr::Paren(paren) => is_copied(&paren.expr),
+        Expr::Unary(unary) => !matches!(unary.op, UnOp::Deref(_)) && is_copied(&unary.expr),
+        Expr::Binary(binary) => {
+            is_question(&binary.op) || (is_copied(&binary.left) && is_copied(&binary.right))
+        }
+        Expr::Call(call) => match &*call.func {
+            Expr::Path(path) => path.path.segments.first().is_some_and(|first| {
+                path.path.segments.len() == 2 && is_one_of(&first.ident, NUMBERS)
+            }),
+            _ => false,
+        },
+        _ => false,
+    }
+}

@@ -1,0 +1,89 @@
+//! Bindings: what is known of a variable where it is declared.
+
+use proc_macro2::Ident;
+use syn::{Pat, Type};
+
+use super::Walker;
+use crate::log::Binding;
+use crate::{shape, types};
+
+/// How a pattern is bound.
+#[derive(Clone, Copy, Default)]
+pub struct Bound {
+    pub known: bool,
+    pub copied: bool,
+    pub reference: bool,
+    pub plain: bool,
+    pub deferred: bool,
+    pub parameter: bool,
+    pub item: bool,
+    pub closure: bool,
+}
+
+impl Walker {
+    pub fn bind(&mut self, name: &Ident, mutable: bool, bound: Bound) {
+        let variable = self.log.bindings.len();
+        let known = self.found.references.get(variable).copied().unwrap_or(false);
+        self.log.bindings.push(Binding {
+            name: name.clone(),
+            mutable,
+            reference: bound.reference || known,
+            plain: bound.plain,
+            deferred: bound.deferred,
+            opaque: self.opaque.contains(name),
+            parameter: bound.parameter,
+            item: bound.item,
+            closure: bound.closure,
+            known: bound.known,
+            copied: bound.copied,
+            at: self.log.entries.len(),
+        });
+        self.scope.push(variable);
+    }
+
+    /// Binds what `pattern` has. Returns whether it has a `ref mut`.
+    pub fn bind_pattern(&mut self, pattern: &Pat, bound: Bound) -> bool {
+        let names = shape::names(pattern);
+        let single = matches!(pattern, Pat::Ident(_));
+        for name in &names {
+            let by_ref = name.by_ref.is_some();
+            let reference =
+                (bound.reference && single && !by_ref) || (by_ref && name.mutability.is_some());
+            let plain = bound.plain && single;
+            let copied = bound.copied && single && !by_ref;
+            let mutable = name.mutability.is_some() && !by_ref;
+            self.bind(&name.ident, mutable, Bound { reference, plain, copied, ..bound });
+        }
+        names.iter().any(|name| name.by_ref.is_some() && name.mutability.is_some())
+    }
+
+    pub fn bind_parameter(&mut self, pattern: &Pat, bound: Bound) {
+        match pattern {
+            Pat::Type(typed) => {
+                let of_type = of_type(&typed.ty);
+                let parameter = bound.parameter;
+                self.bind_pattern(&typed.pat, Bound { parameter, ..of_type });
+            }
+            _ => {
+                self.bind_pattern(pattern, bound);
+            }
+        }
+    }
+}
+
+/// What a type says about a variable.
+pub fn of_type(ty: &Type) -> Bound {
+    match ty {
+        Type::Reference(reference) if reference.mutability.is_some() => {
+            Bound { reference: true, known: types::is_known_type(ty), ..Bound::default() }
+        }
+        Type::Paren(paren) => of_type(&paren.elem),
+        Type::Group(group) => of_type(&group.elem),
+        _ => Bound {
+            plain: shape::is_plain_type(ty),
+            known: types::is_known_type(ty),
+            copied: types::is_copied_type(ty),
+            ..Bound::default()
+        },
+    }
+}
