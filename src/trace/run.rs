@@ -21,7 +21,8 @@ pub struct Trace<'a> {
 }
 
 impl Trace<'_> {
-    /// What the region entered by this event was given.
+    /// What the region entered by this event was given, if the run told; no run
+    /// tells yet, so nothing is shared between places of one region.
     pub fn captured(&self, _event: usize) -> Option<(u64, &[Operand])> {
         None
     }
