@@ -14,7 +14,6 @@ pub struct BgdHyperOpt {
 }
 
 /// Error of the fit after gradient descent with the learning rate `rate`.
-#[phigrad::traced]
 fn fit_error<T: Scalar>(rate: T, x: &[f64], y: &[f64]) -> T {
     let n = x.len() as f64;
     let mut w = T::zero();

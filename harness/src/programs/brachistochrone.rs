@@ -15,7 +15,6 @@ pub struct Brachistochrone {
 }
 
 /// Time to slide down the path with the interior heights `heights`.
-#[phigrad::traced]
 fn travel_time<T: Scalar>(heights: &[T], sections: usize) -> T {
     let dx = (X_END - X_START) / sections as f64;
     let start: T = Y_START.into();

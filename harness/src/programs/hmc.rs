@@ -16,7 +16,6 @@ pub struct Hmc {
 }
 
 /// Log posterior of the coefficients `beta`.
-#[phigrad::traced]
 fn log_posterior<T: Scalar>(beta: &[T], x: &[f64], y: &[f64]) -> T {
     let mut total = T::zero();
     for (row, &class) in x.chunks_exact(beta.len()).zip(y) {
