@@ -3,6 +3,12 @@
 //! Source: PAPER sections 2 and 3 of "Coarsening Optimization for Differentiable
 //! Programming" (OOPSLA 2021), whose formulas [`Rule`] lists.
 
+mod certificate;
+mod close;
+mod draft;
 mod rule;
+mod sums;
 
+pub use certificate::{agree, without_guards};
+pub use close::{CloseLimits, Closed, close};
 pub use rule::{Applied, Refused, Rule};

@@ -5,6 +5,7 @@ use super::options::Numerics;
 use super::report::Purpose;
 use crate::diff::{Wanted, reverse};
 use crate::jit::{CompileError, Kernel, compile, host_fuses};
+use crate::phi::{CloseLimits, close};
 use crate::ssa::{
     Folding, Graph, RerollLimits, eliminate_dead_code, fuse, reroll, simplify, verify,
 };
@@ -20,8 +21,9 @@ pub(super) fn coarsen(
     recorded: &Graph,
     purpose: Purpose,
     numerics: Numerics,
+    closes: bool,
 ) -> Result<Coarsened, CompileError> {
-    let graph = optimised(recorded, purpose, numerics);
+    let graph = optimised(recorded, purpose, numerics, closes);
     Ok(Coarsened { kernel: compile(&graph)?, nodes: graph.nodes.len() })
 }
 
@@ -29,8 +31,13 @@ pub(super) fn coarsen(
 /// and its code is small anyway; found by experiment.
 const ROLLED: RerollLimits = RerollLimits { iterations: 32, weight: 512, ..RerollLimits::DEFAULT };
 
-/// The graph that is compiled for `purpose`.
-pub(super) fn optimised(recorded: &Graph, purpose: Purpose, numerics: Numerics) -> Graph {
+/// The graph that is compiled for `purpose`; `closes` allows closed forms.
+pub(super) fn optimised(
+    recorded: &Graph,
+    purpose: Purpose,
+    numerics: Numerics,
+    closes: bool,
+) -> Graph {
     checked(recorded);
     let graph = match numerics {
         // The derivative must add up what the tape adds up, so equal nodes may
@@ -41,6 +48,7 @@ pub(super) fn optimised(recorded: &Graph, purpose: Purpose, numerics: Numerics) 
             checked(&rolled);
             let primal = simplify(&rolled, Folding::Real);
             checked(&primal);
+            let primal = if closes { closed(primal) } else { primal };
             derive(&primal, purpose, Folding::Real)
         }
     };
@@ -51,6 +59,13 @@ pub(super) fn optimised(recorded: &Graph, purpose: Purpose, numerics: Numerics) 
         return fused;
     }
     graph
+}
+
+/// `primal` with closed forms for its loops.
+fn closed(primal: Graph) -> Graph {
+    let closed = close(&primal, CloseLimits::DEFAULT).graph;
+    checked(&closed);
+    closed
 }
 
 fn derive(primal: &Graph, purpose: Purpose, folding: Folding) -> Graph {

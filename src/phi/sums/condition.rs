@@ -1,0 +1,205 @@
+//! Conditioning: where to put the pivot of a sum, and whether the form is then
+//! about as accurate as the loop for all values of the variables.
+//!
+//! The loop adds n terms gₖ one by one; where their signs vary, its rounding
+//! error is some part of ε·√(n·Σgₖ²), and where they do not, of ε·|Σgₖ|. The form
+//! adds coefficients times monomials, with an error of some part of ε times the
+//! sum of their magnitudes. So the form is as good where that sum is not much
+//! larger than one of the two. Around the least-squares pivot of a residual this
+//! is so everywhere; with raw moments of data far from zero, it is not.
+
+use super::moments::Moments;
+use super::polynomial::Basis;
+
+/// How much larger the magnitudes in the form may be than what the loop adds up.
+pub(super) const WORST: f64 = 4.0;
+
+/// How badly the form of `moments` is conditioned, at worst: the largest ratio
+/// that a search finds, for the value and for the derivatives.
+pub(super) fn worst(moments: &Moments, basis: &Basis, variables: usize) -> f64 {
+    let sums: Vec<f64> = moments.sums.iter().map(|sum| sum.rounded()).collect();
+    let form = Form { moments, basis, sums };
+    let scales: Vec<f64> = (0..variables).map(|variable| form.scale(variable)).collect();
+    let mut starts = Vec::new();
+    for direction in directions(variables) {
+        for exponent in -40..=40 {
+            let size = 10f64.powf(0.5 * f64::from(exponent));
+            let point = direction.iter().zip(&scales).map(|(d, scale)| d * scale * size);
+            starts.push(point.collect::<Vec<f64>>());
+        }
+    }
+    let mut found: Vec<(f64, Vec<f64>)> =
+        starts.into_iter().map(|point| (form.ratio(&point), point)).collect();
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    found.truncate(8);
+    let climbed = found.into_iter().map(|(ratio, point)| form.climb(ratio, point));
+    climbed.fold(0.0, f64::max)
+}
+
+/// Directions to look into: on axes, diagonals, and spread in between.
+fn directions(variables: usize) -> Vec<Vec<f64>> {
+    if variables == 1 {
+        return vec![vec![1.0], vec![-1.0]];
+    }
+    let mut all = Vec::new();
+    for variable in 0..variables {
+        for sign in [1.0, -1.0] {
+            let mut axis = vec![0.0; variables];
+            axis[variable] = sign;
+            all.push(axis);
+        }
+    }
+    // A low-discrepancy sequence, the same on all hosts.
+    const SPREAD: f64 = 0.618_033_988_749_894_9;
+    for index in 0..24 * variables {
+        let part = |variable: usize| {
+            let step = SPREAD.powi(variable as i32 + 1);
+            2.0 * ((index as f64 + 1.0) * step).fract() - 1.0
+        };
+        all.push((0..variables).map(part).collect());
+    }
+    all
+}
+
+struct Form<'a> {
+    moments: &'a Moments,
+    basis: &'a Basis,
+    sums: Vec<f64>,
+}
+
+impl Form<'_> {
+    /// A size of `variable` at which it matters about as much as the constants.
+    fn scale(&self, variable: usize) -> f64 {
+        let size = self.basis.len();
+        let products = &self.moments.products;
+        let Some(linear) = self.basis.variable(variable) else { return 1.0 };
+        let pure = |degree: usize| {
+            // The number of the monomial of this variable alone with this degree.
+            let wanted = |monomial: &Vec<u32>| {
+                let powers = monomial.iter().enumerate();
+                powers.clone().all(|(v, &e)| e == if v == variable { degree as u32 } else { 0 })
+            };
+            self.basis.monomials.iter().position(wanted).map(|at| products[at * size + at])
+        };
+        let constant = products[0];
+        let own = products[linear * size + linear];
+        let scale = match pure(2).filter(|&square| square > 0.0) {
+            Some(square) if constant > 0.0 => (constant / square).powf(0.25),
+            Some(square) if own > 0.0 => (own / square).sqrt(),
+            _ if own > 0.0 && constant > 0.0 => (constant / own).sqrt(),
+            _ => 1.0,
+        };
+        if scale.is_normal() { scale } else { 1.0 }
+    }
+
+    /// The worst of the value and the derivatives at `point`, relative to the pivot.
+    fn ratio(&self, point: &[f64]) -> f64 {
+        let mut worst = self.compare(&self.basis.values(point));
+        for variable in 0..point.len() {
+            worst = worst.max(self.compare(&self.basis.derivatives(variable, point)));
+        }
+        worst
+    }
+
+    /// How large what the form adds up is compared with what the loop adds up.
+    fn compare(&self, monomials: &[f64]) -> f64 {
+        // Scaled, so that nothing overflows.
+        let parts = || monomials.iter().zip(&self.sums).map(|(m, sum)| m * sum);
+        let magnitudes: f64 = parts().map(f64::abs).sum();
+        let value = parts().sum::<f64>().abs();
+        if !magnitudes.is_finite() || magnitudes <= 2.0 * value || magnitudes == 0.0 {
+            return if magnitudes.is_finite() && magnitudes > 0.0 {
+                magnitudes / value
+            } else {
+                1.0
+            };
+        }
+        let size = monomials.len();
+        let scaled: Vec<f64> = monomials.iter().map(|m| m / magnitudes).collect();
+        let mut squares = 0.0;
+        for (i, x) in scaled.iter().enumerate() {
+            for (j, y) in scaled.iter().enumerate() {
+                squares += x * y * self.moments.products[i * size + j];
+            }
+        }
+        let terms = (self.moments.count * squares.max(0.0)).sqrt();
+        1.0 / terms.max(value / magnitudes)
+    }
+
+    /// Climbs from `point` to where the ratio is largest nearby.
+    fn climb(&self, mut best: f64, mut point: Vec<f64>) -> f64 {
+        let mut step = 0.5;
+        for _ in 0..60 {
+            let mut better = false;
+            for variable in 0..point.len() {
+                for sign in [1.0, -1.0] {
+                    let mut next = point.clone();
+                    next[variable] *= 1.0 + sign * step;
+                    let ratio = self.ratio(&next);
+                    if ratio > best {
+                        (best, point, better) = (ratio, next, true);
+                    }
+                }
+            }
+            if !better {
+                step *= 0.5;
+            }
+        }
+        best
+    }
+}
+
+/// Pivots to try: zero last.
+pub(super) fn pivots(raw: &Moments, basis: &Basis, variables: usize) -> Vec<Vec<f64>> {
+    let size = basis.len();
+    let mut all = Vec::new();
+    let of = |a: usize, b: usize| {
+        let product: Vec<u32> =
+            basis.monomials[a].iter().zip(&basis.monomials[b]).map(|(a, b)| a + b).collect();
+        basis.monomials.iter().position(|monomial| *monomial == product)
+    };
+    // Where the gradient of the sum is zero, if it is a quadratic form.
+    let hessian = |i: usize, j: usize| {
+        let sum = of(1 + i, 1 + j).map_or(0.0, |at| raw.sums[at].rounded());
+        if i == j { 2.0 * sum } else { sum }
+    };
+    let gradient = |i: usize| -raw.sums[1 + i].rounded();
+    if basis.monomials.iter().any(|monomial| monomial.iter().sum::<u32>() == 2) {
+        all.extend(solve(variables, hessian, gradient));
+    } else if variables == 1 {
+        // The root of a line.
+        all.extend(solve(1, |_, _| raw.sums[1].rounded(), |_| -raw.sums[0].rounded()));
+    }
+    // Where the linear parts of the terms are smallest, by least squares.
+    let products = |i: usize, j: usize| raw.products[(1 + i) * size + 1 + j];
+    all.extend(solve(variables, products, |i| -raw.products[1 + i]));
+    all.push(vec![0.0; variables]);
+    all.retain(|pivot| pivot.iter().all(|x| x.is_finite() && x.abs() < 1e100));
+    all
+}
+
+/// The solution of a symmetric system, by elimination with pivoting.
+fn solve(
+    size: usize,
+    matrix: impl Fn(usize, usize) -> f64,
+    right: impl Fn(usize) -> f64,
+) -> Option<Vec<f64>> {
+    let mut rows: Vec<Vec<f64>> =
+        (0..size).map(|i| (0..size).map(|j| matrix(i, j)).chain([right(i)]).collect()).collect();
+    for column in 0..size {
+        let best = (column..size)
+            .max_by(|&a, &b| rows[a][column].abs().total_cmp(&rows[b][column].abs()))?;
+        rows.swap(column, best);
+        let pivot = rows[column].clone();
+        if pivot[column] == 0.0 {
+            return None;
+        }
+        for (_, row) in rows.iter_mut().enumerate().filter(|&(index, _)| index != column) {
+            let factor = row[column] / pivot[column];
+            row.iter_mut().zip(&pivot).for_each(|(x, p)| *x -= factor * p);
+        }
+    }
+    let solution: Vec<f64> =
+        rows.iter().enumerate().map(|(index, row)| row[size] / row[index]).collect();
+    solution.iter().all(|x| x.is_finite()).then_some(solution)
+}
