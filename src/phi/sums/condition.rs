@@ -1,24 +1,33 @@
 //! Conditioning: where to put the pivot of a sum, and whether the form is then
 //! about as accurate as the loop for all values of the variables.
 //!
-//! The loop adds n terms gₖ one by one; where their signs vary, its rounding
-//! error is some part of ε·√(n·Σgₖ²), and where they do not, of ε·|Σgₖ|. The form
-//! adds coefficients times monomials, with an error of some part of ε times the
-//! sum of their magnitudes. So the form is as good where that sum is not much
-//! larger than one of the two. Around the least-squares pivot of a residual this
-//! is so everywhere; with raw moments of data far from zero, it is not.
+//! The loop adds n terms one by one, and each addition rounds what has been added
+//! up so far: its error is some part of ε·√Σ(gₖ² + sₖ²), gₖ the terms and sₖ the
+//! partial sums. The form adds coefficients times monomials, with an error of some
+//! part of ε times the sum of their magnitudes. So the form is as good where that
+//! sum is not much larger than that root, or than the value. Around the
+//! least-squares pivot of a residual this is so everywhere; with raw moments of
+//! data far from zero, it is not.
 
 use super::moments::Moments;
 use super::polynomial::Basis;
 
-/// How much larger the magnitudes in the form may be than what the loop adds up.
-pub(super) const WORST: f64 = 4.0;
+/// How much larger than the root the magnitudes in the form may be. If all
+/// roundings were independent and each magnitude were rounded twice, four times
+/// the loop's error would be 4.
+const ROOTS: f64 = 4.0;
 
-/// How badly the form of `moments` is conditioned, at worst: the largest ratio
-/// that a search finds, for the value and for the derivatives.
-pub(super) fn worst(moments: &Moments, basis: &Basis, variables: usize) -> f64 {
+/// How much larger than the value they may be: as many are four ulps, if each
+/// magnitude has an error of two thirds of an ulp.
+const VALUES: f64 = 6.0;
+
+/// How large the magnitudes in the form of `moments` are at worst, relative to
+/// what is good: the largest ratio that a search finds, for the value and for the
+/// derivatives. Up to 1 it is good.
+pub(super) fn worst(moments: &Moments, basis: &Basis, pivot: &[f64]) -> f64 {
+    let variables = pivot.len();
     let sums: Vec<f64> = moments.sums.iter().map(|sum| sum.rounded()).collect();
-    let form = Form { moments, basis, sums };
+    let form = Form { moments, basis, sums, pivot };
     let scales: Vec<f64> = (0..variables).map(|variable| form.scale(variable)).collect();
     let mut starts = Vec::new();
     for direction in directions(variables) {
@@ -65,6 +74,7 @@ struct Form<'a> {
     moments: &'a Moments,
     basis: &'a Basis,
     sums: Vec<f64>,
+    pivot: &'a [f64],
 }
 
 impl Form<'_> {
@@ -94,36 +104,38 @@ impl Form<'_> {
 
     /// The worst of the value and the derivatives at `point`, relative to the pivot.
     fn ratio(&self, point: &[f64]) -> f64 {
-        let mut worst = self.compare(&self.basis.values(point));
+        // Two numbers are at least so far apart.
+        let differences = point.iter().zip(self.pivot).map(|(&difference, pivot)| {
+            let is_distinct = difference.abs() >= 0.49 * f64::EPSILON * pivot.abs();
+            if is_distinct { difference } else { 0.0 }
+        });
+        let point: Vec<f64> = differences.collect();
+        let mut worst = self.compare(&self.basis.values(&point));
         for variable in 0..point.len() {
-            worst = worst.max(self.compare(&self.basis.derivatives(variable, point)));
+            worst = worst.max(self.compare(&self.basis.derivatives(variable, &point)));
         }
         worst
     }
 
-    /// How large what the form adds up is compared with what the loop adds up.
+    /// How large what the form adds up is compared with what is good.
     fn compare(&self, monomials: &[f64]) -> f64 {
-        // Scaled, so that nothing overflows.
         let parts = || monomials.iter().zip(&self.sums).map(|(m, sum)| m * sum);
         let magnitudes: f64 = parts().map(f64::abs).sum();
-        let value = parts().sum::<f64>().abs();
-        if !magnitudes.is_finite() || magnitudes <= 2.0 * value || magnitudes == 0.0 {
-            return if magnitudes.is_finite() && magnitudes > 0.0 {
-                magnitudes / value
-            } else {
-                1.0
-            };
+        if !magnitudes.is_finite() || magnitudes == 0.0 {
+            return 0.0;
         }
+        // Scaled, so that nothing overflows.
         let size = monomials.len();
         let scaled: Vec<f64> = monomials.iter().map(|m| m / magnitudes).collect();
+        let value: f64 = scaled.iter().zip(&self.sums).map(|(m, sum)| m * sum).sum();
         let mut squares = 0.0;
         for (i, x) in scaled.iter().enumerate() {
             for (j, y) in scaled.iter().enumerate() {
-                squares += x * y * self.moments.products[i * size + j];
+                let at = i * size + j;
+                squares += x * y * (self.moments.products[at] + self.moments.partial[at]);
             }
         }
-        let terms = (self.moments.count * squares.max(0.0)).sqrt();
-        1.0 / terms.max(value / magnitudes)
+        1.0 / (ROOTS * squares.max(0.0).sqrt() + VALUES * value.abs())
     }
 
     /// Climbs from `point` to where the ratio is largest nearby.
@@ -166,9 +178,12 @@ pub(super) fn pivots(raw: &Moments, basis: &Basis, variables: usize) -> Vec<Vec<
     let gradient = |i: usize| -raw.sums[1 + i].rounded();
     if basis.monomials.iter().any(|monomial| monomial.iter().sum::<u32>() == 2) {
         all.extend(solve(variables, hessian, gradient));
-    } else if variables == 1 {
-        // The root of a line.
-        all.extend(solve(1, |_, _| raw.sums[1].rounded(), |_| -raw.sums[0].rounded()));
+    }
+    if variables == 1 {
+        // Where the monomial below the highest vanishes: the root of a line, the
+        // vertex of a parabola, and where residuals to any power balance.
+        let (top, below) = (raw.sums[size - 1].rounded(), raw.sums[size - 2].rounded());
+        all.extend(solve(1, |_, _| top * (size - 1) as f64, |_| -below));
     }
     // Where the linear parts of the terms are smallest, by least squares.
     let products = |i: usize, j: usize| raw.products[(1 + i) * size + 1 + j];

@@ -16,7 +16,7 @@ mod polynomial;
 mod terms;
 
 use chain::{Chain, chains};
-use condition::{WORST, pivots, worst};
+use condition::{pivots, worst};
 use moments::{Evaluator, Moments};
 use polynomial::Basis;
 use terms::{Terms, Variables, terms};
@@ -166,11 +166,11 @@ fn part(
             }
         }
         let is_large = moments.magnitudes.iter().any(|&size| size > LARGE);
-        let ratio = if is_large { f64::INFINITY } else { worst(&moments, basis, variables) };
-        if ratio <= WORST {
+        let ratio = if is_large { f64::INFINITY } else { worst(&moments, basis, &pivot) };
+        if ratio <= 1.0 {
             return Ok((pivot, moments));
         }
         least = least.min(ratio);
     }
-    Err(format!("its form would lose digits ({least:.0} times as large as what is added)"))
+    Err(format!("its form would lose digits ({least:.1} times as large as what is good)"))
 }

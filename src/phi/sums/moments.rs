@@ -16,8 +16,8 @@ pub(super) struct Moments {
     /// For each two monomials the sum of the products of their coefficients, so
     /// that the sum of squared terms is a quadratic form of it.
     pub(super) products: Vec<f64>,
-    /// How many terms there are.
-    pub(super) count: f64,
+    /// The same of what has been added up after each term.
+    pub(super) partial: Vec<f64>,
 }
 
 /// A program with buffers for its results.
@@ -55,7 +55,7 @@ impl<'a> Evaluator<'a> {
             sums: vec![Double::ZERO; size],
             magnitudes: vec![0.0; size],
             products: vec![0.0; size * size],
-            count: f64::from(count),
+            partial: vec![0.0; size * size],
         };
         self.total.fill(Double::ZERO);
         self.total[0] = first.into();
@@ -67,7 +67,7 @@ impl<'a> Evaluator<'a> {
             self.run(pivot, &iterations);
             moments.add(&self.total);
         }
-        let numbers = moments.magnitudes.iter().chain(&moments.products);
+        let numbers = moments.magnitudes.iter().chain(&moments.products).chain(&moments.partial);
         let is_finite = numbers.copied().all(f64::is_finite)
             && moments.sums.iter().copied().all(Double::is_finite);
         is_finite.then_some(moments)
@@ -151,8 +151,12 @@ impl Moments {
         for (i, &x) in term.iter().enumerate() {
             self.sums[i] = self.sums[i] + x;
             self.magnitudes[i] += x.high.abs();
+        }
+        for (i, &x) in term.iter().enumerate() {
             for (j, &y) in term.iter().enumerate() {
-                self.products[i * term.len() + j] += x.high * y.high;
+                let at = i * term.len() + j;
+                self.products[at] += x.high * y.high;
+                self.partial[at] += self.sums[i].high * self.sums[j].high;
             }
         }
     }
