@@ -5,37 +5,54 @@ use std::panic::Location;
 
 use phigrad::phi::{CloseLimits, Closed, Rule, close};
 use phigrad::ssa::{
-    Folding, Graph, Lifted, Outcome, Paths, RerollLimits, interpret, reroll, simplify, verify,
+    Folding, Graph, Lifted, Nest, Outcome, Paths, RerollLimits, interpret, parse, reroll, simplify,
+    verify,
 };
 use phigrad::trace::{Inputs, Tracer};
 use phigrad::{Tape, Var};
 
 /// What `f` does at a point, with loops again.
-fn rolled(point: &[f64], f: impl Fn(&[Var]) -> Var) -> Graph {
-    let inputs = Inputs { active: point, inactive: &[] };
-    let mut lifted = Lifted::new(point.len(), 0);
+fn rolled(active: &[f64], inactive: &[f64], f: impl Fn(&[Var], &[Var]) -> Var) -> Graph {
+    let inputs = Inputs { active, inactive };
+    let mut lifted = Lifted::new(active.len(), inactive.len());
     let mut tracer = Tracer::default();
-    let trace = tracer.run(|x, _| f(x), inputs, 1 << 24, Location::caller()).unwrap();
+    let trace = tracer.run(|x, d| f(x, d), inputs, 1 << 24, Location::caller()).unwrap();
     lifted.merge(&trace, Paths { paths: usize::MAX, nodes: 1 << 24 }).unwrap();
     simplify(&reroll(lifted.graph(), RerollLimits::default()), Folding::Real)
 }
 
-fn closed(point: &[f64], f: impl Fn(&[Var]) -> Var) -> Closed {
-    let before = rolled(point, f);
+fn closed_with(active: &[f64], inactive: &[f64], f: impl Fn(&[Var], &[Var]) -> Var) -> Closed {
+    let before = rolled(active, inactive, f);
     let closed = close(&before, CloseLimits::default());
     verify(&closed.graph).unwrap();
-    for scale in [1.0, 0.9, 1.01] {
-        let point: Vec<f64> = point.iter().map(|x| x * scale).collect();
+    assert_eq!(parse(&closed.graph.to_string()).unwrap().to_string(), closed.graph.to_string());
+    for scale in [1.0, 0.9, 1.01, 3.0] {
+        let active = active.iter().map(|x| x * scale);
+        let point: Vec<f64> = active.chain(inactive.iter().copied()).collect();
         if let (Outcome::Values(a), Outcome::Values(b)) =
             (interpret(&before, &point), interpret(&closed.graph, &point))
         {
-            assert!(
-                a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= 1e-9 * a.abs().max(1e-3)),
-                "{a:?} {b:?}"
-            );
+            let is_close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-9 * a.abs().max(1e-3);
+            assert!(a.iter().zip(&b).all(is_close), "{a:?} {b:?}");
         }
     }
     closed
+}
+
+fn closed(point: &[f64], f: impl Fn(&[Var]) -> Var) -> Closed {
+    closed_with(point, &[], |x, _| f(x))
+}
+
+/// For each loop how many are around it.
+fn depths(graph: &Graph) -> Vec<usize> {
+    let nest = Nest::of(graph);
+    let loops = graph.regions.keys().filter(|&region| graph.regions[region].cycle.is_some());
+    loops
+        .map(|region| {
+            std::iter::successors(nest.loop_around(region), |&outer| nest.loop_around(outer))
+                .count()
+        })
+        .collect()
 }
 
 fn data(count: usize) -> (Vec<f64>, Vec<f64>) {
@@ -44,13 +61,15 @@ fn data(count: usize) -> (Vec<f64>, Vec<f64>) {
     (x, y)
 }
 
-fn fit_error(rate: Var, x: &[f64], y: &[f64]) -> Var {
+/// The error of a fit by gradient descent; numbers are constants or inputs.
+fn fit_error<T: Copy + Into<Var>>(rate: Var, x: &[T], y: &[T]) -> Var {
     let n = x.len() as f64;
     let mut w = Var::from(0.0);
     let mut iteration = 0;
     while iteration < 40 {
         let mut slope = Var::from(0.0);
         for (&xi, &yi) in x.iter().zip(y) {
+            let (xi, yi): (Var, Var) = (xi.into(), yi.into());
             slope = slope + (w * xi - yi) * xi;
         }
         slope = slope * (2.0 / n);
@@ -63,8 +82,8 @@ fn fit_error(rate: Var, x: &[f64], y: &[f64]) -> Var {
     }
     let mut error = Var::from(0.0);
     for (&xi, &yi) in x.iter().zip(y) {
-        let target: Var = yi.into();
-        let residual = target - w * xi;
+        let (xi, yi): (Var, Var) = (xi.into(), yi.into());
+        let residual = yi - w * xi;
         error = error + residual * residual;
     }
     error / n
@@ -74,14 +93,37 @@ fn fit_error(rate: Var, x: &[f64], y: &[f64]) -> Var {
 fn gradient_descent_has_no_loop_over_its_data() {
     let (x, y) = data(200);
     let closed = closed(&[0.05], |r| fit_error(r[0], &x, &y));
-    println!("{:#?}\n{:?}", closed.applied, closed.refused);
-    println!("{}", closed.graph);
     assert!(closed.applied.iter().all(|applied| applied.rule == Rule::C7));
+    assert_eq!(closed.applied.len(), 2, "{closed:?}");
+    // The `while` is all that is left.
+    assert_eq!(depths(&closed.graph), [0], "{}", closed.graph);
+    assert!(closed.graph.nodes.len() < 40);
     let [with, without] = [true, false].map(|phi| {
         let f = Tape::builder().phi_calculus(phi).record(|r| fit_error(r[0], &x, &y));
         let on_tape = f.value_and_grad(&[0.05]).unwrap();
         f.compile().unwrap();
-        (on_tape, f.value_and_grad(&[0.05]).unwrap())
+        let (value, gradient) = f.value_and_grad(&[0.05]).unwrap();
+        assert_eq!(f.report().kernel_calls, 1);
+        assert!((value - on_tape.0).abs() < 1e-13 * on_tape.0.abs());
+        assert!((gradient[0] - on_tape.1[0]).abs() < 1e-13 * on_tape.1[0].abs());
+        f.report().kernels[0].nodes
     });
-    println!("{with:?} {without:?}");
+    assert!(with < without, "{with} {without}");
+}
+
+#[test]
+fn sums_over_inactive_inputs_are_done_once() {
+    let (x, y) = data(100);
+    let both = [x, y].concat();
+    let program = |r: &[Var], d: &[Var]| fit_error(r[0], &d[..100], &d[100..]);
+    let closed = closed_with(&[0.05], &both, program);
+    println!("{}\n{:#?} {:?}", closed.graph, closed.applied, closed.refused);
+    assert!(depths(&closed.graph).iter().all(|&depth| depth == 0), "{}", closed.graph);
+    let f = Tape::record_with(program);
+    let on_tape = f.value_and_grad(&[0.05], &both).unwrap();
+    f.compile().unwrap();
+    let (value, gradient) = f.value_and_grad(&[0.05], &both).unwrap();
+    assert_eq!(f.report().kernel_calls, 1);
+    assert!((value - on_tape.0).abs() < 1e-13 * on_tape.0.abs());
+    assert!((gradient[0] - on_tape.1[0]).abs() < 1e-13 * on_tape.1[0].abs());
 }

@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{
-    Access, AccessData, Block, Def, End, Graph, Item, Nest, Node, NodeData, PlaceId, Region,
-    Series, SeriesData, in_order, verify,
+    Access, AccessData, Block, Def, End, Entry, Graph, Item, Loop, Nest, Node, NodeData, PlaceId,
+    Region, RegionData, Series, SeriesData, in_order, verify,
 };
 
 /// A graph with what is to be inserted and replaced; [`Draft::finish`] does it.
@@ -27,6 +27,8 @@ pub(super) struct Draft {
     before: Array<Region, Vec<Item>>,
     /// Whether a node depends on nothing but constants and iteration numbers.
     folds: Array<Node, bool>,
+    /// Whether a node certainly does not depend on an active input.
+    passive: Array<Node, bool>,
     /// How many places refer to each node.
     uses: Array<Node, u32>,
     /// For each node an application that has it as an operand.
@@ -44,6 +46,7 @@ impl Draft {
             replaced: Array::filled(None, graph.nodes.len()),
             before: Array::filled(Vec::new(), graph.regions.len()),
             folds: Array::filled(false, graph.nodes.len()),
+            passive: Array::filled(false, graph.nodes.len()),
             uses: uses(graph),
             users: Array::filled(None, graph.nodes.len()),
             constants: HashMap::new(),
@@ -51,6 +54,7 @@ impl Draft {
         };
         for node in graph.nodes.keys() {
             draft.folds[node] = draft.finds_fold(node);
+            draft.passive[node] = draft.finds_passive(node);
             graph.nodes[node].args().iter().for_each(|&arg| draft.users[arg] = Some(node));
         }
         draft
@@ -71,6 +75,10 @@ impl Draft {
 
     pub(super) fn folds(&self, node: Node) -> bool {
         self.folds[node]
+    }
+
+    pub(super) fn is_passive(&self, node: Node) -> bool {
+        self.passive[node]
     }
 
     /// How many places refer to `node`.
@@ -100,9 +108,47 @@ impl Draft {
         }
     }
 
+    /// The nodes from the first to the last that `access`, to a series of nodes, may read.
+    pub(super) fn read(&self, access: Access) -> impl Iterator<Item = Node> + '_ {
+        let data = &self.graph.accesses[access];
+        let nodes = match &self.graph.series[data.series] {
+            SeriesData::Nodes(nodes) => nodes.as_slice(),
+            _ => &[],
+        };
+        let (mut first, mut last) = (i64::from(data.base), i64::from(data.base));
+        for &(region, stride) in &data.strides {
+            let bound = self.graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
+            let most = i64::from(stride) * i64::from(bound.saturating_sub(1));
+            first += most.min(0);
+            last += most.max(0);
+        }
+        let is_read = move |index: usize| (first..=last).contains(&(index as i64));
+        let nodes = nodes.iter().enumerate().filter(move |&(index, _)| is_read(index));
+        nodes.map(|(_, &node)| self.resolve(node))
+    }
+
+    fn finds_passive(&self, node: Node) -> bool {
+        match self.graph.nodes[node].def {
+            Def::Const(_) | Def::Iteration(_) => true,
+            Def::Input(number) => number as usize >= self.graph.active,
+            Def::Apply(..) => self.args(node).all(|arg| self.passive[arg]),
+            Def::Element(access) => match &self.graph.series[self.graph.accesses[access].series] {
+                SeriesData::Constants(_) => true,
+                SeriesData::Nodes(_) => self.read(access).all(|node| self.passive[node]),
+                SeriesData::History(_) | SeriesData::Sums(_) => false,
+            },
+            Def::Phi(..) | Def::Entry(..) => false,
+        }
+    }
+
     /// Whether `node` gets its value in the tree of `region` or of one in it.
     pub(super) fn is_inside(&self, node: Node, region: Region) -> bool {
-        let mut around = self.homes[node].and_then(|block| self.around[block]);
+        let around = self.homes[node].and_then(|block| self.around[block]);
+        self.is_within(around, region)
+    }
+
+    /// Whether a region is `region` or in its tree or in that of one in it.
+    pub(super) fn is_within(&self, mut around: Option<Region>, region: Region) -> bool {
         while let Some(inner) = around.filter(|&inner| inner != region) {
             around = self.places[inner].and_then(|block| self.around[block]);
         }
@@ -126,6 +172,8 @@ impl Draft {
         self.uses.push(0);
         self.users.push(None);
         self.folds[node] = self.finds_fold(node);
+        self.passive.push(false);
+        self.passive[node] = self.finds_passive(node);
         let args: SmallVec<[Node; 3]> = self.graph.nodes[node].args().into();
         for arg in args {
             self.uses[arg] += 1;
@@ -182,6 +230,65 @@ impl Draft {
         self.insert(region, Def::Element(access))
     }
 
+    /// Inserts a loop of `count` iterations before `region`, with no step yet.
+    pub(super) fn begin_loop(&mut self, region: Region, count: u32, firsts: &[Node]) -> Body {
+        let place = self.graph.regions[region].place;
+        let root = self.graph.new_block();
+        let (phis, replays, cycle) = (Vec::new(), None, None);
+        let inner = self.graph.regions.push(RegionData { root, phis, replays, cycle, place });
+        self.around.push(Some(inner));
+        self.places.push(self.places[region]);
+        self.before.push(Vec::new());
+        self.before[region].push(Item::Region(inner));
+        let entries: Vec<Node> = (0..firsts.len() as u32)
+            .map(|number| self.push(Def::Entry(inner, number), Some(root), place))
+            .collect();
+        let both = entries.iter().zip(firsts);
+        let entries_with_firsts = both.map(|(&phi, &first)| Entry { phi, first }).collect();
+        self.graph.regions[inner].cycle = Some(Loop { bound: count, entries: entries_with_firsts });
+        let number = self.push(Def::Iteration(inner), Some(root), None);
+        Body { region: inner, root, entries, number, count }
+    }
+
+    /// Appends a step to the loop.
+    pub(super) fn step(&mut self, body: &Body, def: Def) -> Node {
+        let place = self.graph.regions[body.region].place;
+        let node = self.push(def, Some(body.root), place);
+        self.graph.blocks[body.root].items.push(Item::Node(node));
+        node
+    }
+
+    /// Appends a step that reads one of `numbers` in each iteration.
+    pub(super) fn number_in(
+        &mut self,
+        body: &Body,
+        numbers: &[u64],
+        base: i64,
+        stride: i64,
+    ) -> Node {
+        let series = self.graph.series.push(SeriesData::Constants(numbers.to_vec()));
+        let strides = [(body.region, stride as i32)].into_iter().collect();
+        let data = AccessData { series, base: base as u32, strides };
+        let access = self.graph.accesses.push(data);
+        self.step(body, Def::Element(access))
+    }
+
+    /// Ends the loop; returns what its entry φs, which get these values, come to.
+    pub(super) fn end_loop(&mut self, body: &Body, nexts: &[Node]) -> Vec<Node> {
+        let last = self.constant(f64::from(body.count - 1));
+        let again = self.step(body, Def::Apply(Op::Lt, [body.number, last, body.number]));
+        let passed = core::iter::once(again).chain(nexts.iter().copied());
+        let passed = passed.chain(nexts.iter().copied()).collect();
+        self.graph.blocks[body.root].end = End::Return(passed);
+        let place = self.graph.regions[body.region].place;
+        let home = self.places[body.region];
+        let phis: Vec<Node> = (0..nexts.len() as u32)
+            .map(|number| self.push(Def::Phi(body.region, number), home, place))
+            .collect();
+        self.graph.regions[body.region].phis.clone_from(&phis);
+        phis
+    }
+
     /// Lets `other` stand for `node` wherever it is used.
     pub(super) fn replace(&mut self, node: Node, other: Node) {
         if self.resolve(other) != node {
@@ -235,6 +342,17 @@ impl Draft {
         }
         in_order(&graph).filter(|graph| verify(graph).is_ok())
     }
+}
+
+/// A loop that is being made.
+pub(super) struct Body {
+    pub(super) region: Region,
+    root: Block,
+    /// Its entry φs.
+    pub(super) entries: Vec<Node>,
+    /// Its iteration number.
+    pub(super) number: Node,
+    count: u32,
 }
 
 /// How many places of `graph` refer to each node.

@@ -161,10 +161,10 @@ impl Form<'_> {
     }
 }
 
-/// Pivots to try: zero last.
-pub(super) fn pivots(raw: &Moments, basis: &Basis, variables: usize) -> Vec<Vec<f64>> {
+/// Pivots to try, relative to that of `raw`; each is found in another way.
+pub(super) fn pivots(raw: &Moments, basis: &Basis, variables: usize) -> [Option<Vec<f64>>; 3] {
     let size = basis.len();
-    let mut all = Vec::new();
+    let mut all = [None, None, None];
     let of = |a: usize, b: usize| {
         let product: Vec<u32> =
             basis.monomials[a].iter().zip(&basis.monomials[b]).map(|(a, b)| a + b).collect();
@@ -177,19 +177,17 @@ pub(super) fn pivots(raw: &Moments, basis: &Basis, variables: usize) -> Vec<Vec<
     };
     let gradient = |i: usize| -raw.sums[1 + i].rounded();
     if basis.monomials.iter().any(|monomial| monomial.iter().sum::<u32>() == 2) {
-        all.extend(solve(variables, hessian, gradient));
+        all[0] = solve(variables, hessian, gradient);
     }
     if variables == 1 {
         // Where the monomial below the highest vanishes: the root of a line, the
         // vertex of a parabola, and where residuals to any power balance.
         let (top, below) = (raw.sums[size - 1].rounded(), raw.sums[size - 2].rounded());
-        all.extend(solve(1, |_, _| top * (size - 1) as f64, |_| -below));
+        all[1] = solve(1, |_, _| top * (size - 1) as f64, |_| -below);
     }
     // Where the linear parts of the terms are smallest, by least squares.
     let products = |i: usize, j: usize| raw.products[(1 + i) * size + 1 + j];
-    all.extend(solve(variables, products, |i| -raw.products[1 + i]));
-    all.push(vec![0.0; variables]);
-    all.retain(|pivot| pivot.iter().all(|x| x.is_finite() && x.abs() < 1e100));
+    all[2] = solve(variables, products, |i| -raw.products[1 + i]);
     all
 }
 

@@ -11,6 +11,7 @@ mod chain;
 mod condition;
 mod double;
 mod form;
+mod hoist;
 mod moments;
 mod polynomial;
 mod terms;
@@ -77,7 +78,8 @@ fn close_sum(
             Err(this) => why = why.or(Some(this)),
         }
     }
-    Err(why.unwrap_or_default())
+    let hoisted = hoist::hoist(draft, region, chain);
+    hoisted.map_err(|hoisting| format!("{}; {hoisting}", why.unwrap_or_default()))
 }
 
 /// A sum in closed form.
@@ -155,18 +157,23 @@ fn part(
         return Ok((zero, raw));
     }
     let mut least = f64::INFINITY;
-    for mut pivot in pivots(&raw, basis, variables) {
+    let kinds = pivots(&raw, basis, variables).into_iter().enumerate();
+    let found = kinds.filter_map(|(kind, pivot)| Some((Some(kind), pivot?)));
+    for (kind, mut pivot) in found.chain([(None, zero)]) {
         let Some(mut moments) = at(&pivot) else { continue };
-        if variables > 1 && pivot != zero {
-            // Once more from there, where nothing cancels.
-            let steps = pivots(&moments, basis, variables);
-            let next: Vec<f64> = pivot.iter().zip(&steps[0]).map(|(p, step)| p + step).collect();
+        // Once more from there, where nothing cancels.
+        let step = kind.and_then(|kind| pivots(&moments, basis, variables)[kind].take());
+        if let Some(step) = step {
+            let next: Vec<f64> = pivot.iter().zip(step).map(|(p, step)| p + step).collect();
             if let Some(better) = at(&next) {
                 (pivot, moments) = (next, better);
             }
         }
-        let is_large = moments.magnitudes.iter().any(|&size| size > LARGE);
-        let ratio = if is_large { f64::INFINITY } else { worst(&moments, basis, &pivot) };
+        let sizes = moments.magnitudes.iter().chain(&pivot);
+        if sizes.into_iter().any(|size| size.abs() > LARGE) {
+            continue;
+        }
+        let ratio = worst(&moments, basis, &pivot);
         if ratio <= 1.0 {
             return Ok((pivot, moments));
         }

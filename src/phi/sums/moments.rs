@@ -93,6 +93,8 @@ impl<'a> Evaluator<'a> {
                     let number = index.ok().and_then(|index| numbers.get(index));
                     to[0] = number.map_or(f64::NAN, |&bits| f64::from_bits(bits)).into();
                 }
+                // Not known when a graph is made.
+                Step::Known(_) | Step::Read(_) => to[0] = f64::NAN.into(),
                 Step::Variable(number) => {
                     to.fill(Double::ZERO);
                     to[0] = pivot.get(*number).copied().unwrap_or(0.0).into();

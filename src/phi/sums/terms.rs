@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 
 use crate::op::Op;
 use crate::phi::draft::Draft;
-use crate::ssa::{Def, Node, Region, SeriesData};
+use crate::ssa::{Access, AccessData, Def, Node, Region, SeriesData};
 
 /// Where polynomials end: the largest degree of a term.
 pub(super) const DEGREE: u32 = 4;
@@ -24,6 +24,10 @@ pub(super) enum Step {
     Iteration(usize),
     /// The variable with this number.
     Variable(usize),
+    /// A node that is known before the loop.
+    Known(Node),
+    /// What this element of a series is, which is known before the loop.
+    Read(AccessData),
     /// An operation on the results of former steps.
     Apply(Op, [usize; 3]),
 }
@@ -55,6 +59,9 @@ pub(super) enum Variables {
     Large,
     /// The smallest: what is computed from others by sums and products is not.
     Small,
+    /// What is computed in this loop around, or depends on active inputs; all
+    /// else that is known before that loop is data.
+    Inside(Region),
 }
 
 /// The terms `added` in `region`, with their signs; or why they are none.
@@ -129,7 +136,7 @@ impl Search<'_> {
         if !self.draft.is_inside(node, self.region) {
             return Ok(false);
         }
-        if self.varies(node)? {
+        if self.varies(node)? || matches!(self.variables, Variables::Inside(_)) {
             return Ok(true);
         }
         let is_polynomial = matches!(op, Op::Add | Op::Sub | Op::Mul | Op::Neg | Op::MulAdd);
@@ -164,12 +171,13 @@ impl Search<'_> {
         Ok(self.varies.get(&node) == Some(&true))
     }
 
-    fn element_varies(&self, node: Node, access: crate::ssa::Access) -> Result<bool, String> {
+    fn element_varies(&self, node: Node, access: Access) -> Result<bool, String> {
         let data = &self.draft.graph.accesses[access];
         let moves = data.strides.iter().any(|&(region, step)| region == self.region && step != 0);
         match &self.draft.graph.series[data.series] {
             SeriesData::Constants(_) => Ok(moves),
             _ if !self.draft.is_inside(node, self.region) => Ok(false),
+            SeriesData::Nodes(_) if self.is_known(access) => Ok(moves),
             SeriesData::Nodes(nodes) => {
                 let inside =
                     |&node: &Node| self.draft.is_inside(self.draft.resolve(node), self.region);
@@ -182,6 +190,21 @@ impl Search<'_> {
                 Err("its terms read what another loop computed".to_owned())
             }
         }
+    }
+
+    /// Whether the elements that `access` reads are data before the loop around.
+    fn is_known(&self, access: Access) -> bool {
+        let Variables::Inside(outer) = self.variables else { return false };
+        let data = &self.draft.graph.accesses[access];
+        let is_free = |&(region, stride): &(Region, i32)| {
+            stride == 0 || region == self.region || !self.draft.is_within(Some(region), outer)
+        };
+        matches!(self.draft.graph.series[data.series], SeriesData::Nodes(_))
+            && data.strides.iter().all(is_free)
+            && self
+                .draft
+                .read(access)
+                .all(|node| self.draft.is_passive(node) && !self.draft.is_inside(node, outer))
     }
 
     /// The number of a loop whose iterations matter.
@@ -201,6 +224,18 @@ impl Search<'_> {
 
     fn leaf(&mut self, node: Node) -> Result<usize, String> {
         let graph = &self.draft.graph;
+        if let Variables::Inside(outer) = self.variables {
+            match graph.nodes[node].def {
+                Def::Element(access) if !self.draft.folds(node) && self.is_known(access) => {
+                    return Ok(self.push(Step::Read(graph.accesses[access].clone()), 0));
+                }
+                Def::Const(_) | Def::Iteration(_) | Def::Element(_) => {}
+                _ if !self.draft.is_inside(node, outer) && self.draft.is_passive(node) => {
+                    return Ok(self.push(Step::Known(node), 0));
+                }
+                _ => {}
+            }
+        }
         match graph.nodes[node].def {
             Def::Const(bits) => Ok(self.push(Step::Number(f64::from_bits(bits)), 0)),
             Def::Iteration(region) => {
