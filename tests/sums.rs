@@ -98,7 +98,7 @@ fn gradient_descent_has_no_loop_over_its_data() {
     // The `while` is all that is left.
     assert_eq!(depths(&closed.graph), [0], "{}", closed.graph);
     assert!(closed.graph.nodes.len() < 40);
-    let [with, without] = [true, false].map(|phi| {
+    for phi in [true, false] {
         let f = Tape::builder().phi_calculus(phi).record(|r| fit_error(r[0], &x, &y));
         let on_tape = f.value_and_grad(&[0.05]).unwrap();
         f.compile().unwrap();
@@ -106,9 +106,7 @@ fn gradient_descent_has_no_loop_over_its_data() {
         assert_eq!(f.report().kernel_calls, 1);
         assert!((value - on_tape.0).abs() < 1e-13 * on_tape.0.abs());
         assert!((gradient[0] - on_tape.1[0]).abs() < 1e-13 * on_tape.1[0].abs());
-        f.report().kernels[0].nodes
-    });
-    assert!(with < without, "{with} {without}");
+    }
 }
 
 #[test]
@@ -117,7 +115,6 @@ fn sums_over_inactive_inputs_are_done_once() {
     let both = [x, y].concat();
     let program = |r: &[Var], d: &[Var]| fit_error(r[0], &d[..100], &d[100..]);
     let closed = closed_with(&[0.05], &both, program);
-    println!("{}\n{:#?} {:?}", closed.graph, closed.applied, closed.refused);
     assert!(depths(&closed.graph).iter().all(|&depth| depth == 0), "{}", closed.graph);
     let f = Tape::record_with(program);
     let on_tape = f.value_and_grad(&[0.05], &both).unwrap();

@@ -110,7 +110,7 @@ fn doubtful(why: &str) -> Refused {
 }
 
 /// The loops of `graph`, each after those in it.
-fn inside_out(graph: &Graph) -> Vec<Region> {
+pub(super) fn inside_out(graph: &Graph) -> Vec<Region> {
     let mut order = Vec::new();
     for block in graph.preorder() {
         order.extend(graph.regions_of(block));

@@ -1,7 +1,7 @@
 //! A graph in the making: what a pass inserts before loops, and which of their
 //! values it replaces.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 use crate::entity::Array;
@@ -34,6 +34,7 @@ pub(super) struct Draft {
     /// For each node an application that has it as an operand.
     users: Array<Node, Option<Node>>,
     constants: HashMap<u64, Node>,
+    cleared: HashSet<Region>,
 }
 
 impl Draft {
@@ -50,6 +51,7 @@ impl Draft {
             uses: uses(graph),
             users: Array::filled(None, graph.nodes.len()),
             constants: HashMap::new(),
+            cleared: HashSet::new(),
             graph: graph.clone(),
         };
         for node in graph.nodes.keys() {
@@ -287,6 +289,93 @@ impl Draft {
             .collect();
         self.graph.regions[body.region].phis.clone_from(&phis);
         phis
+    }
+
+    /// The steps of `block`, with what is inserted.
+    pub(super) fn items(&self, block: Block) -> Vec<Item> {
+        let mut items = Vec::new();
+        for &item in &self.graph.blocks[block].items {
+            if let Item::Region(region) = item {
+                items.extend_from_slice(&self.before[region]);
+            }
+            items.push(item);
+        }
+        items
+    }
+
+    /// Inserts a guard before `region`.
+    pub(super) fn guard(&mut self, region: Region, condition: Node, expect: bool) {
+        self.before[region].push(Item::Guard { condition, expect });
+    }
+
+    /// Leaves nothing of `region`, a loop of one block whose values have all been
+    /// replaced, but an iteration that does nothing.
+    pub(super) fn clear(&mut self, region: Region) {
+        let root = self.graph.regions[region].root;
+        let zero = self.constant(0.0);
+        self.graph.blocks[root].items.retain(|item| matches!(item, Item::Region(_)));
+        let mut inside: Vec<Region> = self.graph.regions_of(root).collect();
+        while let Some(inner) = inside.pop() {
+            self.before[inner].clear();
+            let data = &mut self.graph.regions[inner];
+            if let Some(cycle) = &mut data.cycle {
+                cycle.entries.iter_mut().for_each(|entry| entry.first = zero);
+            }
+            let root = data.root;
+            inside.extend(self.graph.regions_of(root));
+        }
+        if let End::Return(values) = &mut self.graph.blocks[root].end {
+            values.fill(zero);
+        }
+        // Nobody reads what it computed any more.
+        let keys: Vec<Series> = self.graph.series.keys().collect();
+        for series in keys {
+            let is_lost = |node: &Node| self.homes[*node] == Some(root);
+            let size = match &self.graph.series[series] {
+                SeriesData::History(node) if is_lost(node) => {
+                    self.graph.regions[region].cycle.as_ref().map_or(1, |c| c.bound) as usize
+                }
+                SeriesData::Nodes(nodes) if nodes.iter().any(is_lost) => nodes.len(),
+                _ => continue,
+            };
+            self.graph.series[series] = SeriesData::Constants(vec![0; size]);
+        }
+        self.cleared.insert(region);
+    }
+
+    /// Whether nothing is left of `region`.
+    pub(super) fn is_clear(&self, region: Region) -> bool {
+        self.cleared.contains(&region)
+    }
+
+    /// The block where `node` gets its value.
+    pub(super) fn home(&self, node: Node) -> Option<Block> {
+        self.homes[node]
+    }
+
+    /// Inserts an element before `region`.
+    pub(super) fn read_at(&mut self, region: Region, data: AccessData) -> Node {
+        let access = self.graph.accesses.push(data);
+        self.insert(region, Def::Element(access))
+    }
+
+    /// The number of iterations of `region`, which goes on while `again` holds.
+    pub(super) fn trips(&self, region: Region, again: Node) -> Option<u32> {
+        let cycle = self.graph.regions[region].cycle.as_ref()?;
+        if self.graph.regions[region].replays.is_some() {
+            return None;
+        }
+        if let Some(again) = self.graph.constant(again) {
+            return (again == 0.0).then_some(1);
+        }
+        let Def::Apply(Op::Lt, [number, last, _]) = self.graph.nodes[again].def else {
+            return None;
+        };
+        let last = self.graph.constant(self.resolve(last))?;
+        let counts = self.graph.nodes[number].def == Def::Iteration(region);
+        let is_bound =
+            counts && last.fract() == 0.0 && (0.0..f64::from(cycle.bound)).contains(&last);
+        is_bound.then_some(last as u32 + 1)
     }
 
     /// Lets `other` stand for `node` wherever it is used.

@@ -8,7 +8,9 @@ mod close;
 mod draft;
 mod rule;
 mod sums;
+mod unroll;
 
 pub use certificate::{agree, without_guards};
 pub use close::{CloseLimits, Closed, close};
 pub use rule::{Applied, Refused, Rule};
+pub use unroll::unroll;

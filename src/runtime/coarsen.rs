@@ -5,7 +5,7 @@ use super::options::Numerics;
 use super::report::Purpose;
 use crate::diff::{Wanted, reverse};
 use crate::jit::{CompileError, Kernel, compile, host_fuses};
-use crate::phi::{CloseLimits, close};
+use crate::phi::{CloseLimits, close, unroll};
 use crate::ssa::{
     Folding, Graph, RerollLimits, eliminate_dead_code, fuse, reroll, simplify, verify,
 };
@@ -44,11 +44,8 @@ pub(super) fn optimised(
         // be shared only afterwards.
         Numerics::Exact => derive(recorded, purpose, Folding::Exact),
         Numerics::Real => {
-            let rolled = reroll(recorded, ROLLED);
-            checked(&rolled);
-            let primal = simplify(&rolled, Folding::Real);
-            checked(&primal);
-            let primal = if closes { closed(primal) } else { primal };
+            let closed = if closes { closed(recorded) } else { None };
+            let primal = closed.unwrap_or_else(|| rolled(recorded, ROLLED));
             derive(&primal, purpose, Folding::Real)
         }
     };
@@ -61,11 +58,26 @@ pub(super) fn optimised(
     graph
 }
 
-/// `primal` with closed forms for its loops.
-fn closed(primal: Graph) -> Graph {
-    let closed = close(&primal, CloseLimits::DEFAULT).graph;
-    checked(&closed);
-    closed
+/// The recorded graph with loops.
+fn rolled(recorded: &Graph, limits: RerollLimits) -> Graph {
+    let rolled = reroll(recorded, limits);
+    checked(&rolled);
+    let primal = simplify(&rolled, Folding::Real);
+    checked(&primal);
+    primal
+}
+
+/// The recorded graph with closed forms, also of short loops; `None` if there are
+/// none.
+fn closed(recorded: &Graph) -> Option<Graph> {
+    let closed = close(&rolled(recorded, RerollLimits::DEFAULT), CloseLimits::DEFAULT);
+    if closed.applied.is_empty() {
+        return None;
+    }
+    checked(&closed.graph);
+    let primal = unroll(&closed.graph, ROLLED.iterations, ROLLED.weight);
+    checked(&primal);
+    Some(primal)
 }
 
 fn derive(primal: &Graph, purpose: Purpose, folding: Folding) -> Graph {

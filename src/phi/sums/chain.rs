@@ -24,7 +24,8 @@ pub(super) fn chains(draft: &Draft, region: Region) -> Result<Vec<Result<Chain, 
         return Err("it has several ends".to_owned());
     };
     let values: Vec<Node> = values.iter().map(|&value| draft.resolve(value)).collect();
-    let count = trips(draft, region, values[0])
+    let count = draft
+        .trips(region, values[0])
         .ok_or("its number of iterations is not known before it begins")?;
     let (decides, nexts) = draft.graph.passed_before_phis(region);
     let mut chains = Vec::new();
@@ -41,22 +42,6 @@ pub(super) fn chains(draft: &Draft, region: Region) -> Result<Vec<Result<Chain, 
         chains.push(added.map(|added| Chain { phis, first, added, count }));
     }
     Ok(chains)
-}
-
-/// The number of iterations of `region`, which goes on while `again` holds.
-fn trips(draft: &Draft, region: Region, again: Node) -> Option<u32> {
-    let cycle = draft.graph.regions[region].cycle.as_ref()?;
-    if draft.graph.regions[region].replays.is_some() {
-        return None;
-    }
-    if let Some(again) = draft.graph.constant(again) {
-        return (again == 0.0).then_some(1);
-    }
-    let Def::Apply(Op::Lt, [number, last, _]) = draft.graph.nodes[again].def else { return None };
-    let last = draft.graph.constant(draft.resolve(last))?;
-    let counts = draft.graph.nodes[number].def == Def::Iteration(region);
-    let is_bound = counts && last.fract() == 0.0 && (0.0..f64::from(cycle.bound)).contains(&last);
-    is_bound.then_some(last as u32 + 1)
 }
 
 /// What is added on the way from `entry` to `next`, which `passed` ends pass on.
