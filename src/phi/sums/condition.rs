@@ -9,6 +9,7 @@
 //! least-squares pivot of a residual this is so everywhere; with raw moments of
 //! data far from zero, it is not.
 
+use super::frame::Frame;
 use super::moments::Moments;
 use super::polynomial::Basis;
 
@@ -24,10 +25,10 @@ const VALUES: f64 = 6.0;
 /// How large the magnitudes in the form of `moments` are at worst, relative to
 /// what is good: the largest ratio that a search finds, for the value and for the
 /// derivatives. Up to 1 it is good.
-pub(super) fn worst(moments: &Moments, basis: &Basis, pivot: &[f64]) -> f64 {
-    let variables = pivot.len();
+pub(super) fn worst(moments: &Moments, basis: &Basis, frame: &Frame) -> f64 {
+    let variables = frame.pivot.len();
     let sums: Vec<f64> = moments.sums.iter().map(|sum| sum.rounded()).collect();
-    let form = Form { moments, basis, sums, pivot };
+    let form = Form { moments, basis, sums, frame };
     let scales: Vec<f64> = (0..variables).map(|variable| form.scale(variable)).collect();
     let mut starts = Vec::new();
     for direction in directions(variables) {
@@ -74,7 +75,7 @@ struct Form<'a> {
     moments: &'a Moments,
     basis: &'a Basis,
     sums: Vec<f64>,
-    pivot: &'a [f64],
+    frame: &'a Frame,
 }
 
 impl Form<'_> {
@@ -105,24 +106,34 @@ impl Form<'_> {
     /// The worst of the value and the derivatives at `point`, relative to the pivot.
     fn ratio(&self, point: &[f64]) -> f64 {
         // Two numbers are at least so far apart.
-        let differences = point.iter().zip(self.pivot).map(|(&difference, pivot)| {
+        let differences = point.iter().zip(&self.frame.pivot).map(|(&difference, pivot)| {
             let is_distinct = difference.abs() >= 0.49 * f64::EPSILON * pivot.abs();
             if is_distinct { difference } else { 0.0 }
         });
         let point: Vec<f64> = differences.collect();
-        let mut worst = self.compare(&self.basis.values(&point));
+        let added = self.frame.added(&point);
+        let mut worst = self.compare(&[], &point, &added);
         for variable in 0..point.len() {
-            worst = worst.max(self.compare(&self.basis.derivatives(variable, &point)));
+            worst = worst.max(self.compare(&[variable], &point, &added));
         }
         worst
     }
 
-    /// How large what the form adds up is compared with what is good.
-    fn compare(&self, monomials: &[f64]) -> f64 {
-        let parts = || monomials.iter().zip(&self.sums).map(|(m, sum)| m * sum);
-        let magnitudes: f64 = parts().map(f64::abs).sum();
+    /// How large what the form adds up is compared with what is good, of the
+    /// derivative by these variables at `point`, where `added` is what the shear
+    /// of the frame adds.
+    fn compare(&self, variables: &[usize], point: &[f64], added: &[f64]) -> f64 {
+        let monomials = self.basis.derivatives(variables, point);
+        let parts = monomials.iter().zip(&self.sums).map(|(m, sum)| m * sum);
+        let mut magnitudes: f64 = parts.map(f64::abs).sum();
         if !magnitudes.is_finite() || magnitudes == 0.0 {
             return 0.0;
+        }
+        // What the shear's rounding comes to.
+        for (variable, &size) in added.iter().enumerate().filter(|&(_, &size)| size > 0.0) {
+            let slopes = self.basis.derivatives(&[variables, &[variable]].concat(), point);
+            let slope: f64 = slopes.iter().zip(&self.sums).map(|(m, sum)| m * sum).sum();
+            magnitudes += slope.abs() * size;
         }
         // Scaled, so that nothing overflows.
         let size = monomials.len();
@@ -165,14 +176,9 @@ impl Form<'_> {
 pub(super) fn pivots(raw: &Moments, basis: &Basis, variables: usize) -> [Option<Vec<f64>>; 3] {
     let size = basis.len();
     let mut all = [None, None, None];
-    let of = |a: usize, b: usize| {
-        let product: Vec<u32> =
-            basis.monomials[a].iter().zip(&basis.monomials[b]).map(|(a, b)| a + b).collect();
-        basis.monomials.iter().position(|monomial| *monomial == product)
-    };
     // Where the gradient of the sum is zero, if it is a quadratic form.
     let hessian = |i: usize, j: usize| {
-        let sum = of(1 + i, 1 + j).map_or(0.0, |at| raw.sums[at].rounded());
+        let sum = basis.product(1 + i, 1 + j).map_or(0.0, |at| raw.sums[at].rounded());
         if i == j { 2.0 * sum } else { sum }
     };
     let gradient = |i: usize| -raw.sums[1 + i].rounded();

@@ -2,8 +2,9 @@
 
 use hashbrown::HashMap;
 
-use super::Sum;
 use super::chain::Chain;
+use super::frame::Frame;
+use super::{Moments, Sum};
 use crate::op::Op;
 use crate::phi::draft::Draft;
 use crate::ssa::{Def, Node, Region};
@@ -14,14 +15,15 @@ pub(super) fn emit(draft: &mut Draft, region: Region, chain: &Chain, sum: &Sum) 
     let mut differences = Vec::new();
     for (number, &variable) in sum.terms.variables.iter().enumerate() {
         let variable = writer.moved_out(variable);
-        let pivots: Vec<f64> = sum.parts.iter().map(|(pivot, _)| pivot[number]).collect();
+        let pivots: Vec<f64> = sum.parts.iter().map(|(frame, _)| frame.pivot[number]).collect();
         differences.push(match writer.numbers(pivots) {
             None => variable,
             Some(pivot) => writer.draft.apply(region, Op::Sub, &[variable, pivot]),
         });
     }
+    let coordinates = writer.sheared(&differences);
     let all: Vec<usize> = (0..sum.basis.len()).collect();
-    let form = writer.nested(&all, &differences);
+    let form = writer.nested(&all, &coordinates);
     let first = chain.first;
     let constant = draft.graph.constant(first).is_some();
     match form {
@@ -80,6 +82,24 @@ impl Writer<'_> {
         (first != 0.0).then(|| self.draft.constant(first))
     }
 
+    /// The coordinates of the frame.
+    fn sheared(&mut self, differences: &[Node]) -> Vec<Node> {
+        let mut coordinates = Vec::new();
+        for (number, &difference) in differences.iter().enumerate() {
+            let mut coordinate = difference;
+            for (before, &other) in differences[..number].iter().enumerate() {
+                let parts = self.sum.parts.iter();
+                let factors = parts.map(|(frame, _)| frame.shear[number][before]).collect();
+                if let Some(factor) = self.numbers(factors) {
+                    let added = self.draft.apply(self.region, Op::Mul, &[factor, other]);
+                    coordinate = self.draft.apply(self.region, Op::Add, &[coordinate, added]);
+                }
+            }
+            coordinates.push(coordinate);
+        }
+        coordinates
+    }
+
     fn coefficient(&mut self, monomial: usize) -> Option<Node> {
         let parts = self.sum.parts.iter();
         let numbers = parts.map(|(_, moments)| moments.sums[monomial].rounded()).collect();
@@ -118,11 +138,11 @@ pub(super) fn text(sum: &Sum, count: u32, has_first: bool) -> String {
     if has_first {
         text.push_str("p + ");
     }
-    let Some((pivot, moments)) = sum.parts.first() else { return text };
+    let Some((frame, moments)) = sum.parts.first() else { return text };
     let varies = sum.parts.len() > 1;
     let mut parts = Vec::new();
     for (number, monomial) in sum.basis.monomials.iter().enumerate().rev() {
-        let is_zero = |(_, moments): &(Vec<f64>, super::Moments)| moments.sums[number].high == 0.0;
+        let is_zero = |(_, moments): &(Frame, Moments)| moments.sums[number].high == 0.0;
         if sum.parts.iter().all(is_zero) {
             continue;
         }
@@ -132,7 +152,7 @@ pub(super) fn text(sum: &Sum, count: u32, has_first: bool) -> String {
         };
         for (variable, &exponent) in monomial.iter().enumerate().filter(|&(_, &e)| e > 0) {
             let name = NAMES.get(variable).copied().unwrap_or("…");
-            let shift = pivot[variable];
+            let shift = frame.pivot[variable];
             let base = match (varies, shift == 0.0) {
                 (true, _) => format!("({name} − {name}₀(…))"),
                 (false, true) => name.to_owned(),
@@ -150,5 +170,8 @@ pub(super) fn text(sum: &Sum, count: u32, has_first: bool) -> String {
         parts.push("0".to_owned());
     }
     text.push_str(&parts.join(" + "));
+    if frame.is_sheared() {
+        text.push_str(", where multiples of the first differences are added to the others");
+    }
     text
 }

@@ -11,6 +11,7 @@ mod chain;
 mod condition;
 mod double;
 mod form;
+mod frame;
 mod hoist;
 mod moments;
 mod polynomial;
@@ -18,6 +19,7 @@ mod terms;
 
 use chain::{Chain, chains};
 use condition::{pivots, worst};
+use frame::Frame;
 use moments::{Evaluator, Moments};
 use polynomial::Basis;
 use terms::{Terms, Variables, terms};
@@ -29,6 +31,9 @@ use crate::ssa::{Place, Region};
 
 /// Coefficients beyond this might overflow, or lose digits, on the way.
 const LARGE: f64 = 1e100;
+
+/// A frame of at most this ratio needs no shear.
+const GOOD: f64 = 0.75;
 
 /// Replaces the sums of `region`, a loop, by closed forms where there are good ones.
 pub(super) fn close_sums(
@@ -86,9 +91,9 @@ fn close_sum(
 struct Sum {
     terms: Terms,
     basis: Basis,
-    /// For each combination of iterations of the loops around: the pivot and the
-    /// moments around it. The last loop's iterations are next to each other.
-    parts: Vec<(Vec<f64>, Moments)>,
+    /// For each combination of iterations of the loops around: the frame and the
+    /// moments in it. The last loop's iterations are next to each other.
+    parts: Vec<(Frame, Moments)>,
     /// The number of iterations of each loop around that matters.
     counts: Vec<u32>,
 }
@@ -137,7 +142,7 @@ fn fit(
     Ok(Sum { terms: terms.clone(), basis, parts, counts })
 }
 
-/// The best pivot, with the moments around it.
+/// A good frame, with the moments in it.
 fn part(
     evaluator: &mut Evaluator<'_>,
     basis: &Basis,
@@ -145,9 +150,9 @@ fn part(
     count: u32,
     first: f64,
     around: &[u32],
-) -> Result<(Vec<f64>, Moments), String> {
-    let mut at = |pivot: &[f64]| evaluator.moments(first, pivot, count, around);
-    let zero = vec![0.0; variables];
+) -> Result<(Frame, Moments), String> {
+    let mut at = |frame: &Frame| evaluator.moments(first, frame, count, around);
+    let zero = Frame::at(vec![0.0; variables]);
     let raw = at(&zero).ok_or("its data are not finite")?;
     let fits = |size: f64| size == 0.0 || (1.0 / LARGE..LARGE).contains(&size);
     if !raw.magnitudes.iter().copied().all(fits) {
@@ -159,25 +164,38 @@ fn part(
     let mut least = f64::INFINITY;
     let kinds = pivots(&raw, basis, variables).into_iter().enumerate();
     let found = kinds.filter_map(|(kind, pivot)| Some((Some(kind), pivot?)));
-    for (kind, mut pivot) in found.chain([(None, zero)]) {
-        let Some(mut moments) = at(&pivot) else { continue };
+    let found = found.map(|(kind, pivot)| (kind, Frame::at(pivot)));
+    for (kind, mut frame) in found.chain([(None, zero)]) {
+        let Some(mut moments) = at(&frame) else { continue };
         // Once more from there, where nothing cancels.
         let step = kind.and_then(|kind| pivots(&moments, basis, variables)[kind].take());
         if let Some(step) = step {
-            let next: Vec<f64> = pivot.iter().zip(step).map(|(p, step)| p + step).collect();
+            let next = frame.pivot.iter().zip(step).map(|(p, step)| p + step).collect();
+            let next = Frame::at(next);
             if let Some(better) = at(&next) {
-                (pivot, moments) = (next, better);
+                (frame, moments) = (next, better);
             }
         }
-        let sizes = moments.magnitudes.iter().chain(&pivot);
-        if sizes.into_iter().any(|size| size.abs() > LARGE) {
-            continue;
+        let sheared = frame.sheared(&moments, basis).filter(|sheared| *sheared != frame);
+        let sheared = sheared.and_then(|sheared| Some((sheared.clone(), at(&sheared)?)));
+        let mut best = None;
+        for (frame, moments) in [Some((frame, moments)), sheared].into_iter().flatten() {
+            let sizes = moments.magnitudes.iter().chain(&frame.pivot);
+            if sizes.into_iter().any(|size| size.abs() > LARGE) {
+                continue;
+            }
+            let ratio = worst(&moments, basis, &frame);
+            if ratio < least {
+                least = ratio;
+                best = Some((frame, moments));
+            }
+            if ratio <= GOOD {
+                break;
+            }
         }
-        let ratio = worst(&moments, basis, &pivot);
-        if ratio <= 1.0 {
-            return Ok((pivot, moments));
+        if let Some(best) = best.filter(|_| least <= 1.0) {
+            return Ok(best);
         }
-        least = least.min(ratio);
     }
     Err(format!("its form would lose digits ({least:.1} times as large as what is good)"))
 }

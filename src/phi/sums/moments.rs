@@ -1,15 +1,16 @@
-//! Moments: the coefficients of a sum of polynomials around a pivot, with twice
-//! the digits, and how large what was added up is.
+//! Moments: the coefficients of a sum of polynomials in a frame, with twice the
+//! digits, and how large what was added up is.
 
 use super::double::Double;
+use super::frame::Frame;
 use super::polynomial::Basis;
 use super::terms::{Step, Terms};
 use crate::op::{Op, eval};
 
-/// A sum of polynomials around a pivot.
+/// A sum of polynomials in a frame.
 #[derive(Clone, Debug)]
 pub(super) struct Moments {
-    /// The coefficient of each monomial in the differences from the pivot.
+    /// The coefficient of each monomial in the coordinates of the frame.
     pub(super) sums: Vec<Double>,
     /// For each monomial the sum of the magnitudes of its coefficients.
     pub(super) magnitudes: Vec<f64>,
@@ -40,13 +41,13 @@ impl<'a> Evaluator<'a> {
         Evaluator { terms, basis, results, starts, total: vec![Double::ZERO; basis.len()] }
     }
 
-    /// The moments of `count` iterations around `pivot`, in these iterations of
+    /// The moments of `count` iterations in `frame`, in these iterations of
     /// the loops around; `first` is a term of its own. `None` if anything is not
     /// finite.
     pub(super) fn moments(
         &mut self,
         first: f64,
-        pivot: &[f64],
+        frame: &Frame,
         count: u32,
         around: &[u32],
     ) -> Option<Moments> {
@@ -64,7 +65,7 @@ impl<'a> Evaluator<'a> {
         iterations.extend_from_slice(around);
         for iteration in 0..count {
             iterations[0] = iteration;
-            self.run(pivot, &iterations);
+            self.run(frame, &iterations);
             moments.add(&self.total);
         }
         let numbers = moments.magnitudes.iter().chain(&moments.products).chain(&moments.partial);
@@ -74,7 +75,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The sum of the terms of one iteration.
-    fn run(&mut self, pivot: &[f64], iterations: &[u32]) {
+    fn run(&mut self, frame: &Frame, iterations: &[u32]) {
         for (index, step) in self.terms.steps.iter().enumerate() {
             let (before, after) = self.results.split_at_mut(self.starts[index]);
             let to = &mut after[..self.starts[index + 1] - self.starts[index]];
@@ -97,10 +98,8 @@ impl<'a> Evaluator<'a> {
                 Step::Known(_) | Step::Read(_) => to[0] = f64::NAN.into(),
                 Step::Variable(number) => {
                     to.fill(Double::ZERO);
-                    to[0] = pivot.get(*number).copied().unwrap_or(0.0).into();
-                    if let Some(linear) = self.basis.variable(*number) {
-                        to[linear] = Double::from(1.0);
-                    }
+                    to[0] = frame.pivot[*number].into();
+                    to[1..].copy_from_slice(&frame.differences[*number]);
                 }
                 Step::Apply(op, args) => {
                     let args = args.map(|step| if step < index { arg(step) } else { &[] });

@@ -77,30 +77,22 @@ impl Basis {
         }
     }
 
-    /// What each monomial is at `point`.
-    pub(super) fn values(&self, point: &[f64]) -> Vec<f64> {
-        let value = |monomial: &Vec<u32>| {
-            let powers = monomial.iter().zip(point);
-            powers.map(|(&exponent, &x)| x.powi(exponent as i32)).product()
-        };
-        self.monomials.iter().map(value).collect()
+    /// The number of the product of two monomials, if its degree is low enough.
+    pub(super) fn product(&self, a: usize, b: usize) -> Option<usize> {
+        self.products.get(a * self.len() + b).copied().flatten()
     }
 
-    /// What the derivative of each monomial by `variable` is at `point`.
-    pub(super) fn derivatives(&self, variable: usize, point: &[f64]) -> Vec<f64> {
+    /// What the derivative of each monomial by each of `variables` in turn is at
+    /// `point`.
+    pub(super) fn derivatives(&self, variables: &[usize], point: &[f64]) -> Vec<f64> {
         let value = |monomial: &Vec<u32>| {
-            let powers = monomial.iter().zip(point).enumerate();
-            powers
-                .map(|(index, (&exponent, &x))| {
-                    if index != variable {
-                        x.powi(exponent as i32)
-                    } else if exponent == 0 {
-                        0.0
-                    } else {
-                        f64::from(exponent) * x.powi(exponent as i32 - 1)
-                    }
-                })
-                .product()
+            let (mut factor, mut exponents) = (1.0, monomial.clone());
+            for &variable in variables {
+                factor *= f64::from(exponents[variable]);
+                exponents[variable] = exponents[variable].saturating_sub(1);
+            }
+            let powers = exponents.iter().zip(point);
+            factor * powers.map(|(&exponent, &x)| x.powi(exponent as i32)).product::<f64>()
         };
         self.monomials.iter().map(value).collect()
     }
@@ -129,7 +121,7 @@ mod tests {
         let mut square = [Double::ZERO; 3];
         basis.multiply(&line, &line, &mut square);
         assert_eq!(square.map(Double::rounded), [9.0, 12.0, 4.0]);
-        assert_eq!(basis.values(&[5.0]), [1.0, 5.0, 25.0]);
-        assert_eq!(basis.derivatives(0, &[5.0]), [0.0, 1.0, 10.0]);
+        assert_eq!(basis.derivatives(&[], &[5.0]), [1.0, 5.0, 25.0]);
+        assert_eq!(basis.derivatives(&[0], &[5.0]), [0.0, 1.0, 10.0]);
     }
 }
