@@ -105,9 +105,11 @@ impl Form<'_> {
 
     /// The worst of the value and the derivatives at `point`, relative to the pivot.
     fn ratio(&self, point: &[f64]) -> f64 {
-        // Two numbers are at least so far apart.
+        // Two numbers are at least so far apart. With several variables the pivot's
+        // own rounding shows a few steps around it, where all is small.
+        let step = if point.len() > 1 { 4.0 } else { 0.49 } * f64::EPSILON;
         let differences = point.iter().zip(&self.frame.pivot).map(|(&difference, pivot)| {
-            let is_distinct = difference.abs() >= 0.49 * f64::EPSILON * pivot.abs();
+            let is_distinct = difference.abs() >= step * pivot.abs();
             if is_distinct { difference } else { 0.0 }
         });
         let point: Vec<f64> = differences.collect();

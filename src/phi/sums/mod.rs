@@ -33,7 +33,7 @@ use crate::ssa::{Place, Region};
 const LARGE: f64 = 1e100;
 
 /// A frame of at most this ratio needs no shear.
-const GOOD: f64 = 0.75;
+const GOOD: f64 = 0.4;
 
 /// Replaces the sums of `region`, a loop, by closed forms where there are good ones.
 pub(super) fn close_sums(
