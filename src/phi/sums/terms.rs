@@ -1,7 +1,7 @@
 //! What a loop adds up, as a program over polynomials: which parts are data,
 //! which are invariant in the loop, and what is computed of them.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use crate::op::Op;
 use crate::phi::draft::Draft;
@@ -9,6 +9,9 @@ use crate::ssa::{Access, AccessData, Def, Node, Region, SeriesData};
 
 /// Where polynomials end: the largest degree of a term.
 pub(super) const DEGREE: u32 = 4;
+
+/// How many nodes before a loop are taken as lines in others.
+const LINES: usize = 8;
 
 /// One step of the program.
 #[derive(Clone, Debug)]
@@ -57,7 +60,8 @@ impl Terms {
 pub(super) enum Variables {
     /// The largest invariant expressions.
     Large,
-    /// The smallest: what is computed from others by sums and products is not.
+    /// The smallest: what is computed from others by sums and products is not, nor
+    /// what is a line in another.
     Small,
     /// What is computed in this loop around, or depends on active inputs; all
     /// else that is known before that loop is data.
@@ -75,6 +79,7 @@ pub(super) fn terms(
         draft,
         region,
         variables,
+        lines: HashSet::new(),
         varies: HashMap::new(),
         steps: HashMap::new(),
         terms: Terms {
@@ -96,6 +101,8 @@ struct Search<'a> {
     draft: &'a Draft,
     region: Region,
     variables: Variables,
+    /// What is known before the loop and taken as a line in another.
+    lines: HashSet<Node>,
     /// Whether a node changes from one iteration of the loop to the next.
     varies: HashMap<Node, bool>,
     /// The step of each node.
@@ -134,13 +141,28 @@ impl Search<'_> {
             return Ok(true);
         }
         if !self.draft.is_inside(node, self.region) {
-            return Ok(false);
+            return Ok(self.variables == Variables::Small && self.opens_line(node, op));
         }
         if self.varies(node)? || matches!(self.variables, Variables::Inside(_)) {
             return Ok(true);
         }
         let is_polynomial = matches!(op, Op::Add | Op::Sub | Op::Mul | Op::Neg | Op::MulAdd);
         Ok(self.variables == Variables::Small && is_polynomial)
+    }
+
+    /// Whether `node`, which is known before the loop, is taken as a line in
+    /// another: as two variables they would depend on each other.
+    fn opens_line(&mut self, node: Node, op: Op) -> bool {
+        if self.lines.contains(&node) {
+            return true;
+        }
+        let constants = self.draft.args(node).filter(|&arg| self.draft.folds(arg)).count();
+        let is_line = matches!(op, Op::Add | Op::Sub | Op::Mul) && constants == 1;
+        let opens = (is_line || op == Op::Neg) && self.lines.len() < LINES;
+        if opens {
+            self.lines.insert(node);
+        }
+        opens
     }
 
     /// Whether `node` may change from one iteration to the next.
