@@ -73,13 +73,13 @@ fn fit_error<T: Copy + Into<Var>>(rate: Var, x: &[T], y: &[T]) -> Var {
         let mut slope = Var::from(0.0);
         for (&xi, &yi) in x.iter().zip(y) {
             let (xi, yi): (Var, Var) = (xi.into(), yi.into());
-            slope = slope + (w * xi - yi) * xi;
+            slope += (w * xi - yi) * xi;
         }
-        slope = slope * (2.0 / n);
+        slope *= 2.0 / n;
         if slope.abs() < 1e-4 {
             break;
         } else {
-            w = w - rate * slope;
+            w -= rate * slope;
         }
         iteration += 1;
     }
@@ -87,7 +87,7 @@ fn fit_error<T: Copy + Into<Var>>(rate: Var, x: &[T], y: &[T]) -> Var {
     for (&xi, &yi) in x.iter().zip(y) {
         let (xi, yi): (Var, Var) = (xi.into(), yi.into());
         let residual = yi - w * xi;
-        error = error + residual * residual;
+        error += residual * residual;
     }
     error / n
 }

@@ -50,16 +50,13 @@ impl Frame {
     /// not mix: `moments` is what the sum is in this frame.
     pub(super) fn sheared(&self, moments: &Moments, basis: &Basis) -> Option<Frame> {
         let size = self.pivot.len();
-        let mut form = vec![vec![0.0; size]; size];
-        for i in 0..size {
-            for j in 0..size {
-                form[i][j] = match basis.product(1 + i, 1 + j) {
-                    Some(at) if i == j => moments.sums[at].rounded(),
-                    Some(at) => 0.5 * moments.sums[at].rounded(),
-                    None => moments.products[(1 + i) * basis.len() + 1 + j],
-                };
-            }
-        }
+        let part = |i: usize, j: usize| match basis.product(1 + i, 1 + j) {
+            Some(at) if i == j => moments.sums[at].rounded(),
+            Some(at) => 0.5 * moments.sums[at].rounded(),
+            None => moments.products[(1 + i) * basis.len() + 1 + j],
+        };
+        let row = |i: usize| (0..size).map(|j| part(i, j)).collect();
+        let mut form: Vec<Vec<f64>> = (0..size).map(row).collect();
         let mut shear: Vec<Vec<f64>> = (0..size).map(|variable| vec![0.0; variable]).collect();
         for last in (1..size).rev() {
             if form[last][last] == 0.0 {
