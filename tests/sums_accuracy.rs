@@ -207,7 +207,7 @@ fn lines_through_points_are_accurate_or_stay_loops() {
                     println!("line {mean} {noise}: {worst}");
                     assert!(worst <= 1.0, "{mean} {noise}: {worst}");
                 }
-                None => assert!(mean > 2.0, "{mean} {sorted}"),
+                None => assert!(mean >= 0.5, "{mean} {sorted}"),
             }
         }
     }

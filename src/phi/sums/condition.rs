@@ -114,28 +114,41 @@ impl Form<'_> {
         });
         let point: Vec<f64> = differences.collect();
         let added = self.frame.added(&point);
-        let mut worst = self.compare(&[], &point, &added);
+        let mut worst = self.compare(&[(1.0, None)], &point, &added);
         for variable in 0..point.len() {
-            worst = worst.max(self.compare(&[variable], &point, &added));
+            // The chain rule through the shear.
+            let after = (variable + 1..point.len())
+                .map(|other| (self.frame.shear[other][variable], Some(other)))
+                .filter(|&(factor, _)| factor != 0.0);
+            let parts: Vec<_> = [(1.0, Some(variable))].into_iter().chain(after).collect();
+            worst = worst.max(self.compare(&parts, &point, &added));
         }
         worst
     }
 
-    /// How large what the form adds up is compared with what is good, of the
-    /// derivative by these variables at `point`, where `added` is what the shear
-    /// of the frame adds.
-    fn compare(&self, variables: &[usize], point: &[f64], added: &[f64]) -> f64 {
-        let monomials = self.basis.derivatives(variables, point);
-        let parts = monomials.iter().zip(&self.sums).map(|(m, sum)| m * sum);
-        let mut magnitudes: f64 = parts.map(f64::abs).sum();
+    /// How large what the form adds up is compared with what is good, of the sum
+    /// of these multiples of the value, or of its derivatives, at `point`, where
+    /// `added` is what the shear of the frame adds.
+    fn compare(&self, parts: &[(f64, Option<usize>)], point: &[f64], added: &[f64]) -> f64 {
+        let mut monomials = vec![0.0; self.basis.len()];
+        let mut magnitudes = 0.0;
+        for &(factor, variable) in parts {
+            let variables: Vec<usize> = variable.into_iter().collect();
+            let values = self.basis.derivatives(&variables, point);
+            for ((monomial, value), sum) in monomials.iter_mut().zip(&values).zip(&self.sums) {
+                *monomial += factor * value;
+                magnitudes += (factor * value * sum).abs();
+            }
+            // What the shear's rounding comes to.
+            for (other, &size) in added.iter().enumerate().filter(|&(_, &size)| size > 0.0) {
+                let slopes =
+                    self.basis.derivatives(&[variables.as_slice(), &[other]].concat(), point);
+                let slope: f64 = slopes.iter().zip(&self.sums).map(|(m, sum)| m * sum).sum();
+                magnitudes += (factor * slope).abs() * size;
+            }
+        }
         if !magnitudes.is_finite() || magnitudes == 0.0 {
             return 0.0;
-        }
-        // What the shear's rounding comes to.
-        for (variable, &size) in added.iter().enumerate().filter(|&(_, &size)| size > 0.0) {
-            let slopes = self.basis.derivatives(&[variables, &[variable]].concat(), point);
-            let slope: f64 = slopes.iter().zip(&self.sums).map(|(m, sum)| m * sum).sum();
-            magnitudes += slope.abs() * size;
         }
         // Scaled, so that nothing overflows.
         let size = monomials.len();
