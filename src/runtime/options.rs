@@ -188,6 +188,7 @@ impl TapeBuilder {
     /// let sum = |x: &[Var]| (0..1000).map(|i| x[0] * f64::from(i)).sum::<Var>();
     /// let (with, without) = (Tape::record(sum), Tape::builder().phi_calculus(false).record(sum));
     /// for f in [&with, &without] {
+    ///     f.grad(&[1.0])?;
     ///     f.compile()?;
     ///     assert_eq!(f.grad(&[2.0])?, [499500.0]);
     /// }
