@@ -3,6 +3,7 @@
 //! Source: PAPER sections 2 and 3 of "Coarsening Optimization for Differentiable
 //! Programming" (OOPSLA 2021), whose formulas [`Rule`] lists.
 
+pub mod recurrence;
 mod rule;
 
 pub use rule::{Applied, Refused, Rule};

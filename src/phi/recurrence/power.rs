@@ -1,0 +1,311 @@
+//! What an affine recurrence comes to after a number of steps.
+
+use std::collections::BTreeSet;
+
+use super::double::Double;
+use super::emit::{Emitter, Pair};
+use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
+use crate::ssa::Node;
+
+/// A linear map of columns to rows; what is missing is zero by structure.
+type Matrix<T> = Vec<Vec<Option<T>>>;
+
+/// How often the last power is applied at least. One more would be its square,
+/// which costs more than to apply it twice, and of which more would underflow.
+const LAST: usize = 4;
+/// Constants nearer to zero than this may have lost digits to underflow.
+const LEAST: f64 = 1e-270;
+
+const OVERFLOWS: &str = "the powers of its coefficients are not finite";
+const UNDERFLOWS: &str = "the products of its coefficients underflow";
+
+/// A system of recurrences: its next state as a function of its state.
+pub(super) struct System {
+    /// Its states, by their numbers among those of the loop.
+    pub(super) states: Vec<usize>,
+    pub(super) rows: Vec<Affine>,
+    pub(super) firsts: Vec<Node>,
+}
+
+/// The states after all `times` of the forms, one node for each.
+pub(super) fn advanced(
+    forms: &mut Forms<'_, '_>,
+    system: &System,
+) -> Result<Vec<Node>, &'static str> {
+    let times = forms.times;
+    if times == 0 {
+        return Ok(system.firsts.clone());
+    }
+    let pairs = match numeric(forms, system)? {
+        Some(pairs) => pairs,
+        None => doubled(forms.emitter, system, times)?,
+    };
+    if forms.emitter.overflows {
+        return Err(OVERFLOWS);
+    }
+    let zero = |emitter: &mut Emitter<'_>| emitter.constant(0.0);
+    let emitter = &mut *forms.emitter;
+    let nodes = pairs.into_iter().map(|pair| match pair {
+        Some(pair) => emitter.rounded(pair),
+        None => zero(emitter),
+    });
+    Ok(nodes.collect())
+}
+
+/// The nodes, other than states, that the rows refer to.
+fn bases(system: &System) -> Vec<Node> {
+    let all = system.rows.iter().flat_map(|row| row.keys());
+    let nodes = all.filter_map(|base| match base {
+        Base::Node(node) => Some(*node),
+        Base::State(_) => None,
+    });
+    nodes.collect::<BTreeSet<Node>>().into_iter().collect()
+}
+
+fn column(system: &System, bases: &[Node], base: Base) -> Option<usize> {
+    match base {
+        Base::State(state) => system.states.iter().position(|&other| other == state),
+        Base::Node(node) => {
+            bases.iter().position(|&other| other == node).map(|at| at + system.states.len())
+        }
+    }
+}
+
+/// The result where all coefficients are known: they are composed here, and
+/// what is left is one linear combination. `None` if not all are known.
+fn numeric(
+    forms: &mut Forms<'_, '_>,
+    system: &System,
+) -> Result<Option<Vec<Option<Pair>>>, &'static str> {
+    let (size, bases) = (system.states.len(), bases(system));
+    let width = size + bases.len();
+    let mut changes = false;
+    for coefficient in system.rows.iter().flat_map(|row| row.values()) {
+        match coefficient {
+            Coefficient::Table(_) => changes = true,
+            Coefficient::Fixed(pair) if forms.number(*pair).is_some() => {}
+            Coefficient::Fixed(_) => {
+                let is_table = |c: &Coefficient| matches!(c, Coefficient::Table(_));
+                let tables = system.rows.iter().flat_map(|row| row.values()).any(is_table);
+                return if tables { Err(CHANGES) } else { Ok(None) };
+            }
+        }
+    }
+    let step = |i: usize| -> Matrix<Double> {
+        let row = |row: &Affine| {
+            let mut numbers = vec![None; width];
+            for (&base, coefficient) in row {
+                let number = match coefficient {
+                    Coefficient::Table(table) => table.get(i).copied(),
+                    Coefficient::Fixed(pair) => forms.number(*pair),
+                };
+                if let Some(column) = column(system, &bases, base) {
+                    numbers[column] = number;
+                }
+            }
+            numbers
+        };
+        system.rows.iter().map(row).collect()
+    };
+    let compose = |a: &Matrix<Double>, b: &Matrix<Double>| composed(&mut Doubles, a, b);
+    let total = if changes {
+        let mut total = step(0);
+        for i in 1..forms.times {
+            total = compose(&step(i), &total);
+        }
+        total
+    } else {
+        let (mut power, mut total, mut left) = (step(0), None, forms.times);
+        loop {
+            if left & 1 == 1 {
+                total = Some(match total {
+                    Some(total) => compose(&power, &total),
+                    None => power.clone(),
+                });
+            }
+            left >>= 1;
+            if left == 0 {
+                break total.unwrap_or(power);
+            }
+            power = compose(&power, &power);
+        }
+    };
+    let numbers = || total.iter().flatten().flatten();
+    let finite = |number: &Double| number.high.is_finite() && number.low.is_finite();
+    if changes && !numbers().all(finite) {
+        return Err(OVERFLOWS);
+    }
+    let in_range = |number: &Double| finite(number) && number.high.abs() >= LEAST;
+    if !numbers().all(in_range) {
+        if !changes {
+            // In steps the numbers stay in range, if those of the loop do.
+            return Ok(None);
+        }
+        let is_zero = |number: &Double| number.high == 0.0;
+        let has_zero = |coefficient: &Coefficient| match coefficient {
+            Coefficient::Table(table) => table.iter().any(is_zero),
+            Coefficient::Fixed(_) => false,
+        };
+        let zeros = system.rows.iter().flat_map(|row| row.values()).any(has_zero);
+        if !zeros || !numbers().all(|number| is_zero(number) || in_range(number)) {
+            return Err(UNDERFLOWS);
+        }
+    }
+    Ok(Some(combine(forms.emitter, system, &bases, &total)))
+}
+
+fn combine(
+    emitter: &mut Emitter<'_>,
+    system: &System,
+    bases: &[Node],
+    total: &Matrix<Double>,
+) -> Vec<Option<Pair>> {
+    let columns: Vec<Node> = system.firsts.iter().chain(bases).copied().collect();
+    let row = |row: &Vec<Option<Double>>| {
+        let mut sum = None;
+        for (number, &node) in row.iter().zip(&columns) {
+            let Some(number) = number else { continue };
+            let factor = emitter.number(number.high, number.low);
+            let product = emitter.product(factor, node.into());
+            sum = emitter.sum(sum, Some(product));
+        }
+        sum
+    };
+    total.iter().map(row).collect()
+}
+
+/// What the entries of a matrix are added and multiplied by.
+trait Arithmetic<T> {
+    fn sum(&mut self, a: Option<T>, b: Option<T>) -> Option<T>;
+    fn product(&mut self, a: T, b: T) -> T;
+}
+
+struct Doubles;
+
+impl Arithmetic<Double> for Doubles {
+    fn sum(&mut self, a: Option<Double>, b: Option<Double>) -> Option<Double> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(a.sum(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn product(&mut self, a: Double, b: Double) -> Double {
+        a.product(b)
+    }
+}
+
+impl Arithmetic<Pair> for Emitter<'_> {
+    fn sum(&mut self, a: Option<Pair>, b: Option<Pair>) -> Option<Pair> {
+        Emitter::sum(self, a, b)
+    }
+
+    fn product(&mut self, a: Pair, b: Pair) -> Pair {
+        Emitter::product(self, a, b)
+    }
+}
+
+/// The map `a` after the map `b`; both leave the columns beyond the rows as they are.
+fn composed<T: Copy>(
+    arithmetic: &mut impl Arithmetic<T>,
+    a: &Matrix<T>,
+    b: &Matrix<T>,
+) -> Matrix<T> {
+    let size = a.len();
+    let mut entry = |row: &Vec<Option<T>>, column: usize| {
+        let mut entry = row[column].filter(|_| column >= size);
+        for (factor, other) in row[..size].iter().zip(b) {
+            if let (Some(factor), Some(other)) = (*factor, other[column]) {
+                let product = arithmetic.product(factor, other);
+                entry = arithmetic.sum(entry, Some(product));
+            }
+        }
+        entry
+    };
+    a.iter().map(|row| (0..row.len()).map(|column| entry(row, column)).collect()).collect()
+}
+
+/// The result by powers that are squares of each other: the map after 1, 2, 4, …
+/// steps.
+fn doubled(
+    emitter: &mut Emitter<'_>,
+    system: &System,
+    times: usize,
+) -> Result<Vec<Option<Pair>>, &'static str> {
+    let size = system.states.len();
+    let rows: Vec<_> = system.rows.iter().map(|row| linear_part(system, row)).collect();
+    let offsets: Vec<_> = system.rows.iter().map(|row| offset(emitter, row)).collect();
+    let with_offset: Vec<usize> = (0..size).filter(|&row| offsets[row].is_some()).collect();
+    // One column for each offset if that costs nothing, so that the offsets are
+    // no part of what is squared; otherwise one for all.
+    let is_known = |pair: &Pair| emitter.graph.constant(pair.high).is_some();
+    let apart = with_offset.len() <= 1
+        || rows.iter().flatten().flatten().all(is_known);
+    let one: Pair = emitter.constant(1.0).into();
+    let extra = if apart { with_offset.len() } else { 1 };
+    let mut map: Matrix<Pair> = rows;
+    for (row, entries) in map.iter_mut().enumerate() {
+        let place = with_offset.iter().position(|&other| other == row);
+        entries.extend((0..extra).map(|column| match apart {
+            true => (place == Some(column)).then_some(one),
+            false => offsets[row],
+        }));
+    }
+    let columns: Vec<Option<Pair>> = match apart {
+        true => with_offset.iter().map(|&row| offsets[row]).collect(),
+        false => vec![Some(one)],
+    };
+    let mut state: Vec<Option<Pair>> =
+        system.firsts.iter().map(|&first| Some(first.into())).collect();
+    let mut left = times;
+    loop {
+        let last = left < 2 * LAST;
+        let repeat = if last { left } else { left & 1 };
+        for _ in 0..repeat {
+            state = applied(emitter, &map, &state, &columns);
+        }
+        if last {
+            return Ok(state);
+        }
+        left >>= 1;
+        map = composed(emitter, &map, &map);
+    }
+}
+
+fn linear_part(system: &System, row: &Affine) -> Vec<Option<Pair>> {
+    let pair = |&state: &usize| match row.get(&Base::State(state)) {
+        Some(Coefficient::Fixed(pair)) => Some(*pair),
+        _ => None,
+    };
+    system.states.iter().map(pair).collect()
+}
+
+fn offset(emitter: &mut Emitter<'_>, row: &Affine) -> Option<Pair> {
+    let mut sum = None;
+    for (base, coefficient) in row {
+        if let (Base::Node(node), Coefficient::Fixed(pair)) = (base, coefficient) {
+            let product = emitter.product(*pair, (*node).into());
+            sum = emitter.sum(sum, Some(product));
+        }
+    }
+    sum
+}
+
+fn applied(
+    emitter: &mut Emitter<'_>,
+    map: &Matrix<Pair>,
+    state: &[Option<Pair>],
+    columns: &[Option<Pair>],
+) -> Vec<Option<Pair>> {
+    let row = |row: &Vec<Option<Pair>>| {
+        let mut sum = None;
+        for (factor, value) in row.iter().zip(state.iter().chain(columns)) {
+            if let (Some(factor), Some(value)) = (factor, value) {
+                let product = emitter.product(*factor, *value);
+                sum = emitter.sum(sum, Some(product));
+            }
+        }
+        sum
+    };
+    map.iter().map(row).collect()
+}
