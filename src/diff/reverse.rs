@@ -140,7 +140,7 @@ impl<'a> Reverse<'a> {
             copy,
             region_copy: Array::filled(None, graph.regions.len()),
             adjoints: Adjoints::new(graph.nodes.len()),
-            activity: Activity::of(graph),
+            activity: Activity::of(graph, folding),
             sums: Sums::new(graph),
             parents: graph.parents(),
             reached: Array::filled(0, graph.blocks.len()),

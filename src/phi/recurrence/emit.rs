@@ -4,13 +4,13 @@
 //! A power of a million factors is as good as its first factor is known: what is
 //! rounded away there counts a million times. So each number is a pair, a value
 //! and what rounding has taken from it, as in the compensated algorithms of
-//! Ogita, Rump and Oishi, "Accurate Sum and Dot Product" (2005). The pairs are
-//! never normalised: the second part grows with the number of steps, and stays
-//! far below the first.
+//! Ogita, Rump and Oishi, "Accurate Sum and Dot Product" (2005).
 //!
-//! What computes a rounding error is spelt with `mul_add`. As a function of real
-//! numbers it is zero, and so is its derivative: differentiation passes on the
-//! derivative of the value, with factors of twice the precision.
+//! As a function of real numbers a rounding error is zero, and so is its
+//! derivative: differentiation sees the first parts alone. So where a pair is a
+//! factor of many, its first part must be as near to the number as it can be.
+//! What computes a rounding error is spelt with `mul_add`, by which rewriting
+//! by the rules of real numbers knows to leave it alone.
 
 use hashbrown::HashMap;
 
@@ -146,6 +146,17 @@ impl<'a> Emitter<'a> {
         let left = self.add_low(Some(left), a.low);
         let low = left.map(|left| self.apply(Op::Div, &[left, b]));
         Pair { high, low: self.unless_zero(low) }
+    }
+
+    /// The same number with a second part of at most half an ulp of the first.
+    pub(super) fn normal(&mut self, a: Pair) -> Pair {
+        let Some(low) = a.low else { return a };
+        let high = self.apply(Op::Add, &[a.high, low]);
+        let one = self.constant(1.0);
+        let negative = self.apply(Op::Neg, &[a.high]);
+        let moved = self.apply(Op::MulAdd, &[high, one, negative]);
+        let low = self.apply(Op::Sub, &[low, moved]);
+        Pair { high, low: self.unless_zero(Some(low)) }
     }
 
     /// The pair as one number.

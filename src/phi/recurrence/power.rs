@@ -10,9 +10,9 @@ use crate::ssa::Node;
 /// A linear map of columns to rows; what is missing is zero by structure.
 type Matrix<T> = Vec<Vec<Option<T>>>;
 
-/// How often the last power is applied at least. One more would be its square,
-/// which costs more than to apply it twice, and of which more would underflow.
-const LAST: usize = 4;
+/// How often the last power is applied at least: so it is in the range of numbers
+/// if the result is.
+const LAST: usize = 2;
 /// Constants nearer to zero than this may have lost digits to underflow.
 const LEAST: f64 = 1e-270;
 
@@ -178,6 +178,7 @@ fn combine(
 trait Arithmetic<T> {
     fn sum(&mut self, a: Option<T>, b: Option<T>) -> Option<T>;
     fn product(&mut self, a: T, b: T) -> T;
+    fn normal(&mut self, a: T) -> T;
 }
 
 struct Doubles;
@@ -193,6 +194,10 @@ impl Arithmetic<Double> for Doubles {
     fn product(&mut self, a: Double, b: Double) -> Double {
         a.product(b)
     }
+
+    fn normal(&mut self, a: Double) -> Double {
+        a
+    }
 }
 
 impl Arithmetic<Pair> for Emitter<'_> {
@@ -202,6 +207,10 @@ impl Arithmetic<Pair> for Emitter<'_> {
 
     fn product(&mut self, a: Pair, b: Pair) -> Pair {
         Emitter::product(self, a, b)
+    }
+
+    fn normal(&mut self, a: Pair) -> Pair {
+        Emitter::normal(self, a)
     }
 }
 
@@ -220,7 +229,7 @@ fn composed<T: Copy>(
                 entry = arithmetic.sum(entry, Some(product));
             }
         }
-        entry
+        entry.map(|entry| arithmetic.normal(entry))
     };
     a.iter().map(|row| (0..row.len()).map(|column| entry(row, column)).collect()).collect()
 }
@@ -305,7 +314,7 @@ fn applied(
                 sum = emitter.sum(sum, Some(product));
             }
         }
-        sum
+        sum.map(|sum| emitter.normal(sum))
     };
     map.iter().map(row).collect()
 }

@@ -160,11 +160,18 @@ fn attempt(
         return Err(Failure::from("nothing of it has a closed form"));
     }
     let states: BTreeSet<usize> = wanted.iter().flat_map(|phi| &phi.closure).copied().collect();
+    // Where the loop passes on nothing but what is next, there is no last
+    // iteration to be gone through.
+    let next_of = |phi: &Wanted| {
+        let value = body.values[phi.number];
+        phi.closure.iter().copied().find(|&state| body.nexts[state] == value)
+    };
+    let finals: Option<Vec<usize>> = wanted.iter().map(|phi| next_of(phi)).collect();
     let numbers = body.entries.iter().enumerate();
     let mut forms = Forms {
         emitter,
         region: body.region,
-        times: body.times as usize - 1,
+        times: body.times as usize - usize::from(finals.is_none()),
         states: numbers.map(|(number, &(phi, _))| (phi, number)).collect(),
         known: HashMap::new(),
         budget: TABLES,
@@ -231,13 +238,21 @@ fn attempt(
         }
     }
     let known = core::mem::take(&mut forms.known);
+    let phi_of = |emitter: &Emitter<'_>, wanted: &Wanted| {
+        emitter.graph.regions[body.region].phis[wanted.number]
+    };
+    if let Some(finals) = finals {
+        let pairs = wanted.iter().zip(finals);
+        let phis = pairs.map(|(phi, state)| (phi_of(emitter, phi), at[&state])).collect();
+        return Ok(Attempt { phis, applied });
+    }
     let mut tail = Tail { edit, body, at, known, copies: HashMap::new(), emitter };
     let mut phis = Vec::new();
     for phi in wanted {
         for &node in body.steps.iter().filter(|node| phi.cone.nodes.contains(*node)) {
             tail.copy(node);
         }
-        let old = tail.emitter.graph.regions[body.region].phis[phi.number];
+        let old = phi_of(tail.emitter, phi);
         phis.push((old, tail.node(body.values[phi.number])));
     }
     if applied.is_empty() {
