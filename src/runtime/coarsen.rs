@@ -5,6 +5,7 @@ use super::options::Numerics;
 use super::report::Purpose;
 use crate::diff::{Wanted, reverse};
 use crate::jit::{CompileError, Kernel, compile, host_fuses};
+use crate::phi::recurrence::solve_all;
 use crate::ssa::{
     Folding, Graph, RerollLimits, eliminate_dead_code, fuse, reroll, simplify, verify,
 };
@@ -38,6 +39,8 @@ pub(super) fn optimised(recorded: &Graph, purpose: Purpose, numerics: Numerics) 
         Numerics::Exact => derive(recorded, purpose, Folding::Exact),
         Numerics::Real => {
             let rolled = reroll(recorded, ROLLED);
+            checked(&rolled);
+            let rolled = solve_all(&rolled).graph;
             checked(&rolled);
             let primal = simplify(&rolled, Folding::Real);
             checked(&primal);

@@ -127,14 +127,23 @@ impl<'a> Emitter<'a> {
         let high = self.apply(Op::Mul, &[a.high, b.high]);
         let negative = self.apply(Op::Neg, &[high]);
         let lost = self.apply(Op::MulAdd, &[a.high, b.high, negative]);
-        let mut low = self.unless_zero(Some(lost));
-        for (x, y) in [(a.high, b.low), (b.high, a.low)] {
-            let Some(y) = y else { continue };
-            low = Some(match low {
-                Some(low) => self.apply(Op::MulAdd, &[x, y, low]),
-                None => self.apply(Op::Mul, &[x, y]),
-            });
+        let lost = self.unless_zero(Some(lost));
+        if let (true, Some(second)) = (a == b, a.low) {
+            let twice = self.apply(Op::Add, &[a.high, a.high]);
+            let low = match lost {
+                Some(lost) => self.apply(Op::MulAdd, &[twice, second, lost]),
+                None => self.apply(Op::Mul, &[twice, second]),
+            };
+            return Pair { high, low: Some(low) };
         }
+        // Apart from what was lost, so that neither waits for the other.
+        let cross = a.low.map(|low| self.apply(Op::Mul, &[b.high, low]));
+        let cross = match (b.low, cross) {
+            (Some(low), Some(cross)) => Some(self.apply(Op::MulAdd, &[a.high, low, cross])),
+            (Some(low), None) => Some(self.apply(Op::Mul, &[a.high, low])),
+            (None, cross) => cross,
+        };
+        let low = self.add_low(lost, cross);
         Pair { high, low }
     }
 
