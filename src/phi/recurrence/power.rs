@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::double::Double;
 use super::emit::{Emitter, Pair};
 use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
+use crate::op::Op;
 use crate::ssa::Node;
 
 /// A linear map of columns to rows; what is missing is zero by structure.
@@ -36,20 +37,11 @@ pub(super) fn advanced(
     if times == 0 {
         return Ok(system.firsts.clone());
     }
-    let pairs = match numeric(forms, system)? {
-        Some(pairs) => pairs,
+    let nodes = match numeric(forms, system)? {
+        Some(nodes) => nodes,
         None => doubled(forms.emitter, system, times)?,
     };
-    if forms.emitter.overflows {
-        return Err(OVERFLOWS);
-    }
-    let zero = |emitter: &mut Emitter<'_>| emitter.constant(0.0);
-    let emitter = &mut *forms.emitter;
-    let nodes = pairs.into_iter().map(|pair| match pair {
-        Some(pair) => emitter.rounded(pair),
-        None => zero(emitter),
-    });
-    Ok(nodes.collect())
+    if forms.emitter.overflows { Err(OVERFLOWS) } else { Ok(nodes) }
 }
 
 /// The nodes, other than states, that the rows refer to.
@@ -76,7 +68,7 @@ fn column(system: &System, bases: &[Node], base: Base) -> Option<usize> {
 fn numeric(
     forms: &mut Forms<'_, '_>,
     system: &System,
-) -> Result<Option<Vec<Option<Pair>>>, &'static str> {
+) -> Result<Option<Vec<Node>>, &'static str> {
     let (size, bases) = (system.states.len(), bases(system));
     let width = size + bases.len();
     let mut changes = false;
@@ -159,7 +151,7 @@ fn combine(
     system: &System,
     bases: &[Node],
     total: &Matrix<Double>,
-) -> Vec<Option<Pair>> {
+) -> Vec<Node> {
     let columns: Vec<Node> = system.firsts.iter().chain(bases).copied().collect();
     let row = |row: &Vec<Option<Double>>| {
         let mut sum = None;
@@ -169,7 +161,10 @@ fn combine(
             let product = emitter.product(factor, node.into());
             sum = emitter.sum(sum, Some(product));
         }
-        sum
+        match sum {
+            Some(sum) => emitter.rounded(sum),
+            None => emitter.constant(0.0),
+        }
     };
     total.iter().map(row).collect()
 }
@@ -240,7 +235,7 @@ fn doubled(
     emitter: &mut Emitter<'_>,
     system: &System,
     times: usize,
-) -> Result<Vec<Option<Pair>>, &'static str> {
+) -> Result<Vec<Node>, &'static str> {
     let size = system.states.len();
     let rows: Vec<_> = system.rows.iter().map(|row| linear_part(system, row)).collect();
     let offsets: Vec<_> = system.rows.iter().map(|row| offset(emitter, row)).collect();
@@ -260,12 +255,14 @@ fn doubled(
             false => offsets[row],
         }));
     }
-    let columns: Vec<Option<Pair>> = match apart {
-        true => with_offset.iter().map(|&row| offsets[row]).collect(),
-        false => vec![Some(one)],
+    let columns: Vec<Node> = match apart {
+        true => {
+            let offsets = with_offset.iter().filter_map(|&row| offsets[row]);
+            offsets.map(|offset| emitter.rounded(offset)).collect()
+        }
+        false => vec![one.high],
     };
-    let mut state: Vec<Option<Pair>> =
-        system.firsts.iter().map(|&first| Some(first.into())).collect();
+    let mut state = system.firsts.clone();
     let mut left = times;
     loop {
         let last = left < 2 * LAST;
@@ -277,8 +274,46 @@ fn doubled(
             return Ok(state);
         }
         left >>= 1;
-        map = composed(emitter, &map, &map);
+        map = match &map[..] {
+            [row] => vec![squared_row(emitter, row)],
+            _ => composed(emitter, &map, &map),
+        };
     }
+}
+
+/// The square of the map of a single number.
+///
+/// What is added to it is multiplied by 1 + a, 1 + a², 1 + a⁴, …: only in the
+/// first of these can anything cancel, and no error but those of the powers of a
+/// is multiplied by more than the number itself.
+fn squared_row(emitter: &mut Emitter<'_>, row: &[Option<Pair>]) -> Vec<Option<Pair>> {
+    let Some(factor) = row[0] else { return row.to_vec() };
+    let product = emitter.product(factor, factor);
+    let square = emitter.normal(product);
+    let added = row[1..].iter().map(|added| {
+        added.map(|added| dot(emitter, &[(factor, added.high)], Some(added.high)).into())
+    });
+    let added: Vec<Option<Pair>> = added.collect();
+    core::iter::once(Some(square)).chain(added).collect()
+}
+
+/// The sum of products and `addend`, by ordinary rounding; that of the pairs
+/// does not count.
+fn dot(emitter: &mut Emitter<'_>, terms: &[(Pair, Node)], addend: Option<Node>) -> Node {
+    let one = emitter.constant(1.0);
+    let mut sum = addend;
+    let lows = terms.iter().filter_map(|&(factor, x)| factor.low.map(|low| (low, x)));
+    let highs = terms.iter().map(|&(factor, x)| (factor.high, x));
+    let all: Vec<(Node, Node)> = lows.chain(highs).collect();
+    for (factor, x) in all {
+        sum = Some(match sum {
+            None => emitter.apply(Op::Mul, &[factor, x]),
+            Some(sum) if factor == one => emitter.apply(Op::Add, &[x, sum]),
+            Some(sum) if x == one => emitter.apply(Op::Add, &[factor, sum]),
+            Some(sum) => emitter.apply(Op::MulAdd, &[factor, x, sum]),
+        });
+    }
+    sum.unwrap_or_else(|| emitter.constant(0.0))
 }
 
 fn linear_part(system: &System, row: &Affine) -> Vec<Option<Pair>> {
@@ -300,21 +335,21 @@ fn offset(emitter: &mut Emitter<'_>, row: &Affine) -> Option<Pair> {
     sum
 }
 
+/// The state after the steps that `map` stands for. There are few such steps, so
+/// that they are rounded as the loop rounds its own does no harm.
 fn applied(
     emitter: &mut Emitter<'_>,
     map: &Matrix<Pair>,
-    state: &[Option<Pair>],
-    columns: &[Option<Pair>],
-) -> Vec<Option<Pair>> {
+    state: &[Node],
+    columns: &[Node],
+) -> Vec<Node> {
     let row = |row: &Vec<Option<Pair>>| {
-        let mut sum = None;
-        for (factor, value) in row.iter().zip(state.iter().chain(columns)) {
-            if let (Some(factor), Some(value)) = (factor, value) {
-                let product = emitter.product(*factor, *value);
-                sum = emitter.sum(sum, Some(product));
-            }
-        }
-        sum.map(|sum| emitter.normal(sum))
+        // What is added comes first: it does not wait for the state.
+        let (own, added) = row.split_at(state.len());
+        let terms = added.iter().zip(columns).chain(own.iter().zip(state));
+        let terms: Vec<(Pair, Node)> =
+            terms.filter_map(|(factor, &x)| factor.map(|factor| (factor, x))).collect();
+        dot(emitter, &terms, None)
     };
     map.iter().map(row).collect()
 }
