@@ -89,15 +89,20 @@ pub fn solve_all(graph: &Graph) -> Solved {
 ///
 /// ```
 /// use phigrad::phi::recurrence::solve;
-/// use phigrad::ssa::{eliminate_dead_code, parse};
+/// use phigrad::ssa::{Outcome, eliminate_dead_code, interpret, parse};
 ///
-/// let text = "graph active 2 inactive 0\nv2 = const 99.0\nb0:\n  \
-///             v6 = region r0 b1 bound 100 entries v3=v0 number v4\n  return v6\nb1:\n  \
-///             v5 = add v3 v1\n  v7 = lt v4 v2\n  return v7 v5 v5\n";
-/// # let text = text.replace(" number v4", "");
-/// # let _ = parse(&text);
-/// # let graph = phigrad::ssa::Graph::new(0, 0);
-/// # assert!(graph.regions.keys().next().map(|region| solve(&graph, region)).is_none());
+/// // A hundred times the second input is added to the first.
+/// let text = "graph active 2 inactive 0\nv2 = const 99.0\nv4 = iteration r0\nb0:\n  \
+///             v7 = region r0 b1 bound 100 entries v3=v0\n  return v7\nb1:\n  \
+///             v5 = add v3 v1\n  v6 = lt v4 v2\n  return v6 v5 v5\n";
+/// let graph = parse(text)?;
+/// let Some(region) = graph.regions.keys().next() else { return Ok(()) };
+/// let solved = solve(&graph, region).expect("it is affine");
+/// assert_eq!(solved.applied[0].form, "p + 100·b");
+/// let small = eliminate_dead_code(&solved.graph);
+/// assert!(small.regions.is_empty());
+/// assert_eq!(interpret(&small, &[1.0, 0.5]), Outcome::Values(vec![51.0]));
+/// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn solve(graph: &Graph, region: Region) -> Result<Solved, Refused> {
     let mut edit = Edit::of(graph);

@@ -13,6 +13,8 @@ use super::power::{System, advanced};
 use crate::phi::rule::{Applied, Rule};
 use crate::ssa::{Access, AccessData, Def, Graph, Item, Node, Place, Region};
 
+/// So many steps are always worth a loop.
+const FEW: usize = 32;
 /// How many numbers the tables of one loop may hold.
 const TABLES: usize = 1 << 24;
 
@@ -223,7 +225,7 @@ fn attempt(
         let before = forms.emitter.items.len();
         let nodes = advanced(&mut forms, &system).map_err(failure)?;
         let made = forms.emitter.items.len() - before;
-        if made > body.times as usize * states.len().max(body.steps.len()) {
+        if made > FEW + body.times as usize * states.len().max(body.steps.len()) {
             return Err(failure("its closed form costs more than it does"));
         }
         applied.push(applied_to(&forms, body, &system));
