@@ -11,8 +11,6 @@ pub(super) struct Double {
 }
 
 impl Double {
-    pub(super) const ZERO: Double = Double { high: 0.0, low: 0.0 };
-
     pub(super) fn sum(self, other: Double) -> Double {
         let (high, lost) = exact_sum(self.high, other.high);
         normal(high, lost + (self.low + other.low))
@@ -28,6 +26,10 @@ impl Double {
         let high = self.high / other;
         let left = (-high).mul_add(other, self.high) + self.low;
         normal(high, left / other)
+    }
+
+    pub(super) fn negative(self) -> Double {
+        Double { high: -self.high, low: -self.low }
     }
 }
 

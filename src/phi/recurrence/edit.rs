@@ -5,32 +5,53 @@ use hashbrown::{HashMap, HashSet};
 use crate::entity::Array;
 use crate::ssa::{Block, Def, End, Graph, Item, Nest, Node, Region, SeriesData, in_order};
 
+/// An element that reads what a node was in an iteration of its loop.
+#[derive(Clone, Copy)]
+pub(super) struct Past {
+    pub(super) element: Node,
+    pub(super) node: Node,
+    /// The iteration, if it is always the same.
+    pub(super) iteration: Option<u32>,
+}
+
 /// A graph with nodes that others take the place of. They are replaced wherever
 /// they are used when all is done.
 pub(super) struct Edit {
     pub(super) graph: Graph,
     replaced: HashMap<Node, Node>,
     gone: HashSet<Region>,
-    /// The nodes whose histories elements read, by the loop that they are in.
-    histories: HashMap<Region, Vec<Node>>,
+    /// What elements read of the histories of a loop's nodes.
+    histories: HashMap<Region, Vec<Past>>,
     blocks: Array<Region, Option<Block>>,
 }
 
 impl Edit {
     pub(super) fn of(graph: &Graph) -> Edit {
         let nest = Nest::of(graph);
-        let mut histories: HashMap<Region, Vec<Node>> = HashMap::new();
-        for data in graph.nodes.values() {
-            if let Def::Element(access) = data.def
-                && let SeriesData::History(past) = graph.series[graph.accesses[access].series]
-                && let Some(region) = nest.node_loop(past)
-            {
-                histories.entry(region).or_default().push(past);
+        let mut histories: HashMap<Region, Vec<Past>> = HashMap::new();
+        let mut replaced = HashMap::new();
+        for (element, data) in graph.nodes.iter() {
+            let Def::Element(access) = data.def else { continue };
+            let access = &graph.accesses[access];
+            let iteration = access.strides.is_empty().then_some(access.base);
+            match (&graph.series[access.series], iteration) {
+                (&SeriesData::History(node), _) => {
+                    if let Some(region) = nest.node_loop(node) {
+                        let past = Past { element, node, iteration };
+                        histories.entry(region).or_default().push(past);
+                    }
+                }
+                (SeriesData::Nodes(nodes), Some(index)) => {
+                    if let Some(&node) = nodes.get(index as usize) {
+                        replaced.insert(element, node);
+                    }
+                }
+                _ => {}
             }
         }
         let blocks = graph.regions.keys().map(|region| nest.region_block(region)).collect();
         let graph = graph.clone();
-        Edit { graph, replaced: HashMap::new(), gone: HashSet::new(), histories, blocks }
+        Edit { graph, replaced, gone: HashSet::new(), histories, blocks }
     }
 
     /// The node that stands for `node` now.
@@ -45,22 +66,20 @@ impl Edit {
         self.gone.contains(&region)
     }
 
-    /// The nodes of `region` whose values in earlier iterations are read.
-    pub(super) fn histories(&self, region: Region) -> &[Node] {
+    /// What is read of earlier iterations of `region`.
+    pub(super) fn histories(&self, region: Region) -> &[Past] {
         self.histories.get(&region).map_or(&[], Vec::as_slice)
     }
 
-    /// Puts `items` before `region`, and nodes in the place of some of its φs.
+    /// Puts `items` before `region`, and nodes in the place of what comes out of it.
     pub(super) fn replace(
         &mut self,
         region: Region,
         items: Vec<Item>,
-        phis: Vec<(Node, Node)>,
+        nodes: Vec<(Node, Node)>,
         is_gone: bool,
     ) {
-        for (phi, node) in phis {
-            self.replaced.insert(phi, node);
-        }
+        self.replaced.extend(nodes);
         if let Some(block) = self.blocks[region] {
             let steps = &mut self.graph.blocks[block].items;
             let at = steps.iter().position(|&item| item == Item::Region(region));

@@ -30,7 +30,7 @@ pub(super) type Affine = BTreeMap<Base, Coefficient>;
 /// What a coefficient belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Base {
-    /// A number of the state; the iteration number is the last of them.
+    /// A number of the state; the number after the last stands for the iteration.
     State(usize),
     /// A node before the loop; for what is added as it is, the constant 1.
     Node(Node),
@@ -78,17 +78,17 @@ impl Forms<'_, '_> {
             return form.clone();
         }
         if let Some(&state) = self.states.get(&node) {
-            return self.state(state);
+            let one = self.emitter.number(1.0, 0.0);
+            return Form::Affine([(Base::State(state), Coefficient::Fixed(one))].into());
         }
         match self.emitter.graph.nodes[node].def {
-            Def::Iteration(region) if region == self.region => self.state(self.counter()),
+            Def::Iteration(region) if region == self.region => {
+                let numbers = (0..self.times).map(|i| i as f64).collect();
+                self.known.insert(node, Form::Table(numbers));
+                self.known[&node].clone()
+            }
             _ => Form::Fixed(node),
         }
-    }
-
-    fn state(&mut self, state: usize) -> Form {
-        let one = self.emitter.number(1.0, 0.0);
-        Form::Affine([(Base::State(state), Coefficient::Fixed(one))].into())
     }
 
     /// Finds the form of a step of the body.
@@ -167,10 +167,6 @@ impl Forms<'_, '_> {
 
     /// What `op` comes to if it depends on the iteration number alone.
     fn table(&mut self, op: Op, args: &[Form]) -> Option<Form> {
-        let is_linear = matches!(op, Op::Add | Op::Sub | Op::Neg);
-        if is_linear && args.iter().any(|arg| matches!(arg, Form::Affine(_))) {
-            return None;
-        }
         let tables = args.iter().map(|arg| self.numbers(arg)).collect::<Option<Vec<_>>>()?;
         if self.times > self.budget {
             return None;
@@ -188,23 +184,7 @@ impl Forms<'_, '_> {
         match form {
             Form::Fixed(node) => constant(*node).map(|value| vec![value; self.times].into()),
             Form::Table(table) => Some(table.clone()),
-            Form::Affine(affine) => {
-                let mut sums = vec![Double::ZERO; self.times];
-                for (base, coefficient) in affine {
-                    let at = |i: usize| match base {
-                        Base::State(state) => (*state == self.counter()).then_some(i as f64),
-                        Base::Node(node) => constant(*node),
-                    };
-                    let Coefficient::Fixed(pair) = coefficient else { return None };
-                    let low = pair.low.map_or(Some(0.0), constant)?;
-                    let factor = Double::from(constant(pair.high)?).sum(low.into());
-                    for (i, sum) in sums.iter_mut().enumerate() {
-                        *sum = sum.sum(factor.product(at(i)?.into()));
-                    }
-                }
-                Some(sums.into_iter().map(|sum| sum.high).collect())
-            }
-            Form::Other(_) => None,
+            Form::Affine(_) | Form::Other(_) => None,
         }
     }
 
@@ -279,6 +259,39 @@ impl Forms<'_, '_> {
         }
     }
 
+    /// Makes the iteration number a part of the state in `rows` where that lets
+    /// numbers in even steps and coefficients that are not known go together.
+    pub(super) fn count(&mut self, rows: &mut HashMap<usize, Affine>) {
+        let is_unknown = |form: &Self, coefficient: &Coefficient| match coefficient {
+            Coefficient::Fixed(pair) => form.number(*pair).is_none(),
+            Coefficient::Table(_) => false,
+        };
+        let mut all = rows.values().flat_map(|row| row.values());
+        if !all.any(|coefficient| is_unknown(self, coefficient)) {
+            return;
+        }
+        let counter = Base::State(self.counter());
+        let mut states: Vec<usize> = rows.keys().copied().collect();
+        states.sort_unstable();
+        for state in states {
+            let Some(row) = rows.get_mut(&state) else { continue };
+            let mut steps: Option<Pair> = None;
+            for (base, coefficient) in row.iter_mut() {
+                let (&Base::Node(node), Coefficient::Table(table)) = (base, &*coefficient) else {
+                    continue;
+                };
+                let Some((first, step)) = even(table) else { continue };
+                let step = self.emitter.number(step.high, step.low);
+                let step = self.emitter.product(step, node.into());
+                steps = self.emitter.sum(steps, Some(step));
+                *coefficient = Coefficient::Fixed(self.emitter.number(first.high, first.low));
+            }
+            if let Some(steps) = steps {
+                row.insert(counter, Coefficient::Fixed(steps));
+            }
+        }
+    }
+
     /// The number that `pair` is, if it is known.
     pub(super) fn number(&self, pair: Pair) -> Option<Double> {
         let constant = |node: Node| self.emitter.graph.constant(node);
@@ -292,20 +305,16 @@ impl Forms<'_, '_> {
     }
 
     fn product(&mut self, a: &Form, b: &Form) -> Result<Form, &'static str> {
-        // An iteration number is as good as a table, where a factor is wanted.
-        let as_factor = |form: &Form| match form {
-            Form::Affine(_) => self.numbers(form).map(Form::Table),
-            other => Some(other.clone()),
-        };
-        let (factor_a, factor_b) = (as_factor(a), as_factor(b));
         let (factor, other) = match (a, b) {
             (Form::Fixed(_), _) => (a.clone(), b),
-            (_, Form::Fixed(_)) => (b.clone(), a),
-            _ => match (factor_a, factor_b) {
-                (Some(factor), _) => (factor, b),
-                (_, Some(factor)) => (factor, a),
-                (None, None) => return Err(NONLINEAR),
-            },
+            (_, Form::Fixed(_)) | (_, Form::Table(_)) => (b.clone(), a),
+            (Form::Table(_), _) => (a.clone(), b),
+            (Form::Affine(a), Form::Affine(b)) => {
+                let has_state =
+                    |affine: &Affine| affine.keys().any(|base| matches!(base, Base::State(_)));
+                return Err(if has_state(a) && has_state(b) { NONLINEAR } else { CHANGES });
+            }
+            (Form::Other(why), _) | (_, Form::Other(why)) => return Err(why),
         };
         let affine = self.affine(other)?;
         let one = self.emitter.constant(1.0);
@@ -381,4 +390,13 @@ impl Forms<'_, '_> {
         }
         Ok(Form::Affine(quotient))
     }
+}
+
+/// The first number and the step of numbers in even steps.
+fn even(table: &[Double]) -> Option<(Double, Double)> {
+    let first = *table.first()?;
+    let step = table.get(1)?.sum(first.negative());
+    let at = |i: usize| first.sum(step.product((i as f64).into()));
+    let is_even = table.iter().enumerate().all(|(i, &number)| number == at(i));
+    is_even.then_some((first, step))
 }

@@ -28,16 +28,16 @@ pub(super) struct System {
     pub(super) firsts: Vec<Node>,
 }
 
-/// The states after all `times` of the forms, one node for each.
+/// The states after `times` steps, at most those of the forms, one node for each.
 pub(super) fn advanced(
     forms: &mut Forms<'_, '_>,
     system: &System,
+    times: usize,
 ) -> Result<Vec<Node>, &'static str> {
-    let times = forms.times;
     if times == 0 {
         return Ok(system.firsts.clone());
     }
-    let nodes = match numeric(forms, system)? {
+    let nodes = match numeric(forms, system, times)? {
         Some(nodes) => nodes,
         None => doubled(forms.emitter, system, times)?,
     };
@@ -68,6 +68,7 @@ fn column(system: &System, bases: &[Node], base: Base) -> Option<usize> {
 fn numeric(
     forms: &mut Forms<'_, '_>,
     system: &System,
+    times: usize,
 ) -> Result<Option<Vec<Node>>, &'static str> {
     let (size, bases) = (system.states.len(), bases(system));
     let width = size + bases.len();
@@ -102,12 +103,12 @@ fn numeric(
     let compose = |a: &Matrix<Double>, b: &Matrix<Double>| composed(&mut Doubles, a, b);
     let total = if changes {
         let mut total = step(0);
-        for i in 1..forms.times {
+        for i in 1..times {
             total = compose(&step(i), &total);
         }
         total
     } else {
-        let (mut power, mut total, mut left) = (step(0), None, forms.times);
+        let (mut power, mut total, mut left) = (step(0), None, times);
         loop {
             if left & 1 == 1 {
                 total = Some(match total {

@@ -11,7 +11,7 @@ use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Form, Forms};
 use super::power::{System, advanced};
 use crate::phi::rule::{Applied, Rule};
-use crate::ssa::{Access, AccessData, Def, Graph, Item, Node, Place, Region};
+use crate::ssa::{Access, AccessData, Def, Graph, Item, Node, Place, Region, SeriesData};
 
 /// So many steps are always worth a loop.
 const FEW: usize = 32;
@@ -40,13 +40,13 @@ pub(super) fn solve(edit: &mut Edit, region: Region) -> Result<Vec<Applied>, &'s
     };
     edit.graph = graph;
     let (attempt, items) = outcome.map_err(|why| plan.why.unwrap_or(why))?;
-    edit.replace(region, items, attempt.phis, plan.whole());
+    edit.replace(region, items, attempt.nodes, plan.whole());
     Ok(attempt.applied)
 }
 
-/// Which φs are to be replaced.
+/// What is to be replaced.
 struct Plan {
-    phis: Vec<Wanted>,
+    wanted: Vec<Wanted>,
     /// The states that the loop must go on computing.
     kept: BTreeSet<usize>,
     /// Whether something else keeps the loop.
@@ -56,8 +56,13 @@ struct Plan {
     decisive: HashSet<Node>,
 }
 
+/// Something that comes out of the loop.
 struct Wanted {
-    number: usize,
+    /// A φ, or an element of a history.
+    node: Node,
+    /// What it is at the end of its iteration.
+    value: Node,
+    iteration: u32,
     cone: Cone,
     closure: BTreeSet<usize>,
     is_wanted: bool,
@@ -66,7 +71,7 @@ struct Wanted {
 impl Plan {
     fn of(edit: &Edit, body: &Body) -> Plan {
         let mut plan = Plan {
-            phis: Vec::new(),
+            wanted: Vec::new(),
             kept: BTreeSet::new(),
             stays: false,
             why: None,
@@ -76,11 +81,20 @@ impl Plan {
             plan.stays = true;
             plan.why = plan.why.or(Some(why));
         };
-        for &past in edit.histories(body.region) {
-            let (closure, _) = body.closure(&body.cone(edit, past));
-            plan.kept.extend(closure);
-            keep(&mut plan, "its values in all iterations are used");
+        let mut outputs = Vec::new();
+        for past in edit.histories(body.region) {
+            let node = edit.resolved(past.node);
+            match past.iteration {
+                Some(iteration) => outputs.push((past.element, node, iteration)),
+                None => {
+                    plan.kept.extend(body.closure(&body.cone(edit, node)).0);
+                    keep(&mut plan, "its values in all iterations are used");
+                }
+            }
         }
+        let phis = &edit.graph.regions[body.region].phis;
+        let values = phis.iter().zip(&body.values);
+        outputs.extend(values.map(|(&phi, &value)| (phi, value, body.times - 1)));
         for &(condition, _) in &body.guards {
             let cone = body.cone(edit, condition);
             let (closure, is_inner) = body.closure(&cone);
@@ -94,10 +108,11 @@ impl Plan {
             plan.kept.extend(0..body.entries.len());
             keep(&mut plan, "there are loops or branches in it");
         }
-        for (number, &value) in body.values.iter().enumerate() {
+        for (node, value, iteration) in outputs {
             let cone = body.cone(edit, value);
             let (closure, is_inner) = body.closure(&cone);
-            plan.phis.push(Wanted { number, cone, closure, is_wanted: !is_inner });
+            let is_wanted = !is_inner;
+            plan.wanted.push(Wanted { node, value, iteration, cone, closure, is_wanted });
         }
         plan.settle();
         plan
@@ -107,10 +122,10 @@ impl Plan {
     fn settle(&mut self) {
         loop {
             let before = self.kept.len();
-            for phi in &mut self.phis {
-                phi.is_wanted &= phi.closure.is_disjoint(&self.kept);
-                if !phi.is_wanted {
-                    self.kept.extend(&phi.closure);
+            for wanted in &mut self.wanted {
+                wanted.is_wanted &= wanted.closure.is_disjoint(&self.kept);
+                if !wanted.is_wanted {
+                    self.kept.extend(&wanted.closure);
                 }
             }
             if self.kept.len() == before {
@@ -124,12 +139,12 @@ impl Plan {
         self.why = Some(why);
         self.kept.extend(states);
         self.settle();
-        self.phis.iter().any(|phi| phi.is_wanted)
+        self.wanted.iter().any(|wanted| wanted.is_wanted)
     }
 
     /// Whether nothing of the loop is left.
     fn whole(&self) -> bool {
-        !self.stays && self.phis.iter().all(|phi| phi.is_wanted)
+        !self.stays && self.wanted.iter().all(|wanted| wanted.is_wanted)
     }
 }
 
@@ -146,8 +161,8 @@ impl From<&'static str> for Failure {
 }
 
 struct Attempt {
-    /// φs, and what takes their places.
-    phis: Vec<(Node, Node)>,
+    /// What comes out of the loop, and what takes its place.
+    nodes: Vec<(Node, Node)>,
     applied: Vec<Applied>,
 }
 
@@ -157,23 +172,16 @@ fn attempt(
     plan: &Plan,
     emitter: &mut Emitter<'_>,
 ) -> Result<Attempt, Failure> {
-    let wanted: Vec<&Wanted> = plan.phis.iter().filter(|phi| phi.is_wanted).collect();
-    if wanted.is_empty() {
+    let wanted: Vec<&Wanted> = plan.wanted.iter().filter(|wanted| wanted.is_wanted).collect();
+    if wanted.is_empty() && !plan.whole() {
         return Err(Failure::from("nothing of it has a closed form"));
     }
     let states: BTreeSet<usize> = wanted.iter().flat_map(|phi| &phi.closure).copied().collect();
-    // Where the loop passes on nothing but what is next, there is no last
-    // iteration to be gone through.
-    let next_of = |phi: &Wanted| {
-        let value = body.values[phi.number];
-        phi.closure.iter().copied().find(|&state| body.nexts[state] == value)
-    };
-    let finals: Option<Vec<usize>> = wanted.iter().map(|phi| next_of(phi)).collect();
     let numbers = body.entries.iter().enumerate();
     let mut forms = Forms {
         emitter,
         region: body.region,
-        times: body.times as usize - usize::from(finals.is_none()),
+        times: body.times as usize,
         states: numbers.map(|(number, &(phi, _))| (phi, number)).collect(),
         known: HashMap::new(),
         budget: TABLES,
@@ -197,6 +205,7 @@ fn attempt(
             Err(why) => return Err(Failure { why, states: [state].into() }),
         }
     }
+    forms.count(&mut rows);
     let one = forms.emitter.constant(1.0);
     let counter = forms.counter();
     let is_counted = rows.values().any(|row| row.contains_key(&Base::State(counter)));
@@ -207,29 +216,22 @@ fn attempt(
         rows.insert(counter, row.into());
         all.push(counter);
     }
-    let mut at: HashMap<usize, Node> = HashMap::new();
     let mut applied = Vec::new();
+    let mut systems = Vec::new();
     for states in components(&all, &rows) {
-        let numbers = states.iter().copied().filter(|&state| state != counter);
-        let failure = |why| Failure { why, states: numbers.clone().collect() };
         if states.len() > MOST_STATES {
-            return Err(failure("too many numbers depend on each other"));
+            let why = "too many numbers depend on each other";
+            return Err(Failure { why, states: owned(&states, counter) });
         }
         let zero = forms.emitter.constant(0.0);
         let first = |&state: &usize| body.entries.get(state).map_or(zero, |&(_, first)| first);
         let system = System {
             rows: states.iter().map(|state| rows[state].clone()).collect(),
             firsts: states.iter().map(first).collect(),
-            states: states.clone(),
+            states,
         };
-        let before = forms.emitter.items.len();
-        let nodes = advanced(&mut forms, &system).map_err(failure)?;
-        let made = forms.emitter.items.len() - before;
-        if made > FEW + body.times as usize * states.len().max(body.steps.len()) {
-            return Err(failure("its closed form costs more than it does"));
-        }
         applied.push(applied_to(&forms, body, &system));
-        at.extend(states.iter().copied().zip(nodes));
+        systems.push(system);
     }
     if plan.whole() {
         for &(condition, expect) in &body.guards {
@@ -239,29 +241,53 @@ fn attempt(
             forms.emitter.items.push(Item::Guard { condition, expect });
         }
     }
-    let known = core::mem::take(&mut forms.known);
-    let phi_of = |emitter: &Emitter<'_>, wanted: &Wanted| {
-        emitter.graph.regions[body.region].phis[wanted.number]
-    };
-    if let Some(finals) = finals {
-        let pairs = wanted.iter().zip(finals);
-        let phis = pairs.map(|(phi, state)| (phi_of(emitter, phi), at[&state])).collect();
-        return Ok(Attempt { phis, applied });
-    }
-    let mut tail = Tail { edit, body, at, known, copies: HashMap::new(), emitter };
-    let mut phis = Vec::new();
-    for phi in wanted {
-        for &node in body.steps.iter().filter(|node| phi.cone.nodes.contains(*node)) {
-            tail.copy(node);
+    let mut nodes = Vec::new();
+    let iterations: BTreeSet<u32> = wanted.iter().map(|wanted| wanted.iteration).collect();
+    let most = FEW + body.times as usize * states.len().max(body.steps.len());
+    for iteration in iterations {
+        let here = || wanted.iter().filter(|wanted| wanted.iteration == iteration);
+        // Where nothing is wanted but what is next, there is no iteration to be
+        // gone through in the end.
+        let next_of = |wanted: &&&Wanted| {
+            let is_next = |&state: &usize| body.nexts[state] == wanted.value;
+            wanted.closure.iter().copied().find(is_next)
+        };
+        let finals: Option<Vec<usize>> = here().map(|wanted| next_of(&wanted)).collect();
+        let times = iteration as usize + usize::from(finals.is_some());
+        let mut at: HashMap<usize, Node> = HashMap::new();
+        for system in &systems {
+            let failure = |why| Failure { why, states: owned(&system.states, counter) };
+            let after = advanced(&mut forms, system, times).map_err(failure)?;
+            at.extend(system.states.iter().copied().zip(after));
+            if forms.emitter.items.len() > most {
+                return Err(failure("its closed form costs more than it does"));
+            }
         }
-        let old = phi_of(tail.emitter, phi);
-        phis.push((old, tail.node(body.values[phi.number])));
+        if let Some(finals) = finals {
+            nodes.extend(here().zip(finals).map(|(wanted, state)| (wanted.node, at[&state])));
+            continue;
+        }
+        let mut tail = Tail { edit, body, at, iteration, copies: HashMap::new(), forms: &mut forms };
+        for wanted in here() {
+            for &node in body.steps.iter().filter(|node| wanted.cone.nodes.contains(*node)) {
+                tail.copy(node);
+            }
+            nodes.push((wanted.node, tail.node(wanted.value)));
+        }
+        if forms.emitter.items.len() > most {
+            return Err(Failure { why: "its closed form costs more than it does", states });
+        }
     }
-    if applied.is_empty() {
-        let form = "what the last iteration comes to".to_owned();
-        applied.push(Applied { rule: Rule::F4, at: place(tail.emitter, body.region), form });
+    if applied.is_empty() && !nodes.is_empty() {
+        let form = "what an iteration comes to".to_owned();
+        applied.push(Applied { rule: Rule::F4, at: place(forms.emitter, body.region), form });
     }
-    Ok(Attempt { phis, applied })
+    Ok(Attempt { nodes, applied })
+}
+
+/// The `states` that are carried, without the iteration number.
+fn owned(states: &[usize], counter: usize) -> BTreeSet<usize> {
+    states.iter().copied().filter(|&state| state != counter).collect()
 }
 
 impl Forms<'_, '_> {
@@ -326,29 +352,29 @@ fn applied_to(forms: &Forms<'_, '_>, body: &Body, system: &System) -> Applied {
     Applied { rule, at, form }
 }
 
-/// The last iteration, as straight code.
-struct Tail<'a, 'b, 'g> {
+/// An iteration, as straight code.
+struct Tail<'a, 'f, 'e, 'g> {
     edit: &'a Edit,
     body: &'a Body,
     /// The states before it.
     at: HashMap<usize, Node>,
-    known: HashMap<Node, Form>,
+    iteration: u32,
     copies: HashMap<Node, Node>,
-    emitter: &'b mut Emitter<'g>,
+    forms: &'f mut Forms<'e, 'g>,
 }
 
-impl Tail<'_, '_, '_> {
+impl Tail<'_, '_, '_, '_> {
     fn node(&mut self, node: Node) -> Node {
         let node = self.edit.resolved(node);
         if let Some(&copy) = self.copies.get(&node) {
             return copy;
         }
-        match self.emitter.graph.nodes[node].def {
+        match self.forms.emitter.graph.nodes[node].def {
             Def::Iteration(region) if region == self.body.region => {
-                self.emitter.constant(f64::from(self.body.times - 1))
+                self.forms.emitter.constant(f64::from(self.iteration))
             }
             Def::Entry(region, number) if region == self.body.region => {
-                // Those that a wanted φ depends on have been advanced.
+                // Those that something wanted depends on have been advanced.
                 self.at.get(&(number as usize)).copied().unwrap_or(node)
             }
             _ => node,
@@ -359,30 +385,46 @@ impl Tail<'_, '_, '_> {
         if self.copies.contains_key(&node) {
             return;
         }
-        let copy = match (self.known.get(&node), self.emitter.graph.nodes[node].def) {
+        let known = self.forms.known.get(&node);
+        let copy = match (known, self.forms.emitter.graph.nodes[node].def) {
             (Some(Form::Fixed(fixed)), _) => *fixed,
             (_, Def::Apply(op, args)) => {
                 let args: Vec<Node> =
                     args[..op.arity()].iter().map(|&arg| self.node(arg)).collect();
-                self.emitter.apply(op, &args)
+                self.forms.emitter.apply(op, &args)
             }
-            (_, Def::Element(access)) => self.last_element(access),
+            (_, Def::Element(access)) => self.element(access),
             _ => return,
         };
         self.copies.insert(node, copy);
     }
 
-    fn last_element(&mut self, access: Access) -> Node {
-        let data = &self.emitter.graph.accesses[access];
+    fn element(&mut self, access: Access) -> Node {
+        let emitter = &mut *self.forms.emitter;
+        let data = &emitter.graph.accesses[access];
         let own = data.strides.iter().find(|&&(region, _)| region == self.body.region);
-        let Some(&(_, stride)) = own else { return self.emitter.element(access) };
-        let last = i64::from(self.body.times - 1);
-        let base = i64::from(data.base) + i64::from(stride) * last;
+        let Some(&(_, stride)) = own else { return emitter.element(access) };
+        let base = i64::from(data.base) + i64::from(stride) * i64::from(self.iteration);
         let mut strides = data.strides.clone();
         strides.retain(|&mut (region, _)| region != self.body.region);
         let base = u32::try_from(base).unwrap_or(u32::MAX);
+        if strides.is_empty() {
+            match &emitter.graph.series[data.series] {
+                SeriesData::Nodes(nodes) => {
+                    if let Some(&node) = nodes.get(base as usize) {
+                        return self.edit.resolved(node);
+                    }
+                }
+                SeriesData::Constants(numbers) => {
+                    if let Some(&number) = numbers.get(base as usize) {
+                        return emitter.constant(f64::from_bits(number));
+                    }
+                }
+                SeriesData::History(_) | SeriesData::Sums(_) => {}
+            }
+        }
         let access = AccessData { series: data.series, base, strides };
-        let access = self.emitter.graph.accesses.push(access);
-        self.emitter.element(access)
+        let access = emitter.graph.accesses.push(access);
+        emitter.element(access)
     }
 }
