@@ -15,6 +15,9 @@ use crate::ssa::{Access, AccessData, Def, Graph, Item, Node, Place, Region, Seri
 
 /// So many steps are always worth a loop.
 const FEW: usize = 32;
+/// From so many iterations what they came to may be wanted: each is gone through
+/// by steps of its own.
+const MOST_PASTS: usize = 16;
 /// How many numbers the tables of one loop may hold.
 const TABLES: usize = 1 << 24;
 
@@ -82,9 +85,11 @@ impl Plan {
             plan.why = plan.why.or(Some(why));
         };
         let mut outputs = Vec::new();
+        let iterations = edit.histories(body.region).iter().filter_map(|past| past.iteration);
+        let few_pasts = iterations.collect::<BTreeSet<u32>>().len() <= MOST_PASTS;
         for past in edit.histories(body.region) {
             let node = edit.resolved(past.node);
-            match past.iteration {
+            match past.iteration.filter(|_| few_pasts) {
                 Some(iteration) => outputs.push((past.element, node, iteration)),
                 None => {
                     plan.kept.extend(body.closure(&body.cone(edit, node)).0);
