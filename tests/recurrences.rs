@@ -253,9 +253,8 @@ fn what_does_not_depend_on_the_rest_leaves_the_loop() {
 
 #[test]
 fn decisions_that_do_not_change_come_before() {
-    let steps = |x: &[Var]| {
-        (0..100).fold(x[0], |y, _| if x[1] > 0.05 { y * 0.9 + x[1] } else { y + 1.0 })
-    };
+    let steps =
+        |x: &[Var]| (0..100).fold(x[0], |y, _| if x[1] > 0.05 { y * 0.9 + x[1] } else { y + 1.0 });
     let solved = solved(2, steps);
     assert_eq!(loops(&solved.graph), 0, "{}", solved.graph);
     assert_eq!(solved.graph.conditions(), 1);
@@ -268,9 +267,8 @@ fn loops_without_closed_form_stay() {
     assert!(refusal(1, |x| (0..50).fold(x[0], |y, _| y.sin() + 0.3)).contains("affine"));
     let inputs = |x: &[Var]| x.iter().fold(Var::from(1.0), |y, &a| y * a + 0.5);
     assert!(refusal(40, inputs).contains("elements"));
-    let guarded = |x: &[Var]| {
-        (0..50).fold(x[0], |y, _| if y < 1e9 { y * 0.9 + x[1] } else { x[1] })
-    };
+    let guarded =
+        |x: &[Var]| (0..50).fold(x[0], |y, _| if y < 1e9 { y * 0.9 + x[1] } else { x[1] });
     assert!(refusal(2, guarded).contains("decision"));
     let all_used = |x: &[Var]| {
         let mut sums = vec![x[0]];

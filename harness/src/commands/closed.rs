@@ -196,8 +196,7 @@ fn measure(linear: &Linear, steps: usize, round_done: RoundDone) -> Result<Row, 
         (linear.by_hand)(x, steps, &mut scratch, black_box(&mut by_hand));
         Ok(())
     });
-    let mut kernel =
-        Contender::new(linear.at, |x| recorded.grad_into(x, black_box(&mut gradient)));
+    let mut kernel = Contender::new(linear.at, |x| recorded.grad_into(x, black_box(&mut gradient)));
     interleave(&mut [&mut hand, &mut kernel], &PLAN, round_done)
         .map_err(failed(&subject, "run while measured"))?;
     let after = recorded.report();

@@ -106,20 +106,14 @@ pub fn solve_all(graph: &Graph) -> Solved {
 /// ```
 pub fn solve(graph: &Graph, region: Region) -> Result<Solved, Refused> {
     let mut edit = Edit::of(graph);
-    let applied =
-        solve::solve(&mut edit, region).map_err(|why| refusal(graph, region, why))?;
+    let applied = solve::solve(&mut edit, region).map_err(|why| refusal(graph, region, why))?;
     match edit.finished() {
         Some(graph) => Ok(Solved { graph, applied, refused: Vec::new() }),
         None => Err(refusal(graph, region, "its closed form has no order")),
     }
 }
 
-fn finished(
-    graph: &Graph,
-    edit: Edit,
-    applied: Vec<Applied>,
-    refused: Vec<Refused>,
-) -> Solved {
+fn finished(graph: &Graph, edit: Edit, applied: Vec<Applied>, refused: Vec<Refused>) -> Solved {
     if applied.is_empty() {
         return Solved { graph: graph.clone(), applied, refused };
     }

@@ -244,8 +244,7 @@ fn doubled(
     // One column for each offset if that costs nothing, so that the offsets are
     // no part of what is squared; otherwise one for all.
     let is_known = |pair: &Pair| emitter.graph.constant(pair.high).is_some();
-    let apart = with_offset.len() <= 1
-        || rows.iter().flatten().flatten().all(is_known);
+    let apart = with_offset.len() <= 1 || rows.iter().flatten().flatten().all(is_known);
     let one: Pair = emitter.constant(1.0).into();
     let extra = if apart { with_offset.len() } else { 1 };
     let mut map: Matrix<Pair> = rows;

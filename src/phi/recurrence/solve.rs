@@ -272,7 +272,8 @@ fn attempt(
             nodes.extend(here().zip(finals).map(|(wanted, state)| (wanted.node, at[&state])));
             continue;
         }
-        let mut tail = Tail { edit, body, at, iteration, copies: HashMap::new(), forms: &mut forms };
+        let mut tail =
+            Tail { edit, body, at, iteration, copies: HashMap::new(), forms: &mut forms };
         for wanted in here() {
             for &node in body.steps.iter().filter(|node| wanted.cone.nodes.contains(*node)) {
                 tail.copy(node);
@@ -346,9 +347,7 @@ fn applied_to(forms: &Forms<'_, '_>, body: &Body, system: &System) -> Applied {
         (1, true) if own.is_some_and(is_one) => (Rule::C7, format!("p + Σ_{{i<{n}}} b(i)")),
         (1, true) if system.rows[0].len() == 1 => (Rule::C8, format!("p·Π_{{i<{n}}} a(i)")),
         (1, true) => (Rule::C9, format!("p·Π_{{i<{n}}} a(i) + Σ_i b(i)·Π_{{j>i}} a(j)")),
-        (size, false) => {
-            (Rule::C6, format!("A^{n}·p + Σ_{{j<{n}}} A^j·b, {size} numbers"))
-        }
+        (size, false) => (Rule::C6, format!("A^{n}·p + Σ_{{j<{n}}} A^j·b, {size} numbers")),
         (size, true) => {
             let form = format!("Π_{{i<{n}}} A(i)·p + Σ_i Π_{{j>i}} A(j)·b(i), {size} numbers");
             (Rule::C9, form)
