@@ -17,6 +17,10 @@ const LAST: usize = 2;
 /// Constants nearer to zero than this may have lost digits to underflow.
 const LEAST: f64 = 1e-270;
 
+/// So many products are computed at most where coefficients change: some tenths
+/// of a second.
+const MOST_PRODUCTS: usize = 1 << 24;
+
 const OVERFLOWS: &str = "the powers of its coefficients are not finite";
 const UNDERFLOWS: &str = "the products of its coefficients underflow";
 
@@ -63,6 +67,13 @@ fn column(system: &System, bases: &[Node], base: Base) -> Option<usize> {
     }
 }
 
+/// Where a coefficient comes from.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Number(Double),
+    Table(&'a [Double]),
+}
+
 /// The result where all coefficients are known: they are composed here, and
 /// what is left is one linear combination. `None` if not all are known.
 fn numeric(
@@ -84,21 +95,32 @@ fn numeric(
             }
         }
     }
+    if changes && times.saturating_mul(size * size * width) > MOST_PRODUCTS {
+        return Err("it has too many iterations to be folded");
+    }
+    let mut sources: Vec<Vec<(usize, Source<'_>)>> = Vec::with_capacity(size);
+    for row in &system.rows {
+        let places = row.iter().filter_map(|(&base, coefficient)| {
+            let source = match coefficient {
+                Coefficient::Table(table) => Source::Table(table),
+                Coefficient::Fixed(pair) => Source::Number(forms.number(*pair)?),
+            };
+            column(system, &bases, base).map(|column| (column, source))
+        });
+        sources.push(places.collect());
+    }
     let step = |i: usize| -> Matrix<Double> {
-        let row = |row: &Affine| {
+        let row = |places: &Vec<(usize, Source<'_>)>| {
             let mut numbers = vec![None; width];
-            for (&base, coefficient) in row {
-                let number = match coefficient {
-                    Coefficient::Table(table) => table.get(i).copied(),
-                    Coefficient::Fixed(pair) => forms.number(*pair),
+            for &(column, source) in places {
+                numbers[column] = match source {
+                    Source::Table(table) => table.get(i).copied(),
+                    Source::Number(number) => Some(number),
                 };
-                if let Some(column) = column(system, &bases, base) {
-                    numbers[column] = number;
-                }
             }
             numbers
         };
-        system.rows.iter().map(row).collect()
+        sources.iter().map(row).collect()
     };
     let compose = |a: &Matrix<Double>, b: &Matrix<Double>| composed(&mut Doubles, a, b);
     let total = if changes {

@@ -19,7 +19,7 @@ const FEW: usize = 32;
 /// by steps of its own.
 const MOST_PASTS: usize = 16;
 /// How many numbers the tables of one loop may hold.
-const TABLES: usize = 1 << 24;
+const TABLES: usize = 1 << 23;
 
 /// Replaces those φs of `region` that have a closed form; says why if none has.
 pub(super) fn solve(edit: &mut Edit, region: Region) -> Result<Vec<Applied>, &'static str> {
