@@ -116,3 +116,53 @@ fn sum(mut a: Form, b: Form) -> Form {
     a.retain(|&mut (_, count)| count != 0);
     a
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entity::Entity;
+    use crate::ssa::{Builder, Folding, parse};
+
+    fn found(text: &str) -> Vec<usize> {
+        let graph = parse(text).unwrap();
+        let vanishing = vanishing(&graph);
+        vanishing.iter().filter(|(_, vanishes)| **vanishes).map(|(node, _)| node.index()).collect()
+    }
+
+    #[test]
+    fn errors_of_products_sums_and_quotients_vanish() {
+        let product = "graph active 2 inactive 0\nb0:\n  v2 = mul v0 v1\n  v3 = neg v2\n  \
+                       v4 = mul_add v0 v1 v3\n  v5 = mul v4 v1\n  v6 = add v5 v2\n  return v6\n";
+        assert_eq!(found(product), [4, 5]);
+        let sum = "graph active 2 inactive 0\nv2 = const 1.0\nb0:\n  v3 = add v0 v1\n  \
+                   v4 = neg v0\n  v5 = mul_add v3 v2 v4\n  v6 = neg v5\n  \
+                   v7 = mul_add v3 v2 v6\n  v8 = sub v0 v7\n  v9 = sub v1 v5\n  \
+                   v10 = add v8 v9\n  v11 = add v3 v10\n  return v11\n";
+        assert_eq!(found(sum), [8, 9, 10]);
+        let quotient = "graph active 2 inactive 0\nb0:\n  v2 = div v0 v1\n  v3 = neg v2\n  \
+                        v4 = mul_add v3 v1 v0\n  v5 = add v2 v4\n  return v5\n";
+        assert_eq!(found(quotient), [4]);
+    }
+
+    #[test]
+    fn what_does_not_vanish_or_is_no_correction_stays() {
+        let other = "graph active 3 inactive 0\nb0:\n  v3 = mul v0 v1\n  v4 = neg v3\n  \
+                     v5 = mul_add v0 v2 v4\n  v6 = mul_add v0 v1 v3\n  v7 = add v5 v6\n  \
+                     return v7\n";
+        assert!(found(other).is_empty());
+        // Without a product that is rounded once nobody corrects anything.
+        let plain = "graph active 1 inactive 0\nb0:\n  v1 = sub v0 v0\n  return v1\n";
+        assert!(found(plain).is_empty());
+    }
+
+    #[test]
+    fn long_chains_of_differences_are_followed_a_few_steps() {
+        let mut builder = Builder::new(2, 0, Folding::Exact);
+        let (mut x, y, one) = (builder.input(0), builder.input(1), builder.constant(1.0));
+        for _ in 0..100_000 {
+            x = builder.apply(Op::MulAdd, &[y, one, x]);
+        }
+        builder.finish_block(&[x]);
+        assert!(vanishing(builder.graph()).values().all(|vanishes| !vanishes));
+    }
+}

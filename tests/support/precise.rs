@@ -1,4 +1,5 @@
 //! Numbers of twice the precision with derivatives, as a reference.
+#![allow(clippy::suspicious_arithmetic_impl)] // Rules for products are sums.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 

@@ -57,7 +57,8 @@ impl Body {
         };
         let passed: Vec<Node> = passed.iter().map(|&node| edit.resolved(node)).collect();
         let last = cycle.bound - 1;
-        if !(cycle.bound == 1 || is_counted(graph, region, passed[0], last)) {
+        // One that may want more iterations than it may have stops the graph.
+        if !is_counted(graph, region, passed[0], last) {
             return Err("its trip count is not known");
         }
         let entries: Vec<(Node, Node)> =
@@ -162,6 +163,9 @@ impl Body {
 
 /// Whether `again` says that iterations go on to that of number `last`.
 fn is_counted(graph: &Graph, region: Region, again: Node, last: u32) -> bool {
+    if last == 0 && graph.constant(again) == Some(0.0) {
+        return true;
+    }
     let Def::Apply(Op::Lt, [number, most, _]) = graph.nodes[again].def else { return false };
     graph.nodes[number].def == Def::Iteration(region)
         && graph.constant(most) == Some(f64::from(last))
