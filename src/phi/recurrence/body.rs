@@ -8,6 +8,9 @@ use super::edit::Edit;
 use crate::op::Op;
 use crate::ssa::{Def, End, Graph, Item, Node, Region, SeriesData};
 
+/// A loop that carries more numbers stays as it is, so that little time is lost.
+const MOST_CARRIED: usize = 512;
+
 /// A loop of one block that is gone through a known number of times.
 pub(super) struct Body {
     pub(super) region: Region,
@@ -16,6 +19,9 @@ pub(super) struct Body {
     pub(super) steps: Vec<Node>,
     /// The conditions that guards check, and what they expect.
     pub(super) guards: Vec<(Node, bool)>,
+    /// What guards of closed forms in the body require to be finite. It is if what
+    /// comes of it is, as long as that is affine.
+    pub(super) finite: Vec<Node>,
     pub(super) entries: Vec<(Node, Node)>,
     /// What each entry φ is in the next iteration.
     pub(super) nexts: Vec<Node>,
@@ -63,6 +69,9 @@ impl Body {
         }
         let entries: Vec<(Node, Node)> =
             cycle.entries.iter().map(|entry| (entry.phi, edit.resolved(entry.first))).collect();
+        if entries.len() > MOST_CARRIED {
+            return Err("it carries too many numbers");
+        }
         let nexts = passed[1..][..entries.len()].to_vec();
         let values = passed[1 + entries.len()..].to_vec();
         let mut body = Body {
@@ -70,6 +79,7 @@ impl Body {
             times: cycle.bound,
             steps: Vec::new(),
             guards: Vec::new(),
+            finite: Vec::new(),
             inside: entries.iter().map(|&(phi, _)| phi).collect(),
             entries,
             nexts,
@@ -83,6 +93,9 @@ impl Body {
                 Item::Node(node) => {
                     body.inside.insert(node);
                     body.steps.push(node);
+                }
+                Item::Guard { condition, .. } if edit.required.contains_key(&condition) => {
+                    body.finite.push(edit.resolved(edit.required[&condition]));
                 }
                 Item::Guard { condition, expect } => {
                     body.guards.push((edit.resolved(condition), expect));

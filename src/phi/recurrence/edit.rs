@@ -20,6 +20,8 @@ pub(super) struct Edit {
     pub(super) graph: Graph,
     replaced: HashMap<Node, Node>,
     gone: HashSet<Region>,
+    /// The conditions of guards of closed forms, and what they require to be finite.
+    pub(super) required: HashMap<Node, Node>,
     /// What elements read of the histories of a loop's nodes.
     histories: HashMap<Region, Vec<Past>>,
     blocks: Array<Region, Option<Block>>,
@@ -51,7 +53,8 @@ impl Edit {
         }
         let blocks = graph.regions.keys().map(|region| nest.region_block(region)).collect();
         let graph = graph.clone();
-        Edit { graph, replaced, gone: HashSet::new(), histories, blocks }
+        let (gone, required) = (HashSet::new(), HashMap::new());
+        Edit { graph, replaced, gone, required, histories, blocks }
     }
 
     /// The node that stands for `node` now.

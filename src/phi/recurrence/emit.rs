@@ -36,14 +36,16 @@ pub(super) struct Emitter<'a> {
     pub(super) items: Vec<Item>,
     place: Option<PlaceId>,
     known: HashMap<Def, Node>,
+    /// The conditions that guards require, and the nodes that are to be finite.
+    pub(super) required: Vec<(Node, Node)>,
     /// Whether a constant came out that is not finite.
     pub(super) overflows: bool,
 }
 
 impl<'a> Emitter<'a> {
     pub(super) fn new(graph: &'a mut Graph, place: Option<PlaceId>) -> Self {
-        let (items, known) = (Vec::new(), HashMap::new());
-        Emitter { graph, items, place, known, overflows: false }
+        let (items, required, known) = (Vec::new(), Vec::new(), HashMap::new());
+        Emitter { graph, items, place, known, required, overflows: false }
     }
 
     pub(super) fn constant(&mut self, value: f64) -> Node {
@@ -84,6 +86,18 @@ impl<'a> Emitter<'a> {
         self.items.push(Item::Node(node));
         self.known.insert(def, node);
         node
+    }
+
+    /// Stops the graph where `node` is not finite.
+    pub(super) fn require_finite(&mut self, node: Node) {
+        if self.graph.constant(node).is_some_and(f64::is_finite) {
+            return;
+        }
+        let infinity = self.graph.push_const(f64::INFINITY.to_bits());
+        let size = self.apply(Op::Abs, &[node]);
+        let condition = self.step(Def::Apply(Op::Lt, [size, infinity, size]));
+        self.items.push(Item::Guard { condition, expect: true });
+        self.required.push((condition, node));
     }
 
     /// The pair of two constants.

@@ -32,7 +32,7 @@ pub(super) fn solve(edit: &mut Edit, region: Region) -> Result<Vec<Applied>, &'s
     let outcome = loop {
         let mut emitter = Emitter::new(&mut graph, place);
         match attempt(edit, &body, &plan, &mut emitter) {
-            Ok(attempt) => break Ok((attempt, emitter.items)),
+            Ok(attempt) => break Ok((attempt, emitter.items, emitter.required)),
             Err(Failure { why, states }) => {
                 drop(emitter);
                 if states.is_empty() || !plan.give_up(&states, why) {
@@ -42,7 +42,8 @@ pub(super) fn solve(edit: &mut Edit, region: Region) -> Result<Vec<Applied>, &'s
         }
     };
     edit.graph = graph;
-    let (attempt, items) = outcome.map_err(|why| plan.why.unwrap_or(why))?;
+    let (attempt, items, required) = outcome.map_err(|why| plan.why.unwrap_or(why))?;
+    edit.required.extend(required);
     edit.replace(region, items, attempt.nodes, plan.whole());
     Ok(attempt.applied)
 }
@@ -202,13 +203,19 @@ fn attempt(
         forms.learn(node, |node| edit.resolved(node));
     }
     let mut rows: HashMap<usize, Affine> = HashMap::new();
+    let mut failed: Option<Failure> = None;
     for &state in &states {
         match forms.row(body.nexts[state]) {
             Ok(row) => {
                 rows.insert(state, row);
             }
-            Err(why) => return Err(Failure { why, states: [state].into() }),
+            Err(why) => {
+                failed.get_or_insert_with(|| Failure::from(why)).states.insert(state);
+            }
         }
+    }
+    if let Some(failed) = failed {
+        return Err(failed);
     }
     forms.count(&mut rows);
     let one = forms.emitter.constant(1.0);
@@ -263,6 +270,11 @@ fn attempt(
         for system in &systems {
             let failure = |why| Failure { why, states: owned(&system.states, counter) };
             let after = advanced(&mut forms, system, times).map_err(failure)?;
+            // Powers may overflow where the loop does not, and what comes of that
+            // must decide nothing: such calls are the tape's.
+            if times > 0 {
+                after.iter().for_each(|&node| forms.emitter.require_finite(node));
+            }
             at.extend(system.states.iter().copied().zip(after));
             if forms.emitter.items.len() > most {
                 return Err(failure("its closed form costs more than it does"));
@@ -279,6 +291,11 @@ fn attempt(
                 tail.copy(node);
             }
             nodes.push((wanted.node, tail.node(wanted.value)));
+        }
+        for node in &body.finite {
+            if let Some(&copy) = tail.copies.get(node) {
+                tail.forms.emitter.require_finite(copy);
+            }
         }
         if forms.emitter.items.len() > most {
             return Err(Failure { why: "its closed form costs more than it does", states });
