@@ -352,7 +352,7 @@ fn system(random: &mut Random, size: usize, times: u32) -> Graph {
         for (column, &phi) in phis.iter().enumerate() {
             let size = if row == column { 0.6 } else { 0.3 / size as f64 };
             let scale = graph.push_const((random.uniform(-1.0, 1.5) * size).to_bits());
-            let parameter = graph.input(size_of_state(inputs) + random.below(3) as usize);
+            let parameter = graph.input(size_of_state(inputs) + random.below(3));
             let term = match random.below(4) {
                 0 if row != column => continue,
                 1 => graph.push_apply(body, Op::Mul, &[phi, scale], None),
