@@ -2,6 +2,7 @@
 
 use super::certificate::agree;
 use super::draft::Draft;
+use super::recurrence::solve_all;
 use super::rule::{Applied, Refused};
 use super::sums::close_sums;
 use crate::ssa::{Folding, Graph, Region, simplify};
@@ -26,12 +27,14 @@ pub struct CloseLimits {
     pub work: u64,
     /// The largest number of loops that are looked at. Default: 2¹⁴.
     pub loops: usize,
+    /// How often sums and recurrences take turns. Default: 3.
+    pub rounds: usize,
 }
 
 impl CloseLimits {
     /// The default, as a constant.
     pub const DEFAULT: CloseLimits =
-        CloseLimits { variables: 6, monomials: 28, work: 1 << 25, loops: 1 << 14 };
+        CloseLimits { variables: 6, monomials: 28, work: 1 << 25, loops: 1 << 14, rounds: 3 };
 }
 
 impl Default for CloseLimits {
@@ -84,25 +87,59 @@ pub struct Closed {
 /// assert_eq!(closed.graph.to_string(), text);
 /// ```
 pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
-    let (mut applied, mut refused) = (Vec::new(), Vec::new());
-    let unchanged = |applied, refused| Closed { graph: graph.clone(), applied, refused };
+    let mut closed = Closed { graph: graph.clone(), applied: Vec::new(), refused: Vec::new() };
     if graph.regions.values().any(|data| data.replays.is_some()) {
-        return unchanged(applied, refused);
+        return closed;
     }
-    let mut draft = Draft::new(graph);
-    for region in inside_out(graph).into_iter().take(limits.loops) {
-        close_sums(&mut draft, region, &limits, &mut applied, &mut refused);
+    // A sum in the body of a loop may be what keeps that from being affine, and
+    // the other way round.
+    for _ in 0..limits.rounds {
+        let before = closed.applied.len();
+        closed.refused.clear();
+        closed = sums(closed, &limits);
+        closed = recurrences(closed);
+        if closed.applied.len() == before {
+            break;
+        }
     }
-    if applied.is_empty() {
-        return unchanged(applied, refused);
+    closed
+}
+
+fn sums(closed: Closed, limits: &CloseLimits) -> Closed {
+    let (mut applied, mut refused) = (Vec::new(), Vec::new());
+    let mut draft = Draft::new(&closed.graph);
+    for region in inside_out(&closed.graph).into_iter().take(limits.loops) {
+        close_sums(&mut draft, region, limits, &mut applied, &mut refused);
     }
-    let Some(closed) = draft.finish().map(|closed| simplify(&closed, Folding::Real)) else {
-        return unchanged(Vec::new(), vec![doubtful("its closed form is no graph")]);
-    };
-    if !agree(graph, &closed) {
-        return unchanged(Vec::new(), vec![doubtful("its closed form comes to something else")]);
+    let graph = if applied.is_empty() { None } else { draft.finish() };
+    certified(closed, graph, applied, refused)
+}
+
+fn recurrences(closed: Closed) -> Closed {
+    let solved = solve_all(&closed.graph);
+    let graph = (!solved.applied.is_empty()).then_some(solved.graph);
+    certified(closed, graph, solved.applied, solved.refused)
+}
+
+/// What was closed before with what was closed now, if that is right.
+fn certified(
+    mut before: Closed,
+    graph: Option<Graph>,
+    mut applied: Vec<Applied>,
+    mut refused: Vec<Refused>,
+) -> Closed {
+    before.refused.append(&mut refused);
+    if let Some(graph) = graph.map(|graph| simplify(&graph, Folding::Real)) {
+        if agree(&before.graph, &graph) {
+            before.graph = graph;
+            before.applied.append(&mut applied);
+        } else {
+            before.refused.push(doubtful("its closed form comes to something else"));
+        }
+    } else if !applied.is_empty() {
+        before.refused.push(doubtful("its closed form is no graph"));
     }
-    Closed { graph: closed, applied, refused }
+    before
 }
 
 fn doubtful(why: &str) -> Refused {

@@ -6,6 +6,7 @@
 mod certificate;
 mod close;
 mod draft;
+pub mod recurrence;
 mod rule;
 mod sums;
 mod unroll;
