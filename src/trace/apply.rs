@@ -8,34 +8,41 @@ use super::recorder::{self, ID};
 use crate::op::{Op, eval};
 
 impl Var {
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub(super) fn apply1(self, op: Op) -> Var {
         let value = eval(op, [self.value, 0.0, 0.0]);
         self.recorded(value, 0, op, Form::Events, Location::caller())
     }
 
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub(super) fn apply2(self, op: Op, other: Var) -> Var {
         let value = eval(op, [self.value, other.value, 0.0]);
         let (a, b, at) = (self.tag, other.tag, Location::caller());
-        // The common case first: whether an operand is a constant is asked only
-        // when they are not both events of this recording.
-        if let Some(tag) = recorder::record(value, b & ID, a, b, op, Form::Events, at) {
-            Var::traced(value, tag)
-        } else if other.is_constant() {
-            self.recorded(value, other.value.to_bits(), op, Form::ConstantSecond, at)
+        let tag = match recorder::record(value, b & ID, a, b, op, Form::Events, at) {
+            Some(tag) => tag,
+            None => self.mixed(op, value, other, at),
+        };
+        Var::traced(value, tag)
+    }
+
+    /// What [`Var::apply2`] does when the operands are not both events of this
+    /// recording, or there is no room. Returns the tag of the result.
+    #[inline(never)]
+    fn mixed(self, op: Op, value: f64, other: Var, at: Site) -> u64 {
+        if other.is_constant() {
+            self.recorded(value, other.value.to_bits(), op, Form::ConstantSecond, at).tag
         } else if self.is_constant() {
-            other.recorded(value, self.value.to_bits(), op, Form::ConstantFirst, at)
+            other.recorded(value, self.value.to_bits(), op, Form::ConstantFirst, at).tag
         } else {
-            let tag = recorder::record_slowly(value, b & ID, a, b, op, Form::Events, at);
-            Var::traced(value, tag)
+            let (a, b) = (self.tag, other.tag);
+            recorder::record_slowly(value, b & ID, a, b, op, Form::Events, at)
         }
     }
 
     /// `op` on this and a constant.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub(super) fn apply2_with(self, op: Op, constant: f64) -> Var {
         let value = eval(op, [self.value, constant, 0.0]);
@@ -44,7 +51,7 @@ impl Var {
     }
 
     /// `op` on a constant and this.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub(super) fn apply2_after(self, op: Op, constant: f64) -> Var {
         let value = eval(op, [constant, self.value, 0.0]);
