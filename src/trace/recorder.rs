@@ -182,10 +182,13 @@ pub(super) fn guard(outcome: bool) {
 
 /// Appends an event, unless nothing is being recorded. Returns its tag.
 pub(super) fn append(event: Event) -> Option<u64> {
-    let tag = with_front(|front| {
-        with_back(|back| if front.is_recording() { front.push(back, event) } else { FOREIGN })
-    });
-    (tag != FOREIGN).then_some(tag)
+    with_front(|front| {
+        let is_full = front.cursor.next.get() == front.cursor.stop.get();
+        if is_full && !with_back(|back| front.make_room(back, event.site)) {
+            return None;
+        }
+        Some(front.set_next(event))
+    })
 }
 
 /// Whether the event with this index is an input.
@@ -281,9 +284,11 @@ impl Front<'_> {
 
     /// Appends an event. Returns its tag.
     fn push(self, back: &mut Back, event: Event) -> u64 {
-        if !self.make_room(back, event.site) {
-            return FOREIGN;
-        }
+        if self.make_room(back, event.site) { self.set_next(event) } else { FOREIGN }
+    }
+
+    /// Appends an event where there is room. Returns its tag.
+    fn set_next(self, event: Event) -> u64 {
         let next = self.cursor.next.get();
         self.ring[next as usize % RING].set(event);
         self.cursor.next.set(next + 1);
