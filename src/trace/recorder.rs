@@ -11,7 +11,7 @@ use core::cell::{Cell, RefCell};
 use core::mem::ManuallyDrop;
 
 use super::captures::Captures;
-use super::event::Form;
+use super::event::{Form, Kind};
 use super::stamp::{FOREIGN_STAMP, maker};
 use super::{Event, Operand, Role, Site, TraceError, Var};
 use crate::op::Op;
@@ -99,12 +99,10 @@ pub(super) fn record(
     payload: u64,
     a: u64,
     b: u64,
-    op: Op,
-    form: Form,
+    kind: Kind,
     at: Site,
 ) -> Option<u64> {
-    let event =
-        Event { value, payload, site: at, first: a as u32, op, form, role: Role::Apply, pad: 0 };
+    let event = Event { value, payload, site: at, first: a as u32, kind };
     with_front(|front| {
         let next = front.cursor.next.get();
         if (a ^ next | b ^ next) >> 32 != 0 {
@@ -123,22 +121,14 @@ pub(super) fn record(
 /// and tries again, or notes why not.
 #[cold]
 #[inline(never)]
-pub(super) fn record_slowly(
-    value: f64,
-    payload: u64,
-    a: u64,
-    b: u64,
-    op: Op,
-    form: Form,
-    at: Site,
-) -> u64 {
+pub(super) fn record_slowly(value: f64, payload: u64, a: u64, b: u64, kind: Kind, at: Site) -> u64 {
     if a == CONSTANT && b == CONSTANT {
         return CONSTANT;
     }
     let ready = with_front(|front| {
         with_back(|back| front.check(back, &[a, b], at) && front.make_room(back, at))
     });
-    ready.then(|| record(value, payload, a, b, op, form, at)).flatten().unwrap_or(FOREIGN)
+    ready.then(|| record(value, payload, a, b, kind, at)).flatten().unwrap_or(FOREIGN)
 }
 
 /// Records `op` on three operands, of which at least one is not a constant.
@@ -157,8 +147,8 @@ pub(super) fn record3(op: Op, value: f64, vars: [Var; 3], at: Site) -> u64 {
             }
             let [a, b, c] = tags;
             let (first, payload) = (a as u32, b & ID | c << 32);
-            let (form, role) = (Form::Events, Role::Apply);
-            front.push(back, Event { value, payload, site: at, first, op, form, role, pad: 0 })
+            let kind = Kind::apply(op, Form::Events);
+            front.push(back, Event { value, payload, site: at, first, kind })
         })
     })
 }
@@ -173,7 +163,7 @@ pub(super) fn guard(outcome: bool) {
         }
         let cell = &front.ring[(index - 1) % RING];
         let event = cell.get();
-        cell.set(Event { role: Role::Guard, ..event });
+        cell.set(Event { kind: Kind { role: Role::Guard, ..event.kind }, ..event });
         let step = (index as u64) << 1 | u64::from(outcome);
         front.cursor.signature.set(mix(mix(front.cursor.signature.get(), step), event.payload));
         front.cursor.parted.set(front.cursor.parted.get() + 1);
