@@ -110,6 +110,7 @@ impl Kind {
 
     /// No primitive. The one that is named has no derivative, so that no adjoint
     /// is passed on.
+    #[inline]
     const fn none(role: Role) -> Self {
         Kind { op: Op::Signum, form: Form::Events, role, rule: Rule::First }
     }
@@ -157,8 +158,9 @@ impl Event {
     }
 
     /// A step of control flow: not a number, except for the φ of a constant.
+    #[inline]
     pub(super) const fn mark(role: Role, payload: u64, site: Site) -> Self {
-        Event { payload, site, ..Event::leaf(role, 0.0) }
+        Event { value: 0.0, payload, site, first: 0, kind: Kind::none(role) }
     }
 
     /// The φ of the constant `value`.

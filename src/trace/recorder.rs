@@ -171,14 +171,19 @@ pub(super) fn guard(outcome: bool) {
 }
 
 /// Appends an event, unless nothing is being recorded. Returns its tag.
+#[inline]
 pub(super) fn append(event: Event) -> Option<u64> {
     with_front(|front| {
         let is_full = front.cursor.next.get() == front.cursor.stop.get();
-        if is_full && !with_back(|back| front.make_room(back, event.site)) {
-            return None;
-        }
-        Some(front.set_next(event))
+        (!is_full || has_room(event.site)).then(|| front.set_next(event))
     })
+}
+
+/// Makes room for an event at `at`, if something is being recorded.
+#[cold]
+#[inline(never)]
+fn has_room(at: Site) -> bool {
+    with_front(|front| with_back(|back| front.make_room(back, at)))
 }
 
 /// Whether the event with this index is an input.
@@ -192,31 +197,37 @@ pub(super) fn name(tag: u64, name: &'static str) {
 }
 
 /// Changes with every guard and every event: `(guards, events)`.
+#[inline]
 pub(super) fn progress() -> (u64, u64) {
     with_front(|front| (front.cursor.signature.get(), front.cursor.next.get()))
 }
 
 /// The number of guards passed whose ways have not met since.
+#[inline]
 pub(super) fn parted() -> u32 {
     with_front(|front| front.cursor.parted.get())
 }
 
 /// Whether the latest mark that ended something is followed by what is carried.
+#[inline]
 pub(super) fn carries() -> bool {
     with_front(|front| front.cursor.carries.get())
 }
 
 /// Notes whether a mark is followed by what is carried.
+#[inline]
 pub(super) fn set_carries(carries: bool) {
     with_front(|front| front.cursor.carries.set(carries));
 }
 
 /// Ways met: `parted` guards are left.
+#[inline]
 pub(super) fn meet(parted: u32) {
     with_front(|front| front.cursor.parted.set(parted));
 }
 
 /// Whether what regions are given is captured.
+#[inline]
 pub(super) fn captures() -> bool {
     with_front(|front| front.cursor.captures.get() && front.is_recording())
 }
@@ -231,6 +242,7 @@ pub(super) fn capture(key: u64, operands: &[Operand]) {
 }
 
 /// The id of a region that begins; 0 if nothing is being recorded.
+#[inline]
 pub(super) fn next_region() -> u32 {
     with_front(|front| {
         let next = front.cursor.regions.get() + u32::from(front.is_recording());
@@ -240,6 +252,7 @@ pub(super) fn next_region() -> u32 {
 }
 
 /// Whether `tag` is that of an event of this recording.
+#[inline]
 pub(super) fn is_own(tag: u64) -> bool {
     with_front(|front| front.is_recording() && (tag ^ front.cursor.next.get()) >> 32 == 0)
 }
@@ -268,6 +281,7 @@ impl Cursor {
 }
 
 impl Front<'_> {
+    #[inline]
     fn is_recording(self) -> bool {
         self.cursor.next.get() >> 32 != u64::from(FOREIGN_STAMP)
     }
@@ -278,6 +292,7 @@ impl Front<'_> {
     }
 
     /// Appends an event where there is room. Returns its tag.
+    #[inline]
     fn set_next(self, event: Event) -> u64 {
         let next = self.cursor.next.get();
         self.ring[next as usize % RING].set(event);
