@@ -7,6 +7,7 @@ use super::{Operand, Role, Site, Var, recorder};
 
 /// A region begins at `at`. Returns its id in this run; 0, with which nothing
 /// is recorded, if this is no recording.
+#[inline]
 pub(crate) fn enter(at: Site) -> u32 {
     let id = recorder::next_region();
     if id != 0 && append(Role::Enter, u64::from(id), at).is_none() { 0 } else { id }
@@ -14,6 +15,7 @@ pub(crate) fn enter(at: Site) -> u32 {
 
 /// The head of loop `id` is passed, or, if `joins`, region `id` ends. `false` if
 /// nothing has to be carried: nothing is recorded, or there is only one way.
+#[inline]
 pub(crate) fn end(id: u32, joins: bool, one_way: bool, at: Site) -> bool {
     let role = if joins { Role::Join } else { Role::Iterate };
     let flag = if one_way { ONE_WAY } else { 0 };
@@ -23,26 +25,31 @@ pub(crate) fn end(id: u32, joins: bool, one_way: bool, at: Site) -> bool {
 }
 
 /// Whether the latest mark of this kind asked for what is carried.
+#[inline]
 pub(crate) fn carries() -> bool {
     recorder::carries()
 }
 
 /// The number of guards passed whose ways have not met since.
+#[inline]
 pub(crate) fn parted() -> u32 {
     recorder::parted()
 }
 
 /// Ways met; so many guards are left whose ways have not.
+#[inline]
 pub(crate) fn meet(parted: u32) {
     recorder::meet(parted);
 }
 
 /// Changes with every guard (first) and every event (second) recorded.
+#[inline]
 pub(crate) fn progress() -> (u64, u64) {
     recorder::progress()
 }
 
 /// Whether what regions are given is captured.
+#[inline]
 pub(crate) fn captures() -> bool {
     recorder::captures()
 }
@@ -101,6 +108,7 @@ pub(crate) fn fixed(var: Var) -> Option<[u64; 2]> {
     input.then_some([1, u64::from(index)])
 }
 
+#[inline]
 fn append(role: Role, payload: u64, at: Site) -> Option<u64> {
     recorder::append(Event::mark(role, payload, at))
 }
