@@ -3,6 +3,7 @@
 mod check;
 mod run;
 mod scaling;
+mod trips;
 
 use std::io::Write;
 
@@ -15,5 +16,6 @@ pub fn execute(cli: &Cli, out: &mut dyn Write) -> Result<(), Error> {
         Command::Run(args) => run::run(args, out),
         Command::Check(selection) => check::check(selection, out),
         Command::Scaling(args) => scaling::scaling(args, out),
+        Command::Trips(args) => trips::trips(args, out),
     }
 }
