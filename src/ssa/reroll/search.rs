@@ -84,7 +84,8 @@ pub(super) enum Source {
 /// What has an order that an index may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Row {
-    Inputs,
+    Active,
+    Inactive,
     /// The outputs of the loop with this first step.
     Loop(usize),
 }
@@ -284,7 +285,9 @@ impl<'a> Search<'a> {
     /// many of the row are from one iteration.
     fn row(&self, node: Node, home: Option<(usize, usize)>) -> Option<(Row, usize, usize)> {
         let Some((step, output)) = home else {
-            return self.homes.input(node).map(|number| (Row::Inputs, number, 1));
+            let number = self.homes.input(node)?;
+            let is_active = number < self.homes.graph.active;
+            return Some((if is_active { Row::Active } else { Row::Inactive }, number, 1));
         };
         let Rolled { start, width } = self.loops[step]?;
         let number = self.before[step].0 - self.before[start].0 + output;
