@@ -57,6 +57,8 @@ pub(super) struct Output {
     tables: HashMap<Rc<[Leaf]>, Series>,
     accesses: HashMap<(Series, u32, Strides), Access>,
     elements: HashMap<(Block, Access), Node>,
+    /// The iteration numbers of loops.
+    numbers: HashMap<Region, Node>,
     /// The φs of what nodes were in the last iterations of their loops.
     lasts: HashMap<(Node, u32), Node>,
 }
@@ -73,6 +75,7 @@ impl Output {
             tables: HashMap::new(),
             accesses: HashMap::new(),
             elements: HashMap::new(),
+            numbers: HashMap::new(),
             lasts: HashMap::new(),
         }
     }
@@ -80,6 +83,12 @@ impl Output {
     pub(super) fn constant(&mut self, bits: u64) -> Node {
         let graph = &mut self.graph;
         *self.constants.entry(bits).or_insert_with(|| graph.push_const(bits))
+    }
+
+    /// The iteration number of `region`.
+    pub(super) fn iteration(&mut self, region: Region) -> Node {
+        let graph = &mut self.graph;
+        *self.numbers.entry(region).or_insert_with(|| graph.push_iteration(region))
     }
 
     /// Remembers that `phi` is what `node` was in iteration number `last`, the

@@ -226,8 +226,19 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// The step that `node` is an output of, and which one.
+    pub(super) fn home(&self, node: Node) -> Option<(usize, usize)> {
+        self.homes.get(node)
+    }
+
     /// The longest repetition that begins at `start`.
-    fn longest(&self, period: usize, start: usize, end: usize, strict: bool) -> Repetition {
+    pub(super) fn longest(
+        &self,
+        period: usize,
+        start: usize,
+        end: usize,
+        strict: bool,
+    ) -> Repetition {
         let body = &self.steps[start..start + period];
         let slots = body.iter().map(|step| step.operands.len()).sum();
         let mut sources = vec![Source::Unknown; slots];
