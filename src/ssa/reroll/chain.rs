@@ -6,6 +6,9 @@
 //! was seen. Where all these copies do the same with values that correspond, one
 //! is enough, and the iterations are a loop. In an iteration in which the loop
 //! was not seen to end, a guard stops the graph there, as it did before.
+//!
+//! Some iterations at the end, which are seen less often, may be known less well
+//! than the others. Then the loop tells whether it has ended or goes on with them.
 
 use smallvec::SmallVec;
 
@@ -15,6 +18,7 @@ use super::period::{Run, runs};
 use super::roll::{inside, settle};
 use super::search::{Repetition, Search, Source, Span};
 use super::shape::{Exit, Ref, Scope, Shape, ShapeId, Shapes, Step};
+use crate::entity::Entity;
 use crate::ssa::graph::{Block, End, Node};
 
 /// So many runs of one list are looked at.
@@ -101,8 +105,8 @@ impl Collect<'_> {
             let mut chain =
                 Chain { spine, search, shapes: self.shapes, tree: &mut self.tree, limits: &limits };
             'runs: for run in runs.iter().filter(has_sides).take(MOST_RUNS) {
-                for (end, falls) in chain.ends(run) {
-                    found = chain.find(run, end, falls);
+                for (end, how) in chain.ends(run) {
+                    found = chain.find(run, end, how);
                     if found.is_some() {
                         break 'runs;
                     }
@@ -110,20 +114,36 @@ impl Collect<'_> {
             }
         }
         let Some(found) = found else { return false };
-        let Found { span, inner, exits, last, operands, outputs, rest } = found;
+        let Found { span, inner, exits, last, operands, mut outputs, rest, side } = found;
         let body = &spine.steps[span.start..][..span.period];
         let weight = body.iter().map(|step| self.shapes.weight(step.shape)).sum();
         let place = body.iter().find_map(|step| self.shapes.place(step.shape));
-        let times = span.times as u32;
-        let shape = Shape::While { times, steps: inner, exits, last, place };
-        let shape = self.shapes.intern(shape, outputs.len(), weight);
+        let tree = &mut self.tree;
         let (home, count) = spine.at[span.start];
-        let behind = self.tree.lists[rest.0].split_off(rest.1);
-        let list = &mut self.tree.lists[home];
+        let behind = tree.lists[rest.0].split_off(rest.1);
+        let mut end = tree.ends[rest.0].clone();
+        let list = &mut tree.lists[home];
         list.truncate(count);
+        let tells = side.is_some();
+        let goes_on = Node::from_index(self.next);
+        if tells {
+            outputs.insert(0, goes_on);
+            self.next += 1;
+        }
+        let times = span.times as u32;
+        let shape = Shape::While { times, steps: inner, exits, last, tells, place };
+        let shape = self.shapes.intern(shape, outputs.len(), weight);
         list.push(Step { shape, operands, outputs });
-        list.extend(behind);
-        self.tree.ends[home] = self.tree.ends[rest.0].clone();
+        match side {
+            None => list.extend(behind),
+            Some(side) => {
+                let then = tree.lists.push(behind);
+                tree.ends.push(end);
+                self.weights.push(self.weights[rest.0]);
+                end = End::Branch { condition: goes_on, then, otherwise: side };
+            }
+        }
+        tree.ends[home] = end;
         true
     }
 }
@@ -133,11 +153,24 @@ struct Found {
     span: Span,
     inner: Vec<super::shape::Inner>,
     exits: Vec<Exit>,
-    last: Option<Vec<Ref>>,
+    last: Option<Vec<Option<Ref>>>,
     operands: SmallVec<[Node; 3]>,
     outputs: SmallVec<[Node; 1]>,
     /// The block and the step with which it goes on.
     rest: (Block, usize),
+    /// What comes where it was ended, if that is something else.
+    side: Option<Block>,
+}
+
+/// How a loop ends if none of its guards but the last one has failed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Last {
+    /// The last guard failed in the last iteration.
+    Guard,
+    /// The same comes behind it as where a guard has failed.
+    Same,
+    /// Something else comes behind it.
+    On,
 }
 
 struct Chain<'c, 'a> {
@@ -159,25 +192,31 @@ impl Chain<'_, '_> {
         }
     }
 
-    /// The steps before which a loop of the steps of `run` may end, with whether
-    /// it may end there without a guard having failed.
-    fn ends(&self, run: &Run) -> SmallVec<[(usize, bool); 3]> {
+    /// The steps before which a loop of the steps of `run` may end, and how.
+    fn ends(&self, run: &Run) -> SmallVec<[(usize, Last); 4]> {
         let mut ends = SmallVec::new();
         let before = self.expectation(run.end - run.period);
         if before.is_some_and(|expect| self.expectation(run.end) == Some(!expect))
             && self.spine.sides[run.end].is_none()
         {
-            ends.push((run.end + 1, false));
+            ends.push((run.end + 1, Last::Guard));
         }
-        ends.push((run.end, true));
-        let last = (run.start..run.end).rev().find(|&at| self.expectation(at).is_some());
-        ends.extend(last.map(|last| (last + 1, true)).filter(|&(end, _)| end < run.end));
+        let mut backwards = (run.start..run.end).rev();
+        let last = backwards.find(|&at| self.expectation(at).is_some()).map(|last| last + 1);
+        let mut places: SmallVec<[usize; 2]> = SmallVec::from_slice(&[run.end]);
+        places.extend(last.filter(|&last| last < run.end));
+        ends.extend(places.iter().map(|&end| (end, Last::Same)));
+        let branch = (run.start..run.end).rev().find(|&at| self.spine.sides[at].is_some());
+        ends.extend(branch.map(|branch| (branch + 1, Last::On)));
         ends
     }
 
     /// The loop of steps of `run` that ends before `end`.
-    fn find(&mut self, run: &Run, end: usize, falls: bool) -> Option<Found> {
+    fn find(&mut self, run: &Run, end: usize, how: Last) -> Option<Found> {
         let (spine, period) = (self.spine, run.period);
+        if end < run.start + period {
+            return None;
+        }
         let mut at = run.start + (end - run.start) % period;
         let repetition = loop {
             if at + period * self.limits.iterations as usize > end {
@@ -194,28 +233,42 @@ impl Chain<'_, '_> {
             return None;
         }
         let rest = match spine.sides[end - 1] {
-            Some(_) => (*spine.at.get(end).map(|(block, _)| block)?, 0),
+            Some(_) => {
+                let place = spine.blocks.iter().position(|&block| block == spine.at[end - 1].0)?;
+                (*spine.blocks.get(place + 1)?, 0)
+            }
             None => (spine.at[end - 1].0, spine.at[end - 1].1 + 1),
         };
-        let (behind, finals) = self.tree.view(rest.0, rest.1);
+        let latest = spine.sides[start..end].iter().rev().find_map(|&side| side)?;
+        let (behind, finals) = match how {
+            Last::On => self.tree.view(latest, 0),
+            Last::Guard | Last::Same => self.tree.view(rest.0, rest.1),
+        };
         let mut seen: Vec<(usize, Vec<Seen>)> = Vec::new();
         for guard in 0..period {
             if self.expectation(start + guard).is_none() {
                 continue;
             }
             let mut here = self.seen(&repetition, guard, &behind)?;
-            let is_last = !falls && guard == period - 1;
-            if is_last {
+            if how == Last::Guard && guard == period - 1 {
                 here.push((times - 1, finals.clone()));
             }
-            if here.len() > usize::from(is_last) || is_last {
+            if !here.is_empty() {
                 seen.push((guard, here));
             }
         }
         if seen.iter().map(|(_, all)| all.len()).sum::<usize>() < 2 {
             return None;
         }
-        self.build(&repetition, falls, rest, &seen, &finals)
+        let ons = match how {
+            Last::Guard => None,
+            Last::Same => Some(finals.clone()),
+            Last::On => Some(self.tree.view(rest.0, rest.1).1),
+        };
+        let mut found = self.build(&repetition, &seen, &finals, ons.as_deref())?;
+        found.rest = rest;
+        found.side = (how == Last::On).then_some(latest);
+        Some(found)
     }
 
     /// The iterations that guard number `at` of the body was seen to end; none if
@@ -234,17 +287,19 @@ impl Chain<'_, '_> {
         Some(seen)
     }
 
+    /// The loop of `repetition`, the exits of which were `seen`: behind them `finals`
+    /// are used, or what corresponds to them; and, if it may end after the last
+    /// iteration without an exit, `ons` behind that.
     fn build(
         &self,
         repetition: &Repetition,
-        falls: bool,
-        rest: (Block, usize),
         seen: &[(usize, Vec<Seen>)],
         finals: &[Node],
+        ons: Option<&[Node]>,
     ) -> Option<Found> {
-        let Span { start, period, times } = repetition.span;
-        // The slot in which each output is used first.
-        let mut slots: Vec<usize> = Vec::new();
+        let Span { start, times, .. } = repetition.span;
+        // Each output with the slot in which it is used first, if it is.
+        let mut outputs: Vec<(Node, Option<usize>)> = Vec::new();
         for (slot, &node) in finals.iter().enumerate() {
             let all = || seen.iter().flat_map(|(_, all)| all.iter().map(|(_, nodes)| nodes));
             if self.home(repetition, node).is_none() {
@@ -252,12 +307,18 @@ impl Chain<'_, '_> {
                 if !all().all(|nodes| nodes[slot] == node) {
                     return None;
                 }
-            } else if let Some(&first) = slots.iter().find(|&&first| finals[first] == node) {
+            } else if let Some(&(_, Some(first))) = outputs.iter().find(|&&(of, _)| of == node) {
                 if !all().all(|nodes| nodes[slot] == nodes[first]) {
                     return None;
                 }
             } else {
-                slots.push(slot);
+                outputs.push((node, Some(slot)));
+            }
+        }
+        for &node in ons.unwrap_or_default() {
+            let is_known = outputs.iter().any(|&(known, _)| known == node);
+            if !is_known && self.home(repetition, node).is_some() {
+                outputs.push((node, None));
             }
         }
         let steps = &self.spine.steps[start..repetition.span.end()];
@@ -267,23 +328,32 @@ impl Chain<'_, '_> {
         for (at, all) in seen {
             let mut may_end = vec![false; times];
             all.iter().for_each(|&(iteration, _)| may_end[iteration] = true);
-            let mut values = Vec::with_capacity(slots.len());
-            for &slot in &slots {
+            let mut values = Vec::with_capacity(outputs.len());
+            for &(_, slot) in &outputs {
+                let Some(slot) = slot else {
+                    values.push(None);
+                    continue;
+                };
                 let of: Vec<(usize, Node)> =
                     all.iter().map(|(iteration, nodes)| (*iteration, nodes[slot])).collect();
-                values.push(self.value(repetition, &of, &mut operands)?);
+                values.push(Some(self.value(repetition, &of, &mut operands)?));
             }
             exits.push(Exit { at: *at, seen: may_end, values });
         }
         let mut last = None;
-        if falls {
-            let of =
-                |&slot: &usize| self.value(repetition, &[(times - 1, finals[slot])], &mut operands);
-            last = Some(slots.iter().map(of).collect::<Option<Vec<Ref>>>()?);
+        if let Some(ons) = ons {
+            let mut values = Vec::with_capacity(outputs.len());
+            for &(node, _) in &outputs {
+                values.push(match ons.contains(&node) {
+                    true => Some(self.value(repetition, &[(times - 1, node)], &mut operands)?),
+                    false => None,
+                });
+            }
+            last = Some(values);
         }
-        let outputs = slots.iter().map(|&slot| finals[slot]).collect();
-        debug_assert!(exits.iter().all(|exit| exit.at < period));
-        Some(Found { span: repetition.span, inner, exits, last, operands, outputs, rest })
+        let outputs = outputs.iter().map(|&(node, _)| node).collect();
+        let (rest, side) = ((self.spine.at[start].0, 0), None);
+        Some(Found { span: repetition.span, inner, exits, last, operands, outputs, rest, side })
     }
 
     /// The iteration, step and output that `node` is, if it is from the loop.

@@ -31,18 +31,21 @@ pub(super) fn collect(graph: &Graph, shapes: &mut Shapes, limits: &RerollLimits)
     if !graph.series.is_empty() || !graph.regions.keys().all(is_plain) {
         return None;
     }
+    // Each chain ends at least one block.
+    let room = graph.blocks.len();
     let tree = Tree {
         lists: Array::filled(Vec::new(), graph.blocks.len()),
         ends: graph.blocks.values().map(|block| block.end.clone()).collect(),
-        numbers: Homes::new(graph),
+        numbers: Homes::new(graph).with_room(room),
     };
     let mut collect = Collect {
         graph,
         shapes,
         limits,
-        homes: Homes::new(graph),
+        homes: Homes::new(graph).with_room(room),
         tree,
         weights: Array::filled(0, graph.blocks.len()),
+        next: graph.nodes.len(),
         loops: 0,
         chains: 0,
     };
@@ -67,6 +70,8 @@ pub(super) struct Collect<'a> {
     pub(super) tree: Tree<'a>,
     /// For blocks of the tree at hand how much there is in them and below.
     pub(super) weights: Array<Block, u64>,
+    /// The next node that the graph does not have.
+    pub(super) next: usize,
     loops: usize,
     pub(super) chains: usize,
 }

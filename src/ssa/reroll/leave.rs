@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::argument::{Arg, Leaf};
-use super::emit::{Emitter, Locals};
-use super::shape::{Exit, Shape, ShapeId};
+use super::emit::{Emitter, Locals, Operand};
+use super::shape::{Exit, Ref, Shape, ShapeId};
 use crate::op::Op;
 use crate::ssa::graph::{Block, End, Item, Node, PlaceId, Region};
 
@@ -12,13 +12,13 @@ impl Emitter<'_> {
     /// Makes the loop of this shape, and returns its outputs.
     pub(super) fn until(&mut self, shape: ShapeId, args: &[Arg], block: Block) -> Vec<Node> {
         let shapes = self.shapes;
-        let Shape::While { times, steps, exits, last, place } = shapes.get(shape) else {
+        let Shape::While { times, steps, exits, last, tells, place } = shapes.get(shape) else {
             return Vec::new();
         };
-        let (times, place) = (*times, *place);
+        let (times, place, tells) = (*times, *place, *tells);
         let mut refs = self.refs(steps, place);
         let values = exits.iter().map(|exit| &exit.values).chain(last);
-        refs.extend(values.flatten().map(|&value| (value, place)));
+        refs.extend(values.flatten().flatten().map(|&value| (value, place)));
 
         let mut locals = Locals::new(steps.iter().map(|step| shapes.outputs(step.shape)).sum());
         refs.iter().for_each(|&(operand, _)| locals.need(operand));
@@ -42,8 +42,8 @@ impl Emitter<'_> {
             };
             let condition = self.output.node(&args[0], here, place);
             let expect = matches!(shapes.get(step.shape), Shape::Guard { expect: true });
-            let values = operands.by_ref().take(exit.values.len());
-            let values: Vec<Arg> = values.map(|value| value.arg(&locals, &phis)).collect();
+            let told = tells.then_some(0.0);
+            let values = values_of(told, &exit.values, &mut operands, &locals, &phis);
             let is_whole = exit.seen.iter().all(|&seen| seen);
             if is_whole && last.is_none() && at + 1 == steps.len() {
                 // Each end of the body is one of the loop or not, by this condition.
@@ -75,15 +75,13 @@ impl Emitter<'_> {
             let nexts = self.nexts(&carried, &locals, &phis, here, place);
             let (again, values) = match last {
                 // One more than the largest number of iterations stops the graph.
-                None => {
-                    let nothing = Arg::Leaf(Leaf::Const(0));
-                    (self.output.constant(1f64.to_bits()), vec![nothing; count])
-                }
-                Some(_) => {
+                None => (self.output.constant(1f64.to_bits()), vec![NOTHING; count]),
+                Some(last) => {
                     let most = self.output.constant(f64::from(times - 1).to_bits());
                     let number = self.output.iteration(region);
                     let again = self.output.graph.push_apply(here, Op::Lt, &[number, most], place);
-                    (again, operands.map(|value| value.arg(&locals, &phis)).collect())
+                    let told = tells.then_some(1.0);
+                    (again, values_of(told, last, &mut operands, &locals, &phis))
                 }
             };
             self.pass(here, again, nexts, &values, place);
@@ -114,4 +112,24 @@ impl Emitter<'_> {
         let condition = self.output.node(&Arg::Table { leaves, strides }, block, place);
         self.output.graph.blocks[block].items.push(Item::Guard { condition, expect: true });
     }
+}
+
+/// What an output is where it is not used.
+const NOTHING: Arg = Arg::Leaf(Leaf::Const(0));
+
+/// The outputs, the first of which may be known, the others as these values are
+/// with the next operands.
+fn values_of(
+    told: Option<f64>,
+    values: &[Option<Ref>],
+    operands: &mut impl Iterator<Item = Operand>,
+    locals: &Locals,
+    phis: &[Node],
+) -> Vec<Arg> {
+    let told = told.map(|told| Arg::Leaf(Leaf::Const(told.to_bits())));
+    let value = |value: &Option<Ref>| match value {
+        Some(_) => operands.next().map_or(NOTHING, |value| value.arg(locals, phis)),
+        None => NOTHING,
+    };
+    told.into_iter().chain(values.iter().map(value)).collect()
 }

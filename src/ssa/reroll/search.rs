@@ -24,6 +24,12 @@ impl<'a> Homes<'a> {
         Homes { graph, homes: Array::filled((0, 0, 0), graph.nodes.len()), list: 0 }
     }
 
+    /// Makes room for that many nodes that the graph does not have.
+    pub(super) fn with_room(mut self, count: usize) -> Self {
+        (0..count).for_each(|_| _ = self.homes.push((0, 0, 0)));
+        self
+    }
+
     /// The number of an input.
     fn input(&self, node: Node) -> Option<usize> {
         Some(node.index()).filter(|&index| index < self.graph.active + self.graph.inactive)

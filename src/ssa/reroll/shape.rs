@@ -39,7 +39,9 @@ pub(super) enum Shape {
         /// In the order of the steps.
         exits: Vec<Exit>,
         /// The outputs where it ends after the last iteration, if it may.
-        last: Option<Vec<Ref>>,
+        last: Option<Vec<Option<Ref>>>,
+        /// Whether the first output says if it has ended there.
+        tells: bool,
         place: Option<PlaceId>,
     },
 }
@@ -52,8 +54,8 @@ pub(super) struct Exit {
     /// For each iteration whether it may end the loop there; where it may not, a
     /// guard that fails stops the graph.
     pub(super) seen: Vec<bool>,
-    /// The outputs of the loop.
-    pub(super) values: Vec<Ref>,
+    /// The outputs of the loop; none for one that is not used then.
+    pub(super) values: Vec<Option<Ref>>,
 }
 
 /// A tree of blocks, each before those below it.

@@ -136,7 +136,10 @@ impl Thread<'_> {
                     continue;
                 };
                 let root = self.old.regions[region].root;
-                let then = if matches!(self.old.blocks[root].end, End::Return(_)) {
+                let is_one = matches!(self.old.blocks[root].end, End::Return(_));
+                // Otherwise what comes behind what is around would be there twice.
+                let is_free = inside.as_ref().is_none_or(|now| matches!(now.then, Then::Phis));
+                let then = if is_one || is_free && self.is_idle(region, block, next) {
                     Then::Step(block, next)
                 } else if self.is_decision(region, block, next) {
                     Then::Target
@@ -217,6 +220,23 @@ impl Thread<'_> {
         for (number, &phi) in (0..).zip(&data.phis) {
             self.new.nodes[phi].def = Def::Phi(region, number);
         }
+    }
+
+    /// Whether all ways through `region` come to the same, and nothing is done behind
+    /// it in `block`, from step `next` on: then each way may end on its own. The
+    /// last iteration of a loop is such a region, if all its ways end the loop.
+    fn is_idle(&self, region: Region, block: Block, next: usize) -> bool {
+        let graph = self.old;
+        let ends = |block: Block| match &graph.blocks[block].end {
+            End::Return(values) => Some(values),
+            End::Branch { .. } | End::Open => None,
+        };
+        if graph.blocks[block].items.len() > next || ends(block).is_none() {
+            return false;
+        }
+        let leaves = graph.leaves(graph.regions[region].root);
+        let first = ends(leaves[0]);
+        leaves.iter().all(|&leaf| ends(leaf) == first)
     }
 
     /// Whether all that comes after `region` in `block`, from step `next` on, is
