@@ -138,6 +138,7 @@ pub mod entity;
 pub mod flow;
 pub mod jit;
 pub mod op;
+pub mod phi;
 mod runtime;
 pub mod ssa;
 pub mod trace;

@@ -24,6 +24,8 @@ pub enum Command {
     Run(RunArgs),
     /// Only verify values and gradients; exit code 1 if any is wrong.
     Check(Selection),
+    /// Count how many calls at perturbed points a kernel knows after a few lessons.
+    Coverage(CoverageArgs),
     /// Measure what compiling costs on straight-line programs of growing length.
     Scaling(ScalingArgs),
     /// Measure what compiling costs on loops of growing trip counts.
@@ -42,6 +44,17 @@ pub struct RunArgs {
     /// Far fewer repetitions: a look, not a measurement.
     #[arg(long)]
     pub quick: bool,
+}
+
+/// Arguments of `coverage`.
+#[derive(Debug, Args)]
+pub struct CoverageArgs {
+    /// Only programs whose names start so (upper or lower case).
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
+    /// Also write the rows to this file as a JSON array.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
 }
 
 /// Arguments of `scaling`.
