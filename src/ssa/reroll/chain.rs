@@ -171,6 +171,8 @@ enum Last {
     Same,
     /// Something else comes behind it.
     On,
+    /// Behind it the graph stops.
+    Never,
 }
 
 struct Chain<'c, 'a> {
@@ -240,8 +242,10 @@ impl Chain<'_, '_> {
             None => (spine.at[end - 1].0, spine.at[end - 1].1 + 1),
         };
         let latest = spine.sides[start..end].iter().rev().find_map(|&side| side)?;
+        let never = how == Last::On && self.stops(rest.0, rest.1);
+        let (how, rest) = if never { (Last::Never, (latest, 0)) } else { (how, rest) };
         let (behind, finals) = match how {
-            Last::On => self.tree.view(latest, 0),
+            Last::On | Last::Never => self.tree.view(latest, 0),
             Last::Guard | Last::Same => self.tree.view(rest.0, rest.1),
         };
         let mut seen: Vec<(usize, Vec<Seen>)> = Vec::new();
@@ -261,7 +265,7 @@ impl Chain<'_, '_> {
             return None;
         }
         let ons = match how {
-            Last::Guard => None,
+            Last::Guard | Last::Never => None,
             Last::Same => Some(finals.clone()),
             Last::On => Some(self.tree.view(rest.0, rest.1).1),
         };
@@ -269,6 +273,19 @@ impl Chain<'_, '_> {
         found.rest = rest;
         found.side = (how == Last::On).then_some(latest);
         Some(found)
+    }
+
+    /// Whether a block, from this step on, does nothing but to stop the graph.
+    fn stops(&self, block: Block, first: usize) -> bool {
+        let list = &self.tree.lists[block][first..];
+        let never = |step: &Step| match self.shapes.get(step.shape) {
+            Shape::Guard { expect } => {
+                let outcome = self.tree.graph().constant(step.operands[0]);
+                outcome.is_some_and(|outcome| (outcome != 0.0) != *expect)
+            }
+            _ => false,
+        };
+        list.iter().any(never)
     }
 
     /// The iterations that guard number `at` of the body was seen to end; none if

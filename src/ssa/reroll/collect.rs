@@ -136,7 +136,11 @@ impl Collect<'_> {
     }
 }
 
-impl Tree<'_> {
+impl<'a> Tree<'a> {
+    pub(super) fn graph(&self) -> &'a Graph {
+        self.numbers.graph()
+    }
+
     /// The tree of `root`, without the first steps of that, and the operands that
     /// come from outside.
     pub(super) fn view(&mut self, root: Block, first: usize) -> (Scope, SmallVec<[Node; 3]>) {

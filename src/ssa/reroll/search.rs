@@ -30,6 +30,10 @@ impl<'a> Homes<'a> {
         self
     }
 
+    pub(super) fn graph(&self) -> &'a Graph {
+        self.graph
+    }
+
     /// The number of an input.
     fn input(&self, node: Node) -> Option<usize> {
         Some(node.index()).filter(|&index| index < self.graph.active + self.graph.inactive)
