@@ -64,11 +64,8 @@ fn bisection(x: &[Var]) -> Var {
 #[traced]
 fn escape(x: &[Var]) -> Var {
     let (mut a, mut b) = (x[0], x[1]);
-    for _ in 0..30 {
+    while a * a + b * b < 4.0 {
         (a, b) = (a * a - b * b + x[0], a * b * 2.0 + x[1]);
-        if a * a + b * b > 4.0 {
-            break;
-        }
     }
     (a * a + b * b + 1.0).ln()
 }
@@ -94,8 +91,7 @@ fn most_calls_of_bisections_run_in_the_kernel() {
 #[test]
 fn most_calls_of_escape_time_loops_run_in_the_kernel() {
     for numerics in NUMERICS {
-        // Ways out that were not seen are not known, so not all numbers are likely.
-        let (count, _) = served(numerics, 50, &[(0.3, 1.0), (0.2, 1.0)], escape);
+        let (count, _) = served(numerics, 50, &[(0.4, 1.0), (0.3, 1.0)], escape);
         assert!(count >= 475, "{numerics:?} {count}");
     }
 }
