@@ -31,14 +31,17 @@ pub(super) struct Specialisation {
     misses: AtomicU32,
     /// Calls left that do not try the kernel.
     pause: AtomicU32,
+    /// Calls left that tell what regions are given.
+    curiosity: AtomicU32,
 }
 
 /// So many misses in a row are not held against a kernel.
 const PATIENCE: u32 = 1000;
 /// So many ways through the function are counted before counting starts anew.
 const MOST_SEEN: usize = 4096;
-/// So many runs of the tape tell what regions are given.
-const CURIOUS: u64 = 64;
+/// So many runs of the tape tell what regions are given, and as many after each
+/// one that was new.
+const CURIOUS: u32 = 8;
 /// The kernel is tried at least once in about so many calls.
 const LONGEST_PAUSE: u32 = 64;
 
@@ -98,6 +101,7 @@ impl Specialisation {
             non_finite: AtomicU64::new(0),
             misses: AtomicU32::new(0),
             pause: AtomicU32::new(0),
+            curiosity: AtomicU32::new(CURIOUS),
         }
     }
 
@@ -130,16 +134,20 @@ impl Specialisation {
     }
 
     /// Whether the tape's next run should tell what regions are given, so that
-    /// what is learnt of a region in one place is known in others: the first runs
-    /// should, and those on which a kernel gave up.
+    /// what is learnt of a region in one place is known in others. That costs more
+    /// than to record the run, so it is asked of runs that may be new: the first
+    /// ones, those soon after a new one, and those on which a kernel gave up.
     pub(super) fn is_curious(&self) -> bool {
-        self.tape_calls.load(Ordering::Relaxed) < CURIOUS
+        self.curiosity.load(Ordering::Relaxed) > 0
             || self.kernels.iter().any(|kernel| kernel.load().is_some())
     }
 
     /// Learns from a call that the tape served, and compiles when that pays.
     pub(super) fn learn(self: &Arc<Self>, trace: &Trace<'_>, purpose: Purpose, options: &Options) {
         self.tape_calls.fetch_add(1, Ordering::Relaxed);
+        // Calls at the same time may count as one; that is good enough.
+        let curiosity = self.curiosity.load(Ordering::Relaxed);
+        self.curiosity.store(curiosity.saturating_sub(1), Ordering::Relaxed);
         let mut learning = self.lock();
         learning.longest = learning.longest.max(trace.events.len());
         learning.taped_events += trace.events.len() as u64;
@@ -177,6 +185,7 @@ impl Specialisation {
                     *learning.left.entry(at.clone()).or_insert(0) += 1;
                 }
                 learning.last_new_path = Some(at);
+                self.curiosity.store(CURIOUS, Ordering::Relaxed);
             }
             Err(error) => {
                 if matches!(error, LiftError::Divergent { .. }) {
