@@ -76,7 +76,7 @@ fn newton(x: &[Var]) -> Var {
     let mut y = x[0];
     loop {
         let step = (y * y * y - x[1]) / (y * y * 3.0);
-        y = y - step;
+        y -= step;
         if step.abs() < 1e-9 {
             return y;
         }
@@ -88,7 +88,7 @@ fn newton_annotated(x: &[Var]) -> Var {
     let mut y = x[0];
     loop {
         let step = (y * y * y - x[1]) / (y * y * 3.0);
-        y = y - step;
+        y -= step;
         if step.abs() < 1e-9 {
             break;
         }
@@ -220,10 +220,10 @@ fn nested(x: &[Var]) -> Var {
     while y < 100.0 {
         let mut z = y;
         while z > 1.0 {
-            z = z * 0.4;
+            z *= 0.4;
         }
-        sum = sum + z;
-        y = y * 1.7;
+        sum += z;
+        y *= 1.7;
     }
     sum
 }
@@ -240,9 +240,9 @@ fn residuals(x: &[Var]) -> Var {
         let mut slope = Var::from(0.0);
         for i in 0..40 {
             let t = f64::from(i) * 0.1;
-            slope = slope + (rate * t - x[1] * t) * t;
+            slope += (rate * t - x[1] * t) * t;
         }
-        rate = rate - slope * 0.001;
+        rate -= slope * 0.001;
         if slope.abs() < 0.5 {
             break;
         }

@@ -30,7 +30,7 @@ fn newton(x: &[Var]) -> Var {
     let mut y = x[0];
     loop {
         let step = (y * y * y - x[1]) / (y * y * 3.0);
-        y = y - step;
+        y -= step;
         if step.abs() < 1e-9 {
             return y * x[1];
         }

@@ -33,13 +33,13 @@ pub(super) fn thread(graph: &Graph) -> Option<Graph> {
         uses: uses(graph),
         values: graph.nodes.keys().collect(),
         ways: Array::filled(Way::Several, graph.blocks.len()),
-        taken_apart: 0,
+        decisions: 0,
         tasks: vec![Task { out: root, block: root, inside: None }],
     };
     while let Some(task) = thread.tasks.pop() {
         thread.run(task);
     }
-    (thread.taken_apart > 0).then_some(thread.new)
+    (thread.decisions > 0).then_some(thread.new)
 }
 
 struct Thread<'a> {
@@ -51,7 +51,8 @@ struct Thread<'a> {
     values: Array<Node, Node>,
     /// For each block of a region that is taken apart where what is below goes on.
     ways: Array<Block, Way>,
-    taken_apart: usize,
+    /// How many regions decided where their blocks go on.
+    decisions: usize,
     tasks: Vec<Task>,
 }
 
@@ -148,7 +149,7 @@ impl Thread<'_> {
                     regions.push(Task { out: root, block: root, inside: None });
                     continue;
                 };
-                self.taken_apart += 1;
+                self.decisions += usize::from(matches!(then, Then::Target));
                 inside = Some(Rc::new(Inside { region, then, around: inside }));
                 (block, next) = (root, 0);
                 continue;
