@@ -53,9 +53,9 @@ fn inactive(_: usize, x: &[Var], data: &[Var]) -> Var {
     data.iter().fold(x[0], |state, &term| (state * x[1] + term).cos())
 }
 
-/// Ten times as many iterations outside as inside.
+/// Ten iterations inside, which are not worth a loop of their own.
 fn nested(iterations: usize, x: &[Var], _: &[Var]) -> Var {
-    let inner = (iterations.isqrt() / 3).max(1);
+    let inner = 10;
     (0..iterations / inner).fold(x[0], |state, i| {
         let row = (0..inner).fold(state, |row, j| (row * x[1] + constant(j)).sin());
         state * 0.5 + row * constant(i)
