@@ -15,12 +15,14 @@ const RUST_FOLDERS: [&str; 6] =
 const MAX_LINES: usize = 500;
 
 /// The layers with their ranks: a layer imports from lower ranks only.
-const LAYERS: [(&str, usize); 10] = [
+const LAYERS: [(&str, usize); 12] = [
     ("entity", 0),
     ("op", 1),
     ("trace", 2),
     ("flow", 3),
     ("ssa", 3),
+    ("phi", 4),
+    ("soi", 4),
     ("diff", 4),
     ("jit", 4),
     ("runtime", 5),

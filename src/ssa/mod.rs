@@ -21,6 +21,7 @@ mod rebuild;
 mod rebuild_loops;
 mod reroll;
 mod retain;
+mod segment;
 mod series;
 mod simplify;
 mod verify;
@@ -30,6 +31,7 @@ pub use dead::{eliminate_dead_code, live_nodes};
 pub use dot::dot;
 pub use flow::Flow;
 pub use fold::Folding;
+pub(crate) use fuse::decisive_nodes;
 pub use fuse::fuse;
 pub use graph::{
     Block, BlockData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId, Region, RegionData,
@@ -38,7 +40,9 @@ pub use interpret::{Outcome, interpret};
 pub use lift::{Decision, LiftError, Lifted, Merged, Paths, Trips, Unmerge, Unmerged};
 pub use nest::Nest;
 pub use parse::{ParseError, parse};
+pub(crate) use rebuild::{Rebuild, rebuild};
 pub use reroll::{RerollLimits, reroll};
+pub use segment::{Segment, Segments};
 pub use series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 pub use simplify::simplify;
 pub use verify::{VerifyError, verify};
