@@ -138,7 +138,9 @@ pub mod entity;
 pub mod flow;
 pub mod jit;
 pub mod op;
+pub mod phi;
 mod runtime;
+pub mod soi;
 pub mod ssa;
 pub mod trace;
 

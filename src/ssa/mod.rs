@@ -19,6 +19,7 @@ mod parse;
 mod print;
 mod rebuild;
 mod rebuild_loops;
+mod renumber;
 mod reroll;
 mod retain;
 mod segment;
@@ -41,6 +42,7 @@ pub use lift::{Decision, LiftError, Lifted, Merged, Paths, Trips, Unmerge, Unmer
 pub use nest::Nest;
 pub use parse::{ParseError, parse};
 pub(crate) use rebuild::{Rebuild, rebuild};
+pub use renumber::in_order;
 pub use reroll::{RerollLimits, reroll};
 pub use segment::{Segment, Segments};
 pub use series::{Access, AccessData, Entry, Loop, Series, SeriesData};

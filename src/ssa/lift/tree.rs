@@ -112,6 +112,8 @@ pub(super) struct MeetingData {
     pub(super) exits: Vec<Exit>,
     /// The meeting that it is inside of.
     pub(super) parent: Option<Meeting>,
+    /// How many meetings around it are of the same region, by recursion.
+    pub(super) recursion: u32,
     /// Whether it is a loop, or one iteration of a loop.
     pub(super) in_loop: bool,
     /// The stretch whose end it is.
@@ -177,11 +179,21 @@ impl Tree {
 
     pub(super) fn new_meeting(&mut self, site: Site, parent: Option<Meeting>) -> Meeting {
         let (root, exits) = (self.new_stretch(), Vec::new());
+        let (mut around, mut recursion) = (parent, 0);
+        while let Some(meeting) = around {
+            let data = &self.meetings[meeting];
+            if data.site == site {
+                recursion = data.recursion + 1;
+                break;
+            }
+            around = data.parent;
+        }
         self.meetings.push(MeetingData {
             site,
             root,
             exits,
             parent,
+            recursion,
             in_loop: false,
             home: None,
             given: Knowledge::Nothing,

@@ -1,0 +1,8 @@
+//! φ-calculus: loops of the graph become closed forms, by named rules.
+//!
+//! Source: PAPER sections 2 and 3 of "Coarsening Optimization for Differentiable
+//! Programming" (OOPSLA 2021), whose formulas [`Rule`] lists.
+
+mod rule;
+
+pub use rule::{Applied, Refused, Rule};

@@ -1,0 +1,99 @@
+//! The list of formulas, and the record of where they were applied.
+
+use crate::ssa::Place;
+
+/// A formula of φ-calculus.
+///
+/// φ(a, b) is what a branch comes to, φ_L(p, d) a value at the head of loop L
+/// with `p` from outside and `d` from the iteration before.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::phi::Rule;
+///
+/// assert_eq!(Rule::C6.to_string(), "C6");
+/// assert_eq!(Rule::C6.formula(), "L^n< d = a·φ_L(p, d) + b > gives a^n·p + b·Σ_{j<n} a^j");
+/// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rule {
+    /// Identity.
+    F1,
+    /// Distributive.
+    F2,
+    /// Commutative.
+    F3,
+    /// Loop entry.
+    F4,
+    /// Loop exit.
+    F5,
+    /// A function of two φs of one branch.
+    C1,
+    /// The derivative of a φ.
+    C2,
+    /// φs of two branches change places.
+    C3,
+    /// A function that comes to the same on all sides.
+    C4,
+    /// A loop is its body, iterated.
+    C5,
+    /// An affine recurrence with invariant coefficients.
+    C6,
+    /// A sum.
+    C7,
+    /// A product.
+    C8,
+    /// An affine recurrence whose coefficients change.
+    C9,
+}
+
+impl Rule {
+    /// The formula, as in the paper.
+    pub fn formula(self) -> &'static str {
+        match self {
+            Rule::F1 => "φ(a, a, ..., a) = a",
+            Rule::F2 => "f(φ(a1..ak)) = φ(f(a1)..f(ak))",
+            Rule::F3 => "φ(a, b) = φ̄(b, a), φ̄ the complement",
+            Rule::F4 => "φ_L(p, d) is p in the first iteration, d^(j) in iteration j+1",
+            Rule::F5 => "φ_L'(a, b1..bm) = b1 at the exit",
+            Rule::C1 => "f(φ(a1..ak), φ(b1..bk)) = φ(f(a1,b1)..f(ak,bk)), same φ",
+            Rule::C2 => "∂/∂x φ(a1..ak) = φ(∂a1/∂x .. ∂ak/∂x)",
+            Rule::C3 => "φ1(φ2(a,b), φ2(c,d)) = φ2(φ1(a,c), φ1(b,d))",
+            Rule::C4 => "f(φ(a1..ak), φ(b1..bk)) = c if f(ai, bi) = c for every i",
+            Rule::C5 => "L^n< d = f(φ_L(p, d)) > gives d_exit = f^[n](p)",
+            Rule::C6 => "L^n< d = a·φ_L(p, d) + b > gives a^n·p + b·Σ_{j<n} a^j",
+            Rule::C7 => "L^n< d = φ_L(p, d) + g(L) > gives p + Σ_{i<n} g(i)",
+            Rule::C8 => "L^n< d = φ_L(p, d) · g(L) > gives p · Π_{i<n} g(i)",
+            Rule::C9 => "L^n< d = a(L)·φ_L(p, d) + b(L) > gives p·Π_i a(i) + Σ_i b(i)·Π_{j>i} a(j)",
+        }
+    }
+}
+
+impl core::fmt::Display for Rule {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        core::fmt::Debug::fmt(self, f)
+    }
+}
+
+/// A formula that was applied.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The formula.
+    pub rule: Rule,
+    /// Where in the user's source, if that is known.
+    pub at: Option<Place>,
+    /// What it made, in mathematical notation.
+    pub form: String,
+}
+
+/// A loop that stays a loop.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Where in the user's source, if that is known.
+    pub at: Option<Place>,
+    /// Why there is no closed form.
+    pub why: String,
+}

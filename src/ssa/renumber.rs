@@ -1,0 +1,131 @@
+//! Renumbering: gives the nodes of an edited graph ids in the order of its steps.
+
+use super::graph::{Block, Def, End, Graph, Item, Node, NodeData, Region};
+use super::series::SeriesData;
+use crate::entity::{Array, Entity};
+
+/// The graph with its nodes in the order in which they are visited: inputs,
+/// constants, then depth first through the blocks; what is not visited is left
+/// out. A pass that inserts nodes where they belong, without care for their ids,
+/// makes a graph again by this.
+///
+/// `None` if something refers to a node that is not in the graph.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::op::Op;
+/// use phigrad::ssa::{End, Graph, Item, in_order, verify};
+///
+/// let mut graph = Graph::new(1, 0);
+/// let (root, x) = (graph.root(), graph.input(0));
+/// let sine = graph.push_apply(root, Op::Sin, &[x], None);
+/// // The sine of 2x instead: the new step comes before it, with a larger id.
+/// let two = graph.push_const(2.0f64.to_bits());
+/// let double = graph.push_apply(root, Op::Mul, &[two, x], None);
+/// graph.nodes[sine].def = phigrad::ssa::Def::Apply(Op::Sin, [double; 3]);
+/// graph.blocks[root].items = vec![Item::Node(double), Item::Node(sine)];
+/// graph.blocks[root].end = End::Return([sine].into_iter().collect());
+/// assert!(verify(&graph).is_err());
+/// let ordered = in_order(&graph).expect("each node is there");
+/// assert_eq!(verify(&ordered), Ok(()));
+/// ```
+pub fn in_order(graph: &Graph) -> Option<Graph> {
+    let order = visited(graph);
+    let mut ids: Array<Node, Option<Node>> = Array::filled(None, graph.nodes.len());
+    for (index, &node) in order.iter().enumerate() {
+        ids[node] = Some(Node::from_index(index));
+    }
+    let mut new = graph.clone();
+    let id = |node: &mut Node| {
+        *node = ids.get(*node).copied().flatten()?;
+        Some(())
+    };
+    let mut nodes: Vec<NodeData> = order.iter().map(|&node| graph.nodes[node]).collect();
+    for data in &mut nodes {
+        if let Def::Apply(op, args) = &mut data.def {
+            let first = args[0];
+            args[op.arity()..].fill(first);
+            args.iter_mut().try_for_each(id)?;
+        }
+    }
+    new.nodes = nodes.into_iter().collect();
+    for block in graph.blocks.keys() {
+        let data = &mut new.blocks[block];
+        for item in &mut data.items {
+            match item {
+                Item::Node(node)
+                | Item::Guard { condition: node, .. }
+                | Item::Accumulate(_, node) => id(node)?,
+                Item::Region(_) | Item::Fill(_) => {}
+            }
+        }
+        match &mut data.end {
+            End::Open => {}
+            End::Return(values) => values.iter_mut().try_for_each(id)?,
+            End::Branch { condition, .. } => id(condition)?,
+        }
+    }
+    for region in graph.regions.keys() {
+        let data = &mut new.regions[region];
+        data.phis.iter_mut().try_for_each(id)?;
+        for entry in data.cycle.iter_mut().flat_map(|cycle| &mut cycle.entries) {
+            id(&mut entry.phi)?;
+            id(&mut entry.first)?;
+        }
+    }
+    for series in graph.series.keys() {
+        match &mut new.series[series] {
+            SeriesData::Constants(_) => {}
+            SeriesData::Nodes(nodes) => nodes.iter_mut().try_for_each(id)?,
+            SeriesData::History(node) => id(node)?,
+            SeriesData::Sums(firsts) => firsts.iter_mut().flatten().try_for_each(id)?,
+        }
+    }
+    Some(new)
+}
+
+fn visited(graph: &Graph) -> Vec<Node> {
+    let inputs = graph.active + graph.inactive;
+    let mut order: Vec<Node> = (0..inputs).map(Node::from_index).collect();
+    let mut numbers: Array<Region, Option<Node>> = Array::filled(None, graph.regions.len());
+    for (node, data) in graph.nodes.iter() {
+        match data.def {
+            Def::Const(_) => order.push(node),
+            Def::Iteration(region) => numbers[region] = Some(node),
+            _ => {}
+        }
+    }
+    /// What is still to be visited, the next one last.
+    enum Task {
+        Items(Block, usize),
+        Phis(Region),
+    }
+    let mut tasks = vec![Task::Items(graph.root(), 0)];
+    while let Some(task) = tasks.pop() {
+        let (block, next) = match task {
+            Task::Phis(region) => {
+                order.extend(&graph.regions[region].phis);
+                continue;
+            }
+            Task::Items(block, next) => (block, next),
+        };
+        let Some(item) = graph.blocks[block].items.get(next) else {
+            if let End::Branch { then, otherwise, .. } = graph.blocks[block].end {
+                tasks.extend([Task::Items(otherwise, 0), Task::Items(then, 0)]);
+            }
+            continue;
+        };
+        tasks.push(Task::Items(block, next + 1));
+        match *item {
+            Item::Node(node) => order.push(node),
+            Item::Region(region) => {
+                order.extend(graph.entries(region).iter().map(|entry| entry.phi));
+                order.extend(numbers[region]);
+                tasks.extend([Task::Phis(region), Task::Items(graph.regions[region].root, 0)]);
+            }
+            Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
+        }
+    }
+    order
+}
