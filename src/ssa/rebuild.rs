@@ -91,7 +91,7 @@ pub(crate) struct Rebuild<'a> {
     pub(crate) builder: Builder,
     pub(super) nest: Nest,
     /// For each node of the old graph its copy in the new one.
-    pub(crate) copies: Array<Node, Option<Node>>,
+    pub(super) copies: Array<Node, Option<Node>>,
     /// The entry φs that are no more: they have their first values for ever.
     pub(super) first_kept: Array<Node, bool>,
     pub(super) regions: Array<Region, Option<Region>>,
@@ -177,6 +177,12 @@ impl<'a> Rebuild<'a> {
         };
         self.copies[node] = Some(copy);
         copy
+    }
+
+    /// Whether `node` is a leaf or was copied before.
+    pub(crate) fn is_copied(&self, node: Node) -> bool {
+        let is_leaf = matches!(self.graph.nodes[node].def, Def::Input(_) | Def::Const(_));
+        is_leaf || self.copies[node].is_some()
     }
 
     fn copy_node(&mut self, node: Node) {

@@ -34,7 +34,7 @@ pub struct Segment {
 /// assert_eq!(segments.of[nodes[3]], Some(1));
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Segments {
     /// The segments, in the order of the blocks, and of their steps.
     pub list: Vec<Segment>,
