@@ -40,12 +40,6 @@ impl Saturation {
         Saturation { rules: usable.filter_map(unread).collect(), limits }
     }
 
-    /// Only this rule.
-    #[cfg(test)]
-    pub(super) fn of(rule: &'static Rule, limits: SimplifyLimits) -> Saturation {
-        Saturation { rules: unread(rule).into_iter().collect(), limits }
-    }
-
     /// Whether some rule has primitives that occur here.
     pub(super) fn may_match(&self, graph: &Graph, segment: &Segment) -> bool {
         let ops = segment.nodes.iter().chain(&segment.inputs).fold(0, |ops, &node| {
