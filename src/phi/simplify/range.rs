@@ -156,7 +156,10 @@ pub(crate) fn range_of(op: Op, [a, b, c]: [Range; 3], is_square: bool) -> Range 
         Op::Ln1p | Op::Ln if a.low >= if op == Op::Ln { 1.0 } else { 0.0 } => {
             Range::between(0.0, f64::INFINITY).or_nan(a.nan)
         }
-        Op::Powf if a.is_not_negative() => Range::between(0.0, f64::INFINITY).or_nan(nan),
+        // A power of -0 below 0 may be -∞.
+        Op::Powf if a.is_positive() || (a.is_not_negative() && b.low >= 0.0) => {
+            Range::between(0.0, f64::INFINITY).or_nan(nan)
+        }
         Op::Powi if b.low == b.high && b.low % 2.0 == 0.0 => {
             Range::between(0.0, f64::INFINITY).or_nan(a.nan)
         }

@@ -184,6 +184,9 @@ pub(super) const RULES: &[Rule] = &[
     rule("reciprocal-times-itself-times-other", NeedsFact, "(mul (mul (recip ?a) ?c) ?a)", To("?c"))
         .given(|found| found.cancels('a', &['c']))
         .anywhere(),
+    rule("itself-over-itself-and-other", NeedsFact, "(add (div ?a ?a) ?c)", To("(add ?c 1)"))
+        .given(|found| found.cancels('a', &['c']))
+        .anywhere(),
     rule("itself-over-itself", NeedsFact, "(div ?a ?a)", To("1"))
         .given(|found| found.range('a').is_nonzero() && found.range('a').is_finite())
         .anywhere(),
@@ -355,20 +358,7 @@ pub(super) const RULES: &[Rule] = &[
         To("(add (max ?a ?b) (ln_1p (exp (neg (abs (sub ?a ?b))))))"),
     )
     .stable(),
-    rule(
-        "derivative-of-logarithm-of-exponentials",
-        Real,
-        "(mul (div ?g (add (exp ?a) (exp ?b))) (exp ?a))",
-        To("(mul ?g (div (select (gt ?a ?b) 1 (exp (neg (abs (sub ?a ?b))))) (add (exp (neg (abs (sub ?a ?b)))) 1)))"),
-    )
-    .stable(),
-    rule(
-        "exponential-over-exponentials",
-        Real,
-        "(div (exp ?a) (add (exp ?a) (exp ?b)))",
-        To("(div (select (gt ?a ?b) 1 (exp (neg (abs (sub ?a ?b))))) (add (exp (neg (abs (sub ?a ?b)))) 1))"),
-    )
-    .stable(),
+    // Not its derivative: the rounding of a - b would count as often as it is large.
 ];
 
 /// Of infinite `y` the quotient is NaN, and so must be the power, or infinite.

@@ -92,12 +92,13 @@ impl Saturation {
                 if terms.union(class, other) {
                     again = true;
                     ops |= self.rules[number].makes;
-                    if rule.is_stable
-                        && let Some((_, Some(term))) =
-                            instantiate(terms, &ready.left[order].1, &subst)
-                    {
-                        terms.analysis.superseded.push(term);
-                    }
+                }
+                // Also where another rule has found the same.
+                if rule.is_stable
+                    && let Some((_, Some(term))) = instantiate(terms, &ready.left[order].1, &subst)
+                    && !terms.analysis.superseded.contains(&term)
+                {
+                    terms.analysis.superseded.push(term);
                 }
             }
             terms.rebuild();
