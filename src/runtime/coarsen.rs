@@ -5,8 +5,6 @@ use super::options::Numerics;
 use super::report::Purpose;
 use crate::diff::{Wanted, reverse};
 use crate::jit::{CompileError, Kernel, compile, host_fuses};
-use crate::phi::{SimplifyLimits, Stage, simplify_segments};
-use crate::soi::divide;
 use crate::ssa::{
     Folding, Graph, RerollLimits, eliminate_dead_code, fuse, reroll, simplify, verify,
 };
@@ -43,10 +41,7 @@ pub(super) fn optimised(recorded: &Graph, purpose: Purpose, numerics: Numerics) 
             checked(&rolled);
             let primal = simplify(&rolled, Folding::Real);
             checked(&primal);
-            let primal = by_segments(&primal, Stage::Primal);
-            let derived = derive(&primal, purpose, Folding::Real);
-            checked(&derived);
-            by_segments(&derived, Stage::Final)
+            derive(&primal, purpose, Folding::Real)
         }
     };
     checked(&graph);
@@ -56,16 +51,6 @@ pub(super) fn optimised(recorded: &Graph, purpose: Purpose, numerics: Numerics) 
         return fused;
     }
     graph
-}
-
-/// The largest segment, in nodes, that is simplified as a whole.
-const SEGMENT: usize = 256;
-
-fn by_segments(graph: &Graph, stage: Stage) -> Graph {
-    let segments = divide(graph, SEGMENT);
-    let simplified = simplify_segments(graph, &segments, stage, SimplifyLimits::DEFAULT);
-    checked(&simplified);
-    simplified
 }
 
 fn derive(primal: &Graph, purpose: Purpose, folding: Folding) -> Graph {

@@ -7,6 +7,7 @@ use egg::{ENodeOrVar, Id, Pattern, PatternAst, RecExpr, Subst, Var};
 use super::facts::Terms;
 use super::language::Term;
 use crate::op::Op;
+use crate::ssa::{Def, Graph, Node};
 
 /// A pattern as a tree.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,6 +76,32 @@ impl Tree {
             orders.push(Tree::Apply(*op, list));
         }
         orders
+    }
+
+    /// Whether `node` is an instance of it, with these nodes for letters.
+    pub(super) fn occurs(
+        &self,
+        graph: &Graph,
+        node: Node,
+        letters: &mut Vec<(char, Node)>,
+    ) -> bool {
+        match self {
+            Tree::Variable(name) => match letters.iter().find(|(letter, _)| letter == name) {
+                Some(&(_, same)) => same == node,
+                None => {
+                    letters.push((*name, node));
+                    true
+                }
+            },
+            Tree::Number(value) => graph.constant(node) == Some(*value),
+            Tree::Apply(op, operands) => match graph.nodes[node].def {
+                Def::Apply(same, args) if same == *op => {
+                    let mut pairs = operands.iter().zip(args);
+                    pairs.all(|(operand, arg)| operand.occurs(graph, arg, letters))
+                }
+                _ => false,
+            },
+        }
     }
 
     pub(super) fn ast(&self) -> PatternAst<Term> {

@@ -48,6 +48,8 @@ pub(super) struct Rule {
     /// Whether to replace at any cost, since the right side is finite or accurate
     /// where the left one is not.
     pub(super) is_stable: bool,
+    /// Whether it is worth an e-graph of its own; if not, it is used where there is one.
+    pub(super) is_worth_it: bool,
     /// Whether what it makes may be differentiated.
     pub(super) before_derivatives: bool,
 }
@@ -133,7 +135,16 @@ fn may_overflow(found: &Found<'_>) -> bool {
 }
 
 const fn rule(name: &'static str, tag: Tag, left: &'static str, right: Right) -> Rule {
-    Rule { name, tag, left, right, holds: always, is_stable: false, before_derivatives: false }
+    Rule {
+        name,
+        tag,
+        left,
+        right,
+        holds: always,
+        is_stable: false,
+        is_worth_it: true,
+        before_derivatives: false,
+    }
 }
 
 impl Rule {
@@ -143,6 +154,10 @@ impl Rule {
 
     const fn stable(self) -> Rule {
         Rule { is_stable: true, ..self }
+    }
+
+    const fn on_the_way(self) -> Rule {
+        Rule { is_worth_it: false, ..self }
     }
 
     const fn anywhere(self) -> Rule {
@@ -192,7 +207,8 @@ pub(super) const RULES: &[Rule] = &[
         .anywhere(),
     rule("difference-of-equals", NeedsFact, "(sub ?a ?a)", To("0"))
         .given(|found| found.range('a').is_finite())
-        .anywhere(),
+        .anywhere()
+    .on_the_way(),
     // Powers.
     rule("power-over-base", NeedsFact, "(div (powf ?y ?k) ?y)", Made(lower_power, &[Op::Powf]))
         .given(|found| found.range('y').is_nonzero())
@@ -236,36 +252,48 @@ pub(super) const RULES: &[Rule] = &[
     rule("root-of-square", Real, "(sqrt (mul ?x ?x))", To("(abs ?x)")),
     // Signs and order.
     rule("magnitude-of-positive", NeedsFact, "(abs ?x)", To("?x"))
-        .given(|found| found.range('x').is_not_negative()),
-    rule("magnitude-of-difference", Exact, "(abs (sub ?a ?b))", To("(abs (sub ?b ?a))")).anywhere(),
+        .given(|found| found.range('x').is_not_negative())
+    .on_the_way(),
+    rule("magnitude-of-difference", Exact, "(abs (sub ?a ?b))", To("(abs (sub ?b ?a))")).anywhere()
+    .on_the_way(),
     rule("certain-maximum", NeedsFact, "(max ?a ?b)", To("?a"))
-        .given(|found| !found.range('a').nan && found.range('a').low > found.range('b').high),
+        .given(|found| !found.range('a').nan && found.range('a').low > found.range('b').high)
+    .on_the_way(),
     rule("certain-minimum", NeedsFact, "(min ?a ?b)", To("?a"))
-        .given(|found| !found.range('a').nan && found.range('a').high < found.range('b').low),
+        .given(|found| !found.range('a').nan && found.range('a').high < found.range('b').low)
+    .on_the_way(),
     rule("same-on-both-sides", Exact, "(select ?c ?a ?a)", To("?a")).anywhere(),
     // Constants.
-    rule("factors", NeedsFact, "(mul (mul ?x ?k) ?m)", Made(times_times, &[Op::Mul])).anywhere(),
+    rule("factors", NeedsFact, "(mul (mul ?x ?k) ?m)", Made(times_times, &[Op::Mul])).anywhere()
+    .on_the_way(),
     rule("factor-over-divisor", NeedsFact, "(div (mul ?x ?k) ?m)", Made(times_over, &[Op::Mul]))
-        .anywhere(),
+        .anywhere()
+    .on_the_way(),
     rule("divisor-times-factor", NeedsFact, "(mul (div ?x ?m) ?k)", Made(times_over, &[Op::Mul]))
-        .anywhere(),
-    rule("multiples", NeedsFact, "(add (mul ?x ?k) (mul ?x ?m))", Made(multiples, &[Op::Mul])),
-    rule("multiple-and-itself", NeedsFact, "(add (mul ?x ?k) ?x)", Made(multiple_and_one, &[Op::Mul])),
+        .anywhere()
+    .on_the_way(),
+    rule("multiples", NeedsFact, "(add (mul ?x ?k) (mul ?x ?m))", Made(multiples, &[Op::Mul]))
+    .on_the_way(),
+    rule("multiple-and-itself", NeedsFact, "(add (mul ?x ?k) ?x)", Made(multiple_and_one, &[Op::Mul]))
+    .on_the_way(),
     // Common factors.
     rule("sum-of-products", NeedsFact, "(add (mul ?a ?b) (mul ?a ?c))", To("(mul ?a (add ?b ?c))"))
-        .given(factors_out),
+        .given(factors_out)
+    .on_the_way(),
     rule(
         "difference-of-products",
         NeedsFact,
         "(sub (mul ?a ?b) (mul ?a ?c))",
         To("(mul ?a (sub ?b ?c))"),
     )
-    .given(factors_out),
+    .given(factors_out)
+    .on_the_way(),
     rule("difference-of-squares", Real, "(sub (mul ?x ?x) (mul ?y ?y))", To("(mul (sub ?x ?y) (add ?x ?y))"))
         .stable(),
     // One division for several.
     rule("shared-divisor", NeedsFact, "(div ?a ?b)", To("(mul ?a (recip ?b))"))
-        .given(has_good_reciprocal),
+        .given(has_good_reciprocal)
+    .on_the_way(),
     // Exponentials and logarithms.
     rule("logarithm-of-exponential", Real, "(ln (exp ?x))", To("?x")).anywhere(),
     rule("exponential-of-logarithm", NeedsFact, "(exp (ln ?x))", To("?x"))
@@ -273,13 +301,13 @@ pub(super) const RULES: &[Rule] = &[
         .anywhere(),
     rule("logarithm-near-1", Real, "(ln (add ?x 1))", To("(ln_1p ?x)"))
         .given(|found| found.range('x').low < 1.0)
-        .stable(),
+    .on_the_way(),
     rule("exponential-less-1", Real, "(sub (exp ?x) 1)", To("(exp_m1 ?x)"))
         .given(|found| found.range('x').low < 1.0)
-        .stable(),
+    .on_the_way(),
     rule("exponential-and-minus-1", Real, "(add (exp ?x) -1)", To("(exp_m1 ?x)"))
         .given(|found| found.range('x').low < 1.0)
-        .stable(),
+    .on_the_way(),
     rule(
         "softplus",
         Real,
@@ -302,7 +330,8 @@ pub(super) const RULES: &[Rule] = &[
         "(recip (add (exp ?x) 1))",
         To("(div (select (gt ?x 0) (exp (neg (abs ?x))) 1) (add (exp (neg (abs ?x))) 1))"),
     )
-    .given(may_overflow),
+    .given(may_overflow)
+    .on_the_way(),
     rule(
         "exponential-over-1-and-itself",
         Real,

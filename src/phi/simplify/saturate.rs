@@ -7,7 +7,7 @@ use super::language::Term;
 use super::pattern::{Tree, bit, instantiate};
 use super::rules::{Found, RULES, Right, Rule};
 use super::{SimplifyLimits, Stage};
-use crate::ssa::{Def, Graph, Segment};
+use crate::ssa::{Graph, Segment};
 
 /// A rule, ready to be searched for.
 struct Ready {
@@ -19,7 +19,8 @@ struct Ready {
 /// A rule that has not been needed so far.
 struct Unread {
     rule: &'static Rule,
-    left: Tree,
+    /// The left side in all orders.
+    orders: Vec<Tree>,
     right: Option<Tree>,
     /// The primitives of the left side, one bit each.
     needs: u64,
@@ -40,15 +41,14 @@ impl Saturation {
         Saturation { rules: usable.filter_map(unread).collect(), limits }
     }
 
-    /// Whether some rule has primitives that occur here.
+    /// Whether the left side of a rule that is worth it occurs here.
     pub(super) fn may_match(&self, graph: &Graph, segment: &Segment) -> bool {
-        let ops = segment.nodes.iter().chain(&segment.inputs).fold(0, |ops, &node| {
-            match graph.nodes[node].def {
-                Def::Apply(op, _) => ops | bit(op),
-                _ => ops,
-            }
-        });
-        self.rules.iter().any(|rule| rule.needs & !ops == 0)
+        segment.nodes.iter().any(|&node| {
+            self.rules
+                .iter()
+                .filter(|rule| rule.rule.is_worth_it)
+                .any(|rule| rule.orders.iter().any(|left| left.occurs(graph, node, &mut vec![])))
+        })
     }
 
     /// Applies the rules. Returns whether anything has become equal to something else.
@@ -122,19 +122,17 @@ fn unread(rule: &'static Rule) -> Option<Unread> {
         Right::Made(_, ops) => (None, ops.iter().fold(0, |all, &op| all | bit(op))),
     };
     let needs = left.ops();
-    Some(Unread { rule, left, right, needs, makes, ready: None })
+    let orders = left.orders();
+    Some(Unread { rule, orders, right, needs, makes, ready: None })
 }
 
 impl Unread {
     fn ready(&mut self) -> &Ready {
-        let Unread { rule, left, right, ready, .. } = self;
-        ready.get_or_insert_with(|| {
-            let orders = left.orders();
-            Ready {
-                rule,
-                left: orders.iter().map(|order| (order.pattern(), order.ast())).collect(),
-                right: right.as_ref().map(Tree::ast),
-            }
+        let Unread { rule, orders, right, ready, .. } = self;
+        ready.get_or_insert_with(|| Ready {
+            rule,
+            left: orders.iter().map(|order| (order.pattern(), order.ast())).collect(),
+            right: right.as_ref().map(Tree::ast),
         })
     }
 }
