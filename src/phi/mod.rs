@@ -7,4 +7,4 @@ mod rule;
 mod simplify;
 
 pub use rule::{Applied, Refused, Rule};
-pub use simplify::{SimplifyLimits, Stage, simplify_segments};
+pub use simplify::{SimplifyLimits, Stage, Tag, rewrite_rules, simplify_segments};

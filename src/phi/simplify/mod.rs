@@ -22,6 +22,8 @@ mod tests;
 
 use hashbrown::HashMap;
 
+pub use self::rules::Tag;
+
 use self::known::Known;
 use self::saturate::Saturation;
 use self::segment::{Better, better};
@@ -70,6 +72,12 @@ pub enum Stage {
     Primal,
     /// It will not be.
     Final,
+}
+
+/// The names of all rewrite rules, and on what numbers they hold. For an example see
+/// [`Tag`].
+pub fn rewrite_rules() -> impl Iterator<Item = (&'static str, Tag)> {
+    rules::RULES.iter().map(|rule| (rule.name, rule.tag))
 }
 
 /// A graph with the same outputs as real numbers, computed faster, or with less

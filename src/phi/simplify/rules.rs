@@ -17,9 +17,17 @@ use super::pattern::variable;
 use super::range::Range;
 use crate::op::Op;
 
-/// On what numbers a rule holds.
+/// On what numbers a rewrite rule holds.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::phi::{Tag, rewrite_rules};
+///
+/// assert!(rewrite_rules().any(|rule| rule == ("power-half", Tag::NeedsFact)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tag {
+pub enum Tag {
     /// The same bits.
     Exact,
     /// The same real number; and no new infinities and NaN, whatever the operands.

@@ -225,8 +225,7 @@ fn ranges_hold_what_is_computed() {
                     if random.chance(0.5) { -size } else { size }
                 });
                 *range = between(ends[0].min(ends[1]), ends[0].max(ends[1]));
-                let (low, high) =
-                    (range.low.max(-1e300).min(1e300), range.high.min(1e300).max(-1e300));
+                let (low, high) = (range.low.clamp(-1e300, 1e300), range.high.clamp(-1e300, 1e300));
                 *arg = match random.below(4) {
                     0 => range.low,
                     1 => range.high,
