@@ -4,5 +4,7 @@
 //! Programming" (OOPSLA 2021), whose formulas [`Rule`] lists.
 
 mod rule;
+mod simplify;
 
 pub use rule::{Applied, Refused, Rule};
+pub use simplify::{SimplifyLimits, Stage, Tag, rewrite_rules, simplify_segments};
