@@ -34,6 +34,7 @@ fn recipes() -> [Recipe; 4] {
 /// What `program` does at `points`, merged.
 fn learn(program: &Program, points: &[Point]) -> Lifted {
     let mut tracer = Tracer::default();
+    tracer.capture(true);
     let mut lifted = Lifted::new(program.active(), program.inactive());
     for (x, data) in points {
         let inputs = Inputs { active: x, inactive: data };

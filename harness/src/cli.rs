@@ -26,8 +26,12 @@ pub enum Command {
     Check(Selection),
     /// Measure closed forms of linear loops against loops by hand.
     Closed(ClosedArgs),
+    /// Count how many calls at perturbed points a kernel knows after a few lessons.
+    Coverage(CoverageArgs),
     /// Measure what compiling costs on straight-line programs of growing length.
     Scaling(ScalingArgs),
+    /// Measure what compiling costs on loops of growing trip counts.
+    Trips(TripsArgs),
 }
 
 /// Arguments of `run`.
@@ -55,12 +59,34 @@ pub struct ClosedArgs {
     pub json: Option<PathBuf>,
 }
 
+/// Arguments of `coverage`.
+#[derive(Debug, Args)]
+pub struct CoverageArgs {
+    /// Only programs whose names start so (upper or lower case).
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
+    /// Also write the rows to this file as a JSON array.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
 /// Arguments of `scaling`.
 #[derive(Debug, Args)]
 pub struct ScalingArgs {
     /// Also write the rows to this file as a JSON array.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+}
+
+/// Arguments of `trips`.
+#[derive(Debug, Args)]
+pub struct TripsArgs {
+    /// Also write the rows to this file as a JSON array.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Leave out larger numbers of iterations than this.
+    #[arg(long, value_name = "N", default_value_t = usize::MAX)]
+    pub most: usize,
 }
 
 /// Which programs and configurations to treat; all without arguments.

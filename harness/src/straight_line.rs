@@ -131,15 +131,24 @@ fn yields(step: Step, values: &[(f64, f64)]) -> (f64, f64) {
 }
 
 /// SplitMix64: small, and the same everywhere.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
     /// A number below `bound`.
     fn below(&mut self, bound: usize) -> usize {
+        (self.bits() % bound as u64) as usize
+    }
+
+    /// A number in [0, 1).
+    pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % bound as u64) as usize
+        z ^ (z >> 31)
     }
 }
 

@@ -8,18 +8,20 @@ use core::ops::Range;
 
 use syn::Member;
 
-use crate::log::{Log, Point, Role, Variable};
+use crate::log::{Element, Log, Point, Role, Variable, Way, add_change, join_parts};
 
 /// A place in the text where a variable is named.
 pub struct Mention {
     pub variable: Variable,
-    /// The fields on the way to what is meant.
-    pub fields: Vec<Member>,
+    /// What of it is meant.
+    pub way: Way,
     /// The position in the log.
     pub at: usize,
     /// In how many branches and loops it is.
     pub depth: usize,
     pub how: How,
+    /// The element that is all it says: it is the index there.
+    pub index_of: Option<(Variable, Way)>,
 }
 
 /// How a variable is named.
@@ -46,10 +48,14 @@ pub struct Keep {
     pub holders: Option<Range<Variable>>,
 }
 
-/// A variable, or a field of it, that a region is given.
+/// What a region is given.
+#[derive(Default)]
 pub struct Given {
-    pub variable: Variable,
-    pub fields: Vec<Member>,
+    /// Variables, or parts of them.
+    pub places: Vec<(Variable, Way)>,
+    /// Indices of which it matters whether they are equal: they are of elements of
+    /// one collection.
+    pub pairs: Vec<(Element, Element)>,
 }
 
 /// Whether one of two places is part of the other.
@@ -60,42 +66,56 @@ fn overlap(a: &[Member], b: &[Member]) -> bool {
 impl Log {
     /// What the region that ends at `point` is given, in order of declaration;
     /// `None` if not all of it can be captured.
-    pub fn given(&self, point: &Point) -> Option<Vec<Given>> {
-        let mut given = Vec::new();
+    pub fn given(&self, point: &Point) -> Option<Given> {
         if self.has_macros {
             return None;
         }
+        let mut mentioned: Vec<(Variable, Vec<Way>)> = Vec::new();
         for variable in 0..self.bindings.len() {
-            let binding = &self.bindings[variable];
-            let is_outside = match point.role {
-                Role::Exit => binding.parameter,
-                Role::Join | Role::Head => binding.at < point.start,
-            };
             let mentions: Vec<&Mention> = self.mentions_in(point, variable).collect();
+            let is_outside = match point.role {
+                Role::Exit => self.bindings[variable].parameter,
+                Role::Join | Role::Head => self.bindings[variable].at < point.start,
+            };
             let (true, Some(first)) = (is_outside, mentions.first()) else { continue };
             if self.is_replaced(point, first) || self.is_unborn(point, variable) {
                 continue;
             }
+            let mut ways = Vec::new();
+            for mention in &mentions {
+                let mut way = mention.way.clone();
+                way.element = way.element.filter(|index| self.is_fixed(point, index));
+                add_change(&mut ways, way, false);
+            }
+            join_parts(&mut ways);
+            mentioned.push((variable, ways.into_iter().map(|(way, _)| way).collect()));
+        }
+        let mut given = Given::default();
+        for (variable, ways) in &mentioned {
+            let mentions: Vec<&Mention> = self.mentions_in(point, *variable).collect();
+            // The element that an index leads to says enough.
+            let is_index = |mention: &&Mention| {
+                mention.index_of.as_ref().is_some_and(|(of, element)| {
+                    mentioned.iter().any(|(other, ways)| other == of && ways.contains(element))
+                })
+            };
+            if mentions.iter().all(is_index) {
+                continue;
+            }
+            let binding = &self.bindings[*variable];
             let is_unknown = binding.opaque || binding.closure || !binding.known;
-            if is_unknown || !point.visible.contains(&variable) {
+            if is_unknown || !point.visible.contains(variable) {
                 return None;
             }
-            let mut places: Vec<&[Member]> = Vec::new();
-            for mention in &mentions {
-                let is_part = |place: &&[Member]| mention.fields.starts_with(place);
-                if !places.iter().any(is_part) {
-                    places.retain(|place| !place.starts_with(&mention.fields));
-                    places.push(&mention.fields);
-                }
-            }
-            for place in places {
-                if self.is_kept(point, variable, place)
-                    || !(has_value(&mentions, place) || self.stays(point, variable, place))
+            for way in ways {
+                if self.is_kept(point, *variable, &way.fields)
+                    || !(has_value(&mentions, way) || self.stays(point, *variable, &way.fields))
                 {
                     return None;
                 }
-                given.push(Given { variable, fields: place.to_vec() });
+                given.places.push((*variable, way.clone()));
             }
+            given.pairs.extend(pairs(ways));
         }
         Some(given)
     }
@@ -116,7 +136,7 @@ impl Log {
     /// Whether the region surely gives the variable a new value first.
     fn is_replaced(&self, point: &Point, first: &Mention) -> bool {
         first.how == How::Assign
-            && first.fields.is_empty()
+            && first.way == Way::default()
             && first.depth <= point.depth
             && !self.has_jump(point.start..first.at)
     }
@@ -141,7 +161,7 @@ impl Log {
             mention.variable == variable
                 && mention.at < end
                 && matches!(mention.how, How::Move | How::Word)
-                && overlap(&mention.fields, place)
+                && overlap(&mention.way.fields, place)
         };
         !binding.deferred && (binding.copied || !self.mentions.iter().any(leaves))
     }
@@ -165,13 +185,23 @@ impl Log {
     }
 }
 
+/// The pairs of indices of elements in the same place.
+fn pairs(ways: &[Way]) -> Vec<(Element, Element)> {
+    let mut pairs = Vec::new();
+    for (number, way) in ways.iter().enumerate() {
+        for other in ways[number + 1..].iter().filter(|other| other.fields == way.fields) {
+            pairs.extend(way.element.clone().zip(other.element.clone()));
+        }
+    }
+    pairs
+}
+
 /// Whether the place surely has a value before all of `mentions`.
-fn has_value(mentions: &[&Mention], place: &[Member]) -> bool {
-    let before = mentions
-        .iter()
-        .take_while(|mention| mention.how != How::Assign || !overlap(&mention.fields, place));
-    let needs = |mention: &&&Mention| {
-        matches!(mention.how, How::Use | How::Move) && mention.fields == place
-    };
+fn has_value(mentions: &[&Mention], place: &Way) -> bool {
+    let before = mentions.iter().take_while(|mention| {
+        mention.how != How::Assign || !overlap(&mention.way.fields, &place.fields)
+    });
+    let needs =
+        |mention: &&&Mention| matches!(mention.how, How::Use | How::Move) && mention.way == *place;
     before.filter(needs).count() > 0
 }

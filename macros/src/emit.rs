@@ -3,8 +3,7 @@
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 
-use crate::captures::Given;
-use crate::log::{Element, Log, Point};
+use crate::log::{Element, Log, Point, Way};
 use crate::suspects::{Ask, Suspect};
 
 const POINT: &str = "__phigrad_point_";
@@ -78,10 +77,7 @@ fn hand_over(log: &Log, point: &Point) -> TokenStream {
         let site = site().located_at(name.span());
         let item = (point.memory.is_some() && binding.item)
             .then(|| quote_spanned!(site=> __phigrad_to.item();));
-        let index = carried.way.element.map(|element| match element {
-            Element::Variable(index) => log.bindings[index].name.to_token_stream(),
-            Element::Number(number) => number.to_token_stream(),
-        });
+        let index = carried.way.element.map(|element| index(log, &element));
         let content = match (carried.opaque, index) {
             (false, Some(index)) => quote_spanned! {site=>
                 (&mut &mut ::phigrad::flow::Element(#access, &#index)).hand_over(__phigrad_to);
@@ -109,6 +105,13 @@ fn hand_over(log: &Log, point: &Point) -> TokenStream {
     quote_spanned!(site()=> let _ = &__phigrad_to; #ignored #value #(#carried)* #(#suspects)* #(#methods)* #remember)
 }
 
+fn index(log: &Log, element: &Element) -> TokenStream {
+    match element {
+        Element::Variable(index) => log.bindings[*index].name.to_token_stream(),
+        Element::Number(number) => number.to_token_stream(),
+    }
+}
+
 /// `call`, method `number`, with a note if the type of its receiver is not known.
 pub fn noted(number: usize, receiver: &syn::Expr, call: &syn::Expr) -> TokenStream {
     let bit = number.min(LAST_BIT) as u32;
@@ -122,17 +125,29 @@ pub fn noted(number: usize, receiver: &syn::Expr, call: &syn::Expr) -> TokenStre
 /// Captures what the region that ends at `point` is given, if all is known.
 fn capture(log: &Log, point: &Point, number: u64) -> TokenStream {
     let Some(given) = log.given(point) else { return TokenStream::new() };
-    let given = given.into_iter().map(|Given { variable, fields }| {
-        let name = &log.bindings[variable].name;
+    let pairs = given.pairs.iter().map(|(one, other)| {
+        let (one, other) = (index(log, one), index(log, other));
         quote_spanned! {site()=>
-            (&::phigrad::flow::View(&#name #(.#fields)*)).show(__phigrad_to);
+            (&::phigrad::flow::SameIndex(&#one, &#other)).show(__phigrad_to);
+        }
+    });
+    let places = given.places.iter().map(|(variable, Way { fields, element })| {
+        let name = &log.bindings[*variable].name;
+        match element.as_ref().map(|element| index(log, element)) {
+            Some(index) => quote_spanned! {site()=>
+                (&&::phigrad::flow::ElementView(&#name #(.#fields)*, &#index)).show(__phigrad_to);
+            },
+            None => quote_spanned! {site()=>
+                (&::phigrad::flow::View(&#name #(.#fields)*)).show(__phigrad_to);
+            },
         }
     });
     quote_spanned! {site()=>
         .capture(|__phigrad_to| {
             // The name of a closure has all types that the function depends on.
             __phigrad_to.code(::core::any::type_name_of_val(&|| {}), #number);
-            #(#given)*
+            #(#pairs)*
+            #(#places)*
         })
     }
 }

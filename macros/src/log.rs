@@ -133,7 +133,7 @@ pub struct Carried {
 
 /// Adds a change to others, of which none is part of another; with each,
 /// whether something was assigned.
-fn add_change(changes: &mut Vec<(Way, bool)>, way: Way, mut assigned: bool) {
+pub fn add_change(changes: &mut Vec<(Way, bool)>, way: Way, mut assigned: bool) {
     if let Some((_, known)) = changes.iter_mut().find(|(whole, _)| whole.covers(&way)) {
         *known |= assigned;
         return;
@@ -148,7 +148,7 @@ fn add_change(changes: &mut Vec<(Way, bool)>, way: Way, mut assigned: bool) {
 
 /// Puts an element and a field of one place together: how they are related is
 /// known to its type alone.
-fn join_parts(changes: &mut Vec<(Way, bool)>) {
+pub fn join_parts(changes: &mut Vec<(Way, bool)>) {
     let is_inside = |part: &Way, whole: &Way| {
         part.fields.len() > whole.fields.len() && part.fields.starts_with(&whole.fields)
     };
@@ -255,7 +255,7 @@ impl Log {
     }
 
     /// Whether an index can be named at `point`, and says the same as in its region.
-    fn is_fixed(&self, point: &Point, index: &Element) -> bool {
+    pub fn is_fixed(&self, point: &Point, index: &Element) -> bool {
         let Element::Variable(variable) = *index else { return true };
         let binding = &self.bindings[variable];
         match point.role {

@@ -117,7 +117,8 @@ fn body(arguments: &Arguments, signature: &Signature, code: &Block) -> Result<Bl
             Carried as _, CarriedElement as _, CarriedWhole as _, Hidden as _, Holds as _,
             HoldsSteadily as _, MayHold as _, NoReference as _, Order as _, OtherMethods as _,
             OtherOrder as _, OwnMethods as _, Reaches as _, SteadyMethods as _, Uncarried as _,
-            UncarriedElement as _, Viewed as _,
+            UncarriedElement as _, Viewed as _, ViewedElement as _, ViewedWhole as _,
+            HiddenElement as _, ComparedIndices as _, OtherIndices as _,
         };
         #methods
         let #region = #enter;

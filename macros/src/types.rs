@@ -84,7 +84,8 @@ pub fn is_known(expr: &Expr, variable: &dyn Fn(&Ident) -> bool) -> bool {
         Expr::Range(range) => {
             [&range.start, &range.end].into_iter().flatten().all(|end| known(end))
         }
-        Expr::Array(array) => !array.elems.is_empty() && array.elems.iter().all(known),
+        // All elements are of one type.
+        Expr::Array(array) => array.elems.iter().any(known),
         Expr::Repeat(repeat) => known(&repeat.expr),
         Expr::Tuple(tuple) => tuple.elems.iter().all(known),
         Expr::Struct(data) => {

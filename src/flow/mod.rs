@@ -20,7 +20,10 @@ mod steady;
 pub use carrier::Carrier;
 pub use carry::Carry;
 #[doc(hidden)]
-pub use element::{CarriedElement, CarriedWhole, Element, Indexed, UncarriedElement};
+pub use element::{
+    CarriedElement, CarriedWhole, ComparedIndices, Element, ElementView, HiddenElement, Indexed,
+    Numbered, OtherIndices, SameIndex, UncarriedElement, ViewedElement, ViewedWhole,
+};
 #[doc(hidden)]
 pub use items::{Counted, ItemOrder, Items, Memory, Order, OtherOrder, items};
 #[doc(hidden)]

@@ -43,6 +43,7 @@ macro_rules! primitives {
             }
 
             /// The number of operands, 1 to [`MAX_ARITY`].
+            #[inline(always)]
             pub const fn arity(self) -> usize {
                 match self { $(Op::$variant => $arity),* }
             }

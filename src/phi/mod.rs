@@ -8,10 +8,12 @@ mod close;
 mod draft;
 pub mod recurrence;
 mod rule;
+mod simplify;
 mod sums;
 mod unroll;
 
 pub use certificate::{agree, without_guards};
 pub use close::{CloseLimits, Closed, close};
 pub use rule::{Applied, Refused, Rule};
+pub use simplify::{SimplifyLimits, Stage, Tag, rewrite_rules, simplify_segments};
 pub use unroll::unroll;

@@ -1,11 +1,11 @@
 //! Coarsening: from the recorded graph to a kernel. The order of the passes is
 //! decided here and nowhere else.
 
-use super::options::Numerics;
-use super::report::Purpose;
+use super::options::{Numerics, Options};
+use super::report::{Purpose, Refusal};
 use crate::diff::{Wanted, reverse};
-use crate::jit::{CompileError, Kernel, compile, host_fuses};
-use crate::phi::{CloseLimits, close, unroll};
+use crate::jit::{Kernel, compile, host_fuses};
+use crate::phi::{Applied, CloseLimits, Refused, close, unroll};
 use crate::ssa::{
     Folding, Graph, RerollLimits, eliminate_dead_code, fuse, reroll, simplify, verify,
 };
@@ -16,39 +16,51 @@ pub(super) struct Coarsened {
     pub(super) nodes: usize,
 }
 
-/// Makes the kernel for `purpose` of the recorded graph.
-pub(super) fn coarsen(
-    recorded: &Graph,
-    purpose: Purpose,
-    numerics: Numerics,
-    closes: bool,
-) -> Result<Coarsened, CompileError> {
-    let graph = optimised(recorded, purpose, numerics, closes);
-    Ok(Coarsened { kernel: compile(&graph)?, nodes: graph.nodes.len() })
+/// What all kernels of a recorded graph are made from.
+pub(super) struct Primal {
+    graph: Graph,
+    /// The formulas of φ-calculus that made it.
+    pub(super) applied: Vec<Applied>,
+    /// The loops that are left.
+    pub(super) refused: Vec<Refused>,
 }
 
 /// What is worth a loop. A loop of few steps is faster unrolled, by up to a half,
 /// and its code is small anyway; found by experiment.
 const ROLLED: RerollLimits = RerollLimits { iterations: 32, weight: 512, ..RerollLimits::DEFAULT };
 
-/// The graph that is compiled for `purpose`; `closes` allows closed forms.
-pub(super) fn optimised(
-    recorded: &Graph,
-    purpose: Purpose,
-    numerics: Numerics,
-    closes: bool,
-) -> Graph {
+/// The recorded graph with loops and closed forms.
+pub(super) fn primal(recorded: &Graph, options: &Options) -> Result<Primal, Refusal> {
     checked(recorded);
-    let graph = match numerics {
+    let primal = match options.numerics {
         // The derivative must add up what the tape adds up, so equal nodes may
         // be shared only afterwards.
-        Numerics::Exact => derive(recorded, purpose, Folding::Exact),
-        Numerics::Real => {
-            let closed = if closes { closed(recorded) } else { None };
-            let primal = closed.unwrap_or_else(|| rolled(recorded, ROLLED));
-            derive(&primal, purpose, Folding::Real)
+        Numerics::Exact => {
+            Primal { graph: recorded.clone(), applied: Vec::new(), refused: Vec::new() }
         }
+        Numerics::Real => closed(recorded, options),
     };
+    limited(&primal.graph, options)?;
+    Ok(primal)
+}
+
+/// Makes the kernel for `purpose`.
+pub(super) fn coarsen(
+    primal: &Primal,
+    purpose: Purpose,
+    options: &Options,
+) -> Result<Coarsened, Refusal> {
+    let graph = optimised(&primal.graph, purpose, options.numerics);
+    Ok(Coarsened { kernel: compile(&graph)?, nodes: graph.nodes.len() })
+}
+
+/// The graph that is compiled for `purpose`.
+fn optimised(primal: &Graph, purpose: Purpose, numerics: Numerics) -> Graph {
+    let folding = match numerics {
+        Numerics::Exact => Folding::Exact,
+        Numerics::Real => Folding::Real,
+    };
+    let graph = derive(primal, purpose, folding);
     checked(&graph);
     if numerics == Numerics::Real && host_fuses() {
         let fused = fuse(&graph);
@@ -56,6 +68,13 @@ pub(super) fn optimised(
         return fused;
     }
     graph
+}
+
+/// Refuses a graph that would take too long to compile.
+fn limited(graph: &Graph, options: &Options) -> Result<(), Refusal> {
+    let limit = options.limits.compiled;
+    let size = graph.blocks.values().map(|block| block.items.len()).sum();
+    if size > limit { Err(Refusal::TooManyToCompile { size, limit }) } else { Ok(()) }
 }
 
 /// The recorded graph with loops.
@@ -67,17 +86,21 @@ fn rolled(recorded: &Graph, limits: RerollLimits) -> Graph {
     primal
 }
 
-/// The recorded graph with closed forms, also of short loops; `None` if there are
-/// none.
-fn closed(recorded: &Graph) -> Option<Graph> {
-    let closed = close(&rolled(recorded, RerollLimits::DEFAULT), CloseLimits::DEFAULT);
-    if closed.applied.is_empty() {
-        return None;
+/// The recorded graph with closed forms, also of short loops, as far as there are
+/// any; other short loops stay unrolled.
+fn closed(recorded: &Graph, options: &Options) -> Primal {
+    let (mut applied, mut refused) = (Vec::new(), Vec::new());
+    if options.phi_calculus {
+        let closed = close(&rolled(recorded, RerollLimits::DEFAULT), CloseLimits::DEFAULT);
+        (applied, refused) = (closed.applied, closed.refused);
+        if !applied.is_empty() {
+            checked(&closed.graph);
+            let graph = unroll(&closed.graph, ROLLED.iterations, ROLLED.weight);
+            checked(&graph);
+            return Primal { graph, applied, refused };
+        }
     }
-    checked(&closed.graph);
-    let primal = unroll(&closed.graph, ROLLED.iterations, ROLLED.weight);
-    checked(&primal);
-    Some(primal)
+    Primal { graph: rolled(recorded, ROLLED), applied, refused }
 }
 
 fn derive(primal: &Graph, purpose: Purpose, folding: Folding) -> Graph {

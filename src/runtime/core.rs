@@ -102,6 +102,7 @@ impl Core {
         let mut workspace = self.lock_workspaces().pop().unwrap_or_default();
         let limit = self.options.limits.trace_events;
         let Workspace { tracer, adjoints } = &mut workspace;
+        tracer.capture(specialisation.as_ref().is_some_and(|s| s.is_curious()));
         let result = tracer.run(f, inputs, limit, self.made).map(|trace| {
             if purpose != Purpose::Value {
                 gradient.copy_from_slice(sweep(&trace, adjoints));

@@ -5,6 +5,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::jit::CompileError;
+use crate::phi::{Applied, Refused};
 use crate::ssa::{Decision, LiftError, Place, Trips, Unmerged};
 
 /// What a kernel computes. A hot function gets a kernel for each purpose that it
@@ -67,6 +68,14 @@ pub enum Refusal {
     /// The graph could not be compiled; see [`CompileError`].
     #[error(transparent)]
     Compile(#[from] CompileError),
+    /// What is left of the graph when loops have been made is too large to compile.
+    #[error("what is to be compiled has {size} steps, more than {limit} (Limits::compiled)")]
+    TooManyToCompile {
+        /// How many steps it has.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// The compiler panicked, which is a bug of this library.
     #[error("the compiler failed unexpectedly; please report this")]
     Panicked,
@@ -126,6 +135,8 @@ pub struct KernelReport {
     pub nodes: usize,
     /// Code and constants in bytes.
     pub bytes: usize,
+    /// Code alone in bytes.
+    pub code_bytes: usize,
     /// The time to make it, from the recorded graph to native code.
     pub compile_time: Duration,
 }
@@ -205,6 +216,10 @@ pub struct Report {
     pub loops: Vec<Trips>,
     /// Regions of annotated functions whose ways are not merged, and why.
     pub unmerged: Vec<Unmerged>,
+    /// The formulas of φ-calculus that made closed forms in the latest kernels.
+    pub closed: Vec<Applied>,
+    /// The loops that stayed loops there, or values of them, and why.
+    pub open: Vec<Refused>,
 }
 
 impl fmt::Display for Report {
@@ -235,6 +250,12 @@ impl fmt::Display for Report {
                 kernel.bytes,
                 kernel.compile_time.as_secs_f64() * 1e3
             )?;
+        }
+        for form in &self.closed {
+            writeln!(f, "{form}")?;
+        }
+        for open in &self.open {
+            writeln!(f, "{open}")?;
         }
         for refusal in &self.refusals {
             writeln!(f, "declined: {refusal}")?;

@@ -10,10 +10,11 @@ use arc_swap::ArcSwapOption;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::coarsen::{Coarsened, coarsen};
+use super::coarsen::{Coarsened, Primal, coarsen, primal};
 use super::options::Options;
 use super::report::{DecisionReport, KernelReport, Purpose, Refusal, Report};
 use crate::jit::Kernel;
+use crate::phi::{Applied, Refused};
 use crate::ssa::{Graph, LiftError, Lifted, Merged, Paths, Place};
 use crate::trace::Trace;
 
@@ -31,14 +32,17 @@ pub(super) struct Specialisation {
     misses: AtomicU32,
     /// Calls left that do not try the kernel.
     pause: AtomicU32,
+    /// Calls left that tell what regions are given.
+    curiosity: AtomicU32,
 }
 
 /// So many misses in a row are not held against a kernel.
 const PATIENCE: u32 = 1000;
 /// So many ways through the function are counted before counting starts anew.
 const MOST_SEEN: usize = 4096;
-/// So many runs of the tape tell what regions are given.
-const CURIOUS: u64 = 64;
+/// So many runs of the tape tell what regions are given, and as many after each
+/// one that was new.
+const CURIOUS: u32 = 8;
 /// The kernel is tried at least once in about so many calls.
 const LONGEST_PAUSE: u32 = 64;
 
@@ -58,6 +62,9 @@ struct Learning {
     compiling: bool,
     /// Why paths were not learnt.
     refusals: Vec<Refusal>,
+    /// What became of the loops when kernels were made.
+    closed: Vec<Applied>,
+    open: Vec<Refused>,
     /// Runs of one path differed, so no kernel can be trusted.
     divergent: bool,
 }
@@ -89,6 +96,8 @@ impl Specialisation {
                 taped_events: 0,
                 compiling: false,
                 refusals: Vec::new(),
+                closed: Vec::new(),
+                open: Vec::new(),
                 divergent: false,
             }),
             compiled: Condvar::new(),
@@ -98,6 +107,7 @@ impl Specialisation {
             non_finite: AtomicU64::new(0),
             misses: AtomicU32::new(0),
             pause: AtomicU32::new(0),
+            curiosity: AtomicU32::new(CURIOUS),
         }
     }
 
@@ -130,16 +140,20 @@ impl Specialisation {
     }
 
     /// Whether the tape's next run should tell what regions are given, so that
-    /// what is learnt of a region in one place is known in others: the first runs
-    /// should, and those on which a kernel gave up.
+    /// what is learnt of a region in one place is known in others. That costs more
+    /// than to record the run, so it is asked of runs that may be new: the first
+    /// ones, those soon after a new one, and those on which a kernel gave up.
     pub(super) fn is_curious(&self) -> bool {
-        self.tape_calls.load(Ordering::Relaxed) < CURIOUS
+        self.curiosity.load(Ordering::Relaxed) > 0
             || self.kernels.iter().any(|kernel| kernel.load().is_some())
     }
 
     /// Learns from a call that the tape served, and compiles when that pays.
     pub(super) fn learn(self: &Arc<Self>, trace: &Trace<'_>, purpose: Purpose, options: &Options) {
         self.tape_calls.fetch_add(1, Ordering::Relaxed);
+        // Calls at the same time may count as one; that is good enough.
+        let curiosity = self.curiosity.load(Ordering::Relaxed);
+        self.curiosity.store(curiosity.saturating_sub(1), Ordering::Relaxed);
         let mut learning = self.lock();
         learning.longest = learning.longest.max(trace.events.len());
         learning.taped_events += trace.events.len() as u64;
@@ -177,6 +191,7 @@ impl Specialisation {
                     *learning.left.entry(at.clone()).or_insert(0) += 1;
                 }
                 learning.last_new_path = Some(at);
+                self.curiosity.store(CURIOUS, Ordering::Relaxed);
             }
             Err(error) => {
                 if matches!(error, LiftError::Divergent { .. }) {
@@ -192,12 +207,12 @@ impl Specialisation {
     fn start_compiling(self: &Arc<Self>, learning: MutexGuard<'_, Learning>, options: &Options) {
         let job = Job::start(self, learning, |learning| learning.wanted);
         if !options.background {
-            job.run(*options);
+            job.run(options);
             return;
         }
         let options = *options;
         let thread = std::thread::Builder::new().name("phigrad-compile".into());
-        if let Err(error) = thread.spawn(move || job.run(options)) {
+        if let Err(error) = thread.spawn(move || job.run(&options)) {
             self.lock().refuse(Refusal::Thread { reason: error.to_string() });
         }
     }
@@ -212,7 +227,7 @@ impl Specialisation {
         if learning.lifted.paths() == 0 || learning.divergent {
             return learning.refusals.last().map_or(Ok(false), |refusal| Err(refusal.clone()));
         }
-        Job::start(self, learning, |_| [true; 3]).run(*options);
+        Job::start(self, learning, |_| [true; 3]).run(options);
         let learning = self.lock();
         let refused = learning.attempts.iter().find_map(|attempt| attempt.refusal.clone());
         refused.map_or(Ok(true), Err)
@@ -240,6 +255,8 @@ impl Specialisation {
                 report.unmerged.push(unmerged.clone());
             }
         }
+        report.closed.extend(learning.closed.iter().cloned());
+        report.open.extend(learning.open.iter().cloned());
         for attempt in &learning.attempts {
             report.kernels.extend(attempt.kernel.clone());
             if let Some(refusal) = &attempt.refusal
@@ -319,23 +336,35 @@ impl Job {
     }
 
     /// Makes the kernels and installs them.
-    fn run(self, options: Options) {
-        let Options { numerics, phi_calculus, .. } = options;
+    fn run(self, options: &Options) {
+        if self.purposes.is_empty() {
+            return;
+        }
+        let start = Instant::now();
+        let primal = unwound(|| primal(&self.graph, options));
+        let shared = start.elapsed();
+        if let Ok(primal) = &primal {
+            self.note_forms(primal);
+        }
         for &purpose in &self.purposes {
             // Nobody is left to call a kernel.
             if Arc::strong_count(&self.specialisation) == 1 {
                 return;
             }
             let start = Instant::now();
-            let result = catch_unwind(AssertUnwindSafe(|| {
-                coarsen(&self.graph, purpose, numerics, phi_calculus)
-            }));
-            let result = match result {
-                Ok(coarsened) => coarsened.map_err(Refusal::from),
-                Err(_) => Err(Refusal::Panicked),
+            let result = match &primal {
+                Ok(primal) => unwound(|| coarsen(primal, purpose, options)),
+                Err(refusal) => Err(refusal.clone()),
             };
-            self.install(purpose, result, start.elapsed());
+            self.install(purpose, result, shared + start.elapsed());
         }
+    }
+
+    /// Keeps what φ-calculus came to, for the report.
+    fn note_forms(&self, primal: &Primal) {
+        let mut learning = self.specialisation.lock();
+        learning.closed.clone_from(&primal.applied);
+        learning.open.clone_from(&primal.refused);
     }
 
     fn install(&self, purpose: Purpose, result: Result<Coarsened, Refusal>, elapsed: Duration) {
@@ -356,6 +385,7 @@ impl Job {
                 recorded_nodes: self.graph.nodes.len(),
                 nodes: coarsened.nodes,
                 bytes: coarsened.kernel.bytes(),
+                code_bytes: coarsened.kernel.code_bytes(),
                 compile_time: elapsed,
             });
             specialisation.misses.store(0, Ordering::Relaxed);
@@ -363,6 +393,11 @@ impl Job {
             specialisation.kernels[purpose as usize].store(Some(Arc::new(coarsened.kernel)));
         }
     }
+}
+
+/// What `stage` comes to; a bug in it must not take the process along.
+fn unwound<T>(stage: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+    catch_unwind(AssertUnwindSafe(stage)).unwrap_or(Err(Refusal::Panicked))
 }
 
 impl Drop for Job {

@@ -3,63 +3,78 @@
 use core::panic::Location;
 
 use super::Var;
-use super::event::{Form, Site};
+use super::event::{Form, Kind, Site};
 use super::recorder::{self, ID};
 use crate::op::{Op, eval};
 
 impl Var {
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub(super) fn apply1(self, op: Op) -> Var {
         let value = eval(op, [self.value, 0.0, 0.0]);
-        self.recorded(value, 0, op, Form::Events, Location::caller())
+        self.recorded(value, 0, Kind::apply(op, Form::Events), Location::caller())
     }
 
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub(super) fn apply2(self, op: Op, other: Var) -> Var {
         let value = eval(op, [self.value, other.value, 0.0]);
         let (a, b, at) = (self.tag, other.tag, Location::caller());
         // The common case first: whether an operand is a constant is asked only
         // when they are not both events of this recording.
-        if let Some(tag) = recorder::record(value, b & ID, a, b, op, Form::Events, at) {
-            Var::traced(value, tag)
-        } else if other.is_constant() {
-            self.recorded(value, other.value.to_bits(), op, Form::ConstantSecond, at)
+        let kind = Kind::apply(op, Form::Events);
+        let tag = match recorder::record(value, b & ID, a, b, kind, at) {
+            Some(tag) => tag,
+            None => {
+                let with = Kind::apply(op, Form::ConstantSecond);
+                let after = Kind::apply(op, Form::ConstantFirst);
+                self.mixed(value, other, [kind, with, after], at)
+            }
+        };
+        Var::traced(value, tag)
+    }
+
+    /// What [`Var::apply2`] does when the operands are not both events of this
+    /// recording, or there is no room. The kinds are for two events, a constant
+    /// second and a constant first. Returns the tag of the result.
+    #[inline(never)]
+    fn mixed(self, value: f64, other: Var, kinds: [Kind; 3], at: Site) -> u64 {
+        let (a, b, [kind, with, after]) = (self.tag, other.tag, kinds);
+        if other.is_constant() {
+            self.recorded(value, other.value.to_bits(), with, at).tag
         } else if self.is_constant() {
-            other.recorded(value, self.value.to_bits(), op, Form::ConstantFirst, at)
+            other.recorded(value, self.value.to_bits(), after, at).tag
         } else {
-            let tag = recorder::record_slowly(value, b & ID, a, b, op, Form::Events, at);
-            Var::traced(value, tag)
+            recorder::record_slowly(value, b & ID, a, b, kind, at)
         }
     }
 
     /// `op` on this and a constant.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub(super) fn apply2_with(self, op: Op, constant: f64) -> Var {
         let value = eval(op, [self.value, constant, 0.0]);
-        let at = Location::caller();
-        self.recorded(value, constant.to_bits(), op, Form::ConstantSecond, at)
+        let kind = Kind::apply(op, Form::ConstantSecond);
+        self.recorded(value, constant.to_bits(), kind, Location::caller())
     }
 
     /// `op` on a constant and this.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub(super) fn apply2_after(self, op: Op, constant: f64) -> Var {
         let value = eval(op, [constant, self.value, 0.0]);
-        let at = Location::caller();
-        self.recorded(value, constant.to_bits(), op, Form::ConstantFirst, at)
+        let kind = Kind::apply(op, Form::ConstantFirst);
+        self.recorded(value, constant.to_bits(), kind, Location::caller())
     }
 
     /// The result of an operation of which this is the only operand that may
     /// not be a constant.
     #[inline(always)]
-    fn recorded(self, value: f64, payload: u64, op: Op, form: Form, at: Site) -> Var {
+    fn recorded(self, value: f64, payload: u64, kind: Kind, at: Site) -> Var {
         let a = self.tag;
-        let tag = match recorder::record(value, payload, a, a, op, form, at) {
+        let tag = match recorder::record(value, payload, a, a, kind, at) {
             Some(tag) => tag,
-            None => recorder::record_slowly(value, payload, a, a, op, form, at),
+            None => recorder::record_slowly(value, payload, a, a, kind, at),
         };
         Var::traced(value, tag)
     }

@@ -3,34 +3,19 @@
 use core::cmp::Ordering;
 use core::fmt;
 
+use super::operators::{Pair, Plain};
 use super::{Var, recorder};
 use crate::op::Op;
 
-impl Var {
-    /// The outcome of `op`, recorded as a guard unless both sides are constants.
-    #[inline]
-    #[track_caller]
-    pub(super) fn guarded(self, op: Op, other: Var) -> bool {
-        let comparison = self.apply2(op, other);
-        let outcome = comparison.value != 0.0;
-        if !comparison.is_constant() {
-            recorder::guard(outcome);
-        }
-        outcome
+/// The outcome of a comparison that was just recorded as `comparison`, which
+/// becomes a guard unless both sides were constants.
+#[inline]
+fn guarded(comparison: Var) -> bool {
+    let outcome = comparison.value != 0.0;
+    if !comparison.is_constant() {
+        recorder::guard(outcome);
     }
-
-    #[track_caller]
-    fn ordering(self, other: Var) -> Option<Ordering> {
-        if self.guarded(Op::Lt, other) {
-            Some(Ordering::Less)
-        } else if self.guarded(Op::Gt, other) {
-            Some(Ordering::Greater)
-        } else if self.guarded(Op::Eq, other) {
-            Some(Ordering::Equal)
-        } else {
-            None
-        }
-    }
+    outcome
 }
 
 macro_rules! comparisons {
@@ -39,14 +24,14 @@ macro_rules! comparisons {
             #[inline]
             #[track_caller]
             fn eq(&self, other: &$right) -> bool {
-                Var::from(*self).guarded(Op::Eq, Var::from(*other))
+                guarded((self.plain(), other.plain()).apply(Op::Eq))
             }
 
             #[inline]
             #[track_caller]
             #[allow(clippy::partialeq_ne_impl)] // The guard repeats the operator that was used.
             fn ne(&self, other: &$right) -> bool {
-                Var::from(*self).guarded(Op::Ne, Var::from(*other))
+                guarded((self.plain(), other.plain()).apply(Op::Ne))
             }
         }
 
@@ -54,31 +39,40 @@ macro_rules! comparisons {
             #[inline]
             #[track_caller]
             fn partial_cmp(&self, other: &$right) -> Option<Ordering> {
-                Var::from(*self).ordering(Var::from(*other))
+                let pair = (self.plain(), other.plain());
+                if guarded(pair.apply(Op::Lt)) {
+                    Some(Ordering::Less)
+                } else if guarded(pair.apply(Op::Gt)) {
+                    Some(Ordering::Greater)
+                } else if guarded(pair.apply(Op::Eq)) {
+                    Some(Ordering::Equal)
+                } else {
+                    None
+                }
             }
 
             #[inline]
             #[track_caller]
             fn lt(&self, other: &$right) -> bool {
-                Var::from(*self).guarded(Op::Lt, Var::from(*other))
+                guarded((self.plain(), other.plain()).apply(Op::Lt))
             }
 
             #[inline]
             #[track_caller]
             fn le(&self, other: &$right) -> bool {
-                Var::from(*self).guarded(Op::Le, Var::from(*other))
+                guarded((self.plain(), other.plain()).apply(Op::Le))
             }
 
             #[inline]
             #[track_caller]
             fn gt(&self, other: &$right) -> bool {
-                Var::from(*self).guarded(Op::Gt, Var::from(*other))
+                guarded((self.plain(), other.plain()).apply(Op::Gt))
             }
 
             #[inline]
             #[track_caller]
             fn ge(&self, other: &$right) -> bool {
-                Var::from(*self).guarded(Op::Ge, Var::from(*other))
+                guarded((self.plain(), other.plain()).apply(Op::Ge))
             }
         }
     };

@@ -52,6 +52,70 @@ pub(super) enum Form {
     ConstantFirst,
 }
 
+/// The rules by which an adjoint is passed on: those of the frequent primitives,
+/// and all others. In the order in which the sweep tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(super) enum Rule {
+    /// The first operand gets the adjoint.
+    Same,
+    /// Both operands get it.
+    Sum,
+    /// The first gets it, the second its negative.
+    Difference,
+    /// The first gets it times the constant.
+    Scaled,
+    /// Each gets it times the value of the other.
+    Product,
+    /// The first, or only, operand gets what the primitive's derivative says, and
+    /// the second is a constant.
+    First,
+    /// The second operand gets what the derivative says; the first is a constant.
+    Second,
+    /// Both operands get what the derivative says.
+    Both,
+    /// All three operands do.
+    All,
+}
+
+/// What kind of step an event is. Known to the compiler wherever an operator is
+/// used, and one word to write.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    pub(super) op: Op,
+    pub(super) form: Form,
+    pub(super) role: Role,
+    pub(super) rule: Rule,
+}
+
+impl Kind {
+    /// `op` applied to operands of this form.
+    #[inline(always)]
+    pub(super) const fn apply(op: Op, form: Form) -> Self {
+        let rule = match (op, form) {
+            (Op::Add, Form::Events) => Rule::Sum,
+            (Op::Add, _) | (Op::Sub, Form::ConstantSecond) => Rule::Same,
+            (Op::Sub, Form::Events) => Rule::Difference,
+            (Op::Mul, Form::Events) => Rule::Product,
+            (Op::Mul, _) => Rule::Scaled,
+            _ => match (op.arity(), form) {
+                (1, _) | (2, Form::ConstantSecond) => Rule::First,
+                (2, Form::ConstantFirst) => Rule::Second,
+                (2, Form::Events) => Rule::Both,
+                _ => Rule::All,
+            },
+        };
+        Kind { op, form, role: Role::Apply, rule }
+    }
+
+    /// No primitive. The one that is named has no derivative, so that no adjoint
+    /// is passed on.
+    #[inline]
+    const fn none(role: Role) -> Self {
+        Kind { op: Op::Signum, form: Form::Events, role, rule: Rule::First }
+    }
+}
+
 /// An operand: an earlier event of the same recording, or a constant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Operand {
@@ -79,43 +143,41 @@ pub struct Event {
     pub(super) payload: u64,
     pub(super) site: Site,
     pub(super) first: u32,
-    pub(super) op: Op,
-    pub(super) form: Form,
-    pub(super) role: Role,
-    /// Makes the constant part of an event one word to write.
-    #[expect(dead_code)]
-    pub(super) pad: u8,
+    pub(super) kind: Kind,
 }
 
 /// In the payload of the marks that end something with only one way.
 pub(super) const ONE_WAY: u64 = 1 << 63;
+
+/// In the payload of the marks of loop heads where what is carried is all that
+/// decides how the loop goes on.
+pub(super) const WHOLE: u64 = 1 << 62;
 
 impl Event {
     /// A leaf: an input or a constant.
     #[track_caller]
     pub(super) const fn leaf(role: Role, value: f64) -> Self {
         let site = Location::caller();
-        // A primitive without a derivative, so that it passes no adjoint on.
-        let op = Op::Signum;
-        Event { value, payload: 0, site, first: 0, op, form: Form::Events, role, pad: 0 }
+        Event { value, payload: 0, site, first: 0, kind: Kind::none(role) }
     }
 
     /// A step of control flow: not a number, except for the φ of a constant.
+    #[inline]
     pub(super) const fn mark(role: Role, payload: u64, site: Site) -> Self {
-        Event { payload, site, ..Event::leaf(role, 0.0) }
+        Event { value: 0.0, payload, site, first: 0, kind: Kind::none(role) }
     }
 
-    /// The φ of the constant `value`. Its primitive has no derivative, so it
-    /// passes no adjoint on.
+    /// The φ of the constant `value`.
     pub(super) const fn phi_of_constant(value: f64, site: Site) -> Self {
-        Event { value, form: Form::ConstantFirst, ..Event::mark(Role::Phi, value.to_bits(), site) }
+        let kind = Kind { form: Form::ConstantFirst, ..Kind::none(Role::Phi) };
+        Event { value, payload: value.to_bits(), site, first: 0, kind }
     }
 
     /// The φ of event `of` with this value: `of + -0.0`, which has all bits of
     /// `of` and passes its adjoint on.
     pub(super) const fn phi(value: f64, of: u32, site: Site) -> Self {
-        let (op, form) = (Op::Add, Form::ConstantSecond);
-        Event { value, first: of, op, form, ..Event::mark(Role::Phi, (-0.0f64).to_bits(), site) }
+        let kind = Kind { role: Role::Phi, ..Kind::apply(Op::Add, Form::ConstantSecond) };
+        Event { value, payload: (-0.0f64).to_bits(), site, first: of, kind }
     }
 
     /// The result of the step; for a guard, the outcome as 1 or 0.
@@ -125,12 +187,12 @@ impl Event {
 
     /// What the event stands for.
     pub fn role(&self) -> Role {
-        self.role
+        self.kind.role
     }
 
     /// The primitive that was applied or compared; meaningless for leaves.
     pub fn op(&self) -> Op {
-        self.op
+        self.kind.op
     }
 
     /// Where in the user's source it happened.
@@ -141,8 +203,8 @@ impl Event {
     /// What a mark carries: the id of a region, or the bits of a state; 0 for
     /// all other events.
     pub fn payload(&self) -> u64 {
-        match self.role {
-            Role::Enter | Role::Iterate | Role::Join => self.payload & !ONE_WAY,
+        match self.kind.role {
+            Role::Enter | Role::Iterate | Role::Join => self.payload & !(ONE_WAY | WHOLE),
             Role::State => self.payload,
             _ => 0,
         }
@@ -151,26 +213,38 @@ impl Event {
     /// Whether what ends with this mark, a region or an iteration, has only one
     /// way: since it began there was no guard, or only such whose ways met.
     pub fn has_one_way(&self) -> bool {
-        matches!(self.role, Role::Iterate | Role::Join) && self.payload & ONE_WAY != 0
+        matches!(self.kind.role, Role::Iterate | Role::Join) && self.payload & ONE_WAY != 0
+    }
+
+    /// Whether what is carried to this loop head is all that decides how the loop
+    /// goes on. It is not if the loop goes through items, as the position among
+    /// them is not carried.
+    pub fn is_whole(&self) -> bool {
+        self.kind.role == Role::Iterate && self.payload & (WHOLE | ONE_WAY) == WHOLE
     }
 
     /// The operands, as many as the primitive has; one for a φ, none for leaves
     /// and other marks.
     pub fn operands(&self) -> impl ExactSizeIterator<Item = Operand> + use<> {
-        let count = match self.role {
-            Role::Apply | Role::Guard => self.op.arity(),
+        let count = match self.kind.role {
+            Role::Apply | Role::Guard => self.kind.op.arity(),
             Role::Phi => 1,
             Role::ActiveInput | Role::InactiveInput | Role::Constant => 0,
             Role::Enter | Role::Iterate | Role::Join | Role::State | Role::Opaque => 0,
         };
-        let constant = Operand::Constant(f64::from_bits(self.payload));
+        let constant = Operand::Constant(self.constant());
         let first = Operand::Event(self.first);
-        let all: [Operand; MAX_ARITY] = match self.form {
+        let all: [Operand; MAX_ARITY] = match self.kind.form {
             Form::Events => [first, Operand::Event(self.second()), Operand::Event(self.third())],
             Form::ConstantSecond => [first, constant, constant],
             Form::ConstantFirst => [constant, first, constant],
         };
         all.into_iter().take(count)
+    }
+
+    #[inline]
+    pub(super) fn constant(&self) -> f64 {
+        f64::from_bits(self.payload)
     }
 
     #[inline]

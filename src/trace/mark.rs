@@ -2,47 +2,69 @@
 //!
 //! Nothing here can fail a run, except that the limit of events is reached.
 
-use super::event::{Event, ONE_WAY};
+use super::event::{Event, ONE_WAY, WHOLE};
 use super::{Operand, Role, Site, Var, recorder};
 
 /// A region begins at `at`. Returns its id in this run; 0, with which nothing
 /// is recorded, if this is no recording.
+#[inline]
 pub(crate) fn enter(at: Site) -> u32 {
     let id = recorder::next_region();
     if id != 0 && append(Role::Enter, u64::from(id), at).is_none() { 0 } else { id }
 }
 
-/// The head of loop `id` is passed, or, if `joins`, region `id` ends. `false` if
-/// nothing has to be carried: nothing is recorded, or there is only one way.
-pub(crate) fn end(id: u32, joins: bool, one_way: bool, at: Site) -> bool {
-    let role = if joins { Role::Join } else { Role::Iterate };
-    let flag = if one_way { ONE_WAY } else { 0 };
+/// What ends with a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// A region.
+    Region,
+    /// An iteration of a loop through items; their position is not carried.
+    Item,
+    /// An iteration of another loop.
+    Iteration,
+}
+
+/// The head of loop `id` is passed, or region `id` ends. `false` if nothing has to
+/// be carried: nothing is recorded, or there is only one way.
+#[inline]
+pub(crate) fn end(id: u32, ending: Ending, one_way: bool, at: Site) -> bool {
+    let (role, whole) = match ending {
+        Ending::Region => (Role::Join, 0),
+        Ending::Item => (Role::Iterate, 0),
+        Ending::Iteration => (Role::Iterate, WHOLE),
+    };
+    let flag = if one_way { ONE_WAY | whole } else { whole };
     let carries = id != 0 && append(role, u64::from(id) | flag, at).is_some() && !one_way;
     recorder::set_carries(carries);
     carries
 }
 
 /// Whether the latest mark of this kind asked for what is carried.
+#[inline]
 pub(crate) fn carries() -> bool {
     recorder::carries()
 }
 
 /// The number of guards passed whose ways have not met since.
+#[inline]
 pub(crate) fn parted() -> u32 {
     recorder::parted()
 }
 
 /// Ways met; so many guards are left whose ways have not.
+#[inline]
 pub(crate) fn meet(parted: u32) {
     recorder::meet(parted);
 }
 
 /// Changes with every guard (first) and every event (second) recorded.
+#[inline]
 pub(crate) fn progress() -> (u64, u64) {
     recorder::progress()
 }
 
 /// Whether what regions are given is captured.
+#[inline]
 pub(crate) fn captures() -> bool {
     recorder::captures()
 }
@@ -101,6 +123,7 @@ pub(crate) fn fixed(var: Var) -> Option<[u64; 2]> {
     input.then_some([1, u64::from(index)])
 }
 
+#[inline]
 fn append(role: Role, payload: u64, at: Site) -> Option<u64> {
     recorder::append(Event::mark(role, payload, at))
 }

@@ -65,7 +65,7 @@ binary!(Div div DivAssign div_assign Div);
 binary!(Rem rem RemAssign rem_assign Rem);
 
 /// A `Var` or an `f64`, by value or behind references.
-trait Plain {
+pub(super) trait Plain {
     type Plain;
 
     fn plain(&self) -> Self::Plain;
@@ -99,13 +99,13 @@ impl<T: Plain> Plain for &T {
 }
 
 /// The operands of a binary operator.
-trait Pair {
+pub(super) trait Pair {
     #[track_caller]
     fn apply(self, op: Op) -> Var;
 }
 
 impl Pair for (Var, Var) {
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     fn apply(self, op: Op) -> Var {
         self.0.apply2(op, self.1)
@@ -113,7 +113,7 @@ impl Pair for (Var, Var) {
 }
 
 impl Pair for (Var, f64) {
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     fn apply(self, op: Op) -> Var {
         self.0.apply2_with(op, self.1)
@@ -121,7 +121,7 @@ impl Pair for (Var, f64) {
 }
 
 impl Pair for (f64, Var) {
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     fn apply(self, op: Op) -> Var {
         self.1.apply2_after(op, self.0)

@@ -11,7 +11,7 @@ use core::cell::{Cell, RefCell};
 use core::mem::ManuallyDrop;
 
 use super::captures::Captures;
-use super::event::Form;
+use super::event::{Form, Kind};
 use super::stamp::{FOREIGN_STAMP, maker};
 use super::{Event, Operand, Role, Site, TraceError, Var};
 use crate::op::Op;
@@ -99,12 +99,10 @@ pub(super) fn record(
     payload: u64,
     a: u64,
     b: u64,
-    op: Op,
-    form: Form,
+    kind: Kind,
     at: Site,
 ) -> Option<u64> {
-    let event =
-        Event { value, payload, site: at, first: a as u32, op, form, role: Role::Apply, pad: 0 };
+    let event = Event { value, payload, site: at, first: a as u32, kind };
     with_front(|front| {
         let next = front.cursor.next.get();
         if (a ^ next | b ^ next) >> 32 != 0 {
@@ -123,22 +121,14 @@ pub(super) fn record(
 /// and tries again, or notes why not.
 #[cold]
 #[inline(never)]
-pub(super) fn record_slowly(
-    value: f64,
-    payload: u64,
-    a: u64,
-    b: u64,
-    op: Op,
-    form: Form,
-    at: Site,
-) -> u64 {
+pub(super) fn record_slowly(value: f64, payload: u64, a: u64, b: u64, kind: Kind, at: Site) -> u64 {
     if a == CONSTANT && b == CONSTANT {
         return CONSTANT;
     }
     let ready = with_front(|front| {
         with_back(|back| front.check(back, &[a, b], at) && front.make_room(back, at))
     });
-    ready.then(|| record(value, payload, a, b, op, form, at)).flatten().unwrap_or(FOREIGN)
+    ready.then(|| record(value, payload, a, b, kind, at)).flatten().unwrap_or(FOREIGN)
 }
 
 /// Records `op` on three operands, of which at least one is not a constant.
@@ -157,8 +147,8 @@ pub(super) fn record3(op: Op, value: f64, vars: [Var; 3], at: Site) -> u64 {
             }
             let [a, b, c] = tags;
             let (first, payload) = (a as u32, b & ID | c << 32);
-            let (form, role) = (Form::Events, Role::Apply);
-            front.push(back, Event { value, payload, site: at, first, op, form, role, pad: 0 })
+            let kind = Kind::apply(op, Form::Events);
+            front.push(back, Event { value, payload, site: at, first, kind })
         })
     })
 }
@@ -173,7 +163,7 @@ pub(super) fn guard(outcome: bool) {
         }
         let cell = &front.ring[(index - 1) % RING];
         let event = cell.get();
-        cell.set(Event { role: Role::Guard, ..event });
+        cell.set(Event { kind: Kind { role: Role::Guard, ..event.kind }, ..event });
         let step = (index as u64) << 1 | u64::from(outcome);
         front.cursor.signature.set(mix(mix(front.cursor.signature.get(), step), event.payload));
         front.cursor.parted.set(front.cursor.parted.get() + 1);
@@ -181,11 +171,19 @@ pub(super) fn guard(outcome: bool) {
 }
 
 /// Appends an event, unless nothing is being recorded. Returns its tag.
+#[inline]
 pub(super) fn append(event: Event) -> Option<u64> {
-    let tag = with_front(|front| {
-        with_back(|back| if front.is_recording() { front.push(back, event) } else { FOREIGN })
-    });
-    (tag != FOREIGN).then_some(tag)
+    with_front(|front| {
+        let is_full = front.cursor.next.get() == front.cursor.stop.get();
+        (!is_full || has_room(event.site)).then(|| front.set_next(event))
+    })
+}
+
+/// Makes room for an event at `at`, if something is being recorded.
+#[cold]
+#[inline(never)]
+fn has_room(at: Site) -> bool {
+    with_front(|front| with_back(|back| front.make_room(back, at)))
 }
 
 /// Whether the event with this index is an input.
@@ -199,31 +197,37 @@ pub(super) fn name(tag: u64, name: &'static str) {
 }
 
 /// Changes with every guard and every event: `(guards, events)`.
+#[inline]
 pub(super) fn progress() -> (u64, u64) {
     with_front(|front| (front.cursor.signature.get(), front.cursor.next.get()))
 }
 
 /// The number of guards passed whose ways have not met since.
+#[inline]
 pub(super) fn parted() -> u32 {
     with_front(|front| front.cursor.parted.get())
 }
 
 /// Whether the latest mark that ended something is followed by what is carried.
+#[inline]
 pub(super) fn carries() -> bool {
     with_front(|front| front.cursor.carries.get())
 }
 
 /// Notes whether a mark is followed by what is carried.
+#[inline]
 pub(super) fn set_carries(carries: bool) {
     with_front(|front| front.cursor.carries.set(carries));
 }
 
 /// Ways met: `parted` guards are left.
+#[inline]
 pub(super) fn meet(parted: u32) {
     with_front(|front| front.cursor.parted.set(parted));
 }
 
 /// Whether what regions are given is captured.
+#[inline]
 pub(super) fn captures() -> bool {
     with_front(|front| front.cursor.captures.get() && front.is_recording())
 }
@@ -238,6 +242,7 @@ pub(super) fn capture(key: u64, operands: &[Operand]) {
 }
 
 /// The id of a region that begins; 0 if nothing is being recorded.
+#[inline]
 pub(super) fn next_region() -> u32 {
     with_front(|front| {
         let next = front.cursor.regions.get() + u32::from(front.is_recording());
@@ -247,6 +252,7 @@ pub(super) fn next_region() -> u32 {
 }
 
 /// Whether `tag` is that of an event of this recording.
+#[inline]
 pub(super) fn is_own(tag: u64) -> bool {
     with_front(|front| front.is_recording() && (tag ^ front.cursor.next.get()) >> 32 == 0)
 }
@@ -275,15 +281,19 @@ impl Cursor {
 }
 
 impl Front<'_> {
+    #[inline]
     fn is_recording(self) -> bool {
         self.cursor.next.get() >> 32 != u64::from(FOREIGN_STAMP)
     }
 
     /// Appends an event. Returns its tag.
     fn push(self, back: &mut Back, event: Event) -> u64 {
-        if !self.make_room(back, event.site) {
-            return FOREIGN;
-        }
+        if self.make_room(back, event.site) { self.set_next(event) } else { FOREIGN }
+    }
+
+    /// Appends an event where there is room. Returns its tag.
+    #[inline]
+    fn set_next(self, event: Event) -> u64 {
         let next = self.cursor.next.get();
         self.ring[next as usize % RING].set(event);
         self.cursor.next.set(next + 1);

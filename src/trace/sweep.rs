@@ -3,7 +3,7 @@
 
 use core::mem;
 
-use super::event::Form;
+use super::event::{Kind, Rule};
 use super::{Event, Operand, Trace};
 use crate::op::{MAX_ARITY, Numbers, Op, OpVisitor, contribution, with_constant_op};
 
@@ -32,111 +32,241 @@ pub fn sweep<'a>(trace: &Trace<'_>, adjoints: &'a mut Adjoints) -> &'a [f64] {
     if adjoints.len() < trace.events.len() {
         adjoints.resize(trace.events.len(), 0.0);
     }
-    if let Operand::Event(output) = trace.output {
+    if let Operand::Event(output) = trace.output
+        && trace.active > 0
+    {
         let length = trace.events.len().min(output as usize + 1);
         let (events, adjoints) = (&trace.events[..length], &mut adjoints[..length]);
-        // The adjoint of the event at hand is in a register, and that of the event
-        // before it, the most frequent operand, is collected in one: through
-        // memory, each step would wait for the store of the last.
-        let mut adjoint = 1.0f64;
-        let mut left = length;
-        while left > inputs {
-            left -= 1;
-            let Some((event, events)) = events[..=left].split_last() else { break };
-            let Some((last, adjoints)) = adjoints[..left].split_last_mut() else { break };
-            let before = mem::take(last);
-            // Zero, of either sign, passes nothing on.
-            let passes = adjoint != 0.0;
-            adjoint = if passes { step(events, adjoints, before, event, adjoint) } else { before };
-        }
-        if let Some(last) = adjoints[..length.min(inputs)].last_mut() {
-            *last = adjoint;
+        if let Some((input, adjoint)) = back(events, adjoints, inputs) {
+            adjoints[input] = adjoint;
         }
     }
     &adjoints[..trace.active]
 }
 
-/// Passes on to the operands of `event` what they get of its `adjoint`.
-///
-/// `events` are those before it, `adjoints` are theirs but the last, which is
-/// `before`. Returns the latter.
+/// Passes the adjoint 1 of the last of `events` on, down to the inputs. Returns
+/// the index and the adjoint of the last of these, which are not stored.
 #[inline(always)]
-fn step(events: &[Event], adjoints: &mut [f64], before: f64, event: &Event, adjoint: f64) -> f64 {
-    let step = Step { events, adjoints, before, event, adjoint };
-    // The most frequent primitives by branches that are easy to predict; an
-    // indirect jump for each event costs a third more.
-    match event.op {
-        Op::Add => step.visit(Op::Add),
-        Op::Sub => step.visit(Op::Sub),
-        Op::Mul => step.visit(Op::Mul),
-        _ => any_step(events, step.adjoints, before, event, adjoint),
+fn back(events: &[Event], mut adjoints: &mut [f64], inputs: usize) -> Option<(usize, f64)> {
+    // The adjoint of the event at hand is in a register, and that of the event
+    // before it, the most frequent operand, is collected in one: through
+    // memory, each step would wait for the store of the last.
+    let mut adjoint = 1.0f64;
+    let (mut event, mut events) = events.split_last()?;
+    (_, adjoints) = adjoints.split_last_mut()?;
+    while events.len() >= inputs {
+        let (previous, earlier) = events.split_last()?;
+        let (last, rest) = adjoints.split_last_mut()?;
+        let before = mem::take(last);
+        let step = Step { events: earlier, adjoints: rest, previous, before, event, adjoint };
+        adjoint = step.step();
+        (event, events, adjoints) = (previous, earlier, rest);
     }
+    Some((events.len(), adjoint))
 }
 
-/// [`step`] for all primitives. Not a method, so that the arguments are in
-/// registers.
-#[inline(never)]
-fn any_step(
-    events: &[Event],
-    adjoints: &mut [f64],
-    before: f64,
-    event: &Event,
-    adjoint: f64,
-) -> f64 {
-    with_constant_op(event.op, Step { events, adjoints, before, event, adjoint })
-}
-
-/// The arguments of [`step`].
+/// One step of the sweep: `event` passes its `adjoint` on to its operands.
 struct Step<'a> {
+    /// The events before the previous one.
     events: &'a [Event],
+    /// Their adjoints.
     adjoints: &'a mut [f64],
+    previous: &'a Event,
+    /// The adjoint of the previous event.
     before: f64,
     event: &'a Event,
     adjoint: f64,
 }
 
-impl OpVisitor for Step<'_> {
-    type Output = f64;
-
-    #[inline(always)]
-    fn visit(self, op: Op) -> f64 {
-        let Step { events, event, .. } = self;
-        // The operands of an event are before it.
-        let value = |event: u32| events.get(event as usize).map_or(f64::NAN, Event::value);
-        let constant = f64::from_bits(event.payload);
-        let [a, b, c] = [event.first, event.second(), event.third()];
-        match (op.arity(), event.form) {
-            (1, _) => self.pass(op, [Some(a), None, None], [value(a), 0.0, 0.0]),
-            (2, Form::ConstantSecond) => {
-                self.pass(op, [Some(a), None, None], [value(a), constant, 0.0])
-            }
-            (2, Form::ConstantFirst) => {
-                self.pass(op, [None, Some(a), None], [constant, value(a), 0.0])
-            }
-            (2, Form::Events) => self.pass(op, [Some(a), Some(b), None], [value(a), value(b), 0.0]),
-            _ => self.pass(op, [Some(a), Some(b), Some(c)], [value(a), value(b), value(c)]),
-        }
-    }
-}
-
 impl Step<'_> {
-    /// Adds to the adjoint of each operand in `to` what it gets.
+    /// Returns the adjoint of the previous event.
     #[inline(always)]
-    fn pass(mut self, op: Op, to: [Option<u32>; MAX_ARITY], x: [f64; MAX_ARITY]) -> f64 {
-        let (y, g) = (self.event.value, self.adjoint);
-        // Not a loop: each rule must be compiled for its own operand.
-        self.add(to[0], contribution(&mut Numbers, op, 0, x, y, g));
-        self.add(to[1], contribution(&mut Numbers, op, 1, x, y, g));
-        self.add(to[2], contribution(&mut Numbers, op, 2, x, y, g));
+    fn step(mut self) -> f64 {
+        let (event, y, g) = (self.event, self.event.value, self.adjoint);
+        let (a, Kind { op, rule, .. }) = (event.first as usize, event.kind);
+        // Not a match: the branches are easy to predict, and an indirect jump for
+        // each event costs a third more. The comparisons by order keep the compiler
+        // from making one of them.
+        if rule < Rule::Scaled {
+            // Adding an adjoint of zero changes nothing, so it is not asked for.
+            self.add(a, g);
+            if rule == Rule::Sum {
+                self.add(event.second() as usize, g);
+            } else if rule == Rule::Difference {
+                self.add(event.second() as usize, -g);
+            }
+        } else if g == 0.0 {
+            // Nothing is passed on, not even to an infinite partial.
+        } else if rule < Rule::First {
+            if rule == Rule::Scaled {
+                // It does not matter which operand is the constant.
+                let x = [f64::NAN, event.constant()];
+                self.add(a, Primitive::<true, false> { x, y, g }.visit(Op::Mul).0);
+            } else {
+                let b = event.second() as usize;
+                let x = [self.value(a), self.value(b)];
+                self.add_both([a, b], Primitive::<true, true> { x, y, g }.visit(Op::Mul));
+            }
+        } else if rule < Rule::Both {
+            let (x, constant) = (self.value(a), event.constant());
+            let passed = if rule == Rule::First {
+                first(op, [x, constant], y, g)
+            } else {
+                second(op, [constant, x], y, g)
+            };
+            self.add(a, passed);
+        } else if rule == Rule::Both {
+            let b = event.second() as usize;
+            let x = [self.value(a), self.value(b)];
+            self.add_both([a, b], both(op, x, y, g));
+        } else {
+            let c = event.third() as usize;
+            let operands = [a, event.second() as usize, c];
+            let x = operands.map(|operand| self.value(operand));
+            let [to_a, to_b, to_c] = all(op, x, y, g);
+            self.add_both([a, operands[1]], (to_a, to_b));
+            self.add(c, to_c);
+        }
         self.before
     }
 
     #[inline(always)]
-    fn add(&mut self, to: Option<u32>, contribution: Option<f64>) {
-        if let (Some(to), Some(contribution)) = (to, contribution) {
-            match self.adjoints.get_mut(to as usize) {
-                Some(adjoint) => *adjoint += contribution,
-                None => self.before += contribution,
+    fn value(&self, event: usize) -> f64 {
+        self.events.get(event).unwrap_or(self.previous).value
+    }
+
+    #[inline(always)]
+    fn add(&mut self, to: usize, contribution: f64) {
+        match self.adjoints.get_mut(to) {
+            Some(adjoint) => *adjoint += contribution,
+            None => self.before += contribution,
+        }
+    }
+
+    #[inline(always)]
+    fn add_both(&mut self, to: [usize; 2], contributions: (f64, f64)) {
+        self.add(to[0], contributions.0);
+        self.add(to[1], contributions.1);
+    }
+}
+
+/// A primitive applied to `x` with the result `y`, whose adjoint is `g`: what the
+/// operands get that are asked for. Zero where there is no derivative, because to
+/// add zero is to pass nothing on.
+struct Primitive<const FIRST: bool, const SECOND: bool> {
+    x: [f64; 2],
+    y: f64,
+    g: f64,
+}
+
+impl<const FIRST: bool, const SECOND: bool> OpVisitor for Primitive<FIRST, SECOND> {
+    // A pair is returned in registers.
+    type Output = (f64, f64);
+
+    #[inline(always)]
+    fn visit(self, op: Op) -> (f64, f64) {
+        let Primitive { x: [a, b], y, g } = self;
+        let x = [a, b, 0.0];
+        let to_a = if FIRST { contribution(&mut Numbers, op, 0, x, y, g) } else { None };
+        let to_b = if SECOND { contribution(&mut Numbers, op, 1, x, y, g) } else { None };
+        (to_a.unwrap_or(0.0), to_b.unwrap_or(0.0))
+    }
+}
+
+/// What the first operand of `op` gets.
+#[inline(always)]
+fn first(op: Op, x: [f64; 2], y: f64, g: f64) -> f64 {
+    let primitive = Primitive::<true, false> { x, y, g };
+    // Frequent enough to be spared the call.
+    if op == Op::Div {
+        primitive.visit(Op::Div).0
+    } else if op == Op::Sqrt {
+        primitive.visit(Op::Sqrt).0
+    } else {
+        any_first(op, x[0], x[1], y, g)
+    }
+}
+
+/// What both operands of `op` get.
+#[inline(always)]
+fn both(op: Op, x: [f64; 2], y: f64, g: f64) -> (f64, f64) {
+    if op == Op::Div {
+        Primitive::<true, true> { x, y, g }.visit(Op::Div)
+    } else {
+        any_both(op, x[0], x[1], y, g)
+    }
+}
+
+// The calls take scalars, which are passed in registers.
+
+#[inline(never)]
+fn any_first(op: Op, a: f64, b: f64, y: f64, g: f64) -> f64 {
+    with_constant_op(op, Primitive::<true, false> { x: [a, b], y, g }).0
+}
+
+/// What the second operand of `op` gets.
+#[inline(never)]
+fn second(op: Op, [a, b]: [f64; 2], y: f64, g: f64) -> f64 {
+    with_constant_op(op, Primitive::<false, true> { x: [a, b], y, g }).1
+}
+
+#[inline(never)]
+fn any_both(op: Op, a: f64, b: f64, y: f64, g: f64) -> (f64, f64) {
+    with_constant_op(op, Primitive::<true, true> { x: [a, b], y, g })
+}
+
+/// What the three operands of `op` get.
+#[inline(never)]
+fn all(op: Op, x: [f64; MAX_ARITY], y: f64, g: f64) -> [f64; MAX_ARITY] {
+    [0, 1, 2].map(|operand| contribution(&mut Numbers, op, operand, x, y, g).unwrap_or(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::event::{Form, Role};
+    use std::panic::Location;
+
+    /// The rules by which the sweep knows an event are those of its primitive.
+    #[test]
+    fn each_kind_passes_on_what_the_derivative_says() {
+        let (constant, x, g) = (0.75f64, [0.375, -1.5, 0.625], 3.0f64);
+        for &op in Op::ALL {
+            let forms = match op.arity() {
+                2 => &[Form::Events, Form::ConstantSecond, Form::ConstantFirst][..],
+                _ => &[Form::Events][..],
+            };
+            for &form in forms {
+                let site = Location::caller();
+                let mut events = x.map(|x| Event::leaf(Role::ActiveInput, x)).to_vec();
+                let (operands, payload) = match form {
+                    Form::Events => ([x[0], x[2], x[1]], 2 | 1 << 32),
+                    Form::ConstantSecond => ([x[0], constant, 0.0], constant.to_bits()),
+                    Form::ConstantFirst => ([constant, x[0], 0.0], constant.to_bits()),
+                };
+                let y = crate::op::eval(op, operands);
+                let kind = Kind::apply(op, form);
+                events.push(Event { value: y, payload, site, first: 0, kind });
+                // The adjoint that the event gets.
+                let kind = Kind::apply(Op::Mul, Form::ConstantSecond);
+                let payload = g.to_bits();
+                events.push(Event { value: y * g, payload, site, first: 3, kind });
+
+                let mut adjoints = vec![0.0; events.len()];
+                let (last, adjoint) = back(&events, &mut adjoints, x.len()).unwrap();
+                adjoints[last] = adjoint;
+                let mut expected = [0.0; 5];
+                for (operand, event) in [0, 2, 1].into_iter().take(op.arity()).enumerate() {
+                    let passed = contribution(&mut Numbers, op, operand, operands, y, g);
+                    match (form, operand) {
+                        (Form::ConstantSecond, 1) | (Form::ConstantFirst, 0) => {}
+                        (Form::ConstantFirst, 1) => expected[0] += passed.unwrap_or(0.0),
+                        _ => expected[event] += passed.unwrap_or(0.0),
+                    }
+                }
+                let bits =
+                    |numbers: &[f64]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(&adjoints), bits(&expected), "{} {form:?}", op.name());
             }
         }
     }

@@ -288,7 +288,7 @@ impl Var {
         if !self.is_constant() {
             // One NaN is as good as another.
             let seen = if self.value.is_nan() { f64::NAN } else { self.value };
-            self.apply2(Op::Same, Var::constant(seen));
+            self.apply2_with(Op::Same, seen);
             recorder::guard(true);
         }
         self.value
@@ -313,7 +313,7 @@ impl Var {
             // The derivative needs the exponent below as well.
             return self.powi(n + 1) / self;
         }
-        self.apply2(Op::Powi, Var::constant(f64::from(n)))
+        self.apply2_with(Op::Powi, f64::from(n))
     }
 
     /// `self · a + b`, rounded once: one instruction where the host has it,

@@ -191,6 +191,7 @@ where
 
     fn learn(&self, lessons: &[Vec<f64>], expect: Expect) -> Lifted {
         let mut tracer = Tracer::default();
+        tracer.capture(true);
         let mut lifted = Lifted::new(lessons[0].len(), 0);
         for x in lessons {
             let inputs = Inputs { active: x, inactive: &[] };

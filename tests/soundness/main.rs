@@ -23,6 +23,7 @@ mod patterns;
 mod recursion;
 mod references;
 mod returns;
+mod sharing;
 mod state;
 mod threads;
 mod values;

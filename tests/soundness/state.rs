@@ -61,7 +61,7 @@ programs! {
             account.sum * account.count as f64 + x[account.count % 4]
         }
     }
-    reference_in_a_struct: inputs(4), Keeps("self", 0.45),
+    reference_in_a_struct: inputs(4), Keeps("writer", 0.45),
     plain { pub struct Writer<'a, S> { pub to: &'a mut S, pub other: &'a mut [S], pub n: usize } }
     traced {
         impl<S: Num> Writer<'_, S> {
@@ -100,12 +100,24 @@ programs! {
         }
     }
     // The struct has no `Carry`: its variable is named as the reason.
-    without_carry: inputs(4), Keeps("plain", 0.85),
+    // Its fields are carried by themselves.
+    fields_without_carry: inputs(4), Parts(0.85),
     plain { pub struct Plain<S> { pub v: S, pub n: u32 } }
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut plain = Plain { v: S::from(0.0), n: 0 };
             for &v in x { if v > 0.0 { plain.v = plain.v + v; } else { plain.n += 1; } }
+            plain.v * f64::from(plain.n) + x[0]
+        }
+    }
+    without_carry: inputs(4), Keeps("plain", 0.85),
+    plain { pub struct Plain<S> { pub v: S, pub n: u32 } }
+    traced {
+        pub fn run<S: Num>(x: &[S]) -> S {
+            let mut plain = Plain { v: S::from(0.0), n: 0 };
+            for &v in x {
+                if v > 0.0 { plain = Plain { v: plain.v + v, n: plain.n }; } else { plain.n += 1; }
+            }
             plain.v * f64::from(plain.n) + x[0]
         }
     }

@@ -2,8 +2,10 @@
 
 mod check;
 mod closed;
+mod coverage;
 mod run;
 mod scaling;
+mod trips;
 
 use std::io::Write;
 
@@ -16,6 +18,8 @@ pub fn execute(cli: &Cli, out: &mut dyn Write) -> Result<(), Error> {
         Command::Run(args) => run::run(args, out),
         Command::Check(selection) => check::check(selection, out),
         Command::Closed(args) => closed::closed(args, out),
+        Command::Coverage(args) => coverage::coverage(args, out),
         Command::Scaling(args) => scaling::scaling(args, out),
+        Command::Trips(args) => trips::trips(args, out),
     }
 }

@@ -6,7 +6,7 @@ use super::{Program, Scalar};
 
 const PRIOR_VARIANCE: f64 = 1000.0;
 /// Above this exponent log(1 + exp(m)) is m to the last bit.
-const MAX_EXPONENT: f64 = 40.0;
+pub const MAX_EXPONENT: f64 = 40.0;
 
 /// Observations: `x` row by row, and the class 0 or 1 of each row.
 pub struct Hmc {
@@ -15,8 +15,8 @@ pub struct Hmc {
     columns: usize,
 }
 
-/// Log posterior of the coefficients `beta`.
-fn log_posterior<T: Scalar>(beta: &[T], x: &[f64], y: &[f64]) -> T {
+/// Log posterior of the coefficients `beta`; `log_sum(m)` is log(1 + exp(m)).
+pub fn log_posterior<T: Scalar>(beta: &[T], x: &[f64], y: &[f64], log_sum: impl Fn(T) -> T) -> T {
     let mut total = T::zero();
     for (row, &class) in x.chunks_exact(beta.len()).zip(y) {
         let mut t = T::zero();
@@ -24,8 +24,7 @@ fn log_posterior<T: Scalar>(beta: &[T], x: &[f64], y: &[f64]) -> T {
             t = t + b * xij;
         }
         let m = -t;
-        let log_sum = if m > MAX_EXPONENT { m } else { (m.exp() + 1.0).ln() };
-        total = total + t * (class - 1.0) - log_sum;
+        total = total + t * (class - 1.0) - log_sum(m);
     }
     let mut prior = T::zero();
     for &b in beta {
@@ -54,7 +53,8 @@ impl Program for Hmc {
     fn work(&self) {}
 
     fn objective<T: Scalar>(&self, x: &[T]) -> T {
-        log_posterior(x, &self.x, &self.y)
+        let log_sum = |m: T| if m > MAX_EXPONENT { m } else { (m.exp() + T::one()).ln() };
+        log_posterior(x, &self.x, &self.y, log_sum)
     }
 
     fn primal(&self, x: &[f64], _: &mut ()) -> f64 {

@@ -4,7 +4,7 @@
 
 mod bgd_hyper_opt;
 mod brachistochrone;
-mod cart_pole;
+pub mod cart_pole;
 mod data;
 pub mod hmc;
 mod hookean_spring;

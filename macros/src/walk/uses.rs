@@ -25,10 +25,26 @@ impl Walker {
             Expr::Field(field) => self.steps(&mut field.base),
             Expr::Index(index) => {
                 self.steps(&mut index.expr);
+                let before = self.log.mentions.len();
                 self.expr(&mut index.index);
+                self.note_index(expr, before);
             }
             Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => self.steps(&mut unary.expr),
             _ => self.expr(expr),
+        }
+    }
+
+    /// Notes that the variable named by mention number `number`, if that is the
+    /// latest, is nothing but the index of the element `expr`.
+    fn note_index(&mut self, expr: &Expr, number: usize) {
+        let Some((name, steps)) = place(expr) else { return };
+        let (Some(of), way) = (self.find(name), self.way(&steps)) else { return };
+        if let [mention] = &mut self.log.mentions[number..]
+            && steps.len() == way.fields.len() + 1
+            && way.element == Some(Element::Variable(mention.variable))
+            && !self.unsafe_code
+        {
+            mention.index_of = Some((of, way));
         }
     }
 
@@ -59,9 +75,9 @@ impl Walker {
     /// Notes that `variable` is named.
     fn named(&mut self, variable: Variable, steps: &[Step], how: How) {
         // Fields of a union are for unsafe code only.
-        let fields = if self.unsafe_code { Vec::new() } else { places::fields(steps) };
+        let way = if self.unsafe_code { Way::default() } else { self.way(steps) };
         let (at, depth) = (self.log.entries.len(), self.depth);
-        self.log.mentions.push(Mention { variable, fields, at, depth, how });
+        self.log.mentions.push(Mention { variable, way, at, depth, how, index_of: None });
     }
 
     /// Notes that `variable` is borrowed, and that the borrow may be kept.

@@ -8,20 +8,29 @@
 //! values by what was captured at the same position. Where that is ambiguous
 //! (one value was captured at two positions, and the other meeting has two
 //! values there) the side stays unknown.
+//!
+//! Where a function calls itself, meetings share only with those that as many
+//! calls surround: otherwise what is outside would be copied to the inside, and
+//! be new to the outside again.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::tree::{End, ExitKey, Meeting, Origin, Step, Stretch, Target, Tree, Value};
+use crate::entity::Entity;
 use crate::trace::Site;
 
 /// Lets meetings of one region that were given the same state share their
 /// sides, after those in `grew` have grown.
 pub(super) fn share(tree: &mut Tree, grew: &[Meeting]) {
-    let mut groups: HashMap<(Site, u64, usize), Vec<Meeting>> = HashMap::new();
+    type Key = (Site, u32, Option<Meeting>, SmallVec<[u64; 4]>, Vec<Option<Value>>);
+    let mut groups: HashMap<Key, Vec<Meeting>> = HashMap::new();
     let key = |tree: &Tree, meeting: Meeting| {
-        let given = tree.given(meeting)?;
-        Some((tree.meetings[meeting].site, given.key, given.captured.len()))
+        let (given, data) = (tree.given(meeting)?, &tree.meetings[meeting]);
+        // What is computed of constants leaves no trace, so they must be the same.
+        let is_constant = |&value: &Value| matches!(tree.values[value], Origin::Const(_));
+        let constants = given.captured.iter().map(|value| Some(*value).filter(is_constant));
+        Some((data.site, data.recursion, given.of, given.state.clone(), constants.collect()))
     };
     for meeting in tree.meetings.keys() {
         if let Some(key) = key(tree, meeting) {
@@ -48,7 +57,8 @@ pub(super) fn share(tree: &mut Tree, grew: &[Meeting]) {
 
 /// Gives the sides that `from` has to `to`.
 fn graft(tree: &mut Tree, from: Meeting, to: Meeting) -> bool {
-    let pairs = HashMap::from_iter([(from, to)]);
+    let around = tree.given(from).and_then(|given| given.of);
+    let pairs = [(from, to)].into_iter().chain(around.map(|around| (around, around))).collect();
     let mut graft = Graft { tree, from, to, pairs, values: HashMap::new(), grown: false };
     let start = Task::Compare(graft.root(from), graft.root(to));
     graft.run(start);
@@ -262,9 +272,15 @@ impl Graft<'_> {
     /// The exit of `to` that corresponds to exit number `exit` of `from`, a new
     /// one if need be.
     fn exit(&mut self, from: Meeting, exit: usize, to: Meeting) -> Option<usize> {
+        // The loop around two iterations.
         if from == to {
-            let in_loop = self.tree.meetings[to].in_loop;
-            return (!in_loop).then_some(exit);
+            return self.pairs.contains_key(&from).then_some(exit);
+        }
+        // To a point outside variables are carried that the region need not mention,
+        // and where a loop goes on depends on how many iterations are left: neither
+        // was captured.
+        if !self.pairs.contains_key(&from) {
+            return None;
         }
         let key = self.tree.meetings[from].exits.get(exit)?.key.clone();
         let target = match key.to {
@@ -274,11 +290,6 @@ impl Graft<'_> {
             }
             own => own,
         };
-        // Where a loop goes on depends on state that its parts were not given: how
-        // many iterations are left.
-        if self.tree.meetings[to].in_loop && !self.pairs.contains_key(&from) {
-            return None;
-        }
         let key = ExitKey { to: target, ..key };
         if let Some(known) = self.tree.find_exit(to, &key) {
             return Some(known);
@@ -330,6 +341,14 @@ impl Graft<'_> {
             return Some(known);
         }
         let (from, to) = (self.tree.given(self.from)?, self.tree.given(self.to)?);
+        // What does not change in a loop is the same for all its iterations.
+        if let (Some(of), false) = (from.of, from.captured.contains(&value)) {
+            let is_outside = match self.tree.values[value] {
+                Origin::Input(_) | Origin::Const(_) => true,
+                Origin::Apply(..) | Origin::Carried => value.index() < self.tree.meetings[of].born,
+            };
+            return is_outside.then_some(value);
+        }
         // A constant may stand in the code itself.
         let literal = matches!(self.tree.values[value], Origin::Const(_)).then_some(value);
         let captured = from.captured.iter().zip(&to.captured);
