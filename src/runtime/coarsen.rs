@@ -7,7 +7,7 @@ use crate::diff::{Wanted, reverse};
 use crate::jit::{Kernel, compile, host_fuses};
 use crate::phi::{Applied, CloseLimits, Refused, close, unroll};
 use crate::ssa::{
-    Folding, Graph, RerollLimits, eliminate_dead_code, fuse, reroll, simplify, verify,
+    Folding, Graph, Nest, RerollLimits, eliminate_dead_code, fuse, reroll, simplify, verify,
 };
 
 /// A kernel, and the size of the graph it was made from.
@@ -91,9 +91,11 @@ fn rolled(recorded: &Graph, limits: RerollLimits) -> Graph {
 fn closed(recorded: &Graph, options: &Options) -> Primal {
     let (mut applied, mut refused) = (Vec::new(), Vec::new());
     if options.phi_calculus {
-        let closed = close(&rolled(recorded, RerollLimits::DEFAULT), CloseLimits::DEFAULT);
-        (applied, refused) = (closed.applied, closed.refused);
-        if !applied.is_empty() {
+        let rolled = rolled(recorded, RerollLimits::DEFAULT);
+        let closed = close(&rolled, CloseLimits::DEFAULT);
+        refused = closed.refused;
+        if 10 * steps(&closed.graph) <= 9 * steps(&rolled) {
+            applied = closed.applied;
             checked(&closed.graph);
             let graph = unroll(&closed.graph, ROLLED.iterations, ROLLED.weight);
             checked(&graph);
@@ -101,6 +103,24 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
         }
     }
     Primal { graph: rolled(recorded, ROLLED), applied, refused }
+}
+
+/// How many steps a run takes at most. Closed forms that save less than a tenth
+/// of them are not worth their loops: what is found in many short loops is slower
+/// than what is unrolled, also where those are unrolled again.
+fn steps(graph: &Graph) -> u64 {
+    let (nest, mut total) = (Nest::of(graph), 0u64);
+    for (block, data) in graph.blocks.iter() {
+        let mut times = 1u64;
+        let mut around = nest.block_loop(block);
+        while let Some(region) = around {
+            let bound = graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
+            times = times.saturating_mul(u64::from(bound));
+            around = nest.region_block(region).and_then(|block| nest.block_loop(block));
+        }
+        total = total.saturating_add(times.saturating_mul(data.items.len() as u64));
+    }
+    total
 }
 
 fn derive(primal: &Graph, purpose: Purpose, folding: Folding) -> Graph {
