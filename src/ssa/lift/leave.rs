@@ -15,7 +15,12 @@ impl Walk<'_> {
         let index = self.known.len();
         let (event, carried) = (&trace.events[index], carried(trace, index));
         self.known.push(None);
-        match self.open.iter().rposition(|open| open.id == event.payload()) {
+        // The body of a loop is left with the loop.
+        let is_ended = |open: &Open| open.id == event.payload();
+        let last = self.open.iter().rposition(is_ended);
+        let around =
+            |level: usize| self.open[..level].iter().rev().take_while(|open| is_ended(open));
+        match last.map(|level| level - around(level).count()) {
             Some(level) => self.leave(level, Target::Join, trace, event.site(), &carried),
             None => self.copies(trace, &carried),
         }
