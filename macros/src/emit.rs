@@ -43,7 +43,7 @@ fn placeholder(log: &Log, name: &Ident) -> Option<TokenStream> {
         let questions = log.captured(start, end).into_iter().map(|s| question(log, &s));
         Some(quote_spanned!(site()=> (false #(| #questions)*)))
     } else if let Some(number) = text.strip_prefix(GIVEN) {
-        Some(capture(log, point(number)?, number.parse().ok()?))
+        Some(capture(log, point(number)?))
     } else {
         Some(ask(log, point(text.strip_prefix(SUSPECTS)?)?))
     }
@@ -123,7 +123,7 @@ pub fn noted(number: usize, receiver: &syn::Expr, call: &syn::Expr) -> TokenStre
 }
 
 /// Captures what the region that ends at `point` is given, if all is known.
-fn capture(log: &Log, point: &Point, number: u64) -> TokenStream {
+fn capture(log: &Log, point: &Point) -> TokenStream {
     let Some(given) = log.given(point) else { return TokenStream::new() };
     let pairs = given.pairs.iter().map(|(one, other)| {
         let (one, other) = (index(log, one), index(log, other));
@@ -144,8 +144,8 @@ fn capture(log: &Log, point: &Point, number: u64) -> TokenStream {
     });
     quote_spanned! {site()=>
         .capture(|__phigrad_to| {
-            // The name of a closure has all types that the function depends on.
-            __phigrad_to.code(::core::any::type_name_of_val(&|| {}), #number);
+            // The type of a closure depends on all that the function is generic over.
+            __phigrad_to.code(&|| {});
             #(#pairs)*
             #(#places)*
         })

@@ -1,6 +1,8 @@
 //! The carrier: takes over what is carried to one point, and records it.
 
 use core::cell::Cell;
+use core::hash::{Hash, Hasher};
+use std::hash::DefaultHasher;
 
 use smallvec::SmallVec;
 
@@ -65,15 +67,15 @@ impl Carrier {
         Carrier { captured: Some(Vec::new()), is_capturing: true, ..Carrier::new(site, 0) }
     }
 
-    /// The function and the region in it whose code is about to run. Types that
-    /// the function depends on are in the name.
+    /// The code that is about to run: a region of a function. `T` is the type of a
+    /// closure in it, and so tells functions apart, regions of one function, and
+    /// what generic parameters stand for; names do not, since there are types of
+    /// one name. Lifetimes change nothing about what code does.
     #[doc(hidden)]
-    pub fn code(&mut self, function: &'static str, region: u64) {
-        // Where the name is stands for the name, and costs less than to read it: if
-        // it is in two places, less is shared.
-        self.state(region);
-        self.state(function.as_ptr().addr() as u64);
-        self.state(function.len() as u64);
+    pub fn code<T>(&mut self, _: &T) {
+        let mut hasher = DefaultHasher::new();
+        typeid::of::<T>().hash(&mut hasher);
+        self.state(hasher.finish());
     }
 
     /// Not all that is mentioned in the region is captured.

@@ -14,6 +14,7 @@ mod closures;
 mod collections;
 mod counters;
 mod escapes;
+mod grafts;
 mod helpers;
 mod hidden;
 mod jumps;

@@ -1,68 +1,45 @@
 //! Grafting: what was seen of a region in one place is known in others.
 //!
-//! Two meetings of one region with the same captured static state do the same
-//! with what they are given: their code is the same, and what it reads besides
-//! traced values is the same. So a side that one of them has taken can be given
-//! to the other, with the values of the one replaced by those of the other:
-//! values computed in the region by those computed at the same point, captured
-//! values by what was captured at the same position. Where that is ambiguous
-//! (one value was captured at two positions, and the other meeting has two
-//! values there) the side stays unknown.
+//! Two meetings of one region with the same captured static state run the same
+//! code on the same static state. Until a number escapes they do the same with
+//! whatever traced values they are given, and behind escapes of the same number
+//! they still do. So a side that one of them has taken can be given to the other,
+//! with the values of the one replaced by those of the other: values computed in
+//! the region by those computed at the same point, captured values by what was
+//! captured at the same position. Where that is ambiguous (one value was captured
+//! at two positions, and the other meeting has two values there) the side stays
+//! unknown. A number that escaped in the one is one more that may escape in the
+//! other.
 //!
-//! Where a function calls itself, meetings share only with those that as many
-//! calls surround: otherwise what is outside would be copied to the inside, and
-//! be new to the outside again.
+//! Iterations of one loop share if the same static state was carried to their
+//! heads. What was captured is then what was carried, and all else that was there
+//! before the loop is the same for both.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::tree::{End, ExitKey, Meeting, Origin, Step, Stretch, Target, Tree, Value};
+use super::tree::{End, ExitKey, Knowledge, Meeting, Origin, Step, Stretch, Target, Tree, Value};
 use crate::entity::Entity;
-use crate::trace::Site;
+use crate::op::Op;
 
-/// Lets meetings of one region that were given the same state share their
-/// sides, after those in `grew` have grown.
-pub(super) fn share(tree: &mut Tree, grew: &[Meeting]) {
-    type Key = (Site, u32, Option<Meeting>, SmallVec<[u64; 4]>, Vec<Option<Value>>);
-    let mut groups: HashMap<Key, Vec<Meeting>> = HashMap::new();
-    let key = |tree: &Tree, meeting: Meeting| {
-        let (given, data) = (tree.given(meeting)?, &tree.meetings[meeting]);
-        // What is computed of constants leaves no trace, so they must be the same.
-        let is_constant = |&value: &Value| matches!(tree.values[value], Origin::Const(_));
-        let constants = given.captured.iter().map(|value| Some(*value).filter(is_constant));
-        Some((data.site, data.recursion, given.of, given.state.clone(), constants.collect()))
-    };
-    for meeting in tree.meetings.keys() {
-        if let Some(key) = key(tree, meeting) {
-            groups.entry(key).or_default().push(meeting);
-        }
+/// Gives the sides that `from` has to `to`. Returns whether it had any to give.
+pub(super) fn graft(tree: &mut Tree, from: Meeting, to: Meeting, budget: &mut usize) -> bool {
+    if from == to || *budget == 0 {
+        return false;
     }
-    // Inner regions are younger: what they learn, outer ones need not.
-    let mut grew: Vec<Meeting> = grew.to_vec();
-    grew.sort_unstable();
-    grew.dedup();
-    for &meeting in grew.iter().rev() {
-        let Some(group) = key(tree, meeting).and_then(|key| groups.get(&key)) else { continue };
-        // All sides come together in the oldest and go out from there.
-        let first = group[0];
-        if graft(tree, meeting, first) || meeting == first {
-            for &other in &group[1..] {
-                graft(tree, first, other);
-            }
-        } else {
-            graft(tree, first, meeting);
-        }
-    }
-}
-
-/// Gives the sides that `from` has to `to`.
-fn graft(tree: &mut Tree, from: Meeting, to: Meeting) -> bool {
     let around = tree.given(from).and_then(|given| given.of);
     let pairs = [(from, to)].into_iter().chain(around.map(|around| (around, around))).collect();
-    let mut graft = Graft { tree, from, to, pairs, values: HashMap::new(), grown: false };
+    let mut graft = Graft { tree, from, to, pairs, values: HashMap::new(), budget, grown: false };
     let start = Task::Compare(graft.root(from), graft.root(to));
     graft.run(start);
-    graft.grown
+    let Graft { tree, pairs, grown, .. } = graft;
+    if grown {
+        tree.is_shared = true;
+        for meeting in pairs.into_iter().flat_map(|(a, b)| [a, b]) {
+            tree.meetings[meeting].is_shared = true;
+        }
+    }
+    grown
 }
 
 /// A point of the tree: the next step of a stretch, or its end.
@@ -107,6 +84,8 @@ struct Graft<'a> {
     pairs: HashMap<Meeting, Meeting>,
     /// Values inside that correspond.
     values: HashMap<Value, Value>,
+    /// How many more steps may be copied.
+    budget: &'a mut usize,
     grown: bool,
 }
 
@@ -138,30 +117,37 @@ impl Graft<'_> {
     fn compare(&mut self, mut from: Point, mut to: Point, tasks: &mut Vec<Task>) {
         loop {
             match (self.step(from), self.step(to)) {
+                (Some(Step::Value(a)), _) if self.is_escape(a) => {
+                    return self.compare_escapes(a, from, to, tasks);
+                }
                 (Some(Step::Value(a)), Some(Step::Value(b))) if self.alike(a, b) => {
                     self.values.insert(a, b);
                     (from, to) = (from.next(), to.next());
                 }
                 (
-                    Some(Step::Guard { expect: seen, .. }),
-                    Some(Step::Guard { expect: known, .. }),
-                ) => {
+                    Some(Step::Guard { condition, expect: seen }),
+                    Some(Step::Guard { condition: other, expect: known }),
+                ) if self.is_paired(condition, other) => {
                     if seen != known {
                         let new = self.split(to, seen);
                         return tasks.push(Task::Copy(from.next(), to.at(new)));
                     }
                     (from, to) = (from.next(), to.next());
                 }
-                (Some(Step::Guard { expect, .. }), None) => match self.end(to) {
-                    End::Branch { then, otherwise, .. } => {
+                (Some(Step::Guard { condition, expect }), None) => match self.end(to) {
+                    End::Branch { condition: other, then, otherwise }
+                        if self.is_paired(condition, other) =>
+                    {
                         let side = if expect { then } else { otherwise };
                         (from, to) = (from.next(), to.at(side));
                     }
                     End::Open => return tasks.push(Task::Copy(from, to)),
                     _ => return,
                 },
-                (None, Some(Step::Guard { expect, .. })) => match self.end(from) {
-                    End::Branch { then, otherwise, .. } => {
+                (None, Some(Step::Guard { condition: other, expect })) => match self.end(from) {
+                    End::Branch { condition, then, otherwise }
+                        if self.is_paired(condition, other) =>
+                    {
                         let (same, other) =
                             if expect { (then, otherwise) } else { (otherwise, then) };
                         let new = self.split(to, !expect);
@@ -186,14 +172,14 @@ impl Graft<'_> {
     fn compare_ends(&mut self, from: Point, to: Point, tasks: &mut Vec<Task>) {
         match (self.end(from), self.end(to)) {
             (
-                End::Branch { then: a, otherwise: b, .. },
-                End::Branch { then: c, otherwise: d, .. },
-            ) => {
+                End::Branch { condition, then: a, otherwise: b },
+                End::Branch { condition: other, then: c, otherwise: d },
+            ) if self.is_paired(condition, other) => {
                 tasks.push(Task::Compare(from.at(b), to.at(d)));
                 tasks.push(Task::Compare(from.at(a), to.at(c)));
             }
             (End::Region { meeting: a, .. }, End::Region { meeting: b, .. }) => {
-                if self.tree.meetings[a].site != self.tree.meetings[b].site {
+                if !self.is_same_region(a, b) {
                     return;
                 }
                 self.pairs.insert(a, b);
@@ -203,6 +189,72 @@ impl Graft<'_> {
             (End::Open, _) => {}
             (_, End::Open) => tasks.push(Task::Copy(from, to)),
             _ => {}
+        }
+    }
+
+    /// Goes on from an escape, `a`. The numbers that escaped are a chain: behind
+    /// each, on the side where it is another number, comes the next.
+    fn compare_escapes(&mut self, a: Value, from: Point, to: Point, tasks: &mut Vec<Task>) {
+        let Some((side, rest)) = self.sides(a, from) else { return };
+        // What corresponds to what escaped; the numbers must be equal.
+        let Origin::Apply(op, args, site) = self.tree.values[a] else { return };
+        let Some(escaped) = self.value(args[0]) else { return };
+        let mut at = to;
+        let side_at = loop {
+            let known = match self.step(at) {
+                Some(Step::Value(known)) => known,
+                None if self.end(at) == End::Open => break None,
+                _ => return,
+            };
+            match self.tree.values[known] {
+                Origin::Apply(Op::Same, others, other_site)
+                    if others[0] == escaped && other_site == site =>
+                {
+                    let Some((side, rest)) = self.sides(known, at) else { return };
+                    if others[1] == args[1] {
+                        self.values.insert(a, known);
+                        break Some(side);
+                    }
+                    at = match rest {
+                        Some(rest) => rest,
+                        None => {
+                            let new = self.split(at.next(), false);
+                            at.at(new)
+                        }
+                    };
+                }
+                _ => return,
+            }
+        };
+        if let Some(rest) = rest {
+            tasks.push(Task::Compare(rest, to));
+        }
+        match side_at {
+            Some(known) => tasks.push(Task::Compare(side, known)),
+            None => {
+                let others = core::array::from_fn(|i| if i == 1 { args[1] } else { escaped });
+                let condition = self.tree.values.push(Origin::Apply(op, others, site));
+                self.values.insert(a, condition);
+                if self.push(at, Step::Value(condition)) {
+                    self.push(at, Step::Guard { condition, expect: true });
+                    tasks.push(Task::Copy(side, at));
+                }
+            }
+        }
+    }
+
+    /// Where it goes on behind the escape at `point` if the number is the same,
+    /// and if it is not.
+    fn sides(&self, escape: Value, point: Point) -> Option<(Point, Option<Point>)> {
+        let next = point.next();
+        match (self.step(next), self.end(next)) {
+            (Some(Step::Guard { condition, expect: true }), _) if condition == escape => {
+                Some((next.next(), None))
+            }
+            (None, End::Branch { condition, then, otherwise }) if condition == escape => {
+                Some((point.at(then), Some(point.at(otherwise))))
+            }
+            _ => None,
         }
     }
 
@@ -226,6 +278,10 @@ impl Graft<'_> {
     /// Appends to the open end `to` what is at `from`, as far as it can be said
     /// in terms of the other meeting.
     fn copy(&mut self, mut from: Point, to: Point, tasks: &mut Vec<Task>) {
+        // Something else may have come there meanwhile.
+        if self.tree.stretches[to.stretch].end != End::Open {
+            return;
+        }
         while let Some(step) = self.step(from) {
             let copy = match step {
                 Step::Value(value) => self.copy_value(value).map(Step::Value),
@@ -234,8 +290,9 @@ impl Graft<'_> {
                 }
             };
             let Some(copy) = copy else { return };
-            self.tree.stretches[to.stretch].steps.push(copy);
-            self.grown = true;
+            if !self.push(to, copy) {
+                return;
+            }
             from = from.next();
         }
         let end = match self.end(from) {
@@ -247,9 +304,12 @@ impl Graft<'_> {
                 End::Branch { condition, then: first, otherwise: second }
             }
             End::Region { meeting, .. } => {
+                if matches!(self.tree.meetings[meeting].given, Knowledge::Varying) || !self.spend()
+                {
+                    return;
+                }
                 let site = self.tree.meetings[meeting].site;
                 let copy = self.tree.new_meeting(site, Some(to.inside));
-                self.tree.meetings[copy].in_loop = self.tree.meetings[meeting].in_loop;
                 self.pairs.insert(meeting, copy);
                 tasks.push(Task::CompareTails(from, to));
                 tasks.push(Task::Copy(self.root(meeting), self.root(copy)));
@@ -314,14 +374,59 @@ impl Graft<'_> {
         self.tree.split(at.stretch, at.step, outcome)
     }
 
-    /// Whether two values are computed by the same primitive.
-    fn alike(&self, a: Value, b: Value) -> bool {
-        match (self.tree.values[a], self.tree.values[b]) {
-            (Origin::Apply(op, _, site), Origin::Apply(other, _, other_site)) => {
-                op == other && site == other_site
-            }
-            _ => false,
+    /// Appends a step to the open end `to`, if there is budget for it. A value has
+    /// its guard with it.
+    fn push(&mut self, to: Point, step: Step) -> bool {
+        let has_budget = matches!(step, Step::Guard { .. }) || self.spend();
+        if has_budget {
+            self.tree.stretches[to.stretch].steps.push(step);
+            self.grown = true;
         }
+        has_budget
+    }
+
+    /// Takes one step from the budget, if it has any.
+    fn spend(&mut self) -> bool {
+        let has_budget = *self.budget > 0;
+        *self.budget = self.budget.saturating_sub(1);
+        has_budget
+    }
+
+    /// Whether two values are computed by the same primitive, of operands that
+    /// may correspond: those of which it is known what corresponds to them do, and
+    /// a constant is the same constant.
+    fn alike(&self, a: Value, b: Value) -> bool {
+        let (Origin::Apply(op, args, site), Origin::Apply(other, others, other_site)) =
+            (self.tree.values[a], self.tree.values[b])
+        else {
+            return false;
+        };
+        let is_constant = |value: Value| matches!(self.tree.values[value], Origin::Const(_));
+        op == other
+            && site == other_site
+            && args.into_iter().zip(others).all(|(a, b)| match self.value(a) {
+                Some(same) => same == b,
+                None => !is_constant(a) && !is_constant(b),
+            })
+    }
+
+    fn is_paired(&self, a: Value, b: Value) -> bool {
+        self.values.get(&a) == Some(&b)
+    }
+
+    fn is_escape(&self, value: Value) -> bool {
+        matches!(self.tree.values[value], Origin::Apply(Op::Same, ..))
+    }
+
+    /// Whether two regions inside are the same region, as far as is known.
+    fn is_same_region(&self, a: Meeting, b: Meeting) -> bool {
+        let (a, b) = (&self.tree.meetings[a], &self.tree.meetings[b]);
+        a.site == b.site
+            && match (&a.given, &b.given) {
+                (Knowledge::Varying, _) | (_, Knowledge::Varying) => false,
+                (Knowledge::Given(a), Knowledge::Given(b)) => a.state == b.state,
+                _ => true,
+            }
     }
 
     fn copy_value(&mut self, value: Value) -> Option<Value> {

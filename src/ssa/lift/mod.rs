@@ -11,11 +11,18 @@
 //! the region is used outside without having been carried) is passed over: its
 //! events are like those of code without regions. What was merged before is
 //! then forgotten, because it was merged under other conditions.
+//!
+//! Regions that run the same code on the same state share their sides (`graft`).
+//! A trace that does not fit what was shared says nothing about the function:
+//! all is forgotten, and the regions that it was in share no more.
 
 mod census;
 mod emit;
+mod give;
 mod graft;
+mod leave;
 mod notes;
+mod share;
 mod tree;
 mod walk;
 
@@ -155,8 +162,14 @@ pub struct Lifted {
     /// How many traces have changed the tree.
     version: u64,
     steps: usize,
-    skipped: HashSet<Site>,
+    /// The steps that traces went along.
+    walked: usize,
+    /// How often the tree was forgotten.
+    generation: usize,
     unmerged: Vec<Unmerged>,
+    refused: Refused,
+    /// Whether sharing more would need more steps than are allowed.
+    exhausted: bool,
     /// The graph of the tree, once somebody has asked for it.
     graph: OnceLock<Arc<Graph>>,
     /// Whether a trace was refused because the tree would be too large.
@@ -172,8 +185,11 @@ impl Lifted {
             tree: Tree::new(active, inactive),
             version: 0,
             steps: 0,
-            skipped: HashSet::new(),
+            walked: 0,
+            generation: 0,
             unmerged: Vec::new(),
+            refused: Refused::default(),
+            exhausted: false,
             graph: OnceLock::new(),
             full: false,
             notes: Notes::default(),
@@ -186,15 +202,16 @@ impl Lifted {
         self.graph.get_or_init(|| Arc::new(emit::emit(&self.tree)))
     }
 
-    /// How many events the runs along all paths together have, inputs included.
+    /// How many events the runs along all paths together have, inputs included:
+    /// paths that were taken, not those that are known from other places.
     pub fn events(&self) -> usize {
-        self.steps + (self.tree.active + self.tree.inactive) * self.paths()
+        self.walked + (self.tree.active + self.tree.inactive) * self.paths()
     }
 
     /// How often what was merged before was forgotten, because a region turned
-    /// out to be one that cannot be merged.
+    /// out to be one that cannot be merged, or one that shared what it should not.
     pub fn generation(&self) -> usize {
-        self.unmerged.len()
+        self.generation
     }
 
     /// Grows with each trace that taught something.
@@ -241,62 +258,129 @@ impl Lifted {
     /// See [`LiftError`]; the graph is then unchanged.
     pub fn merge(&mut self, trace: &Trace<'_>, limits: Paths) -> Result<Merged, LiftError> {
         self.census.count(trace);
-        let mut inside = false;
+        let (mut inside, mut forgets) = (false, false);
         let merged = if self.version == 0 {
             Merged::First
         } else {
             // Most traces teach nothing; only for others the tree is copied.
-            let notes = &mut self.notes;
-            match Walk::new(&mut self.tree, false, &self.skipped, notes).run(trace) {
+            match Walk::new(&mut self.tree, false, &self.refused.merging, &mut self.notes)
+                .run(trace)
+            {
                 Ok(()) => return Ok(Merged::Known),
                 Err(Stop::New { at, in_region }) => {
                     inside = in_region;
                     Merged::New { at }
                 }
-                Err(Stop::Divergent(at)) => return Err(LiftError::Divergent { at }),
-                Err(Stop::Unmerge(_, unmerged)) => Merged::New { at: unmerged.at },
-            }
-        };
-        if self.tree.splits + 1 >= limits.paths && self.version > 0 && !inside {
-            return Err(LiftError::TooManyPaths { limit: limits.paths });
-        }
-        if self.full {
-            return Err(LiftError::TooManyNodes { limit: limits.nodes });
-        }
-        let (mut tree, mut skipped) = (self.tree.clone(), self.skipped.clone());
-        let mut unmerged = Vec::new();
-        loop {
-            match Walk::new(&mut tree, true, &skipped, &mut self.notes).run(trace) {
-                Ok(()) => break,
-                Err(Stop::New { at, .. } | Stop::Divergent(at)) => {
+                Err(Stop::Divergent(at)) if !self.tree.is_shared => {
                     return Err(LiftError::Divergent { at });
                 }
-                Err(Stop::Unmerge(site, why)) => {
-                    tree = Tree::new(tree.active, tree.inactive);
-                    skipped.insert(site);
-                    unmerged.push(why);
+                Err(Stop::Unmerge(_, unmerged)) => Merged::New { at: unmerged.at },
+                // What kernels know may be wrong, too, whatever the limits say.
+                Err(Stop::Divergent(at)) => {
+                    forgets = true;
+                    Merged::New { at }
+                }
+                Err(Stop::Unshare(site)) => {
+                    forgets = true;
+                    Merged::New { at: place(site) }
                 }
             }
+        };
+        let is_split = self.version > 0 && !inside && !forgets;
+        if is_split && self.tree.splits + 1 >= limits.paths {
+            return Err(LiftError::TooManyPaths { limit: limits.paths });
+        }
+        if self.full && !forgets {
+            return Err(LiftError::TooManyNodes { limit: limits.nodes });
+        }
+        let (mut tree, mut refused) = (self.tree.clone(), self.refused.clone());
+        let (mut unmerged, mut generation) = (Vec::new(), self.generation);
+        loop {
+            let stop =
+                match Walk::new(&mut tree, true, &refused.merging, &mut self.notes).run(trace) {
+                    Ok(()) => break,
+                    Err(stop) => stop,
+                };
+            match stop {
+                Stop::Unmerge(_, Unmerged { why: Unmerge::Varies, .. }) | Stop::Divergent(_)
+                    if tree.is_shared =>
+                {
+                    let open = self.notes.open.iter();
+                    refused.unshare(open.map(|open| tree.meetings[open.meeting].site));
+                }
+                Stop::Unshare(site) => refused.unshare([site].into_iter()),
+                Stop::Unmerge(site, why) => {
+                    refused.merging.insert(site);
+                    unmerged.push(why);
+                }
+                Stop::New { at, .. } | Stop::Divergent(at) => {
+                    return Err(LiftError::Divergent { at });
+                }
+            }
+            tree = Tree::new(tree.active, tree.inactive);
+            generation += 1;
         }
         if tree.splits >= limits.paths {
             return Err(LiftError::TooManyPaths { limit: limits.paths });
         }
-        // If the shared sides are too many, those that were seen must do.
-        let mut shared = tree.clone();
-        graft::share(&mut shared, &self.notes.grew);
-        if shared.steps() <= limits.nodes {
-            tree = shared;
-        }
-        let steps = tree.steps();
+        let mut steps = tree.steps(true);
         if steps > limits.nodes {
             self.full = true;
+            if forgets {
+                self.forget(refused, generation);
+            }
             return Err(LiftError::TooManyNodes { limit: limits.nodes });
         }
-        (self.tree, self.skipped, self.steps) = (tree, skipped, steps);
+        let walked = tree.steps(false);
+        if !self.exhausted && !refused.all_sharing {
+            let plan = share::plan(&tree, &self.notes.grew, &refused.sharing);
+            if !plan.is_empty() {
+                // If the shared sides are too many, those that were seen must do.
+                let mut shared = tree.clone();
+                self.exhausted = !share::share(&mut shared, &plan, limits.nodes - steps);
+                let all = shared.steps(true);
+                if all <= limits.nodes {
+                    (tree, steps) = (shared, all);
+                } else {
+                    self.exhausted = true;
+                }
+            }
+        }
+        (self.tree, self.refused, self.generation) = (tree, refused, generation);
+        (self.steps, self.walked) = (steps, walked);
         self.unmerged.append(&mut unmerged);
         self.graph = OnceLock::new();
         self.version += 1;
         Ok(merged)
+    }
+
+    /// Forgets all paths, with nothing in their place.
+    fn forget(&mut self, refused: Refused, generation: usize) {
+        self.tree = Tree::new(self.tree.active, self.tree.inactive);
+        (self.refused, self.generation) = (refused, generation);
+        (self.steps, self.walked, self.version) = (0, 0, 0);
+        self.graph = OnceLock::new();
+    }
+}
+
+/// What regions may not do.
+#[derive(Clone, Debug, Default)]
+struct Refused {
+    /// Regions whose ways are not merged.
+    merging: HashSet<Site>,
+    /// Regions that do not share their sides.
+    sharing: HashSet<Site>,
+    /// Whether no region shares any.
+    all_sharing: bool,
+}
+
+impl Refused {
+    /// Regions at these places share no more; if none of them still did, none at
+    /// all does, so that this comes to an end.
+    fn unshare(&mut self, sites: impl Iterator<Item = Site>) {
+        let before = self.sharing.len();
+        self.sharing.extend(sites);
+        self.all_sharing |= self.sharing.len() == before;
     }
 }
 

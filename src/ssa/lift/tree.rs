@@ -67,6 +67,8 @@ pub(super) enum End {
 /// Steps, then an end.
 #[derive(Clone, Debug)]
 pub(super) struct StretchData {
+    /// Whether a trace went along it; otherwise it was copied.
+    pub(super) is_walked: bool,
     pub(super) steps: Vec<Step>,
     pub(super) end: End,
 }
@@ -116,8 +118,8 @@ pub(super) struct MeetingData {
     pub(super) parent: Option<Meeting>,
     /// How many meetings around it are of the same region, by recursion.
     pub(super) recursion: u32,
-    /// Whether it is a loop, or one iteration of a loop.
-    pub(super) in_loop: bool,
+    /// Whether sides of it were given to others or come from others.
+    pub(super) is_shared: bool,
     /// The stretch whose end it is.
     pub(super) home: Option<Stretch>,
     pub(super) given: Knowledge,
@@ -156,6 +158,8 @@ pub(super) struct Tree {
     constants: HashMap<u64, Value>,
     /// How many guards outside regions have been seen with both outcomes.
     pub(super) splits: usize,
+    /// Whether anything was copied from one meeting to another.
+    pub(super) is_shared: bool,
     pub(super) active: usize,
     pub(super) inactive: usize,
 }
@@ -169,6 +173,7 @@ impl Tree {
             meetings: Array::new(),
             constants: HashMap::new(),
             splits: 0,
+            is_shared: false,
             active,
             inactive,
         };
@@ -181,7 +186,7 @@ impl Tree {
     }
 
     pub(super) fn new_stretch(&mut self) -> Stretch {
-        self.stretches.push(StretchData { steps: Vec::new(), end: End::Open })
+        self.stretches.push(StretchData { is_walked: false, steps: Vec::new(), end: End::Open })
     }
 
     pub(super) fn new_meeting(&mut self, site: Site, parent: Option<Meeting>) -> Meeting {
@@ -202,7 +207,7 @@ impl Tree {
             born: self.values.len(),
             parent,
             recursion,
-            in_loop: false,
+            is_shared: false,
             home: None,
             given: Knowledge::Nothing,
         })
@@ -254,47 +259,55 @@ impl Tree {
         let Some(Step::Guard { condition, .. }) = data.steps.pop() else { return new };
         let branch = End::Branch { condition, then, otherwise };
         let end = core::mem::replace(&mut data.end, branch);
+        self.stretches[known].is_walked = self.stretches[stretch].is_walked;
         self.stretches[known].steps = rest;
         self.set_end(known, end);
         new
     }
 
     /// The number of steps on all ways through the function together, where a
-    /// region counts once for each way that leads through it.
-    pub(super) fn steps(&self) -> usize {
+    /// region counts once for each way that leads through it. Either of all ways,
+    /// or of what traces went along.
+    pub(super) fn steps(&self, all: bool) -> usize {
         // The stretches to visit with the number of steps above them; a region is
         // visited on its own, because its ways meet again.
         let mut inner: Array<Meeting, usize> = Array::filled(0, self.meetings.len());
         // A region inside another is younger, so its number is known by then.
         let meetings: Vec<Meeting> = self.meetings.keys().collect();
         for &meeting in meetings.iter().rev() {
-            inner[meeting] = self.sum(self.meetings[meeting].root, &inner, false);
+            inner[meeting] = self.sum(self.meetings[meeting].root, &inner, false, all);
         }
-        self.sum(self.root(), &inner, true)
+        self.sum(self.root(), &inner, true, all)
     }
 
     /// The steps of the tree of `root`: of each stretch once, or along each way.
-    fn sum(&self, root: Stretch, inner: &Array<Meeting, usize>, ways: bool) -> usize {
+    fn sum(&self, root: Stretch, inner: &Array<Meeting, usize>, ways: bool, all: bool) -> usize {
         let (mut total, mut pending) = (0usize, vec![(root, 0usize)]);
         while let Some((stretch, above)) = pending.pop() {
             let data = &self.stretches[stretch];
+            if !all && !data.is_walked {
+                continue;
+            }
             let own = data.steps.len();
-            let below = if ways { above + own } else { 0 };
+            let below = if ways { above.saturating_add(own) } else { 0 };
             if !ways {
-                total += own;
+                total = total.saturating_add(own);
             }
             match &data.end {
                 End::Branch { then, otherwise, .. } => {
                     pending.extend([(*then, below), (*otherwise, below)]);
                 }
                 End::Region { meeting, tails } => {
-                    let below = if ways { below + inner[*meeting] } else { 0 };
+                    let inner = inner[*meeting];
+                    let below = if ways { below.saturating_add(inner) } else { 0 };
                     if !ways {
-                        total += inner[*meeting];
+                        total = total.saturating_add(inner);
                     }
                     pending.extend(tails.iter().map(|&tail| (tail, below)));
                 }
-                End::Return(_) | End::Exit { .. } | End::Open => total += below,
+                End::Return(_) | End::Exit { .. } | End::Open => {
+                    total = total.saturating_add(below);
+                }
             }
         }
         total

@@ -1,0 +1,61 @@
+//! What is known of regions while they are walked through: what they were given,
+//! on which it rests that they share their sides.
+
+use smallvec::SmallVec;
+
+use super::notes::{Carried, Known};
+use super::tree::{Given, Knowledge, Meeting, Origin, Value};
+use super::unknown_place;
+use super::walk::{Stop, Walk};
+use crate::trace::Trace;
+
+impl Walk<'_> {
+    /// Notes what the region that is being entered was given.
+    pub(super) fn give(
+        &mut self,
+        meeting: Meeting,
+        event: usize,
+        trace: &Trace<'_>,
+    ) -> Result<(), Stop> {
+        let Some((key, captured)) = trace.captured(event) else { return Ok(()) };
+        let values: Result<Vec<Value>, Stop> =
+            captured.iter().map(|&operand| self.operand(operand, unknown_place)).collect();
+        let state = SmallVec::from_slice(&[key]);
+        self.give_to(meeting, values.ok().map(|captured| Given { of: None, state, captured }))
+    }
+
+    /// Notes what the iteration that has just begun was given: where what is
+    /// carried to the head of one loop is the same, so is what can come next.
+    pub(super) fn give_head(&mut self, carried: &Carried) -> Result<(), Stop> {
+        let Some(meeting) = self.open.last().map(|open| open.meeting) else { return Ok(()) };
+        let mut captured = Vec::with_capacity(carried.phis.len());
+        for &phi in &carried.phis {
+            let Some(Known { value, .. }) = self.known[phi] else { return Ok(()) };
+            // Others may stand for something else, too.
+            if !matches!(self.tree.values[value], Origin::Carried | Origin::Apply(..)) {
+                return Ok(());
+            }
+            captured.push(value);
+        }
+        let (of, state) = (self.tree.meetings[meeting].parent, carried.state.clone());
+        self.give_to(meeting, Some(Given { of, state, captured }))
+    }
+
+    /// Notes what `meeting` was given; `None` is what the tree has no value for.
+    fn give_to(&mut self, meeting: Meeting, given: Option<Given>) -> Result<(), Stop> {
+        let data = &mut self.tree.meetings[meeting];
+        match (&data.given, given) {
+            (Knowledge::Nothing, Some(given)) => data.given = Knowledge::Given(given),
+            (Knowledge::Given(before), Some(given)) if *before == given => {}
+            // It depends on something that does not matter behind it, or that is
+            // not seen; what others know must not be used here.
+            _ => {
+                data.given = Knowledge::Varying;
+                if data.is_shared {
+                    return Err(Stop::Unshare(data.site));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,162 @@
+//! Walking on where ways meet: the ends of regions and the heads of loops.
+
+use smallvec::SmallVec;
+
+use super::notes::{Carried, Open, carried};
+use super::tree::{End, ExitKey, Stretch, Target, Value};
+use super::walk::{Stop, Walk, unmerge};
+use super::{Unmerge, place};
+use crate::op::Op;
+use crate::ssa::graph::Place;
+use crate::trace::{Event, Operand, Role, Site, Trace};
+
+impl Walk<'_> {
+    pub(super) fn join(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
+        let index = self.known.len();
+        let (event, carried) = (&trace.events[index], carried(trace, index));
+        self.known.push(None);
+        // The body of a loop is left with the loop.
+        let is_ended = |open: &Open| open.id == event.payload();
+        let last = self.open.iter().rposition(is_ended);
+        let around =
+            |level: usize| self.open[..level].iter().rev().take_while(|open| is_ended(open));
+        match last.map(|level| level - around(level).count()) {
+            Some(level) => self.leave(level, Target::Join, trace, event.site(), &carried),
+            None => self.copies(trace, &carried),
+        }
+    }
+
+    pub(super) fn iterate(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
+        let index = self.known.len();
+        let (event, carried) = (&trace.events[index], carried(trace, index));
+        self.known.push(None);
+        let (id, site) = (event.payload(), event.site());
+        match self.open.iter().rposition(|open| open.is_body && open.id == id) {
+            Some(level) => self.leave(level, Target::Iterate, trace, site, &carried)?,
+            None => self.copies(trace, &carried)?,
+        }
+        if self.unmerged.contains(&site) || self.one_way.contains(&index) {
+            return Ok(());
+        }
+        self.enter(id, true, index, trace)?;
+        if event.is_whole() && carried.opaque.is_none() {
+            self.give_head(&carried)?;
+        }
+        Ok(())
+    }
+
+    /// What is carried to a point where nothing is merged: equal to what it was.
+    fn copies(&mut self, trace: &Trace<'_>, carried: &Carried) -> Result<(), Stop> {
+        for index in self.known.len()..carried.end {
+            let event = &trace.events[index];
+            if event.role() != Role::Phi {
+                self.known.push(None);
+                continue;
+            }
+            let (operand, site) = (phi_operand(event), event.site());
+            let value = match operand {
+                Operand::Constant(value) => self.tree.constant(value.to_bits()),
+                Operand::Event(_) => {
+                    let value = self.operand(operand, || place(site))?;
+                    let zero = self.tree.constant((-0.0f64).to_bits());
+                    self.apply(Op::Add, &[value, zero], site)?
+                }
+            };
+            self.note(value);
+        }
+        Ok(())
+    }
+
+    /// Leaves all open regions from number `level` on, for the point `target`
+    /// of the outermost of them, with what is carried there.
+    fn leave(
+        &mut self,
+        level: usize,
+        target: Target,
+        trace: &Trace<'_>,
+        site: Site,
+        carried: &Carried,
+    ) -> Result<(), Stop> {
+        let left = self.entries[self.open[level].entry].site;
+        if let Some(opaque) = carried.opaque {
+            let name = trace.opaque.iter().find(|(event, _)| *event as usize == opaque);
+            let name = name.map_or("a variable", |(_, name)| name);
+            return Err(unmerge(left, Unmerge::Opaque { name }));
+        }
+        let at = || place(site);
+        let mut values: SmallVec<[Value; 4]> = SmallVec::new();
+        for &phi in &carried.phis {
+            values.push(self.operand(phi_operand(&trace.events[phi]), at)?);
+        }
+        // The outermost exit first, because the key of an inner one names it.
+        let mut key = ExitKey { to: target, state: carried.state.clone(), carried: values.len() };
+        let mut exits: SmallVec<[usize; 4]> = SmallVec::new();
+        for level in level..self.open.len() {
+            let meeting = self.open[level].meeting;
+            let exit = match self.tree.find_exit(meeting, &key) {
+                Some(exit) => exit,
+                None => {
+                    self.must_grow(at)?;
+                    self.tree.new_exit(meeting, key)
+                }
+            };
+            exits.push(exit);
+            let state = SmallVec::new();
+            key = ExitKey { to: Target::Outer(exit), state, carried: values.len() };
+        }
+        while let Some(exit) = exits.pop() {
+            let Some(open) = self.open.pop() else { break };
+            self.end_with(End::Exit { exit, values }, at)?;
+            self.entries[open.entry].open = false;
+            if open.grew {
+                self.grew.push(open.meeting);
+                if let Some(around) = self.open.last_mut() {
+                    around.grew = true;
+                }
+            }
+            let tail = self.tail(&open, exit);
+            self.go(tail);
+            values = self.tree.meetings[open.meeting].exits[exit].carried.clone();
+        }
+        // After the exit each value is the φ of its own event.
+        let mut values = values.into_iter();
+        for index in self.known.len()..carried.end {
+            let is_phi = trace.events[index].role() == Role::Phi;
+            match if is_phi { values.next() } else { None } {
+                Some(value) => self.note(value),
+                None => self.known.push(None),
+            }
+        }
+        Ok(())
+    }
+
+    /// The stretch ends here with `end`, as it always did.
+    fn end_with(&mut self, end: End, at: impl FnOnce() -> Place) -> Result<(), Stop> {
+        if self.at_open_end() {
+            self.must_grow(at)?;
+            self.tree.set_end(self.stretch, end);
+        } else if !self.at_end() || self.tree.stretches[self.stretch].end != end {
+            return Err(Stop::Divergent(at()));
+        }
+        Ok(())
+    }
+
+    /// Where it goes on after `open` is left by `exit`.
+    fn tail(&mut self, open: &Open, exit: usize) -> Stretch {
+        if let End::Region { tails, .. } = &self.tree.stretches[open.home].end
+            && let Some(&tail) = tails.get(exit)
+        {
+            return tail;
+        }
+        // The exit is new, and the latest.
+        let tail = self.tree.new_stretch();
+        if let End::Region { tails, .. } = &mut self.tree.stretches[open.home].end {
+            tails.push(tail);
+        }
+        tail
+    }
+}
+
+fn phi_operand(event: &Event) -> Operand {
+    event.operands().next().unwrap_or(Operand::Constant(event.value()))
+}

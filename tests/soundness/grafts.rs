@@ -1,0 +1,104 @@
+//! Sides are shared among places that run the same code with the same given
+//! state and the same escaped numbers, and among no others.
+
+programs! {
+    escapes_in_a_helper: inputs(4), Merges(0.5),
+    traced {
+        fn step<S: Num>(y: S, v: S) -> S {
+            let n = v.floor().value();
+            if y > 0.0 { y * n } else { y - n }
+        }
+        pub fn run<S: Num>(x: &[S]) -> S { step(x[0], x[1]) * step(x[2], x[3]) }
+    }
+    escapes_in_a_region: inputs(4), Merges(0.5),
+    traced {
+        fn step<S: Num>(y: S, v: S) -> S {
+            if y > 0.0 {
+                let n = v.floor().value();
+                if v * y > 0.5 { y * n } else { y - n }
+            } else { y + 1.0 }
+        }
+        pub fn run<S: Num>(x: &[S]) -> S { step(x[0], x[1]) * step(x[2], x[3]) }
+    }
+    escapes_in_iterations: inputs(2).between(0.0, 4.0), Parts(0.1),
+    traced {
+        pub fn run<S: Num>(x: &[S]) -> S {
+            let (mut y, v) = (x[0], x[1]);
+            while y < 10.0 && y > -9.0 {
+                let k = y.floor().value();
+                if v > y { y = y + k + 1.0; } else { y = y + 2.0; }
+            }
+            y
+        }
+    }
+    // The number does nothing but choose what comes next.
+    escapes_decide: inputs(4), Merges(0.5),
+    traced {
+        fn step<S: Num>(y: S, v: S) -> S {
+            if y > -1.0 {
+                let n = v.floor().value();
+                let z = if n > 0.0 { y * y } else { y * v };
+                if z > 0.5 { z - v } else { z + y }
+            } else { y }
+        }
+        pub fn run<S: Num>(x: &[S]) -> S { step(x[0], x[1]) * step(x[2], x[3]) }
+    }
+    escapes_behind_a_branch: inputs(4), Merges(0.5),
+    traced {
+        fn step<S: Num>(y: S, v: S) -> S {
+            if y > 0.0 {
+                let z = if v > 0.0 { y + v } else { y - v };
+                z * z.floor().value()
+            } else { y * 2.0 }
+        }
+        pub fn run<S: Num>(x: &[S]) -> S { step(x[0], x[1]) * step(x[2], x[3]) + step(x[1], x[2]) }
+    }
+    types_of_one_name: inputs(3), Merges(0.9),
+    plain { pub trait Rate { const R: f64; } }
+    traced {
+        fn grow<S: Num, K: Rate>(y: S, v: S) -> S { if v > 0.0 { y * K::R } else { y - K::R } }
+        pub fn run<S: Num>(x: &[S]) -> S {
+            let a = { struct K; impl Rate for K { const R: f64 = 2.0; } grow::<S, K>(x[0], x[1]) };
+            let b = { struct K; impl Rate for K { const R: f64 = 3.0; } grow::<S, K>(x[0], x[2]) };
+            a * b
+        }
+    }
+    closures_of_one_function: inputs(3), Keeps("f", 0.1),
+    traced {
+        fn apply<S: Num, F: Fn(S) -> S>(f: F, y: S, v: S) -> S {
+            if v > 0.0 { f(y) } else { f(y * 0.5) - y }
+        }
+        pub fn run<S: Num>(x: &[S]) -> S {
+            apply(|y| y * 2.0, x[0], x[1]) * apply(|y| y + 1.0, x[0], x[2])
+        }
+    }
+    closures_in_closures: inputs(3), Keeps("f", 0.1),
+    traced {
+        fn twice<S: Num, F: Fn(S) -> S>(f: &F, y: S, v: S) -> S {
+            let g = |z: S| if v > 0.0 { f(z) } else { z };
+            g(y) + g(v)
+        }
+        pub fn run<S: Num>(x: &[S]) -> S {
+            twice(&|y| y * 2.0, x[0], x[1]) * twice(&|y| y + 1.0, x[0], x[2])
+        }
+    }
+    methods_of_one_name: inputs(3), Merges(0.9),
+    plain {
+        pub trait Rate { const R: f64; }
+        pub struct Of<T>(pub T);
+    }
+    traced {
+        fn grow<S: Num, K: Rate>(y: S, v: S, times: u32) -> S {
+            let mut y = y;
+            for _ in 0..times { if v > 0.0 { y = y * K::R; } else { y = y - K::R; } }
+            y
+        }
+        fn first<S: Num>(y: S, v: S) -> S { struct K; impl Rate for K { const R: f64 = 2.0; } grow::<S, K>(y, v, 2) }
+        fn second<S: Num>(y: S, v: S) -> S {
+            let a = { struct K; impl Rate for Of<K> { const R: f64 = 3.0; } grow::<S, Of<K>>(y, v, 2) };
+            let b = { struct K; impl Rate for Of<K> { const R: f64 = 0.5; } grow::<S, Of<K>>(y, v, 2) };
+            a - b
+        }
+        pub fn run<S: Num>(x: &[S]) -> S { first(x[0], x[1]) * second(x[0], x[2]) }
+    }
+}
