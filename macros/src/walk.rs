@@ -13,7 +13,7 @@ use syn::spanned::Spanned;
 use syn::{BinOp, Block, Error, Expr, Lifetime, Local, Pat, Stmt, Token, UnOp, parse_quote};
 
 pub use self::bindings::{Bound, of_type};
-use crate::log::{Entry, Kind, Log, Point, Role, Variable};
+use crate::log::{Branch, Entry, Kind, Log, Point, Role, Variable};
 use crate::places::place;
 use crate::shape;
 use crate::types;
@@ -55,7 +55,7 @@ pub struct Walker {
     found: Found,
     changing: Vec<bool>,
     scope: Vec<Variable>,
-    depth: usize,
+    branch: Branch,
     frames: Vec<Frame>,
     /// Inside closures and arguments of macros nothing is rewritten.
     inert: bool,
@@ -88,7 +88,7 @@ impl Walker {
     }
 
     fn push(&mut self, variable: Variable, kind: Kind) {
-        self.log.entries.push(Entry { variable, kind, depth: self.depth });
+        self.log.entries.push(Entry { variable, kind, branch: self.branch });
     }
 
     fn find(&self, name: &Ident) -> Option<Variable> {
@@ -116,7 +116,7 @@ impl Walker {
             start,
             end: self.log.entries.len(),
             loops: self.frames.iter().map(|frame| frame.start).collect(),
-            depth: self.depth,
+            branch: self.branch,
             visible,
             value,
             lent: Vec::new(),
@@ -133,11 +133,18 @@ impl Walker {
 
     fn scoped<R>(&mut self, walk: impl FnOnce(&mut Self) -> R) -> R {
         let (length, condition) = (self.scope.len(), mem::replace(&mut self.condition, false));
-        self.depth += 1;
-        let result = walk(self);
-        self.depth -= 1;
+        let result = self.branch(walk);
         self.scope.truncate(length);
         self.condition = condition;
+        result
+    }
+
+    /// Walks through code that runs or does not.
+    fn branch<R>(&mut self, walk: impl FnOnce(&mut Self) -> R) -> R {
+        self.log.branches.push(self.branch);
+        let outside = mem::replace(&mut self.branch, self.log.branches.len());
+        let result = walk(self);
+        self.branch = outside;
         result
     }
 

@@ -25,9 +25,7 @@ impl Walker {
         self.in_condition(|walker| {
             walker.expr(&mut binary.left);
             // Not a scope of its own: a `let` on this side is for what follows.
-            walker.depth += 1;
-            walker.expr(&mut binary.right);
-            walker.depth -= 1;
+            walker.branch(|walker| walker.expr(&mut binary.right));
         });
         if !alone {
             let value = Value { carried: true, ..Value::default() };
@@ -69,7 +67,7 @@ impl Walker {
         let borrowed = self.scoped(|walker| {
             walker.in_condition(|walker| walker.expr(&mut branch.cond));
             let borrowed = borrowed..walker.log.keeps.len();
-            walker.block(&mut branch.then_branch);
+            walker.branch(|walker| walker.block(&mut branch.then_branch));
             borrowed
         });
         match branch.else_branch.as_mut().map(|(_, otherwise)| &mut **otherwise) {
@@ -108,7 +106,7 @@ impl Walker {
                 if let Some((_, guard)) = &mut arm.guard {
                     walker.in_condition(|walker| walker.expr(guard));
                 }
-                walker.expr(&mut arm.body);
+                walker.branch(|walker| walker.expr(&mut arm.body));
                 if arm.comma.is_none() && matches!(*arm.body, Expr::Verbatim(_)) {
                     arm.comma = Some(Token![,](Span::mixed_site()));
                 }
@@ -148,7 +146,7 @@ impl Walker {
                 walker.in_condition(|walker| walker.expr(condition));
             }
             let borrowed = borrowed..walker.log.keeps.len();
-            walker.block(body);
+            walker.branch(|walker| walker.block(body));
             walker.give_back(borrowed);
         });
         self.frames.pop();

@@ -76,8 +76,8 @@ impl Walker {
     fn named(&mut self, variable: Variable, steps: &[Step], how: How) {
         // Fields of a union are for unsafe code only.
         let way = if self.unsafe_code { Way::default() } else { self.way(steps) };
-        let (at, depth) = (self.log.entries.len(), self.depth);
-        self.log.mentions.push(Mention { variable, way, at, depth, how, index_of: None });
+        let (at, branch) = (self.log.entries.len(), self.branch);
+        self.log.mentions.push(Mention { variable, way, at, branch, how, index_of: None });
     }
 
     /// Notes that `variable` is borrowed, and that the borrow may be kept.
