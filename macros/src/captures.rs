@@ -8,7 +8,9 @@ use core::ops::Range;
 
 use syn::Member;
 
-use crate::log::{Branch, Element, Log, Point, Role, Variable, Way, add_change, join_parts};
+use crate::log::{
+    Branch, Element, Entry, Kind, Log, Point, Role, Variable, Way, add_change, join_parts,
+};
 
 /// A place in the text where a variable is named.
 pub struct Mention {
@@ -67,7 +69,8 @@ impl Log {
     /// What the region that ends at `point` is given, in order of declaration;
     /// `None` if not all of it can be captured.
     pub fn given(&self, point: &Point) -> Option<Given> {
-        if self.has_macros {
+        let is_unseen = |entry: &Entry| matches!(entry.kind, Kind::Unseen | Kind::Unknown(_));
+        if self.has_macros || self.entries[point.start..point.end].iter().any(is_unseen) {
             return None;
         }
         let mut mentioned: Vec<(Variable, Vec<Way>)> = Vec::new();

@@ -87,6 +87,11 @@ pub enum Kind {
     Method(usize),
     /// Control may go elsewhere.
     Jump,
+    /// Something matters that is not handed over.
+    Unseen,
+    /// By a variable of which nothing is known something may change: its index in
+    /// [`Log::unknown`].
+    Unknown(usize),
 }
 
 pub struct Entry {
@@ -179,6 +184,9 @@ pub struct Log {
     pub methods: usize,
     pub mentions: Vec<Mention>,
     pub keeps: Vec<Keep>,
+    /// Names of variables that macros may have declared, and the positions in the
+    /// log where.
+    pub unknown: Vec<(Ident, usize)>,
     /// Whether macros are defined inside, which may do anything.
     pub has_macros: bool,
     /// Whether the function may return references to what it was given.
@@ -212,6 +220,8 @@ impl Log {
                     | Kind::Read
                     | Kind::Mention(_)
                     | Kind::Method(_)
+                    | Kind::Unseen
+                    | Kind::Unknown(_)
                     | Kind::Jump => {}
                 }
             }
@@ -283,6 +293,22 @@ impl Log {
             Role::Exit => self.has_jump(0..self.entries.len()),
             Role::Join | Role::Head => self.has_jump(point.start..point.end.max(point.start)),
         }
+    }
+
+    /// The variables declared before the region of `point` of which nothing is known
+    /// and by which something may change there, each once.
+    pub fn unknown(&self, point: &Point) -> Vec<&Ident> {
+        let mut names = Vec::new();
+        // What a function leaves are its parameters, which are known.
+        let range = if point.role == Role::Exit { 0..0 } else { point.start..point.end };
+        for entry in &self.entries[range] {
+            let Kind::Unknown(index) = entry.kind else { continue };
+            let (name, at) = &self.unknown[index];
+            if *at < point.start && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
     }
 
     /// Whether there is a jump in this part of the log.

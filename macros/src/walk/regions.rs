@@ -95,14 +95,15 @@ impl Walker {
     }
 
     fn arms(&mut self, choice: &mut ExprMatch) {
-        let binding = choice.arms.iter().find(|arm| places::binds(&arm.pat));
+        let binding = choice.arms.iter().find(|arm| !shape::names(&arm.pat).is_empty());
         let (known, borrowed) = (self.is_known(&choice.expr), self.log.keeps.len());
         self.scrutinee(&mut choice.expr, binding.map(|arm| &arm.pat));
         let borrowed = borrowed..self.log.keeps.len();
         let mut borrows = false;
         for arm in &mut choice.arms {
             self.scoped(|walker| {
-                borrows |= walker.bind_pattern(&arm.pat, Bound { known, ..Bound::default() });
+                let bound = Bound { known, refutable: true, ..Bound::default() };
+                borrows |= walker.bind_pattern(&arm.pat, bound);
                 if let Some((_, guard)) = &mut arm.guard {
                     walker.in_condition(|walker| walker.expr(guard));
                 }
@@ -200,7 +201,7 @@ impl Walker {
         let stateful = stateful
             && self.log.entries[start..]
                 .iter()
-                .any(|entry| matches!(entry.kind, Kind::Change(..) | Kind::Assign));
+                .any(|e| matches!(e.kind, Kind::Change(..) | Kind::Assign | Kind::Unknown(_)));
         let items = self.log.bindings.len();
         let inside = self.begin();
         let head = (!self.inert).then(|| self.point(Role::Head, inside, false, None));
