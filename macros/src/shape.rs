@@ -97,7 +97,7 @@ pub fn diverges(expr: &Expr) -> bool {
         Expr::Match(choice) => {
             diverges(&choice.expr) || choice.arms.iter().all(|arm| diverges(&arm.body))
         }
-        Expr::Loop(repeat) => !has_break(&repeat.body, repeat.label.as_ref()),
+        Expr::Loop(repeat) => breaks(&repeat.body, repeat.label.as_ref()) == Breaks::Never,
         _ => false,
     }
 }
@@ -116,21 +116,40 @@ fn is_panic(call: &Macro) -> bool {
     ["panic", "unreachable", "todo", "unimplemented"].iter().any(|p| name.as_deref() == Some(*p))
 }
 
+/// Whether a loop is left, as far as its text shows, by macros or not at all.
+pub fn is_left_by_macros(expr: &Expr) -> bool {
+    match expr {
+        Expr::Loop(repeat) => breaks(&repeat.body, repeat.label.as_ref()) == Breaks::Maybe,
+        _ => false,
+    }
+}
+
+/// Whether a loop is left.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Breaks {
+    Never,
+    /// By a macro, of which it is not known what it does.
+    Maybe,
+    Somewhere,
+}
+
 /// Whether `block`, the body of a loop with this label, leaves the loop.
-fn has_break(block: &Block, label: Option<&Label>) -> bool {
+fn breaks(block: &Block, label: Option<&Label>) -> Breaks {
     struct Finder<'a> {
         label: Option<&'a Lifetime>,
         depth: usize,
-        found: bool,
+        found: Breaks,
     }
     impl Visit<'_> for Finder<'_> {
         fn visit_expr(&mut self, expr: &Expr) {
             match expr {
                 Expr::Break(jump) => {
-                    self.found |= match &jump.label {
+                    let leaves = match &jump.label {
                         Some(label) => Some(label) == self.label,
                         None => self.depth == 0,
                     };
+                    self.found =
+                        self.found.max([Breaks::Never, Breaks::Somewhere][leaves as usize]);
                     visit::visit_expr(self, expr);
                 }
                 Expr::Closure(_) | Expr::Async(_) => {}
@@ -139,21 +158,21 @@ fn has_break(block: &Block, label: Option<&Label>) -> bool {
                     visit::visit_expr(self, expr);
                     self.depth -= 1;
                 }
-                // What it does is not known.
-                Expr::Macro(_) => self.found = true,
                 _ => visit::visit_expr(self, expr),
             }
         }
 
-        fn visit_stmt_macro(&mut self, call: &syn::StmtMacro) {
+        fn visit_macro(&mut self, call: &Macro) {
             let jumps = |name: &Ident| name == "break";
-            self.found |=
-                arguments(&call.mac).is_none() || idents(call.mac.tokens.clone()).iter().any(jumps);
+            if arguments(call).is_none() || idents(call.tokens.clone()).iter().any(jumps) {
+                self.found = self.found.max(Breaks::Maybe);
+            }
         }
 
         fn visit_item(&mut self, _: &syn::Item) {}
     }
-    let mut finder = Finder { label: label.map(|label| &label.name), depth: 0, found: false };
+    let mut finder =
+        Finder { label: label.map(|label| &label.name), depth: 0, found: Breaks::Never };
     finder.visit_block(block);
     finder.found
 }

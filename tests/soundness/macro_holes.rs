@@ -427,4 +427,124 @@ programs! {
         }
         pub fn run<S: Num>(x: &[S]) -> S { turn(turn(x[0], x[1]), x[2]) + turn(x[3], x[1]) }
     }
+    jump_before_the_next_value: inputs(4), Parts(0.9),
+    traced {
+        pub fn run<S: Num>(x: &[S]) -> S {
+            let (mut n, mut y) = (0, x[1]);
+            let early = x.len() > 2;
+            'out: {
+                if x[0] > 0.0 { n = 1; }
+                if early { break 'out; }
+                n = 2;
+            }
+            if x[2] > 0.0 { y = y * f64::from(n); }
+            let mut m = 0;
+            'out: {
+                let (Some(k), true) = (Some(1), { if x[3] > 0.0 { m = 1; } early }) else { m = 2; break 'out };
+                if k > 1 { m = 3; }
+            }
+            if x[1] > 0.0 { y = y * f64::from(m); }
+            y
+        }
+    }
+    emptied_in_a_loop: inputs(4), Sound,
+    traced {
+        pub fn run<S: Num>(x: &[S]) -> S {
+            let (mut y, n) = (x[2], std::cell::Cell::new(1u32));
+            let mut h;
+            for &v in x {
+                h = Some(&n);
+                if v > 0.0 { h = None; }
+                else { if v > -1.0 { h = Some(&n); } if let Some(r) = h { r.set(r.get() + 1); } }
+            }
+            if x[1] > 0.0 { y = y * f64::from(n.get()); }
+            y
+        }
+    }
+    hidden_by_a_block: inputs(4), Sound,
+    traced {
+        pub fn run<S: Num>(x: &[S]) -> S {
+            let mut n = 0;
+            macro_rules! assert { ($e:expr) => { n += $e } }
+            {
+                let n = x[0];
+                if x[3] > 0.0 { assert!(1); }
+                if n > 0.0 { assert!(2); }
+            }
+            let mut y = x[1];
+            if x[2] > 0.5 { y = y * f64::from(n); }
+            y
+        }
+    }
+    macro_that_declares_a_closure: inputs(4), Sound,
+    plain {
+        macro_rules! count { ($f:ident, $n:ident) => { let mut $f = || $n += 1; } }
+        pub(crate) use count;
+    }
+    traced {
+        pub fn run<S: Num>(x: &[S]) -> S {
+            let mut n = 0;
+            count!(f, n);
+            for &v in x { if v > 0.0 { f(); } }
+            let mut y = x[1];
+            if x[0] > 0.5 { y = y * f64::from(n); }
+            y
+        }
+    }
+    closure_over_what_a_macro_declares: inputs(4), Sound,
+    plain {
+        macro_rules! var { ($n:ident, $v:expr) => { let mut $n = $v; } }
+        pub(crate) use var;
+    }
+    traced {
+        pub fn run<S: Num>(x: &[S]) -> S {
+            var!(n, 0);
+            let mut f = || n += 1;
+            for &v in x { if v > 0.0 { f(); } }
+            let mut y = x[1];
+            if x[0] > 0.5 { y = y * f64::from(n); }
+            y
+        }
+    }
+    macro_in_an_expression: inputs(4), Sound,
+    plain {
+        macro_rules! next { ($n:ident) => {{ $n += 1; $n }} }
+        pub(crate) use next;
+    }
+    traced {
+        pub fn run<S: Num>(x: &[S]) -> S {
+            let (mut n, mut y) = (0, x[1]);
+            for &v in x { if v > 0.0 && next!(n) > 1 { y = y + v; } }
+            if x[0] > 0.5 { y = y * f64::from(n); }
+            y
+        }
+    }
+    changed_in_a_question: inputs(4), Sound,
+    traced {
+        pub fn run<S: Num>(x: &[S]) -> S {
+            let (mut n, mut y) = (Some(0), x[1]);
+            for &v in x { if v > 0.0 && matches!({ if let Some(k) = n.as_mut() { *k += 1; } n }, Some(k) if k > 1) { y = y + v; } }
+            if x[0] > 0.5 { y = y * f64::from(n.unwrap_or(0)); }
+            y
+        }
+    }
+    same_place_in_a_closure: inputs(4), Sound,
+    traced {
+        fn turn<S: Num>(y: S, v: S, all: &[&f64], b: &f64) -> S {
+            if v > 0.0 && all.iter().any(|&a| core::ptr::eq(a, b)) { y * 2.0 } else { y }
+        }
+        fn twist<S: Num>(y: S, v: S, a: &f64, b: &f64) -> S {
+            if v > 0.5 { if a as *const f64 == b as *const f64 { y - 3.0 } else { y + 1.0 } } else { y }
+        }
+        pub fn run<S: Num>(x: &[S]) -> S {
+            let (one, other) = (0.5, 0.5);
+            let mut y = x[0];
+            for (k, &v) in x.iter().enumerate() {
+                let b = if k % 2 == 0 { &one } else { &other };
+                y = turn(y, v, &[&one], b);
+                y = twist(y, v, &one, b);
+            }
+            y
+        }
+    }
 }

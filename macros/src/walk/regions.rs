@@ -121,7 +121,7 @@ impl Walker {
 
     /// `loop` and `while`.
     pub(super) fn loop_region(&mut self, expr: &mut Expr, value: bool) {
-        let endless = shape::diverges(expr);
+        let (endless, by_macros) = (shape::diverges(expr), shape::is_left_by_macros(expr));
         let start = self.begin();
         let lent = self.value(expr, value).lent;
         let head = (!self.inert).then(|| self.point(Role::Head, start, false, None));
@@ -166,6 +166,11 @@ impl Walker {
         };
         let enter = enter(span, end);
         let whole = if endless { whole } else { join(span, &region, &whole, end) };
+        // If no macro leaves it, what comes after it is never reached.
+        let whole = match by_macros {
+            true => quote!(#[allow(unreachable_code)] { #whole }),
+            false => whole,
+        };
         let block = Expr::Verbatim(quote!({ let #region = #enter; #whole }));
         *expr = attributed(attributes, block);
     }
