@@ -244,6 +244,20 @@ pub use phigrad_macros::Carry;
 ///
 /// - What no variable leads to is not seen to be changed: statics,
 ///   thread-locals, what is behind a raw pointer, what `Drop` does to them.
+/// - What is learnt of a region in one call is used in others that are given the
+///   same content. Where a region itself asks for more than content (whether two
+///   references lead to one place, how many owners an `Rc` has, the capacity of a
+///   `Vec`, an address) by the names of the standard library (`ptr::eq`,
+///   `Rc::ptr_eq`, `Rc::strong_count`, `Rc::get_mut`, `capacity`, `as_ptr`, …, or
+///   a cast to a pointer) that is noticed, and not done. In functions that it
+///   calls, and by functions of yours with other names, it is not seen: let the
+///   result of a region depend on what its variables hold.
+/// - What a macro of yours does with the names it is given is not known, so these
+///   count as changed. If a variable that a macro has declared is changed, ways
+///   are not merged while it is in use. A macro must not declare or change
+///   variables that it is not given, unless it is defined in the function.
+/// - A name in capitals in a pattern that may not match (`Some(N)`) is taken for a
+///   constant unless it has `mut`, `ref` or `@`. If it is used, less is learnt.
 /// - A method of yours called like one of the standard library that changes
 ///   nothing (`len`, `iter`, `get`, `abs`, …; but `clone`, `to_string` and
 ///   `to_owned` are always taken for it) makes the variable opaque that it

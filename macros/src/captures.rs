@@ -8,7 +8,9 @@ use core::ops::Range;
 
 use syn::Member;
 
-use crate::log::{Element, Log, Point, Role, Variable, Way, add_change, join_parts};
+use crate::log::{
+    Branch, Element, Entry, Kind, Log, Point, Role, Variable, Way, add_change, join_parts,
+};
 
 /// A place in the text where a variable is named.
 pub struct Mention {
@@ -17,8 +19,8 @@ pub struct Mention {
     pub way: Way,
     /// The position in the log.
     pub at: usize,
-    /// In how many branches and loops it is.
-    pub depth: usize,
+    /// The innermost branch that it is in.
+    pub branch: Branch,
     pub how: How,
     /// The element that is all it says: it is the index there.
     pub index_of: Option<(Variable, Way)>,
@@ -67,7 +69,8 @@ impl Log {
     /// What the region that ends at `point` is given, in order of declaration;
     /// `None` if not all of it can be captured.
     pub fn given(&self, point: &Point) -> Option<Given> {
-        if self.has_macros {
+        let is_unseen = |entry: &Entry| matches!(entry.kind, Kind::Unseen | Kind::Unknown(_));
+        if self.has_macros || self.entries[point.start..point.end].iter().any(is_unseen) {
             return None;
         }
         let mut mentioned: Vec<(Variable, Vec<Way>)> = Vec::new();
@@ -137,8 +140,7 @@ impl Log {
     fn is_replaced(&self, point: &Point, first: &Mention) -> bool {
         first.how == How::Assign
             && first.way == Way::default()
-            && first.depth <= point.depth
-            && !self.has_jump(point.start..first.at)
+            && self.comes_first(point, first.at, first.branch)
     }
 
     /// Whether the variable has no value yet.

@@ -3,7 +3,7 @@
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 
-use crate::log::{Element, Log, Point, Way};
+use crate::log::{Element, Kind, Log, Point, Way};
 use crate::suspects::{Ask, Suspect};
 
 const POINT: &str = "__phigrad_point_";
@@ -41,7 +41,9 @@ fn placeholder(log: &Log, name: &Ident) -> Option<TokenStream> {
     } else if let Some(number) = text.strip_prefix(CAPTURED) {
         let &(_, start, end) = log.closures.get(number.parse::<usize>().ok()?)?;
         let questions = log.captured(start, end).into_iter().map(|s| question(log, &s));
-        Some(quote_spanned!(site()=> (false #(| #questions)*)))
+        let unknown = |kind: &Kind| matches!(kind, Kind::Unknown(_));
+        let unknown = log.entries[start..end].iter().any(|entry| unknown(&entry.kind));
+        Some(quote_spanned!(site()=> (#unknown #(| #questions)*)))
     } else if let Some(number) = text.strip_prefix(GIVEN) {
         Some(capture(log, point(number)?))
     } else {
@@ -100,9 +102,13 @@ fn hand_over(log: &Log, point: &Point) -> TokenStream {
         let (bit, text) = (number.min(LAST_BIT) as u32, log.bindings[variable].name.to_string());
         quote_spanned!(site()=> __phigrad_to.called(&__phigrad_methods, #bit, #text);)
     });
+    let unknown = log.unknown(point).into_iter().map(|name| {
+        let text = name.to_string();
+        quote_spanned!(site()=> __phigrad_to.variable(#text, false); __phigrad_to.item(); __phigrad_to.opaque();)
+    });
     let remember =
         point.memory.as_ref().map(|m| quote_spanned!(site()=> __phigrad_to.remember(&#m);));
-    quote_spanned!(site()=> let _ = &__phigrad_to; #ignored #value #(#carried)* #(#suspects)* #(#methods)* #remember)
+    quote_spanned!(site()=> let _ = &__phigrad_to; #ignored #value #(#carried)* #(#suspects)* #(#methods)* #(#unknown)* #remember)
 }
 
 fn index(log: &Log, element: &Element) -> TokenStream {
@@ -163,11 +169,25 @@ fn ask(log: &Log, point: &Point) -> TokenStream {
 
 fn question(log: &Log, suspect: &Suspect) -> TokenStream {
     let (name, fields) = (&log.bindings[suspect.variable].name, &suspect.fields);
-    let holds = |of: TokenStream| quote_spanned!(site()=> (&&::phigrad::flow::Hold(&#of)).holds());
-    match suspect.ask {
-        Ask::Reaches => quote_spanned! {site()=>
-            (&::phigrad::flow::Reach(&#name #(.#fields)*)).reaches()
+    let look = |of: TokenStream| match suspect.missing {
+        false => quote_spanned!(site()=> ::core::option::Option::Some(&#of)),
+        // What is never reached has a type, and borrows nothing.
+        true => quote_spanned! {site()=>
+            if true { ::core::option::Option::None } else {
+                #[allow(unreachable_code, clippy::all)]
+                { loop {} ::core::option::Option::Some(&#of) }
+            }
         },
+    };
+    let holds = |of: TokenStream| {
+        let of = look(of);
+        quote_spanned!(site()=> (&&::phigrad::flow::Hold(#of)).holds())
+    };
+    match suspect.ask {
+        Ask::Reaches => {
+            let of = look(quote!(#name #(.#fields)*));
+            quote_spanned!(site()=> (&::phigrad::flow::Reach(#of)).reaches())
+        }
         Ask::Holds => holds(quote!(#name #(.#fields)*)),
         Ask::HoldsBehind => holds(quote!(*#name)),
         Ask::Captured => {

@@ -11,6 +11,11 @@ use crate::captures::{Keep, Mention};
 /// A variable: its index in [`Log::bindings`].
 pub type Variable = usize;
 
+/// Code that runs or does not, as a whole as far as nothing jumps out of it: a
+/// side of an `if`, an arm, the body of a loop or of a closure. Its index in
+/// [`Log::branches`]; 0 is the function.
+pub type Branch = usize;
+
 /// How a variable was bound.
 pub struct Binding {
     pub name: Ident,
@@ -82,13 +87,18 @@ pub enum Kind {
     Method(usize),
     /// Control may go elsewhere.
     Jump,
+    /// Something matters that is not handed over.
+    Unseen,
+    /// By a variable of which nothing is known something may change: its index in
+    /// [`Log::unknown`].
+    Unknown(usize),
 }
 
 pub struct Entry {
     pub variable: Variable,
     pub kind: Kind,
-    /// In how many branches and loops it is.
-    pub depth: usize,
+    /// The innermost branch that it is in.
+    pub branch: Branch,
 }
 
 /// Which point of a region something is carried to.
@@ -108,7 +118,7 @@ pub struct Point {
     pub end: usize,
     /// Where enclosing loops begin.
     pub loops: Vec<usize>,
-    pub depth: usize,
+    pub branch: Branch,
     /// The variables that can be named, in order of declaration.
     pub visible: Vec<Variable>,
     /// Whether the region's value is carried.
@@ -166,12 +176,17 @@ pub struct Log {
     pub bindings: Vec<Binding>,
     pub entries: Vec<Entry>,
     pub points: Vec<Point>,
+    /// For each branch but the function the one that it is in.
+    pub branches: Vec<Branch>,
     /// The closures: the variable, and the part of the log that is inside.
     pub closures: Vec<(Variable, usize, usize)>,
     /// The number of [`Kind::Method`]s.
     pub methods: usize,
     pub mentions: Vec<Mention>,
     pub keeps: Vec<Keep>,
+    /// Names of variables that macros may have declared, and the positions in the
+    /// log where.
+    pub unknown: Vec<(Ident, usize)>,
     /// Whether macros are defined inside, which may do anything.
     pub has_macros: bool,
     /// Whether the function may return references to what it was given.
@@ -205,6 +220,8 @@ impl Log {
                     | Kind::Read
                     | Kind::Mention(_)
                     | Kind::Method(_)
+                    | Kind::Unseen
+                    | Kind::Unknown(_)
                     | Kind::Jump => {}
                 }
             }
@@ -278,9 +295,41 @@ impl Log {
         }
     }
 
+    /// The variables declared before the region of `point` of which nothing is known
+    /// and by which something may change there, each once.
+    pub fn unknown(&self, point: &Point) -> Vec<&Ident> {
+        let mut names = Vec::new();
+        // What a function leaves are its parameters, which are known.
+        let range = if point.role == Role::Exit { 0..0 } else { point.start..point.end };
+        for entry in &self.entries[range] {
+            let Kind::Unknown(index) = entry.kind else { continue };
+            let (name, at) = &self.unknown[index];
+            if *at < point.start && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
     /// Whether there is a jump in this part of the log.
     pub fn has_jump(&self, range: Range<usize>) -> bool {
         self.entries[range].iter().any(|entry| entry.kind == Kind::Jump)
+    }
+
+    /// Whether `inner` is `outer` or inside. If it is, what comes later in the text
+    /// of `outer` itself surely runs after `inner` if nothing jumps.
+    pub fn encloses(&self, outer: Branch, inner: Branch) -> bool {
+        let mut branch = inner;
+        while branch > outer {
+            branch = self.branches.get(branch - 1).copied().unwrap_or_default();
+        }
+        branch == outer
+    }
+
+    /// Whether what happens at `at` in `branch` surely comes before all else that
+    /// is done to its variable in the region of `point`.
+    pub fn comes_first(&self, point: &Point, at: usize, branch: Branch) -> bool {
+        self.encloses(branch, point.branch) && !self.has_jump(point.start..at)
     }
 
     pub fn entries_of(&self, point: &Point, variable: Variable) -> impl Iterator<Item = &Entry> {
@@ -333,7 +382,9 @@ impl Log {
         let after = &self.entries[at..];
         if point.role == Role::Join {
             let next = after.iter().find(|entry| is(entry) || entry.kind == Kind::Jump);
-            if next.is_some_and(|next| next.kind == Kind::Assign && next.depth <= point.depth) {
+            if next.is_some_and(|next| {
+                next.kind == Kind::Assign && self.encloses(next.branch, point.branch)
+            }) {
                 return false;
             }
         }

@@ -1,7 +1,7 @@
 //! Places: which variable an expression reads or changes, and by which methods.
 
 use proc_macro2::Ident;
-use syn::{Expr, Lit, Member, Pat, UnOp};
+use syn::{Expr, Lit, Member, PatIdent, UnOp};
 
 /// A step from a variable to a part of it, or to what is behind it.
 #[derive(Clone)]
@@ -255,6 +255,47 @@ pub fn is_taker(method: &Ident) -> bool {
     TAKERS.iter().any(|name| method == name)
 }
 
+/// Functions and methods whose results tell of more than the content of what they
+/// are given: where it is, who else has it, how much room it has.
+const UNSEEN: &[&str] = &[
+    "addr",
+    "addr_eq",
+    "align_offset",
+    "align_to",
+    "as_mut_ptr",
+    "as_mut_ptr_range",
+    "as_ptr",
+    "as_ptr_range",
+    "capacity",
+    "expose_provenance",
+    "fn_addr_eq",
+    "from_mut",
+    "from_ref",
+    "is_unique",
+    "offset_from",
+    "ptr_eq",
+    "spare_capacity_mut",
+    "strong_count",
+    "upgrade",
+    "weak_count",
+];
+
+/// The same, but of `Rc` and `Arc`, which are asked as functions only.
+const UNSEEN_OF_OWNERS: &[&str] =
+    &["get_mut", "into_inner", "make_mut", "try_unwrap", "unwrap_or_clone"];
+
+/// Whether a method of this name may ask for what is not handed over.
+pub fn asks_unseen(method: &Ident) -> bool {
+    UNSEEN.iter().any(|name| method == name)
+}
+
+/// Whether a function of this name, of this type or module, may do so.
+pub fn asks_unseen_of(owner: Option<&Ident>, function: &Ident) -> bool {
+    asks_unseen(function)
+        || (owner.is_some() && UNSEEN_OF_OWNERS.iter().any(|name| function == name))
+        || (function == "eq" && owner.is_none_or(|owner| owner == "ptr"))
+}
+
 /// Whether the items of this iterator are surely numbers.
 pub fn counts(expr: &Expr) -> bool {
     match expr {
@@ -288,21 +329,11 @@ pub fn lends_numbered_items(expr: &Expr) -> bool {
     matches!(expr, Expr::MethodCall(call) if call.method == "enumerate" && lends_items(&call.receiver))
 }
 
-/// Whether `name` in a pattern is a variable, and no constant.
-pub fn is_variable(name: &Ident) -> bool {
-    !name.to_string().starts_with(char::is_uppercase)
-}
-
-/// Whether a pattern binds variables.
-pub fn binds(pattern: &Pat) -> bool {
-    struct Finder(bool);
-    impl syn::visit::Visit<'_> for Finder {
-        fn visit_pat_ident(&mut self, pattern: &syn::PatIdent) {
-            self.0 |= is_variable(&pattern.ident);
-            syn::visit::visit_pat_ident(self, pattern);
-        }
-    }
-    let mut finder = Finder(false);
-    syn::visit::Visit::visit_pat(&mut finder, pattern);
-    finder.0
+/// Whether a name in a pattern that may not match is surely a variable, and no
+/// constant.
+pub fn is_variable(name: &PatIdent) -> bool {
+    name.by_ref.is_some()
+        || name.mutability.is_some()
+        || name.subpat.is_some()
+        || !name.ident.to_string().starts_with(char::is_uppercase)
 }

@@ -7,15 +7,13 @@ use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
 use syn::{BinOp, Block, Expr, Label, Lifetime, Macro, Pat, PatIdent, Stmt, Token, Type, UnOp};
 
-use crate::places::is_variable;
-
-/// The variables that a pattern binds, each once, in order.
+/// The names in a pattern that may be those of variables, each once, in order.
 pub fn names(pattern: &Pat) -> Vec<PatIdent> {
     struct Names(Vec<PatIdent>);
     impl Visit<'_> for Names {
         fn visit_pat_ident(&mut self, name: &PatIdent) {
             let known = self.0.iter().any(|other| other.ident == name.ident);
-            if is_variable(&name.ident) && !known {
+            if name.ident != "None" && !known {
                 self.0.push(name.clone());
             }
             visit::visit_pat_ident(self, name);
@@ -99,7 +97,7 @@ pub fn diverges(expr: &Expr) -> bool {
         Expr::Match(choice) => {
             diverges(&choice.expr) || choice.arms.iter().all(|arm| diverges(&arm.body))
         }
-        Expr::Loop(repeat) => !has_break(&repeat.body, repeat.label.as_ref()),
+        Expr::Loop(repeat) => breaks(&repeat.body, repeat.label.as_ref()) == Breaks::Never,
         _ => false,
     }
 }
@@ -118,21 +116,40 @@ fn is_panic(call: &Macro) -> bool {
     ["panic", "unreachable", "todo", "unimplemented"].iter().any(|p| name.as_deref() == Some(*p))
 }
 
+/// Whether a loop is left, as far as its text shows, by macros or not at all.
+pub fn is_left_by_macros(expr: &Expr) -> bool {
+    match expr {
+        Expr::Loop(repeat) => breaks(&repeat.body, repeat.label.as_ref()) == Breaks::Maybe,
+        _ => false,
+    }
+}
+
+/// Whether a loop is left.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Breaks {
+    Never,
+    /// By a macro, of which it is not known what it does.
+    Maybe,
+    Somewhere,
+}
+
 /// Whether `block`, the body of a loop with this label, leaves the loop.
-fn has_break(block: &Block, label: Option<&Label>) -> bool {
+fn breaks(block: &Block, label: Option<&Label>) -> Breaks {
     struct Finder<'a> {
         label: Option<&'a Lifetime>,
         depth: usize,
-        found: bool,
+        found: Breaks,
     }
     impl Visit<'_> for Finder<'_> {
         fn visit_expr(&mut self, expr: &Expr) {
             match expr {
                 Expr::Break(jump) => {
-                    self.found |= match &jump.label {
+                    let leaves = match &jump.label {
                         Some(label) => Some(label) == self.label,
                         None => self.depth == 0,
                     };
+                    self.found =
+                        self.found.max([Breaks::Never, Breaks::Somewhere][leaves as usize]);
                     visit::visit_expr(self, expr);
                 }
                 Expr::Closure(_) | Expr::Async(_) => {}
@@ -141,19 +158,21 @@ fn has_break(block: &Block, label: Option<&Label>) -> bool {
                     visit::visit_expr(self, expr);
                     self.depth -= 1;
                 }
-                // What it does is not known.
-                Expr::Macro(_) => self.found = true,
                 _ => visit::visit_expr(self, expr),
             }
         }
 
-        fn visit_stmt_macro(&mut self, call: &syn::StmtMacro) {
-            self.found |= idents(call.mac.tokens.clone()).iter().any(|name| name == "break");
+        fn visit_macro(&mut self, call: &Macro) {
+            let jumps = |name: &Ident| name == "break";
+            if arguments(call).is_none() || idents(call.tokens.clone()).iter().any(jumps) {
+                self.found = self.found.max(Breaks::Maybe);
+            }
         }
 
         fn visit_item(&mut self, _: &syn::Item) {}
     }
-    let mut finder = Finder { label: label.map(|label| &label.name), depth: 0, found: false };
+    let mut finder =
+        Finder { label: label.map(|label| &label.name), depth: 0, found: Breaks::Never };
     finder.visit_block(block);
     finder.found
 }
@@ -325,18 +344,121 @@ pub fn idents(tokens: TokenStream) -> Vec<Ident> {
     names.collect()
 }
 
+/// The names in `tokens` that may be those of variables: no keyword, field, method,
+/// part of a path, macro or argument of a macro.
+pub fn variables(tokens: TokenStream) -> Vec<Ident> {
+    const WORDS: &[&str] = &[
+        "as",
+        "bool",
+        "break",
+        "char",
+        "const",
+        "continue",
+        "crate",
+        "dyn",
+        "else",
+        "enum",
+        "expr",
+        "f32",
+        "f64",
+        "false",
+        "fn",
+        "for",
+        "i16",
+        "i32",
+        "i64",
+        "i8",
+        "ident",
+        "if",
+        "impl",
+        "in",
+        "isize",
+        "let",
+        "loop",
+        "macro_rules",
+        "match",
+        "mod",
+        "move",
+        "mut",
+        "pat",
+        "pub",
+        "ref",
+        "return",
+        "self",
+        "Self",
+        "static",
+        "struct",
+        "super",
+        "trait",
+        "true",
+        "tt",
+        "ty",
+        "type",
+        "u16",
+        "u32",
+        "u64",
+        "u8",
+        "unsafe",
+        "use",
+        "usize",
+        "where",
+        "while",
+    ];
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let is = |at: Option<usize>, sign: char| match at.and_then(|at| tokens.get(at)) {
+        Some(TokenTree::Punct(punct)) => punct.as_char() == sign,
+        _ => false,
+    };
+    let names = tokens.iter().enumerate().flat_map(|(at, token)| match token {
+        TokenTree::Group(group) => variables(group.stream()),
+        TokenTree::Ident(name) => {
+            let before = |steps: usize, sign: char| is(at.checked_sub(steps), sign);
+            let after = |steps: usize, sign: char| is(Some(at + steps), sign);
+            let is_part = (before(1, '.') && !before(2, '.'))
+                || (before(1, ':') && before(2, ':'))
+                || (after(1, ':') && after(2, ':'))
+                || (after(1, '!') && !after(2, '='))
+                || before(1, '\'')
+                || before(1, '$');
+            let capital = name.to_string().starts_with(char::is_uppercase);
+            let is_made = capital && matches!(tokens.get(at + 1), Some(TokenTree::Group(_)));
+            match is_part || is_made || WORDS.iter().any(|word| name == word) {
+                true => Vec::new(),
+                false => vec![name.clone()],
+            }
+        }
+        TokenTree::Punct(_) | TokenTree::Literal(_) => Vec::new(),
+    });
+    names.collect()
+}
+
+/// What is given to macros in `pattern`.
+pub fn pattern_macros(pattern: &Pat) -> Vec<TokenStream> {
+    struct Finder(Vec<TokenStream>);
+    impl Visit<'_> for Finder {
+        fn visit_macro(&mut self, call: &Macro) {
+            self.0.push(call.tokens.clone());
+        }
+    }
+    let mut finder = Finder(Vec::new());
+    finder.visit_pat(pattern);
+    finder.0
+}
+
 /// The arguments of a macro of the standard library that takes expressions.
 pub fn arguments(call: &Macro) -> Option<Vec<Expr>> {
     const KNOWN: &[&str] = &[
         "assert",
         "assert_eq",
         "assert_ne",
+        "dbg",
         "debug_assert",
         "debug_assert_eq",
         "debug_assert_ne",
         "eprint",
         "eprintln",
         "format",
+        "format_args",
         "panic",
         "print",
         "println",
@@ -347,8 +469,11 @@ pub fn arguments(call: &Macro) -> Option<Vec<Expr>> {
         "write",
         "writeln",
     ];
+    let own = |first: &Ident| ["std", "core", "alloc"].iter().any(|name| first == name);
+    let is_own = call.path.segments.len() == 1
+        || call.path.segments.first().is_some_and(|first| own(&first.ident));
     let name = call.path.segments.last()?.ident.to_string();
-    if !KNOWN.contains(&name.as_str()) {
+    if !is_own || !KNOWN.contains(&name.as_str()) {
         return None;
     }
     let list = Punctuated::<Expr, Token![,]>::parse_terminated;

@@ -3,6 +3,7 @@
 
 use syn::Member;
 
+use crate::captures::Mention;
 use crate::log::{Carried, Entry, Kind, Log, Point, Role, Variable};
 
 /// What is asked of the type of a suspect.
@@ -26,6 +27,37 @@ pub struct Suspect {
     pub variable: Variable,
     pub fields: Vec<Member>,
     pub ask: Ask,
+    /// It may have no value where it is asked, so only its type can be looked at.
+    pub missing: bool,
+}
+
+/// What is known of a variable where a region is entered.
+#[derive(Clone, Copy, PartialEq)]
+enum Before {
+    /// It has a value.
+    Used,
+    /// It has a value or not.
+    Missing,
+    /// It surely gets another value before it is used.
+    Unused,
+}
+
+impl Suspect {
+    fn new(variable: Variable, fields: &[Member], ask: Ask) -> Self {
+        Suspect { variable, fields: fields.to_vec(), ask, missing: false }
+    }
+
+    /// The same where the variable may have no value, and its type is `known` or
+    /// not.
+    fn with(mut self, value: Before, known: bool) -> Self {
+        if value == Before::Missing && self.ask != Ask::Captured {
+            self.missing = true;
+            if !known {
+                self.ask = Ask::Always;
+            }
+        }
+        self
+    }
 }
 
 impl Log {
@@ -57,8 +89,8 @@ impl Log {
             {
                 continue;
             }
-            // Before the region it may have no value.
-            if self.entries_of(point, variable).next().is_some_and(|e| e.kind == Kind::Assign) {
+            let value = self.value_before(point, variable);
+            if value == Before::Unused {
                 continue;
             }
             let changes = |entry: &Entry| matches!(entry.kind, Kind::Change(..));
@@ -71,15 +103,15 @@ impl Log {
                 && !self.is_needed(point, variable)
                 && self.entries_of(point, variable).any(changes)
             {
-                suspects.push(Suspect { variable, fields: Vec::new(), ask: Ask::Holds });
+                let suspect = Suspect::new(variable, &[], Ask::Holds);
+                suspects.push(suspect.with(value, binding.known));
                 continue;
             }
             for entry in self.entries_of(point, variable) {
                 let Kind::Lend(fields) = &entry.kind else { continue };
                 for length in 0..=fields.len() {
-                    let suspect =
-                        Suspect { variable, fields: fields[..length].to_vec(), ask: Ask::Reaches };
-                    add(&mut suspects, suspect);
+                    let suspect = Suspect::new(variable, &fields[..length], Ask::Reaches);
+                    add(&mut suspects, suspect.with(value, binding.known));
                 }
             }
         }
@@ -100,8 +132,8 @@ impl Log {
         if !self.is_outside(point, variable) || binding.opaque || !visible {
             return;
         }
-        // If it gets a value first it may have none before the region.
-        if self.entries_of(point, variable).next().is_some_and(|e| e.kind == Kind::Assign) {
+        let value = self.value_before(point, variable);
+        if value == Before::Unused {
             return;
         }
         for entry in self.entries_of(point, variable) {
@@ -115,20 +147,41 @@ impl Log {
             if suspect.ask != Ask::Captured && self.is_kept(point, variable, &way.fields) {
                 suspect.ask = Ask::Always;
             }
-            add(suspects, suspect);
+            add(suspects, suspect.with(value, binding.known));
+        }
+    }
+
+    /// Whether the value that `variable` has before the region of `point` may be
+    /// used inside.
+    fn value_before(&self, point: &Point, variable: Variable) -> Before {
+        let entries = point.start..point.end;
+        let first = entries.into_iter().find(|&at| {
+            let entry = &self.entries[at];
+            entry.variable == variable && entry.kind != Kind::Jump
+        });
+        let Some(first) = first else { return Before::Unused };
+        let entry = &self.entries[first];
+        if entry.kind != Kind::Assign {
+            return Before::Used;
+        }
+        let named = |mention: &Mention| mention.variable == variable && mention.at < point.start;
+        let is_unborn = self.bindings[variable].deferred && !self.mentions.iter().any(named);
+        match is_unborn || self.comes_first(point, first, entry.branch) {
+            true => Before::Unused,
+            false => Before::Missing,
         }
     }
 
     fn mention(&self, variable: Variable, fields: &[Member]) -> Suspect {
         let binding = &self.bindings[variable];
         if binding.closure {
-            return Suspect { variable, fields: Vec::new(), ask: Ask::Captured };
+            return Suspect::new(variable, &[], Ask::Captured);
         }
         let ask = match binding.reference && fields.is_empty() {
             true => Ask::HoldsBehind,
             false => Ask::Holds,
         };
-        Suspect { variable, fields: fields.to_vec(), ask }
+        Suspect::new(variable, fields, ask)
     }
 
     /// By what a closure, which is inside this part of the log, may change
@@ -140,18 +193,18 @@ impl Log {
             if self.bindings.get(variable).is_none_or(|binding| binding.at >= start) {
                 continue;
             }
-            let always = Suspect { variable, fields: Vec::new(), ask: Ask::Always };
+            let always = Suspect::new(variable, &[], Ask::Always);
             match &entry.kind {
                 Kind::Assign | Kind::Change(..) | Kind::Alias => add(&mut suspects, always),
                 Kind::Lend(_) if self.bindings[variable].reference => add(&mut suspects, always),
                 Kind::Lend(fields) => {
                     for length in 0..=fields.len() {
-                        let fields = fields[..length].to_vec();
-                        add(&mut suspects, Suspect { variable, fields, ask: Ask::Reaches });
+                        let suspect = Suspect::new(variable, &fields[..length], Ask::Reaches);
+                        add(&mut suspects, suspect);
                     }
                 }
                 Kind::Mention(way) => add(&mut suspects, self.mention(variable, &way.fields)),
-                Kind::Read | Kind::Method(_) | Kind::Jump => {}
+                Kind::Read | Kind::Method(_) | Kind::Jump | Kind::Unseen | Kind::Unknown(_) => {}
             }
         }
         // What gets a value inside may have none before.

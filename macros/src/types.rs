@@ -55,19 +55,18 @@ fn is_one_of(name: &Ident, list: &[&str]) -> bool {
 }
 
 /// Whether the type of `expr` is surely known where it stands, without a look at
-/// what comes later; `is_known` says it of variables.
-pub fn is_known(expr: &Expr, variable: &dyn Fn(&Ident) -> bool) -> bool {
+/// what comes later; `variable` says it of variables, and `None` of other names.
+pub fn is_known(expr: &Expr, variable: &dyn Fn(&Ident) -> Option<bool>) -> bool {
     let known = |expr: &Expr| is_known(expr, variable);
     let typed = |ty: &Type| is_known_type(ty);
     match expr {
         Expr::Lit(_) => true,
         Expr::Path(path) => match path.path.get_ident() {
-            Some(name) if name.to_string().starts_with(char::is_lowercase) => variable(name),
-            // A constant; one letter may be a parameter, other names are variants.
-            Some(name) => {
+            Some(name) => variable(name).unwrap_or_else(|| {
+                // A constant; one letter may be a parameter, other names are variants.
                 let name = name.to_string();
                 name.len() > 1 && !name.contains(char::is_lowercase)
-            }
+            }),
             None => false,
         },
         Expr::Field(field) => known(&field.base),
@@ -109,7 +108,7 @@ pub fn is_known(expr: &Expr, variable: &dyn Fn(&Ident) -> bool) -> bool {
     }
 }
 
-fn is_known_call(call: &syn::ExprCall, variable: &dyn Fn(&Ident) -> bool) -> bool {
+fn is_known_call(call: &syn::ExprCall, variable: &dyn Fn(&Ident) -> Option<bool>) -> bool {
     let Expr::Path(path) = &*call.func else { return false };
     let arguments = call.args.iter().all(|argument| is_known(argument, variable));
     let names: Vec<&Ident> = path.path.segments.iter().map(|segment| &segment.ident).collect();
@@ -135,7 +134,7 @@ fn is_known_call(call: &syn::ExprCall, variable: &dyn Fn(&Ident) -> bool) -> boo
 }
 
 /// A block with statements may have variables of its own.
-fn is_known_block(block: &Block, variable: &dyn Fn(&Ident) -> bool) -> bool {
+fn is_known_block(block: &Block, variable: &dyn Fn(&Ident) -> Option<bool>) -> bool {
     match block.stmts.as_slice() {
         [Stmt::Expr(expr, None)] => is_known(expr, variable),
         _ => false,

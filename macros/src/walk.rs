@@ -2,6 +2,7 @@
 //! flow.
 
 mod bindings;
+mod macros;
 mod regions;
 mod uses;
 
@@ -13,7 +14,7 @@ use syn::spanned::Spanned;
 use syn::{BinOp, Block, Error, Expr, Lifetime, Local, Pat, Stmt, Token, UnOp, parse_quote};
 
 pub use self::bindings::{Bound, of_type};
-use crate::log::{Entry, Kind, Log, Point, Role, Variable};
+use crate::log::{Branch, Entry, Kind, Log, Point, Role, Variable};
 use crate::places::place;
 use crate::shape;
 use crate::types;
@@ -55,7 +56,14 @@ pub struct Walker {
     found: Found,
     changing: Vec<bool>,
     scope: Vec<Variable>,
-    depth: usize,
+    /// Names that may be those of variables of which nothing is known, and the
+    /// positions in the log where they may be declared.
+    doubtful: Vec<(Ident, usize)>,
+    /// The macros that are defined inside, and the names that they may mean, with
+    /// the variables if they are known.
+    macros: Vec<Ident>,
+    meant: Vec<(Ident, Option<Variable>)>,
+    branch: Branch,
     frames: Vec<Frame>,
     /// Inside closures and arguments of macros nothing is rewritten.
     inert: bool,
@@ -88,7 +96,7 @@ impl Walker {
     }
 
     fn push(&mut self, variable: Variable, kind: Kind) {
-        self.log.entries.push(Entry { variable, kind, depth: self.depth });
+        self.log.entries.push(Entry { variable, kind, branch: self.branch });
     }
 
     fn find(&self, name: &Ident) -> Option<Variable> {
@@ -116,7 +124,7 @@ impl Walker {
             start,
             end: self.log.entries.len(),
             loops: self.frames.iter().map(|frame| frame.start).collect(),
-            depth: self.depth,
+            branch: self.branch,
             visible,
             value,
             lent: Vec::new(),
@@ -132,12 +140,32 @@ impl Walker {
     }
 
     fn scoped<R>(&mut self, walk: impl FnOnce(&mut Self) -> R) -> R {
-        let (length, condition) = (self.scope.len(), mem::replace(&mut self.condition, false));
-        self.depth += 1;
-        let result = walk(self);
-        self.depth -= 1;
-        self.scope.truncate(length);
+        let condition = mem::replace(&mut self.condition, false);
+        let names = self.names();
+        let result = self.branch(walk);
+        self.forget(names);
         self.condition = condition;
+        result
+    }
+
+    /// How many names can be meant, of each kind.
+    fn names(&self) -> [usize; 3] {
+        [self.scope.len(), self.doubtful.len(), self.meant.len()]
+    }
+
+    /// A scope ends, before which there were so many names.
+    fn forget(&mut self, [scope, doubtful, meant]: [usize; 3]) {
+        self.scope.truncate(scope);
+        self.doubtful.truncate(doubtful);
+        self.meant.truncate(meant);
+    }
+
+    /// Walks through code that runs or does not.
+    fn branch<R>(&mut self, walk: impl FnOnce(&mut Self) -> R) -> R {
+        self.log.branches.push(self.branch);
+        let outside = mem::replace(&mut self.branch, self.log.branches.len());
+        let result = walk(self);
+        self.branch = outside;
         result
     }
 
@@ -172,7 +200,7 @@ impl Walker {
 
     pub fn block(&mut self, block: &mut Block) {
         let condition = mem::replace(&mut self.condition, false);
-        let length = self.scope.len();
+        let names = self.names();
         let count = block.stmts.len();
         let mut asked = Vec::new();
         for (index, statement) in block.stmts.iter_mut().enumerate() {
@@ -197,15 +225,19 @@ impl Walker {
                 quote_spanned! {span=> #[allow(unused_variables)] let #local = #captured; };
             block.stmts.insert(at, Stmt::Expr(Expr::Verbatim(tokens), None));
         }
-        self.scope.truncate(length);
+        self.forget(names);
         self.condition = condition;
     }
 
     fn statement(&mut self, statement: &mut Stmt, last: bool) {
         match statement {
             Stmt::Local(local) => self.local(local),
-            Stmt::Item(item) => self.log.has_macros |= matches!(item, syn::Item::Macro(_)),
-            Stmt::Macro(call) => self.macro_call(&call.mac),
+            Stmt::Item(syn::Item::Macro(item)) => self.macro_item(item),
+            Stmt::Item(_) => {}
+            Stmt::Macro(call) => {
+                self.macro_call(&call.mac);
+                self.declares(&call.mac);
+            }
             Stmt::Expr(expr, semicolon) => {
                 let value = last && semicolon.is_none();
                 self.any(expr, value);
@@ -218,6 +250,7 @@ impl Walker {
 
     fn local(&mut self, local: &mut Local) {
         let keeps = self.log.keeps.len();
+        let mut refutable = false;
         let mut bound = Bound { deferred: local.init.is_none(), ..Bound::default() };
         if let Some(init) = &mut local.init {
             bound.reference = matches!(&*init.expr, Expr::Reference(r) if r.mutability.is_some())
@@ -233,6 +266,7 @@ impl Walker {
             }
             if let Some((_, diverge)) = &mut init.diverge {
                 self.scoped(|walker| walker.expr(diverge));
+                refutable = true;
             }
         }
         let mut pattern = &mut local.pat;
@@ -242,7 +276,7 @@ impl Walker {
             pattern = &mut typed.pat;
         }
         let first = self.log.bindings.len();
-        let borrows = self.bind_pattern(pattern, bound);
+        let borrows = self.bind_pattern(pattern, Bound { refutable, ..bound });
         let holders = first..self.log.bindings.len();
         if let (Pat::Ident(name), true) = (&mut *pattern, bound.deferred)
             && name.mutability.is_none()
@@ -310,7 +344,13 @@ impl Walker {
                 self.called(&mut call.func);
                 call.args.iter_mut().for_each(|argument| self.argument(argument));
             }
-            Expr::Cast(cast) => self.expr(&mut cast.expr),
+            Expr::Cast(cast) => {
+                if matches!(&*cast.ty, syn::Type::Ptr(_)) {
+                    // Where it leads can be told.
+                    self.push(NOTHING, Kind::Unseen);
+                }
+                self.expr(&mut cast.expr);
+            }
             Expr::Closure(closure) if closure.asyncness.is_none() => self.left_alone(|walker| {
                 for pattern in &closure.inputs {
                     walker.bind_parameter(pattern, Bound::default());
@@ -326,7 +366,8 @@ impl Walker {
             Expr::Let(condition) => {
                 let known = self.is_known(&condition.expr);
                 let borrows = self.scrutinee(&mut condition.expr, Some(&condition.pat));
-                self.bind_pattern(&condition.pat, Bound { known, ..Bound::default() });
+                let bound = Bound { known, refutable: true, ..Bound::default() };
+                self.bind_pattern(&condition.pat, bound);
                 if borrows {
                     self.keeping(|walker| walker.change(&mut condition.expr, true));
                 }
@@ -350,7 +391,10 @@ impl Walker {
                     self.expr(end);
                 }
             }
-            Expr::RawAddr(raw) => self.change(&mut raw.expr, true),
+            Expr::RawAddr(raw) => {
+                self.push(NOTHING, Kind::Unseen);
+                self.change(&mut raw.expr, true);
+            }
             Expr::Reference(reference) => match reference.mutability {
                 Some(_) => self.change(&mut reference.expr, true),
                 None => self.look(&mut reference.expr),
@@ -408,7 +452,7 @@ impl Walker {
     }
 
     fn is_known(&self, expr: &Expr) -> bool {
-        let known = |name: &Ident| self.find(name).is_some_and(|v| self.log.bindings[v].known);
+        let known = |name: &Ident| self.find(name).map(|v| self.log.bindings[v].known);
         types::is_known(expr, &known)
     }
 

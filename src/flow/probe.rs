@@ -72,9 +72,9 @@ impl<T: ?Sized> Hidden for &View<'_, T> {
 }
 
 /// Asks whether a variable is a mutable reference: such a variable may have
-/// been lent to something that changes what is behind.
+/// been lent to something that changes what is behind. Only its type is looked at.
 #[derive(Debug)]
-pub struct Reach<'a, T: ?Sized>(pub &'a T);
+pub struct Reach<'a, T: ?Sized>(pub Option<&'a T>);
 
 /// It is a mutable reference.
 pub trait Reaches {
@@ -105,9 +105,10 @@ impl<T: ?Sized> NoReference for &Reach<'_, T> {
 /// Asks whether a variable may hold a mutable reference or a cell, so that
 /// something else that is in use when the variable is not may change by it. What
 /// is asked is a reference to a reference to this, so that there is an order of
-/// three: by value, with one reference more, with one less.
+/// three: by value, with one reference more, with one less. Only its type is looked
+/// at.
 #[derive(Debug)]
-pub struct Hold<'a, T: ?Sized>(pub &'a T);
+pub struct Hold<'a, T: ?Sized>(pub Option<&'a T>);
 
 /// Its type says.
 pub trait Holds {

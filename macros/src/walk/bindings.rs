@@ -5,6 +5,7 @@ use syn::{Pat, Type};
 
 use super::Walker;
 use crate::log::Binding;
+use crate::places::is_variable;
 use crate::{shape, types};
 
 /// How a pattern is bound.
@@ -18,6 +19,8 @@ pub struct Bound {
     pub parameter: bool,
     pub item: bool,
     pub closure: bool,
+    /// The pattern may not match, so that a name in it may be a constant's.
+    pub refutable: bool,
 }
 
 impl Walker {
@@ -43,7 +46,17 @@ impl Walker {
 
     /// Binds what `pattern` has. Returns whether it has a `ref mut`.
     pub fn bind_pattern(&mut self, pattern: &Pat, bound: Bound) -> bool {
-        let names = shape::names(pattern);
+        self.bind_macros(pattern);
+        let mut names = shape::names(pattern);
+        names.retain(|name| {
+            // Where there is a variable of this name there is no constant.
+            let ident = &name.ident;
+            let is = !bound.refutable || is_variable(name) || self.find(ident).is_some();
+            if !is {
+                self.doubtful.push((ident.clone(), self.log.entries.len()));
+            }
+            is
+        });
         let single = matches!(pattern, Pat::Ident(_));
         for name in &names {
             let by_ref = name.by_ref.is_some();

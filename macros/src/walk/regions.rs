@@ -25,9 +25,7 @@ impl Walker {
         self.in_condition(|walker| {
             walker.expr(&mut binary.left);
             // Not a scope of its own: a `let` on this side is for what follows.
-            walker.depth += 1;
-            walker.expr(&mut binary.right);
-            walker.depth -= 1;
+            walker.branch(|walker| walker.expr(&mut binary.right));
         });
         if !alone {
             let value = Value { carried: true, ..Value::default() };
@@ -69,7 +67,7 @@ impl Walker {
         let borrowed = self.scoped(|walker| {
             walker.in_condition(|walker| walker.expr(&mut branch.cond));
             let borrowed = borrowed..walker.log.keeps.len();
-            walker.block(&mut branch.then_branch);
+            walker.branch(|walker| walker.block(&mut branch.then_branch));
             borrowed
         });
         match branch.else_branch.as_mut().map(|(_, otherwise)| &mut **otherwise) {
@@ -97,18 +95,19 @@ impl Walker {
     }
 
     fn arms(&mut self, choice: &mut ExprMatch) {
-        let binding = choice.arms.iter().find(|arm| places::binds(&arm.pat));
+        let binding = choice.arms.iter().find(|arm| !shape::names(&arm.pat).is_empty());
         let (known, borrowed) = (self.is_known(&choice.expr), self.log.keeps.len());
         self.scrutinee(&mut choice.expr, binding.map(|arm| &arm.pat));
         let borrowed = borrowed..self.log.keeps.len();
         let mut borrows = false;
         for arm in &mut choice.arms {
             self.scoped(|walker| {
-                borrows |= walker.bind_pattern(&arm.pat, Bound { known, ..Bound::default() });
+                let bound = Bound { known, refutable: true, ..Bound::default() };
+                borrows |= walker.bind_pattern(&arm.pat, bound);
                 if let Some((_, guard)) = &mut arm.guard {
                     walker.in_condition(|walker| walker.expr(guard));
                 }
-                walker.expr(&mut arm.body);
+                walker.branch(|walker| walker.expr(&mut arm.body));
                 if arm.comma.is_none() && matches!(*arm.body, Expr::Verbatim(_)) {
                     arm.comma = Some(Token![,](Span::mixed_site()));
                 }
@@ -122,7 +121,7 @@ impl Walker {
 
     /// `loop` and `while`.
     pub(super) fn loop_region(&mut self, expr: &mut Expr, value: bool) {
-        let endless = shape::diverges(expr);
+        let (endless, by_macros) = (shape::diverges(expr), shape::is_left_by_macros(expr));
         let start = self.begin();
         let lent = self.value(expr, value).lent;
         let head = (!self.inert).then(|| self.point(Role::Head, start, false, None));
@@ -148,7 +147,7 @@ impl Walker {
                 walker.in_condition(|walker| walker.expr(condition));
             }
             let borrowed = borrowed..walker.log.keeps.len();
-            walker.block(body);
+            walker.branch(|walker| walker.block(body));
             walker.give_back(borrowed);
         });
         self.frames.pop();
@@ -167,6 +166,11 @@ impl Walker {
         };
         let enter = enter(span, end);
         let whole = if endless { whole } else { join(span, &region, &whole, end) };
+        // If no macro leaves it, what comes after it is never reached.
+        let whole = match by_macros {
+            true => quote!(#[allow(unreachable_code)] { #whole }),
+            false => whole,
+        };
         let block = Expr::Verbatim(quote!({ let #region = #enter; #whole }));
         *expr = attributed(attributes, block);
     }
@@ -202,7 +206,7 @@ impl Walker {
         let stateful = stateful
             && self.log.entries[start..]
                 .iter()
-                .any(|entry| matches!(entry.kind, Kind::Change(..) | Kind::Assign));
+                .any(|e| matches!(e.kind, Kind::Change(..) | Kind::Assign | Kind::Unknown(_)));
         let items = self.log.bindings.len();
         let inside = self.begin();
         let head = (!self.inert).then(|| self.point(Role::Head, inside, false, None));

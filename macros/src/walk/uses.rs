@@ -3,12 +3,13 @@
 use core::mem;
 use core::ops::Range;
 
-use proc_macro2::{Ident, TokenStream};
-use quote::{quote, quote_spanned};
+use proc_macro2::Ident;
+use quote::quote_spanned;
 use syn::spanned::Spanned;
 use syn::{Expr, Pat, UnOp};
 
-use super::Walker;
+use super::macros::Deed;
+use super::{NOTHING, Walker};
 use crate::captures::{How, Keep, Mention};
 use crate::log::{Element, Kind, Variable, Way};
 use crate::places::{self, Index, Step, place};
@@ -48,9 +49,11 @@ impl Walker {
         }
     }
 
-    /// The variable of a place, after a walk through its indices.
-    pub(super) fn reach(&mut self, expr: &mut Expr) -> Option<(Variable, Vec<Step>)> {
+    /// The variable of a place, after a walk through its indices. If it is not
+    /// found it is noted what is done with it.
+    fn reach(&mut self, expr: &mut Expr, deed: Deed) -> Option<(Variable, Vec<Step>)> {
         self.steps(expr);
+        self.doubt_place(expr, deed);
         let (name, steps) = place(expr)?;
         Some((self.find(name)?, steps))
     }
@@ -73,15 +76,15 @@ impl Walker {
     }
 
     /// Notes that `variable` is named.
-    fn named(&mut self, variable: Variable, steps: &[Step], how: How) {
+    pub(super) fn named(&mut self, variable: Variable, steps: &[Step], how: How) {
         // Fields of a union are for unsafe code only.
         let way = if self.unsafe_code { Way::default() } else { self.way(steps) };
-        let (at, depth) = (self.log.entries.len(), self.depth);
-        self.log.mentions.push(Mention { variable, way, at, depth, how, index_of: None });
+        let (at, branch) = (self.log.entries.len(), self.branch);
+        self.log.mentions.push(Mention { variable, way, at, branch, how, index_of: None });
     }
 
     /// Notes that `variable` is borrowed, and that the borrow may be kept.
-    fn keep(&mut self, variable: Variable, steps: &[Step]) {
+    pub(super) fn keep(&mut self, variable: Variable, steps: &[Step]) {
         if self.keeping {
             let (fields, at) = (places::fields(steps), self.log.entries.len());
             let keep = Keep { variable, fields, at, until: usize::MAX, holders: None };
@@ -99,7 +102,10 @@ impl Walker {
 
     /// `expr` is read, by value.
     pub(super) fn read(&mut self, expr: &mut Expr) {
-        if let Some((variable, steps)) = self.reach(expr) {
+        if let Expr::Path(path) = &*expr {
+            self.ask_function(&path.path);
+        }
+        if let Some((variable, steps)) = self.reach(expr, Deed::Read) {
             let copied = steps.iter().any(|step| matches!(step, Step::Index(_)));
             self.named(variable, &steps, if copied { How::Use } else { How::Move });
             self.mention(variable, &steps);
@@ -108,14 +114,14 @@ impl Walker {
 
     /// `expr` is read where it is.
     pub(super) fn look(&mut self, expr: &mut Expr) {
-        if let Some((variable, steps)) = self.reach(expr) {
+        if let Some((variable, steps)) = self.reach(expr, Deed::Lend) {
             self.named(variable, &steps, How::Use);
             self.mention(variable, &steps);
         }
     }
 
     /// A place of `variable` is at hand.
-    fn mention(&mut self, variable: Variable, steps: &[Step]) {
+    pub(super) fn mention(&mut self, variable: Variable, steps: &[Step]) {
         self.push(variable, Kind::Read);
         self.push(variable, Kind::Mention(self.way(steps)));
     }
@@ -126,7 +132,7 @@ impl Walker {
     }
 
     fn change_by(&mut self, expr: &mut Expr, assigned: bool, how: How) {
-        if let Some((variable, steps)) = self.reach(expr) {
+        if let Some((variable, steps)) = self.reach(expr, Deed::Change) {
             let (own, way) = (places::is_own(&steps), self.way(&steps));
             self.named(variable, &steps, if own { how } else { How::Use });
             if assigned && how == How::Use {
@@ -153,7 +159,7 @@ impl Walker {
             Expr::Paren(paren) => self.assign(&mut paren.expr),
             Expr::Infer(_) | Expr::Range(_) => {}
             Expr::Path(_) => {
-                if let Some((variable, steps)) = self.reach(left) {
+                if let Some((variable, steps)) = self.reach(left, Deed::Change) {
                     self.named(variable, &steps, How::Assign);
                     self.push(variable, Kind::Assign);
                 }
@@ -164,7 +170,10 @@ impl Walker {
 
     /// `expr` is given to something that may change what is behind it.
     pub(super) fn lend(&mut self, expr: &mut Expr) {
-        if let Some((variable, steps)) = self.reach(expr) {
+        if let Expr::Path(path) = &*expr {
+            self.ask_function(&path.path);
+        }
+        if let Some((variable, steps)) = self.reach(expr, Deed::Lend) {
             self.named(variable, &steps, How::Move);
             if self.log.bindings[variable].reference {
                 self.keep(variable, &steps);
@@ -180,7 +189,10 @@ impl Walker {
     }
 
     pub(super) fn called(&mut self, function: &mut Expr) {
-        if let Some((variable, steps)) = self.reach(function) {
+        if let Expr::Path(path) = &*function {
+            self.ask_function(&path.path);
+        }
+        if let Some((variable, steps)) = self.reach(function, Deed::Lend) {
             self.named(variable, &steps, How::Move);
             self.keep(variable, &steps);
             let binding = &self.log.bindings[variable];
@@ -193,11 +205,25 @@ impl Walker {
         }
     }
 
+    /// Notes a function that asks for what is not handed over.
+    fn ask_function(&mut self, path: &syn::Path) {
+        let mut names = path.segments.iter().rev().map(|segment| &segment.ident);
+        let (last, owner) = (names.next(), names.next());
+        let is_local = owner.is_none() && last.is_some_and(|name| self.find(name).is_some());
+        if !is_local && last.is_some_and(|name| places::asks_unseen_of(owner, name)) {
+            self.push(NOTHING, Kind::Unseen);
+        }
+    }
+
     /// Returns the number of the call if it has to be noted of which type the
     /// receiver is.
     pub(super) fn receiver(&mut self, receiver: &mut Expr, method: &Ident) -> Option<usize> {
         let is_simple = shape::is_simple_place(receiver);
-        let (variable, steps) = self.reach(receiver)?;
+        if places::asks_unseen(method) {
+            self.push(NOTHING, Kind::Unseen);
+        }
+        let deed = if places::is_looker(method) { Deed::Read } else { Deed::Lend };
+        let (variable, steps) = self.reach(receiver, deed)?;
         let binding = &self.log.bindings[variable];
         let (mutable, lends) = (binding.mutable, binding.mutable || binding.reference);
         let looks = places::is_looker(method);
@@ -249,53 +275,6 @@ impl Walker {
             && let Some(variable) = self.find(&name)
         {
             self.push(variable, Kind::Alias);
-        }
-    }
-
-    pub(super) fn macro_call(&mut self, call: &syn::Macro) {
-        self.left_alone(|walker| match shape::arguments(call) {
-            Some(arguments) => {
-                for mut argument in arguments {
-                    match &mut argument {
-                        // A named argument of a text.
-                        Expr::Assign(named) => walker.argument(&mut named.right),
-                        Expr::Lit(literal) => walker.text(&quote!(#literal)),
-                        other => walker.argument(other),
-                    }
-                }
-            }
-            None => walker.unknown(call.tokens.clone()),
-        });
-    }
-
-    /// The variables named in a text, as arguments of formatting.
-    pub(super) fn text(&mut self, literal: &TokenStream) {
-        let text = literal.to_string();
-        for part in text.split('{').skip(1) {
-            let name: String =
-                part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-            if let Ok(name) = syn::parse_str::<Ident>(&name)
-                && let Some(variable) = self.find(&name)
-            {
-                self.named(variable, &[], How::Word);
-                self.push(variable, Kind::Read);
-            }
-        }
-    }
-
-    /// Tokens that mean nothing to this macro: anything may be done there.
-    pub(super) fn unknown(&mut self, tokens: TokenStream) {
-        self.text(&tokens);
-        for name in shape::idents(tokens) {
-            let Some(variable) = self.find(&name) else { continue };
-            let kind = match self.log.bindings[variable].mutable {
-                true => Kind::Change(true, Way::default()),
-                false => Kind::Lend(Vec::new()),
-            };
-            self.named(variable, &[], How::Word);
-            self.keep(variable, &[]);
-            self.mention(variable, &[]);
-            self.push(variable, kind);
         }
     }
 }

@@ -1,0 +1,201 @@
+//! Macros: what is known of their arguments, what they may do, and names that may
+//! be those of variables that they declare.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+use syn::parse::{ParseStream, Parser};
+use syn::{Expr, Macro, Pat, Token};
+
+use super::{Bound, NOTHING, Walker};
+use crate::captures::How;
+use crate::log::{Kind, Variable, Way};
+use crate::places::place;
+use crate::shape;
+
+/// What is done with a name of which nothing is known.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Deed {
+    /// Its value is looked at.
+    Read,
+    /// Something may change by it, if it is a variable.
+    Lend,
+    /// It is changed, so it is a variable.
+    Change,
+}
+
+/// The first and the second argument of `matches!`, and the condition.
+fn question(tokens: TokenStream) -> syn::Result<(Expr, Pat, Option<Expr>)> {
+    let parser = |input: ParseStream<'_>| {
+        let expr = input.parse()?;
+        input.parse::<Token![,]>()?;
+        let pattern = Pat::parse_multi_with_leading_vert(input)?;
+        let guard = match input.parse::<Option<Token![if]>>()? {
+            Some(_) => Some(input.parse()?),
+            None => None,
+        };
+        input.parse::<Option<Token![,]>>()?;
+        Ok((expr, pattern, guard))
+    };
+    parser.parse2(tokens)
+}
+
+impl Walker {
+    pub(super) fn macro_call(&mut self, call: &Macro) {
+        let is_own = call.path.get_ident().is_some_and(|name| self.macros.contains(name));
+        let arguments = if is_own { None } else { shape::arguments(call) };
+        self.left_alone(|walker| match arguments {
+            Some(arguments) => {
+                for mut argument in arguments {
+                    match &mut argument {
+                        // A named argument of a text.
+                        Expr::Assign(named) => walker.argument(&mut named.right),
+                        Expr::Lit(literal) => walker.text(&quote!(#literal)),
+                        other => walker.argument(other),
+                    }
+                }
+            }
+            None => match question(call.tokens.clone()) {
+                Ok((mut expr, pattern, guard)) if !is_own && call.path.is_ident("matches") => {
+                    walker.scrutinee(&mut expr, Some(&pattern));
+                    walker.bind_pattern(&pattern, Bound { refutable: true, ..Bound::default() });
+                    if let Some(mut guard) = guard {
+                        walker.branch(|walker| walker.expr(&mut guard));
+                    }
+                }
+                _ => {
+                    walker.unknown(call.tokens.clone());
+                    walker.changes_of_macros();
+                }
+            },
+        });
+    }
+
+    /// A macro that is called as a statement may declare variables.
+    pub(super) fn declares(&mut self, call: &Macro) {
+        if shape::arguments(call).is_none() {
+            self.may_declare(call.tokens.clone());
+        }
+    }
+
+    /// Notes the names in `tokens` that may be those of new variables.
+    pub(super) fn may_declare(&mut self, tokens: TokenStream) {
+        let at = self.log.entries.len();
+        for name in shape::variables(tokens) {
+            if self.find(&name).is_none() {
+                self.doubtful.push((name, at));
+            }
+        }
+    }
+
+    /// A macro is defined, which may mean variables that can be named here.
+    pub(super) fn macro_item(&mut self, item: &syn::ItemMacro) {
+        self.log.has_macros = true;
+        self.macros.extend(item.ident.clone());
+        for name in shape::variables(item.mac.tokens.clone()) {
+            let variable = self.find(&name);
+            if variable.is_some() || self.doubtful.iter().any(|(other, _)| *other == name) {
+                self.meant.push((name, variable));
+            }
+        }
+    }
+
+    /// What macros that are defined inside may do, whichever is called.
+    fn changes_of_macros(&mut self) {
+        for (name, variable) in self.meant.clone() {
+            match variable {
+                // By this name another one would be handed over.
+                Some(variable) if self.find(&name) != Some(variable) => {
+                    let at = self.log.bindings[variable].at;
+                    self.push_unknown(name, at);
+                }
+                Some(variable) => self.touch(variable),
+                None => self.doubt(&name, Deed::Lend),
+            }
+        }
+    }
+
+    /// Anything may be done to `variable`.
+    fn touch(&mut self, variable: Variable) {
+        let kind = match self.log.bindings[variable].mutable {
+            true => Kind::Change(true, Way::default()),
+            false => Kind::Lend(Vec::new()),
+        };
+        self.named(variable, &[], How::Word);
+        self.keep(variable, &[]);
+        self.mention(variable, &[]);
+        self.push(variable, kind);
+    }
+
+    fn push_unknown(&mut self, name: Ident, at: usize) {
+        self.log.unknown.push((name, at));
+        let index = self.log.unknown.len() - 1;
+        self.push(NOTHING, Kind::Unknown(index));
+    }
+
+    /// Notes what is done with a name that is not found.
+    fn doubt(&mut self, name: &Ident, deed: Deed) {
+        let declared = self.doubtful.iter().rev().find(|(other, _)| other == name);
+        let at = match declared {
+            Some((_, at)) => *at,
+            // A constant is changed as a copy.
+            None if deed == Deed::Change && !name.to_string().starts_with(char::is_uppercase) => 0,
+            None => return,
+        };
+        match deed {
+            Deed::Read => self.push(NOTHING, Kind::Unseen),
+            Deed::Lend | Deed::Change => self.push_unknown(name.clone(), at),
+        }
+    }
+
+    /// Notes what is done with the place `expr` if its variable is not found.
+    pub(super) fn doubt_place(&mut self, expr: &Expr, deed: Deed) {
+        if let Some((name, _)) = place(expr)
+            && self.find(name).is_none()
+        {
+            self.doubt(&name.clone(), deed);
+        }
+    }
+
+    /// The variables named in a text, as arguments of formatting: each name in
+    /// braces may be one, also that of a width.
+    pub(super) fn text(&mut self, literal: &TokenStream) {
+        let text = literal.to_string();
+        for part in text.split('{').skip(1) {
+            let inside = part.split('}').next().unwrap_or_default();
+            if inside.contains(":p") || inside.contains(":#p") {
+                self.push(NOTHING, Kind::Unseen);
+            }
+            for name in inside.split(|c: char| !c.is_alphanumeric() && c != '_') {
+                let Ok(name) = syn::parse_str::<Ident>(name) else { continue };
+                match self.find(&name) {
+                    Some(variable) => {
+                        self.named(variable, &[], How::Word);
+                        self.push(variable, Kind::Read);
+                    }
+                    None => self.doubt(&name, Deed::Read),
+                }
+            }
+        }
+    }
+
+    /// Tokens that mean nothing to this macro: anything may be done there, and
+    /// control may go elsewhere.
+    pub(super) fn unknown(&mut self, tokens: TokenStream) {
+        self.push(NOTHING, Kind::Jump);
+        self.text(&tokens);
+        for name in shape::idents(tokens) {
+            match self.find(&name) {
+                Some(variable) => self.touch(variable),
+                None => self.doubt(&name, Deed::Lend),
+            }
+        }
+    }
+
+    /// What is declared by macros in a pattern.
+    pub(super) fn bind_macros(&mut self, pattern: &Pat) {
+        for tokens in shape::pattern_macros(pattern) {
+            self.push(NOTHING, Kind::Jump);
+            self.may_declare(tokens);
+        }
+    }
+}
