@@ -3,6 +3,8 @@
 //! Source: PAPER sections 2 and 3 of "Coarsening Optimization for Differentiable
 //! Programming" (OOPSLA 2021), whose formulas [`Rule`] lists.
 
+mod notation;
 mod rule;
 
+pub use notation::{Notation, Told, closed_program, gradient_formula, loops, program};
 pub use rule::{Applied, Refused, Rule};
