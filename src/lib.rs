@@ -140,6 +140,7 @@ pub mod jit;
 pub mod op;
 pub mod phi;
 mod runtime;
+pub mod soi;
 pub mod ssa;
 pub mod trace;
 

@@ -49,7 +49,7 @@ fn random_programs_mean_the_same() {
         Recipe { wild: true, statements: 40, variety: 0.1, locals: 2, ..base },
     ];
     // Small limits, so that as much as possible becomes loops.
-    let eager = RerollLimits { iterations: 2, weight: 2, ..RerollLimits::default() };
+    let eager = RerollLimits { iterations: 2, weight: 2, exits: 2, ..RerollLimits::default() };
     let (mut made, mut known, mut unknown) = (0, 0, 0);
     for (kind, recipe) in recipes.into_iter().enumerate() {
         let mut random = Random::new(kind as u64);

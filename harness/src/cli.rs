@@ -28,6 +28,8 @@ pub enum Command {
     Coverage(CoverageArgs),
     /// Measure what compiling costs on straight-line programs of growing length.
     Scaling(ScalingArgs),
+    /// Measure what compiling costs on loops of growing trip counts.
+    Trips(TripsArgs),
 }
 
 /// Arguments of `run`.
@@ -61,6 +63,17 @@ pub struct ScalingArgs {
     /// Also write the rows to this file as a JSON array.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+}
+
+/// Arguments of `trips`.
+#[derive(Debug, Args)]
+pub struct TripsArgs {
+    /// Also write the rows to this file as a JSON array.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Leave out larger numbers of iterations than this.
+    #[arg(long, value_name = "N", default_value_t = usize::MAX)]
+    pub most: usize,
 }
 
 /// Which programs and configurations to treat; all without arguments.

@@ -3,6 +3,7 @@
 use core::panic::Location;
 
 use super::Carrier;
+use crate::trace::mark::Ending;
 use crate::trace::{Site, mark};
 
 /// A region that was entered. It may be forgotten: a region that is never
@@ -37,7 +38,7 @@ pub fn enter() -> Region {
 #[inline]
 pub fn join<T>(region: Region, value: T, carry: impl FnOnce(&mut T, &mut Carrier)) -> T {
     let mut value = value;
-    region.end(true, |carrier| carry(&mut value, carrier));
+    region.end(Ending::Region, |carrier| carry(&mut value, carrier));
     value
 }
 
@@ -66,18 +67,25 @@ impl Region {
         self
     }
 
-    /// Passes the head of the loop, with what `carry` hands over.
+    /// Passes the head of a loop through items, with what `carry` hands over.
     #[inline]
     pub fn iterate(self, carry: impl FnOnce(&mut Carrier)) {
-        self.end(false, carry);
+        self.end(Ending::Item, carry);
+    }
+
+    /// Passes the head of another loop, with what `carry` hands over: all that
+    /// decides how the loop goes on.
+    #[inline]
+    pub fn again(self, carry: impl FnOnce(&mut Carrier)) {
+        self.end(Ending::Iteration, carry);
     }
 
     /// Ends the region or an iteration. Where there is only one way, nothing
     /// needs to be carried: what comes next is told by what came before.
     #[inline]
-    fn end(self, joins: bool, carry: impl FnOnce(&mut Carrier)) {
+    fn end(self, ending: Ending, carry: impl FnOnce(&mut Carrier)) {
         let one_way = !self.jumps && mark::parted() == self.parted;
-        if mark::end(self.id, joins, one_way, self.site) {
+        if mark::end(self.id, ending, one_way, self.site) {
             let mut carrier = Carrier::new(self.site, self.suspects);
             carry(&mut carrier);
             if carrier.finish() {

@@ -82,6 +82,21 @@ impl Kernel {
         self.code.sizes().outputs
     }
 
+    /// The size of the code alone in bytes: what does not grow with the tables of
+    /// constants that loops read.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let text = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1\n";
+    /// let kernel = phigrad::jit::compile(&phigrad::ssa::parse(text)?)?;
+    /// assert!(kernel.code_bytes() > 0 && kernel.code_bytes() <= kernel.bytes());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn code_bytes(&self) -> usize {
+        self.code_bytes
+    }
+
     /// The size of code and constants in bytes.
     pub fn bytes(&self) -> usize {
         self.code_bytes + self.constants.len() * size_of::<f64>()

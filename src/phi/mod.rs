@@ -5,6 +5,8 @@
 
 mod notation;
 mod rule;
+mod simplify;
 
 pub use notation::{Notation, Told, closed_program, gradient_formula, loops, program};
 pub use rule::{Applied, Refused, Rule};
+pub use simplify::{SimplifyLimits, Stage, Tag, rewrite_rules, simplify_segments};

@@ -1,10 +1,10 @@
 //! Coarsening: from the recorded graph to a kernel. The order of the passes is
 //! decided here and nowhere else.
 
-use super::options::Numerics;
-use super::report::Purpose;
+use super::options::{Numerics, Options};
+use super::report::{Purpose, Refusal};
 use crate::diff::{Wanted, reverse};
-use crate::jit::{CompileError, Kernel, compile, host_fuses};
+use crate::jit::{Kernel, compile, host_fuses};
 use crate::ssa::{
     Folding, Graph, RerollLimits, eliminate_dead_code, fuse, reroll, simplify, verify,
 };
@@ -19,9 +19,9 @@ pub(super) struct Coarsened {
 pub(super) fn coarsen(
     recorded: &Graph,
     purpose: Purpose,
-    numerics: Numerics,
-) -> Result<Coarsened, CompileError> {
-    let graph = optimised(recorded, purpose, numerics);
+    options: &Options,
+) -> Result<Coarsened, Refusal> {
+    let graph = optimised(recorded, purpose, options)?;
     Ok(Coarsened { kernel: compile(&graph)?, nodes: graph.nodes.len() })
 }
 
@@ -30,27 +30,38 @@ pub(super) fn coarsen(
 const ROLLED: RerollLimits = RerollLimits { iterations: 32, weight: 512, ..RerollLimits::DEFAULT };
 
 /// The graph that is compiled for `purpose`.
-pub(super) fn optimised(recorded: &Graph, purpose: Purpose, numerics: Numerics) -> Graph {
+fn optimised(recorded: &Graph, purpose: Purpose, options: &Options) -> Result<Graph, Refusal> {
     checked(recorded);
-    let graph = match numerics {
+    let graph = match options.numerics {
         // The derivative must add up what the tape adds up, so equal nodes may
         // be shared only afterwards.
-        Numerics::Exact => derive(recorded, purpose, Folding::Exact),
+        Numerics::Exact => {
+            limited(recorded, options)?;
+            derive(recorded, purpose, Folding::Exact)
+        }
         Numerics::Real => {
             let rolled = reroll(recorded, ROLLED);
             checked(&rolled);
+            limited(&rolled, options)?;
             let primal = simplify(&rolled, Folding::Real);
             checked(&primal);
             derive(&primal, purpose, Folding::Real)
         }
     };
     checked(&graph);
-    if numerics == Numerics::Real && host_fuses() {
+    if options.numerics == Numerics::Real && host_fuses() {
         let fused = fuse(&graph);
         checked(&fused);
-        return fused;
+        return Ok(fused);
     }
-    graph
+    Ok(graph)
+}
+
+/// Refuses a graph that would take too long to compile.
+fn limited(graph: &Graph, options: &Options) -> Result<(), Refusal> {
+    let limit = options.limits.compiled;
+    let size = graph.blocks.values().map(|block| block.items.len()).sum();
+    if size > limit { Err(Refusal::TooManyToCompile { size, limit }) } else { Ok(()) }
 }
 
 fn derive(primal: &Graph, purpose: Purpose, folding: Folding) -> Graph {

@@ -65,10 +65,14 @@ pub struct Limits {
     /// By default 2²⁴, half a gibibyte. The buffers of the longest call so far
     /// are kept, one for each thread that calls at the same time.
     pub trace_events: usize,
-    /// The largest number of operations on all paths together that is compiled;
-    /// by default 2²¹. What several paths share counts for each of them, because
+    /// The largest number of operations on all paths together that is learnt; by
+    /// default 2²³. What several paths share counts for each of them, because
     /// each has a reverse sweep of its own.
     pub nodes: usize,
+    /// The largest number of operations that is compiled, when loops have been
+    /// made of what repeats itself; by default 2²¹. Beyond it a compilation would
+    /// take long: it is linear, but a few microseconds for each operation.
+    pub compiled: usize,
     /// The largest number of paths that is compiled; by default 64. Calls on
     /// further paths are served by the tape.
     pub paths: usize,
@@ -79,7 +83,13 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { trace_events: 1 << 24, nodes: 1 << 21, paths: 64, specialisations: 8 }
+        Limits {
+            trace_events: 1 << 24,
+            nodes: 1 << 23,
+            compiled: 1 << 21,
+            paths: 64,
+            specialisations: 8,
+        }
     }
 }
 

@@ -67,6 +67,14 @@ pub enum Refusal {
     /// The graph could not be compiled; see [`CompileError`].
     #[error(transparent)]
     Compile(#[from] CompileError),
+    /// What is left of the graph when loops have been made is too large to compile.
+    #[error("what is to be compiled has {size} steps, more than {limit} (Limits::compiled)")]
+    TooManyToCompile {
+        /// How many steps it has.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// The compiler panicked, which is a bug of this library.
     #[error("the compiler failed unexpectedly; please report this")]
     Panicked,
@@ -126,6 +134,8 @@ pub struct KernelReport {
     pub nodes: usize,
     /// Code and constants in bytes.
     pub bytes: usize,
+    /// Code alone in bytes.
+    pub code_bytes: usize,
     /// The time to make it, from the recorded graph to native code.
     pub compile_time: Duration,
 }

@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::coarsen::{Coarsened, coarsen};
-use super::options::{Numerics, Options};
+use super::options::Options;
 use super::report::{DecisionReport, KernelReport, Purpose, Refusal, Report};
 use crate::jit::Kernel;
 use crate::ssa::{Graph, LiftError, Lifted, Merged, Paths, Place};
@@ -201,12 +201,12 @@ impl Specialisation {
     fn start_compiling(self: &Arc<Self>, learning: MutexGuard<'_, Learning>, options: &Options) {
         let job = Job::start(self, learning, |learning| learning.wanted);
         if !options.background {
-            job.run(options.numerics);
+            job.run(options);
             return;
         }
-        let numerics = options.numerics;
+        let options = *options;
         let thread = std::thread::Builder::new().name("phigrad-compile".into());
-        if let Err(error) = thread.spawn(move || job.run(numerics)) {
+        if let Err(error) = thread.spawn(move || job.run(&options)) {
             self.lock().refuse(Refusal::Thread { reason: error.to_string() });
         }
     }
@@ -221,7 +221,7 @@ impl Specialisation {
         if learning.lifted.paths() == 0 || learning.divergent {
             return learning.refusals.last().map_or(Ok(false), |refusal| Err(refusal.clone()));
         }
-        Job::start(self, learning, |_| [true; 3]).run(options.numerics);
+        Job::start(self, learning, |_| [true; 3]).run(options);
         let learning = self.lock();
         let refused = learning.attempts.iter().find_map(|attempt| attempt.refusal.clone());
         refused.map_or(Ok(true), Err)
@@ -328,16 +328,16 @@ impl Job {
     }
 
     /// Makes the kernels and installs them.
-    fn run(self, numerics: Numerics) {
+    fn run(self, options: &Options) {
         for &purpose in &self.purposes {
             // Nobody is left to call a kernel.
             if Arc::strong_count(&self.specialisation) == 1 {
                 return;
             }
             let start = Instant::now();
-            let result = catch_unwind(AssertUnwindSafe(|| coarsen(&self.graph, purpose, numerics)));
+            let result = catch_unwind(AssertUnwindSafe(|| coarsen(&self.graph, purpose, options)));
             let result = match result {
-                Ok(coarsened) => coarsened.map_err(Refusal::from),
+                Ok(coarsened) => coarsened,
                 Err(_) => Err(Refusal::Panicked),
             };
             self.install(purpose, result, start.elapsed());
@@ -362,6 +362,7 @@ impl Job {
                 recorded_nodes: self.graph.nodes.len(),
                 nodes: coarsened.nodes,
                 bytes: coarsened.kernel.bytes(),
+                code_bytes: coarsened.kernel.code_bytes(),
                 compile_time: elapsed,
             });
             specialisation.misses.store(0, Ordering::Relaxed);

@@ -66,7 +66,7 @@ pub fn fuse(graph: &Graph) -> Graph {
 }
 
 /// Which nodes a condition or a singular primitive depends on.
-fn decisive_nodes(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
+pub(crate) fn decisive_nodes(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
     let mut pending: Vec<Node> = Vec::new();
     for block in graph.blocks.values() {
         for item in &block.items {

@@ -22,6 +22,7 @@ mod rebuild_loops;
 mod renumber;
 mod reroll;
 mod retain;
+mod segment;
 mod series;
 mod simplify;
 mod verify;
@@ -31,6 +32,7 @@ pub use dead::{eliminate_dead_code, live_nodes};
 pub use dot::dot;
 pub use flow::Flow;
 pub use fold::Folding;
+pub(crate) use fuse::decisive_nodes;
 pub use fuse::fuse;
 pub use graph::{
     Block, BlockData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId, Region, RegionData,
@@ -39,8 +41,10 @@ pub use interpret::{Outcome, interpret};
 pub use lift::{Decision, LiftError, Lifted, Merged, Paths, Trips, Unmerge, Unmerged};
 pub use nest::Nest;
 pub use parse::{ParseError, parse};
+pub(crate) use rebuild::{Rebuild, rebuild};
 pub use renumber::in_order;
 pub use reroll::{RerollLimits, reroll};
+pub use segment::{Segment, Segments};
 pub use series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 pub use simplify::simplify;
 pub use verify::{VerifyError, verify};

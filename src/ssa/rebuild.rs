@@ -14,7 +14,7 @@ use crate::entity::{Array, Entity};
 ///
 /// Branches whose way is known are not copied, their blocks go on with what is
 /// on that way.
-pub(super) fn rebuild(
+pub(crate) fn rebuild(
     graph: &Graph,
     folding: Folding,
     mut rewrite: impl FnMut(&mut Rebuild<'_>, Node) -> Option<Node>,
@@ -86,9 +86,9 @@ pub(super) fn rebuild(
 }
 
 /// A graph on its way into a new one.
-pub(super) struct Rebuild<'a> {
+pub(crate) struct Rebuild<'a> {
     pub(super) graph: &'a Graph,
-    pub(super) builder: Builder,
+    pub(crate) builder: Builder,
     pub(super) nest: Nest,
     /// For each node of the old graph its copy in the new one.
     pub(super) copies: Array<Node, Option<Node>>,
@@ -155,7 +155,7 @@ impl<'a> Rebuild<'a> {
     }
 
     /// The copy of `node`, which is a leaf or was copied before.
-    pub(super) fn copied(&mut self, node: Node) -> Node {
+    pub(crate) fn copied(&mut self, node: Node) -> Node {
         if let Some(copy) = self.copies[node] {
             return copy;
         }
@@ -177,6 +177,12 @@ impl<'a> Rebuild<'a> {
         };
         self.copies[node] = Some(copy);
         copy
+    }
+
+    /// Whether `node` is a leaf or was copied before.
+    pub(crate) fn is_copied(&self, node: Node) -> bool {
+        let is_leaf = matches!(self.graph.nodes[node].def, Def::Input(_) | Def::Const(_));
+        is_leaf || self.copies[node].is_some()
     }
 
     fn copy_node(&mut self, node: Node) {

@@ -149,6 +149,10 @@ pub struct Event {
 /// In the payload of the marks that end something with only one way.
 pub(super) const ONE_WAY: u64 = 1 << 63;
 
+/// In the payload of the marks of loop heads where what is carried is all that
+/// decides how the loop goes on.
+pub(super) const WHOLE: u64 = 1 << 62;
+
 impl Event {
     /// A leaf: an input or a constant.
     #[track_caller]
@@ -200,7 +204,7 @@ impl Event {
     /// all other events.
     pub fn payload(&self) -> u64 {
         match self.kind.role {
-            Role::Enter | Role::Iterate | Role::Join => self.payload & !ONE_WAY,
+            Role::Enter | Role::Iterate | Role::Join => self.payload & !(ONE_WAY | WHOLE),
             Role::State => self.payload,
             _ => 0,
         }
@@ -210,6 +214,13 @@ impl Event {
     /// way: since it began there was no guard, or only such whose ways met.
     pub fn has_one_way(&self) -> bool {
         matches!(self.kind.role, Role::Iterate | Role::Join) && self.payload & ONE_WAY != 0
+    }
+
+    /// Whether what is carried to this loop head is all that decides how the loop
+    /// goes on. It is not if the loop goes through items, as the position among
+    /// them is not carried.
+    pub fn is_whole(&self) -> bool {
+        self.kind.role == Role::Iterate && self.payload & (WHOLE | ONE_WAY) == WHOLE
     }
 
     /// The operands, as many as the primitive has; one for a φ, none for leaves

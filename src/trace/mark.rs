@@ -2,7 +2,7 @@
 //!
 //! Nothing here can fail a run, except that the limit of events is reached.
 
-use super::event::{Event, ONE_WAY};
+use super::event::{Event, ONE_WAY, WHOLE};
 use super::{Operand, Role, Site, Var, recorder};
 
 /// A region begins at `at`. Returns its id in this run; 0, with which nothing
@@ -13,12 +13,27 @@ pub(crate) fn enter(at: Site) -> u32 {
     if id != 0 && append(Role::Enter, u64::from(id), at).is_none() { 0 } else { id }
 }
 
-/// The head of loop `id` is passed, or, if `joins`, region `id` ends. `false` if
-/// nothing has to be carried: nothing is recorded, or there is only one way.
+/// What ends with a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// A region.
+    Region,
+    /// An iteration of a loop through items; their position is not carried.
+    Item,
+    /// An iteration of another loop.
+    Iteration,
+}
+
+/// The head of loop `id` is passed, or region `id` ends. `false` if nothing has to
+/// be carried: nothing is recorded, or there is only one way.
 #[inline]
-pub(crate) fn end(id: u32, joins: bool, one_way: bool, at: Site) -> bool {
-    let role = if joins { Role::Join } else { Role::Iterate };
-    let flag = if one_way { ONE_WAY } else { 0 };
+pub(crate) fn end(id: u32, ending: Ending, one_way: bool, at: Site) -> bool {
+    let (role, whole) = match ending {
+        Ending::Region => (Role::Join, 0),
+        Ending::Item => (Role::Iterate, 0),
+        Ending::Iteration => (Role::Iterate, WHOLE),
+    };
+    let flag = if one_way { ONE_WAY | whole } else { whole };
     let carries = id != 0 && append(role, u64::from(id) | flag, at).is_some() && !one_way;
     recorder::set_carries(carries);
     carries

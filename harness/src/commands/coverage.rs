@@ -44,12 +44,14 @@ struct Row {
     max_rel_err: f64,
 }
 
+type Function = dyn Fn(&[Var]) -> Var + Send + Sync;
+
 /// A program under test, at the point around which it is called.
 struct Subject {
     name: String,
     center: Vec<f64>,
     radius: f64,
-    function: Arc<dyn Fn(&[Var]) -> Var + Send + Sync>,
+    function: Arc<Function>,
 }
 
 /// Counts for all programs that branch; fails if a kernel knows too little.

@@ -4,6 +4,7 @@ mod check;
 mod coverage;
 mod run;
 mod scaling;
+mod trips;
 
 use std::io::Write;
 
@@ -17,5 +18,6 @@ pub fn execute(cli: &Cli, out: &mut dyn Write) -> Result<(), Error> {
         Command::Check(selection) => check::check(selection, out),
         Command::Coverage(args) => coverage::coverage(args, out),
         Command::Scaling(args) => scaling::scaling(args, out),
+        Command::Trips(args) => trips::trips(args, out),
     }
 }

@@ -155,7 +155,7 @@ impl Walker {
         let Some(head) = head else { return };
         let end = self.point(Role::Join, start, value, None);
         self.log.points[end].lent = lent;
-        let (region, iterate) = self.head(head, end, "iterate");
+        let (region, iterate) = self.head(head, end, "again");
         let whole = match condition {
             Some(condition) => quote! {
                 #label loop { #iterate if #condition #body else { break } }

@@ -17,19 +17,20 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::tree::{End, ExitKey, Meeting, Origin, Step, Stretch, Target, Tree, Value};
+use crate::entity::Entity;
 use crate::trace::Site;
 
 /// Lets meetings of one region that were given the same state share their
 /// sides, after those in `grew` have grown.
 pub(super) fn share(tree: &mut Tree, grew: &[Meeting]) {
-    type Key = (Site, u32, u64, Vec<Option<Value>>);
+    type Key = (Site, u32, Option<Meeting>, SmallVec<[u64; 4]>, Vec<Option<Value>>);
     let mut groups: HashMap<Key, Vec<Meeting>> = HashMap::new();
     let key = |tree: &Tree, meeting: Meeting| {
         let (given, data) = (tree.given(meeting)?, &tree.meetings[meeting]);
         // What is computed of constants leaves no trace, so they must be the same.
         let is_constant = |&value: &Value| matches!(tree.values[value], Origin::Const(_));
         let constants = given.captured.iter().map(|value| Some(*value).filter(is_constant));
-        Some((data.site, data.recursion, given.key, constants.collect()))
+        Some((data.site, data.recursion, given.of, given.state.clone(), constants.collect()))
     };
     for meeting in tree.meetings.keys() {
         if let Some(key) = key(tree, meeting) {
@@ -56,7 +57,8 @@ pub(super) fn share(tree: &mut Tree, grew: &[Meeting]) {
 
 /// Gives the sides that `from` has to `to`.
 fn graft(tree: &mut Tree, from: Meeting, to: Meeting) -> bool {
-    let pairs = HashMap::from_iter([(from, to)]);
+    let around = tree.given(from).and_then(|given| given.of);
+    let pairs = [(from, to)].into_iter().chain(around.map(|around| (around, around))).collect();
     let mut graft = Graft { tree, from, to, pairs, values: HashMap::new(), grown: false };
     let start = Task::Compare(graft.root(from), graft.root(to));
     graft.run(start);
@@ -270,6 +272,10 @@ impl Graft<'_> {
     /// The exit of `to` that corresponds to exit number `exit` of `from`, a new
     /// one if need be.
     fn exit(&mut self, from: Meeting, exit: usize, to: Meeting) -> Option<usize> {
+        // The loop around two iterations.
+        if from == to {
+            return self.pairs.contains_key(&from).then_some(exit);
+        }
         // To a point outside variables are carried that the region need not mention,
         // and where a loop goes on depends on how many iterations are left: neither
         // was captured.
@@ -335,6 +341,14 @@ impl Graft<'_> {
             return Some(known);
         }
         let (from, to) = (self.tree.given(self.from)?, self.tree.given(self.to)?);
+        // What does not change in a loop is the same for all its iterations.
+        if let (Some(of), false) = (from.of, from.captured.contains(&value)) {
+            let is_outside = match self.tree.values[value] {
+                Origin::Input(_) | Origin::Const(_) => true,
+                Origin::Apply(..) | Origin::Carried => value.index() < self.tree.meetings[of].born,
+            };
+            return is_outside.then_some(value);
+        }
         // A constant may stand in the code itself.
         let literal = matches!(self.tree.values[value], Origin::Const(_)).then_some(value);
         let captured = from.captured.iter().zip(&to.captured);

@@ -110,6 +110,8 @@ pub(super) struct MeetingData {
     pub(super) site: Site,
     pub(super) root: Stretch,
     pub(super) exits: Vec<Exit>,
+    /// How many values there were before it.
+    pub(super) born: usize,
     /// The meeting that it is inside of.
     pub(super) parent: Option<Meeting>,
     /// How many meetings around it are of the same region, by recursion.
@@ -132,10 +134,15 @@ pub(super) enum Knowledge {
 }
 
 /// What a region was given: all that its code mentions.
+///
+/// An iteration of a loop was given what is carried to the head of the loop: all
+/// that changes in the loop. What does not change is the same for all iterations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Given {
-    /// A hash of the static state.
-    pub(super) key: u64,
+    /// The loop, for an iteration of one.
+    pub(super) of: Option<Meeting>,
+    /// The static state, or a hash of it.
+    pub(super) state: SmallVec<[u64; 4]>,
     /// The traced values, in the order of the code.
     pub(super) captured: Vec<Value>,
 }
@@ -192,6 +199,7 @@ impl Tree {
             site,
             root,
             exits,
+            born: self.values.len(),
             parent,
             recursion,
             in_loop: false,

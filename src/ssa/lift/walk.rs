@@ -297,7 +297,28 @@ impl<'a> Walk<'a> {
         if self.unmerged.contains(&site) || self.one_way.contains(&index) {
             return Ok(());
         }
-        self.enter(id, true, index, trace)
+        self.enter(id, true, index, trace)?;
+        if event.is_whole() && carried.opaque.is_none() {
+            self.give_head(&carried);
+        }
+        Ok(())
+    }
+
+    /// Notes what the iteration that has just begun was given: where what is
+    /// carried to the head of one loop is the same, so is what can come next.
+    fn give_head(&mut self, carried: &Carried) {
+        let Some(meeting) = self.open.last().map(|open| open.meeting) else { return };
+        let mut captured = Vec::with_capacity(carried.phis.len());
+        for &phi in &carried.phis {
+            let Some(Known { value, .. }) = self.known[phi] else { return };
+            // Others may stand for something else, too.
+            if !matches!(self.tree.values[value], Origin::Carried | Origin::Apply(..)) {
+                return;
+            }
+            captured.push(value);
+        }
+        let (of, state) = (self.tree.meetings[meeting].parent, carried.state.clone());
+        self.give_to(meeting, Given { of, state, captured });
     }
 
     /// Passes over a region with only one way.
@@ -318,7 +339,11 @@ impl<'a> Walk<'a> {
         let values: Result<Vec<Value>, Stop> =
             captured.iter().map(|&operand| self.operand(operand, unknown_place)).collect();
         let Ok(captured) = values else { return };
-        let given = Given { key, captured };
+        let state = SmallVec::from_slice(&[key]);
+        self.give_to(meeting, Given { of: None, state, captured });
+    }
+
+    fn give_to(&mut self, meeting: Meeting, given: Given) {
         match &self.tree.meetings[meeting].given {
             Knowledge::Nothing => self.tree.meetings[meeting].given = Knowledge::Given(given),
             Knowledge::Given(before) if *before == given => {}

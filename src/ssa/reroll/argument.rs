@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::entity::Entity;
-use crate::ssa::graph::{Block, Graph, Node, PlaceId, Region};
+use crate::ssa::graph::{Block, Def, Graph, Node, PlaceId, Region};
 use crate::ssa::series::{Access, AccessData, Series, SeriesData};
 
 /// For each loop that an index depends on what an iteration adds to it.
@@ -33,8 +33,11 @@ pub(super) enum Arg {
 /// A series that is known without looking at its elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Row {
-    /// All inputs.
-    Inputs,
+    /// All active inputs.
+    Active,
+    /// All inactive inputs. They are a row of their own, because native code has
+    /// them in another buffer and would have to gather a row of both.
+    Inactive,
     /// What the node, computed in a loop that has ended, was in each iteration.
     History(Node),
 }
@@ -54,6 +57,8 @@ pub(super) struct Output {
     tables: HashMap<Rc<[Leaf]>, Series>,
     accesses: HashMap<(Series, u32, Strides), Access>,
     elements: HashMap<(Block, Access), Node>,
+    /// The iteration numbers of loops.
+    numbers: HashMap<Region, Node>,
     /// The φs of what nodes were in the last iterations of their loops.
     lasts: HashMap<(Node, u32), Node>,
 }
@@ -70,6 +75,7 @@ impl Output {
             tables: HashMap::new(),
             accesses: HashMap::new(),
             elements: HashMap::new(),
+            numbers: HashMap::new(),
             lasts: HashMap::new(),
         }
     }
@@ -77,6 +83,12 @@ impl Output {
     pub(super) fn constant(&mut self, bits: u64) -> Node {
         let graph = &mut self.graph;
         *self.constants.entry(bits).or_insert_with(|| graph.push_const(bits))
+    }
+
+    /// The iteration number of `region`.
+    pub(super) fn iteration(&mut self, region: Region) -> Node {
+        let graph = &mut self.graph;
+        *self.numbers.entry(region).or_insert_with(|| graph.push_iteration(region))
     }
 
     /// Remembers that `phi` is what `node` was in iteration number `last`, the
@@ -126,10 +138,13 @@ impl Output {
 
     fn row(&mut self, row: Row) -> Series {
         let graph = &mut self.graph;
-        let inputs = graph.active + graph.inactive;
+        let (active, inputs) = (graph.active, graph.active + graph.inactive);
         *self.rows.entry(row).or_insert_with(|| {
             graph.series.push(match row {
-                Row::Inputs => SeriesData::Nodes((0..inputs).map(Node::from_index).collect()),
+                Row::Active => SeriesData::Nodes((0..active).map(Node::from_index).collect()),
+                Row::Inactive => {
+                    SeriesData::Nodes((active..inputs).map(Node::from_index).collect())
+                }
                 Row::History(node) => SeriesData::History(node),
             })
         })
@@ -161,8 +176,7 @@ impl Output {
         block: Block,
         place: Option<PlaceId>,
     ) -> Arg {
-        let inputs = self.graph.active + self.graph.inactive;
-        let even = || element(args, inside, inputs);
+        let even = || element(args, inside, &self.graph);
         if let Some(arg) = same(args).or_else(even).or_else(|| table(args, inside)) {
             return arg;
         }
@@ -179,13 +193,17 @@ fn same(args: &[Arg]) -> Option<Arg> {
 }
 
 /// The element of a row, if `args` are elements at even distances.
-fn element(args: &[Arg], inside: Region, inputs: usize) -> Option<Arg> {
+fn element(args: &[Arg], inside: Region, graph: &Graph) -> Option<Arg> {
     let place = |arg: &Arg| match arg {
         Arg::Element { row, base, .. } => Some((*row, i64::from(*base))),
-        Arg::Leaf(Leaf::Node(node)) if node.index() < inputs => {
-            Some((Row::Inputs, node.index() as i64))
-        }
-        Arg::Leaf(_) | Arg::Table { .. } => None,
+        Arg::Leaf(Leaf::Node(node)) => match graph.nodes[*node].def {
+            Def::Input(number) if (number as usize) < graph.active => {
+                Some((Row::Active, i64::from(number)))
+            }
+            Def::Input(number) => Some((Row::Inactive, i64::from(number) - graph.active as i64)),
+            _ => None,
+        },
+        Arg::Leaf(Leaf::Const(_)) | Arg::Table { .. } => None,
     };
     let [first, second, ..] = args else { return None };
     let (row, base) = place(first)?;

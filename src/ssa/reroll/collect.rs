@@ -18,6 +18,8 @@ pub(super) struct Whole {
     pub(super) operands: SmallVec<[Node; 3]>,
     /// How many loops it has.
     pub(super) loops: usize,
+    /// How many of them may end in each iteration.
+    pub(super) chains: usize,
 }
 
 /// Takes `graph` apart and rolls each block; none if it has loops or replays.
@@ -29,31 +31,57 @@ pub(super) fn collect(graph: &Graph, shapes: &mut Shapes, limits: &RerollLimits)
     if !graph.series.is_empty() || !graph.regions.keys().all(is_plain) {
         return None;
     }
+    // Each chain ends at least one block.
+    let room = graph.blocks.len();
+    let tree = Tree {
+        lists: Array::filled(Vec::new(), graph.blocks.len()),
+        ends: graph.blocks.values().map(|block| block.end.clone()).collect(),
+        numbers: Homes::new(graph).with_room(room),
+    };
     let mut collect = Collect {
         graph,
         shapes,
-        homes: Homes::new(graph),
-        lists: Array::filled(Vec::new(), graph.blocks.len()),
+        limits,
+        homes: Homes::new(graph).with_room(room),
+        tree,
+        weights: Array::filled(0, graph.blocks.len()),
+        next: graph.nodes.len(),
+        loops: 0,
+        chains: 0,
     };
-    let mut loops = 0;
     // So that what is inside comes before what it is inside of.
     for block in graph.preorder().into_iter().rev() {
         let mut steps = Vec::with_capacity(graph.blocks[block].items.len());
         for &item in &graph.blocks[block].items {
             steps.push(collect.step(item)?);
         }
-        loops += roll(&mut steps, collect.shapes, &mut collect.homes, limits);
-        collect.lists[block] = steps;
+        collect.tree.lists[block] = steps;
     }
     let (scope, operands) = collect.scope(graph.root());
-    Some(Whole { scope, operands, loops })
+    let Collect { loops, chains, .. } = collect;
+    Some(Whole { scope, operands, loops: loops + chains, chains })
 }
 
-struct Collect<'a> {
+pub(super) struct Collect<'a> {
     graph: &'a Graph,
-    shapes: &'a mut Shapes,
-    homes: Homes<'a>,
-    lists: Array<Block, Vec<Step>>,
+    pub(super) shapes: &'a mut Shapes,
+    pub(super) limits: &'a RerollLimits,
+    pub(super) homes: Homes<'a>,
+    pub(super) tree: Tree<'a>,
+    /// For blocks of the tree at hand how much there is in them and below.
+    pub(super) weights: Array<Block, u64>,
+    /// The next node that the graph does not have.
+    pub(super) next: usize,
+    loops: usize,
+    pub(super) chains: usize,
+}
+
+/// The blocks of a graph as lists of steps.
+pub(super) struct Tree<'a> {
+    pub(super) lists: Array<Block, Vec<Step>>,
+    pub(super) ends: Array<Block, End>,
+    /// The outputs of the steps of what is being looked at, numbered.
+    numbers: Homes<'a>,
 }
 
 impl Collect<'_> {
@@ -91,26 +119,48 @@ impl Collect<'_> {
         }
     }
 
-    /// The tree of `root`, whose lists are complete, and the operands that come
-    /// from outside.
+    /// The tree of `root`, whose lists are complete, rolled, and the operands that
+    /// come from outside.
     fn scope(&mut self, root: Block) -> (Scope, SmallVec<[Node; 3]>) {
-        let order = tree(self.graph, root);
-        self.homes.begin();
+        self.roll_chains(root);
+        let order = self.tree.order(root);
+        for &(block, _) in &order {
+            let list = &mut self.tree.lists[block];
+            self.loops += roll(list, self.shapes, &mut self.homes, self.limits);
+        }
+        let scope = self.tree.view(root, 0);
+        for &(block, _) in &order {
+            self.tree.lists[block] = Vec::new();
+        }
+        scope
+    }
+}
+
+impl<'a> Tree<'a> {
+    pub(super) fn graph(&self) -> &'a Graph {
+        self.numbers.graph()
+    }
+
+    /// The tree of `root`, without the first steps of that, and the operands that
+    /// come from outside.
+    pub(super) fn view(&mut self, root: Block, first: usize) -> (Scope, SmallVec<[Node; 3]>) {
+        let order = self.order(root);
+        self.numbers.begin();
         let mut operands = SmallVec::new();
         let mut number = 0;
         let mut blocks = Vec::with_capacity(order.len());
         for &(block, sides) in &order {
-            let list = core::mem::take(&mut self.lists[block]);
+            let list = &self.lists[block][if block == root { first } else { 0 }..];
             let mut steps = Vec::with_capacity(list.len());
             for step in list {
                 let refs = step.operands.iter().map(|&node| self.reference(node, &mut operands));
                 steps.push(Inner { shape: step.shape, operands: refs.collect() });
                 for &output in &step.outputs {
-                    self.homes.set(output, 0, number);
+                    self.numbers.set(output, 0, number);
                     number += 1;
                 }
             }
-            let end = match &self.graph.blocks[block].end {
+            let end = match &self.ends[block] {
                 End::Return(values) => ScopeEnd::Return(
                     values.iter().map(|&node| self.reference(node, &mut operands)).collect(),
                 ),
@@ -127,7 +177,7 @@ impl Collect<'_> {
     }
 
     fn reference(&self, node: Node, operands: &mut SmallVec<[Node; 3]>) -> Ref {
-        match self.homes.get(node) {
+        match self.numbers.get(node) {
             Some((_, number)) => Ref::Own(number as u32),
             None => {
                 operands.push(node);
@@ -135,23 +185,23 @@ impl Collect<'_> {
             }
         }
     }
-}
 
-/// The blocks of the tree of `root`, first sides first, with the places of
-/// their sides in this order.
-fn tree(graph: &Graph, root: Block) -> Vec<(Block, [usize; 2])> {
-    let mut order: Vec<(Block, [usize; 2])> = Vec::new();
-    // With the place of the block above, and which side of it this is.
-    let mut pending = vec![(root, 0, 0)];
-    while let Some((block, above, side)) = pending.pop() {
-        let here = order.len();
-        order.push((block, [0; 2]));
-        if here > 0 {
-            order[above].1[side] = here;
+    /// The blocks of the tree of `root`, first sides first, with the places of
+    /// their sides in this order.
+    pub(super) fn order(&self, root: Block) -> Vec<(Block, [usize; 2])> {
+        let mut order: Vec<(Block, [usize; 2])> = Vec::new();
+        // With the place of the block above, and which side of it this is.
+        let mut pending = vec![(root, 0, 0)];
+        while let Some((block, above, side)) = pending.pop() {
+            let here = order.len();
+            order.push((block, [0; 2]));
+            if here > 0 {
+                order[above].1[side] = here;
+            }
+            if let End::Branch { then, otherwise, .. } = self.ends[block] {
+                pending.extend([(otherwise, here, 1), (then, here, 0)]);
+            }
         }
-        if let End::Branch { then, otherwise, .. } = graph.blocks[block].end {
-            pending.extend([(otherwise, here, 1), (then, here, 0)]);
-        }
+        order
     }
-    order
 }

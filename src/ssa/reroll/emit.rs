@@ -27,16 +27,16 @@ pub(super) fn emit(old: &Graph, shapes: &Shapes, whole: &Whole) -> Graph {
     emitter.output.graph
 }
 
-struct Emitter<'a> {
-    shapes: &'a Shapes,
-    output: Output,
+pub(super) struct Emitter<'a> {
+    pub(super) shapes: &'a Shapes,
+    pub(super) output: Output,
 }
 
 /// Operands of a step.
-type Args = SmallVec<[Arg; 3]>;
+pub(super) type Args = SmallVec<[Arg; 3]>;
 
 /// The outputs of the steps inside something, by their numbers.
-struct Locals {
+pub(super) struct Locals {
     /// Those that are known and needed.
     args: Vec<Option<Arg>>,
     needed: Vec<bool>,
@@ -45,23 +45,23 @@ struct Locals {
 }
 
 impl Locals {
-    fn new(count: usize) -> Self {
+    pub(super) fn new(count: usize) -> Self {
         Locals { args: vec![None; count], needed: vec![false; count], next: 0 }
     }
 
-    fn need(&mut self, reference: Ref) {
+    pub(super) fn need(&mut self, reference: Ref) {
         if let Ref::Own(number) | Ref::Carried { value: number, .. } = reference {
             self.needed[number as usize] = true;
         }
     }
 
-    fn get(&self, number: u32) -> Arg {
+    pub(super) fn get(&self, number: u32) -> Arg {
         // What is needed has been computed.
         let nothing = || Arg::Leaf(Leaf::Const(f64::NAN.to_bits()));
         self.args.get(number as usize).cloned().flatten().unwrap_or_else(nothing)
     }
 
-    fn define(&mut self, node: Node) {
+    pub(super) fn define(&mut self, node: Node) {
         self.args[self.next] = Some(Arg::Leaf(Leaf::Node(node)));
         self.next += 1;
     }
@@ -108,7 +108,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn step(&mut self, shape: ShapeId, args: Args, block: Block, locals: &mut Locals) {
+    pub(super) fn step(&mut self, shape: ShapeId, args: Args, block: Block, locals: &mut Locals) {
         match self.shapes.get(shape) {
             Shape::Apply { op, place, .. } => {
                 let args: SmallVec<[Node; 3]> =
@@ -125,6 +125,10 @@ impl Emitter<'_> {
                 let root = self.output.graph.regions[region].root;
                 self.scope(scope, &args, root);
                 (0..*phis).for_each(|_| locals.define(self.output.graph.push_phi(region)));
+            }
+            Shape::While { .. } => {
+                let phis = self.until(shape, &args, block);
+                phis.into_iter().for_each(|phi| locals.define(phi));
             }
             Shape::Loop { times, steps, place } => {
                 let first = locals.next;
@@ -154,7 +158,7 @@ impl Emitter<'_> {
         steps.iter().flat_map(|step| &step.operands).for_each(|&operand| locals.need(operand));
         needed.iter().for_each(|number| locals.needed[number % width] = true);
         let region = self.output.graph.regions.next_key();
-        let (carried, operands) = self.operands(times, steps, args, block, place);
+        let (carried, operands) = self.operands(times, &self.refs(steps, place), args, block);
         let pushed = self.output.graph.push_region(block, None, place);
         debug_assert_eq!(region, pushed);
         let phis = self.output.graph.make_loop(region, times, &carried.firsts);
@@ -163,19 +167,10 @@ impl Emitter<'_> {
         let mut operands = operands.into_iter();
         for step in steps {
             let args = operands.by_ref().take(step.operands.len());
-            let args = args.map(|operand| match operand {
-                Operand::Own(number) => locals.get(number),
-                Operand::Entry(entry) => Arg::Leaf(Leaf::Node(phis[entry])),
-                Operand::Arg(arg) => arg,
-            });
-            let args = args.collect();
+            let args = args.map(|operand| operand.arg(&locals, &phis)).collect();
             self.step(step.shape, args, body, &mut locals);
         }
-        let nexts = carried.nexts.iter().map(|next| match *next {
-            Next::Own(number) => self.output.node(&locals.get(number), body, place),
-            Next::Entry(entry) => phis[entry],
-        });
-        let nexts: Vec<Node> = nexts.collect();
+        let nexts = self.nexts(&carried, &locals, &phis, body, place);
         let values: Vec<Node> = needed
             .iter()
             .map(|number| self.output.node(&locals.get((number % width) as u32), body, place))
@@ -200,51 +195,87 @@ impl Emitter<'_> {
         needed.iter().zip(values).map(past).collect()
     }
 
-    /// What the operands of the steps of a loop are, in order, and what it
-    /// carries. The loop will be the next region.
-    fn operands(
+    /// The operands of these steps with where the user's code has them.
+    pub(super) fn refs(
+        &self,
+        steps: &[Inner],
+        place: Option<PlaceId>,
+    ) -> Vec<(Ref, Option<PlaceId>)> {
+        let of_step = |step: &Inner| {
+            let place = self.shapes.place(step.shape).or(place);
+            step.operands.iter().map(move |&operand| (operand, place)).collect::<Vec<_>>()
+        };
+        steps.iter().flat_map(of_step).collect()
+    }
+
+    /// What these operands in a loop are, in order, and what it carries. The loop
+    /// will be the next region.
+    pub(super) fn operands(
         &mut self,
         times: u32,
-        steps: &[Inner],
+        refs: &[(Ref, Option<PlaceId>)],
         args: &[Arg],
         block: Block,
-        place: Option<PlaceId>,
     ) -> (Carried, Vec<Operand>) {
         let region = self.output.graph.regions.next_key();
         let mut carried = Carried::default();
-        let mut operands = Vec::new();
-        for step in steps {
-            let place = self.shapes.place(step.shape).or(place);
-            for &operand in &step.operands {
-                operands.push(match operand {
-                    Ref::Own(number) => Operand::Own(number),
-                    Ref::Outer(outer) => {
-                        let args = &args[outer as usize..][..times as usize];
-                        Operand::Arg(self.output.in_loop(args, region, block, place))
+        let mut operands = Vec::with_capacity(refs.len());
+        for &(operand, place) in refs {
+            operands.push(match operand {
+                Ref::Own(number) => Operand::Own(number),
+                Ref::Outer(outer) => {
+                    let args = &args[outer as usize..][..times as usize];
+                    Operand::Arg(self.output.in_loop(args, region, block, place))
+                }
+                Ref::Carried { value, distance, outer } => {
+                    let mut next = Next::Own(value);
+                    let firsts = &args[outer as usize..][..distance as usize];
+                    let mut entry = 0;
+                    for first in firsts.iter().rev() {
+                        let first = self.output.node(first, block, place);
+                        entry = carried.entry(next, first);
+                        next = Next::Entry(entry);
                     }
-                    Ref::Carried { value, distance, outer } => {
-                        let mut next = Next::Own(value);
-                        let firsts = &args[outer as usize..][..distance as usize];
-                        let mut entry = 0;
-                        for first in firsts.iter().rev() {
-                            let first = self.output.node(first, block, place);
-                            entry = carried.entry(next, first);
-                            next = Next::Entry(entry);
-                        }
-                        Operand::Entry(entry)
-                    }
-                });
-            }
+                    Operand::Entry(entry)
+                }
+            });
         }
         (carried, operands)
+    }
+
+    /// What the entry φs get in the next iteration.
+    pub(super) fn nexts(
+        &mut self,
+        carried: &Carried,
+        locals: &Locals,
+        phis: &[Node],
+        block: Block,
+        place: Option<PlaceId>,
+    ) -> Vec<Node> {
+        let next = |next: &Next| match *next {
+            Next::Own(number) => self.output.node(&locals.get(number), block, place),
+            Next::Entry(entry) => phis[entry],
+        };
+        carried.nexts.iter().map(next).collect()
     }
 }
 
 /// An operand of a step of a loop.
-enum Operand {
+pub(super) enum Operand {
     Own(u32),
     Entry(usize),
     Arg(Arg),
+}
+
+impl Operand {
+    /// What it is, with these entry φs.
+    pub(super) fn arg(self, locals: &Locals, phis: &[Node]) -> Arg {
+        match self {
+            Operand::Own(number) => locals.get(number),
+            Operand::Entry(entry) => Arg::Leaf(Leaf::Node(phis[entry])),
+            Operand::Arg(arg) => arg,
+        }
+    }
 }
 
 /// What an entry φ is in the next iteration.
@@ -258,9 +289,9 @@ enum Next {
 
 /// The entry φs of a loop.
 #[derive(Default)]
-struct Carried {
+pub(super) struct Carried {
     nexts: Vec<Next>,
-    firsts: Vec<Node>,
+    pub(super) firsts: Vec<Node>,
     known: HashMap<(Next, Node), usize>,
 }
 

@@ -9,12 +9,15 @@
 //! iteration numbers.
 
 mod argument;
+mod chain;
 mod collect;
 mod emit;
+mod leave;
 mod period;
 mod roll;
 mod search;
 mod shape;
+mod thread;
 
 use super::graph::{End, Graph};
 
@@ -27,6 +30,10 @@ pub struct RerollLimits {
     pub times: u32,
     /// The least number of steps that a loop replaces. Default: 16.
     pub weight: u64,
+    /// The least number of iterations of a loop that may end in each of them. What
+    /// comes behind such a loop is there once for each, so few are worth it.
+    /// Default: 3.
+    pub exits: u32,
     /// How many iterations back an operand may come from. Default: 4.
     pub distance: u32,
     /// How many occurrences back a step is compared: a body may have as many
@@ -47,6 +54,7 @@ impl RerollLimits {
         iterations: 4,
         times: 1 << 24,
         weight: 16,
+        exits: 3,
         distance: 4,
         occurrences: 16,
         together: 4,
@@ -91,6 +99,15 @@ impl Default for RerollLimits {
 pub fn reroll(graph: &Graph, limits: RerollLimits) -> Graph {
     if nesting(graph) > limits.regions {
         return graph.clone();
+    }
+    // Threading is for what has a loop that ends here or there, and for nothing else.
+    if let Some(threaded) = thread::thread(graph) {
+        let mut shapes = shape::Shapes::default();
+        if let Some(whole) = collect::collect(&threaded, &mut shapes, &limits)
+            && whole.chains > 0
+        {
+            return emit::emit(&threaded, &shapes, &whole);
+        }
     }
     let mut shapes = shape::Shapes::default();
     match collect::collect(graph, &mut shapes, &limits) {

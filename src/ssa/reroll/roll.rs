@@ -44,7 +44,8 @@ fn pass(steps: &mut Vec<Step>, shapes: &mut Shapes, homes: &mut Homes<'_>, limit
     }
 }
 
-fn settle(steps: &[Step], homes: &mut Homes<'_>) {
+/// Notes which steps nodes are outputs of.
+pub(super) fn settle(steps: &[Step], homes: &mut Homes<'_>) {
     homes.begin();
     for (index, step) in steps.iter().enumerate() {
         let outputs = step.outputs.iter().enumerate();
@@ -176,13 +177,32 @@ fn replace(steps: Vec<Step>, found: &[Repetition], shapes: &mut Shapes) -> Vec<S
 fn looped(steps: &[Step], repetition: &Repetition, shapes: &mut Shapes) -> Step {
     let Span { period, times, .. } = repetition.span;
     let body = &steps[..period];
+    let mut operands = SmallVec::new();
+    let inner = inside(steps, repetition, &mut operands);
+    let place = body.iter().find_map(|step| shapes.place(step.shape));
+    let outputs: SmallVec<[Node; 1]> =
+        steps.iter().flat_map(|step| step.outputs.iter().copied()).collect();
+    let shape = Shape::Loop { times: times as u32, steps: inner, place };
+    let weight = body.iter().map(|step| shapes.weight(step.shape)).sum::<u64>() * times as u64;
+    let shape = shapes.intern(shape, outputs.len(), weight);
+    Step { shape, operands, outputs }
+}
+
+/// The steps of the body of the loop of these steps. Appends the operands of the
+/// loop to `operands`.
+pub(super) fn inside(
+    steps: &[Step],
+    repetition: &Repetition,
+    operands: &mut SmallVec<[Node; 3]>,
+) -> Vec<Inner> {
+    let Span { period, times, .. } = repetition.span;
+    let body = &steps[..period];
     let mut numbers = Vec::with_capacity(period);
     let mut width = 0;
     for step in body {
         numbers.push(width);
         width += step.outputs.len();
     }
-    let mut operands = SmallVec::new();
     let mut sources = repetition.sources.iter();
     let mut inner = Vec::with_capacity(period);
     for (index, step) in body.iter().enumerate() {
@@ -210,11 +230,5 @@ fn looped(steps: &[Step], repetition: &Repetition, shapes: &mut Shapes) -> Step 
         let refs = refs.collect();
         inner.push(Inner { shape: step.shape, operands: refs });
     }
-    let place = body.iter().find_map(|step| shapes.place(step.shape));
-    let outputs: SmallVec<[Node; 1]> =
-        steps.iter().flat_map(|step| step.outputs.iter().copied()).collect();
-    let shape = Shape::Loop { times: times as u32, steps: inner, place };
-    let weight = body.iter().map(|step| shapes.weight(step.shape)).sum::<u64>() * times as u64;
-    let shape = shapes.intern(shape, outputs.len(), weight);
-    Step { shape, operands, outputs }
+    inner
 }

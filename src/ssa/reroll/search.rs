@@ -24,6 +24,16 @@ impl<'a> Homes<'a> {
         Homes { graph, homes: Array::filled((0, 0, 0), graph.nodes.len()), list: 0 }
     }
 
+    /// Makes room for that many nodes that the graph does not have.
+    pub(super) fn with_room(mut self, count: usize) -> Self {
+        (0..count).for_each(|_| _ = self.homes.push((0, 0, 0)));
+        self
+    }
+
+    pub(super) fn graph(&self) -> &'a Graph {
+        self.graph
+    }
+
     /// The number of an input.
     fn input(&self, node: Node) -> Option<usize> {
         Some(node.index()).filter(|&index| index < self.graph.active + self.graph.inactive)
@@ -84,7 +94,8 @@ pub(super) enum Source {
 /// What has an order that an index may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Row {
-    Inputs,
+    Active,
+    Inactive,
     /// The outputs of the loop with this first step.
     Loop(usize),
 }
@@ -225,8 +236,19 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// The step that `node` is an output of, and which one.
+    pub(super) fn home(&self, node: Node) -> Option<(usize, usize)> {
+        self.homes.get(node)
+    }
+
     /// The longest repetition that begins at `start`.
-    fn longest(&self, period: usize, start: usize, end: usize, strict: bool) -> Repetition {
+    pub(super) fn longest(
+        &self,
+        period: usize,
+        start: usize,
+        end: usize,
+        strict: bool,
+    ) -> Repetition {
         let body = &self.steps[start..start + period];
         let slots = body.iter().map(|step| step.operands.len()).sum();
         let mut sources = vec![Source::Unknown; slots];
@@ -284,7 +306,9 @@ impl<'a> Search<'a> {
     /// many of the row are from one iteration.
     fn row(&self, node: Node, home: Option<(usize, usize)>) -> Option<(Row, usize, usize)> {
         let Some((step, output)) = home else {
-            return self.homes.input(node).map(|number| (Row::Inputs, number, 1));
+            let number = self.homes.input(node)?;
+            let is_active = number < self.homes.graph.active;
+            return Some((if is_active { Row::Active } else { Row::Inactive }, number, 1));
         };
         let Rolled { start, width } = self.loops[step]?;
         let number = self.before[step].0 - self.before[start].0 + output;

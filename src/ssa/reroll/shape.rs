@@ -32,6 +32,30 @@ pub(super) enum Shape {
     Region { scope: Scope, phis: u32, place: Option<PlaceId> },
     /// These steps so many times. The outputs are those of all iterations.
     Loop { times: u32, steps: Vec<Inner>, place: Option<PlaceId> },
+    /// These steps until one of the exits is taken, so many times at most.
+    While {
+        times: u32,
+        steps: Vec<Inner>,
+        /// In the order of the steps.
+        exits: Vec<Exit>,
+        /// The outputs where it ends after the last iteration, if it may.
+        last: Option<Vec<Option<Ref>>>,
+        /// Whether the first output says if it has ended there.
+        tells: bool,
+        place: Option<PlaceId>,
+    },
+}
+
+/// A guard among the steps of a loop; where it fails the loop ends.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Exit {
+    /// Which step is the guard.
+    pub(super) at: usize,
+    /// For each iteration whether it may end the loop there; where it may not, a
+    /// guard that fails stops the graph.
+    pub(super) seen: Vec<bool>,
+    /// The outputs of the loop; none for one that is not used then.
+    pub(super) values: Vec<Option<Ref>>,
 }
 
 /// A tree of blocks, each before those below it.
@@ -134,7 +158,7 @@ impl Shapes {
     pub(super) fn place(&self, id: ShapeId) -> Option<PlaceId> {
         match self.get(id) {
             Shape::Apply { place, .. } | Shape::Region { place, .. } => *place,
-            Shape::Loop { place, .. } => *place,
+            Shape::Loop { place, .. } | Shape::While { place, .. } => *place,
             Shape::Guard { .. } => None,
         }
     }

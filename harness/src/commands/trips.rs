@@ -1,0 +1,247 @@
+//! `trips`: what compiling loops costs as their trip counts grow, stage by stage.
+//! Code must not grow with the number of iterations once a loop is rolled.
+
+use std::hint::black_box;
+use std::io::Write;
+use std::panic::Location;
+use std::time::{Duration, Instant};
+
+use phigrad::diff::{Wanted, reverse};
+use phigrad::ssa::{Folding, Lifted, Paths, RerollLimits, reroll, simplify};
+use phigrad::trace::{Inputs, Tracer};
+use phigrad::{Tape, Var};
+use serde::Serialize;
+
+use crate::accuracy::deviation;
+use crate::cli::TripsArgs;
+use crate::compiled::{failed, gradient_kernel, require_kernel_calls};
+use crate::error::Error;
+use crate::json::JsonFile;
+use crate::progress;
+use crate::table::{number, time, write_table};
+use crate::timing::{Contender, Plan, interleave, median};
+use crate::verify::TOLERANCE;
+
+/// Numbers of iterations; the first is too small to be rolled.
+const ITERATIONS: [usize; 4] = [10, 1_000, 100_000, 1_000_000];
+const PLAN: Plan = Plan { rounds: 11, sample: Duration::from_millis(2), fresh: 3 };
+
+/// A loop of so many iterations.
+struct Loop {
+    name: &'static str,
+    /// How many inactive inputs that many iterations read.
+    data: fn(usize) -> usize,
+    run: fn(usize, &[Var], &[Var]) -> Var,
+}
+
+const LOOPS: [Loop; 3] = [
+    Loop { name: "table", data: |_| 0, run: table },
+    Loop { name: "inactive", data: |iterations| iterations, run: inactive },
+    Loop { name: "nested", data: |_| 0, run: nested },
+];
+
+/// The number with this index in a table of constants.
+fn constant(index: usize) -> f64 {
+    (index as f64 * 0.61).sin()
+}
+
+fn table(iterations: usize, x: &[Var], _: &[Var]) -> Var {
+    (0..iterations).fold(x[0], |state, i| (state * x[1] + constant(i)).sin())
+}
+
+fn inactive(_: usize, x: &[Var], data: &[Var]) -> Var {
+    data.iter().fold(x[0], |state, &term| (state * x[1] + term).cos())
+}
+
+/// Ten iterations inside, which are not worth a loop of their own.
+fn nested(iterations: usize, x: &[Var], _: &[Var]) -> Var {
+    let inner = 10;
+    (0..iterations / inner).fold(x[0], |state, i| {
+        let row = (0..inner).fold(state, |row, j| (row * x[1] + constant(j)).sin());
+        state * 0.5 + row * constant(i)
+    })
+}
+
+/// What was measured; the field names are the keys of the JSON file.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    program: &'static str,
+    iterations: usize,
+    events: usize,
+    /// Merging the trace and making its graph.
+    lift_ns: f64,
+    reroll_ns: f64,
+    /// Lifting and rerolling, for each event.
+    roll_ns_per_event: f64,
+    /// Differentiating what was rolled.
+    differentiate_ns: f64,
+    /// All from the graph to the kernel.
+    compile_ns: f64,
+    /// Nodes of the gradient graph.
+    nodes: usize,
+    /// Code alone; tables of constants grow with what they hold.
+    code_bytes: usize,
+    constant_bytes: usize,
+    kernel_ns_per_iteration: f64,
+    tape_ns_per_iteration: f64,
+}
+
+/// Measures all programs at all numbers of iterations.
+pub fn trips(args: &TripsArgs, out: &mut dyn Write) -> Result<(), Error> {
+    let json = args.json.as_deref().map(JsonFile::open).transpose()?;
+    let bar = progress::bar((LOOPS.len() * ITERATIONS.len()) as u64);
+    let mut rows = Vec::new();
+    for program in &LOOPS {
+        for iterations in ITERATIONS.into_iter().filter(|&count| count <= args.most) {
+            bar.set_message(format!("{} {iterations}", program.name));
+            rows.push(measure(program, iterations)?);
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    if let Some(json) = json {
+        json.write(&rows)?;
+    }
+    write_rows(out, &rows)
+}
+
+fn measure(program: &Loop, iterations: usize) -> Result<Row, Error> {
+    let subject = format!("{} of {iterations} iterations", program.name);
+    let data: Vec<f64> = (0..(program.data)(iterations)).map(constant).collect();
+    let (x, run) = ([0.3, 0.7], program.run);
+    let stages = stages(program, iterations, &x, &data, &subject)?;
+
+    let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
+    let fresh = || builder().record_with(move |x: &[Var], data: &[Var]| run(iterations, x, data));
+    let (on_tape, in_kernel) = (fresh(), fresh());
+    let expected = on_tape.grad(&x, &data).map_err(failed(&subject, "run the tape"))?;
+    in_kernel.grad(&x, &data).map_err(failed(&subject, "run the tape"))?;
+    in_kernel.compile().map_err(failed(&subject, "compile"))?;
+    let before = in_kernel.report();
+    let kernel = gradient_kernel(&before, &subject)?;
+    let (bytes, code_bytes, compile) = (kernel.bytes, kernel.code_bytes, kernel.compile_time);
+    let got = in_kernel.grad(&x, &data).map_err(failed(&subject, "run the kernel"))?;
+    let off = deviation(&got, &expected);
+    if off > TOLERANCE {
+        let finding = format!("the kernel deviates from the tape by {off:.1e}");
+        return Err(Error::Inaccurate { subject, finding });
+    }
+    let (mut tape_out, mut kernel_out) = ([0.0; 2], [0.0; 2]);
+    let mut tape = Contender::new(&x, |x| on_tape.grad_into(x, &data, black_box(&mut tape_out)));
+    let mut kernel =
+        Contender::new(&x, |x| in_kernel.grad_into(x, &data, black_box(&mut kernel_out)));
+    interleave(&mut [&mut tape, &mut kernel], &PLAN, &|| {})
+        .map_err(failed(&subject, "run while measured"))?;
+    let after = in_kernel.report();
+    require_kernel_calls(&subject, kernel.calls() + 1, &before, &after)?;
+    let each = |all: f64| all / iterations as f64;
+    Ok(Row {
+        program: program.name,
+        iterations,
+        events: stages.events,
+        lift_ns: median(&stages.lift),
+        reroll_ns: median(&stages.reroll),
+        roll_ns_per_event: (median(&stages.lift) + median(&stages.reroll))
+            / stages.events.max(1) as f64,
+        differentiate_ns: median(&stages.differentiate),
+        compile_ns: compile.as_secs_f64() * 1e9,
+        nodes: stages.nodes,
+        code_bytes,
+        constant_bytes: bytes - code_bytes,
+        kernel_ns_per_iteration: each(kernel.median_ns()),
+        tape_ns_per_iteration: each(tape.median_ns()),
+    })
+}
+
+#[derive(Default)]
+struct Stages {
+    events: usize,
+    nodes: usize,
+    lift: Vec<f64>,
+    reroll: Vec<f64>,
+    differentiate: Vec<f64>,
+}
+
+/// Goes through the stages that a recorded function goes through, with a clock.
+fn stages(
+    program: &Loop,
+    iterations: usize,
+    x: &[f64],
+    data: &[f64],
+    subject: &str,
+) -> Result<Stages, Error> {
+    let limits = Paths { paths: 1, nodes: usize::MAX };
+    let unfit = |what: String| Error::Inaccurate { subject: subject.to_owned(), finding: what };
+    let mut tracer = Tracer::default();
+    let inputs = Inputs { active: x, inactive: data };
+    let trace = tracer
+        .run(|x, data| (program.run)(iterations, x, data), inputs, 1 << 24, Location::caller())
+        .map_err(|error| unfit(error.to_string()))?;
+    let mut stages = Stages { events: trace.events.len(), ..Stages::default() };
+    for _ in 0..PLAN.fresh {
+        let start = Instant::now();
+        let mut lifted = Lifted::new(x.len(), data.len());
+        lifted.merge(&trace, limits).map_err(|error| unfit(error.to_string()))?;
+        let graph = lifted.graph();
+        stages.lift.push(start.elapsed().as_secs_f64() * 1e9);
+        let start = Instant::now();
+        let rolled = reroll(graph, RerollLimits::default());
+        stages.reroll.push(start.elapsed().as_secs_f64() * 1e9);
+        let start = Instant::now();
+        let gradient = reverse(&simplify(&rolled, Folding::Real), Wanted::Gradient, Folding::Real);
+        stages.differentiate.push(start.elapsed().as_secs_f64() * 1e9);
+        stages.nodes = gradient.nodes.len() - x.len() - data.len();
+    }
+    Ok(stages)
+}
+
+fn write_rows(out: &mut dyn Write, rows: &[Row]) -> Result<(), Error> {
+    let header = [
+        "program",
+        "iterations",
+        "events",
+        "lift",
+        "reroll",
+        "roll/event",
+        "diff",
+        "compile",
+        "nodes",
+        "code",
+        "constants",
+        "kernel/iter",
+        "tape/kernel",
+    ];
+    let cells = |row: &Row| {
+        vec![
+            row.program.to_owned(),
+            row.iterations.to_string(),
+            row.events.to_string(),
+            time(row.lift_ns),
+            time(row.reroll_ns),
+            time(row.roll_ns_per_event),
+            time(row.differentiate_ns),
+            time(row.compile_ns),
+            row.nodes.to_string(),
+            row.code_bytes.to_string(),
+            row.constant_bytes.to_string(),
+            time(row.kernel_ns_per_iteration),
+            number(row.tape_ns_per_iteration / row.kernel_ns_per_iteration),
+        ]
+    };
+    write_table(out, &header, &rows.iter().map(cells).collect::<Vec<_>>())?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_program_has_a_line_for_each_number_of_iterations() {
+        let mut out = Vec::new();
+        trips(&TripsArgs { json: None, most: 10 }, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.lines().count(), 1 + LOOPS.len(), "{text}");
+        assert!(LOOPS.iter().all(|program| text.contains(program.name)), "{text}");
+    }
+}

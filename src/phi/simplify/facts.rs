@@ -1,0 +1,123 @@
+//! What is known of the classes of the e-graph, as its analysis.
+
+use egg::{Analysis, DidMerge, EGraph, Id};
+
+use super::language::Term;
+use super::range::{Range, range_of};
+use crate::op::{Op, eval};
+
+/// The e-graph of a segment.
+pub(super) type Terms = EGraph<Term, Knowledge>;
+
+/// What is known of a class. When classes become one, it is what held for both:
+/// the terms of a class are equal as real numbers, but rounded otherwise.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Facts {
+    pub(super) range: Range,
+    pub(super) constant: Option<u64>,
+    /// Leaves, by number: if one of them is NaN, so is this.
+    pub(super) nan_if: u128,
+    /// If this is NaN, one of these leaves is; unless something else may make it NaN.
+    pub(super) nan_only_if: Option<u128>,
+}
+
+/// The analysis, with what it is told.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Knowledge {
+    /// What is known of the leaves.
+    pub(super) leaves: Vec<Range>,
+    /// Terms that a better one of their class is to replace at any cost.
+    pub(super) superseded: Vec<Term>,
+}
+
+impl Facts {
+    fn leaf(number: u32, range: Range) -> Facts {
+        let bit = 1u128.checked_shl(number);
+        let nan_only_if = if range.nan { bit } else { Some(0) };
+        Facts { range, constant: None, nan_if: bit.unwrap_or(0), nan_only_if }
+    }
+
+    fn constant(bits: u64) -> Facts {
+        let range = Range::constant(f64::from_bits(bits));
+        let nan_only_if = if range.nan { None } else { Some(0) };
+        Facts { range, constant: Some(bits), nan_if: 0, nan_only_if }
+    }
+
+    /// The same, and what else is known of the number.
+    pub(super) fn and(self, range: Range) -> Facts {
+        let range = self.range.both(range);
+        let nan_only_if = if range.nan { self.nan_only_if } else { Some(0) };
+        Facts { range, nan_only_if, ..self }
+    }
+}
+
+impl Analysis<Term> for Knowledge {
+    type Data = Facts;
+
+    fn make(egraph: &mut Terms, term: &Term, _: Id) -> Facts {
+        match *term {
+            Term::Leaf(number) => {
+                let known = egraph.analysis.leaves.get(number as usize);
+                Facts::leaf(number, known.copied().unwrap_or(Range::UNKNOWN))
+            }
+            Term::Const(bits) => Facts::constant(bits),
+            Term::Apply(op, operands) => applied(egraph, op, &operands[..op.arity()]),
+        }
+    }
+
+    fn merge(&mut self, a: &mut Facts, b: Facts) -> DidMerge {
+        let merged = Facts {
+            range: a.range.either(b.range),
+            constant: a.constant.filter(|_| a.constant == b.constant),
+            nan_if: a.nan_if & b.nan_if,
+            nan_only_if: a.nan_only_if.zip(b.nan_only_if).map(|(a, b)| a | b),
+        };
+        let did = DidMerge(merged != *a, merged != b);
+        *a = merged;
+        did
+    }
+
+    fn modify(egraph: &mut Terms, id: Id) {
+        if let Some(bits) = egraph[id].data.constant {
+            let constant = egraph.add(Term::Const(bits));
+            egraph.union(id, constant);
+        }
+    }
+}
+
+fn applied(egraph: &Terms, op: Op, operands: &[Id]) -> Facts {
+    let of = |i: usize| operands.get(i).map(|&id| &egraph[id].data);
+    let range = |i: usize| of(i).map_or(Range::constant(0.0), |facts| facts.range);
+    let ranges = core::array::from_fn(range);
+    let is_square = operands.len() > 1 && egraph.find(operands[0]) == egraph.find(operands[1]);
+    let constants: Vec<f64> =
+        operands.iter().filter_map(|&id| egraph[id].data.constant.map(f64::from_bits)).collect();
+    if constants.len() == operands.len() {
+        let value = |i: usize| constants.get(i).copied().unwrap_or(0.0);
+        return Facts::constant(eval(op, core::array::from_fn(value)).to_bits());
+    }
+    let mut result = range_of(op, ranges, is_square);
+    let known = ranges.map(|range| Range { nan: false, ..range });
+    let nan_only_if = if !result.nan {
+        Some(0)
+    } else if range_of(op, known, is_square).nan {
+        None
+    } else {
+        let all = operands.iter().map(|&id| egraph[id].data.nan_only_if);
+        all.reduce(|a, b| a.zip(b).map(|(a, b)| a | b)).flatten()
+    };
+    if nan_only_if == Some(0) {
+        result.nan = false;
+    }
+    let nan_if = |i: usize| of(i).map_or(0, |facts| facts.nan_if);
+    let nan_if = match op {
+        Op::Select => nan_if(1) & nan_if(2),
+        // The power 0 of NaN is 1.
+        Op::Powi | Op::Powf if range(1).is_nonzero() => nan_if(0),
+        Op::Powi | Op::Powf => 0,
+        Op::Hypot | Op::CopySign | Op::Min | Op::Max => 0,
+        Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne | Op::Same => 0,
+        _ => nan_if(0) | nan_if(1) | nan_if(2),
+    };
+    Facts { range: result, constant: None, nan_if, nan_only_if }
+}

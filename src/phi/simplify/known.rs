@@ -1,0 +1,173 @@
+//! What is known of the nodes of a graph: from how they are computed, and from
+//! the conditions that have come out on the way.
+
+use super::range::{Range, range_of};
+use crate::entity::Array;
+use crate::op::Op;
+use crate::ssa::{Block, Def, End, Flow, Graph, Item, Node, SeriesData};
+
+/// How many conditions on the way to a block are looked at, the closest first.
+const MOST_CONDITIONS: usize = 64;
+
+/// What is known of each node, from how it is computed.
+pub(super) struct Known<'a> {
+    graph: &'a Graph,
+    ranges: Array<Node, Range>,
+    parents: Array<Block, Option<Block>>,
+    blocks: Array<Node, Option<Block>>,
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn of(graph: &'a Graph, flow: &Flow<'_>) -> Known<'a> {
+        let mut ranges = Array::filled(Range::UNKNOWN, graph.nodes.len());
+        for (node, data) in graph.nodes.iter() {
+            ranges[node] = match data.def {
+                Def::Const(bits) => Range::constant(f64::from_bits(bits)),
+                Def::Apply(op, args) => {
+                    range_of(op, args.map(|arg| ranges[arg]), args[0] == args[1])
+                }
+                Def::Phi(..) => {
+                    let sources = flow.sources(node);
+                    // A constant may come later in the list.
+                    let range = |&source: &Node| match graph.nodes[source].def {
+                        Def::Const(bits) => Range::constant(f64::from_bits(bits)),
+                        _ if source < node => ranges[source],
+                        _ => Range::UNKNOWN,
+                    };
+                    sources.iter().map(range).reduce(Range::either).unwrap_or(Range::UNKNOWN)
+                }
+                Def::Element(access) => match &graph.series[graph.accesses[access].series] {
+                    SeriesData::Constants(all) => {
+                        let all = all.iter().map(|&bits| Range::constant(f64::from_bits(bits)));
+                        all.reduce(Range::either).unwrap_or(Range::UNKNOWN)
+                    }
+                    _ => Range::UNKNOWN,
+                },
+                Def::Iteration(_) => Range {
+                    low: 0.0,
+                    high: f64::from(u32::MAX),
+                    nan: false,
+                    nonzero: false,
+                    integer: true,
+                },
+                Def::Input(_) | Def::Entry(..) => Range::UNKNOWN,
+            };
+        }
+        let mut blocks = Array::filled(None, graph.nodes.len());
+        for (block, data) in graph.blocks.iter() {
+            for item in &data.items {
+                if let Item::Node(node) = *item {
+                    blocks[node] = Some(block);
+                }
+            }
+        }
+        Known { graph, ranges, parents: graph.parents(), blocks }
+    }
+
+    /// The block of each node that is a step of one.
+    pub(super) fn blocks(&self) -> &Array<Node, Option<Block>> {
+        &self.blocks
+    }
+
+    /// What is known in `block`, also from conditions.
+    pub(super) fn at(&self, block: Block) -> KnownAt<'_> {
+        let mut known = KnownAt { known: self, refined: Vec::new() };
+        // Results are given only if all guards have held, those to come included.
+        let mut here = block;
+        let mut conditions = Vec::new();
+        loop {
+            for item in &self.graph.blocks[here].items {
+                if let Item::Guard { condition, expect } = *item {
+                    conditions.push((condition, expect));
+                }
+            }
+            let Some(parent) = self.parents[here] else { break };
+            if let End::Branch { condition, then, otherwise } = self.graph.blocks[parent].end
+                && (then == here || otherwise == here)
+            {
+                conditions.push((condition, then == here));
+            }
+            here = parent;
+            if conditions.len() >= MOST_CONDITIONS {
+                break;
+            }
+        }
+        conditions.truncate(MOST_CONDITIONS);
+        conditions.iter().for_each(|&(condition, holds)| known.learn(condition, holds));
+        known
+    }
+}
+
+/// What is known of nodes in a block.
+pub(super) struct KnownAt<'a> {
+    known: &'a Known<'a>,
+    /// What conditions tell, by node.
+    refined: Vec<(Node, Range)>,
+}
+
+impl KnownAt<'_> {
+    pub(super) fn range(&self, node: Node) -> Range {
+        self.refinement(node).map_or(self.known.ranges[node], |&(_, range)| range)
+    }
+
+    /// What conditions tell of `node` beyond how it is computed.
+    pub(super) fn told(&self, node: Node) -> Option<Range> {
+        self.refinement(node).map(|&(_, range)| range)
+    }
+
+    fn refinement(&self, node: Node) -> Option<&(Node, Range)> {
+        self.refined.iter().find(|(refined, _)| *refined == node)
+    }
+
+    fn refine(&mut self, node: Node, range: Range) {
+        let range = self.range(node).both(range);
+        match self.refined.iter_mut().find(|(refined, _)| *refined == node) {
+            Some((_, known)) => *known = range,
+            None => self.refined.push((node, range)),
+        }
+    }
+
+    fn learn(&mut self, condition: Node, holds: bool) {
+        let Def::Apply(op, [a, b, _]) = self.known.graph.nodes[condition].def else { return };
+        match (op, holds) {
+            (Op::Lt | Op::Le, true) => self.learn_order(a, b, op == Op::Lt),
+            (Op::Gt | Op::Ge, true) => self.learn_order(b, a, op == Op::Gt),
+            (Op::Lt | Op::Le, false) if self.are_ordered(a, b) => {
+                self.learn_order(b, a, op == Op::Le);
+            }
+            (Op::Gt | Op::Ge, false) if self.are_ordered(a, b) => {
+                self.learn_order(a, b, op == Op::Ge);
+            }
+            (Op::Eq, true) | (Op::Ne, false) => {
+                let both = self.range(a).both(self.range(b));
+                // Zeros of both signs are equal.
+                let both = Range { nan: false, ..both };
+                self.refine(a, both);
+                self.refine(b, both);
+            }
+            (Op::Ne, true) | (Op::Eq, false) => {
+                for (one, other) in [(a, b), (b, a)] {
+                    if self.known.graph.constant(other) == Some(0.0) {
+                        self.refine(one, Range { nonzero: true, ..Range::UNKNOWN });
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether neither may be NaN.
+    fn are_ordered(&self, a: Node, b: Node) -> bool {
+        !self.range(a).nan && !self.range(b).nan
+    }
+
+    /// Learns that `a` is less than `b`, or at most `b`.
+    fn learn_order(&mut self, a: Node, b: Node, strictly: bool) {
+        let (below, above) = (self.range(a), self.range(b));
+        let ordered = Range { nan: false, ..Range::UNKNOWN };
+        let nonzero = strictly && above.high <= 0.0;
+        self.refine(a, Range { high: above.high, nonzero, ..ordered });
+        let nonzero = strictly && below.low >= 0.0;
+        self.refine(b, Range { low: below.low, nonzero, ..ordered });
+    }
+}

@@ -1,0 +1,139 @@
+//! Simplification of segments by equality saturation, with egg.
+//!
+//! Each segment becomes an e-graph (`language`), in which an analysis keeps what
+//! is known of numbers (`facts`, `range`, `known`). Rules (`rules`, `pattern`) add
+//! equal terms; then the cheapest are taken (`extract`, `cost`). What decides
+//! something keeps its bits, and is a part of the e-graph only to be seen by rules.
+//!
+//! egg: Willsey et al., "egg: Fast and Extensible Equality Saturation" (POPL 2021).
+
+mod cost;
+mod extract;
+mod facts;
+mod known;
+mod language;
+mod pattern;
+mod range;
+mod rules;
+mod saturate;
+mod segment;
+#[cfg(test)]
+mod tests;
+
+use hashbrown::HashMap;
+
+pub use self::rules::Tag;
+
+use self::known::Known;
+use self::saturate::Saturation;
+use self::segment::{Better, better};
+use crate::ssa::{
+    Flow, Folding, Graph, Segments, decisive_nodes, eliminate_dead_code, rebuild, verify,
+};
+
+/// How much work simplification may be, for each segment.
+///
+/// All are counts, so that the result is the same on every machine.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::phi::SimplifyLimits;
+///
+/// let hasty = SimplifyLimits { iterations: 2, ..SimplifyLimits::DEFAULT };
+/// assert!(hasty.growth > 1);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimplifyLimits {
+    /// How often all rules are tried.
+    pub iterations: usize,
+    /// How many terms there may be for each node of the segment, before no more
+    /// rules are applied.
+    pub growth: usize,
+}
+
+impl SimplifyLimits {
+    /// What the library uses.
+    pub const DEFAULT: SimplifyLimits = SimplifyLimits { iterations: 6, growth: 4 };
+}
+
+/// Whether what is simplified is to be differentiated.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::phi::Stage;
+///
+/// assert_ne!(Stage::Primal, Stage::Final);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It will be: forms whose derivative is less accurate are not used.
+    Primal,
+    /// It will not be.
+    Final,
+}
+
+/// The names of all rewrite rules, and on what numbers they hold. For an example see
+/// [`Tag`].
+pub fn rewrite_rules() -> impl Iterator<Item = (&'static str, Tag)> {
+    rules::RULES.iter().map(|rule| (rule.name, rule.tag))
+}
+
+/// A graph with the same outputs as real numbers, computed faster, or with less
+/// rounding and overflow.
+///
+/// What decides something, such as the operands of a guard or of a square root,
+/// keeps its bits, as for [`fuse`](crate::ssa::fuse). No number becomes infinite or
+/// NaN that was not.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::phi::{SimplifyLimits, Stage, simplify_segments};
+/// use phigrad::soi::divide;
+/// use phigrad::ssa::parse;
+///
+/// // ln(e^v0 + 1)
+/// let graph = parse("graph active 1 inactive 0\nv1 = const 1.0\nb0:\n  v2 = exp v0\n  \
+///                    v3 = add v2 v1\n  v4 = ln v3\n  return v4\n")?;
+/// let segments = divide(&graph, 100);
+/// let stable = simplify_segments(&graph, &segments, Stage::Final, SimplifyLimits::DEFAULT);
+/// let outcome = phigrad::ssa::interpret(&stable, &[1000.0]);
+/// assert_eq!(outcome, phigrad::ssa::Outcome::Values(vec![1000.0]));
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+pub fn simplify_segments(
+    graph: &Graph,
+    segments: &Segments,
+    stage: Stage,
+    limits: SimplifyLimits,
+) -> Graph {
+    let mut saturation = Saturation::new(stage, limits);
+    let candidates: Vec<usize> = (0..segments.list.len())
+        .filter(|&number| saturation.may_match(graph, &segments.list[number]))
+        .collect();
+    if candidates.is_empty() {
+        return graph.clone();
+    }
+    let flow = Flow::of(graph);
+    let decisive = decisive_nodes(graph, &flow);
+    let known = Known::of(graph, &flow);
+    let mut found: HashMap<u32, Better> = HashMap::new();
+    for number in candidates {
+        let segment = &segments.list[number];
+        if let Some(better) = better(graph, segment, &known, &decisive, &mut saturation) {
+            found.insert(number as u32, better);
+        }
+    }
+    if found.is_empty() {
+        return graph.clone();
+    }
+    let simplified = rebuild(graph, Folding::Real, |rebuild, node| {
+        let better = found.get_mut(&segments.of[node]?)?;
+        better.build(rebuild, node)
+    });
+    let simplified = eliminate_dead_code(&simplified);
+    // A form that uses what is not visible where it is used would be refused later.
+    if verify(&simplified).is_ok() { simplified } else { graph.clone() }
+}

@@ -1,0 +1,228 @@
+//! From a segment to its e-graph and back.
+
+use egg::{Id, Language};
+use hashbrown::HashMap;
+
+use super::cost::cost;
+use super::extract::Choices;
+use super::facts::{Knowledge, Terms};
+use super::known::{Known, KnownAt};
+use super::language::Term;
+use super::pattern::bit;
+use super::saturate::Saturation;
+use crate::entity::Array;
+use crate::ssa::{Block, Def, Graph, Node, Rebuild, Segment};
+
+/// How far rules see into what a segment is computed from.
+const SIGHT: usize = 3;
+
+/// A segment on its way into an e-graph.
+struct Reading<'a> {
+    graph: &'a Graph,
+    segment: &'a Segment,
+    known: KnownAt<'a>,
+    blocks: &'a Array<Node, Option<Block>>,
+    terms: Terms,
+    classes: HashMap<Node, Id>,
+    leaves: Vec<Node>,
+    /// Classes whose values are computed anyway, by nodes that stay as they are.
+    pinned: Vec<(Id, Node)>,
+    ops: u64,
+}
+
+impl Reading<'_> {
+    fn operand(&mut self, node: Node, sight: usize) -> Id {
+        if let Some(&class) = self.classes.get(&node) {
+            return class;
+        }
+        let class = match self.graph.nodes[node].def {
+            Def::Const(bits) => self.terms.add(Term::Const(bits)),
+            Def::Apply(op, args) if sight > 0 && self.sees_operands(node) => {
+                let args: Vec<Id> =
+                    args[..op.arity()].iter().map(|&arg| self.operand(arg, sight - 1)).collect();
+                self.ops |= bit(op);
+                let class = self.terms.add(Term::apply(op, &args));
+                self.tell(node, class);
+                self.pinned.push((class, node));
+                class
+            }
+            _ => {
+                let number = self.leaves.len() as u32;
+                self.leaves.push(node);
+                let range = self.known.range(node);
+                self.terms.analysis.leaves.push(range);
+                self.terms.add(Term::Leaf(number))
+            }
+        };
+        self.classes.insert(node, class);
+        class
+    }
+
+    /// Whether the operands of `node` are visible where it is: a replayed region may
+    /// show a node, but not what is outside.
+    fn sees_operands(&self, node: Node) -> bool {
+        let block = self.blocks[node];
+        let args = self.graph.nodes[node].args();
+        args.iter().all(|&arg| match self.graph.nodes[arg].def {
+            Def::Const(_) | Def::Input(_) => true,
+            _ => self.blocks[arg].is_some() && self.blocks[arg] == block,
+        })
+    }
+
+    fn tell(&mut self, node: Node, class: Id) {
+        if let Some(range) = self.known.told(node) {
+            let facts = self.terms[class].data.clone().and(range);
+            self.terms.set_analysis_data(class, facts);
+        }
+    }
+
+    fn read(&mut self, decisive: &Array<Node, bool>) -> u64 {
+        let mut total = 0;
+        for &node in &self.segment.nodes {
+            let Def::Apply(op, args) = self.graph.nodes[node].def else { continue };
+            let args: Vec<Id> =
+                args[..op.arity()].iter().map(|&arg| self.operand(arg, SIGHT)).collect();
+            self.ops |= bit(op);
+            let term = Term::apply(op, &args);
+            let own = cost(&term);
+            let class = self.terms.add(term);
+            self.classes.insert(node, class);
+            self.tell(node, class);
+            if decisive[node] {
+                self.pinned.push((class, node));
+            } else {
+                total += own;
+            }
+        }
+        total
+    }
+}
+
+/// A better way to compute the outputs of a segment.
+pub(super) struct Better {
+    terms: Terms,
+    choices: Choices,
+    leaves: Vec<Node>,
+    /// The node of each pinned class.
+    pinned: HashMap<Id, Node>,
+    /// The classes of what is to be computed otherwise.
+    outputs: HashMap<Node, Id>,
+    built: HashMap<Id, Node>,
+}
+
+/// A better way to compute the outputs of `segment`, if the rules know one.
+pub(super) fn better(
+    graph: &Graph,
+    segment: &Segment,
+    known: &Known<'_>,
+    decisive: &Array<Node, bool>,
+    saturation: &mut Saturation,
+) -> Option<Better> {
+    let mut reading = Reading {
+        graph,
+        segment,
+        known: known.at(segment.block),
+        blocks: known.blocks(),
+        terms: Terms::new(Knowledge::default()),
+        classes: HashMap::new(),
+        leaves: Vec::new(),
+        pinned: Vec::new(),
+        ops: 0,
+    };
+    let before = reading.read(decisive);
+    let Reading { mut terms, classes, leaves, pinned, ops, .. } = reading;
+    if !saturation.run(&mut terms, ops) {
+        return None;
+    }
+    let pinned: Vec<(Id, Node)> = pinned
+        .into_iter()
+        .map(|(class, node)| (terms.find(class), node))
+        .filter(|&(class, _)| terms[class].data.constant.is_none())
+        .collect();
+    let pinned_classes: Vec<Id> = pinned.iter().map(|&(class, _)| class).collect();
+    let choices = Choices::best(&terms, &pinned_classes);
+    let outputs: HashMap<Node, Id> = segment
+        .outputs
+        .iter()
+        .filter(|&&node| !decisive[node])
+        .filter_map(|&node| Some((node, terms.find(*classes.get(&node)?))))
+        .collect();
+    let mut needed: Vec<Id> = outputs.values().copied().collect();
+    needed.sort();
+    if choices.cost(&needed) >= before && terms.analysis.superseded.is_empty() {
+        return None;
+    }
+    let mut nodes = HashMap::new();
+    for (class, node) in pinned {
+        // The first of several: it is computed before the others.
+        nodes.entry(class).or_insert(node);
+    }
+    Some(Better { terms, choices, leaves, pinned: nodes, outputs, built: HashMap::new() })
+}
+
+impl Better {
+    /// Builds the better form of `node`, if it has one that can be built here.
+    pub(super) fn build(&mut self, rebuild: &mut Rebuild<'_>, node: Node) -> Option<Node> {
+        let &class = self.outputs.get(&node)?;
+        let order = self.order(rebuild, class)?;
+        for class in order {
+            let built = match self.choices.term(class) {
+                None => {
+                    let pinned = *self.pinned.get(&class)?;
+                    rebuild.copied(pinned)
+                }
+                Some(Term::Leaf(number)) => rebuild.copied(*self.leaves.get(*number as usize)?),
+                Some(Term::Const(bits)) => rebuild.builder.constant(f64::from_bits(*bits)),
+                Some(Term::Apply(op, operands)) => {
+                    let operands: Option<Vec<Node>> = operands[..op.arity()]
+                        .iter()
+                        .map(|&operand| self.built.get(&self.terms.find(operand)).copied())
+                        .collect();
+                    rebuild.builder.apply(*op, &operands?)
+                }
+            };
+            self.built.insert(class, built);
+        }
+        self.built.get(&class).copied()
+    }
+
+    /// What is to be built for `root`, operands first. None if something in it is
+    /// computed later only.
+    fn order(&self, rebuild: &Rebuild<'_>, root: Id) -> Option<Vec<Id>> {
+        let mut order = Vec::new();
+        // Classes that are being looked at: one below itself would be a circle.
+        let mut states: HashMap<Id, bool> = HashMap::new();
+        let mut pending = vec![(root, false)];
+        while let Some((class, is_done)) = pending.pop() {
+            if is_done {
+                states.insert(class, true);
+                order.push(class);
+                continue;
+            }
+            if self.built.contains_key(&class) {
+                continue;
+            }
+            match states.get(&class) {
+                Some(true) => continue,
+                Some(false) => return None,
+                None => {}
+            }
+            states.insert(class, false);
+            pending.push((class, true));
+            match self.choices.term(class) {
+                None if !rebuild.is_copied(*self.pinned.get(&class)?) => return None,
+                Some(Term::Leaf(number))
+                    if !rebuild.is_copied(*self.leaves.get(*number as usize)?) =>
+                {
+                    return None;
+                }
+                None => {}
+                Some(term) => {
+                    let operands = term.children().iter();
+                    pending.extend(operands.map(|&operand| (self.terms.find(operand), false)));
+                }
+            }
+        }
+        Some(order)
+    }
+}

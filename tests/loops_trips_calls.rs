@@ -1,0 +1,127 @@
+//! Recorded functions with loops whose number of iterations depends on the
+//! inputs: after some calls kernels serve nearly all, with the tape's results.
+#![allow(clippy::unwrap_used, clippy::panic)] // A failing helper fails its test.
+
+mod support;
+
+use phigrad::check::Random;
+use phigrad::{Numerics, Var, traced};
+use support::{NUMERICS, Pair, Served, manual};
+
+/// Learns from that many calls at random points; returns how many of 500 others
+/// are served by the kernel, which must be right, and the size of its code.
+fn served(
+    numerics: Numerics,
+    calls: usize,
+    ranges: &[(f64, f64)],
+    f: impl Fn(&[Var]) -> Var + Copy,
+) -> (usize, usize) {
+    let mut random = Random::new(7);
+    let mut point = || ranges.iter().map(|&(a, b)| random.uniform(a, b)).collect::<Vec<f64>>();
+    let pair = Pair::with(manual(numerics), numerics, f);
+    pair.learn(&(0..calls).map(|_| point()).collect::<Vec<_>>());
+    let count = (0..500).filter(|_| pair.check(&point()) == Served::Kernel).count();
+    let report = pair.kernel.report();
+    assert!(report.refusals.is_empty() && report.unmerged.is_empty(), "{report}");
+    (count, report.kernels[0].code_bytes)
+}
+
+fn newton(x: &[Var]) -> Var {
+    let mut y = x[0];
+    loop {
+        let step = (y * y * y - x[1]) / (y * y * 3.0);
+        y -= step;
+        if step.abs() < 1e-9 {
+            return y * x[1];
+        }
+    }
+}
+
+#[traced]
+fn newton_annotated(x: &[Var]) -> Var {
+    let (mut y, mut last) = (x[0], x[0] + 1.0);
+    while (y - last).abs() > 1e-9 {
+        last = y;
+        y = y - (y * y * y - x[1]) / (y * y * 3.0);
+    }
+    (y + last).sin()
+}
+
+#[traced]
+fn bisection(x: &[Var]) -> Var {
+    let (mut low, mut high) = (x[0] * 0.5, x[1]);
+    while high - low > 1e-3 {
+        let middle = low * 0.4 + high * 0.6;
+        if middle * middle > 2.0 {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    low * x[0] + high
+}
+
+#[traced]
+fn escape(x: &[Var]) -> Var {
+    let (mut a, mut b) = (x[0], x[1]);
+    while a * a + b * b < 4.0 {
+        (a, b) = (a * a - b * b + x[0], a * b * 2.0 + x[1]);
+    }
+    (a * a + b * b + 1.0).ln()
+}
+
+#[test]
+fn most_calls_of_newton_iterations_run_in_the_kernel() {
+    for numerics in NUMERICS {
+        for f in [newton, newton_annotated] {
+            let (count, _) = served(numerics, 50, &[(0.5, 9.0), (1.0, 40.0)], f);
+            assert!(count >= 475, "{numerics:?} {count}");
+        }
+    }
+}
+
+#[test]
+fn most_calls_of_bisections_run_in_the_kernel() {
+    for numerics in NUMERICS {
+        let (count, _) = served(numerics, 50, &[(0.0, 2.6), (1.5, 9.0)], bisection);
+        assert!(count >= 475, "{numerics:?} {count}");
+    }
+}
+
+#[test]
+fn most_calls_of_escape_time_loops_run_in_the_kernel() {
+    for numerics in NUMERICS {
+        let (count, _) = served(numerics, 50, &[(0.4, 1.0), (0.3, 1.0)], escape);
+        assert!(count >= 475, "{numerics:?} {count}");
+    }
+}
+
+#[traced]
+fn growth(x: &[Var]) -> Var {
+    let mut y = x[0];
+    while y < 1e6 {
+        y = y * x[1] + 1.0;
+    }
+    y.sqrt() * x[0]
+}
+
+fn growth_plain(x: &[Var]) -> Var {
+    let mut y = x[0];
+    while y < 1e6 {
+        y = y * x[1] + 1.0;
+    }
+    y.sqrt() * x[0]
+}
+
+#[test]
+fn code_does_not_grow_with_the_largest_number_of_iterations() {
+    let size = |f: fn(&[Var]) -> Var, factor: f64, more: f64, calls: usize| {
+        served(Numerics::Real, calls, &[(1.0, 1.5), (factor, factor * more)], f)
+    };
+    // About 20, and from 200 to 350 iterations.
+    let (small, large) = (size(growth, 1.8, 1.1, 50), size(growth, 1.03, 1.015, 50));
+    assert!(small.0 >= 475 && large.0 >= 475, "{small:?} {large:?}");
+    assert!(large.1 <= small.1 + 500, "{small:?} {large:?}");
+    let (small, large) = (size(growth_plain, 1.8, 1.1, 50), size(growth_plain, 1.03, 1.001, 50));
+    assert!(large.1 <= small.1 + 500, "{small:?} {large:?}");
+}
