@@ -5,6 +5,7 @@ use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal};
 use crate::diff::{Wanted, reverse};
 use crate::jit::{Kernel, compile, host_fuses};
+use crate::phi::{Applied, Refused};
 use crate::ssa::{
     Folding, Graph, RerollLimits, eliminate_dead_code, fuse, reroll, simplify, verify,
 };
@@ -55,6 +56,29 @@ fn optimised(recorded: &Graph, purpose: Purpose, options: &Options) -> Result<Gr
         return Ok(fused);
     }
     Ok(graph)
+}
+
+/// What a recorded graph goes through, for people who want to see it.
+pub(super) struct Stages {
+    /// The graph with its loops, also short ones.
+    pub(super) before: Graph,
+    /// The graph with closed forms.
+    pub(super) after: Graph,
+    /// The derivatives, if they are wanted at all of a graph of this size.
+    pub(super) gradient: Option<Graph>,
+    pub(super) applied: Vec<Applied>,
+    pub(super) refused: Vec<Refused>,
+}
+
+/// The stages of `recorded`.
+pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
+    /// The derivatives of larger graphs are not short.
+    const MOST_NODES: usize = 4096;
+    let before = simplify(&reroll(recorded, RerollLimits::DEFAULT), Folding::Real);
+    let (after, applied, refused) = (before.clone(), Vec::new(), Vec::new());
+    let is_small = after.nodes.len() <= MOST_NODES && options.limits.compiled > 0;
+    let gradient = is_small.then(|| derive(&after, Purpose::Gradient, Folding::Real));
+    Stages { before, after, gradient, applied, refused }
 }
 
 /// Refuses a graph that would take too long to compile.

@@ -7,11 +7,13 @@ mod latex;
 mod program;
 mod read;
 mod sums;
+mod tell;
 mod term;
 mod write;
 
 use program::Writer;
 use read::{Reader, Style};
+pub(super) use tell::Teller;
 use term::{Line, Part};
 use write::{Script, lines};
 
