@@ -5,7 +5,10 @@ use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal};
 use crate::diff::{Wanted, reverse};
 use crate::jit::{Kernel, compile, host_fuses};
-use crate::phi::{Applied, Refused};
+use crate::phi::{
+    Applied, Branched, Refused, SimplifyLimits, Stage, simplify_branches, simplify_segments,
+};
+use crate::soi::divide;
 use crate::ssa::{
     Folding, Graph, RerollLimits, eliminate_dead_code, fuse, reroll, simplify, verify,
 };
@@ -74,10 +77,20 @@ pub(super) struct Stages {
 pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
     /// The derivatives of larger graphs are not short.
     const MOST_NODES: usize = 4096;
+    /// The steps that are simplified together.
+    const SEGMENT: usize = 256;
     let before = simplify(&reroll(recorded, RerollLimits::DEFAULT), Folding::Real);
-    let (after, applied, refused) = (before.clone(), Vec::new(), Vec::new());
+    let Branched { graph, applied } = simplify_branches(&before);
+    let after = simplify(&graph, Folding::Real);
+    let refused = Vec::new();
     let is_small = after.nodes.len() <= MOST_NODES && options.limits.compiled > 0;
-    let gradient = is_small.then(|| derive(&after, Purpose::Gradient, Folding::Real));
+    let simplified = |graph: &Graph, stage| {
+        simplify_segments(graph, &divide(graph, SEGMENT), stage, SimplifyLimits::DEFAULT)
+    };
+    let gradient = is_small.then(|| {
+        let primal = simplified(&after, Stage::Primal);
+        simplified(&derive(&primal, Purpose::Gradient, Folding::Real), Stage::Final)
+    });
     Stages { before, after, gradient, applied, refused }
 }
 

@@ -17,7 +17,8 @@ pub(super) use tell::Teller;
 use term::{Line, Part};
 use write::{Script, lines};
 
-use crate::ssa::{Graph, Place};
+use crate::entity::Array;
+use crate::ssa::{Block, Graph, Place, Region};
 
 /// Something in mathematical notation, twice. `Display` shows the text.
 ///
@@ -110,7 +111,7 @@ pub struct Told {
     pub notation: Notation,
 }
 
-/// The loops of `graph`, each before those in it.
+/// The loops of `graph` in order, each before those in it.
 ///
 /// # Examples
 ///
@@ -129,16 +130,15 @@ pub struct Told {
 pub fn loops(graph: &Graph) -> Vec<Told> {
     let reader = Reader::new(graph, Style { sums: true, formulas: false });
     let mut told = Vec::new();
-    for block in graph.preorder() {
-        for region in graph.regions_of(block) {
-            if graph.regions[region].cycle.is_none() {
-                continue;
-            }
-            let place = graph.regions[region].place;
-            let at = place.and_then(|place| graph.places.get(place)).cloned();
-            let notation = Notation::of(&Writer::new(&reader).only(region));
-            told.push(Told { at, notation });
-        }
+    let mut roots: Array<Block, Option<Region>> = Array::filled(None, graph.blocks.len());
+    for (region, data) in graph.regions.iter() {
+        roots[data.root] = Some(region).filter(|_| data.cycle.is_some());
+    }
+    for region in graph.preorder().into_iter().filter_map(|block| roots[block]) {
+        let place = graph.regions[region].place;
+        let at = place.and_then(|place| graph.places.get(place)).cloned();
+        let notation = Notation::of(&Writer::new(&reader).only(region));
+        told.push(Told { at, notation });
     }
     told
 }
@@ -162,7 +162,7 @@ pub fn loops(graph: &Graph) -> Vec<Told> {
 /// ```
 pub fn gradient_formula(graph: &Graph) -> Option<Notation> {
     const MOST_INPUTS: usize = 8;
-    const MOST_LINES: usize = 16;
+    const MOST_LINES: usize = 40;
     if graph.active > MOST_INPUTS {
         return None;
     }

@@ -3,7 +3,7 @@
 use super::read::{Reader, sample};
 use super::sums::fixed_count;
 use super::term::{Line, Name, Part, Term};
-use crate::ssa::{Block, End, Item, Node, Region};
+use crate::ssa::{Block, Def, End, Item, Node, Region};
 
 /// So many lines are told at most.
 const MOST_LINES: usize = 120;
@@ -33,7 +33,15 @@ impl<'a, 'g> Writer<'a, 'g> {
 
     /// The lines of one loop.
     pub(super) fn only(mut self, region: Region) -> Vec<Line> {
-        self.looped(region, 0);
+        match self.reader.inline[region] {
+            false => self.looped(region, 0),
+            true => {
+                let phis = &self.reader.graph.regions[region].phis;
+                let mut parts = Vec::new();
+                self.list(phis, &mut parts);
+                self.line(0, parts);
+            }
+        }
         self.finish()
     }
 
@@ -286,26 +294,28 @@ impl<'a, 'g> Writer<'a, 'g> {
             let term = reader.choice(graph.root(), number);
             self.line(0, vec![head.clone(), equals, Part::Term(term)]);
         }
+        for (node, data) in graph.nodes.iter() {
+            let Some(name) = &reader.names[node] else { continue };
+            if matches!(data.def, Def::Apply(..) | Def::Element(_) | Def::Phi(..)) {
+                let part = Part::Define(name.clone(), reader.definition(node));
+                self.line(1, vec![Part::Words("where ".to_owned()), part]);
+            }
+            if self.lines.len() > most {
+                return None;
+            }
+        }
         for block in graph.preorder() {
             for item in &graph.blocks[block].items {
                 match *item {
-                    Item::Node(node) => {
-                        if let Some(name) = &reader.names[node] {
-                            let part = Part::Define(name.clone(), reader.definition(node));
-                            self.line(1, vec![Part::Words("where ".to_owned()), part]);
-                        }
-                    }
+                    Item::Node(_) => {}
                     Item::Guard { condition, expect } if block == graph.root() => {
                         let condition = Part::Condition(reader.term(condition), expect);
                         let words = Part::Words("provided that ".to_owned());
                         self.line(1, vec![words, condition]);
                     }
-                    Item::Region(region) if reader.inline[region] => {}
+                    Item::Region(region) if reader.inline[region] || reader.is_silent(region) => {}
                     _ => return None,
                 }
-            }
-            if self.lines.len() > most {
-                return None;
             }
         }
         self.tables(1);

@@ -113,8 +113,20 @@ impl<'a> Reader<'a> {
                         self.inline[region] = self.is_inline(region, &sizes);
                     }
                     if self.inline[region] && !forced[node] {
-                        sizes[node] = self.size_of_phi(region, number, &sizes);
+                        let size = self.size_of_phi(region, number, &sizes);
+                        sizes[node] = size;
+                        let large = size > LARGE || size > SHARED && uses[node] > 1;
+                        if self.style.formulas && large {
+                            self.names[node] = give("z", true);
+                        }
                     } else {
+                        if self.sums[region].take().is_some() {
+                            for entry in graph.entries(region) {
+                                let name = give("w", !single);
+                                let known = &mut self.names[entry.phi];
+                                *known = known.take().or(name);
+                            }
+                        }
                         self.names[node] = self.carried_name(region, number);
                         if self.names[node].is_none() {
                             self.names[node] = give("z", true);
@@ -161,7 +173,7 @@ impl<'a> Reader<'a> {
             for item in &data.items {
                 let fits = match *item {
                     Item::Node(node) => self.style.formulas || self.names[node].is_none(),
-                    Item::Region(inner) => self.inline[inner],
+                    Item::Region(inner) => self.inline[inner] || self.is_silent(inner),
                     Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => false,
                 };
                 if !fits {
@@ -170,12 +182,12 @@ impl<'a> Reader<'a> {
             }
             match &data.end {
                 End::Branch { condition, then, otherwise } => {
-                    size += sizes[*condition];
+                    size += self.size(*condition, sizes);
                     pending.extend([*otherwise, *then]);
                 }
                 End::Return(values) => {
                     ends += 1;
-                    size += values.iter().map(|&value| sizes[value]).max().unwrap_or(0);
+                    size += values.iter().map(|&value| self.size(value, sizes)).max().unwrap_or(0);
                 }
                 End::Open => return false,
             }
@@ -210,18 +222,28 @@ impl<'a> Reader<'a> {
         (0..entries.len()).find_map(carries)
     }
 
+    fn size(&self, node: Node, sizes: &Array<Node, u32>) -> u32 {
+        if self.names[node].is_some() { 1 } else { sizes[node] }
+    }
+
+    /// Whether `region` is only there for what replays it.
+    pub(super) fn is_silent(&self, region: Region) -> bool {
+        let data = &self.graph.regions[region];
+        self.style.formulas && data.phis.is_empty() && data.cycle.is_none()
+    }
+
     fn size_of_phi(&self, region: Region, number: u32, sizes: &Array<Node, u32>) -> u32 {
         let (decides, nexts) = self.graph.passed_before_phis(region);
         let (mut pending, mut size) = (vec![self.graph.regions[region].root], 1u32);
         while let Some(block) = pending.pop() {
             match &self.graph.blocks[block].end {
                 End::Branch { condition, then, otherwise } => {
-                    size = size.saturating_add(sizes[*condition]);
+                    size = size.saturating_add(self.size(*condition, sizes));
                     pending.extend([*otherwise, *then]);
                 }
                 End::Return(values) => {
                     let value = values.get(decides + nexts + number as usize);
-                    size = size.saturating_add(value.map_or(1, |&value| sizes[value]));
+                    size = size.saturating_add(value.map_or(1, |&value| self.size(value, sizes)));
                 }
                 End::Open => {}
             }
@@ -349,7 +371,12 @@ impl<'a> Reader<'a> {
 fn uses(graph: &Graph) -> Array<Node, u32> {
     let mut uses = Array::filled(0, graph.nodes.len());
     let mut count = |node: Node| uses[node] += 1;
-    graph.nodes.values().for_each(|data| data.args().iter().copied().for_each(&mut count));
+    for data in graph.nodes.values() {
+        // A product of a node with itself is a power of it.
+        let args = data.args();
+        let again = |&(i, arg): &(usize, &Node)| !args[..i].contains(arg);
+        args.iter().enumerate().filter(again).for_each(|(_, &arg)| count(arg));
+    }
     for data in graph.blocks.values() {
         for item in &data.items {
             if let Item::Guard { condition: node, .. } | Item::Accumulate(_, node) = *item {

@@ -7,7 +7,7 @@ use crate::op::Op;
 use crate::ssa::{Block, Def, End, Graph, Node, Region};
 
 /// What is further down is left out.
-const DEPTH: usize = 5;
+const DEPTH: usize = 4;
 
 /// Tells equations about a graph.
 pub(in crate::phi) struct Teller<'a> {
