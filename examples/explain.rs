@@ -13,7 +13,7 @@ use std::error::Error;
 
 use phigrad::{Explanation, Var, traced};
 
-/// Whether the first choice of the branches goes this way; data, not an input.
+/// So many numbers are fitted.
 const DATA: usize = 200;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -21,12 +21,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (x, y) = data();
 
     let f = phigrad::Tape::record_with(branches);
-    for (active, sides) in [
-        ([0.3, 0.7, 1.1], [1.0, 1.0]),
-        ([0.3, 0.7, 1.1], [1.0, -1.0]),
-        ([0.3, 0.7, 1.1], [-1.0, 1.0]),
-    ] {
-        f.grad(&active, &sides)?;
+    for (p, side) in [(0.3, 1.0), (-1.3, 1.0), (0.3, -1.0)] {
+        f.grad(&[p, 0.7, 1.1], &[side])?;
     }
     show("(I) branches", &f.explain()?, &form);
 
@@ -61,12 +57,12 @@ fn data() -> (Vec<f64>, Vec<f64>) {
 
 /// A choice of three, times a factor that two of them can cancel.
 #[traced]
-fn branches(x: &[Var], sides: &[Var]) -> Var {
+fn branches(x: &[Var], side: &[Var]) -> Var {
     let (p, q) = (x[0], x[1]);
     let y = p + q * x[2];
     let mut z = Var::from(0.0);
-    if sides[0] > 0.0 {
-        if sides[1] > 0.0 {
+    if side[0] > 0.0 {
+        if y > 0.0 {
             z = y.powf(1.5) / y;
         } else {
             z = (y.exp() + 1.0).ln();

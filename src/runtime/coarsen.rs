@@ -80,8 +80,13 @@ pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
     /// The steps that are simplified together.
     const SEGMENT: usize = 256;
     let before = simplify(&reroll(recorded, RerollLimits::DEFAULT), Folding::Real);
-    let Branched { graph, applied } = simplify_branches(&before);
-    let after = simplify(&graph, Folding::Real);
+    let (after, applied) = match options.numerics {
+        Numerics::Exact => (before.clone(), Vec::new()),
+        Numerics::Real => {
+            let Branched { graph, applied } = simplify_branches(&before);
+            (simplify(&graph, Folding::Real), applied)
+        }
+    };
     let refused = Vec::new();
     let is_small = after.nodes.len() <= MOST_NODES && options.limits.compiled > 0;
     let simplified = |graph: &Graph, stage| {

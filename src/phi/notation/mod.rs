@@ -3,9 +3,11 @@
 //! `read` chooses names and makes `term`s of the rest, `sums` finds loops that
 //! are Σ or Π, `program` tells steps in lines, and `write` spells terms.
 
+mod flat;
 mod latex;
 mod program;
 mod read;
+mod rows;
 mod sums;
 mod tell;
 mod term;

@@ -1,6 +1,7 @@
 //! A graph told as a program: lines of steps, conditions and loops.
 
-use super::read::{Reader, sample};
+use super::read::Reader;
+use super::rows::sample;
 use super::sums::fixed_count;
 use super::term::{Line, Name, Part, Term};
 use crate::ssa::{Block, Def, End, Item, Node, Region};
