@@ -24,6 +24,8 @@ pub enum Command {
     Run(RunArgs),
     /// Only verify values and gradients; exit code 1 if any is wrong.
     Check(Selection),
+    /// Measure closed forms of linear loops against loops by hand.
+    Closed(ClosedArgs),
     /// Count how many calls at perturbed points a kernel knows after a few lessons.
     Coverage(CoverageArgs),
     /// Measure what compiling costs on straight-line programs of growing length.
@@ -44,6 +46,17 @@ pub struct RunArgs {
     /// Far fewer repetitions: a look, not a measurement.
     #[arg(long)]
     pub quick: bool,
+}
+
+/// Arguments of `closed`.
+#[derive(Debug, Args)]
+pub struct ClosedArgs {
+    /// How many iterations each loop has.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub steps: usize,
+    /// Also write the rows to this file as a JSON array.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
 }
 
 /// Arguments of `coverage`.

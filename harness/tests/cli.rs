@@ -34,7 +34,7 @@ fn mistakes_in_the_arguments_end_with_code_2() {
 
 #[test]
 fn a_json_file_that_cannot_be_written_stops_before_measuring() {
-    for command in ["run", "scaling"] {
+    for command in ["run", "scaling", "closed"] {
         let output = bench(&[command, "--json", "no-such-folder/rows.json"]);
         assert_eq!(output.status.code(), Some(1), "{command}");
         assert!(text(&output.stderr).contains("cannot write the JSON file no-such-folder"));

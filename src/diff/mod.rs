@@ -7,5 +7,6 @@ mod reach;
 mod regions;
 mod reverse;
 mod sums;
+mod vanish;
 
 pub use reverse::{Wanted, reverse};

@@ -43,7 +43,9 @@ pub enum Wanted {
 /// elements are to the tape the addition of -0.0. There are two exceptions: the
 /// NaN of zero times infinity, and the order of additions to a node that a loop
 /// reads at several places of its series, which no affine function of the indices
-/// maps to one.
+/// maps to one. With [`Folding::Real`] what is computed by `mul_add` and is zero as
+/// a function of real numbers, such as the rounding error of a product, counts as
+/// constant.
 ///
 /// Memory and time are linear in what is made, but for the search for what each
 /// loop carries, which looks at a loop once for each loop around it; the stack
@@ -140,7 +142,7 @@ impl<'a> Reverse<'a> {
             copy,
             region_copy: Array::filled(None, graph.regions.len()),
             adjoints: Adjoints::new(graph.nodes.len()),
-            activity: Activity::of(graph),
+            activity: Activity::of(graph, folding),
             sums: Sums::new(graph),
             parents: graph.parents(),
             reached: Array::filled(0, graph.blocks.len()),

@@ -88,6 +88,16 @@ pub struct Applied {
     pub form: String,
 }
 
+impl core::fmt::Display for Applied {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}", self.rule)?;
+        if let Some(at) = &self.at {
+            write!(f, " at {at}")?;
+        }
+        write!(f, ": {}", self.form)
+    }
+}
+
 /// A loop that stays a loop.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,4 +106,14 @@ pub struct Refused {
     pub at: Option<Place>,
     /// Why there is no closed form.
     pub why: String,
+}
+
+impl core::fmt::Display for Refused {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "loop stays open")?;
+        if let Some(at) = &self.at {
+            write!(f, " at {at}")?;
+        }
+        write!(f, ": {}", self.why)
+    }
 }

@@ -6,11 +6,12 @@ use super::report::{Purpose, Refusal};
 use crate::diff::{Wanted, reverse};
 use crate::jit::{Kernel, compile, host_fuses};
 use crate::phi::{
-    Applied, Branched, Refused, SimplifyLimits, Stage, simplify_branches, simplify_segments,
+    Applied, CloseLimits, Closed, Refused, SimplifyLimits, Stage, close, simplify_branches,
+    simplify_segments, unroll,
 };
 use crate::soi::divide;
 use crate::ssa::{
-    Folding, Graph, RerollLimits, eliminate_dead_code, fuse, reroll, simplify, verify,
+    Folding, Graph, Nest, RerollLimits, eliminate_dead_code, fuse, reroll, simplify, verify,
 };
 
 /// A kernel, and the size of the graph it was made from.
@@ -19,46 +20,58 @@ pub(super) struct Coarsened {
     pub(super) nodes: usize,
 }
 
-/// Makes the kernel for `purpose` of the recorded graph.
-pub(super) fn coarsen(
-    recorded: &Graph,
-    purpose: Purpose,
-    options: &Options,
-) -> Result<Coarsened, Refusal> {
-    let graph = optimised(recorded, purpose, options)?;
-    Ok(Coarsened { kernel: compile(&graph)?, nodes: graph.nodes.len() })
+/// What all kernels of a recorded graph are made from.
+pub(super) struct Primal {
+    graph: Graph,
+    /// The formulas of φ-calculus that made it.
+    pub(super) applied: Vec<Applied>,
+    /// The loops that are left.
+    pub(super) refused: Vec<Refused>,
 }
 
 /// What is worth a loop. A loop of few steps is faster unrolled, by up to a half,
 /// and its code is small anyway; found by experiment.
 const ROLLED: RerollLimits = RerollLimits { iterations: 32, weight: 512, ..RerollLimits::DEFAULT };
 
-/// The graph that is compiled for `purpose`.
-fn optimised(recorded: &Graph, purpose: Purpose, options: &Options) -> Result<Graph, Refusal> {
+/// The recorded graph with loops and closed forms.
+pub(super) fn primal(recorded: &Graph, options: &Options) -> Result<Primal, Refusal> {
     checked(recorded);
-    let graph = match options.numerics {
+    let primal = match options.numerics {
         // The derivative must add up what the tape adds up, so equal nodes may
         // be shared only afterwards.
         Numerics::Exact => {
-            limited(recorded, options)?;
-            derive(recorded, purpose, Folding::Exact)
+            Primal { graph: recorded.clone(), applied: Vec::new(), refused: Vec::new() }
         }
-        Numerics::Real => {
-            let rolled = reroll(recorded, ROLLED);
-            checked(&rolled);
-            limited(&rolled, options)?;
-            let primal = simplify(&rolled, Folding::Real);
-            checked(&primal);
-            derive(&primal, purpose, Folding::Real)
-        }
+        Numerics::Real => closed(recorded, options),
     };
+    limited(&primal.graph, options)?;
+    Ok(primal)
+}
+
+/// Makes the kernel for `purpose`.
+pub(super) fn coarsen(
+    primal: &Primal,
+    purpose: Purpose,
+    options: &Options,
+) -> Result<Coarsened, Refusal> {
+    let graph = optimised(&primal.graph, purpose, options.numerics);
+    Ok(Coarsened { kernel: compile(&graph)?, nodes: graph.nodes.len() })
+}
+
+/// The graph that is compiled for `purpose`.
+fn optimised(primal: &Graph, purpose: Purpose, numerics: Numerics) -> Graph {
+    let folding = match numerics {
+        Numerics::Exact => Folding::Exact,
+        Numerics::Real => Folding::Real,
+    };
+    let graph = derive(primal, purpose, folding);
     checked(&graph);
-    if options.numerics == Numerics::Real && host_fuses() {
+    if numerics == Numerics::Real && host_fuses() {
         let fused = fuse(&graph);
         checked(&fused);
-        return Ok(fused);
+        return fused;
     }
-    Ok(graph)
+    graph
 }
 
 /// What a recorded graph goes through, for people who want to see it.
@@ -79,20 +92,18 @@ pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
     const MOST_NODES: usize = 4096;
     /// The steps that are simplified together.
     const SEGMENT: usize = 256;
-    let before = simplify(&reroll(recorded, RerollLimits::DEFAULT), Folding::Real);
-    let (after, applied) = match options.numerics {
-        Numerics::Exact => (before.clone(), Vec::new()),
-        Numerics::Real => {
-            let Branched { graph, applied } = simplify_branches(&before);
-            (simplify(&graph, Folding::Real), applied)
-        }
-    };
-    let refused = Vec::new();
-    let is_small = after.nodes.len() <= MOST_NODES && options.limits.compiled > 0;
+    let before = rolled(recorded, RerollLimits::DEFAULT);
+    let (mut after, mut applied, mut refused) = (before.clone(), Vec::new(), Vec::new());
+    if options.phi_calculus && options.numerics == Numerics::Real {
+        let closed = worth_closing(&before);
+        refused = closed.refused;
+        applied = closed.applied;
+        after = branched(closed.graph, &mut applied);
+    }
     let simplified = |graph: &Graph, stage| {
         simplify_segments(graph, &divide(graph, SEGMENT), stage, SimplifyLimits::DEFAULT)
     };
-    let gradient = is_small.then(|| {
+    let gradient = (after.nodes.len() <= MOST_NODES).then(|| {
         let primal = simplified(&after, Stage::Primal);
         simplified(&derive(&primal, Purpose::Gradient, Folding::Real), Stage::Final)
     });
@@ -104,6 +115,75 @@ fn limited(graph: &Graph, options: &Options) -> Result<(), Refusal> {
     let limit = options.limits.compiled;
     let size = graph.blocks.values().map(|block| block.items.len()).sum();
     if size > limit { Err(Refusal::TooManyToCompile { size, limit }) } else { Ok(()) }
+}
+
+/// The recorded graph with loops.
+fn rolled(recorded: &Graph, limits: RerollLimits) -> Graph {
+    let rolled = reroll(recorded, limits);
+    checked(&rolled);
+    let primal = simplify(&rolled, Folding::Real);
+    checked(&primal);
+    primal
+}
+
+/// The recorded graph with closed forms, also of short loops, as far as there are
+/// any; other short loops stay unrolled.
+fn closed(recorded: &Graph, options: &Options) -> Primal {
+    if !options.phi_calculus {
+        let graph = rolled(recorded, ROLLED);
+        return Primal { graph, applied: Vec::new(), refused: Vec::new() };
+    }
+    let Closed { graph, mut applied, refused } =
+        worth_closing(&rolled(recorded, RerollLimits::DEFAULT));
+    let graph = match applied.is_empty() {
+        true => rolled(recorded, ROLLED),
+        false => {
+            let graph = unroll(&graph, ROLLED.iterations, ROLLED.weight);
+            checked(&graph);
+            graph
+        }
+    };
+    Primal { graph: branched(graph, &mut applied), applied, refused }
+}
+
+/// The graph with closed forms, if those are worth it.
+fn worth_closing(rolled: &Graph) -> Closed {
+    let closed = close(rolled, CloseLimits::DEFAULT);
+    if 10 * steps(&closed.graph) <= 9 * steps(rolled) {
+        checked(&closed.graph);
+        return closed;
+    }
+    Closed { graph: rolled.clone(), applied: Vec::new(), refused: closed.refused }
+}
+
+/// The graph with simpler branches.
+fn branched(graph: Graph, applied: &mut Vec<Applied>) -> Graph {
+    let branched = simplify_branches(&graph);
+    if branched.applied.is_empty() {
+        return graph;
+    }
+    applied.extend(branched.applied);
+    let graph = simplify(&branched.graph, Folding::Real);
+    checked(&graph);
+    graph
+}
+
+/// How many steps a run takes at most. Closed forms that save less than a tenth
+/// of them are not worth their loops: what is found in many short loops is slower
+/// than what is unrolled, also where those are unrolled again.
+fn steps(graph: &Graph) -> u64 {
+    let (nest, mut total) = (Nest::of(graph), 0u64);
+    for (block, data) in graph.blocks.iter() {
+        let mut times = 1u64;
+        let mut around = nest.block_loop(block);
+        while let Some(region) = around {
+            let bound = graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
+            times = times.saturating_mul(u64::from(bound));
+            around = nest.region_block(region).and_then(|block| nest.block_loop(block));
+        }
+        total = total.saturating_add(times.saturating_mul(data.items.len() as u64));
+    }
+    total
 }
 
 fn derive(primal: &Graph, purpose: Purpose, folding: Folding) -> Graph {

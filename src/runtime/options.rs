@@ -99,6 +99,7 @@ pub(super) struct Options {
     pub(super) background: bool,
     pub(super) numerics: Numerics,
     pub(super) limits: Limits,
+    pub(super) phi_calculus: bool,
 }
 
 /// Records functions with other options than [`Tape::record`](crate::Tape::record).
@@ -186,6 +187,30 @@ impl TapeBuilder {
         self
     }
 
+    /// Whether loops become closed forms where there are good ones (the default);
+    /// never with [`Numerics::Exact`]. Without it, loops stay loops.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let sum = |x: &[Var]| (0..1000).map(|i| x[0] * f64::from(i)).sum::<Var>();
+    /// let (with, without) = (Tape::record(sum), Tape::builder().phi_calculus(false).record(sum));
+    /// for f in [&with, &without] {
+    ///     f.grad(&[1.0])?;
+    ///     f.compile()?;
+    ///     assert_eq!(f.grad(&[2.0])?, [499500.0]);
+    /// }
+    /// assert!(with.report().kernels[0].nodes < without.report().kernels[0].nodes);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    #[must_use]
+    pub fn phi_calculus(mut self, phi_calculus: bool) -> Self {
+        self.options.phi_calculus = phi_calculus;
+        self
+    }
+
     /// Bounds on what is kept and compiled.
     ///
     /// # Examples
@@ -244,6 +269,8 @@ impl TapeBuilder {
 impl Default for TapeBuilder {
     fn default() -> Self {
         let (numerics, limits) = (Numerics::default(), Limits::default());
-        TapeBuilder { options: Options { hot_threshold: 500, background: true, numerics, limits } }
+        let options =
+            Options { hot_threshold: 500, background: true, numerics, limits, phi_calculus: true };
+        TapeBuilder { options }
     }
 }

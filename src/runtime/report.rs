@@ -5,6 +5,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::jit::CompileError;
+use crate::phi::{Applied, Refused};
 use crate::ssa::{Decision, LiftError, Place, Trips, Unmerged};
 
 /// What a kernel computes. A hot function gets a kernel for each purpose that it
@@ -215,6 +216,10 @@ pub struct Report {
     pub loops: Vec<Trips>,
     /// Regions of annotated functions whose ways are not merged, and why.
     pub unmerged: Vec<Unmerged>,
+    /// The formulas of φ-calculus that made closed forms in the latest kernels.
+    pub closed: Vec<Applied>,
+    /// The loops that stayed loops there, or values of them, and why.
+    pub open: Vec<Refused>,
 }
 
 impl fmt::Display for Report {
@@ -245,6 +250,12 @@ impl fmt::Display for Report {
                 kernel.bytes,
                 kernel.compile_time.as_secs_f64() * 1e3
             )?;
+        }
+        for form in &self.closed {
+            writeln!(f, "{form}")?;
+        }
+        for open in &self.open {
+            writeln!(f, "{open}")?;
         }
         for refusal in &self.refusals {
             writeln!(f, "declined: {refusal}")?;

@@ -10,11 +10,12 @@ use arc_swap::ArcSwapOption;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::coarsen::{Coarsened, coarsen};
+use super::coarsen::{Coarsened, Primal, coarsen, primal};
 use super::explain::Explanation;
 use super::options::Options;
 use super::report::{DecisionReport, KernelReport, Purpose, Refusal, Report};
 use crate::jit::Kernel;
+use crate::phi::{Applied, Refused};
 use crate::ssa::{Graph, LiftError, Lifted, Merged, Paths, Place};
 use crate::trace::Trace;
 
@@ -62,6 +63,9 @@ struct Learning {
     compiling: bool,
     /// Why paths were not learnt.
     refusals: Vec<Refusal>,
+    /// What became of the loops when kernels were made.
+    closed: Vec<Applied>,
+    open: Vec<Refused>,
     /// Runs of one path differed, so no kernel can be trusted.
     divergent: bool,
 }
@@ -93,6 +97,8 @@ impl Specialisation {
                 taped_events: 0,
                 compiling: false,
                 refusals: Vec::new(),
+                closed: Vec::new(),
+                open: Vec::new(),
                 divergent: false,
             }),
             compiled: Condvar::new(),
@@ -250,6 +256,8 @@ impl Specialisation {
                 report.unmerged.push(unmerged.clone());
             }
         }
+        report.closed.extend(learning.closed.iter().cloned());
+        report.open.extend(learning.open.iter().cloned());
         for attempt in &learning.attempts {
             report.kernels.extend(attempt.kernel.clone());
             if let Some(refusal) = &attempt.refusal
@@ -347,19 +355,34 @@ impl Job {
 
     /// Makes the kernels and installs them.
     fn run(self, options: &Options) {
+        if self.purposes.is_empty() {
+            return;
+        }
+        let start = Instant::now();
+        let primal = unwound(|| primal(&self.graph, options));
+        let shared = start.elapsed();
+        if let Ok(primal) = &primal {
+            self.note_forms(primal);
+        }
         for &purpose in &self.purposes {
             // Nobody is left to call a kernel.
             if Arc::strong_count(&self.specialisation) == 1 {
                 return;
             }
             let start = Instant::now();
-            let result = catch_unwind(AssertUnwindSafe(|| coarsen(&self.graph, purpose, options)));
-            let result = match result {
-                Ok(coarsened) => coarsened,
-                Err(_) => Err(Refusal::Panicked),
+            let result = match &primal {
+                Ok(primal) => unwound(|| coarsen(primal, purpose, options)),
+                Err(refusal) => Err(refusal.clone()),
             };
-            self.install(purpose, result, start.elapsed());
+            self.install(purpose, result, shared + start.elapsed());
         }
+    }
+
+    /// Keeps what φ-calculus came to, for the report.
+    fn note_forms(&self, primal: &Primal) {
+        let mut learning = self.specialisation.lock();
+        learning.closed.clone_from(&primal.applied);
+        learning.open.clone_from(&primal.refused);
     }
 
     fn install(&self, purpose: Purpose, result: Result<Coarsened, Refusal>, elapsed: Duration) {
@@ -388,6 +411,11 @@ impl Job {
             specialisation.kernels[purpose as usize].store(Some(Arc::new(coarsened.kernel)));
         }
     }
+}
+
+/// What `stage` comes to; a bug in it must not take the process along.
+fn unwound<T>(stage: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+    catch_unwind(AssertUnwindSafe(stage)).unwrap_or(Err(Refusal::Panicked))
 }
 
 impl Drop for Job {

@@ -1,6 +1,7 @@
 //! The commands of the binary.
 
 mod check;
+mod closed;
 mod coverage;
 mod run;
 mod scaling;
@@ -16,6 +17,7 @@ pub fn execute(cli: &Cli, out: &mut dyn Write) -> Result<(), Error> {
     match &cli.command {
         Command::Run(args) => run::run(args, out),
         Command::Check(selection) => check::check(selection, out),
+        Command::Closed(args) => closed::closed(args, out),
         Command::Coverage(args) => coverage::coverage(args, out),
         Command::Scaling(args) => scaling::scaling(args, out),
         Command::Trips(args) => trips::trips(args, out),

@@ -1,0 +1,168 @@
+//! Rounding errors: nodes that are zero as functions of real numbers, and have
+//! no derivative.
+//!
+//! Who computes what rounding has taken away, `mul_add(a, b, -(a·b))` or the
+//! error of a sum, does so to correct a value. To differentiate that would be to
+//! add and subtract the same over and over.
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::entity::Array;
+use crate::op::Op;
+use crate::ssa::{Def, Graph, Node};
+
+/// A term of a form: a node, or the product of two.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Term {
+    Node(Node),
+    Product(Node, Node),
+}
+
+/// A sum of few terms, each with how often it counts.
+type Form = SmallVec<[(Term, i32); 4]>;
+
+/// Which nodes of `graph` vanish by the rules of real numbers, as far as that
+/// shows in a few terms; none in a graph without `mul_add`.
+pub(super) fn vanishing(graph: &Graph) -> Array<Node, bool> {
+    let mut search = Search { graph, vanishes: Array::filled(false, graph.nodes.len()) };
+    let fuses = |def: &Def| matches!(def, Def::Apply(Op::MulAdd, _));
+    if !graph.nodes.values().any(|data| fuses(&data.def)) {
+        return search.vanishes;
+    }
+    for node in graph.nodes.keys() {
+        let Def::Apply(op, args) = graph.nodes[node].def else { continue };
+        search.vanishes[node] = match op {
+            Op::Add | Op::Sub | Op::MulAdd => search.form(node, 1, DEPTH).is_empty(),
+            Op::Neg => search.vanishes[args[0]],
+            Op::Mul => search.vanishes[args[0]] || search.vanishes[args[1]],
+            Op::Div => search.vanishes[args[0]],
+            _ => false,
+        };
+    }
+    search.vanishes
+}
+
+/// How deep forms are followed: the error of a sum needs four steps.
+const DEPTH: usize = 6;
+
+struct Search<'a> {
+    graph: &'a Graph,
+    vanishes: Array<Node, bool>,
+}
+
+impl Search<'_> {
+    /// What `node` is as a sum; a sum in it is a term of its own if `levels` is 0.
+    /// Differences by `mul_add` are followed `depth` deep in any case: they are
+    /// such that must not be rounded otherwise, and no sums of the program.
+    fn form(&self, node: Node, levels: usize, depth: usize) -> Form {
+        if self.vanishes[node] {
+            return Form::new();
+        }
+        let Def::Apply(op, [a, b, c]) = self.graph.nodes[node].def else {
+            return smallvec![(Term::Node(node), 1)];
+        };
+        match op {
+            Op::Neg if depth > 0 => scaled(self.form(a, levels, depth - 1), -1),
+            Op::Mul => self.product(a, b),
+            Op::Add if levels > 0 => sum(self.form(a, 0, depth), self.form(b, 0, depth)),
+            Op::Sub if levels > 0 => {
+                sum(self.form(a, 0, depth), scaled(self.form(b, 0, depth), -1))
+            }
+            Op::MulAdd if depth > 0 && self.graph.constant(b) == Some(1.0) => {
+                sum(self.form(a, 1, depth - 1), self.form(c, 0, depth - 1))
+            }
+            Op::MulAdd if levels > 0 => sum(self.product(a, b), self.form(c, 0, depth)),
+            _ => smallvec![(Term::Node(node), 1)],
+        }
+    }
+
+    fn product(&self, a: Node, b: Node) -> Form {
+        if self.vanishes[a] || self.vanishes[b] {
+            return Form::new();
+        }
+        let ((a, sign_a), (b, sign_b)) = (self.signed(a), self.signed(b));
+        let sign = sign_a * sign_b;
+        // A quotient times its divisor.
+        for (quotient, other) in [(a, b), (b, a)] {
+            if let Def::Apply(Op::Div, [dividend, divisor, _]) = self.graph.nodes[quotient].def
+                && divisor == other
+            {
+                return scaled(self.form(dividend, 0, 1), sign);
+            }
+        }
+        smallvec![(Term::Product(a.min(b), a.max(b)), sign)]
+    }
+
+    fn signed(&self, node: Node) -> (Node, i32) {
+        match self.graph.nodes[node].def {
+            Def::Apply(Op::Neg, [inner, ..]) => (inner, -1),
+            _ => (node, 1),
+        }
+    }
+}
+
+fn scaled(mut form: Form, factor: i32) -> Form {
+    form.iter_mut().for_each(|(_, count)| *count *= factor);
+    form
+}
+
+fn sum(mut a: Form, b: Form) -> Form {
+    for (term, count) in b {
+        match a.iter_mut().find(|(other, _)| *other == term) {
+            Some((_, before)) => *before += count,
+            None => a.push((term, count)),
+        }
+    }
+    a.retain(|&mut (_, count)| count != 0);
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entity::Entity;
+    use crate::ssa::{Builder, Folding, parse};
+
+    fn found(text: &str) -> Vec<usize> {
+        let graph = parse(text).unwrap();
+        let vanishing = vanishing(&graph);
+        vanishing.iter().filter(|(_, vanishes)| **vanishes).map(|(node, _)| node.index()).collect()
+    }
+
+    #[test]
+    fn errors_of_products_sums_and_quotients_vanish() {
+        let product = "graph active 2 inactive 0\nb0:\n  v2 = mul v0 v1\n  v3 = neg v2\n  \
+                       v4 = mul_add v0 v1 v3\n  v5 = mul v4 v1\n  v6 = add v5 v2\n  return v6\n";
+        assert_eq!(found(product), [4, 5]);
+        let sum = "graph active 2 inactive 0\nv2 = const 1.0\nb0:\n  v3 = add v0 v1\n  \
+                   v4 = neg v0\n  v5 = mul_add v3 v2 v4\n  v6 = neg v5\n  \
+                   v7 = mul_add v3 v2 v6\n  v8 = sub v0 v7\n  v9 = sub v1 v5\n  \
+                   v10 = add v8 v9\n  v11 = add v3 v10\n  return v11\n";
+        assert_eq!(found(sum), [8, 9, 10]);
+        let quotient = "graph active 2 inactive 0\nb0:\n  v2 = div v0 v1\n  v3 = neg v2\n  \
+                        v4 = mul_add v3 v1 v0\n  v5 = add v2 v4\n  return v5\n";
+        assert_eq!(found(quotient), [4]);
+    }
+
+    #[test]
+    fn what_does_not_vanish_or_is_no_correction_stays() {
+        let other = "graph active 3 inactive 0\nb0:\n  v3 = mul v0 v1\n  v4 = neg v3\n  \
+                     v5 = mul_add v0 v2 v4\n  v6 = mul_add v0 v1 v3\n  v7 = add v5 v6\n  \
+                     return v7\n";
+        assert!(found(other).is_empty());
+        // Without a product that is rounded once nobody corrects anything.
+        let plain = "graph active 1 inactive 0\nb0:\n  v1 = sub v0 v0\n  return v1\n";
+        assert!(found(plain).is_empty());
+    }
+
+    #[test]
+    fn long_chains_of_differences_are_followed_a_few_steps() {
+        let mut builder = Builder::new(2, 0, Folding::Exact);
+        let (mut x, y, one) = (builder.input(0), builder.input(1), builder.constant(1.0));
+        for _ in 0..100_000 {
+            x = builder.apply(Op::MulAdd, &[y, one, x]);
+        }
+        builder.finish_block(&[x]);
+        assert!(vanishing(builder.graph()).values().all(|vanishes| !vanishes));
+    }
+}

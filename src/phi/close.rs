@@ -1,0 +1,159 @@
+//! The order of the formulas: loops become closed forms from the inside out.
+
+use super::certificate::agree;
+use super::draft::Draft;
+use super::recurrence::solve_all;
+use super::rule::{Applied, Refused};
+use super::sums::close_sums;
+use crate::ssa::{Folding, Graph, Region, simplify};
+
+/// How far [`close`] goes; all are counts.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::phi::CloseLimits;
+///
+/// assert_eq!(CloseLimits::default(), CloseLimits::DEFAULT);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CloseLimits {
+    /// The largest number of variables of a polynomial. Default: 6.
+    pub variables: usize,
+    /// The largest number of monomials of a polynomial. Default: 28.
+    pub monomials: usize,
+    /// How much is done at most to fold the data of one sum, in products of
+    /// coefficients. Default: 2²⁵.
+    pub work: u64,
+    /// The largest number of loops that are looked at. Default: 2¹⁴.
+    pub loops: usize,
+    /// How often sums and recurrences take turns. Default: 3.
+    pub rounds: usize,
+}
+
+impl CloseLimits {
+    /// The default, as a constant.
+    pub const DEFAULT: CloseLimits =
+        CloseLimits { variables: 6, monomials: 28, work: 1 << 25, loops: 1 << 14, rounds: 3 };
+}
+
+impl Default for CloseLimits {
+    fn default() -> Self {
+        CloseLimits::DEFAULT
+    }
+}
+
+/// What [`close`] made.
+#[derive(Clone, Debug)]
+pub struct Closed {
+    /// The graph with closed forms; the one that was given if there are none.
+    pub graph: Graph,
+    /// The formulas that were applied.
+    pub applied: Vec<Applied>,
+    /// The loops, or values of loops, that have no closed form here.
+    pub refused: Vec<Refused>,
+}
+
+/// Replaces values of loops by closed forms, from the inside out.
+///
+/// `graph` is a verified graph that replays nothing. The new graph means the same
+/// but for rounding: values differ from those of the loops by about as much as
+/// those do from the true ones, so a comparison may come out differently only
+/// where rounding decides it. Each closed form is compared with its loop before
+/// it is used; see [`agree`].
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::phi::{CloseLimits, Rule, close};
+/// use phigrad::ssa::{AccessData, Builder, Folding, SeriesData};
+/// use phigrad::op::Op;
+///
+/// // The sum of i·x for i < 100.
+/// let mut builder = Builder::new(1, 0, Folding::Real);
+/// let (x, zero, last) = (builder.input(0), builder.constant(0.0), builder.constant(99.0));
+/// let (region, entries) = builder.begin_loop(100, &[zero], None);
+/// let number = builder.iteration(region);
+/// let term = builder.apply(Op::Mul, &[number, x]);
+/// let sum = builder.apply(Op::Add, &[entries[0], term]);
+/// let again = builder.apply(Op::Lt, &[number, last]);
+/// builder.finish_block(&[again, sum, sum]);
+/// let sum = builder.end_loop(region, 1)[0];
+/// builder.finish_block(&[sum]);
+///
+/// let closed = close(&builder.into_graph(), CloseLimits::default());
+/// assert_eq!(closed.applied[0].rule, Rule::C7);
+/// let text = "graph active 1 inactive 0\nv1 = const 4950.0\nb0:\n  v2 = mul v0 v1\n  return v2\n";
+/// assert_eq!(closed.graph.to_string(), text);
+/// ```
+pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
+    let mut closed = Closed { graph: graph.clone(), applied: Vec::new(), refused: Vec::new() };
+    if graph.regions.values().any(|data| data.replays.is_some()) {
+        return closed;
+    }
+    // A sum in the body of a loop may be what keeps that from being affine, and
+    // the other way round.
+    for _ in 0..limits.rounds {
+        let before = closed.applied.len();
+        closed.refused.clear();
+        closed = sums(closed, &limits);
+        closed = recurrences(closed);
+        if closed.applied.len() == before {
+            break;
+        }
+    }
+    closed
+}
+
+fn sums(closed: Closed, limits: &CloseLimits) -> Closed {
+    let (mut applied, mut refused) = (Vec::new(), Vec::new());
+    let mut draft = Draft::new(&closed.graph);
+    for region in inside_out(&closed.graph).into_iter().take(limits.loops) {
+        close_sums(&mut draft, region, limits, &mut applied, &mut refused);
+    }
+    let graph = if applied.is_empty() { None } else { draft.finish() };
+    certified(closed, graph, applied, refused)
+}
+
+fn recurrences(closed: Closed) -> Closed {
+    let solved = solve_all(&closed.graph);
+    let graph = (!solved.applied.is_empty()).then_some(solved.graph);
+    certified(closed, graph, solved.applied, solved.refused)
+}
+
+/// What was closed before with what was closed now, if that is right.
+fn certified(
+    mut before: Closed,
+    graph: Option<Graph>,
+    mut applied: Vec<Applied>,
+    mut refused: Vec<Refused>,
+) -> Closed {
+    before.refused.append(&mut refused);
+    if let Some(graph) = graph.map(|graph| simplify(&graph, Folding::Real)) {
+        if agree(&before.graph, &graph) {
+            before.graph = graph;
+            before.applied.append(&mut applied);
+        } else {
+            before.refused.push(doubtful("its closed form comes to something else"));
+        }
+    } else if !applied.is_empty() {
+        before.refused.push(doubtful("its closed form is no graph"));
+    }
+    before
+}
+
+fn doubtful(why: &str) -> Refused {
+    Refused { at: None, why: why.to_owned() }
+}
+
+/// The loops of `graph`, each after those in it.
+pub(super) fn inside_out(graph: &Graph) -> Vec<Region> {
+    let mut order = Vec::new();
+    for block in graph.preorder() {
+        order.extend(graph.regions_of(block));
+    }
+    // A block comes before the blocks of its regions.
+    order.retain(|&region| graph.regions[region].cycle.is_some());
+    order.reverse();
+    order
+}

@@ -1,0 +1,206 @@
+//! The body of a loop: what depends on what in it.
+
+use std::collections::BTreeSet;
+
+use hashbrown::HashSet;
+
+use super::edit::Edit;
+use crate::op::Op;
+use crate::ssa::{Def, End, Graph, Item, Node, Region, SeriesData};
+
+/// A loop that carries more numbers stays as it is, so that little time is lost.
+const MOST_CARRIED: usize = 512;
+
+/// A loop of one block that is gone through a known number of times.
+pub(super) struct Body {
+    pub(super) region: Region,
+    pub(super) times: u32,
+    /// The steps of the block that compute a node.
+    pub(super) steps: Vec<Node>,
+    /// The conditions that guards check, and what they expect.
+    pub(super) guards: Vec<(Node, bool)>,
+    /// What guards of closed forms in the body require to be finite. It is if what
+    /// comes of it is, as long as that is affine.
+    pub(super) finite: Vec<Node>,
+    pub(super) entries: Vec<(Node, Node)>,
+    /// What each entry φ is in the next iteration.
+    pub(super) nexts: Vec<Node>,
+    /// What that depends on.
+    pub(super) next_cones: Vec<Cone>,
+    /// What the loop passes on to its φs.
+    pub(super) values: Vec<Node>,
+    /// All that is computed in the loop, at any depth.
+    inside: HashSet<Node>,
+    /// What is computed in regions of the body, or comes out of them.
+    inner: HashSet<Node>,
+    /// Whether there are regions in the body.
+    pub(super) has_regions: bool,
+}
+
+/// What a value depends on.
+#[derive(Default)]
+pub(super) struct Cone {
+    /// The entry φs, by number.
+    pub(super) states: BTreeSet<usize>,
+    /// The nodes of the body that it is computed from, and itself.
+    pub(super) nodes: HashSet<Node>,
+    /// Whether it changes from iteration to iteration by itself.
+    pub(super) changes: bool,
+    /// Whether an inner region computes a part of it.
+    pub(super) is_inner: bool,
+}
+
+impl Body {
+    pub(super) fn of(edit: &Edit, region: Region) -> Result<Body, &'static str> {
+        let graph = &edit.graph;
+        let data = &graph.regions[region];
+        let Some(cycle) = data.cycle.as_ref().filter(|_| data.replays.is_none()) else {
+            return Err("it is no loop");
+        };
+        let block = data.root;
+        let End::Return(passed) = &graph.blocks[block].end else {
+            return Err("it branches");
+        };
+        let passed: Vec<Node> = passed.iter().map(|&node| edit.resolved(node)).collect();
+        let last = cycle.bound - 1;
+        // One that may want more iterations than it may have stops the graph.
+        if !is_counted(graph, region, passed[0], last) {
+            return Err("its trip count is not known");
+        }
+        let entries: Vec<(Node, Node)> =
+            cycle.entries.iter().map(|entry| (entry.phi, edit.resolved(entry.first))).collect();
+        if entries.len() > MOST_CARRIED {
+            return Err("it carries too many numbers");
+        }
+        let nexts = passed[1..][..entries.len()].to_vec();
+        let values = passed[1 + entries.len()..].to_vec();
+        let mut body = Body {
+            region,
+            times: cycle.bound,
+            steps: Vec::new(),
+            guards: Vec::new(),
+            finite: Vec::new(),
+            inside: entries.iter().map(|&(phi, _)| phi).collect(),
+            entries,
+            nexts,
+            next_cones: Vec::new(),
+            values,
+            inner: HashSet::new(),
+            has_regions: false,
+        };
+        for item in &graph.blocks[block].items {
+            match *item {
+                Item::Node(node) => {
+                    body.inside.insert(node);
+                    body.steps.push(node);
+                }
+                Item::Guard { condition, .. } if edit.required.contains_key(&condition) => {
+                    body.finite.push(edit.resolved(edit.required[&condition]));
+                }
+                Item::Guard { condition, expect } => {
+                    body.guards.push((edit.resolved(condition), expect));
+                }
+                Item::Region(inner) if edit.is_gone(inner) => {}
+                Item::Region(inner) => {
+                    body.has_regions = true;
+                    body.inner.extend(nodes_in(graph, inner));
+                }
+                Item::Fill(_) | Item::Accumulate(..) => return Err("it adds to sums"),
+            }
+        }
+        body.inside.extend(&body.inner);
+        body.next_cones = body.nexts.iter().map(|&next| body.cone(edit, next)).collect();
+        Ok(body)
+    }
+
+    pub(super) fn is_inside(&self, node: Node) -> bool {
+        self.inside.contains(&node)
+    }
+
+    /// What `node` depends on within one iteration.
+    pub(super) fn cone(&self, edit: &Edit, node: Node) -> Cone {
+        let (mut cone, mut pending) = (Cone::default(), vec![node]);
+        while let Some(node) = pending.pop() {
+            if matches!(edit.graph.nodes[node].def, Def::Iteration(region) if region == self.region)
+            {
+                cone.changes = true;
+                continue;
+            }
+            if !self.is_inside(node) || !cone.nodes.insert(node) {
+                continue;
+            }
+            if self.inner.contains(&node) {
+                cone.is_inner = true;
+                continue;
+            }
+            match edit.graph.nodes[node].def {
+                Def::Entry(_, number) => {
+                    cone.states.insert(number as usize);
+                }
+                Def::Element(access) => {
+                    let data = &edit.graph.accesses[access];
+                    cone.changes |= data.strides.iter().any(|&(region, _)| region == self.region);
+                    match &edit.graph.series[data.series] {
+                        SeriesData::Nodes(nodes) if nodes.iter().any(|&n| self.is_inside(n)) => {
+                            // Each may be read; the node is none of the known forms.
+                            cone.is_inner = true;
+                        }
+                        SeriesData::History(past) if self.is_inside(*past) => cone.is_inner = true,
+                        _ => {}
+                    }
+                }
+                _ => {
+                    let args = edit.graph.nodes[node].args();
+                    pending.extend(args.iter().map(|&arg| edit.resolved(arg)));
+                }
+            }
+        }
+        cone
+    }
+
+    /// The states that those of `cone` depend on in all iterations before, and
+    /// whether inner regions have a part in that.
+    pub(super) fn closure(&self, cone: &Cone) -> (BTreeSet<usize>, bool) {
+        let (mut closure, mut is_inner) = (BTreeSet::new(), cone.is_inner);
+        let mut pending: Vec<usize> = cone.states.iter().copied().collect();
+        while let Some(state) = pending.pop() {
+            if closure.insert(state) {
+                let cone = &self.next_cones[state];
+                is_inner |= cone.is_inner;
+                pending.extend(&cone.states);
+            }
+        }
+        (closure, is_inner)
+    }
+}
+
+/// Whether `again` says that iterations go on to that of number `last`.
+fn is_counted(graph: &Graph, region: Region, again: Node, last: u32) -> bool {
+    if last == 0 && graph.constant(again) == Some(0.0) {
+        return true;
+    }
+    let Def::Apply(Op::Lt, [number, most, _]) = graph.nodes[again].def else { return false };
+    graph.nodes[number].def == Def::Iteration(region)
+        && graph.constant(most) == Some(f64::from(last))
+}
+
+/// All nodes that `region` computes, its φs included.
+fn nodes_in(graph: &Graph, region: Region) -> Vec<Node> {
+    let (mut nodes, mut regions) = (Vec::new(), vec![region]);
+    while let Some(region) = regions.pop() {
+        nodes.extend(&graph.regions[region].phis);
+        nodes.extend(graph.entries(region).iter().map(|entry| entry.phi));
+        let mut blocks = vec![graph.regions[region].root];
+        while let Some(block) = blocks.pop() {
+            if let End::Branch { then, otherwise, .. } = graph.blocks[block].end {
+                blocks.extend([then, otherwise]);
+            }
+            regions.extend(graph.regions_of(block));
+            nodes.extend(graph.blocks[block].items.iter().filter_map(|item| match item {
+                Item::Node(node) => Some(*node),
+                _ => None,
+            }));
+        }
+    }
+    nodes
+}

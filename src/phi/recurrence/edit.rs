@@ -1,0 +1,143 @@
+//! A graph whose loops are being replaced.
+
+use hashbrown::{HashMap, HashSet};
+
+use crate::entity::Array;
+use crate::ssa::{Block, Def, End, Graph, Item, Nest, Node, Region, SeriesData, in_order};
+
+/// An element that reads what a node was in an iteration of its loop.
+#[derive(Clone, Copy)]
+pub(super) struct Past {
+    pub(super) element: Node,
+    pub(super) node: Node,
+    /// The iteration, if it is always the same.
+    pub(super) iteration: Option<u32>,
+}
+
+/// A graph with nodes that others take the place of. They are replaced wherever
+/// they are used when all is done.
+pub(super) struct Edit {
+    pub(super) graph: Graph,
+    replaced: HashMap<Node, Node>,
+    gone: HashSet<Region>,
+    /// The conditions of guards of closed forms, and what they require to be finite.
+    pub(super) required: HashMap<Node, Node>,
+    /// What elements read of the histories of a loop's nodes.
+    histories: HashMap<Region, Vec<Past>>,
+    blocks: Array<Region, Option<Block>>,
+}
+
+impl Edit {
+    pub(super) fn of(graph: &Graph) -> Edit {
+        let nest = Nest::of(graph);
+        let mut histories: HashMap<Region, Vec<Past>> = HashMap::new();
+        let mut replaced = HashMap::new();
+        for (element, data) in graph.nodes.iter() {
+            let Def::Element(access) = data.def else { continue };
+            let access = &graph.accesses[access];
+            let iteration = access.strides.is_empty().then_some(access.base);
+            match (&graph.series[access.series], iteration) {
+                (&SeriesData::History(node), _) => {
+                    if let Some(region) = nest.node_loop(node) {
+                        let past = Past { element, node, iteration };
+                        histories.entry(region).or_default().push(past);
+                    }
+                }
+                (SeriesData::Nodes(nodes), Some(index)) => {
+                    if let Some(&node) = nodes.get(index as usize) {
+                        replaced.insert(element, node);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let blocks = graph.regions.keys().map(|region| nest.region_block(region)).collect();
+        let graph = graph.clone();
+        let (gone, required) = (HashSet::new(), HashMap::new());
+        Edit { graph, replaced, gone, required, histories, blocks }
+    }
+
+    /// The node that stands for `node` now.
+    pub(super) fn resolved(&self, mut node: Node) -> Node {
+        while let Some(&other) = self.replaced.get(&node) {
+            node = other;
+        }
+        node
+    }
+
+    pub(super) fn is_gone(&self, region: Region) -> bool {
+        self.gone.contains(&region)
+    }
+
+    /// What is read of earlier iterations of `region`.
+    pub(super) fn histories(&self, region: Region) -> &[Past] {
+        self.histories.get(&region).map_or(&[], Vec::as_slice)
+    }
+
+    /// Puts `items` before `region`, and nodes in the place of what comes out of it.
+    pub(super) fn replace(
+        &mut self,
+        region: Region,
+        items: Vec<Item>,
+        nodes: Vec<(Node, Node)>,
+        is_gone: bool,
+    ) {
+        self.replaced.extend(nodes);
+        if let Some(block) = self.blocks[region] {
+            let steps = &mut self.graph.blocks[block].items;
+            let at = steps.iter().position(|&item| item == Item::Region(region));
+            let at = at.unwrap_or(steps.len());
+            steps.splice(at..at, items);
+        }
+        if is_gone {
+            self.gone.insert(region);
+            let root = self.graph.regions[region].root;
+            let is_kept = |item: &Item| !matches!(item, Item::Guard { .. });
+            self.graph.blocks[root].items.retain(is_kept);
+        }
+    }
+
+    /// The graph with everything replaced; the loops that are gone are dead code.
+    pub(super) fn finished(mut self) -> Option<Graph> {
+        let replaced = core::mem::take(&mut self.replaced);
+        let resolve = |node: &mut Node| {
+            while let Some(&other) = replaced.get(node) {
+                *node = other;
+            }
+        };
+        let graph = &mut self.graph;
+        for node in graph.nodes.keys() {
+            if let Def::Apply(_, args) = &mut graph.nodes[node].def {
+                args.iter_mut().for_each(resolve);
+            }
+        }
+        for block in graph.blocks.keys() {
+            let data = &mut graph.blocks[block];
+            for item in &mut data.items {
+                match item {
+                    Item::Guard { condition: node, .. } | Item::Accumulate(_, node) => {
+                        resolve(node);
+                    }
+                    Item::Node(_) | Item::Region(_) | Item::Fill(_) => {}
+                }
+            }
+            match &mut data.end {
+                End::Open => {}
+                End::Return(values) => values.iter_mut().for_each(resolve),
+                End::Branch { condition, .. } => resolve(condition),
+            }
+        }
+        for region in graph.regions.keys() {
+            let cycle = graph.regions[region].cycle.iter_mut();
+            cycle.flat_map(|cycle| &mut cycle.entries).for_each(|entry| resolve(&mut entry.first));
+        }
+        for series in graph.series.keys() {
+            match &mut graph.series[series] {
+                SeriesData::Nodes(nodes) => nodes.iter_mut().for_each(resolve),
+                SeriesData::Sums(firsts) => firsts.iter_mut().flatten().for_each(resolve),
+                SeriesData::Constants(_) | SeriesData::History(_) => {}
+            }
+        }
+        in_order(graph)
+    }
+}

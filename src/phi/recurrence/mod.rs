@@ -1,0 +1,142 @@
+//! Recurrences: loops whose state is an affine function of the state before
+//! become straight code (corollaries 6, 8 and 9, and their like for states of
+//! several numbers).
+//!
+//! `body` looks at a loop, `form` finds its affine forms, `power` composes them,
+//! `emit` writes steps in twice the precision, and `edit` puts them in the
+//! loop's place. A loop may pass on anything of its last iteration: the state
+//! before that is what is composed, and the last iteration stays as it was.
+//!
+//! # Accuracy
+//!
+//! Values are rounded about once. A derivative has a relative error of a few ulps
+//! for each squaring, relative to the largest of the terms that it is the sum of.
+//! That is better than the tape, which rounds in each iteration, with two known
+//! exceptions. Where a loop has come to a fixed point, the derivative by what does
+//! not move that point is what is left of terms that cancel. And for a system with
+//! two equal eigenvalues, the derivatives by its coefficients have errors of n ulps
+//! where the n-th power has all but vanished.
+
+mod body;
+mod double;
+mod edit;
+mod emit;
+mod form;
+mod power;
+mod solve;
+
+use super::close::inside_out;
+use super::rule::{Applied, Refused};
+use crate::ssa::{Graph, Region, SeriesData, eliminate_dead_code};
+
+use edit::Edit;
+
+/// The largest number of numbers that depend on each other. The work grows with
+/// the cube of it, and what is gained shrinks.
+pub const MOST_STATES: usize = 6;
+
+/// A graph with closed forms, and how it came to it.
+#[derive(Clone, Debug)]
+pub struct Solved {
+    /// The graph.
+    pub graph: Graph,
+    /// The formulas that were applied.
+    pub applied: Vec<Applied>,
+    /// The loops that stay loops.
+    pub refused: Vec<Refused>,
+}
+
+/// Puts closed forms in the place of the loops of `graph` that have one, from
+/// the inside out.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::op::Op;
+/// use phigrad::phi::recurrence::solve_all;
+/// use phigrad::ssa::{End, Graph, Outcome, RerollLimits, interpret, reroll};
+///
+/// // y = 0.5·y + x, a hundred times
+/// let mut graph = Graph::new(2, 0);
+/// let (root, mut y, x) = (graph.root(), graph.input(0), graph.input(1));
+/// for _ in 0..100 {
+///     let half = graph.push_const(0.5f64.to_bits());
+///     let product = graph.push_apply(root, Op::Mul, &[half, y], None);
+///     y = graph.push_apply(root, Op::Add, &[product, x], None);
+/// }
+/// graph.blocks[root].end = End::Return([y].into_iter().collect());
+/// let rolled = reroll(&graph, RerollLimits::default());
+///
+/// let solved = solve_all(&rolled);
+/// assert!(solved.graph.regions.is_empty());
+/// assert_eq!(solved.applied[0].rule.to_string(), "C6");
+/// assert_eq!(interpret(&solved.graph, &[7.0, 3.0]), Outcome::Values(vec![6.0]));
+/// ```
+pub fn solve_all(graph: &Graph) -> Solved {
+    let (mut applied, mut refused) = (Vec::new(), Vec::new());
+    let has_sums = graph.series.values().any(|series| matches!(series, SeriesData::Sums(_)));
+    if has_sums || graph.regions.values().any(|data| data.replays.is_some()) {
+        return Solved { graph: graph.clone(), applied, refused };
+    }
+    let mut edit = Edit::of(graph);
+    for region in inside_out(graph) {
+        match solve::solve(&mut edit, region) {
+            Ok(mut found) => applied.append(&mut found),
+            Err(why) => refused.push(refusal(graph, region, why)),
+        }
+    }
+    finished(graph, edit, applied, refused)
+}
+
+/// Puts a closed form in the place of one loop, if it has one. The regions of
+/// the new graph are those of `graph`; the loop is dead code if nothing else
+/// needs it.
+///
+/// # Errors
+///
+/// Why there is no closed form.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::phi::recurrence::solve;
+/// use phigrad::ssa::{Outcome, eliminate_dead_code, interpret, parse};
+///
+/// // A hundred times the second input is added to the first.
+/// let text = "graph active 2 inactive 0\nv2 = const 99.0\nv4 = iteration r0\nb0:\n  \
+///             v7 = region r0 b1 bound 100 entries v3=v0\n  return v7\nb1:\n  \
+///             v5 = add v3 v1\n  v6 = lt v4 v2\n  return v6 v5 v5\n";
+/// let graph = parse(text)?;
+/// let Some(region) = graph.regions.keys().next() else { return Ok(()) };
+/// let solved = solve(&graph, region).expect("it is affine");
+/// assert_eq!(solved.applied[0].form, "p + 100·b");
+/// let small = eliminate_dead_code(&solved.graph);
+/// assert!(small.regions.is_empty());
+/// assert_eq!(interpret(&small, &[1.0, 0.5]), Outcome::Values(vec![51.0]));
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+pub fn solve(graph: &Graph, region: Region) -> Result<Solved, Refused> {
+    let mut edit = Edit::of(graph);
+    let applied = solve::solve(&mut edit, region).map_err(|why| refusal(graph, region, why))?;
+    match edit.finished() {
+        Some(graph) => Ok(Solved { graph, applied, refused: Vec::new() }),
+        None => Err(refusal(graph, region, "its closed form has no order")),
+    }
+}
+
+fn finished(graph: &Graph, edit: Edit, applied: Vec<Applied>, refused: Vec<Refused>) -> Solved {
+    if applied.is_empty() {
+        return Solved { graph: graph.clone(), applied, refused };
+    }
+    match edit.finished() {
+        Some(new) => Solved { graph: eliminate_dead_code(&new), applied, refused },
+        // All that was put in is visible where it is, so this does not happen.
+        None => Solved { graph: graph.clone(), applied: Vec::new(), refused },
+    }
+}
+
+fn refusal(graph: &Graph, region: Region, why: &str) -> Refused {
+    let place = graph.regions[region].place;
+    let at = place.and_then(|place| graph.places.get(place)).cloned();
+    Refused { at, why: why.to_owned() }
+}

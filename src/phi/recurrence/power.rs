@@ -1,0 +1,377 @@
+//! What an affine recurrence comes to after a number of steps.
+
+use std::collections::BTreeSet;
+
+use super::double::Double;
+use super::emit::{Emitter, Pair};
+use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
+use crate::op::Op;
+use crate::ssa::Node;
+
+/// A linear map of columns to rows; what is missing is zero by structure.
+type Matrix<T> = Vec<Vec<Option<T>>>;
+
+/// How often the last power is applied at least: so it is in the range of numbers
+/// if the result is.
+const LAST: usize = 2;
+/// Constants nearer to zero than this may have lost digits to underflow.
+const LEAST: f64 = 1e-270;
+
+/// So many products are computed at most where coefficients change: some tenths
+/// of a second.
+const MOST_PRODUCTS: usize = 1 << 24;
+
+const OVERFLOWS: &str = "the powers of its coefficients are not finite";
+const UNDERFLOWS: &str = "the products of its coefficients underflow";
+
+/// A system of recurrences: its next state as a function of its state.
+pub(super) struct System {
+    /// Its states, by their numbers among those of the loop.
+    pub(super) states: Vec<usize>,
+    pub(super) rows: Vec<Affine>,
+    pub(super) firsts: Vec<Node>,
+}
+
+/// The states after `times` steps, at most those of the forms, one node for each.
+pub(super) fn advanced(
+    forms: &mut Forms<'_, '_>,
+    system: &System,
+    times: usize,
+) -> Result<Vec<Node>, &'static str> {
+    if times == 0 {
+        return Ok(system.firsts.clone());
+    }
+    let nodes = match numeric(forms, system, times)? {
+        Some(nodes) => nodes,
+        None => doubled(forms.emitter, system, times)?,
+    };
+    if forms.emitter.overflows { Err(OVERFLOWS) } else { Ok(nodes) }
+}
+
+/// The nodes, other than states, that the rows refer to.
+fn bases(system: &System) -> Vec<Node> {
+    let all = system.rows.iter().flat_map(|row| row.keys());
+    let nodes = all.filter_map(|base| match base {
+        Base::Node(node) => Some(*node),
+        Base::State(_) => None,
+    });
+    nodes.collect::<BTreeSet<Node>>().into_iter().collect()
+}
+
+fn column(system: &System, bases: &[Node], base: Base) -> Option<usize> {
+    match base {
+        Base::State(state) => system.states.iter().position(|&other| other == state),
+        Base::Node(node) => {
+            bases.iter().position(|&other| other == node).map(|at| at + system.states.len())
+        }
+    }
+}
+
+/// Where a coefficient comes from.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Number(Double),
+    Table(&'a [Double]),
+}
+
+/// The result where all coefficients are known: they are composed here, and
+/// what is left is one linear combination. `None` if not all are known.
+fn numeric(
+    forms: &mut Forms<'_, '_>,
+    system: &System,
+    times: usize,
+) -> Result<Option<Vec<Node>>, &'static str> {
+    let (size, bases) = (system.states.len(), bases(system));
+    let width = size + bases.len();
+    let mut changes = false;
+    for coefficient in system.rows.iter().flat_map(|row| row.values()) {
+        match coefficient {
+            Coefficient::Table(_) => changes = true,
+            Coefficient::Fixed(pair) if forms.number(*pair).is_some() => {}
+            Coefficient::Fixed(_) => {
+                let is_table = |c: &Coefficient| matches!(c, Coefficient::Table(_));
+                let tables = system.rows.iter().flat_map(|row| row.values()).any(is_table);
+                return if tables { Err(CHANGES) } else { Ok(None) };
+            }
+        }
+    }
+    if changes && times.saturating_mul(size * size * width) > MOST_PRODUCTS {
+        return Err("it has too many iterations to be folded");
+    }
+    let mut sources: Vec<Vec<(usize, Source<'_>)>> = Vec::with_capacity(size);
+    for row in &system.rows {
+        let places = row.iter().filter_map(|(&base, coefficient)| {
+            let source = match coefficient {
+                Coefficient::Table(table) => Source::Table(table),
+                Coefficient::Fixed(pair) => Source::Number(forms.number(*pair)?),
+            };
+            column(system, &bases, base).map(|column| (column, source))
+        });
+        sources.push(places.collect());
+    }
+    let step = |i: usize| -> Matrix<Double> {
+        let row = |places: &Vec<(usize, Source<'_>)>| {
+            let mut numbers = vec![None; width];
+            for &(column, source) in places {
+                numbers[column] = match source {
+                    Source::Table(table) => table.get(i).copied(),
+                    Source::Number(number) => Some(number),
+                };
+            }
+            numbers
+        };
+        sources.iter().map(row).collect()
+    };
+    let compose = |a: &Matrix<Double>, b: &Matrix<Double>| composed(&mut Doubles, a, b);
+    let total = if changes {
+        let mut total = step(0);
+        for i in 1..times {
+            total = compose(&step(i), &total);
+        }
+        total
+    } else {
+        let (mut power, mut total, mut left) = (step(0), None, times);
+        loop {
+            if left & 1 == 1 {
+                total = Some(match total {
+                    Some(total) => compose(&power, &total),
+                    None => power.clone(),
+                });
+            }
+            left >>= 1;
+            if left == 0 {
+                break total.unwrap_or(power);
+            }
+            power = compose(&power, &power);
+        }
+    };
+    let numbers = || total.iter().flatten().flatten();
+    let finite = |number: &Double| number.high.is_finite() && number.low.is_finite();
+    if changes && !numbers().all(finite) {
+        return Err(OVERFLOWS);
+    }
+    let in_range = |number: &Double| finite(number) && number.high.abs() >= LEAST;
+    if !numbers().all(in_range) {
+        if !changes {
+            // In steps the numbers stay in range, if those of the loop do.
+            return Ok(None);
+        }
+        let is_zero = |number: &Double| number.high == 0.0;
+        let has_zero = |coefficient: &Coefficient| match coefficient {
+            Coefficient::Table(table) => table.iter().any(is_zero),
+            Coefficient::Fixed(_) => false,
+        };
+        let zeros = system.rows.iter().flat_map(|row| row.values()).any(has_zero);
+        if !zeros || !numbers().all(|number| is_zero(number) || in_range(number)) {
+            return Err(UNDERFLOWS);
+        }
+    }
+    Ok(Some(combine(forms.emitter, system, &bases, &total)))
+}
+
+fn combine(
+    emitter: &mut Emitter<'_>,
+    system: &System,
+    bases: &[Node],
+    total: &Matrix<Double>,
+) -> Vec<Node> {
+    let columns: Vec<Node> = system.firsts.iter().chain(bases).copied().collect();
+    let row = |row: &Vec<Option<Double>>| {
+        let mut sum = None;
+        for (number, &node) in row.iter().zip(&columns) {
+            let Some(number) = number else { continue };
+            let factor = emitter.number(number.high, number.low);
+            let product = emitter.product(factor, node.into());
+            sum = emitter.sum(sum, Some(product));
+        }
+        match sum {
+            Some(sum) => emitter.rounded(sum),
+            None => emitter.constant(0.0),
+        }
+    };
+    total.iter().map(row).collect()
+}
+
+/// What the entries of a matrix are added and multiplied by.
+trait Arithmetic<T> {
+    fn sum(&mut self, a: Option<T>, b: Option<T>) -> Option<T>;
+    fn product(&mut self, a: T, b: T) -> T;
+    fn normal(&mut self, a: T) -> T;
+}
+
+struct Doubles;
+
+impl Arithmetic<Double> for Doubles {
+    fn sum(&mut self, a: Option<Double>, b: Option<Double>) -> Option<Double> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(a.sum(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn product(&mut self, a: Double, b: Double) -> Double {
+        a.product(b)
+    }
+
+    fn normal(&mut self, a: Double) -> Double {
+        a
+    }
+}
+
+impl Arithmetic<Pair> for Emitter<'_> {
+    fn sum(&mut self, a: Option<Pair>, b: Option<Pair>) -> Option<Pair> {
+        Emitter::sum(self, a, b)
+    }
+
+    fn product(&mut self, a: Pair, b: Pair) -> Pair {
+        Emitter::product(self, a, b)
+    }
+
+    fn normal(&mut self, a: Pair) -> Pair {
+        Emitter::normal(self, a)
+    }
+}
+
+/// The map `a` after the map `b`; both leave the columns beyond the rows as they are.
+fn composed<T: Copy>(
+    arithmetic: &mut impl Arithmetic<T>,
+    a: &Matrix<T>,
+    b: &Matrix<T>,
+) -> Matrix<T> {
+    let size = a.len();
+    let mut entry = |row: &Vec<Option<T>>, column: usize| {
+        let mut entry = row[column].filter(|_| column >= size);
+        for (factor, other) in row[..size].iter().zip(b) {
+            if let (Some(factor), Some(other)) = (*factor, other[column]) {
+                let product = arithmetic.product(factor, other);
+                entry = arithmetic.sum(entry, Some(product));
+            }
+        }
+        entry.map(|entry| arithmetic.normal(entry))
+    };
+    a.iter().map(|row| (0..row.len()).map(|column| entry(row, column)).collect()).collect()
+}
+
+/// The result by powers that are squares of each other: the map after 1, 2, 4, …
+/// steps.
+fn doubled(
+    emitter: &mut Emitter<'_>,
+    system: &System,
+    times: usize,
+) -> Result<Vec<Node>, &'static str> {
+    let size = system.states.len();
+    let rows: Vec<_> = system.rows.iter().map(|row| linear_part(system, row)).collect();
+    let offsets: Vec<_> = system.rows.iter().map(|row| offset(emitter, row)).collect();
+    let with_offset: Vec<usize> = (0..size).filter(|&row| offsets[row].is_some()).collect();
+    // One column for each offset if that costs nothing, so that the offsets are
+    // no part of what is squared; otherwise one for all.
+    let is_known = |pair: &Pair| emitter.graph.constant(pair.high).is_some();
+    let apart = with_offset.len() <= 1 || rows.iter().flatten().flatten().all(is_known);
+    let one: Pair = emitter.constant(1.0).into();
+    let extra = if apart { with_offset.len() } else { 1 };
+    let mut map: Matrix<Pair> = rows;
+    for (row, entries) in map.iter_mut().enumerate() {
+        let place = with_offset.iter().position(|&other| other == row);
+        entries.extend((0..extra).map(|column| match apart {
+            true => (place == Some(column)).then_some(one),
+            false => offsets[row],
+        }));
+    }
+    let columns: Vec<Node> = match apart {
+        true => {
+            let offsets = with_offset.iter().filter_map(|&row| offsets[row]);
+            offsets.map(|offset| emitter.rounded(offset)).collect()
+        }
+        false => vec![one.high],
+    };
+    let mut state = system.firsts.clone();
+    let mut left = times;
+    loop {
+        let last = left < 2 * LAST;
+        let repeat = if last { left } else { left & 1 };
+        for _ in 0..repeat {
+            state = applied(emitter, &map, &state, &columns);
+        }
+        if last {
+            return Ok(state);
+        }
+        left >>= 1;
+        map = match &map[..] {
+            [row] => vec![squared_row(emitter, row)],
+            _ => composed(emitter, &map, &map),
+        };
+    }
+}
+
+/// The square of the map of a single number.
+///
+/// What is added to it is multiplied by 1 + a, 1 + a², 1 + a⁴, …: only in the
+/// first of these can anything cancel, and no error but those of the powers of a
+/// is multiplied by more than the number itself.
+fn squared_row(emitter: &mut Emitter<'_>, row: &[Option<Pair>]) -> Vec<Option<Pair>> {
+    let Some(factor) = row[0] else { return row.to_vec() };
+    let product = emitter.product(factor, factor);
+    let square = emitter.normal(product);
+    let added = row[1..].iter().map(|added| {
+        added.map(|added| dot(emitter, &[(factor, added.high)], Some(added.high)).into())
+    });
+    let added: Vec<Option<Pair>> = added.collect();
+    core::iter::once(Some(square)).chain(added).collect()
+}
+
+/// The sum of products and `addend`, by ordinary rounding; that of the pairs
+/// does not count.
+fn dot(emitter: &mut Emitter<'_>, terms: &[(Pair, Node)], addend: Option<Node>) -> Node {
+    let one = emitter.constant(1.0);
+    let mut sum = addend;
+    let lows = terms.iter().filter_map(|&(factor, x)| factor.low.map(|low| (low, x)));
+    let highs = terms.iter().map(|&(factor, x)| (factor.high, x));
+    let all: Vec<(Node, Node)> = lows.chain(highs).collect();
+    for (factor, x) in all {
+        sum = Some(match sum {
+            None => emitter.apply(Op::Mul, &[factor, x]),
+            Some(sum) if factor == one => emitter.apply(Op::Add, &[x, sum]),
+            Some(sum) if x == one => emitter.apply(Op::Add, &[factor, sum]),
+            Some(sum) => emitter.apply(Op::MulAdd, &[factor, x, sum]),
+        });
+    }
+    sum.unwrap_or_else(|| emitter.constant(0.0))
+}
+
+fn linear_part(system: &System, row: &Affine) -> Vec<Option<Pair>> {
+    let pair = |&state: &usize| match row.get(&Base::State(state)) {
+        Some(Coefficient::Fixed(pair)) => Some(*pair),
+        _ => None,
+    };
+    system.states.iter().map(pair).collect()
+}
+
+fn offset(emitter: &mut Emitter<'_>, row: &Affine) -> Option<Pair> {
+    let mut sum = None;
+    for (base, coefficient) in row {
+        if let (Base::Node(node), Coefficient::Fixed(pair)) = (base, coefficient) {
+            let product = emitter.product(*pair, (*node).into());
+            sum = emitter.sum(sum, Some(product));
+        }
+    }
+    sum
+}
+
+/// The state after the steps that `map` stands for. There are few such steps, so
+/// that they are rounded as the loop rounds its own does no harm.
+fn applied(
+    emitter: &mut Emitter<'_>,
+    map: &Matrix<Pair>,
+    state: &[Node],
+    columns: &[Node],
+) -> Vec<Node> {
+    let row = |row: &Vec<Option<Pair>>| {
+        // What is added comes first: it does not wait for the state.
+        let (own, added) = row.split_at(state.len());
+        let terms = added.iter().zip(columns).chain(own.iter().zip(state));
+        let terms: Vec<(Pair, Node)> =
+            terms.filter_map(|(factor, &x)| factor.map(|factor| (factor, x))).collect();
+        dot(emitter, &terms, None)
+    };
+    map.iter().map(row).collect()
+}

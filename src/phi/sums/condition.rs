@@ -1,0 +1,239 @@
+//! Conditioning: where to put the pivot of a sum, and whether the form is then
+//! about as accurate as the loop for all values of the variables.
+//!
+//! The loop adds n terms one by one, and each addition rounds what has been added
+//! up so far: its error is some part of ε·√Σ(gₖ² + sₖ²), gₖ the terms and sₖ the
+//! partial sums. The form adds coefficients times monomials, with an error of some
+//! part of ε times the sum of their magnitudes. So the form is as good where that
+//! sum is not much larger than that root, or than the value. Around the
+//! least-squares pivot of a residual this is so everywhere; with raw moments of
+//! data far from zero, it is not.
+
+use super::frame::Frame;
+use super::moments::Moments;
+use super::polynomial::Basis;
+
+/// How much larger than the root the magnitudes in the form may be. If all
+/// roundings were independent and each magnitude were rounded twice, four times
+/// the loop's error would be 4.
+const ROOTS: f64 = 4.0;
+
+/// How much larger than the value they may be: as many are four ulps, if each
+/// magnitude has an error of two thirds of an ulp.
+const VALUES: f64 = 6.0;
+
+/// How large the magnitudes in the form of `moments` are at worst, relative to
+/// what is good: the largest ratio that a search finds, for the value and for the
+/// derivatives. Up to 1 it is good.
+pub(super) fn worst(moments: &Moments, basis: &Basis, frame: &Frame) -> f64 {
+    let variables = frame.pivot.len();
+    let sums: Vec<f64> = moments.sums.iter().map(|sum| sum.rounded()).collect();
+    let form = Form { moments, basis, sums, frame };
+    let scales: Vec<f64> = (0..variables).map(|variable| form.scale(variable)).collect();
+    let mut starts = Vec::new();
+    for direction in directions(variables) {
+        for exponent in -40..=40 {
+            let size = 10f64.powf(0.5 * f64::from(exponent));
+            let point = direction.iter().zip(&scales).map(|(d, scale)| d * scale * size);
+            starts.push(point.collect::<Vec<f64>>());
+        }
+    }
+    let mut found: Vec<(f64, Vec<f64>)> =
+        starts.into_iter().map(|point| (form.ratio(&point), point)).collect();
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    found.truncate(8);
+    let climbed = found.into_iter().map(|(ratio, point)| form.climb(ratio, point));
+    climbed.fold(0.0, f64::max)
+}
+
+/// Directions to look into: on axes, diagonals, and spread in between.
+fn directions(variables: usize) -> Vec<Vec<f64>> {
+    if variables == 1 {
+        return vec![vec![1.0], vec![-1.0]];
+    }
+    let mut all = Vec::new();
+    for variable in 0..variables {
+        for sign in [1.0, -1.0] {
+            let mut axis = vec![0.0; variables];
+            axis[variable] = sign;
+            all.push(axis);
+        }
+    }
+    // A low-discrepancy sequence, the same on all hosts.
+    const SPREAD: f64 = 0.618_033_988_749_894_9;
+    for index in 0..24 * variables {
+        let part = |variable: usize| {
+            let step = SPREAD.powi(variable as i32 + 1);
+            2.0 * ((index as f64 + 1.0) * step).fract() - 1.0
+        };
+        all.push((0..variables).map(part).collect());
+    }
+    all
+}
+
+struct Form<'a> {
+    moments: &'a Moments,
+    basis: &'a Basis,
+    sums: Vec<f64>,
+    frame: &'a Frame,
+}
+
+impl Form<'_> {
+    /// A size of `variable` at which it matters about as much as the constants.
+    fn scale(&self, variable: usize) -> f64 {
+        let size = self.basis.len();
+        let products = &self.moments.products;
+        let Some(linear) = self.basis.variable(variable) else { return 1.0 };
+        let pure = |degree: usize| {
+            // The number of the monomial of this variable alone with this degree.
+            let wanted = |monomial: &Vec<u32>| {
+                let powers = monomial.iter().enumerate();
+                powers.clone().all(|(v, &e)| e == if v == variable { degree as u32 } else { 0 })
+            };
+            self.basis.monomials.iter().position(wanted).map(|at| products[at * size + at])
+        };
+        let constant = products[0];
+        let own = products[linear * size + linear];
+        let scale = match pure(2).filter(|&square| square > 0.0) {
+            Some(square) if constant > 0.0 => (constant / square).powf(0.25),
+            Some(square) if own > 0.0 => (own / square).sqrt(),
+            _ if own > 0.0 && constant > 0.0 => (constant / own).sqrt(),
+            _ => 1.0,
+        };
+        if scale.is_normal() { scale } else { 1.0 }
+    }
+
+    /// The worst of the value and the derivatives at `point`, relative to the pivot.
+    fn ratio(&self, point: &[f64]) -> f64 {
+        // Two numbers are at least so far apart. With several variables the pivot's
+        // own rounding shows a few steps around it, where all is small.
+        let step = if point.len() > 1 { 4.0 } else { 0.49 } * f64::EPSILON;
+        let differences = point.iter().zip(&self.frame.pivot).map(|(&difference, pivot)| {
+            let is_distinct = difference.abs() >= step * pivot.abs();
+            if is_distinct { difference } else { 0.0 }
+        });
+        let point: Vec<f64> = differences.collect();
+        let added = self.frame.added(&point);
+        let mut worst = self.compare(&[(1.0, None)], &point, &added);
+        for variable in 0..point.len() {
+            // The chain rule through the shear.
+            let after = (variable + 1..point.len())
+                .map(|other| (self.frame.shear[other][variable], Some(other)))
+                .filter(|&(factor, _)| factor != 0.0);
+            let parts: Vec<_> = [(1.0, Some(variable))].into_iter().chain(after).collect();
+            worst = worst.max(self.compare(&parts, &point, &added));
+        }
+        worst
+    }
+
+    /// How large what the form adds up is compared with what is good, of the sum
+    /// of these multiples of the value, or of its derivatives, at `point`, where
+    /// `added` is what the shear of the frame adds.
+    fn compare(&self, parts: &[(f64, Option<usize>)], point: &[f64], added: &[f64]) -> f64 {
+        let mut monomials = vec![0.0; self.basis.len()];
+        let mut magnitudes = 0.0;
+        for &(factor, variable) in parts {
+            let variables: Vec<usize> = variable.into_iter().collect();
+            let values = self.basis.derivatives(&variables, point);
+            for ((monomial, value), sum) in monomials.iter_mut().zip(&values).zip(&self.sums) {
+                *monomial += factor * value;
+                magnitudes += (factor * value * sum).abs();
+            }
+            // What the shear's rounding comes to.
+            for (other, &size) in added.iter().enumerate().filter(|&(_, &size)| size > 0.0) {
+                let slopes =
+                    self.basis.derivatives(&[variables.as_slice(), &[other]].concat(), point);
+                let slope: f64 = slopes.iter().zip(&self.sums).map(|(m, sum)| m * sum).sum();
+                magnitudes += (factor * slope).abs() * size;
+            }
+        }
+        if !magnitudes.is_finite() || magnitudes == 0.0 {
+            return 0.0;
+        }
+        // Scaled, so that nothing overflows.
+        let size = monomials.len();
+        let scaled: Vec<f64> = monomials.iter().map(|m| m / magnitudes).collect();
+        let value: f64 = scaled.iter().zip(&self.sums).map(|(m, sum)| m * sum).sum();
+        let mut squares = 0.0;
+        for (i, x) in scaled.iter().enumerate() {
+            for (j, y) in scaled.iter().enumerate() {
+                let at = i * size + j;
+                squares += x * y * (self.moments.products[at] + self.moments.partial[at]);
+            }
+        }
+        1.0 / (ROOTS * squares.max(0.0).sqrt() + VALUES * value.abs())
+    }
+
+    /// Climbs from `point` to where the ratio is largest nearby.
+    fn climb(&self, mut best: f64, mut point: Vec<f64>) -> f64 {
+        let mut step = 0.5;
+        for _ in 0..60 {
+            let mut better = false;
+            for variable in 0..point.len() {
+                for sign in [1.0, -1.0] {
+                    let mut next = point.clone();
+                    next[variable] *= 1.0 + sign * step;
+                    let ratio = self.ratio(&next);
+                    if ratio > best {
+                        (best, point, better) = (ratio, next, true);
+                    }
+                }
+            }
+            if !better {
+                step *= 0.5;
+            }
+        }
+        best
+    }
+}
+
+/// Pivots to try, relative to that of `raw`; each is found in another way.
+pub(super) fn pivots(raw: &Moments, basis: &Basis, variables: usize) -> [Option<Vec<f64>>; 3] {
+    let size = basis.len();
+    let mut all = [None, None, None];
+    // Where the gradient of the sum is zero, if it is a quadratic form.
+    let hessian = |i: usize, j: usize| {
+        let sum = basis.product(1 + i, 1 + j).map_or(0.0, |at| raw.sums[at].rounded());
+        if i == j { 2.0 * sum } else { sum }
+    };
+    let gradient = |i: usize| -raw.sums[1 + i].rounded();
+    if basis.monomials.iter().any(|monomial| monomial.iter().sum::<u32>() == 2) {
+        all[0] = solve(variables, hessian, gradient);
+    }
+    if variables == 1 {
+        // Where the monomial below the highest vanishes: the root of a line, the
+        // vertex of a parabola, and where residuals to any power balance.
+        let (top, below) = (raw.sums[size - 1].rounded(), raw.sums[size - 2].rounded());
+        all[1] = solve(1, |_, _| top * (size - 1) as f64, |_| -below);
+    }
+    // Where the linear parts of the terms are smallest, by least squares.
+    let products = |i: usize, j: usize| raw.products[(1 + i) * size + 1 + j];
+    all[2] = solve(variables, products, |i| -raw.products[1 + i]);
+    all
+}
+
+/// The solution of a symmetric system, by elimination with pivoting.
+fn solve(
+    size: usize,
+    matrix: impl Fn(usize, usize) -> f64,
+    right: impl Fn(usize) -> f64,
+) -> Option<Vec<f64>> {
+    let mut rows: Vec<Vec<f64>> =
+        (0..size).map(|i| (0..size).map(|j| matrix(i, j)).chain([right(i)]).collect()).collect();
+    for column in 0..size {
+        let best = (column..size)
+            .max_by(|&a, &b| rows[a][column].abs().total_cmp(&rows[b][column].abs()))?;
+        rows.swap(column, best);
+        let pivot = rows[column].clone();
+        if pivot[column] == 0.0 {
+            return None;
+        }
+        for (_, row) in rows.iter_mut().enumerate().filter(|&(index, _)| index != column) {
+            let factor = row[column] / pivot[column];
+            row.iter_mut().zip(&pivot).for_each(|(x, p)| *x -= factor * p);
+        }
+    }
+    let solution: Vec<f64> =
+        rows.iter().enumerate().map(|(index, row)| row[size] / row[index]).collect();
+    solution.iter().all(|x| x.is_finite()).then_some(solution)
+}

@@ -1,0 +1,177 @@
+//! The way out: makes nodes of a sum in closed form.
+
+use hashbrown::HashMap;
+
+use super::chain::Chain;
+use super::frame::Frame;
+use super::{Moments, Sum};
+use crate::op::Op;
+use crate::phi::draft::Draft;
+use crate::ssa::{Def, Node, Region};
+
+/// Inserts what `sum` is before `region`, the loop that it replaces.
+pub(super) fn emit(draft: &mut Draft, region: Region, chain: &Chain, sum: &Sum) -> Node {
+    let mut writer = Writer { draft, region, sum };
+    let mut differences = Vec::new();
+    for (number, &variable) in sum.terms.variables.iter().enumerate() {
+        let variable = writer.moved_out(variable);
+        let pivots: Vec<f64> = sum.parts.iter().map(|(frame, _)| frame.pivot[number]).collect();
+        differences.push(match writer.numbers(pivots) {
+            None => variable,
+            Some(pivot) => writer.draft.apply(region, Op::Sub, &[variable, pivot]),
+        });
+    }
+    let coordinates = writer.sheared(&differences);
+    let all: Vec<usize> = (0..sum.basis.len()).collect();
+    let form = writer.nested(&all, &coordinates);
+    let first = chain.first;
+    let constant = draft.graph.constant(first).is_some();
+    match form {
+        Some(form) if constant => form,
+        Some(form) => draft.apply(region, Op::Add, &[first, form]),
+        None if constant => draft.constant(0.0),
+        None => first,
+    }
+}
+
+struct Writer<'a> {
+    draft: &'a mut Draft,
+    region: Region,
+    sum: &'a Sum,
+}
+
+impl Writer<'_> {
+    /// `node`, which is invariant in the loop, before it.
+    fn moved_out(&mut self, node: Node) -> Node {
+        let mut copies: HashMap<Node, Node> = HashMap::new();
+        let mut pending = vec![(node, false)];
+        while let Some((node, ready)) = pending.pop() {
+            if copies.contains_key(&node) {
+                continue;
+            }
+            if !self.draft.is_inside(node, self.region)
+                || matches!(self.draft.graph.nodes[node].def, Def::Phi(..) | Def::Entry(..))
+            {
+                copies.insert(node, node);
+            } else if ready {
+                let args: Vec<Node> = self.draft.args(node).map(|arg| copies[&arg]).collect();
+                let copy = self.draft.copy(self.region, node, &args);
+                copies.insert(node, copy);
+            } else {
+                pending.push((node, true));
+                pending.extend(self.draft.args(node).map(|arg| (arg, false)));
+            }
+        }
+        copies[&node]
+    }
+
+    /// The node of a number that depends on iterations of the loops around;
+    /// `None` if it is always zero.
+    fn numbers(&mut self, numbers: Vec<f64>) -> Option<Node> {
+        let first = *numbers.first()?;
+        if numbers.iter().any(|number| number.to_bits() != first.to_bits()) {
+            let mut strides = Vec::new();
+            let mut stride = 1;
+            let outer = self.sum.terms.loops[1..].iter().zip(&self.sum.counts);
+            for (&region, &count) in outer.rev() {
+                strides.push((region, stride));
+                stride *= count as i32;
+            }
+            return Some(self.draft.element(self.region, numbers, &strides));
+        }
+        (first != 0.0).then(|| self.draft.constant(first))
+    }
+
+    /// The coordinates of the frame.
+    fn sheared(&mut self, differences: &[Node]) -> Vec<Node> {
+        let mut coordinates = Vec::new();
+        for (number, &difference) in differences.iter().enumerate() {
+            let mut coordinate = difference;
+            for (before, &other) in differences[..number].iter().enumerate() {
+                let parts = self.sum.parts.iter();
+                let factors = parts.map(|(frame, _)| frame.shear[number][before]).collect();
+                if let Some(factor) = self.numbers(factors) {
+                    let added = self.draft.apply(self.region, Op::Mul, &[factor, other]);
+                    coordinate = self.draft.apply(self.region, Op::Add, &[coordinate, added]);
+                }
+            }
+            coordinates.push(coordinate);
+        }
+        coordinates
+    }
+
+    fn coefficient(&mut self, monomial: usize) -> Option<Node> {
+        let parts = self.sum.parts.iter();
+        let numbers = parts.map(|(_, moments)| moments.sums[monomial].rounded()).collect();
+        self.numbers(numbers)
+    }
+
+    /// The sum of these monomials times their coefficients, by Horner's rule.
+    fn nested(&mut self, monomials: &[usize], variables: &[Node]) -> Option<Node> {
+        let Some((&variable, rest)) = variables.split_first() else {
+            return monomials.first().and_then(|&monomial| self.coefficient(monomial));
+        };
+        let index = self.sum.terms.variables.len() - variables.len();
+        let exponent = |monomial: usize| self.sum.basis.monomials[monomial][index];
+        let degree = monomials.iter().map(|&monomial| exponent(monomial)).max().unwrap_or(0);
+        let mut form: Option<Node> = None;
+        for power in (0..=degree).rev() {
+            let inner: Vec<usize> =
+                monomials.iter().copied().filter(|&m| exponent(m) == power).collect();
+            form = form.map(|form| self.draft.apply(self.region, Op::Mul, &[form, variable]));
+            let inner = self.nested(&inner, rest);
+            form = match (form, inner) {
+                (Some(form), Some(inner)) => {
+                    Some(self.draft.apply(self.region, Op::Add, &[form, inner]))
+                }
+                (form, inner) => form.or(inner),
+            };
+        }
+        form
+    }
+}
+
+/// The form in mathematical notation.
+pub(super) fn text(sum: &Sum, count: u32, has_first: bool) -> String {
+    const NAMES: [&str; 8] = ["u", "v", "w", "x", "y", "z", "s", "t"];
+    let mut text = format!("{}Σ_{{i<{count}}} g(i) = ", if has_first { "p + " } else { "" });
+    if has_first {
+        text.push_str("p + ");
+    }
+    let Some((frame, moments)) = sum.parts.first() else { return text };
+    let varies = sum.parts.len() > 1;
+    let mut parts = Vec::new();
+    for (number, monomial) in sum.basis.monomials.iter().enumerate().rev() {
+        let is_zero = |(_, moments): &(Frame, Moments)| moments.sums[number].high == 0.0;
+        if sum.parts.iter().all(is_zero) {
+            continue;
+        }
+        let mut part = match varies {
+            true => format!("S{number}(…)"),
+            false => format!("{}", moments.sums[number].rounded()),
+        };
+        for (variable, &exponent) in monomial.iter().enumerate().filter(|&(_, &e)| e > 0) {
+            let name = NAMES.get(variable).copied().unwrap_or("…");
+            let shift = frame.pivot[variable];
+            let base = match (varies, shift == 0.0) {
+                (true, _) => format!("({name} − {name}₀(…))"),
+                (false, true) => name.to_owned(),
+                (false, false) if shift < 0.0 => format!("({name} + {})", -shift),
+                (false, false) => format!("({name} − {shift})"),
+            };
+            part.push_str(&format!("·{base}"));
+            if exponent > 1 {
+                part.push_str(&format!("^{exponent}"));
+            }
+        }
+        parts.push(part);
+    }
+    if parts.is_empty() {
+        parts.push("0".to_owned());
+    }
+    text.push_str(&parts.join(" + "));
+    if frame.is_sheared() {
+        text.push_str(", where multiples of the first differences are added to the others");
+    }
+    text
+}

@@ -1,0 +1,127 @@
+//! Polynomials of low degree in few variables, with coefficients of twice the
+//! digits: the ring in which a loop's terms are evaluated.
+
+use super::double::Double;
+
+/// The monomials of some number of variables up to a degree, lower degrees
+/// first; the first is 1.
+#[derive(Clone, Debug)]
+pub(super) struct Basis {
+    /// For each monomial the exponent of each variable.
+    pub(super) monomials: Vec<Vec<u32>>,
+    /// For each degree how many monomials have at most that.
+    counts: Vec<usize>,
+    /// The number of the product of two monomials, if its degree is low enough.
+    products: Vec<Option<usize>>,
+}
+
+impl Basis {
+    /// The monomials; `None` if there are more than `limit`.
+    pub(super) fn new(variables: usize, degree: u32, limit: usize) -> Option<Basis> {
+        let mut monomials: Vec<Vec<u32>> = vec![vec![0; variables]];
+        let mut counts = vec![1];
+        let mut first = 0;
+        for _ in 0..degree {
+            let last = monomials.len();
+            for index in first..last {
+                // Each monomial is made once: by raising its last variable.
+                let from = monomials[index].iter().rposition(|&e| e > 0).unwrap_or(0);
+                for variable in from..variables {
+                    let mut next = monomials[index].clone();
+                    next[variable] += 1;
+                    monomials.push(next);
+                }
+                if monomials.len() > limit {
+                    return None;
+                }
+            }
+            first = last;
+            counts.push(monomials.len());
+        }
+        let products = monomials.iter().flat_map(|a| monomials.iter().map(move |b| (a, b)));
+        let products = products.map(|(a, b)| {
+            let product: Vec<u32> = a.iter().zip(b).map(|(a, b)| a + b).collect();
+            monomials.iter().position(|monomial| *monomial == product)
+        });
+        let products = products.collect();
+        Some(Basis { monomials, counts, products })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.monomials.len()
+    }
+
+    /// How many monomials have at most this degree.
+    pub(super) fn count(&self, degree: u32) -> usize {
+        self.counts.get(degree as usize).copied().unwrap_or(self.len())
+    }
+
+    /// The number of the monomial that is this variable.
+    pub(super) fn variable(&self, variable: usize) -> Option<usize> {
+        (self.counts.len() > 1).then_some(1 + variable)
+    }
+
+    pub(super) fn multiply(&self, a: &[Double], b: &[Double], to: &mut [Double]) {
+        to.fill(Double::ZERO);
+        for (i, &x) in a.iter().enumerate() {
+            if x == Double::ZERO {
+                continue;
+            }
+            for (j, &y) in b.iter().enumerate() {
+                if let Some(at) = self.products[i * self.len() + j]
+                    && let Some(sum) = to.get_mut(at)
+                {
+                    *sum = *sum + x * y;
+                }
+            }
+        }
+    }
+
+    /// The number of the product of two monomials, if its degree is low enough.
+    pub(super) fn product(&self, a: usize, b: usize) -> Option<usize> {
+        self.products.get(a * self.len() + b).copied().flatten()
+    }
+
+    /// What the derivative of each monomial by each of `variables` in turn is at
+    /// `point`.
+    pub(super) fn derivatives(&self, variables: &[usize], point: &[f64]) -> Vec<f64> {
+        let value = |monomial: &Vec<u32>| {
+            let (mut factor, mut exponents) = (1.0, monomial.clone());
+            for &variable in variables {
+                factor *= f64::from(exponents[variable]);
+                exponents[variable] = exponents[variable].saturating_sub(1);
+            }
+            let powers = exponents.iter().zip(point);
+            factor * powers.map(|(&exponent, &x)| x.powi(exponent as i32)).product::<f64>()
+        };
+        self.monomials.iter().map(value).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_basis_has_each_monomial_once() {
+        let basis = Basis::new(2, 2, 100).unwrap();
+        assert_eq!(
+            basis.monomials,
+            [[0, 0], [1, 0], [0, 1], [2, 0], [1, 1], [0, 2]].map(Vec::from)
+        );
+        assert_eq!((basis.count(1), basis.variable(1)), (3, Some(2)));
+        assert!(Basis::new(3, 4, 20).is_none());
+        assert_eq!(Basis::new(0, 0, 1).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn products_collect_their_terms() {
+        let basis = Basis::new(1, 2, 10).unwrap();
+        let line = [Double::from(3.0), Double::from(2.0)];
+        let mut square = [Double::ZERO; 3];
+        basis.multiply(&line, &line, &mut square);
+        assert_eq!(square.map(Double::rounded), [9.0, 12.0, 4.0]);
+        assert_eq!(basis.derivatives(&[], &[5.0]), [1.0, 5.0, 25.0]);
+        assert_eq!(basis.derivatives(&[0], &[5.0]), [0.0, 1.0, 10.0]);
+    }
+}

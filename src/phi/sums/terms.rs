@@ -1,0 +1,330 @@
+//! What a loop adds up, as a program over polynomials: which parts are data,
+//! which are invariant in the loop, and what is computed of them.
+
+use hashbrown::{HashMap, HashSet};
+
+use crate::op::Op;
+use crate::phi::draft::Draft;
+use crate::ssa::{Access, AccessData, Def, Node, Region, SeriesData};
+
+/// Where polynomials end: the largest degree of a term.
+pub(super) const DEGREE: u32 = 4;
+
+/// How many nodes before a loop are taken as lines in others.
+const LINES: usize = 8;
+
+/// One step of the program.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Number(f64),
+    /// The number at `base` plus each stride times the iteration of its loop.
+    Element {
+        numbers: Vec<u64>,
+        base: i64,
+        strides: Vec<(usize, i64)>,
+    },
+    /// The iteration of the loop with this number.
+    Iteration(usize),
+    /// The variable with this number.
+    Variable(usize),
+    /// A node that is known before the loop.
+    Known(Node),
+    /// What this element of a series is, which is known before the loop.
+    Read(AccessData),
+    /// An operation on the results of former steps.
+    Apply(Op, [usize; 3]),
+}
+
+/// The terms that an iteration adds, as functions of variables and iterations.
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    pub(super) steps: Vec<Step>,
+    /// The degree of the result of each step.
+    pub(super) degrees: Vec<u32>,
+    /// The results that are added, or subtracted where the sign is negative.
+    pub(super) added: Vec<(f64, usize)>,
+    /// What is a variable: nodes that are invariant in the loop.
+    pub(super) variables: Vec<Node>,
+    /// The loop itself, then loops around it whose iterations matter.
+    pub(super) loops: Vec<Region>,
+}
+
+impl Terms {
+    pub(super) fn degree(&self) -> u32 {
+        self.added.iter().map(|&(_, step)| self.degrees[step]).max().unwrap_or(0)
+    }
+}
+
+/// What counts as a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Variables {
+    /// The largest invariant expressions.
+    Large,
+    /// The smallest: what is computed from others by sums and products is not, nor
+    /// what is a line in another.
+    Small,
+    /// What is computed in this loop around, or depends on active inputs; all
+    /// else that is known before that loop is data.
+    Inside(Region),
+}
+
+/// The terms `added` in `region`, with their signs; or why they are none.
+pub(super) fn terms(
+    draft: &Draft,
+    region: Region,
+    added: &[(f64, Node)],
+    variables: Variables,
+) -> Result<Terms, String> {
+    let mut search = Search {
+        draft,
+        region,
+        variables,
+        lines: HashSet::new(),
+        varies: HashMap::new(),
+        steps: HashMap::new(),
+        terms: Terms {
+            steps: Vec::new(),
+            degrees: Vec::new(),
+            added: Vec::new(),
+            variables: Vec::new(),
+            loops: vec![region],
+        },
+    };
+    for &(sign, node) in added {
+        let step = search.find(node)?;
+        search.terms.added.push((sign, step));
+    }
+    Ok(search.terms)
+}
+
+struct Search<'a> {
+    draft: &'a Draft,
+    region: Region,
+    variables: Variables,
+    /// What is known before the loop and taken as a line in another.
+    lines: HashSet<Node>,
+    /// Whether a node changes from one iteration of the loop to the next.
+    varies: HashMap<Node, bool>,
+    /// The step of each node.
+    steps: HashMap<Node, usize>,
+    terms: Terms,
+}
+
+impl Search<'_> {
+    /// The step of `node`, with those before it.
+    fn find(&mut self, node: Node) -> Result<usize, String> {
+        // The operands first, without recursion: bodies may be long.
+        let mut pending = vec![(self.draft.resolve(node), false)];
+        while let Some((node, ready)) = pending.pop() {
+            if self.steps.contains_key(&node) {
+                continue;
+            }
+            if !self.is_open(node)? {
+                let step = self.leaf(node)?;
+                self.steps.insert(node, step);
+            } else if ready {
+                let step = self.apply(node)?;
+                self.steps.insert(node, step);
+            } else {
+                pending.push((node, true));
+                pending.extend(self.draft.args(node).map(|arg| (arg, false)));
+            }
+        }
+        let node = self.draft.resolve(node);
+        self.steps.get(&node).copied().ok_or_else(|| "it has no step".to_owned())
+    }
+
+    /// Whether the step of `node` is made of those of its operands.
+    fn is_open(&mut self, node: Node) -> Result<bool, String> {
+        let Def::Apply(op, _) = self.draft.graph.nodes[node].def else { return Ok(false) };
+        if self.draft.folds(node) {
+            return Ok(true);
+        }
+        if !self.draft.is_inside(node, self.region) {
+            return Ok(self.variables == Variables::Small && self.opens_line(node, op));
+        }
+        if self.varies(node)? || matches!(self.variables, Variables::Inside(_)) {
+            return Ok(true);
+        }
+        let is_polynomial = matches!(op, Op::Add | Op::Sub | Op::Mul | Op::Neg | Op::MulAdd);
+        Ok(self.variables == Variables::Small && is_polynomial)
+    }
+
+    /// Whether `node`, which is known before the loop, is taken as a line in
+    /// another: as two variables they would depend on each other.
+    fn opens_line(&mut self, node: Node, op: Op) -> bool {
+        if self.lines.contains(&node) {
+            return true;
+        }
+        let constants = self.draft.args(node).filter(|&arg| self.draft.folds(arg)).count();
+        let is_line = matches!(op, Op::Add | Op::Sub | Op::Mul) && constants == 1;
+        let opens = (is_line || op == Op::Neg) && self.lines.len() < LINES;
+        if opens {
+            self.lines.insert(node);
+        }
+        opens
+    }
+
+    /// Whether `node` may change from one iteration to the next.
+    fn varies(&mut self, node: Node) -> Result<bool, String> {
+        let mut pending = vec![(node, false)];
+        while let Some((node, ready)) = pending.pop() {
+            if self.varies.contains_key(&node) {
+                continue;
+            }
+            let varies = match self.draft.graph.nodes[node].def {
+                Def::Iteration(region) => region == self.region,
+                Def::Element(access) => self.element_varies(node, access)?,
+                _ if !self.draft.is_inside(node, self.region) => false,
+                Def::Apply(..) if ready => {
+                    self.draft.args(node).any(|arg| self.varies.get(&arg) == Some(&true))
+                }
+                Def::Apply(..) => {
+                    pending.push((node, true));
+                    pending.extend(self.draft.args(node).map(|arg| (arg, false)));
+                    continue;
+                }
+                Def::Entry(..) => return Err("its terms depend on what it carries".to_owned()),
+                Def::Phi(..) => return Err("a region in it has no closed form".to_owned()),
+                Def::Input(_) | Def::Const(_) => false,
+            };
+            self.varies.insert(node, varies);
+        }
+        Ok(self.varies.get(&node) == Some(&true))
+    }
+
+    fn element_varies(&self, node: Node, access: Access) -> Result<bool, String> {
+        let data = &self.draft.graph.accesses[access];
+        let moves = data.strides.iter().any(|&(region, step)| region == self.region && step != 0);
+        match &self.draft.graph.series[data.series] {
+            SeriesData::Constants(_) => Ok(moves),
+            _ if !self.draft.is_inside(node, self.region) => Ok(false),
+            SeriesData::Nodes(_) if self.is_known(access) => Ok(moves),
+            SeriesData::Nodes(nodes) => {
+                let inside =
+                    |&node: &Node| self.draft.is_inside(self.draft.resolve(node), self.region);
+                if moves || nodes.iter().any(inside) {
+                    return Err("its terms read what is not constant".to_owned());
+                }
+                Ok(false)
+            }
+            SeriesData::History(_) | SeriesData::Sums(_) => {
+                Err("its terms read what another loop computed".to_owned())
+            }
+        }
+    }
+
+    /// Whether the elements that `access` reads are data before the loop around.
+    fn is_known(&self, access: Access) -> bool {
+        let Variables::Inside(outer) = self.variables else { return false };
+        let data = &self.draft.graph.accesses[access];
+        let is_free = |&(region, stride): &(Region, i32)| {
+            stride == 0 || region == self.region || !self.draft.is_within(Some(region), outer)
+        };
+        matches!(self.draft.graph.series[data.series], SeriesData::Nodes(_))
+            && data.strides.iter().all(is_free)
+            && self
+                .draft
+                .read(access)
+                .all(|node| self.draft.is_passive(node) && !self.draft.is_inside(node, outer))
+    }
+
+    /// The number of a loop whose iterations matter.
+    fn numbered(&mut self, region: Region) -> usize {
+        let loops = &mut self.terms.loops;
+        loops.iter().position(|&known| known == region).unwrap_or_else(|| {
+            loops.push(region);
+            loops.len() - 1
+        })
+    }
+
+    fn push(&mut self, step: Step, degree: u32) -> usize {
+        self.terms.steps.push(step);
+        self.terms.degrees.push(degree);
+        self.terms.steps.len() - 1
+    }
+
+    fn leaf(&mut self, node: Node) -> Result<usize, String> {
+        let graph = &self.draft.graph;
+        if let Variables::Inside(outer) = self.variables {
+            match graph.nodes[node].def {
+                Def::Element(access) if !self.draft.folds(node) && self.is_known(access) => {
+                    return Ok(self.push(Step::Read(graph.accesses[access].clone()), 0));
+                }
+                Def::Const(_) | Def::Iteration(_) | Def::Element(_) => {}
+                _ if !self.draft.is_inside(node, outer) && self.draft.is_passive(node) => {
+                    return Ok(self.push(Step::Known(node), 0));
+                }
+                _ => {}
+            }
+        }
+        match graph.nodes[node].def {
+            Def::Const(bits) => Ok(self.push(Step::Number(f64::from_bits(bits)), 0)),
+            Def::Iteration(region) => {
+                let number = self.numbered(region);
+                Ok(self.push(Step::Iteration(number), 0))
+            }
+            Def::Element(access) if self.draft.folds(node) => {
+                let data = graph.accesses[access].clone();
+                let SeriesData::Constants(numbers) = &graph.series[data.series] else {
+                    return Err("its terms read what is not constant".to_owned());
+                };
+                let numbers = numbers.clone();
+                let strides = data.strides.iter().filter(|&&(_, stride)| stride != 0);
+                let strides = strides
+                    .map(|&(region, stride)| (self.numbered(region), i64::from(stride)))
+                    .collect();
+                let base = i64::from(data.base);
+                Ok(self.push(Step::Element { numbers, base, strides }, 0))
+            }
+            _ => {
+                if self.varies(node)? {
+                    return Err("its terms read what is not constant".to_owned());
+                }
+                let number = self.terms.variables.len();
+                self.terms.variables.push(node);
+                Ok(self.push(Step::Variable(number), 1))
+            }
+        }
+    }
+
+    fn apply(&mut self, node: Node) -> Result<usize, String> {
+        let Def::Apply(op, _) = self.draft.graph.nodes[node].def else {
+            return Err("it has no step".to_owned());
+        };
+        let mut args = [0; 3];
+        for (to, arg) in args.iter_mut().zip(self.draft.args(node)) {
+            *to = self.steps.get(&arg).copied().ok_or_else(|| "it has no step".to_owned())?;
+        }
+        let degrees = args.map(|arg| self.terms.degrees.get(arg).copied().unwrap_or(0));
+        let all = &degrees[..op.arity()];
+        let most = all.iter().copied().max().unwrap_or(0);
+        let degree = match op {
+            Op::Add | Op::Sub | Op::Neg => most,
+            Op::Mul => degrees[0] + degrees[1],
+            Op::MulAdd => (degrees[0] + degrees[1]).max(degrees[2]),
+            Op::Div if degrees[1] == 0 => degrees[0],
+            Op::Select if degrees[0] == 0 => most,
+            Op::Powi if degrees[0] > 0 => match self.exponent(args[1]) {
+                Some(exponent) => degrees[0].saturating_mul(exponent),
+                None => return Err("its terms are no polynomials".to_owned()),
+            },
+            _ if most == 0 => 0,
+            _ => return Err(format!("{op} of what is not data is no polynomial")),
+        };
+        if degree > DEGREE {
+            return Err(format!("its terms have a degree above {DEGREE}"));
+        }
+        Ok(self.push(Step::Apply(op, args), degree))
+    }
+
+    /// The exponent, if it is a small number above 0.
+    fn exponent(&self, step: usize) -> Option<u32> {
+        match self.terms.steps.get(step) {
+            Some(&Step::Number(number)) if (1.0..=f64::from(DEGREE)).contains(&number) => {
+                Some(number as u32)
+            }
+            _ => None,
+        }
+    }
+}

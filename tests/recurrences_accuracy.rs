@@ -1,0 +1,298 @@
+//! Closed forms of recurrences against a reference of twice the precision: their
+//! values and gradients are as good as those of the tape.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
+
+#[path = "support/precise.rs"]
+mod precise;
+
+use std::panic::Location;
+
+use phigrad::Var;
+use phigrad::check::Random;
+use phigrad::diff::{Wanted, reverse};
+use phigrad::phi::recurrence::solve_all;
+use phigrad::ssa::{
+    Folding, Graph, Lifted, Outcome, Paths, RerollLimits, eliminate_dead_code, fuse, interpret,
+    reroll, simplify, verify,
+};
+use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
+use precise::{Dual, Number};
+
+trait Program {
+    fn eval<T: Number>(&self, x: &[T]) -> T;
+
+    /// What is nearer to zero is not compared.
+    fn least(&self) -> f64 {
+        0.0
+    }
+}
+
+struct Geometric(usize);
+impl Program for Geometric {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let mut y = x[1];
+        for _ in 0..self.0 {
+            y = y * x[0];
+        }
+        y
+    }
+}
+
+/// Σ r^j
+struct Sum(usize);
+impl Program for Sum {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let mut y = x[1];
+        for _ in 0..self.0 {
+            y = y * x[0] + x[2];
+        }
+        y
+    }
+}
+
+/// Gradient descent on a parabola.
+struct Descent(usize);
+impl Program for Descent {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let mut w = x[0];
+        for _ in 0..self.0 {
+            let slope = w * x[2] - x[3];
+            w = w - x[1] * slope;
+        }
+        w
+    }
+}
+
+/// Gradient descent with momentum: rate, momentum, curvature, start.
+struct Momentum(usize);
+impl Program for Momentum {
+    fn least(&self) -> f64 {
+        1e-30
+    }
+
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let (mut w, mut v) = (x[3], T::from(0.0));
+        for _ in 0..self.0 {
+            v = v * x[1] - x[0] * (x[2] * w);
+            w = w + v;
+        }
+        w
+    }
+}
+
+/// A spring: stiffness, damping, step, start, speed.
+struct Spring(usize);
+impl Program for Spring {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let (mut p, mut v) = (x[3], x[4]);
+        for _ in 0..self.0 {
+            v = v - x[2] * (x[0] * p + x[1] * v);
+            p = p + x[2] * v;
+        }
+        p
+    }
+}
+
+/// Value and gradient in one list.
+fn taped(program: &impl Program, x: &[f64]) -> Vec<f64> {
+    let mut tracer = Tracer::default();
+    let inputs = Inputs { active: x, inactive: &[] };
+    let trace =
+        tracer.run(|x, _| program.eval::<Var>(x), inputs, 1 << 24, Location::caller()).unwrap();
+    let value = trace.value();
+    let gradient = sweep(&trace, &mut Adjoints::default()).to_vec();
+    [gradient, vec![value]].concat()
+}
+
+fn lifted(program: &impl Program, x: &[f64]) -> Graph {
+    let mut tracer = Tracer::default();
+    let mut lifted = Lifted::new(x.len(), 0);
+    let inputs = Inputs { active: x, inactive: &[] };
+    let trace =
+        tracer.run(|x, _| program.eval::<Var>(x), inputs, 1 << 24, Location::caller()).unwrap();
+    lifted.merge(&trace, Paths { paths: 1, nodes: 1 << 24 }).unwrap();
+    Graph::clone(lifted.graph())
+}
+
+fn precise(program: &impl Program, x: &[f64]) -> Vec<f64> {
+    let inputs: Vec<Dual> = x.iter().enumerate().map(|(i, &x)| Dual::input(x, i)).collect();
+    let y = program.eval(&inputs);
+    let mut all: Vec<f64> = (0..x.len()).map(|i| y.slope(i)).collect();
+    all.push(y.value());
+    all
+}
+
+/// The graph of gradient and value, without a loop.
+fn closed(program: &impl Program, x: &[f64]) -> Graph {
+    let rolled = reroll(&lifted(program, x), RerollLimits::default());
+    let solved = solve_all(&rolled);
+    verify(&solved.graph).unwrap_or_else(|error| panic!("{error}\n{}", solved.graph));
+    let small = simplify(&solved.graph, Folding::Real);
+    let gradient = reverse(&small, Wanted::GradientAndValue, Folding::Real);
+    let fused = fuse(&eliminate_dead_code(&gradient));
+    verify(&fused).unwrap();
+    assert!(fused.regions.is_empty(), "{:?}\n{rolled}", solved.refused);
+    fused
+}
+
+fn ulp(x: f64) -> f64 {
+    let x = x.abs().max(f64::MIN_POSITIVE);
+    f64::from_bits(x.to_bits() + 1) - x
+}
+
+/// Where the tape's own error is four times smaller, by more than four ulps.
+struct Worse {
+    components: usize,
+    found: Vec<String>,
+}
+
+type Terms = fn(&[f64], f64) -> f64;
+
+/// Compares kernel and tape with the reference, as the project promises: an error
+/// of four times the tape's, and four ulps of the result more. Where larger terms
+/// cancel the ulps are those of the terms, whose size `terms` tells from the point
+/// and the largest component.
+fn compare(program: &impl Program, points: &[Vec<f64>], terms: Terms) -> Worse {
+    let graph = closed(program, &points[0]);
+    let mut worse = Worse { components: 0, found: Vec::new() };
+    for point in points {
+        let Outcome::Values(got) = interpret(&graph, point) else { panic!() };
+        let (tape, exact) = (taped(program, point), precise(program, point));
+        // Of powers that have all but vanished the derivatives by coefficients of a
+        // system whose eigenvalues are one are known to be worse.
+        if exact[exact.len() - 1].abs() < program.least() {
+            continue;
+        }
+        let largest = exact.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
+        for (index, ((got, tape), exact)) in got.iter().zip(&tape).zip(&exact).enumerate() {
+            // Nor the tape nor the reference is of use where numbers underflow.
+            if exact.abs() < 1e-290 && tape.abs() < 1e-290 {
+                let allowed = 4.0 * ulp(terms(point, largest)) + 1e-289;
+                assert!(got.abs() <= allowed, "{got:e} for {exact:e}");
+                continue;
+            }
+            worse.components += 1;
+            let (error, allowed) = ((got - exact).abs(), 4.0 * (tape - exact).abs());
+            let ulps = 4.0 * ulp(exact.abs().max(terms(point, largest)));
+            if error.is_nan() || error > allowed + ulps {
+                let tape_error = (tape - exact).abs();
+                worse.found.push(format!(
+                    "{index} at {point:?}: {exact:e}, kernel off by {error:e}, tape {tape_error:e}"
+                ));
+            }
+        }
+    }
+    worse
+}
+
+#[track_caller]
+fn assert_good(name: &str, program: impl Program, points: &[Vec<f64>], terms: Terms) {
+    let worse = compare(&program, points, terms);
+    assert!(worse.components > 0);
+    assert!(worse.found.is_empty(), "{name}: {}", worse.found.join("\n"));
+}
+
+const STEPS: [usize; 4] = [50, 100, 1000, 20_000];
+
+/// Ratios from all over, with each other and some nearby.
+fn ratios(random: &mut Random) -> Vec<f64> {
+    let mut ratios = vec![0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 1e-300, -1e-9, 0.99, 0.9999, -0.999];
+    for distance in [1e-15, 1e-12, 1e-9, 1e-6, 1e-4] {
+        ratios.extend([1.0 - distance, 1.0 + distance, -1.0 + distance]);
+    }
+    let near: Vec<f64> = ratios.iter().map(|r| r * random.uniform(0.9999, 1.0)).collect();
+    ratios.extend(near);
+    ratios
+}
+
+/// Ratios of which powers are finite.
+fn tame(ratio: f64, steps: usize) -> bool {
+    (steps as f64) * ratio.abs().ln() < 600.0
+}
+
+#[test]
+fn geometric_loops() {
+    let mut random = Random::new(1);
+    for steps in STEPS {
+        let ratios = ratios(&mut random).into_iter().filter(|&r| tame(r, steps));
+        let points: Vec<_> = ratios.map(|r| vec![r, random.uniform(0.5, 2.0)]).collect();
+        assert_good("geometric", Geometric(steps), &points, |_, _| 0.0);
+    }
+}
+
+#[test]
+fn affine_loops() {
+    let mut random = Random::new(2);
+    for steps in STEPS {
+        let mut points = Vec::new();
+        for r in ratios(&mut random).into_iter().filter(|&r| tame(r, steps)) {
+            points.push(vec![r, 0.0, 1.0]);
+            points.push(vec![r, random.uniform(0.5, 2.0), random.uniform(0.0, 2.0)]);
+            points.push(vec![r, random.uniform(0.5, 2.0), -random.uniform(0.0, 2.0)]);
+        }
+        assert_good("affine", Sum(steps), &points, |_, _| 0.0);
+    }
+}
+
+#[test]
+fn gradient_descent_far_from_its_end_and_near() {
+    let mut random = Random::new(3);
+    for steps in STEPS {
+        let mut points = Vec::new();
+        for rate in [1.0, 0.3, 1e-2, 1e-4, 1e-6] {
+            for _ in 0..6 {
+                let (start, curvature) = (random.uniform(0.5, 2.0), random.uniform(0.1, 1.9));
+                let rate = rate * random.uniform(0.5, 1.0);
+                points.push(vec![start, rate, curvature, random.uniform(-1.0, 1.0)]);
+            }
+        }
+        // Where it has come to its end, the derivative by the rate is what is left
+        // of terms that cancel: the rate times both the slope and the intercept.
+        let terms = |x: &[f64], _: f64| (x[3] / (x[1] * x[2])).abs() * 2.0;
+        assert_good("descent", Descent(steps), &points, terms);
+    }
+}
+
+#[test]
+fn momentum_and_springs() {
+    let mut random = Random::new(4);
+    let (mut components, mut found) = (0, Vec::new());
+    for steps in [300, 1000, 4000] {
+        let (mut momentum, mut springs) = (Vec::new(), Vec::new());
+        for size in [0.9, 0.1, 1e-3, 1e-6] {
+            for _ in 0..6 {
+                let rate = size * random.uniform(0.5, 1.0);
+                let (kept, curvature) = (random.uniform(0.1, 1.0), random.uniform(0.1, 1.9));
+                momentum.push(vec![rate, kept, curvature, random.uniform(-1.0, 1.0)]);
+                // Two eigenvalues that are one.
+                momentum.push(vec![(1.0 - kept.sqrt()).powi(2) / curvature, kept, curvature, 1.0]);
+                let (stiffness, speed) = (random.uniform(0.5, 1.5), random.uniform(-1.0, 1.0));
+                for damping in [0.0, 1e-3, 0.1, 0.9] {
+                    springs.push(vec![
+                        stiffness,
+                        damping,
+                        rate * 0.5,
+                        random.uniform(0.1, 1.0),
+                        speed,
+                    ]);
+                }
+            }
+        }
+        for worse in [
+            compare(&Momentum(steps), &momentum, |_, _| 0.0),
+            compare(&Spring(steps), &springs, |_, _| 0.0),
+        ] {
+            components += worse.components;
+            found.extend(worse.found);
+        }
+        assert_good("momentum", Momentum(steps), &momentum, |_, largest| 2.0 * largest);
+        assert_good("spring", Spring(steps), &springs, |_, largest| 2.0 * largest);
+    }
+    // Single components may be off by more, where the tape was lucky.
+    assert!(
+        found.len() * 100 < components,
+        "{} of {components}: {}",
+        found.len(),
+        found.join("\n")
+    );
+}
