@@ -138,3 +138,75 @@ fn long_programs_are_cut() {
     assert!(explanation.program.text.lines().count() < 130);
     assert!(explanation.to_string().len() < 100_000);
 }
+
+#[test]
+fn a_loop_that_adds_is_a_product() {
+    let f = Tape::record(|x: &[Var]| {
+        let mut sum = x[0];
+        for _ in 0..100 {
+            sum = sum + x[1];
+        }
+        sum
+    });
+    f.grad(&[0.5, 0.25]).unwrap();
+    let explanation = f.explain().unwrap();
+    assert_eq!(explanation.closed.text, "return x₀ + 100·x₁");
+    assert_eq!(
+        explanation.closed.latex.lines().nth(1),
+        Some("& \\text{return }x_{0} + 100 \\cdot x_{1}")
+    );
+    assert_eq!(explanation.gradient.unwrap().text, "∂f/∂x₀ = 1\n∂f/∂x₁ = 100");
+    assert_eq!(explanation.loops[0].seen.text, "x₀ + Σ_{i<100} x₁");
+    assert!(!explanation.loops[0].forms.is_empty());
+    let exact = Tape::builder()
+        .phi_calculus(false)
+        .record(|x: &[Var]| (0..100).fold(x[0], |sum, _| sum + x[1]));
+    exact.grad(&[0.5, 0.25]).unwrap();
+    let explanation = exact.explain().unwrap();
+    assert!(explanation.rules().is_empty() && explanation.loops[0].forms.is_empty());
+}
+
+/// The error of a fit by gradient descent from `w`.
+#[traced]
+fn descent(mut w: Var, rate: Var, x: &[f64], y: &[f64]) -> Var {
+    let n = x.len() as f64;
+    let mut iteration = 0;
+    while iteration < 40 {
+        let mut slope = Var::from(0.0);
+        for (&x, &y) in x.iter().zip(y) {
+            slope = slope + (w * x - y) * x;
+        }
+        slope = slope * (2.0 / n);
+        if slope.abs() < 1e-4 {
+            break;
+        } else {
+            w = w - rate * slope;
+        }
+        iteration += 1;
+    }
+    let mut error = Var::from(0.0);
+    for (&x, &y) in x.iter().zip(y) {
+        let residual = y - w * x;
+        error = error + residual * residual;
+    }
+    error / n
+}
+
+#[test]
+fn gradient_descent_has_no_loop_over_its_data() {
+    let x: Vec<f64> = (0..200).map(|i| (0.7 * f64::from(i)).sin()).collect();
+    let y: Vec<f64> = x.iter().map(|x| 0.7 * x + 0.1 * (9.0 * x).cos()).collect();
+    let f = Tape::record(|rate: &[Var]| descent(Var::from(0.0), rate[0], &x, &y));
+    f.grad(&[0.05]).unwrap();
+    let explanation = f.explain().unwrap();
+    let seen = &explanation.program.text;
+    assert!(seen.contains("  loop 200 times in j, with w₂ from 0\n"), "{seen}");
+    let sums = explanation.loops.iter().filter(|known| known.seen.text.contains("_{j<200}"));
+    assert!(sums.count() > 0, "{explanation}");
+    let closed = &explanation.closed.text;
+    assert!(closed.starts_with("loop 40 times in i, with w from 0\n"), "{closed}");
+    assert!(!closed.contains("200 times") && !closed.contains('Σ'), "{closed}");
+    assert!(explanation.rules().contains(&Rule::C7), "{explanation}");
+    // What stays a loop says why.
+    assert!(!explanation.refused.is_empty());
+}

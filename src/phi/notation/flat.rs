@@ -57,7 +57,7 @@ impl Factors {
             _ => {
                 let (base, count) = match term {
                     Term::Apply(Op::Powi, args) => match args[1] {
-                        Term::Number(n) if n >= 1.0 && n < 1e4 => (&args[0], n as u32),
+                        Term::Number(n) if (1.0..1e4).contains(&n) => (&args[0], n as u32),
                         _ => (term, 1),
                     },
                     _ => (term, 1),

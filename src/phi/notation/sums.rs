@@ -41,7 +41,7 @@ pub(super) fn sums_of(graph: &Graph, region: Region) -> Option<Vec<Summed>> {
     let mut all = Vec::new();
     for (number, entry) in cycle.entries.iter().enumerate() {
         let next = *passed.get(1 + number)?;
-        let (product, parts, spine) = chain(graph, data.root, next, entry.phi)?;
+        let Chain { product, parts, spine } = chain(graph, data.root, next, entry.phi)?;
         all.push((next, Summed { product, count, first: entry.first, parts, spine }));
     }
     // No step on the way from an entry φ may be used for anything else.
@@ -64,13 +64,15 @@ pub(super) fn sums_of(graph: &Graph, region: Region) -> Option<Vec<Summed>> {
     .collect()
 }
 
-/// The way from an entry φ to what it is next: sums only, or products only.
-fn chain(
-    graph: &Graph,
-    block: Block,
-    next: Node,
-    entry: Node,
-) -> Option<(bool, Vec<(bool, Node)>, Vec<Node>)> {
+/// Sums only, or products only; see [`Summed`].
+struct Chain {
+    product: bool,
+    parts: Vec<(bool, Node)>,
+    spine: Vec<Node>,
+}
+
+/// The way from an entry φ to what it is next.
+fn chain(graph: &Graph, block: Block, next: Node, entry: Node) -> Option<Chain> {
     const LONGEST: usize = 8;
     let (mut at, mut product) = (next, None);
     let (mut parts, mut spine) = (Vec::new(), Vec::new());
@@ -101,7 +103,7 @@ fn chain(
     let in_block =
         |node: &Node| *node == entry || graph.blocks[block].items.contains(&Item::Node(*node));
     let product = product.filter(|_| spine.iter().all(in_block))?;
-    Some((product, parts, spine))
+    Some(Chain { product, parts, spine })
 }
 
 /// Whether `entry` is `node`, or is added to others, or multiplied, to make it.
