@@ -78,7 +78,7 @@ fn branches(x: &[Var], side: &[Var]) -> Var {
 fn additions(x: &[Var]) -> Var {
     let mut sum = x[0];
     for _ in 0..100 {
-        sum = sum + x[1];
+        sum += x[1];
     }
     sum
 }
@@ -91,20 +91,20 @@ fn descent(mut w: Var, rate: Var, x: &[f64], y: &[f64]) -> Var {
     while iteration < 40 {
         let mut slope = Var::from(0.0);
         for (&x, &y) in x.iter().zip(y) {
-            slope = slope + (w * x - y) * x;
+            slope += (w * x - y) * x;
         }
-        slope = slope * (2.0 / n);
+        slope *= 2.0 / n;
         if slope.abs() < 1e-4 {
             break;
         } else {
-            w = w - rate * slope;
+            w -= rate * slope;
         }
         iteration += 1;
     }
     let mut error = Var::from(0.0);
     for (&x, &y) in x.iter().zip(y) {
         let residual = y - w * x;
-        error = error + residual * residual;
+        error += residual * residual;
     }
     error / n
 }

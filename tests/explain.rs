@@ -50,9 +50,9 @@ fn clipped(x: &[Var], data: &[Var]) -> Var {
     for &d in data {
         let error = x[0] * d - x[1];
         if error.abs() < 1.0 {
-            sum = sum + error * error;
+            sum += error * error;
         } else {
-            sum = sum + error.abs();
+            sum += error.abs();
         }
     }
     sum
@@ -100,7 +100,7 @@ fn text_latex_and_dot_show_all_of_it() {
     let f = Tape::record(|x: &[Var]| {
         let mut w = x[0];
         for _ in 0..100 {
-            w = w + x[1] * 2.0;
+            w += x[1] * 2.0;
         }
         w.sqrt()
     });
@@ -144,7 +144,7 @@ fn a_loop_that_adds_is_a_product() {
     let f = Tape::record(|x: &[Var]| {
         let mut sum = x[0];
         for _ in 0..100 {
-            sum = sum + x[1];
+            sum += x[1];
         }
         sum
     });
@@ -174,20 +174,20 @@ fn descent(mut w: Var, rate: Var, x: &[f64], y: &[f64]) -> Var {
     while iteration < 40 {
         let mut slope = Var::from(0.0);
         for (&x, &y) in x.iter().zip(y) {
-            slope = slope + (w * x - y) * x;
+            slope += (w * x - y) * x;
         }
-        slope = slope * (2.0 / n);
+        slope *= 2.0 / n;
         if slope.abs() < 1e-4 {
             break;
         } else {
-            w = w - rate * slope;
+            w -= rate * slope;
         }
         iteration += 1;
     }
     let mut error = Var::from(0.0);
     for (&x, &y) in x.iter().zip(y) {
         let residual = y - w * x;
-        error = error + residual * residual;
+        error += residual * residual;
     }
     error / n
 }
