@@ -332,7 +332,7 @@ macro_rules! recorded {
             /// assert!(f.explain().is_err()); // Nothing is known yet.
             /// f.grad(&[0.5, 2.0])?;
             /// let explanation = f.explain()?;
-            /// assert_eq!(explanation.program.text, "return sin(x₀·x₁) + x₀");
+            /// assert_eq!(explanation.program.text, "return x₀ + sin(x₀·x₁)");
             /// println!("{explanation}");
             /// # Ok::<(), phigrad::Error>(())
             /// ```

@@ -71,8 +71,8 @@ impl core::fmt::Display for Notation {
 /// use phigrad::ssa::parse;
 ///
 /// let text = "graph active 2 inactive 0\nv2 = const 1e-4\nb0:\n  v3 = sub v0 v1\n  \
-///             v4 = abs v3\n  v5 = ge v4 v2\n  guard v5\n  v6 = powi v3 v2\n  \
-///             v7 = sqrt v4\n  v8 = div v7 v0\n  return v8\n";
+///             v4 = abs v3\n  v5 = ge v4 v2\n  guard v5\n  \
+///             v6 = sqrt v4\n  v7 = div v6 v0\n  return v7\n";
 /// let told = program(&parse(text)?);
 /// assert_eq!(told.text, "provided that |x₀ − x₁| ≥ 1e-4\nreturn √|x₀ − x₁|/x₀");
 /// # Ok::<(), phigrad::ssa::ParseError>(())

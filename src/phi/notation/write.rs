@@ -64,7 +64,9 @@ impl Script {
 
     fn part(self, part: &Part) -> String {
         match part {
-            Part::Words(words) if self == Latex => format!("\\text{{{words}}}"),
+            Part::Words(words) if self == Latex && words.trim() != "=" => {
+                format!("\\text{{{words}}}")
+            }
             Part::Words(words) => words.clone(),
             Part::Term(term) => self.term(term),
             Part::Derivative(name) => match self {
