@@ -290,8 +290,8 @@ pub use phigrad_macros::Carry;
 /// ```
 pub use phigrad_macros::traced;
 pub use runtime::{
-    DecisionReport, Error, KernelReport, Limits, Numerics, Purpose, Recorded, RecordedWith,
-    Refusal, Report, Tape, TapeBuilder,
+    DecisionReport, Error, Explanation, Formula, KernelReport, Limits, LoopForm, Numerics, Purpose,
+    Recorded, RecordedWith, Refusal, Report, Tape, TapeBuilder,
 };
 pub use ssa::{Decision, LiftError, Place, Trips, Unmerge, Unmerged};
 pub use trace::Var;

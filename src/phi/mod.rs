@@ -3,17 +3,21 @@
 //! Source: PAPER sections 2 and 3 of "Coarsening Optimization for Differentiable
 //! Programming" (OOPSLA 2021), whose formulas [`Rule`] lists.
 
+mod branches;
 mod certificate;
 mod close;
 mod draft;
+mod notation;
 pub mod recurrence;
 mod rule;
 mod simplify;
 mod sums;
 mod unroll;
 
+pub use branches::{Branched, simplify_branches};
 pub use certificate::{agree, without_guards};
 pub use close::{CloseLimits, Closed, close};
+pub use notation::{Notation, Told, closed_program, gradient_formula, loops, program};
 pub use rule::{Applied, Refused, Rule};
 pub use simplify::{SimplifyLimits, Stage, Tag, rewrite_rules, simplify_segments};
 pub use unroll::unroll;

@@ -5,7 +5,11 @@ use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal};
 use crate::diff::{Wanted, reverse};
 use crate::jit::{Kernel, compile, host_fuses};
-use crate::phi::{Applied, CloseLimits, Refused, close, unroll};
+use crate::phi::{
+    Applied, CloseLimits, Closed, Refused, SimplifyLimits, Stage, close, simplify_branches,
+    simplify_segments, unroll,
+};
+use crate::soi::divide;
 use crate::ssa::{
     Folding, Graph, Nest, RerollLimits, eliminate_dead_code, fuse, reroll, simplify, verify,
 };
@@ -70,6 +74,42 @@ fn optimised(primal: &Graph, purpose: Purpose, numerics: Numerics) -> Graph {
     graph
 }
 
+/// What a recorded graph goes through, for people who want to see it.
+pub(super) struct Stages {
+    /// The graph with its loops, also short ones.
+    pub(super) before: Graph,
+    /// The graph with closed forms.
+    pub(super) after: Graph,
+    /// The derivatives, if they are wanted at all of a graph of this size.
+    pub(super) gradient: Option<Graph>,
+    pub(super) applied: Vec<Applied>,
+    pub(super) refused: Vec<Refused>,
+}
+
+/// The stages of `recorded`.
+pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
+    /// The derivatives of larger graphs are not short.
+    const MOST_NODES: usize = 4096;
+    /// The steps that are simplified together.
+    const SEGMENT: usize = 256;
+    let before = rolled(recorded, RerollLimits::DEFAULT);
+    let (mut after, mut applied, mut refused) = (before.clone(), Vec::new(), Vec::new());
+    if options.phi_calculus && options.numerics == Numerics::Real {
+        let closed = worth_closing(&before);
+        refused = closed.refused;
+        applied = closed.applied;
+        after = branched(closed.graph, &mut applied);
+    }
+    let simplified = |graph: &Graph, stage| {
+        simplify_segments(graph, &divide(graph, SEGMENT), stage, SimplifyLimits::DEFAULT)
+    };
+    let gradient = (after.nodes.len() <= MOST_NODES).then(|| {
+        let primal = simplified(&after, Stage::Primal);
+        simplified(&derive(&primal, Purpose::Gradient, Folding::Real), Stage::Final)
+    });
+    Stages { before, after, gradient, applied, refused }
+}
+
 /// Refuses a graph that would take too long to compile.
 fn limited(graph: &Graph, options: &Options) -> Result<(), Refusal> {
     let limit = options.limits.compiled;
@@ -89,20 +129,43 @@ fn rolled(recorded: &Graph, limits: RerollLimits) -> Graph {
 /// The recorded graph with closed forms, also of short loops, as far as there are
 /// any; other short loops stay unrolled.
 fn closed(recorded: &Graph, options: &Options) -> Primal {
-    let (mut applied, mut refused) = (Vec::new(), Vec::new());
-    if options.phi_calculus {
-        let rolled = rolled(recorded, RerollLimits::DEFAULT);
-        let closed = close(&rolled, CloseLimits::DEFAULT);
-        refused = closed.refused;
-        if 10 * steps(&closed.graph) <= 9 * steps(&rolled) {
-            applied = closed.applied;
-            checked(&closed.graph);
-            let graph = unroll(&closed.graph, ROLLED.iterations, ROLLED.weight);
-            checked(&graph);
-            return Primal { graph, applied, refused };
-        }
+    if !options.phi_calculus {
+        let graph = rolled(recorded, ROLLED);
+        return Primal { graph, applied: Vec::new(), refused: Vec::new() };
     }
-    Primal { graph: rolled(recorded, ROLLED), applied, refused }
+    let Closed { graph, mut applied, refused } =
+        worth_closing(&rolled(recorded, RerollLimits::DEFAULT));
+    let graph = match applied.is_empty() {
+        true => rolled(recorded, ROLLED),
+        false => {
+            let graph = unroll(&graph, ROLLED.iterations, ROLLED.weight);
+            checked(&graph);
+            graph
+        }
+    };
+    Primal { graph: branched(graph, &mut applied), applied, refused }
+}
+
+/// The graph with closed forms, if those are worth it.
+fn worth_closing(rolled: &Graph) -> Closed {
+    let closed = close(rolled, CloseLimits::DEFAULT);
+    if 10 * steps(&closed.graph) <= 9 * steps(rolled) {
+        checked(&closed.graph);
+        return closed;
+    }
+    Closed { graph: rolled.clone(), applied: Vec::new(), refused: closed.refused }
+}
+
+/// The graph with simpler branches.
+fn branched(graph: Graph, applied: &mut Vec<Applied>) -> Graph {
+    let branched = simplify_branches(&graph);
+    if branched.applied.is_empty() {
+        return graph;
+    }
+    applied.extend(branched.applied);
+    let graph = simplify(&branched.graph, Folding::Real);
+    checked(&graph);
+    graph
 }
 
 /// How many steps a run takes at most. Closed forms that save less than a tenth

@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 
 use super::error::{Error, Kind};
+use super::explain::Explanation;
 use super::options::Options;
 use super::report::{Purpose, Refusal, Report};
 use super::specialisation::Specialisation;
@@ -151,6 +152,23 @@ impl Core {
             report.refusals.push(Refusal::TooManyLengths { limit });
         }
         report
+    }
+
+    /// Explains what was learnt of the length of input that was called most.
+    pub(super) fn explain(&self) -> Result<Explanation, Error> {
+        let mut most: Option<(u64, Arc<Specialisation>)> = None;
+        for specialisation in self.specialisations.load().iter() {
+            let calls = specialisation.calls();
+            if most.as_ref().is_none_or(|(most, _)| calls > *most) {
+                most = Some((calls, Arc::clone(specialisation)));
+            }
+        }
+        let explained = most.map_or(Ok(None), |(_, most)| most.explain(&self.options));
+        match explained {
+            Ok(Some(explanation)) => Ok(explanation),
+            Ok(None) => Err(Kind::Unrecorded.into()),
+            Err(refusal) => Err(Kind::Refused(refusal).into()),
+        }
     }
 
     /// The specialisation for the lengths of `inputs`; `None` beyond the limit.

@@ -7,12 +7,14 @@
 mod coarsen;
 mod core;
 mod error;
+mod explain;
 mod options;
 mod recorded;
 mod report;
 mod specialisation;
 
 pub use error::Error;
+pub use explain::{Explanation, Formula, LoopForm};
 pub use options::{Limits, Numerics, TapeBuilder};
 pub use recorded::{Recorded, RecordedWith, Tape};
 pub use report::{DecisionReport, KernelReport, Purpose, Refusal, Report};

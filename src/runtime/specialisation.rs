@@ -11,6 +11,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::coarsen::{Coarsened, Primal, coarsen, primal};
+use super::explain::Explanation;
 use super::options::Options;
 use super::report::{DecisionReport, KernelReport, Purpose, Refusal, Report};
 use crate::jit::Kernel;
@@ -265,6 +266,23 @@ impl Specialisation {
                 report.refusals.push(refusal.clone());
             }
         }
+    }
+
+    /// What was learnt, explained; `None` if that is nothing.
+    pub(super) fn explain(&self, options: &Options) -> Result<Option<Explanation>, Refusal> {
+        let learning = self.lock();
+        let (graph, paths) = (Arc::clone(learning.lifted.graph()), learning.lifted.paths());
+        if paths == 0 || learning.divergent {
+            return learning.refusals.last().map_or(Ok(None), |refusal| Err(refusal.clone()));
+        }
+        // It takes a while, and calls go on meanwhile.
+        drop(learning);
+        Ok(Some(Explanation::of(&graph, paths, options)))
+    }
+
+    /// How many calls there were.
+    pub(super) fn calls(&self) -> u64 {
+        self.tape_calls.load(Ordering::Relaxed) + self.kernel_calls.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, Learning> {

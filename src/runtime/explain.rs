@@ -1,0 +1,244 @@
+//! Explanations: what a recorded function was seen to do, and what became of it,
+//! in mathematical notation.
+
+use core::fmt;
+
+use super::coarsen::{Stages, stages};
+use super::options::Options;
+use crate::phi::{Notation, Refused, Rule, closed_program, gradient_formula, loops, program};
+use crate::ssa::{Graph, Place, dot};
+
+/// What a recorded function does, as far as it has been seen: the program, each
+/// loop with its closed form, the rules that led there, and the gradient where it
+/// is short. Made by [`Recorded::explain`](crate::Recorded::explain); `Display`
+/// shows all of it as text.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::{Tape, Var};
+///
+/// let f = Tape::record(|x: &[Var]| if x[1] > 0.0 { x[0].exp() } else { x[0] * x[1] });
+/// f.grad(&[0.5, 2.0])?;
+/// let explanation = f.explain()?;
+/// assert_eq!(explanation.program.text, "provided that x₁ > 0\nreturn e^x₀");
+/// let gradient = explanation.gradient.expect("it is short");
+/// assert_eq!(gradient.text, "∂f/∂x₀ = e^x₀\n∂f/∂x₁ = 0\n  provided that x₁ > 0");
+/// # Ok::<(), phigrad::Error>(())
+/// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The number of active inputs, x₀, x₁ and so on.
+    pub active: usize,
+    /// The number of inactive inputs, d₀, d₁ and so on.
+    pub inactive: usize,
+    /// The number of paths that were seen.
+    pub paths: usize,
+    /// The program as it was seen, with its loops.
+    pub program: Notation,
+    /// The loops, each before those in it.
+    pub loops: Vec<LoopForm>,
+    /// Formulas that were applied elsewhere: to branches.
+    pub branches: Vec<Formula>,
+    /// What stays a loop, and why.
+    pub refused: Vec<Refused>,
+    /// What the program has become.
+    pub closed: Notation,
+    /// The gradient, if its formula is short.
+    pub gradient: Option<Notation>,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    before: Graph,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    after: Graph,
+}
+
+/// A formula of φ-calculus that was applied.
+///
+/// For an example see [`Explanation`].
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Formula {
+    /// Which one.
+    pub rule: Rule,
+    /// Where in the user's source, if that is known.
+    pub at: Option<Place>,
+    /// What it made.
+    pub form: Notation,
+}
+
+/// A loop of an [`Explanation`], with its closed forms.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoopForm {
+    /// Where in the user's source, if that is known.
+    pub at: Option<Place>,
+    /// What it does, as it was seen.
+    pub seen: Notation,
+    /// The closed forms of its values; none if it stays a loop.
+    pub forms: Vec<Formula>,
+}
+
+impl Explanation {
+    /// Explains `recorded`, the graph of what was seen on `paths` paths.
+    pub(super) fn of(recorded: &Graph, paths: usize, options: &Options) -> Explanation {
+        let Stages { before, after, gradient, applied, refused } = stages(recorded, options);
+        let seen = loops(&before).into_iter();
+        let mut loops: Vec<LoopForm> = seen
+            .map(|told| LoopForm { at: told.at, seen: told.notation, forms: Vec::new() })
+            .collect();
+        let mut branches = Vec::new();
+        for applied in applied {
+            let (rule, at, form) = (applied.rule, applied.at, Notation::of_form(applied.form));
+            let formula = Formula { rule, at, form };
+            match loops.iter_mut().find(|known| known.at.is_some() && known.at == formula.at) {
+                Some(known) => known.forms.push(formula),
+                None => branches.push(formula),
+            }
+        }
+        Explanation {
+            active: recorded.active,
+            inactive: recorded.inactive,
+            paths,
+            program: program(&before),
+            loops,
+            branches,
+            refused,
+            closed: closed_program(&after),
+            gradient: gradient.and_then(|gradient| gradient_formula(&gradient)),
+            before,
+            after,
+        }
+    }
+
+    /// All rules that were applied, in order, each once.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let f = Tape::record(|x: &[Var]| x[0].sin());
+    /// f.grad(&[0.5])?;
+    /// assert!(f.explain()?.rules().is_empty());
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    pub fn rules(&self) -> Vec<Rule> {
+        let formulas = self.loops.iter().flat_map(|known| &known.forms).chain(&self.branches);
+        let mut rules: Vec<Rule> = formulas.map(|formula| formula.rule).collect();
+        rules.sort_unstable();
+        rules.dedup();
+        rules
+    }
+
+    /// The explanation in the language of LaTeX: a part of a document that uses
+    /// `amsmath`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let f = Tape::record(|x: &[Var]| x[0].sqrt());
+    /// f.grad(&[0.5])?;
+    /// assert!(f.explain()?.latex().contains("\\text{return }\\sqrt{x_{0}}"));
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    pub fn latex(&self) -> String {
+        let mut out = String::new();
+        let mut paragraph = |title: &str, math: &str| {
+            out.push_str(&format!("\\paragraph{{{title}}}\n\\[\n{math}\n\\]\n"));
+        };
+        paragraph("Program", &self.program.latex);
+        for known in &self.loops {
+            paragraph(&format!("Loop{}", latex_place(&known.at)), &known.seen.latex);
+            for formula in &known.forms {
+                paragraph(&formula.rule.to_string(), &formula.form.latex);
+            }
+        }
+        for formula in &self.branches {
+            let title = format!("{}{}", formula.rule, latex_place(&formula.at));
+            paragraph(&title, &formula.form.latex);
+        }
+        if self.closed != self.program {
+            paragraph("Closed form", &self.closed.latex);
+        }
+        if let Some(gradient) = &self.gradient {
+            paragraph("Gradient", &gradient.latex);
+        }
+        out
+    }
+
+    /// The regions of the program as it was seen, in the language of Graphviz.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let f = Tape::record(|x: &[Var]| x[0].sin());
+    /// f.grad(&[0.5])?;
+    /// let explanation = f.explain()?;
+    /// assert!(explanation.dot_before().contains("v0 -> v1"));
+    /// assert!(explanation.dot_after().starts_with("digraph"));
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    pub fn dot_before(&self) -> String {
+        dot(&self.before)
+    }
+
+    /// The regions of what the program has become, in the language of Graphviz.
+    /// For an example see [`Explanation::dot_before`].
+    pub fn dot_after(&self) -> String {
+        dot(&self.after)
+    }
+}
+
+fn latex_place(at: &Option<Place>) -> String {
+    let text = at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
+    text.replace('\\', "/").replace('_', "\\_").replace('%', "\\%").replace('#', "\\#")
+}
+
+fn indented(f: &mut fmt::Formatter<'_>, text: &str, spaces: usize) -> fmt::Result {
+    text.lines().try_for_each(|line| writeln!(f, "{:spaces$}{line}", ""))
+}
+
+fn place(at: &Option<Place>) -> String {
+    at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default()
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Explanation { active, inactive, paths, .. } = self;
+        writeln!(f, "the program ({active} active and {inactive} inactive inputs, {paths} paths)")?;
+        indented(f, &self.program.text, 2)?;
+        for known in &self.loops {
+            writeln!(f, "the loop{}", place(&known.at))?;
+            indented(f, &known.seen.text, 2)?;
+            for formula in &known.forms {
+                writeln!(f, "  by {}, {}", formula.rule, formula.rule.formula())?;
+                indented(f, &formula.form.text, 4)?;
+            }
+        }
+        for formula in &self.branches {
+            let Formula { rule, at, form } = formula;
+            writeln!(f, "by {rule}{}, {}", place(at), rule.formula())?;
+            indented(f, &form.text, 2)?;
+        }
+        for refused in &self.refused {
+            writeln!(f, "no closed form{}: {}", place(&refused.at), refused.why)?;
+        }
+        if self.closed != self.program {
+            writeln!(f, "what it has become")?;
+            indented(f, &self.closed.text, 2)?;
+        }
+        if let Some(gradient) = &self.gradient {
+            writeln!(f, "the gradient")?;
+            indented(f, &gradient.text, 2)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,212 @@
+//! Explanations of recorded functions: what is told of programs, loops, branches
+//! and gradients, and that to explain changes nothing.
+#![allow(clippy::unwrap_used)] // A failing helper fails its test.
+
+use std::cell::Cell;
+
+use phigrad::phi::Rule;
+use phigrad::{Numerics, Tape, Var, traced};
+
+#[test]
+fn nothing_is_explained_before_the_first_call() {
+    let f = Tape::record(|x: &[Var]| x[0].sin());
+    assert!(f.explain().unwrap_err().is_refused());
+    let calls = Cell::new(0.0);
+    let f = Tape::record(|x: &[Var]| x[0] * calls.replace(calls.get() + 1.0));
+    f.grad(&[1.0]).unwrap();
+    f.grad(&[1.0]).unwrap();
+    assert!(f.explain().unwrap_err().is_refused(), "what depends on hidden state");
+}
+
+#[test]
+fn explaining_runs_nothing_and_changes_nothing() {
+    let calls = Cell::new(0);
+    let f = Tape::record(|x: &[Var]| {
+        calls.set(calls.get() + 1);
+        x[0].exp() * x[1]
+    });
+    f.grad(&[0.5, 2.0]).unwrap();
+    let before = f.report();
+    let explanation = f.explain().unwrap();
+    assert_eq!((calls.get(), f.report()), (1, before));
+    assert_eq!(explanation, f.explain().unwrap());
+    assert_eq!(explanation.program.text, "return x₁·e^x₀");
+    assert_eq!(explanation.gradient.unwrap().text, "∂f/∂x₀ = x₁·e^x₀\n∂f/∂x₁ = e^x₀");
+}
+
+#[test]
+fn the_length_of_input_that_was_called_most_is_explained() {
+    let f = Tape::record(|x: &[Var]| x.iter().copied().sum());
+    f.grad(&[1.0, 2.0]).unwrap();
+    f.grad(&[1.0, 2.0, 3.0]).unwrap();
+    f.grad(&[1.0, 2.0, 4.0]).unwrap();
+    let explanation = f.explain().unwrap();
+    assert_eq!((explanation.active, explanation.inactive, explanation.paths), (3, 0, 1));
+}
+
+#[traced]
+fn clipped(x: &[Var], data: &[Var]) -> Var {
+    let mut sum = Var::from(0.0);
+    for &d in data {
+        let error = x[0] * d - x[1];
+        if error.abs() < 1.0 {
+            sum += error * error;
+        } else {
+            sum += error.abs();
+        }
+    }
+    sum
+}
+
+#[test]
+fn branches_in_loops_are_told() {
+    let f = Tape::record_with(clipped);
+    let data: Vec<f64> = (0..50).map(|i| 0.1 * f64::from(i)).collect();
+    f.grad(&[1.0, 2.0], &data).unwrap();
+    for numerics in [Numerics::Real, Numerics::Exact] {
+        let f = Tape::builder().numerics(numerics).record_with(clipped);
+        f.grad(&[1.0, 2.0], &data).unwrap();
+        let explanation = f.explain().unwrap();
+        let text = &explanation.program.text;
+        assert!(text.contains("= x₀·d_{i+1} − x₁") && text.contains("| < 1; w + "), "{text}");
+        assert!(explanation.gradient.is_none(), "it is not short");
+        assert_eq!(explanation.loops.len(), 1);
+        let at = explanation.loops[0].at.as_ref().unwrap();
+        assert!(at.file.ends_with("explain.rs"));
+    }
+}
+
+#[test]
+fn a_factor_moves_into_the_branch_where_it_cancels() {
+    #[traced]
+    fn program(x: &[Var], side: &[Var]) -> Var {
+        let mut z = x[0];
+        if side[0] > 0.0 {
+            z = (x[0].exp() + 1.0).ln();
+        }
+        z * (x[0].exp() + 1.0)
+    }
+    let f = Tape::record_with(program);
+    f.grad(&[0.3], &[1.0]).unwrap();
+    f.grad(&[0.3], &[-1.0]).unwrap();
+    let explanation = f.explain().unwrap();
+    assert!(explanation.rules().contains(&Rule::F2), "{explanation}");
+    assert!(explanation.branches[0].form.text.starts_with("φ(d₀ > 0; ln("), "{explanation}");
+    assert!(explanation.latex().contains("\\varphi"), "{}", explanation.latex());
+}
+
+#[test]
+fn text_latex_and_dot_show_all_of_it() {
+    let f = Tape::record(|x: &[Var]| {
+        let mut w = x[0];
+        for _ in 0..100 {
+            w += x[1] * 2.0;
+        }
+        w.sqrt()
+    });
+    f.grad(&[1.0, 2.0]).unwrap();
+    let explanation = f.explain().unwrap();
+    let text = explanation.to_string();
+    for part in ["the program (2 active and 0 inactive inputs, 1 paths)", "loop 100 times", "√"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let latex = explanation.latex();
+    assert!(latex.contains("\\begin{aligned}") && latex.contains("\\sqrt{"), "{latex}");
+    assert_eq!(latex.matches('{').count(), latex.matches('}').count());
+    let (before, after) = (explanation.dot_before(), explanation.dot_after());
+    assert!(before.contains("cluster") && after.contains("cluster"));
+}
+
+#[test]
+fn long_programs_are_cut() {
+    let f = Tape::record(|x: &[Var]| {
+        let mut w = x[0];
+        for i in 0..2000 {
+            w = if i % 7 == 0 {
+                w.sin()
+            } else if i % 3 == 0 {
+                w * x[1]
+            } else {
+                (w + x[0]).exp()
+            };
+            w = if i % (1 + i / 9) == 1 { w.cos() * w } else { w };
+        }
+        w
+    });
+    f.grad(&[1.0, 2.0]).unwrap();
+    let explanation = f.explain().unwrap();
+    assert!(explanation.program.text.lines().count() < 130);
+    assert!(explanation.to_string().len() < 100_000);
+}
+
+#[test]
+fn a_loop_that_adds_is_a_product() {
+    let f = Tape::record(|x: &[Var]| {
+        let mut sum = x[0];
+        for _ in 0..100 {
+            sum += x[1];
+        }
+        sum
+    });
+    f.grad(&[0.5, 0.25]).unwrap();
+    let explanation = f.explain().unwrap();
+    assert_eq!(explanation.closed.text, "return x₀ + 100·x₁");
+    assert_eq!(
+        explanation.closed.latex.lines().nth(1),
+        Some("& \\text{return }x_{0} + 100 \\cdot x_{1}")
+    );
+    assert_eq!(explanation.gradient.unwrap().text, "∂f/∂x₀ = 1\n∂f/∂x₁ = 100");
+    assert_eq!(explanation.loops[0].seen.text, "x₀ + Σ_{i<100} x₁");
+    assert!(!explanation.loops[0].forms.is_empty());
+    let exact = Tape::builder()
+        .phi_calculus(false)
+        .record(|x: &[Var]| (0..100).fold(x[0], |sum, _| sum + x[1]));
+    exact.grad(&[0.5, 0.25]).unwrap();
+    let explanation = exact.explain().unwrap();
+    assert!(explanation.rules().is_empty() && explanation.loops[0].forms.is_empty());
+}
+
+/// The error of a fit by gradient descent from `w`.
+#[traced]
+fn descent(mut w: Var, rate: Var, x: &[f64], y: &[f64]) -> Var {
+    let n = x.len() as f64;
+    let mut iteration = 0;
+    while iteration < 40 {
+        let mut slope = Var::from(0.0);
+        for (&x, &y) in x.iter().zip(y) {
+            slope += (w * x - y) * x;
+        }
+        slope *= 2.0 / n;
+        if slope.abs() < 1e-4 {
+            break;
+        } else {
+            w -= rate * slope;
+        }
+        iteration += 1;
+    }
+    let mut error = Var::from(0.0);
+    for (&x, &y) in x.iter().zip(y) {
+        let residual = y - w * x;
+        error += residual * residual;
+    }
+    error / n
+}
+
+#[test]
+fn gradient_descent_has_no_loop_over_its_data() {
+    let x: Vec<f64> = (0..200).map(|i| (0.7 * f64::from(i)).sin()).collect();
+    let y: Vec<f64> = x.iter().map(|x| 0.7 * x + 0.1 * (9.0 * x).cos()).collect();
+    let f = Tape::record(|rate: &[Var]| descent(Var::from(0.0), rate[0], &x, &y));
+    f.grad(&[0.05]).unwrap();
+    let explanation = f.explain().unwrap();
+    let seen = &explanation.program.text;
+    assert!(seen.contains("  loop 200 times in j, with w₂ from 0\n"), "{seen}");
+    let sums = explanation.loops.iter().filter(|known| known.seen.text.contains("_{j<200}"));
+    assert!(sums.count() > 0, "{explanation}");
+    let closed = &explanation.closed.text;
+    assert!(closed.starts_with("loop 40 times in i, with w from 0\n"), "{closed}");
+    assert!(!closed.contains("200 times") && !closed.contains('Σ'), "{closed}");
+    assert!(explanation.rules().contains(&Rule::C7), "{explanation}");
+    // What stays a loop says why.
+    assert!(!explanation.refused.is_empty());
+}

@@ -1,0 +1,112 @@
+//! Mathematical notation of graphs: precedence, names, branches and loops.
+#![allow(clippy::unwrap_used)] // A failing helper fails its test.
+
+use phigrad::op::Op;
+use phigrad::phi::{closed_program, loops, program};
+use phigrad::ssa::{Builder, Folding, Graph, parse};
+
+/// What is told of steps that return `last`, over two inputs.
+fn told(steps: &str, last: &str) -> String {
+    let text = format!(
+        "graph active 2 inactive 1\nv3 = const -2\nv4 = const 1.5\nb0:\n{steps}  return {last}\n"
+    );
+    let graph = parse(&text).unwrap();
+    let told = program(&graph);
+    assert!(told.latex.matches('{').count() == told.latex.matches('}').count(), "{}", told.latex);
+    told.text.strip_prefix("return ").unwrap_or(&told.text).to_owned()
+}
+
+#[test]
+fn terms_have_the_parentheses_they_need() {
+    for (steps, expected) in [
+        ("  v5 = add v0 v1\n  v6 = mul v5 v2\n", "(x₀ + x₁)·d₀"),
+        ("  v5 = mul v0 v1\n  v6 = sub v2 v5\n", "d₀ − x₀·x₁"),
+        ("  v5 = sub v0 v1\n  v6 = sub v2 v5\n", "d₀ − (x₀ − x₁)"),
+        ("  v5 = add v0 v3\n  v6 = neg v5\n", "−(x₀ − 2)"),
+        ("  v5 = mul v0 v3\n  v6 = add v5 v1\n", "−2·x₀ + x₁"),
+        ("  v5 = mul v0 v1\n  v6 = div v2 v5\n", "d₀/(x₀·x₁)"),
+        ("  v5 = div v0 v1\n  v6 = div v5 v2\n", "x₀/(x₁·d₀)"),
+        ("  v5 = recip v0\n  v6 = mul v5 v1\n", "x₁/x₀"),
+        ("  v5 = mul v0 v0\n  v6 = mul v5 v0\n", "x₀³"),
+        ("  v5 = add v0 v1\n  v6 = mul v5 v5\n", "(x₀ + x₁)²"),
+        ("  v5 = powi v0 v3\n  v6 = add v5 v1\n", "x₀⁻² + x₁"),
+        ("  v5 = powf v0 v4\n  v6 = div v5 v0\n", "x₀^1.5/x₀"),
+        ("  v5 = exp v0\n  v6 = ln_1p v5\n", "ln(1 + e^x₀)"),
+        ("  v5 = mul v0 v1\n  v6 = exp v5\n", "e^(x₀·x₁)"),
+        ("  v5 = exp v0\n  v6 = mul v5 v5\n", "(e^x₀)²"),
+        ("  v5 = add v0 v1\n  v6 = sqrt v5\n", "√(x₀ + x₁)"),
+        ("  v5 = sqrt v0\n  v6 = powf v5 v1\n", "(√x₀)^x₁"),
+        ("  v5 = hypot v0 v1\n  v6 = abs v5\n", "|√(x₀² + x₁²)|"),
+        ("  v5 = lt v0 v1\n  v6 = select v5 v0 v1\n", "φ(x₀ < x₁; x₀, x₁)"),
+        ("  v5 = mul_add v0 v1 v2\n  v6 = exp_m1 v5\n", "e^(x₀·x₁ + d₀) − 1"),
+        ("  v5 = min v0 v1\n  v6 = asin v5\n", "arcsin(min(x₀, x₁))"),
+    ] {
+        assert_eq!(told(steps, "v6"), expected, "{steps}");
+    }
+}
+
+#[test]
+fn every_primitive_is_told() {
+    for &op in Op::ALL {
+        let mut builder = Builder::new(3, 0, Folding::Exact);
+        let mut args: Vec<_> = (0..op.arity()).map(|i| builder.input(i)).collect();
+        if op == Op::Powi {
+            args[1] = builder.constant(3.0);
+        }
+        let node = builder.apply(op, &args);
+        builder.finish_block(&[node]);
+        let told = program(&builder.into_graph());
+        assert!(told.text.contains("x₀") && told.latex.contains("x_{0}"), "{op}: {told}");
+    }
+}
+
+#[test]
+fn what_is_large_and_used_twice_gets_a_name() {
+    let steps =
+        "  v5 = mul v0 v1\n  v6 = sin v5\n  v7 = add v6 v2\n  v8 = exp v7\n  v9 = mul v7 v8\n";
+    assert_eq!(told(steps, "v9"), "t₁ = sin(x₀·x₁) + d₀\nreturn t₁·e^t₁");
+}
+
+#[test]
+fn branches_are_terms_or_statements() {
+    let small = "graph active 2 inactive 0\nv2 = const 0\nb0:\n  v3 = gt v0 v2\n  v5 = region r0 b1\n  \
+                 v6 = mul v5 v1\n  return v6\nb1:\n  branch v3 b2 b3\nb2:\n  return v0\nb3:\n  \
+                 v4 = neg v0\n  return v4\n";
+    assert_eq!(program(&parse(small).unwrap()).text, "return φ(x₀ > 0; x₀, −x₀)·x₁");
+    let stops = small.replace("  v4 = neg", "  guard v1\n  v4 = neg");
+    let expected = "if x₀ > 0\n  z₁ ← x₀\nelse\n  provided that x₁ ≠ 0\n  z₁ ← −x₀\nreturn z₁·x₁";
+    assert_eq!(program(&parse(&stops).unwrap()).text, expected);
+}
+
+/// w ← x₀·w − d_i for each of five data, unless that is small.
+fn descent() -> Graph {
+    let text = "graph active 1 inactive 5\nv6 = const 0\nv7 = const 4\nv8 = const 0.5\n\
+                a0 = nodes v1 v2 v3 v4 v5\ni0 = a0 base 0 r0*1\nv10 = iteration r0\nb0:\n  \
+                v16 = region r0 b1 bound 5 entries v9=v6\n  return v16\nb1:\n  v11 = mul v0 v9\n  \
+                v12 = element i0\n  v13 = sub v11 v12\n  v14 = lt v13 v8\n  branch v14 b2 b3\nb2:\n  \
+                return v6 v6 v9\nb3:\n  v15 = lt v10 v7\n  return v15 v13 v13\n";
+    parse(text).unwrap()
+}
+
+#[test]
+fn loops_say_how_often_and_what_they_carry() {
+    let expected = "loop at most 5 times in i, with w from 0\n  t₁ = x₀·w − d_i\n  \
+                    if t₁ < 0.5\n    leave the loop\n  else\n    w ← t₁\nreturn w";
+    assert_eq!(program(&descent()).text, expected);
+    assert_eq!(loops(&descent()).len(), 1);
+}
+
+#[test]
+fn sums_and_products_are_terms_where_that_is_wanted() {
+    let text = "graph active 2 inactive 0\nv2 = const 0\nv3 = const 9\nv6 = iteration r0\nb0:\n  \
+                v11 v12 = region r0 b1 bound 10 entries v4=v2 v5=v0\n  \
+                v13 = add v11 v12\n  return v13\nb1:\n  v7 = mul v6 v1\n  v8 = sub v4 v7\n  \
+                v9 = mul v5 v1\n  v10 = lt v6 v3\n  return v10 v8 v9 v8 v9\n";
+    let graph = parse(text).unwrap();
+    let told = closed_program(&graph);
+    assert_eq!(told.text, "return Σ_{i<10} (−i·x₁) + x₀·(Π_{i<10} x₁)");
+    assert!(told.latex.contains("\\sum_{i<10}"), "{}", told.latex);
+    let loops = "loop 10 times in i, with w₁ from 0, w₂ from x₀\n  \
+                 (w₁, w₂) ← (w₁ − i·x₁, w₂·x₁)\nreturn w₁ + w₂";
+    assert_eq!(program(&graph).text, loops);
+}
