@@ -102,3 +102,118 @@ programs! {
         pub fn run<S: Num>(x: &[S]) -> S { first(x[0], x[1]) * second(x[0], x[2]) }
     }
 }
+
+/// State that no attribute can see: a thread-local, behind a function.
+mod unseen {
+    use std::cell::Cell;
+    use std::panic::Location;
+
+    use phigrad::ssa::{Lifted, Merged, Outcome, Paths, interpret};
+    use phigrad::trace::{Inputs, Tracer};
+    use phigrad::{Var, traced};
+
+    thread_local! {
+        static DOUBLES: Cell<bool> = const { Cell::new(false) };
+        static FACTOR: Cell<f64> = const { Cell::new(2.0) };
+    }
+
+    fn doubles() -> bool {
+        DOUBLES.get()
+    }
+
+    #[traced]
+    fn step(y: Var, v: Var) -> Var {
+        if v > 0.0 { if doubles() { y * 2.0 } else { y + 1.0 } } else { -y * y }
+    }
+
+    fn doubling(x: &[Var], _: &[Var]) -> Var {
+        DOUBLES.set(false);
+        let a = step(x[0], x[1]);
+        DOUBLES.set(true);
+        a * step(x[0], x[2])
+    }
+
+    #[traced]
+    fn scale(y: Var, v: Var, factor: f64) -> Var {
+        if v > 0.0 { y * factor } else { -y }
+    }
+
+    fn scaling(x: &[Var], _: &[Var]) -> Var {
+        scale(x[0], x[1], 2.0) * scale(x[0], x[2], FACTOR.get())
+    }
+
+    fn learn(lifted: &mut Lifted, x: &[f64], nodes: usize) -> Merged {
+        learn_from(doubling, lifted, x, nodes)
+    }
+
+    fn learn_from(
+        run: fn(&[Var], &[Var]) -> Var,
+        lifted: &mut Lifted,
+        x: &[f64],
+        nodes: usize,
+    ) -> Merged {
+        let mut tracer = Tracer::default();
+        tracer.capture(true);
+        let inputs = Inputs { active: x, inactive: &[] };
+        let trace = tracer.run(run, inputs, 100, Location::caller()).unwrap();
+        lifted.merge(&trace, Paths { paths: 10, nodes }).unwrap()
+    }
+
+    fn value(lifted: &Lifted, x: &[f64]) -> Option<f64> {
+        match interpret(lifted.graph(), x) {
+            Outcome::Values(values) => Some(values[0]),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_forgotten_and_shared_no_more() {
+        let mut lifted = Lifted::new(3, 0);
+        learn(&mut lifted, &[3.0, 1.0, -1.0], 1000);
+        learn(&mut lifted, &[3.0, -1.0, -1.0], 1000);
+        assert_eq!(lifted.generation(), 0);
+        let seen = learn(&mut lifted, &[3.0, 1.0, 1.0], 1000);
+        assert!(matches!(seen, Merged::New { .. }));
+        assert_eq!(lifted.generation(), 1, "the side of the other place was not forgotten");
+        for x in [[3.0, -1.0, 1.0], [3.0, 1.0, -1.0], [3.0, -1.0, -1.0]] {
+            learn(&mut lifted, &x, 1000);
+        }
+        assert_eq!(lifted.generation(), 1);
+        assert_eq!(value(&lifted, &[3.0, 1.0, 1.0]), Some(24.0));
+        assert_eq!(value(&lifted, &[3.0, -1.0, 1.0]), Some(-54.0));
+    }
+
+    #[test]
+    fn what_rests_on_state_that_varies_is_forgotten() {
+        let mut lifted = Lifted::new(3, 0);
+        learn_from(scaling, &mut lifted, &[3.0, 1.0, -1.0], 1000);
+        assert_eq!(value(&lifted, &[3.0, 1.0, 1.0]), Some(36.0), "nothing was shared");
+        FACTOR.set(5.0);
+        learn_from(scaling, &mut lifted, &[3.0, 1.0, -1.0], 1000);
+        assert_eq!(lifted.generation(), 1);
+        assert_eq!(value(&lifted, &[3.0, 1.0, 1.0]), None);
+        assert_eq!(value(&lifted, &[3.0, 1.0, -1.0]), Some(-18.0));
+        learn_from(scaling, &mut lifted, &[3.0, -1.0, 1.0], 1000);
+        assert_eq!(value(&lifted, &[3.0, 1.0, 1.0]), Some(90.0));
+    }
+
+    #[test]
+    fn what_was_copied_is_no_event_of_a_run() {
+        let mut lifted = Lifted::new(3, 0);
+        learn(&mut lifted, &[3.0, 1.0, -1.0], 1000);
+        let one = lifted.events();
+        assert!(lifted.steps() + 3 > one, "nothing was copied");
+    }
+
+    #[test]
+    fn no_more_is_copied_than_limits_allow() {
+        let (mut small, mut large) = (Lifted::new(3, 0), Lifted::new(3, 0));
+        learn(&mut large, &[3.0, 1.0, -1.0], 1000);
+        let walked = large.events() - 3;
+        assert_eq!(learn(&mut small, &[3.0, 1.0, -1.0], walked), Merged::First);
+        assert_eq!(small.steps(), walked);
+        assert_eq!(value(&small, &[3.0, -1.0, -1.0]), None);
+        assert!(value(&large, &[3.0, -1.0, -1.0]).is_some());
+        assert_eq!(learn(&mut small, &[3.0, 1.0, -1.0], walked), Merged::Known);
+    }
+}
