@@ -25,7 +25,7 @@ fn left_by_a_macro(x: &[Var]) -> Var {
     loop {
         give_if!(k == 3, y);
         if x[1] > 0.0 {
-            y = y * 2.0;
+            y *= 2.0;
         }
         k += 1;
     }
@@ -48,10 +48,10 @@ fn without_values(x: &[Var]) -> Var {
     if x[1] > 0.0 {
         token = Token(vec![]);
         words = vec![2.0, 3.0];
-        y = y + token.0.len() as f64 + words[1];
+        y += token.0.len() as f64 + words[1];
     } else {
         token = Token(vec![1.0, 2.0]);
-        y = y + take(token);
+        y += take(token);
     }
     let mut later = Default::default();
     let mut maybe = None;
@@ -60,7 +60,7 @@ fn without_values(x: &[Var]) -> Var {
         maybe = Some(1.0);
         y = y * later + maybe.unwrap_or(0.0);
     } else if later > 1.0 {
-        y = y - maybe.unwrap_or(0.0);
+        y -= maybe.unwrap_or(0.0);
     }
     y
 }

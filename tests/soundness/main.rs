@@ -19,6 +19,7 @@ mod helpers;
 mod hidden;
 mod jumps;
 mod loops;
+mod macro_calls;
 mod macro_holes;
 mod num;
 mod patterns;
