@@ -13,6 +13,15 @@ where
     Tape::builder().hot_threshold(u32::MAX).background(false).numerics(numerics).record(function)
 }
 
+/// The same without closed forms.
+pub fn record_open<F>(function: F) -> Recorded<F>
+where
+    F: Fn(&[Var]) -> Var + Send + Sync + 'static,
+{
+    let builder = Tape::builder().hot_threshold(u32::MAX).background(false);
+    builder.phi_calculus(false).record(function)
+}
+
 /// The newest kernel for gradients alone.
 pub fn gradient_kernel<'a>(report: &'a Report, subject: &str) -> Result<&'a KernelReport, Error> {
     let is_gradient = |kernel: &&KernelReport| matches!(kernel.purpose, Purpose::Gradient);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use phigrad::{Numerics, Recorded, Tape, Var};
 use serde::Serialize;
 
-use crate::compiled::{failed, gradient_kernel, record, require_kernel_calls};
+use crate::compiled::{failed, gradient_kernel, record, record_open, require_kernel_calls};
 use crate::error::Error;
 use crate::programs::Program;
 use crate::timing::{Contender, Plan, RoundDone, interleave, median};
@@ -37,6 +37,8 @@ pub struct Row {
     pub tape_ns: f64,
     /// The gradient by the kernel.
     pub kernel_ns: f64,
+    /// The gradient by a kernel made without φ-calculus.
+    pub kernel_no_phi_ns: f64,
     /// Value and gradient by the kernel.
     pub kernel_value_ns: f64,
     /// The first gradient of a fresh recording.
@@ -69,6 +71,13 @@ pub fn measure<P: Program>(case: &Case, plan: &Plan, round_done: RoundDone) -> R
     in_kernel.grad_into(x, &mut out).map_err(failed(&subject, "run the tape"))?;
     in_kernel.compile().map_err(failed(&subject, "compile"))?;
     let before = in_kernel.report();
+    let open = {
+        let program = Arc::clone(&program);
+        record_open(move |x| program.objective(x))
+    };
+    open.grad_into(x, &mut out).map_err(failed(&subject, "run the tape"))?;
+    open.compile().map_err(failed(&subject, "compile"))?;
+    let open_before = open.report();
 
     let (mut primal_work, mut hand_work) = (program.work(), program.work());
     let mut primal = Contender::new(x, |x| {
@@ -93,6 +102,11 @@ pub fn measure<P: Program>(case: &Case, plan: &Plan, round_done: RoundDone) -> R
         let in_kernel = &in_kernel;
         move |x| in_kernel.grad_into(x, black_box(&mut out))
     });
+    let mut kernel_no_phi = Contender::new(x, {
+        let mut out = out.clone();
+        let open = &open;
+        move |x| open.grad_into(x, black_box(&mut out))
+    });
     let mut kernel_value = Contender::new(x, {
         let mut out = out.clone();
         let in_kernel = &in_kernel;
@@ -101,13 +115,21 @@ pub fn measure<P: Program>(case: &Case, plan: &Plan, round_done: RoundDone) -> R
             Ok(())
         }
     });
-    let contenders = &mut [&mut primal, &mut hand, &mut tape, &mut kernel, &mut kernel_value];
+    let contenders = &mut [
+        &mut primal,
+        &mut hand,
+        &mut tape,
+        &mut kernel,
+        &mut kernel_no_phi,
+        &mut kernel_value,
+    ];
     interleave(contenders, plan, round_done).map_err(failed(&subject, "run while measured"))?;
 
     // A kernel that gave calls back to the tape would have measured the tape.
     let after = in_kernel.report();
     let calls = kernel.calls() + kernel_value.calls();
     require_kernel_calls(&subject, calls, &before, &after)?;
+    require_kernel_calls(&subject, kernel_no_phi.calls(), &open_before, &open.report())?;
 
     let newest = gradient_kernel(&after, &subject)?;
     let mut compile = vec![newest.compile_time.as_secs_f64() * 1e9];
@@ -134,6 +156,7 @@ pub fn measure<P: Program>(case: &Case, plan: &Plan, round_done: RoundDone) -> R
         hand_ns: hand.median_ns(),
         tape_ns,
         kernel_ns,
+        kernel_no_phi_ns: kernel_no_phi.median_ns(),
         kernel_value_ns: kernel_value.median_ns(),
         first_call_ns: median(&first_call),
         compile_ns,
@@ -185,6 +208,7 @@ pub mod tests {
             hand_ns: 60.0,
             tape_ns: 700.0,
             kernel_ns: 70.0,
+            kernel_no_phi_ns: 120.0,
             kernel_value_ns: 80.0,
             first_call_ns: 9000.0,
             compile_ns: 1_000_000.0,
@@ -222,6 +246,7 @@ pub mod tests {
             "hand_ns",
             "tape_ns",
             "kernel_ns",
+            "kernel_no_phi_ns",
             "kernel_value_ns",
             "first_call_ns",
             "compile_ns",

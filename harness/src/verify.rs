@@ -1,9 +1,13 @@
 //! Verifies one configuration: every way to get a value or a gradient against
 //! the expected ones.
 
+use std::panic::Location;
 use std::sync::Arc;
 
 use phigrad::Numerics;
+use phigrad::diff::{Wanted, reverse};
+use phigrad::ssa::{Folding, Lifted, Outcome, Paths, RerollLimits, interpret, reroll, simplify};
+use phigrad::trace::{Inputs, Tracer};
 
 use crate::accuracy::{deviation, same_bits};
 use crate::compiled::{failed, record, require_kernel_calls};
@@ -31,6 +35,8 @@ pub struct PlainDeviations {
 pub struct LibraryDeviations {
     /// The tape.
     pub tape: f64,
+    /// The interpreter, on the derivative of the graph with loops.
+    pub interpreter: f64,
     /// Kernels with real-number rewrites, the default.
     pub kernel_real: f64,
     /// Kernels that must repeat the tape bit for bit.
@@ -55,6 +61,7 @@ impl LibraryDeviations {
     pub fn findings(&self) -> Vec<String> {
         let mut findings = too_large(&[
             ("tape", self.tape),
+            ("interpreter", self.interpreter),
             ("kernel (real)", self.kernel_real),
             ("kernel (exact)", self.kernel_exact),
         ]);
@@ -90,13 +97,35 @@ pub fn verify_plain<P: Program>(case: &Case) -> Result<PlainDeviations, Error> {
 pub fn verify_library<P: Program>(case: &Case) -> Result<LibraryDeviations, Error> {
     let program: Arc<P> = Arc::new(case.program()?);
     let (tape_real, kernel_real) = answers(Arc::clone(&program), case, Numerics::Real)?;
-    let (tape_exact, kernel_exact) = answers(program, case, Numerics::Exact)?;
+    let (tape_exact, kernel_exact) = answers(Arc::clone(&program), case, Numerics::Exact)?;
     Ok(LibraryDeviations {
         tape: tape_real.deviation(case).max(tape_exact.deviation(case)),
+        interpreter: interpreted(&*program, case)?,
         kernel_real: kernel_real.deviation(case),
         kernel_exact: kernel_exact.deviation(case),
         same_bits: kernel_exact.same_bits(&tape_exact),
     })
+}
+
+/// How far the interpreter is off, stage by stage instead of in a recording.
+fn interpreted<P: Program>(program: &P, case: &Case) -> Result<f64, Error> {
+    let unfit = |finding: String| Error::Inaccurate { subject: case.subject(), finding };
+    let (mut tracer, mut lifted) = (Tracer::default(), Lifted::new(case.input.len(), 0));
+    let inputs = Inputs { active: &case.input, inactive: &[] };
+    let run = |x: &[_], _: &[_]| program.objective(x);
+    let trace = tracer.run(run, inputs, 1 << 24, Location::caller());
+    let trace = trace.map_err(|error| unfit(error.to_string()))?;
+    let limits = Paths { paths: 1, nodes: usize::MAX };
+    lifted.merge(&trace, limits).map_err(|error| unfit(error.to_string()))?;
+    let primal = simplify(&reroll(lifted.graph(), RerollLimits::default()), Folding::Real);
+    let gradient = reverse(&primal, Wanted::GradientAndValue, Folding::Real);
+    match interpret(&gradient, &case.input) {
+        Outcome::Values(found) => {
+            let expected = [case.grad.as_slice(), &[case.value]].concat();
+            Ok(deviation(&found, &expected))
+        }
+        Outcome::Unseen(_) => Err(unfit("the interpreter does not know the path".to_owned())),
+    }
 }
 
 /// Fails unless everything is right.
@@ -159,8 +188,13 @@ mod tests {
     use crate::programs::PROGRAMS;
     use crate::vectors;
 
-    const RIGHT: LibraryDeviations =
-        LibraryDeviations { tape: 0.0, kernel_real: 1e-13, kernel_exact: 0.0, same_bits: true };
+    const RIGHT: LibraryDeviations = LibraryDeviations {
+        tape: 0.0,
+        interpreter: 0.0,
+        kernel_real: 1e-13,
+        kernel_exact: 0.0,
+        same_bits: true,
+    };
 
     fn plain_deviations() -> Vec<(String, PlainDeviations)> {
         let cases = vectors::load().unwrap();

@@ -23,9 +23,10 @@ pub fn check(selection: &Selection, out: &mut dyn Write) -> Result<(), Error> {
             Ok(library) => {
                 write!(
                     out,
-                    "tape {:.0e}  kernel real {:.0e}  ",
-                    library.tape, library.kernel_real
+                    "tape {:.0e}  interpreter {:.0e}  ",
+                    library.tape, library.interpreter
                 )?;
+                write!(out, "kernel real {:.0e}  ", library.kernel_real)?;
                 write!(out, "exact {:.0e}  ", library.kernel_exact)?;
                 findings.extend(library.findings());
             }

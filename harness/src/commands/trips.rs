@@ -75,6 +75,8 @@ struct Row {
     roll_ns_per_event: f64,
     /// Differentiating what was rolled.
     differentiate_ns: f64,
+    /// From the derivative with loops to native code.
+    native_ns: f64,
     /// All from the graph to the kernel.
     compile_ns: f64,
     /// Nodes of the gradient graph.
@@ -144,6 +146,7 @@ fn measure(program: &Loop, iterations: usize) -> Result<Row, Error> {
         roll_ns_per_event: (median(&stages.lift) + median(&stages.reroll))
             / stages.events.max(1) as f64,
         differentiate_ns: median(&stages.differentiate),
+        native_ns: median(&stages.native),
         compile_ns: compile.as_secs_f64() * 1e9,
         nodes: stages.nodes,
         code_bytes,
@@ -160,6 +163,7 @@ struct Stages {
     lift: Vec<f64>,
     reroll: Vec<f64>,
     differentiate: Vec<f64>,
+    native: Vec<f64>,
 }
 
 /// Goes through the stages that a recorded function goes through, with a clock.
@@ -190,6 +194,10 @@ fn stages(
         let start = Instant::now();
         let gradient = reverse(&simplify(&rolled, Folding::Real), Wanted::Gradient, Folding::Real);
         stages.differentiate.push(start.elapsed().as_secs_f64() * 1e9);
+        let start = Instant::now();
+        let kernel = phigrad::jit::compile(&gradient);
+        stages.native.push(start.elapsed().as_secs_f64() * 1e9);
+        kernel.map_err(|error| unfit(error.to_string()))?;
         stages.nodes = gradient.nodes.len() - x.len() - data.len();
     }
     Ok(stages)
@@ -204,6 +212,7 @@ fn write_rows(out: &mut dyn Write, rows: &[Row]) -> Result<(), Error> {
         "reroll",
         "roll/event",
         "diff",
+        "native",
         "compile",
         "nodes",
         "code",
@@ -220,6 +229,7 @@ fn write_rows(out: &mut dyn Write, rows: &[Row]) -> Result<(), Error> {
             time(row.reroll_ns),
             time(row.roll_ns_per_event),
             time(row.differentiate_ns),
+            time(row.native_ns),
             time(row.compile_ns),
             row.nodes.to_string(),
             row.code_bytes.to_string(),
