@@ -74,9 +74,10 @@
 //! # Ok::<(), phigrad::Error>(())
 //! ```
 //!
-//! Each path is compiled as a whole, loops unrolled, and paths that have parted
-//! are not joined. [`Var::min`], [`Var::max`], [`Var::abs`], [`Var::clamp`] and
-//! [`Var::select`] choose without a guard and keep the number of paths down.
+//! Each path is compiled as a whole; repetition becomes loops again. Paths that
+//! have parted are joined only in functions with [`macro@traced`]. [`Var::min`],
+//! [`Var::max`], [`Var::abs`], [`Var::clamp`] and [`Var::select`] choose without a
+//! guard and keep the number of paths down.
 //!
 //! # Numerics
 //!
