@@ -6,6 +6,7 @@
 mod branches;
 mod certificate;
 mod close;
+mod double;
 mod draft;
 mod notation;
 pub mod recurrence;

@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 
-use super::double::Double;
 use super::emit::{Emitter, Pair};
 use crate::op::{Op, eval};
+use crate::phi::double::Double;
 use crate::ssa::{Access, Def, Node, Region, SeriesData};
 
 /// What a value of the body is.
@@ -222,7 +222,7 @@ impl Forms<'_, '_> {
             let sum = self.emitter.sum(Some(*a), Some(*b));
             return sum.map(Coefficient::Fixed).ok_or(CHANGES);
         }
-        self.table_of(a, b, Double::sum)
+        self.table_of(a, b, |a, b| a + b)
     }
 
     fn multiplied(
@@ -233,7 +233,7 @@ impl Forms<'_, '_> {
         if let (Coefficient::Fixed(a), Coefficient::Fixed(b)) = (a, b) {
             return Ok(Coefficient::Fixed(self.emitter.product(*a, *b)));
         }
-        self.table_of(a, b, Double::product)
+        self.table_of(a, b, |a, b| a * b)
     }
 
     fn table_of(
@@ -296,7 +296,7 @@ impl Forms<'_, '_> {
     pub(super) fn number(&self, pair: Pair) -> Option<Double> {
         let constant = |node: Node| self.emitter.graph.constant(node);
         let low = pair.low.map_or(Some(0.0), constant)?;
-        Some(Double::from(constant(pair.high)?).sum(low.into()))
+        Some(Double::from(constant(pair.high)?) + low.into())
     }
 
     fn scaled_by(&mut self, form: &Form, factor: f64) -> Result<Form, &'static str> {
@@ -369,7 +369,7 @@ impl Forms<'_, '_> {
             Form::Fixed(node) => *node,
             _ => {
                 let table = self.numbers(b).ok_or(NONLINEAR)?;
-                let inverse = |&x: &f64| Double::from(1.0).quotient(x);
+                let inverse = |&x: &f64| Double::from(1.0) / x.into();
                 return self
                     .scaled(affine, &Coefficient::Table(table.iter().map(inverse).collect()));
             }
@@ -382,7 +382,7 @@ impl Forms<'_, '_> {
                 }
                 Coefficient::Table(table) => {
                     let divisor = self.emitter.graph.constant(divisor).ok_or(CHANGES)?;
-                    let divided = table.iter().map(|number| number.quotient(divisor));
+                    let divided = table.iter().map(|number| *number / divisor.into());
                     Coefficient::Table(divided.collect())
                 }
             };
@@ -395,8 +395,8 @@ impl Forms<'_, '_> {
 /// The first number and the step of numbers in even steps.
 fn even(table: &[Double]) -> Option<(Double, Double)> {
     let first = *table.first()?;
-    let step = table.get(1)?.sum(first.negative());
-    let at = |i: usize| first.sum(step.product((i as f64).into()));
+    let step = *table.get(1)? - first;
+    let at = |i: usize| first + step * (i as f64).into();
     let is_even = table.iter().enumerate().all(|(i, &number)| number == at(i));
     is_even.then_some((first, step))
 }

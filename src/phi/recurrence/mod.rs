@@ -18,7 +18,6 @@
 //! where the n-th power has all but vanished.
 
 mod body;
-mod double;
 mod edit;
 mod emit;
 mod form;

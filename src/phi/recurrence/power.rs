@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::double::Double;
 use super::emit::{Emitter, Pair};
 use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
 use crate::op::Op;
+use crate::phi::double::Double;
 use crate::ssa::Node;
 
 /// A linear map of columns to rows; what is missing is zero by structure.
@@ -146,11 +146,10 @@ fn numeric(
         }
     };
     let numbers = || total.iter().flatten().flatten();
-    let finite = |number: &Double| number.high.is_finite() && number.low.is_finite();
-    if changes && !numbers().all(finite) {
+    if changes && !numbers().all(|number| number.is_finite()) {
         return Err(OVERFLOWS);
     }
-    let in_range = |number: &Double| finite(number) && number.high.abs() >= LEAST;
+    let in_range = |number: &Double| number.is_finite() && number.high.abs() >= LEAST;
     if !numbers().all(in_range) {
         if !changes {
             // In steps the numbers stay in range, if those of the loop do.
@@ -204,13 +203,13 @@ struct Doubles;
 impl Arithmetic<Double> for Doubles {
     fn sum(&mut self, a: Option<Double>, b: Option<Double>) -> Option<Double> {
         match (a, b) {
-            (Some(a), Some(b)) => Some(a.sum(b)),
+            (Some(a), Some(b)) => Some(a + b),
             (a, b) => a.or(b),
         }
     }
 
     fn product(&mut self, a: Double, b: Double) -> Double {
-        a.product(b)
+        a * b
     }
 
     fn normal(&mut self, a: Double) -> Double {

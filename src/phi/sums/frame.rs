@@ -4,9 +4,9 @@
 //! adds to each difference multiples of those before it. Of a line through points,
 //! it is the level at the middle of the points instead of that at zero.
 
-use super::double::Double;
 use super::moments::Moments;
 use super::polynomial::Basis;
+use crate::phi::double::Double;
 
 /// Coordinates for the variables.
 #[derive(Clone, Debug, PartialEq)]

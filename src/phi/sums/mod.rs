@@ -9,7 +9,6 @@
 
 mod chain;
 mod condition;
-mod double;
 mod form;
 mod frame;
 mod hoist;

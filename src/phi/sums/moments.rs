@@ -1,11 +1,11 @@
 //! Moments: the coefficients of a sum of polynomials in a frame, with twice the
 //! digits, and how large what was added up is.
 
-use super::double::Double;
 use super::frame::Frame;
 use super::polynomial::Basis;
 use super::terms::{Step, Terms};
 use crate::op::{Op, eval};
+use crate::phi::double::Double;
 
 /// A sum of polynomials in a frame.
 #[derive(Clone, Debug)]

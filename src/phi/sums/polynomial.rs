@@ -1,7 +1,7 @@
 //! Polynomials of low degree in few variables, with coefficients of twice the
 //! digits: the ring in which a loop's terms are evaluated.
 
-use super::double::Double;
+use crate::phi::double::Double;
 
 /// The monomials of some number of variables up to a degree, lower degrees
 /// first; the first is 1.
