@@ -2,11 +2,14 @@
 
 mod activity;
 mod adjoints;
+mod checkpoint;
 mod loops;
 mod reach;
 mod regions;
 mod reverse;
+mod split;
 mod sums;
 mod vanish;
 
+pub use checkpoint::{Checkpointed, checkpoint};
 pub use reverse::{Wanted, reverse};

@@ -188,6 +188,9 @@ impl Reverse<'_> {
     fn sweep_end(&mut self, block: Block, sweep: &mut Sweep) {
         let data = &self.graph.blocks[block];
         sweep.tasks.push(Task::Steps(block, data.items.len()));
+        for region in self.graph.regions_of(block).filter(|&region| self.recomputed[region]) {
+            self.copy_again(region);
+        }
         self.graph.regions_of(block).for_each(|region| self.fill_pasts(region));
         match &data.end {
             End::Return(_) => {

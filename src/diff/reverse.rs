@@ -72,7 +72,18 @@ pub enum Wanted {
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn reverse(graph: &Graph, wanted: Wanted, folding: Folding) -> Graph {
+    reverse_from(graph, &[], wanted, folding)
+}
+
+/// As [`reverse()`]; the sweep computes `recomputed`, loops in loops, again.
+pub(super) fn reverse_from(
+    graph: &Graph,
+    recomputed: &[Region],
+    wanted: Wanted,
+    folding: Folding,
+) -> Graph {
     let mut pass = Reverse::new(graph, wanted, folding);
+    recomputed.iter().for_each(|&region| pass.recomputed[region] = true);
     let has_sums = graph.series.values().any(|series| matches!(series, SeriesData::Sums(_)));
     if has_sums || graph.regions.values().any(|region| region.replays.is_some()) {
         pass.refuse();
@@ -91,6 +102,10 @@ pub(super) struct Reverse<'a> {
     copy: Array<Node, Option<Node>>,
     /// For each region of the graph its copy in the new one.
     pub(super) region_copy: Array<Region, Option<Region>>,
+    /// The loops that are computed again where they are swept.
+    pub(super) recomputed: Array<Region, bool>,
+    /// Whether what is copied has been computed before, so that no guard fails.
+    is_again: bool,
     pub(super) adjoints: Adjoints,
     pub(super) activity: Activity<'a>,
     pub(super) sums: Sums,
@@ -141,6 +156,8 @@ impl<'a> Reverse<'a> {
             builder,
             copy,
             region_copy: Array::filled(None, graph.regions.len()),
+            recomputed: Array::filled(false, graph.regions.len()),
+            is_again: false,
             adjoints: Adjoints::new(graph.nodes.len()),
             activity: Activity::of(graph, folding),
             sums: Sums::new(graph),
@@ -162,10 +179,27 @@ impl<'a> Reverse<'a> {
     }
 
     fn run(&mut self) {
-        let mut pending = vec![Step::Block(self.graph.root(), None)];
-        // How many regions the current block is in; only outside of all a leaf
-        // is swept, and steps belong to the path.
-        let mut depth = 0;
+        self.copy_steps(vec![Step::Block(self.graph.root(), None)], 0);
+    }
+
+    /// Copies `region`, a loop that has been copied before, to the current block: from
+    /// here on the copies of what is in it are the new ones. Its φs keep theirs, which
+    /// conditions may depend on that are replayed.
+    pub(super) fn copy_again(&mut self, region: Region) {
+        let phis = self.graph.regions[region].phis.iter();
+        let before: Vec<(Node, Option<Node>)> = phis.map(|&phi| (phi, self.copy[phi])).collect();
+        let new = self.begin_copy(region);
+        self.region_copy[region] = Some(new);
+        let root = self.graph.regions[region].root;
+        self.is_again = true;
+        self.copy_steps(vec![Step::Join(region, new), Step::Block(root, None)], 1);
+        self.is_again = false;
+        before.into_iter().for_each(|(phi, copy)| self.copy[phi] = copy);
+    }
+
+    /// Copies all that is `pending`, the last first. The current block is in `depth`
+    /// regions; only outside of all a leaf is swept, and steps belong to the path.
+    fn copy_steps(&mut self, mut pending: Vec<Step>, mut depth: usize) {
         while let Some(step) = pending.pop() {
             match step {
                 Step::Block(block, copy) => {
@@ -232,6 +266,7 @@ impl<'a> Reverse<'a> {
                 };
                 None
             }
+            Item::Guard { .. } if self.is_again => None,
             Item::Guard { condition, expect } => {
                 let condition = self.copied(condition);
                 self.builder.guard(condition, expect);
