@@ -62,7 +62,7 @@ fn random_programs_have_the_same_gradients() {
     let (mut split, mut again, mut known, mut unknown) = (0, 0, 0, 0);
     for (kind, recipe) in recipes.into_iter().enumerate() {
         let mut random = Random::new(kind as u64);
-        for _ in 0..100 {
+        for _ in 0..160 {
             let program = recipe.program(&mut random);
             let mut run = points(&recipe, &mut random, 3);
             let graph = rolled(&program, &run);
