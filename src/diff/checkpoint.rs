@@ -132,7 +132,7 @@ impl<'a> Estimate<'a> {
         from.recomputed.iter().for_each(|&region| recomputed[region] = true);
         let nest = Nest::of(graph);
         let mut kept = Array::filled(0, graph.regions.len());
-        for (node, _) in needed(graph).iter().filter(|&(_, &needed)| needed) {
+        for (node, _) in needed(graph, &nest, &recomputed).iter().filter(|&(_, &needed)| needed) {
             if let Some(region) = nest.node_loop(node) {
                 kept[region] += 1;
             }
@@ -143,27 +143,23 @@ impl<'a> Estimate<'a> {
     /// The words that are kept, after this change if there is one.
     fn words(&self, change: Option<Change>) -> u64 {
         let each = self.loops().map(|region| self.words_of(region, change));
-        let split = match change {
+        // The first values of what will be computed again.
+        let firsts = match change {
             Some(Change::Split(region, strips)) => {
-                // The first values of the inner loop.
-                let around = match self.recomputed[region] {
-                    true => 1,
-                    false => self.span(self.nest.loop_around(region), None),
-                };
-                self.firsts(region).saturating_mul(u64::from(strips.count)).saturating_mul(around)
+                let around = self.nest.loop_around(region).filter(|_| !self.recomputed[region]);
+                let strips = u64::from(strips.count);
+                self.firsts(region).saturating_mul(strips).saturating_mul(self.span(around, None))
             }
-            Some(Change::Recompute(_)) | None => 0,
+            Some(Change::Recompute(region)) => {
+                self.firsts(region).saturating_mul(self.span(self.nest.loop_around(region), None))
+            }
+            None => 0,
         };
-        each.fold(split, u64::saturating_add)
+        each.fold(firsts, u64::saturating_add)
     }
 
-    /// What is kept of `region` in all iterations, and its first values, if they are.
     fn words_of(&self, region: Region, change: Option<Change>) -> u64 {
-        let words = self.kept[region].saturating_mul(self.span(Some(region), change));
-        let begins = self.recomputed[region] || change == Some(Change::Recompute(region));
-        let firsts = if begins { self.firsts(region) } else { 0 };
-        let around = self.nest.loop_around(region);
-        words.saturating_add(firsts.saturating_mul(self.span(around, change)))
+        self.kept[region].saturating_mul(self.span(Some(region), change))
     }
 
     fn firsts(&self, region: Region) -> u64 {
@@ -239,33 +235,51 @@ impl<'a> Estimate<'a> {
     }
 }
 
-/// The nodes whose values the sweep needs: operands and results of which derivatives
-/// depend, and conditions.
-fn needed(graph: &Graph) -> Array<Node, bool> {
+/// The nodes whose values the sweep needs: operands and results on which derivatives
+/// depend, conditions, and what the loops that are computed again use of those around.
+fn needed(graph: &Graph, nest: &Nest, recomputed: &Array<Region, bool>) -> Array<Node, bool> {
     let activity = Activity::of(graph, Folding::Exact);
     let mut needed = Array::filled(false, graph.nodes.len());
+    let is_begun = |node: Node, user: Option<Region>| {
+        let own = nest.node_loop(node);
+        let loops = core::iter::successors(user, |&region| nest.loop_around(region));
+        loops.take_while(|&region| Some(region) != own).any(|region| recomputed[region])
+    };
     for (block, data) in graph.blocks.iter() {
+        let around = nest.block_loop(block);
         for item in &data.items {
-            let Item::Node(node) = *item else { continue };
-            let Def::Apply(op, args) = graph.nodes[node].def else { continue };
-            for (operand, &arg) in args.iter().enumerate().take(op.arity()) {
-                if !activity.active[arg] {
-                    continue;
+            match *item {
+                Item::Node(node) => {
+                    let args = graph.nodes[node].args().iter();
+                    args.filter(|&&arg| is_begun(arg, around)).for_each(|&arg| needed[arg] = true);
+                    need_for_slopes(&activity, node, &mut needed);
                 }
-                let used = contribution(&mut Used, op, operand, [1, 2, 4], 8, 0).unwrap_or(0);
-                let values = args.into_iter().chain([node]).enumerate();
-                values.filter(|&(bit, _)| used & (1 << bit) != 0).for_each(|(_, value)| {
-                    needed[value] = true;
-                });
+                Item::Region(region) => {
+                    let firsts = graph.entries(region).iter().map(|entry| entry.first);
+                    let begun = firsts.filter(|&first| is_begun(first, Some(region)));
+                    begun.for_each(|first| needed[first] = true);
+                }
+                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
             }
         }
-        if let (End::Branch { condition, .. }, Some(_)) =
-            (&data.end, activity.nest.block_region(block))
-        {
+        if let (End::Branch { condition, .. }, Some(_)) = (&data.end, around) {
             needed[*condition] = true;
         }
     }
     needed
+}
+
+/// Notes what the contributions of `node` to the adjoints of its operands depend on.
+fn need_for_slopes(activity: &Activity<'_>, node: Node, needed: &mut Array<Node, bool>) {
+    let Def::Apply(op, args) = activity.graph.nodes[node].def else { return };
+    for (operand, &arg) in args.iter().enumerate().take(op.arity()) {
+        if activity.active[arg] {
+            let used = contribution(&mut Used, op, operand, [1, 2, 4], 8, 0).unwrap_or(0);
+            let values = args.into_iter().chain([node]).enumerate();
+            let values = values.filter(|&(bit, _)| used & (1 << bit) != 0);
+            values.for_each(|(_, value)| needed[value] = true);
+        }
+    }
 }
 
 /// Which values a result is made from, as a set of bits.
