@@ -11,11 +11,11 @@
 //! need less, and one more time through the iterations.
 
 use super::activity::{Activity, bound};
+use super::needed::Needed;
 use super::reverse::{Wanted, reverse_from};
 use super::split::{Strips, can_split, split};
 use crate::entity::Array;
-use crate::op::{Algebra, Op, contribution};
-use crate::ssa::{Def, End, Folding, Graph, Item, Nest, Node, Region};
+use crate::ssa::{End, Folding, Graph, Nest, Region};
 
 /// A graph that is to be differentiated, with the loops that the sweep computes again.
 ///
@@ -132,7 +132,8 @@ impl<'a> Estimate<'a> {
         from.recomputed.iter().for_each(|&region| recomputed[region] = true);
         let nest = Nest::of(graph);
         let mut kept = Array::filled(0, graph.regions.len());
-        for (node, _) in needed(graph, &nest, &recomputed).iter().filter(|&(_, &needed)| needed) {
+        let activity = Activity::of(graph, Folding::Exact);
+        for node in Needed::of(&activity, &recomputed).kept() {
             if let Some(region) = nest.node_loop(node) {
                 kept[region] += 1;
             }
@@ -232,67 +233,5 @@ impl<'a> Estimate<'a> {
             pending.extend(graph.regions_of(block).map(|region| graph.regions[region].root));
         }
         self.nest.loop_around(region).is_some()
-    }
-}
-
-/// The nodes whose values the sweep needs: operands and results on which derivatives
-/// depend, conditions, and what the loops that are computed again use of those around.
-fn needed(graph: &Graph, nest: &Nest, recomputed: &Array<Region, bool>) -> Array<Node, bool> {
-    let activity = Activity::of(graph, Folding::Exact);
-    let mut needed = Array::filled(false, graph.nodes.len());
-    let is_begun = |node: Node, user: Option<Region>| {
-        let own = nest.node_loop(node);
-        let loops = core::iter::successors(user, |&region| nest.loop_around(region));
-        loops.take_while(|&region| Some(region) != own).any(|region| recomputed[region])
-    };
-    for (block, data) in graph.blocks.iter() {
-        let around = nest.block_loop(block);
-        for item in &data.items {
-            match *item {
-                Item::Node(node) => {
-                    let args = graph.nodes[node].args().iter();
-                    args.filter(|&&arg| is_begun(arg, around)).for_each(|&arg| needed[arg] = true);
-                    need_for_slopes(&activity, node, &mut needed);
-                }
-                Item::Region(region) => {
-                    let firsts = graph.entries(region).iter().map(|entry| entry.first);
-                    let begun = firsts.filter(|&first| is_begun(first, Some(region)));
-                    begun.for_each(|first| needed[first] = true);
-                }
-                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
-            }
-        }
-        if let (End::Branch { condition, .. }, Some(_)) = (&data.end, around) {
-            needed[*condition] = true;
-        }
-    }
-    needed
-}
-
-/// Notes what the contributions of `node` to the adjoints of its operands depend on.
-fn need_for_slopes(activity: &Activity<'_>, node: Node, needed: &mut Array<Node, bool>) {
-    let Def::Apply(op, args) = activity.graph.nodes[node].def else { return };
-    for (operand, &arg) in args.iter().enumerate().take(op.arity()) {
-        if activity.active[arg] {
-            let used = contribution(&mut Used, op, operand, [1, 2, 4], 8, 0).unwrap_or(0);
-            let values = args.into_iter().chain([node]).enumerate();
-            let values = values.filter(|&(bit, _)| used & (1 << bit) != 0);
-            values.for_each(|(_, value)| needed[value] = true);
-        }
-    }
-}
-
-/// Which values a result is made from, as a set of bits.
-struct Used;
-
-impl Algebra for Used {
-    type Value = u8;
-
-    fn constant(&mut self, _: f64) -> u8 {
-        0
-    }
-
-    fn apply<const N: usize>(&mut self, _: Op, args: [u8; N]) -> u8 {
-        args.into_iter().fold(0, |all, arg| all | arg)
     }
 }

@@ -4,6 +4,7 @@ mod activity;
 mod adjoints;
 mod checkpoint;
 mod loops;
+mod needed;
 mod reach;
 mod regions;
 mod reverse;

@@ -14,6 +14,7 @@
 
 use super::activity::Activity;
 use super::adjoints::Adjoints;
+use super::needed::Needed;
 use super::sums::Sums;
 use crate::entity::Array;
 use crate::op::{Op, contribution};
@@ -82,8 +83,7 @@ pub(super) fn reverse_from(
     wanted: Wanted,
     folding: Folding,
 ) -> Graph {
-    let mut pass = Reverse::new(graph, wanted, folding);
-    recomputed.iter().for_each(|&region| pass.recomputed[region] = true);
+    let mut pass = Reverse::new(graph, recomputed, wanted, folding);
     let has_sums = graph.series.values().any(|series| matches!(series, SeriesData::Sums(_)));
     if has_sums || graph.regions.values().any(|region| region.replays.is_some()) {
         pass.refuse();
@@ -104,6 +104,7 @@ pub(super) struct Reverse<'a> {
     pub(super) region_copy: Array<Region, Option<Region>>,
     /// The loops that are computed again where they are swept.
     pub(super) recomputed: Array<Region, bool>,
+    pub(super) needed: Needed,
     /// Whether what is copied has been computed before, so that no guard fails.
     is_again: bool,
     pub(super) adjoints: Adjoints,
@@ -136,7 +137,11 @@ enum Step {
 }
 
 impl<'a> Reverse<'a> {
-    fn new(graph: &'a Graph, wanted: Wanted, folding: Folding) -> Self {
+    fn new(graph: &'a Graph, recomputed: &[Region], wanted: Wanted, folding: Folding) -> Self {
+        let again = recomputed;
+        let mut recomputed = Array::filled(false, graph.regions.len());
+        again.iter().for_each(|&region| recomputed[region] = true);
+        let activity = Activity::of(graph, folding);
         let mut builder = Builder::of(graph, folding);
         let mut copy = Array::filled(None, graph.nodes.len());
         for (node, data) in graph.nodes.iter() {
@@ -156,10 +161,11 @@ impl<'a> Reverse<'a> {
             builder,
             copy,
             region_copy: Array::filled(None, graph.regions.len()),
-            recomputed: Array::filled(false, graph.regions.len()),
+            needed: Needed::of(&activity, &recomputed),
+            recomputed,
             is_again: false,
             adjoints: Adjoints::new(graph.nodes.len()),
-            activity: Activity::of(graph, folding),
+            activity,
             sums: Sums::new(graph),
             parents: graph.parents(),
             reached: Array::filled(0, graph.blocks.len()),
@@ -366,7 +372,7 @@ impl<'a> Reverse<'a> {
             }
             _ => return,
         };
-        let (x, y) = (args.map(|arg| self.copied(arg)), self.copied(node));
+        let (x, y) = (args.map(|arg| self.at_hand(arg, node)), self.copied(node));
         for (operand, &arg) in args.iter().enumerate().take(op.arity()) {
             if self.activity.active[arg] {
                 let passed = contribution(&mut self.builder, op, operand, x, y, adjoint);
