@@ -266,6 +266,33 @@ fn a_million_iterations_need_ten_thousand_words() {
 }
 
 #[test]
+fn what_takes_few_cheap_steps_is_not_kept() {
+    const BOUND: u32 = 100;
+    let kept = |term: fn(&mut Builder, [Node; 3]) -> Node| {
+        let graph = graph(|b| {
+            let numbers = (0..BOUND).map(|i| f64::from(i).cos().to_bits()).collect();
+            let numbers = b.series(SeriesData::Constants(numbers));
+            let x = b.input(0);
+            times(b, BOUND, &[x], |b, region, state| {
+                let (element, number) = (b.element(at(numbers, region)), b.iteration(region));
+                let term = term(b, [element, number, state[0]]);
+                vec![b.apply(Op::Mul, &[state[0], term])]
+            })[0]
+        });
+        // Besides the state of each iteration, and how many there were.
+        let gradient = reverse(&graph, Wanted::GradientAndValue, Folding::Exact);
+        run(&gradient, 50).unwrap();
+        history_words(&eliminate_dead_code(&gradient)) - 1
+    };
+    assert_eq!(kept(|_, [element, ..]| element), 0);
+    assert_eq!(kept(|b, [element, number, _]| b.apply(Op::Mul, &[element, number])), 0);
+    let bound = u64::from(BOUND);
+    assert_eq!(kept(|b, [element, _, state]| b.apply(Op::Add, &[element, state])), bound);
+    assert_eq!(kept(|b, [_, _, state]| b.apply(Op::Tanh, &[state])), 2 * bound);
+    assert_eq!(kept(|b, [element, ..]| b.apply(Op::Exp, &[element])), bound);
+}
+
+#[test]
 fn the_text_form_of_loops_that_are_computed_again_comes_back() {
     let gradient = gradients(&nest(7, 7), Folding::Exact).pop().unwrap();
     let text = gradient.to_string();

@@ -171,3 +171,21 @@ fn end_strip(
     all.extend(outer_values);
     graph.blocks[leaf].end = End::Return(all);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strips_cover_each_iteration_once() {
+        for bound in (0..3000).chain([1 << 20, u32::MAX - 1, u32::MAX]) {
+            let Some(Strips { count, length, longest }) = Strips::of(bound) else {
+                assert!(bound < 4, "{bound}");
+                continue;
+            };
+            assert_eq!((count - 1) * length + longest, bound);
+            assert!(longest >= length && longest < length + count, "{bound}");
+            assert!(u64::from(count + longest) <= 3 * u64::from(bound.isqrt()) + 2, "{bound}");
+        }
+    }
+}
