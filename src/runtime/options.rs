@@ -74,13 +74,13 @@ pub struct Limits {
     /// take long: it is linear, but a few microseconds for each operation.
     pub compiled: usize,
     /// The most numbers, of 8 bytes each, that a kernel keeps of the iterations of its
-    /// loops, which the reverse sweep needs; by default 2²², 32 mebibytes. Each thread
-    /// that calls has a buffer for them. Beyond it the kernel keeps checkpoints and
-    /// goes through the iterations once more, which takes about half as long again: of
-    /// a loop of n iterations it keeps about what 2√n of them need. Loops whose bound
-    /// is not known count with the most iterations that they may have. Where that does
-    /// not help the tape serves: where one loop reads later what another one, that has
-    /// ended, computed in each iteration.
+    /// loops for the reverse sweep; by default 2²², 32 mebibytes. Each thread that calls
+    /// has a buffer for them. Beyond it the kernel keeps checkpoints and goes through the
+    /// iterations once more, so that it takes up to twice as long: of a loop of n
+    /// iterations it then keeps what about 2√n of them need. If that is still too much
+    /// there are checkpoints within checkpoints. A loop whose number of iterations depends
+    /// on the inputs counts with the most that it may have. Where nothing helps the tape
+    /// serves: if one loop reads what another, which has ended, computed in each iteration.
     pub history: usize,
     /// The largest number of paths that is compiled; by default 64. Calls on
     /// further paths are served by the tape.
