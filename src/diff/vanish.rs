@@ -9,7 +9,35 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::entity::Array;
 use crate::op::Op;
-use crate::ssa::{Def, Graph, Node};
+use crate::ssa::{Def, Folding, Graph, Node, eliminate_dead_code, rebuild};
+
+/// `graph` as a function of real numbers: rounding errors are zero in it, and what
+/// was computed of them is gone; `None` if there are none.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::diff::without_rounding_errors;
+/// use phigrad::ssa::parse;
+///
+/// // A product, and what rounding has taken from it.
+/// let text = "graph active 2 inactive 0\nb0:\n  v2 = mul v0 v1\n  v3 = neg v2\n  \
+///             v4 = mul_add v0 v1 v3\n  v5 = add v2 v4\n  return v5\n";
+/// let exact = without_rounding_errors(&parse(text)?).expect("there is one");
+/// let product = "graph active 2 inactive 0\nb0:\n  v2 = mul v0 v1\n  return v2\n";
+/// assert_eq!(exact.to_string(), product);
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+pub fn without_rounding_errors(graph: &Graph) -> Option<Graph> {
+    let vanishes = vanishing(graph);
+    if !vanishes.values().any(|&vanishes| vanishes) {
+        return None;
+    }
+    let exact = rebuild(graph, Folding::Real, |rebuild, node| {
+        vanishes[node].then(|| rebuild.builder.constant(0.0))
+    });
+    Some(eliminate_dead_code(&exact))
+}
 
 /// A term of a form: a node, or the product of two.
 #[derive(Clone, Copy, PartialEq, Eq)]

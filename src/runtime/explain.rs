@@ -46,8 +46,11 @@ pub struct Explanation {
     pub refused: Vec<Refused>,
     /// What the program has become.
     pub closed: Notation,
-    /// The gradient, if its formula is short.
+    /// The gradient, if it is short: formulas, or a program where loops are left.
     pub gradient: Option<Notation>,
+    /// What is to be known besides: how the kernel computes what is shown, and what
+    /// is not shown.
+    pub notes: Vec<String>,
     #[cfg_attr(feature = "serde", serde(skip))]
     before: Graph,
     #[cfg_attr(feature = "serde", serde(skip))]
@@ -85,7 +88,8 @@ pub struct LoopForm {
 impl Explanation {
     /// Explains `recorded`, the graph of what was seen on `paths` paths.
     pub(super) fn of(recorded: &Graph, paths: usize, options: &Options) -> Explanation {
-        let Stages { before, after, gradient, applied, refused } = stages(recorded, options);
+        let Stages { before, after, exact, gradient, applied, refused } =
+            stages(recorded, options);
         let seen = loops(&before).into_iter();
         let mut loops: Vec<LoopForm> = seen
             .map(|told| LoopForm { at: told.at, seen: told.notation, forms: Vec::new() })
@@ -99,6 +103,28 @@ impl Explanation {
                 None => branches.push(formula),
             }
         }
+        let mut notes = Vec::new();
+        if exact.is_some() {
+            let note = "the kernel computes it in pairs of numbers, a value and its rounding \
+                        error; the errors are zero in real numbers and not shown";
+            notes.push(note.to_owned());
+        }
+        let gradient = match gradient.as_ref().map(gradient_formula) {
+            _ if recorded.active == 0 => {
+                notes.push("no gradient: there are no active inputs".to_owned());
+                None
+            }
+            Some(Ok(gradient)) => Some(gradient),
+            Some(Err(lines)) => {
+                notes.push(format!("the gradient is not shown: {lines} lines"));
+                None
+            }
+            None => {
+                let steps = exact.as_ref().unwrap_or(&after).nodes.len();
+                notes.push(format!("the gradient is not shown: the program has {steps} steps"));
+                None
+            }
+        };
         Explanation {
             active: recorded.active,
             inactive: recorded.inactive,
@@ -107,8 +133,9 @@ impl Explanation {
             loops,
             branches,
             refused,
-            closed: closed_program(&after),
-            gradient: gradient.and_then(|gradient| gradient_formula(&gradient)),
+            closed: closed_program(exact.as_ref().unwrap_or(&after)),
+            gradient,
+            notes,
             before,
             after,
         }
@@ -169,6 +196,9 @@ impl Explanation {
         if let Some(gradient) = &self.gradient {
             paragraph("Gradient", &gradient.latex);
         }
+        for note in &self.notes {
+            out.push_str(&format!("\\paragraph{{Note}} {note}.\n"));
+        }
         out
     }
 
@@ -213,7 +243,8 @@ fn place(at: &Option<Place>) -> String {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Explanation { active, inactive, paths, .. } = self;
-        writeln!(f, "the program ({active} active and {inactive} inactive inputs, {paths} paths)")?;
+        let ways = if *paths == 1 { "path" } else { "paths" };
+        writeln!(f, "the program ({active} active and {inactive} inactive inputs, {paths} {ways})")?;
         indented(f, &self.program.text, 2)?;
         for known in &self.loops {
             writeln!(f, "the loop{}", place(&known.at))?;
@@ -239,6 +270,6 @@ impl fmt::Display for Explanation {
             writeln!(f, "the gradient")?;
             indented(f, &gradient.text, 2)?;
         }
-        Ok(())
+        self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))
     }
 }

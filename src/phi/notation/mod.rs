@@ -1,7 +1,8 @@
 //! Mathematical notation: graphs told to people, in Unicode and LaTeX.
 //!
 //! `read` chooses names and makes `term`s of the rest, `sums` finds loops that
-//! are Σ or Π, `program` tells steps in lines, and `write` spells terms.
+//! are Σ or Π, `tidy` collects like terms, `program` tells steps in lines, and
+//! `write` spells terms.
 
 mod flat;
 mod latex;
@@ -11,6 +12,7 @@ mod rows;
 mod sums;
 mod tell;
 mod term;
+mod tidy;
 mod write;
 
 use program::Writer;
@@ -145,8 +147,12 @@ pub fn loops(graph: &Graph) -> Vec<Told> {
     told
 }
 
-/// The outputs of `graph`, which are the derivatives by its active inputs, as
-/// formulas; `None` if they are not short, or need loops.
+/// The outputs of `graph`, which are the derivatives by its active inputs: as
+/// formulas, or as a program where there are loops in it.
+///
+/// # Errors
+///
+/// How many lines there would be, if those are too many to be read.
 ///
 /// # Examples
 ///
@@ -162,15 +168,20 @@ pub fn loops(graph: &Graph) -> Vec<Told> {
 /// assert_eq!(told.latex.lines().nth(1), Some("& \\frac{\\partial f}{\\partial x_{0}} = \\cos\\left(x_{0}\\right)"));
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
-pub fn gradient_formula(graph: &Graph) -> Option<Notation> {
-    const MOST_INPUTS: usize = 8;
+pub fn gradient_formula(graph: &Graph) -> Result<Notation, usize> {
     const MOST_LINES: usize = 40;
-    if graph.active > MOST_INPUTS {
-        return None;
-    }
+    let heads = |reader: &Reader<'_>| -> Vec<Part> {
+        (0..graph.active).map(|number| Part::Derivative(reader.input(number))).collect()
+    };
     let reader = Reader::new(graph, Style { sums: true, formulas: true });
-    let heads = (0..graph.active).map(|number| Part::Derivative(reader.input(number)));
-    let heads: Vec<Part> = heads.collect();
-    let told = Writer::new(&reader).formulas(&heads, MOST_LINES)?;
-    Some(Notation::of(&told))
+    let formulas = Writer::new(&reader).formulas(&heads(&reader), MOST_LINES);
+    if let Some(told) = formulas {
+        return Ok(Notation::of(&told));
+    }
+    let reader = Reader::new(graph, Style { sums: true, formulas: false });
+    let writer = || Writer::new(&reader).with_heads(&heads(&reader));
+    match writer().length() {
+        length if length > MOST_LINES => Err(length),
+        _ => Ok(Notation::of(&writer().whole())),
+    }
 }

@@ -18,11 +18,18 @@ pub(super) struct Writer<'a, 'g> {
     lines: Vec<Line>,
     /// How many steps were left out.
     left_out: usize,
+    /// What the outputs are called, if they are not what is returned.
+    heads: Vec<Part>,
 }
 
 impl<'a, 'g> Writer<'a, 'g> {
     pub(super) fn new(reader: &'a Reader<'g>) -> Self {
-        Writer { reader, lines: Vec::new(), left_out: 0 }
+        Writer { reader, lines: Vec::new(), left_out: 0, heads: Vec::new() }
+    }
+
+    /// The same with names for the outputs.
+    pub(super) fn with_heads(self, heads: &[Part]) -> Self {
+        Writer { heads: heads.to_vec(), ..self }
     }
 
     /// The lines of the whole graph.
@@ -46,7 +53,18 @@ impl<'a, 'g> Writer<'a, 'g> {
         self.finish()
     }
 
+    /// How many lines the whole graph has.
+    pub(super) fn length(mut self) -> usize {
+        self.block(self.reader.graph.root(), 0, None);
+        self.tables(0);
+        self.lines.len() + self.left_out
+    }
+
     fn finish(mut self) -> Vec<Line> {
+        if self.reader.left_out.get() {
+            let words = "(without terms that only make up for rounded numbers)".to_owned();
+            self.lines.push(Line { depth: 0, parts: vec![Part::Words(words)] });
+        }
         if self.left_out > 0 {
             let words = format!("… ({} more)", self.left_out);
             self.lines.push(Line { depth: 0, parts: vec![Part::Words(words)] });
@@ -77,10 +95,16 @@ impl<'a, 'g> Writer<'a, 'g> {
         }
         match &data.end {
             End::Return(values) => match tree {
-                None => {
+                None if self.heads.is_empty() => {
                     let mut parts = vec![Part::Words("return ".to_owned())];
                     self.list(values, &mut parts);
                     self.line(depth, parts);
+                }
+                None => {
+                    for (head, &value) in self.heads.clone().into_iter().zip(values) {
+                        let term = Part::Term(self.reader.term(value));
+                        self.line(depth, vec![head, Part::Words(" = ".to_owned()), term]);
+                    }
                 }
                 Some(region) => self.pass_on(region, values, depth),
             },
@@ -320,6 +344,6 @@ impl<'a, 'g> Writer<'a, 'g> {
             }
         }
         self.tables(1);
-        (self.lines.len() <= most).then_some(self.lines)
+        (self.lines.len() <= most).then(|| self.finish())
     }
 }

@@ -5,11 +5,14 @@
 //! something refers to it that needs a name. So each term is small, and so is the
 //! depth to which functions here call themselves.
 
+use core::cell::Cell;
+
 use hashbrown::HashMap;
 
 use super::rows::{Row, rows};
 use super::sums::{Summed, sums_of};
 use super::term::{Index, Name, Term};
+use super::tidy::tidy;
 use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{Access, Block, Def, End, Graph, Item, Nest, Node, Region, Series};
@@ -43,6 +46,8 @@ pub(super) struct Reader<'a> {
     rows: Array<Series, Row>,
     /// The series that are named, in order.
     pub(super) tables: Vec<Series>,
+    /// Whether terms were left out that only make up for rounding.
+    pub(super) left_out: Cell<bool>,
 }
 
 impl<'a> Reader<'a> {
@@ -63,6 +68,7 @@ impl<'a> Reader<'a> {
             style,
             rows,
             tables,
+            left_out: Cell::new(false),
         };
         reader.choose_names();
         reader
@@ -129,7 +135,10 @@ impl<'a> Reader<'a> {
                     let size = operands.sum::<u32>() + 1;
                     sizes[node] = size;
                     let large = size > LARGE || size > SHARED && uses[node] > 1;
-                    if forced[node] || large && !spines[node] {
+                    // A condition is no number.
+                    let is_condition =
+                        matches!(data.def, Def::Apply(op, _) if op.is_comparison());
+                    if forced[node] || large && !spines[node] && !is_condition {
                         self.names[node] = give("t", true);
                     }
                 }
@@ -255,8 +264,13 @@ impl<'a> Reader<'a> {
             Def::Iteration(region) => Term::Name(self.counters[region].clone()),
             Def::Element(access) => self.element(access),
             Def::Apply(op, args) => {
-                let args = args[..op.arity()].iter();
-                Term::Apply(op, args.map(|&arg| self.term(arg)).collect())
+                let args: Vec<Term> = args[..op.arity()].iter().map(|&arg| self.term(arg)).collect();
+                if !self.style.sums {
+                    return Term::Apply(op, args);
+                }
+                let (term, left_out) = tidy(op, args);
+                self.left_out.set(self.left_out.get() || left_out);
+                term
             }
             Def::Phi(region, number) => match &self.sums[region] {
                 Some(sums) => self.sum(region, &sums[number as usize]),
