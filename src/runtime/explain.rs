@@ -88,8 +88,8 @@ pub struct LoopForm {
 impl Explanation {
     /// Explains `recorded`, the graph of what was seen on `paths` paths.
     pub(super) fn of(recorded: &Graph, paths: usize, options: &Options) -> Explanation {
-        let Stages { before, after, exact, gradient, applied, refused } =
-            stages(recorded, options);
+        let Stages { before, after, exact, gradient, applied, refused } = stages(recorded, options);
+        let pivots = applied.iter().any(|applied| applied.rule == Rule::C7);
         let seen = loops(&before).into_iter();
         let mut loops: Vec<LoopForm> = seen
             .map(|told| LoopForm { at: told.at, seen: told.notation, forms: Vec::new() })
@@ -109,12 +109,25 @@ impl Explanation {
                         error; the errors are zero in real numbers and not shown";
             notes.push(note.to_owned());
         }
-        let gradient = match gradient.as_ref().map(gradient_formula) {
+        let shown = match gradient.as_ref().map(|graph| gradient_formula(graph, pivots)) {
             _ if recorded.active == 0 => {
                 notes.push("no gradient: there are no active inputs".to_owned());
                 None
             }
-            Some(Ok(gradient)) => Some(gradient),
+            Some(Ok(told)) => {
+                let goes_back = |graph: &Graph| {
+                    graph
+                        .regions
+                        .values()
+                        .any(|data| data.replays.is_some() && data.cycle.is_some())
+                };
+                if gradient.as_ref().is_some_and(goes_back) {
+                    let note = "in a loop that goes backwards, what the loop has computed is \
+                                what it was in that iteration";
+                    notes.push(note.to_owned());
+                }
+                Some(told)
+            }
             Some(Err(lines)) => {
                 notes.push(format!("the gradient is not shown: {lines} lines"));
                 None
@@ -133,8 +146,8 @@ impl Explanation {
             loops,
             branches,
             refused,
-            closed: closed_program(exact.as_ref().unwrap_or(&after)),
-            gradient,
+            closed: closed_program(exact.as_ref().unwrap_or(&after), pivots),
+            gradient: shown,
             notes,
             before,
             after,
@@ -244,7 +257,10 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Explanation { active, inactive, paths, .. } = self;
         let ways = if *paths == 1 { "path" } else { "paths" };
-        writeln!(f, "the program ({active} active and {inactive} inactive inputs, {paths} {ways})")?;
+        writeln!(
+            f,
+            "the program ({active} active and {inactive} inactive inputs, {paths} {ways})"
+        )?;
         indented(f, &self.program.text, 2)?;
         for known in &self.loops {
             writeln!(f, "the loop{}", place(&known.at))?;

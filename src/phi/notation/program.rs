@@ -4,7 +4,7 @@ use super::read::Reader;
 use super::rows::sample;
 use super::sums::fixed_count;
 use super::term::{Line, Name, Part, Term};
-use crate::ssa::{Block, Def, End, Item, Node, Region};
+use crate::ssa::{Block, Def, End, Item, Node, Region, SeriesData};
 
 /// So many lines are told at most.
 const MOST_LINES: usize = 120;
@@ -149,10 +149,27 @@ impl<'a, 'g> Writer<'a, 'g> {
             }
             Item::Fill(series) => {
                 if let Some(name) = reader.table(series) {
-                    let parts = vec![
+                    let mut parts = vec![
                         Part::Term(Term::Name(name.clone())),
-                        Part::Words(" from its first values".to_owned()),
+                        Part::Words(" has the sums that begin with ".to_owned()),
                     ];
+                    if let SeriesData::Sums(firsts) = &reader.graph.series[series] {
+                        let first = |node: &Option<Node>| match *node {
+                            Some(node) => Part::Term(reader.term(node)),
+                            None => Part::Term(Term::Number(0.0)),
+                        };
+                        let is_same = firsts.windows(2).all(|pair| pair[0] == pair[1]);
+                        let shown = if is_same { 1 } else { MOST_VALUES };
+                        for (number, node) in firsts.iter().take(shown).enumerate() {
+                            if number > 0 {
+                                parts.push(Part::Words(", ".to_owned()));
+                            }
+                            parts.push(first(node));
+                        }
+                        if !is_same && firsts.len() > shown {
+                            parts.push(Part::Words(", …".to_owned()));
+                        }
+                    }
                     self.line(depth, parts);
                 }
             }
@@ -174,23 +191,29 @@ impl<'a, 'g> Writer<'a, 'g> {
         let data = &graph.regions[region];
         let Some(cycle) = &data.cycle else { return };
         let counter = Part::Term(Term::Name(reader.counter(region).clone()));
-        let mut parts = match (data.replays, self.count(region)) {
+        let words = |words: String| Part::Words(words);
+        let count = self.count(data.replays.unwrap_or(region));
+        let mut parts = match (data.replays, count) {
+            (Some(_), Some((count, true))) => {
+                vec![words(format!("loop {count} times backwards in ")), counter]
+            }
             (Some(_), _) => {
-                vec![
-                    Part::Words("for each iteration of that loop, backwards in ".to_owned()),
-                    counter,
-                ]
+                vec![words("for each iteration of the loop in ".to_owned()), counter]
             }
             (None, Some((count, true))) => {
-                vec![Part::Words(format!("loop {count} times in ")), counter]
+                vec![words(format!("loop {count} times in ")), counter]
             }
             (None, Some((count, false))) => {
-                vec![Part::Words(format!("loop at most {count} times in ")), counter]
+                vec![words(format!("loop at most {count} times in ")), counter]
             }
             (None, None) => {
-                vec![Part::Words(format!("loop (seen at most {} times) in ", cycle.bound)), counter]
+                vec![words(format!("loop (seen at most {} times) in ", cycle.bound)), counter]
             }
         };
+        if data.replays.is_some() && !matches!(count, Some((_, true))) {
+            parts.push(words(", backwards".to_owned()));
+        }
+        let before = self.lines.len();
         for (number, entry) in cycle.entries.iter().enumerate() {
             if number >= MOST_VALUES {
                 parts.push(Part::Words(", …".to_owned()));
@@ -204,6 +227,11 @@ impl<'a, 'g> Writer<'a, 'g> {
         }
         self.line(depth, parts);
         self.block(data.root, depth + 1, Some(region));
+        // Of a loop that is only there to be gone through backwards nothing is told.
+        let is_empty = self.lines.len() == before + 1 && cycle.entries.is_empty();
+        if is_empty && data.replays.is_none() && matches!(count, Some((_, true))) {
+            self.lines.pop();
+        }
     }
 
     /// How often a loop is gone through if nothing else ends it, and whether

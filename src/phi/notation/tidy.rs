@@ -17,20 +17,42 @@ struct Item {
     factors: Vec<Term>,
 }
 
-/// The application of `op` to `args`, which are tidy, and whether terms were left out.
-pub(super) fn tidy(op: Op, args: Vec<Term>) -> (Term, bool) {
+/// The application of `op` to `args`, which are tidy, and whether terms were left
+/// out: those that make up for the rounding of `pivots`, if there are any.
+pub(super) fn tidy(op: Op, args: Vec<Term>, pivots: bool) -> (Term, bool) {
     let term = Term::Apply(op, args);
     match op {
         Op::Add | Op::Sub | Op::Neg | Op::MulAdd => {
             let mut items = Vec::new();
             collect(&term, 1.0, &mut items);
-            let left_out = drop_rounding(&mut items);
             items.retain(|item| item.number != 0.0);
+            let left_out = pivots && drop_rounding(&mut items);
             (sum(items), left_out)
         }
         Op::Mul => (sum(vec![item(&term)]), false),
+        Op::Select => (sign(&term).unwrap_or(term), false),
         _ => (term, false),
     }
+}
+
+/// The derivative of an absolute value, φ(a > 0; b, φ(a < 0; −b, a²)), as a product
+/// with the sign of a. The last of these is zero, or not a number if a is not.
+fn sign(term: &Term) -> Option<Term> {
+    let choice = |term: &Term, relation: Op| -> Option<[Term; 3]> {
+        let Term::Apply(Op::Select, args) = term else { return None };
+        let Term::Apply(op, sides) = &args[0] else { return None };
+        let is_sign = *op == relation && sides[1] == Term::Number(0.0);
+        is_sign.then(|| [sides[0].clone(), args[1].clone(), args[2].clone()])
+    };
+    let [a, plus, rest] = choice(term, Op::Gt)?;
+    let [other, minus, last] = choice(&rest, Op::Lt)?;
+    let square = Term::apply(Op::Mul, [a.clone(), a.clone()]);
+    let opposite = tidy(Op::Neg, vec![plus.clone()], false).0;
+    if a != other || minus != opposite || last != square {
+        return None;
+    }
+    let signum = Term::apply(Op::Signum, [a]);
+    Some(tidy(Op::Mul, vec![plus, signum], false).0)
 }
 
 /// Adds what `term` times `scale` is a sum of to `items`.
@@ -103,26 +125,24 @@ fn same(a: &[Term], b: &[Term]) -> bool {
         })
 }
 
-/// Of a polynomial around a pivot, drops what only makes up for the pivot's
-/// rounding; whether there was any.
+/// Drops what only makes up for the rounding of pivots; whether there was any.
 fn drop_rounding(items: &mut Vec<Item>) -> bool {
-    let shift = |factor: &Term| match factor {
+    let pivot = |factor: &Term| match factor {
         Term::Apply(Op::Add | Op::Sub, args) => match &args[1] {
-            Term::Number(number) if *number != 0.0 => Some(number.abs()),
-            _ => None,
+            Term::Number(number) => number.abs().max(1.0),
+            _ => 1.0,
         },
-        _ => None,
+        _ => 1.0,
     };
-    if !items.iter().any(|item| item.factors.iter().any(|factor| shift(factor).is_some())) {
-        return false;
-    }
-    let size = |item: &Item| {
-        let shifts = item.factors.iter().filter_map(shift);
-        item.number.abs() * shifts.product::<f64>()
-    };
+    let size = |item: &Item| item.number.abs();
+    let level = |item: &Item| size(item) * item.factors.iter().map(pivot).product::<f64>();
     let most = items.iter().map(size).fold(0.0, f64::max);
+    let highest = items.iter().map(level).fold(0.0, f64::max);
     let before = items.len();
-    items.retain(|item| size(item) >= ROUNDING * most);
+    items.retain(|item| {
+        let other = if item.factors.is_empty() { highest } else { most };
+        size(item) >= ROUNDING * other
+    });
     items.len() < before
 }
 
@@ -172,7 +192,7 @@ mod tests {
     }
 
     fn told(op: Op, args: [Term; 2]) -> (String, bool) {
-        let (term, left_out) = tidy(op, args.into());
+        let (term, left_out) = tidy(op, args.into(), false);
         (Script::Unicode.term(&term), left_out)
     }
 
@@ -198,10 +218,26 @@ mod tests {
     fn what_makes_up_for_a_rounded_pivot_is_left_out() {
         let shifted = Term::apply(Op::Sub, [x(0), Term::Number(0.7)]);
         let line = Term::apply(Op::Mul, [Term::Number(99.0), shifted]);
-        let rest = |size: f64| [line.clone(), Term::Number(size)];
-        assert_eq!(told(Op::Add, rest(-2e-15)), ("99·(x₀ − 0.7)".to_owned(), true));
-        assert_eq!(told(Op::Add, rest(-2e-9)).0, "99·(x₀ − 0.7) − 2e-9");
-        // Elsewhere small numbers mean something.
-        assert_eq!(told(Op::Add, [x(0), Term::Number(1e-20)]).0, "x₀ + 1e-20");
+        let told = |size: f64, pivots: bool| {
+            let (term, left_out) = tidy(Op::Add, vec![line.clone(), Term::Number(size)], pivots);
+            (Script::Unicode.term(&term), left_out)
+        };
+        assert_eq!(told(-2e-15, true), ("99·(x₀ − 0.7)".to_owned(), true));
+        assert_eq!(told(-2e-9, true), ("99·(x₀ − 0.7) − 2e-9".to_owned(), false));
+        assert_eq!(told(-2e-15, false), ("99·(x₀ − 0.7) − 2e-15".to_owned(), false));
+    }
+
+    #[test]
+    fn the_derivative_of_an_absolute_value_is_a_sign() {
+        let zero = |op: Op| Term::apply(op, [x(0), Term::Number(0.0)]);
+        let square = Term::apply(Op::Mul, [x(0), x(0)]);
+        let minus = Term::apply(Op::Neg, [x(1)]);
+        let inner = |last: Term| Term::apply(Op::Select, [zero(Op::Lt), minus.clone(), last]);
+        let told = |last: Term| {
+            let args = vec![zero(Op::Gt), x(1), inner(last)];
+            Script::Unicode.term(&tidy(Op::Select, args, false).0)
+        };
+        assert_eq!(told(square), "x₁·sgn(x₀)");
+        assert_eq!(told(x(2)), "φ(x₀ > 0; x₁, φ(x₀ < 0; −x₁, x₂))");
     }
 }
