@@ -4,6 +4,7 @@
 //! are Σ or Π, `tidy` collects like terms, `program` tells steps in lines, and
 //! `write` spells terms.
 
+mod brief;
 mod flat;
 mod latex;
 mod program;
@@ -15,6 +16,7 @@ mod term;
 mod tidy;
 mod write;
 
+pub(super) use brief::{Brief, number};
 use program::Writer;
 use read::{Reader, Style};
 pub(super) use tell::Teller;

@@ -26,6 +26,8 @@ pub(super) enum Term {
     /// What a number was in an iteration of a loop that has ended.
     Past(Name, Index),
     Apply(Op, Vec<Term>),
+    /// What a loop carries, by what it begins with.
+    Entry(Box<Term>),
     /// Σ, or Π if `product`, of `body` for the values of a counter below `count`.
     Sum {
         product: bool,

@@ -177,7 +177,7 @@ fn product(number: f64, factors: Vec<Term>) -> Term {
 }
 
 /// The number without the digits that rounding has made.
-fn shortened(number: f64) -> f64 {
+pub(super) fn shortened(number: f64) -> f64 {
     format!("{number:.14e}").parse().unwrap_or(number)
 }
 

@@ -168,6 +168,11 @@ impl Script {
                 Piece { text, level: Level::Sum }
             }
             Term::Apply(op, args) => self.application(*op, args),
+            Term::Entry(first) => {
+                let sign = self.pick("φ_L", "\\varphi_{L}");
+                let inside = format!("{}, {}", self.term(first), self.pick("…", "\\dots"));
+                atom(format!("{sign}{}", self.parenthesised(&inside)))
+            }
         }
     }
 

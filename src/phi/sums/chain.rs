@@ -49,20 +49,22 @@ fn added(draft: &Draft, entry: Node, next: Node, passed: u32) -> Result<Vec<(f64
     let mut added = Vec::new();
     let mut sum = entry;
     while sum != next {
-        let user = draft.only_user(sum).ok_or("it uses the sum before it is complete")?;
+        let user = draft
+            .only_user(sum)
+            .ok_or("an iteration does more with what it carries than to add to it")?;
         let args: Vec<Node> = draft.args(user).collect();
         let Def::Apply(op, _) = draft.graph.nodes[user].def else {
-            return Err("what it carries is no sum".to_owned());
+            return Err("what it carries is not only added to".to_owned());
         };
         match (op, args.as_slice()) {
             (Op::Add, &[a, b]) => added.push((1.0, if a == sum { b } else { a })),
             (Op::Sub, &[a, b]) if a == sum => added.push((-1.0, b)),
-            _ => return Err("what it carries is no sum".to_owned()),
+            _ => return Err("what it carries is not only added to".to_owned()),
         }
         sum = user;
     }
     if added.is_empty() || draft.uses(next) != passed {
-        return Err("it uses the sum before it is complete".to_owned());
+        return Err("an iteration does more with what it carries than to add to it".to_owned());
     }
     Ok(added)
 }

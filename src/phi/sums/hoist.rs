@@ -11,6 +11,7 @@ use super::chain::Chain;
 use super::terms::{Step, Terms, Variables, terms};
 use crate::op::Op;
 use crate::phi::draft::{Body, Draft};
+use crate::phi::notation::Brief;
 use crate::ssa::{Def, Node, Region};
 
 /// How often the loop must be run in those around it, for its data to be summed
@@ -26,7 +27,9 @@ pub(super) fn hoist(draft: &mut Draft, region: Region, chain: &Chain) -> Result<
         around.push(outer);
         next = draft.loop_around(outer);
     }
-    let mut why = "its data are not known before it, or it runs once".to_owned();
+    let mut why =
+        "no loop around it runs it so often that sums over its data before that would pay"
+            .to_owned();
     while let Some(outer) = around.pop() {
         let inner = around.iter().chain([&outer]);
         let bound = |&region: &Region| draft.graph.regions[region].cycle.as_ref().map(|c| c.bound);
@@ -144,10 +147,15 @@ fn emit(
     }
     draft.forget_use(chain.first);
     chain.phis.iter().for_each(|&phi| draft.replace(phi, form));
-    match kind {
-        Kind::Line => format!("p + Σ_{{i<{count}}} g(i) = p + S1·(u − u₀) + S0"),
-        Kind::Square => format!("p + Σ_{{i<{count}}} g(i) = p + S2·(u − u₀)^2 + S1·(u − u₀) + S0"),
-    }
+    let form = match kind {
+        Kind::Line => "S1·(u − u₀) + S0",
+        Kind::Square => "S2·(u − u₀)^2 + S1·(u − u₀) + S0",
+    };
+    let u = Brief::new(&draft.graph).node(variable);
+    format!(
+        "Σ_{{i<{count}}} g(i) = {form}, where g(i) is what is added, u = {u}, and u₀ and the \
+         sums over the data are computed before the loops around"
+    )
 }
 
 fn apply(op: Op, args: &[Node]) -> Def {

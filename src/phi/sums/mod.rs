@@ -77,7 +77,7 @@ fn close_sum(
                 let made = form::emit(draft, region, chain, &sum);
                 draft.forget_use(chain.first);
                 chain.phis.iter().for_each(|&phi| draft.replace(phi, made));
-                return Ok(form::text(&sum, chain.count, first.is_none()));
+                return Ok(form::text(draft, chain, &sum));
             }
             Err(this) => why = why.or(Some(this)),
         }

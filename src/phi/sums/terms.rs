@@ -204,7 +204,7 @@ impl Search<'_> {
                 let inside =
                     |&node: &Node| self.draft.is_inside(self.draft.resolve(node), self.region);
                 if moves || nodes.iter().any(inside) {
-                    return Err("its terms read what is not constant".to_owned());
+                    return Err("its terms read data that are known only in a call".to_owned());
                 }
                 Ok(false)
             }
@@ -267,7 +267,7 @@ impl Search<'_> {
             Def::Element(access) if self.draft.folds(node) => {
                 let data = graph.accesses[access].clone();
                 let SeriesData::Constants(numbers) = &graph.series[data.series] else {
-                    return Err("its terms read what is not constant".to_owned());
+                    return Err("its terms read data that are known only in a call".to_owned());
                 };
                 let numbers = numbers.clone();
                 let strides = data.strides.iter().filter(|&&(_, stride)| stride != 0);
@@ -279,7 +279,7 @@ impl Search<'_> {
             }
             _ => {
                 if self.varies(node)? {
-                    return Err("its terms read what is not constant".to_owned());
+                    return Err("its terms read data that are known only in a call".to_owned());
                 }
                 let number = self.terms.variables.len();
                 self.terms.variables.push(node);
