@@ -4,9 +4,15 @@
 use core::fmt;
 
 use super::coarsen::{Stages, stages};
-use super::options::Options;
-use crate::phi::{Notation, Refused, Rule, closed_program, gradient_formula, loops, program};
+use super::options::{Numerics, Options};
+use crate::phi::{
+    Notation, Phis, Refused, Rule, closed_program, differentiated_phis, gradient_formula, loops,
+    phis, program,
+};
 use crate::ssa::{Graph, Place, dot};
+
+/// So many places are listed with their φs.
+const MOST_PLACES: usize = 16;
 
 /// What a recorded function does, as far as it has been seen: the program, each
 /// loop with its closed form, the rules that led there, and the gradient where it
@@ -44,6 +50,8 @@ pub struct Explanation {
     pub branches: Vec<Formula>,
     /// What stays a loop, and why.
     pub refused: Vec<Refused>,
+    /// The φs of the program as it was seen, and those that are left of them.
+    pub phis: Vec<(Phis, Phis)>,
     /// What the program has become.
     pub closed: Notation,
     /// The gradient, if it is short: formulas, or a program where loops are left.
@@ -95,12 +103,25 @@ impl Explanation {
             .map(|told| LoopForm { at: told.at, seen: told.notation, forms: Vec::new() })
             .collect();
         let mut branches = Vec::new();
-        for applied in applied {
+        let derived = gradient.is_some().then(|| differentiated_phis(&after)).unwrap_or_default();
+        for applied in applied.into_iter().chain(derived) {
             let (rule, at, form) = (applied.rule, applied.at, Notation::of_form(applied.form));
             let formula = Formula { rule, at, form };
             match loops.iter_mut().find(|known| known.at.is_some() && known.at == formula.at) {
                 Some(known) => known.forms.push(formula),
                 None => branches.push(formula),
+            }
+        }
+        let phis = left(&before, &after);
+        if options.phi_calculus && options.numerics == Numerics::Real {
+            for (seen, left) in phis.iter().filter(|(_, left)| left.exits < left.entries) {
+                let Some(known) = loops.iter_mut().find(|known| known.at == seen.at) else {
+                    continue;
+                };
+                let is_exit = |formula: &Formula| formula.rule == Rule::F5;
+                if seen.exits > left.exits && !known.forms.iter().any(is_exit) {
+                    known.forms.push(carried_out(&seen.at));
+                }
             }
         }
         let mut notes = Vec::new();
@@ -146,6 +167,7 @@ impl Explanation {
             loops,
             branches,
             refused,
+            phis,
             closed: closed_program(exact.as_ref().unwrap_or(&after), pivots),
             gradient: shown,
             notes,
@@ -209,6 +231,13 @@ impl Explanation {
         if let Some(gradient) = &self.gradient {
             paragraph("Gradient", &gradient.latex);
         }
+        for refused in &self.refused {
+            let why = refused.why.replace('_', "\\_");
+            out.push_str(&format!(
+                "\\paragraph{{No closed form{}}} {why}.\n",
+                latex_place(&refused.at)
+            ));
+        }
         for note in &self.notes {
             out.push_str(&format!("\\paragraph{{Note}} {note}.\n"));
         }
@@ -238,6 +267,20 @@ impl Explanation {
     pub fn dot_after(&self) -> String {
         dot(&self.after)
     }
+}
+
+/// F5, for a loop that stays: its exit φs are what it carries.
+fn carried_out(at: &Option<Place>) -> Formula {
+    let form = "φ_L'(p, b1, ..) = what is carried when the loop is left, whichever way";
+    Formula { rule: Rule::F5, at: at.clone(), form: Notation::of_form(form.to_owned()) }
+}
+
+/// The φs of `before`, each with those of `after` in the same place.
+fn left(before: &Graph, after: &Graph) -> Vec<(Phis, Phis)> {
+    let after = phis(after, false);
+    let same = |seen: &Phis| after.iter().find(|left| left.at == seen.at).cloned();
+    let seen = phis(before, true).into_iter();
+    seen.map(|seen| (seen.clone(), same(&seen).unwrap_or_default())).collect()
 }
 
 fn latex_place(at: &Option<Place>) -> String {
@@ -277,6 +320,23 @@ impl fmt::Display for Explanation {
         }
         for refused in &self.refused {
             writeln!(f, "no closed form{}: {}", place(&refused.at), refused.why)?;
+        }
+        let count = |all: &mut dyn Iterator<Item = &Phis>| all.map(Phis::count).sum::<usize>();
+        let seen = count(&mut self.phis.iter().map(|(seen, _)| seen));
+        let left = count(&mut self.phis.iter().map(|(_, left)| left));
+        if seen > 0 {
+            writeln!(f, "the φs: {seen} were seen, {left} are left")?;
+        }
+        for (seen, left) in self.phis.iter().take(MOST_PLACES) {
+            let kinds = [
+                ("entry", seen.entries, left.entries),
+                ("exit", seen.exits, left.exits),
+                ("branch", seen.joins, left.joins),
+            ];
+            let kinds = kinds.iter().filter(|(_, seen, _)| *seen > 0);
+            let kinds = kinds.map(|(kind, seen, left)| format!("{left} of {seen} {kind} φs"));
+            let kinds: Vec<String> = kinds.collect();
+            writeln!(f, "  {}{}", kinds.join(", "), place(&seen.at))?;
         }
         if self.closed != self.program {
             writeln!(f, "what it has become")?;

@@ -1,6 +1,7 @@
 //! Terms of a few symbols, for the record of formulas that were applied. They are
 //! told without a look at the rest of the graph.
 
+use super::phis::carries;
 use super::rows::{Row, inputs};
 use super::term::{Name, Term};
 use super::tidy::tidy;
@@ -41,6 +42,10 @@ impl<'a> Brief<'a> {
         Script::Unicode.term(&sum.unwrap_or(Term::Number(0.0)))
     }
 
+    fn carried(&self, exit: bool, first: Node, depth: usize) -> Term {
+        Term::Carried { exit, first: Box::new(self.term(first, depth - 1)) }
+    }
+
     fn term(&self, node: Node, depth: usize) -> Term {
         let name =
             |letter: &'static str, number: Option<usize>| Term::Name(Name { letter, number });
@@ -68,10 +73,17 @@ impl<'a> Brief<'a> {
                 tidy(op, args.collect(), false).0
             }
             Def::Entry(region, number) => match self.graph.entries(region).get(number as usize) {
-                Some(entry) => Term::Entry(Box::new(self.term(entry.first, depth - 1))),
+                Some(entry) => self.carried(false, entry.first, depth),
                 None => name("…", None),
             },
-            Def::Phi(..) => name("…", None),
+            Def::Phi(region, number) => {
+                let entries = self.graph.entries(region);
+                let is_its = |&entry: &usize| carries(self.graph, region, entry, number as usize);
+                match (0..entries.len()).find(is_its) {
+                    Some(entry) => self.carried(true, entries[entry].first, depth),
+                    None => name("…", None),
+                }
+            }
         }
     }
 }

@@ -7,6 +7,7 @@
 mod brief;
 mod flat;
 mod latex;
+mod phis;
 mod program;
 mod read;
 mod rows;
@@ -17,6 +18,7 @@ mod tidy;
 mod write;
 
 pub(super) use brief::{Brief, number};
+pub use phis::{Phis, differentiated_phis, phis};
 use program::Writer;
 use read::{Reader, Style};
 pub(super) use tell::Teller;

@@ -136,6 +136,11 @@ impl<'a, 'g> Writer<'a, 'g> {
                     self.line(depth, vec![part]);
                 }
             }
+            Item::Guard { condition, expect }
+                if reader.graph.constant(condition).is_some_and(|held| (held != 0.0) != expect) =>
+            {
+                self.words(depth, "stop, since this was never seen");
+            }
             Item::Guard { condition, expect } => {
                 let condition = Part::Condition(reader.term(condition), expect);
                 self.line(depth, vec![Part::Words("provided that ".to_owned()), condition]);

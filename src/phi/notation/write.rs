@@ -168,10 +168,11 @@ impl Script {
                 Piece { text, level: Level::Sum }
             }
             Term::Apply(op, args) => self.application(*op, args),
-            Term::Entry(first) => {
+            Term::Carried { exit, first } => {
                 let sign = self.pick("φ_L", "\\varphi_{L}");
+                let exit = if *exit { "'" } else { "" };
                 let inside = format!("{}, {}", self.term(first), self.pick("…", "\\dots"));
-                atom(format!("{sign}{}", self.parenthesised(&inside)))
+                atom(format!("{sign}{exit}{}", self.parenthesised(&inside)))
             }
         }
     }

@@ -278,7 +278,7 @@ fn attempt(
             }
             at.extend(system.states.iter().copied().zip(after));
             if forms.emitter.items.len() > most {
-                return Err(failure("its closed form costs more than it does"));
+                return Err(failure("its closed form would cost more than the loop"));
             }
         }
         if let Some(finals) = finals {
@@ -299,7 +299,7 @@ fn attempt(
             }
         }
         if forms.emitter.items.len() > most {
-            return Err(Failure { why: "its closed form costs more than it does", states });
+            return Err(Failure { why: "its closed form would cost more than the loop", states });
         }
     }
     if applied.is_empty() && !nodes.is_empty() {

@@ -135,6 +135,25 @@ impl Writer<'_> {
 /// A moment that is smaller than this part of what was added up is its rounding.
 const ROUNDING: f64 = 1e-13;
 
+/// A coordinate of `frame`.
+fn coordinate(frame: &Frame, variable: usize, names: &[&str]) -> String {
+    let name = |variable: usize| names.get(variable).copied().unwrap_or("…");
+    let difference = |variable: usize| match frame.pivot[variable] {
+        shift if shift < 0.0 => format!("{} + {}", name(variable), notation::number(-shift)),
+        0.0 => name(variable).to_owned(),
+        shift => format!("{} − {}", name(variable), notation::number(shift)),
+    };
+    let mut text = difference(variable);
+    for (before, &factor) in frame.shear[variable].iter().enumerate() {
+        if factor != 0.0 {
+            let sign = if factor < 0.0 { "−" } else { "+" };
+            let factor = notation::number(factor.abs());
+            text.push_str(&format!(" {sign} {factor}·({})", difference(before)));
+        }
+    }
+    if text == name(variable) { text } else { format!("({text})") }
+}
+
 /// The form in mathematical notation.
 pub(super) fn text(draft: &Draft, chain: &Chain, sum: &Sum) -> String {
     const NAMES: [&str; 6] = ["u", "v", "w", "s", "t", "z"];
@@ -162,13 +181,14 @@ pub(super) fn text(draft: &Draft, chain: &Chain, sum: &Sum) -> String {
         };
         for (variable, &exponent) in monomial.iter().enumerate().filter(|&(_, &e)| e > 0) {
             used[variable] = true;
+            let sheared = frame.shear[variable].iter().enumerate();
+            sheared
+                .filter(|(_, factor)| **factor != 0.0)
+                .for_each(|(before, _)| used[before] = true);
             let name = NAMES.get(variable).copied().unwrap_or("…");
-            let shift = frame.pivot[variable];
-            let mut factor = match (varies, shift == 0.0) {
-                (true, _) => format!("({name} − {name}₀(…))"),
-                (false, true) => name.to_owned(),
-                (false, false) if shift < 0.0 => format!("({name} + {})", notation::number(-shift)),
-                (false, false) => format!("({name} − {})", notation::number(shift)),
+            let mut factor = match varies {
+                true => format!("({name} − {name}₀(…))"),
+                false => coordinate(frame, variable, &NAMES),
             };
             if exponent > 1 {
                 factor.push_str(&format!("^{exponent}"));
@@ -187,9 +207,6 @@ pub(super) fn text(draft: &Draft, chain: &Chain, sum: &Sum) -> String {
         form.push_str(&factors.join("·"));
     }
     text.push_str(if form.is_empty() { "0" } else { &form });
-    if frame.is_sheared() {
-        text.push_str(", where multiples of the first differences are added to the others");
-    }
     text.push_str(", where g(i) is what is added");
     let brief = Brief::new(&draft.graph);
     for (number, &variable) in sum.terms.variables.iter().enumerate().filter(|&(n, _)| used[n]) {

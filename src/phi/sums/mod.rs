@@ -83,7 +83,7 @@ fn close_sum(
         }
     }
     let hoisted = hoist::hoist(draft, region, chain);
-    hoisted.map_err(|hoisting| format!("{}; {hoisting}", why.unwrap_or_default()))
+    hoisted.map_err(|hoisting| format!("{}, and {hoisting}", why.unwrap_or_default()))
 }
 
 /// A sum in closed form.
