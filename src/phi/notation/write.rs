@@ -65,7 +65,7 @@ impl Script {
     fn words(self, words: &str) -> String {
         match self {
             Unicode => words.to_owned(),
-            Latex => format!("\\text{{{words}}}"),
+            Latex => format!("\\text{{{}}}", words.replace('…', "\\ldots")),
         }
     }
 
