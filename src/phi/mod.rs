@@ -9,6 +9,7 @@ mod close;
 mod double;
 mod draft;
 mod notation;
+mod pair;
 pub mod recurrence;
 mod rule;
 mod simplify;

@@ -11,6 +11,7 @@ use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Form, Forms};
 use super::power::{System, advanced};
 use super::record::{place, record};
+use crate::phi::pair::Pairs;
 use crate::phi::rule::{Applied, Rule};
 use crate::ssa::{Access, AccessData, Def, Graph, Item, Node, Region, SeriesData};
 

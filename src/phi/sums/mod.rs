@@ -14,6 +14,7 @@ mod frame;
 mod hoist;
 mod moments;
 mod polynomial;
+mod rows;
 mod terms;
 
 use chain::{Chain, chains};
