@@ -228,7 +228,7 @@ fn gradient_descent_has_no_loop_over_its_data_and_two_of_nine_phis() {
     };
     assert_eq!(count(|phis| phis.entries), (6, 2), "{explanation}");
     assert_eq!(count(|phis| phis.exits), (3, 0), "{explanation}");
-    assert!(explanation.to_string().contains("the φs: 9 were seen, 2 are left"));
+    assert!(explanation.to_string().contains("the φs: 9 were seen, now there are 2"));
     // What stays a loop says why.
     assert_eq!(explanation.refused.len(), 1);
     let gradient = &explanation.gradient.as_ref().unwrap().text;

@@ -29,15 +29,24 @@ use crate::ssa::{Def, Folding, Graph, Node, eliminate_dead_code, rebuild};
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn without_rounding_errors(graph: &Graph) -> Option<Graph> {
-    let vanishes = vanishing(graph);
-    if !vanishes.values().any(|&vanishes| vanishes) {
-        return None;
+    let mut exact: Option<Graph> = None;
+    // Where some are gone, others show.
+    for _ in 0..ROUNDS {
+        let graph = exact.as_ref().unwrap_or(graph);
+        let vanishes = vanishing(graph);
+        if !vanishes.values().any(|&vanishes| vanishes) {
+            break;
+        }
+        let fewer = rebuild(graph, Folding::Real, |rebuild, node| {
+            vanishes[node].then(|| rebuild.builder.constant(0.0))
+        });
+        exact = Some(eliminate_dead_code(&fewer));
     }
-    let exact = rebuild(graph, Folding::Real, |rebuild, node| {
-        vanishes[node].then(|| rebuild.builder.constant(0.0))
-    });
-    Some(eliminate_dead_code(&exact))
+    exact
 }
+
+/// How often what has been left out may show more.
+const ROUNDS: usize = 4;
 
 /// A term of a form: a node, or the product of two.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -325,7 +325,7 @@ impl fmt::Display for Explanation {
         let seen = count(&mut self.phis.iter().map(|(seen, _)| seen));
         let left = count(&mut self.phis.iter().map(|(_, left)| left));
         if seen > 0 {
-            writeln!(f, "the φs: {seen} were seen, {left} are left")?;
+            writeln!(f, "the φs: {seen} were seen, now there are {left}")?;
         }
         for (seen, left) in self.phis.iter().take(MOST_PLACES) {
             let kinds = [
@@ -334,7 +334,7 @@ impl fmt::Display for Explanation {
                 ("branch", seen.joins, left.joins),
             ];
             let kinds = kinds.iter().filter(|(_, seen, _)| *seen > 0);
-            let kinds = kinds.map(|(kind, seen, left)| format!("{left} of {seen} {kind} φs"));
+            let kinds = kinds.map(|(kind, seen, left)| format!("{kind} φs {seen} → {left}"));
             let kinds: Vec<String> = kinds.collect();
             writeln!(f, "  {}{}", kinds.join(", "), place(&seen.at))?;
         }

@@ -321,8 +321,11 @@ impl<'a> Reader<'a> {
         }
         let body = Box::new(body.unwrap_or(Term::Number(0.0)));
         let (counter, product) = (self.counters[region].clone(), sum.product);
-        let all = Term::Sum { product, counter, count: sum.count, body };
         let neutral = if product { 1.0 } else { 0.0 };
+        if *body == Term::Number(neutral) {
+            return self.term(sum.first);
+        }
+        let all = Term::Sum { product, counter, count: sum.count, body };
         match self.graph.constant(sum.first) {
             Some(first) if first == neutral => all,
             _ => Term::apply(join, [self.term(sum.first), all]),

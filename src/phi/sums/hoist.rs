@@ -116,19 +116,20 @@ impl Sum<'_> {
             Kind::Line => vec![None; 1 + size],
             Kind::Square => vec![None; pairs(1 + size).count()],
         };
-        // Of several variables what is summed up is the error of the form, so it is
+        // Of several variables what is summed up goes into many coefficients, so it is
         // done in pairs of numbers; each sum has two entry φs.
         let precise = size > 1;
         let body = self.begin(if precise { 2 * sums.len() } else { sums.len() });
         for row in self.lines.rows(self.draft, &body, self.region, Some(&pivot), precise) {
-            let mut steps = Steps { draft: self.draft, place: Place::In(&body), precise };
-            let slopes = reduced(&mut steps, &row, &coordinates.shear, size).slopes;
+            let mut steps = Steps { draft: self.draft, place: Place::In(&body) };
+            let slopes = reduced(&mut steps, &row, &coordinates.shear, size, precise).slopes;
+            let slopes: Vec<Coefficient> = slopes.into_iter().map(|x| steps.once(x)).collect();
             // Of squares those of the value and the slopes, and their products.
             let all: Vec<Coefficient> = [row.value].into_iter().chain(slopes).collect();
             match self.lines.kind {
                 Kind::Line => {
                     for (sum, &part) in sums.iter_mut().zip(&all) {
-                        *sum = steps.plus(*sum, part);
+                        *sum = steps.plus(*sum, part, false);
                     }
                 }
                 Kind::Square => {
@@ -165,10 +166,9 @@ impl Sum<'_> {
             let body = self.begin(2 + later.len() + usize::from(slope > 0));
             let mut sums = vec![None; body.entries.len()];
             for row in self.lines.rows(self.draft, &body, self.region, None, false) {
-                let mut steps =
-                    Steps { draft: self.draft, place: Place::In(&body), precise: false };
+                let mut steps = Steps { draft: self.draft, place: Place::In(&body) };
                 let (first, factor) = (row.slopes[slope], row.factor);
-                let row = reduced(&mut steps, &row, &found.shear, slope);
+                let row = reduced(&mut steps, &row, &found.shear, slope, false);
                 let value = shifted(&mut steps, &row, &found.shifts);
                 let own = row.slopes[slope];
                 let others = later.clone().map(|other| row.slopes[other]);
@@ -225,15 +225,11 @@ impl Sum<'_> {
 
     /// Ends a loop that adds these up; `precise` sums have two entry φs each.
     fn end(&mut self, body: &Body, added: &[Coefficient], precise: bool) -> Vec<Node> {
-        let mut steps = Steps { draft: self.draft, place: Place::In(body), precise };
+        let mut steps = Steps { draft: self.draft, place: Place::In(body) };
         let mut nexts = Vec::new();
         for (entry, &added) in body.entries.chunks(1 + usize::from(precise)).zip(added) {
             let sum = Pair { high: entry[0], low: entry.get(1).copied() };
-            let next = match precise {
-                true => steps.sum(Some(sum), added),
-                false => steps.plus(Some(sum), added),
-            };
-            let next = next.unwrap_or(sum);
+            let next = steps.plus(Some(sum), added, precise).unwrap_or(sum);
             nexts.push(next.high);
             nexts.extend(entry.get(1).map(|&low| next.low.unwrap_or(low)));
         }
@@ -255,7 +251,7 @@ impl Sum<'_> {
             return vec![self.before(Op::Sub, &[*variable, *pivot])];
         }
         let place = Place::Before(self.region);
-        let mut steps = Steps { draft: self.draft, place, precise: true };
+        let mut steps = Steps { draft: self.draft, place };
         let mut differences: Vec<Pair> = Vec::new();
         for (&variable, &pivot) in variables.iter().zip(pivot) {
             let negative = steps.apply(Op::Neg, &[pivot]);
@@ -345,12 +341,18 @@ fn at(a: usize, b: usize) -> usize {
 }
 
 /// `row`, with what its slopes have of the first `count` ones taken away.
-fn reduced(steps: &mut Steps<'_>, row: &Row, shear: &[Vec<Node>], count: usize) -> Row {
+fn reduced(
+    steps: &mut Steps<'_>,
+    row: &Row,
+    shear: &[Vec<Node>],
+    count: usize,
+    precise: bool,
+) -> Row {
     let mut slopes = row.slopes.clone();
     for (first, shear) in shear.iter().enumerate().take(count) {
         for other in first + 1..slopes.len() {
-            let part = steps.times(Some(shear[other].into()), slopes[first]);
-            slopes[other] = steps.minus(slopes[other], part);
+            let part = steps.times(Some(shear[other].into()), slopes[first], precise);
+            slopes[other] = steps.minus(slopes[other], part, precise);
         }
     }
     Row { factor: row.factor, value: row.value, slopes }
@@ -360,8 +362,8 @@ fn reduced(steps: &mut Steps<'_>, row: &Row, shear: &[Vec<Node>], count: usize) 
 fn shifted(steps: &mut Steps<'_>, row: &Row, shifts: &[Node]) -> Coefficient {
     let mut value = row.value;
     for (&shift, &slope) in shifts.iter().zip(&row.slopes) {
-        let part = steps.times(Some(shift.into()), slope);
-        value = steps.minus(value, part);
+        let part = steps.times(Some(shift.into()), slope, false);
+        value = steps.minus(value, part, false);
     }
     value
 }
@@ -374,8 +376,8 @@ fn add_product(
     b: Coefficient,
     sum: &mut Coefficient,
 ) {
-    let product = steps.times(a, b);
+    let product = steps.times(a, b, false);
     let factor = steps.constant(factor);
-    let part = steps.times(Some(factor.into()), product);
-    *sum = steps.plus(*sum, part);
+    let part = steps.times(Some(factor.into()), product, false);
+    *sum = steps.plus(*sum, part, false);
 }

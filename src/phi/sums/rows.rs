@@ -51,7 +51,7 @@ impl Lines {
 
     /// Writes the rows of one iteration into the body of a loop over the data, which
     /// stands for `region`; what is subtracted from the variables is `pivot`. With
-    /// `precise` they are pairs.
+    /// `precise` they are pairs: what cancels in them does no harm.
     pub(super) fn rows(
         &self,
         draft: &mut Draft,
@@ -60,30 +60,33 @@ impl Lines {
         pivot: Option<&[Node]>,
         precise: bool,
     ) -> Vec<Row> {
-        let steps = Steps { draft, place: Place::In(body), precise };
-        let mut writer = Writer { steps, body, region, terms: &self.terms, pivot };
+        let steps = Steps { draft, place: Place::In(body) };
+        let mut writer = Writer { steps, body, region, terms: &self.terms, pivot, precise };
         let results = writer.results();
         let size = self.terms.variables.len();
-        let row = |factor: f64, mut line: Vec<Coefficient>| {
+        let row = |writer: &mut Writer<'_>, factor: f64, mut line: Vec<Coefficient>| {
             line.resize(1 + size, None);
-            Row { factor, value: line[0], slopes: line[1..].to_vec() }
+            let value = writer.steps.once(line[0]);
+            Row { factor, value, slopes: line[1..].to_vec() }
         };
         match self.kind {
             Kind::Square => {
                 let rows = self.lines.iter();
-                rows.map(|&(factor, step)| row(factor, results[step].clone())).collect()
+                let rows =
+                    rows.map(|&(factor, step)| row(&mut writer, factor, results[step].clone()));
+                rows.collect()
             }
             Kind::Line => {
                 let mut total: Vec<Coefficient> = vec![None; 1 + size];
                 for &(sign, step) in &self.lines {
                     for (sum, &part) in total.iter_mut().zip(&results[step]) {
                         *sum = match sign < 0.0 {
-                            true => writer.steps.minus(*sum, part),
-                            false => writer.steps.plus(*sum, part),
+                            true => writer.steps.minus(*sum, part, precise),
+                            false => writer.steps.plus(*sum, part, precise),
                         };
                     }
                 }
-                vec![row(1.0, total)]
+                vec![row(&mut writer, 1.0, total)]
             }
         }
     }
@@ -127,8 +130,6 @@ pub(super) enum Place<'a> {
 pub(super) struct Steps<'a> {
     pub(super) draft: &'a mut Draft,
     pub(super) place: Place<'a>,
-    /// Whether coefficients are pairs, or rounded to one number.
-    pub(super) precise: bool,
 }
 
 impl Pairs for Steps<'_> {
@@ -152,39 +153,39 @@ impl Pairs for Steps<'_> {
 }
 
 impl Steps<'_> {
-    pub(super) fn times(&mut self, a: Coefficient, b: Coefficient) -> Coefficient {
+    /// `a · b`, as a pair if it is to be `precise`.
+    pub(super) fn times(&mut self, a: Coefficient, b: Coefficient, precise: bool) -> Coefficient {
         let (a, b) = (a?, b?);
         let is_one = |steps: &Self, x: Pair| x.low.is_none() && steps.value(x.high) == Some(1.0);
         Some(match () {
             () if is_one(self, a) => b,
             () if is_one(self, b) => a,
-            () if self.precise => {
-                let product = self.product(a, b);
-                self.normal(product)
-            }
+            () if precise => self.product(a, b),
             () => self.apply(Op::Mul, &[a.high, b.high]).into(),
         })
     }
 
-    pub(super) fn plus(&mut self, a: Coefficient, b: Coefficient) -> Coefficient {
+    /// The coefficient as one number.
+    pub(super) fn once(&mut self, a: Coefficient) -> Coefficient {
+        a.map(|a| self.rounded(a).into())
+    }
+
+    /// `a + b`, as a pair if it is to be `precise`.
+    pub(super) fn plus(&mut self, a: Coefficient, b: Coefficient, precise: bool) -> Coefficient {
         match (a, b) {
-            (Some(a), Some(b)) if !self.precise => {
-                Some(self.apply(Op::Add, &[a.high, b.high]).into())
-            }
-            (Some(_), Some(_)) => self.sum(a, b).map(|sum| self.normal(sum)),
-            (a, b) => a.or(b),
+            (Some(a), Some(b)) if !precise => Some(self.apply(Op::Add, &[a.high, b.high]).into()),
+            (a, b) => self.sum(a, b),
         }
     }
 
-    pub(super) fn minus(&mut self, a: Coefficient, b: Coefficient) -> Coefficient {
+    /// `a − b`, as a pair if it is to be `precise`.
+    pub(super) fn minus(&mut self, a: Coefficient, b: Coefficient, precise: bool) -> Coefficient {
         match (a, b) {
-            (Some(a), Some(b)) if !self.precise => {
-                Some(self.apply(Op::Sub, &[a.high, b.high]).into())
-            }
+            (Some(a), Some(b)) if !precise => Some(self.apply(Op::Sub, &[a.high, b.high]).into()),
             (a, Some(b)) => {
                 let high = self.apply(Op::Neg, &[b.high]);
                 let low = b.low.map(|low| self.apply(Op::Neg, &[low]));
-                self.plus(a, Some(Pair { high, low }))
+                self.plus(a, Some(Pair { high, low }), precise)
             }
             (a, None) => a,
         }
@@ -199,6 +200,7 @@ struct Writer<'a> {
     region: Region,
     terms: &'a Terms,
     pivot: Option<&'a [Node]>,
+    precise: bool,
 }
 
 impl Writer<'_> {
@@ -254,21 +256,24 @@ impl Writer<'_> {
     fn multiply(&mut self, a: &[Coefficient], b: &[Coefficient]) -> Vec<Coefficient> {
         let (line, number) = if a.len() > 1 { (a, b) } else { (b, a) };
         let number = number.first().copied().flatten();
-        line.iter().map(|&x| self.steps.times(x, number)).collect()
+        let precise = self.precise;
+        line.iter().map(|&x| self.steps.times(x, number, precise)).collect()
     }
 
     fn apply(&mut self, op: Op, args: [&[Coefficient]; 3]) -> Vec<Coefficient> {
         let [a, b, c] = args;
         let at = |x: &[Coefficient], i: usize| x.get(i).copied().flatten();
         let size = args[..op.arity()].iter().map(|arg| arg.len()).max().unwrap_or(1);
+        let (precise, steps) = (self.precise, &mut self.steps);
         match op {
-            Op::Add => (0..size).map(|i| self.steps.plus(at(a, i), at(b, i))).collect(),
-            Op::Sub => (0..size).map(|i| self.steps.minus(at(a, i), at(b, i))).collect(),
-            Op::Neg => (0..size).map(|i| self.steps.minus(None, at(a, i))).collect(),
+            Op::Add => (0..size).map(|i| steps.plus(at(a, i), at(b, i), precise)).collect(),
+            Op::Sub => (0..size).map(|i| steps.minus(at(a, i), at(b, i), precise)).collect(),
+            Op::Neg => (0..size).map(|i| steps.minus(None, at(a, i), precise)).collect(),
             Op::Mul => self.multiply(a, b),
             Op::MulAdd => {
                 let product = self.multiply(a, b);
-                (0..size).map(|i| self.steps.plus(at(&product, i), at(c, i))).collect()
+                let steps = &mut self.steps;
+                (0..size).map(|i| steps.plus(at(&product, i), at(c, i), precise)).collect()
             }
             Op::Powi if a.len() > 1 => match at(b, 0).and_then(|x| self.steps.value(x.high)) {
                 Some(1.0) => a.to_vec(),
@@ -298,10 +303,9 @@ impl Writer<'_> {
                 });
                 Pair { high, low }
             }
-            Op::Div if self.steps.precise => {
+            Op::Div if self.precise => {
                 let divisor = self.steps.rounded(at(1));
-                let quotient = self.steps.quotient(at(0), divisor);
-                self.steps.normal(quotient)
+                self.steps.quotient(at(0), divisor)
             }
             _ => {
                 let args: Vec<Node> =
