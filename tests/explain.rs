@@ -159,7 +159,10 @@ fn a_loop_that_adds_is_a_product() {
     );
     assert_eq!(explanation.gradient.unwrap().text, "∂f/∂x₀ = 1\n∂f/∂x₁ = 100");
     assert_eq!(explanation.loops[0].seen.text, "x₀ + Σ_{i<100} x₁");
-    assert!(!explanation.loops[0].forms.is_empty());
+    let form = &explanation.loops[0].forms[0];
+    let expected = "p + Σ_{i<100} g(i) = p + 100·u, where g(i) is what is added, u = x₁, p = x₀";
+    assert_eq!((form.rule, form.form.text.as_str()), (Rule::C6, expected));
+    assert_eq!(explanation.rules(), [Rule::F5, Rule::C6]);
     let exact = Tape::builder()
         .phi_calculus(false)
         .record(|x: &[Var]| (0..100).fold(x[0], |sum, _| sum + x[1]));
