@@ -157,7 +157,7 @@ fn a_loop_that_adds_is_a_product() {
         explanation.closed.latex.lines().nth(1),
         Some("& \\text{return }x_{0} + 100 \\cdot x_{1}")
     );
-    assert_eq!(explanation.gradient.unwrap().text, "∂f/∂x₀ = 1\n∂f/∂x₁ = 100");
+    assert_eq!(explanation.gradient.as_ref().unwrap().text, "∂f/∂x₀ = 1\n∂f/∂x₁ = 100");
     assert_eq!(explanation.loops[0].seen.text, "x₀ + Σ_{i<100} x₁");
     let form = &explanation.loops[0].forms[0];
     let expected = "p + Σ_{i<100} g(i) = p + 100·u, where g(i) is what is added, u = x₁, p = x₀";

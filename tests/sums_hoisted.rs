@@ -160,19 +160,126 @@ fn parabolas(x: &[Var], d: &[Var]) -> Var {
     all
 }
 
+/// Squares of what is left above a line, and of what is left below another one.
+#[traced]
+fn sided(x: &[Var], d: &[Var]) -> Var {
+    let mut all = x[0] * 0.0;
+    let (mut a, mut b) = (x[0], x[1]);
+    for _ in 0..20 {
+        let mut sum = a - a;
+        for i in 0..DATA {
+            if d[i] > d[DATA + i] {
+                let residual = a * d[i] - d[DATA + i];
+                sum += residual * residual;
+            } else {
+                let residual = b * d[i] - d[DATA + i];
+                sum += residual * residual;
+            }
+        }
+        all = all * 0.5 + sum;
+        (a, b) = (a * 0.75 + x[0] * 0.25, b * 0.75 + x[1] * 0.25);
+    }
+    all
+}
+
+/// Slopes of lines through data above zero.
+#[traced]
+fn positive(x: &[Var], d: &[Var]) -> Var {
+    let mut w = x[0];
+    for _ in 0..20 {
+        let mut slope = w - w;
+        for i in 0..DATA {
+            if d[i] > 0.0 {
+                slope += (w * d[i] - d[DATA + i]) * d[i];
+            }
+        }
+        w -= x[1] * slope;
+    }
+    w
+}
+
+#[test]
+fn data_may_choose_what_is_added() {
+    for (f, inputs) in [(sided as Program, [0.4, 1.1]), (positive, [0.3, 0.01])] {
+        let f = |x: &[Var], d: &[Var]| f(x, d);
+        let recorded = Tape::record_with(f);
+        let first = data(0.2, 1.0, 0.3);
+        recorded.value_and_grad(&inputs, &first).unwrap();
+        recorded
+            .value_and_grad(&inputs, &first.iter().rev().copied().collect::<Vec<f64>>())
+            .unwrap();
+        recorded.compile().unwrap();
+        let explanation = recorded.explain().unwrap();
+        let closed = &explanation.closed.text;
+        assert!(explanation.rules().contains(&Rule::C7), "{explanation}");
+        let before = recorded.report().kernel_calls;
+        for data in [data(0.2, 1.0, 0.3), data(0.2, 1.0, 0.1), data(0.0, 0.5, 1.0)] {
+            let plain = Tape::builder().hot_threshold(u32::MAX).record_with(f);
+            let expected = plain.value_and_grad(&inputs, &data).unwrap();
+            let found = recorded.value_and_grad(&inputs, &data).unwrap();
+            let near = |a: f64, b: f64| (a - b).abs() <= 1e-11 * b.abs().max(1e-3);
+            assert!(near(found.0, expected.0), "{} {}\n{closed}", found.0, expected.0);
+            let both = found.1.iter().zip(&expected.1);
+            assert!(both.into_iter().all(|(a, b)| near(*a, *b)), "{found:?} {expected:?}");
+        }
+        assert!(recorded.report().kernel_calls > before);
+    }
+}
+
+/// Slopes of lines through data above zero, and of some of those only if the other
+/// number is above zero too.
+#[traced]
+fn picky(x: &[Var], d: &[Var]) -> Var {
+    let mut w = x[0];
+    for _ in 0..20 {
+        let mut slope = w - w;
+        for i in 0..DATA {
+            if d[i] > 0.5 {
+                slope += (w * d[i] - d[DATA + i]) * d[i];
+            } else if d[DATA + i] > 0.0 {
+                slope += (w - d[DATA + i]) * d[i];
+            }
+        }
+        w -= x[1] * slope;
+    }
+    w
+}
+
+#[test]
+fn what_was_not_seen_of_the_data_is_the_tapes() {
+    // All above zero, so that one side, or a side of a side, is not seen.
+    let seen: Vec<f64> = data(1.0, 0.9, 0.1).iter().map(|x| x.abs() + 0.01).collect();
+    let inputs = [0.3, 0.01];
+    for f in [positive as Program, picky] {
+        let f = |x: &[Var], d: &[Var]| f(x, d);
+        let recorded = Tape::record_with(f);
+        recorded.value_and_grad(&inputs, &seen).unwrap();
+        recorded.compile().unwrap();
+        let mut other = seen.clone();
+        for changed in [DATA / 2, DATA + 7] {
+            other[changed] = -0.4;
+            other[changed - DATA / 2] = 0.2;
+            let plain = Tape::builder().hot_threshold(u32::MAX).record_with(f);
+            let expected = plain.value_and_grad(&inputs, &other).unwrap();
+            let found = recorded.value_and_grad(&inputs, &other).unwrap();
+            let near = |a: f64, b: f64| (a - b).abs() <= 1e-11 * b.abs().max(1e-3);
+            assert!(near(found.0, expected.0), "{} {}", found.0, expected.0);
+            assert!(found.1.iter().zip(&expected.1).all(|(a, b)| near(*a, *b)), "{found:?}");
+        }
+    }
+}
+
 #[test]
 fn sums_of_several_variables_are_as_accurate_as_loops() {
-    for (middle, width) in [(0.0, 1.0), (3.0, 1.0), (1000.0, 1.0), (-1e5, 1.0)] {
-        for noise in [1e-3, 1.0] {
-            let data = data(middle, width, noise);
-            let points = points(&[0.7, 0.3]);
-            for (name, f) in [("squares", squares as Program), ("lines", lines)] {
-                let ratio = worst(f, &points, &data);
-                assert!(ratio <= 1.0, "{name} around {middle}, noise {noise}: {ratio}");
-            }
-            let ratio = worst(parabolas, &self::points(&[0.01, 0.7, 0.3]), &data);
-            assert!(ratio <= 1.0, "parabolas around {middle}, noise {noise}: {ratio}");
+    for (middle, noise) in [(0.0, 1.0), (3.0, 1e-3), (1000.0, 1e-3), (1000.0, 1.0), (-1e5, 1e-3)] {
+        let data = data(middle, 1.0, noise);
+        let points = points(&[0.7, 0.3]);
+        for (name, f) in [("squares", squares as Program), ("lines", lines)] {
+            let ratio = worst(f, &points, &data);
+            assert!(ratio <= 1.0, "{name} around {middle}, noise {noise}: {ratio}");
         }
+        let ratio = worst(parabolas, &self::points(&[0.01, 0.7, 0.3]), &data);
+        assert!(ratio <= 1.0, "parabolas around {middle}, noise {noise}: {ratio}");
     }
 }
 

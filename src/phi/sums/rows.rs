@@ -36,13 +36,14 @@ pub(super) struct Row {
 
 impl Lines {
     /// The lines of `terms`, if those are lines or squares of lines.
-    pub(super) fn of(terms: Terms) -> Result<Lines, String> {
+    pub(super) fn of(mut terms: Terms) -> Result<Lines, String> {
         if terms.degree() == 1 {
             let lines = terms.added.clone();
             return Ok(Lines { terms, kind: Kind::Line, lines });
         }
-        let square = |&(sign, step): &(f64, usize)| square(&terms, step, sign);
-        let lines: Option<Vec<(f64, usize)>> = terms.added.iter().map(square).collect();
+        let added = terms.added.clone().into_iter();
+        let lines: Option<Vec<(f64, usize)>> =
+            added.map(|(sign, step)| square(&mut terms, step, sign)).collect();
         match lines {
             Some(lines) => Ok(Lines { terms, kind: Kind::Square, lines }),
             None => Err("its terms are neither lines nor squares of such".to_owned()),
@@ -93,19 +94,40 @@ impl Lines {
 }
 
 /// The line of which `step` is the square, and the positive factor of that.
-fn square(terms: &Terms, step: usize, factor: f64) -> Option<(f64, usize)> {
+fn square(terms: &mut Terms, step: usize, factor: f64) -> Option<(f64, usize)> {
     let number = |step: usize| match terms.steps[step] {
         Step::Number(number) => Some(number),
         _ => None,
     };
-    let degree = |step: usize| terms.degrees[step];
-    let Step::Apply(op, [a, b, _]) = terms.steps[step] else { return None };
+    let Step::Apply(op, [a, b, c]) = terms.steps[step] else { return None };
+    let degrees = [a, b].map(|step| terms.degrees[step]);
+    let numbers = [number(a), number(b)];
     let found = match op {
-        Op::Mul if a == b && degree(a) == 1 => Some((factor, a)),
-        Op::Powi if number(b) == Some(2.0) && degree(a) == 1 => Some((factor, a)),
-        Op::Mul if degree(a) == 0 => square(terms, b, factor * number(a)?),
-        Op::Mul if degree(b) == 0 => square(terms, a, factor * number(b)?),
-        Op::Div => square(terms, a, factor / number(b)?),
+        Op::Mul if a == b && degrees[0] == 1 => Some((factor, a)),
+        Op::Powi if numbers[1] == Some(2.0) && degrees[0] == 1 => Some((factor, a)),
+        Op::Mul if degrees[0] == 0 => square(terms, b, factor * numbers[0]?),
+        Op::Mul if degrees[1] == 0 => square(terms, a, factor * numbers[1]?),
+        Op::Div => square(terms, a, factor / numbers[1]?),
+        // Where nothing is added, that is the square of nothing.
+        Op::Select => {
+            let sides = [b, c].map(|side| match number(side) {
+                Some(0.0) => Some(None),
+                _ => None,
+            });
+            let [then, otherwise] = [(b, sides[0]), (c, sides[1])]
+                .map(|(side, nothing)| nothing.or_else(|| square(terms, side, factor).map(Some)));
+            let (then, otherwise) = (then?, otherwise?);
+            let factor = then.or(otherwise)?.0;
+            let fits = |side: Option<(f64, usize)>| side.is_none_or(|side| side.0 == factor);
+            if !fits(then) || !fits(otherwise) {
+                return None;
+            }
+            let line = |side: Option<(f64, usize)>, zero: usize| side.map_or(zero, |side| side.1);
+            let lines = [a, line(then, b), line(otherwise, c)];
+            terms.steps.push(Step::Apply(Op::Select, lines));
+            terms.degrees.push(1);
+            Some((factor, terms.steps.len() - 1))
+        }
         // A number times a line, times that line.
         Op::Mul => [(a, b), (b, a)].into_iter().find_map(|(scaled, line)| {
             let Step::Apply(Op::Mul, [x, y, _]) = terms.steps[scaled] else { return None };
