@@ -27,7 +27,7 @@ fn recorded(point: &[f64], data: &[f64], f: Program) -> Graph {
     let inputs = Inputs { active: point, inactive: data };
     let mut lifted = Lifted::new(point.len(), data.len());
     let mut tracer = Tracer::default();
-    let trace = tracer.run(|x, d| f(x, d), inputs, 1 << 24, Location::caller()).unwrap();
+    let trace = tracer.run(f, inputs, 1 << 24, Location::caller()).unwrap();
     lifted.merge(&trace, Paths { paths: usize::MAX, nodes: 1 << 24 }).unwrap();
     Graph::clone(lifted.graph())
 }
@@ -166,7 +166,7 @@ fn sided(x: &[Var], d: &[Var]) -> Var {
     let mut all = x[0] * 0.0;
     let (mut a, mut b) = (x[0], x[1]);
     for _ in 0..20 {
-        let mut sum = a - a;
+        let mut sum = a * 0.0;
         for i in 0..DATA {
             if d[i] > d[DATA + i] {
                 let residual = a * d[i] - d[DATA + i];
@@ -187,7 +187,7 @@ fn sided(x: &[Var], d: &[Var]) -> Var {
 fn positive(x: &[Var], d: &[Var]) -> Var {
     let mut w = x[0];
     for _ in 0..20 {
-        let mut slope = w - w;
+        let mut slope = w * 0.0;
         for i in 0..DATA {
             if d[i] > 0.0 {
                 slope += (w * d[i] - d[DATA + i]) * d[i];
@@ -204,10 +204,12 @@ fn data_may_choose_what_is_added() {
         let f = |x: &[Var], d: &[Var]| f(x, d);
         let recorded = Tape::record_with(f);
         let first = data(0.2, 1.0, 0.3);
-        recorded.value_and_grad(&inputs, &first).unwrap();
-        recorded
-            .value_and_grad(&inputs, &first.iter().rev().copied().collect::<Vec<f64>>())
-            .unwrap();
+        // Both sides of each comparison are seen.
+        let swapped = [&first[DATA..], &first[..DATA]].concat();
+        let negative: Vec<f64> = first.iter().map(|x| -x).collect();
+        for seen in [&first, &swapped, &negative] {
+            recorded.value_and_grad(&inputs, seen).unwrap();
+        }
         recorded.compile().unwrap();
         let explanation = recorded.explain().unwrap();
         let closed = &explanation.closed.text;
@@ -232,7 +234,7 @@ fn data_may_choose_what_is_added() {
 fn picky(x: &[Var], d: &[Var]) -> Var {
     let mut w = x[0];
     for _ in 0..20 {
-        let mut slope = w - w;
+        let mut slope = w * 0.0;
         for i in 0..DATA {
             if d[i] > 0.5 {
                 slope += (w * d[i] - d[DATA + i]) * d[i];

@@ -103,7 +103,10 @@ impl Explanation {
             .map(|told| LoopForm { at: told.at, seen: told.notation, forms: Vec::new() })
             .collect();
         let mut branches = Vec::new();
-        let derived = gradient.is_some().then(|| differentiated_phis(&after)).unwrap_or_default();
+        let derived = match &gradient {
+            Some(_) => differentiated_phis(&after),
+            None => Vec::new(),
+        };
         for applied in applied.into_iter().chain(derived) {
             let (rule, at, form) = (applied.rule, applied.at, Notation::of_form(applied.form));
             let formula = Formula { rule, at, form };
