@@ -14,3 +14,4 @@ mod vanish;
 
 pub use checkpoint::{Checkpointed, checkpoint};
 pub use reverse::{Wanted, reverse};
+pub use vanish::without_rounding_errors;
