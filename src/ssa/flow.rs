@@ -74,19 +74,20 @@ impl<'a> Flow<'a> {
                 let nexts = self.passed(region, decides + number as usize);
                 core::iter::once(first).chain(nexts).collect()
             }
-            Def::Element(access) => {
-                let series = graph.accesses[access].series;
-                match &graph.series[series] {
-                    SeriesData::Constants(_) => SmallVec::new(),
-                    SeriesData::Nodes(nodes) => nodes.iter().copied().collect(),
-                    SeriesData::History(past) => core::iter::once(*past).collect(),
-                    SeriesData::Sums(firsts) => {
-                        let firsts = firsts.iter().copied().flatten();
-                        firsts.chain(self.added[series].iter().copied()).collect()
-                    }
-                }
-            }
+            Def::Element(access) => self.elements(graph.accesses[access].series).collect(),
         }
+    }
+
+    /// What the elements of `series` are computed from.
+    pub(crate) fn elements(&self, series: Series) -> impl Iterator<Item = Node> {
+        let (nodes, firsts, past) = match &self.graph.series[series] {
+            SeriesData::Constants(_) => (&[][..], &[][..], None),
+            SeriesData::Nodes(nodes) => (&nodes[..], &[][..], None),
+            SeriesData::History(past) => (&[][..], &[][..], Some(*past)),
+            SeriesData::Sums(firsts) => (&[][..], &firsts[..], None),
+        };
+        let firsts = firsts.iter().copied().flatten().chain(self.added[series].iter().copied());
+        nodes.iter().copied().chain(past).chain(firsts)
     }
 
     /// The values with this number among those that each end of `region` passes on.

@@ -6,7 +6,7 @@ use super::fold::Folding;
 use super::graph::{Def, End, Graph, Item, Node};
 use super::nest::Nest;
 use super::rebuild::rebuild;
-use super::series::SeriesData;
+use super::series::{Series, SeriesData};
 use crate::entity::Array;
 use crate::op::{Op, is_singular};
 
@@ -95,9 +95,20 @@ pub(crate) fn decisive_nodes(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool
         }
     }
     let mut decisive = Array::filled(false, graph.nodes.len());
+    // A long series has as many elements.
+    let mut seen = Array::filled(false, graph.series.len());
     while let Some(node) = pending.pop() {
-        if !core::mem::replace(&mut decisive[node], true) {
-            pending.extend(flow.sources(node));
+        if core::mem::replace(&mut decisive[node], true) {
+            continue;
+        }
+        match graph.nodes[node].def {
+            Def::Element(access) => {
+                let series = graph.accesses[access].series;
+                if !core::mem::replace(&mut seen[series], true) {
+                    pending.extend(flow.elements(series));
+                }
+            }
+            _ => pending.extend(flow.sources(node)),
         }
     }
     decisive
@@ -109,13 +120,16 @@ fn product_nodes(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
     let mut changed = true;
     // Again, since a loop may pass a product on to its next iteration.
     while core::mem::take(&mut changed) {
+        let is_product = |series| flow.elements(series).any(|value| products[value]);
+        let elements: Array<Series, bool> = graph.series.keys().map(is_product).collect();
         for (node, data) in graph.nodes.iter() {
             let found = match data.def {
                 Def::Apply(Op::Mul, _) => true,
                 Def::Apply(Op::Neg, [inner, ..]) => products[inner],
-                Def::Phi(..) | Def::Entry(..) | Def::Element(_) => {
+                Def::Phi(..) | Def::Entry(..) => {
                     !products[node] && flow.sources(node).iter().any(|&value| products[value])
                 }
+                Def::Element(access) => elements[graph.accesses[access].series],
                 Def::Apply(..) | Def::Input(_) | Def::Const(_) | Def::Iteration(_) => false,
             };
             if found && !products[node] {
