@@ -17,4 +17,4 @@ pub use error::Error;
 pub use explain::{Explanation, Formula, LoopForm};
 pub use options::{Limits, Numerics, TapeBuilder};
 pub use recorded::{Recorded, RecordedWith, Tape};
-pub use report::{DecisionReport, KernelReport, Purpose, Refusal, Report};
+pub use report::{DecisionReport, KernelReport, Purpose, Refusal, Report, Wait, Waiting};

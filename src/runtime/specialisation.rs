@@ -13,16 +13,30 @@ use smallvec::SmallVec;
 use super::coarsen::{Coarsened, Primal, coarsen, primal};
 use super::explain::Explanation;
 use super::options::Options;
-use super::report::{DecisionReport, KernelReport, Purpose, Refusal, Report};
+use super::report::{DecisionReport, KernelReport, Purpose, Refusal, Report, Wait, Waiting};
 use crate::jit::Kernel;
+use crate::op::Op;
 use crate::phi::{Applied, Refused};
-use crate::ssa::{Graph, LiftError, Lifted, Merged, Paths, Place};
+use crate::ssa::{Departure, Graph, LiftError, Lifted, Merged, Paths, Place};
 use crate::trace::Trace;
+
+/// A kernel, and what was known when it was made.
+pub(super) struct Installed {
+    pub(super) kernel: Kernel,
+    known: Known,
+}
+
+/// What was known: the generation and the version of the graph.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct Known {
+    generation: usize,
+    version: u64,
+}
 
 pub(super) struct Specialisation {
     pub(super) active: usize,
     pub(super) inactive: usize,
-    kernels: [ArcSwapOption<Kernel>; 3],
+    kernels: [ArcSwapOption<Installed>; 3],
     learning: Mutex<Learning>,
     compiled: Condvar,
     pub(super) tape_calls: AtomicU64,
@@ -50,12 +64,13 @@ const LONGEST_PAUSE: u32 = 64;
 /// What the tape's calls have taught.
 struct Learning {
     lifted: Lifted,
-    /// How often each path was taken on the tape, by the trace's signature.
-    seen: HashMap<u64, u64>,
+    /// The ways that the tape went, by the trace's signature.
+    seen: HashMap<u64, Way>,
     longest: usize,
     last_new_path: Option<Place>,
-    /// How often a new side was found where kernels were in use, by place.
-    left: HashMap<Place, u64>,
+    /// How often calls left kernels, by comparison, and where the last one did.
+    left: HashMap<(Place, Op), u64>,
+    last_departure: Option<Departure>,
     wanted: [bool; 3],
     attempts: [Attempt; 3],
     /// Events recorded since the last compilation.
@@ -68,6 +83,15 @@ struct Learning {
     open: Vec<Refused>,
     /// Runs of one path differed, so no kernel can be trusted.
     divergent: bool,
+}
+
+/// A way through the function.
+#[derive(Default)]
+struct Way {
+    /// How often it was taken on the tape.
+    count: u64,
+    /// Where calls that took it left kernels that knew so much.
+    departure: Option<(Known, Option<Departure>)>,
 }
 
 /// The latest compilation for one purpose.
@@ -92,6 +116,7 @@ impl Specialisation {
                 longest: 0,
                 last_new_path: None,
                 left: HashMap::new(),
+                last_departure: None,
                 wanted: [false; 3],
                 attempts: Default::default(),
                 taped_events: 0,
@@ -114,7 +139,7 @@ impl Specialisation {
 
     /// The kernel for `purpose`, if there is one and it is worth a try: a kernel
     /// that meets unknown paths again and again is tried less and less.
-    pub(super) fn kernel(&self, purpose: Purpose) -> arc_swap::Guard<Option<Arc<Kernel>>> {
+    pub(super) fn kernel(&self, purpose: Purpose) -> arc_swap::Guard<Option<Arc<Installed>>> {
         let pause = self.pause.load(Ordering::Relaxed);
         if pause > 0 {
             // Calls at the same time may count as one; that is good enough.
@@ -132,12 +157,13 @@ impl Specialisation {
         }
     }
 
-    /// Notes that a kernel did not know the path of a call.
-    pub(super) fn fell_back(&self) {
+    /// Notes that a kernel did not know the path of a call. Returns what it knew.
+    pub(super) fn fell_back(&self, installed: &Installed) -> Known {
         self.fallbacks.fetch_add(1, Ordering::Relaxed);
         let misses = self.misses.fetch_add(1, Ordering::Relaxed);
         let pause = misses.saturating_sub(PATIENCE).min(LONGEST_PAUSE);
         self.pause.store(pause, Ordering::Relaxed);
+        installed.known
     }
 
     /// Whether the tape's next run should tell what regions are given, so that
@@ -149,8 +175,15 @@ impl Specialisation {
             || self.kernels.iter().any(|kernel| kernel.load().is_some())
     }
 
-    /// Learns from a call that the tape served, and compiles when that pays.
-    pub(super) fn learn(self: &Arc<Self>, trace: &Trace<'_>, purpose: Purpose, options: &Options) {
+    /// Learns from a call that the tape served, perhaps because a kernel that knew
+    /// what `left` says did not know its path, and compiles when that pays.
+    pub(super) fn learn(
+        self: &Arc<Self>,
+        trace: &Trace<'_>,
+        purpose: Purpose,
+        left: Option<Known>,
+        options: &Options,
+    ) {
         self.tape_calls.fetch_add(1, Ordering::Relaxed);
         // Calls at the same time may count as one; that is good enough.
         let curiosity = self.curiosity.load(Ordering::Relaxed);
@@ -162,12 +195,15 @@ impl Specialisation {
         if learning.seen.len() >= MOST_SEEN {
             learning.seen.clear();
         }
-        let count = learning.seen.entry(trace.signature).or_insert(0);
-        *count += 1;
+        let way = learning.seen.entry(trace.signature).or_default();
+        way.count += 1;
         // A way seen before is compared with the graph now and then, to notice
         // functions that depend on hidden state.
-        if count.is_power_of_two() && !learning.divergent {
+        if way.count.is_power_of_two() && !learning.divergent {
             self.merge(&mut learning, trace, options);
+        }
+        if let Some(known) = left {
+            learning.depart(trace, known);
         }
         if learning.is_hot(purpose, options) {
             self.start_compiling(learning, options);
@@ -187,10 +223,6 @@ impl Specialisation {
         match merged {
             Ok(Merged::Known | Merged::First) => {}
             Ok(Merged::New { at }) => {
-                // A kernel for the purpose was tried first.
-                if self.kernels.iter().any(|kernel| kernel.load().is_some()) {
-                    *learning.left.entry(at.clone()).or_insert(0) += 1;
-                }
                 learning.last_new_path = Some(at);
                 self.curiosity.store(CURIOUS, Ordering::Relaxed);
             }
@@ -235,7 +267,7 @@ impl Specialisation {
     }
 
     /// Adds what happened here to `report`.
-    pub(super) fn report(&self, report: &mut Report) {
+    pub(super) fn report(&self, report: &mut Report, options: &Options) {
         let learning = self.lock();
         report.trace_events = report.trace_events.max(learning.longest);
         report.paths += learning.lifted.paths();
@@ -246,8 +278,19 @@ impl Specialisation {
         report.non_finite += self.non_finite.load(Ordering::Relaxed);
         report.last_new_path = learning.last_new_path.clone().or(report.last_new_path.take());
         report.refusals.extend(learning.refusals.iter().cloned());
+        if learning.lifted.is_sharing_exhausted() {
+            report.refusals.push(Refusal::TooManyToShare { limit: options.limits.nodes });
+        }
+        report.last_departure = learning.last_departure.clone().or(report.last_departure.take());
+        report.waiting.extend(Purpose::ALL.into_iter().filter_map(|purpose| {
+            let wait = learning.wait(purpose, options)?;
+            let replaces = learning.attempts[purpose as usize].kernel.is_some();
+            let (active, inactive) = (self.active, self.inactive);
+            Some(Waiting { active, inactive, purpose, replaces, wait })
+        }));
         for decision in learning.lifted.decisions() {
-            let left = learning.left.get(&decision.at).copied().unwrap_or(0);
+            let left = learning.left.get(&(decision.at.clone(), decision.op));
+            let left = left.copied().unwrap_or(0);
             report.decisions.push(DecisionReport { decision, left });
         }
         report.loops.extend(learning.lifted.loops());
@@ -302,15 +345,46 @@ impl Learning {
         self.lifted.events() as u64
     }
 
-    /// Whether the time spent on the tape has paid for compiling: both it and
-    /// compile time grow with the number of steps.
-    fn is_hot(&self, purpose: Purpose, options: &Options) -> bool {
+    /// What a kernel for `purpose` waits for; `None` if there is no need of one.
+    fn wait(&self, purpose: Purpose, options: &Options) -> Option<Wait> {
+        if self.divergent || !self.wanted[purpose as usize] || !self.is_stale(purpose) {
+            return None;
+        }
         let threshold = u64::from(options.hot_threshold);
-        options.hot_threshold != u32::MAX
-            && !self.compiling
-            && !self.divergent
-            && self.is_stale(purpose)
-            && self.taped_events >= threshold.saturating_mul(self.events().max(1))
+        // The time spent on the tape has to pay for compiling: both it and compile
+        // time grow with the number of steps.
+        let needed = threshold.saturating_mul(self.events().max(1));
+        Some(match options.hot_threshold {
+            _ if self.compiling => Wait::Compiling,
+            u32::MAX => Wait::Compile,
+            _ => Wait::Cold { recorded: self.taped_events, needed },
+        })
+    }
+
+    /// Whether it is time to compile for `purpose`.
+    fn is_hot(&self, purpose: Purpose, options: &Options) -> bool {
+        matches!(self.wait(purpose, options),
+            Some(Wait::Cold { recorded, needed }) if recorded >= needed)
+    }
+
+    /// Notes at which comparison the call of `trace` left a kernel that knew so much.
+    fn depart(&mut self, trace: &Trace<'_>, known: Known) {
+        if self.divergent || known.generation != self.lifted.generation() {
+            return;
+        }
+        let way = self.seen.entry(trace.signature).or_default();
+        let departure = match &way.departure {
+            Some((before, departure)) if *before == known => departure.clone(),
+            _ => {
+                let departure = self.lifted.departure(trace, known.version);
+                way.departure = Some((known, departure.clone()));
+                departure
+            }
+        };
+        if let Some(departure) = departure {
+            *self.left.entry((departure.at.clone(), departure.op)).or_insert(0) += 1;
+            self.last_departure = Some(departure);
+        }
     }
 
     fn refuse(&mut self, refusal: Refusal) {
@@ -408,7 +482,9 @@ impl Job {
             });
             specialisation.misses.store(0, Ordering::Relaxed);
             specialisation.pause.store(0, Ordering::Relaxed);
-            specialisation.kernels[purpose as usize].store(Some(Arc::new(coarsened.kernel)));
+            let known = Known { generation: self.generation, version: self.version };
+            let installed = Installed { kernel: coarsened.kernel, known };
+            specialisation.kernels[purpose as usize].store(Some(Arc::new(installed)));
         }
     }
 }

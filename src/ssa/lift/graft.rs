@@ -325,6 +325,7 @@ impl Graft<'_> {
             // A region has no other ends.
             End::Return(_) | End::Open => return,
         };
+        self.tree.grow(to.stretch);
         self.tree.set_end(to.stretch, end);
         self.grown = true;
     }
@@ -379,6 +380,7 @@ impl Graft<'_> {
     fn push(&mut self, to: Point, step: Step) -> bool {
         let has_budget = matches!(step, Step::Guard { .. }) || self.spend();
         if has_budget {
+            self.tree.grow(to.stretch);
             self.tree.stretches[to.stretch].steps.push(step);
             self.grown = true;
         }
