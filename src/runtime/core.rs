@@ -9,9 +9,10 @@ use smallvec::SmallVec;
 
 use super::error::{Error, Kind};
 use super::explain::Explanation;
+use super::learning::Known;
 use super::options::Options;
 use super::report::{Purpose, Refusal, Report};
-use super::specialisation::{Known, Specialisation};
+use super::specialisation::Specialisation;
 use crate::jit::{Kernel, RunError};
 use crate::trace::{Adjoints, Inputs, Site, Tracer, Var, sweep};
 

@@ -7,30 +7,21 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::coarsen::{Coarsened, Primal, coarsen, primal};
 use super::explain::Explanation;
+use super::learning::{Known, Learning};
 use super::options::Options;
-use super::report::{DecisionReport, KernelReport, Purpose, Refusal, Report, Wait, Waiting};
+use super::report::{DecisionReport, KernelReport, Purpose, Refusal, Report, Waiting};
 use crate::jit::Kernel;
-use crate::op::Op;
-use crate::phi::{Applied, Refused};
-use crate::ssa::{Departure, Graph, LiftError, Lifted, Merged, Paths, Place};
+use crate::ssa::{Graph, LiftError, Merged, Paths};
 use crate::trace::Trace;
 
 /// A kernel, and what was known when it was made.
 pub(super) struct Installed {
     pub(super) kernel: Kernel,
     known: Known,
-}
-
-/// What was known: the generation and the version of the graph.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) struct Known {
-    generation: usize,
-    version: u64,
 }
 
 pub(super) struct Specialisation {
@@ -61,71 +52,13 @@ const CURIOUS: u32 = 8;
 /// The kernel is tried at least once in about so many calls.
 const LONGEST_PAUSE: u32 = 64;
 
-/// What the tape's calls have taught.
-struct Learning {
-    lifted: Lifted,
-    /// The ways that the tape went, by the trace's signature.
-    seen: HashMap<u64, Way>,
-    longest: usize,
-    last_new_path: Option<Place>,
-    /// How often calls left kernels, by comparison, and where the last one did.
-    left: HashMap<(Place, Op), u64>,
-    last_departure: Option<Departure>,
-    wanted: [bool; 3],
-    attempts: [Attempt; 3],
-    /// Events recorded since the last compilation.
-    taped_events: u64,
-    compiling: bool,
-    /// Why paths were not learnt.
-    refusals: Vec<Refusal>,
-    /// What became of the loops when kernels were made.
-    closed: Vec<Applied>,
-    open: Vec<Refused>,
-    /// Runs of one path differed, so no kernel can be trusted.
-    divergent: bool,
-}
-
-/// A way through the function.
-#[derive(Default)]
-struct Way {
-    /// How often it was taken on the tape.
-    count: u64,
-    /// Where calls that took it left kernels that knew so much.
-    departure: Option<(Known, Option<Departure>)>,
-}
-
-/// The latest compilation for one purpose.
-#[derive(Default)]
-struct Attempt {
-    /// What was known then; 0 before the first.
-    version: u64,
-    refusal: Option<Refusal>,
-    /// What is in use, from this compilation or an earlier one.
-    kernel: Option<KernelReport>,
-}
-
 impl Specialisation {
     pub(super) fn new(active: usize, inactive: usize) -> Self {
         Specialisation {
             active,
             inactive,
             kernels: Default::default(),
-            learning: Mutex::new(Learning {
-                lifted: Lifted::new(active, inactive),
-                seen: HashMap::new(),
-                longest: 0,
-                last_new_path: None,
-                left: HashMap::new(),
-                last_departure: None,
-                wanted: [false; 3],
-                attempts: Default::default(),
-                taped_events: 0,
-                compiling: false,
-                refusals: Vec::new(),
-                closed: Vec::new(),
-                open: Vec::new(),
-                divergent: false,
-            }),
+            learning: Mutex::new(Learning::new(active, inactive)),
             compiled: Condvar::new(),
             tape_calls: AtomicU64::new(0),
             kernel_calls: AtomicU64::new(0),
@@ -331,66 +264,6 @@ impl Specialisation {
     fn lock(&self) -> MutexGuard<'_, Learning> {
         // No user code runs under the lock, and each step leaves it consistent.
         self.learning.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Learning {
-    /// Whether nothing was compiled for `purpose` since the graph grew.
-    fn is_stale(&self, purpose: Purpose) -> bool {
-        self.attempts[purpose as usize].version < self.lifted.version()
-    }
-
-    /// The events of one call along each path.
-    fn events(&self) -> u64 {
-        self.lifted.events() as u64
-    }
-
-    /// What a kernel for `purpose` waits for; `None` if there is no need of one.
-    fn wait(&self, purpose: Purpose, options: &Options) -> Option<Wait> {
-        if self.divergent || !self.wanted[purpose as usize] || !self.is_stale(purpose) {
-            return None;
-        }
-        let threshold = u64::from(options.hot_threshold);
-        // The time spent on the tape has to pay for compiling: both it and compile
-        // time grow with the number of steps.
-        let needed = threshold.saturating_mul(self.events().max(1));
-        Some(match options.hot_threshold {
-            _ if self.compiling => Wait::Compiling,
-            u32::MAX => Wait::Compile,
-            _ => Wait::Cold { recorded: self.taped_events, needed },
-        })
-    }
-
-    /// Whether it is time to compile for `purpose`.
-    fn is_hot(&self, purpose: Purpose, options: &Options) -> bool {
-        matches!(self.wait(purpose, options),
-            Some(Wait::Cold { recorded, needed }) if recorded >= needed)
-    }
-
-    /// Notes at which comparison the call of `trace` left a kernel that knew so much.
-    fn depart(&mut self, trace: &Trace<'_>, known: Known) {
-        if self.divergent || known.generation != self.lifted.generation() {
-            return;
-        }
-        let way = self.seen.entry(trace.signature).or_default();
-        let departure = match &way.departure {
-            Some((before, departure)) if *before == known => departure.clone(),
-            _ => {
-                let departure = self.lifted.departure(trace, known.version);
-                way.departure = Some((known, departure.clone()));
-                departure
-            }
-        };
-        if let Some(departure) = departure {
-            *self.left.entry((departure.at.clone(), departure.op)).or_insert(0) += 1;
-            self.last_departure = Some(departure);
-        }
-    }
-
-    fn refuse(&mut self, refusal: Refusal) {
-        if !self.refusals.contains(&refusal) {
-            self.refusals.push(refusal);
-        }
     }
 }
 
