@@ -14,7 +14,7 @@ use syn::spanned::Spanned;
 use syn::{BinOp, Block, Error, Expr, Lifetime, Local, Pat, Stmt, Token, UnOp, parse_quote};
 
 pub use self::bindings::{Bound, of_type};
-use crate::log::{Branch, Entry, Kind, Log, Point, Role, Variable};
+use crate::log::{Branch, Entry, Goal, Kind, Log, Point, Role, Variable};
 use crate::places::place;
 use crate::shape;
 use crate::types;
@@ -25,6 +25,8 @@ const NOTHING: Variable = usize::MAX;
 /// A loop around the expression at hand.
 struct Frame {
     label: Option<Lifetime>,
+    /// Its number in [`Log::loops`].
+    number: usize,
     start: usize,
     /// What `continue` leaves, if the body is a region of its own.
     body: Option<Lifetime>,
@@ -97,6 +99,13 @@ impl Walker {
 
     fn push(&mut self, variable: Variable, kind: Kind) {
         self.log.entries.push(Entry { variable, kind, branch: self.branch });
+    }
+
+    fn jump(&mut self, goal: Goal) {
+        // Inside closures and macros it may not lead where it seems to.
+        let goal = if self.inert { Goal::Elsewhere } else { goal };
+        self.log.jumps.push((self.log.entries.len(), goal));
+        self.push(NOTHING, Kind::Jump);
     }
 
     fn find(&self, name: &Ident) -> Option<Variable> {
@@ -338,7 +347,7 @@ impl Walker {
                 if let Some(value) = &mut jump.expr {
                     self.expr(value);
                 }
-                self.push(NOTHING, Kind::Jump);
+                self.jump_out(jump.label.as_ref());
             }
             Expr::Call(call) => {
                 self.called(&mut call.func);

@@ -97,6 +97,13 @@ impl Carrier {
         }
     }
 
+    /// Keeps what was captured for jumps to the ends of these regions, if that is all.
+    pub(super) fn keep_for(self, goals: &[u32]) {
+        if let Some(captured) = self.captured {
+            mark::capture_for_jumps(mix(self.words, self.state), goals, &captured);
+        }
+    }
+
     /// Captures `var`.
     #[cold]
     fn capture(&mut self, var: Var) {

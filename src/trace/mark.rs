@@ -2,6 +2,7 @@
 //!
 //! Nothing here can fail a run, except that the limit of events is reached.
 
+use super::captures::for_jumps;
 use super::event::{Event, ONE_WAY, WHOLE};
 use super::{Operand, Role, Site, Var, recorder};
 
@@ -73,6 +74,13 @@ pub(crate) fn captures() -> bool {
 /// all else.
 pub(crate) fn capture(key: u64, operands: &[Operand]) {
     recorder::capture(key, operands);
+}
+
+/// The region that was just entered, of which all that it was given is captured,
+/// was given this together with what is carried to the ends of the regions `goals`,
+/// to which jumps lead out of it.
+pub(crate) fn capture_for_jumps(key: u64, goals: &[u32], operands: &[Operand]) {
+    recorder::capture(key, &for_jumps(goals, operands));
 }
 
 /// What `var` stands for in this recording, if anything.

@@ -20,6 +20,7 @@ mod sweep;
 mod tracer;
 mod var;
 
+pub use captures::ForJumps;
 pub use error::TraceError;
 pub use event::{Event, Operand, Role, Site};
 pub use run::{Inputs, Trace};

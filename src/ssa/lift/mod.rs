@@ -21,6 +21,7 @@ mod depart;
 mod emit;
 mod give;
 mod graft;
+mod jumps;
 mod leave;
 mod notes;
 mod share;

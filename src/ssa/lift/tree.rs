@@ -128,6 +128,10 @@ pub(super) struct MeetingData {
     /// The stretch whose end it is.
     pub(super) home: Option<Stretch>,
     pub(super) given: Knowledge,
+    pub(super) for_jumps: Knowledge,
+    /// The regions to whose ends jumps lead, those of them that are merged; in the
+    /// order of the code.
+    pub(super) goals: SmallVec<[Option<Meeting>; 1]>,
 }
 
 /// What is known about what a region was given.
@@ -232,6 +236,8 @@ impl Tree {
             is_shared: false,
             home: None,
             given: Knowledge::Nothing,
+            for_jumps: Knowledge::Nothing,
+            goals: SmallVec::new(),
         })
     }
 
@@ -240,6 +246,20 @@ impl Tree {
             Knowledge::Given(given) => Some(given),
             Knowledge::Nothing | Knowledge::Varying => None,
         }
+    }
+
+    /// What corresponds to `value`, if these captured values do.
+    pub(super) fn captured(
+        &self,
+        value: Value,
+        pairs: impl Iterator<Item = (Value, Value)>,
+    ) -> Option<Value> {
+        // A constant may stand in the code itself.
+        let literal = matches!(self.values[value], Origin::Const(_)).then_some(value);
+        let captured = pairs.filter(|(from, _)| *from == value).map(|(_, to)| to);
+        let mut candidates = literal.into_iter().chain(captured);
+        let first = candidates.next()?;
+        candidates.all(|candidate| candidate == first).then_some(first)
     }
 
     /// Gives `stretch` its end.
