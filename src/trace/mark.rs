@@ -120,6 +120,9 @@ pub(crate) fn phi(var: &mut Var, at: Site) -> bool {
     true
 }
 
+/// Among the state of a point if some of it stands for inputs, as [`fixed`] says.
+pub(crate) const FIXED: u64 = 0x6669_7865_6420_2d2d;
+
 /// What stands for `var` where it cannot become an event of its own: the bits
 /// of a constant or the index of an input. `None` for other events.
 pub(crate) fn fixed(var: Var) -> Option<[u64; 2]> {

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::graft::Graft;
 use super::tree::{End, ExitKey, Knowledge, Meeting, Origin, Target, Tree, Value};
+use crate::trace::mark;
 
 /// What is known about the jumps out of two regions.
 pub(super) struct Jumps {
@@ -109,6 +110,12 @@ impl Graft<'_> {
 
     /// The exit of `to` with this key, a new one if need be.
     fn exit_with(&mut self, to: Meeting, key: ExitKey) -> Option<usize> {
+        // What is the same input for iterations of one loop is one that was captured
+        // for others, and not said to be the same.
+        let is_iteration = self.tree.given(self.from)?.of.is_some();
+        if !is_iteration && key.state.contains(&mark::FIXED) {
+            return None;
+        }
         if let Some(known) = self.tree.find_exit(to, &key) {
             return Some(known);
         }
