@@ -14,7 +14,7 @@ use syn::spanned::Spanned;
 use syn::{BinOp, Block, Error, Expr, Lifetime, Local, Pat, Stmt, Token, UnOp, parse_quote};
 
 pub use self::bindings::{Bound, of_type};
-use crate::log::{Branch, Entry, Goal, Kind, Log, Point, Role, Variable};
+use crate::log::{Branch, Entry, Kind, Log, Point, Role, Variable};
 use crate::places::place;
 use crate::shape;
 use crate::types;
@@ -28,8 +28,9 @@ struct Frame {
     /// Its number in [`Log::loops`].
     number: usize,
     start: usize,
-    /// What `continue` leaves, if the body is a region of its own.
-    body: Option<Lifetime>,
+    /// What `continue` leaves, and what `break` does, if the body is a region of its
+    /// own: inside its block both need labels.
+    body: Option<(Lifetime, Lifetime)>,
 }
 
 /// What the first walk finds out that the second one needs.
@@ -99,13 +100,6 @@ impl Walker {
 
     fn push(&mut self, variable: Variable, kind: Kind) {
         self.log.entries.push(Entry { variable, kind, branch: self.branch });
-    }
-
-    fn jump(&mut self, goal: Goal) {
-        // Inside closures and macros it may not lead where it seems to.
-        let goal = if self.inert { Goal::Elsewhere } else { goal };
-        self.log.jumps.push((self.log.entries.len(), goal));
-        self.push(NOTHING, Kind::Jump);
     }
 
     fn find(&self, name: &Ident) -> Option<Variable> {
@@ -347,7 +341,7 @@ impl Walker {
                 if let Some(value) = &mut jump.expr {
                     self.expr(value);
                 }
-                self.jump_out(jump.label.as_ref());
+                self.jump_out(&mut jump.label);
             }
             Expr::Call(call) => {
                 self.called(&mut call.func);

@@ -6,7 +6,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Attribute, BinOp, Expr, ExprIf, ExprMatch, Label, Lifetime, Pat, Token};
 
-use super::{Bound, Frame, Value, Walker, enter, join};
+use super::{Bound, Frame, NOTHING, Value, Walker, enter, join};
 use crate::log::{Goal, Kind, Role};
 use crate::places;
 use crate::shape;
@@ -212,7 +212,9 @@ impl Walker {
         let inside = self.begin();
         let head = (!self.inert).then(|| self.point(Role::Head, inside, false, None));
         let leave = Lifetime::new(&format!("'_phigrad_body_{index}"), Span::mixed_site());
-        let body = changing.then(|| leave.clone());
+        let own = Lifetime::new(&format!("'_phigrad_loop_{index}"), Span::mixed_site());
+        let left = name_of(&repeat.label).unwrap_or(own);
+        let body = changing.then(|| (leave.clone(), left.clone()));
         let number = self.begin_loop(name_of(&repeat.label), inside, body);
         let mut own = None;
         let memory = format_ident!("__phigrad_memory_{index}", span = Span::mixed_site());
@@ -266,7 +268,8 @@ impl Walker {
                 quote!(#(#statements)*)
             }
         };
-        let (label, pattern, iterator) = (&repeat.label, &repeat.pat, &repeat.expr);
+        let (pattern, iterator) = (&repeat.pat, &repeat.expr);
+        let label = (changing || repeat.label.is_some()).then(|| quote!(#left:));
         let site = Span::mixed_site();
         let counted = match stateful {
             true => quote!(false),
@@ -307,7 +310,7 @@ impl Walker {
         &mut self,
         label: Option<Lifetime>,
         start: usize,
-        body: Option<Lifetime>,
+        body: Option<(Lifetime, Lifetime)>,
     ) -> usize {
         let number = self.log.loops.len();
         self.log.loops.push(None);
@@ -315,11 +318,25 @@ impl Walker {
         number
     }
 
+    /// Control goes elsewhere.
+    pub(super) fn jump(&mut self, goal: Goal) {
+        // Inside closures and macros it may not lead where it seems to.
+        let goal = if self.inert { Goal::Elsewhere } else { goal };
+        self.log.jumps.push((self.log.entries.len(), goal));
+        self.push(NOTHING, Kind::Jump);
+    }
+
     /// `break`.
-    pub(super) fn jump_out(&mut self, label: Option<&Lifetime>) {
+    pub(super) fn jump_out(&mut self, label: &mut Option<Lifetime>) {
         let mut frames = self.frames.iter().rev();
-        let left = frames.find(|frame| label.is_none() || frame.label.as_ref() == label);
-        self.jump(left.map_or(Goal::Elsewhere, |frame| Goal::Loop(frame.number)));
+        let left = frames.find(|frame| label.is_none() || frame.label == *label);
+        let goal = left.map_or(Goal::Elsewhere, |frame| Goal::Loop(frame.number));
+        if let (None, false, Some((_, own))) =
+            (&label, self.inert, left.and_then(|frame| frame.body.clone()))
+        {
+            *label = Some(own);
+        }
+        self.jump(goal);
     }
 
     pub(super) fn repeat(&mut self, expr: &mut Expr) {
@@ -327,7 +344,7 @@ impl Walker {
         let label = jump.label.as_ref();
         let target =
             self.frames.iter().rev().find(|f| label.is_none() || f.label.as_ref() == label);
-        let body = target.and_then(|frame| frame.body.clone());
+        let body = target.and_then(|frame| Some(frame.body.clone()?.0));
         let goal = target.map_or(Goal::Elsewhere, |frame| Goal::Next(frame.number));
         self.jump(goal);
         if let (Some(body), false) = (body, self.inert) {
