@@ -372,7 +372,6 @@ fn computed(x: &[Var]) -> Var {
 
 #[test]
 fn items_that_are_computed_are_carried_and_unknown_iterators_are_opaque() {
-    // The second loop's items refer to inputs, of which there is a note.
     assert_eq!(
         marks(computed, &[1.0]),
         "enter1 enter2 guard iterate2 phi phi=0 join2 enter3 guard iterate3 state=# state=# \
