@@ -177,7 +177,8 @@ fn generic<T: Clone + Into<Var>>(x: &[T], limit: f64) -> Var {
 
 #[test]
 fn kernels_agree_with_the_tape() {
-    let programs: [(&str, fn(&[Var]) -> Var); 9] = [
+    type Program = fn(&[Var]) -> Var;
+    let programs: [(&str, Program); 9] = [
         ("borrowed_items", borrowed_items),
         ("borrowed_outside", borrowed_outside),
         ("borrowed_by_fields", borrowed_by_fields),
