@@ -2,7 +2,7 @@
 
 mod oracle;
 
-use oracle::check;
+use oracle::{check, check_checkpoints};
 use phigrad::check::{GraphRecipe, Random};
 use phigrad::op::Op;
 use phigrad::ssa::{AccessData, Block, Def, End, Graph, Item, Node, Region, SeriesData};
@@ -29,7 +29,7 @@ fn has_exact_series(graph: &Graph) -> bool {
 #[test]
 fn gradients_of_random_graphs_agree_with_both_oracles() {
     let mut random = Random::new(7);
-    let mut compared = [0, 0];
+    let (mut compared, mut with_checkpoints) = ([0, 0], 0);
     for round in 0..600 {
         let recipe = GraphRecipe {
             outputs: 1,
@@ -45,7 +45,10 @@ fn gradients_of_random_graphs_agree_with_both_oracles() {
             let inputs = recipe.inputs(&mut random);
             compared[usize::from(bits)] += usize::from(check(&graph, &inputs, bits));
         }
+        let inputs = recipe.inputs(&mut random);
+        with_checkpoints += check_checkpoints(&graph, &inputs);
     }
+    assert!(with_checkpoints > 200, "{with_checkpoints}");
     assert!(compared.iter().all(|&count| count > 100), "{compared:?}");
 }
 
@@ -279,7 +282,7 @@ impl Generator<'_> {
 #[test]
 fn gradients_through_most_of_a_graph_agree_with_both_oracles() {
     let mut random = Random::new(11);
-    let mut compared = 0;
+    let (mut compared, mut with_checkpoints) = (0, 0);
     for round in 0..400 {
         let one_row = round % 3 != 0;
         let graph = Generator::graph(&mut random, one_row);
@@ -287,6 +290,9 @@ fn gradients_through_most_of_a_graph_agree_with_both_oracles() {
             let inputs: Vec<f64> = (0..=INPUTS).map(|_| random.uniform(-1.5, 1.5)).collect();
             compared += usize::from(check(&graph, &inputs, one_row));
         }
+        let inputs: Vec<f64> = (0..=INPUTS).map(|_| random.uniform(-1.5, 1.5)).collect();
+        with_checkpoints += check_checkpoints(&graph, &inputs);
     }
+    assert!(with_checkpoints > 1000, "{with_checkpoints}");
     assert!(compared > 1000, "{compared}");
 }

@@ -4,7 +4,7 @@
 
 mod oracle;
 
-use oracle::{check, outputs};
+use oracle::{check, check_checkpoints, outputs};
 use phigrad::diff::{Wanted, reverse};
 use phigrad::op::Op;
 use phigrad::ssa::{
@@ -15,6 +15,7 @@ use phigrad::ssa::{
 /// The gradient of `graph`, which agrees with the oracles bit for bit.
 fn gradient(graph: &Graph, inputs: &[f64]) -> Vec<f64> {
     assert!(check(graph, inputs, true));
+    check_checkpoints(graph, inputs);
     outputs(&reverse(graph, Wanted::Gradient, Folding::Exact), inputs).unwrap()
 }
 

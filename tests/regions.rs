@@ -243,7 +243,7 @@ const BREAKAGES: &[Breakage] = &[
         |g| replay_twice(g, 0, Some(region(0))),
         "region r4 replays a region that replays one itself",
     ),
-    (8, |g| replay_twice(g, 6, None), "region r4 replays a region that replays one itself"),
+    (8, replay_sides, "region r4 replays a region that replays one itself"),
 ];
 
 /// Adds regions after the last: `r3` within it or not, and `r4` that replays `r3`.
@@ -255,6 +255,16 @@ fn replay_twice(graph: &mut Graph, at: usize, replays: Option<Region>) {
         let root = graph.regions[region].root;
         graph.blocks[root].end = returns(&[]);
     }
+}
+
+/// Adds regions to the one that replays: `r3`, whose sides are those of the forward
+/// block, and `r4` that replays `r3`.
+fn replay_sides(graph: &mut Graph) {
+    replay_twice(graph, 4, None);
+    let (then, otherwise) = (graph.new_block(), graph.new_block());
+    let root = graph.regions[region(3)].root;
+    graph.blocks[root].end = End::Branch { condition: node(2), then, otherwise };
+    [then, otherwise].into_iter().for_each(|side| graph.blocks[side].end = returns(&[]));
 }
 
 /// Computes a node with a large id in a block of a region.
@@ -287,6 +297,12 @@ fn each_broken_invariant_of_regions_is_found() {
     let mut replayed_outside = sound();
     replay_twice(&mut replayed_outside, 3, None);
     assert_eq!(verify(&replayed_outside), Ok(()));
+    // Here both have the same forward block.
+    for at in [4, 6] {
+        let mut replayed_inside = sound();
+        replay_twice(&mut replayed_inside, at, None);
+        assert_eq!(verify(&replayed_inside), Ok(()));
+    }
     for &(invariant, damage, what) in BREAKAGES {
         let mut graph = sound();
         damage(&mut graph);

@@ -35,7 +35,7 @@ pub(super) fn passed(graph: &Graph, region: Region, leaf: Block) -> Passed<'_> {
 
 /// The ways of adjoints through a graph.
 pub(super) struct Activity<'a> {
-    graph: &'a Graph,
+    pub(super) graph: &'a Graph,
     /// For each region the blocks where it ends, as [`Graph::leaves`] lists them.
     pub(super) leaves: Array<Region, Vec<Block>>,
     pub(super) nest: Nest,

@@ -2,11 +2,16 @@
 
 mod activity;
 mod adjoints;
+mod checkpoint;
 mod loops;
+mod needed;
 mod reach;
 mod regions;
 mod reverse;
+mod split;
 mod sums;
 mod vanish;
 
+pub use checkpoint::{Checkpointed, checkpoint};
 pub use reverse::{Wanted, reverse};
+pub use vanish::without_rounding_errors;

@@ -188,7 +188,13 @@ impl Reverse<'_> {
     fn sweep_end(&mut self, block: Block, sweep: &mut Sweep) {
         let data = &self.graph.blocks[block];
         sweep.tasks.push(Task::Steps(block, data.items.len()));
-        self.graph.regions_of(block).for_each(|region| self.fill_pasts(region));
+        let graph = self.graph;
+        for region in graph.regions_of(block) {
+            if self.recomputed[region] {
+                self.copy_again(region);
+            }
+            self.fill_pasts(region);
+        }
         match &data.end {
             End::Return(_) => {
                 if let Some(frame) = sweep.frames.last() {

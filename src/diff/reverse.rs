@@ -14,6 +14,7 @@
 
 use super::activity::Activity;
 use super::adjoints::Adjoints;
+use super::needed::Needed;
 use super::sums::Sums;
 use crate::entity::Array;
 use crate::op::{Op, contribution};
@@ -72,7 +73,17 @@ pub enum Wanted {
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn reverse(graph: &Graph, wanted: Wanted, folding: Folding) -> Graph {
-    let mut pass = Reverse::new(graph, wanted, folding);
+    reverse_from(graph, &[], wanted, folding)
+}
+
+/// As [`reverse()`]; the sweep computes `recomputed`, loops in loops, again.
+pub(super) fn reverse_from(
+    graph: &Graph,
+    recomputed: &[Region],
+    wanted: Wanted,
+    folding: Folding,
+) -> Graph {
+    let mut pass = Reverse::new(graph, recomputed, wanted, folding);
     let has_sums = graph.series.values().any(|series| matches!(series, SeriesData::Sums(_)));
     if has_sums || graph.regions.values().any(|region| region.replays.is_some()) {
         pass.refuse();
@@ -91,6 +102,11 @@ pub(super) struct Reverse<'a> {
     copy: Array<Node, Option<Node>>,
     /// For each region of the graph its copy in the new one.
     pub(super) region_copy: Array<Region, Option<Region>>,
+    /// The loops that are computed again where they are swept.
+    pub(super) recomputed: Array<Region, bool>,
+    pub(super) needed: Needed,
+    /// Whether what is copied has been computed before, so that no guard fails.
+    is_again: bool,
     pub(super) adjoints: Adjoints,
     pub(super) activity: Activity<'a>,
     pub(super) sums: Sums,
@@ -121,7 +137,11 @@ enum Step {
 }
 
 impl<'a> Reverse<'a> {
-    fn new(graph: &'a Graph, wanted: Wanted, folding: Folding) -> Self {
+    fn new(graph: &'a Graph, recomputed: &[Region], wanted: Wanted, folding: Folding) -> Self {
+        let again = recomputed;
+        let mut recomputed = Array::filled(false, graph.regions.len());
+        again.iter().for_each(|&region| recomputed[region] = true);
+        let activity = Activity::of(graph, folding);
         let mut builder = Builder::of(graph, folding);
         let mut copy = Array::filled(None, graph.nodes.len());
         for (node, data) in graph.nodes.iter() {
@@ -141,8 +161,11 @@ impl<'a> Reverse<'a> {
             builder,
             copy,
             region_copy: Array::filled(None, graph.regions.len()),
+            needed: Needed::of(&activity, &recomputed),
+            recomputed,
+            is_again: false,
             adjoints: Adjoints::new(graph.nodes.len()),
-            activity: Activity::of(graph, folding),
+            activity,
             sums: Sums::new(graph),
             parents: graph.parents(),
             reached: Array::filled(0, graph.blocks.len()),
@@ -162,10 +185,27 @@ impl<'a> Reverse<'a> {
     }
 
     fn run(&mut self) {
-        let mut pending = vec![Step::Block(self.graph.root(), None)];
-        // How many regions the current block is in; only outside of all a leaf
-        // is swept, and steps belong to the path.
-        let mut depth = 0;
+        self.copy_steps(vec![Step::Block(self.graph.root(), None)], 0);
+    }
+
+    /// Copies `region`, a loop that has been copied before, to the current block: from
+    /// here on the copies of what is in it are the new ones. Its φs keep theirs, which
+    /// conditions may depend on that are replayed.
+    pub(super) fn copy_again(&mut self, region: Region) {
+        let phis = self.graph.regions[region].phis.iter();
+        let before: Vec<(Node, Option<Node>)> = phis.map(|&phi| (phi, self.copy[phi])).collect();
+        let new = self.begin_copy(region);
+        self.region_copy[region] = Some(new);
+        let root = self.graph.regions[region].root;
+        self.is_again = true;
+        self.copy_steps(vec![Step::Join(region, new), Step::Block(root, None)], 1);
+        self.is_again = false;
+        before.into_iter().for_each(|(phi, copy)| self.copy[phi] = copy);
+    }
+
+    /// Copies all that is `pending`, the last first. The current block is in `depth`
+    /// regions; only outside of all a leaf is swept, and steps belong to the path.
+    fn copy_steps(&mut self, mut pending: Vec<Step>, mut depth: usize) {
         while let Some(step) = pending.pop() {
             match step {
                 Step::Block(block, copy) => {
@@ -232,6 +272,7 @@ impl<'a> Reverse<'a> {
                 };
                 None
             }
+            Item::Guard { .. } if self.is_again => None,
             Item::Guard { condition, expect } => {
                 let condition = self.copied(condition);
                 self.builder.guard(condition, expect);
@@ -331,7 +372,7 @@ impl<'a> Reverse<'a> {
             }
             _ => return,
         };
-        let (x, y) = (args.map(|arg| self.copied(arg)), self.copied(node));
+        let (x, y) = (args.map(|arg| self.at_hand(arg, node)), self.copied(node));
         for (operand, &arg) in args.iter().enumerate().take(op.arity()) {
             if self.activity.active[arg] {
                 let passed = contribution(&mut self.builder, op, operand, x, y, adjoint);

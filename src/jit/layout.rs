@@ -67,10 +67,42 @@ pub(super) struct Layout {
 /// The most words of a scratch buffer.
 pub(super) const MAX_WORDS: u64 = 1 << 27;
 
+/// How many numbers a kernel for `graph` keeps of the iterations of its loops: what
+/// loops that replay them, or read their histories, need of each.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::diff::{Wanted, reverse};
+/// use phigrad::jit::history_words;
+/// use phigrad::ssa::{Folding, parse};
+///
+/// // sin(sin(… sin(x) …)), as often as is wanted, up to 1000 times: of each iteration
+/// // the sine's operand is kept, and once how many there were.
+/// let text = "graph active 1 inactive 1\nv2 = const 1.0\nv4 = iteration r0\nb0:\n  \
+///             v7 = region r0 b1 bound 1000 entries v3=v0\n  return v7\nb1:\n  \
+///             v5 = sin v3\n  v6 = lt v4 v1\n  return v6 v5 v5\n";
+/// let graph = parse(text)?;
+/// assert_eq!(history_words(&graph), 0);
+/// assert_eq!(history_words(&reverse(&graph, Wanted::Gradient, Folding::Real)), 1001);
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+pub fn history_words(graph: &Graph) -> u64 {
+    if graph.regions.values().all(|data| data.cycle.is_none()) {
+        return 0;
+    }
+    let layout = Layout::empty(graph);
+    let nodes = layout.kept_nodes(graph).into_iter();
+    let nodes = nodes.map(|(node, shared)| (layout.nest.node_loop(node), shared));
+    let loops = layout.kept_loops(graph).into_iter();
+    let loops = loops.map(|(region, shared)| (layout.nest.loop_around(region), shared));
+    let words = |(around, shared)| layout.not_shared(graph, around, shared).1;
+    nodes.chain(loops).map(words).fold(0, u64::saturating_add)
+}
+
 impl Layout {
-    /// The layout for `graph`, a verified graph.
-    pub(super) fn of(graph: &Graph) -> Result<Layout, CompileError> {
-        let mut layout = Layout {
+    fn empty(graph: &Graph) -> Layout {
+        Layout {
             nest: Nest::of(graph),
             counters: Array::filled(None, graph.regions.len()),
             homes: Vec::new(),
@@ -81,7 +113,12 @@ impl Layout {
             gathers: Vec::new(),
             constants: Vec::new(),
             words: 0,
-        };
+        }
+    }
+
+    /// The layout for `graph`, a verified graph.
+    pub(super) fn of(graph: &Graph) -> Result<Layout, CompileError> {
+        let mut layout = Layout::empty(graph);
         let is_loop = graph.regions.values().any(|data| data.cycle.is_some());
         if is_loop || !graph.series.is_empty() {
             layout.count(graph)?;
@@ -142,6 +179,20 @@ impl Layout {
 
     /// Gives homes to what is used outside of its loop.
     fn settle(&mut self, graph: &Graph) -> Result<(), CompileError> {
+        for (node, shared) in self.kept_nodes(graph) {
+            let around = self.nest.node_loop(node);
+            self.of_nodes[node] = Some(self.home_in(graph, around, shared)?);
+        }
+        for (region, shared) in self.kept_loops(graph) {
+            let around = self.nest.loop_around(region);
+            self.of_loops[region] = Some(self.home_in(graph, around, shared)?);
+        }
+        Ok(())
+    }
+
+    /// The nodes that are used outside of their loop, and how many loops are around
+    /// them and all that uses them.
+    fn kept_nodes(&self, graph: &Graph) -> Vec<(Node, usize)> {
         let mut shared: Array<Node, usize> = Array::filled(usize::MAX, graph.nodes.len());
         for_each_use(graph, |node, user| {
             let has_none = matches!(graph.nodes[node].def, Def::Iteration(_));
@@ -150,12 +201,14 @@ impl Layout {
                 shared[node] = shared[node].min(both);
             }
         });
-        for node in graph.nodes.keys() {
-            let around = self.nest.node_loop(node);
-            if shared[node] < self.loops(around).count() {
-                self.of_nodes[node] = Some(self.home_in(graph, around, shared[node])?);
-            }
-        }
+        let around = |node: Node| self.loops(self.nest.node_loop(node)).count();
+        let kept = |&(node, shared): &(Node, usize)| shared < around(node);
+        shared.iter().map(|(node, &shared)| (node, shared)).filter(kept).collect()
+    }
+
+    /// The loops that are replayed, and how many loops are around them and all that
+    /// replay them.
+    fn kept_loops(&self, graph: &Graph) -> Vec<(Region, usize)> {
         let mut shared: Array<Region, usize> = Array::filled(usize::MAX, graph.regions.len());
         for (region, data) in graph.regions.iter() {
             if let (Some(replayed), true) = (data.replays, data.cycle.is_some()) {
@@ -163,13 +216,24 @@ impl Layout {
                 shared[replayed] = shared[replayed].min(self.shared(of_both[0], of_both[1]));
             }
         }
-        for region in graph.regions.keys() {
-            if shared[region] < usize::MAX {
-                let around = self.nest.loop_around(region);
-                self.of_loops[region] = Some(self.home_in(graph, around, shared[region])?);
-            }
-        }
-        Ok(())
+        let kept = |&(_, shared): &(Region, usize)| shared < usize::MAX;
+        shared.iter().map(|(region, &shared)| (region, shared)).filter(kept).collect()
+    }
+
+    /// The loops from `around` on but for the outermost ones, as many as are
+    /// `shared`, innermost first; and how many iterations they have together.
+    fn not_shared(
+        &self,
+        graph: &Graph,
+        around: Option<Region>,
+        shared: usize,
+    ) -> (SmallVec<[(Region, u32); 8]>, u64) {
+        let bound = |region| graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
+        let mut loops: SmallVec<[(Region, u32); 8]> =
+            self.loops(around).map(|region| (region, bound(region))).collect();
+        loops.truncate(loops.len().saturating_sub(shared));
+        let times = loops.iter().fold(1u64, |all, &(_, bound)| all.saturating_mul(bound.into()));
+        (loops, times)
     }
 
     /// Makes a home with a word for each iteration of the loops from `around` on,
@@ -180,17 +244,15 @@ impl Layout {
         around: Option<Region>,
         shared: usize,
     ) -> Result<u32, CompileError> {
-        let loops: SmallVec<[Region; 8]> = self.loops(around).collect();
-        let (mut words, mut strides) = (1u64, SmallVec::new());
-        for &region in &loops[..loops.len() - shared] {
-            let bound = graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
-            strides.push((region, words as u32));
-            words = words.saturating_mul(u64::from(bound));
-            if words > MAX_WORDS {
-                return Err(CompileError::Scratch { words });
-            }
-        }
+        let (loops, words) = self.not_shared(graph, around, shared);
         let first = self.reserve(words)?;
+        let mut stride = 1;
+        let strides = loops.iter().map(|&(region, bound)| {
+            let of_one = stride;
+            stride *= bound;
+            (region, of_one)
+        });
+        let strides = strides.collect();
         self.homes.push(Home { first, strides });
         Ok(self.homes.len() as u32 - 1)
     }

@@ -29,6 +29,7 @@ use crate::ssa::{Graph, VerifyError, verify};
 use plan::Limits;
 
 pub use kernel::{Kernel, RunError};
+pub use layout::history_words;
 pub use math::host_fuses;
 
 /// Why a graph was not compiled.

@@ -3,8 +3,8 @@
 
 use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal};
-use crate::diff::{Wanted, reverse};
-use crate::jit::{Kernel, compile, host_fuses};
+use crate::diff::{Checkpointed, Wanted, checkpoint, without_rounding_errors};
+use crate::jit::{Kernel, compile, history_words, host_fuses};
 use crate::phi::{
     Applied, CloseLimits, Closed, Refused, SimplifyLimits, Stage, close, simplify_branches,
     simplify_segments, unroll,
@@ -14,10 +14,14 @@ use crate::ssa::{
     Folding, Graph, Nest, RerollLimits, eliminate_dead_code, fuse, reroll, simplify, verify,
 };
 
-/// A kernel, and the size of the graph it was made from.
+/// A kernel, and what there is to know of the graph it was made from.
 pub(super) struct Coarsened {
     pub(super) kernel: Kernel,
     pub(super) nodes: usize,
+    /// The numbers that are kept of the iterations of loops.
+    pub(super) history: u64,
+    /// The loops that the reverse sweep computes again.
+    pub(super) recomputed: usize,
 }
 
 /// What all kernels of a recorded graph are made from.
@@ -54,12 +58,25 @@ pub(super) fn coarsen(
     purpose: Purpose,
     options: &Options,
 ) -> Result<Coarsened, Refusal> {
-    let graph = optimised(&primal.graph, purpose, options.numerics);
-    Ok(Coarsened { kernel: compile(&graph)?, nodes: graph.nodes.len() })
+    let mut checkpointed = Checkpointed::new(&primal.graph);
+    let limit = options.limits.history;
+    loop {
+        let graph = optimised(&checkpointed, purpose, options.numerics);
+        let words = history_words(&graph);
+        if words <= limit as u64 {
+            let (nodes, recomputed) = (graph.nodes.len(), checkpointed.recomputed.len());
+            let kernel = compile(&graph)?;
+            return Ok(Coarsened { kernel, nodes, history: words, recomputed });
+        }
+        // The value alone keeps only what is read later.
+        let less = checkpoint(&checkpointed).filter(|_| purpose != Purpose::Value);
+        checkpointed = less.ok_or(Refusal::History { words, limit })?;
+        checked(&checkpointed.graph);
+    }
 }
 
 /// The graph that is compiled for `purpose`.
-fn optimised(primal: &Graph, purpose: Purpose, numerics: Numerics) -> Graph {
+fn optimised(primal: &Checkpointed, purpose: Purpose, numerics: Numerics) -> Graph {
     let folding = match numerics {
         Numerics::Exact => Folding::Exact,
         Numerics::Real => Folding::Real,
@@ -80,6 +97,8 @@ pub(super) struct Stages {
     pub(super) before: Graph,
     /// The graph with closed forms.
     pub(super) after: Graph,
+    /// The same as a function of real numbers, if rounding errors are computed in it.
+    pub(super) exact: Option<Graph>,
     /// The derivatives, if they are wanted at all of a graph of this size.
     pub(super) gradient: Option<Graph>,
     pub(super) applied: Vec<Applied>,
@@ -103,11 +122,13 @@ pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
     let simplified = |graph: &Graph, stage| {
         simplify_segments(graph, &divide(graph, SEGMENT), stage, SimplifyLimits::DEFAULT)
     };
-    let gradient = (after.nodes.len() <= MOST_NODES).then(|| {
-        let primal = simplified(&after, Stage::Primal);
+    let exact = without_rounding_errors(&after);
+    let told = exact.as_ref().unwrap_or(&after);
+    let gradient = (told.nodes.len() <= MOST_NODES).then(|| {
+        let primal = Checkpointed::new(&simplified(told, Stage::Primal));
         simplified(&derive(&primal, Purpose::Gradient, Folding::Real), Stage::Final)
     });
-    Stages { before, after, gradient, applied, refused }
+    Stages { before, after, exact, gradient, applied, refused }
 }
 
 /// Refuses a graph that would take too long to compile.
@@ -186,13 +207,13 @@ fn steps(graph: &Graph) -> u64 {
     total
 }
 
-fn derive(primal: &Graph, purpose: Purpose, folding: Folding) -> Graph {
+fn derive(primal: &Checkpointed, purpose: Purpose, folding: Folding) -> Graph {
     let wanted = match purpose {
-        Purpose::Value => return simplify(primal, folding),
+        Purpose::Value => return simplify(&primal.graph, folding),
         Purpose::Gradient => Wanted::Gradient,
         Purpose::ValueAndGradient => Wanted::GradientAndValue,
     };
-    let gradient = reverse(primal, wanted, folding);
+    let gradient = primal.reverse(wanted, folding);
     checked(&gradient);
     // The builder has folded it already.
     eliminate_dead_code(&gradient)

@@ -73,6 +73,15 @@ pub struct Limits {
     /// made of what repeats itself; by default 2²¹. Beyond it a compilation would
     /// take long: it is linear, but a few microseconds for each operation.
     pub compiled: usize,
+    /// The most numbers, of 8 bytes each, that a kernel keeps of the iterations of its
+    /// loops for the reverse sweep; by default 2²², 32 mebibytes. Each thread that calls
+    /// has a buffer for them. Beyond it the kernel keeps checkpoints and goes through the
+    /// iterations once more, so that it takes up to twice as long: of a loop of n
+    /// iterations it then keeps what about 2√n of them need. If that is still too much
+    /// there are checkpoints within checkpoints. A loop whose number of iterations depends
+    /// on the inputs counts with the most that it may have. Where nothing helps the tape
+    /// serves: if one loop reads what another, which has ended, computed in each iteration.
+    pub history: usize,
     /// The largest number of paths that is compiled; by default 64. Calls on
     /// further paths are served by the tape.
     pub paths: usize,
@@ -87,6 +96,7 @@ impl Default for Limits {
             trace_events: 1 << 24,
             nodes: 1 << 23,
             compiled: 1 << 21,
+            history: 1 << 22,
             paths: 64,
             specialisations: 8,
         }

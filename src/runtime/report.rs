@@ -85,6 +85,15 @@ pub enum Refusal {
         /// The limit.
         limit: usize,
     },
+    /// Of loops too much would have to be kept for the reverse sweep, also with
+    /// checkpoints.
+    #[error("the loops keep {words} numbers, more than {limit} (Limits::history)")]
+    History {
+        /// How many numbers they keep at least.
+        words: u64,
+        /// The limit.
+        limit: usize,
+    },
     /// The compiler panicked, which is a bug of this library.
     #[error("the compiler failed unexpectedly; please report this")]
     Panicked,
@@ -142,6 +151,12 @@ pub struct KernelReport {
     pub recorded_nodes: usize,
     /// The nodes of the final graph that was compiled.
     pub nodes: usize,
+    /// The numbers that it keeps of the iterations of its loops, see
+    /// [`Limits::history`](crate::Limits::history).
+    pub history: u64,
+    /// The loops in loops that its reverse sweep computes again, to keep less; a loop
+    /// with checkpoints is such a loop in one over the checkpoints.
+    pub recomputed: usize,
     /// Code and constants in bytes.
     pub bytes: usize,
     /// Code alone in bytes.
@@ -336,6 +351,13 @@ impl fmt::Display for Report {
                 Count(kernel.bytes as u64, "byte"),
                 kernel.compile_time.as_secs_f64() * 1e3
             )?;
+            if kernel.recomputed > 0 {
+                writeln!(
+                    f,
+                    "kernel {:?} has checkpoints: it keeps {} numbers and computes {} loops again",
+                    kernel.purpose, kernel.history, kernel.recomputed
+                )?;
+            }
         }
         for waiting in &self.waiting {
             writeln!(f, "{waiting}")?;

@@ -349,6 +349,8 @@ impl Job {
                 paths: self.paths,
                 recorded_nodes: self.graph.nodes.len(),
                 nodes: coarsened.nodes,
+                history: coarsened.history,
+                recomputed: coarsened.recomputed,
                 bytes: coarsened.kernel.bytes(),
                 code_bytes: coarsened.kernel.code_bytes(),
                 compile_time: elapsed,

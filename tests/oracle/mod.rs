@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // A failing helper fails its test.
 
 use phigrad::check::same;
-use phigrad::diff::{Wanted, reverse};
+use phigrad::diff::{Checkpointed, Wanted, checkpoint, reverse};
 use phigrad::entity::Array;
 use phigrad::op::{Numbers, Op, contribution, eval};
 use phigrad::ssa::{
@@ -268,4 +268,37 @@ pub fn check(graph: &Graph, inputs: &[f64], bits: bool) -> bool {
         }
     }
     run.is_some()
+}
+
+/// Compares the gradients of `graph` at `inputs` with those from less and less memory,
+/// as far as there is a way: bit for bit where they are to be exact. Returns how often.
+#[allow(dead_code)] // Some graphs have no loops.
+pub fn check_checkpoints(graph: &Graph, inputs: &[f64]) -> usize {
+    let mut compared = 0;
+    for folding in [Folding::Exact, Folding::Real] {
+        let plain = outputs(&reverse(graph, Wanted::GradientAndValue, folding), inputs);
+        let mut checkpointed = Checkpointed::new(graph);
+        while let Some(next) = checkpoint(&checkpointed) {
+            checkpointed = next;
+            assert_eq!(verify(&checkpointed.graph), Ok(()), "{}of\n{graph}", checkpointed.graph);
+            let gradient = checkpointed.reverse(Wanted::GradientAndValue, folding);
+            for gradient in [&gradient, &simplify(&gradient, folding)] {
+                if let Err(error) = verify(gradient) {
+                    panic!("{error} in\n{gradient}of\n{}", checkpointed.graph);
+                }
+                let found = outputs(gradient, inputs);
+                assert_eq!(found.is_some(), plain.is_some(), "{gradient}of\n{graph}");
+                let values = plain.iter().flatten().zip(found.iter().flatten());
+                let agree = |(&a, &b): (&f64, &f64)| match folding {
+                    Folding::Exact => same(a, b),
+                    Folding::Real => (a - b).abs() <= 1e-9 * (1.0 + a.abs()),
+                };
+                let finite = plain.iter().flatten().all(|value| value.abs() < 1e50);
+                let agree = !finite || { values }.all(agree);
+                assert!(agree, "{found:?} for {plain:?} in {gradient}of\n{graph}");
+                compared += usize::from(finite && plain.is_some());
+            }
+        }
+    }
+    compared
 }

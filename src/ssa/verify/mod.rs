@@ -22,8 +22,10 @@
 //! 7. The exponent of `powi` is a constant integer in the range of `i32`.
 //! 8. A region that replays another stands where that one is visible: after it
 //!    in the block, below that, or where the forward block has it as a step. What
-//!    is replayed has no forward block: its nodes may stand for others that are
-//!    visible by that one, and would not be where it is replayed.
+//!    is replayed replays none itself, and all its blocks have the forward block of
+//!    the block where it stands, if that has one: its nodes may stand for others that
+//!    are visible by that one, and are where it is replayed, but would not be if they
+//!    were visible by another one.
 //! 9. A loop may have at least one iteration. What is replayed is a loop where
 //!    that which replays is one, and then has the same bound, replays none itself
 //!    and is not being replayed already. Each entry φ stands at its number in the

@@ -49,7 +49,8 @@ struct Walk<'a> {
     /// The node of each loop's iteration number.
     numbers: Array<Region, Option<Node>>,
     sums: Sums,
-    /// Which regions have a forward block.
+    /// Which regions have a forward block that is not that of the block where they
+    /// stand, or a block in them has.
     replaying: Array<Region, bool>,
     computed: Array<Node, bool>,
     /// The blocks from the root to here.
@@ -226,7 +227,7 @@ impl Walk<'_> {
         let (decides, nexts) = self.graph.passed_before_phis(region);
         let replayed = data.replays.map(|replayed| self.graph.regions[replayed].root);
         let forward = replayed.or(here.forward);
-        self.replaying[region] = forward.is_some();
+        self.replaying[region] = replayed.is_some();
         self.enter(Open {
             block: data.root,
             next: 0,
@@ -246,6 +247,14 @@ impl Walk<'_> {
         let is_then = end(here.block).is_some_and(|(_, then, _)| then == side);
         let forward = here.forward.and_then(end).filter(|forward| forward.0 == condition);
         let forward = forward.map(|(_, then, otherwise)| if is_then { then } else { otherwise });
+        if forward.is_some() {
+            // Up to the region that has its own.
+            for region in self.open.iter().rev().filter_map(|open| open.begins) {
+                if core::mem::replace(&mut self.replaying[region], true) {
+                    break;
+                }
+            }
+        }
         self.enter(Open {
             block: side,
             next: 0,

@@ -1,0 +1,237 @@
+//! Checkpoints: less memory for the reverse sweep of loops, at the price of going
+//! through their iterations once more.
+//!
+//! What the sweep of a loop needs of each iteration is kept, unless the loop is in
+//! another one and is computed again: then the sweep of each iteration of the outer
+//! loop first goes through the inner one once more, from its first values, which are
+//! kept, and what that keeps is needed for this iteration of the outer loop alone. So a
+//! nest of two loops needs the sum of their iterations instead of the product; and a
+//! loop of n iterations needs about 2√n if it is made two first (see `split`), with what
+//! its entry φs are every √n iterations for a checkpoint. Loops that are split again
+//! need less, and one more time through the iterations.
+
+use super::activity::{Activity, bound};
+use super::needed::Needed;
+use super::reverse::{Wanted, reverse_from};
+use super::split::{Strips, can_split, split};
+use crate::entity::Array;
+use crate::ssa::{End, Folding, Graph, Nest, Region};
+
+/// A graph that is to be differentiated, with the loops that the sweep computes again.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::diff::{Checkpointed, Wanted, checkpoint, reverse};
+/// use phigrad::op::Op;
+/// use phigrad::ssa::{Builder, Folding, interpret};
+///
+/// // sin(sin(… sin(x) …)), a hundred times.
+/// let mut builder = Builder::new(1, 0, Folding::Exact);
+/// let (x, last) = (builder.input(0), builder.constant(99.0));
+/// let (region, entries) = builder.begin_loop(100, &[x], None);
+/// let next = builder.apply(Op::Sin, &[entries[0]]);
+/// let number = builder.iteration(region);
+/// let again = builder.apply(Op::Lt, &[number, last]);
+/// builder.finish_block(&[again, next, next]);
+/// let value = builder.end_loop(region, 1)[0];
+/// builder.finish_block(&[value]);
+/// let graph = builder.into_graph();
+///
+/// let checkpointed = checkpoint(&Checkpointed::new(&graph)).expect("there is a way");
+/// // A loop of ten iterations, and in it one of ten.
+/// assert_eq!((checkpointed.graph.regions.len(), checkpointed.recomputed.len()), (2, 1));
+/// let [gradient, plain] = [
+///     checkpointed.reverse(Wanted::Gradient, Folding::Exact),
+///     reverse(&graph, Wanted::Gradient, Folding::Exact),
+/// ];
+/// assert_eq!(interpret(&gradient, &[0.5]), interpret(&plain, &[0.5]));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Checkpointed {
+    /// The graph: it computes what the original one does, and stops where that does.
+    pub graph: Graph,
+    /// Loops in loops that are gone through again by the sweep, in no order.
+    pub recomputed: Vec<Region>,
+}
+
+impl Checkpointed {
+    /// `graph`, of which nothing is computed again.
+    pub fn new(graph: &Graph) -> Self {
+        Checkpointed { graph: graph.clone(), recomputed: Vec::new() }
+    }
+
+    /// The gradient, as [`reverse()`](super::reverse()) makes it; for an example see
+    /// [`Checkpointed`].
+    ///
+    /// What is computed again is computed by the same steps, and adjoints are added up
+    /// in the same order as without checkpoints: with [`Folding::Exact`] the outputs
+    /// are the same bits.
+    pub fn reverse(&self, wanted: Wanted, folding: Folding) -> Graph {
+        reverse_from(&self.graph, &self.recomputed, wanted, folding)
+    }
+}
+
+/// One step towards less memory: what the sweep keeps of `from` becomes half of what it
+/// was, by an estimate, or less. `None` if nothing helps: a loop whose history is read
+/// later is one row, and is not split.
+///
+/// For an example see [`Checkpointed`].
+pub fn checkpoint(from: &Checkpointed) -> Option<Checkpointed> {
+    let (mut to, mut enough) = (None, None);
+    loop {
+        let here = to.as_ref().unwrap_or(from);
+        let estimate = Estimate::of(here);
+        let words = estimate.words(None);
+        let enough = *enough.get_or_insert(words / 2);
+        match estimate.best().filter(|_| words > enough) {
+            Some(change) => to = Some(change.made(here, &estimate.nest)?),
+            None => return to,
+        }
+    }
+}
+
+/// What can be done to one loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Recompute(Region),
+    Split(Region, Strips),
+}
+
+impl Change {
+    fn made(self, from: &Checkpointed, nest: &Nest) -> Option<Checkpointed> {
+        let mut recomputed = from.recomputed.clone();
+        match self {
+            Change::Recompute(region) => {
+                recomputed.push(region);
+                Some(Checkpointed { graph: from.graph.clone(), recomputed })
+            }
+            Change::Split(region, _) => {
+                let (graph, outer) = split(&from.graph, nest, region)?;
+                let stands_for = recomputed.contains(&region).then_some(outer);
+                recomputed.push(stands_for.unwrap_or(region));
+                Some(Checkpointed { graph, recomputed })
+            }
+        }
+    }
+}
+
+/// How much the sweep keeps.
+struct Estimate<'a> {
+    graph: &'a Graph,
+    nest: Nest,
+    recomputed: Array<Region, bool>,
+    /// For each loop the nodes that are kept of each of its iterations.
+    kept: Array<Region, u64>,
+}
+
+impl<'a> Estimate<'a> {
+    fn of(from: &'a Checkpointed) -> Self {
+        let graph = &from.graph;
+        let mut recomputed = Array::filled(false, graph.regions.len());
+        from.recomputed.iter().for_each(|&region| recomputed[region] = true);
+        let nest = Nest::of(graph);
+        let mut kept = Array::filled(0, graph.regions.len());
+        let activity = Activity::of(graph, Folding::Exact);
+        for node in Needed::of(&activity, &recomputed).kept() {
+            if let Some(region) = nest.node_loop(node) {
+                kept[region] += 1;
+            }
+        }
+        Estimate { graph, nest, recomputed, kept }
+    }
+
+    /// The words that are kept, after this change if there is one.
+    fn words(&self, change: Option<Change>) -> u64 {
+        let each = self.loops().map(|region| self.words_of(region, change));
+        // The first values of what will be computed again.
+        let firsts = match change {
+            Some(Change::Split(region, strips)) => {
+                let around = self.nest.loop_around(region).filter(|_| !self.recomputed[region]);
+                let strips = u64::from(strips.count);
+                self.firsts(region).saturating_mul(strips).saturating_mul(self.span(around, None))
+            }
+            Some(Change::Recompute(region)) => {
+                self.firsts(region).saturating_mul(self.span(self.nest.loop_around(region), None))
+            }
+            None => 0,
+        };
+        each.fold(firsts, u64::saturating_add)
+    }
+
+    fn words_of(&self, region: Region, change: Option<Change>) -> u64 {
+        self.kept[region].saturating_mul(self.span(Some(region), change))
+    }
+
+    fn firsts(&self, region: Region) -> u64 {
+        self.graph.entries(region).len() as u64
+    }
+
+    /// How many iterations of `region` are kept at once.
+    fn span(&self, region: Option<Region>, change: Option<Change>) -> u64 {
+        let (mut span, mut next) = (1u64, region);
+        while let Some(region) = next {
+            let (iterations, begins) = match change {
+                Some(Change::Split(other, strips)) if other == region => (strips.longest, true),
+                Some(Change::Recompute(other)) if other == region => (self.bound(region), true),
+                _ => (self.bound(region), self.recomputed[region]),
+            };
+            span = span.saturating_mul(u64::from(iterations));
+            next = self.nest.loop_around(region).filter(|_| !begins);
+        }
+        span
+    }
+
+    fn bound(&self, region: Region) -> u32 {
+        bound(self.graph, region)
+    }
+
+    fn loops(&self) -> impl Iterator<Item = Region> + '_ {
+        self.graph.regions.keys().filter(|&region| self.graph.regions[region].cycle.is_some())
+    }
+
+    /// The best change to the loop that keeps most, or to one around it, if it is worth
+    /// the time.
+    fn best(&self) -> Option<Change> {
+        let words = |&region: &Region| self.words_of(region, None);
+        let heaviest = self.loops().max_by_key(words)?;
+        let mut changes: Vec<Change> = Vec::new();
+        let mut next = Some(heaviest);
+        while let Some(region) = next {
+            if !self.recomputed[region] && self.can_recompute(region) {
+                changes.push(Change::Recompute(region));
+            }
+            if can_split(self.graph, &self.nest, region) {
+                changes.extend(
+                    Strips::of(self.bound(region)).map(|strips| Change::Split(region, strips)),
+                );
+            }
+            next = self.nest.loop_around(region).filter(|_| !self.recomputed[region]);
+        }
+        let best = changes.into_iter().min_by_key(|&change| self.words(Some(change)))?;
+        let gain = self.words(None).saturating_sub(self.words(Some(best)));
+        (gain > words(&heaviest) / 4).then_some(best)
+    }
+
+    /// Whether `region`, a loop, can be computed again: it is in another loop, and
+    /// nothing in it branches on what its block branches on in the end (what is
+    /// visible in the second copy would not be where that is replayed).
+    fn can_recompute(&self, region: Region) -> bool {
+        let graph = self.graph;
+        let Some(block) = self.nest.region_block(region) else { return false };
+        let End::Branch { condition, .. } = graph.blocks[block].end else {
+            return self.nest.loop_around(region).is_some();
+        };
+        let mut pending = vec![graph.regions[region].root];
+        while let Some(block) = pending.pop() {
+            if let End::Branch { condition: same, then, otherwise } = graph.blocks[block].end {
+                if same == condition {
+                    return false;
+                }
+                pending.extend([then, otherwise]);
+            }
+            pending.extend(graph.regions_of(block).map(|region| graph.regions[region].root));
+        }
+        self.nest.loop_around(region).is_some()
+    }
+}

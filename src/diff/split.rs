@@ -1,0 +1,191 @@
+//! Splitting: a loop becomes two, one in the other.
+//!
+//! A loop of at most n iterations is cut into ⌊√n⌋ strips. The outer loop has one
+//! iteration for each strip; the inner one is the loop itself, begins with the entry
+//! φs of the outer one, and ends where the strip does. The last strip is the longest
+//! one, by what is left of the division: so no index is further than it was, and a
+//! loop that wants more than n iterations stops as before.
+
+use smallvec::SmallVec;
+
+use crate::op::Op;
+use crate::ssa::{
+    Block, Def, End, Graph, Item, Loop, Nest, Node, NodeData, Region, RegionData, SeriesData,
+    in_order,
+};
+
+/// How a loop of at most `bound` iterations is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Strips {
+    pub(super) count: u32,
+    /// The iterations of all but the last.
+    pub(super) length: u32,
+    /// The most iterations of the last.
+    pub(super) longest: u32,
+}
+
+impl Strips {
+    /// `None` if the loop is too short to be cut.
+    pub(super) fn of(bound: u32) -> Option<Strips> {
+        let count = bound.isqrt();
+        let length = bound.checked_div(count)?;
+        (count > 1).then(|| Strips { count, length, longest: bound - length * (count - 1) })
+    }
+}
+
+/// Whether [`split`] can cut `region`: it is long enough, replays none, and nothing
+/// reads its history, which must be one row.
+pub(super) fn can_split(graph: &Graph, nest: &Nest, region: Region) -> bool {
+    let data = &graph.regions[region];
+    let strips = data.cycle.as_ref().and_then(|cycle| Strips::of(cycle.bound));
+    let Some(strips) = strips.filter(|_| data.replays.is_none()) else { return false };
+    let is_read = graph.series.values().any(|series| match series {
+        SeriesData::History(node) => nest.node_loop(*node) == Some(region),
+        _ => false,
+    });
+    let mut strides = graph.accesses.values().flat_map(|access| &access.strides);
+    let fits = |&(other, stride): &(Region, i32)| {
+        other != region || i64::from(stride).abs() * i64::from(strips.length) <= i32::MAX.into()
+    };
+    !is_read && strides.all(fits)
+}
+
+/// `graph` with `region`, a loop that [`can_split`] accepts, as two loops; and the
+/// outer one. The inner one has the id of the old one.
+pub(super) fn split(graph: &Graph, nest: &Nest, region: Region) -> Option<(Graph, Region)> {
+    let Loop { bound, entries } = graph.regions[region].cycle.clone()?;
+    let strips = Strips::of(bound)?;
+    let mut new = graph.clone();
+    let RegionData { root: body, phis, place, .. } = graph.regions[region].clone();
+
+    let root = new.new_block();
+    let outer = new.regions.push(RegionData { root, phis, replays: None, cycle: None, place });
+    if let Some(around) = nest.region_block(region) {
+        for item in &mut new.blocks[around].items {
+            if *item == Item::Region(region) {
+                *item = Item::Region(outer);
+            }
+        }
+    }
+    for (&phi, number) in graph.regions[region].phis.iter().zip(0..) {
+        new.nodes[phi].def = Def::Phi(outer, number);
+    }
+    let firsts: Vec<Node> = entries.iter().map(|entry| entry.first).collect();
+    let firsts = new.make_loop(outer, strips.count, &firsts);
+    if let Some(cycle) = &mut new.regions[region].cycle {
+        cycle.bound = strips.longest;
+        cycle.entries.iter_mut().zip(firsts).for_each(|(entry, first)| entry.first = first);
+    }
+
+    // What is known of a strip before it begins.
+    let strip = new.push_iteration(outer);
+    let number = |number: u32| f64::from(number).to_bits();
+    let [last, length] = [strips.count - 1, strips.length].map(|n| new.push_const(number(n)));
+    let [short, long] = [strips.length, strips.longest].map(|n| new.push_const(number(n - 1)));
+    let more = new.push_apply(root, Op::Lt, &[strip, last], None);
+    let end = new.push_apply(root, Op::Select, &[more, short, long], None);
+    let begin = new.push_apply(root, Op::Mul, &[strip, length], None);
+    new.blocks[root].items.push(Item::Region(region));
+
+    // What an iteration has to know first.
+    let old_number = graph.nodes.iter().find(|(_, data)| data.def == Def::Iteration(region));
+    let within = new.push_iteration(region);
+    let mut begins: Vec<Item> = Vec::new();
+    if let Some((old, _)) = old_number {
+        new.nodes[old].def = Def::Apply(Op::Add, [begin, within, begin]);
+        begins.push(Item::Node(old));
+    }
+    let goes_on = Def::Apply(Op::Lt, [within, end, within]);
+    let goes_on = new.nodes.push(NodeData { def: goes_on, place: None });
+    begins.push(Item::Node(goes_on));
+    new.blocks[body].items.splice(0..0, begins);
+
+    // Whether there is another iteration if there are as many as there may be.
+    let counts = |again: Node| match graph.nodes[again].def {
+        Def::Apply(Op::Lt, [number, most, _]) => {
+            graph.nodes[number].def == Def::Iteration(region)
+                && graph.constant(most) == Some(f64::from(bound - 1))
+        }
+        _ => false,
+    };
+    let ends = Ends { goes_on, more, zero: new.push_const(0) };
+    for leaf in graph.leaves(body) {
+        end_strip(&mut new, region, leaf, &ends, counts);
+    }
+    new.regions[region].phis.clear();
+    let count = 1 + entries.len() + new.regions[outer].phis.len();
+    let passed = (0..count).map(|_| new.push_phi(region)).collect();
+    new.blocks[root].end = End::Return(passed);
+
+    for access in graph.accesses.keys() {
+        let access = &mut new.accesses[access];
+        let stride = access.strides.iter().find(|&&(other, _)| other == region);
+        if let Some(&(_, stride)) = stride {
+            let length = i32::try_from(strips.length).ok()?;
+            access.strides.push((outer, stride.checked_mul(length)?));
+        }
+    }
+    Some((in_order(&new)?, outer))
+}
+
+/// What decides whether there is another iteration.
+struct Ends {
+    /// Whether there may be one in this strip.
+    goes_on: Node,
+    /// Whether there is another strip.
+    more: Node,
+    zero: Node,
+}
+
+/// Lets the end `leaf` of the loop `region` pass on, for its φs, all that it passes on
+/// for the outer loop; and lets it go on only in this strip. `counts` tells of what
+/// decides about another iteration whether it just counts up to the bound.
+fn end_strip(
+    graph: &mut Graph,
+    region: Region,
+    leaf: Block,
+    ends: &Ends,
+    counts: impl Fn(Node) -> bool,
+) {
+    let End::Return(passed) = graph.blocks[leaf].end.clone() else { return };
+    let Some((&again, rest)) = passed.split_first() else { return };
+    let entries: Vec<Node> = graph.entries(region).iter().map(|entry| entry.phi).collect();
+    let (nexts, values) = rest.split_at(entries.len());
+    // For the inner loop, then for the outer one. What does not matter there is
+    // something without a derivative, or that gets one anyway.
+    let (inner_again, outer_again, outer_nexts, outer_values) = match graph.constant(again) {
+        Some(0.0) => (again, again, entries, values.to_vec()),
+        Some(_) => (ends.goes_on, again, nexts.to_vec(), vec![again; values.len()]),
+        None if counts(again) => (ends.goes_on, ends.more, nexts.to_vec(), values.to_vec()),
+        None => {
+            let operands = [ends.goes_on, again, ends.zero];
+            let both = graph.push_apply(leaf, Op::Select, &operands, None);
+            (both, again, nexts.to_vec(), values.to_vec())
+        }
+    };
+    let mut all: SmallVec<[Node; 2]> = SmallVec::new();
+    all.push(inner_again);
+    all.extend_from_slice(nexts);
+    all.push(outer_again);
+    all.extend(outer_nexts);
+    all.extend(outer_values);
+    graph.blocks[leaf].end = End::Return(all);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strips_cover_each_iteration_once() {
+        for bound in (0..3000).chain([1 << 20, u32::MAX - 1, u32::MAX]) {
+            let Some(Strips { count, length, longest }) = Strips::of(bound) else {
+                assert!(bound < 4, "{bound}");
+                continue;
+            };
+            assert_eq!((count - 1) * length + longest, bound);
+            assert!(longest >= length && longest < length + count, "{bound}");
+            assert!(u64::from(count + longest) <= 3 * u64::from(bound.isqrt()) + 2, "{bound}");
+        }
+    }
+}
