@@ -292,9 +292,9 @@ pub use phigrad_macros::Carry;
 pub use phigrad_macros::traced;
 pub use runtime::{
     DecisionReport, Error, Explanation, Formula, KernelReport, Limits, LoopForm, Numerics, Purpose,
-    Recorded, RecordedWith, Refusal, Report, Tape, TapeBuilder,
+    Recorded, RecordedWith, Refusal, Report, Tape, TapeBuilder, Wait, Waiting,
 };
-pub use ssa::{Decision, LiftError, Place, Trips, Unmerge, Unmerged};
+pub use ssa::{Decision, Departure, LiftError, Place, Trips, Unmerge, Unmerged};
 pub use trace::Var;
 
 /// The README's example is compiled and run like those of the documentation.

@@ -2,7 +2,7 @@
 //! iterations, and where calls left a kernel.
 
 use phigrad::op::Op;
-use phigrad::{Tape, Var};
+use phigrad::{Limits, Purpose, Recorded, Refusal, Report, Tape, Var, Wait};
 
 #[phigrad::traced]
 fn root(x: Var) -> Var {
@@ -47,6 +47,114 @@ fn decisions_tell_sides_margins_and_departures() {
     assert_eq!((decision.op, decision.at.line), (Op::Lt, 18));
     // The kernel served the second call, which is not looked at.
     assert_eq!((decision.held, decision.failed, decision.margin), (1, 1, 0.5));
+    let text = report.to_string();
+    assert!(
+        text.contains("held 1 time, failed 1 time, margin 5.000e-1, 1 call left a kernel here")
+    );
+    let last = report.last_departure.unwrap();
+    assert_eq!((last.op, last.held, last.at.line), (Op::Lt, false, 18));
+    assert!(text.contains("a call last left a kernel because lt failed at tests/report"), "{text}");
+}
+
+/// How many calls left kernels, by line relative to `first`.
+fn left(report: &Report, first: u32) -> Vec<(u32, u64)> {
+    let decisions = report.decisions.iter();
+    decisions.map(|d| (d.decision.at.line - first, d.left)).collect()
+}
+
+#[test]
+fn departures_are_those_of_the_kernel_and_not_of_the_graph() {
+    let first = line!();
+    let f = Tape::builder().hot_threshold(u32::MAX).record(|x: &[Var]| {
+        let y = if x[0] > 0.0 { x[0] * 2.0 } else { x[0] * 3.0 };
+        let z = if x[1] > 0.0 { y * x[1] } else { y - x[1] };
+        if x[2] > 0.0 { z } else { z * x[2] }
+    });
+    f.grad(&[1.0, 1.0, 1.0]).unwrap();
+    f.compile().unwrap();
+    // The graph learns the sides at once, the kernel does not.
+    for _ in 0..5 {
+        f.grad(&[1.0, -1.0, -1.0]).unwrap();
+    }
+    f.grad(&[-1.0, -1.0, -1.0]).unwrap();
+    assert_eq!(left(&f.report(), first), [(2, 1), (3, 5), (4, 0)], "{}", f.report());
+    assert_eq!(f.report().last_departure.unwrap().at.line, first + 2);
+    f.compile().unwrap();
+    // What a newer kernel does not know comes later on the way.
+    f.grad(&[1.0, -1.0, 1.0]).unwrap();
+    assert_eq!(left(&f.report(), first), [(2, 1), (3, 5), (4, 1)], "{}", f.report());
+    let fallbacks = f.report().fallbacks;
+    assert_eq!(fallbacks, 7);
+}
+
+#[test]
+fn departures_behind_regions_that_share_are_noted() {
+    let f = Tape::builder().hot_threshold(u32::MAX).record(|x: &[Var]| root(x[0]));
+    f.grad(&[2.0]).unwrap();
+    f.compile().unwrap();
+    for _ in 0..3 {
+        f.grad(&[1e6]).unwrap();
+    }
+    let report = f.report();
+    let [decision] = &report.decisions[..] else { panic!("{report}") };
+    assert_eq!((decision.left, report.fallbacks), (3, 3), "{report}");
+    let last = report.last_departure.unwrap();
+    assert_eq!((last.op, last.held, last.at.line), (Op::Gt, true, 10));
+}
+
+fn waits(f: &Recorded<impl Fn(&[Var]) -> Var>) -> Vec<(Purpose, bool, Wait)> {
+    let waiting = f.report().waiting;
+    waiting.iter().map(|waiting| (waiting.purpose, waiting.replaces, waiting.wait)).collect()
+}
+
+#[test]
+fn kernels_that_are_waited_for_are_told() {
+    let f = Tape::builder()
+        .hot_threshold(3)
+        .background(false)
+        .record(|x: &[Var]| if x[0] > 1.0 { x[0] } else { -x[0] });
+    f.grad(&[2.0]).unwrap();
+    let cold = |recorded, needed| Wait::Cold { recorded, needed };
+    assert_eq!(waits(&f), [(Purpose::Gradient, false, cold(2, 9))]);
+    let text = f.report().to_string();
+    let line = "a kernel Gradient for 1+0 inputs waits for 9 recorded events, 2 so far";
+    assert!(text.contains(line), "{text}");
+    for _ in 0..4 {
+        f.grad(&[2.0]).unwrap();
+    }
+    assert_eq!(waits(&f), [], "{}", f.report());
+    f.grad(&[-2.0]).unwrap();
+    assert_eq!(waits(&f), [(Purpose::Gradient, true, cold(3, 15))]);
+    let f = Tape::builder().hot_threshold(u32::MAX).record(|x: &[Var]| x[0].sin());
+    f.grad(&[2.0]).unwrap();
+    assert_eq!(waits(&f), [(Purpose::Gradient, false, Wait::Compile)]);
+}
+
+#[test]
+fn sides_too_many_to_share_are_told() {
+    #[phigrad::traced]
+    fn clipped(x: &[Var]) -> Var {
+        let mut sum = x[0];
+        for x in x {
+            sum += if *x > 0.0 { x.exp() * x.sin() } else { x.cos() * x.sqrt() + *x };
+        }
+        sum
+    }
+    let run = |nodes| {
+        let mut limits = Limits::default();
+        limits.nodes = nodes;
+        let builder = Tape::builder().hot_threshold(u32::MAX).limits(limits);
+        let f = builder.record(clipped);
+        f.grad(&[1.0; 10]).unwrap();
+        let mut x = [1.0; 10];
+        x[3] = -1.0;
+        f.grad(&x).unwrap();
+        f.report()
+    };
+    assert_eq!(run(10_000).refusals, []);
+    let report = run(70);
+    assert_eq!(report.refusals, [Refusal::TooManyToShare { limit: 70 }], "{report}");
+    assert!(report.to_string().contains("learn each way one by one"), "{report}");
 }
 
 #[test]

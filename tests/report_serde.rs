@@ -20,6 +20,16 @@ fn a_report_says_as_json_what_it_says_as_text() {
     assert_eq!(decision["decision"]["failed"], 1);
     assert_eq!(decision["decision"]["margin"], 0.25);
     assert_eq!(decision["left"], 1);
+    let last = &json["last_departure"];
+    assert_eq!(
+        (&last["op"], &last["held"], &last["at"]["line"]),
+        (&"gt".into(), &false.into(), &decision["decision"]["at"]["line"])
+    );
+    let waiting = &json["waiting"][0];
+    assert_eq!(
+        (&waiting["purpose"], &waiting["wait"], &waiting["replaces"]),
+        (&"Gradient".into(), &"Compile".into(), &true.into())
+    );
     let line = decision["decision"]["at"]["line"].as_u64().unwrap();
     assert!(f.report().to_string().contains(&format!("report_serde.rs:{line}:")));
 }

@@ -374,7 +374,7 @@ fn computed(x: &[Var]) -> Var {
 fn items_that_are_computed_are_carried_and_unknown_iterators_are_opaque() {
     assert_eq!(
         marks(computed, &[1.0]),
-        "enter1 enter2 guard iterate2 phi phi=0 join2 enter3 guard iterate3 state=# \
+        "enter1 enter2 guard iterate2 phi phi=0 join2 enter3 guard iterate3 state=# state=# \
          opaque:iterator of the loop phi join3 phi join1"
     );
 }

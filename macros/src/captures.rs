@@ -9,7 +9,7 @@ use core::ops::Range;
 use syn::Member;
 
 use crate::log::{
-    Branch, Element, Entry, Kind, Log, Point, Role, Variable, Way, add_change, join_parts,
+    Branch, Element, Entry, Goal, Kind, Log, Point, Role, Variable, Way, add_change, join_parts,
 };
 
 /// A place in the text where a variable is named.
@@ -69,6 +69,57 @@ impl Log {
     /// What the region that ends at `point` is given, in order of declaration;
     /// `None` if not all of it can be captured.
     pub fn given(&self, point: &Point) -> Option<Given> {
+        self.given_with(point, &[])
+    }
+
+    /// What the region that ends at `point` is given together with what is carried
+    /// to where jumps lead out of it: the points there, by index. `None` if nothing
+    /// jumps out, if it is not known to where, or if not all can be captured.
+    pub fn given_to_jumps(&self, point: &Point) -> Option<(Vec<usize>, Given)> {
+        let mut goals = Vec::new();
+        for (at, jump) in &self.jumps {
+            if point.role != Role::Join || !(point.start..point.end).contains(at) {
+                continue;
+            }
+            let goal = match *jump {
+                Goal::Loop(number) | Goal::Next(number) => {
+                    let end = self.loops[number]?;
+                    if self.points[end].start >= point.start {
+                        continue;
+                    }
+                    end
+                }
+                Goal::Function => 0,
+                Goal::Elsewhere => return None,
+            };
+            // How a loop goes on depends on its items, too.
+            if matches!(jump, Goal::Next(_)) {
+                return None;
+            }
+            if !goals.contains(&goal) {
+                goals.push(goal);
+            }
+        }
+        let mut carried = Vec::new();
+        for &goal in &goals {
+            for carry in self.carried(&self.points[goal]) {
+                let is_named = |element: &Element| match element {
+                    Element::Variable(index) => point.visible.contains(index),
+                    Element::Number(_) => true,
+                };
+                if carry.opaque || !carry.way.element.as_ref().is_none_or(is_named) {
+                    return None;
+                }
+                carried.push((carry.variable, carry.way));
+            }
+        }
+        let given = self.given_with(point, &carried)?;
+        (!goals.is_empty()).then_some((goals, given))
+    }
+
+    /// What the region that ends at `point` is given, with these places as if they
+    /// were mentioned in it.
+    fn given_with(&self, point: &Point, more: &[(Variable, Way)]) -> Option<Given> {
         let is_unseen = |entry: &Entry| matches!(entry.kind, Kind::Unseen | Kind::Unknown(_));
         if self.has_macros || self.entries[point.start..point.end].iter().any(is_unseen) {
             return None;
@@ -80,11 +131,15 @@ impl Log {
                 Role::Exit => self.bindings[variable].parameter,
                 Role::Join | Role::Head => self.bindings[variable].at < point.start,
             };
-            let (true, Some(first)) = (is_outside, mentions.first()) else { continue };
-            if self.is_replaced(point, first) || self.is_unborn(point, variable) {
+            let mut ways = Vec::new();
+            for (_, way) in more.iter().filter(|(carried, _)| *carried == variable) {
+                add_change(&mut ways, way.clone(), false);
+            }
+            let is_meant = !mentions.is_empty() || !ways.is_empty();
+            let is_replaced = mentions.first().is_some_and(|first| self.is_replaced(point, first));
+            if !is_outside || !is_meant || is_replaced || self.is_unborn(point, variable) {
                 continue;
             }
-            let mut ways = Vec::new();
             for mention in &mentions {
                 let mut way = mention.way.clone();
                 way.element = way.element.filter(|index| self.is_fixed(point, index));
@@ -102,7 +157,8 @@ impl Log {
                     mentioned.iter().any(|(other, ways)| other == of && ways.contains(element))
                 })
             };
-            if mentions.iter().all(is_index) {
+            let is_carried = more.iter().any(|(carried, _)| carried == variable);
+            if !is_carried && mentions.iter().all(is_index) {
                 continue;
             }
             let binding = &self.bindings[*variable];

@@ -3,6 +3,7 @@
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 
+use crate::captures::Given;
 use crate::log::{Element, Kind, Log, Point, Way};
 use crate::suspects::{Ask, Suspect};
 
@@ -45,7 +46,17 @@ fn placeholder(log: &Log, name: &Ident) -> Option<TokenStream> {
         let unknown = log.entries[start..end].iter().any(|entry| unknown(&entry.kind));
         Some(quote_spanned!(site()=> (#unknown #(| #questions)*)))
     } else if let Some(number) = text.strip_prefix(GIVEN) {
-        Some(capture(log, point(number)?))
+        let (point, name) = (point(number)?, quote!(capture));
+        let given = log.given(point).map(|given| capture(log, &given, &name, &quote!()));
+        let reach = given.is_some().then(|| log.given_to_jumps(point)).flatten();
+        let reach = reach.map(|(goals, given)| {
+            let goals = goals.iter().map(|&goal| match goal {
+                0 => format_ident!("__phigrad_body", span = site()),
+                goal => format_ident!("__phigrad_region_{goal}", span = site()),
+            });
+            capture(log, &given, &quote!(capture_for_jumps), &quote!([#(#goals),*],))
+        });
+        Some(quote!(#given #reach))
     } else {
         Some(ask(log, point(text.strip_prefix(SUSPECTS)?)?))
     }
@@ -128,9 +139,8 @@ pub fn noted(number: usize, receiver: &syn::Expr, call: &syn::Expr) -> TokenStre
     }
 }
 
-/// Captures what the region that ends at `point` is given, if all is known.
-fn capture(log: &Log, point: &Point) -> TokenStream {
-    let Some(given) = log.given(point) else { return TokenStream::new() };
+/// Captures what a region is given, by the method of this name.
+fn capture(log: &Log, given: &Given, method: &TokenStream, goals: &TokenStream) -> TokenStream {
     let pairs = given.pairs.iter().map(|(one, other)| {
         let (one, other) = (index(log, one), index(log, other));
         quote_spanned! {site()=>
@@ -149,7 +159,7 @@ fn capture(log: &Log, point: &Point) -> TokenStream {
         }
     });
     quote_spanned! {site()=>
-        .capture(|__phigrad_to| {
+        .#method(#goals |__phigrad_to| {
             // The type of a closure depends on all that the function is generic over.
             __phigrad_to.code(&|| {});
             #(#pairs)*

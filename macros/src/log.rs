@@ -94,6 +94,19 @@ pub enum Kind {
     Unknown(usize),
 }
 
+/// Where a jump leads.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Goal {
+    /// To the end of the loop with this number.
+    Loop(usize),
+    /// To the end of the function.
+    Function,
+    /// To the next iteration of the loop with this number.
+    Next(usize),
+    /// That is not known.
+    Elsewhere,
+}
+
 pub struct Entry {
     pub variable: Variable,
     pub kind: Kind,
@@ -187,6 +200,10 @@ pub struct Log {
     /// Names of variables that macros may have declared, and the positions in the
     /// log where.
     pub unknown: Vec<(Ident, usize)>,
+    /// The jumps, with their positions in the log.
+    pub jumps: Vec<(usize, Goal)>,
+    /// For each loop the point at which it ends, once that is known.
+    pub loops: Vec<Option<usize>>,
     /// Whether macros are defined inside, which may do anything.
     pub has_macros: bool,
     /// Whether the function may return references to what it was given.

@@ -25,9 +25,12 @@ const NOTHING: Variable = usize::MAX;
 /// A loop around the expression at hand.
 struct Frame {
     label: Option<Lifetime>,
+    /// Its number in [`Log::loops`].
+    number: usize,
     start: usize,
-    /// What `continue` leaves, if the body is a region of its own.
-    body: Option<Lifetime>,
+    /// What `continue` leaves, and what `break` does, if the body is a region of its
+    /// own: inside its block both need labels.
+    body: Option<(Lifetime, Lifetime)>,
 }
 
 /// What the first walk finds out that the second one needs.
@@ -338,7 +341,7 @@ impl Walker {
                 if let Some(value) = &mut jump.expr {
                     self.expr(value);
                 }
-                self.push(NOTHING, Kind::Jump);
+                self.jump_out(&mut jump.label);
             }
             Expr::Call(call) => {
                 self.called(&mut call.func);

@@ -30,6 +30,8 @@ pub struct Carrier {
     state: u64,
     /// Whether state was recorded.
     has_state: bool,
+    /// Whether some of it stands for inputs.
+    has_fixed: bool,
     /// What belongs to an item of a loop.
     items: Remembered,
     is_item: bool,
@@ -53,6 +55,7 @@ impl Carrier {
             words: 0,
             state: 0,
             has_state: false,
+            has_fixed: false,
             items: Remembered::default(),
             is_item: false,
             elements: SmallVec::new(),
@@ -94,6 +97,13 @@ impl Carrier {
     pub(super) fn keep(self) {
         if let Some(captured) = self.captured {
             mark::capture(mix(self.words, self.state), &captured);
+        }
+    }
+
+    /// Keeps what was captured for jumps to the ends of these regions, if that is all.
+    pub(super) fn keep_for(self, goals: &[u32]) {
+        if let Some(captured) = self.captured {
+            mark::capture_for_jumps(mix(self.words, self.state), goals, &captured);
         }
     }
 
@@ -195,7 +205,10 @@ impl Carrier {
             return self.capture(*var);
         }
         match mark::fixed(*var) {
-            Some(words) => words.into_iter().for_each(|word| self.state(word)),
+            Some(words) => {
+                words.into_iter().for_each(|word| self.state(word));
+                self.has_fixed |= words[0] != 0;
+            }
             None => self.opaque(),
         }
     }
@@ -222,6 +235,9 @@ impl Carrier {
     /// is known, and there is no state in which they may differ.
     pub(super) fn finish(mut self) -> bool {
         self.record_state();
+        if self.has_fixed {
+            mark::state(mark::FIXED, self.site);
+        }
         let meets = self.opaque.is_empty() && !self.has_state;
         for name in self.opaque {
             mark::opaque(name, self.site);

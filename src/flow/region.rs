@@ -67,6 +67,22 @@ impl Region {
         self
     }
 
+    /// Captures what the region is given and what of it is carried to the ends of
+    /// these regions, to which jumps lead from inside.
+    #[inline]
+    pub fn capture_for_jumps<const N: usize>(
+        self,
+        goals: [Region; N],
+        note: impl FnOnce(&mut Carrier),
+    ) -> Region {
+        if self.is_open() && mark::captures() {
+            let mut carrier = Carrier::capturing(self.site);
+            note(&mut carrier);
+            carrier.keep_for(&goals.map(|goal| goal.id));
+        }
+        self
+    }
+
     /// Passes the head of a loop through items, with what `carry` hands over.
     #[inline]
     pub fn iterate(self, carry: impl FnOnce(&mut Carrier)) {

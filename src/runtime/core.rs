@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::error::{Error, Kind};
 use super::explain::Explanation;
+use super::learning::Known;
 use super::options::Options;
 use super::report::{Purpose, Refusal, Report};
 use super::specialisation::Specialisation;
@@ -74,10 +75,11 @@ impl Core {
             let (expected, found) = (inputs.active.len(), gradient.len());
             return Err(Kind::Shape { expected, found }.into());
         }
+        let mut left = None;
         if let Some(specialisation) = find(&self.specialisations.load(), inputs)
-            && let Some(kernel) = specialisation.kernel(purpose).as_deref()
+            && let Some(installed) = specialisation.kernel(purpose).as_deref()
         {
-            match run_kernel(kernel, inputs, purpose, gradient) {
+            match run_kernel(&installed.kernel, inputs, purpose, gradient) {
                 Some(Ok(value)) => {
                     specialisation.served();
                     return Ok(value);
@@ -85,10 +87,10 @@ impl Core {
                 Some(Err(NonFinite)) => {
                     _ = specialisation.non_finite.fetch_add(1, Ordering::Relaxed)
                 }
-                None => specialisation.fell_back(),
+                None => left = Some(specialisation.fell_back(installed)),
             }
         }
-        self.call_tape(f, inputs, purpose, gradient)
+        self.call_tape(f, inputs, purpose, left, gradient)
     }
 
     #[inline(never)]
@@ -97,6 +99,7 @@ impl Core {
         f: impl FnOnce(&[Var], &[Var]) -> Var,
         inputs: Inputs<'_>,
         purpose: Purpose,
+        left: Option<Known>,
         gradient: &mut [f64],
     ) -> Result<f64, Error> {
         let specialisation = self.specialisation(inputs);
@@ -109,7 +112,7 @@ impl Core {
                 gradient.copy_from_slice(sweep(&trace, adjoints));
             }
             match specialisation {
-                Some(specialisation) => specialisation.learn(&trace, purpose, &self.options),
+                Some(specialisation) => specialisation.learn(&trace, purpose, left, &self.options),
                 None => _ = self.beyond_limit.fetch_add(1, Ordering::Relaxed),
             }
             trace.value()
@@ -143,7 +146,7 @@ impl Core {
         let mut report = Report::default();
         let specialisations = self.specialisations.load();
         for specialisation in specialisations.iter() {
-            specialisation.report(&mut report);
+            specialisation.report(&mut report, &self.options);
         }
         let beyond_limit = self.beyond_limit.load(Ordering::Relaxed);
         if beyond_limit > 0 {

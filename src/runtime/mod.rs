@@ -1,13 +1,14 @@
 //! Running recorded functions: kernels where they apply, the tape elsewhere.
 //!
 //! This layer alone knows all others. `recorded` is what users hold;
-//! `specialisation` keeps what was learnt about one length of input;
-//! `coarsen` decides the order of the passes from graph to kernel.
+//! `specialisation` serves the calls with one length of input, and `learning` keeps
+//! what they taught; `coarsen` decides the order of the passes from graph to kernel.
 
 mod coarsen;
 mod core;
 mod error;
 mod explain;
+mod learning;
 mod options;
 mod recorded;
 mod report;
@@ -17,4 +18,4 @@ pub use error::Error;
 pub use explain::{Explanation, Formula, LoopForm};
 pub use options::{Limits, Numerics, TapeBuilder};
 pub use recorded::{Recorded, RecordedWith, Tape};
-pub use report::{DecisionReport, KernelReport, Purpose, Refusal, Report};
+pub use report::{DecisionReport, KernelReport, Purpose, Refusal, Report, Wait, Waiting};

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use crate::jit::CompileError;
 use crate::phi::{Applied, Refused};
-use crate::ssa::{Decision, LiftError, Place, Trips, Unmerged};
+use crate::ssa::{Decision, Departure, LiftError, Place, Trips, Unmerged};
 
 /// What a kernel computes. A hot function gets a kernel for each purpose that it
 /// was called for, `compile` makes all three.
@@ -68,6 +68,15 @@ pub enum Refusal {
     /// The graph could not be compiled; see [`CompileError`].
     #[error(transparent)]
     Compile(#[from] CompileError),
+    /// Regions that run the same code share no more of the ways through them.
+    #[error(
+        "regions that run the same code learn each way one by one: to share what is known would \
+         take more than {limit} steps (Limits::nodes)"
+    )]
+    TooManyToShare {
+        /// The limit.
+        limit: usize,
+    },
     /// What is left of the graph when loops have been made is too large to compile.
     #[error("what is to be compiled has {size} steps, more than {limit} (Limits::compiled)")]
     TooManyToCompile {
@@ -178,9 +187,73 @@ pub struct KernelReport {
 pub struct DecisionReport {
     /// Where it is and how it came out.
     pub decision: Decision,
-    /// How often a call left a kernel because it took a side here that was not
-    /// known.
+    /// How often a call left a kernel because it took a side here that the kernel
+    /// did not know.
     pub left: u64,
+}
+
+/// A kernel that is wanted and not there, or is older than what is known.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::{Purpose, Tape, Var, Wait};
+///
+/// let f = Tape::builder().hot_threshold(10).record(|x: &[Var]| x[0].sin());
+/// f.grad(&[1.0])?;
+/// let waiting = &f.report().waiting[0];
+/// assert_eq!((waiting.purpose, waiting.replaces), (Purpose::Gradient, false));
+/// // An input and a sine; after ten such runs a kernel is made.
+/// assert_eq!(waiting.wait, Wait::Cold { recorded: 2, needed: 20 });
+/// # Ok::<(), phigrad::Error>(())
+/// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Waiting {
+    /// The number of active inputs.
+    pub active: usize,
+    /// The number of inactive inputs.
+    pub inactive: usize,
+    /// What the kernel is to compute.
+    pub purpose: Purpose,
+    /// Whether there is a kernel that knows less.
+    pub replaces: bool,
+    /// What it waits for.
+    pub wait: Wait,
+}
+
+/// What a kernel waits for. For an example see [`Waiting`].
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Wait {
+    /// It is being compiled.
+    Compiling,
+    /// The tape has not yet recorded so many events that compiling pays.
+    Cold {
+        /// The events recorded since the latest compilation.
+        recorded: u64,
+        /// How many are needed.
+        needed: u64,
+    },
+    /// Kernels are made by [`Recorded::compile`](crate::Recorded::compile) alone.
+    Compile,
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Waiting { active, inactive, purpose, replaces, wait } = self;
+        let which = if *replaces { "newer kernel" } else { "kernel" };
+        write!(f, "a {which} {purpose:?} for {active}+{inactive} inputs ")?;
+        match wait {
+            Wait::Compiling => write!(f, "is being compiled"),
+            Wait::Cold { recorded, needed } => {
+                write!(f, "waits for {needed} recorded events, {recorded} so far")
+            }
+            Wait::Compile => write!(f, "waits for `compile`"),
+        }
+    }
 }
 
 /// What happened to a recorded function so far: who served, what was learnt and
@@ -221,8 +294,12 @@ pub struct Report {
     pub non_finite: u64,
     /// Where the path learnt last left the paths known before.
     pub last_new_path: Option<Place>,
+    /// Why a call last left a kernel, if a comparison was the reason.
+    pub last_departure: Option<Departure>,
     /// The kernels in use.
     pub kernels: Vec<KernelReport>,
+    /// The kernels that are waited for.
+    pub waiting: Vec<Waiting>,
     /// What was declined, and why.
     pub refusals: Vec<Refusal>,
     /// The comparisons that decided something, by place.
@@ -241,28 +318,37 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} calls by kernels, {} by the tape ({} on an unknown path, {} not finite)",
-            self.kernel_calls, self.tape_calls, self.fallbacks, self.non_finite
+            "{} by kernels, {} by the tape ({} on an unknown path, {} not finite)",
+            Count(self.kernel_calls, "call"),
+            self.tape_calls,
+            self.fallbacks,
+            self.non_finite
         )?;
         writeln!(
             f,
-            "{} paths with {} conditions, longest run {} events",
-            self.paths, self.conditions, self.trace_events
+            "{} with {}, longest run {}",
+            Count(self.paths as u64, "path"),
+            Count(self.conditions as u64, "condition"),
+            Count(self.trace_events as u64, "event")
         )?;
         if let Some(place) = &self.last_new_path {
             writeln!(f, "the latest path left the known ones at {place}")?;
         }
+        if let Some(Departure { at, op, held, .. }) = &self.last_departure {
+            let outcome = if *held { "held" } else { "failed" };
+            writeln!(f, "a call last left a kernel because {op} {outcome} at {at}")?;
+        }
         for kernel in &self.kernels {
             writeln!(
                 f,
-                "kernel {:?} for {}+{} inputs: {} paths, {} nodes from {}, {} bytes, {:.3} ms",
+                "kernel {:?} for {}+{} inputs: {}, {} from {}, {}, {:.3} ms",
                 kernel.purpose,
                 kernel.active,
                 kernel.inactive,
-                kernel.paths,
-                kernel.nodes,
+                Count(kernel.paths as u64, "path"),
+                Count(kernel.nodes as u64, "node"),
                 kernel.recorded_nodes,
-                kernel.bytes,
+                Count(kernel.bytes as u64, "byte"),
                 kernel.compile_time.as_secs_f64() * 1e3
             )?;
             if kernel.recomputed > 0 {
@@ -272,6 +358,9 @@ impl fmt::Display for Report {
                     kernel.purpose, kernel.history, kernel.recomputed
                 )?;
             }
+        }
+        for waiting in &self.waiting {
+            writeln!(f, "{waiting}")?;
         }
         for form in &self.closed {
             writeln!(f, "{form}")?;
@@ -285,17 +374,30 @@ impl fmt::Display for Report {
         for DecisionReport { decision, left } in &self.decisions {
             writeln!(
                 f,
-                "{} at {}: held {} times, failed {}, margin {:.3e}, {left} kernels left here",
-                decision.op, decision.at, decision.held, decision.failed, decision.margin
+                "{} at {}: held {}, failed {}, margin {:.3e}, {} left a kernel here",
+                decision.op,
+                decision.at,
+                Count(decision.held, "time"),
+                Count(decision.failed, "time"),
+                decision.margin,
+                Count(*left, "call")
             )?;
         }
         for trips in &self.loops {
             let Trips { at, entered, fewest, most, .. } = trips;
-            writeln!(f, "loop at {at}: entered {entered} times, {fewest} to {most} iterations")?;
+            let (entered, most) = (Count(*entered, "time"), Count(*most, "iteration"));
+            writeln!(f, "loop at {at}: entered {entered}, {fewest} to {most}")?;
         }
-        for unmerged in &self.unmerged {
-            writeln!(f, "{unmerged}")?;
-        }
-        Ok(())
+        self.unmerged.iter().try_for_each(|unmerged| writeln!(f, "{unmerged}"))
+    }
+}
+
+/// A number of things.
+struct Count(u64, &'static str);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Count(number, name) = self;
+        write!(f, "{number} {name}{}", if *number == 1 { "" } else { "s" })
     }
 }

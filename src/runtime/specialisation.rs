@@ -7,22 +7,27 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::coarsen::{Coarsened, Primal, coarsen, primal};
 use super::explain::Explanation;
+use super::learning::{Known, Learning};
 use super::options::Options;
-use super::report::{DecisionReport, KernelReport, Purpose, Refusal, Report};
+use super::report::{DecisionReport, KernelReport, Purpose, Refusal, Report, Waiting};
 use crate::jit::Kernel;
-use crate::phi::{Applied, Refused};
-use crate::ssa::{Graph, LiftError, Lifted, Merged, Paths, Place};
+use crate::ssa::{Graph, LiftError, Merged, Paths};
 use crate::trace::Trace;
+
+/// A kernel, and what was known when it was made.
+pub(super) struct Installed {
+    pub(super) kernel: Kernel,
+    known: Known,
+}
 
 pub(super) struct Specialisation {
     pub(super) active: usize,
     pub(super) inactive: usize,
-    kernels: [ArcSwapOption<Kernel>; 3],
+    kernels: [ArcSwapOption<Installed>; 3],
     learning: Mutex<Learning>,
     compiled: Condvar,
     pub(super) tape_calls: AtomicU64,
@@ -47,60 +52,13 @@ const CURIOUS: u32 = 8;
 /// The kernel is tried at least once in about so many calls.
 const LONGEST_PAUSE: u32 = 64;
 
-/// What the tape's calls have taught.
-struct Learning {
-    lifted: Lifted,
-    /// How often each path was taken on the tape, by the trace's signature.
-    seen: HashMap<u64, u64>,
-    longest: usize,
-    last_new_path: Option<Place>,
-    /// How often a new side was found where kernels were in use, by place.
-    left: HashMap<Place, u64>,
-    wanted: [bool; 3],
-    attempts: [Attempt; 3],
-    /// Events recorded since the last compilation.
-    taped_events: u64,
-    compiling: bool,
-    /// Why paths were not learnt.
-    refusals: Vec<Refusal>,
-    /// What became of the loops when kernels were made.
-    closed: Vec<Applied>,
-    open: Vec<Refused>,
-    /// Runs of one path differed, so no kernel can be trusted.
-    divergent: bool,
-}
-
-/// The latest compilation for one purpose.
-#[derive(Default)]
-struct Attempt {
-    /// What was known then; 0 before the first.
-    version: u64,
-    refusal: Option<Refusal>,
-    /// What is in use, from this compilation or an earlier one.
-    kernel: Option<KernelReport>,
-}
-
 impl Specialisation {
     pub(super) fn new(active: usize, inactive: usize) -> Self {
         Specialisation {
             active,
             inactive,
             kernels: Default::default(),
-            learning: Mutex::new(Learning {
-                lifted: Lifted::new(active, inactive),
-                seen: HashMap::new(),
-                longest: 0,
-                last_new_path: None,
-                left: HashMap::new(),
-                wanted: [false; 3],
-                attempts: Default::default(),
-                taped_events: 0,
-                compiling: false,
-                refusals: Vec::new(),
-                closed: Vec::new(),
-                open: Vec::new(),
-                divergent: false,
-            }),
+            learning: Mutex::new(Learning::new(active, inactive)),
             compiled: Condvar::new(),
             tape_calls: AtomicU64::new(0),
             kernel_calls: AtomicU64::new(0),
@@ -114,7 +72,7 @@ impl Specialisation {
 
     /// The kernel for `purpose`, if there is one and it is worth a try: a kernel
     /// that meets unknown paths again and again is tried less and less.
-    pub(super) fn kernel(&self, purpose: Purpose) -> arc_swap::Guard<Option<Arc<Kernel>>> {
+    pub(super) fn kernel(&self, purpose: Purpose) -> arc_swap::Guard<Option<Arc<Installed>>> {
         let pause = self.pause.load(Ordering::Relaxed);
         if pause > 0 {
             // Calls at the same time may count as one; that is good enough.
@@ -132,12 +90,13 @@ impl Specialisation {
         }
     }
 
-    /// Notes that a kernel did not know the path of a call.
-    pub(super) fn fell_back(&self) {
+    /// Notes that a kernel did not know the path of a call. Returns what it knew.
+    pub(super) fn fell_back(&self, installed: &Installed) -> Known {
         self.fallbacks.fetch_add(1, Ordering::Relaxed);
         let misses = self.misses.fetch_add(1, Ordering::Relaxed);
         let pause = misses.saturating_sub(PATIENCE).min(LONGEST_PAUSE);
         self.pause.store(pause, Ordering::Relaxed);
+        installed.known
     }
 
     /// Whether the tape's next run should tell what regions are given, so that
@@ -149,8 +108,15 @@ impl Specialisation {
             || self.kernels.iter().any(|kernel| kernel.load().is_some())
     }
 
-    /// Learns from a call that the tape served, and compiles when that pays.
-    pub(super) fn learn(self: &Arc<Self>, trace: &Trace<'_>, purpose: Purpose, options: &Options) {
+    /// Learns from a call that the tape served, perhaps because a kernel that knew
+    /// what `left` says did not know its path, and compiles when that pays.
+    pub(super) fn learn(
+        self: &Arc<Self>,
+        trace: &Trace<'_>,
+        purpose: Purpose,
+        left: Option<Known>,
+        options: &Options,
+    ) {
         self.tape_calls.fetch_add(1, Ordering::Relaxed);
         // Calls at the same time may count as one; that is good enough.
         let curiosity = self.curiosity.load(Ordering::Relaxed);
@@ -162,12 +128,15 @@ impl Specialisation {
         if learning.seen.len() >= MOST_SEEN {
             learning.seen.clear();
         }
-        let count = learning.seen.entry(trace.signature).or_insert(0);
-        *count += 1;
+        let way = learning.seen.entry(trace.signature).or_default();
+        way.count += 1;
         // A way seen before is compared with the graph now and then, to notice
         // functions that depend on hidden state.
-        if count.is_power_of_two() && !learning.divergent {
+        if way.count.is_power_of_two() && !learning.divergent {
             self.merge(&mut learning, trace, options);
+        }
+        if let Some(known) = left {
+            learning.depart(trace, known);
         }
         if learning.is_hot(purpose, options) {
             self.start_compiling(learning, options);
@@ -187,10 +156,6 @@ impl Specialisation {
         match merged {
             Ok(Merged::Known | Merged::First) => {}
             Ok(Merged::New { at }) => {
-                // A kernel for the purpose was tried first.
-                if self.kernels.iter().any(|kernel| kernel.load().is_some()) {
-                    *learning.left.entry(at.clone()).or_insert(0) += 1;
-                }
                 learning.last_new_path = Some(at);
                 self.curiosity.store(CURIOUS, Ordering::Relaxed);
             }
@@ -235,7 +200,7 @@ impl Specialisation {
     }
 
     /// Adds what happened here to `report`.
-    pub(super) fn report(&self, report: &mut Report) {
+    pub(super) fn report(&self, report: &mut Report, options: &Options) {
         let learning = self.lock();
         report.trace_events = report.trace_events.max(learning.longest);
         report.paths += learning.lifted.paths();
@@ -246,8 +211,19 @@ impl Specialisation {
         report.non_finite += self.non_finite.load(Ordering::Relaxed);
         report.last_new_path = learning.last_new_path.clone().or(report.last_new_path.take());
         report.refusals.extend(learning.refusals.iter().cloned());
+        if learning.lifted.is_sharing_exhausted() {
+            report.refusals.push(Refusal::TooManyToShare { limit: options.limits.nodes });
+        }
+        report.last_departure = learning.last_departure.clone().or(report.last_departure.take());
+        report.waiting.extend(Purpose::ALL.into_iter().filter_map(|purpose| {
+            let wait = learning.wait(purpose, options)?;
+            let replaces = learning.attempts[purpose as usize].kernel.is_some();
+            let (active, inactive) = (self.active, self.inactive);
+            Some(Waiting { active, inactive, purpose, replaces, wait })
+        }));
         for decision in learning.lifted.decisions() {
-            let left = learning.left.get(&decision.at).copied().unwrap_or(0);
+            let left = learning.left.get(&(decision.at.clone(), decision.op));
+            let left = left.copied().unwrap_or(0);
             report.decisions.push(DecisionReport { decision, left });
         }
         report.loops.extend(learning.lifted.loops());
@@ -288,35 +264,6 @@ impl Specialisation {
     fn lock(&self) -> MutexGuard<'_, Learning> {
         // No user code runs under the lock, and each step leaves it consistent.
         self.learning.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Learning {
-    /// Whether nothing was compiled for `purpose` since the graph grew.
-    fn is_stale(&self, purpose: Purpose) -> bool {
-        self.attempts[purpose as usize].version < self.lifted.version()
-    }
-
-    /// The events of one call along each path.
-    fn events(&self) -> u64 {
-        self.lifted.events() as u64
-    }
-
-    /// Whether the time spent on the tape has paid for compiling: both it and
-    /// compile time grow with the number of steps.
-    fn is_hot(&self, purpose: Purpose, options: &Options) -> bool {
-        let threshold = u64::from(options.hot_threshold);
-        options.hot_threshold != u32::MAX
-            && !self.compiling
-            && !self.divergent
-            && self.is_stale(purpose)
-            && self.taped_events >= threshold.saturating_mul(self.events().max(1))
-    }
-
-    fn refuse(&mut self, refusal: Refusal) {
-        if !self.refusals.contains(&refusal) {
-            self.refusals.push(refusal);
-        }
     }
 }
 
@@ -410,7 +357,9 @@ impl Job {
             });
             specialisation.misses.store(0, Ordering::Relaxed);
             specialisation.pause.store(0, Ordering::Relaxed);
-            specialisation.kernels[purpose as usize].store(Some(Arc::new(coarsened.kernel)));
+            let known = Known { generation: self.generation, version: self.version };
+            let installed = Installed { kernel: coarsened.kernel, known };
+            specialisation.kernels[purpose as usize].store(Some(Arc::new(installed)));
         }
     }
 }

@@ -38,7 +38,7 @@ pub use graph::{
     Block, BlockData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId, Region, RegionData,
 };
 pub use interpret::{Outcome, interpret};
-pub use lift::{Decision, LiftError, Lifted, Merged, Paths, Trips, Unmerge, Unmerged};
+pub use lift::{Decision, Departure, LiftError, Lifted, Merged, Paths, Trips, Unmerge, Unmerged};
 pub use nest::Nest;
 pub use parse::{ParseError, parse};
 pub(crate) use rebuild::{Rebuild, rebuild};

@@ -1,11 +1,11 @@
 //! Captures: what regions were given, in a table beside the events.
 
-use super::Operand;
+use super::{Operand, Trace};
 
 /// What was captured in one run, by the events that enter the regions.
 #[derive(Debug, Default)]
 pub(super) struct Captures {
-    /// In the order of the events.
+    /// In the order of the events; of two for one event the second is for jumps.
     heads: Vec<Head>,
     operands: Vec<Operand>,
 }
@@ -28,18 +28,98 @@ impl Captures {
         self.operands.clear();
     }
 
-    /// Adds what the region was given that the latest event enters.
+    /// Adds what the region was given that the latest event enters, then perhaps
+    /// what it was given for jumps.
     pub(super) fn push(&mut self, event: u32, key: u64, operands: &[Operand]) {
-        if self.heads.last().is_none_or(|last| last.event < event) {
-            self.heads.push(Head { event, key, first: self.operands.len() });
-            self.operands.extend_from_slice(operands);
+        let [.., before, last] = &self.heads[..] else {
+            return self.add(event, key, operands);
+        };
+        if last.event < event || (last.event == event && before.event < event) {
+            self.add(event, key, operands);
         }
     }
 
+    fn add(&mut self, event: u32, key: u64, operands: &[Operand]) {
+        self.heads.push(Head { event, key, first: self.operands.len() });
+        self.operands.extend_from_slice(operands);
+    }
+
     pub(super) fn get(&self, event: usize) -> Option<(u64, &[Operand])> {
-        let index = self.heads.binary_search_by(|head| (head.event as usize).cmp(&event)).ok()?;
-        let head = self.heads.get(index)?;
+        self.nth(event, 0)
+    }
+
+    /// The capture of this number that belongs to `event`.
+    fn nth(&self, event: usize, number: usize) -> Option<(u64, &[Operand])> {
+        let first = self.heads.partition_point(|head| (head.event as usize) < event);
+        let index = first + number;
+        let head = self.heads.get(index).filter(|head| head.event as usize == event)?;
         let end = self.heads.get(index + 1).map_or(self.operands.len(), |next| next.first);
         Some((head.key, self.operands.get(head.first..end)?))
+    }
+}
+
+/// What a region was given together with what is carried to where jumps lead out of
+/// it, as [`Trace::captured`] has it for the region alone.
+#[derive(Clone, Copy, Debug)]
+pub struct ForJumps<'a> {
+    /// The hash of the static content.
+    pub key: u64,
+    /// The ids of the regions to whose ends jumps lead, as [`Operand::Event`]s.
+    pub goals: &'a [Operand],
+    /// The traced numbers.
+    pub operands: &'a [Operand],
+}
+
+/// The number of goals, the goals, and the numbers, as [`Captures`] has them.
+pub(super) fn for_jumps(goals: &[u32], operands: &[Operand]) -> Vec<Operand> {
+    let count = Operand::Event(goals.len() as u32);
+    let goals = goals.iter().map(|&goal| Operand::Event(goal));
+    core::iter::once(count).chain(goals).chain(operands.iter().copied()).collect()
+}
+
+impl Trace<'_> {
+    /// What the region that the event with this index enters was given together with
+    /// what is carried to where jumps lead out of it: also if the way there is taken,
+    /// no more than this decides what is carried. `None` if nothing jumps out of the
+    /// region, or not all is known.
+    ///
+    /// ```
+    /// use std::panic::Location;
+    ///
+    /// use phigrad::trace::{Inputs, Operand, Role, Tracer};
+    /// use phigrad::{Var, traced};
+    ///
+    /// #[traced]
+    /// fn sum(x: &[Var]) -> Var {
+    ///     let mut sum = x[0] + x[1];
+    ///     for x in x {
+    ///         sum = sum * x;
+    ///         if *x > 2.0 {
+    ///             break;
+    ///         }
+    ///     }
+    ///     sum
+    /// }
+    ///
+    /// let mut tracer = Tracer::default();
+    /// tracer.capture(true);
+    /// let inputs = Inputs { active: &[2.0, 3.0], inactive: &[] };
+    /// let trace = tracer.run(|x, _| sum(x), inputs, 100, Location::caller())?;
+    /// let branch = trace.events.iter().rposition(|event| event.role() == Role::Enter);
+    /// let branch = branch.expect("there are regions");
+    /// let (_, numbers) = trace.captured(branch).expect("all is known");
+    /// // The second input, and with it the product, which `break` carries.
+    /// assert_eq!(numbers, [Operand::Event(1)]);
+    /// let for_jumps = trace.captured_for_jumps(branch).expect("all is known");
+    /// assert_eq!(for_jumps.operands.len(), 2);
+    /// // Out of the loop, which is entered after the function.
+    /// assert_eq!(for_jumps.goals, [Operand::Event(2)]);
+    /// # Ok::<(), phigrad::trace::TraceError>(())
+    /// ```
+    pub fn captured_for_jumps(&self, event: usize) -> Option<ForJumps<'_>> {
+        let (key, all) = self.captures.nth(event, 1)?;
+        let (Operand::Event(count), rest) = all.split_first()? else { return None };
+        let (goals, operands) = rest.split_at_checked(*count as usize)?;
+        Some(ForJumps { key, goals, operands })
     }
 }

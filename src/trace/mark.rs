@@ -2,6 +2,7 @@
 //!
 //! Nothing here can fail a run, except that the limit of events is reached.
 
+use super::captures::for_jumps;
 use super::event::{ONE_WAY, Step, WHOLE};
 use super::{Operand, Role, Site, Var, recorder};
 
@@ -75,6 +76,13 @@ pub(crate) fn capture(key: u64, operands: &[Operand]) {
     recorder::capture(key, operands);
 }
 
+/// The region that was just entered, of which all that it was given is captured,
+/// was given this together with what is carried to the ends of the regions `goals`,
+/// to which jumps lead out of it.
+pub(crate) fn capture_for_jumps(key: u64, goals: &[u32], operands: &[Operand]) {
+    recorder::capture(key, &for_jumps(goals, operands));
+}
+
 /// What `var` stands for in this recording, if anything.
 pub(crate) fn operand(var: Var) -> Option<Operand> {
     match var.is_constant() {
@@ -111,6 +119,9 @@ pub(crate) fn phi(var: &mut Var, at: Site) -> bool {
     }
     true
 }
+
+/// Among the state of a point if some of it stands for inputs, as [`fixed`] says.
+pub(crate) const FIXED: u64 = 0x6669_7865_6420_2d2d;
 
 /// What stands for `var` where it cannot become an event of its own: the bits
 /// of a constant or the index of an input. `None` for other events.

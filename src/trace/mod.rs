@@ -22,6 +22,7 @@ mod sweep;
 mod tracer;
 mod var;
 
+pub use captures::ForJumps;
 pub use error::TraceError;
 pub use event::{Event, Operand, Role, Site};
 pub use events::Events;

@@ -9,6 +9,7 @@
 #[macro_use]
 mod check;
 mod arrays;
+mod breaks;
 mod cells;
 mod closures;
 mod collections;

@@ -8,7 +8,7 @@ use syn::{Expr, Macro, Pat, Token};
 
 use super::{Bound, NOTHING, Walker};
 use crate::captures::How;
-use crate::log::{Kind, Variable, Way};
+use crate::log::{Goal, Kind, Variable, Way};
 use crate::places::place;
 use crate::shape;
 
@@ -181,7 +181,7 @@ impl Walker {
     /// Tokens that mean nothing to this macro: anything may be done there, and
     /// control may go elsewhere.
     pub(super) fn unknown(&mut self, tokens: TokenStream) {
-        self.push(NOTHING, Kind::Jump);
+        self.jump(Goal::Elsewhere);
         self.text(&tokens);
         for name in shape::idents(tokens) {
             match self.find(&name) {
@@ -194,7 +194,7 @@ impl Walker {
     /// What is declared by macros in a pattern.
     pub(super) fn bind_macros(&mut self, pattern: &Pat) {
         for tokens in shape::pattern_macros(pattern) {
-            self.push(NOTHING, Kind::Jump);
+            self.jump(Goal::Elsewhere);
             self.may_declare(tokens);
         }
     }

@@ -7,7 +7,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::{Attribute, BinOp, Expr, ExprIf, ExprMatch, Label, Lifetime, Pat, Token};
 
 use super::{Bound, Frame, NOTHING, Value, Walker, enter, join};
-use crate::log::{Kind, Role};
+use crate::log::{Goal, Kind, Role};
 use crate::places;
 use crate::shape;
 
@@ -139,7 +139,7 @@ impl Walker {
         };
         let value = value && condition.is_none();
         let label = label.clone();
-        self.frames.push(Frame { label: name_of(&label), start, body: None });
+        let number = self.begin_loop(name_of(&label), start, None);
         let mut condition = condition;
         let borrowed = self.log.keeps.len();
         self.scoped(|walker| {
@@ -154,6 +154,7 @@ impl Walker {
         let Some(head) = head else { return };
         let end = self.point(Role::Join, start, value, None);
         self.log.points[end].lent = lent;
+        self.log.loops[number] = Some(end);
         let (region, iterate) = self.head(head, end, "again");
         let whole = match condition {
             Some(condition) => quote! {
@@ -211,8 +212,10 @@ impl Walker {
         let inside = self.begin();
         let head = (!self.inert).then(|| self.point(Role::Head, inside, false, None));
         let leave = Lifetime::new(&format!("'_phigrad_body_{index}"), Span::mixed_site());
-        let body = changing.then(|| leave.clone());
-        self.frames.push(Frame { label: name_of(&repeat.label), start: inside, body });
+        let own = Lifetime::new(&format!("'_phigrad_loop_{index}"), Span::mixed_site());
+        let left = name_of(&repeat.label).unwrap_or(own);
+        let body = changing.then(|| (leave.clone(), left.clone()));
+        let number = self.begin_loop(name_of(&repeat.label), inside, body);
         let mut own = None;
         let memory = format_ident!("__phigrad_memory_{index}", span = Span::mixed_site());
         self.scoped(|walker| {
@@ -250,6 +253,7 @@ impl Walker {
         self.give_back(borrowed);
         let Some(head) = head else { return };
         let end = self.point(Role::Join, start, false, None);
+        self.log.loops[number] = Some(end);
         let (region, also) = self.head(head, end, "also");
         let span = repeat.for_token.span;
         let block = &repeat.body;
@@ -264,7 +268,8 @@ impl Walker {
                 quote!(#(#statements)*)
             }
         };
-        let (label, pattern, iterator) = (&repeat.label, &repeat.pat, &repeat.expr);
+        let (pattern, iterator) = (&repeat.pat, &repeat.expr);
+        let label = (changing || repeat.label.is_some()).then(|| quote!(#left:));
         let site = Span::mixed_site();
         let counted = match stateful {
             true => quote!(false),
@@ -300,13 +305,48 @@ impl Walker {
         }
     }
 
+    /// A loop begins, whose body can be left by `body`. Returns its number.
+    fn begin_loop(
+        &mut self,
+        label: Option<Lifetime>,
+        start: usize,
+        body: Option<(Lifetime, Lifetime)>,
+    ) -> usize {
+        let number = self.log.loops.len();
+        self.log.loops.push(None);
+        self.frames.push(Frame { label, number, start, body });
+        number
+    }
+
+    /// Control goes elsewhere.
+    pub(super) fn jump(&mut self, goal: Goal) {
+        // Inside closures and macros it may not lead where it seems to.
+        let goal = if self.inert { Goal::Elsewhere } else { goal };
+        self.log.jumps.push((self.log.entries.len(), goal));
+        self.push(NOTHING, Kind::Jump);
+    }
+
+    /// `break`.
+    pub(super) fn jump_out(&mut self, label: &mut Option<Lifetime>) {
+        let mut frames = self.frames.iter().rev();
+        let left = frames.find(|frame| label.is_none() || frame.label == *label);
+        let goal = left.map_or(Goal::Elsewhere, |frame| Goal::Loop(frame.number));
+        if let (None, false, Some((_, own))) =
+            (&label, self.inert, left.and_then(|frame| frame.body.clone()))
+        {
+            *label = Some(own);
+        }
+        self.jump(goal);
+    }
+
     pub(super) fn repeat(&mut self, expr: &mut Expr) {
         let Expr::Continue(jump) = &*expr else { return };
         let label = jump.label.as_ref();
         let target =
             self.frames.iter().rev().find(|f| label.is_none() || f.label.as_ref() == label);
-        let body = target.and_then(|frame| frame.body.clone());
-        self.push(NOTHING, Kind::Jump);
+        let body = target.and_then(|frame| Some(frame.body.clone()?.0));
+        let goal = target.map_or(Goal::Elsewhere, |frame| Goal::Next(frame.number));
+        self.jump(goal);
         if let (Some(body), false) = (body, self.inert) {
             *expr = Expr::Verbatim(quote!(break #body));
         }
@@ -317,7 +357,7 @@ impl Walker {
         if let Some(value) = &mut jump.expr {
             self.expr(value);
         }
-        self.push(NOTHING, Kind::Jump);
+        self.jump(Goal::Function);
         if !self.inert {
             let (span, value) = (jump.return_token.span, &jump.expr);
             let value = value.as_ref().map_or(quote!(()), |value| quote!(#value));
@@ -329,7 +369,7 @@ impl Walker {
     pub(super) fn question(&mut self, expr: &mut Expr) {
         let Expr::Try(question) = expr else { return };
         self.expr(&mut question.expr);
-        self.push(NOTHING, Kind::Jump);
+        self.jump(Goal::Function);
         if self.inert {
             return;
         }

@@ -46,6 +46,11 @@ pub(super) fn emit(tree: &Tree) -> Graph {
                 emitter.fill(stretch, block, inside, &mut tasks);
             }
             Task::GoOn { region, meeting, tails, after, inside } => {
+                // It was shared, and where it ends is not known.
+                if tails.is_empty() {
+                    emitter.never(after, inside);
+                    continue;
+                }
                 let blocks = emitter.after_region(region, meeting, after, tails.len());
                 let fills = tails.iter().zip(blocks);
                 let fills = fills.map(|(&tail, block)| Task::Fill(tail, block, inside));
@@ -119,15 +124,18 @@ impl Emitter<'_> {
                 self.graph.blocks[block].end = graph::End::Return(all);
             }
             // A side that is known only as far as it was shared.
-            End::Open => {
-                let never = self.constant(0.0);
-                let stop = Item::Guard { condition: never, expect: true };
-                let count = inside.map_or(1, |meeting| Layout::of(self.tree, meeting).count());
-                let data = &mut self.graph.blocks[block];
-                data.items.push(stop);
-                data.end = graph::End::Return(core::iter::repeat_n(never, count).collect());
-            }
+            End::Open => self.never(block, inside),
         }
+    }
+
+    /// Ends `block`, which is inside this meeting, with a guard that never holds.
+    fn never(&mut self, block: Block, inside: Option<Meeting>) {
+        let never = self.constant(0.0);
+        let stop = Item::Guard { condition: never, expect: true };
+        let count = inside.map_or(1, |meeting| Layout::of(self.tree, meeting).count());
+        let data = &mut self.graph.blocks[block];
+        data.items.push(stop);
+        data.end = graph::End::Return(core::iter::repeat_n(never, count).collect());
     }
 
     /// Defines the φs of `region`, which is complete, and what is carried by

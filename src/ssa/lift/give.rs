@@ -4,10 +4,10 @@
 use smallvec::SmallVec;
 
 use super::notes::{Carried, Known};
-use super::tree::{Given, Knowledge, Meeting, Origin, Value};
+use super::tree::{Given, Knowledge, Meeting, MeetingData, Origin, Value};
 use super::unknown_place;
 use super::walk::{Stop, Walk};
-use crate::trace::Trace;
+use crate::trace::{ForJumps, Operand, Trace};
 
 impl Walk<'_> {
     /// Notes what the region that is being entered was given.
@@ -21,7 +21,27 @@ impl Walk<'_> {
         let values: Result<Vec<Value>, Stop> =
             captured.iter().map(|&operand| self.operand(operand, unknown_place)).collect();
         let state = SmallVec::from_slice(&[key]);
-        self.give_to(meeting, values.ok().map(|captured| Given { of: None, state, captured }))
+        let given = values.ok().map(|captured| Given { of: None, state, captured });
+        let jumps = trace.captured_for_jumps(event);
+        self.give_to(meeting, given, |data| &mut data.given)?;
+        let Some(ForJumps { key, goals, operands }) = jumps else { return Ok(()) };
+        let values: Result<Vec<Value>, Stop> =
+            operands.iter().map(|&operand| self.operand(operand, unknown_place)).collect();
+        let state = SmallVec::from_slice(&[key]);
+        let given = values.ok().map(|captured| Given { of: None, state, captured });
+        let goal = |operand: &Operand| match *operand {
+            Operand::Event(id) => self.opened(u64::from(id)),
+            Operand::Constant(_) => None,
+        };
+        let goals: SmallVec<[Option<Meeting>; 1]> = goals.iter().map(goal).collect();
+        self.tree.meetings[meeting].goals = goals;
+        self.give_to(meeting, given, |data| &mut data.for_jumps)
+    }
+
+    /// The meeting of the region with this number, which is open.
+    fn opened(&self, id: u64) -> Option<Meeting> {
+        let open = self.open.iter().find(|open| open.id == id && !open.is_body);
+        open.map(|open| open.meeting)
     }
 
     /// Notes what the iteration that has just begun was given: where what is
@@ -38,21 +58,29 @@ impl Walk<'_> {
             captured.push(value);
         }
         let (of, state) = (self.tree.meetings[meeting].parent, carried.state.clone());
-        self.give_to(meeting, Some(Given { of, state, captured }))
+        let given = Some(Given { of, state, captured });
+        self.give_to(meeting, given, |data| &mut data.given)
     }
 
     /// Notes what `meeting` was given; `None` is what the tree has no value for.
-    fn give_to(&mut self, meeting: Meeting, given: Option<Given>) -> Result<(), Stop> {
+    fn give_to(
+        &mut self,
+        meeting: Meeting,
+        given: Option<Given>,
+        knowledge: impl FnOnce(&mut MeetingData) -> &mut Knowledge,
+    ) -> Result<(), Stop> {
         let data = &mut self.tree.meetings[meeting];
-        match (&data.given, given) {
-            (Knowledge::Nothing, Some(given)) => data.given = Knowledge::Given(given),
+        let (site, is_shared) = (data.site, data.is_shared);
+        let known = knowledge(data);
+        match (&*known, given) {
+            (Knowledge::Nothing, Some(given)) => *known = Knowledge::Given(given),
             (Knowledge::Given(before), Some(given)) if *before == given => {}
             // It depends on something that does not matter behind it, or that is
             // not seen; what others know must not be used here.
             _ => {
-                data.given = Knowledge::Varying;
-                if data.is_shared {
-                    return Err(Stop::Unshare(data.site));
+                *known = Knowledge::Varying;
+                if is_shared {
+                    return Err(Stop::Unshare(site));
                 }
             }
         }

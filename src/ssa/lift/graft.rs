@@ -18,7 +18,8 @@
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::tree::{End, ExitKey, Knowledge, Meeting, Origin, Step, Stretch, Target, Tree, Value};
+use super::jumps::Jumps;
+use super::tree::{End, Knowledge, Meeting, Origin, Step, Stretch, Tree, Value};
 use crate::entity::Entity;
 use crate::op::Op;
 
@@ -29,7 +30,8 @@ pub(super) fn graft(tree: &mut Tree, from: Meeting, to: Meeting, budget: &mut us
     }
     let around = tree.given(from).and_then(|given| given.of);
     let pairs = [(from, to)].into_iter().chain(around.map(|around| (around, around))).collect();
-    let mut graft = Graft { tree, from, to, pairs, values: HashMap::new(), budget, grown: false };
+    let (values, jumps) = (HashMap::new(), Jumps::between(tree, from, to));
+    let mut graft = Graft { tree, from, to, pairs, values, jumps, budget, grown: false };
     let start = Task::Compare(graft.root(from), graft.root(to));
     graft.run(start);
     let Graft { tree, pairs, grown, .. } = graft;
@@ -76,14 +78,16 @@ enum Task {
     Copy(Point, Point),
 }
 
-struct Graft<'a> {
-    tree: &'a mut Tree,
-    from: Meeting,
+pub(super) struct Graft<'a> {
+    pub(super) tree: &'a mut Tree,
+    pub(super) from: Meeting,
     to: Meeting,
     /// Regions that correspond.
-    pairs: HashMap<Meeting, Meeting>,
+    pub(super) pairs: HashMap<Meeting, Meeting>,
     /// Values inside that correspond.
-    values: HashMap<Value, Value>,
+    pub(super) values: HashMap<Value, Value>,
+    /// What is known about jumps to the outside; `None` if that is not enough.
+    pub(super) jumps: Option<Jumps>,
     /// How many more steps may be copied.
     budget: &'a mut usize,
     grown: bool,
@@ -316,57 +320,16 @@ impl Graft<'_> {
                 End::Region { meeting: copy, tails: SmallVec::new() }
             }
             End::Exit { exit, values } => {
-                let values: Option<SmallVec<[Value; 4]>> =
-                    values.iter().map(|&value| self.value(value)).collect();
-                let Some(values) = values else { return };
+                let Some(values) = self.carried(from.inside, exit, &values) else { return };
                 let Some(exit) = self.exit(from.inside, exit, to.inside) else { return };
                 End::Exit { exit, values }
             }
             // A region has no other ends.
             End::Return(_) | End::Open => return,
         };
+        self.tree.grow(to.stretch);
         self.tree.set_end(to.stretch, end);
         self.grown = true;
-    }
-
-    /// The exit of `to` that corresponds to exit number `exit` of `from`, a new
-    /// one if need be.
-    fn exit(&mut self, from: Meeting, exit: usize, to: Meeting) -> Option<usize> {
-        // The loop around two iterations.
-        if from == to {
-            return self.pairs.contains_key(&from).then_some(exit);
-        }
-        // To a point outside variables are carried that the region need not mention,
-        // and where a loop goes on depends on how many iterations are left: neither
-        // was captured.
-        if !self.pairs.contains_key(&from) {
-            return None;
-        }
-        let key = self.tree.meetings[from].exits.get(exit)?.key.clone();
-        let target = match key.to {
-            Target::Outer(outer) => {
-                let parents = (self.tree.meetings[from].parent?, self.tree.meetings[to].parent?);
-                Target::Outer(self.exit(parents.0, outer, parents.1)?)
-            }
-            own => own,
-        };
-        let key = ExitKey { to: target, ..key };
-        if let Some(known) = self.tree.find_exit(to, &key) {
-            return Some(known);
-        }
-        let new = self.tree.new_exit(to, key);
-        // Out of an outer region it goes on as all exits there do; otherwise what
-        // comes next was not seen.
-        let tail = self.tree.new_stretch();
-        if let Target::Outer(exit) = target {
-            let values = self.tree.meetings[to].exits[new].carried.clone();
-            self.tree.set_end(tail, End::Exit { exit, values });
-        }
-        let home = self.tree.meetings[to].home?;
-        if let End::Region { tails, .. } = &mut self.tree.stretches[home].end {
-            tails.push(tail);
-        }
-        Some(new)
     }
 
     fn split(&mut self, at: Point, outcome: bool) -> Stretch {
@@ -379,6 +342,7 @@ impl Graft<'_> {
     fn push(&mut self, to: Point, step: Step) -> bool {
         let has_budget = matches!(step, Step::Guard { .. }) || self.spend();
         if has_budget {
+            self.tree.grow(to.stretch);
             self.tree.stretches[to.stretch].steps.push(step);
             self.grown = true;
         }
@@ -441,7 +405,7 @@ impl Graft<'_> {
     }
 
     /// What corresponds to `value`: one computed inside, or one captured.
-    fn value(&self, value: Value) -> Option<Value> {
+    pub(super) fn value(&self, value: Value) -> Option<Value> {
         if let Some(&known) = self.values.get(&value) {
             return Some(known);
         }
@@ -454,12 +418,7 @@ impl Graft<'_> {
             };
             return is_outside.then_some(value);
         }
-        // A constant may stand in the code itself.
-        let literal = matches!(self.tree.values[value], Origin::Const(_)).then_some(value);
-        let captured = from.captured.iter().zip(&to.captured);
-        let captured = captured.filter(|(from, _)| **from == value).map(|(_, to)| *to);
-        let mut candidates = literal.into_iter().chain(captured);
-        let first = candidates.next()?;
-        candidates.all(|candidate| candidate == first).then_some(first)
+        let captured = from.captured.iter().copied().zip(to.captured.iter().copied());
+        self.tree.captured(value, captured)
     }
 }

@@ -17,9 +17,11 @@
 //! all is forgotten, and the regions that it was in share no more.
 
 mod census;
+mod depart;
 mod emit;
 mod give;
 mod graft;
+mod jumps;
 mod leave;
 mod notes;
 mod share;
@@ -89,6 +91,7 @@ pub enum LiftError {
 }
 
 pub use census::{Decision, Trips};
+pub use depart::Departure;
 
 /// A region whose ways are not merged.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -182,7 +185,7 @@ impl Lifted {
     /// A graph of these inputs and no path.
     pub fn new(active: usize, inactive: usize) -> Self {
         Lifted {
-            tree: Tree::new(active, inactive),
+            tree: Tree::new(active, inactive, 0),
             version: 0,
             steps: 0,
             walked: 0,
@@ -232,6 +235,12 @@ impl Lifted {
     /// graph stands for many more combinations.
     pub fn paths(&self) -> usize {
         if self.version == 0 { 0 } else { self.tree.splits + 1 }
+    }
+
+    /// Whether regions share no more sides, because that would need more steps than
+    /// are allowed.
+    pub fn is_sharing_exhausted(&self) -> bool {
+        self.exhausted
     }
 
     /// The regions whose ways are not merged, in the order in which that was
@@ -295,6 +304,7 @@ impl Lifted {
         }
         let (mut tree, mut refused) = (self.tree.clone(), self.refused.clone());
         let (mut unmerged, mut generation) = (Vec::new(), self.generation);
+        tree.version = self.version + 1;
         loop {
             let stop =
                 match Walk::new(&mut tree, true, &refused.merging, &mut self.notes).run(trace) {
@@ -317,7 +327,7 @@ impl Lifted {
                     return Err(LiftError::Divergent { at });
                 }
             }
-            tree = Tree::new(tree.active, tree.inactive);
+            tree = Tree::new(tree.active, tree.inactive, tree.version);
             generation += 1;
         }
         if tree.splits >= limits.paths {
@@ -356,7 +366,7 @@ impl Lifted {
 
     /// Forgets all paths, with nothing in their place.
     fn forget(&mut self, refused: Refused, generation: usize) {
-        self.tree = Tree::new(self.tree.active, self.tree.inactive);
+        self.tree = Tree::new(self.tree.active, self.tree.inactive, 0);
         (self.refused, self.generation) = (refused, generation);
         (self.steps, self.walked, self.version) = (0, 0, 0);
         self.graph = OnceLock::new();

@@ -69,6 +69,11 @@ pub(super) enum End {
 pub(super) struct StretchData {
     /// Whether a trace went along it; otherwise it was copied.
     pub(super) is_walked: bool,
+    /// The version of the tree in which it came in.
+    pub(super) born: u64,
+    /// If it came in with an open end: the version in which it last went on from
+    /// there, and after how many steps.
+    pub(super) grown: Option<(u64, usize)>,
     pub(super) steps: Vec<Step>,
     pub(super) end: End,
 }
@@ -123,6 +128,10 @@ pub(super) struct MeetingData {
     /// The stretch whose end it is.
     pub(super) home: Option<Stretch>,
     pub(super) given: Knowledge,
+    pub(super) for_jumps: Knowledge,
+    /// The regions to whose ends jumps lead, those of them that are merged; in the
+    /// order of the code.
+    pub(super) goals: SmallVec<[Option<Meeting>; 1]>,
 }
 
 /// What is known about what a region was given.
@@ -160,13 +169,15 @@ pub(super) struct Tree {
     pub(super) splits: usize,
     /// Whether anything was copied from one meeting to another.
     pub(super) is_shared: bool,
+    /// The version that is being made, or was made last.
+    pub(super) version: u64,
     pub(super) active: usize,
     pub(super) inactive: usize,
 }
 
 impl Tree {
     /// A tree of these inputs with one open stretch.
-    pub(super) fn new(active: usize, inactive: usize) -> Self {
+    pub(super) fn new(active: usize, inactive: usize, version: u64) -> Self {
         let mut tree = Tree {
             values: (0..active + inactive).map(|i| Origin::Input(i as u32)).collect(),
             stretches: Array::new(),
@@ -174,6 +185,7 @@ impl Tree {
             constants: HashMap::new(),
             splits: 0,
             is_shared: false,
+            version,
             active,
             inactive,
         };
@@ -186,7 +198,21 @@ impl Tree {
     }
 
     pub(super) fn new_stretch(&mut self) -> Stretch {
-        self.stretches.push(StretchData { is_walked: false, steps: Vec::new(), end: End::Open })
+        self.stretches.push(StretchData {
+            is_walked: false,
+            born: self.version,
+            grown: None,
+            steps: Vec::new(),
+            end: End::Open,
+        })
+    }
+
+    /// Something is about to be added at the open end of `stretch`.
+    pub(super) fn grow(&mut self, stretch: Stretch) {
+        let (data, version) = (&mut self.stretches[stretch], self.version);
+        if data.born < version && data.grown.is_none_or(|(last, _)| last < version) {
+            data.grown = Some((version, data.steps.len()));
+        }
     }
 
     pub(super) fn new_meeting(&mut self, site: Site, parent: Option<Meeting>) -> Meeting {
@@ -210,6 +236,8 @@ impl Tree {
             is_shared: false,
             home: None,
             given: Knowledge::Nothing,
+            for_jumps: Knowledge::Nothing,
+            goals: SmallVec::new(),
         })
     }
 
@@ -218,6 +246,20 @@ impl Tree {
             Knowledge::Given(given) => Some(given),
             Knowledge::Nothing | Knowledge::Varying => None,
         }
+    }
+
+    /// What corresponds to `value`, if these captured values do.
+    pub(super) fn captured(
+        &self,
+        value: Value,
+        pairs: impl Iterator<Item = (Value, Value)>,
+    ) -> Option<Value> {
+        // A constant may stand in the code itself.
+        let literal = matches!(self.values[value], Origin::Const(_)).then_some(value);
+        let captured = pairs.filter(|(from, _)| *from == value).map(|(_, to)| to);
+        let mut candidates = literal.into_iter().chain(captured);
+        let first = candidates.next()?;
+        candidates.all(|candidate| candidate == first).then_some(first)
     }
 
     /// Gives `stretch` its end.
@@ -259,8 +301,16 @@ impl Tree {
         let Some(Step::Guard { condition, .. }) = data.steps.pop() else { return new };
         let branch = End::Branch { condition, then, otherwise };
         let end = core::mem::replace(&mut data.end, branch);
-        self.stretches[known].is_walked = self.stretches[stretch].is_walked;
-        self.stretches[known].steps = rest;
+        let (is_walked, born, grown) = (data.is_walked, data.born, data.grown);
+        // What was added before the guard was, stays where it is.
+        let (above, below) = match grown {
+            Some((version, at)) if at > step => (None, Some((version, at - step - 1))),
+            _ => (grown, None),
+        };
+        data.grown = above;
+        let known_data = &mut self.stretches[known];
+        (known_data.is_walked, known_data.grown, known_data.steps) = (is_walked, below, rest);
+        known_data.born = above.map_or(born, |(version, _)| version);
         self.set_end(known, end);
         new
     }

@@ -12,6 +12,7 @@ use core::panic::Location;
 use hashbrown::HashSet;
 use smallvec::SmallVec;
 
+use super::depart::Watch;
 use super::notes::{Entry, Known, Notes, Open, find_one_way};
 use super::tree::{End, Meeting, Origin, Step, Stretch, Tree, Value};
 use super::{Unmerge, Unmerged, place, unknown_place};
@@ -51,6 +52,8 @@ pub(super) struct Walk<'a> {
     pub(super) stretch: Stretch,
     /// The next step of the stretch.
     pub(super) step: usize,
+    /// Where it leaves an older version of the tree, if that is asked for.
+    pub(super) watch: Option<Watch>,
 }
 
 impl<'a> Walk<'a> {
@@ -69,11 +72,12 @@ impl<'a> Walk<'a> {
         entries.push(Entry { open: true, site: Location::caller() });
         let stretch = tree.root();
         tree.stretches[stretch].is_walked = true;
-        Walk { tree, grow, unmerged, known, entries, open, grew, one_way, stretch, step: 0 }
+        let (step, watch) = (0, None);
+        Walk { tree, grow, unmerged, known, entries, open, grew, one_way, stretch, step, watch }
     }
 
     /// Walks along the whole trace.
-    pub(super) fn run(mut self, trace: &Trace<'_>) -> Result<(), Stop> {
+    pub(super) fn run(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
         find_one_way(trace, self.one_way);
         while let Some(event) = trace.events.get(self.known.len()) {
             match event.role() {
@@ -119,11 +123,12 @@ impl<'a> Walk<'a> {
             return Err(unmerge(self.entries[open.entry].site, Unmerge::NeverLeft));
         }
         let output = self.operand(trace.output, at)?;
+        self.look();
         match &self.tree.stretches[self.stretch].end {
             End::Return(known) if self.at_end() && *known == output => Ok(()),
             End::Open => {
                 self.must_grow(at)?;
-                self.tree.stretches[self.stretch].end = End::Return(output);
+                self.tree.set_end(self.stretch, End::Return(output));
                 Ok(())
             }
             _ => Err(Stop::Divergent(at())),
@@ -132,8 +137,17 @@ impl<'a> Walk<'a> {
 
     /// Goes on at the start of `stretch`.
     pub(super) fn go(&mut self, stretch: Stretch) {
+        self.look();
         self.tree.stretches[stretch].is_walked = true;
         (self.stretch, self.step) = (stretch, 0);
+        self.look();
+    }
+
+    /// Looks whether it is where an older version of the tree did not know on.
+    fn look(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.visit(self.tree, self.stretch, self.step);
+        }
     }
 
     /// The next event stands for `value`.
@@ -154,7 +168,11 @@ impl<'a> Walk<'a> {
 
     pub(super) fn must_grow(&mut self, at: impl FnOnce() -> Place) -> Result<(), Stop> {
         if !self.grow {
+            self.watch.iter_mut().for_each(Watch::leave);
             return Err(Stop::New { at: at(), in_region: !self.open.is_empty() });
+        }
+        if self.at_open_end() {
+            self.tree.grow(self.stretch);
         }
         if let Some(open) = self.open.last_mut() {
             open.grew = true;
@@ -210,6 +228,8 @@ impl<'a> Walk<'a> {
                 return Err(divergent());
             }
             let outcome = same && event.value() != 0.0;
+            self.look();
+            self.watch.iter_mut().for_each(|watch| watch.decide(event, outcome));
             let data = &self.tree.stretches[self.stretch];
             match (data.steps.get(self.step), &data.end) {
                 (Some(&Step::Guard { condition: guarded, expect }), _) if guarded == condition => {

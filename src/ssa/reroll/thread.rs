@@ -142,7 +142,7 @@ impl Thread<'_> {
                 let is_free = inside.as_ref().is_none_or(|now| matches!(now.then, Then::Phis));
                 let then = if is_one || is_free && self.is_idle(region, block, next) {
                     Then::Step(block, next)
-                } else if self.is_decision(region, block, next) {
+                } else if self.is_decision(region, block, next, inside.as_deref()) {
                     Then::Target
                 } else {
                     items.push(item);
@@ -243,7 +243,13 @@ impl Thread<'_> {
     /// Whether all that comes after `region` in `block`, from step `next` on, is
     /// decided by the number that its ends pass on first. Then finds out where
     /// they go on.
-    fn is_decision(&mut self, region: Region, block: Block, next: usize) -> bool {
+    fn is_decision(
+        &mut self,
+        region: Region,
+        block: Block,
+        next: usize,
+        inside: Option<&Inside>,
+    ) -> bool {
         let graph = self.old;
         let Some(&selector) = graph.regions[region].phis.first() else { return false };
         let Some(first) = self.decides(selector, block, next) else { return false };
@@ -255,6 +261,12 @@ impl Thread<'_> {
                 order.extend([then, otherwise]);
             }
         }
+        // What is around has counted as one way what comes after such a block, which
+        // would not be gone through.
+        let is_counted = |this: &Self, decision: Block| {
+            inside.is_some_and(|now| matches!(now.then, Then::Target))
+                && this.ways[decision] != Way::Several
+        };
         // For each block behind it how many parts of the region go on there.
         let mut parts: HashMap<Block, usize> = HashMap::new();
         let mut remainders = 0;
@@ -269,6 +281,9 @@ impl Thread<'_> {
                     while let Some((of, then, otherwise)) = decision {
                         target = if number == of { then } else { otherwise };
                         decision = self.decides(selector, target, 0);
+                        if decision.is_some() && is_counted(self, target) {
+                            return false;
+                        }
                     }
                     *parts.entry(target).or_insert(0) += 1;
                     Way::One(target, values[0])
@@ -294,13 +309,28 @@ impl Thread<'_> {
                 End::Open => return false,
             };
         }
-        let is_empty = |block: Block| {
-            graph.blocks[block].items.is_empty()
-                && matches!(graph.blocks[block].end, End::Return(_))
-        };
         remainders <= 1
             && self.ways[graph.regions[region].root] == Way::Several
-            && parts.iter().all(|(&target, &count)| count <= 1 || is_empty(target))
+            && parts.iter().all(|(&target, &count)| count <= 1 || self.is_empty(target, inside))
+    }
+
+    /// Whether nothing is done from `block` to the end of the way, so that there may
+    /// be copies of it.
+    fn is_empty(&self, mut block: Block, mut inside: Option<&Inside>) -> bool {
+        let mut next = 0;
+        loop {
+            let data = &self.old.blocks[block];
+            if data.items.len() > next || !matches!(data.end, End::Return(_)) {
+                return false;
+            }
+            let Some(now) = inside else { return true };
+            (block, next) = match (now.then, self.ways[block]) {
+                (Then::Step(home, step), _) => (home, step),
+                (Then::Target, Way::One(target, _)) => (target, 0),
+                _ => return true,
+            };
+            inside = now.around.as_deref();
+        }
     }
 
     /// If from step `next` on `block` does nothing but branch on a comparison of

@@ -1,0 +1,140 @@
+//! What the tape's calls have taught about one length of input, and what kernels
+//! for it wait for.
+
+use hashbrown::HashMap;
+
+use super::options::Options;
+use super::report::{KernelReport, Purpose, Refusal, Wait};
+use crate::op::Op;
+use crate::phi::{Applied, Refused};
+use crate::ssa::{Departure, Lifted, Place};
+use crate::trace::Trace;
+
+/// What was known: the generation and the version of the graph.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct Known {
+    pub(super) generation: usize,
+    pub(super) version: u64,
+}
+
+/// What the tape's calls have taught.
+pub(super) struct Learning {
+    pub(super) lifted: Lifted,
+    /// The ways that the tape went, by the trace's signature.
+    pub(super) seen: HashMap<u64, Way>,
+    pub(super) longest: usize,
+    pub(super) last_new_path: Option<Place>,
+    /// How often calls left kernels, by comparison, and where the last one did.
+    pub(super) left: HashMap<(Place, Op), u64>,
+    pub(super) last_departure: Option<Departure>,
+    pub(super) wanted: [bool; 3],
+    pub(super) attempts: [Attempt; 3],
+    /// Events recorded since the last compilation.
+    pub(super) taped_events: u64,
+    pub(super) compiling: bool,
+    /// Why paths were not learnt.
+    pub(super) refusals: Vec<Refusal>,
+    /// What became of the loops when kernels were made.
+    pub(super) closed: Vec<Applied>,
+    pub(super) open: Vec<Refused>,
+    /// Runs of one path differed, so no kernel can be trusted.
+    pub(super) divergent: bool,
+}
+
+/// A way through the function.
+#[derive(Default)]
+pub(super) struct Way {
+    /// How often it was taken on the tape.
+    pub(super) count: u64,
+    /// Where calls that took it left kernels that knew so much.
+    pub(super) departure: Option<(Known, Option<Departure>)>,
+}
+
+/// The latest compilation for one purpose.
+#[derive(Default)]
+pub(super) struct Attempt {
+    /// What was known then; 0 before the first.
+    pub(super) version: u64,
+    pub(super) refusal: Option<Refusal>,
+    /// What is in use, from this compilation or an earlier one.
+    pub(super) kernel: Option<KernelReport>,
+}
+
+impl Learning {
+    pub(super) fn new(active: usize, inactive: usize) -> Self {
+        Learning {
+            lifted: Lifted::new(active, inactive),
+            seen: HashMap::new(),
+            longest: 0,
+            last_new_path: None,
+            left: HashMap::new(),
+            last_departure: None,
+            wanted: [false; 3],
+            attempts: Default::default(),
+            taped_events: 0,
+            compiling: false,
+            refusals: Vec::new(),
+            closed: Vec::new(),
+            open: Vec::new(),
+            divergent: false,
+        }
+    }
+
+    /// Whether nothing was compiled for `purpose` since the graph grew.
+    pub(super) fn is_stale(&self, purpose: Purpose) -> bool {
+        self.attempts[purpose as usize].version < self.lifted.version()
+    }
+
+    /// The events of one call along each path.
+    fn events(&self) -> u64 {
+        self.lifted.events() as u64
+    }
+
+    /// What a kernel for `purpose` waits for; `None` if there is no need of one.
+    pub(super) fn wait(&self, purpose: Purpose, options: &Options) -> Option<Wait> {
+        if self.divergent || !self.wanted[purpose as usize] || !self.is_stale(purpose) {
+            return None;
+        }
+        let threshold = u64::from(options.hot_threshold);
+        // The time spent on the tape has to pay for compiling: both it and compile
+        // time grow with the number of steps.
+        let needed = threshold.saturating_mul(self.events().max(1));
+        Some(match options.hot_threshold {
+            _ if self.compiling => Wait::Compiling,
+            u32::MAX => Wait::Compile,
+            _ => Wait::Cold { recorded: self.taped_events, needed },
+        })
+    }
+
+    /// Whether it is time to compile for `purpose`.
+    pub(super) fn is_hot(&self, purpose: Purpose, options: &Options) -> bool {
+        matches!(self.wait(purpose, options),
+            Some(Wait::Cold { recorded, needed }) if recorded >= needed)
+    }
+
+    /// Notes at which comparison the call of `trace` left a kernel that knew so much.
+    pub(super) fn depart(&mut self, trace: &Trace<'_>, known: Known) {
+        if self.divergent || known.generation != self.lifted.generation() {
+            return;
+        }
+        let way = self.seen.entry(trace.signature).or_default();
+        let departure = match &way.departure {
+            Some((before, departure)) if *before == known => departure.clone(),
+            _ => {
+                let departure = self.lifted.departure(trace, known.version);
+                way.departure = Some((known, departure.clone()));
+                departure
+            }
+        };
+        if let Some(departure) = departure {
+            *self.left.entry((departure.at.clone(), departure.op)).or_insert(0) += 1;
+            self.last_departure = Some(departure);
+        }
+    }
+
+    pub(super) fn refuse(&mut self, refusal: Refusal) {
+        if !self.refusals.contains(&refusal) {
+            self.refusals.push(refusal);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Grafting of ways out of a region: to its own end, and by jumps to elsewhere.
+//!
+//! To a point outside variables are carried that the region need not mention: at
+//! the end of a loop all that changes in it. So what a region is given is captured
+//! once more for its jumps, together with all that is carried to where they lead.
+//! If that is the same for two regions, or traced numbers that correspond, then what
+//! a jump carries is, too, and where it leads is known: the loops around may be
+//! in different iterations.
+
+use smallvec::SmallVec;
+
+use super::graft::Graft;
+use super::tree::{End, ExitKey, Knowledge, Meeting, Origin, Target, Tree, Value};
+use crate::trace::mark;
+
+/// What is known about the jumps out of two regions.
+pub(super) struct Jumps {
+    /// The values that correspond.
+    captured: Vec<(Value, Value)>,
+    /// The regions to whose ends they lead.
+    goals: SmallVec<[(Meeting, Meeting); 1]>,
+}
+
+impl Jumps {
+    /// The jumps out of `from` and `to`, if they carry the same.
+    pub(super) fn between(tree: &Tree, from: Meeting, to: Meeting) -> Option<Jumps> {
+        let (from, to) = (&tree.meetings[from], &tree.meetings[to]);
+        let (Knowledge::Given(one), Knowledge::Given(other)) = (&from.for_jumps, &to.for_jumps)
+        else {
+            return None;
+        };
+        let captured = one.captured.iter().copied().zip(other.captured.iter().copied());
+        let captured: Vec<(Value, Value)> = captured.collect();
+        // What is computed of constants leaves no trace, so they must be the same.
+        let is_constant = |value: Value| matches!(tree.values[value], Origin::Const(_));
+        let is_same = one.state == other.state
+            && one.captured.len() == other.captured.len()
+            && from.goals.len() == to.goals.len()
+            && captured.iter().all(|&(a, b)| a == b || !(is_constant(a) || is_constant(b)));
+        let goals = from.goals.iter().zip(&to.goals).filter_map(|(a, b)| (*a).zip(*b));
+        is_same.then(|| Jumps { captured, goals: goals.collect() })
+    }
+}
+
+impl Graft<'_> {
+    /// The exit of `to` that corresponds to exit number `exit` of `from`, a new
+    /// one if need be.
+    pub(super) fn exit(&mut self, from: Meeting, exit: usize, to: Meeting) -> Option<usize> {
+        if !self.pairs.contains_key(&from) {
+            let goal = self.goal(from, exit)?;
+            let goals = &self.jumps.as_ref()?.goals;
+            let (_, other) = goals.iter().copied().find(|(known, _)| *known == goal)?;
+            return self.exit_around(from, exit, to, (goal, other));
+        }
+        // The loop around two iterations.
+        if from == to {
+            return Some(exit);
+        }
+        let key = self.tree.meetings[from].exits.get(exit)?.key.clone();
+        let target = match key.to {
+            Target::Outer(outer) => {
+                let parents = (self.tree.meetings[from].parent?, self.tree.meetings[to].parent?);
+                Target::Outer(self.exit(parents.0, outer, parents.1)?)
+            }
+            own => own,
+        };
+        self.exit_with(to, ExitKey { to: target, ..key })
+    }
+
+    /// The exit of `to`, which is around the region to which something is copied,
+    /// that corresponds to exit number `exit` of `from`; they lead to the ends of
+    /// `goals`.
+    fn exit_around(
+        &mut self,
+        from: Meeting,
+        exit: usize,
+        to: Meeting,
+        goals: (Meeting, Meeting),
+    ) -> Option<usize> {
+        if from == to {
+            return (goals.0 == goals.1).then_some(exit);
+        }
+        let (a, b) = (&self.tree.meetings[from], &self.tree.meetings[to]);
+        if a.site != b.site {
+            return None;
+        }
+        let (key, parents) = (a.exits.get(exit)?.key.clone(), a.parent.zip(b.parent));
+        let target = match key.to {
+            Target::Outer(outer) => {
+                let (a, b) = parents?;
+                Target::Outer(self.exit_around(a, outer, b, goals)?)
+            }
+            Target::Join if (from, to) == goals => Target::Join,
+            Target::Join | Target::Iterate => return None,
+        };
+        self.exit_with(to, ExitKey { to: target, ..key })
+    }
+
+    /// The region to whose end exit number `exit` of `from` leads.
+    fn goal(&self, mut from: Meeting, mut exit: usize) -> Option<Meeting> {
+        loop {
+            let data = &self.tree.meetings[from];
+            match data.exits.get(exit)?.key.to {
+                Target::Outer(outer) => (from, exit) = (data.parent?, outer),
+                Target::Join => return Some(from),
+                Target::Iterate => return None,
+            }
+        }
+    }
+
+    /// The exit of `to` with this key, a new one if need be.
+    fn exit_with(&mut self, to: Meeting, key: ExitKey) -> Option<usize> {
+        // What is the same input for iterations of one loop is one that was captured
+        // for others, and not said to be the same.
+        let is_iteration = self.tree.given(self.from)?.of.is_some();
+        if !is_iteration && key.state.contains(&mark::FIXED) {
+            return None;
+        }
+        if let Some(known) = self.tree.find_exit(to, &key) {
+            return Some(known);
+        }
+        let target = key.to;
+        let new = self.tree.new_exit(to, key);
+        // Out of an outer region it goes on as all exits there do; otherwise what
+        // comes next was not seen.
+        let tail = self.tree.new_stretch();
+        if let Target::Outer(exit) = target {
+            let values = self.tree.meetings[to].exits[new].carried.clone();
+            self.tree.set_end(tail, End::Exit { exit, values });
+        }
+        let home = self.tree.meetings[to].home?;
+        if let End::Region { tails, .. } = &mut self.tree.stretches[home].end {
+            tails.push(tail);
+        }
+        Some(new)
+    }
+
+    /// What corresponds to `values`, which exit number `exit` of `inside` carries.
+    pub(super) fn carried(
+        &self,
+        inside: Meeting,
+        exit: usize,
+        values: &[Value],
+    ) -> Option<SmallVec<[Value; 4]>> {
+        let jumps = self.jumps.as_ref().filter(|_| self.is_jump(inside, exit));
+        let value = |&value: &Value| match (jumps, self.values.get(&value)) {
+            (Some(jumps), None) => self.tree.captured(value, jumps.captured.iter().copied()),
+            _ => self.value(value),
+        };
+        values.iter().map(value).collect()
+    }
+
+    /// Whether exit number `exit` of `inside` leads out of the whole region of which
+    /// sides are copied, and past its end.
+    fn is_jump(&self, mut inside: Meeting, mut exit: usize) -> bool {
+        loop {
+            let data = &self.tree.meetings[inside];
+            let Some(Target::Outer(outer)) = data.exits.get(exit).map(|exit| exit.key.to) else {
+                return false;
+            };
+            if inside == self.from {
+                return true;
+            }
+            let Some(parent) = data.parent else { return false };
+            (inside, exit) = (parent, outer);
+        }
+    }
+}
