@@ -30,6 +30,8 @@ pub enum Command {
     Coverage(CoverageArgs),
     /// Measure what compiling costs on straight-line programs of growing length.
     Scaling(ScalingArgs),
+    /// Measure what simplification costs, and what formulas gain by it.
+    Simplify(SimplifyArgs),
     /// Measure what compiling costs on loops of growing trip counts.
     Trips(TripsArgs),
 }
@@ -73,6 +75,14 @@ pub struct CoverageArgs {
 /// Arguments of `scaling`.
 #[derive(Debug, Args)]
 pub struct ScalingArgs {
+    /// Also write the rows to this file as a JSON array.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// Arguments of `simplify`.
+#[derive(Debug, Args)]
+pub struct SimplifyArgs {
     /// Also write the rows to this file as a JSON array.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

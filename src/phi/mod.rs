@@ -20,5 +20,7 @@ pub use certificate::{agree, without_guards};
 pub use close::{CloseLimits, Closed, close};
 pub use notation::{Notation, Told, closed_program, gradient_formula, loops, program};
 pub use rule::{Applied, Refused, Rule};
-pub use simplify::{SimplifyLimits, Stage, Tag, rewrite_rules, simplify_segments};
+pub use simplify::{
+    SegmentRun, Simplified, SimplifyLimits, Stage, Tag, rewrite_rules, simplify_segments,
+};
 pub use unroll::unroll;

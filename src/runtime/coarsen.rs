@@ -54,23 +54,37 @@ pub(super) fn coarsen(
     purpose: Purpose,
     options: &Options,
 ) -> Result<Coarsened, Refusal> {
-    let graph = optimised(&primal.graph, purpose, options.numerics);
+    let graph = optimised(&primal.graph, purpose, options);
     Ok(Coarsened { kernel: compile(&graph)?, nodes: graph.nodes.len() })
 }
 
 /// The graph that is compiled for `purpose`.
-fn optimised(primal: &Graph, purpose: Purpose, numerics: Numerics) -> Graph {
-    let folding = match numerics {
-        Numerics::Exact => Folding::Exact,
-        Numerics::Real => Folding::Real,
-    };
-    let graph = derive(primal, purpose, folding);
-    checked(&graph);
-    if numerics == Numerics::Real && host_fuses() {
-        let fused = fuse(&graph);
-        checked(&fused);
-        return fused;
+fn optimised(primal: &Graph, purpose: Purpose, options: &Options) -> Graph {
+    if options.numerics == Numerics::Exact {
+        let graph = derive(primal, purpose, Folding::Exact);
+        checked(&graph);
+        return graph;
     }
+    let mut graph = derive(primal, purpose, Folding::Real);
+    checked(&graph);
+    if options.phi_calculus {
+        graph = simplified(&graph, Stage::Final);
+    }
+    if host_fuses() {
+        graph = fuse(&graph);
+        checked(&graph);
+    }
+    graph
+}
+
+/// The graph with better forms of what is computed in its blocks.
+fn simplified(graph: &Graph, stage: Stage) -> Graph {
+    /// The steps that are simplified together. Rules see a little beyond, and what
+    /// is larger takes longer for each step.
+    const SEGMENT: usize = 64;
+    let segments = divide(graph, SEGMENT);
+    let graph = simplify_segments(graph, &segments, stage, SimplifyLimits::DEFAULT).graph;
+    checked(&graph);
     graph
 }
 
@@ -90,8 +104,6 @@ pub(super) struct Stages {
 pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
     /// The derivatives of larger graphs are not short.
     const MOST_NODES: usize = 4096;
-    /// The steps that are simplified together.
-    const SEGMENT: usize = 256;
     let before = rolled(recorded, RerollLimits::DEFAULT);
     let (mut after, mut applied, mut refused) = (before.clone(), Vec::new(), Vec::new());
     if options.phi_calculus && options.numerics == Numerics::Real {
@@ -100,9 +112,6 @@ pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
         applied = closed.applied;
         after = branched(closed.graph, &mut applied);
     }
-    let simplified = |graph: &Graph, stage| {
-        simplify_segments(graph, &divide(graph, SEGMENT), stage, SimplifyLimits::DEFAULT)
-    };
     let gradient = (after.nodes.len() <= MOST_NODES).then(|| {
         let primal = simplified(&after, Stage::Primal);
         simplified(&derive(&primal, Purpose::Gradient, Folding::Real), Stage::Final)
@@ -143,7 +152,8 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
             graph
         }
     };
-    Primal { graph: branched(graph, &mut applied), applied, refused }
+    let graph = simplified(&branched(graph, &mut applied), Stage::Primal);
+    Primal { graph, applied, refused }
 }
 
 /// The graph with closed forms, if those are worth it.

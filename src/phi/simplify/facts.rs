@@ -3,6 +3,7 @@
 use egg::{Analysis, DidMerge, EGraph, Id};
 
 use super::language::Term;
+use super::pattern::bit;
 use super::range::{Range, range_of};
 use crate::op::{Op, eval};
 
@@ -19,6 +20,8 @@ pub(super) struct Facts {
     pub(super) nan_if: u128,
     /// If this is NaN, one of these leaves is; unless something else may make it NaN.
     pub(super) nan_only_if: Option<u128>,
+    /// The primitives of the terms in the class, one bit each.
+    pub(super) ops: u64,
 }
 
 /// The analysis, with what it is told.
@@ -34,13 +37,13 @@ impl Facts {
     fn leaf(number: u32, range: Range) -> Facts {
         let bit = 1u128.checked_shl(number);
         let nan_only_if = if range.nan { bit } else { Some(0) };
-        Facts { range, constant: None, nan_if: bit.unwrap_or(0), nan_only_if }
+        Facts { range, constant: None, nan_if: bit.unwrap_or(0), nan_only_if, ops: 0 }
     }
 
     fn constant(bits: u64) -> Facts {
         let range = Range::constant(f64::from_bits(bits));
         let nan_only_if = if range.nan { None } else { Some(0) };
-        Facts { range, constant: Some(bits), nan_if: 0, nan_only_if }
+        Facts { range, constant: Some(bits), nan_if: 0, nan_only_if, ops: 0 }
     }
 
     /// The same, and what else is known of the number.
@@ -61,7 +64,9 @@ impl Analysis<Term> for Knowledge {
                 Facts::leaf(number, known.copied().unwrap_or(Range::UNKNOWN))
             }
             Term::Const(bits) => Facts::constant(bits),
-            Term::Apply(op, operands) => applied(egraph, op, &operands[..op.arity()]),
+            Term::Apply(op, operands) => {
+                Facts { ops: bit(op), ..applied(egraph, op, &operands[..op.arity()]) }
+            }
         }
     }
 
@@ -71,6 +76,7 @@ impl Analysis<Term> for Knowledge {
             constant: a.constant.filter(|_| a.constant == b.constant),
             nan_if: a.nan_if & b.nan_if,
             nan_only_if: a.nan_only_if.zip(b.nan_only_if).map(|(a, b)| a | b),
+            ops: a.ops | b.ops,
         };
         let did = DidMerge(merged != *a, merged != b);
         *a = merged;
@@ -119,5 +125,5 @@ fn applied(egraph: &Terms, op: Op, operands: &[Id]) -> Facts {
         Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne | Op::Same => 0,
         _ => nan_if(0) | nan_if(1) | nan_if(2),
     };
-    Facts { range: result, constant: None, nan_if, nan_only_if }
+    Facts { range: result, constant: None, nan_if, nan_only_if, ops: 0 }
 }

@@ -12,6 +12,7 @@ mod extract;
 mod facts;
 mod known;
 mod language;
+mod matching;
 mod pattern;
 mod range;
 mod rules;
@@ -27,8 +28,9 @@ pub use self::rules::Tag;
 use self::known::Known;
 use self::saturate::Saturation;
 use self::segment::{Better, better};
+use crate::entity::Array;
 use crate::ssa::{
-    Flow, Folding, Graph, Segments, decisive_nodes, eliminate_dead_code, rebuild, verify,
+    Flow, Folding, Graph, Node, Segments, decisive_nodes, eliminate_dead_code, rebuild, verify,
 };
 
 /// How much work simplification may be, for each segment.
@@ -80,6 +82,40 @@ pub fn rewrite_rules() -> impl Iterator<Item = (&'static str, Tag)> {
     rules::RULES.iter().map(|rule| (rule.name, rule.tag))
 }
 
+/// How a segment was simplified: counts, the same on every machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentRun {
+    /// How many nodes the segment has.
+    pub nodes: usize,
+    /// How many terms were known in the end.
+    pub terms: usize,
+    /// How often all rules were tried.
+    pub iterations: usize,
+    /// Whether no rule had anything to add; if not, a limit was met.
+    pub complete: bool,
+    /// Whether a better form was found.
+    pub improved: bool,
+}
+
+/// What [`simplify_segments`] made of a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Simplified {
+    /// The simplified graph.
+    pub graph: Graph,
+    /// The segments in which a rule might apply, in order; others cost nothing.
+    pub runs: Vec<SegmentRun>,
+}
+
+/// What is the same for all segments of a graph.
+struct Settings<'a> {
+    segments: &'a Segments,
+    /// Whether a rule may apply in a segment.
+    is_candidate: Vec<bool>,
+    known: Known<'a>,
+    /// What decides something, and keeps its bits.
+    decisive: Array<Node, bool>,
+}
+
 /// A graph with the same outputs as real numbers, computed faster, or with less
 /// rounding and overflow.
 ///
@@ -99,7 +135,8 @@ pub fn rewrite_rules() -> impl Iterator<Item = (&'static str, Tag)> {
 ///                    v3 = add v2 v1\n  v4 = ln v3\n  return v4\n")?;
 /// let segments = divide(&graph, 100);
 /// let stable = simplify_segments(&graph, &segments, Stage::Final, SimplifyLimits::DEFAULT);
-/// let outcome = phigrad::ssa::interpret(&stable, &[1000.0]);
+/// assert!(stable.runs[0].improved && stable.runs[0].iterations > 0);
+/// let outcome = phigrad::ssa::interpret(&stable.graph, &[1000.0]);
 /// assert_eq!(outcome, phigrad::ssa::Outcome::Values(vec![1000.0]));
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
@@ -108,26 +145,28 @@ pub fn simplify_segments(
     segments: &Segments,
     stage: Stage,
     limits: SimplifyLimits,
-) -> Graph {
-    let mut saturation = Saturation::new(stage, limits);
-    let candidates: Vec<usize> = (0..segments.list.len())
-        .filter(|&number| saturation.may_match(graph, &segments.list[number]))
-        .collect();
-    if candidates.is_empty() {
-        return graph.clone();
+) -> Simplified {
+    let unchanged = |runs| Simplified { graph: graph.clone(), runs };
+    let saturation = Saturation::new(stage, limits);
+    let is_candidate: Vec<bool> =
+        segments.list.iter().map(|segment| saturation.may_match(graph, segment)).collect();
+    if !is_candidate.contains(&true) {
+        return unchanged(Vec::new());
     }
     let flow = Flow::of(graph);
-    let decisive = decisive_nodes(graph, &flow);
-    let known = Known::of(graph, &flow);
+    let (known, decisive) = (Known::of(graph, &flow), decisive_nodes(graph, &flow));
+    let settings = Settings { segments, is_candidate, known, decisive };
     let mut found: HashMap<u32, Better> = HashMap::new();
-    for number in candidates {
-        let segment = &segments.list[number];
-        if let Some(better) = better(graph, segment, &known, &decisive, &mut saturation) {
-            found.insert(number as u32, better);
+    let mut runs = Vec::new();
+    for (number, segment) in (0u32..).zip(&segments.list) {
+        if settings.is_candidate[number as usize] {
+            let (better, run) = better(graph, segment, &settings, &saturation);
+            runs.push(run);
+            found.extend(better.map(|better| (number, better)));
         }
     }
     if found.is_empty() {
-        return graph.clone();
+        return unchanged(runs);
     }
     let simplified = rebuild(graph, Folding::Real, |rebuild, node| {
         let better = found.get_mut(&segments.of[node]?)?;
@@ -135,5 +174,9 @@ pub fn simplify_segments(
     });
     let simplified = eliminate_dead_code(&simplified);
     // A form that uses what is not visible where it is used would be refused later.
-    if verify(&simplified).is_ok() { simplified } else { graph.clone() }
+    if verify(&simplified).is_ok() {
+        Simplified { graph: simplified, runs }
+    } else {
+        unchanged(runs)
+    }
 }

@@ -9,11 +9,11 @@
 //! Rules that would cost accuracy in the derivative of what they make are for
 //! graphs that are differentiated no more.
 
-use egg::{Id, Subst};
+use egg::Id;
 
 use super::facts::{Facts, Terms};
 use super::language::Term;
-use super::pattern::variable;
+use super::matching::Letters;
 use super::range::Range;
 use crate::op::Op;
 
@@ -65,12 +65,12 @@ pub(super) struct Rule {
 /// Where a rule may apply.
 pub(super) struct Found<'a> {
     pub(super) terms: &'a mut Terms,
-    pub(super) subst: &'a Subst,
+    pub(super) letters: &'a Letters<Id>,
 }
 
 impl Found<'_> {
     fn id(&self, name: char) -> Option<Id> {
-        self.subst.get(variable(name)).copied()
+        self.letters.iter().find(|(letter, _)| *letter == name).map(|&(_, id)| id)
     }
 
     fn facts(&self, name: char) -> Option<&Facts> {

@@ -3,30 +3,34 @@
 use egg::{Id, Language};
 use hashbrown::HashMap;
 
-use super::cost::cost;
+use super::cost::latency;
 use super::extract::Choices;
 use super::facts::{Knowledge, Terms};
-use super::known::{Known, KnownAt};
+use super::known::KnownAt;
 use super::language::Term;
 use super::pattern::bit;
 use super::saturate::Saturation;
-use crate::entity::Array;
-use crate::ssa::{Block, Def, Graph, Node, Rebuild, Segment};
+use super::{SegmentRun, Settings};
+use crate::op::Op;
+use crate::ssa::{Def, Graph, Node, Rebuild, Segment};
 
 /// How far rules see into what a segment is computed from.
 const SIGHT: usize = 3;
+/// What it costs to remember a value of a loop for each iteration, and to read it.
+const HISTORY: u64 = 20;
 
 /// A segment on its way into an e-graph.
 struct Reading<'a> {
     graph: &'a Graph,
     segment: &'a Segment,
+    settings: &'a Settings<'a>,
     known: KnownAt<'a>,
-    blocks: &'a Array<Node, Option<Block>>,
     terms: Terms,
     classes: HashMap<Node, Id>,
     leaves: Vec<Node>,
-    /// Classes whose values are computed anyway, by nodes that stay as they are.
-    pinned: Vec<(Id, Node)>,
+    /// Classes whose values are computed by nodes that stay as they are, and what
+    /// it costs to use them here.
+    pinned: Vec<(Id, Node, u64)>,
     ops: u64,
 }
 
@@ -43,7 +47,8 @@ impl Reading<'_> {
                 self.ops |= bit(op);
                 let class = self.terms.add(Term::apply(op, &args));
                 self.tell(node, class);
-                self.pinned.push((class, node));
+                let fee = if sight == SIGHT { 0 } else { self.fee(node, op) };
+                self.pinned.push((class, node, fee));
                 class
             }
             _ => {
@@ -58,15 +63,19 @@ impl Reading<'_> {
         class
     }
 
-    /// Whether the operands of `node` are visible where it is: a replayed region may
-    /// show a node, but not what is outside.
+    /// Whether the operands of `node` are visible where the segment is.
     fn sees_operands(&self, node: Node) -> bool {
-        let block = self.blocks[node];
-        let args = self.graph.nodes[node].args();
-        args.iter().all(|&arg| match self.graph.nodes[arg].def {
-            Def::Const(_) | Def::Input(_) => true,
-            _ => self.blocks[arg].is_some() && self.blocks[arg] == block,
-        })
+        let is_visible = |&arg: &Node| self.settings.known.is_visible(arg, self.segment.block);
+        self.graph.nodes[node].args().iter().all(is_visible)
+    }
+
+    /// What it costs to use `node` here, where it has not been used so far. If it may
+    /// be computed otherwise where it is, it is computed for this alone.
+    fn fee(&self, node: Node, op: Op) -> u64 {
+        let Settings { segments, is_candidate, decisive, known } = self.settings;
+        let may_go = segments.of[node].is_some_and(|number| is_candidate[number as usize]);
+        let own = if may_go && !decisive[node] { latency(op) } else { 0 };
+        own + if known.is_history(node, self.segment.block) { HISTORY } else { 0 }
     }
 
     fn tell(&mut self, node: Node, class: Id) {
@@ -76,22 +85,21 @@ impl Reading<'_> {
         }
     }
 
-    fn read(&mut self, decisive: &Array<Node, bool>) -> u64 {
+    /// Reads the segment. Returns what it costs, but for what stays as it is.
+    fn read(&mut self) -> u64 {
         let mut total = 0;
         for &node in &self.segment.nodes {
             let Def::Apply(op, args) = self.graph.nodes[node].def else { continue };
             let args: Vec<Id> =
                 args[..op.arity()].iter().map(|&arg| self.operand(arg, SIGHT)).collect();
             self.ops |= bit(op);
-            let term = Term::apply(op, &args);
-            let own = cost(&term);
-            let class = self.terms.add(term);
+            let class = self.terms.add(Term::apply(op, &args));
             self.classes.insert(node, class);
             self.tell(node, class);
-            if decisive[node] {
-                self.pinned.push((class, node));
+            if self.settings.decisive[node] {
+                self.pinned.push((class, node, 0));
             } else {
-                total += own;
+                total += latency(op);
             }
         }
         total
@@ -110,54 +118,63 @@ pub(super) struct Better {
     built: HashMap<Id, Node>,
 }
 
-/// A better way to compute the outputs of `segment`, if the rules know one.
+/// A better way to compute the outputs of `segment`, if the rules know one, and how
+/// it was looked for.
 pub(super) fn better(
     graph: &Graph,
     segment: &Segment,
-    known: &Known<'_>,
-    decisive: &Array<Node, bool>,
-    saturation: &mut Saturation,
-) -> Option<Better> {
+    settings: &Settings<'_>,
+    saturation: &Saturation,
+) -> (Option<Better>, SegmentRun) {
     let mut reading = Reading {
         graph,
         segment,
-        known: known.at(segment.block),
-        blocks: known.blocks(),
+        settings,
+        known: settings.known.at(segment.block),
         terms: Terms::new(Knowledge::default()),
         classes: HashMap::new(),
         leaves: Vec::new(),
         pinned: Vec::new(),
         ops: 0,
     };
-    let before = reading.read(decisive);
+    let before = reading.read();
     let Reading { mut terms, classes, leaves, pinned, ops, .. } = reading;
-    if !saturation.run(&mut terms, ops) {
-        return None;
+    let went = saturation.run(&mut terms, ops);
+    let mut run = SegmentRun {
+        nodes: segment.nodes.len(),
+        terms: terms.total_size(),
+        iterations: went.iterations,
+        complete: went.complete,
+        improved: false,
+    };
+    if !went.changed {
+        return (None, run);
     }
-    let pinned: Vec<(Id, Node)> = pinned
+    let pinned: Vec<(Id, Node, u64)> = pinned
         .into_iter()
-        .map(|(class, node)| (terms.find(class), node))
-        .filter(|&(class, _)| terms[class].data.constant.is_none())
+        .map(|(class, node, fee)| (terms.find(class), node, fee))
+        .filter(|&(class, ..)| terms[class].data.constant.is_none())
         .collect();
-    let pinned_classes: Vec<Id> = pinned.iter().map(|&(class, _)| class).collect();
-    let choices = Choices::best(&terms, &pinned_classes);
+    let choices = Choices::best(&terms, &pinned);
     let outputs: HashMap<Node, Id> = segment
         .outputs
         .iter()
-        .filter(|&&node| !decisive[node])
+        .filter(|&&node| !settings.decisive[node])
         .filter_map(|&node| Some((node, terms.find(*classes.get(&node)?))))
         .collect();
     let mut needed: Vec<Id> = outputs.values().copied().collect();
     needed.sort();
-    if choices.cost(&needed) >= before && terms.analysis.superseded.is_empty() {
-        return None;
+    run.improved = choices.cost(&needed) < before || !terms.analysis.superseded.is_empty();
+    if !run.improved {
+        return (None, run);
     }
     let mut nodes = HashMap::new();
-    for (class, node) in pinned {
+    for (class, node, _) in pinned {
         // The first of several: it is computed before the others.
         nodes.entry(class).or_insert(node);
     }
-    Some(Better { terms, choices, leaves, pinned: nodes, outputs, built: HashMap::new() })
+    let better = Better { terms, choices, leaves, pinned: nodes, outputs, built: HashMap::new() };
+    (Some(better), run)
 }
 
 impl Better {
