@@ -96,6 +96,36 @@ fn a_factor_moves_into_the_branch_where_it_cancels() {
 }
 
 #[test]
+fn derivatives_cancel_in_branches_and_across_them() {
+    // The worked example of branches in section 3 of the paper.
+    #[traced]
+    fn program(x: &[Var], side: &[Var]) -> Var {
+        let (p, q) = (x[0], x[1]);
+        let y = p + q * x[2];
+        let z;
+        if side[0] > 0.0 {
+            if y > 0.5 {
+                z = y.powf(1.5) / y;
+            } else {
+                z = (y.exp() + 1.0).ln();
+            }
+        } else {
+            z = q * y;
+        }
+        z * (y.exp() + 1.0)
+    }
+    let f = Tape::record_with(program);
+    let points = [([0.3, 0.5, 2.0], 1.0), ([0.1, 0.2, 0.3], 1.0), ([0.3, 0.5, 2.0], -1.0)];
+    for (x, side) in points {
+        f.grad(&x, &[side]).unwrap();
+    }
+    let explanation = f.explain().unwrap();
+    let gradient = explanation.gradient.as_ref().unwrap().text.clone();
+    println!("{explanation}");
+    assert!(gradient.is_empty(), "{gradient}");
+}
+
+#[test]
 fn text_latex_and_dot_show_all_of_it() {
     let f = Tape::record(|x: &[Var]| {
         let mut w = x[0];

@@ -83,6 +83,9 @@ pub struct ScalingArgs {
 /// Arguments of `simplify`.
 #[derive(Debug, Args)]
 pub struct SimplifyArgs {
+    /// Only formulas and programs whose names start so (upper or lower case).
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
     /// Also write the rows to this file as a JSON array.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

@@ -24,6 +24,7 @@ pub(super) struct Known<'a> {
 impl<'a> Known<'a> {
     pub(super) fn of(graph: &'a Graph, flow: &Flow<'_>) -> Known<'a> {
         let mut ranges = Array::filled(Range::UNKNOWN, graph.nodes.len());
+        let mut series = Array::filled(None, graph.series.len());
         for (node, data) in graph.nodes.iter() {
             ranges[node] = match data.def {
                 Def::Const(bits) => Range::constant(f64::from_bits(bits)),
@@ -40,13 +41,8 @@ impl<'a> Known<'a> {
                     };
                     sources.iter().map(range).reduce(Range::either).unwrap_or(Range::UNKNOWN)
                 }
-                Def::Element(access) => match &graph.series[graph.accesses[access].series] {
-                    SeriesData::Constants(all) => {
-                        let all = all.iter().map(|&bits| Range::constant(f64::from_bits(bits)));
-                        all.reduce(Range::either).unwrap_or(Range::UNKNOWN)
-                    }
-                    _ => Range::UNKNOWN,
-                },
+                Def::Element(access) => *series[graph.accesses[access].series]
+                    .get_or_insert_with(|| elements(&graph.series[graph.accesses[access].series])),
                 Def::Iteration(_) => Range {
                     low: 0.0,
                     high: f64::from(u32::MAX),
@@ -197,6 +193,17 @@ impl KnownAt<'_> {
             let nonzero = strictly && below.low >= 0.0;
             self.refine(b, Range { low: below.low, nonzero, ..Range::UNKNOWN });
         }
+    }
+}
+
+/// What is known of all elements of `series`.
+fn elements(series: &SeriesData) -> Range {
+    match series {
+        SeriesData::Constants(all) => {
+            let all = all.iter().map(|&bits| Range::constant(f64::from_bits(bits)));
+            all.reduce(Range::either).unwrap_or(Range::UNKNOWN)
+        }
+        _ => Range::UNKNOWN,
     }
 }
 

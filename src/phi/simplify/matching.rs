@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 
 use super::facts::Terms;
 use super::language::Term;
-use super::pattern::{Tree, bit};
-use crate::op::Op;
+use super::pattern::{CONSTANT, Tree, bit};
+use crate::op::{MAX_ARITY, Op};
 use crate::ssa::{Def, Graph, Node};
 
 /// What the letters of a pattern stand for.
@@ -17,8 +17,8 @@ pub(super) trait Place {
     /// A value: two that are equal have the same.
     type Value: Copy + PartialEq;
 
-    /// The primitives that `value` is a result of, one bit each.
-    fn ops(&self, value: Self::Value) -> u64;
+    /// The primitives that `value` is a result of, one bit each, and [`CONSTANT`].
+    fn has(&self, value: Self::Value) -> u64;
 
     fn constant(&self, value: Self::Value) -> Option<f64>;
 
@@ -29,8 +29,9 @@ pub(super) trait Place {
 impl Place for Terms {
     type Value = Id;
 
-    fn ops(&self, value: Id) -> u64 {
-        self[value].data.ops
+    fn has(&self, value: Id) -> u64 {
+        let facts = &self[value].data;
+        facts.ops | if facts.constant.is_some() { CONSTANT } else { 0 }
     }
 
     fn constant(&self, value: Id) -> Option<f64> {
@@ -51,9 +52,10 @@ impl Place for Terms {
 impl Place for Graph {
     type Value = Node;
 
-    fn ops(&self, value: Node) -> u64 {
+    fn has(&self, value: Node) -> u64 {
         match self.nodes[value].def {
             Def::Apply(op, _) => bit(op),
+            Def::Const(_) => CONSTANT,
             _ => 0,
         }
     }
@@ -71,18 +73,36 @@ impl Place for Graph {
     }
 }
 
-/// Calls `found` for each way in which the operands of a pattern are `values`, with
-/// what its letters stand for. Operands of sums and products are tried in both
-/// orders.
-pub(super) fn search<P: Place>(
-    place: &P,
-    pattern: &Tree,
-    values: &[P::Value],
-    found: &mut impl FnMut(&Letters<P::Value>),
-) {
-    let Tree::Apply { operands, swaps, .. } = pattern else { return };
-    let mut search = Search { place, goals: SmallVec::new(), letters: SmallVec::new(), found };
-    search.operands(operands, *swaps, values);
+/// An application, and what its operands are.
+pub(super) struct Application<'a, P: Place> {
+    place: &'a P,
+    operands: &'a [P::Value],
+    has: [u64; MAX_ARITY],
+}
+
+impl<'a, P: Place> Application<'a, P> {
+    pub(super) fn new(place: &'a P, operands: &'a [P::Value]) -> Self {
+        let has = |i| operands.get(i).map_or(0, |&operand| place.has(operand));
+        Application { place, operands, has: core::array::from_fn(has) }
+    }
+
+    /// Calls `found` for each way in which it is an instance of `pattern`, which has
+    /// the same primitive, with what the letters stand for. Operands of sums and
+    /// products are tried in both orders.
+    pub(super) fn search(&self, pattern: &Tree, found: &mut impl FnMut(&Letters<P::Value>)) {
+        let Tree::Apply { operands, swaps, .. } = pattern else { return };
+        let fits = |i: usize, has: u64| operands[i].needs() & !has == 0;
+        let in_order = (0..operands.len()).all(|i| fits(i, self.has[i]));
+        // Most patterns end here.
+        if in_order || (*swaps && fits(0, self.has[1]) && fits(1, self.has[0])) {
+            let (goals, letters) = (SmallVec::new(), SmallVec::new());
+            Search { place: self.place, goals, letters, found }.operands(
+                operands,
+                *swaps,
+                self.operands,
+            );
+        }
+    }
 }
 
 /// A search on its way.
@@ -120,7 +140,7 @@ impl<'a, P: Place, F: FnMut(&Letters<P::Value>)> Search<'a, P, F> {
             Tree::Number(number) => {
                 self.place.constant(value).map(f64::to_bits) == Some(number.to_bits())
             }
-            Tree::Apply { op, .. } => self.place.ops(value) & bit(*op) != 0,
+            Tree::Apply { .. } => tree.needs() & !self.place.has(value) == 0,
         }
     }
 

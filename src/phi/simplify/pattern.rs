@@ -57,6 +57,16 @@ impl Tree {
         }
     }
 
+    /// What a value must have to be an instance: the primitive at the root, or
+    /// [`CONSTANT`].
+    pub(super) fn needs(&self) -> u64 {
+        match self {
+            Tree::Variable(_) => 0,
+            Tree::Number(_) => CONSTANT,
+            Tree::Apply { op, .. } => bit(*op),
+        }
+    }
+
     /// The primitives in it, one bit each.
     pub(super) fn ops(&self) -> u64 {
         match self {
@@ -89,6 +99,9 @@ impl Tree {
     }
 }
 
+/// The bit of constants, beside those of primitives.
+pub(super) const CONSTANT: u64 = 1 << 63;
+
 pub(super) fn bit(op: Op) -> u64 {
     1 << op as u32
 }
@@ -99,7 +112,7 @@ mod tests {
 
     #[test]
     fn every_primitive_has_a_bit() {
-        assert!(Op::ALL.len() <= 64);
+        assert!(Op::ALL.iter().all(|&op| bit(op) != 0 && bit(op) < CONSTANT));
     }
 
     #[test]

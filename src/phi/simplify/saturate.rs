@@ -6,7 +6,7 @@ use egg::{Id, Language};
 
 use super::facts::Terms;
 use super::language::Term;
-use super::matching::{Letters, search};
+use super::matching::{Application, Letters};
 use super::pattern::{Tree, bit};
 use super::rules::{Found, RULES, Right, Rule};
 use super::{SimplifyLimits, Stage};
@@ -68,9 +68,10 @@ impl Saturation {
     pub(super) fn may_match(&self, graph: &Graph, segment: &Segment) -> bool {
         segment.nodes.iter().any(|&node| {
             let Def::Apply(op, args) = graph.nodes[node].def else { return false };
+            let application = Application::new(graph, &args[..op.arity()]);
             self.of(op).filter(|ready| ready.rule.is_worth_it).any(|ready| {
                 let mut occurs = false;
-                search(graph, &ready.left, &args[..op.arity()], &mut |_| occurs = true);
+                application.search(&ready.left, &mut |_| occurs = true);
                 occurs
             })
         })
@@ -124,9 +125,10 @@ impl Saturation {
         for class in terms.classes() {
             for term in &class.nodes {
                 let Term::Apply(op, _) = term else { continue };
+                let application = Application::new(terms, term.children());
                 for ready in self.of(*op) {
                     if ready.needs & !ops == 0 {
-                        search(terms, &ready.left, term.children(), &mut |letters| {
+                        application.search(&ready.left, &mut |letters| {
                             let (term, letters) = (term.clone(), letters.clone());
                             matches.push(Match { ready, class: class.id, term, letters });
                         });
