@@ -94,9 +94,12 @@ impl<'a> Known<'a> {
         let mut here = block;
         let mut conditions = Vec::new();
         loop {
-            for item in &self.graph.blocks[here].items {
-                if let Item::Guard { condition, expect } = *item {
-                    conditions.push((condition, expect));
+            // Those of a block that is replayed held for the values that are seen here.
+            for block in [Some(here), self.forwards[here]].into_iter().flatten() {
+                for item in &self.graph.blocks[block].items {
+                    if let Item::Guard { condition, expect } = *item {
+                        conditions.push((condition, expect));
+                    }
                 }
             }
             let Some(parent) = self.parents[here] else { break };

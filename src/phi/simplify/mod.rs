@@ -10,6 +10,7 @@
 mod cost;
 mod extract;
 mod facts;
+mod found;
 mod known;
 mod language;
 mod matching;
@@ -21,7 +22,9 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-use hashbrown::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use hashbrown::{HashMap, HashSet};
 
 pub use self::rules::Tag;
 
@@ -30,7 +33,8 @@ use self::saturate::Saturation;
 use self::segment::{Better, better};
 use crate::entity::Array;
 use crate::ssa::{
-    Flow, Folding, Graph, Node, Segments, decisive_nodes, eliminate_dead_code, rebuild, verify,
+    Flow, Folding, Graph, Node, Segments, decisive_nodes, eliminate_dead_code, live_nodes, rebuild,
+    verify,
 };
 
 /// How much work simplification may be, for each segment.
@@ -114,6 +118,8 @@ struct Settings<'a> {
     known: Known<'a>,
     /// What decides something, and keeps its bits.
     decisive: Array<Node, bool>,
+    /// What is not worth a form that avoids an overflow: what overflows is needed anyway.
+    as_they_are: HashSet<Node>,
 }
 
 /// A graph with the same outputs as real numbers, computed faster, or with less
@@ -155,8 +161,9 @@ pub fn simplify_segments(
     }
     let flow = Flow::of(graph);
     let (known, decisive) = (Known::of(graph, &flow), decisive_nodes(graph, &flow));
-    let settings = Settings { segments, is_candidate, known, decisive };
-    let mut found: HashMap<u32, Better> = HashMap::new();
+    let as_they_are = HashSet::new();
+    let mut settings = Settings { segments, is_candidate, known, decisive, as_they_are };
+    let mut found: BTreeMap<u32, Better> = BTreeMap::new();
     let mut runs = Vec::new();
     for (number, segment) in (0u32..).zip(&segments.list) {
         if settings.is_candidate[number as usize] {
@@ -165,18 +172,68 @@ pub fn simplify_segments(
             found.extend(better.map(|better| (number, better)));
         }
     }
-    if found.is_empty() {
-        return unchanged(runs);
+    for _ in 0..MOST_ROUNDS {
+        if found.is_empty() {
+            break;
+        }
+        let (simplified, useless) = rebuilt(graph, segments, &mut found);
+        if useless.is_empty() {
+            let simplified = eliminate_dead_code(&simplified);
+            // A form that uses what is not visible where it is used would be refused later.
+            if verify(&simplified).is_ok() {
+                return Simplified { graph: simplified, runs };
+            }
+            break;
+        }
+        for &(number, node) in &useless {
+            settings.as_they_are.insert(node);
+            found.remove(&number);
+        }
+        found.values_mut().for_each(Better::restart);
+        let again: BTreeSet<u32> = useless.into_iter().map(|(number, _)| number).collect();
+        for number in again {
+            let segment = &segments.list[number as usize];
+            let (better, _) = better(graph, segment, &settings, &saturation);
+            found.extend(better.map(|better| (number, better)));
+        }
     }
+    unchanged(runs)
+}
+
+/// The graph with better forms, dead code included, and the nodes, with the numbers
+/// of their segments, whose forms avoid an overflow in vain: what overflows is
+/// needed anyway.
+fn rebuilt(
+    graph: &Graph,
+    segments: &Segments,
+    found: &mut BTreeMap<u32, Better>,
+) -> (Graph, Vec<(u32, Node)>) {
+    let overflowing: Vec<(u32, Node, Node)> = found
+        .iter()
+        .flat_map(|(&number, better)| {
+            better.overflowing().iter().map(move |&(node, from)| (number, node, from))
+        })
+        .collect();
+    let exponentials: HashSet<Node> = overflowing.iter().map(|&(.., from)| from).collect();
+    let mut copies: HashMap<Node, Node> = HashMap::new();
+    let mut last = None;
     let simplified = rebuild(graph, Folding::Real, |rebuild, node| {
+        if let Some(copied) = last.replace(node).filter(|last| exponentials.contains(last)) {
+            copies.insert(copied, rebuild.copied(copied));
+        }
         let better = found.get_mut(&segments.of[node]?)?;
         better.build(rebuild, node)
     });
-    let simplified = eliminate_dead_code(&simplified);
-    // A form that uses what is not visible where it is used would be refused later.
-    if verify(&simplified).is_ok() {
-        Simplified { graph: simplified, runs }
-    } else {
-        unchanged(runs)
+    let mut useless = Vec::new();
+    if !overflowing.is_empty() {
+        let live = live_nodes(&simplified);
+        // An exponential that is the last node of all is an output.
+        let is_live = |from: Node| copies.get(&from).is_none_or(|&copy| live[copy]);
+        let in_vain = overflowing.into_iter().filter(|&(.., from)| is_live(from));
+        useless.extend(in_vain.map(|(number, node, _)| (number, node)));
     }
+    (simplified, useless)
 }
+
+/// How often forms are tried without those that were in vain.
+const MOST_ROUNDS: usize = 4;

@@ -5,10 +5,11 @@ use std::sync::OnceLock;
 use egg::{Id, Language};
 
 use super::facts::Terms;
+use super::found::Found;
 use super::language::Term;
 use super::matching::{Application, Letters};
 use super::pattern::{Tree, bit};
-use super::rules::{Found, RULES, Right, Rule};
+use super::rules::{RULES, Right, Rule};
 use super::{SimplifyLimits, Stage};
 use crate::op::Op;
 use crate::ssa::{Def, Graph, Segment};
@@ -107,6 +108,9 @@ impl Saturation {
                 // Also where another rule has found the same.
                 if ready.rule.is_stable && !terms.analysis.superseded.contains(&term) {
                     terms.analysis.superseded.push(term);
+                    if ready.needs & bit(Op::Exp) != 0 {
+                        terms.analysis.overflowing.push(class);
+                    }
                 }
             }
             terms.rebuild();

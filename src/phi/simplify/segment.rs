@@ -18,6 +18,8 @@ use crate::ssa::{Def, Graph, Node, Rebuild, Segment};
 const SIGHT: usize = 3;
 /// What it costs to remember a value of a loop for each iteration, and to read it.
 const HISTORY: u64 = 20;
+/// How deep patterns are.
+const DEEPEST: usize = 4;
 
 /// A segment on its way into an e-graph.
 struct Reading<'a> {
@@ -72,7 +74,7 @@ impl Reading<'_> {
     /// What it costs to use `node` here, where it has not been used so far. If it may
     /// be computed otherwise where it is, it is computed for this alone.
     fn fee(&self, node: Node, op: Op) -> u64 {
-        let Settings { segments, is_candidate, decisive, known } = self.settings;
+        let Settings { segments, is_candidate, decisive, known, .. } = self.settings;
         let may_go = segments.of[node].is_some_and(|number| is_candidate[number as usize]);
         let own = if may_go && !decisive[node] { latency(op) } else { 0 };
         own + if known.is_history(node, self.segment.block) { HISTORY } else { 0 }
@@ -115,6 +117,9 @@ pub(super) struct Better {
     pinned: HashMap<Id, Node>,
     /// The classes of what is to be computed otherwise.
     outputs: HashMap<Node, Id>,
+    /// The nodes with a better form because an exponential may overflow, each with
+    /// that exponential.
+    overflowing: Vec<(Node, Node)>,
     built: HashMap<Id, Node>,
 }
 
@@ -140,6 +145,7 @@ pub(super) fn better(
     let before = reading.read();
     let Reading { mut terms, classes, leaves, pinned, ops, .. } = reading;
     let went = saturation.run(&mut terms, ops);
+    let overflowing = overflowing(graph, &mut terms, &classes, settings);
     let mut run = SegmentRun {
         nodes: segment.nodes.len(),
         terms: terms.total_size(),
@@ -173,11 +179,74 @@ pub(super) fn better(
         // The first of several: it is computed before the others.
         nodes.entry(class).or_insert(node);
     }
-    let better = Better { terms, choices, leaves, pinned: nodes, outputs, built: HashMap::new() };
+    let built = HashMap::new();
+    let better = Better { terms, choices, leaves, pinned: nodes, outputs, overflowing, built };
     (Some(better), run)
 }
 
+/// The nodes with a better form because an exponential may overflow, each with that
+/// exponential. Those that are to stay as they are have none.
+fn overflowing(
+    graph: &Graph,
+    terms: &mut Terms,
+    classes: &HashMap<Node, Id>,
+    settings: &Settings<'_>,
+) -> Vec<(Node, Node)> {
+    let found = core::mem::take(&mut terms.analysis.overflowing);
+    let mut found: Vec<Id> = found.into_iter().map(|class| terms.find(class)).collect();
+    found.dedup();
+    let mut all = Vec::new();
+    let mut kept = Vec::new();
+    for class in found {
+        let mut nodes: Vec<Node> = classes
+            .iter()
+            .filter(|&(_, &other)| terms.find(other) == class)
+            .map(|(&node, _)| node)
+            .collect();
+        nodes.sort();
+        if nodes.iter().any(|node| settings.as_they_are.contains(node)) {
+            kept.push(class);
+            continue;
+        }
+        for node in nodes {
+            exponentials(graph, node, DEEPEST, &mut |exponential| all.push((node, exponential)));
+        }
+    }
+    if !kept.is_empty() {
+        let is_kept: Vec<Term> =
+            kept.iter().flat_map(|&class| terms[class].nodes.iter().cloned()).collect();
+        let canonical = |term: &Term| term.clone().map_children(|id| terms.find(id));
+        let superseded = terms.analysis.superseded.iter().map(canonical);
+        let rest = superseded.filter(|term| !is_kept.contains(term)).collect();
+        terms.analysis.superseded = rest;
+    }
+    all
+}
+
+/// Calls `each` with the exponentials that `node` is computed from, so deep at most.
+fn exponentials(graph: &Graph, node: Node, depth: usize, each: &mut impl FnMut(Node)) {
+    if let Def::Apply(op, _) = graph.nodes[node].def {
+        if op == Op::Exp {
+            each(node);
+        } else if depth > 0 {
+            let args = graph.nodes[node].args().iter();
+            args.for_each(|&arg| exponentials(graph, arg, depth - 1, each));
+        }
+    }
+}
+
 impl Better {
+    /// The nodes with a better form because an exponential may overflow, each with
+    /// that exponential.
+    pub(super) fn overflowing(&self) -> &[(Node, Node)] {
+        &self.overflowing
+    }
+
+    /// Forgets what has been built, to build it in another graph.
+    pub(super) fn restart(&mut self) {
+        self.built.clear();
+    }
+
     /// Builds the better form of `node`, if it has one that can be built here.
     pub(super) fn build(&mut self, rebuild: &mut Rebuild<'_>, node: Node) -> Option<Node> {
         let &class = self.outputs.get(&node)?;

@@ -8,11 +8,12 @@ mod random;
 use egg::{Id, Language};
 
 use super::facts::{Knowledge, Terms};
+use super::found::Found;
 use super::language::Term;
 use super::matching::Letters;
 use super::pattern::Tree;
 use super::range::{Range, range_of};
-use super::rules::{Found, RULES, Right, Rule, Tag};
+use super::rules::{RULES, Right, Rule, Tag};
 use crate::op::{Op, eval};
 use precise::Precise;
 use random::Random;
@@ -69,10 +70,20 @@ impl Trial {
             let id = match constant {
                 Some(value) => terms.add(Term::constant(value)),
                 None => {
-                    terms.analysis.leaves.push(range(name));
-                    ranges.push(range(name));
-                    names.push(name);
-                    terms.add(Term::Leaf(names.len() as u32 - 1))
+                    let mut leaf = || {
+                        terms.analysis.leaves.push(range(name));
+                        ranges.push(range(name));
+                        names.push(name);
+                        terms.add(Term::Leaf(names.len() as u32 - 1))
+                    };
+                    if name == 's' {
+                        // A sum of exponentials.
+                        let [a, b] =
+                            [leaf(), leaf()].map(|x| terms.add(Term::apply(Op::Exp, &[x])));
+                        terms.add(Term::apply(Op::Add, &[a, b]))
+                    } else {
+                        leaf()
+                    }
                 }
             };
             bound.push((name, id));
