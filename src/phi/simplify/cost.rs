@@ -31,7 +31,7 @@ pub(super) fn latency(op: Op) -> u64 {
         Op::Ln1p | Op::Atan2 | Op::Acosh => 215,
         Op::Powf | Op::Sinh => 245,
         Op::Cbrt | Op::Atanh => 270,
-        Op::Tanh => 525,
+        Op::Tanh => 320,
         Op::Asinh => 700,
     }
 }
