@@ -188,7 +188,8 @@ impl TapeBuilder {
     }
 
     /// Whether loops become closed forms where there are good ones (the default);
-    /// never with [`Numerics::Exact`]. Without it, loops stay loops.
+    /// never with [`Numerics::Exact`]. Without it, loops stay loops, and formulas are
+    /// not simplified beyond folding.
     ///
     /// # Examples
     ///
