@@ -69,7 +69,9 @@ fn branches_in_loops_are_told() {
         let explanation = f.explain().unwrap();
         let text = &explanation.program.text;
         assert!(text.contains("= x₀·d_{i+1} − x₁") && text.contains("| < 1; w + "), "{text}");
-        assert!(explanation.gradient.is_none(), "it is not short");
+        let gradient = &explanation.gradient.as_ref().unwrap().text;
+        assert!(gradient.contains("loop 49 times backwards in i, with "), "{gradient}");
+        assert!(explanation.rules().contains(&Rule::C2), "{explanation}");
         assert_eq!(explanation.loops.len(), 1);
         let at = explanation.loops[0].at.as_ref().unwrap();
         assert!(at.file.ends_with("explain.rs"));
@@ -146,7 +148,7 @@ fn text_latex_and_dot_show_all_of_it() {
     f.grad(&[1.0, 2.0]).unwrap();
     let explanation = f.explain().unwrap();
     let text = explanation.to_string();
-    for part in ["the program (2 active and 0 inactive inputs, 1 paths)", "loop 100 times", "√"] {
+    for part in ["the program (2 active and 0 inactive inputs, 1 path)", "loop 100 times", "√"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let latex = explanation.latex();
@@ -194,9 +196,12 @@ fn a_loop_that_adds_is_a_product() {
         explanation.closed.latex.lines().nth(1),
         Some("& \\text{return }x_{0} + 100 \\cdot x_{1}")
     );
-    assert_eq!(explanation.gradient.unwrap().text, "∂f/∂x₀ = 1\n∂f/∂x₁ = 100");
+    assert_eq!(explanation.gradient.as_ref().unwrap().text, "∂f/∂x₀ = 1\n∂f/∂x₁ = 100");
     assert_eq!(explanation.loops[0].seen.text, "x₀ + Σ_{i<100} x₁");
-    assert!(!explanation.loops[0].forms.is_empty());
+    let form = &explanation.loops[0].forms[0];
+    let expected = "p + Σ_{i<100} g(i) = p + 100·u, where g(i) is what is added, u = x₁, p = x₀";
+    assert_eq!((form.rule, form.form.text.as_str()), (Rule::C6, expected));
+    assert_eq!(explanation.rules(), [Rule::F5, Rule::C6]);
     let exact = Tape::builder()
         .phi_calculus(false)
         .record(|x: &[Var]| (0..100).fold(x[0], |sum, _| sum + x[1]));
@@ -232,7 +237,7 @@ fn descent(mut w: Var, rate: Var, x: &[f64], y: &[f64]) -> Var {
 }
 
 #[test]
-fn gradient_descent_has_no_loop_over_its_data() {
+fn gradient_descent_has_no_loop_over_its_data_and_two_of_nine_phis() {
     let x: Vec<f64> = (0..200).map(|i| (0.7 * f64::from(i)).sin()).collect();
     let y: Vec<f64> = x.iter().map(|x| 0.7 * x + 0.1 * (9.0 * x).cos()).collect();
     let f = Tape::record(|rate: &[Var]| descent(Var::from(0.0), rate[0], &x, &y));
@@ -245,7 +250,113 @@ fn gradient_descent_has_no_loop_over_its_data() {
     let closed = &explanation.closed.text;
     assert!(closed.starts_with("loop 40 times in i, with w from 0\n"), "{closed}");
     assert!(!closed.contains("200 times") && !closed.contains('Σ'), "{closed}");
-    assert!(explanation.rules().contains(&Rule::C7), "{explanation}");
+    // The sums are a line and a parabola around the same w, and no terms that only
+    // make up for the rounding of that.
+    assert!(closed.contains("\n  provided that |t₁| ≥ 1e-4\n"), "{closed}");
+    let form = |start: &str| {
+        let mut forms = explanation.loops.iter().flat_map(|known| &known.forms);
+        let form = forms.find(|formula| formula.form.text.contains(start)).unwrap();
+        (form.rule, form.form.text.clone())
+    };
+    let (rule, line) = form("u = φ_L(0, …)");
+    assert!(rule == Rule::C7 && line.matches('·').count() == 1, "{line}");
+    let (rule, square) = form("u = φ_L'(0, …)");
+    assert!(rule == Rule::C7 && square.contains(")^2 + "), "{square}");
+    assert_eq!(explanation.rules(), [Rule::F5, Rule::C7]);
+    // Of what the paper's listing has, w and the count of the `while` are left.
+    let count = |kinds: fn(&phigrad::phi::Phis) -> usize| {
+        let both = explanation.phis.iter().map(|(seen, left)| (kinds(seen), kinds(left)));
+        both.fold((0, 0), |sum, both| (sum.0 + both.0, sum.1 + both.1))
+    };
+    assert_eq!(count(|phis| phis.entries), (6, 2), "{explanation}");
+    assert_eq!(count(|phis| phis.exits), (3, 0), "{explanation}");
+    assert!(explanation.to_string().contains("the φs: 9 were seen, now there are 2"));
     // What stays a loop says why.
-    assert!(!explanation.refused.is_empty());
+    assert_eq!(explanation.refused.len(), 1);
+    let gradient = &explanation.gradient.as_ref().unwrap().text;
+    assert!(
+        gradient.contains("loop 40 times backwards in i, with ") && gradient.contains("∂f/∂x₀ = "),
+        "{gradient}"
+    );
+    assert!(!gradient.contains("200"), "{gradient}");
+}
+
+/// Braces that match, and no character that mathematics in LaTeX does not know.
+fn is_latex(text: &str) -> bool {
+    let mut depth = 0i64;
+    let fits = text.chars().all(|character| {
+        depth += i64::from(character == '{') - i64::from(character == '}');
+        depth >= 0 && (character.is_ascii() || "φ".contains(character))
+    });
+    fits && depth == 0 && text.matches("\\left").count() == text.matches("\\right").count()
+}
+
+#[test]
+fn rounding_errors_are_not_told() {
+    let f = Tape::record(|x: &[Var]| (0..64).fold(x[0], |y, _| x[1] * y + x[2]));
+    f.grad(&[0.5, 0.9, 0.1]).unwrap();
+    let explanation = f.explain().unwrap();
+    let forms = &explanation.loops[0].forms;
+    let expected = "a^64·p + b·Σ_{j<64} a^j, where p = x₀, a = x₁, b = x₂";
+    assert_eq!((forms[0].rule, forms[0].form.text.as_str()), (Rule::C6, expected));
+    let closed = &explanation.closed.text;
+    assert!(!closed.contains('−') && closed.lines().count() < 16, "{closed}");
+    assert!(closed.contains("is finite"), "{closed}");
+    assert!(explanation.notes[0].contains("pairs of numbers"), "{explanation}");
+    assert!(is_latex(&explanation.closed.latex) && is_latex(&forms[0].form.latex));
+    // With numbers for coefficients each product is told once.
+    let f = Tape::record(|x: &[Var]| (0..64).fold(x[0], |y, _| 0.9 * y + x[1]));
+    f.grad(&[0.5, 0.1]).unwrap();
+    let closed = f.explain().unwrap().closed.text;
+    let factor = (0.9f64.powi(64), (1.0 - 0.9f64.powi(64)) / 0.1);
+    let first = closed.strip_prefix("t₁ = ").unwrap().lines().next().unwrap();
+    let (p, b) = first.split_once("·x₀ + ").unwrap();
+    let near = |text: &str, value: f64| (text.parse::<f64>().unwrap() / value - 1.0).abs() < 1e-12;
+    assert!(near(p, factor.0) && near(b.strip_suffix("·x₁").unwrap(), factor.1), "{closed}");
+}
+
+#[test]
+fn gradients_with_loops_are_programs_and_long_ones_say_so() {
+    let f = Tape::record(|x: &[Var]| (0..50).fold(x[0], |y, _| (y * x[1]).sin()));
+    f.grad(&[0.5, 0.9]).unwrap();
+    let explanation = f.explain().unwrap();
+    let gradient = explanation.gradient.unwrap();
+    assert!(gradient.text.starts_with("loop 50 times in i, with "), "{gradient}");
+    assert!(gradient.text.contains("\nloop 50 times backwards in i, with "), "{gradient}");
+    assert!(gradient.text.contains("\n∂f/∂x₀ = w"), "{gradient}");
+    assert!(is_latex(&gradient.latex), "{}", gradient.latex);
+    assert!(explanation.notes.iter().any(|note| note.contains("backwards")));
+    let f = Tape::record(|x: &[Var]| {
+        (1..12).map(|k| (x[0] * f64::from(k)).sin() * (x[1] + x[2] * f64::from(k * k)).exp()).sum()
+    });
+    f.grad(&[0.1, 0.2, 0.01]).unwrap();
+    let explanation = f.explain().unwrap();
+    assert!(explanation.gradient.is_some() || explanation.notes[0].contains("lines"));
+    let f = Tape::record(|x: &[Var]| {
+        let step = |y: Var, k: i32| match ((k * k * 7919) >> 5) % 7 {
+            0 | 4 => (y * x[0]).sin(),
+            1 => (y + x[1]).exp() * x[0],
+            _ => (y * y + x[0]).sqrt() / (x[1] + f64::from(k)),
+        };
+        (0..150).fold(x[0], step)
+    });
+    f.grad(&[0.5, 0.9]).unwrap();
+    let explanation = f.explain().unwrap();
+    assert!(explanation.gradient.is_none());
+    let note = &explanation.notes[0];
+    assert!(note.starts_with("the gradient is not shown: ") && note.ends_with(" lines"), "{note}");
+}
+
+#[test]
+fn constants_and_functions_of_nothing_are_told() {
+    let f = Tape::record(|_: &[Var]| Var::from(3.0));
+    f.grad(&[0.5]).unwrap();
+    let explanation = f.explain().unwrap();
+    assert_eq!(explanation.program.text, "return 3");
+    assert_eq!(explanation.gradient.unwrap().text, "∂f/∂x₀ = 0");
+    f.grad(&[]).unwrap();
+    f.grad(&[]).unwrap();
+    let explanation = f.explain().unwrap();
+    assert_eq!((explanation.active, explanation.gradient.is_none()), (0, true));
+    assert!(explanation.to_string().contains("note: no gradient: there are no active inputs"));
 }

@@ -103,7 +103,7 @@ fn sums_and_products_are_terms_where_that_is_wanted() {
                 v13 = add v11 v12\n  return v13\nb1:\n  v7 = mul v6 v1\n  v8 = sub v4 v7\n  \
                 v9 = mul v5 v1\n  v10 = lt v6 v3\n  return v10 v8 v9 v8 v9\n";
     let graph = parse(text).unwrap();
-    let told = closed_program(&graph);
+    let told = closed_program(&graph, false);
     assert_eq!(told.text, "return Σ_{i<10} (−i·x₁) + x₀·(Π_{i<10} x₁)");
     assert!(told.latex.contains("\\sum_{i<10}"), "{}", told.latex);
     let loops = "loop 10 times in i, with w₁ from 0, w₂ from x₀\n  \

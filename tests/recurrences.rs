@@ -102,7 +102,7 @@ fn geometric_affine_and_constant_steps() {
 fn the_closed_form_is_named_with_its_place() {
     let solved = solved(3, |x| (0..100).fold(x[0], |y, _| y * x[1] + x[2]));
     let applied = &solved.applied[0];
-    assert_eq!(applied.form, "a^100·p + b·Σ_{j<100} a^j");
+    assert!(applied.form.starts_with("a^100·p + b·Σ_{j<100} a^j, where p = "), "{}", applied.form);
     assert!(applied.at.as_ref().unwrap().file.ends_with("recurrences.rs"));
 }
 

@@ -10,3 +10,4 @@ mod sums;
 mod vanish;
 
 pub use reverse::{Wanted, reverse};
+pub use vanish::without_rounding_errors;

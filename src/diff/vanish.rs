@@ -9,7 +9,43 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::entity::Array;
 use crate::op::Op;
-use crate::ssa::{Def, Graph, Node};
+use crate::ssa::{Def, Folding, Graph, Node, eliminate_dead_code, rebuild};
+
+/// `graph` as a function of real numbers: rounding errors are zero in it, and what
+/// was computed of them is gone; `None` if there are none.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::diff::without_rounding_errors;
+/// use phigrad::ssa::parse;
+///
+/// // A product, and what rounding has taken from it.
+/// let text = "graph active 2 inactive 0\nb0:\n  v2 = mul v0 v1\n  v3 = neg v2\n  \
+///             v4 = mul_add v0 v1 v3\n  v5 = add v2 v4\n  return v5\n";
+/// let exact = without_rounding_errors(&parse(text)?).expect("there is one");
+/// assert!(!exact.to_string().contains("mul_add"));
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+pub fn without_rounding_errors(graph: &Graph) -> Option<Graph> {
+    let mut exact: Option<Graph> = None;
+    // Where some are gone, others show.
+    for _ in 0..ROUNDS {
+        let graph = exact.as_ref().unwrap_or(graph);
+        let vanishes = vanishing(graph);
+        if !vanishes.values().any(|&vanishes| vanishes) {
+            break;
+        }
+        let fewer = rebuild(graph, Folding::Real, |rebuild, node| {
+            vanishes[node].then(|| rebuild.builder.constant(0.0))
+        });
+        exact = Some(eliminate_dead_code(&fewer));
+    }
+    exact
+}
+
+/// How often what has been left out may show more.
+const ROUNDS: usize = 4;
 
 /// A term of a form: a node, or the product of two.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use super::certificate::agree;
 use super::draft::Draft;
 use super::recurrence::solve_all;
-use super::rule::{Applied, Refused};
+use super::rule::{Applied, Refused, Rule};
 use super::sums::close_sums;
-use crate::ssa::{Folding, Graph, Region, simplify};
+use crate::ssa::{Folding, Graph, Place, Region, simplify};
 
 /// How far [`close`] goes; all are counts.
 ///
@@ -102,7 +102,35 @@ pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
             break;
         }
     }
+    closed.refused = grouped(closed.refused);
+    exits(&mut closed.applied);
     closed
+}
+
+/// F5, once for each loop that has a closed form: what comes out of it is what it
+/// carries, after its last iteration.
+fn exits(applied: &mut Vec<Applied>) {
+    let mut known: Vec<Option<Place>> = Vec::new();
+    for formula in applied.iter() {
+        if formula.rule >= Rule::C5 && !known.contains(&formula.at) {
+            known.push(formula.at.clone());
+        }
+    }
+    let form = "φ_L'(p, d) = d after the last iteration: the loop is left there only".to_owned();
+    applied.extend(known.into_iter().map(|at| Applied { rule: Rule::F5, at, form: form.clone() }));
+}
+
+/// All that was said of one place at once.
+fn grouped(refused: Vec<Refused>) -> Vec<Refused> {
+    let mut all: Vec<Refused> = Vec::new();
+    for this in refused {
+        match all.iter_mut().find(|other| other.at == this.at) {
+            Some(other) if other.why.split("; ").any(|why| why == this.why) => {}
+            Some(other) => other.why = format!("{}; {}", other.why, this.why),
+            None => all.push(this),
+        }
+    }
+    all
 }
 
 fn sums(closed: Closed, limits: &CloseLimits) -> Closed {
@@ -111,12 +139,14 @@ fn sums(closed: Closed, limits: &CloseLimits) -> Closed {
     for region in inside_out(&closed.graph).into_iter().take(limits.loops) {
         close_sums(&mut draft, region, limits, &mut applied, &mut refused);
     }
+    refused.iter_mut().for_each(|this| this.why = format!("as a sum, {}", this.why));
     let graph = if applied.is_empty() { None } else { draft.finish() };
     certified(closed, graph, applied, refused)
 }
 
 fn recurrences(closed: Closed) -> Closed {
-    let solved = solve_all(&closed.graph);
+    let mut solved = solve_all(&closed.graph);
+    solved.refused.iter_mut().for_each(|this| this.why = format!("as a recurrence, {}", this.why));
     let graph = (!solved.applied.is_empty()).then_some(solved.graph);
     certified(closed, graph, solved.applied, solved.refused)
 }

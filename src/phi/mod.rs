@@ -9,6 +9,7 @@ mod close;
 mod double;
 mod draft;
 mod notation;
+mod pair;
 pub mod recurrence;
 mod rule;
 mod simplify;
@@ -18,7 +19,10 @@ mod unroll;
 pub use branches::{Branched, simplify_branches};
 pub use certificate::{agree, without_guards};
 pub use close::{CloseLimits, Closed, close};
-pub use notation::{Notation, Told, closed_program, gradient_formula, loops, program};
+pub use notation::{
+    Notation, Phis, Told, closed_program, differentiated_phis, gradient_formula, loops, phis,
+    program,
+};
 pub use rule::{Applied, Refused, Rule};
 pub use simplify::{
     SegmentRun, Simplified, SimplifyLimits, Stage, Tag, rewrite_rules, simplify_segments,

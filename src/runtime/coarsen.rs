@@ -3,7 +3,7 @@
 
 use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal};
-use crate::diff::{Wanted, reverse};
+use crate::diff::{Wanted, reverse, without_rounding_errors};
 use crate::jit::{Kernel, compile, host_fuses};
 use crate::phi::{
     Applied, CloseLimits, Closed, Refused, SimplifyLimits, Stage, close, simplify_branches,
@@ -94,6 +94,8 @@ pub(super) struct Stages {
     pub(super) before: Graph,
     /// The graph with closed forms.
     pub(super) after: Graph,
+    /// The same as a function of real numbers, if rounding errors are computed in it.
+    pub(super) exact: Option<Graph>,
     /// The derivatives, if they are wanted at all of a graph of this size.
     pub(super) gradient: Option<Graph>,
     pub(super) applied: Vec<Applied>,
@@ -112,11 +114,13 @@ pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
         applied = closed.applied;
         after = branched(closed.graph, &mut applied);
     }
-    let gradient = (after.nodes.len() <= MOST_NODES).then(|| {
-        let primal = simplified(&after, Stage::Primal);
+    let exact = without_rounding_errors(&after);
+    let told = exact.as_ref().unwrap_or(&after);
+    let gradient = (told.nodes.len() <= MOST_NODES).then(|| {
+        let primal = simplified(told, Stage::Primal);
         simplified(&derive(&primal, Purpose::Gradient, Folding::Real), Stage::Final)
     });
-    Stages { before, after, gradient, applied, refused }
+    Stages { before, after, exact, gradient, applied, refused }
 }
 
 /// Refuses a graph that would take too long to compile.

@@ -4,9 +4,15 @@
 use core::fmt;
 
 use super::coarsen::{Stages, stages};
-use super::options::Options;
-use crate::phi::{Notation, Refused, Rule, closed_program, gradient_formula, loops, program};
+use super::options::{Numerics, Options};
+use crate::phi::{
+    Notation, Phis, Refused, Rule, closed_program, differentiated_phis, gradient_formula, loops,
+    phis, program,
+};
 use crate::ssa::{Graph, Place, dot};
+
+/// So many places are listed with their φs.
+const MOST_PLACES: usize = 16;
 
 /// What a recorded function does, as far as it has been seen: the program, each
 /// loop with its closed form, the rules that led there, and the gradient where it
@@ -44,10 +50,15 @@ pub struct Explanation {
     pub branches: Vec<Formula>,
     /// What stays a loop, and why.
     pub refused: Vec<Refused>,
+    /// The φs of the program as it was seen, and those that are left of them.
+    pub phis: Vec<(Phis, Phis)>,
     /// What the program has become.
     pub closed: Notation,
-    /// The gradient, if its formula is short.
+    /// The gradient, if it is short: formulas, or a program where loops are left.
     pub gradient: Option<Notation>,
+    /// What is to be known besides: how the kernel computes what is shown, and what
+    /// is not shown.
+    pub notes: Vec<String>,
     #[cfg_attr(feature = "serde", serde(skip))]
     before: Graph,
     #[cfg_attr(feature = "serde", serde(skip))]
@@ -85,13 +96,18 @@ pub struct LoopForm {
 impl Explanation {
     /// Explains `recorded`, the graph of what was seen on `paths` paths.
     pub(super) fn of(recorded: &Graph, paths: usize, options: &Options) -> Explanation {
-        let Stages { before, after, gradient, applied, refused } = stages(recorded, options);
+        let Stages { before, after, exact, gradient, applied, refused } = stages(recorded, options);
+        let pivots = applied.iter().any(|applied| applied.rule == Rule::C7);
         let seen = loops(&before).into_iter();
         let mut loops: Vec<LoopForm> = seen
             .map(|told| LoopForm { at: told.at, seen: told.notation, forms: Vec::new() })
             .collect();
         let mut branches = Vec::new();
-        for applied in applied {
+        let derived = match &gradient {
+            Some(_) => differentiated_phis(&after),
+            None => Vec::new(),
+        };
+        for applied in applied.into_iter().chain(derived) {
             let (rule, at, form) = (applied.rule, applied.at, Notation::of_form(applied.form));
             let formula = Formula { rule, at, form };
             match loops.iter_mut().find(|known| known.at.is_some() && known.at == formula.at) {
@@ -99,6 +115,53 @@ impl Explanation {
                 None => branches.push(formula),
             }
         }
+        let phis = left(&before, &after);
+        if options.phi_calculus && options.numerics == Numerics::Real {
+            for (seen, left) in phis.iter().filter(|(_, left)| left.exits < left.entries) {
+                let Some(known) = loops.iter_mut().find(|known| known.at == seen.at) else {
+                    continue;
+                };
+                let is_exit = |formula: &Formula| formula.rule == Rule::F5;
+                if seen.exits > left.exits && !known.forms.iter().any(is_exit) {
+                    known.forms.push(carried_out(&seen.at));
+                }
+            }
+        }
+        let mut notes = Vec::new();
+        if exact.is_some() {
+            let note = "the kernel computes it in pairs of numbers, a value and its rounding \
+                        error; the errors are zero in real numbers and not shown";
+            notes.push(note.to_owned());
+        }
+        let shown = match gradient.as_ref().map(|graph| gradient_formula(graph, pivots)) {
+            _ if recorded.active == 0 => {
+                notes.push("no gradient: there are no active inputs".to_owned());
+                None
+            }
+            Some(Ok(told)) => {
+                let goes_back = |graph: &Graph| {
+                    graph
+                        .regions
+                        .values()
+                        .any(|data| data.replays.is_some() && data.cycle.is_some())
+                };
+                if gradient.as_ref().is_some_and(goes_back) {
+                    let note = "in a loop that goes backwards, what the loop has computed is \
+                                what it was in that iteration";
+                    notes.push(note.to_owned());
+                }
+                Some(told)
+            }
+            Some(Err(lines)) => {
+                notes.push(format!("the gradient is not shown: {lines} lines"));
+                None
+            }
+            None => {
+                let steps = exact.as_ref().unwrap_or(&after).nodes.len();
+                notes.push(format!("the gradient is not shown: the program has {steps} steps"));
+                None
+            }
+        };
         Explanation {
             active: recorded.active,
             inactive: recorded.inactive,
@@ -107,8 +170,10 @@ impl Explanation {
             loops,
             branches,
             refused,
-            closed: closed_program(&after),
-            gradient: gradient.and_then(|gradient| gradient_formula(&gradient)),
+            phis,
+            closed: closed_program(exact.as_ref().unwrap_or(&after), pivots),
+            gradient: shown,
+            notes,
             before,
             after,
         }
@@ -169,6 +234,16 @@ impl Explanation {
         if let Some(gradient) = &self.gradient {
             paragraph("Gradient", &gradient.latex);
         }
+        for refused in &self.refused {
+            let why = refused.why.replace('_', "\\_");
+            out.push_str(&format!(
+                "\\paragraph{{No closed form{}}} {why}.\n",
+                latex_place(&refused.at)
+            ));
+        }
+        for note in &self.notes {
+            out.push_str(&format!("\\paragraph{{Note}} {note}.\n"));
+        }
         out
     }
 
@@ -197,6 +272,20 @@ impl Explanation {
     }
 }
 
+/// F5, for a loop that stays: its exit φs are what it carries.
+fn carried_out(at: &Option<Place>) -> Formula {
+    let form = "φ_L'(p, b1, ..) = what is carried when the loop is left, whichever way";
+    Formula { rule: Rule::F5, at: at.clone(), form: Notation::of_form(form.to_owned()) }
+}
+
+/// The φs of `before`, each with those of `after` in the same place.
+fn left(before: &Graph, after: &Graph) -> Vec<(Phis, Phis)> {
+    let after = phis(after, false);
+    let same = |seen: &Phis| after.iter().find(|left| left.at == seen.at).cloned();
+    let seen = phis(before, true).into_iter();
+    seen.map(|seen| (seen.clone(), same(&seen).unwrap_or_default())).collect()
+}
+
 fn latex_place(at: &Option<Place>) -> String {
     let text = at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
     text.replace('\\', "/").replace('_', "\\_").replace('%', "\\%").replace('#', "\\#")
@@ -213,7 +302,11 @@ fn place(at: &Option<Place>) -> String {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Explanation { active, inactive, paths, .. } = self;
-        writeln!(f, "the program ({active} active and {inactive} inactive inputs, {paths} paths)")?;
+        let ways = if *paths == 1 { "path" } else { "paths" };
+        writeln!(
+            f,
+            "the program ({active} active and {inactive} inactive inputs, {paths} {ways})"
+        )?;
         indented(f, &self.program.text, 2)?;
         for known in &self.loops {
             writeln!(f, "the loop{}", place(&known.at))?;
@@ -231,6 +324,23 @@ impl fmt::Display for Explanation {
         for refused in &self.refused {
             writeln!(f, "no closed form{}: {}", place(&refused.at), refused.why)?;
         }
+        let count = |all: &mut dyn Iterator<Item = &Phis>| all.map(Phis::count).sum::<usize>();
+        let seen = count(&mut self.phis.iter().map(|(seen, _)| seen));
+        let left = count(&mut self.phis.iter().map(|(_, left)| left));
+        if seen > 0 {
+            writeln!(f, "the φs: {seen} were seen, now there are {left}")?;
+        }
+        for (seen, left) in self.phis.iter().take(MOST_PLACES) {
+            let kinds = [
+                ("entry", seen.entries, left.entries),
+                ("exit", seen.exits, left.exits),
+                ("branch", seen.joins, left.joins),
+            ];
+            let kinds = kinds.iter().filter(|(_, seen, _)| *seen > 0);
+            let kinds = kinds.map(|(kind, seen, left)| format!("{kind} φs {seen} → {left}"));
+            let kinds: Vec<String> = kinds.collect();
+            writeln!(f, "  {}{}", kinds.join(", "), place(&seen.at))?;
+        }
         if self.closed != self.program {
             writeln!(f, "what it has become")?;
             indented(f, &self.closed.text, 2)?;
@@ -239,6 +349,6 @@ impl fmt::Display for Explanation {
             writeln!(f, "the gradient")?;
             indented(f, &gradient.text, 2)?;
         }
-        Ok(())
+        self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))
     }
 }

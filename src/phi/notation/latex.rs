@@ -1,24 +1,46 @@
 //! Formulas that are text in Unicode, in the language of LaTeX.
 
+use core::iter::Peekable;
+use core::str::Chars;
+
+/// Words that LaTeX knows.
+const FUNCTIONS: [&str; 9] = ["sin", "cos", "tan", "sinh", "cosh", "tanh", "ln", "min", "max"];
+
+/// The letters that come next.
+fn letters(characters: &mut Peekable<Chars<'_>>) -> String {
+    core::iter::from_fn(|| characters.next_if(char::is_ascii_alphabetic)).collect()
+}
+
 /// `text` in the language of LaTeX, for math mode.
 pub(super) fn latex(text: &str) -> String {
     let mut out = String::new();
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
         if character.is_ascii_alphabetic() {
-            let mut word = String::from(character);
-            while let Some(&next) = characters.peek().filter(|next| next.is_ascii_alphabetic()) {
-                word.push(next);
+            let mut words = String::from(character);
+            words.push_str(&letters(&mut characters));
+            if words.len() == 1 {
+                out.push_str(&words);
+                continue;
+            }
+            if FUNCTIONS.contains(&words.as_str()) {
+                out.push_str(&format!("\\{words}"));
+                continue;
+            }
+            // Words that follow one another are one text, with the spaces around it.
+            while characters.peek() == Some(&' ') {
                 characters.next();
-            }
-            match (word.len(), characters.peek()) {
-                (1, _) => out.push_str(&word),
-                (_, Some(' ')) => {
-                    characters.next();
-                    out.push_str(&format!("\\text{{{word} }}"));
+                words.push(' ');
+                let mut ahead = characters.clone();
+                let next = letters(&mut ahead);
+                if next.len() < 2 || FUNCTIONS.contains(&next.as_str()) {
+                    break;
                 }
-                _ => out.push_str(&format!("\\text{{{word}}}")),
+                words.push_str(&next);
+                characters = ahead;
             }
+            let space = if out.ends_with(' ') && out.pop().is_some() { " " } else { "" };
+            out.push_str(&format!("\\text{{{space}{words}}}"));
             continue;
         }
         if let Some((script, digit)) = scripted(character) {
@@ -74,7 +96,7 @@ pub(super) fn latex(text: &str) -> String {
 }
 
 /// What is in parentheses, in braces.
-fn group(characters: &mut core::iter::Peekable<core::str::Chars<'_>>) -> String {
+fn group(characters: &mut Peekable<Chars<'_>>) -> String {
     let (mut depth, mut inside) = (0, String::new());
     for character in characters.by_ref() {
         match character {
@@ -118,7 +140,9 @@ mod tests {
         for (text, expected) in [
             ("a^n·p + b·Σ_{j<n} a^j", "a^{n}\\cdot p + b\\cdot \\sum_{j<n} a^{j}"),
             ("x₁₂² − 0.5", "x_{12}^{2} - 0.5"),
-            ("p^(n-1), where q is 100 %", "p^{n-1}, \\text{where }q \\text{is }100 \\%"),
+            ("p^(n-1), where q is 100 %", "p^{n-1},\\text{ where }q\\text{ is }100 \\%"),
+            ("g(i) is what is added to a", "g(i)\\text{ is what is added to }a"),
+            ("2·sin(x₁)", "2\\cdot \\sin(x_{1})"),
             ("f^((a)·b)", "f^{(a)\\cdot b}"),
             ("(unclosed ^(", "(\\text{unclosed }^{}"),
         ] {

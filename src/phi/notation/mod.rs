@@ -1,18 +1,24 @@
 //! Mathematical notation: graphs told to people, in Unicode and LaTeX.
 //!
 //! `read` chooses names and makes `term`s of the rest, `sums` finds loops that
-//! are Σ or Π, `program` tells steps in lines, and `write` spells terms.
+//! are Σ or Π, `tidy` collects like terms, `program` tells steps in lines, and
+//! `write` spells terms.
 
+mod brief;
 mod flat;
 mod latex;
+mod phis;
 mod program;
 mod read;
 mod rows;
 mod sums;
 mod tell;
 mod term;
+mod tidy;
 mod write;
 
+pub(super) use brief::{Brief, number};
+pub use phis::{Phis, differentiated_phis, phis};
 use program::Writer;
 use read::{Reader, Style};
 pub(super) use tell::Teller;
@@ -78,11 +84,13 @@ impl core::fmt::Display for Notation {
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn program(graph: &Graph) -> Notation {
-    let reader = Reader::new(graph, Style { sums: false, formulas: false });
+    let reader = Reader::new(graph, Style { sums: false, formulas: false, pivots: false });
     Notation::of(&Writer::new(&reader).whole())
 }
 
-/// `graph` as a program in which loops that add up or multiply are Σ and Π.
+/// `graph` as a program in which loops that add up or multiply are Σ and Π. With
+/// `pivots`, where sums have become polynomials around pivots, terms are left out
+/// that only make up for the rounding of those.
 ///
 /// # Examples
 ///
@@ -93,11 +101,11 @@ pub fn program(graph: &Graph) -> Notation {
 /// let text = "graph active 1 inactive 0\nv1 = const 0.0\nv2 = const 9.0\nv4 = iteration r0\n\
 ///             b0:\n  v8 = region r0 b1 bound 10 entries v3=v1\n  return v8\nb1:\n  \
 ///             v5 = mul v0 v4\n  v6 = add v3 v5\n  v7 = lt v4 v2\n  return v7 v6 v6\n";
-/// assert_eq!(closed_program(&parse(text)?).text, "return Σ_{i<10} x₀·i");
+/// assert_eq!(closed_program(&parse(text)?, false).text, "return Σ_{i<10} x₀·i");
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
-pub fn closed_program(graph: &Graph) -> Notation {
-    let reader = Reader::new(graph, Style { sums: true, formulas: false });
+pub fn closed_program(graph: &Graph, pivots: bool) -> Notation {
+    let reader = Reader::new(graph, Style { sums: true, formulas: false, pivots });
     Notation::of(&Writer::new(&reader).whole())
 }
 
@@ -130,7 +138,7 @@ pub struct Told {
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn loops(graph: &Graph) -> Vec<Told> {
-    let reader = Reader::new(graph, Style { sums: true, formulas: false });
+    let reader = Reader::new(graph, Style { sums: true, formulas: false, pivots: false });
     let mut told = Vec::new();
     let mut roots: Array<Block, Option<Region>> = Array::filled(None, graph.blocks.len());
     for (region, data) in graph.regions.iter() {
@@ -145,8 +153,13 @@ pub fn loops(graph: &Graph) -> Vec<Told> {
     told
 }
 
-/// The outputs of `graph`, which are the derivatives by its active inputs, as
-/// formulas; `None` if they are not short, or need loops.
+/// The outputs of `graph`, which are the derivatives by its active inputs: as
+/// formulas, or as a program where there are loops in it; for `pivots` see
+/// [`closed_program`].
+///
+/// # Errors
+///
+/// How many lines there would be, if those are too many to be read.
 ///
 /// # Examples
 ///
@@ -157,20 +170,27 @@ pub fn loops(graph: &Graph) -> Vec<Told> {
 ///
 /// let graph = parse("graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1\n")?;
 /// let gradient = eliminate_dead_code(&reverse(&graph, Wanted::Gradient, Folding::Real));
-/// let told = gradient_formula(&gradient).expect("it is short");
+/// let told = gradient_formula(&gradient, false).expect("it is short");
 /// assert_eq!(told.text, "∂f/∂x₀ = cos(x₀)");
 /// assert_eq!(told.latex.lines().nth(1), Some("& \\frac{\\partial f}{\\partial x_{0}} = \\cos\\left(x_{0}\\right)"));
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
-pub fn gradient_formula(graph: &Graph) -> Option<Notation> {
-    const MOST_INPUTS: usize = 8;
+pub fn gradient_formula(graph: &Graph, pivots: bool) -> Result<Notation, usize> {
     const MOST_LINES: usize = 40;
-    if graph.active > MOST_INPUTS {
-        return None;
+    /// Of a program.
+    const MOST_STEPS: usize = 64;
+    let heads = |reader: &Reader<'_>| -> Vec<Part> {
+        (0..graph.active).map(|number| Part::Derivative(reader.input(number))).collect()
+    };
+    let reader = Reader::new(graph, Style { sums: true, formulas: true, pivots });
+    let formulas = Writer::new(&reader).formulas(&heads(&reader), MOST_LINES);
+    if let Some(told) = formulas {
+        return Ok(Notation::of(&told));
     }
-    let reader = Reader::new(graph, Style { sums: true, formulas: true });
-    let heads = (0..graph.active).map(|number| Part::Derivative(reader.input(number)));
-    let heads: Vec<Part> = heads.collect();
-    let told = Writer::new(&reader).formulas(&heads, MOST_LINES)?;
-    Some(Notation::of(&told))
+    let reader = Reader::new(graph, Style { sums: true, formulas: false, pivots });
+    let writer = || Writer::new(&reader).with_heads(&heads(&reader));
+    match writer().length() {
+        length if length > MOST_STEPS => Err(length),
+        _ => Ok(Notation::of(&writer().whole())),
+    }
 }

@@ -4,7 +4,7 @@ use super::read::Reader;
 use super::rows::sample;
 use super::sums::fixed_count;
 use super::term::{Line, Name, Part, Term};
-use crate::ssa::{Block, Def, End, Item, Node, Region};
+use crate::ssa::{Block, Def, End, Item, Node, Region, SeriesData};
 
 /// So many lines are told at most.
 const MOST_LINES: usize = 120;
@@ -18,11 +18,18 @@ pub(super) struct Writer<'a, 'g> {
     lines: Vec<Line>,
     /// How many steps were left out.
     left_out: usize,
+    /// What the outputs are called, if they are not what is returned.
+    heads: Vec<Part>,
 }
 
 impl<'a, 'g> Writer<'a, 'g> {
     pub(super) fn new(reader: &'a Reader<'g>) -> Self {
-        Writer { reader, lines: Vec::new(), left_out: 0 }
+        Writer { reader, lines: Vec::new(), left_out: 0, heads: Vec::new() }
+    }
+
+    /// The same with names for the outputs.
+    pub(super) fn with_heads(self, heads: &[Part]) -> Self {
+        Writer { heads: heads.to_vec(), ..self }
     }
 
     /// The lines of the whole graph.
@@ -46,7 +53,18 @@ impl<'a, 'g> Writer<'a, 'g> {
         self.finish()
     }
 
+    /// How many lines the whole graph has.
+    pub(super) fn length(mut self) -> usize {
+        self.block(self.reader.graph.root(), 0, None);
+        self.tables(0);
+        self.lines.len() + self.left_out
+    }
+
     fn finish(mut self) -> Vec<Line> {
+        if self.reader.left_out.get() {
+            let words = "(without terms that only make up for rounded numbers)".to_owned();
+            self.lines.push(Line { depth: 0, parts: vec![Part::Words(words)] });
+        }
         if self.left_out > 0 {
             let words = format!("… ({} more)", self.left_out);
             self.lines.push(Line { depth: 0, parts: vec![Part::Words(words)] });
@@ -77,10 +95,16 @@ impl<'a, 'g> Writer<'a, 'g> {
         }
         match &data.end {
             End::Return(values) => match tree {
-                None => {
+                None if self.heads.is_empty() => {
                     let mut parts = vec![Part::Words("return ".to_owned())];
                     self.list(values, &mut parts);
                     self.line(depth, parts);
+                }
+                None => {
+                    for (head, &value) in self.heads.clone().into_iter().zip(values) {
+                        let term = Part::Term(self.reader.term(value));
+                        self.line(depth, vec![head, Part::Words(" = ".to_owned()), term]);
+                    }
                 }
                 Some(region) => self.pass_on(region, values, depth),
             },
@@ -112,6 +136,11 @@ impl<'a, 'g> Writer<'a, 'g> {
                     self.line(depth, vec![part]);
                 }
             }
+            Item::Guard { condition, expect }
+                if reader.graph.constant(condition).is_some_and(|held| (held != 0.0) != expect) =>
+            {
+                self.words(depth, "stop, since this was never seen");
+            }
             Item::Guard { condition, expect } => {
                 let condition = Part::Condition(reader.term(condition), expect);
                 self.line(depth, vec![Part::Words("provided that ".to_owned()), condition]);
@@ -125,10 +154,27 @@ impl<'a, 'g> Writer<'a, 'g> {
             }
             Item::Fill(series) => {
                 if let Some(name) = reader.table(series) {
-                    let parts = vec![
+                    let mut parts = vec![
                         Part::Term(Term::Name(name.clone())),
-                        Part::Words(" from its first values".to_owned()),
+                        Part::Words(" has the sums that begin with ".to_owned()),
                     ];
+                    if let SeriesData::Sums(firsts) = &reader.graph.series[series] {
+                        let first = |node: &Option<Node>| match *node {
+                            Some(node) => Part::Term(reader.term(node)),
+                            None => Part::Term(Term::Number(0.0)),
+                        };
+                        let is_same = firsts.windows(2).all(|pair| pair[0] == pair[1]);
+                        let shown = if is_same { 1 } else { MOST_VALUES };
+                        for (number, node) in firsts.iter().take(shown).enumerate() {
+                            if number > 0 {
+                                parts.push(Part::Words(", ".to_owned()));
+                            }
+                            parts.push(first(node));
+                        }
+                        if !is_same && firsts.len() > shown {
+                            parts.push(Part::Words(", …".to_owned()));
+                        }
+                    }
                     self.line(depth, parts);
                 }
             }
@@ -150,23 +196,29 @@ impl<'a, 'g> Writer<'a, 'g> {
         let data = &graph.regions[region];
         let Some(cycle) = &data.cycle else { return };
         let counter = Part::Term(Term::Name(reader.counter(region).clone()));
-        let mut parts = match (data.replays, self.count(region)) {
+        let words = |words: String| Part::Words(words);
+        let count = self.count(data.replays.unwrap_or(region));
+        let mut parts = match (data.replays, count) {
+            (Some(_), Some((count, true))) => {
+                vec![words(format!("loop {count} times backwards in ")), counter]
+            }
             (Some(_), _) => {
-                vec![
-                    Part::Words("for each iteration of that loop, backwards in ".to_owned()),
-                    counter,
-                ]
+                vec![words("for each iteration of the loop in ".to_owned()), counter]
             }
             (None, Some((count, true))) => {
-                vec![Part::Words(format!("loop {count} times in ")), counter]
+                vec![words(format!("loop {count} times in ")), counter]
             }
             (None, Some((count, false))) => {
-                vec![Part::Words(format!("loop at most {count} times in ")), counter]
+                vec![words(format!("loop at most {count} times in ")), counter]
             }
             (None, None) => {
-                vec![Part::Words(format!("loop (seen at most {} times) in ", cycle.bound)), counter]
+                vec![words(format!("loop (seen at most {} times) in ", cycle.bound)), counter]
             }
         };
+        if data.replays.is_some() && !matches!(count, Some((_, true))) {
+            parts.push(words(", backwards".to_owned()));
+        }
+        let before = self.lines.len();
         for (number, entry) in cycle.entries.iter().enumerate() {
             if number >= MOST_VALUES {
                 parts.push(Part::Words(", …".to_owned()));
@@ -180,6 +232,11 @@ impl<'a, 'g> Writer<'a, 'g> {
         }
         self.line(depth, parts);
         self.block(data.root, depth + 1, Some(region));
+        // Of a loop that is only there to be gone through backwards nothing is told.
+        let is_empty = self.lines.len() == before + 1 && cycle.entries.is_empty();
+        if is_empty && data.replays.is_none() && matches!(count, Some((_, true))) {
+            self.lines.pop();
+        }
     }
 
     /// How often a loop is gone through if nothing else ends it, and whether
@@ -320,6 +377,6 @@ impl<'a, 'g> Writer<'a, 'g> {
             }
         }
         self.tables(1);
-        (self.lines.len() <= most).then_some(self.lines)
+        (self.lines.len() <= most).then(|| self.finish())
     }
 }

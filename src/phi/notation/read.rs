@@ -5,11 +5,14 @@
 //! something refers to it that needs a name. So each term is small, and so is the
 //! depth to which functions here call themselves.
 
+use core::cell::Cell;
+
 use hashbrown::HashMap;
 
 use super::rows::{Row, rows};
 use super::sums::{Summed, sums_of};
 use super::term::{Index, Name, Term};
+use super::tidy::tidy;
 use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{Access, Block, Def, End, Graph, Item, Nest, Node, Region, Series};
@@ -21,12 +24,17 @@ pub(super) struct Style {
     pub(super) sums: bool,
     /// Whether branches are always terms, and names are defined apart.
     pub(super) formulas: bool,
+    /// Whether sums are polynomials around pivots, so that terms may be there only
+    /// to make up for the rounding of those.
+    pub(super) pivots: bool,
 }
 
 /// A term of more symbols than this has parts with names.
 const LARGE: u32 = 24;
 /// What is used several times gets a name if it has more symbols than this.
 const SHARED: u32 = 4;
+/// The same in formulas.
+const SHARED_IN_FORMULAS: u32 = 6;
 /// A branch of more ends than this is not a term.
 const MOST_ENDS: usize = 4;
 
@@ -43,6 +51,8 @@ pub(super) struct Reader<'a> {
     rows: Array<Series, Row>,
     /// The series that are named, in order.
     pub(super) tables: Vec<Series>,
+    /// Whether terms were left out that only make up for rounding.
+    pub(super) left_out: Cell<bool>,
 }
 
 impl<'a> Reader<'a> {
@@ -63,6 +73,7 @@ impl<'a> Reader<'a> {
             style,
             rows,
             tables,
+            left_out: Cell::new(false),
         };
         reader.choose_names();
         reader
@@ -71,6 +82,7 @@ impl<'a> Reader<'a> {
     fn choose_names(&mut self) {
         let graph = self.graph;
         let uses = uses(graph);
+        let shared = if self.style.formulas { SHARED_IN_FORMULAS } else { SHARED };
         let mut forced = Array::filled(false, graph.nodes.len());
         for row in self.rows.values() {
             if let Row::Past(node) = row {
@@ -103,7 +115,7 @@ impl<'a> Reader<'a> {
                     if self.inline[region] && !forced[node] {
                         let size = self.size_of_phi(region, number, &sizes);
                         sizes[node] = size;
-                        let large = size > LARGE || size > SHARED && uses[node] > 1;
+                        let large = size > LARGE || size > shared && uses[node] > 1;
                         if self.style.formulas && large {
                             self.names[node] = give("z", true);
                         }
@@ -128,8 +140,10 @@ impl<'a> Reader<'a> {
                         operands.map(|&arg| if self.names[arg].is_some() { 1 } else { sizes[arg] });
                     let size = operands.sum::<u32>() + 1;
                     sizes[node] = size;
-                    let large = size > LARGE || size > SHARED && uses[node] > 1;
-                    if forced[node] || large && !spines[node] {
+                    let large = size > LARGE || size > shared && uses[node] > 1;
+                    // A condition is no number.
+                    let is_condition = matches!(data.def, Def::Apply(op, _) if op.is_comparison());
+                    if forced[node] || large && !spines[node] && !is_condition {
                         self.names[node] = give("t", true);
                     }
                 }
@@ -189,14 +203,12 @@ impl<'a> Reader<'a> {
     /// The name of an entry φ of `region` that is what a φ of it is when it ends.
     fn carried_name(&self, region: Region, number: u32) -> Option<Name> {
         let data = &self.graph.regions[region];
-        if data.replays.is_some() {
-            return None;
-        }
         let (decides, nexts) = self.graph.passed_before_phis(region);
         let leaves = self.graph.leaves(data.root);
         let agrees = |entry: usize, leaf: &Block| {
             let End::Return(values) = &self.graph.blocks[*leaf].end else { return false };
-            let decided = values.first().and_then(|&again| self.graph.constant(again));
+            let again = values[..decides].first();
+            let decided = again.and_then(|&again| self.graph.constant(again));
             let value = |index: usize| values.get(decides + index);
             decided.is_some() || value(entry) == value(nexts + number as usize)
         };
@@ -255,8 +267,14 @@ impl<'a> Reader<'a> {
             Def::Iteration(region) => Term::Name(self.counters[region].clone()),
             Def::Element(access) => self.element(access),
             Def::Apply(op, args) => {
-                let args = args[..op.arity()].iter();
-                Term::Apply(op, args.map(|&arg| self.term(arg)).collect())
+                let args: Vec<Term> =
+                    args[..op.arity()].iter().map(|&arg| self.term(arg)).collect();
+                if !self.style.sums {
+                    return Term::Apply(op, args);
+                }
+                let (term, left_out) = tidy(op, args, self.style.pivots);
+                self.left_out.set(self.left_out.get() || left_out);
+                term
             }
             Def::Phi(region, number) => match &self.sums[region] {
                 Some(sums) => self.sum(region, &sums[number as usize]),
@@ -303,8 +321,11 @@ impl<'a> Reader<'a> {
         }
         let body = Box::new(body.unwrap_or(Term::Number(0.0)));
         let (counter, product) = (self.counters[region].clone(), sum.product);
-        let all = Term::Sum { product, counter, count: sum.count, body };
         let neutral = if product { 1.0 } else { 0.0 };
+        if *body == Term::Number(neutral) {
+            return self.term(sum.first);
+        }
+        let all = Term::Sum { product, counter, count: sum.count, body };
         match self.graph.constant(sum.first) {
             Some(first) if first == neutral => all,
             _ => Term::apply(join, [self.term(sum.first), all]),

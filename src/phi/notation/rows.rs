@@ -51,7 +51,7 @@ pub(super) fn rows(graph: &Graph, tables: &mut Vec<Series>) -> Array<Series, Row
 }
 
 /// `nodes` as inputs of one kind in even steps.
-fn inputs(graph: &Graph, nodes: &[Node]) -> Option<Row> {
+pub(super) fn inputs(graph: &Graph, nodes: &[Node]) -> Option<Row> {
     let number = |node: Node| match graph.nodes[node].def {
         Def::Input(number) => Some(i64::from(number)),
         _ => None,

@@ -16,7 +16,7 @@ pub(in crate::phi) struct Teller<'a> {
 
 impl<'a> Teller<'a> {
     pub(in crate::phi) fn new(graph: &'a Graph) -> Self {
-        Teller { reader: Reader::new(graph, Style { sums: false, formulas: false }) }
+        Teller { reader: Reader::new(graph, Style { sums: false, formulas: false, pivots: false }) }
     }
 
     /// That all ends of the region of `phi` pass on `value`.

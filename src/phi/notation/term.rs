@@ -26,6 +26,11 @@ pub(super) enum Term {
     /// What a number was in an iteration of a loop that has ended.
     Past(Name, Index),
     Apply(Op, Vec<Term>),
+    /// What a loop carries, or what comes out of it, by what that begins with.
+    Carried {
+        exit: bool,
+        first: Box<Term>,
+    },
     /// Σ, or Π if `product`, of `body` for the values of a counter below `count`.
     Sum {
         product: bool,

@@ -62,12 +62,17 @@ impl Script {
         self.piece(term).text
     }
 
+    fn words(self, words: &str) -> String {
+        match self {
+            Unicode => words.to_owned(),
+            Latex => format!("\\text{{{}}}", words.replace('…', "\\ldots")),
+        }
+    }
+
     fn part(self, part: &Part) -> String {
         match part {
-            Part::Words(words) if self == Latex && words.trim() != "=" => {
-                format!("\\text{{{words}}}")
-            }
-            Part::Words(words) => words.clone(),
+            Part::Words(words) if words.trim() == "=" => words.clone(),
+            Part::Words(words) => self.words(words),
             Part::Term(term) => self.term(term),
             Part::Derivative(name) => match self {
                 Unicode => format!("∂f/∂{}", self.name(name)),
@@ -163,6 +168,12 @@ impl Script {
                 Piece { text, level: Level::Sum }
             }
             Term::Apply(op, args) => self.application(*op, args),
+            Term::Carried { exit, first } => {
+                let sign = self.pick("φ_L", "\\varphi_{L}");
+                let exit = if *exit { "'" } else { "" };
+                let inside = format!("{}, {}", self.term(first), self.pick("…", "\\dots"));
+                atom(format!("{sign}{exit}{}", self.parenthesised(&inside)))
+            }
         }
     }
 
@@ -305,6 +316,15 @@ impl Script {
 
     pub(super) fn condition(self, term: &Term, holds: bool) -> String {
         match term {
+            Term::Apply(Op::Lt, args) if args[1] == Term::Number(f64::INFINITY) => {
+                let inner = match &args[0] {
+                    Term::Apply(Op::Abs, inner) => &inner[0],
+                    other => other,
+                };
+                let not = if holds { "" } else { "not " };
+                let words = self.words(&format!(" is {not}finite"));
+                format!("{}{words}", self.at_least(inner, Level::Sum))
+            }
             Term::Apply(op, args) if op.is_comparison() => {
                 let sides = [0, 1].map(|i| self.at_least(&args[i], Level::Sum));
                 format!("{} {} {}", sides[0], self.relation(*op, holds), sides[1])

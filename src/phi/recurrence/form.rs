@@ -6,9 +6,10 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 
-use super::emit::{Emitter, Pair};
+use super::emit::Emitter;
 use crate::op::{Op, eval};
 use crate::phi::double::Double;
+use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::{Access, Def, Node, Region, SeriesData};
 
 /// What a value of the body is.

@@ -22,6 +22,7 @@ mod edit;
 mod emit;
 mod form;
 mod power;
+mod record;
 mod solve;
 
 use super::close::inside_out;
@@ -108,7 +109,7 @@ pub fn solve_all(graph: &Graph) -> Solved {
 /// let graph = parse(text)?;
 /// let Some(region) = graph.regions.keys().next() else { return Ok(()) };
 /// let solved = solve(&graph, region).expect("it is affine");
-/// assert_eq!(solved.applied[0].form, "p + 100·b");
+/// assert_eq!(solved.applied[0].form, "p + 100·b, where p = x₀, b = x₁");
 /// let small = eliminate_dead_code(&solved.graph);
 /// assert!(small.regions.is_empty());
 /// assert_eq!(interpret(&small, &[1.0, 0.5]), Outcome::Values(vec![51.0]));

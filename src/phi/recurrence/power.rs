@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::emit::{Emitter, Pair};
+use super::emit::Emitter;
 use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
 use crate::op::Op;
 use crate::phi::double::Double;
+use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
 
 /// A linear map of columns to rows; what is missing is zero by structure.
@@ -193,41 +194,41 @@ fn combine(
 
 /// What the entries of a matrix are added and multiplied by.
 trait Arithmetic<T> {
-    fn sum(&mut self, a: Option<T>, b: Option<T>) -> Option<T>;
-    fn product(&mut self, a: T, b: T) -> T;
-    fn normal(&mut self, a: T) -> T;
+    fn added(&mut self, a: Option<T>, b: Option<T>) -> Option<T>;
+    fn multiplied(&mut self, a: T, b: T) -> T;
+    fn normalised(&mut self, a: T) -> T;
 }
 
 struct Doubles;
 
 impl Arithmetic<Double> for Doubles {
-    fn sum(&mut self, a: Option<Double>, b: Option<Double>) -> Option<Double> {
+    fn added(&mut self, a: Option<Double>, b: Option<Double>) -> Option<Double> {
         match (a, b) {
             (Some(a), Some(b)) => Some(a + b),
             (a, b) => a.or(b),
         }
     }
 
-    fn product(&mut self, a: Double, b: Double) -> Double {
+    fn multiplied(&mut self, a: Double, b: Double) -> Double {
         a * b
     }
 
-    fn normal(&mut self, a: Double) -> Double {
+    fn normalised(&mut self, a: Double) -> Double {
         a
     }
 }
 
 impl Arithmetic<Pair> for Emitter<'_> {
-    fn sum(&mut self, a: Option<Pair>, b: Option<Pair>) -> Option<Pair> {
-        Emitter::sum(self, a, b)
+    fn added(&mut self, a: Option<Pair>, b: Option<Pair>) -> Option<Pair> {
+        Pairs::sum(self, a, b)
     }
 
-    fn product(&mut self, a: Pair, b: Pair) -> Pair {
-        Emitter::product(self, a, b)
+    fn multiplied(&mut self, a: Pair, b: Pair) -> Pair {
+        Pairs::product(self, a, b)
     }
 
-    fn normal(&mut self, a: Pair) -> Pair {
-        Emitter::normal(self, a)
+    fn normalised(&mut self, a: Pair) -> Pair {
+        Pairs::normal(self, a)
     }
 }
 
@@ -242,11 +243,11 @@ fn composed<T: Copy>(
         let mut entry = row[column].filter(|_| column >= size);
         for (factor, other) in row[..size].iter().zip(b) {
             if let (Some(factor), Some(other)) = (*factor, other[column]) {
-                let product = arithmetic.product(factor, other);
-                entry = arithmetic.sum(entry, Some(product));
+                let product = arithmetic.multiplied(factor, other);
+                entry = arithmetic.added(entry, Some(product));
             }
         }
-        entry.map(|entry| arithmetic.normal(entry))
+        entry.map(|entry| arithmetic.normalised(entry))
     };
     a.iter().map(|row| (0..row.len()).map(|column| entry(row, column)).collect()).collect()
 }

@@ -10,8 +10,10 @@ use super::edit::Edit;
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Form, Forms};
 use super::power::{System, advanced};
+use super::record::{place, record};
+use crate::phi::pair::Pairs;
 use crate::phi::rule::{Applied, Rule};
-use crate::ssa::{Access, AccessData, Def, Graph, Item, Node, Place, Region, SeriesData};
+use crate::ssa::{Access, AccessData, Def, Graph, Item, Node, Region, SeriesData};
 
 /// So many steps are always worth a loop.
 const FEW: usize = 32;
@@ -242,7 +244,7 @@ fn attempt(
             firsts: states.iter().map(first).collect(),
             states,
         };
-        applied.push(applied_to(&forms, body, &system));
+        applied.push(record(&forms, body, &system));
         systems.push(system);
     }
     if plan.whole() {
@@ -277,7 +279,7 @@ fn attempt(
             }
             at.extend(system.states.iter().copied().zip(after));
             if forms.emitter.items.len() > most {
-                return Err(failure("its closed form costs more than it does"));
+                return Err(failure("its closed form would cost more than the loop"));
             }
         }
         if let Some(finals) = finals {
@@ -298,7 +300,7 @@ fn attempt(
             }
         }
         if forms.emitter.items.len() > most {
-            return Err(Failure { why: "its closed form costs more than it does", states });
+            return Err(Failure { why: "its closed form would cost more than the loop", states });
         }
     }
     if applied.is_empty() && !nodes.is_empty() {
@@ -339,38 +341,6 @@ fn components(states: &[usize], rows: &HashMap<usize, Affine>) -> Vec<Vec<usize>
         }
     }
     found
-}
-
-fn place(emitter: &Emitter<'_>, region: Region) -> Option<Place> {
-    let graph = &emitter.graph;
-    graph.regions[region].place.and_then(|place| graph.places.get(place)).cloned()
-}
-
-fn applied_to(forms: &Forms<'_, '_>, body: &Body, system: &System) -> Applied {
-    let graph = &forms.emitter.graph;
-    let at = place(forms.emitter, body.region);
-    let n = forms.times;
-    let tables = |row: &Affine| row.values().any(|c| matches!(c, Coefficient::Table(_)));
-    let changes = system.rows.iter().any(tables);
-    let own = system.rows[0].get(&Base::State(system.states[0]));
-    let is_one = |c: &Coefficient| match c {
-        Coefficient::Fixed(pair) => pair.low.is_none() && graph.constant(pair.high) == Some(1.0),
-        Coefficient::Table(_) => false,
-    };
-    let (rule, form) = match (system.states.len(), changes) {
-        (1, false) if own.is_some_and(is_one) => (Rule::C6, format!("p + {n}·b")),
-        (1, false) if system.rows[0].len() == 1 => (Rule::C6, format!("a^{n}·p")),
-        (1, false) => (Rule::C6, format!("a^{n}·p + b·Σ_{{j<{n}}} a^j")),
-        (1, true) if own.is_some_and(is_one) => (Rule::C7, format!("p + Σ_{{i<{n}}} b(i)")),
-        (1, true) if system.rows[0].len() == 1 => (Rule::C8, format!("p·Π_{{i<{n}}} a(i)")),
-        (1, true) => (Rule::C9, format!("p·Π_{{i<{n}}} a(i) + Σ_i b(i)·Π_{{j>i}} a(j)")),
-        (size, false) => (Rule::C6, format!("A^{n}·p + Σ_{{j<{n}}} A^j·b, {size} numbers")),
-        (size, true) => {
-            let form = format!("Π_{{i<{n}}} A(i)·p + Σ_i Π_{{j>i}} A(j)·b(i), {size} numbers");
-            (Rule::C9, form)
-        }
-    };
-    Applied { rule, at, form }
 }
 
 /// An iteration, as straight code.

@@ -2,7 +2,19 @@
 
 use crate::op::Op;
 use crate::phi::draft::Draft;
-use crate::ssa::{Def, End, Node, Region};
+use crate::ssa::{Block, Def, End, Node, Region};
+
+/// What is added in each iteration.
+#[derive(Clone, Debug)]
+pub(super) enum Added {
+    /// A node, with its sign.
+    Term(f64, Node),
+    /// One thing or another, as a condition holds or not.
+    Choice { condition: Node, then: Vec<Added>, otherwise: Vec<Added> },
+}
+
+/// So many additions are followed back at most.
+const LONGEST: usize = 8;
 
 /// An entry φ whose next value is itself plus something.
 #[derive(Clone, Debug)]
@@ -11,8 +23,7 @@ pub(super) struct Chain {
     pub(super) phis: Vec<Node>,
     /// What the sum begins with.
     pub(super) first: Node,
-    /// What is added in each iteration, and subtracted where the sign is negative.
-    pub(super) added: Vec<(f64, Node)>,
+    pub(super) added: Vec<Added>,
     /// The number of iterations.
     pub(super) count: u32,
 }
@@ -38,31 +49,109 @@ pub(super) fn chains(draft: &Draft, region: Region) -> Result<Vec<Result<Chain, 
         }
         let first = draft.resolve(entry.first);
         let passed = values.iter().filter(|&&value| value == next).count() as u32;
-        let added = added(draft, entry.phi, next, passed);
+        let added = added(draft, entry.phi, next, passed)
+            .or_else(|why| chosen(draft, region, entry.phi, next, passed).ok_or(why));
         chains.push(added.map(|added| Chain { phis, first, added, count }));
     }
     Ok(chains)
 }
 
 /// What is added on the way from `entry` to `next`, which `passed` ends pass on.
-fn added(draft: &Draft, entry: Node, next: Node, passed: u32) -> Result<Vec<(f64, Node)>, String> {
+fn added(draft: &Draft, entry: Node, next: Node, passed: u32) -> Result<Vec<Added>, String> {
     let mut added = Vec::new();
     let mut sum = entry;
     while sum != next {
-        let user = draft.only_user(sum).ok_or("it uses the sum before it is complete")?;
+        let user = draft
+            .only_user(sum)
+            .ok_or("an iteration does more with what it carries than to add to it")?;
         let args: Vec<Node> = draft.args(user).collect();
         let Def::Apply(op, _) = draft.graph.nodes[user].def else {
-            return Err("what it carries is no sum".to_owned());
+            return Err("what it carries is not only added to".to_owned());
         };
         match (op, args.as_slice()) {
-            (Op::Add, &[a, b]) => added.push((1.0, if a == sum { b } else { a })),
-            (Op::Sub, &[a, b]) if a == sum => added.push((-1.0, b)),
-            _ => return Err("what it carries is no sum".to_owned()),
+            (Op::Add, &[a, b]) => added.push(Added::Term(1.0, if a == sum { b } else { a })),
+            (Op::Sub, &[a, b]) if a == sum => added.push(Added::Term(-1.0, b)),
+            _ => return Err("what it carries is not only added to".to_owned()),
         }
         sum = user;
     }
     if added.is_empty() || draft.uses(next) != passed {
-        return Err("it uses the sum before it is complete".to_owned());
+        return Err("an iteration does more with what it carries than to add to it".to_owned());
     }
     Ok(added)
+}
+
+/// The same where branches choose what is added.
+fn chosen(
+    draft: &Draft,
+    region: Region,
+    entry: Node,
+    next: Node,
+    passed: u32,
+) -> Option<Vec<Added>> {
+    let mut walk = Walk { draft, region, entry, found: 0 };
+    let added = walk.back(next, LONGEST)?;
+    (walk.found == draft.uses(entry) && draft.uses(next) == passed && !added.is_empty())
+        .then_some(added)
+}
+
+struct Walk<'a> {
+    draft: &'a Draft,
+    region: Region,
+    entry: Node,
+    /// How many ways have led to the entry φ.
+    found: u32,
+}
+
+impl Walk<'_> {
+    /// What is added on the way from the entry φ to `node`, if that is all there is.
+    fn back(&mut self, node: Node, steps: usize) -> Option<Vec<Added>> {
+        let (node, steps) = (self.draft.resolve(node), steps.checked_sub(1)?);
+        if node == self.entry {
+            self.found += 1;
+            return Some(Vec::new());
+        }
+        match self.draft.graph.nodes[node].def {
+            Def::Apply(Op::Add, [a, b, _]) => {
+                let found = self.found;
+                let (mut added, other) = match self.back(a, steps) {
+                    Some(added) => (added, b),
+                    None => {
+                        self.found = found;
+                        (self.back(b, steps)?, a)
+                    }
+                };
+                added.push(Added::Term(1.0, self.draft.resolve(other)));
+                Some(added)
+            }
+            Def::Apply(Op::Sub, [a, b, _]) => {
+                let mut added = self.back(a, steps)?;
+                added.push(Added::Term(-1.0, self.draft.resolve(b)));
+                Some(added)
+            }
+            Def::Phi(branch, number) if self.draft.is_inside(node, self.region) => {
+                let data = &self.draft.graph.regions[branch];
+                if data.cycle.is_some() {
+                    return None;
+                }
+                self.side(data.root, number as usize, steps)
+            }
+            _ => None,
+        }
+    }
+
+    /// What is added below `block`, where value number `number` is passed on.
+    fn side(&mut self, block: Block, number: usize, steps: usize) -> Option<Vec<Added>> {
+        match &self.draft.graph.blocks[block].end {
+            End::Return(values) => self.back(*values.get(number)?, steps),
+            &End::Branch { condition, then, otherwise } => {
+                let steps = steps.checked_sub(1)?;
+                let condition = self.draft.resolve(condition);
+                let then = self.side(then, number, steps)?;
+                let otherwise = self.side(otherwise, number, steps)?;
+                Some(vec![Added::Choice { condition, then, otherwise }])
+            }
+            End::Open => None,
+        }
+    }
 }

@@ -7,6 +7,7 @@ use super::frame::Frame;
 use super::{Moments, Sum};
 use crate::op::Op;
 use crate::phi::draft::Draft;
+use crate::phi::notation::{self, Brief};
 use crate::ssa::{Def, Node, Region};
 
 /// Inserts what `sum` is before `region`, the loop that it replaces.
@@ -131,47 +132,89 @@ impl Writer<'_> {
     }
 }
 
+/// A moment that is smaller than this part of what was added up is its rounding.
+const ROUNDING: f64 = 1e-13;
+
+/// A coordinate of `frame`.
+fn coordinate(frame: &Frame, variable: usize, names: &[&str]) -> String {
+    let name = |variable: usize| names.get(variable).copied().unwrap_or("…");
+    let difference = |variable: usize| match frame.pivot[variable] {
+        shift if shift < 0.0 => format!("{} + {}", name(variable), notation::number(-shift)),
+        0.0 => name(variable).to_owned(),
+        shift => format!("{} − {}", name(variable), notation::number(shift)),
+    };
+    let mut text = difference(variable);
+    for (before, &factor) in frame.shear[variable].iter().enumerate() {
+        if factor != 0.0 {
+            let sign = if factor < 0.0 { "−" } else { "+" };
+            let factor = notation::number(factor.abs());
+            text.push_str(&format!(" {sign} {factor}·({})", difference(before)));
+        }
+    }
+    if text == name(variable) { text } else { format!("({text})") }
+}
+
 /// The form in mathematical notation.
-pub(super) fn text(sum: &Sum, count: u32, has_first: bool) -> String {
-    const NAMES: [&str; 8] = ["u", "v", "w", "x", "y", "z", "s", "t"];
-    let mut text = format!("{}Σ_{{i<{count}}} g(i) = ", if has_first { "p + " } else { "" });
+pub(super) fn text(draft: &Draft, chain: &Chain, sum: &Sum) -> String {
+    const NAMES: [&str; 6] = ["u", "v", "w", "s", "t", "z"];
+    let has_first = draft.graph.constant(chain.first).is_none();
+    let mut text =
+        format!("{}Σ_{{i<{}}} g(i) = ", if has_first { "p + " } else { "" }, chain.count);
     if has_first {
         text.push_str("p + ");
     }
     let Some((frame, moments)) = sum.parts.first() else { return text };
     let varies = sum.parts.len() > 1;
-    let mut parts = Vec::new();
+    let mut used = vec![false; sum.terms.variables.len()];
+    let mut form = String::new();
     for (number, monomial) in sum.basis.monomials.iter().enumerate().rev() {
-        let is_zero = |(_, moments): &(Frame, Moments)| moments.sums[number].high == 0.0;
+        let is_zero = |(_, moments): &(Frame, Moments)| {
+            moments.sums[number].high.abs() <= ROUNDING * moments.magnitudes[number]
+        };
         if sum.parts.iter().all(is_zero) {
             continue;
         }
-        let mut part = match varies {
-            true => format!("S{number}(…)"),
-            false => format!("{}", moments.sums[number].rounded()),
+        let value = moments.sums[number].rounded();
+        let mut factors = match varies {
+            true => vec![format!("S{number}(…)")],
+            false => vec![notation::number(value.abs())],
         };
         for (variable, &exponent) in monomial.iter().enumerate().filter(|&(_, &e)| e > 0) {
+            used[variable] = true;
+            let sheared = frame.shear[variable].iter().enumerate();
+            sheared
+                .filter(|(_, factor)| **factor != 0.0)
+                .for_each(|(before, _)| used[before] = true);
             let name = NAMES.get(variable).copied().unwrap_or("…");
-            let shift = frame.pivot[variable];
-            let base = match (varies, shift == 0.0) {
-                (true, _) => format!("({name} − {name}₀(…))"),
-                (false, true) => name.to_owned(),
-                (false, false) if shift < 0.0 => format!("({name} + {})", -shift),
-                (false, false) => format!("({name} − {shift})"),
+            let mut factor = match varies {
+                true => format!("({name} − {name}₀(…))"),
+                false => coordinate(frame, variable, &NAMES),
             };
-            part.push_str(&format!("·{base}"));
             if exponent > 1 {
-                part.push_str(&format!("^{exponent}"));
+                factor.push_str(&format!("^{exponent}"));
             }
+            factors.push(factor);
         }
-        parts.push(part);
+        if factors.len() > 1 && factors[0] == "1" {
+            factors.remove(0);
+        }
+        form.push_str(match (form.is_empty(), value < 0.0 && !varies) {
+            (true, false) => "",
+            (true, true) => "−",
+            (false, false) => " + ",
+            (false, true) => " − ",
+        });
+        form.push_str(&factors.join("·"));
     }
-    if parts.is_empty() {
-        parts.push("0".to_owned());
+    text.push_str(if form.is_empty() { "0" } else { &form });
+    text.push_str(", where g(i) is what is added");
+    let brief = Brief::new(&draft.graph);
+    for (number, &variable) in sum.terms.variables.iter().enumerate().filter(|&(n, _)| used[n]) {
+        let name = NAMES.get(number).copied().unwrap_or("…");
+        text.push_str(&format!(", {name} = {}", brief.node(variable)));
     }
-    text.push_str(&parts.join(" + "));
-    if frame.is_sheared() {
-        text.push_str(", where multiples of the first differences are added to the others");
+    if has_first {
+        text.push_str(&format!(", p = {}", brief.node(chain.first)));
     }
     text
 }

@@ -42,10 +42,6 @@ impl Frame {
         Frame { pivot, shear, differences }
     }
 
-    pub(super) fn is_sheared(&self) -> bool {
-        self.shear.iter().flatten().any(|&factor| factor != 0.0)
-    }
-
     /// This frame, without a shear, with one in which the squares of the sum do
     /// not mix: `moments` is what the sum is in this frame.
     pub(super) fn sheared(&self, moments: &Moments, basis: &Basis) -> Option<Frame> {

@@ -1,21 +1,39 @@
 //! Sums over data that are known only in a call: computed once, before the
 //! loops that use them.
 //!
-//! There are two loops over the data. The first finds the pivot by least squares:
-//! for terms a·w + b it is -Σab/Σa², and then the magnitudes of the form are at
-//! most √2 times √(n·Σg²) for any data and any w; for squared terms it is the
-//! vertex of the sum, and then nothing in it cancels. The second loop adds up the
-//! coefficients around the pivot.
+//! The terms, or what they are squares of, are lines: a·u + b·v + … + c, where a, b
+//! and c are data. The first loops over the data, one for each variable, make the
+//! slopes orthogonal to each other by the modified Gram-Schmidt process: e₁ = a,
+//! e₂ = b − m·a, and so on, so that a line is e₁·(u + m·v) + e₂·v + …, and they find
+//! the pivot by least squares. Around it the last loop adds up. Since slopes and
+//! what is left at the pivot are orthogonal, the magnitudes of the form are at most
+//! √(k + 1) times √(n·Σg²) for n terms g of k variables, for any data and any
+//! values of the variables; of a sum of squares nothing cancels at all. What does
+//! cancel is u + m·v, where the data hardly tell u from v; so that is computed in
+//! pairs of numbers.
+//!
+//! Source of the process: Å. Björck, "Solving linear least squares problems by
+//! Gram-Schmidt orthogonalization", BIT 7, 1967.
 
 use super::chain::Chain;
-use super::terms::{Step, Terms, Variables, terms};
+use super::rows::{Coefficient, Kind, Lines, Place, Row, Steps};
+use super::terms::{Step, Variables, terms};
 use crate::op::Op;
 use crate::phi::draft::{Body, Draft};
-use crate::ssa::{Def, Node, Region};
+use crate::phi::notation::Brief;
+use crate::phi::pair::{Pair, Pairs};
+use crate::ssa::{Node, Region};
 
-/// How often the loop must be run in those around it, for its data to be summed
-/// up before them.
+/// How often the loop must be run in those around it for each variable, for its
+/// data to be summed up before them.
 const RUNS: u64 = 8;
+
+/// A sum of more variables would need too many loops over the data.
+const MOST_VARIABLES: usize = 3;
+
+/// A slope whose square has less than this part left when what it has in common
+/// with others is taken away tells nothing but rounding.
+const DEPENDENT: f64 = 1e-24;
 
 /// Replaces a sum by one over data that is computed before the loops around, and
 /// returns its form, or why there is none.
@@ -26,7 +44,7 @@ pub(super) fn hoist(draft: &mut Draft, region: Region, chain: &Chain) -> Result<
         around.push(outer);
         next = draft.loop_around(outer);
     }
-    let mut why = "its data are not known before it, or it runs once".to_owned();
+    let mut why = "there is no loop around it in which such a sum would be used often".to_owned();
     while let Some(outer) = around.pop() {
         let inner = around.iter().chain([&outer]);
         let bound = |&region: &Region| draft.graph.regions[region].cycle.as_ref().map(|c| c.bound);
@@ -34,247 +52,332 @@ pub(super) fn hoist(draft: &mut Draft, region: Region, chain: &Chain) -> Result<
         if runs < RUNS {
             continue;
         }
-        match terms(draft, region, &chain.added, Variables::Inside(outer)).and_then(fitting) {
-            Ok((terms, kind)) => return Ok(emit(draft, region, outer, chain, &terms, kind)),
+        match fitting(draft, region, outer, chain, runs) {
+            Ok(lines) => return Ok(Sum { draft, region, outer, chain, lines: &lines }.emit()),
             Err(this) => why = this,
         }
     }
     Err(why)
 }
 
-/// What is added in each iteration.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// a·w + b
-    Line,
-    /// (a·w + b)²
-    Square,
-}
-
-/// Terms for which there is a form that is good for all data.
-fn fitting(terms: Terms) -> Result<(Terms, Kind), String> {
-    let is_known = terms.steps.iter().any(|step| matches!(step, Step::Known(_) | Step::Read(_)));
-    if !is_known || terms.variables.len() != 1 {
-        return Err("its data are not known before it, or it has several variables".to_owned());
+/// The terms, if there is a form of them that is good for all data.
+fn fitting(
+    draft: &Draft,
+    region: Region,
+    outer: Region,
+    chain: &Chain,
+    runs: u64,
+) -> Result<Lines, String> {
+    let terms = terms(draft, region, &chain.added, Variables::Inside(outer))?;
+    let is_known = |step: &Step| matches!(step, Step::Known(_) | Step::Read(_));
+    if !terms.steps.iter().any(is_known) {
+        return Err("none of its data are known before the loops around it".to_owned());
+    }
+    let variables = terms.variables.len();
+    if variables == 0 || variables > MOST_VARIABLES {
+        return Err(format!("there are {variables} variables in it, not 1 to {MOST_VARIABLES}"));
+    }
+    if runs < RUNS * variables as u64 {
+        return Err("the loops around it do not use such a sum often enough".to_owned());
     }
     // Iterations of loops around would be those of others.
     if terms.loops.len() > 1 {
         return Err("its data change with a loop around".to_owned());
     }
-    let is_power = |step: &Step| match *step {
-        Step::Apply(Op::Powi, [a, b, _]) if terms.degrees[a] > 0 => {
-            !matches!(terms.steps[b], Step::Number(exponent) if exponent == 2.0)
-        }
-        _ => false,
-    };
-    if terms.steps.iter().any(is_power) {
-        return Err("its terms are neither lines nor squares of such".to_owned());
-    }
-    if terms.degree() == 1 {
-        return Ok((terms, Kind::Line));
-    }
-    let is_square = |&(sign, step): &(f64, usize)| match terms.steps[step] {
-        Step::Apply(Op::Mul, [a, b, _]) => sign > 0.0 && a == b && terms.degrees[a] == 1,
-        Step::Apply(Op::Powi, [a, b, _]) => {
-            let squares = matches!(terms.steps[b], Step::Number(exponent) if exponent == 2.0);
-            sign > 0.0 && squares && terms.degrees[a] == 1
-        }
-        _ => false,
-    };
-    if terms.added.iter().all(is_square) {
-        return Ok((terms, Kind::Square));
-    }
-    Err("its terms are neither lines nor squares of such".to_owned())
+    Lines::of(terms)
 }
 
-/// Inserts the loops over the data before `outer`, and the form before `region`.
-fn emit(
-    draft: &mut Draft,
-    region: Region,
-    outer: Region,
-    chain: &Chain,
-    terms: &Terms,
-    kind: Kind,
-) -> String {
-    let (zero, count) = (draft.constant(0.0), chain.count);
-    let body = draft.begin_loop(outer, count, &[zero, zero]);
-    let raw = Writer { draft, body: &body, region, terms, pivot: None }.total();
-    let (above, below) = match kind {
-        Kind::Line => {
-            (product(draft, &body, raw[1], raw[0]), product(draft, &body, raw[1], raw[1]))
-        }
-        Kind::Square => {
-            let two = draft.constant(2.0);
-            (raw[1], product(draft, &body, Some(two), raw[2]))
-        }
-    };
-    let nexts = [above, below].into_iter().zip(body.entries.clone()).map(|(x, entry)| match x {
-        Some(x) => draft.step(&body, apply(Op::Add, &[entry, x])),
-        None => entry,
-    });
-    let nexts: Vec<Node> = nexts.collect();
-    let sums = draft.end_loop(&body, &nexts);
-    let quotient = draft.apply(outer, Op::Div, &[sums[0], sums[1]]);
-    let best = draft.apply(outer, Op::Neg, &[quotient]);
-    // Where the variable has no effect any pivot is good. One that is not finite
-    // makes the result so, and the call is not served by it.
-    let is_flat = draft.apply(outer, Op::Eq, &[sums[1], zero]);
-    let pivot = draft.apply(outer, Op::Select, &[is_flat, zero, best]);
-
-    let size = terms.degree() as usize + 1;
-    let body = draft.begin_loop(outer, count, &vec![zero; size]);
-    let shifted = Writer { draft, body: &body, region, terms, pivot: Some(pivot) }.total();
-    let entries = body.entries.clone();
-    let nexts = entries.into_iter().enumerate().map(|(degree, entry)| {
-        let coefficient = shifted.get(degree).copied().flatten();
-        coefficient.map_or(entry, |x| draft.step(&body, apply(Op::Add, &[entry, x])))
-    });
-    let nexts: Vec<Node> = nexts.collect();
-    let sums = draft.end_loop(&body, &nexts);
-
-    let variable = terms.variables[0];
-    let difference = draft.apply(region, Op::Sub, &[variable, pivot]);
-    let mut form = sums[size - 1];
-    for &sum in sums[..size - 1].iter().rev() {
-        form = draft.apply(region, Op::Mul, &[form, difference]);
-        form = draft.apply(region, Op::Add, &[form, sum]);
-    }
-    if draft.graph.constant(chain.first) != Some(0.0) {
-        form = draft.apply(region, Op::Add, &[chain.first, form]);
-    }
-    draft.forget_use(chain.first);
-    chain.phis.iter().for_each(|&phi| draft.replace(phi, form));
-    match kind {
-        Kind::Line => format!("p + Σ_{{i<{count}}} g(i) = p + S1·(u − u₀) + S0"),
-        Kind::Square => format!("p + Σ_{{i<{count}}} g(i) = p + S2·(u − u₀)^2 + S1·(u − u₀) + S0"),
-    }
-}
-
-fn apply(op: Op, args: &[Node]) -> Def {
-    Def::Apply(op, core::array::from_fn(|i| args.get(i).copied().unwrap_or(args[0])))
-}
-
-/// A coefficient in the body of a loop; none is zero.
-type Coefficient = Option<Node>;
-
-fn product(draft: &mut Draft, body: &Body, a: Coefficient, b: Coefficient) -> Coefficient {
-    match (a, b) {
-        (Some(a), Some(b)) if draft.graph.constant(a) == Some(1.0) => Some(b),
-        (Some(a), Some(b)) if draft.graph.constant(b) == Some(1.0) => Some(a),
-        (Some(a), Some(b)) => Some(draft.step(body, apply(Op::Mul, &[a, b]))),
-        _ => None,
-    }
-}
-
-/// Writes the coefficients of terms into the body of a loop over the data.
-struct Writer<'a> {
+/// A sum on its way out of the loops around.
+struct Sum<'a> {
     draft: &'a mut Draft,
-    body: &'a Body,
-    /// The loop that the terms are of.
     region: Region,
-    terms: &'a Terms,
-    /// What is subtracted from the variable.
-    pivot: Option<Node>,
+    /// The loop before which the data are summed up.
+    outer: Region,
+    chain: &'a Chain,
+    lines: &'a Lines,
 }
 
-impl Writer<'_> {
-    /// The coefficients of what an iteration adds.
-    fn total(&mut self) -> Vec<Coefficient> {
-        let mut results: Vec<Vec<Coefficient>> = Vec::new();
-        for step in &self.terms.steps {
-            let result = match step {
-                Step::Number(number) => vec![Some(self.draft.constant(*number))],
-                Step::Iteration(_) => vec![Some(self.body.number)],
-                Step::Known(node) => vec![Some(*node)],
-                Step::Read(data) => {
-                    let mut data = data.clone();
-                    for (region, _) in &mut data.strides {
-                        if *region == self.region {
-                            *region = self.body.region;
-                        }
+/// The coordinates in which slopes are orthogonal.
+struct Coordinates {
+    /// For each slope how much of it each later one has.
+    shear: Vec<Vec<Node>>,
+    /// How much of each slope what does not depend on the variables has.
+    shifts: Vec<Node>,
+}
+
+impl Sum<'_> {
+    /// Inserts the loops over the data before `outer`, and the form before `region`.
+    fn emit(mut self) -> String {
+        let coordinates = self.orthogonal();
+        let pivot = self.pivot(&coordinates);
+        let variables = self.lines.terms.variables.clone();
+        let size = variables.len();
+        let mut sums = match self.lines.kind {
+            Kind::Line => vec![None; 1 + size],
+            Kind::Square => vec![None; pairs(1 + size).count()],
+        };
+        // Of several variables what is summed up goes into many coefficients, so it is
+        // done in pairs of numbers; each sum has two entry φs.
+        let precise = size > 1;
+        let body = self.begin(if precise { 2 * sums.len() } else { sums.len() });
+        for row in self.lines.rows(self.draft, &body, self.region, Some(&pivot), precise) {
+            let mut steps = Steps { draft: self.draft, place: Place::In(&body) };
+            let slopes = reduced(&mut steps, &row, &coordinates.shear, size, precise).slopes;
+            let slopes: Vec<Coefficient> = slopes.into_iter().map(|x| steps.once(x)).collect();
+            // Of squares those of the value and the slopes, and their products.
+            let all: Vec<Coefficient> = [row.value].into_iter().chain(slopes).collect();
+            match self.lines.kind {
+                Kind::Line => {
+                    for (sum, &part) in sums.iter_mut().zip(&all) {
+                        *sum = steps.plus(*sum, part, false);
                     }
-                    let access = self.draft.graph.accesses.push(data);
-                    vec![Some(self.draft.step(self.body, Def::Element(access)))]
                 }
-                Step::Element { numbers, base, strides } => {
-                    let stride: i64 = strides.iter().map(|&(_, stride)| stride).sum();
-                    vec![Some(self.draft.number_in(self.body, numbers, *base, stride))]
+                Kind::Square => {
+                    for (a, b) in pairs(all.len()) {
+                        add_product(&mut steps, row.factor, all[a], all[b], &mut sums[at(a, b)]);
+                    }
                 }
-                Step::Variable(_) => vec![self.pivot, Some(self.draft.constant(1.0))],
-                Step::Apply(op, args) => {
-                    let empty = Vec::new();
-                    let args = args.map(|arg| results.get(arg).unwrap_or(&empty).as_slice());
-                    self.apply(*op, args)
+            }
+        }
+        let sums = self.end(&body, &sums, precise);
+        let coordinates = self.coordinates(&variables, &pivot, &coordinates.shear);
+        let form = match self.lines.kind {
+            Kind::Line => self.line(&sums, &coordinates),
+            Kind::Square => self.square(&sums, &coordinates),
+        };
+        let form = match self.draft.graph.constant(self.chain.first) {
+            Some(0.0) => form,
+            _ => self.before(Op::Add, &[self.chain.first, form]),
+        };
+        self.draft.forget_use(self.chain.first);
+        self.chain.phis.iter().for_each(|&phi| self.draft.replace(phi, form));
+        self.text(&variables)
+    }
+
+    /// Gram-Schmidt: one loop over the data for each variable.
+    fn orthogonal(&mut self) -> Coordinates {
+        let size = self.lines.terms.variables.len();
+        let mut found = Coordinates { shear: Vec::new(), shifts: Vec::new() };
+        let zero = self.draft.constant(0.0);
+        for slope in 0..size {
+            // Its square, what it has in common with the value and later slopes, and
+            // the square of what it was.
+            let later = slope + 1..size;
+            let body = self.begin(2 + later.len() + usize::from(slope > 0));
+            let mut sums = vec![None; body.entries.len()];
+            for row in self.lines.rows(self.draft, &body, self.region, None, false) {
+                let mut steps = Steps { draft: self.draft, place: Place::In(&body) };
+                let (first, factor) = (row.slopes[slope], row.factor);
+                let row = reduced(&mut steps, &row, &found.shear, slope, false);
+                let value = shifted(&mut steps, &row, &found.shifts);
+                let own = row.slopes[slope];
+                let others = later.clone().map(|other| row.slopes[other]);
+                let others: Vec<Coefficient> = [own, value].into_iter().chain(others).collect();
+                for (sum, &other) in sums.iter_mut().zip(&others) {
+                    add_product(&mut steps, factor, own, other, sum);
+                }
+                if slope > 0 {
+                    add_product(&mut steps, factor, first, first, &mut sums[others.len()]);
+                }
+            }
+            let sums = self.end(&body, &sums, false);
+            // Where the slope has no effect, or none of its own, any pivot is good.
+            // One that is not finite makes the result so, and the call is not served.
+            let is_flat = match slope {
+                0 => self.ahead(Op::Eq, &[sums[0], zero]),
+                _ => {
+                    let part = self.draft.constant(DEPENDENT);
+                    let least = self.ahead(Op::Mul, &[part, sums[sums.len() - 1]]);
+                    self.ahead(Op::Le, &[sums[0], least])
                 }
             };
-            results.push(result);
+            let mut quotient = |sum: Node| {
+                let quotient = self.ahead(Op::Div, &[sum, sums[0]]);
+                self.ahead(Op::Select, &[is_flat, zero, quotient])
+            };
+            found.shifts.push(quotient(sums[1]));
+            let mut shear = vec![zero; slope + 1];
+            shear.extend(sums[2..][..later.len()].iter().map(|&sum| quotient(sum)));
+            found.shear.push(shear);
         }
-        let mut total = vec![None; self.terms.degree() as usize + 1];
-        for &(sign, step) in &self.terms.added {
-            let op = if sign < 0.0 { Op::Sub } else { Op::Add };
-            total = self.combine(op, &total, &results[step]);
-        }
-        total
+        found
     }
 
-    fn combine(&mut self, op: Op, a: &[Coefficient], b: &[Coefficient]) -> Vec<Coefficient> {
-        let at = |x: &[Coefficient], i: usize| x.get(i).copied().flatten();
-        let size = a.len().max(b.len());
-        (0..size)
-            .map(|i| match (at(a, i), at(b, i)) {
-                (Some(a), Some(b)) => Some(self.draft.step(self.body, apply(op, &[a, b]))),
-                (None, Some(b)) if op == Op::Sub => {
-                    Some(self.draft.step(self.body, apply(Op::Neg, &[b])))
-                }
-                (a, b) => a.or(b),
-            })
-            .collect()
+    /// Where the lines are smallest, by least squares.
+    fn pivot(&mut self, coordinates: &Coordinates) -> Vec<Node> {
+        let Coordinates { shear, shifts } = coordinates;
+        let mut pivot: Vec<Node> = shifts.clone();
+        for variable in (0..pivot.len()).rev() {
+            let mut value = self.ahead(Op::Neg, &[shifts[variable]]);
+            for other in variable + 1..pivot.len() {
+                let part = self.ahead(Op::Mul, &[shear[variable][other], pivot[other]]);
+                value = self.ahead(Op::Sub, &[value, part]);
+            }
+            pivot[variable] = value;
+        }
+        pivot
     }
 
-    fn multiply(&mut self, a: &[Coefficient], b: &[Coefficient]) -> Vec<Coefficient> {
-        let mut all = vec![None; a.len() + b.len() - 1];
-        for (i, &x) in a.iter().enumerate() {
-            for (j, &y) in b.iter().enumerate() {
-                let part = product(self.draft, self.body, x, y);
-                all[i + j] = self.combine(Op::Add, &[all[i + j]], &[part])[0];
-            }
-        }
-        all
+    fn begin(&mut self, sums: usize) -> Body {
+        let zero = self.draft.constant(0.0);
+        self.draft.begin_loop(self.outer, self.chain.count, &vec![zero; sums])
     }
 
-    fn apply(&mut self, op: Op, args: [&[Coefficient]; 3]) -> Vec<Coefficient> {
-        let [a, b, c] = args;
-        let arity = op.arity();
-        match op {
-            Op::Add | Op::Sub => self.combine(op, a, b),
-            Op::Neg => self.combine(Op::Sub, &[], a),
-            Op::Mul => self.multiply(a, b),
-            Op::MulAdd => {
-                let product = self.multiply(a, b);
-                self.combine(Op::Add, &product, c)
-            }
-            // Other exponents do not come here.
-            Op::Powi if a.len() > 1 => self.multiply(a, a),
-            _ => {
-                let zero = self.draft.constant(0.0);
-                let size = args[..arity].iter().map(|arg| arg.len()).max().unwrap_or(1);
-                let part = |i: usize| {
-                    let at = |arg: &[Coefficient], i: usize| arg.get(i).copied().flatten();
-                    // A condition, or divisor, is the same for each coefficient.
-                    let index = |number: usize| match op {
-                        Op::Select if number == 0 => 0,
-                        Op::Div if number == 1 => 0,
-                        _ => i,
-                    };
-                    let nodes = (0..arity).map(|n| at(args[n], index(n)).unwrap_or(zero));
-                    nodes.collect::<Vec<Node>>()
-                };
-                let parts: Vec<Vec<Node>> = (0..size).map(part).collect();
-                parts
-                    .into_iter()
-                    .map(|args| Some(self.draft.step(self.body, apply(op, &args))))
-                    .collect()
-            }
+    /// Ends a loop that adds these up; `precise` sums have two entry φs each.
+    fn end(&mut self, body: &Body, added: &[Coefficient], precise: bool) -> Vec<Node> {
+        let mut steps = Steps { draft: self.draft, place: Place::In(body) };
+        let mut nexts = Vec::new();
+        for (entry, &added) in body.entries.chunks(1 + usize::from(precise)).zip(added) {
+            let sum = Pair { high: entry[0], low: entry.get(1).copied() };
+            let next = steps.plus(Some(sum), added, precise).unwrap_or(sum);
+            nexts.push(next.high);
+            nexts.extend(entry.get(1).map(|&low| next.low.unwrap_or(low)));
+        }
+        let sums = self.draft.end_loop(body, &nexts);
+        match precise {
+            true => sums.chunks(2).map(|sum| self.ahead(Op::Add, sum)).collect(),
+            false => sums,
         }
     }
+
+    /// What the slopes of orthogonal rows are multiplied by.
+    fn coordinates(
+        &mut self,
+        variables: &[Node],
+        pivot: &[Node],
+        shear: &[Vec<Node>],
+    ) -> Vec<Node> {
+        if let ([variable], [pivot]) = (variables, pivot) {
+            return vec![self.before(Op::Sub, &[*variable, *pivot])];
+        }
+        let place = Place::Before(self.region);
+        let mut steps = Steps { draft: self.draft, place };
+        let mut differences: Vec<Pair> = Vec::new();
+        for (&variable, &pivot) in variables.iter().zip(pivot) {
+            let negative = steps.apply(Op::Neg, &[pivot]);
+            let difference = steps.sum(Some(variable.into()), Some(negative.into()));
+            differences.push(difference.unwrap_or(variable.into()));
+        }
+        let coordinate = |(number, &difference): (usize, &Pair)| {
+            let mut sum = difference;
+            for other in number + 1..differences.len() {
+                let part = steps.product(shear[number][other].into(), differences[other]);
+                sum = steps.sum(Some(sum), Some(part)).unwrap_or(sum);
+            }
+            steps.rounded(sum)
+        };
+        differences.iter().enumerate().map(coordinate).collect()
+    }
+
+    fn line(&mut self, sums: &[Node], coordinates: &[Node]) -> Node {
+        let mut form = sums[0];
+        for (&sum, &coordinate) in sums[1..].iter().zip(coordinates) {
+            let part = self.before(Op::Mul, &[sum, coordinate]);
+            form = self.before(Op::Add, &[part, form]);
+        }
+        form
+    }
+
+    fn square(&mut self, sums: &[Node], coordinates: &[Node]) -> Node {
+        let two = self.draft.constant(2.0);
+        let mut form = sums[at(0, 0)];
+        for (number, &coordinate) in coordinates.iter().enumerate() {
+            // Twice what it has in common with the value and the ones before, and
+            // once its square.
+            let mut common = sums[at(0, 1 + number)];
+            for (before, &other) in coordinates[..number].iter().enumerate() {
+                let part = self.before(Op::Mul, &[sums[at(1 + before, 1 + number)], other]);
+                common = self.before(Op::Add, &[part, common]);
+            }
+            let common = self.before(Op::Mul, &[two, common]);
+            let square = self.before(Op::Mul, &[sums[at(1 + number, 1 + number)], coordinate]);
+            let slope = self.before(Op::Add, &[square, common]);
+            let part = self.before(Op::Mul, &[slope, coordinate]);
+            form = self.before(Op::Add, &[part, form]);
+        }
+        form
+    }
+
+    /// An application before the loops around.
+    fn ahead(&mut self, op: Op, args: &[Node]) -> Node {
+        self.draft.apply(self.outer, op, args)
+    }
+
+    /// An application before the loop that is replaced.
+    fn before(&mut self, op: Op, args: &[Node]) -> Node {
+        self.draft.apply(self.region, op, args)
+    }
+
+    /// The form in mathematical notation.
+    fn text(&self, variables: &[Node]) -> String {
+        const NAMES: [&str; MOST_VARIABLES] = ["u", "v", "w"];
+        let count = self.chain.count;
+        let brief = Brief::new(&self.draft.graph);
+        let known = NAMES.iter().zip(variables);
+        let known = known.map(|(name, &variable)| format!("{name} = {}", brief.node(variable)));
+        let known: Vec<String> = known.collect();
+        let (form, rest) = match (variables.len(), self.lines.kind) {
+            (1, Kind::Line) => ("S0 + S1·(u − u₀)", "u₀"),
+            (1, Kind::Square) => ("S0 + S1·(u − u₀) + S2·(u − u₀)^2", "u₀"),
+            (_, Kind::Line) => ("S0 + Σ_j S1(j)·y(j)", "the coordinates y"),
+            (_, Kind::Square) => ("S0 + Σ_j S1(j)·y(j) + Σ_j S2(j)·y(j)^2", "the coordinates y"),
+        };
+        format!(
+            "Σ_{{i<{count}}} g(i) = {form}, where g(i) is what is added, {}, and {rest} and the \
+             sums over the data are known before the loops around",
+            known.join(", ")
+        )
+    }
+}
+
+/// The pairs of so many numbers, each with itself and those after it.
+fn pairs(size: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..size).flat_map(move |a| (a..size).map(move |b| (a, b)))
+}
+
+/// The place of a pair among those of any number of numbers.
+fn at(a: usize, b: usize) -> usize {
+    b * (b + 1) / 2 + a
+}
+
+/// `row`, with what its slopes have of the first `count` ones taken away.
+fn reduced(
+    steps: &mut Steps<'_>,
+    row: &Row,
+    shear: &[Vec<Node>],
+    count: usize,
+    precise: bool,
+) -> Row {
+    let mut slopes = row.slopes.clone();
+    for (first, shear) in shear.iter().enumerate().take(count) {
+        for other in first + 1..slopes.len() {
+            let part = steps.times(Some(shear[other].into()), slopes[first], precise);
+            slopes[other] = steps.minus(slopes[other], part, precise);
+        }
+    }
+    Row { factor: row.factor, value: row.value, slopes }
+}
+
+/// The value of a reduced row, with what it has of slopes taken away.
+fn shifted(steps: &mut Steps<'_>, row: &Row, shifts: &[Node]) -> Coefficient {
+    let mut value = row.value;
+    for (&shift, &slope) in shifts.iter().zip(&row.slopes) {
+        let part = steps.times(Some(shift.into()), slope, false);
+        value = steps.minus(value, part, false);
+    }
+    value
+}
+
+/// Adds `factor · a · b` to `sum`.
+fn add_product(
+    steps: &mut Steps<'_>,
+    factor: f64,
+    a: Coefficient,
+    b: Coefficient,
+    sum: &mut Coefficient,
+) {
+    let product = steps.times(a, b, false);
+    let factor = steps.constant(factor);
+    let part = steps.times(Some(factor.into()), product, false);
+    *sum = steps.plus(*sum, part, false);
 }

@@ -14,6 +14,7 @@ mod frame;
 mod hoist;
 mod moments;
 mod polynomial;
+mod rows;
 mod terms;
 
 use chain::{Chain, chains};
@@ -21,7 +22,7 @@ use condition::{pivots, worst};
 use frame::Frame;
 use moments::{Evaluator, Moments};
 use polynomial::Basis;
-use terms::{Terms, Variables, terms};
+use terms::{Step, Terms, Variables, terms};
 
 use super::close::CloseLimits;
 use super::draft::Draft;
@@ -49,7 +50,7 @@ pub(super) fn close_sums(
     };
     for chain in found {
         match chain.and_then(|chain| close_sum(draft, region, &chain, limits)) {
-            Ok(form) => applied.push(Applied { rule: Rule::C7, at: at.clone(), form }),
+            Ok((rule, form)) => applied.push(Applied { rule, at: at.clone(), form }),
             Err(why) => refused.push(Refused { at: at.clone(), why }),
         }
     }
@@ -60,13 +61,13 @@ fn place(draft: &Draft, region: Region) -> Option<Place> {
     draft.graph.places.get(place).cloned()
 }
 
-/// Replaces one sum; returns its form, or why it has none.
+/// Replaces one sum; returns the formula and the form, or why it has none.
 fn close_sum(
     draft: &mut Draft,
     region: Region,
     chain: &Chain,
     limits: &CloseLimits,
-) -> Result<String, String> {
+) -> Result<(Rule, String), String> {
     let first = draft.graph.constant(chain.first);
     let mut why = None;
     for variables in [Variables::Large, Variables::Small] {
@@ -77,13 +78,19 @@ fn close_sum(
                 let made = form::emit(draft, region, chain, &sum);
                 draft.forget_use(chain.first);
                 chain.phis.iter().for_each(|&phi| draft.replace(phi, made));
-                return Ok(form::text(&sum, chain.count, first.is_none()));
+                // What is always the same is added by C6, with a = 1.
+                let changes =
+                    |step: &Step| matches!(step, Step::Element { .. } | Step::Iteration(_));
+                let rule = if sum.terms.steps.iter().any(changes) { Rule::C7 } else { Rule::C6 };
+                return Ok((rule, form::text(draft, chain, &sum)));
             }
             Err(this) => why = why.or(Some(this)),
         }
     }
     let hoisted = hoist::hoist(draft, region, chain);
-    hoisted.map_err(|hoisting| format!("{}; {hoisting}", why.unwrap_or_default()))
+    hoisted
+        .map(|form| (Rule::C7, form))
+        .map_err(|hoisting| format!("{}, and {hoisting}", why.unwrap_or_default()))
 }
 
 /// A sum in closed form.

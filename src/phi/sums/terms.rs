@@ -3,6 +3,7 @@
 
 use hashbrown::{HashMap, HashSet};
 
+use super::chain::Added;
 use crate::op::Op;
 use crate::phi::draft::Draft;
 use crate::ssa::{Access, AccessData, Def, Node, Region, SeriesData};
@@ -68,11 +69,11 @@ pub(super) enum Variables {
     Inside(Region),
 }
 
-/// The terms `added` in `region`, with their signs; or why they are none.
+/// The terms `added` in `region`; or why they are none.
 pub(super) fn terms(
     draft: &Draft,
     region: Region,
-    added: &[(f64, Node)],
+    added: &[Added],
     variables: Variables,
 ) -> Result<Terms, String> {
     let mut search = Search {
@@ -90,10 +91,7 @@ pub(super) fn terms(
             loops: vec![region],
         },
     };
-    for &(sign, node) in added {
-        let step = search.find(node)?;
-        search.terms.added.push((sign, step));
-    }
+    search.terms.added = search.added(added)?;
     Ok(search.terms)
 }
 
@@ -111,6 +109,46 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
+    /// The steps that are added, with their signs.
+    fn added(&mut self, added: &[Added]) -> Result<Vec<(f64, usize)>, String> {
+        let mut steps = Vec::new();
+        for added in added {
+            match added {
+                Added::Term(sign, node) => steps.push((*sign, self.find(*node)?)),
+                Added::Choice { condition, then, otherwise } => {
+                    let condition = self.find(*condition)?;
+                    let (then, otherwise) = (self.total(then)?, self.total(otherwise)?);
+                    if self.terms.degrees[condition] > 0 {
+                        return Err("what it adds is chosen by what is not data".to_owned());
+                    }
+                    let degree = self.terms.degrees[then].max(self.terms.degrees[otherwise]);
+                    let choice = Step::Apply(Op::Select, [condition, then, otherwise]);
+                    steps.push((1.0, self.push(choice, degree)));
+                }
+            }
+        }
+        Ok(steps)
+    }
+
+    /// The step that is all of `added`.
+    fn total(&mut self, added: &[Added]) -> Result<usize, String> {
+        let mut total: Option<usize> = None;
+        for (sign, step) in self.added(added)? {
+            let (op, args) = match total {
+                None if sign > 0.0 => {
+                    total = Some(step);
+                    continue;
+                }
+                None => (Op::Neg, [step; 3]),
+                Some(total) if sign > 0.0 => (Op::Add, [total, step, step]),
+                Some(total) => (Op::Sub, [total, step, step]),
+            };
+            let degrees = args.map(|arg| self.terms.degrees[arg]);
+            total = Some(self.push(Step::Apply(op, args), degrees[0].max(degrees[1])));
+        }
+        Ok(total.unwrap_or_else(|| self.push(Step::Number(0.0), 0)))
+    }
+
     /// The step of `node`, with those before it.
     fn find(&mut self, node: Node) -> Result<usize, String> {
         // The operands first, without recursion: bodies may be long.
@@ -204,7 +242,7 @@ impl Search<'_> {
                 let inside =
                     |&node: &Node| self.draft.is_inside(self.draft.resolve(node), self.region);
                 if moves || nodes.iter().any(inside) {
-                    return Err("its terms read what is not constant".to_owned());
+                    return Err("its terms read data that are known only in a call".to_owned());
                 }
                 Ok(false)
             }
@@ -267,7 +305,7 @@ impl Search<'_> {
             Def::Element(access) if self.draft.folds(node) => {
                 let data = graph.accesses[access].clone();
                 let SeriesData::Constants(numbers) = &graph.series[data.series] else {
-                    return Err("its terms read what is not constant".to_owned());
+                    return Err("its terms read data that are known only in a call".to_owned());
                 };
                 let numbers = numbers.clone();
                 let strides = data.strides.iter().filter(|&&(_, stride)| stride != 0);
@@ -279,7 +317,7 @@ impl Search<'_> {
             }
             _ => {
                 if self.varies(node)? {
-                    return Err("its terms read what is not constant".to_owned());
+                    return Err("its terms read data that are known only in a call".to_owned());
                 }
                 let number = self.terms.variables.len();
                 self.terms.variables.push(node);

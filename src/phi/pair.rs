@@ -1,0 +1,142 @@
+//! Numbers as pairs of nodes: a value, and what rounding has taken from it, as in
+//! the compensated algorithms of Ogita, Rump and Oishi, "Accurate Sum and Dot
+//! Product" (2005).
+//!
+//! As a function of real numbers a rounding error is zero, and so is its
+//! derivative: differentiation sees the first parts alone. So where a pair is a
+//! factor of many, its first part must be as near to the number as it can be.
+//! What computes a rounding error is spelt with `mul_add`, by which rewriting
+//! by the rules of real numbers knows to leave it alone.
+
+use crate::op::Op;
+use crate::ssa::Node;
+
+/// A number as the sum of a node and a far smaller one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Pair {
+    pub(super) high: Node,
+    pub(super) low: Option<Node>,
+}
+
+impl From<Node> for Pair {
+    fn from(high: Node) -> Self {
+        Pair { high, low: None }
+    }
+}
+
+/// What makes steps, and pairs of them.
+pub(super) trait Pairs {
+    /// What `op` comes to.
+    fn apply(&mut self, op: Op, args: &[Node]) -> Node;
+
+    fn constant(&mut self, value: f64) -> Node;
+
+    /// The value of a node that is a constant.
+    fn value(&self, node: Node) -> Option<f64>;
+
+    /// The pair of two constants.
+    fn number(&mut self, high: f64, low: f64) -> Pair {
+        let high = self.constant(high);
+        Pair { high, low: if low == 0.0 { None } else { Some(self.constant(low)) } }
+    }
+
+    /// `a + b`, either of which may be missing.
+    fn sum(&mut self, a: Option<Pair>, b: Option<Pair>) -> Option<Pair> {
+        let (a, b) = match (a, b) {
+            (Some(a), Some(b)) => (a, b),
+            (a, b) => return a.or(b),
+        };
+        let high = self.apply(Op::Add, &[a.high, b.high]);
+        // Knuth's sum without error. The constant keeps the differences as they are.
+        let one = self.constant(1.0);
+        let negative = self.apply(Op::Neg, &[a.high]);
+        let of_b = self.apply(Op::MulAdd, &[high, one, negative]);
+        let negative = self.apply(Op::Neg, &[of_b]);
+        let of_a = self.apply(Op::MulAdd, &[high, one, negative]);
+        let (lost_a, lost_b) =
+            (self.apply(Op::Sub, &[a.high, of_a]), self.apply(Op::Sub, &[b.high, of_b]));
+        let lost = self.apply(Op::Add, &[lost_a, lost_b]);
+        let low = self.add_low(Some(lost), a.low);
+        let low = self.add_low(low, b.low);
+        Some(Pair { high, low: self.unless_zero(low) })
+    }
+
+    /// `a · b`.
+    fn product(&mut self, a: Pair, b: Pair) -> Pair {
+        for (factor, other) in [(a, b), (b, a)] {
+            if let (Some(scale), None) = (self.value(factor.high), factor.low)
+                && is_power_of_two(scale)
+            {
+                let high = self.apply(Op::Mul, &[other.high, factor.high]);
+                let low = other.low.map(|low| self.apply(Op::Mul, &[low, factor.high]));
+                return Pair { high, low };
+            }
+        }
+        let high = self.apply(Op::Mul, &[a.high, b.high]);
+        let negative = self.apply(Op::Neg, &[high]);
+        let lost = self.apply(Op::MulAdd, &[a.high, b.high, negative]);
+        let lost = self.unless_zero(Some(lost));
+        if let (true, Some(second)) = (a == b, a.low) {
+            let twice = self.apply(Op::Add, &[a.high, a.high]);
+            let low = match lost {
+                Some(lost) => self.apply(Op::MulAdd, &[twice, second, lost]),
+                None => self.apply(Op::Mul, &[twice, second]),
+            };
+            return Pair { high, low: Some(low) };
+        }
+        // Apart from what was lost, so that neither waits for the other.
+        let cross = a.low.map(|low| self.apply(Op::Mul, &[b.high, low]));
+        let cross = match (b.low, cross) {
+            (Some(low), Some(cross)) => Some(self.apply(Op::MulAdd, &[a.high, low, cross])),
+            (Some(low), None) => Some(self.apply(Op::Mul, &[a.high, low])),
+            (None, cross) => cross,
+        };
+        let low = self.add_low(lost, cross);
+        Pair { high, low }
+    }
+
+    /// `a / b` for a node `b`.
+    fn quotient(&mut self, a: Pair, b: Node) -> Pair {
+        let high = self.apply(Op::Div, &[a.high, b]);
+        let negative = self.apply(Op::Neg, &[high]);
+        let left = self.apply(Op::MulAdd, &[negative, b, a.high]);
+        let left = self.add_low(Some(left), a.low);
+        let low = left.map(|left| self.apply(Op::Div, &[left, b]));
+        Pair { high, low: self.unless_zero(low) }
+    }
+
+    /// The same number with a second part of at most half an ulp of the first.
+    fn normal(&mut self, a: Pair) -> Pair {
+        let Some(low) = a.low else { return a };
+        let high = self.apply(Op::Add, &[a.high, low]);
+        let one = self.constant(1.0);
+        let negative = self.apply(Op::Neg, &[a.high]);
+        let moved = self.apply(Op::MulAdd, &[high, one, negative]);
+        let low = self.apply(Op::Sub, &[low, moved]);
+        Pair { high, low: self.unless_zero(Some(low)) }
+    }
+
+    /// The pair as one number.
+    fn rounded(&mut self, a: Pair) -> Node {
+        match a.low {
+            Some(low) => self.apply(Op::Add, &[a.high, low]),
+            None => a.high,
+        }
+    }
+
+    fn add_low(&mut self, a: Option<Node>, b: Option<Node>) -> Option<Node> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(self.apply(Op::Add, &[a, b])),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn unless_zero(&self, node: Option<Node>) -> Option<Node> {
+        node.filter(|&node| self.value(node) != Some(0.0))
+    }
+}
+
+fn is_power_of_two(x: f64) -> bool {
+    const MANTISSA: u64 = (1 << 52) - 1;
+    x.is_normal() && x.to_bits() & MANTISSA == 0
+}

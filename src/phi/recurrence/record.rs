@@ -1,0 +1,117 @@
+//! The record of the formula that a recurrence was solved by.
+
+use super::body::Body;
+use super::emit::Emitter;
+use super::form::{Affine, Base, Coefficient, Forms};
+use super::power::System;
+use crate::phi::notation::{Brief, number};
+use crate::phi::rule::{Applied, Rule};
+use crate::ssa::{Graph, Node, Place, Region};
+
+/// Systems of at most so many numbers are written out.
+const WRITTEN: usize = 3;
+
+pub(super) fn place(emitter: &Emitter<'_>, region: Region) -> Option<Place> {
+    let graph = &emitter.graph;
+    graph.regions[region].place.and_then(|place| graph.places.get(place)).cloned()
+}
+
+/// By which formula `system` is solved, and what its letters stand for.
+pub(super) fn record(forms: &Forms<'_, '_>, body: &Body, system: &System) -> Applied {
+    let graph = &*forms.emitter.graph;
+    let at = place(forms.emitter, body.region);
+    let n = forms.times;
+    let tables = |row: &Affine| row.values().any(|c| matches!(c, Coefficient::Table(_)));
+    let changes = system.rows.iter().any(tables);
+    let own = system.rows[0].get(&Base::State(system.states[0]));
+    let is_one = |c: &Coefficient| match c {
+        Coefficient::Fixed(pair) => pair.low.is_none() && graph.constant(pair.high) == Some(1.0),
+        Coefficient::Table(_) => false,
+    };
+    let steady = own.is_some_and(is_one);
+    let (rule, form) = match (system.states.len(), changes) {
+        (1, false) if steady => (Rule::C6, format!("p + {n}·b")),
+        (1, false) if system.rows[0].len() == 1 => (Rule::C6, format!("a^{n}·p")),
+        (1, false) => (Rule::C6, format!("a^{n}·p + b·Σ_{{j<{n}}} a^j")),
+        (1, true) if steady => (Rule::C7, format!("p + Σ_{{i<{n}}} b(i)")),
+        (1, true) if system.rows[0].len() == 1 => (Rule::C8, format!("p·Π_{{i<{n}}} a(i)")),
+        (1, true) => (Rule::C9, format!("p·Π_{{i<{n}}} a(i) + Σ_i b(i)·Π_{{j>i}} a(j)")),
+        (size, false) => (Rule::C6, format!("A^{n}·p + Σ_{{j<{n}}} A^j·b, {size} numbers")),
+        (size, true) => {
+            let form = format!("Π_{{i<{n}}} A(i)·p + Σ_i Π_{{j>i}} A(j)·b(i), {size} numbers");
+            (Rule::C9, form)
+        }
+    };
+    let known = letters(graph, system, changes, steady);
+    let form = if known.is_empty() { form } else { format!("{form}, where {known}") };
+    Applied { rule, at, form }
+}
+
+/// What the letters of the form stand for.
+fn letters(graph: &Graph, system: &System, changes: bool, steady: bool) -> String {
+    let (size, brief) = (system.states.len(), Brief::new(graph));
+    if size > WRITTEN {
+        return String::new();
+    }
+    let all = |texts: Vec<String>, separator: &str| match texts.as_slice() {
+        [text] => text.clone(),
+        _ => format!("({})", texts.join(separator)),
+    };
+    let firsts = system.firsts.iter().map(|&first| brief.node(first)).collect();
+    let mut known = vec![format!("p = {}", all(firsts, ", "))];
+    let row = |row: &Affine| -> String {
+        let entry = |state: &usize| match row.get(&Base::State(*state)) {
+            Some(coefficient) => factor(graph, coefficient),
+            None => "0".to_owned(),
+        };
+        system.states.iter().map(entry).collect::<Vec<String>>().join(", ")
+    };
+    let (small, large, i) = ("a", "A", if changes { "(i)" } else { "" });
+    if !steady || size > 1 {
+        let rows: Vec<String> = system.rows.iter().map(row).collect();
+        let letter = if size == 1 { small } else { large };
+        known.push(format!("{letter}{i} = {}", all(rows, "; ")));
+    }
+    let offsets: Vec<String> = system.rows.iter().map(|row| offset(graph, row)).collect();
+    if offsets.iter().any(|offset| offset != "0") {
+        known.push(format!("b{i} = {}", all(offsets, ", ")));
+    }
+    known.join(", ")
+}
+
+/// A coefficient; of one that changes the first numbers.
+fn factor(graph: &Graph, coefficient: &Coefficient) -> String {
+    match coefficient {
+        Coefficient::Fixed(pair) => Brief::new(graph).node(pair.high),
+        Coefficient::Table(table) => {
+            let shown = table.iter().take(2).map(|x| number(x.rounded()));
+            format!("[{}, …]", shown.collect::<Vec<String>>().join(", "))
+        }
+    }
+}
+
+/// What is added in each iteration.
+fn offset(graph: &Graph, row: &Affine) -> String {
+    let mut fixed: Vec<(Option<Node>, Node)> = Vec::new();
+    let mut tables = Vec::new();
+    for (base, coefficient) in row {
+        let Base::Node(node) = *base else { continue };
+        match coefficient {
+            Coefficient::Fixed(pair) => {
+                let is_one = graph.constant(pair.high) == Some(1.0);
+                fixed.push(((!is_one).then_some(pair.high), node));
+            }
+            Coefficient::Table(_) if graph.constant(node) == Some(1.0) => {
+                tables.push(factor(graph, coefficient));
+            }
+            Coefficient::Table(_) => {
+                let base = Brief::new(graph).combination(&[(None, node)]);
+                tables.push(format!("{}·{base}", factor(graph, coefficient)));
+            }
+        }
+    }
+    if !fixed.is_empty() || tables.is_empty() {
+        tables.push(Brief::new(graph).combination(&fixed));
+    }
+    tables.join(" + ")
+}

@@ -1,0 +1,348 @@
+//! Sums over data that are known only in a call, taken out of the loops around
+//! them: as accurate as the loops for data of all kinds, compared with a reference
+//! of twice the digits, and the same as the tape where kernels serve.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
+
+#[path = "common/precise.rs"]
+mod precise;
+
+use std::panic::Location;
+
+use phigrad::check::Random;
+use phigrad::diff::{Wanted, reverse};
+use phigrad::phi::{CloseLimits, Closed, Rule, close};
+use phigrad::ssa::{
+    Folding, Graph, Lifted, Nest, Outcome, Paths, RerollLimits, interpret, reroll, simplify,
+};
+use phigrad::trace::{Inputs, Tracer};
+use phigrad::{Tape, Var, traced};
+use precise::{Pair, precisely, sub};
+
+/// So many points are fitted.
+const DATA: usize = 30;
+
+type Program = fn(&[Var], &[Var]) -> Var;
+
+fn recorded(point: &[f64], data: &[f64], f: Program) -> Graph {
+    let inputs = Inputs { active: point, inactive: data };
+    let mut lifted = Lifted::new(point.len(), data.len());
+    let mut tracer = Tracer::default();
+    let trace = tracer.run(f, inputs, 1 << 24, Location::caller()).unwrap();
+    lifted.merge(&trace, Paths { paths: usize::MAX, nodes: 1 << 24 }).unwrap();
+    Graph::clone(lifted.graph())
+}
+
+fn closed(straight: &Graph) -> Closed {
+    let rolled = simplify(&reroll(straight, RerollLimits::default()), Folding::Real);
+    close(&rolled, CloseLimits::default())
+}
+
+/// How many loops are in loops.
+fn nested(graph: &Graph) -> usize {
+    let nest = Nest::of(graph);
+    let regions = graph.regions.iter().filter(|(_, data)| data.cycle.is_some());
+    regions.filter(|&(region, _)| nest.loop_around(region).is_some()).count()
+}
+
+fn error(found: f64, reference: Pair) -> f64 {
+    let difference = sub((found, 0.0), reference);
+    (difference.0 + difference.1).abs()
+}
+
+/// The largest ratio of the form's error to four times the loop's plus four ulps,
+/// over the points and points near them.
+fn worst(f: Program, points: &[Vec<f64>], data: &[f64]) -> f64 {
+    let straight = recorded(&points[0], data, f);
+    let closed = closed(&straight);
+    assert!(closed.applied.iter().any(|applied| applied.rule == Rule::C7), "{:?}", closed.refused);
+    assert_eq!(nested(&closed.graph), 0, "{:?}", closed.refused);
+    let gradient = |graph: &Graph| reverse(graph, Wanted::GradientAndValue, Folding::Exact);
+    let (tape, form) = (gradient(&straight), gradient(&closed.graph));
+    let mut worst: f64 = 0.0;
+    for point in points {
+        // The loop may be right by chance: its error is that of points around.
+        let near = |k: i32| point.iter().map(move |x| x * (1.0 + f64::from(k) * 7e-15));
+        let mut sums: Vec<[f64; 3]> = Vec::new();
+        for k in -2..2 {
+            let inputs: Vec<f64> = near(k).chain(data.iter().copied()).collect();
+            let (Outcome::Values(a), Outcome::Values(b)) =
+                (interpret(&tape, &inputs), interpret(&form, &inputs))
+            else {
+                panic!("it stops");
+            };
+            let reference = precisely(&tape, &inputs);
+            sums.resize(a.len(), [0.0; 3]);
+            for (sum, ((a, b), reference)) in sums.iter_mut().zip(a.iter().zip(&b).zip(reference)) {
+                sum[0] += error(*a, reference).powi(2);
+                sum[1] += error(*b, reference).powi(2);
+                sum[2] += (reference.0 * f64::EPSILON).powi(2);
+            }
+        }
+        for (number, sum) in sums.into_iter().enumerate() {
+            let [tape, form, ulp] = sum.map(|sum| (sum / 4.0).sqrt());
+            let ratio = form / (4.0 * tape + 4.0 * ulp + f64::MIN_POSITIVE);
+            if ratio > worst {
+                println!("{number} at {point:?}: tape {tape:e} form {form:e} ulp {ulp:e}");
+            }
+            worst = worst.max(ratio);
+        }
+    }
+    worst
+}
+
+/// Points of so many numbers of all sizes, and near `centre`.
+fn points(centre: &[f64]) -> Vec<Vec<f64>> {
+    let mut random = Random::new(1);
+    let mut all = vec![centre.to_vec()];
+    for exponent in [-12.0, -6.0, -2.0, 0.0, 5.0] {
+        let size = 10f64.powf(exponent);
+        all.push(centre.iter().map(|c| c + size * random.uniform(-1.0, 1.0)).collect());
+        all.push(centre.iter().map(|_| size * random.uniform(-1.0, 1.0)).collect());
+    }
+    all
+}
+
+/// Numbers around `middle`, up to `width` away, and a line through them with noise.
+fn data(middle: f64, width: f64, noise: f64) -> Vec<f64> {
+    let mut random = Random::new(7);
+    let x: Vec<f64> = (0..DATA).map(|_| middle + width * random.uniform(-1.0, 1.0)).collect();
+    let y = x.iter().map(|x| 0.7 * x + 0.3 + noise * random.uniform(-1.0, 1.0));
+    let y: Vec<f64> = y.collect();
+    [x, y].concat()
+}
+
+/// Sums of squares at 20 points on a line, the last of them the one that counts most.
+fn squares(x: &[Var], d: &[Var]) -> Var {
+    let mut all = Var::from(0.0);
+    let (mut a, mut b) = (x[0], x[1]);
+    for _ in 0..20 {
+        let mut sum = Var::from(0.0);
+        for i in 0..DATA {
+            let residual = a * d[i] + b - d[DATA + i];
+            sum += residual * residual;
+        }
+        all = all * 0.5 + sum;
+        (a, b) = (a * 0.75 + x[0] * 0.25, b * 0.75 + x[1] * 0.25);
+    }
+    all
+}
+
+/// The slopes of such a sum.
+fn lines(x: &[Var], d: &[Var]) -> Var {
+    let mut all = Var::from(0.0);
+    let (mut a, mut b) = (x[0], x[1]);
+    for _ in 0..20 {
+        let (mut by_a, mut by_b) = (Var::from(0.0), Var::from(0.0));
+        for i in 0..DATA {
+            let residual = a * d[i] + b - d[DATA + i];
+            by_a += residual * d[i];
+            by_b += residual;
+        }
+        all = all * 0.5 + by_a + by_b;
+        (a, b) = (a * 0.75 + x[0] * 0.25, b * 0.75 + x[1] * 0.25);
+    }
+    all
+}
+
+/// Halves of squares of what a parabola leaves.
+fn parabolas(x: &[Var], d: &[Var]) -> Var {
+    let mut all = Var::from(0.0);
+    let (mut a, mut b, mut c) = (x[0], x[1], x[2]);
+    for _ in 0..28 {
+        let mut sum = Var::from(0.0);
+        for i in 0..DATA {
+            let residual = a * d[i] * d[i] + b * d[i] + c - d[DATA + i];
+            sum += 0.5 * residual * residual;
+        }
+        all = all * 0.5 + sum;
+        (a, b, c) = (a * 0.75 + x[0] * 0.25, b * 0.75 + x[1] * 0.25, c * 0.75 + x[2] * 0.25);
+    }
+    all
+}
+
+/// Squares of what is left above a line, and of what is left below another one.
+#[traced]
+fn sided(x: &[Var], d: &[Var]) -> Var {
+    let mut all = x[0] * 0.0;
+    let (mut a, mut b) = (x[0], x[1]);
+    for _ in 0..20 {
+        let mut sum = a * 0.0;
+        for i in 0..DATA {
+            if d[i] > d[DATA + i] {
+                let residual = a * d[i] - d[DATA + i];
+                sum += residual * residual;
+            } else {
+                let residual = b * d[i] - d[DATA + i];
+                sum += residual * residual;
+            }
+        }
+        all = all * 0.5 + sum;
+        (a, b) = (a * 0.75 + x[0] * 0.25, b * 0.75 + x[1] * 0.25);
+    }
+    all
+}
+
+/// Slopes of lines through data above zero.
+#[traced]
+fn positive(x: &[Var], d: &[Var]) -> Var {
+    let mut w = x[0];
+    for _ in 0..20 {
+        let mut slope = w * 0.0;
+        for i in 0..DATA {
+            if d[i] > 0.0 {
+                slope += (w * d[i] - d[DATA + i]) * d[i];
+            }
+        }
+        w -= x[1] * slope;
+    }
+    w
+}
+
+#[test]
+fn data_may_choose_what_is_added() {
+    for (f, inputs) in [(sided as Program, [0.4, 1.1]), (positive, [0.3, 0.01])] {
+        let f = |x: &[Var], d: &[Var]| f(x, d);
+        let recorded = Tape::record_with(f);
+        let first = data(0.2, 1.0, 0.3);
+        // Both sides of each comparison are seen.
+        let swapped = [&first[DATA..], &first[..DATA]].concat();
+        let negative: Vec<f64> = first.iter().map(|x| -x).collect();
+        for seen in [&first, &swapped, &negative] {
+            recorded.value_and_grad(&inputs, seen).unwrap();
+        }
+        recorded.compile().unwrap();
+        let explanation = recorded.explain().unwrap();
+        let closed = &explanation.closed.text;
+        assert!(explanation.rules().contains(&Rule::C7), "{explanation}");
+        let before = recorded.report().kernel_calls;
+        for data in [data(0.2, 1.0, 0.3), data(0.2, 1.0, 0.1), data(0.0, 0.5, 1.0)] {
+            let plain = Tape::builder().hot_threshold(u32::MAX).record_with(f);
+            let expected = plain.value_and_grad(&inputs, &data).unwrap();
+            let found = recorded.value_and_grad(&inputs, &data).unwrap();
+            let near = |a: f64, b: f64| (a - b).abs() <= 1e-11 * b.abs().max(1e-3);
+            assert!(near(found.0, expected.0), "{} {}\n{closed}", found.0, expected.0);
+            let both = found.1.iter().zip(&expected.1);
+            assert!(both.into_iter().all(|(a, b)| near(*a, *b)), "{found:?} {expected:?}");
+        }
+        assert!(recorded.report().kernel_calls > before);
+    }
+}
+
+/// Slopes of lines through data above zero, and of some of those only if the other
+/// number is above zero too.
+#[traced]
+fn picky(x: &[Var], d: &[Var]) -> Var {
+    let mut w = x[0];
+    for _ in 0..20 {
+        let mut slope = w * 0.0;
+        for i in 0..DATA {
+            if d[i] > 0.5 {
+                slope += (w * d[i] - d[DATA + i]) * d[i];
+            } else if d[DATA + i] > 0.0 {
+                slope += (w - d[DATA + i]) * d[i];
+            }
+        }
+        w -= x[1] * slope;
+    }
+    w
+}
+
+#[test]
+fn what_was_not_seen_of_the_data_is_the_tapes() {
+    // All above zero, so that one side, or a side of a side, is not seen.
+    let seen: Vec<f64> = data(1.0, 0.9, 0.1).iter().map(|x| x.abs() + 0.01).collect();
+    let inputs = [0.3, 0.01];
+    for f in [positive as Program, picky] {
+        let f = |x: &[Var], d: &[Var]| f(x, d);
+        let recorded = Tape::record_with(f);
+        recorded.value_and_grad(&inputs, &seen).unwrap();
+        recorded.compile().unwrap();
+        let mut other = seen.clone();
+        for changed in [DATA / 2, DATA + 7] {
+            other[changed] = -0.4;
+            other[changed - DATA / 2] = 0.2;
+            let plain = Tape::builder().hot_threshold(u32::MAX).record_with(f);
+            let expected = plain.value_and_grad(&inputs, &other).unwrap();
+            let found = recorded.value_and_grad(&inputs, &other).unwrap();
+            let near = |a: f64, b: f64| (a - b).abs() <= 1e-11 * b.abs().max(1e-3);
+            assert!(near(found.0, expected.0), "{} {}", found.0, expected.0);
+            assert!(found.1.iter().zip(&expected.1).all(|(a, b)| near(*a, *b)), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn sums_of_several_variables_are_as_accurate_as_loops() {
+    for (middle, noise) in [(0.0, 1.0), (3.0, 1e-3), (1000.0, 1e-3), (1000.0, 1.0), (-1e5, 1e-3)] {
+        let data = data(middle, 1.0, noise);
+        let points = points(&[0.7, 0.3]);
+        for (name, f) in [("squares", squares as Program), ("lines", lines)] {
+            let ratio = worst(f, &points, &data);
+            assert!(ratio <= 1.0, "{name} around {middle}, noise {noise}: {ratio}");
+        }
+        let ratio = worst(parabolas, &self::points(&[0.01, 0.7, 0.3]), &data);
+        assert!(ratio <= 1.0, "parabolas around {middle}, noise {noise}: {ratio}");
+    }
+}
+
+#[test]
+fn data_that_do_not_tell_variables_apart_do_no_harm() {
+    // All the same, all zero, and all but one the same.
+    let y = |i: usize| (i as f64).sin();
+    for x in [vec![1.5; DATA], vec![0.0; DATA], [vec![2.0; DATA - 1], vec![2.0 + 1e-9]].concat()] {
+        let data: Vec<f64> = x.into_iter().chain((0..DATA).map(y)).collect();
+        for f in [squares as Program, lines] {
+            let ratio = worst(f, &points(&[0.7, 0.3]), &data);
+            assert!(ratio <= 1.0, "{ratio}");
+        }
+    }
+}
+
+/// The error of a line fitted by gradient descent.
+#[traced]
+fn descent(rate: &[Var], d: &[Var]) -> Var {
+    let (x, y) = d.split_at(d.len() / 2);
+    let (mut a, mut b) = (Var::from(0.0), Var::from(0.0));
+    for _ in 0..50 {
+        let (mut by_a, mut by_b) = (Var::from(0.0), Var::from(0.0));
+        for (&x, &y) in x.iter().zip(y) {
+            let residual = a * x + b - y;
+            by_a += residual * x;
+            by_b += residual;
+        }
+        a -= rate[0] * by_a;
+        b -= rate[1] * by_b;
+    }
+    let mut error = Var::from(0.0);
+    for (&x, &y) in x.iter().zip(y) {
+        let residual = a * x + b - y;
+        error += residual * residual;
+    }
+    error
+}
+
+#[test]
+fn descents_of_two_variables_go_through_their_data_before_they_begin() {
+    let f = Tape::record_with(descent);
+    let rates = [0.01, 0.02];
+    let first = data(0.5, 1.0, 0.1);
+    let on_tape = f.value_and_grad(&rates, &first).unwrap();
+    f.compile().unwrap();
+    let explanation = f.explain().unwrap();
+    let closed = &explanation.closed.text;
+    let nested = closed.lines().any(|line| line.starts_with("  ") && line.contains("loop "));
+    assert!(!nested && !closed.contains("_{j<"), "{explanation}");
+    for data in [first, data(-2.0, 0.5, 1.0)] {
+        let plain = Tape::builder().hot_threshold(u32::MAX).record_with(descent);
+        let expected = plain.value_and_grad(&rates, &data).unwrap();
+        let found = f.value_and_grad(&rates, &data).unwrap();
+        let near = |a: f64, b: f64| (a - b).abs() <= 1e-11 * b.abs().max(1e-3);
+        assert!(near(found.0, expected.0), "{} {}", found.0, expected.0);
+        assert!(
+            found.1.iter().zip(&expected.1).all(|(a, b)| near(*a, *b)),
+            "{found:?} {expected:?}"
+        );
+    }
+    assert_eq!(f.report().kernel_calls, 2);
+    assert!(on_tape.0.is_finite());
+}
