@@ -193,7 +193,7 @@ fn the_worked_example_of_branches_cancels_twice() {
     assert_eq!(rules, [Rule::F2, Rule::F2]);
     let primal = simplify(&branched.graph, Folding::Real);
     let simplified = |graph: &Graph, stage| {
-        simplify_segments(graph, &divide(graph, 200), stage, SimplifyLimits::DEFAULT)
+        simplify_segments(graph, &divide(graph, 200), stage, SimplifyLimits::DEFAULT).graph
     };
     let primal = simplified(&primal, Stage::Primal);
     let gradient = eliminate_dead_code(&reverse(&primal, Wanted::Gradient, Folding::Real));

@@ -98,6 +98,45 @@ fn a_factor_moves_into_the_branch_where_it_cancels() {
 }
 
 #[test]
+fn derivatives_cancel_in_branches_and_across_them() {
+    // The worked example of branches in section 3 of the paper.
+    #[traced]
+    fn program(x: &[Var], side: &[Var]) -> Var {
+        let (p, q) = (x[0], x[1]);
+        let y = p + q * x[2];
+        let z;
+        if side[0] > 0.0 {
+            if y > 0.5 {
+                z = y.powf(1.5) / y;
+            } else {
+                z = (y.exp() + 1.0).ln();
+            }
+        } else {
+            z = q * y;
+        }
+        z * (y.exp() + 1.0)
+    }
+    let f = Tape::record_with(program);
+    let points = [([0.3, 0.5, 2.0], 1.0), ([0.1, 0.2, 0.3], 1.0), ([0.3, 0.5, 2.0], -1.0)];
+    for (x, side) in points {
+        f.grad(&x, &[side]).unwrap();
+    }
+    let gradient = f.explain().unwrap().gradient.unwrap().text;
+    // y^1.5/y has become a root, and the factor has cancelled with the denominator
+    // of the derivative of the logarithm, which is in another block.
+    assert!(gradient.contains("> 0.5; √(x₀ + x₁·x₂), ln(t₁) + 1)"), "{gradient}");
+    assert!(!gradient.contains("^1.5") && gradient.matches('/').count() == 3 + 1, "{gradient}");
+    for (x, side) in points {
+        let on_tape = f.value_and_grad(&x, &[side]).unwrap();
+        f.compile().unwrap();
+        let in_kernel = f.value_and_grad(&x, &[side]).unwrap();
+        let close = |a: f64, b: f64| (a - b).abs() <= 1e-14 * b.abs();
+        assert!(close(in_kernel.0, on_tape.0), "{in_kernel:?} {on_tape:?}");
+        assert!(in_kernel.1.iter().zip(&on_tape.1).all(|(&a, &b)| close(a, b)));
+    }
+}
+
+#[test]
 fn text_latex_and_dot_show_all_of_it() {
     let f = Tape::record(|x: &[Var]| {
         let mut w = x[0];

@@ -11,11 +11,11 @@ use phigrad::ssa::{
 
 fn simplified(graph: &Graph, stage: Stage) -> Graph {
     let segments = divide(graph, 100);
-    let result = simplify_segments(graph, &segments, stage, SimplifyLimits::DEFAULT);
+    let result = simplify_segments(graph, &segments, stage, SimplifyLimits::DEFAULT).graph;
     assert_eq!(verify(&result), Ok(()), "{result}");
     assert_eq!(
         result,
-        simplify_segments(graph, &segments, stage, SimplifyLimits::DEFAULT),
+        simplify_segments(graph, &segments, stage, SimplifyLimits::DEFAULT).graph,
         "not deterministic"
     );
     result
@@ -107,4 +107,105 @@ fn what_decides_keeps_its_bits() {
     let graph = parse(text).unwrap();
     let printed = simplified(&graph, Stage::Final).to_string();
     assert!(printed.contains("v4 = sub v2 v3\n") && !printed.contains("add"), "{printed}");
+}
+
+#[test]
+fn bounds_keep_what_cannot_overflow() {
+    // A guard bounds the exponent, which may be NaN.
+    let text = "graph active 1 inactive 0\nv1 = const 1.0\nv2 = const 40.0\nb0:\n  v3 = gt v0 v2\n  \
+                guard not v3\n  v4 = exp v0\n  v5 = add v4 v1\n  v6 = ln v5\n  return v6\n";
+    let graph = parse(text).unwrap();
+    assert_eq!(simplified(&graph, Stage::Final), graph);
+    // Here the bound may be NaN, and tells nothing.
+    let text = "graph active 2 inactive 0\nv2 = const 1.0\nb0:\n  v3 = gt v0 v1\n  guard not v3\n  \
+                v4 = exp v0\n  v5 = add v4 v2\n  v6 = ln v5\n  return v6\n";
+    assert!(simplified(&parse(text).unwrap(), Stage::Final).to_string().contains("ln_1p"));
+}
+
+#[test]
+fn guards_of_a_replayed_loop_bound_what_is_seen_of_it() {
+    // The derivative is in another loop, and uses what the first one has computed.
+    let text = "graph active 1 inactive 0\nv1 = const 0.0\nv2 = const 1.0\nv3 = const 40.0\n\
+                v4 = const 99.0\nv5 = iteration r0\nb0:\n  v14 = region r0 b1 bound 100 entries v6=v1\n  \
+                return v14\nb1:\n  v7 = mul v0 v5\n  v8 = gt v7 v3\n  guard not v8\n  v9 = exp v7\n  \
+                v10 = add v9 v2\n  v11 = ln v10\n  v12 = add v6 v11\n  v13 = lt v5 v4\n  \
+                return v13 v12 v12\n";
+    let bounded = gradient(text).to_string();
+    assert_eq!(
+        (bounded.matches("exp").count(), bounded.matches("abs").count()),
+        (1, 0),
+        "{bounded}"
+    );
+    let unbounded = gradient(&text.replace("  guard not v8\n", "")).to_string();
+    assert_eq!((unbounded.matches("exp").count(), unbounded.matches("abs").count()), (1, 1));
+}
+
+#[test]
+fn what_overflows_anyway_is_not_computed_twice() {
+    let text = "graph active 2 inactive 0\nb0:\n  v2 = exp v0\n  v3 = exp v1\n  v4 = add v2 v3\n  \
+                v5 = ln v4\n  return v5\n";
+    let primal = simplify(&parse(text).unwrap(), Folding::Real);
+    let both = reverse(&primal, Wanted::GradientAndValue, Folding::Real);
+    let both = eliminate_dead_code(&both);
+    assert_eq!(simplified(&both, Stage::Final), both);
+    let value = simplified(&primal, Stage::Final).to_string();
+    assert_eq!(value.matches("exp").count(), 1, "{value}");
+}
+
+#[test]
+fn logarithms_of_sums_of_exponentials_survive_large_operands() {
+    for terms in 2..=20_usize {
+        let mut text = format!("graph active {terms} inactive 0\nb0:\n");
+        (0..terms).for_each(|i| text += &format!("  v{} = exp v{i}\n", terms + i));
+        (1..terms).for_each(|i| {
+            let before = if i == 1 { terms } else { 2 * terms + i - 2 };
+            text += &format!("  v{} = add v{before} v{}\n", 2 * terms + i - 1, terms + i);
+        });
+        text += &format!("  v{} = ln v{}\n  return v{0}\n", 3 * terms - 1, 3 * terms - 2);
+        let graph = parse(&text).unwrap();
+        let stable = simplified(&graph, Stage::Final);
+        if terms > 16 {
+            assert_eq!(stable, graph, "too many");
+            continue;
+        }
+        let spread = |scale: f64, shift: f64| -> Vec<f64> {
+            (0..terms).map(|i| scale * (1.7 * i as f64).sin() + shift).collect()
+        };
+        for (scale, shift) in [(1.0, 0.0), (30.0, 0.0), (5.0, 900.0), (5.0, -900.0), (0.0, 800.0)] {
+            let exact = shift + values(&graph, &spread(scale, 0.0))[0];
+            let got = values(&stable, &spread(scale, shift))[0];
+            assert!((got - exact).abs() <= 2e-15 * exact.abs().max(1.0), "{got} {exact}");
+        }
+        let mut spoilt = spread(1.0, 0.0);
+        for i in 0..terms {
+            let before = core::mem::replace(&mut spoilt[i], f64::NAN);
+            assert!(values(&stable, &spoilt)[0].is_nan());
+            spoilt[i] = before;
+        }
+    }
+}
+
+#[test]
+fn runs_are_counted() {
+    let text = "graph active 1 inactive 0\nv1 = const 1.0\nb0:\n  v2 = exp v0\n  v3 = add v2 v1\n  \
+                v4 = ln v3\n  return v4\n";
+    let graph = parse(text).unwrap();
+    let segments = divide(&graph, 100);
+    let run = |iterations| {
+        let limits = SimplifyLimits { iterations, ..SimplifyLimits::DEFAULT };
+        simplify_segments(&graph, &segments, Stage::Final, limits).runs
+    };
+    let all = run(SimplifyLimits::DEFAULT.iterations);
+    assert_eq!(all.len(), 1);
+    assert!(all[0].complete && all[0].improved && all[0].nodes == 3 && all[0].terms > 3);
+    assert!((2..=SimplifyLimits::DEFAULT.iterations).contains(&all[0].iterations));
+    assert_eq!(
+        run(1).iter().map(|run| (run.iterations, run.complete)).collect::<Vec<_>>(),
+        [(1, false)]
+    );
+    // No rule has such a left side.
+    let plain = parse("graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1\n").unwrap();
+    let none =
+        simplify_segments(&plain, &divide(&plain, 100), Stage::Final, SimplifyLimits::DEFAULT);
+    assert_eq!((none.graph, none.runs), (plain, vec![]));
 }

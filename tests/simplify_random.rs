@@ -10,9 +10,9 @@ use phigrad::ssa::{Folding, Graph, Outcome, eliminate_dead_code, interpret, simp
 
 fn simplified(graph: &Graph, limit: usize, stage: Stage) -> Graph {
     let segments = divide(graph, limit);
-    let result = simplify_segments(graph, &segments, stage, SimplifyLimits::DEFAULT);
+    let result = simplify_segments(graph, &segments, stage, SimplifyLimits::DEFAULT).graph;
     assert_eq!(verify(&result), Ok(()), "{result}");
-    let again = simplify_segments(graph, &segments, stage, SimplifyLimits::DEFAULT);
+    let again = simplify_segments(graph, &segments, stage, SimplifyLimits::DEFAULT).graph;
     assert_eq!(result, again);
     result
 }

@@ -30,6 +30,8 @@ pub enum Command {
     Coverage(CoverageArgs),
     /// Measure what compiling costs on straight-line programs of growing length.
     Scaling(ScalingArgs),
+    /// Measure what simplification costs, and what formulas gain by it.
+    Simplify(SimplifyArgs),
     /// Measure what compiling costs on loops of growing trip counts.
     Trips(TripsArgs),
 }
@@ -73,6 +75,17 @@ pub struct CoverageArgs {
 /// Arguments of `scaling`.
 #[derive(Debug, Args)]
 pub struct ScalingArgs {
+    /// Also write the rows to this file as a JSON array.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// Arguments of `simplify`.
+#[derive(Debug, Args)]
+pub struct SimplifyArgs {
+    /// Only formulas and programs whose names start so (upper or lower case).
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
     /// Also write the rows to this file as a JSON array.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

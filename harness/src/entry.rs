@@ -1,6 +1,9 @@
 //! One line of the list of programs: what the commands can do with a program,
 //! whatever its type.
 
+use phigrad::ssa::Graph;
+
+use crate::commands::simplify::traced;
 use crate::error::Error;
 use crate::measure::{self, Row};
 use crate::programs::Program;
@@ -21,6 +24,8 @@ pub struct Entry {
     pub verify_library: fn(&Case) -> Result<LibraryDeviations, Error>,
     /// Verifies all, then measures it.
     pub measure: fn(&Case, &Plan, RoundDone) -> Result<Row, Error>,
+    /// The graph of the objective, as recorded at the point of the case.
+    pub graph: fn(&Case) -> Result<Graph, Error>,
 }
 
 impl Entry {
@@ -32,6 +37,12 @@ impl Entry {
             verify_plain: verify::verify_plain::<P>,
             verify_library: verify::verify_library::<P>,
             measure: measure::measure::<P>,
+            graph: graph::<P>,
         }
     }
+}
+
+fn graph<P: Program>(case: &Case) -> Result<Graph, Error> {
+    let program = case.program::<P>()?;
+    traced(&case.subject(), |x| program.objective(x), &case.input)
 }

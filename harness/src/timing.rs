@@ -67,6 +67,11 @@ impl<'a> Contender<'a> {
         median(&self.samples)
     }
 
+    /// The shortest time of one call in nanoseconds; infinite without samples.
+    pub fn best_ns(&self) -> f64 {
+        self.samples.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
     fn run(&mut self) -> Result<Duration, phigrad::Error> {
         let start = Instant::now();
         (self.repeat)(self.batch)?;

@@ -24,5 +24,7 @@ pub use notation::{
     program,
 };
 pub use rule::{Applied, Refused, Rule};
-pub use simplify::{SimplifyLimits, Stage, Tag, rewrite_rules, simplify_segments};
+pub use simplify::{
+    SegmentRun, Simplified, SimplifyLimits, Stage, Tag, rewrite_rules, simplify_segments,
+};
 pub use unroll::unroll;

@@ -77,17 +77,29 @@ pub(super) fn coarsen(
 
 /// The graph that is compiled for `purpose`.
 fn optimised(primal: &Checkpointed, purpose: Purpose, numerics: Numerics) -> Graph {
-    let folding = match numerics {
-        Numerics::Exact => Folding::Exact,
-        Numerics::Real => Folding::Real,
-    };
-    let graph = derive(primal, purpose, folding);
-    checked(&graph);
-    if numerics == Numerics::Real && host_fuses() {
-        let fused = fuse(&graph);
-        checked(&fused);
-        return fused;
+    if numerics == Numerics::Exact {
+        let graph = derive(primal, purpose, Folding::Exact);
+        checked(&graph);
+        return graph;
     }
+    let derived = derive(primal, purpose, Folding::Real);
+    checked(&derived);
+    let mut graph = simplified(&derived, Stage::Final);
+    if host_fuses() {
+        graph = fuse(&graph);
+        checked(&graph);
+    }
+    graph
+}
+
+/// The graph with better forms of what is computed in its blocks.
+fn simplified(graph: &Graph, stage: Stage) -> Graph {
+    /// The steps that are simplified together. Rules see a little beyond, and what
+    /// is larger takes longer for each step.
+    const SEGMENT: usize = 64;
+    let segments = divide(graph, SEGMENT);
+    let graph = simplify_segments(graph, &segments, stage, SimplifyLimits::DEFAULT).graph;
+    checked(&graph);
     graph
 }
 
@@ -109,8 +121,6 @@ pub(super) struct Stages {
 pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
     /// The derivatives of larger graphs are not short.
     const MOST_NODES: usize = 4096;
-    /// The steps that are simplified together.
-    const SEGMENT: usize = 256;
     let before = rolled(recorded, RerollLimits::DEFAULT);
     let (mut after, mut applied, mut refused) = (before.clone(), Vec::new(), Vec::new());
     if options.phi_calculus && options.numerics == Numerics::Real {
@@ -119,9 +129,6 @@ pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
         applied = closed.applied;
         after = branched(closed.graph, &mut applied);
     }
-    let simplified = |graph: &Graph, stage| {
-        simplify_segments(graph, &divide(graph, SEGMENT), stage, SimplifyLimits::DEFAULT)
-    };
     let exact = without_rounding_errors(&after);
     let told = exact.as_ref().unwrap_or(&after);
     let gradient = (told.nodes.len() <= MOST_NODES).then(|| {
@@ -151,7 +158,7 @@ fn rolled(recorded: &Graph, limits: RerollLimits) -> Graph {
 /// any; other short loops stay unrolled.
 fn closed(recorded: &Graph, options: &Options) -> Primal {
     if !options.phi_calculus {
-        let graph = rolled(recorded, ROLLED);
+        let graph = simplified(&rolled(recorded, ROLLED), Stage::Primal);
         return Primal { graph, applied: Vec::new(), refused: Vec::new() };
     }
     let Closed { graph, mut applied, refused } =
@@ -164,7 +171,8 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
             graph
         }
     };
-    Primal { graph: branched(graph, &mut applied), applied, refused }
+    let graph = simplified(&branched(graph, &mut applied), Stage::Primal);
+    Primal { graph, applied, refused }
 }
 
 /// The graph with closed forms, if those are worth it.

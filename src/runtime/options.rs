@@ -198,7 +198,8 @@ impl TapeBuilder {
     }
 
     /// Whether loops become closed forms where there are good ones (the default);
-    /// never with [`Numerics::Exact`]. Without it, loops stay loops.
+    /// never with [`Numerics::Exact`]. Without it loops stay loops; straight code is
+    /// simplified all the same.
     ///
     /// # Examples
     ///

@@ -14,6 +14,7 @@ use hashbrown::HashSet;
 use super::cost::cost;
 use super::facts::Terms;
 use super::language::Term;
+use crate::ssa::Node;
 
 /// The choice of a class.
 struct Choice {
@@ -31,8 +32,9 @@ pub(super) struct Choices {
 }
 
 impl Choices {
-    /// The best terms. Classes in `pinned` have values that are there anyway.
-    pub(super) fn best(terms: &Terms, pinned: &[Id]) -> Choices {
+    /// The best terms. Classes in `pinned` have values that are there anyway, for
+    /// what it costs to use them.
+    pub(super) fn best(terms: &Terms, pinned: &[(Id, Node, u64)]) -> Choices {
         let mut classes: Vec<Id> = terms.classes().map(|class| class.id).collect();
         classes.sort();
         let canonical = |term: &Term| term.clone().map_children(|id| terms.find(id));
@@ -41,9 +43,15 @@ impl Choices {
         let choices = (0..count).map(|_| None).collect();
         let mut best = Choices { choices, costs: vec![0; count] };
         let words = count.div_ceil(64);
-        for &class in pinned {
-            let choice = Choice { term: None, total: 0, needs: vec![0; words] };
-            best.choices[usize::from(terms.find(class))] = Some(choice);
+        for &(class, _, fee) in pinned {
+            let index = usize::from(class);
+            // The first of several nodes is used.
+            if best.choices[index].is_none() {
+                let mut needs = vec![0; words];
+                needs[index / 64] |= 1 << (index % 64);
+                best.costs[index] = fee;
+                best.choices[index] = Some(Choice { term: None, total: fee, needs });
+            }
         }
         classes.retain(|&class| best.choices[usize::from(class)].is_none());
         let mut is_pending = vec![false; count];

@@ -3,6 +3,7 @@
 use egg::{Analysis, DidMerge, EGraph, Id};
 
 use super::language::Term;
+use super::pattern::bit;
 use super::range::{Range, range_of};
 use crate::op::{Op, eval};
 
@@ -15,10 +16,13 @@ pub(super) type Terms = EGraph<Term, Knowledge>;
 pub(super) struct Facts {
     pub(super) range: Range,
     pub(super) constant: Option<u64>,
-    /// Leaves, by number: if one of them is NaN, so is this.
+    /// Where NaN may come from, one bit for each leaf and for each term that may be
+    /// NaN though no operand is: if one of them is NaN, so is this.
     pub(super) nan_if: u128,
-    /// If this is NaN, one of these leaves is; unless something else may make it NaN.
+    /// If this is NaN, one of these is; unless something else may make it NaN.
     pub(super) nan_only_if: Option<u128>,
+    /// The primitives of the terms in the class, one bit each.
+    pub(super) ops: u64,
 }
 
 /// The analysis, with what it is told.
@@ -28,19 +32,27 @@ pub(super) struct Knowledge {
     pub(super) leaves: Vec<Range>,
     /// Terms that a better one of their class is to replace at any cost.
     pub(super) superseded: Vec<Term>,
+    /// The classes of those that are superseded because an exponential in them may
+    /// overflow.
+    pub(super) overflowing: Vec<Id>,
+    /// How many terms have a bit of their own, see [`Facts::nan_if`].
+    origins: u32,
 }
+
+/// How many leaves have a bit; the other bits are for terms.
+const LEAVES: u32 = 64;
 
 impl Facts {
     fn leaf(number: u32, range: Range) -> Facts {
-        let bit = 1u128.checked_shl(number);
+        let bit = (number < LEAVES).then(|| 1u128 << number);
         let nan_only_if = if range.nan { bit } else { Some(0) };
-        Facts { range, constant: None, nan_if: bit.unwrap_or(0), nan_only_if }
+        Facts { range, constant: None, nan_if: bit.unwrap_or(0), nan_only_if, ops: 0 }
     }
 
     fn constant(bits: u64) -> Facts {
         let range = Range::constant(f64::from_bits(bits));
         let nan_only_if = if range.nan { None } else { Some(0) };
-        Facts { range, constant: Some(bits), nan_if: 0, nan_only_if }
+        Facts { range, constant: Some(bits), nan_if: 0, nan_only_if, ops: 0 }
     }
 
     /// The same, and what else is known of the number.
@@ -61,7 +73,9 @@ impl Analysis<Term> for Knowledge {
                 Facts::leaf(number, known.copied().unwrap_or(Range::UNKNOWN))
             }
             Term::Const(bits) => Facts::constant(bits),
-            Term::Apply(op, operands) => applied(egraph, op, &operands[..op.arity()]),
+            Term::Apply(op, operands) => {
+                Facts { ops: bit(op), ..applied(egraph, op, &operands[..op.arity()]) }
+            }
         }
     }
 
@@ -71,6 +85,7 @@ impl Analysis<Term> for Knowledge {
             constant: a.constant.filter(|_| a.constant == b.constant),
             nan_if: a.nan_if & b.nan_if,
             nan_only_if: a.nan_only_if.zip(b.nan_only_if).map(|(a, b)| a | b),
+            ops: a.ops | b.ops,
         };
         let did = DidMerge(merged != *a, merged != b);
         *a = merged;
@@ -85,7 +100,28 @@ impl Analysis<Term> for Knowledge {
     }
 }
 
-fn applied(egraph: &Terms, op: Op, operands: &[Id]) -> Facts {
+/// Whether a NaN among the operands always makes the result NaN.
+pub(super) fn propagates_nan(op: Op) -> bool {
+    !matches!(
+        op,
+        Op::Select
+            | Op::Powi
+            | Op::Powf
+            | Op::Hypot
+            | Op::CopySign
+            | Op::Min
+            | Op::Max
+            | Op::Lt
+            | Op::Le
+            | Op::Gt
+            | Op::Ge
+            | Op::Eq
+            | Op::Ne
+            | Op::Same
+    )
+}
+
+fn applied(egraph: &mut Terms, op: Op, operands: &[Id]) -> Facts {
     let of = |i: usize| operands.get(i).map(|&id| &egraph[id].data);
     let range = |i: usize| of(i).map_or(Range::constant(0.0), |facts| facts.range);
     let ranges = core::array::from_fn(range);
@@ -96,12 +132,16 @@ fn applied(egraph: &Terms, op: Op, operands: &[Id]) -> Facts {
         let value = |i: usize| constants.get(i).copied().unwrap_or(0.0);
         return Facts::constant(eval(op, core::array::from_fn(value)).to_bits());
     }
+    let has_exponent = range(1).is_nonzero();
     let mut result = range_of(op, ranges, is_square);
     let known = ranges.map(|range| Range { nan: false, ..range });
+    let mut origin = None;
     let nan_only_if = if !result.nan {
         Some(0)
     } else if range_of(op, known, is_square).nan {
-        None
+        origin = 1u128.checked_shl(LEAVES + egraph.analysis.origins);
+        egraph.analysis.origins += 1;
+        origin
     } else {
         let all = operands.iter().map(|&id| egraph[id].data.nan_only_if);
         all.reduce(|a, b| a.zip(b).map(|(a, b)| a | b)).flatten()
@@ -109,15 +149,20 @@ fn applied(egraph: &Terms, op: Op, operands: &[Id]) -> Facts {
     if nan_only_if == Some(0) {
         result.nan = false;
     }
-    let nan_if = |i: usize| of(i).map_or(0, |facts| facts.nan_if);
+    let nan_if = |i: usize| operands.get(i).map_or(0, |&id| egraph[id].data.nan_if);
     let nan_if = match op {
         Op::Select => nan_if(1) & nan_if(2),
         // The power 0 of NaN is 1.
-        Op::Powi | Op::Powf if range(1).is_nonzero() => nan_if(0),
+        Op::Powi | Op::Powf if has_exponent => nan_if(0),
         Op::Powi | Op::Powf => 0,
-        Op::Hypot | Op::CopySign | Op::Min | Op::Max => 0,
-        Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne | Op::Same => 0,
-        _ => nan_if(0) | nan_if(1) | nan_if(2),
+        op if propagates_nan(op) => nan_if(0) | nan_if(1) | nan_if(2),
+        _ => 0,
     };
-    Facts { range: result, constant: None, nan_if, nan_only_if }
+    Facts {
+        range: result,
+        constant: None,
+        nan_if: nan_if | origin.unwrap_or(0),
+        nan_only_if,
+        ops: 0,
+    }
 }

@@ -4,14 +4,21 @@
 //! is known of numbers (`facts`, `range`, `known`). Rules (`rules`, `pattern`) add
 //! equal terms; then the cheapest are taken (`extract`, `cost`). What decides
 //! something keeps its bits, and is a part of the e-graph only to be seen by rules.
+//! So are values of blocks around, and of those that a block replays.
+//!
+//! Segments in which no rule has anything to do cost a look at each node. Forms that
+//! avoid an overflow are taken at any cost, but not where what overflows is needed
+//! for something else: then they would be computed in vain.
 //!
 //! egg: Willsey et al., "egg: Fast and Extensible Equality Saturation" (POPL 2021).
 
 mod cost;
 mod extract;
 mod facts;
+mod found;
 mod known;
 mod language;
+mod matching;
 mod pattern;
 mod range;
 mod rules;
@@ -20,16 +27,23 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-use hashbrown::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use hashbrown::{HashMap, HashSet};
 
 pub use self::rules::Tag;
 
 use self::known::Known;
 use self::saturate::Saturation;
 use self::segment::{Better, better};
+use crate::entity::Array;
 use crate::ssa::{
-    Flow, Folding, Graph, Segments, decisive_nodes, eliminate_dead_code, rebuild, verify,
+    Flow, Folding, Graph, Node, Segments, decisive_nodes, eliminate_dead_code, live_nodes, rebuild,
+    verify,
 };
+
+/// How often forms are tried without those that were in vain.
+const MOST_ROUNDS: usize = 4;
 
 /// How much work simplification may be, for each segment.
 ///
@@ -80,12 +94,80 @@ pub fn rewrite_rules() -> impl Iterator<Item = (&'static str, Tag)> {
     rules::RULES.iter().map(|rule| (rule.name, rule.tag))
 }
 
+/// How a segment was simplified: counts, the same on every machine.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::phi::{SimplifyLimits, Stage, simplify_segments};
+/// use phigrad::soi::divide;
+/// use phigrad::ssa::parse;
+///
+/// // v0/√v0 needs to be told that v0 is positive.
+/// let text = "graph active 1 inactive 0\nb0:\n  v1 = sqrt v0\n  v2 = div v0 v1\n  return v2\n";
+/// let graph = parse(text)?;
+/// let runs =
+///     simplify_segments(&graph, &divide(&graph, 64), Stage::Final, SimplifyLimits::DEFAULT).runs;
+/// assert_eq!((runs[0].nodes, runs[0].iterations, runs[0].improved), (2, 1, false));
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentRun {
+    /// How many nodes the segment has.
+    pub nodes: usize,
+    /// How many terms were known in the end.
+    pub terms: usize,
+    /// How often all rules were tried.
+    pub iterations: usize,
+    /// Whether no rule had anything to add; if not, a limit was met.
+    pub complete: bool,
+    /// Whether a better form was found.
+    pub improved: bool,
+}
+
+/// What [`simplify_segments`] made of a graph.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::phi::{Simplified, SimplifyLimits, Stage, simplify_segments};
+/// use phigrad::soi::divide;
+/// use phigrad::ssa::parse;
+///
+/// // No rule has a sine.
+/// let graph = parse("graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1\n")?;
+/// let Simplified { graph: same, runs } =
+///     simplify_segments(&graph, &divide(&graph, 64), Stage::Final, SimplifyLimits::DEFAULT);
+/// assert!(same == graph && runs.is_empty());
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Simplified {
+    /// The simplified graph.
+    pub graph: Graph,
+    /// The segments in which a rule might apply, in order; others cost nothing.
+    pub runs: Vec<SegmentRun>,
+}
+
+/// What is the same for all segments of a graph.
+struct Settings<'a> {
+    segments: &'a Segments,
+    /// Whether a rule may apply in a segment.
+    is_candidate: Vec<bool>,
+    known: Known<'a>,
+    /// What decides something, and keeps its bits.
+    decisive: Array<Node, bool>,
+    /// What is not worth a form that avoids an overflow: what overflows is needed anyway.
+    as_they_are: HashSet<Node>,
+}
+
 /// A graph with the same outputs as real numbers, computed faster, or with less
 /// rounding and overflow.
 ///
 /// What decides something, such as the operands of a guard or of a square root,
 /// keeps its bits, as for [`fuse`](crate::ssa::fuse). No number becomes infinite or
-/// NaN that was not.
+/// NaN that was not. The work is in proportion to the number of segments that rules
+/// may apply to; `phigrad-bench simplify` measures it.
 ///
 /// # Examples
 ///
@@ -99,7 +181,8 @@ pub fn rewrite_rules() -> impl Iterator<Item = (&'static str, Tag)> {
 ///                    v3 = add v2 v1\n  v4 = ln v3\n  return v4\n")?;
 /// let segments = divide(&graph, 100);
 /// let stable = simplify_segments(&graph, &segments, Stage::Final, SimplifyLimits::DEFAULT);
-/// let outcome = phigrad::ssa::interpret(&stable, &[1000.0]);
+/// assert!(stable.runs[0].improved && stable.runs[0].iterations > 0);
+/// let outcome = phigrad::ssa::interpret(&stable.graph, &[1000.0]);
 /// assert_eq!(outcome, phigrad::ssa::Outcome::Values(vec![1000.0]));
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
@@ -108,32 +191,86 @@ pub fn simplify_segments(
     segments: &Segments,
     stage: Stage,
     limits: SimplifyLimits,
-) -> Graph {
-    let mut saturation = Saturation::new(stage, limits);
-    let candidates: Vec<usize> = (0..segments.list.len())
-        .filter(|&number| saturation.may_match(graph, &segments.list[number]))
-        .collect();
-    if candidates.is_empty() {
-        return graph.clone();
+) -> Simplified {
+    let unchanged = |runs| Simplified { graph: graph.clone(), runs };
+    let saturation = Saturation::new(stage, limits);
+    let is_candidate: Vec<bool> =
+        segments.list.iter().map(|segment| saturation.may_match(graph, segment)).collect();
+    if !is_candidate.contains(&true) {
+        return unchanged(Vec::new());
     }
     let flow = Flow::of(graph);
-    let decisive = decisive_nodes(graph, &flow);
-    let known = Known::of(graph, &flow);
-    let mut found: HashMap<u32, Better> = HashMap::new();
-    for number in candidates {
-        let segment = &segments.list[number];
-        if let Some(better) = better(graph, segment, &known, &decisive, &mut saturation) {
-            found.insert(number as u32, better);
+    let (known, decisive) = (Known::of(graph, &flow), decisive_nodes(graph, &flow));
+    let as_they_are = HashSet::new();
+    let mut settings = Settings { segments, is_candidate, known, decisive, as_they_are };
+    let mut found: BTreeMap<u32, Better> = BTreeMap::new();
+    let mut runs = Vec::new();
+    for (number, segment) in (0u32..).zip(&segments.list) {
+        if settings.is_candidate[number as usize] {
+            let (better, run) = better(graph, segment, &settings, &saturation);
+            runs.push(run);
+            found.extend(better.map(|better| (number, better)));
         }
     }
-    if found.is_empty() {
-        return graph.clone();
+    for _ in 0..MOST_ROUNDS {
+        if found.is_empty() {
+            break;
+        }
+        let (simplified, useless) = rebuilt(graph, segments, &mut found);
+        if useless.is_empty() {
+            let simplified = eliminate_dead_code(&simplified);
+            // A form that uses what is not visible where it is used would be refused later.
+            if verify(&simplified).is_ok() {
+                return Simplified { graph: simplified, runs };
+            }
+            break;
+        }
+        for &(number, node) in &useless {
+            settings.as_they_are.insert(node);
+            found.remove(&number);
+        }
+        found.values_mut().for_each(Better::restart);
+        let again: BTreeSet<u32> = useless.into_iter().map(|(number, _)| number).collect();
+        for number in again {
+            let segment = &segments.list[number as usize];
+            let (better, _) = better(graph, segment, &settings, &saturation);
+            found.extend(better.map(|better| (number, better)));
+        }
     }
+    unchanged(runs)
+}
+
+/// The graph with better forms, dead code included, and the nodes, with the numbers
+/// of their segments, whose forms avoid an overflow in vain: what overflows is
+/// needed anyway.
+fn rebuilt(
+    graph: &Graph,
+    segments: &Segments,
+    found: &mut BTreeMap<u32, Better>,
+) -> (Graph, Vec<(u32, Node)>) {
+    let overflowing: Vec<(u32, Node, Node)> = found
+        .iter()
+        .flat_map(|(&number, better)| {
+            better.overflowing().iter().map(move |&(node, from)| (number, node, from))
+        })
+        .collect();
+    let exponentials: HashSet<Node> = overflowing.iter().map(|&(.., from)| from).collect();
+    let mut copies: HashMap<Node, Node> = HashMap::new();
+    let mut last = None;
     let simplified = rebuild(graph, Folding::Real, |rebuild, node| {
+        if let Some(copied) = last.replace(node).filter(|last| exponentials.contains(last)) {
+            copies.insert(copied, rebuild.copied(copied));
+        }
         let better = found.get_mut(&segments.of[node]?)?;
         better.build(rebuild, node)
     });
-    let simplified = eliminate_dead_code(&simplified);
-    // A form that uses what is not visible where it is used would be refused later.
-    if verify(&simplified).is_ok() { simplified } else { graph.clone() }
+    let mut useless = Vec::new();
+    if !overflowing.is_empty() {
+        let live = live_nodes(&simplified);
+        // An exponential that is the last node of all is an output.
+        let is_live = |from: Node| copies.get(&from).is_none_or(|&copy| live[copy]);
+        let in_vain = overflowing.into_iter().filter(|&(.., from)| is_live(from));
+        useless.extend(in_vain.map(|(number, node, _)| (number, node)));
+    }
+    (simplified, useless)
 }

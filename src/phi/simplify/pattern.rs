@@ -1,20 +1,26 @@
-//! Patterns of rules: from text to patterns of the e-graph.
+//! Patterns of rules, read from text.
 //!
 //! `(mul ?a 2)` is a primitive by its name, variables of one letter, and numbers.
 
-use egg::{ENodeOrVar, Id, Pattern, PatternAst, RecExpr, Subst, Var};
+use egg::Id;
 
 use super::facts::Terms;
 use super::language::Term;
+use super::matching::Letters;
 use crate::op::Op;
-use crate::ssa::{Def, Graph, Node};
 
 /// A pattern as a tree.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Tree {
     Variable(char),
     Number(f64),
-    Apply(Op, Vec<Tree>),
+    Apply {
+        op: Op,
+        operands: Vec<Tree>,
+        /// Whether the operands in the other order are another pattern of the same
+        /// value. Constants come second in graphs, so they do in patterns.
+        swaps: bool,
+    },
 }
 
 impl Tree {
@@ -31,7 +37,11 @@ impl Tree {
         if word == "(" {
             let op = Op::from_name(words.next()?)?;
             let operands: Option<Vec<Tree>> = (0..op.arity()).map(|_| Tree::read(words)).collect();
-            return (words.next() == Some(")")).then_some(Tree::Apply(op, operands?));
+            let operands = operands?;
+            let swaps = matches!(op, Op::Add | Op::Mul)
+                && operands[0] != operands[1]
+                && !matches!(operands[1], Tree::Number(_));
+            return (words.next() == Some(")")).then_some(Tree::Apply { op, operands, swaps });
         }
         match word.strip_prefix('?') {
             Some(name) => name.chars().next().map(Tree::Variable),
@@ -39,127 +49,61 @@ impl Tree {
         }
     }
 
+    /// The primitive at the root.
+    pub(super) fn root(&self) -> Option<Op> {
+        match self {
+            Tree::Variable(_) | Tree::Number(_) => None,
+            Tree::Apply { op, .. } => Some(*op),
+        }
+    }
+
+    /// What a value must have to be an instance: the primitive at the root, or
+    /// [`CONSTANT`].
+    pub(super) fn needs(&self) -> u64 {
+        match self {
+            Tree::Variable(_) => 0,
+            Tree::Number(_) => CONSTANT,
+            Tree::Apply { op, .. } => bit(*op),
+        }
+    }
+
     /// The primitives in it, one bit each.
     pub(super) fn ops(&self) -> u64 {
         match self {
             Tree::Variable(_) | Tree::Number(_) => 0,
-            Tree::Apply(op, operands) => {
+            Tree::Apply { op, operands, .. } => {
                 operands.iter().fold(bit(*op), |ops, operand| ops | operand.ops())
             }
         }
     }
 
-    /// The same pattern with the operands of sums and products in all orders.
-    /// Constants come second in graphs, so they do in patterns.
-    pub(super) fn orders(&self) -> Vec<Tree> {
-        let Tree::Apply(op, operands) = self else { return vec![self.clone()] };
-        let mut lists: Vec<Vec<Tree>> = vec![Vec::new()];
-        for operand in operands {
-            let orders = operand.orders();
-            let longer = |list: &Vec<Tree>| {
-                let list = list.clone();
-                orders
-                    .iter()
-                    .map(move |order| [list.clone(), vec![order.clone()]].concat())
-                    .collect::<Vec<_>>()
-            };
-            lists = lists.iter().flat_map(longer).collect();
-        }
-        let swaps = matches!(op, Op::Add | Op::Mul)
-            && operands[0] != operands[1]
-            && !matches!(operands[1], Tree::Number(_));
-        let mut orders = Vec::new();
-        for list in lists {
-            if swaps {
-                orders.push(Tree::Apply(*op, vec![list[1].clone(), list[0].clone()]));
-            }
-            orders.push(Tree::Apply(*op, list));
-        }
-        orders
-    }
-
-    /// Whether `node` is an instance of it, with these nodes for letters.
-    pub(super) fn occurs(
-        &self,
-        graph: &Graph,
-        node: Node,
-        letters: &mut Vec<(char, Node)>,
-    ) -> bool {
+    /// Adds the instance in which letters stand for these classes. Returns its class;
+    /// none if a letter is missing.
+    pub(super) fn instantiate(&self, terms: &mut Terms, letters: &Letters<Id>) -> Option<Id> {
         match self {
-            Tree::Variable(name) => match letters.iter().find(|(letter, _)| letter == name) {
-                Some(&(_, same)) => same == node,
-                None => {
-                    letters.push((*name, node));
-                    true
-                }
-            },
-            Tree::Number(value) => graph.constant(node) == Some(*value),
-            Tree::Apply(op, operands) => match graph.nodes[node].def {
-                Def::Apply(same, args) if same == *op => {
-                    let mut pairs = operands.iter().zip(args);
-                    pairs.all(|(operand, arg)| operand.occurs(graph, arg, letters))
-                }
-                _ => false,
-            },
-        }
-    }
-
-    pub(super) fn ast(&self) -> PatternAst<Term> {
-        let mut ast = RecExpr::default();
-        self.add_to(&mut ast);
-        ast
-    }
-
-    pub(super) fn pattern(&self) -> Pattern<Term> {
-        Pattern::new(self.ast())
-    }
-
-    fn add_to(&self, ast: &mut PatternAst<Term>) -> Id {
-        let node = match self {
-            Tree::Variable(name) => ENodeOrVar::Var(variable(*name)),
-            Tree::Number(value) => ENodeOrVar::ENode(Term::constant(*value)),
-            Tree::Apply(op, operands) => {
-                let ids: Vec<Id> = operands.iter().map(|operand| operand.add_to(ast)).collect();
-                ENodeOrVar::ENode(Term::apply(*op, &ids))
+            Tree::Variable(name) => {
+                let id = letters.iter().find(|(letter, _)| letter == name)?.1;
+                Some(terms.find(id))
             }
-        };
-        ast.add(node)
+            Tree::Number(value) => Some(terms.add(Term::constant(*value))),
+            Tree::Apply { op, operands, .. } => {
+                let mut ids = [Id::from(0); crate::op::MAX_ARITY];
+                for (id, operand) in ids.iter_mut().zip(operands) {
+                    *id = operand.instantiate(terms, letters)?;
+                }
+                // What was added last may have made classes one.
+                let ids = ids.map(|id| terms.find(id));
+                Some(terms.add(Term::apply(*op, &ids[..op.arity()])))
+            }
+        }
     }
 }
+
+/// The bit of constants, beside those of primitives.
+pub(super) const CONSTANT: u64 = 1 << 63;
 
 pub(super) fn bit(op: Op) -> u64 {
     1 << op as u32
-}
-
-/// The variable of this letter.
-pub(super) fn variable(name: char) -> Var {
-    Var::from_u32(u32::from(name))
-}
-
-/// Adds the instance of `ast`. Returns its class, and, if it is one, the term at
-/// its root.
-pub(super) fn instantiate(
-    terms: &mut Terms,
-    ast: &PatternAst<Term>,
-    subst: &Subst,
-) -> Option<(Id, Option<Term>)> {
-    let mut ids: Vec<Id> = Vec::with_capacity(ast.len());
-    let mut root = None;
-    for node in ast.iter() {
-        let (id, term) = match node {
-            ENodeOrVar::Var(variable) => (*subst.get(*variable)?, None),
-            ENodeOrVar::ENode(term) => {
-                let mut term = term.clone();
-                for operand in egg::Language::children_mut(&mut term) {
-                    *operand = terms.find(*ids.get(usize::from(*operand))?);
-                }
-                (terms.add(term.clone()), Some(term))
-            }
-        };
-        ids.push(id);
-        root = Some((id, term));
-    }
-    root
 }
 
 #[cfg(test)]
@@ -168,16 +112,20 @@ mod tests {
 
     #[test]
     fn every_primitive_has_a_bit() {
-        assert!(Op::ALL.len() <= 64);
+        assert!(Op::ALL.iter().all(|&op| bit(op) != 0 && bit(op) < CONSTANT));
     }
 
     #[test]
-    fn operands_of_sums_and_products_come_in_all_orders() {
-        let count = |text| Tree::parse(text).map(|tree| tree.orders().len());
-        assert_eq!(count("(mul (div ?b ?a) ?a)"), Some(2));
-        assert_eq!(count("(add (mul ?x ?x) 1)"), Some(1));
-        assert_eq!(count("(add (mul ?a ?b) (mul ?a ?c))"), Some(8));
-        assert_eq!(count("(mul ?a"), None);
-        assert_eq!(count("(frob ?a)"), None);
+    fn operands_of_sums_and_products_swap_where_that_is_another_pattern() {
+        let swaps = |text| match Tree::parse(text) {
+            Some(Tree::Apply { swaps, .. }) => Some(swaps),
+            _ => None,
+        };
+        assert_eq!(swaps("(mul (div ?b ?a) ?a)"), Some(true));
+        assert_eq!(swaps("(add (mul ?x ?x) 1)"), Some(false));
+        assert_eq!(swaps("(add ?x ?x)"), Some(false));
+        assert_eq!(swaps("(sub ?a ?b)"), Some(false));
+        assert_eq!(Tree::parse("(mul ?a"), None);
+        assert_eq!(Tree::parse("(frob ?a)"), None);
     }
 }

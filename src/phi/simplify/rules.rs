@@ -9,12 +9,12 @@
 //! Rules that would cost accuracy in the derivative of what they make are for
 //! graphs that are differentiated no more.
 
-use egg::{Id, Subst};
+use egg::Id;
 
-use super::facts::{Facts, Terms};
-use super::language::Term;
-use super::pattern::variable;
-use super::range::Range;
+use super::found::{
+    Found, log_sum_exp, lower_power, multiple_and_one, multiples, product_of_powers,
+    quotient_of_powers, times_over, times_times,
+};
 use crate::op::Op;
 
 /// On what numbers a rewrite rule holds.
@@ -60,77 +60,6 @@ pub(super) struct Rule {
     pub(super) is_worth_it: bool,
     /// Whether what it makes may be differentiated.
     pub(super) before_derivatives: bool,
-}
-
-/// Where a rule may apply.
-pub(super) struct Found<'a> {
-    pub(super) terms: &'a mut Terms,
-    pub(super) subst: &'a Subst,
-}
-
-impl Found<'_> {
-    fn id(&self, name: char) -> Option<Id> {
-        self.subst.get(variable(name)).copied()
-    }
-
-    fn facts(&self, name: char) -> Option<&Facts> {
-        self.id(name).map(|id| &self.terms[id].data)
-    }
-
-    fn range(&self, name: char) -> Range {
-        self.facts(name).map_or(Range::UNKNOWN, |facts| facts.range)
-    }
-
-    fn constant(&self, name: char) -> Option<f64> {
-        self.facts(name)?.constant.map(f64::from_bits)
-    }
-
-    /// Whether one of `kept` is NaN if `lost` is.
-    fn keeps_nan(&self, lost: char, kept: &[char]) -> bool {
-        let Some(Some(only_if)) = self.facts(lost).map(|facts| facts.nan_only_if) else {
-            return false;
-        };
-        let nan_if = |&name: &char| self.facts(name).map_or(0, |facts| facts.nan_if);
-        only_if & !kept.iter().fold(0, |all, name| all | nan_if(name)) == 0
-    }
-
-    /// Whether `lost` may cancel and leave `kept`.
-    fn cancels(&self, lost: char, kept: &[char]) -> bool {
-        self.range(lost).is_nonzero() && self.keeps_nan(lost, kept)
-    }
-
-    fn apply(&mut self, op: Op, operands: &[Id]) -> Id {
-        let operands: Vec<Id> = operands.iter().map(|&id| self.terms.find(id)).collect();
-        self.terms.add(Term::apply(op, &operands))
-    }
-
-    /// `name` to the power `exponent`.
-    fn power(&mut self, name: char, exponent: f64) -> Option<Id> {
-        let base = self.id(name)?;
-        if exponent == 1.0 {
-            return Some(base);
-        }
-        let exponent = self.terms.add(Term::constant(exponent));
-        Some(self.apply(Op::Powf, &[base, exponent]))
-    }
-
-    /// `name` times `factor`, if that is a factor that overflows and underflows no
-    /// earlier than the two that it is made of.
-    fn scaled(&mut self, name: char, factor: f64) -> Option<Id> {
-        let id = self.id(name)?;
-        if !factor.is_normal() {
-            return None;
-        }
-        let factor = self.terms.add(Term::constant(factor));
-        Some(self.apply(Op::Mul, &[id, factor]))
-    }
-}
-
-/// `a + b`, if that is no rounded number.
-fn exact_sum(a: f64, b: f64) -> Option<f64> {
-    let sum = a + b;
-    let is_exact = sum.is_finite() && sum - a == b && sum - b == a;
-    is_exact.then_some(sum)
 }
 
 fn always(_: &Found<'_>) -> bool {
@@ -198,6 +127,15 @@ pub(super) const RULES: &[Rule] = &[
         NeedsFact,
         "(mul (div (mul ?a ?b) ?a) ?c)",
         To("(mul ?b ?c)"),
+    )
+    .given(|found| found.cancels('a', &['b', 'c']))
+    .anywhere(),
+    rule("quotient-by-reciprocal", Real, "(div ?b (recip ?d))", To("(mul ?d ?b)")).anywhere(),
+    rule(
+        "reciprocal-times-multiple-times-other",
+        NeedsFact,
+        "(mul (mul (recip ?a) (mul ?a ?b)) ?c)",
+        To("(mul ?c ?b)"),
     )
     .given(|found| found.cancels('a', &['b', 'c']))
     .anywhere(),
@@ -339,6 +277,7 @@ pub(super) const RULES: &[Rule] = &[
         To("(div (select (gt ?x 0) (exp (neg (abs ?x))) 1) (add (exp (neg (abs ?x))) 1))"),
     )
     .given(may_overflow)
+    .stable()
     .on_the_way(),
     rule(
         "exponential-over-1-and-itself",
@@ -376,7 +315,7 @@ pub(super) const RULES: &[Rule] = &[
         "derivative-of-logistic",
         Real,
         "(mul (mul (recip (add (exp ?x) 1)) (recip (add (exp ?x) 1))) (exp ?x))",
-        To("(mul (recip (add (exp ?x) 1)) (div (select (gt ?x 0) 1 (exp (neg (abs ?x)))) (add (exp (neg (abs ?x))) 1)))"),
+        To("(div (exp (neg (abs ?x))) (mul (add (exp (neg (abs ?x))) 1) (add (exp (neg (abs ?x))) 1)))"),
     )
     .given(may_overflow)
     .stable(),
@@ -384,7 +323,23 @@ pub(super) const RULES: &[Rule] = &[
         "scaled-derivative-of-logistic",
         Real,
         "(mul (mul (mul ?g (recip (add (exp ?x) 1))) (recip (add (exp ?x) 1))) (exp ?x))",
-        To("(mul (mul ?g (recip (add (exp ?x) 1))) (div (select (gt ?x 0) 1 (exp (neg (abs ?x)))) (add (exp (neg (abs ?x))) 1)))"),
+        To("(mul ?g (div (exp (neg (abs ?x))) (mul (add (exp (neg (abs ?x))) 1) (add (exp (neg (abs ?x))) 1))))"),
+    )
+    .given(may_overflow)
+    .stable(),
+    rule(
+        "logarithm-of-logistic",
+        Real,
+        "(ln (recip (add (exp ?x) 1)))",
+        To("(neg (add (max ?x 0) (ln_1p (exp (neg (abs ?x))))))"),
+    )
+    .given(may_overflow)
+    .stable(),
+    rule(
+        "derivative-of-logarithm-of-logistic",
+        Real,
+        "(mul (mul (recip (add (exp ?x) 1)) ?g) (exp ?x))",
+        To("(mul (div (select (gt ?x 0) 1 (exp (neg (abs ?x)))) (add (exp (neg (abs ?x))) 1)) ?g)"),
     )
     .given(may_overflow)
     .stable(),
@@ -395,49 +350,15 @@ pub(super) const RULES: &[Rule] = &[
         To("(add (max ?a ?b) (ln_1p (exp (neg (abs (sub ?a ?b))))))"),
     )
     .stable(),
-    // Not its derivative: the rounding of a - b would count as often as it is large.
+    rule(
+        "logarithm-of-several-exponentials",
+        Real,
+        "(ln (add (add ?s (exp ?b)) (exp ?c)))",
+        Made(log_sum_exp, &[Op::Add, Op::Sub, Op::Mul, Op::Max, Op::Abs, Op::Neg, Op::Exp, Op::Ln1p, Op::Gt, Op::Select]),
+    )
+    .stable(),
+    // Not their derivatives: the rounding of a - b would count as often as it is large.
 ];
-
-/// Of infinite `y` the quotient is NaN, and so must be the power, or infinite.
-fn lower_power(found: &mut Found<'_>) -> Option<Id> {
-    let k = found.constant('k')?;
-    let lower = exact_sum(k, -1.0)?;
-    let grows = k > 1.0 || found.range('y').is_finite();
-    grows.then(|| found.power('y', lower)).flatten()
-}
-
-fn quotient_of_powers(found: &mut Found<'_>) -> Option<Id> {
-    let power = exact_sum(found.constant('k')?, -found.constant('m')?)?;
-    let grows = power > 0.0 || found.range('y').is_finite();
-    (grows && power != 0.0).then(|| found.power('y', power)).flatten()
-}
-
-/// Both exponents positive, so that of zero and infinity the powers are that, too.
-fn product_of_powers(found: &mut Found<'_>) -> Option<Id> {
-    let (k, m) = (found.constant('k')?, found.constant('m')?);
-    let power = exact_sum(k, m)?;
-    (k > 0.0 && m > 0.0).then(|| found.power('y', power)).flatten()
-}
-
-fn times_times(found: &mut Found<'_>) -> Option<Id> {
-    let factor = found.constant('k')? * found.constant('m')?;
-    found.scaled('x', factor)
-}
-
-fn times_over(found: &mut Found<'_>) -> Option<Id> {
-    let factor = found.constant('k')? / found.constant('m')?;
-    found.scaled('x', factor)
-}
-
-fn multiples(found: &mut Found<'_>) -> Option<Id> {
-    let factor = found.constant('k')? + found.constant('m')?;
-    found.scaled('x', factor)
-}
-
-fn multiple_and_one(found: &mut Found<'_>) -> Option<Id> {
-    let factor = found.constant('k')? + 1.0;
-    found.scaled('x', factor)
-}
 
 /// Whether `b + c` overflows only where `a·b + a·c` does.
 fn factors_out(found: &Found<'_>) -> bool {

@@ -1,117 +1,160 @@
 //! Equality saturation: rules are applied until nothing changes or a limit is met.
 
-use egg::{Id, Pattern, PatternAst, Searcher};
+use std::sync::OnceLock;
+
+use egg::{Id, Language};
 
 use super::facts::Terms;
+use super::found::Found;
 use super::language::Term;
-use super::pattern::{Tree, bit, instantiate};
-use super::rules::{Found, RULES, Right, Rule};
+use super::matching::{Application, Letters};
+use super::pattern::{Tree, bit};
+use super::rules::{RULES, Right, Rule};
 use super::{SimplifyLimits, Stage};
-use crate::ssa::{Graph, Segment};
+use crate::op::Op;
+use crate::ssa::{Def, Graph, Segment};
 
-/// A rule, ready to be searched for.
+/// A rule, read.
 struct Ready {
     rule: &'static Rule,
-    left: Vec<(Pattern<Term>, PatternAst<Term>)>,
-    right: Option<PatternAst<Term>>,
-}
-
-/// A rule that has not been needed so far.
-struct Unread {
-    rule: &'static Rule,
-    /// The left side in all orders.
-    orders: Vec<Tree>,
+    left: Tree,
     right: Option<Tree>,
     /// The primitives of the left side, one bit each.
     needs: u64,
     /// Those of the right side.
     makes: u64,
-    ready: Option<Ready>,
 }
+
+/// All rules, for each primitive those with it at the root of their left side.
+static READY: OnceLock<Vec<Vec<Ready>>> = OnceLock::new();
 
 /// The rules of a stage.
 pub(super) struct Saturation {
-    rules: Vec<Unread>,
+    rules: &'static [Vec<Ready>],
+    stage: Stage,
     limits: SimplifyLimits,
+}
+
+/// How it went.
+pub(super) struct Saturated {
+    /// How often all rules were tried.
+    pub(super) iterations: usize,
+    /// Whether anything has become equal to something else.
+    pub(super) changed: bool,
+    /// Whether no rule has anything to add.
+    pub(super) complete: bool,
+}
+
+/// Where a rule has been found.
+struct Match {
+    ready: &'static Ready,
+    class: Id,
+    term: Term,
+    letters: Letters<Id>,
 }
 
 impl Saturation {
     pub(super) fn new(stage: Stage, limits: SimplifyLimits) -> Saturation {
-        let usable = RULES.iter().filter(|rule| stage == Stage::Final || rule.before_derivatives);
-        Saturation { rules: usable.filter_map(unread).collect(), limits }
+        Saturation { rules: READY.get_or_init(all_ready), stage, limits }
+    }
+
+    /// The rules whose left side has `op` at its root.
+    fn of(&self, op: Op) -> impl Iterator<Item = &'static Ready> {
+        let is_final = self.stage == Stage::Final;
+        let usable = move |ready: &&Ready| is_final || ready.rule.before_derivatives;
+        self.rules[op as usize].iter().filter(usable)
     }
 
     /// Whether the left side of a rule that is worth it occurs here.
     pub(super) fn may_match(&self, graph: &Graph, segment: &Segment) -> bool {
         segment.nodes.iter().any(|&node| {
-            self.rules
-                .iter()
-                .filter(|rule| rule.rule.is_worth_it)
-                .any(|rule| rule.orders.iter().any(|left| left.occurs(graph, node, &mut vec![])))
+            let Def::Apply(op, args) = graph.nodes[node].def else { return false };
+            let application = Application::new(graph, &args[..op.arity()]);
+            self.of(op).filter(|ready| ready.rule.is_worth_it).any(|ready| {
+                let mut occurs = false;
+                application.search(&ready.left, &mut |_| occurs = true);
+                occurs
+            })
         })
     }
 
-    /// Applies the rules. Returns whether anything has become equal to something else.
-    pub(super) fn run(&mut self, terms: &mut Terms, mut ops: u64) -> bool {
+    /// Applies the rules to what has these primitives, one bit each.
+    pub(super) fn run(&self, terms: &mut Terms, mut ops: u64) -> Saturated {
         let most = terms.total_size() * self.limits.growth + 32;
-        let mut changed = false;
+        let mut went = Saturated { iterations: 0, changed: false, complete: false };
         terms.rebuild();
         for _ in 0..self.limits.iterations {
-            let mut matches = Vec::new();
-            for (number, rule) in self.rules.iter_mut().enumerate() {
-                if rule.needs & !ops != 0 {
-                    continue;
-                }
-                let ready = rule.ready();
-                for (order, (pattern, _)) in ready.left.iter().enumerate() {
-                    for found in pattern.search(terms) {
-                        let substs = found.substs.into_iter();
-                        matches.extend(substs.map(|subst| (number, order, found.eclass, subst)));
-                    }
-                }
-            }
+            went.iterations += 1;
+            let matches = self.matches(terms, ops);
             let mut again = false;
-            for (number, order, class, subst) in matches {
+            for Match { ready, class, term, letters } in matches {
                 if terms.total_size() > most {
                     break;
                 }
-                let Some(ready) = &self.rules[number].ready else { continue };
-                let rule = ready.rule;
-                let mut found = Found { terms, subst: &subst };
-                if !(rule.holds)(&found) {
+                let mut found = Found { terms, letters: &letters };
+                if !(ready.rule.holds)(&found) {
                     continue;
                 }
-                let other: Option<Id> = match (rule.right, &ready.right) {
+                let other: Option<Id> = match (ready.rule.right, &ready.right) {
                     (Right::Made(make, _), _) => make(&mut found),
-                    (Right::Pattern(_), Some(ast)) => {
-                        instantiate(terms, ast, &subst).map(|(id, _)| id)
-                    }
+                    (Right::Pattern(_), Some(right)) => right.instantiate(terms, &letters),
                     (Right::Pattern(_), None) => None,
                 };
                 let Some(other) = other else { continue };
                 if terms.union(class, other) {
                     again = true;
-                    ops |= self.rules[number].makes;
+                    ops |= ready.makes;
                 }
                 // Also where another rule has found the same.
-                if rule.is_stable
-                    && let Some((_, Some(term))) = instantiate(terms, &ready.left[order].1, &subst)
-                    && !terms.analysis.superseded.contains(&term)
-                {
+                if ready.rule.is_stable && !terms.analysis.superseded.contains(&term) {
                     terms.analysis.superseded.push(term);
+                    if ready.needs & bit(Op::Exp) != 0 {
+                        terms.analysis.overflowing.push(class);
+                    }
                 }
             }
             terms.rebuild();
-            changed |= again;
+            went.changed |= again;
+            went.complete = !again;
             if !again || terms.total_size() > most {
                 break;
             }
         }
-        changed
+        went
+    }
+
+    /// Where the left sides of rules occur, in the order of the rules.
+    fn matches(&self, terms: &Terms, ops: u64) -> Vec<Match> {
+        let mut matches = Vec::new();
+        for class in terms.classes() {
+            for term in &class.nodes {
+                let Term::Apply(op, _) = term else { continue };
+                let application = Application::new(terms, term.children());
+                for ready in self.of(*op) {
+                    if ready.needs & !ops == 0 {
+                        application.search(&ready.left, &mut |letters| {
+                            let (term, letters) = (term.clone(), letters.clone());
+                            matches.push(Match { ready, class: class.id, term, letters });
+                        });
+                    }
+                }
+            }
+        }
+        matches
     }
 }
 
-fn unread(rule: &'static Rule) -> Option<Unread> {
+fn all_ready() -> Vec<Vec<Ready>> {
+    let mut all: Vec<Vec<Ready>> = Op::ALL.iter().map(|_| Vec::new()).collect();
+    for ready in RULES.iter().filter_map(ready) {
+        if let Some(op) = ready.left.root() {
+            all[op as usize].push(ready);
+        }
+    }
+    all
+}
+
+fn ready(rule: &'static Rule) -> Option<Ready> {
     let left = Tree::parse(rule.left)?;
     let (right, makes) = match rule.right {
         Right::Pattern(text) => {
@@ -122,17 +165,5 @@ fn unread(rule: &'static Rule) -> Option<Unread> {
         Right::Made(_, ops) => (None, ops.iter().fold(0, |all, &op| all | bit(op))),
     };
     let needs = left.ops();
-    let orders = left.orders();
-    Some(Unread { rule, orders, right, needs, makes, ready: None })
-}
-
-impl Unread {
-    fn ready(&mut self) -> &Ready {
-        let Unread { rule, orders, right, ready, .. } = self;
-        ready.get_or_insert_with(|| Ready {
-            rule,
-            left: orders.iter().map(|order| (order.pattern(), order.ast())).collect(),
-            right: right.as_ref().map(Tree::ast),
-        })
-    }
+    Some(Ready { rule, left, right, needs, makes })
 }

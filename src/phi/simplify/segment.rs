@@ -3,30 +3,36 @@
 use egg::{Id, Language};
 use hashbrown::HashMap;
 
-use super::cost::cost;
+use super::cost::latency;
 use super::extract::Choices;
 use super::facts::{Knowledge, Terms};
-use super::known::{Known, KnownAt};
+use super::known::KnownAt;
 use super::language::Term;
 use super::pattern::bit;
 use super::saturate::Saturation;
-use crate::entity::Array;
-use crate::ssa::{Block, Def, Graph, Node, Rebuild, Segment};
+use super::{SegmentRun, Settings};
+use crate::op::Op;
+use crate::ssa::{Def, Graph, Node, Rebuild, Segment};
 
 /// How far rules see into what a segment is computed from.
 const SIGHT: usize = 3;
+/// What it costs to remember a value of a loop for each iteration, and to read it.
+const HISTORY: u64 = 20;
+/// How deep patterns are.
+const DEEPEST: usize = 4;
 
 /// A segment on its way into an e-graph.
 struct Reading<'a> {
     graph: &'a Graph,
     segment: &'a Segment,
+    settings: &'a Settings<'a>,
     known: KnownAt<'a>,
-    blocks: &'a Array<Node, Option<Block>>,
     terms: Terms,
     classes: HashMap<Node, Id>,
     leaves: Vec<Node>,
-    /// Classes whose values are computed anyway, by nodes that stay as they are.
-    pinned: Vec<(Id, Node)>,
+    /// Classes whose values are computed by nodes that stay as they are, and what
+    /// it costs to use them here.
+    pinned: Vec<(Id, Node, u64)>,
     ops: u64,
 }
 
@@ -43,7 +49,8 @@ impl Reading<'_> {
                 self.ops |= bit(op);
                 let class = self.terms.add(Term::apply(op, &args));
                 self.tell(node, class);
-                self.pinned.push((class, node));
+                let fee = if sight == SIGHT { 0 } else { self.fee(node, op) };
+                self.pinned.push((class, node, fee));
                 class
             }
             _ => {
@@ -58,15 +65,19 @@ impl Reading<'_> {
         class
     }
 
-    /// Whether the operands of `node` are visible where it is: a replayed region may
-    /// show a node, but not what is outside.
+    /// Whether the operands of `node` are visible where the segment is.
     fn sees_operands(&self, node: Node) -> bool {
-        let block = self.blocks[node];
-        let args = self.graph.nodes[node].args();
-        args.iter().all(|&arg| match self.graph.nodes[arg].def {
-            Def::Const(_) | Def::Input(_) => true,
-            _ => self.blocks[arg].is_some() && self.blocks[arg] == block,
-        })
+        let is_visible = |&arg: &Node| self.settings.known.is_visible(arg, self.segment.block);
+        self.graph.nodes[node].args().iter().all(is_visible)
+    }
+
+    /// What it costs to use `node` here, where it has not been used so far. If it may
+    /// be computed otherwise where it is, it is computed for this alone.
+    fn fee(&self, node: Node, op: Op) -> u64 {
+        let Settings { segments, is_candidate, decisive, known, .. } = self.settings;
+        let may_go = segments.of[node].is_some_and(|number| is_candidate[number as usize]);
+        let own = if may_go && !decisive[node] { latency(op) } else { 0 };
+        own + if known.is_history(node, self.segment.block) { HISTORY } else { 0 }
     }
 
     fn tell(&mut self, node: Node, class: Id) {
@@ -76,22 +87,21 @@ impl Reading<'_> {
         }
     }
 
-    fn read(&mut self, decisive: &Array<Node, bool>) -> u64 {
+    /// Reads the segment. Returns what it costs, but for what stays as it is.
+    fn read(&mut self) -> u64 {
         let mut total = 0;
         for &node in &self.segment.nodes {
             let Def::Apply(op, args) = self.graph.nodes[node].def else { continue };
             let args: Vec<Id> =
                 args[..op.arity()].iter().map(|&arg| self.operand(arg, SIGHT)).collect();
             self.ops |= bit(op);
-            let term = Term::apply(op, &args);
-            let own = cost(&term);
-            let class = self.terms.add(term);
+            let class = self.terms.add(Term::apply(op, &args));
             self.classes.insert(node, class);
             self.tell(node, class);
-            if decisive[node] {
-                self.pinned.push((class, node));
+            if self.settings.decisive[node] {
+                self.pinned.push((class, node, 0));
             } else {
-                total += own;
+                total += latency(op);
             }
         }
         total
@@ -107,60 +117,136 @@ pub(super) struct Better {
     pinned: HashMap<Id, Node>,
     /// The classes of what is to be computed otherwise.
     outputs: HashMap<Node, Id>,
+    /// The nodes with a better form because an exponential may overflow, each with
+    /// that exponential.
+    overflowing: Vec<(Node, Node)>,
     built: HashMap<Id, Node>,
 }
 
-/// A better way to compute the outputs of `segment`, if the rules know one.
+/// A better way to compute the outputs of `segment`, if the rules know one, and how
+/// it was looked for.
 pub(super) fn better(
     graph: &Graph,
     segment: &Segment,
-    known: &Known<'_>,
-    decisive: &Array<Node, bool>,
-    saturation: &mut Saturation,
-) -> Option<Better> {
+    settings: &Settings<'_>,
+    saturation: &Saturation,
+) -> (Option<Better>, SegmentRun) {
     let mut reading = Reading {
         graph,
         segment,
-        known: known.at(segment.block),
-        blocks: known.blocks(),
+        settings,
+        known: settings.known.at(segment.block),
         terms: Terms::new(Knowledge::default()),
         classes: HashMap::new(),
         leaves: Vec::new(),
         pinned: Vec::new(),
         ops: 0,
     };
-    let before = reading.read(decisive);
+    let before = reading.read();
     let Reading { mut terms, classes, leaves, pinned, ops, .. } = reading;
-    if !saturation.run(&mut terms, ops) {
-        return None;
+    let went = saturation.run(&mut terms, ops);
+    let overflowing = overflowing(graph, &mut terms, &classes, settings);
+    let mut run = SegmentRun {
+        nodes: segment.nodes.len(),
+        terms: terms.total_size(),
+        iterations: went.iterations,
+        complete: went.complete,
+        improved: false,
+    };
+    if !went.changed {
+        return (None, run);
     }
-    let pinned: Vec<(Id, Node)> = pinned
+    let pinned: Vec<(Id, Node, u64)> = pinned
         .into_iter()
-        .map(|(class, node)| (terms.find(class), node))
-        .filter(|&(class, _)| terms[class].data.constant.is_none())
+        .map(|(class, node, fee)| (terms.find(class), node, fee))
+        .filter(|&(class, ..)| terms[class].data.constant.is_none())
         .collect();
-    let pinned_classes: Vec<Id> = pinned.iter().map(|&(class, _)| class).collect();
-    let choices = Choices::best(&terms, &pinned_classes);
+    let choices = Choices::best(&terms, &pinned);
     let outputs: HashMap<Node, Id> = segment
         .outputs
         .iter()
-        .filter(|&&node| !decisive[node])
+        .filter(|&&node| !settings.decisive[node])
         .filter_map(|&node| Some((node, terms.find(*classes.get(&node)?))))
         .collect();
     let mut needed: Vec<Id> = outputs.values().copied().collect();
     needed.sort();
-    if choices.cost(&needed) >= before && terms.analysis.superseded.is_empty() {
-        return None;
+    run.improved = choices.cost(&needed) < before || !terms.analysis.superseded.is_empty();
+    if !run.improved {
+        return (None, run);
     }
     let mut nodes = HashMap::new();
-    for (class, node) in pinned {
+    for (class, node, _) in pinned {
         // The first of several: it is computed before the others.
         nodes.entry(class).or_insert(node);
     }
-    Some(Better { terms, choices, leaves, pinned: nodes, outputs, built: HashMap::new() })
+    let built = HashMap::new();
+    let better = Better { terms, choices, leaves, pinned: nodes, outputs, overflowing, built };
+    (Some(better), run)
+}
+
+/// The nodes with a better form because an exponential may overflow, each with that
+/// exponential. Those that are to stay as they are have none.
+fn overflowing(
+    graph: &Graph,
+    terms: &mut Terms,
+    classes: &HashMap<Node, Id>,
+    settings: &Settings<'_>,
+) -> Vec<(Node, Node)> {
+    let found = core::mem::take(&mut terms.analysis.overflowing);
+    let mut found: Vec<Id> = found.into_iter().map(|class| terms.find(class)).collect();
+    found.dedup();
+    let mut all = Vec::new();
+    let mut kept = Vec::new();
+    for class in found {
+        let mut nodes: Vec<Node> = classes
+            .iter()
+            .filter(|&(_, &other)| terms.find(other) == class)
+            .map(|(&node, _)| node)
+            .collect();
+        nodes.sort();
+        if nodes.iter().any(|node| settings.as_they_are.contains(node)) {
+            kept.push(class);
+            continue;
+        }
+        for node in nodes {
+            exponentials(graph, node, DEEPEST, &mut |exponential| all.push((node, exponential)));
+        }
+    }
+    if !kept.is_empty() {
+        let is_kept: Vec<Term> =
+            kept.iter().flat_map(|&class| terms[class].nodes.iter().cloned()).collect();
+        let canonical = |term: &Term| term.clone().map_children(|id| terms.find(id));
+        let superseded = terms.analysis.superseded.iter().map(canonical);
+        let rest = superseded.filter(|term| !is_kept.contains(term)).collect();
+        terms.analysis.superseded = rest;
+    }
+    all
+}
+
+/// Calls `each` with the exponentials that `node` is computed from, so deep at most.
+fn exponentials(graph: &Graph, node: Node, depth: usize, each: &mut impl FnMut(Node)) {
+    if let Def::Apply(op, _) = graph.nodes[node].def {
+        if op == Op::Exp {
+            each(node);
+        } else if depth > 0 {
+            let args = graph.nodes[node].args().iter();
+            args.for_each(|&arg| exponentials(graph, arg, depth - 1, each));
+        }
+    }
 }
 
 impl Better {
+    /// The nodes with a better form because an exponential may overflow, each with
+    /// that exponential.
+    pub(super) fn overflowing(&self) -> &[(Node, Node)] {
+        &self.overflowing
+    }
+
+    /// Forgets what has been built, to build it in another graph.
+    pub(super) fn restart(&mut self) {
+        self.built.clear();
+    }
+
     /// Builds the better form of `node`, if it has one that can be built here.
     pub(super) fn build(&mut self, rebuild: &mut Rebuild<'_>, node: Node) -> Option<Node> {
         let &class = self.outputs.get(&node)?;

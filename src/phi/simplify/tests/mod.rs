@@ -5,13 +5,15 @@
 mod precise;
 mod random;
 
-use egg::{Id, Language, Subst};
+use egg::{Id, Language};
 
 use super::facts::{Knowledge, Terms};
+use super::found::Found;
 use super::language::Term;
-use super::pattern::{Tree, instantiate, variable};
+use super::matching::Letters;
+use super::pattern::Tree;
 use super::range::{Range, range_of};
-use super::rules::{Found, RULES, Right, Rule, Tag};
+use super::rules::{RULES, Right, Rule, Tag};
 use crate::op::{Op, eval};
 use precise::Precise;
 use random::Random;
@@ -20,7 +22,7 @@ fn letters(tree: &Tree, all: &mut Vec<char>) {
     match tree {
         Tree::Variable(name) if !all.contains(name) => all.push(*name),
         Tree::Variable(_) | Tree::Number(_) => {}
-        Tree::Apply(_, operands) => operands.iter().for_each(|operand| letters(operand, all)),
+        Tree::Apply { operands, .. } => operands.iter().for_each(|operand| letters(operand, all)),
     }
 }
 
@@ -58,7 +60,7 @@ impl Trial {
         let mut all = Vec::new();
         letters(&tree, &mut all);
         let mut terms = Terms::new(Knowledge::default());
-        let (mut subst, mut names, mut ranges) = (Subst::default(), Vec::new(), Vec::new());
+        let (mut bound, mut names, mut ranges) = (Letters::new(), Vec::new(), Vec::new());
         for name in all {
             let constant = match (name, constants) {
                 ('k', Some([k, _])) => Some(k),
@@ -68,22 +70,32 @@ impl Trial {
             let id = match constant {
                 Some(value) => terms.add(Term::constant(value)),
                 None => {
-                    terms.analysis.leaves.push(range(name));
-                    ranges.push(range(name));
-                    names.push(name);
-                    terms.add(Term::Leaf(names.len() as u32 - 1))
+                    let mut leaf = || {
+                        terms.analysis.leaves.push(range(name));
+                        ranges.push(range(name));
+                        names.push(name);
+                        terms.add(Term::Leaf(names.len() as u32 - 1))
+                    };
+                    if name == 's' {
+                        // A sum of exponentials.
+                        let [a, b] =
+                            [leaf(), leaf()].map(|x| terms.add(Term::apply(Op::Exp, &[x])));
+                        terms.add(Term::apply(Op::Add, &[a, b]))
+                    } else {
+                        leaf()
+                    }
                 }
             };
-            subst.insert(variable(name), id);
+            bound.push((name, id));
         }
-        let (left, _) = instantiate(&mut terms, &tree.ast(), &subst).expect(rule.name);
-        let mut found = Found { terms: &mut terms, subst: &subst };
+        let left = tree.instantiate(&mut terms, &bound).expect(rule.name);
+        let mut found = Found { terms: &mut terms, letters: &bound };
         let right = match rule.right {
             _ if !(rule.holds)(&found) => None,
             Right::Made(make, _) => make(&mut found),
             Right::Pattern(text) => {
                 let tree = Tree::parse(text).expect(rule.name);
-                instantiate(&mut terms, &tree.ast(), &subst).map(|(id, _)| id)
+                tree.instantiate(&mut terms, &bound)
             }
         };
         Trial { terms, left, right, names, ranges }

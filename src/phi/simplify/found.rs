@@ -1,0 +1,176 @@
+//! Where a rule may apply: what its letters stand for, and what rules without a
+//! pattern on the right side make of them.
+
+use egg::Id;
+
+use super::facts::{Facts, Terms};
+use super::language::Term;
+use super::matching::Letters;
+use super::range::Range;
+use crate::op::Op;
+
+/// Where a rule may apply.
+pub(super) struct Found<'a> {
+    pub(super) terms: &'a mut Terms,
+    pub(super) letters: &'a Letters<Id>,
+}
+
+impl Found<'_> {
+    fn id(&self, name: char) -> Option<Id> {
+        self.letters.iter().find(|(letter, _)| *letter == name).map(|&(_, id)| id)
+    }
+
+    fn facts(&self, name: char) -> Option<&Facts> {
+        self.id(name).map(|id| &self.terms[id].data)
+    }
+
+    pub(super) fn range(&self, name: char) -> Range {
+        self.facts(name).map_or(Range::UNKNOWN, |facts| facts.range)
+    }
+
+    pub(super) fn constant(&self, name: char) -> Option<f64> {
+        self.facts(name)?.constant.map(f64::from_bits)
+    }
+
+    /// Whether one of `kept` is NaN if `lost` is.
+    fn keeps_nan(&self, lost: char, kept: &[char]) -> bool {
+        let Some(Some(only_if)) = self.facts(lost).map(|facts| facts.nan_only_if) else {
+            return false;
+        };
+        let nan_if = |&name: &char| self.facts(name).map_or(0, |facts| facts.nan_if);
+        only_if & !kept.iter().fold(0, |all, name| all | nan_if(name)) == 0
+    }
+
+    /// Whether `lost` may cancel and leave `kept`.
+    pub(super) fn cancels(&self, lost: char, kept: &[char]) -> bool {
+        self.range(lost).is_nonzero() && self.keeps_nan(lost, kept)
+    }
+
+    fn apply(&mut self, op: Op, operands: &[Id]) -> Id {
+        let operands: Vec<Id> = operands.iter().map(|&id| self.terms.find(id)).collect();
+        self.terms.add(Term::apply(op, &operands))
+    }
+
+    /// `name` to the power `exponent`.
+    fn power(&mut self, name: char, exponent: f64) -> Option<Id> {
+        let base = self.id(name)?;
+        if exponent == 1.0 {
+            return Some(base);
+        }
+        let exponent = self.terms.add(Term::constant(exponent));
+        Some(self.apply(Op::Powf, &[base, exponent]))
+    }
+
+    /// `name` times `factor`, if that is a factor that overflows and underflows no
+    /// earlier than the two that it is made of.
+    fn scaled(&mut self, name: char, factor: f64) -> Option<Id> {
+        let id = self.id(name)?;
+        if !factor.is_normal() {
+            return None;
+        }
+        let factor = self.terms.add(Term::constant(factor));
+        Some(self.apply(Op::Mul, &[id, factor]))
+    }
+}
+
+/// `a + b`, if that is no rounded number.
+fn exact_sum(a: f64, b: f64) -> Option<f64> {
+    let sum = a + b;
+    let is_exact = sum.is_finite() && sum - a == b && sum - b == a;
+    is_exact.then_some(sum)
+}
+
+/// Of infinite `y` the quotient is NaN, and so must be the power, or infinite.
+pub(super) fn lower_power(found: &mut Found<'_>) -> Option<Id> {
+    let k = found.constant('k')?;
+    let lower = exact_sum(k, -1.0)?;
+    let grows = k > 1.0 || found.range('y').is_finite();
+    grows.then(|| found.power('y', lower)).flatten()
+}
+
+pub(super) fn quotient_of_powers(found: &mut Found<'_>) -> Option<Id> {
+    let power = exact_sum(found.constant('k')?, -found.constant('m')?)?;
+    let grows = power > 0.0 || found.range('y').is_finite();
+    (grows && power != 0.0).then(|| found.power('y', power)).flatten()
+}
+
+/// Both exponents positive, so that of zero and infinity the powers are that, too.
+pub(super) fn product_of_powers(found: &mut Found<'_>) -> Option<Id> {
+    let (k, m) = (found.constant('k')?, found.constant('m')?);
+    let power = exact_sum(k, m)?;
+    (k > 0.0 && m > 0.0).then(|| found.power('y', power)).flatten()
+}
+
+pub(super) fn times_times(found: &mut Found<'_>) -> Option<Id> {
+    let factor = found.constant('k')? * found.constant('m')?;
+    found.scaled('x', factor)
+}
+
+pub(super) fn times_over(found: &mut Found<'_>) -> Option<Id> {
+    let factor = found.constant('k')? / found.constant('m')?;
+    found.scaled('x', factor)
+}
+
+pub(super) fn multiples(found: &mut Found<'_>) -> Option<Id> {
+    let factor = found.constant('k')? + found.constant('m')?;
+    found.scaled('x', factor)
+}
+
+pub(super) fn multiple_and_one(found: &mut Found<'_>) -> Option<Id> {
+    let factor = found.constant('k')? + 1.0;
+    found.scaled('x', factor)
+}
+
+/// `m + ln_1p(e^(a - m) + e^(b - m) + ..)`, where `m` is the largest of at most sixteen
+/// and not among the others. As for two, no power is above 1, and what is small
+/// beside the largest is not lost.
+pub(super) fn log_sum_exp(found: &mut Found<'_>) -> Option<Id> {
+    const MOST: usize = 16;
+    let mut exponents = vec![found.id('c')?, found.id('b')?];
+    let mut rest = found.id('s')?;
+    loop {
+        let exponential = |&operand: &Id| {
+            found.terms[operand].nodes.iter().find_map(|term| match term {
+                Term::Apply(Op::Exp, [exponent, ..]) => Some(*exponent),
+                _ => None,
+            })
+        };
+        if let Some(last) = exponential(&rest) {
+            exponents.push(last);
+            break;
+        }
+        // A sum of another sum and an exponential.
+        let (before, last) = found.terms[rest].nodes.iter().find_map(|term| match term {
+            Term::Apply(Op::Add, [before, last, _]) => Some((*before, exponential(last)?)),
+            _ => None,
+        })?;
+        exponents.push(last);
+        rest = before;
+        if exponents.len() >= MOST {
+            return None;
+        }
+    }
+    let mut largest = exponents.pop()?;
+    // The sum of the powers so far, less that of the largest, over that one.
+    let mut others: Option<Id> = None;
+    let one = found.terms.add(Term::constant(1.0));
+    while let Some(next) = exponents.pop() {
+        let difference = found.apply(Op::Sub, &[largest, next]);
+        let distance = found.apply(Op::Abs, &[difference]);
+        let negative = found.apply(Op::Neg, &[distance]);
+        let power = found.apply(Op::Exp, &[negative]);
+        others = Some(match others {
+            None => power,
+            Some(others) => {
+                let is_larger = found.apply(Op::Gt, &[next, largest]);
+                let with_largest = found.apply(Op::Add, &[others, one]);
+                let scaled = found.apply(Op::Mul, &[with_largest, power]);
+                let with_next = found.apply(Op::Add, &[others, power]);
+                found.apply(Op::Select, &[is_larger, scaled, with_next])
+            }
+        });
+        largest = found.apply(Op::Max, &[largest, next]);
+    }
+    let logarithm = found.apply(Op::Ln1p, &[others?]);
+    Some(found.apply(Op::Add, &[largest, logarithm]))
+}

@@ -1,0 +1,152 @@
+//! Formulas as users write them, in kernels: no less accurate than on the tape, and
+//! finite where the tape is.
+#![allow(clippy::unwrap_used)] // A failing helper fails its test.
+
+use phigrad::{Recorded, Tape, Var};
+
+/// A formula, and its value and gradient by hand in a form that is accurate.
+struct Formula {
+    name: &'static str,
+    run: fn(&[Var]) -> Var,
+    exact: fn(&[f64]) -> (f64, Vec<f64>),
+    points: &'static [&'static [f64]],
+}
+
+fn sigmoid(x: f64) -> f64 {
+    let small = (-x.abs()).exp();
+    if x > 0.0 { 1.0 / (1.0 + small) } else { small / (1.0 + small) }
+}
+
+fn softplus(x: f64) -> f64 {
+    x.max(0.0) + (-x.abs()).exp().ln_1p()
+}
+
+const SCALARS: &[&[f64]] =
+    &[&[0.0], &[0.7], &[-0.7], &[3.0], &[-20.0], &[30.0], &[-100.0], &[100.0]];
+const PAIRS: &[&[f64]] = &[&[3.0, 4.0], &[1.0, 1.0 + 1e-9], &[-2.0, 0.5], &[7.0, -7.5]];
+
+const FORMULAS: &[Formula] = &[
+    Formula {
+        name: "softplus",
+        run: |x| (x[0].exp() + 1.0).ln(),
+        exact: |x| (softplus(x[0]), vec![sigmoid(x[0])]),
+        points: SCALARS,
+    },
+    Formula {
+        name: "logistic loss",
+        run: |x| -(1.0 / (1.0 + (-(x[0] * x[1])).exp())).ln(),
+        exact: |x| {
+            let slope = -sigmoid(-(x[0] * x[1]));
+            (softplus(-(x[0] * x[1])), vec![slope * x[1], slope * x[0]])
+        },
+        points: PAIRS,
+    },
+    Formula {
+        name: "sigmoid",
+        run: |x| 1.0 / (1.0 + (-x[0]).exp()),
+        exact: |x| (sigmoid(x[0]), vec![sigmoid(x[0]) * sigmoid(-x[0])]),
+        points: SCALARS,
+    },
+    Formula {
+        name: "norm",
+        run: |x| (x[0] * x[0] + x[1] * x[1]).sqrt(),
+        exact: |x| {
+            let norm = x[0].hypot(x[1]);
+            (norm, vec![x[0] / norm, x[1] / norm])
+        },
+        points: PAIRS,
+    },
+    Formula {
+        name: "quotient by the norm",
+        run: |x| x[0] / (x[0] * x[0] + x[1] * x[1]).sqrt(),
+        exact: |x| {
+            let norm = x[0].hypot(x[1]);
+            let cubed = norm * norm * norm;
+            (x[0] / norm, vec![x[1] * x[1] / cubed, -x[0] * x[1] / cubed])
+        },
+        points: PAIRS,
+    },
+    Formula {
+        name: "difference of squares over difference",
+        run: |x| (x[0] * x[0] - x[1] * x[1]) / (x[0] - x[1]),
+        exact: |x| (x[0] + x[1], vec![1.0, 1.0]),
+        points: PAIRS,
+    },
+    Formula {
+        name: "exponential less 1",
+        run: |x| x[0].exp() - 1.0,
+        exact: |x| (x[0].exp_m1(), vec![x[0].exp()]),
+        points: SCALARS,
+    },
+    Formula {
+        name: "logarithm near 1",
+        run: |x| (x[0] * x[0] + 1.0).ln(),
+        exact: |x| ((x[0] * x[0]).ln_1p(), vec![2.0 * x[0] / (x[0] * x[0] + 1.0)]),
+        points: SCALARS,
+    },
+    Formula {
+        name: "powers",
+        run: |x| x[0].powi(3) * x[0].powi(2) + (x[0] * x[0] + 1.0).powf(1.5) / (x[0] * x[0] + 1.0),
+        exact: |x| {
+            let root = (x[0] * x[0] + 1.0).sqrt();
+            (x[0].powi(5) + root, vec![5.0 * x[0].powi(4) + x[0] / root])
+        },
+        points: SCALARS,
+    },
+];
+
+fn compiled(run: fn(&[Var]) -> Var, at: &[f64]) -> Recorded<fn(&[Var]) -> Var> {
+    let f = Tape::builder().hot_threshold(u32::MAX).background(false).record(run);
+    for _ in 0..2 {
+        f.eval(at).unwrap();
+        f.grad(at).unwrap();
+        f.value_and_grad(at).unwrap();
+        f.compile().unwrap();
+    }
+    f
+}
+
+fn ulp(x: f64) -> f64 {
+    (x.abs().next_up() - x.abs()).max(f64::MIN_POSITIVE)
+}
+
+#[test]
+fn kernels_are_no_less_accurate_than_the_tape() {
+    for Formula { name, run, exact, points } in FORMULAS {
+        let on_tape = Tape::builder().hot_threshold(u32::MAX).background(false).record(*run);
+        let in_kernel = compiled(*run, points[0]);
+        for &x in *points {
+            let (value, slopes) = exact(x);
+            let calls = in_kernel.report().kernel_calls;
+            let taped = on_tape.value_and_grad(x).unwrap();
+            let got = in_kernel.value_and_grad(x).unwrap();
+            assert_eq!(in_kernel.grad(x).unwrap(), got.1, "{name} {x:?}");
+            let parts = slopes.iter().zip(&taped.1).zip(&got.1);
+            let parts = parts.map(|((&exact, &taped), &got)| (exact, taped, got));
+            for (exact, taped, got) in parts.chain([(value, taped.0, got.0)]) {
+                if taped.is_finite() {
+                    // The forms by hand round, too.
+                    let bound = 4.0 * (taped - exact).abs() + 6.0 * ulp(exact);
+                    assert!(
+                        (got - exact).abs() <= bound,
+                        "{name} {x:?}: {got} in the kernel, {taped} on the tape, {exact}"
+                    );
+                    assert!(in_kernel.report().kernel_calls > calls, "{name} {x:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn kernels_survive_what_overflows_on_the_tape() {
+    let softplus = compiled(|x| (x[0].exp() + 1.0).ln(), &[0.5]);
+    let calls = softplus.report().kernel_calls;
+    assert_eq!(softplus.value_and_grad(&[800.0]).unwrap(), (800.0, vec![1.0]));
+    assert_eq!(softplus.value_and_grad(&[-800.0]).unwrap(), (0.0, vec![0.0]));
+    assert_eq!(softplus.report().kernel_calls, calls + 2);
+    let loss = compiled(|x| -(1.0 / (1.0 + (-(x[0] * x[1])).exp())).ln(), &[0.5, 0.25]);
+    assert_eq!(loss.value_and_grad(&[-800.0, 1.0]).unwrap(), (800.0, vec![-1.0, 800.0]));
+    let several = compiled(|x| x.iter().map(|x| x.exp()).sum::<Var>().ln(), &[0.1, 0.2, 0.3]);
+    assert_eq!(several.eval(&[900.0, 900.0, 900.0]).unwrap(), 900.0 + 3f64.ln());
+}
