@@ -4,20 +4,24 @@
 use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal};
 use crate::diff::{Wanted, reverse};
-use crate::jit::{Kernel, compile, host_fuses};
+use crate::jit::{Kernel, host_fuses, schedule};
 use crate::phi::{
     Applied, CloseLimits, Closed, Refused, SimplifyLimits, Stage, close, simplify_branches,
     simplify_segments, unroll,
 };
-use crate::soi::divide;
+use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
     Folding, Graph, Nest, RerollLimits, eliminate_dead_code, fuse, reroll, simplify, verify,
 };
 
-/// A kernel, and the size of the graph it was made from.
+/// A kernel, and what it was made from.
 pub(super) struct Coarsened {
     pub(super) kernel: Kernel,
+    /// The size of the graph.
     pub(super) nodes: usize,
+    /// How many segments its code was cut into, and how many words they hand over.
+    pub(super) segments: usize,
+    pub(super) crossing: usize,
 }
 
 /// What all kernels of a recorded graph are made from.
@@ -55,7 +59,18 @@ pub(super) fn coarsen(
     options: &Options,
 ) -> Result<Coarsened, Refusal> {
     let graph = optimised(&primal.graph, purpose, options.numerics);
-    Ok(Coarsened { kernel: compile(&graph)?, nodes: graph.nodes.len() })
+    let schedule = schedule(&graph)?;
+    let (sequence, limit) = (schedule.sequence(), options.limits.segment);
+    let cuts = match options.reuse_aware {
+        true => cut(&sequence, limit),
+        false => cut_evenly(&sequence, limit),
+    };
+    Ok(Coarsened {
+        kernel: schedule.compile(&cuts)?,
+        nodes: graph.nodes.len(),
+        segments: cuts.len() + 1,
+        crossing: crossing(&sequence, &cuts),
+    })
 }
 
 /// The graph that is compiled for `purpose`.

@@ -133,6 +133,11 @@ pub struct KernelReport {
     pub recorded_nodes: usize,
     /// The nodes of the final graph that was compiled.
     pub nodes: usize,
+    /// The segments that its code is cut into ([`Limits::segment`](crate::Limits::segment)).
+    pub segments: usize,
+    /// The words that the segments hand over: each value counts for each segment that
+    /// uses it and does not compute it.
+    pub crossing: usize,
     /// Code and constants in bytes.
     pub bytes: usize,
     /// Code alone in bytes.

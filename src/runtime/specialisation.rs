@@ -402,6 +402,8 @@ impl Job {
                 paths: self.paths,
                 recorded_nodes: self.graph.nodes.len(),
                 nodes: coarsened.nodes,
+                segments: coarsened.segments,
+                crossing: coarsened.crossing,
                 bytes: coarsened.kernel.bytes(),
                 code_bytes: coarsened.kernel.code_bytes(),
                 compile_time: elapsed,

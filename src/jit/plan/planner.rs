@@ -3,8 +3,8 @@
 use super::regions::Structure;
 use super::{Chunk, Next, Plan, Source, Step};
 use crate::entity::Array;
-use crate::jit::demands::always;
 use crate::jit::Schedule;
+use crate::jit::demands::always;
 use crate::jit::layout::Layout;
 use crate::jit::math::is_call;
 use crate::jit::schedule::Line;

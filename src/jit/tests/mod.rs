@@ -36,7 +36,8 @@ impl Limits {
         let sequence = schedule.sequence();
         let small = |region: &&Range<u32>| region.len() <= self.uncut;
         let uncut: Vec<_> = sequence.regions.iter().filter(small).collect();
-        let is_whole = |&cut: &u32| uncut.iter().all(|region| !(region.start + 1..region.end).contains(&cut));
+        let is_whole =
+            |&cut: &u32| uncut.iter().all(|region| !(region.start + 1..region.end).contains(&cut));
         (0..sequence.steps).step_by(self.lines).skip(1).filter(is_whole).collect()
     }
 }
