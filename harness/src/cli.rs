@@ -30,6 +30,8 @@ pub enum Command {
     Coverage(CoverageArgs),
     /// Measure what compiling costs on straight-line programs of growing length.
     Scaling(ScalingArgs),
+    /// Measure kernels and compiling as segments grow, cut with and without regard to reuse.
+    Soi(SoiArgs),
     /// Measure what compiling costs on loops of growing trip counts.
     Trips(TripsArgs),
 }
@@ -76,6 +78,20 @@ pub struct ScalingArgs {
     /// Also write the rows to this file as a JSON array.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+}
+
+/// Arguments of `soi`.
+#[derive(Debug, Args)]
+pub struct SoiArgs {
+    /// Draw the curves to this file.
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Also write the rows to this file as a JSON array.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// A few limits, short programs: a look, not a measurement.
+    #[arg(long)]
+    pub quick: bool,
 }
 
 /// Arguments of `trips`.

@@ -5,6 +5,7 @@ mod closed;
 mod coverage;
 mod run;
 mod scaling;
+mod soi;
 mod trips;
 
 use std::io::Write;
@@ -20,6 +21,7 @@ pub fn execute(cli: &Cli, out: &mut dyn Write) -> Result<(), Error> {
         Command::Closed(args) => closed::closed(args, out),
         Command::Coverage(args) => coverage::coverage(args, out),
         Command::Scaling(args) => scaling::scaling(args, out),
+        Command::Soi(args) => soi::soi(args, out),
         Command::Trips(args) => trips::trips(args, out),
     }
 }
