@@ -154,7 +154,7 @@ where
             }
         }
         let (compile_ns, operations) = (median(&compile), report.trace_events);
-        Ok(Row {
+        Ok::<_, Error>(Row {
             program: name.to_owned(),
             operations,
             nodes: kernel.nodes,
