@@ -5,6 +5,7 @@ use phigrad::check::{GraphRecipe, Random};
 use phigrad::op::Op;
 use phigrad::soi::{divide, divide_evenly};
 use phigrad::ssa::{Builder, Def, Folding, Graph, Segments, interpret};
+use phigrad::{KernelReport, Limits, Tape, Var};
 
 /// Straight code in which each tenth value is used by the nine after it.
 fn reused(groups: usize) -> Graph {
@@ -68,4 +69,59 @@ fn division_where_values_are_reused_lets_fewer_values_cross() {
     }
     // The graph is one that can be run.
     assert!(matches!(interpret(&graph, &[0.5]), phigrad::ssa::Outcome::Values(_)));
+}
+
+/// Straight code, a branch and a loop that stays one.
+#[phigrad::traced]
+fn mixed(x: &[Var]) -> Var {
+    let mut y = x[0];
+    for i in 0..60 {
+        y = (y + x[i % 3]) / (y * y + x[(i + 1) % 3] * y.sin() + 2.0).sqrt();
+    }
+    if y > x[1] {
+        y = y.exp() - x[2];
+    }
+    let mut z = x[2];
+    for i in 0..200 {
+        z = (z * y + f64::from(i)).cos();
+    }
+    y + z
+}
+
+fn kernel(segment: usize, reuse_aware: bool) -> (Vec<f64>, KernelReport) {
+    let mut limits = Limits::default();
+    limits.segment = segment;
+    let f = Tape::builder().limits(limits).reuse_aware(reuse_aware).record(mixed);
+    let x = [1.25, 0.5, 2.0];
+    f.grad(&x).unwrap();
+    f.compile().unwrap();
+    let gradient = f.grad(&x).unwrap();
+    let report = f.report();
+    assert_eq!((report.kernel_calls, report.fallbacks), (1, 0));
+    (gradient, report.kernels[0].clone())
+}
+
+#[test]
+fn where_code_is_cut_changes_no_bit_of_the_result() {
+    let (expected, whole) = kernel(usize::MAX, true);
+    assert_eq!((whole.segments, whole.crossing), (1, 0));
+    let mut least = 1;
+    for segment in [512, 100, 20, 3, 1, 0] {
+        for reuse_aware in [true, false] {
+            let (found, cut) = kernel(segment, reuse_aware);
+            assert_eq!(found, expected, "{segment} {reuse_aware}");
+            assert!(cut.segments >= least, "{segment}: {cut:?}");
+            assert!((cut.segments > 1) == (cut.crossing > 0), "{cut:?}");
+        }
+        least = kernel(segment, true).1.segments / 2;
+    }
+    assert!(least > 100, "{least}");
+}
+
+#[test]
+fn code_cut_with_regard_to_reuse_hands_over_fewer_words() {
+    for segment in [32, 64, 128] {
+        let (aware, even) = (kernel(segment, true).1, kernel(segment, false).1);
+        assert!(aware.crossing <= even.crossing, "{segment}: {aware:?} {even:?}");
+    }
 }

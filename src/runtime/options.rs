@@ -74,7 +74,7 @@ pub struct Limits {
     /// take long: it is linear, but a few microseconds for each operation.
     pub compiled: usize,
     /// The largest number of steps of a graph that are compiled together, but for a
-    /// few; by default 400. What crosses from one such segment to another goes through
+    /// few; by default 512. What crosses from one such segment to another goes through
     /// memory, but the time to compile one grows faster than its size.
     /// `phigrad-bench soi` measures it: TODO
     pub segment: usize,
@@ -92,7 +92,7 @@ impl Default for Limits {
             trace_events: 1 << 24,
             nodes: 1 << 23,
             compiled: 1 << 21,
-            segment: 400,
+            segment: 512,
             paths: 64,
             specialisations: 8,
         }

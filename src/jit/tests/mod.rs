@@ -8,6 +8,7 @@ use core::ops::Range;
 
 use super::plan::{REGISTERS, Step, plan};
 use super::{RunError, Schedule, schedule};
+use crate::check::{self, GraphRecipe};
 use crate::ssa::{Graph, Outcome, interpret, parse, verify};
 use random::{Random, Shape, graph};
 
@@ -43,8 +44,17 @@ impl Limits {
 }
 
 fn assert_native(graph: &Graph, limits: Limits, points: &[Vec<f64>]) -> usize {
-    let schedule = schedule(graph).unwrap();
-    let kernel = schedule.compile_with(&limits.cuts(&schedule), limits.registers).unwrap();
+    let cuts = limits.cuts(&schedule(graph).unwrap());
+    assert_native_when_cut(graph, &cuts, limits.registers, points)
+}
+
+fn assert_native_when_cut(
+    graph: &Graph,
+    cuts: &[u32],
+    registers: usize,
+    points: &[Vec<f64>],
+) -> usize {
+    let kernel = schedule(graph).unwrap().compile_with(cuts, registers).unwrap();
     let mut scratch = vec![f64::NAN; 3];
     let mut found = vec![0.0; kernel.outputs()];
     let mut values = 0;
@@ -56,12 +66,12 @@ fn assert_native(graph: &Graph, limits: Limits, points: &[Vec<f64>]) -> usize {
         match interpret(graph, point) {
             Outcome::Unseen(_) => assert_eq!(result, Err(RunError::Unseen), "{graph}"),
             Outcome::Values(expected) => {
-                assert_eq!(result, Ok(()), "{limits:?} {point:?}\n{graph}");
+                assert_eq!(result, Ok(()), "{cuts:?} {registers} {point:?}\n{graph}");
                 let same =
                     |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
                 assert!(
                     found.iter().zip(&expected).all(same),
-                    "{limits:?}\nfound {found:?}\nexpected {expected:?}\nat {point:?}\n{graph}"
+                    "{cuts:?} {registers}\nfound {found:?}\nexpected {expected:?}\nat {point:?}\n{graph}"
                 );
                 values += 1;
             }
@@ -105,6 +115,30 @@ fn graphs_with_many_live_values_and_phis_agree_with_the_interpreter() {
 fn deep_graphs_agree_with_the_interpreter() {
     let shape = Shape { inputs: 2, items: 4, depth: 7, regions: 40, guards: 1, phis: 4 };
     assert_random(shape, 3, 8);
+}
+
+/// Also before lines at which nothing can be cut, with and without loops.
+#[test]
+fn code_that_is_cut_anywhere_agrees_with_the_interpreter() {
+    let mut random = Random(5);
+    let shape = Shape { inputs: 3, items: 8, depth: 3, regions: 12, guards: 0, phis: 3 };
+    let recipe = GraphRecipe { loops: 0.4, elements: 0.1, sums: 0.05, ..GraphRecipe::default() };
+    let mut values = 0;
+    for seed in 0..40 {
+        let graph = match seed % 2 {
+            0 => graph(shape, &mut random),
+            _ => recipe.graph(&mut check::Random::new(seed)),
+        };
+        let inputs = graph.active + graph.inactive;
+        let point = |_| (0..inputs).map(|_| random.number()).collect();
+        let points: Vec<Vec<f64>> = (0..6).map(point).collect();
+        let steps = schedule(&graph).unwrap().sequence().steps;
+        for one_of in [1, 2, 5, 20] {
+            let cuts: Vec<u32> = (0..steps + 2).filter(|_| random.below(one_of) == 0).collect();
+            values += assert_native_when_cut(&graph, &cuts, 4, &points);
+        }
+    }
+    assert!(values > 300, "{values}");
 }
 
 #[test]
