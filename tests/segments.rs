@@ -2,9 +2,10 @@
 //! them is known; division where values are reused has fewer values that cross.
 
 use phigrad::check::{GraphRecipe, Random};
+use phigrad::jit::{RunError, schedule};
 use phigrad::op::Op;
 use phigrad::soi::{divide, divide_evenly};
-use phigrad::ssa::{Builder, Def, Folding, Graph, Segments, interpret};
+use phigrad::ssa::{Builder, Def, Folding, Graph, Outcome, Segments, interpret};
 use phigrad::{KernelReport, Limits, Tape, Var};
 
 /// Straight code in which each tenth value is used by the nine after it.
@@ -68,7 +69,43 @@ fn division_where_values_are_reused_lets_fewer_values_cross() {
         assert!(inputs(&aware) <= inputs(&even), "{limit}: {} {}", inputs(&aware), inputs(&even));
     }
     // The graph is one that can be run.
-    assert!(matches!(interpret(&graph, &[0.5]), phigrad::ssa::Outcome::Values(_)));
+    assert!(matches!(interpret(&graph, &[0.5]), Outcome::Values(_)));
+}
+
+#[test]
+fn code_of_loops_that_is_cut_anywhere_agrees_with_the_interpreter() {
+    let recipe = GraphRecipe { loops: 0.4, elements: 0.1, sums: 0.05, ..GraphRecipe::default() };
+    let (mut values, mut scratch) = (0, Vec::new());
+    for seed in 0..60 {
+        let random = &mut Random::new(seed);
+        let graph = recipe.graph(random);
+        let schedule = schedule(&graph).unwrap();
+        let point: Vec<f64> =
+            (0..graph.active + graph.inactive).map(|_| random.uniform(-2.0, 2.0)).collect();
+        let (active, inactive) = point.split_at(graph.active);
+        for distance in [1, 2, 5, 20] {
+            let steps = 0..schedule.sequence().steps + 2;
+            let cuts: Vec<u32> = steps.filter(|_| random.below(distance) == 0).collect();
+            let kernel = schedule.compile(&cuts).unwrap();
+            let mut found = vec![0.0; kernel.outputs()];
+            let result = kernel.run(active, inactive, &mut scratch, &mut found);
+            match interpret(&graph, &point) {
+                Outcome::Unseen(_) => {
+                    assert_eq!(result, Err(RunError::Unseen), "{cuts:?}\n{graph}")
+                }
+                Outcome::Values(expected) => {
+                    let bits = |numbers: &[f64]| -> Vec<Option<u64>> {
+                        let bits = |number: &f64| (!number.is_nan()).then(|| number.to_bits());
+                        numbers.iter().map(bits).collect()
+                    };
+                    assert_eq!(result, Ok(()));
+                    assert_eq!(bits(&found), bits(&expected), "{cuts:?}\n{graph}");
+                    values += 1;
+                }
+            }
+        }
+    }
+    assert!(values > 100, "{values}");
 }
 
 /// Straight code, a branch and a loop that stays one.

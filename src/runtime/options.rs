@@ -76,7 +76,7 @@ pub struct Limits {
     /// The largest number of steps of a graph that are compiled together, but for a
     /// few; by default 512. What crosses from one such segment to another goes through
     /// memory, but the time to compile one grows faster than its size.
-    /// `phigrad-bench soi` measures it: TODO
+    /// `phigrad-bench soi` measures both.
     pub segment: usize,
     /// The largest number of paths that is compiled; by default 64. Calls on
     /// further paths are served by the tape.
