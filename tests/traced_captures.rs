@@ -17,8 +17,9 @@ fn captures(f: impl FnOnce(&[Var]) -> Var, x: &[f64]) -> Vec<Capture> {
     let mut tracer = Tracer::default();
     tracer.capture(true);
     let trace = tracer.run(|x, _| f(x), inputs, 10_000, Location::caller()).unwrap();
-    let enters = (0..trace.events.len()).filter(|&i| trace.events[i].role() == Role::Enter);
-    let given = |i| trace.captured(i).map(|(key, numbers)| (key, numbers.to_vec()));
+    let events = trace.events.iter().enumerate();
+    let enters = events.filter(|(_, event)| event.role() == Role::Enter);
+    let given = |(i, _)| trace.captured(i).map(|(key, numbers)| (key, numbers.to_vec()));
     enters.map(given).collect()
 }
 

@@ -14,7 +14,7 @@ fn carried(f: impl FnOnce(&[Var]) -> Var, x: &[f64]) -> String {
     let mut tracer = Tracer::default();
     let trace = tracer.run(|x, _| f(x), inputs, 10_000, Location::caller()).unwrap();
     let join = trace.events.iter().position(|event| event.role() == Role::Join).unwrap();
-    let letters = trace.events[join + 1..].iter().map_while(|event| match event.role() {
+    let letters = trace.events.iter().skip(join + 1).map_while(|event| match event.role() {
         Role::Phi => Some('p'),
         Role::State => Some('s'),
         Role::Opaque => Some('o'),

@@ -60,7 +60,7 @@ pub enum Numerics {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The largest number of operations of one call, of 32 bytes each. Beyond
+    /// The largest number of operations of one call, of 24 to 32 bytes each. Beyond
     /// it the call is an error ([`Error::is_too_long`](crate::Error::is_too_long)).
     /// By default 2²⁴, half a gibibyte. The buffers of the longest call so far
     /// are kept, one for each thread that calls at the same time.

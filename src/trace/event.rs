@@ -1,7 +1,9 @@
-//! The event: one step of a recorded run, in 32 bytes.
+//! The event: one step of a recorded run.
 
+use core::fmt;
 use core::panic::Location;
 
+use super::sites::Sites;
 use crate::op::{MAX_ARITY, Op};
 
 /// A place in the user's source.
@@ -134,14 +136,21 @@ pub enum Operand {
 /// The control flow of annotated functions is part of the record: marks
 /// ([`Role::Enter`] and those after it) count as steps, also towards the limit
 /// of a run. All but [`Role::Phi`] have the value 0 and are no operands.
-#[derive(Clone, Copy, Debug)]
-pub struct Event {
+#[derive(Clone, Copy)]
+pub struct Event<'a> {
     /// The result; for a guard, the outcome as 1 or 0.
     pub(super) value: f64,
+    pub(super) step: Step,
+    pub(super) index: usize,
+    pub(super) sites: &'a Sites,
+}
+
+/// How an event follows from those before it, in 16 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
     /// Operands two (low half) and three (high half), or the bits of the
     /// constant operand.
     pub(super) payload: u64,
-    pub(super) site: Site,
     pub(super) first: u32,
     pub(super) kind: Kind,
 }
@@ -153,33 +162,7 @@ pub(super) const ONE_WAY: u64 = 1 << 63;
 /// decides how the loop goes on.
 pub(super) const WHOLE: u64 = 1 << 62;
 
-impl Event {
-    /// A leaf: an input or a constant.
-    #[track_caller]
-    pub(super) const fn leaf(role: Role, value: f64) -> Self {
-        let site = Location::caller();
-        Event { value, payload: 0, site, first: 0, kind: Kind::none(role) }
-    }
-
-    /// A step of control flow: not a number, except for the φ of a constant.
-    #[inline]
-    pub(super) const fn mark(role: Role, payload: u64, site: Site) -> Self {
-        Event { value: 0.0, payload, site, first: 0, kind: Kind::none(role) }
-    }
-
-    /// The φ of the constant `value`.
-    pub(super) const fn phi_of_constant(value: f64, site: Site) -> Self {
-        let kind = Kind { form: Form::ConstantFirst, ..Kind::none(Role::Phi) };
-        Event { value, payload: value.to_bits(), site, first: 0, kind }
-    }
-
-    /// The φ of event `of` with this value: `of + -0.0`, which has all bits of
-    /// `of` and passes its adjoint on.
-    pub(super) const fn phi(value: f64, of: u32, site: Site) -> Self {
-        let kind = Kind { role: Role::Phi, ..Kind::apply(Op::Add, Form::ConstantSecond) };
-        Event { value, payload: (-0.0f64).to_bits(), site, first: of, kind }
-    }
-
+impl Event<'_> {
     /// The result of the step; for a guard, the outcome as 1 or 0.
     pub fn value(&self) -> f64 {
         self.value
@@ -187,25 +170,25 @@ impl Event {
 
     /// What the event stands for.
     pub fn role(&self) -> Role {
-        self.kind.role
+        self.step.kind.role
     }
 
     /// The primitive that was applied or compared; meaningless for leaves.
     pub fn op(&self) -> Op {
-        self.kind.op
+        self.step.kind.op
     }
 
     /// Where in the user's source it happened.
     pub fn site(&self) -> Site {
-        self.site
+        self.sites.at(self.index)
     }
 
     /// What a mark carries: the id of a region, or the bits of a state; 0 for
     /// all other events.
     pub fn payload(&self) -> u64 {
-        match self.kind.role {
-            Role::Enter | Role::Iterate | Role::Join => self.payload & !(ONE_WAY | WHOLE),
-            Role::State => self.payload,
+        match self.step.kind.role {
+            Role::Enter | Role::Iterate | Role::Join => self.step.payload & !(ONE_WAY | WHOLE),
+            Role::State => self.step.payload,
             _ => 0,
         }
     }
@@ -213,33 +196,65 @@ impl Event {
     /// Whether what ends with this mark, a region or an iteration, has only one
     /// way: since it began there was no guard, or only such whose ways met.
     pub fn has_one_way(&self) -> bool {
-        matches!(self.kind.role, Role::Iterate | Role::Join) && self.payload & ONE_WAY != 0
+        matches!(self.step.kind.role, Role::Iterate | Role::Join)
+            && self.step.payload & ONE_WAY != 0
     }
 
     /// Whether what is carried to this loop head is all that decides how the loop
     /// goes on. It is not if the loop goes through items, as the position among
     /// them is not carried.
     pub fn is_whole(&self) -> bool {
-        self.kind.role == Role::Iterate && self.payload & (WHOLE | ONE_WAY) == WHOLE
+        self.step.kind.role == Role::Iterate && self.step.payload & (WHOLE | ONE_WAY) == WHOLE
     }
 
     /// The operands, as many as the primitive has; one for a φ, none for leaves
     /// and other marks.
     pub fn operands(&self) -> impl ExactSizeIterator<Item = Operand> + use<> {
-        let count = match self.kind.role {
-            Role::Apply | Role::Guard => self.kind.op.arity(),
+        let count = match self.step.kind.role {
+            Role::Apply | Role::Guard => self.step.kind.op.arity(),
             Role::Phi => 1,
             Role::ActiveInput | Role::InactiveInput | Role::Constant => 0,
             Role::Enter | Role::Iterate | Role::Join | Role::State | Role::Opaque => 0,
         };
-        let constant = Operand::Constant(self.constant());
-        let first = Operand::Event(self.first);
-        let all: [Operand; MAX_ARITY] = match self.kind.form {
-            Form::Events => [first, Operand::Event(self.second()), Operand::Event(self.third())],
+        let constant = Operand::Constant(self.step.constant());
+        let first = Operand::Event(self.step.first);
+        let all: [Operand; MAX_ARITY] = match self.step.kind.form {
+            Form::Events => {
+                [first, Operand::Event(self.step.second()), Operand::Event(self.step.third())]
+            }
             Form::ConstantSecond => [first, constant, constant],
             Form::ConstantFirst => [constant, first, constant],
         };
         all.into_iter().take(count)
+    }
+}
+
+impl fmt::Debug for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("Event");
+        fields.field("value", &self.value).field("step", &self.step).field("site", &self.site());
+        fields.finish()
+    }
+}
+
+impl Step {
+    /// No primitive: a leaf, or a mark with this payload.
+    #[inline]
+    pub(super) const fn none(role: Role, payload: u64) -> Self {
+        Step { payload, first: 0, kind: Kind::none(role) }
+    }
+
+    /// The φ of the constant `value`.
+    pub(super) const fn phi_of_constant(value: f64) -> Self {
+        let kind = Kind { form: Form::ConstantFirst, ..Kind::none(Role::Phi) };
+        Step { payload: value.to_bits(), first: 0, kind }
+    }
+
+    /// The φ of event `of`: `of + -0.0`, which has all bits of `of` and passes its
+    /// adjoint on.
+    pub(super) const fn phi(of: u32) -> Self {
+        let kind = Kind { role: Role::Phi, ..Kind::apply(Op::Add, Form::ConstantSecond) };
+        Step { payload: (-0.0f64).to_bits(), first: of, kind }
     }
 
     #[inline]
@@ -263,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_fills_half_a_cache_line() {
-        assert_eq!(size_of::<Event>(), 32);
+    fn a_step_fills_a_quarter_of_a_cache_line() {
+        assert_eq!(size_of::<Step>(), 16);
     }
 }

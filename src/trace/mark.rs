@@ -2,7 +2,7 @@
 //!
 //! Nothing here can fail a run, except that the limit of events is reached.
 
-use super::event::{Event, ONE_WAY, WHOLE};
+use super::event::{ONE_WAY, Step, WHOLE};
 use super::{Operand, Role, Site, Var, recorder};
 
 /// A region begins at `at`. Returns its id in this run; 0, with which nothing
@@ -98,15 +98,15 @@ pub(crate) fn opaque(name: &'static str, at: Site) {
 /// Makes `var` an event of its own. `false` for a `Var` of another recording,
 /// which stays as it is: to carry it is not yet to use it.
 pub(crate) fn phi(var: &mut Var, at: Site) -> bool {
-    let event = if var.is_constant() {
-        Event::phi_of_constant(var.value, at)
+    let step = if var.is_constant() {
+        Step::phi_of_constant(var.value)
     } else if recorder::is_own(var.tag) {
-        Event::phi(var.value, var.tag as u32, at)
+        Step::phi(var.tag as u32)
     } else {
         return false;
     };
     // Where the limit is reached the run has failed, and is of no recording.
-    if let Some(tag) = recorder::append(event) {
+    if let Some(tag) = recorder::append(var.value, step, at) {
         var.tag = tag;
     }
     true
@@ -125,5 +125,5 @@ pub(crate) fn fixed(var: Var) -> Option<[u64; 2]> {
 
 #[inline]
 fn append(role: Role, payload: u64, at: Site) -> Option<u64> {
-    recorder::append(Event::mark(role, payload, at))
+    recorder::append(0.0, Step::none(role, payload), at)
 }

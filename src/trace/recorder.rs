@@ -9,11 +9,12 @@
 
 use core::cell::{Cell, RefCell};
 use core::mem::ManuallyDrop;
+use core::panic::Location;
 
 use super::captures::Captures;
-use super::event::{Form, Kind};
+use super::event::{Form, Kind, Step};
 use super::stamp::{FOREIGN_STAMP, maker};
-use super::{Event, Operand, Role, Site, TraceError, Var};
+use super::{Events, Operand, Role, Site, TraceError, Var};
 use crate::op::Op;
 
 /// Tag of a constant.
@@ -29,8 +30,14 @@ const RING: usize = 128;
 #[derive(Clone, Copy)]
 pub(super) struct Front<'a> {
     pub(super) cursor: &'a Cursor,
-    /// The latest events; event number `i` is in cell `i % RING`.
-    ring: &'a [Cell<Event>; RING],
+    ring: &'a Ring,
+}
+
+/// The latest events, in parts; those of event number `i` are in cell `i % RING`.
+struct Ring {
+    values: [Cell<f64>; RING],
+    steps: [Cell<Step>; RING],
+    sites: [Cell<Site>; RING],
 }
 
 /// Where recording stands.
@@ -55,7 +62,7 @@ pub(super) struct Cursor {
 /// The part of the recorder behind the front.
 pub(super) struct Back {
     /// The events that have left the ring.
-    pub(super) events: Vec<Event>,
+    pub(super) events: Events,
     /// The names of opaque variables, by the indices of their events.
     pub(super) opaque: Vec<(u32, &'static str)>,
     /// What regions were given.
@@ -75,8 +82,7 @@ thread_local! {
     // into the ring leaves the cursor alone, and keeps it in a register from one
     // operation to the next.
     static CURSOR: Cursor = const { Cursor::idle() };
-    static LATEST: [Cell<Event>; RING] =
-        const { [const { Cell::new(Event::leaf(Role::Constant, 0.0)) }; RING] };
+    static LATEST: Ring = const { Ring::new() };
     static BACK: ManuallyDrop<RefCell<Back>> =
         const { ManuallyDrop::new(RefCell::new(Back::idle())) };
 }
@@ -102,7 +108,7 @@ pub(super) fn record(
     kind: Kind,
     at: Site,
 ) -> Option<u64> {
-    let event = Event { value, payload, site: at, first: a as u32, kind };
+    let step = Step { payload, first: a as u32, kind };
     with_front(|front| {
         let next = front.cursor.next.get();
         if (a ^ next | b ^ next) >> 32 != 0 {
@@ -111,7 +117,7 @@ pub(super) fn record(
         if next == front.cursor.stop.get() {
             return None;
         }
-        front.ring[next as usize % RING].set(event);
+        front.ring.set(next, value, step, at);
         front.cursor.next.set(next + 1);
         Some(next)
     })
@@ -137,9 +143,7 @@ pub(super) fn record3(op: Op, value: f64, vars: [Var; 3], at: Site) -> u64 {
     with_front(|front| {
         with_back(|back| {
             let tags = vars.map(|var| match var.is_constant() {
-                true => {
-                    front.push(back, Event { site: at, ..Event::leaf(Role::Constant, var.value) })
-                }
+                true => front.push(back, var.value, Step::none(Role::Constant, 0), at),
                 false => var.tag,
             });
             if !front.check(back, &tags, at) {
@@ -148,7 +152,7 @@ pub(super) fn record3(op: Op, value: f64, vars: [Var; 3], at: Site) -> u64 {
             let [a, b, c] = tags;
             let (first, payload) = (a as u32, b & ID | c << 32);
             let kind = Kind::apply(op, Form::Events);
-            front.push(back, Event { value, payload, site: at, first, kind })
+            front.push(back, value, Step { payload, first, kind }, at)
         })
     })
 }
@@ -161,21 +165,21 @@ pub(super) fn guard(outcome: bool) {
         if index == 0 || front.cursor.next.get() >> 32 == u64::from(FOREIGN_STAMP) {
             return;
         }
-        let cell = &front.ring[(index - 1) % RING];
-        let event = cell.get();
-        cell.set(Event { kind: Kind { role: Role::Guard, ..event.kind }, ..event });
-        let step = (index as u64) << 1 | u64::from(outcome);
-        front.cursor.signature.set(mix(mix(front.cursor.signature.get(), step), event.payload));
+        let cell = &front.ring.steps[(index - 1) % RING];
+        let step = cell.get();
+        cell.set(Step { kind: Kind { role: Role::Guard, ..step.kind }, ..step });
+        let way = (index as u64) << 1 | u64::from(outcome);
+        front.cursor.signature.set(mix(mix(front.cursor.signature.get(), way), step.payload));
         front.cursor.parted.set(front.cursor.parted.get() + 1);
     });
 }
 
 /// Appends an event, unless nothing is being recorded. Returns its tag.
 #[inline]
-pub(super) fn append(event: Event) -> Option<u64> {
+pub(super) fn append(value: f64, step: Step, at: Site) -> Option<u64> {
     with_front(|front| {
         let is_full = front.cursor.next.get() == front.cursor.stop.get();
-        (!is_full || has_room(event.site)).then(|| front.set_next(event))
+        (!is_full || has_room(at)).then(|| front.set_next(value, step, at))
     })
 }
 
@@ -280,6 +284,26 @@ impl Cursor {
     }
 }
 
+impl Ring {
+    const fn new() -> Self {
+        const NOWHERE: Site = Location::caller();
+        Ring {
+            values: [const { Cell::new(0.0) }; RING],
+            steps: [const { Cell::new(Step::none(Role::Constant, 0)) }; RING],
+            sites: [const { Cell::new(NOWHERE) }; RING],
+        }
+    }
+
+    /// Sets the event with the tag `next`.
+    #[inline(always)]
+    fn set(&self, next: u64, value: f64, step: Step, at: Site) {
+        let cell = next as usize % RING;
+        self.values[cell].set(value);
+        self.steps[cell].set(step);
+        self.sites[cell].set(at);
+    }
+}
+
 impl Front<'_> {
     #[inline]
     fn is_recording(self) -> bool {
@@ -287,15 +311,15 @@ impl Front<'_> {
     }
 
     /// Appends an event. Returns its tag.
-    fn push(self, back: &mut Back, event: Event) -> u64 {
-        if self.make_room(back, event.site) { self.set_next(event) } else { FOREIGN }
+    fn push(self, back: &mut Back, value: f64, step: Step, at: Site) -> u64 {
+        if self.make_room(back, at) { self.set_next(value, step, at) } else { FOREIGN }
     }
 
     /// Appends an event where there is room. Returns its tag.
     #[inline]
-    fn set_next(self, event: Event) -> u64 {
+    fn set_next(self, value: f64, step: Step, at: Site) -> u64 {
         let next = self.cursor.next.get();
-        self.ring[next as usize % RING].set(event);
+        self.ring.set(next, value, step, at);
         self.cursor.next.set(next + 1);
         next
     }
@@ -310,7 +334,9 @@ impl Front<'_> {
             return true;
         }
         back.flush(self);
-        let room = back.limit.saturating_sub(back.events.len()).min(RING);
+        // Up to the end of the ring, so that what is in it is always in one piece.
+        let recorded = back.events.len();
+        let room = back.limit.saturating_sub(recorded).min(RING - recorded % RING);
         self.cursor.stop.set(self.cursor.next.get() + room as u64);
         if room == 0 {
             self.fail(back, TraceError::TooLong { limit: back.limit, at });
@@ -346,7 +372,7 @@ impl Front<'_> {
 impl Back {
     pub(super) const fn idle() -> Self {
         Back {
-            events: Vec::new(),
+            events: Events::new(),
             opaque: Vec::new(),
             captures: Captures::new(),
             inputs: 0,
@@ -359,11 +385,10 @@ impl Back {
     pub(super) fn flush(&mut self, front: Front<'_>) {
         let next = front.cursor.next.get();
         if next >> 32 != u64::from(FOREIGN_STAMP) {
-            let waiting = (next & ID) as usize - self.events.len();
-            let (wrapped, first) = front.ring.split_at(self.events.len() % RING);
-            let (head, tail) = (waiting.min(first.len()), waiting.saturating_sub(first.len()));
-            self.events.extend(first[..head].iter().map(Cell::get));
-            self.events.extend(wrapped[..tail].iter().map(Cell::get));
+            let first = self.events.len() % RING;
+            let waiting = first..first + (next & ID) as usize - self.events.len();
+            let Ring { values, steps, sites } = front.ring;
+            self.events.extend(&values[waiting.clone()], &steps[waiting.clone()], &sites[waiting]);
         }
     }
 }

@@ -1,13 +1,13 @@
 //! What goes into a recorded run, and what comes out of it.
 
 use super::captures::Captures;
-use super::{Event, Operand};
+use super::{Events, Operand};
 
 /// The outcome of one recorded run: the tape. For an example see [`Tracer::run`](super::Tracer::run).
 #[derive(Clone, Copy, Debug)]
 pub struct Trace<'a> {
     /// What happened, in order; the inputs come first, active before inactive.
-    pub events: &'a [Event],
+    pub events: &'a Events,
     /// How many active inputs there are.
     pub active: usize,
     /// How many inactive inputs there are.
@@ -58,7 +58,9 @@ impl Trace<'_> {
     pub fn value(&self) -> f64 {
         match self.output {
             Operand::Constant(value) => value,
-            Operand::Event(event) => self.events.get(event as usize).map_or(f64::NAN, Event::value),
+            Operand::Event(event) => {
+                self.events.get(event as usize).map_or(f64::NAN, |event| event.value())
+            }
         }
     }
 }

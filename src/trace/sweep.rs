@@ -3,8 +3,8 @@
 
 use core::mem;
 
-use super::event::{Kind, Rule};
-use super::{Event, Operand, Trace};
+use super::event::{Kind, Rule, Step};
+use super::{Operand, Trace};
 use crate::op::{MAX_ARITY, Numbers, Op, OpVisitor, contribution, with_constant_op};
 
 /// The buffer of [`sweep()`]: an adjoint for each event.
@@ -36,53 +36,54 @@ pub fn sweep<'a>(trace: &Trace<'_>, adjoints: &'a mut Adjoints) -> &'a [f64] {
         && trace.active > 0
     {
         let length = trace.events.len().min(output as usize + 1);
-        let (events, adjoints) = (&trace.events[..length], &mut adjoints[..length]);
-        if let Some((input, adjoint)) = back(events, adjoints, inputs) {
+        let (steps, adjoints) = (&trace.events.steps[..length], &mut adjoints[..length]);
+        if let Some((input, adjoint)) = back(&trace.events.values, steps, adjoints, inputs) {
             adjoints[input] = adjoint;
         }
     }
     &adjoints[..trace.active]
 }
 
-/// Passes the adjoint 1 of the last of `events` on, down to the inputs. Returns
+/// Passes the adjoint 1 of the last of `steps` on, down to the inputs. Returns
 /// the index and the adjoint of the last of these, which are not stored.
 #[inline(always)]
-fn back(events: &[Event], mut adjoints: &mut [f64], inputs: usize) -> Option<(usize, f64)> {
+fn back(
+    values: &[f64],
+    mut steps: &[Step],
+    mut adjoints: &mut [f64],
+    inputs: usize,
+) -> Option<(usize, f64)> {
     // The adjoint of the event at hand is in a register, and that of the event
     // before it, the most frequent operand, is collected in one: through
     // memory, each step would wait for the store of the last.
     let mut adjoint = 1.0f64;
-    let (mut event, mut events) = events.split_last()?;
-    (_, adjoints) = adjoints.split_last_mut()?;
-    while events.len() >= inputs {
-        let (previous, earlier) = events.split_last()?;
+    while let Some((step, before)) = steps.split_last()
+        && before.len() >= inputs
+    {
+        (_, adjoints) = adjoints.split_last_mut()?;
         let (last, rest) = adjoints.split_last_mut()?;
-        let before = mem::take(last);
-        let step = Step { events: earlier, adjoints: rest, previous, before, event, adjoint };
-        adjoint = step.step();
-        (event, events, adjoints) = (previous, earlier, rest);
+        let previous = mem::take(last);
+        let y = *values.get(before.len())?;
+        adjoint = Back { values, adjoints: rest, previous }.pass(step, y, adjoint);
+        steps = before;
     }
-    Some((events.len(), adjoint))
+    Some((steps.len().checked_sub(1)?, adjoint))
 }
 
-/// One step of the sweep: `event` passes its `adjoint` on to its operands.
-struct Step<'a> {
-    /// The events before the previous one.
-    events: &'a [Event],
-    /// Their adjoints.
+/// Where one step of the sweep passes its adjoint on to.
+struct Back<'a> {
+    values: &'a [f64],
+    /// The adjoints of the events before the previous one.
     adjoints: &'a mut [f64],
-    previous: &'a Event,
     /// The adjoint of the previous event.
-    before: f64,
-    event: &'a Event,
-    adjoint: f64,
+    previous: f64,
 }
 
-impl Step<'_> {
+impl Back<'_> {
+    /// Passes on the adjoint `g` of the event with this step and the value `y`.
     /// Returns the adjoint of the previous event.
     #[inline(always)]
-    fn step(mut self) -> f64 {
-        let (event, y, g) = (self.event, self.event.value, self.adjoint);
+    fn pass(mut self, event: &Step, y: f64, g: f64) -> f64 {
         let (a, Kind { op, rule, .. }) = (event.first as usize, event.kind);
         // Not a match: the branches are easy to predict, and an indirect jump for
         // each event costs a third more. The comparisons by order keep the compiler
@@ -127,19 +128,19 @@ impl Step<'_> {
             self.add_both([a, operands[1]], (to_a, to_b));
             self.add(c, to_c);
         }
-        self.before
+        self.previous
     }
 
     #[inline(always)]
     fn value(&self, event: usize) -> f64 {
-        self.events.get(event).unwrap_or(self.previous).value
+        self.values.get(event).copied().unwrap_or(f64::NAN)
     }
 
     #[inline(always)]
     fn add(&mut self, to: usize, contribution: f64) {
         match self.adjoints.get_mut(to) {
             Some(adjoint) => *adjoint += contribution,
-            None => self.before += contribution,
+            None => self.previous += contribution,
         }
     }
 
@@ -225,7 +226,6 @@ fn all(op: Op, x: [f64; MAX_ARITY], y: f64, g: f64) -> [f64; MAX_ARITY] {
 mod tests {
     use super::*;
     use crate::trace::event::{Form, Role};
-    use std::panic::Location;
 
     /// The rules by which the sweep knows an event are those of its primitive.
     #[test]
@@ -237,8 +237,8 @@ mod tests {
                 _ => &[Form::Events][..],
             };
             for &form in forms {
-                let site = Location::caller();
-                let mut events = x.map(|x| Event::leaf(Role::ActiveInput, x)).to_vec();
+                let mut values = x.to_vec();
+                let mut steps = vec![Step::none(Role::ActiveInput, 0); x.len()];
                 let (operands, payload) = match form {
                     Form::Events => ([x[0], x[2], x[1]], 2 | 1 << 32),
                     Form::ConstantSecond => ([x[0], constant, 0.0], constant.to_bits()),
@@ -246,14 +246,16 @@ mod tests {
                 };
                 let y = crate::op::eval(op, operands);
                 let kind = Kind::apply(op, form);
-                events.push(Event { value: y, payload, site, first: 0, kind });
+                values.push(y);
+                steps.push(Step { payload, first: 0, kind });
                 // The adjoint that the event gets.
                 let kind = Kind::apply(Op::Mul, Form::ConstantSecond);
                 let payload = g.to_bits();
-                events.push(Event { value: y * g, payload, site, first: 3, kind });
+                values.push(y * g);
+                steps.push(Step { payload, first: 3, kind });
 
-                let mut adjoints = vec![0.0; events.len()];
-                let (last, adjoint) = back(&events, &mut adjoints, x.len()).unwrap();
+                let mut adjoints = vec![0.0; steps.len()];
+                let (last, adjoint) = back(&values, &steps, &mut adjoints, x.len()).unwrap();
                 adjoints[last] = adjoint;
                 let mut expected = [0.0; 5];
                 for (operand, event) in [0, 2, 1].into_iter().take(op.arity()).enumerate() {

@@ -8,9 +8,10 @@ use core::cell::Cell;
 use core::mem;
 
 use super::captures::Captures;
+use super::event::Step;
 use super::recorder::{Back, Cursor, mix, with_back, with_front};
 use super::stamp::next_stamp;
-use super::{Event, Inputs, Operand, Role, Site, Trace, TraceError, Var};
+use super::{Events, Inputs, Operand, Role, Site, Trace, TraceError, Var};
 
 /// Fewer than there are ids, so that counting them never changes the stamp.
 const MAX_EVENTS: usize = i32::MAX as usize;
@@ -25,7 +26,7 @@ thread_local! {
 /// the next.
 #[derive(Debug, Default)]
 pub struct Tracer {
-    events: Vec<Event>,
+    events: Events,
     opaque: Vec<(u32, &'static str)>,
     captures: Captures,
     is_capturing: bool,
@@ -86,7 +87,7 @@ impl Tracer {
     /// let inputs = Inputs { active: &[2.0, 3.0], inactive: &[5.0] };
     /// let trace = tracer.run(|x, data| x[0] * x[1] + data[0], inputs, 100, Location::caller())?;
     /// assert_eq!(trace.value(), 11.0);
-    /// let ops: Vec<Op> = trace.events[3..].iter().map(|event| event.op()).collect();
+    /// let ops: Vec<Op> = trace.events.iter().skip(3).map(|event| event.op()).collect();
     /// assert_eq!(ops, [Op::Mul, Op::Add]);
     /// assert_eq!(sweep(&trace, &mut Adjoints::default()), [3.0, 2.0]);
     /// # Ok::<(), phigrad::trace::TraceError>(())
@@ -110,11 +111,12 @@ impl Tracer {
         for (role, values) in
             [(Role::ActiveInput, inputs.active), (Role::InactiveInput, inputs.inactive)]
         {
-            for &value in values {
-                let event = Event { site: made, ..Event::leaf(role, value) };
-                vars.push(Var::traced(value, tag(stamp, self.events.len() as u32)));
-                self.events.push(event);
-            }
+            let first = self.events.len() as u32;
+            let ids = first..first + values.len() as u32;
+            vars.extend(
+                values.iter().zip(ids).map(|(&value, id)| Var::traced(value, tag(stamp, id))),
+            );
+            self.events.extend_leaves(Step::none(role, 0), values, made);
         }
         self.opaque.clear();
         self.captures.clear();

@@ -7,7 +7,7 @@ use phigrad::trace::{Operand, Role, Trace};
 /// a region, and were used after the region's join or loop head although they
 /// were not carried there. On another way there would be no such number.
 pub fn leaks(trace: &Trace<'_>) -> Vec<String> {
-    let events = trace.events;
+    let events: Vec<_> = trace.events.iter().collect();
     let mut lost = vec![false; events.len()];
     // Guards whose ways have not met again.
     let mut split = vec![false; events.len()];

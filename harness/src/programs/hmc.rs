@@ -53,7 +53,7 @@ impl Program for Hmc {
     fn work(&self) {}
 
     fn objective<T: Scalar>(&self, x: &[T]) -> T {
-        let log_sum = |m: T| if m > MAX_EXPONENT { m } else { (m.exp() + T::one()).ln() };
+        let log_sum = |m: T| if m > MAX_EXPONENT { m } else { (m.exp() + 1.0).ln() };
         log_posterior(x, &self.x, &self.y, log_sum)
     }
 

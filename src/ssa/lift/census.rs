@@ -55,12 +55,12 @@ pub(super) struct Census {
 impl Census {
     /// Counts what `trace` decided.
     pub(super) fn count(&mut self, trace: &Trace<'_>) {
-        for event in trace.events {
+        for event in trace.events.iter() {
             match event.role() {
                 Role::Guard => {
                     let mut sides = event.operands().map(|operand| match operand {
                         Operand::Constant(value) => value,
-                        Operand::Event(index) => trace.events[index as usize].value(),
+                        Operand::Event(index) => trace.events.at(index as usize).value(),
                     });
                     let (left, right) = (sides.next(), sides.next());
                     let distance = left.zip(right).map(|(left, right)| (left - right).abs());

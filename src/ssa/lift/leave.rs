@@ -13,7 +13,7 @@ use crate::trace::{Event, Operand, Role, Site, Trace};
 impl Walk<'_> {
     pub(super) fn join(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
         let index = self.known.len();
-        let (event, carried) = (&trace.events[index], carried(trace, index));
+        let (event, carried) = (trace.events.at(index), carried(trace, index));
         self.known.push(None);
         // The body of a loop is left with the loop.
         let is_ended = |open: &Open| open.id == event.payload();
@@ -28,7 +28,7 @@ impl Walk<'_> {
 
     pub(super) fn iterate(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
         let index = self.known.len();
-        let (event, carried) = (&trace.events[index], carried(trace, index));
+        let (event, carried) = (trace.events.at(index), carried(trace, index));
         self.known.push(None);
         let (id, site) = (event.payload(), event.site());
         match self.open.iter().rposition(|open| open.is_body && open.id == id) {
@@ -48,12 +48,12 @@ impl Walk<'_> {
     /// What is carried to a point where nothing is merged: equal to what it was.
     fn copies(&mut self, trace: &Trace<'_>, carried: &Carried) -> Result<(), Stop> {
         for index in self.known.len()..carried.end {
-            let event = &trace.events[index];
+            let event = trace.events.at(index);
             if event.role() != Role::Phi {
                 self.known.push(None);
                 continue;
             }
-            let (operand, site) = (phi_operand(event), event.site());
+            let (operand, site) = (phi_operand(&event), event.site());
             let value = match operand {
                 Operand::Constant(value) => self.tree.constant(value.to_bits()),
                 Operand::Event(_) => {
@@ -86,7 +86,7 @@ impl Walk<'_> {
         let at = || place(site);
         let mut values: SmallVec<[Value; 4]> = SmallVec::new();
         for &phi in &carried.phis {
-            values.push(self.operand(phi_operand(&trace.events[phi]), at)?);
+            values.push(self.operand(phi_operand(&trace.events.at(phi)), at)?);
         }
         // The outermost exit first, because the key of an inner one names it.
         let mut key = ExitKey { to: target, state: carried.state.clone(), carried: values.len() };
@@ -121,7 +121,7 @@ impl Walk<'_> {
         // After the exit each value is the φ of its own event.
         let mut values = values.into_iter();
         for index in self.known.len()..carried.end {
-            let is_phi = trace.events[index].role() == Role::Phi;
+            let is_phi = trace.events.at(index).role() == Role::Phi;
             match if is_phi { values.next() } else { None } {
                 Some(value) => self.note(value),
                 None => self.known.push(None),
@@ -157,6 +157,6 @@ impl Walk<'_> {
     }
 }
 
-fn phi_operand(event: &Event) -> Operand {
+fn phi_operand(event: &Event<'_>) -> Operand {
     event.operands().next().unwrap_or(Operand::Constant(event.value()))
 }

@@ -86,12 +86,12 @@ impl<'a> Walk<'a> {
                     self.note(value);
                 }
                 Role::Apply => {
-                    let args = self.operands(event)?;
+                    let args = self.operands(&event)?;
                     let value = self.apply(event.op(), &args, event.site())?;
                     self.note(value);
                 }
                 Role::Guard => {
-                    self.guard(event)?;
+                    self.guard(&event)?;
                     self.known.push(None);
                 }
                 Role::Enter => {
@@ -193,7 +193,7 @@ impl<'a> Walk<'a> {
             if known == op && all[..op.arity()] == *args)
     }
 
-    fn guard(&mut self, event: &Event) -> Result<(), Stop> {
+    fn guard(&mut self, event: &Event<'_>) -> Result<(), Stop> {
         let args = self.operands(event)?;
         let divergent = || Stop::Divergent(place(event.site()));
         loop {
@@ -249,7 +249,7 @@ impl<'a> Walk<'a> {
         event: usize,
         trace: &Trace<'_>,
     ) -> Result<(), Stop> {
-        let (home, site) = (self.stretch, trace.events[event].site());
+        let (home, site) = (self.stretch, trace.events.at(event).site());
         let meeting = if self.at_open_end() {
             self.must_grow(|| place(site))?;
             let parent = self.open.last().map(|open| open.meeting);
@@ -288,7 +288,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn operands(&mut self, event: &Event) -> Result<SmallVec<[Value; MAX_ARITY]>, Stop> {
+    fn operands(&mut self, event: &Event<'_>) -> Result<SmallVec<[Value; MAX_ARITY]>, Stop> {
         event.operands().map(|operand| self.operand(operand, || place(event.site()))).collect()
     }
 

@@ -1,0 +1,87 @@
+//! The events of a run, kept in parts: what the sweep reads lies close together,
+//! and the places in the source, which repeat, take next to no memory.
+
+use core::cell::Cell;
+use core::fmt;
+
+use super::event::Step;
+use super::sites::Sites;
+use super::{Event, Site};
+
+/// The events of one recorded run, in order. For an example see
+/// [`Tracer::run`](super::Tracer::run).
+#[derive(Default)]
+pub struct Events {
+    pub(super) values: Vec<f64>,
+    pub(super) steps: Vec<Step>,
+    sites: Sites,
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl Events {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// The event with this index.
+    pub fn get(&self, index: usize) -> Option<Event<'_>> {
+        (index < self.len()).then(|| self.at(index))
+    }
+
+    /// The last event.
+    pub fn last(&self) -> Option<Event<'_>> {
+        self.get(self.len().checked_sub(1)?)
+    }
+
+    /// All events, in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Event<'_>> + ExactSizeIterator {
+        (0..self.len()).map(|index| self.at(index))
+    }
+
+    /// The event with this index, which is less than the length.
+    #[inline]
+    pub(crate) fn at(&self, index: usize) -> Event<'_> {
+        let (value, step) = (self.values[index], self.steps[index]);
+        Event { value, step, index, sites: &self.sites }
+    }
+
+    pub(super) const fn new() -> Self {
+        Events { values: Vec::new(), steps: Vec::new(), sites: Sites::new() }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.values.clear();
+        self.steps.clear();
+        self.sites.clear();
+    }
+
+    /// Appends the leaves with these values, made at `site`.
+    pub(super) fn extend_leaves(&mut self, step: Step, values: &[f64], site: Site) {
+        self.values.extend_from_slice(values);
+        self.steps.resize(self.values.len(), step);
+        self.sites.repeat(site, values.len());
+    }
+
+    /// Appends the events with these parts.
+    pub(super) fn extend(
+        &mut self,
+        values: &[Cell<f64>],
+        steps: &[Cell<Step>],
+        sites: &[Cell<Site>],
+    ) {
+        self.values.extend(values.iter().map(Cell::get));
+        self.steps.extend(steps.iter().map(Cell::get));
+        self.sites.extend(sites);
+    }
+}

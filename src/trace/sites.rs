@@ -1,0 +1,155 @@
+//! The places of events in the source. A run goes through the same places again
+//! and again, so that most of them are told by those before.
+
+use core::cell::Cell;
+use core::ptr;
+
+use super::Site;
+
+/// A sequence of places.
+#[derive(Debug, Default)]
+pub(super) struct Sites {
+    /// The places that are not told by others.
+    kept: Vec<Site>,
+    stretches: Vec<Stretch>,
+    len: usize,
+}
+
+/// Places up to the next stretch: a part of what is kept, again and again.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    /// The index of the first.
+    first: usize,
+    /// Where that is kept.
+    kept: usize,
+    /// How many are kept.
+    period: usize,
+}
+
+impl Sites {
+    pub(super) const fn new() -> Self {
+        Sites { kept: Vec::new(), stretches: Vec::new(), len: 0 }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.kept.clear();
+        self.stretches.clear();
+        self.len = 0;
+    }
+
+    /// Appends `site`, `count` times.
+    pub(super) fn repeat(&mut self, site: Site, count: usize) {
+        if count > 0 {
+            self.begin(1);
+            self.kept.push(site);
+            self.len += count;
+        }
+    }
+
+    /// Appends `new`.
+    pub(super) fn extend(&mut self, new: &[Cell<Site>]) {
+        if !self.goes_on(new) {
+            let period = period(new);
+            self.begin(period);
+            self.kept.extend(new[..period].iter().map(Cell::get));
+        }
+        self.len += new.len();
+    }
+
+    /// Whether `new` goes on with the latest stretch.
+    fn goes_on(&self, new: &[Cell<Site>]) -> bool {
+        let Some(latest) = self.stretches.last() else { return new.is_empty() };
+        let pattern = &self.kept[latest.kept..];
+        let phase = (self.len - latest.first) % latest.period;
+        let (head, tail) = new.split_at(latest.period.min(new.len()));
+        let expected = pattern[phase..].iter().chain(pattern);
+        expected.zip(head).all(|(&old, new)| ptr::eq(old, new.get())) && repeats(new, tail)
+    }
+
+    /// Begins a stretch; its places are to be kept next.
+    fn begin(&mut self, period: usize) {
+        self.stretches.push(Stretch { first: self.len, kept: self.kept.len(), period });
+    }
+
+    /// The place with this index, which is less than the length.
+    pub(super) fn at(&self, index: usize) -> Site {
+        let next = self.stretches.partition_point(|stretch| stretch.first <= index);
+        let stretch = self.stretches[next - 1];
+        self.kept[stretch.kept + (index - stretch.first) % stretch.period]
+    }
+}
+
+/// After how many places `sites` begin again, up to the last; all of them if they
+/// do not.
+fn period(sites: &[Cell<Site>]) -> usize {
+    let Some(first) = sites.first() else { return 0 };
+    let again = (1..=sites.len() / 2).filter(|&at| ptr::eq(sites[at].get(), first.get()));
+    again.into_iter().find(|&period| repeats(sites, &sites[period..])).unwrap_or(sites.len())
+}
+
+/// Whether `tail` is what `sites` begin with.
+fn repeats(sites: &[Cell<Site>], tail: &[Cell<Site>]) -> bool {
+    // Without a way out at the first difference, so that the compiler takes
+    // several at once.
+    let differences = sites.iter().zip(tail).map(|(old, new)| address(old) ^ address(new));
+    differences.fold(0, |all, one| all | one) == 0
+}
+
+fn address(site: &Cell<Site>) -> usize {
+    ptr::from_ref(site.get()).addr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::panic::Location;
+
+    /// Different places.
+    #[rustfmt::skip]
+    fn places() -> [Site; 8] {
+        #[track_caller]
+        fn here() -> Site { Location::caller() }
+        [here(), here(), here(), here(), here(), here(), here(), here()]
+    }
+
+    #[test]
+    fn places_come_out_as_they_went_in() {
+        let places = places();
+        // Periods, of which one has the other at its end, and no period.
+        let kinds: [&dyn Fn(usize) -> usize; 5] =
+            [&|_| 3, &|i| i % 4, &|i| i % 5, &|i| [0, 1, 0, 2, 0, 1, 0][i % 7], &|i| i * i / 3 % 8];
+        let mut state = 1u64;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) as usize % below
+        };
+        for _ in 0..300 {
+            let (mut sites, mut expected) = (Sites::new(), Vec::new());
+            sites.repeat(places[7], random(3));
+            expected.resize(sites.len, places[7]);
+            for _ in 0..random(8) {
+                let kind = kinds[random(kinds.len())];
+                let from = random(9);
+                let piece: Vec<Site> = (from..from + random(70)).map(|i| places[kind(i)]).collect();
+                for block in piece.chunks(1 + random(40)) {
+                    sites.extend(&block.iter().map(|&site| Cell::new(site)).collect::<Vec<_>>());
+                }
+                expected.extend(piece);
+            }
+            assert_eq!(sites.len, expected.len());
+            assert!(expected.iter().enumerate().all(|(i, &site)| ptr::eq(site, sites.at(i))));
+        }
+    }
+
+    #[test]
+    fn a_loop_is_kept_once() {
+        let places = places();
+        let mut sites = Sites::new();
+        for block in 0..100 {
+            let block: Vec<_> =
+                (0..128).map(|i| Cell::new(places[(block * 128 + i) % 7])).collect();
+            sites.extend(&block);
+        }
+        assert_eq!((sites.len, sites.kept.len()), (12_800, 7));
+    }
+}
