@@ -45,13 +45,10 @@ pub fn svg(panels: &[Panel]) -> Result<String, Error> {
     Ok(text)
 }
 
-fn draw<'a, B: DrawingBackend>(
+fn draw<B: DrawingBackend>(
     area: &DrawingArea<B, Shift>,
     panel: &Panel,
-) -> Result<(), DrawingAreaErrorKind<B::ErrorType>>
-where
-    B: 'a,
-{
+) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
     let points = || panel.curves.iter().flat_map(|curve| &curve.points).copied();
     let range = |value: fn((f64, f64)) -> f64| {
         let (low, high) = points()
