@@ -1,6 +1,8 @@
 //! Segments: they hold all applications, are bounded, and what goes in and out of
 //! them is known; division where values are reused has fewer values that cross.
 
+#![allow(clippy::unwrap_used, reason = "a helper of tests may panic")]
+
 use phigrad::check::{GraphRecipe, Random};
 use phigrad::jit::{RunError, schedule};
 use phigrad::op::Op;
