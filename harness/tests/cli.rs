@@ -83,7 +83,9 @@ fn soi_writes_a_table_rows_and_curves() {
     let rows: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(&json).expect("a file")).expect("JSON");
     let drawing = std::fs::read_to_string(&svg).expect("a file");
-    [&json, &svg].map(|path| std::fs::remove_file(path).expect("removable"));
+    for path in [&json, &svg] {
+        std::fs::remove_file(path).expect("removable");
+    }
     let rows = rows.as_array().expect("an array");
     assert_eq!(text(&output.stdout).lines().count(), 1 + rows.len());
     for row in rows {
