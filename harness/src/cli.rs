@@ -32,6 +32,8 @@ pub enum Command {
     Scaling(ScalingArgs),
     /// Measure what simplification costs, and what formulas gain by it.
     Simplify(SimplifyArgs),
+    /// Measure kernels and compiling as segments grow, cut with and without regard to reuse.
+    Soi(SoiArgs),
     /// Measure what compiling costs on loops of growing trip counts.
     Trips(TripsArgs),
 }
@@ -89,6 +91,20 @@ pub struct SimplifyArgs {
     /// Also write the rows to this file as a JSON array.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+}
+
+/// Arguments of `soi`.
+#[derive(Debug, Args)]
+pub struct SoiArgs {
+    /// Draw the curves to this file.
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Also write the rows to this file as a JSON array.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// A few limits, short programs: a look, not a measurement.
+    #[arg(long)]
+    pub quick: bool,
 }
 
 /// Arguments of `trips`.

@@ -29,9 +29,11 @@ pub enum Error {
         /// All programs with their number of configurations.
         known: Vec<(&'static str, usize)>,
     },
-    /// The file of `--json` cannot be opened for writing, or written.
-    #[error("cannot write the JSON file {}: {source}", .path.display())]
-    Json {
+    /// The file of `--json` or `--svg` cannot be opened for writing, or written.
+    #[error("cannot write the {kind} file {}: {source}", .path.display())]
+    File {
+        /// What is in it.
+        kind: &'static str,
         /// The path as given.
         path: PathBuf,
         /// What the system said.
@@ -47,6 +49,12 @@ pub enum Error {
         program: &'static str,
         /// Its configuration.
         config: usize,
+    },
+    /// Curves cannot be drawn.
+    #[error("cannot draw the curves: {reason}")]
+    Plot {
+        /// What the drawing library says.
+        reason: String,
     },
     /// Standard output cannot be written.
     #[error("cannot write the output: {0}")]

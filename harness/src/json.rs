@@ -1,49 +1,34 @@
-//! The JSON file of a command: opened before anything is measured, so that a
-//! wrong path costs no time, and written at the end.
+//! The JSON file of a command.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::output::OutputFile;
 
-/// A file that can be written. What it held is kept until there is a result.
+/// A JSON file that can be written.
 #[derive(Debug)]
-pub struct JsonFile {
-    file: File,
-    path: PathBuf,
-}
+pub struct JsonFile(OutputFile);
 
 impl JsonFile {
     /// Opens the file, creating it if need be.
     pub fn open(path: &Path) -> Result<JsonFile, Error> {
-        let path = path.to_owned();
-        match OpenOptions::new().write(true).create(true).truncate(false).open(&path) {
-            Ok(file) => Ok(JsonFile { file, path }),
-            Err(source) => Err(Error::Json { path, source }),
-        }
+        OutputFile::open(path, "JSON").map(JsonFile)
     }
 
     /// Replaces the content by the rows as a JSON array.
-    pub fn write(mut self, rows: &[impl Serialize]) -> Result<(), Error> {
+    pub fn write(self, rows: &[impl Serialize]) -> Result<(), Error> {
         let mut text = serde_json::to_string_pretty(rows)?;
         text.push('\n');
-        self.replace(text.as_bytes()).map_err(|source| Error::Json { path: self.path, source })
-    }
-
-    fn replace(&mut self, content: &[u8]) -> std::io::Result<()> {
-        // Pipes and terminals have no length to set.
-        if self.file.metadata()?.is_file() {
-            self.file.set_len(0)?;
-        }
-        self.file.write_all(content)
+        self.0.write(text.as_bytes())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use crate::measure::tests::sample_row;
 

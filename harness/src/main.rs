@@ -3,7 +3,7 @@
 //!
 //! `cli` reads the arguments, `commands` carries them out; `programs` holds the
 //! programs, `verify` and `measure` treat one of them, `straight_line` makes
-//! programs of any length for the `scaling` command.
+//! programs of any length for the commands `scaling` and `soi`.
 
 mod accuracy;
 mod cli;
@@ -13,6 +13,8 @@ mod entry;
 mod error;
 mod json;
 mod measure;
+mod output;
+mod plot;
 mod programs;
 mod progress;
 mod straight_line;

@@ -34,7 +34,7 @@ fn mistakes_in_the_arguments_end_with_code_2() {
 
 #[test]
 fn a_json_file_that_cannot_be_written_stops_before_measuring() {
-    for command in ["run", "scaling", "closed"] {
+    for command in ["run", "scaling", "closed", "soi"] {
         let output = bench(&[command, "--json", "no-such-folder/rows.json"]);
         assert_eq!(output.status.code(), Some(1), "{command}");
         assert!(text(&output.stderr).contains("cannot write the JSON file no-such-folder"));
@@ -71,4 +71,52 @@ fn run_writes_a_table_and_a_json_row() {
     for key in ["primal_ns", "hand_ns", "tape_ns", "kernel_ns", "kernel_value_ns", "compile_ns"] {
         assert!(rows[0][key].as_f64().is_some_and(|time| time > 0.0), "{key}");
     }
+}
+
+#[test]
+fn soi_writes_a_table_rows_and_curves() {
+    let path = |kind| std::env::temp_dir().join(format!("soi-{}.{kind}", std::process::id()));
+    let (json, svg) = (path("json"), path("svg"));
+    let [json_path, svg_path] = [&json, &svg].map(|path| path.to_str().expect("a path in UTF-8"));
+    let output = bench(&["soi", "--quick", "--json", json_path, "--svg", svg_path]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let rows: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).expect("a file")).expect("JSON");
+    let drawing = std::fs::read_to_string(&svg).expect("a file");
+    for path in [&json, &svg] {
+        std::fs::remove_file(path).expect("removable");
+    }
+    let rows = rows.as_array().expect("an array");
+    assert_eq!(text(&output.stdout).lines().count(), 1 + rows.len());
+    for row in rows {
+        for key in ["limit", "kernel_ns", "compile_ns", "compile_ns_per_operation", "segments"] {
+            assert!(row[key].as_f64().is_some_and(|number| number > 0.0), "{key}: {row}");
+        }
+    }
+    // Each limit comes twice; where there are many segments, less crosses if they are
+    // cut where few values are live.
+    let (mut aware, mut even) = (0, 0);
+    for pair in rows.chunks(2) {
+        assert_eq!(
+            (&pair[0]["limit"], &pair[0]["program"]),
+            (&pair[1]["limit"], &pair[1]["program"])
+        );
+        assert_eq!(
+            (&pair[0]["reuse_aware"], &pair[1]["reuse_aware"]),
+            (&true.into(), &false.into())
+        );
+        aware += pair[0]["crossing"].as_u64().expect("a count");
+        even += pair[1]["crossing"].as_u64().expect("a count");
+    }
+    assert!(0 < aware && aware < even, "{aware} {even}");
+    assert!(drawing.starts_with("<svg") && drawing.trim_end().ends_with("</svg>"));
+    assert!(drawing.contains("1000 operations") && drawing.contains("polyline"), "{drawing}");
+}
+
+#[test]
+fn an_svg_file_that_cannot_be_written_stops_before_measuring() {
+    let output = bench(&["soi", "--svg", "no-such-folder/curves.svg"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("cannot write the SVG file no-such-folder"));
+    assert!(output.stdout.is_empty());
 }

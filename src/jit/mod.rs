@@ -1,5 +1,6 @@
 //! Native code: maps a graph to a [`Kernel`]. The order of its passes is
 //! decided here: lay out, schedule, plan, generate (which lowers function by function).
+//! Between scheduling and planning someone else may decide where to cut the code.
 
 mod code;
 mod demands;
@@ -13,6 +14,7 @@ mod memory;
 mod order;
 mod plan;
 mod schedule;
+mod sequence;
 mod slots;
 mod uses;
 
@@ -24,9 +26,11 @@ use std::sync::{Arc, OnceLock};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 
-use crate::ssa::{Graph, VerifyError, verify};
+use crate::ssa::{Graph, Sequence, VerifyError, verify};
 
-use plan::Limits;
+use layout::Layout;
+use schedule::Line;
+use uses::Uses;
 
 pub use kernel::{Kernel, RunError};
 pub use layout::history_words;
@@ -65,7 +69,7 @@ pub enum CompileError {
     },
 }
 
-/// Compiles `graph`, a verified graph, for this host.
+/// Compiles `graph`, a verified graph, for this host, cut at equal distances.
 ///
 /// The kernel's outputs are the bits that the interpreter computes from the
 /// same graph. Compile time is linear in the size of the graph.
@@ -86,28 +90,87 @@ pub enum CompileError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn compile(graph: &Graph) -> Result<Kernel, CompileError> {
-    compile_within(graph, Limits::HOST)
+    const DISTANCE: usize = 400;
+    let schedule = schedule(graph)?;
+    let cuts: Vec<u32> = (0..schedule.lines.len() as u32).step_by(DISTANCE).skip(1).collect();
+    schedule.compile(&cuts)
 }
 
-/// As [`compile`], with other limits.
-fn compile_within(graph: &Graph, limits: Limits) -> Result<Kernel, CompileError> {
+/// A graph in the order in which its kernel runs it.
+pub struct Schedule<'a> {
+    graph: &'a Graph,
+    layout: Layout,
+    lines: Vec<Line>,
+    uses: Uses,
+}
+
+/// Brings `graph`, a verified graph, into the order in which its kernel will run it.
+///
+/// # Errors
+///
+/// See [`CompileError`].
+///
+/// # Examples
+///
+/// See [`Schedule::compile`].
+pub fn schedule(graph: &Graph) -> Result<Schedule<'_>, CompileError> {
     // Native code does not check what it does, so no other graph may come here.
     verify(graph)?;
     let size = graph.nodes.len().max(graph.outputs());
     if size > MAX_SIZE {
         return Err(CompileError::TooLarge { size });
     }
-    let layout = layout::Layout::of(graph)?;
-    let schedule = schedule::schedule(graph, &layout);
-    let plan = plan::plan(graph, &layout, &schedule, limits);
-    let words = layout.words as usize + plan.slots;
-    if words > MAX_SIZE {
-        return Err(CompileError::Scratch { words: words as u64 });
+    let layout = Layout::of(graph)?;
+    let lines = schedule::lines(graph, &layout);
+    let uses = Uses::of(graph, &layout, &lines);
+    Ok(Schedule { graph, layout, lines, uses })
+}
+
+impl Schedule<'_> {
+    /// What there is to know for deciding where to cut the code.
+    pub fn sequence(&self) -> Sequence {
+        sequence::sequence(self)
     }
-    let generated = generate::generate(graph, &layout, &plan, host_isa()?)
-        .map_err(|error| CompileError::Generator { reason: error.to_string() })?;
-    let code_bytes = generated.bytes();
-    Ok(Kernel { code: code::Code::new(generated), constants: plan.constants, code_bytes })
+
+    /// Compiles for this host. A native function ends, and another begins, before each
+    /// of the steps `cuts`, which ascend, or, where that cannot be, soon after it.
+    ///
+    /// What crosses a cut goes through the scratch buffer, and a region without a cut
+    /// keeps its φs in registers. But the time to compile a function grows with the
+    /// square of its length.
+    ///
+    /// # Errors
+    ///
+    /// See [`CompileError`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::jit::schedule;
+    ///
+    /// let text = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  v2 = mul v1 v1\n  return v2\n";
+    /// let graph = phigrad::ssa::parse(text)?;
+    /// let (whole, cut) = (schedule(&graph)?.compile(&[])?, schedule(&graph)?.compile(&[1])?);
+    /// // v1 crosses the cut.
+    /// assert_eq!((whole.scratch_len(), cut.scratch_len()), (0, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compile(&self, cuts: &[u32]) -> Result<Kernel, CompileError> {
+        self.compile_with(cuts, plan::REGISTERS)
+    }
+
+    /// As [`Schedule::compile`], with another number of registers.
+    fn compile_with(&self, cuts: &[u32], registers: usize) -> Result<Kernel, CompileError> {
+        let plan = plan::plan(self, cuts, registers);
+        let words = self.layout.words as usize + plan.slots;
+        if words > MAX_SIZE {
+            return Err(CompileError::Scratch { words: words as u64 });
+        }
+        let generated = generate::generate(self.graph, &self.layout, &plan, host_isa()?)
+            .map_err(|error| CompileError::Generator { reason: error.to_string() })?;
+        let code_bytes = generated.bytes();
+        Ok(Kernel { code: code::Code::new(generated), constants: plan.constants, code_bytes })
+    }
 }
 
 /// Addresses are 31 bits beyond the start of a buffer of numbers of 8 bytes.

@@ -73,7 +73,7 @@ pub(super) enum Test {
 }
 
 /// The whole of `graph` in a good order.
-pub(super) fn schedule(graph: &Graph, layout: &Layout) -> Vec<Line> {
+pub(super) fn lines(graph: &Graph, layout: &Layout) -> Vec<Line> {
     let exports = Exports::of(graph);
     let mut order = Order::new(graph, layout);
     let mut tasks = vec![Task::Items(graph.root(), 0)];
@@ -336,14 +336,14 @@ mod tests {
     use crate::entity::Entity;
     use crate::ssa::parse;
 
-    fn lines(text: &str) -> Vec<Line> {
+    fn lines_of(text: &str) -> Vec<Line> {
         let graph = parse(text).unwrap();
-        schedule(&graph, &Layout::of(&graph).unwrap())
+        lines(&graph, &Layout::of(&graph).unwrap())
     }
 
     #[test]
     fn a_guard_that_waits_for_the_condition_of_another_is_kept() {
-        let lines = lines(
+        let lines = lines_of(
             "graph active 3 inactive 0\nb0:\n  v3 = lt v0 v1\n  v4 = gt v3 v2\n  \
              guard v4\n  guard v3\n  v5 = sin v0\n  return v5\n",
         );
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn nodes_move_down_to_the_stretch_that_needs_them_but_not_into_regions() {
-        let lines = lines(
+        let lines = lines_of(
             "graph active 2 inactive 0\nb0:\n  v2 = sin v0\n  v3 = cos v0\n  v4 = exp v0\n  \
              v7 = region r0 b1\n  v10 = region r1 b4\n  v11 = add v2 v10\n  return v11\n\
              b1:\n  v5 = lt v0 v1\n  branch v5 b2 b3\nb2:\n  return v3\n\
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn what_a_replaying_region_needs_is_computed_in_the_region_that_it_replays() {
-        let lines = lines(
+        let lines = lines_of(
             "graph active 2 inactive 0\nb0:\n  v2 = lt v0 v1\n  v4 = region r0 b1\n  \
              v6 = region r1 b4 replays r0\n  return v6\n\
              b1:\n  branch v2 b2 b3\nb2:\n  v3 = sin v0\n  return v0\nb3:\n  return v1\n\

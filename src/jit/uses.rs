@@ -8,6 +8,7 @@ use crate::entity::{Array, Entity};
 use crate::ssa::{Def, Graph, Node};
 
 /// The positions at which nodes are used, in the order of the schedule.
+#[derive(Clone)]
 pub(super) struct Uses {
     /// For each node, the range of its uses in `positions`; the start moves on.
     ranges: Array<Node, (u32, u32)>,
@@ -82,6 +83,12 @@ impl Uses {
         }
     }
 
+    /// All uses of `node` from the current position on.
+    pub(super) fn of_node(&self, node: Node) -> &[u32] {
+        let (start, end) = self.ranges[node];
+        &self.positions[start as usize..end as usize]
+    }
+
     /// The next use of `node` in the list, reachable or not.
     pub(super) fn next(&self, node: Node) -> Option<u32> {
         let (start, end) = self.ranges[node];
@@ -90,8 +97,7 @@ impl Uses {
 
     /// The first use of `node` at `position` or after it.
     pub(super) fn at_or_after(&self, node: Node, position: u32) -> Option<u32> {
-        let (start, end) = self.ranges[node];
-        let positions = &self.positions[start as usize..end as usize];
+        let positions = self.of_node(node);
         positions.get(positions.partition_point(|&use_| use_ < position)).copied()
     }
 
@@ -116,17 +122,9 @@ impl Uses {
     }
 }
 
-/// The nodes that each loop uses and that are computed before it, but for those
-/// that have homes, by the position of the loop's end.
-fn used_from_outside(graph: &Graph, layout: &Layout, lines: &[Line]) -> Vec<(u32, Vec<Node>)> {
-    let is_loop = |line: &Line| match *line {
-        Line::Enter { region, .. } => graph.regions[region].cycle.is_some(),
-        _ => false,
-    };
-    if !lines.iter().any(is_loop) {
-        return Vec::new();
-    }
-    // The position at which each node is computed; inputs and constants are not.
+/// The position at which each node is computed; for inputs and constants, which are
+/// not, the largest number.
+pub(super) fn computed(graph: &Graph, lines: &[Line]) -> Array<Node, u32> {
     let mut computed = Array::filled(u32::MAX, graph.nodes.len());
     for (line, position) in lines.iter().zip(0..) {
         match *line {
@@ -138,6 +136,20 @@ fn used_from_outside(graph: &Graph, layout: &Layout, lines: &[Line]) -> Vec<(u32
             _ => {}
         }
     }
+    computed
+}
+
+/// The nodes that each loop uses and that are computed before it, but for those
+/// that have homes, by the position of the loop's end.
+fn used_from_outside(graph: &Graph, layout: &Layout, lines: &[Line]) -> Vec<(u32, Vec<Node>)> {
+    let is_loop = |line: &Line| match *line {
+        Line::Enter { region, .. } => graph.regions[region].cycle.is_some(),
+        _ => false,
+    };
+    if !lines.iter().any(is_loop) {
+        return Vec::new();
+    }
+    let computed = computed(graph, lines);
     struct Open {
         begin: u32,
         end: u32,

@@ -4,24 +4,29 @@
 use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, without_rounding_errors};
-use crate::jit::{Kernel, compile, history_words, host_fuses};
+use crate::jit::{Kernel, history_words, host_fuses, schedule};
 use crate::phi::{
     Applied, CloseLimits, Closed, Refused, SimplifyLimits, Stage, close, simplify_branches,
     simplify_segments, unroll,
 };
-use crate::soi::divide;
+use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
-    Folding, Graph, Nest, RerollLimits, eliminate_dead_code, fuse, reroll, simplify, verify,
+    Folding, Graph, Nest, RerollLimits, Sequence, eliminate_dead_code, fuse, reroll, simplify,
+    verify,
 };
 
 /// A kernel, and what there is to know of the graph it was made from.
 pub(super) struct Coarsened {
     pub(super) kernel: Kernel,
+    /// The size of the graph.
     pub(super) nodes: usize,
     /// The numbers that are kept of the iterations of loops.
     pub(super) history: u64,
     /// The loops that the reverse sweep computes again.
     pub(super) recomputed: usize,
+    /// How many segments its code was cut into, and how many words they hand over.
+    pub(super) segments: usize,
+    pub(super) crossing: usize,
 }
 
 /// What all kernels of a recorded graph are made from.
@@ -64,14 +69,30 @@ pub(super) fn coarsen(
         let graph = optimised(&checkpointed, purpose, options.numerics);
         let words = history_words(&graph);
         if words <= limit as u64 {
-            let (nodes, recomputed) = (graph.nodes.len(), checkpointed.recomputed.len());
-            let kernel = compile(&graph)?;
-            return Ok(Coarsened { kernel, nodes, history: words, recomputed });
+            let schedule = schedule(&graph)?;
+            let sequence = schedule.sequence();
+            let cuts = cuts(&sequence, options);
+            return Ok(Coarsened {
+                kernel: schedule.compile(&cuts)?,
+                nodes: graph.nodes.len(),
+                history: words,
+                recomputed: checkpointed.recomputed.len(),
+                segments: cuts.len() + 1,
+                crossing: crossing(&sequence, &cuts),
+            });
         }
         // The value alone keeps only what is read later.
         let less = checkpoint(&checkpointed).filter(|_| purpose != Purpose::Value);
         checkpointed = less.ok_or(Refusal::History { words, limit })?;
         checked(&checkpointed.graph);
+    }
+}
+
+/// Where the code is cut into segments.
+fn cuts(sequence: &Sequence, options: &Options) -> Vec<u32> {
+    match options.reuse_aware {
+        true => cut(sequence, options.limits.segment),
+        false => cut_evenly(sequence, options.limits.segment),
     }
 }
 

@@ -82,6 +82,13 @@ pub struct Limits {
     /// on the inputs counts with the most that it may have. Where nothing helps the tape
     /// serves: if one loop reads what another, which has ended, computed in each iteration.
     pub history: usize,
+    /// The largest number of steps of a graph that are compiled together, but for a
+    /// few; by default 512. What crosses from one such segment to another goes through
+    /// memory, but the time to compile one grows faster than its size.
+    /// `phigrad-bench soi` measures both: on straight code compiling costs about the same
+    /// for each operation up to 2,048 steps, and two to three times that from 4,096 on;
+    /// segments of 64 steps hand over half as much again as those of 512.
+    pub segment: usize,
     /// The largest number of paths that is compiled; by default 64. Calls on
     /// further paths are served by the tape.
     pub paths: usize,
@@ -97,6 +104,7 @@ impl Default for Limits {
             nodes: 1 << 23,
             compiled: 1 << 21,
             history: 1 << 22,
+            segment: 512,
             paths: 64,
             specialisations: 8,
         }
@@ -110,6 +118,7 @@ pub(super) struct Options {
     pub(super) numerics: Numerics,
     pub(super) limits: Limits,
     pub(super) phi_calculus: bool,
+    pub(super) reuse_aware: bool,
 }
 
 /// Records functions with other options than [`Tape::record`](crate::Tape::record).
@@ -222,6 +231,36 @@ impl TapeBuilder {
         self
     }
 
+    /// Whether code is cut into segments ([`Limits::segment`]) where few values cross
+    /// (the default), or at equal distances. That changes no result, and times a little.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Limits, Tape, Var};
+    ///
+    /// let mut limits = Limits::default();
+    /// limits.segment = 40;
+    /// let crossing = |reuse_aware| {
+    ///     let builder = Tape::builder().limits(limits).reuse_aware(reuse_aware);
+    ///     let f = builder.record(|x: &[Var]| {
+    ///         (0..20).fold(x[0], |y, i| (y + f64::from(i)) / (y * y + 1.0).sqrt())
+    ///     });
+    ///     let on_tape = f.grad(&[2.0])?;
+    ///     f.compile()?;
+    ///     let kernel = f.report().kernels[0].clone();
+    ///     assert!(kernel.segments > 1 && (f.grad(&[2.0])?[0] - on_tape[0]).abs() < 1e-14);
+    ///     Ok::<_, phigrad::Error>(kernel.crossing)
+    /// };
+    /// assert!(crossing(true)? <= crossing(false)?);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    #[must_use]
+    pub fn reuse_aware(mut self, reuse_aware: bool) -> Self {
+        self.options.reuse_aware = reuse_aware;
+        self
+    }
+
     /// Bounds on what is kept and compiled.
     ///
     /// # Examples
@@ -280,8 +319,14 @@ impl TapeBuilder {
 impl Default for TapeBuilder {
     fn default() -> Self {
         let (numerics, limits) = (Numerics::default(), Limits::default());
-        let options =
-            Options { hot_threshold: 500, background: true, numerics, limits, phi_calculus: true };
+        let options = Options {
+            hot_threshold: 500,
+            background: true,
+            numerics,
+            limits,
+            phi_calculus: true,
+            reuse_aware: true,
+        };
         TapeBuilder { options }
     }
 }

@@ -157,6 +157,11 @@ pub struct KernelReport {
     /// The loops in loops that its reverse sweep computes again, to keep less; a loop
     /// with checkpoints is such a loop in one over the checkpoints.
     pub recomputed: usize,
+    /// The segments that its code is cut into ([`Limits::segment`](crate::Limits::segment)).
+    pub segments: usize,
+    /// The words that the segments hand over: each value counts for each segment that
+    /// uses it and does not compute it.
+    pub crossing: usize,
     /// Code and constants in bytes.
     pub bytes: usize,
     /// Code alone in bytes.

@@ -351,6 +351,8 @@ impl Job {
                 nodes: coarsened.nodes,
                 history: coarsened.history,
                 recomputed: coarsened.recomputed,
+                segments: coarsened.segments,
+                crossing: coarsened.crossing,
                 bytes: coarsened.kernel.bytes(),
                 code_bytes: coarsened.kernel.code_bytes(),
                 compile_time: elapsed,

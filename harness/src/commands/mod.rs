@@ -6,6 +6,7 @@ mod coverage;
 mod run;
 mod scaling;
 pub mod simplify;
+mod soi;
 mod trips;
 
 use std::io::Write;
@@ -22,6 +23,7 @@ pub fn execute(cli: &Cli, out: &mut dyn Write) -> Result<(), Error> {
         Command::Coverage(args) => coverage::coverage(args, out),
         Command::Scaling(args) => scaling::scaling(args, out),
         Command::Simplify(args) => simplify::simplification(args, out),
+        Command::Soi(args) => soi::soi(args, out),
         Command::Trips(args) => trips::trips(args, out),
     }
 }

@@ -6,14 +6,15 @@ use std::io::Write;
 use std::panic::Location;
 use std::time::{Duration, Instant};
 
+use phigrad::Var;
 use phigrad::diff::{Wanted, reverse};
+use phigrad::jit::{Kernel, compile};
 use phigrad::phi::{Simplified, SimplifyLimits, Stage, simplify_segments};
 use phigrad::soi::divide;
 use phigrad::ssa::{
     Folding, Graph, Lifted, Paths, RerollLimits, eliminate_dead_code, reroll, simplify,
 };
 use phigrad::trace::{Inputs, Tracer};
-use phigrad::{Tape, Var};
 use serde::Serialize;
 
 use crate::cli::{Selection, SimplifyArgs};
@@ -115,7 +116,8 @@ pub fn simplification(args: &SimplifyArgs, out: &mut dyn Write) -> Result<(), Er
         None => true,
     };
     let programs = Selection::default().resolve()?;
-    let bar = progress::bar((FORMULAS.len() * PLAN.rounds as usize + programs.len() + 1) as u64);
+    let bar =
+        progress::bar((FORMULAS.len() * 2 * PLAN.rounds as usize + programs.len() + 1) as u64);
     let mut rows = Vec::new();
     for formula in FORMULAS.iter().filter(|formula| is_wanted(formula.name)) {
         bar.set_message(formula.name);
@@ -187,12 +189,8 @@ fn row(program: String, recorded: &Graph) -> Result<Row, Error> {
             simplify_segments(&gradient, &segments, Stage::Final, SimplifyLimits::DEFAULT);
         simplify_ns = simplify_ns.min(start.elapsed().as_secs_f64() * 1e9);
         let start = Instant::now();
-        let kernel = phigrad::jit::compile(&simplified.graph);
+        native(&program, &simplified.graph)?;
         native_ns = native_ns.min(start.elapsed().as_secs_f64() * 1e9);
-        kernel.map_err(|error| Error::Inaccurate {
-            subject: program.clone(),
-            finding: error.to_string(),
-        })?;
         made = Some((segments.list.len(), simplified));
     }
     let (segments, runs) = made.map_or((0, Vec::new()), |(count, made)| (count, made.runs));
@@ -214,39 +212,36 @@ fn row(program: String, recorded: &Graph) -> Result<Row, Error> {
     })
 }
 
-/// How much faster, at best of all rounds, kernels of `formula` are with simplification: gradients alone,
-/// and with the value.
+/// How much faster, at best of all rounds, kernels of `formula` are with
+/// simplification: gradients alone, and with the value.
 fn gains(formula: &Formula, round_done: RoundDone) -> Result<(f64, f64), Error> {
-    let make = |phi_calculus| {
-        let builder = Tape::builder().hot_threshold(u32::MAX).background(false);
-        let recorded = builder.phi_calculus(phi_calculus).record(formula.run);
-        let compiled = recorded
-            .grad(formula.at)
-            .and_then(|_| recorded.compile())
-            .and_then(|()| recorded.value_and_grad(formula.at))
-            .and_then(|_| recorded.compile());
-        compiled.map_err(failed(formula.name, "compile"))?;
-        Ok::<_, Error>(recorded)
+    let recorded = simplify(&traced(formula.name, formula.run, formula.at)?, Folding::Real);
+    let gain = |wanted| {
+        let without = eliminate_dead_code(&reverse(&recorded, wanted, Folding::Real));
+        let (segments, limits) = (divide(&without, SEGMENT), SimplifyLimits::DEFAULT);
+        let with = simplify_segments(&without, &segments, Stage::Final, limits).graph;
+        let kernels = [native(formula.name, &with)?, native(formula.name, &without)?];
+        let mut contenders = kernels.each_ref().map(|kernel| {
+            let (mut scratch, mut outputs) = (Vec::new(), vec![0.0; kernel.outputs()]);
+            Contender::new(formula.at, move |x| {
+                // A formula without comparisons and of this length cannot be refused.
+                let _ = kernel.run(x, &[], &mut scratch, black_box(&mut outputs));
+                Ok(())
+            })
+        });
+        interleave(&mut contenders.each_mut(), &PLAN, round_done)
+            .map_err(failed(formula.name, "run while measured"))?;
+        let [with, without] = contenders.map(|contender| contender.best_ns());
+        Ok::<f64, Error>(without / with)
     };
-    let (with, without) = (make(true)?, make(false)?);
-    let mut outs = [0; 4].map(|_| vec![0.0; formula.at.len()]);
-    let [a, b, c, d] = &mut outs;
-    let mut contenders = [
-        Contender::new(formula.at, |x| with.grad_into(x, black_box(a))),
-        Contender::new(formula.at, |x| without.grad_into(x, black_box(b))),
-        Contender::new(formula.at, |x| {
-            black_box(with.value_and_grad_into(x, black_box(c))?);
-            Ok(())
-        }),
-        Contender::new(formula.at, |x| {
-            black_box(without.value_and_grad_into(x, black_box(d))?);
-            Ok(())
-        }),
-    ];
-    interleave(&mut contenders.each_mut(), &PLAN, round_done)
-        .map_err(failed(formula.name, "run while measured"))?;
-    let [with, without, with_both, without_both] = contenders.map(|c| c.best_ns());
-    Ok((without / with, without_both / with_both))
+    Ok((gain(Wanted::Gradient)?, gain(Wanted::GradientAndValue)?))
+}
+
+fn native(subject: &str, graph: &Graph) -> Result<Kernel, Error> {
+    compile(graph).map_err(|error| Error::Inaccurate {
+        subject: subject.to_owned(),
+        finding: error.to_string(),
+    })
 }
 
 fn write_rows(out: &mut dyn Write, rows: &[Row]) -> Result<(), Error> {

@@ -34,7 +34,7 @@ impl Planner<'_> {
             used.push((self.uses.next(entry.phi).unwrap_or(end), entry.phi));
         }
         used.sort();
-        let in_registers = if uncut { used.len().min(self.limits.registers / 2) } else { 0 };
+        let in_registers = if uncut { used.len().min(self.registers / 2) } else { 0 };
         for &(_, phi) in &used[in_registers..] {
             self.pinned[phi] = true;
             self.slots.take(phi);
@@ -46,18 +46,18 @@ impl Planner<'_> {
             if let Some(slot) = self.slots.get(entry.phi) {
                 self.bring(&[entry.first]);
                 self.steps.push(Step::Store(entry.first, slot));
-                self.spill_down_to(self.limits.registers);
+                self.spill_down_to(self.registers);
             } else if parameters.contains(&entry.phi) {
                 self.bring(&[entry.first]);
                 passing.push(entry.first);
-                self.spill_down_to(self.limits.registers.saturating_sub(passing.len()));
+                self.spill_down_to(self.registers.saturating_sub(passing.len()));
             }
         }
         let firsts: Vec<Node> = entries.iter().map(|entry| entry.first).collect();
         self.used(&firsts);
         self.steps.push(Step::Begin(region));
         // What the loop does not use must not be in registers that it needs.
-        let room = self.limits.registers.saturating_sub(parameters.len() + 3);
+        let room = self.registers.saturating_sub(parameters.len() + 3);
         let (mut stay, mut leave): (Vec<Node>, Vec<Node>) = self
             .resident
             .drain(..)
@@ -87,7 +87,7 @@ impl Planner<'_> {
                 if self.next_use(entry.phi).is_none() {
                     self.resident.retain(|&node| node != entry.phi);
                 }
-                self.spill_down_to(self.limits.registers);
+                self.spill_down_to(self.registers);
             }
         }
     }
@@ -109,7 +109,7 @@ impl Planner<'_> {
             self.bring(&[value]);
         }
         self.used(&[value]);
-        self.spill_down_to(self.limits.registers);
+        self.spill_down_to(self.registers);
     }
 
     /// Passes `value` on as entry φ `number` of the next iteration.
@@ -141,7 +141,7 @@ impl Planner<'_> {
             }
         }
         self.used(&[value]);
-        self.spill_down_to(self.limits.registers.saturating_sub(passing));
+        self.spill_down_to(self.registers.saturating_sub(passing));
     }
 
     /// Ends an iteration after which there is another.

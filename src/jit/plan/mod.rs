@@ -6,14 +6,15 @@
 //! values below the number of registers itself, by Belady's rule: when there is
 //! no room, the value whose next use is farthest goes to the scratch buffer.
 //!
-//! A chunk is straight code. Chunks that follow one another make up a function
-//! of bounded size, in which they jump to one another. Every value that crosses
-//! from one function to another is in the scratch buffer. What the allocator
-//! sees is short and easy, compile time is linear, and the code is better than
-//! what it makes of long functions.
+//! A chunk is straight code. Chunks that follow one another make up a function,
+//! in which they jump to one another. Where one function ends and the next begins
+//! is told from outside (`soi` decides it, by what is used where). Every value that
+//! crosses from one function to another is in the scratch buffer. What the
+//! allocator sees is short and easy, compile time is linear, and the code is better
+//! than what it makes of long functions.
 //!
-//! A small region is never cut: it is in one function with the code around it.
-//! Registers keep what they hold across it, and its φs come in registers.
+//! A region without a cut is in one function with the code around it. Registers
+//! keep what they hold across it, and its φs come in registers.
 //!
 //! Slots (see `slots`) are planned along the schedule; on the other side of a
 //! branch, and where the ends of a region meet, the changes are taken back to
@@ -38,29 +39,9 @@ use crate::ssa::{Access, Node, Region};
 
 pub(super) use planner::plan;
 
-/// Numbers that bound the plan.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    /// How many steps a function holds before it is cut.
-    pub(super) steps: usize,
-    /// How many lines of the schedule a region has at most that is never cut.
-    pub(super) uncut: usize,
-    /// How many values are kept in registers.
-    pub(super) registers: usize,
-}
-
-impl Limits {
-    /// The limits for this host.
-    pub(super) const HOST: Limits = Limits {
-        // Found by experiment: from 300 to 2000 steps, compile time and speed
-        // differ by less than a tenth.
-        steps: 1000,
-        uncut: 250,
-        // Three or four less than there are, for operands beyond the limit and
-        // temporaries of the lowering.
-        registers: if cfg!(target_arch = "aarch64") { 28 } else { 13 },
-    };
-}
+/// How many values are kept in registers of this host: three or four less than
+/// there are, for operands beyond the limit and temporaries of the lowering.
+pub(super) const REGISTERS: usize = if cfg!(target_arch = "aarch64") { 28 } else { 13 };
 
 /// One step of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

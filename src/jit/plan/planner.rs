@@ -1,8 +1,9 @@
 //! The planner: walks along the schedule and makes the plan of straight code.
 
 use super::regions::Structure;
-use super::{Chunk, Limits, Next, Plan, Source, Step};
+use super::{Chunk, Next, Plan, Source, Step};
 use crate::entity::Array;
+use crate::jit::Schedule;
 use crate::jit::demands::always;
 use crate::jit::layout::Layout;
 use crate::jit::math::is_call;
@@ -11,10 +12,11 @@ use crate::jit::slots::Slots;
 use crate::jit::uses::{Scope, Uses};
 use crate::ssa::{Def, Graph, Node};
 
-/// Plans the registers, chunks and functions of `graph` in this order.
-pub(in crate::jit) fn plan(graph: &Graph, layout: &Layout, lines: &[Line], limits: Limits) -> Plan {
-    let mut planner = Planner::new(graph, layout, lines, limits);
-    for (&line, position) in lines.iter().zip(0..) {
+/// Plans the registers, chunks and functions of what has been scheduled. A function
+/// ends, and another begins, at the lines with the numbers `cuts`, which ascend.
+pub(in crate::jit) fn plan(schedule: &Schedule<'_>, cuts: &[u32], registers: usize) -> Plan {
+    let mut planner = Planner::new(schedule, cuts, registers);
+    for (&line, position) in schedule.lines.iter().zip(0..) {
         planner.position = position;
         planner.line(line);
     }
@@ -25,7 +27,13 @@ pub(in crate::jit) fn plan(graph: &Graph, layout: &Layout, lines: &[Line], limit
 pub(super) struct Planner<'a> {
     pub(super) graph: &'a Graph,
     pub(super) layout: &'a Layout,
-    pub(super) limits: Limits,
+    /// How many values are kept in registers.
+    pub(super) registers: usize,
+    /// The lines where functions begin, and how many of them have been reached.
+    cuts: &'a [u32],
+    reached: usize,
+    /// Whether a function is to begin at the next line that allows it.
+    due: bool,
     /// All positions at which each node is used, and the next of them.
     pub(super) uses: Uses,
     pub(super) position: u32,
@@ -45,21 +53,23 @@ pub(super) struct Planner<'a> {
     pub(super) steps: Vec<Step>,
     pub(super) chunks: Vec<Chunk>,
     pub(super) functions: Vec<usize>,
-    /// How many steps the finished chunks of this function have.
-    pub(super) function_steps: usize,
 }
 
 impl<'a> Planner<'a> {
-    fn new(graph: &'a Graph, layout: &'a Layout, lines: &[Line], limits: Limits) -> Self {
+    fn new(schedule: &'a Schedule<'_>, cuts: &'a [u32], registers: usize) -> Self {
+        let (graph, layout) = (schedule.graph, &schedule.layout);
         Planner {
             graph,
             layout,
-            limits,
-            uses: Uses::of(graph, layout, lines),
+            registers,
+            cuts,
+            reached: 0,
+            due: false,
+            uses: schedule.uses.clone(),
             position: 0,
             scope: Scope::up_to(u32::MAX),
             structure: Structure::default(),
-            resident: Vec::with_capacity(limits.registers + 4),
+            resident: Vec::with_capacity(registers + 4),
             slots: Slots::new(graph.nodes.len()),
             pinned: Array::filled(false, graph.nodes.len()),
             constants: layout.constants.clone(),
@@ -69,45 +79,48 @@ impl<'a> Planner<'a> {
             steps: Vec::new(),
             chunks: Vec::new(),
             functions: vec![0],
-            function_steps: 0,
         }
     }
 
     fn line(&mut self, line: Line) {
+        while self.cuts.get(self.reached).is_some_and(|&cut| cut <= self.position) {
+            self.reached += 1;
+            self.due = true;
+        }
         match line {
             Line::Node(node) => {
-                self.cut_if_full();
+                self.cut_if_due();
                 self.compute(node);
             }
             Line::Guard(condition, expect) => {
-                self.cut_if_full();
+                self.cut_if_due();
                 self.bring(&[condition]);
                 self.steps.push(Step::Guard(condition, expect));
                 self.used(&[condition]);
-                self.spill_down_to(self.limits.registers);
+                self.spill_down_to(self.registers);
             }
             Line::Pass(index, value) => {
-                self.cut_if_full();
+                self.cut_if_due();
                 self.pass(index, value);
             }
             Line::End => self.end(),
             Line::Enter { region, end } => self.enter(region, end),
             Line::Leave => self.leave(),
             Line::Branch { test, otherwise, end } => {
-                self.cut_if_full();
+                self.cut_if_due();
                 self.branch(test, otherwise, end);
             }
             Line::Otherwise => self.otherwise(),
             Line::Close => self.close(),
             Line::Write { word, node } => self.step_with(node, Step::Write(node, word)),
             Line::Zero { word, len } => {
-                self.cut_if_full();
+                self.cut_if_due();
                 self.steps.push(Step::Zero(word, len));
             }
             Line::Accumulate(access, node) => self.step_with(node, Step::Accumulate(access, node)),
             Line::Hold(number, value) => self.hold(number, value),
             Line::Next(number, value) => {
-                self.cut_if_full();
+                self.cut_if_due();
                 self.next(number, value);
             }
             Line::Again => self.again(),
@@ -116,11 +129,11 @@ impl<'a> Planner<'a> {
 
     /// A step for which `node` is in a register.
     fn step_with(&mut self, node: Node, step: Step) {
-        self.cut_if_full();
+        self.cut_if_due();
         self.bring(&[node]);
         self.steps.push(step);
         self.used(&[node]);
-        self.spill_down_to(self.limits.registers);
+        self.spill_down_to(self.registers);
     }
 
     fn compute(&mut self, node: Node) {
@@ -143,7 +156,7 @@ impl<'a> Planner<'a> {
         if self.next_use(node).is_some() {
             self.resident.push(node);
         }
-        self.spill_down_to(self.limits.registers);
+        self.spill_down_to(self.registers);
     }
 
     /// Brings all of `nodes` into registers.
@@ -236,15 +249,17 @@ impl<'a> Planner<'a> {
         })
     }
 
-    fn cut_if_full(&mut self) {
-        let steps = self.function_steps + self.steps.len();
-        if steps >= self.limits.steps && !self.structure.is_uncut() {
-            self.cut();
-        }
+    /// Whether a function begins in the lines after this one and before `end`.
+    pub(super) fn is_cut_before(&self, end: u32) -> bool {
+        self.cuts.get(self.reached).is_some_and(|&cut| cut < end)
     }
 
-    /// Goes on in a new function.
-    pub(super) fn cut(&mut self) {
+    /// Goes on in a new function if one is to begin here.
+    pub(super) fn cut_if_due(&mut self) {
+        if !core::mem::take(&mut self.due) {
+            return;
+        }
+        debug_assert!(!self.structure.is_uncut(), "the region would have been told");
         self.store_residents();
         self.resident.clear();
         if !self.steps.is_empty() || !self.parameters.is_empty() {
@@ -256,14 +271,11 @@ impl<'a> Planner<'a> {
         if self.functions.last() != Some(&self.chunks.len()) {
             self.functions.push(self.chunks.len());
         }
-        self.function_steps = 0;
     }
 
     pub(super) fn finish_chunk(&mut self, next: Next) {
         let steps = core::mem::take(&mut self.steps);
         let parameters = core::mem::take(&mut self.parameters);
-        // A chunk without steps is code, too.
-        self.function_steps += steps.len().max(1);
         self.chunks.push(Chunk { after: self.after.take(), parameters, steps, next });
     }
 }

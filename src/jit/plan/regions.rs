@@ -73,14 +73,8 @@ impl Structure {
 
 impl Planner<'_> {
     pub(super) fn enter(&mut self, region: Region, end: u32) {
-        let lines = (end - self.position) as usize;
-        let inner = self.structure.is_uncut();
-        let uncut = inner || lines <= self.limits.uncut;
-        // A line makes about three steps.
-        let full = self.function_steps + self.steps.len() + 3 * lines > self.limits.steps;
-        if uncut && !inner && full && self.function_steps + self.steps.len() > 0 {
-            self.cut();
-        }
+        self.cut_if_due();
+        let uncut = !self.is_cut_before(end);
         self.store_used_after(end);
         let mut phis: Vec<(u32, Node)> = Vec::new();
         for &phi in &self.graph.regions[region].phis {
@@ -89,7 +83,7 @@ impl Planner<'_> {
             }
         }
         phis.sort();
-        let in_registers = if uncut { phis.len().min(self.limits.registers / 2) } else { 0 };
+        let in_registers = if uncut { phis.len().min(self.registers / 2) } else { 0 };
         for (_, phi) in phis.drain(in_registers..) {
             self.slots.take(phi);
         }
@@ -125,7 +119,7 @@ impl Planner<'_> {
             self.bring(&[value]);
             self.steps.push(Step::Output(index, value));
             self.used(&[value]);
-            self.spill_down_to(self.limits.registers);
+            self.spill_down_to(self.registers);
             return;
         };
         let phi = self.graph.regions[region.region].phis[index as usize];
@@ -145,7 +139,7 @@ impl Planner<'_> {
             region.passing.extend(in_register.then_some(value));
             passing = region.passing.len();
         }
-        self.spill_down_to(self.limits.registers.saturating_sub(passing));
+        self.spill_down_to(self.registers.saturating_sub(passing));
     }
 
     /// Ends a path, or a way through a region.
@@ -196,7 +190,7 @@ impl Planner<'_> {
             if !self.structure.is_uncut() {
                 self.structure.evicted.clear();
             }
-            self.spill_down_to(self.limits.registers);
+            self.spill_down_to(self.registers);
         }
         if region.cycle.is_some() {
             let around = self.uses.around(region.end).to_vec();
@@ -208,7 +202,7 @@ impl Planner<'_> {
         if let Test::Node(condition) = test {
             self.bring(&[condition]);
             self.used(&[condition]);
-            self.spill_down_to(self.limits.registers);
+            self.spill_down_to(self.registers);
         }
         match self.structure.regions.last() {
             // Each way through the region must leave it in the same slot.

@@ -4,25 +4,56 @@
 mod loops;
 mod random;
 
-use super::layout::Layout;
-use super::plan::{Limits, Step, plan};
-use super::schedule::schedule;
-use super::{RunError, compile_within};
+use core::ops::Range;
+
+use super::plan::{REGISTERS, Step, plan};
+use super::{RunError, Schedule, schedule};
 use crate::ssa::{Graph, Outcome, interpret, parse, verify};
 use random::{Random, Shape, graph};
 
+/// How the code is cut, and the number of registers.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// At most so many lines are in one function, but for regions that are not cut.
+    lines: usize,
+    /// How many lines a region has at most that is not cut.
+    uncut: usize,
+    registers: usize,
+}
+
 const LIMITS: [Limits; 7] = [
-    Limits::HOST,
-    Limits { uncut: 0, ..Limits::HOST },
-    Limits { steps: 1, uncut: 0, registers: 3 },
-    Limits { steps: 7, uncut: 0, registers: 4 },
-    Limits { steps: 20, uncut: 10, registers: 4 },
-    Limits { steps: 40, uncut: usize::MAX, registers: 2 },
-    Limits { steps: 100, uncut: 30, registers: 6 },
+    Limits { lines: 400, uncut: 250, registers: REGISTERS },
+    Limits { lines: 400, uncut: 0, registers: REGISTERS },
+    Limits { lines: 1, uncut: 0, registers: 3 },
+    Limits { lines: 3, uncut: 0, registers: 4 },
+    Limits { lines: 8, uncut: 10, registers: 4 },
+    Limits { lines: 16, uncut: usize::MAX, registers: 2 },
+    Limits { lines: 40, uncut: 30, registers: 6 },
 ];
 
+impl Limits {
+    fn cuts(self, schedule: &Schedule<'_>) -> Vec<u32> {
+        let sequence = schedule.sequence();
+        let small = |region: &&Range<u32>| region.len() <= self.uncut;
+        let uncut: Vec<_> = sequence.regions.iter().filter(small).collect();
+        let is_whole =
+            |&cut: &u32| uncut.iter().all(|region| !(region.start + 1..region.end).contains(&cut));
+        (0..sequence.steps).step_by(self.lines).skip(1).filter(is_whole).collect()
+    }
+}
+
 fn assert_native(graph: &Graph, limits: Limits, points: &[Vec<f64>]) -> usize {
-    let kernel = compile_within(graph, limits).unwrap();
+    let cuts = limits.cuts(&schedule(graph).unwrap());
+    assert_native_when_cut(graph, &cuts, limits.registers, points)
+}
+
+fn assert_native_when_cut(
+    graph: &Graph,
+    cuts: &[u32],
+    registers: usize,
+    points: &[Vec<f64>],
+) -> usize {
+    let kernel = schedule(graph).unwrap().compile_with(cuts, registers).unwrap();
     let mut scratch = vec![f64::NAN; 3];
     let mut found = vec![0.0; kernel.outputs()];
     let mut values = 0;
@@ -34,12 +65,12 @@ fn assert_native(graph: &Graph, limits: Limits, points: &[Vec<f64>]) -> usize {
         match interpret(graph, point) {
             Outcome::Unseen(_) => assert_eq!(result, Err(RunError::Unseen), "{graph}"),
             Outcome::Values(expected) => {
-                assert_eq!(result, Ok(()), "{limits:?} {point:?}\n{graph}");
+                assert_eq!(result, Ok(()), "{cuts:?} {registers} {point:?}\n{graph}");
                 let same =
                     |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
                 assert!(
                     found.iter().zip(&expected).all(same),
-                    "{limits:?}\nfound {found:?}\nexpected {expected:?}\nat {point:?}\n{graph}"
+                    "{cuts:?} {registers}\nfound {found:?}\nexpected {expected:?}\nat {point:?}\n{graph}"
                 );
                 values += 1;
             }
@@ -85,6 +116,26 @@ fn deep_graphs_agree_with_the_interpreter() {
     assert_random(shape, 3, 8);
 }
 
+/// Also before lines at which nothing can be cut.
+#[test]
+fn code_that_is_cut_anywhere_agrees_with_the_interpreter() {
+    let mut random = Random(5);
+    let shape = Shape { inputs: 3, items: 8, depth: 3, regions: 12, guards: 0, phis: 3 };
+    let mut values = 0;
+    for _ in 0..20 {
+        let graph = graph(shape, &mut random);
+        let inputs = graph.active + graph.inactive;
+        let point = |_| (0..inputs).map(|_| random.number()).collect();
+        let points: Vec<Vec<f64>> = (0..6).map(point).collect();
+        let steps = schedule(&graph).unwrap().sequence().steps;
+        for one_of in [1, 2, 5, 20] {
+            let cuts: Vec<u32> = (0..steps + 2).filter(|_| random.below(one_of) == 0).collect();
+            values += assert_native_when_cut(&graph, &cuts, 4, &points);
+        }
+    }
+    assert!(values > 300, "{values}");
+}
+
 #[test]
 fn a_small_region_is_a_compare_a_jump_and_no_memory() {
     let text = "\
@@ -105,8 +156,7 @@ b3:
   return v5
 ";
     let graph = parse(text).unwrap();
-    let layout = Layout::of(&graph).unwrap();
-    let plan = plan(&graph, &layout, &schedule(&graph, &layout), Limits::HOST);
+    let plan = plan(&schedule(&graph).unwrap(), &[], REGISTERS);
     assert_eq!((plan.functions.len(), plan.chunks.len()), (1, 4));
     // Two inputs and an output: the node that is used across is kept, too, since
     // a longer side might need its register.
@@ -121,10 +171,11 @@ fn what_is_cut_goes_on_in_another_function() {
     let mut random = Random(4);
     let shape = Shape { inputs: 3, items: 30, depth: 4, regions: 20, guards: 0, phis: 3 };
     let graph = graph(shape, &mut random);
-    let layout = Layout::of(&graph).unwrap();
-    let lines = schedule(&graph, &layout);
-    let count = |limits| plan(&graph, &layout, &lines, limits).functions.len();
-    let small = Limits { steps: 20, uncut: 0, registers: 4 };
-    assert!(count(small) > 10 && count(Limits::HOST) < count(small));
-    assert_eq!(count(Limits { uncut: usize::MAX, steps: usize::MAX, ..small }), 1);
+    let schedule = schedule(&graph).unwrap();
+    let count = |lines, uncut| {
+        let limits = Limits { lines, uncut, registers: 4 };
+        plan(&schedule, &limits.cuts(&schedule), limits.registers).functions.len()
+    };
+    assert!(count(8, 0) > 10 && count(8, 250) < count(8, 0) && count(400, 0) < count(8, 0));
+    assert_eq!(count(usize::MAX, 0), 1);
 }

@@ -1,0 +1,34 @@
+//! The schedule as others see it who decide where to cut it.
+
+use super::Schedule;
+use super::schedule::Line;
+use super::uses::computed;
+use crate::ssa::{Lifetime, Sequence};
+
+/// The lines of `schedule` as steps. What is in a buffer wherever the code is cut is
+/// not among the values: inputs, constants, and what has a home.
+pub(super) fn sequence(schedule: &Schedule<'_>) -> Sequence {
+    let Schedule { graph, layout, lines, uses } = schedule;
+    let mut regions = Vec::new();
+    for (line, position) in lines.iter().zip(0..) {
+        match *line {
+            Line::Enter { end, .. } => regions.push(position..end + 1),
+            Line::Branch { otherwise, end, .. } => {
+                regions.extend([position + 1..otherwise, otherwise..end]);
+            }
+            _ => {}
+        }
+    }
+    // The other side of a branch comes after all that is in the first one.
+    regions.sort_by_key(|region| (region.start, core::cmp::Reverse(region.end)));
+    regions.retain(|region| !region.is_empty());
+    let mut values = Vec::new();
+    for (node, &begin) in computed(graph, lines).iter() {
+        let used = uses.of_node(node);
+        if begin != u32::MAX && !used.is_empty() && layout.home(node).is_none() {
+            // Entry φs begin with the loop, which uses their first values there.
+            values.push(Lifetime { begin, uses: used.into() });
+        }
+    }
+    Sequence { steps: lines.len() as u32, regions, values }
+}
