@@ -377,5 +377,5 @@ fn everything_public_has_a_debug_form() {
         assert!(form.starts_with(start), "{form}");
     }
     let report = f.report().to_string();
-    assert!(report.contains("kernel Gradient for 2+0 inputs: 1 paths"), "{report}");
+    assert!(report.contains("kernel Gradient for 2+0 inputs: 1 path,"), "{report}");
 }
