@@ -13,6 +13,9 @@ pub(super) struct Sites {
     kept: Vec<Site>,
     stretches: Vec<Stretch>,
     len: usize,
+    /// For each beginning of what was appended last the length of the longest part that
+    /// it begins and ends with; kept for its memory.
+    borders: Vec<usize>,
 }
 
 /// Places up to the next stretch: a part of what is kept, again and again.
@@ -28,7 +31,7 @@ struct Stretch {
 
 impl Sites {
     pub(super) const fn new() -> Self {
-        Sites { kept: Vec::new(), stretches: Vec::new(), len: 0 }
+        Sites { kept: Vec::new(), stretches: Vec::new(), len: 0, borders: Vec::new() }
     }
 
     pub(super) fn clear(&mut self) {
@@ -49,7 +52,7 @@ impl Sites {
     /// Appends `new`.
     pub(super) fn extend(&mut self, new: &[Cell<Site>]) {
         if !self.goes_on(new) {
-            let period = period(new);
+            let period = self.period(new);
             self.begin(period);
             self.kept.extend(new[..period].iter().map(Cell::get));
         }
@@ -66,6 +69,24 @@ impl Sites {
         expected.zip(head).all(|(&old, new)| ptr::eq(old, new.get())) && repeats(new, tail)
     }
 
+    /// After how many places `sites` begin again, as often as their number allows.
+    ///
+    /// By the algorithm of Knuth, Morris and Pratt, in linear time: at the end of an
+    /// inner loop much repeats itself, but not all.
+    fn period(&mut self, sites: &[Cell<Site>]) -> usize {
+        let is_same = |i: usize, j: usize| ptr::eq(sites[i].get(), sites[j].get());
+        self.borders.clear();
+        let mut border = 0;
+        for i in 0..sites.len() {
+            while border > 0 && !is_same(i, border) {
+                border = self.borders[border - 1];
+            }
+            border += usize::from(i > 0 && is_same(i, border));
+            self.borders.push(border);
+        }
+        sites.len() - border
+    }
+
     /// Begins a stretch; its places are to be kept next.
     fn begin(&mut self, period: usize) {
         self.stretches.push(Stretch { first: self.len, kept: self.kept.len(), period });
@@ -77,14 +98,6 @@ impl Sites {
         let stretch = self.stretches[next - 1];
         self.kept[stretch.kept + (index - stretch.first) % stretch.period]
     }
-}
-
-/// After how many places `sites` begin again, up to the last; all of them if they
-/// do not.
-fn period(sites: &[Cell<Site>]) -> usize {
-    let Some(first) = sites.first() else { return 0 };
-    let again = (1..=sites.len() / 2).filter(|&at| ptr::eq(sites[at].get(), first.get()));
-    again.into_iter().find(|&period| repeats(sites, &sites[period..])).unwrap_or(sites.len())
 }
 
 /// Whether `tail` is what `sites` begin with.
