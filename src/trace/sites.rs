@@ -6,6 +6,10 @@ use core::ptr;
 
 use super::Site;
 
+/// So many places are kept as they come: what fits into the cache is copied faster
+/// than compared.
+const SHORT: usize = 1 << 14;
+
 /// A sequence of places.
 #[derive(Debug, Default)]
 pub(super) struct Sites {
@@ -51,12 +55,25 @@ impl Sites {
 
     /// Appends `new`.
     pub(super) fn extend(&mut self, new: &[Cell<Site>]) {
-        if !self.goes_on(new) {
+        if self.len < SHORT {
+            self.keep(new, new.len());
+        } else if !self.goes_on(new) {
             let period = self.period(new);
-            self.begin(period);
-            self.kept.extend(new[..period].iter().map(Cell::get));
+            self.keep(new, period);
         }
         self.len += new.len();
+    }
+
+    /// Keeps the first `period` of `new`, which tell the others.
+    fn keep(&mut self, new: &[Cell<Site>], period: usize) {
+        match self.stretches.last_mut() {
+            // Nothing repeats itself so far.
+            Some(latest) if latest.first + latest.period == self.len && period == new.len() => {
+                latest.period += period;
+            }
+            _ => self.begin(period),
+        }
+        self.kept.extend(new[..period].iter().map(Cell::get));
     }
 
     /// Whether `new` goes on with the latest stretch.
@@ -138,7 +155,7 @@ mod tests {
         };
         for _ in 0..300 {
             let (mut sites, mut expected) = (Sites::new(), Vec::new());
-            sites.repeat(places[7], random(3));
+            sites.repeat(places[7], random(2) * SHORT + random(3));
             expected.resize(sites.len, places[7]);
             for _ in 0..random(8) {
                 let kind = kinds[random(kinds.len())];
@@ -158,11 +175,12 @@ mod tests {
     fn a_loop_is_kept_once() {
         let places = places();
         let mut sites = Sites::new();
+        sites.repeat(places[7], SHORT);
         for block in 0..100 {
             let block: Vec<_> =
                 (0..128).map(|i| Cell::new(places[(block * 128 + i) % 7])).collect();
             sites.extend(&block);
         }
-        assert_eq!((sites.len, sites.kept.len()), (12_800, 7));
+        assert_eq!((sites.len, sites.kept.len()), (SHORT + 12_800, 1 + 7));
     }
 }
