@@ -10,6 +10,8 @@
 //! its entry φs are every √n iterations for a checkpoint. Loops that are split again
 //! need less, and one more time through the iterations.
 
+use core::cmp::Reverse;
+
 use super::activity::{Activity, bound};
 use super::needed::Needed;
 use super::reverse::{Wanted, reverse_from};
@@ -190,11 +192,17 @@ impl<'a> Estimate<'a> {
         self.graph.regions.keys().filter(|&region| self.graph.regions[region].cycle.is_some())
     }
 
-    /// The best change to the loop that keeps most, or to one around it, if it is worth
-    /// the time.
+    /// The best change that is worth the time: to the loop that keeps most, or to one
+    /// around it; if there is none, to the next.
     fn best(&self) -> Option<Change> {
-        let words = |&region: &Region| self.words_of(region, None);
-        let heaviest = self.loops().max_by_key(words)?;
+        let weighed = self.loops().map(|region| (self.words_of(region, None), region));
+        let mut loops: Vec<(u64, Region)> = weighed.filter(|&(words, _)| words > 0).collect();
+        loops.sort_by_key(|&(words, _)| Reverse(words));
+        loops.into_iter().find_map(|(words, region)| self.best_around(region, words))
+    }
+
+    /// The best change to `heaviest`, which keeps so many words, or to a loop around it.
+    fn best_around(&self, heaviest: Region, words: u64) -> Option<Change> {
         let mut changes: Vec<Change> = Vec::new();
         let mut next = Some(heaviest);
         while let Some(region) = next {
@@ -210,7 +218,7 @@ impl<'a> Estimate<'a> {
         }
         let best = changes.into_iter().min_by_key(|&change| self.words(Some(change)))?;
         let gain = self.words(None).saturating_sub(self.words(Some(best)));
-        (gain > words(&heaviest) / 4).then_some(best)
+        (gain > words / 4).then_some(best)
     }
 
     /// Whether `region`, a loop, can be computed again: it is in another loop, and

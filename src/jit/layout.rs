@@ -65,7 +65,7 @@ pub(super) struct Layout {
 }
 
 /// The most words of a scratch buffer.
-pub(super) const MAX_WORDS: u64 = 1 << 27;
+pub(crate) const MAX_WORDS: u64 = 1 << 27;
 
 /// How many numbers a kernel for `graph` keeps of the iterations of its loops: what
 /// loops that replay them, or read their histories, need of each.

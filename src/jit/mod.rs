@@ -33,6 +33,7 @@ use schedule::Line;
 use uses::Uses;
 
 pub use kernel::{Kernel, RunError};
+pub(crate) use layout::MAX_WORDS;
 pub use layout::history_words;
 pub use math::host_fuses;
 

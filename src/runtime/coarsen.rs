@@ -4,7 +4,7 @@
 use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, without_rounding_errors};
-use crate::jit::{Kernel, history_words, host_fuses, schedule};
+use crate::jit::{Kernel, MAX_WORDS, history_words, host_fuses, schedule};
 use crate::phi::{
     Applied, CloseLimits, Closed, Refused, SimplifyLimits, Stage, close, simplify_branches,
     simplify_segments, unroll,
@@ -64,7 +64,8 @@ pub(super) fn coarsen(
     options: &Options,
 ) -> Result<Coarsened, Refusal> {
     let mut checkpointed = Checkpointed::new(&primal.graph);
-    let limit = options.limits.history;
+    // Beyond the largest buffer no limit helps.
+    let limit = options.limits.history.min(MAX_WORDS as usize);
     loop {
         let graph = optimised(&checkpointed, purpose, options.numerics);
         let words = history_words(&graph);

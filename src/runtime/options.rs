@@ -81,6 +81,7 @@ pub struct Limits {
     /// there are checkpoints within checkpoints. A loop whose number of iterations depends
     /// on the inputs counts with the most that it may have. Where nothing helps the tape
     /// serves: if one loop reads what another, which has ended, computed in each iteration.
+    /// More than 2²⁷ counts as 2²⁷.
     pub history: usize,
     /// The largest number of steps of a graph that are compiled together, but for a
     /// few; by default 512. What crosses from one such segment to another goes through

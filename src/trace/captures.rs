@@ -28,15 +28,23 @@ impl Captures {
         self.operands.clear();
     }
 
-    /// Adds what the region was given that the latest event enters, then perhaps
-    /// what it was given for jumps.
+    /// Adds what the region was given that the latest event enters.
     pub(super) fn push(&mut self, event: u32, key: u64, operands: &[Operand]) {
-        let [.., before, last] = &self.heads[..] else {
-            return self.add(event, key, operands);
-        };
-        if last.event < event || (last.event == event && before.event < event) {
+        if self.count(event) == 0 {
             self.add(event, key, operands);
         }
+    }
+
+    /// Adds what that region was given for jumps, if the other capture was added.
+    pub(super) fn push_for_jumps(&mut self, event: u32, key: u64, operands: &[Operand]) {
+        if self.count(event) == 1 {
+            self.add(event, key, operands);
+        }
+    }
+
+    /// How many captures of the latest event there are.
+    fn count(&self, event: u32) -> usize {
+        self.heads.iter().rev().take_while(|head| head.event == event).count()
     }
 
     fn add(&mut self, event: u32, key: u64, operands: &[Operand]) {

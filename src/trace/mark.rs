@@ -73,14 +73,15 @@ pub(crate) fn captures() -> bool {
 /// The region that was just entered was given these numbers; `key` stands for
 /// all else.
 pub(crate) fn capture(key: u64, operands: &[Operand]) {
-    recorder::capture(key, operands);
+    recorder::capture(|captures, event| captures.push(event, key, operands));
 }
 
 /// The region that was just entered, of which all that it was given is captured,
 /// was given this together with what is carried to the ends of the regions `goals`,
 /// to which jumps lead out of it.
 pub(crate) fn capture_for_jumps(key: u64, goals: &[u32], operands: &[Operand]) {
-    recorder::capture(key, &for_jumps(goals, operands));
+    let operands = for_jumps(goals, operands);
+    recorder::capture(|captures, event| captures.push_for_jumps(event, key, &operands));
 }
 
 /// What `var` stands for in this recording, if anything.

@@ -14,7 +14,7 @@ use core::panic::Location;
 use super::captures::Captures;
 use super::event::{Form, Kind, Step};
 use super::stamp::{FOREIGN_STAMP, maker};
-use super::{Events, Operand, Role, Site, TraceError, Var};
+use super::{Events, Role, Site, TraceError, Var};
 use crate::op::Op;
 
 /// Tag of a constant.
@@ -236,12 +236,12 @@ pub(super) fn captures() -> bool {
     with_front(|front| front.cursor.captures.get() && front.is_recording())
 }
 
-/// Keeps what the region was given that the latest event enters.
-pub(super) fn capture(key: u64, operands: &[Operand]) {
+/// Hands the captures and the index of the latest event to `keep`.
+pub(super) fn capture(keep: impl FnOnce(&mut Captures, u32)) {
     with_front(|front| {
         let latest = (front.cursor.next.get() & ID).checked_sub(1);
         let Some(latest) = latest.filter(|_| front.is_recording()) else { return };
-        with_back(|back| back.captures.push(latest as u32, key, operands));
+        with_back(|back| keep(&mut back.captures, latest as u32));
     });
 }
 

@@ -196,6 +196,42 @@ programs! {
             y * *r
         }
     }
+    a_typed_reference_at_the_break: inputs(6), Sound,
+    traced {
+        pub fn run<S: Num>(x: &[S]) -> S {
+            let mut y = x[0];
+            let mut r: &S = &x[5];
+            for i in 0..5 {
+                y = y * 0.5 + x[i];
+                if y > 1.0 { r = &x[i]; break; }
+            }
+            y * *r
+        }
+    }
+    a_reference_returned: inputs(6), Sound,
+    traced {
+        fn first<S: Num>(x: &[S]) -> &S {
+            for v in x {
+                if *v > 1.0 { return v; }
+            }
+            &x[0]
+        }
+        pub fn run<S: Num>(x: &[S]) -> S {
+            *first(x) * 3.0
+        }
+    }
+    a_reference_out_of_two_loops: inputs(6), Sound,
+    traced {
+        pub fn run<S: Num>(x: &[S]) -> S {
+            let mut r: &S = &x[5];
+            'outer: for i in 0..3 {
+                for j in 0..2 {
+                    if x[i] + x[3 + j] > 1.0 { r = &x[i]; break 'outer; }
+                }
+            }
+            x[0] * *r
+        }
+    }
     references_out_of_a_branch: inputs(3), Sound,
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {

@@ -95,6 +95,18 @@ impl Lines {
 
 /// The line of which `step` is the square, and the positive factor of that.
 fn square(terms: &mut Terms, step: usize, factor: f64) -> Option<(f64, usize)> {
+    // Steps that are shared are looked at for each of their uses.
+    square_within(terms, step, factor, &mut 64)
+}
+
+/// The same, if no more than so many steps have to be looked at.
+fn square_within(
+    terms: &mut Terms,
+    step: usize,
+    factor: f64,
+    steps: &mut u32,
+) -> Option<(f64, usize)> {
+    *steps = steps.checked_sub(1)?;
     let number = |step: usize| match terms.steps[step] {
         Step::Number(number) => Some(number),
         _ => None,
@@ -105,17 +117,18 @@ fn square(terms: &mut Terms, step: usize, factor: f64) -> Option<(f64, usize)> {
     let found = match op {
         Op::Mul if a == b && degrees[0] == 1 => Some((factor, a)),
         Op::Powi if numbers[1] == Some(2.0) && degrees[0] == 1 => Some((factor, a)),
-        Op::Mul if degrees[0] == 0 => square(terms, b, factor * numbers[0]?),
-        Op::Mul if degrees[1] == 0 => square(terms, a, factor * numbers[1]?),
-        Op::Div => square(terms, a, factor / numbers[1]?),
+        Op::Mul if degrees[0] == 0 => square_within(terms, b, factor * numbers[0]?, steps),
+        Op::Mul if degrees[1] == 0 => square_within(terms, a, factor * numbers[1]?, steps),
+        Op::Div => square_within(terms, a, factor / numbers[1]?, steps),
         // Where nothing is added, that is the square of nothing.
         Op::Select => {
             let sides = [b, c].map(|side| match number(side) {
                 Some(0.0) => Some(None),
                 _ => None,
             });
-            let [then, otherwise] = [(b, sides[0]), (c, sides[1])]
-                .map(|(side, nothing)| nothing.or_else(|| square(terms, side, factor).map(Some)));
+            let [then, otherwise] = [(b, sides[0]), (c, sides[1])].map(|(side, nothing)| {
+                nothing.or_else(|| square_within(terms, side, factor, steps).map(Some))
+            });
             let (then, otherwise) = (then?, otherwise?);
             let factor = then.or(otherwise)?.0;
             let fits = |side: Option<(f64, usize)>| side.is_none_or(|side| side.0 == factor);

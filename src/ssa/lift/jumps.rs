@@ -47,7 +47,11 @@ impl Graft<'_> {
     /// one if need be.
     pub(super) fn exit(&mut self, from: Meeting, exit: usize, to: Meeting) -> Option<usize> {
         if !self.pairs.contains_key(&from) {
-            let goal = self.goal(from, exit)?;
+            let (goal, last) = self.goal(from, exit)?;
+            // The state is in the key of the last exit alone, which need not be new.
+            if !self.may_copy(&self.tree.meetings[goal].exits.get(last)?.key) {
+                return None;
+            }
             let goals = &self.jumps.as_ref()?.goals;
             let (_, other) = goals.iter().copied().find(|(known, _)| *known == goal)?;
             return self.exit_around(from, exit, to, (goal, other));
@@ -96,24 +100,30 @@ impl Graft<'_> {
         self.exit_with(to, ExitKey { to: target, ..key })
     }
 
-    /// The region to whose end exit number `exit` of `from` leads.
-    fn goal(&self, mut from: Meeting, mut exit: usize) -> Option<Meeting> {
+    /// The region to whose end exit number `exit` of `from` leads, and by which exit
+    /// of its own.
+    fn goal(&self, mut from: Meeting, mut exit: usize) -> Option<(Meeting, usize)> {
         loop {
             let data = &self.tree.meetings[from];
             match data.exits.get(exit)?.key.to {
                 Target::Outer(outer) => (from, exit) = (data.parent?, outer),
-                Target::Join => return Some(from),
+                Target::Join => return Some((from, exit)),
                 Target::Iterate => return None,
             }
         }
     }
 
+    /// Whether an exit with this key may be one of the other region, too. What is the
+    /// same input for iterations of one loop is one that was captured for others, and
+    /// not said to be the same.
+    fn may_copy(&self, key: &ExitKey) -> bool {
+        let given = self.tree.given(self.from);
+        given.is_some_and(|given| given.of.is_some() || !key.state.contains(&mark::FIXED))
+    }
+
     /// The exit of `to` with this key, a new one if need be.
     fn exit_with(&mut self, to: Meeting, key: ExitKey) -> Option<usize> {
-        // What is the same input for iterations of one loop is one that was captured
-        // for others, and not said to be the same.
-        let is_iteration = self.tree.given(self.from)?.of.is_some();
-        if !is_iteration && key.state.contains(&mark::FIXED) {
+        if !self.may_copy(&key) {
             return None;
         }
         if let Some(known) = self.tree.find_exit(to, &key) {
