@@ -170,9 +170,10 @@ where
             }
             Expect::Sound => {}
         }
-        for numerics in [Numerics::Exact, Numerics::Real] {
-            self.served(numerics, &domain.points(&mut random(4), 500), expect);
-        }
+        let points = domain.points(&mut random(4), 500);
+        self.served(Numerics::Exact, true, &points, expect);
+        self.served(Numerics::Real, true, &points, expect);
+        self.served(Numerics::Real, false, &points, expect);
     }
 
     /// The attribute changes nothing.
@@ -261,9 +262,10 @@ where
         }
     }
 
-    /// Who serves must not matter.
-    fn served(&self, numerics: Numerics, points: &[Vec<f64>], expect: Expect) {
-        let builder = Tape::builder().numerics(numerics).background(false).hot_threshold(30);
+    /// Who serves must not matter, with closed forms and without.
+    fn served(&self, numerics: Numerics, closes: bool, points: &[Vec<f64>], expect: Expect) {
+        let builder = Tape::builder().numerics(numerics).phi_calculus(closes);
+        let builder = builder.background(false).hot_threshold(30);
         let recorded = builder.record(&self.annotated);
         let mut tracer = Tracer::default();
         for (index, x) in points.iter().enumerate() {
