@@ -288,7 +288,8 @@ pub struct Report {
     pub paths: usize,
     /// The number of guards and branches on all paths.
     pub conditions: usize,
-    /// Calls that the tape served.
+    /// Calls that the tape served; not those that panicked or failed, which may be
+    /// among `fallbacks`.
     pub tape_calls: u64,
     /// Calls that a kernel served.
     pub kernel_calls: u64,
@@ -317,6 +318,31 @@ pub struct Report {
     pub closed: Vec<Applied>,
     /// The loops that stayed loops there, or values of them, and why.
     pub open: Vec<Refused>,
+}
+
+/// One line for each formula and place; many iterations may each have one.
+fn write_closed(f: &mut fmt::Formatter<'_>, closed: &[Applied]) -> fmt::Result {
+    /// Longer forms are for programs that read the report.
+    const MOST_LETTERS: usize = 200;
+    let mut lines: Vec<(&Applied, usize)> = Vec::new();
+    for form in closed {
+        match lines.iter_mut().find(|(one, _)| (one.rule, &one.at) == (form.rule, &form.at)) {
+            Some((_, others)) => *others += 1,
+            None => lines.push((form, 0)),
+        }
+    }
+    for (form, others) in lines {
+        let line = form.to_string();
+        match line.char_indices().nth(MOST_LETTERS) {
+            Some((end, _)) => write!(f, "{}…", &line[..end])?,
+            None => f.write_str(&line)?,
+        }
+        match others {
+            0 => writeln!(f)?,
+            _ => writeln!(f, " (and {others} more)")?,
+        }
+    }
+    Ok(())
 }
 
 impl fmt::Display for Report {
@@ -367,9 +393,7 @@ impl fmt::Display for Report {
         for waiting in &self.waiting {
             writeln!(f, "{waiting}")?;
         }
-        for form in &self.closed {
-            writeln!(f, "{form}")?;
-        }
+        write_closed(f, &self.closed)?;
         for open in &self.open {
             writeln!(f, "{open}")?;
         }
@@ -404,5 +428,23 @@ impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Count(number, name) = self;
         write!(f, "{number} {name}{}", if *number == 1 { "" } else { "s" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::phi::Rule;
+
+    #[test]
+    fn formulas_of_one_place_share_a_line() {
+        let form = |rule, form: &str| Applied { rule, at: None, form: form.to_owned() };
+        let closed = [form(Rule::F2, "a"), form(Rule::C7, &"φ".repeat(500)), form(Rule::F2, "b")];
+        let report = Report { closed: closed.to_vec(), ..Report::default() };
+        let text = report.to_string();
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains(": ")).collect();
+        assert!(text.contains("F2: a (and 1 more)"), "{text}");
+        assert!(lines.iter().any(|line| line.starts_with("C7: φφ") && line.ends_with("φ…")));
+        assert!(lines.iter().all(|line| line.chars().count() <= 201), "{text}");
     }
 }
