@@ -75,7 +75,7 @@ pub(super) struct Back {
 
 thread_local! {
     // None has a destructor, so that the access is one address computation.
-    // The vector inside the back is moved out at the end of each recording;
+    // The vectors inside the back are moved out at the end of each recording;
     // nothing is lost when the thread ends.
     //
     // Cursor and ring are two variables, so that the compiler knows that a store

@@ -142,9 +142,14 @@ pub(super) const RULES: &[Rule] = &[
     rule("itself-over-itself-times-other", NeedsFact, "(mul (div ?a ?a) ?c)", To("?c"))
         .given(|found| found.cancels('a', &['c']))
         .anywhere(),
-    rule("reciprocal-times-itself-times-other", NeedsFact, "(mul (mul (recip ?a) ?c) ?a)", To("?c"))
-        .given(|found| found.cancels('a', &['c']))
-        .anywhere(),
+    rule(
+        "reciprocal-times-itself-times-other",
+        NeedsFact,
+        "(mul (mul (recip ?a) ?c) ?a)",
+        To("?c"),
+    )
+    .given(|found| found.cancels('a', &['c']))
+    .anywhere(),
     rule("itself-over-itself-and-other", NeedsFact, "(add (div ?a ?a) ?c)", To("(add ?c 1)"))
         .given(|found| found.cancels('a', &['c']))
         .anywhere(),
@@ -154,7 +159,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("difference-of-equals", NeedsFact, "(sub ?a ?a)", To("0"))
         .given(|found| found.range('a').is_finite())
         .anywhere()
-    .on_the_way(),
+        .on_the_way(),
     // Powers.
     rule("power-over-base", NeedsFact, "(div (powf ?y ?k) ?y)", Made(lower_power, &[Op::Powf]))
         .given(|found| found.range('y').is_nonzero())
@@ -199,33 +204,40 @@ pub(super) const RULES: &[Rule] = &[
     // Signs and order.
     rule("magnitude-of-positive", NeedsFact, "(abs ?x)", To("?x"))
         .given(|found| found.range('x').is_not_negative())
-    .on_the_way(),
-    rule("magnitude-of-difference", Exact, "(abs (sub ?a ?b))", To("(abs (sub ?b ?a))")).anywhere()
-    .on_the_way(),
+        .on_the_way(),
+    rule("magnitude-of-difference", Exact, "(abs (sub ?a ?b))", To("(abs (sub ?b ?a))"))
+        .anywhere()
+        .on_the_way(),
     rule("certain-maximum", NeedsFact, "(max ?a ?b)", To("?a"))
         .given(|found| !found.range('a').nan && found.range('a').low > found.range('b').high)
-    .on_the_way(),
+        .on_the_way(),
     rule("certain-minimum", NeedsFact, "(min ?a ?b)", To("?a"))
         .given(|found| !found.range('a').nan && found.range('a').high < found.range('b').low)
-    .on_the_way(),
+        .on_the_way(),
     rule("same-on-both-sides", Exact, "(select ?c ?a ?a)", To("?a")).anywhere(),
     // Constants.
-    rule("factors", NeedsFact, "(mul (mul ?x ?k) ?m)", Made(times_times, &[Op::Mul])).anywhere()
-    .on_the_way(),
+    rule("factors", NeedsFact, "(mul (mul ?x ?k) ?m)", Made(times_times, &[Op::Mul]))
+        .anywhere()
+        .on_the_way(),
     rule("factor-over-divisor", NeedsFact, "(div (mul ?x ?k) ?m)", Made(times_over, &[Op::Mul]))
         .anywhere()
-    .on_the_way(),
+        .on_the_way(),
     rule("divisor-times-factor", NeedsFact, "(mul (div ?x ?m) ?k)", Made(times_over, &[Op::Mul]))
         .anywhere()
-    .on_the_way(),
+        .on_the_way(),
     rule("multiples", NeedsFact, "(add (mul ?x ?k) (mul ?x ?m))", Made(multiples, &[Op::Mul]))
-    .on_the_way(),
-    rule("multiple-and-itself", NeedsFact, "(add (mul ?x ?k) ?x)", Made(multiple_and_one, &[Op::Mul]))
+        .on_the_way(),
+    rule(
+        "multiple-and-itself",
+        NeedsFact,
+        "(add (mul ?x ?k) ?x)",
+        Made(multiple_and_one, &[Op::Mul]),
+    )
     .on_the_way(),
     // Common factors.
     rule("sum-of-products", NeedsFact, "(add (mul ?a ?b) (mul ?a ?c))", To("(mul ?a (add ?b ?c))"))
         .given(factors_out)
-    .on_the_way(),
+        .on_the_way(),
     rule(
         "difference-of-products",
         NeedsFact,
@@ -234,12 +246,17 @@ pub(super) const RULES: &[Rule] = &[
     )
     .given(factors_out)
     .on_the_way(),
-    rule("difference-of-squares", Real, "(sub (mul ?x ?x) (mul ?y ?y))", To("(mul (sub ?x ?y) (add ?x ?y))"))
-        .stable(),
+    rule(
+        "difference-of-squares",
+        Real,
+        "(sub (mul ?x ?x) (mul ?y ?y))",
+        To("(mul (sub ?x ?y) (add ?x ?y))"),
+    )
+    .stable(),
     // One division for several.
     rule("shared-divisor", NeedsFact, "(div ?a ?b)", To("(mul ?a (recip ?b))"))
         .given(has_good_reciprocal)
-    .on_the_way(),
+        .on_the_way(),
     // Exponentials and logarithms.
     rule("logarithm-of-exponential", Real, "(ln (exp ?x))", To("?x")).anywhere(),
     rule("exponential-of-logarithm", NeedsFact, "(exp (ln ?x))", To("?x"))
@@ -247,13 +264,13 @@ pub(super) const RULES: &[Rule] = &[
         .anywhere(),
     rule("logarithm-near-1", Real, "(ln (add ?x 1))", To("(ln_1p ?x)"))
         .given(|found| found.range('x').low < 1.0)
-    .on_the_way(),
+        .on_the_way(),
     rule("exponential-less-1", Real, "(sub (exp ?x) 1)", To("(exp_m1 ?x)"))
         .given(|found| found.range('x').low < 1.0)
-    .on_the_way(),
+        .on_the_way(),
     rule("exponential-and-minus-1", Real, "(add (exp ?x) -1)", To("(exp_m1 ?x)"))
         .given(|found| found.range('x').low < 1.0)
-    .on_the_way(),
+        .on_the_way(),
     rule(
         "softplus",
         Real,
@@ -307,7 +324,8 @@ pub(super) const RULES: &[Rule] = &[
         "derivative-of-quotient-by-1-and-exponential",
         Real,
         "(mul (mul (div ?g (add (exp ?x) 1)) ?y) (exp ?x))",
-        To("(mul (mul ?g ?y) (div (select (gt ?x 0) 1 (exp (neg (abs ?x)))) (add (exp (neg (abs ?x))) 1)))"),
+        To("(mul (mul ?g ?y) (div (select (gt ?x 0) 1 (exp (neg (abs ?x)))) \
+             (add (exp (neg (abs ?x))) 1)))"),
     )
     .given(may_overflow)
     .stable(),
@@ -315,7 +333,8 @@ pub(super) const RULES: &[Rule] = &[
         "derivative-of-logistic",
         Real,
         "(mul (mul (recip (add (exp ?x) 1)) (recip (add (exp ?x) 1))) (exp ?x))",
-        To("(div (exp (neg (abs ?x))) (mul (add (exp (neg (abs ?x))) 1) (add (exp (neg (abs ?x))) 1)))"),
+        To("(div (exp (neg (abs ?x))) \
+             (mul (add (exp (neg (abs ?x))) 1) (add (exp (neg (abs ?x))) 1)))"),
     )
     .given(may_overflow)
     .stable(),
@@ -323,7 +342,8 @@ pub(super) const RULES: &[Rule] = &[
         "scaled-derivative-of-logistic",
         Real,
         "(mul (mul (mul ?g (recip (add (exp ?x) 1))) (recip (add (exp ?x) 1))) (exp ?x))",
-        To("(mul ?g (div (exp (neg (abs ?x))) (mul (add (exp (neg (abs ?x))) 1) (add (exp (neg (abs ?x))) 1))))"),
+        To("(mul ?g (div (exp (neg (abs ?x))) \
+             (mul (add (exp (neg (abs ?x))) 1) (add (exp (neg (abs ?x))) 1))))"),
     )
     .given(may_overflow)
     .stable(),
@@ -354,7 +374,21 @@ pub(super) const RULES: &[Rule] = &[
         "logarithm-of-several-exponentials",
         Real,
         "(ln (add (add ?s (exp ?b)) (exp ?c)))",
-        Made(log_sum_exp, &[Op::Add, Op::Sub, Op::Mul, Op::Max, Op::Abs, Op::Neg, Op::Exp, Op::Ln1p, Op::Gt, Op::Select]),
+        Made(
+            log_sum_exp,
+            &[
+                Op::Add,
+                Op::Sub,
+                Op::Mul,
+                Op::Max,
+                Op::Abs,
+                Op::Neg,
+                Op::Exp,
+                Op::Ln1p,
+                Op::Gt,
+                Op::Select,
+            ],
+        ),
     )
     .stable(),
     // Not their derivatives: the rounding of a - b would count as often as it is large.

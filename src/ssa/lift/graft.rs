@@ -8,7 +8,7 @@
 //! the region by those computed at the same point, captured values by what was
 //! captured at the same position. Where that is ambiguous (one value was captured
 //! at two positions, and the other meeting has two values there) the side stays
-//! unknown. A number that escaped in the one is one more that may escape in the
+//! unknown. Jumps out of a region are copied by `jumps`. A number that escaped in the one is one more that may escape in the
 //! other.
 //!
 //! Iterations of one loop share if the same static state was carried to their
