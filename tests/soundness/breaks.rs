@@ -220,6 +220,32 @@ programs! {
             *first(x) * 3.0
         }
     }
+    a_reference_out_of_an_iterator: inputs(6), Sound,
+    traced {
+        fn first<S: Num>(x: &[S]) -> &S {
+            let mut items = x.iter();
+            while let Some(v) = items.next() {
+                if *v > 1.0 { return v; }
+            }
+            &x[0]
+        }
+        pub fn run<S: Num>(x: &[S]) -> S {
+            *first(x) * 3.0
+        }
+    }
+    a_reference_out_of_a_shrinking_slice: inputs(6), Sound,
+    traced {
+        pub fn run<S: Num>(x: &[S]) -> S {
+            let (mut rest, mut r, mut y): (&[S], &S, S) = (x, &x[5], x[0]);
+            loop {
+                let Some((v, tail)) = rest.split_first() else { break };
+                y = y * 0.5 + *v;
+                if y > 1.0 { r = v; break; }
+                rest = tail;
+            }
+            y * *r
+        }
+    }
     a_reference_out_of_two_loops: inputs(6), Sound,
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
