@@ -12,7 +12,7 @@ use std::panic::Location;
 use common::{Point, all_same, interpreted, outputs, points, reversed, taped};
 use phigrad::check::{Program, Random, Recipe};
 use phigrad::ssa::{Folding, Graph, LiftError, Lifted, Paths, simplify, verify};
-use phigrad::trace::{Inputs, Tracer};
+use phigrad::trace::{Detail, Inputs, Tracer};
 
 fn recipes() -> [Recipe; 4] {
     let base = Recipe {
@@ -34,7 +34,7 @@ fn recipes() -> [Recipe; 4] {
 /// What `program` does at `points`, merged.
 fn learn(program: &Program, points: &[Point]) -> Lifted {
     let mut tracer = Tracer::default();
-    tracer.capture(true);
+    tracer.detail(Detail::Captures);
     let mut lifted = Lifted::new(program.active(), program.inactive());
     for (x, data) in points {
         let inputs = Inputs { active: x, inactive: data };

@@ -10,7 +10,7 @@ mod support;
 use std::panic::Location;
 
 use carried::leaks;
-use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
+use phigrad::trace::{Adjoints, Detail, Inputs, Tracer, sweep};
 use phigrad::{Numerics, Var};
 use support::manual;
 
@@ -65,18 +65,18 @@ fn assert_agree(
 /// captures only when told to.
 fn assert_captures_change_nothing(f: fn(&[Var]) -> Var, inputs: Inputs<'_>) {
     let mut tracer = Tracer::default();
-    let mut record = |on| {
-        tracer.capture(on);
+    let mut record = |detail| {
+        tracer.detail(detail);
         let trace = tracer.run(|x, _| f(x), inputs, 10_000, Location::caller()).unwrap();
         let captured = (0..trace.events.len()).filter(|&i| trace.captured(i).is_some());
-        assert!(on || captured.count() == 0);
+        assert!(detail == Detail::Captures || captured.count() == 0);
         let slopes = sweep(&trace, &mut Adjoints::default()).to_vec();
         let words = format!("{:?} {:?} {:?}", trace.events, trace.output, trace.opaque);
         (words, trace.signature, slopes)
     };
-    let (without, with) = (record(false), record(true));
+    let (without, with) = (record(Detail::Marks), record(Detail::Captures));
     assert_eq!(without, with);
-    assert_eq!(without, record(false));
+    assert_eq!(without, record(Detail::Marks));
 }
 
 /// The same functions twice: as they are, and annotated.

@@ -5,7 +5,7 @@
 
 use std::panic::Location;
 
-use phigrad::trace::{Inputs, Operand, Role, Tracer};
+use phigrad::trace::{Detail, Inputs, Operand, Role, Tracer};
 use phigrad::{Carry, Var, traced};
 
 /// What one region was given: a hash and the numbers; `None` if not all is known.
@@ -15,7 +15,7 @@ type Capture = Option<(u64, Vec<Operand>)>;
 fn captures(f: impl FnOnce(&[Var]) -> Var, x: &[f64]) -> Vec<Capture> {
     let inputs = Inputs { active: x, inactive: &[] };
     let mut tracer = Tracer::default();
-    tracer.capture(true);
+    tracer.detail(Detail::Captures);
     let trace = tracer.run(|x, _| f(x), inputs, 10_000, Location::caller()).unwrap();
     let events = trace.events.iter().enumerate();
     let enters = events.filter(|(_, event)| event.role() == Role::Enter);

@@ -15,6 +15,9 @@ use crate::timing::{Contender, Plan, RoundDone, interleave, median};
 use crate::vectors::Case;
 use crate::verify::require_right;
 
+/// The first calls on the tape teach, and cost more than those that follow.
+const TEACHING_CALLS: usize = 100;
+
 /// Compiling is timed again on fresh recordings only if it is cheaper than this.
 const CHEAP_COMPILE: Duration = Duration::from_millis(200);
 
@@ -67,6 +70,9 @@ pub fn measure<P: Program>(case: &Case, plan: &Plan, round_done: RoundDone) -> R
     let mut out = vec![0.0; x.len()];
 
     let on_tape = fresh();
+    for _ in 0..TEACHING_CALLS {
+        on_tape.grad_into(x, &mut out).map_err(failed(&subject, "run the tape"))?;
+    }
     let in_kernel = fresh();
     in_kernel.grad_into(x, &mut out).map_err(failed(&subject, "run the tape"))?;
     in_kernel.compile().map_err(failed(&subject, "compile"))?;

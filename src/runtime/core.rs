@@ -14,7 +14,7 @@ use super::options::Options;
 use super::report::{Purpose, Refusal, Report};
 use super::specialisation::Specialisation;
 use crate::jit::{Kernel, RunError};
-use crate::trace::{Adjoints, Inputs, Site, Tracer, Var, sweep};
+use crate::trace::{Adjoints, Detail, Inputs, Site, Tracer, Var, sweep};
 
 /// What both kinds of recorded function share: everything but the function.
 pub(super) struct Core {
@@ -106,7 +106,10 @@ impl Core {
         let mut workspace = self.lock_workspaces().pop().unwrap_or_default();
         let limit = self.options.limits.trace_events;
         let Workspace { tracer, adjoints } = &mut workspace;
-        tracer.capture(specialisation.as_ref().is_some_and(|s| s.is_curious()));
+        // Nobody learns from a call beyond the limit.
+        tracer.detail(
+            specialisation.as_ref().map_or(Detail::Bare, |one| one.detail(self.options.numerics)),
+        );
         let result = tracer.run(f, inputs, limit, self.made).map(|trace| {
             if purpose != Purpose::Value {
                 gradient.copy_from_slice(sweep(&trace, adjoints));

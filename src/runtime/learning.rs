@@ -1,7 +1,7 @@
 //! What the tape's calls have taught about one length of input, and what kernels
 //! for it wait for.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::options::Options;
 use super::report::{KernelReport, Purpose, Refusal, Wait};
@@ -22,6 +22,8 @@ pub(super) struct Learning {
     pub(super) lifted: Lifted,
     /// The ways that the tape went, by the trace's signature.
     pub(super) seen: HashMap<u64, Way>,
+    /// The signatures of bare runs.
+    pub(super) glimpsed: HashSet<u64>,
     pub(super) longest: usize,
     pub(super) last_new_path: Option<Place>,
     /// How often calls left kernels, by comparison, and where the last one did.
@@ -60,11 +62,15 @@ pub(super) struct Attempt {
     pub(super) kernel: Option<KernelReport>,
 }
 
+/// So many ways through the function are counted before counting starts anew.
+const MOST_SEEN: usize = 4096;
+
 impl Learning {
     pub(super) fn new(active: usize, inactive: usize) -> Self {
         Learning {
             lifted: Lifted::new(active, inactive),
             seen: HashMap::new(),
+            glimpsed: HashSet::new(),
             longest: 0,
             last_new_path: None,
             left: HashMap::new(),
@@ -78,6 +84,22 @@ impl Learning {
             open: Vec::new(),
             divergent: false,
         }
+    }
+
+    /// The way that `trace` went.
+    pub(super) fn way(&mut self, trace: &Trace<'_>) -> &mut Way {
+        if self.seen.len() >= MOST_SEEN {
+            self.seen.clear();
+        }
+        self.seen.entry(trace.signature).or_default()
+    }
+
+    /// Notes a bare run; returns whether no bare run went the same way.
+    pub(super) fn glimpse(&mut self, trace: &Trace<'_>) -> bool {
+        if self.glimpsed.len() >= MOST_SEEN {
+            self.glimpsed.clear();
+        }
+        self.glimpsed.insert(trace.signature)
     }
 
     /// Whether nothing was compiled for `purpose` since the graph grew.

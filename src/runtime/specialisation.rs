@@ -12,11 +12,11 @@ use smallvec::SmallVec;
 use super::coarsen::{Coarsened, Primal, coarsen, primal};
 use super::explain::Explanation;
 use super::learning::{Known, Learning};
-use super::options::Options;
+use super::options::{Numerics, Options};
 use super::report::{DecisionReport, KernelReport, Purpose, Refusal, Report, Waiting};
 use crate::jit::Kernel;
 use crate::ssa::{Graph, LiftError, Merged, Paths};
-use crate::trace::Trace;
+use crate::trace::{Detail, Trace};
 
 /// A kernel, and what was known when it was made.
 pub(super) struct Installed {
@@ -38,17 +38,18 @@ pub(super) struct Specialisation {
     misses: AtomicU32,
     /// Calls left that do not try the kernel.
     pause: AtomicU32,
-    /// Calls left that tell what regions are given.
+    /// Calls left of the tape that are looked at closely.
     curiosity: AtomicU32,
 }
 
 /// So many misses in a row are not held against a kernel.
 const PATIENCE: u32 = 1000;
-/// So many ways through the function are counted before counting starts anew.
-const MOST_SEEN: usize = 4096;
 /// So many runs of the tape tell what regions are given, and as many after each
 /// one that was new.
 const CURIOUS: u32 = 8;
+/// So many more tell marks and places. Those behind them tell nothing but that they
+/// are new.
+const WATCHFUL: u32 = 64;
 /// The kernel is tried at least once in about so many calls.
 const LONGEST_PAUSE: u32 = 64;
 
@@ -66,7 +67,7 @@ impl Specialisation {
             non_finite: AtomicU64::new(0),
             misses: AtomicU32::new(0),
             pause: AtomicU32::new(0),
-            curiosity: AtomicU32::new(CURIOUS),
+            curiosity: AtomicU32::new(CURIOUS + WATCHFUL),
         }
     }
 
@@ -99,13 +100,26 @@ impl Specialisation {
         installed.known
     }
 
-    /// Whether the tape's next run should tell what regions are given, so that
-    /// what is learnt of a region in one place is known in others. That costs more
-    /// than to record the run, so it is asked of runs that may be new: the first
-    /// ones, those soon after a new one, and those on which a kernel gave up.
-    pub(super) fn is_curious(&self) -> bool {
-        self.curiosity.load(Ordering::Relaxed) > 0
-            || self.kernels.iter().any(|kernel| kernel.load().is_some())
+    /// What the tape's next run should tell. Captures are there so that what is
+    /// learnt of a region in one place is known in others; they cost more than to
+    /// record the run, and marks and places cost as much. So they are asked of runs
+    /// that may be new: the first ones, those soon after a new one, and those on which
+    /// a kernel gave up.
+    ///
+    /// A bare run cannot teach its path, only that there is one to be looked at. Marks
+    /// change the order in which adjoints are added up, so exact numerics have them always.
+    pub(super) fn detail(&self, numerics: Numerics) -> Detail {
+        let curiosity = self.curiosity.load(Ordering::Relaxed);
+        if curiosity > WATCHFUL || self.kernels.iter().any(|kernel| kernel.load().is_some()) {
+            Detail::Captures
+        } else if curiosity > 0
+            || numerics == Numerics::Exact
+            || is_checked(self.tape_calls.load(Ordering::Relaxed))
+        {
+            Detail::Marks
+        } else {
+            Detail::Bare
+        }
     }
 
     /// Learns from a call that the tape served, perhaps because a kernel that knew
@@ -117,7 +131,7 @@ impl Specialisation {
         left: Option<Known>,
         options: &Options,
     ) {
-        self.tape_calls.fetch_add(1, Ordering::Relaxed);
+        let before = self.tape_calls.fetch_add(1, Ordering::Relaxed);
         // Calls at the same time may count as one; that is good enough.
         let curiosity = self.curiosity.load(Ordering::Relaxed);
         self.curiosity.store(curiosity.saturating_sub(1), Ordering::Relaxed);
@@ -125,15 +139,19 @@ impl Specialisation {
         learning.longest = learning.longest.max(trace.events.len());
         learning.taped_events += trace.events.len() as u64;
         learning.wanted[purpose as usize] = true;
-        if learning.seen.len() >= MOST_SEEN {
-            learning.seen.clear();
-        }
-        let way = learning.seen.entry(trace.signature).or_default();
-        way.count += 1;
-        // A way seen before is compared with the graph now and then, to notice
-        // functions that depend on hidden state.
-        if way.count.is_power_of_two() && !learning.divergent {
-            self.merge(&mut learning, trace, options);
+        if trace.is_bare() {
+            if learning.glimpse(trace) {
+                self.curiosity.store(CURIOUS + WATCHFUL, Ordering::Relaxed);
+            }
+        } else {
+            let way = learning.way(trace);
+            way.count += 1;
+            // A way seen before is compared with the graph now and then, to notice
+            // functions that depend on hidden state.
+            let is_due = way.count.is_power_of_two() || is_checked(before);
+            if is_due && !learning.divergent {
+                self.merge(&mut learning, trace, options);
+            }
         }
         if let Some(known) = left {
             learning.depart(trace, known);
@@ -150,6 +168,7 @@ impl Specialisation {
         if learning.lifted.generation() != generation {
             // What was merged before rested on a region that cannot be merged.
             learning.seen.clear();
+            learning.glimpsed.clear();
             learning.attempts = Default::default();
             self.kernels.iter().for_each(|kernel| kernel.store(None));
         }
@@ -157,7 +176,7 @@ impl Specialisation {
             Ok(Merged::Known | Merged::First) => {}
             Ok(Merged::New { at }) => {
                 learning.last_new_path = Some(at);
-                self.curiosity.store(CURIOUS, Ordering::Relaxed);
+                self.curiosity.store(CURIOUS + WATCHFUL, Ordering::Relaxed);
             }
             Err(error) => {
                 if matches!(error, LiftError::Divergent { .. }) {
@@ -364,6 +383,11 @@ impl Job {
             specialisation.kernels[purpose as usize].store(Some(Arc::new(installed)));
         }
     }
+}
+
+/// Whether the call behind so many is compared with the graph in any case.
+fn is_checked(calls: u64) -> bool {
+    calls.is_power_of_two()
 }
 
 /// What `stage` comes to; a bug in it must not take the process along.

@@ -94,7 +94,7 @@ impl Trace<'_> {
     /// ```
     /// use std::panic::Location;
     ///
-    /// use phigrad::trace::{Inputs, Operand, Role, Tracer};
+    /// use phigrad::trace::{Detail, Inputs, Operand, Role, Tracer};
     /// use phigrad::{Var, traced};
     ///
     /// #[traced]
@@ -110,7 +110,7 @@ impl Trace<'_> {
     /// }
     ///
     /// let mut tracer = Tracer::default();
-    /// tracer.capture(true);
+    /// tracer.detail(Detail::Captures);
     /// let inputs = Inputs { active: &[2.0, 3.0], inactive: &[] };
     /// let trace = tracer.run(|x, _| sum(x), inputs, 100, Location::caller())?;
     /// let branch = trace.events.iter().rposition(|event| event.role() == Role::Enter);

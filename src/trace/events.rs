@@ -15,6 +15,8 @@ pub struct Events {
     pub(super) values: Vec<f64>,
     pub(super) steps: Vec<Step>,
     sites: Sites,
+    /// Whether the places of operations are not kept.
+    is_bare: bool,
 }
 
 impl fmt::Debug for Events {
@@ -57,20 +59,33 @@ impl Events {
     }
 
     pub(super) const fn new() -> Self {
-        Events { values: Vec::new(), steps: Vec::new(), sites: Sites::new() }
+        Events { values: Vec::new(), steps: Vec::new(), sites: Sites::new(), is_bare: false }
     }
 
-    pub(super) fn clear(&mut self) {
+    /// Begins anew, for a run that was started at `made` and that everything in it is
+    /// said to be from if it is bare.
+    pub(super) fn begin(&mut self, is_bare: bool, made: Site) {
         self.values.clear();
         self.steps.clear();
         self.sites.clear();
+        self.is_bare = is_bare;
+        if is_bare {
+            self.sites.end_with(made);
+        }
+    }
+
+    /// Whether marks and places were left out.
+    pub(super) fn is_bare(&self) -> bool {
+        self.is_bare
     }
 
     /// Appends the leaves with these values, made at `site`.
     pub(super) fn extend_leaves(&mut self, step: Step, values: &[f64], site: Site) {
         self.values.extend_from_slice(values);
         self.steps.resize(self.values.len(), step);
-        self.sites.repeat(site, values.len());
+        if !self.is_bare {
+            self.sites.repeat(site, values.len());
+        }
     }
 
     /// Appends the events with these parts.
@@ -82,6 +97,8 @@ impl Events {
     ) {
         self.values.extend(values.iter().map(Cell::get));
         self.steps.extend(steps.iter().map(Cell::get));
-        self.sites.extend(sites);
+        if !self.is_bare {
+            self.sites.extend(sites);
+        }
     }
 }

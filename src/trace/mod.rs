@@ -28,5 +28,5 @@ pub use event::{Event, Operand, Role, Site};
 pub use events::Events;
 pub use run::{Inputs, Trace};
 pub use sweep::{Adjoints, sweep};
-pub use tracer::Tracer;
+pub use tracer::{Detail, Tracer};
 pub use var::Var;

@@ -14,7 +14,7 @@ use core::panic::Location;
 use super::captures::Captures;
 use super::event::{Form, Kind, Step};
 use super::stamp::{FOREIGN_STAMP, maker};
-use super::{Events, Role, Site, TraceError, Var};
+use super::{Detail, Events, Role, Site, TraceError, Var};
 use crate::op::Op;
 
 /// Tag of a constant.
@@ -55,8 +55,8 @@ pub(super) struct Cursor {
     pub(super) parted: Cell<u32>,
     /// Whether the latest mark that ended something is followed by what is carried.
     pub(super) carries: Cell<bool>,
-    /// Whether what regions are given is captured.
-    pub(super) captures: Cell<bool>,
+    /// What is recorded beside operations and guards.
+    pub(super) detail: Cell<Detail>,
 }
 
 /// The part of the recorder behind the front.
@@ -233,7 +233,7 @@ pub(super) fn meet(parted: u32) {
 /// Whether what regions are given is captured.
 #[inline]
 pub(super) fn captures() -> bool {
-    with_front(|front| front.cursor.captures.get() && front.is_recording())
+    with_front(|front| front.cursor.detail.get() == Detail::Captures && front.is_recording())
 }
 
 /// Hands the captures and the index of the latest event to `keep`.
@@ -245,13 +245,16 @@ pub(super) fn capture(keep: impl FnOnce(&mut Captures, u32)) {
     });
 }
 
-/// The id of a region that begins; 0 if nothing is being recorded.
+/// The id of a region that begins; 0 if no marks are being recorded.
 #[inline]
 pub(super) fn next_region() -> u32 {
     with_front(|front| {
-        let next = front.cursor.regions.get() + u32::from(front.is_recording());
+        if front.cursor.detail.get() == Detail::Bare || !front.is_recording() {
+            return 0;
+        }
+        let next = front.cursor.regions.get() + 1;
         front.cursor.regions.set(next);
-        if front.is_recording() { next } else { 0 }
+        next
     })
 }
 
@@ -265,8 +268,8 @@ impl Cursor {
     pub(super) const fn idle() -> Self {
         let (next, stop) = (Cell::new(FOREIGN), Cell::new(FOREIGN));
         let (regions, parted) = (Cell::new(0), Cell::new(0));
-        let (carries, captures) = (Cell::new(false), Cell::new(false));
-        Cursor { next, stop, signature: Cell::new(0), regions, parted, carries, captures }
+        let (carries, detail) = (Cell::new(false), Cell::new(Detail::Marks));
+        Cursor { next, stop, signature: Cell::new(0), regions, parted, carries, detail }
     }
 
     /// Goes on at the event with the tag `next`, with an empty ring; returns
@@ -279,7 +282,7 @@ impl Cursor {
         before.regions.set(self.regions.replace(0));
         before.parted.set(self.parted.replace(0));
         before.carries.set(self.carries.replace(false));
-        before.captures.set(self.captures.replace(false));
+        before.detail.set(self.detail.replace(Detail::Marks));
         before
     }
 }

@@ -31,7 +31,7 @@ impl Trace<'_> {
     /// ```
     /// use std::panic::Location;
     ///
-    /// use phigrad::trace::{Inputs, Operand, Role, Tracer};
+    /// use phigrad::trace::{Detail, Inputs, Operand, Role, Tracer};
     /// use phigrad::{Var, traced};
     ///
     /// #[traced]
@@ -41,7 +41,7 @@ impl Trace<'_> {
     /// }
     ///
     /// let mut tracer = Tracer::default();
-    /// tracer.capture(true);
+    /// tracer.detail(Detail::Captures);
     /// let inputs = Inputs { active: &[2.0, 3.0], inactive: &[] };
     /// let trace = tracer.run(|x, _| clipped(x), inputs, 100, Location::caller())?;
     /// let branch = trace.events.iter().rposition(|event| event.role() == Role::Enter);
@@ -52,6 +52,11 @@ impl Trace<'_> {
     /// ```
     pub fn captured(&self, event: usize) -> Option<(u64, &[Operand])> {
         self.captures.get(event)
+    }
+
+    /// Whether the run left out marks and places; see [`Detail::Bare`](super::Detail::Bare).
+    pub fn is_bare(&self) -> bool {
+        self.events.is_bare()
     }
 
     /// The value that the function returned. For an example see [`Tracer::run`](super::Tracer::run).

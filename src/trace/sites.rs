@@ -11,12 +11,17 @@ use super::Site;
 const SHORT: usize = 1 << 14;
 
 /// A sequence of places.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Sites {
     /// The places that are not told by others.
     kept: Vec<Site>,
     stretches: Vec<Stretch>,
     len: usize,
+    /// The latest period that was found.
+    period: usize,
+    /// Whether what was appended last does not repeat itself: a gap between stretches
+    /// that do.
+    is_gap: bool,
     /// For each beginning of what was appended last the length of the longest part that
     /// it begins and ends with; kept for its memory.
     borders: Vec<usize>,
@@ -33,15 +38,28 @@ struct Stretch {
     period: usize,
 }
 
+impl Default for Sites {
+    fn default() -> Self {
+        Sites::new()
+    }
+}
+
 impl Sites {
     pub(super) const fn new() -> Self {
-        Sites { kept: Vec::new(), stretches: Vec::new(), len: 0, borders: Vec::new() }
+        Sites {
+            kept: Vec::new(),
+            stretches: Vec::new(),
+            len: 0,
+            period: 1,
+            is_gap: true,
+            borders: Vec::new(),
+        }
     }
 
     pub(super) fn clear(&mut self) {
         self.kept.clear();
         self.stretches.clear();
-        self.len = 0;
+        (self.len, self.period, self.is_gap) = (0, 1, true);
     }
 
     /// Appends `site`, `count` times.
@@ -53,15 +71,40 @@ impl Sites {
         }
     }
 
+    /// All places from here on are `site`; nothing may be appended.
+    pub(super) fn end_with(&mut self, site: Site) {
+        self.begin(1);
+        self.kept.push(site);
+    }
+
     /// Appends `new`.
     pub(super) fn extend(&mut self, new: &[Cell<Site>]) {
         if self.len < SHORT {
             self.keep(new, new.len());
         } else if !self.goes_on(new) {
-            let period = self.period(new);
+            let period = self.period_after_gap(new);
+            self.is_gap = period == new.len();
             self.keep(new, period);
         }
         self.len += new.len();
+    }
+
+    /// How many of `new`, which do not go on with the latest stretch, are to be kept.
+    ///
+    /// Where an inner loop ends and begins again there is a gap of one piece, behind
+    /// which the old period is back. So a gap is kept whole, without a search.
+    fn period_after_gap(&mut self, new: &[Cell<Site>]) -> usize {
+        if self.period < new.len() && repeats(new, &new[self.period..]) {
+            return self.period;
+        }
+        if !self.is_gap {
+            return new.len();
+        }
+        let period = self.period(new);
+        if period < new.len() {
+            self.period = period;
+        }
+        period
     }
 
     /// Keeps the first `period` of `new`, which tell the others.

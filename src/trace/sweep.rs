@@ -96,18 +96,18 @@ impl Back<'_> {
             } else if rule == Rule::Difference {
                 self.add(event.second() as usize, -g);
             }
-        } else if g == 0.0 {
-            // Nothing is passed on, not even to an infinite partial.
-        } else if rule < Rule::First {
-            if rule == Rule::Scaled {
+        } else if rule == Rule::Scaled {
+            if g != 0.0 {
                 // It does not matter which operand is the constant.
                 let x = [f64::NAN, event.constant()];
                 self.add(a, Primitive::<true, false> { x, y, g }.visit(Op::Mul).0);
-            } else {
-                let b = event.second() as usize;
-                let x = [self.value(a), self.value(b)];
-                self.add_both([a, b], Primitive::<true, true> { x, y, g }.visit(Op::Mul));
             }
+        } else if g == 0.0 {
+            // Nothing is passed on, not even to an infinite partial.
+        } else if rule < Rule::First {
+            let b = event.second() as usize;
+            let x = [self.value(a), self.value(b)];
+            self.add_both([a, b], Primitive::<true, true> { x, y, g }.visit(Op::Mul));
         } else if rule < Rule::Both {
             let (x, constant) = (self.value(a), event.constant());
             let passed = if rule == Rule::First {

@@ -29,18 +29,31 @@ pub struct Tracer {
     events: Events,
     opaque: Vec<(u32, &'static str)>,
     captures: Captures,
-    is_capturing: bool,
+    detail: Detail,
+}
+
+/// What a run records beside the operations and the guards, which are all that the
+/// gradient needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// Nothing: no marks of annotated functions, and no places in the source, so that
+    /// all is said to have happened where the function was recorded.
+    Bare,
+    /// Marks and places.
+    #[default]
+    Marks,
+    /// Marks, places, and what the regions of annotated functions are given, for
+    /// [`Trace::captured`]; the events are those of [`Detail::Marks`].
+    Captures,
 }
 
 impl Tracer {
-    /// Whether the runs that follow capture what the regions of annotated functions
-    /// are given, for [`Trace::captured`]. They do not unless told to; the events
-    /// are the same.
+    /// Says what the runs that follow record; [`Detail::Marks`] unless told otherwise.
     ///
     /// ```
     /// use std::panic::Location;
     ///
-    /// use phigrad::trace::{Inputs, Tracer};
+    /// use phigrad::trace::{Detail, Inputs, Tracer};
     ///
     /// #[phigrad::traced]
     /// fn same(x: &[phigrad::Var]) -> phigrad::Var {
@@ -49,16 +62,17 @@ impl Tracer {
     ///
     /// let inputs = Inputs { active: &[1.0], inactive: &[] };
     /// let mut tracer = Tracer::default();
-    /// for on in [false, true] {
-    ///     tracer.capture(on);
+    /// for (detail, events) in [(Detail::Bare, 1), (Detail::Marks, 4), (Detail::Captures, 4)] {
+    ///     tracer.detail(detail);
     ///     let trace = tracer.run(|x, _| same(x), inputs, 100, Location::caller())?;
+    ///     assert_eq!(trace.events.len(), events);
     ///     // The input is event 0, and event 1 enters the function.
-    ///     assert_eq!(trace.captured(1).is_some(), on);
+    ///     assert_eq!(trace.captured(1).is_some(), detail == Detail::Captures);
     /// }
     /// # Ok::<(), phigrad::trace::TraceError>(())
     /// ```
-    pub fn capture(&mut self, on: bool) {
-        self.is_capturing = on;
+    pub fn detail(&mut self, detail: Detail) {
+        self.detail = detail;
     }
 
     /// Runs `f` on `inputs` and returns what it did.
@@ -105,7 +119,7 @@ impl Tracer {
             return Err(TraceError::TooLong { limit: MAX_EVENTS, at: made });
         }
         let stamp = next_stamp(made);
-        self.events.clear();
+        self.events.begin(self.detail == Detail::Bare, made);
         let mut vars = INPUTS.try_with(Cell::take).unwrap_or_default();
         vars.clear();
         for (role, values) in
@@ -128,7 +142,7 @@ impl Tracer {
             limit: limit.min(MAX_EVENTS),
             failure: None,
         };
-        let session = Session::enter(back, stamp, self.is_capturing);
+        let session = Session::enter(back, stamp, self.detail);
         let (active, inactive) = vars.split_at(inputs.active.len());
         let output = f(active, inactive);
         let operand = operand(output, stamp, made);
@@ -168,14 +182,14 @@ struct Session {
 
 impl Session {
     /// Starts a recording whose first events, the inputs, are in `new`.
-    fn enter(new: Back, stamp: u32, captures: bool) -> Self {
+    fn enter(new: Back, stamp: u32, detail: Detail) -> Self {
         with_front(|front| {
             with_back(|back| {
                 back.flush(front);
                 let next = tag(stamp, new.inputs);
                 let previous = mem::replace(back, new);
                 let cursor = front.cursor.restart(next);
-                front.cursor.captures.set(captures);
+                front.cursor.detail.set(detail);
                 Session { previous: Some((previous, cursor)) }
             })
         })
@@ -200,7 +214,7 @@ impl Session {
             front.cursor.regions.set(cursor.regions.get());
             front.cursor.parted.set(cursor.parted.get());
             front.cursor.carries.set(cursor.carries.get());
-            front.cursor.captures.set(cursor.captures.get());
+            front.cursor.detail.set(cursor.detail.get());
         });
         Some(with_back(|back| mem::replace(back, previous)))
     }

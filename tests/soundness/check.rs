@@ -8,7 +8,7 @@ use phigrad::diff::{Wanted, reverse};
 use phigrad::ssa::{
     Folding, Graph, LiftError, Lifted, Outcome, Paths, Unmerge, interpret, simplify, verify,
 };
-use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
+use phigrad::trace::{Adjoints, Detail, Inputs, Tracer, sweep};
 use phigrad::{Numerics, Refusal, Tape, Var};
 
 /// What must be true of a program's graph after its runs.
@@ -192,7 +192,7 @@ where
 
     fn learn(&self, lessons: &[Vec<f64>], expect: Expect) -> Lifted {
         let mut tracer = Tracer::default();
-        tracer.capture(true);
+        tracer.detail(Detail::Captures);
         let mut lifted = Lifted::new(lessons[0].len(), 0);
         for x in lessons {
             let inputs = Inputs { active: x, inactive: &[] };

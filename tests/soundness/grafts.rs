@@ -109,7 +109,7 @@ mod unseen {
     use std::panic::Location;
 
     use phigrad::ssa::{Lifted, Merged, Outcome, Paths, interpret};
-    use phigrad::trace::{Inputs, Tracer};
+    use phigrad::trace::{Detail, Inputs, Tracer};
     use phigrad::{Var, traced};
 
     thread_local! {
@@ -153,7 +153,7 @@ mod unseen {
         nodes: usize,
     ) -> Merged {
         let mut tracer = Tracer::default();
-        tracer.capture(true);
+        tracer.detail(Detail::Captures);
         let inputs = Inputs { active: x, inactive: &[] };
         let trace = tracer.run(run, inputs, 100, Location::caller()).unwrap();
         lifted.merge(&trace, Paths { paths: 10, nodes }).unwrap()
