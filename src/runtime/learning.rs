@@ -70,7 +70,8 @@ impl Learning {
         Learning {
             lifted: Lifted::new(active, inactive),
             seen: HashMap::new(),
-            glimpsed: HashSet::new(),
+            // Beforehand, so that the first bare runs need no memory.
+            glimpsed: HashSet::with_capacity(16),
             longest: 0,
             last_new_path: None,
             left: HashMap::new(),
