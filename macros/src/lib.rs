@@ -11,6 +11,7 @@ mod shape;
 mod suspects;
 mod traced;
 mod types;
+mod values;
 mod walk;
 
 /// Derives `phigrad::Carry` for a struct or an enum, field by field.

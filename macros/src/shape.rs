@@ -1,10 +1,11 @@
 //! Questions about the shape of expressions, patterns and types.
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
+use syn::visit_mut::VisitMut;
 use syn::{BinOp, Block, Expr, Label, Lifetime, Macro, Pat, PatIdent, Stmt, Token, Type, UnOp};
 
 /// The names in a pattern that may be those of variables, each once, in order.
@@ -21,6 +22,20 @@ pub fn names(pattern: &Pat) -> Vec<PatIdent> {
     }
     let mut names = Names(Vec::new());
     names.visit_pat(pattern);
+    names.0
+}
+
+/// Declares all names in `pattern` with `mut`. Returns whether any was not.
+pub fn make_mutable(pattern: &mut Pat) -> bool {
+    struct Names(bool);
+    impl VisitMut for Names {
+        fn visit_pat_ident_mut(&mut self, name: &mut PatIdent) {
+            self.0 |= name.mutability.is_none();
+            name.mutability.get_or_insert(Token![mut](Span::mixed_site()));
+        }
+    }
+    let mut names = Names(false);
+    names.visit_pat_mut(pattern);
     names.0
 }
 
@@ -102,7 +117,7 @@ pub fn diverges(expr: &Expr) -> bool {
     }
 }
 
-fn block_diverges(block: &Block) -> bool {
+pub fn block_diverges(block: &Block) -> bool {
     block.stmts.iter().any(|statement| match statement {
         Stmt::Expr(expr, _) => diverges(expr),
         Stmt::Macro(call) => is_panic(&call.mac),
@@ -175,6 +190,28 @@ fn breaks(block: &Block, label: Option<&Label>) -> Breaks {
         Finder { label: label.map(|label| &label.name), depth: 0, found: Breaks::Never };
     finder.visit_block(block);
     finder.found
+}
+
+/// Whether `block` has macros that may jump out of it.
+pub fn has_unknown_macros(block: &Block) -> bool {
+    struct Finder(bool);
+    impl Visit<'_> for Finder {
+        fn visit_macro(&mut self, call: &Macro) {
+            self.0 |= may_jump(call);
+        }
+
+        fn visit_item(&mut self, _: &syn::Item) {}
+    }
+    let mut finder = Finder(false);
+    finder.visit_block(block);
+    finder.0
+}
+
+/// Whether a macro may have a jump, as far as its text shows.
+fn may_jump(call: &Macro) -> bool {
+    let jumps = |name: &Ident| name == "break" || name == "continue";
+    arguments(call).is_none() && !call.path.is_ident("matches")
+        || idents(call.tokens.clone()).iter().any(jumps)
 }
 
 /// Whether `block` has something that the walk would have to put regions around

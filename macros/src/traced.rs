@@ -104,7 +104,11 @@ fn body(arguments: &Arguments, signature: &Signature, code: &Block) -> Result<Bl
     let span = signature.fn_token.span;
     let region = format_ident!("__phigrad_body", span = Span::mixed_site());
     let enter = enter(span, 0);
-    let whole = join(span, &quote!(#region), &quote!(#rewritten), 0);
+    // What comes after it is never reached.
+    let whole = match shape::block_diverges(code) {
+        true => rewritten.to_token_stream(),
+        false => join(span, &quote!(#region), &quote!(#rewritten), 0),
+    };
     let methods = (walker.log.methods > 0).then(|| {
         quote_spanned! {Span::mixed_site()=>
             #[allow(unused_variables)]

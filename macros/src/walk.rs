@@ -2,6 +2,7 @@
 //! flow.
 
 mod bindings;
+mod items;
 mod macros;
 mod regions;
 mod uses;
@@ -18,6 +19,7 @@ use crate::log::{Branch, Entry, Kind, Log, Point, Role, Variable};
 use crate::places::place;
 use crate::shape;
 use crate::types;
+use crate::values::Values;
 
 /// What is no variable, in the log.
 const NOTHING: Variable = usize::MAX;
@@ -28,9 +30,18 @@ struct Frame {
     /// Its number in [`Log::loops`].
     number: usize,
     start: usize,
-    /// What `continue` leaves, and what `break` does, if the body is a region of its
-    /// own: inside its block both need labels.
-    body: Option<(Lifetime, Lifetime)>,
+    /// If the body is a region of its own.
+    body: Option<Body>,
+}
+
+/// A body of a loop that is a region of its own.
+#[derive(Clone)]
+enum Body {
+    /// A block with the label `own`, which `continue` leaves; `break` leaves the loop
+    /// `whole`. Inside both need labels.
+    Block { own: Lifetime, whole: Lifetime },
+    /// That of loop `index`, which ends at `point`, or before a `continue`.
+    Open { index: usize, point: usize },
 }
 
 /// What the first walk finds out that the second one needs.
@@ -67,6 +78,7 @@ pub struct Walker {
     macros: Vec<Ident>,
     meant: Vec<(Ident, Option<Variable>)>,
     branch: Branch,
+    values: Values,
     frames: Vec<Frame>,
     /// Inside closures and arguments of macros nothing is rewritten.
     inert: bool,
@@ -95,7 +107,9 @@ impl Walker {
     pub fn begin(&mut self) -> usize {
         // So that what is bound from here on is told from what was before.
         self.push(NOTHING, Kind::Read);
-        self.log.entries.len()
+        let at = self.log.entries.len();
+        self.log.starts.push((at, self.values.here()));
+        at
     }
 
     fn push(&mut self, variable: Variable, kind: Kind) {
@@ -129,6 +143,7 @@ impl Walker {
             loops: self.frames.iter().map(|frame| frame.start).collect(),
             branch: self.branch,
             visible,
+            assigned: self.values.here(),
             value,
             lent: Vec::new(),
             memory: None,
@@ -181,7 +196,9 @@ impl Walker {
 
     fn left_alone<R>(&mut self, walk: impl FnOnce(&mut Self) -> R) -> R {
         let inert = mem::replace(&mut self.inert, true);
+        let before = self.values.here();
         let result = self.scoped(walk);
+        self.values.meet(before);
         self.inert = inert;
         result
     }
@@ -268,7 +285,9 @@ impl Walker {
                 self.log.closures.push((variable, start, end));
             }
             if let Some((_, diverge)) = &mut init.diverge {
+                let before = self.values.here();
                 self.scoped(|walker| walker.expr(diverge));
+                self.values.go(before);
                 refutable = true;
             }
         }
@@ -281,11 +300,8 @@ impl Walker {
         let first = self.log.bindings.len();
         let borrows = self.bind_pattern(pattern, Bound { refutable, ..bound });
         let holders = first..self.log.bindings.len();
-        if let (Pat::Ident(name), true) = (&mut *pattern, bound.deferred)
-            && name.mutability.is_none()
-        {
-            // It may be replaced by a number of its own where ways meet.
-            name.mutability = Some(Token![mut](Span::mixed_site()));
+        // It may be replaced by a number of its own where ways meet.
+        if bound.deferred && shape::make_mutable(pattern) {
             local.attrs.push(parse_quote!(#[allow(unused_mut)]));
         }
         if let (true, Some(init)) = (borrows, &mut local.init) {
@@ -333,9 +349,7 @@ impl Walker {
                     }
                 }
             },
-            Expr::Block(block) if block.label.is_some() && !self.inert => {
-                self.labelled(expr, value)
-            }
+            Expr::Block(block) if block.label.is_some() => self.labelled(expr, value),
             Expr::Block(block) => self.block(&mut block.block),
             Expr::Break(jump) => {
                 if let Some(value) = &mut jump.expr {

@@ -334,6 +334,11 @@ where
     }
 }
 
+/// The value of a program that is written for traced numbers alone.
+pub fn value_of(run: fn(&[Var]) -> Var) -> impl Fn(&[f64]) -> f64 {
+    move |x| taped(&mut Tracer::default(), run, x).value
+}
+
 /// Tests of programs: name, domain, expectation, and items. Those in `traced`
 /// are annotated in one of two copies; among them is `run`, generic over `Num`.
 macro_rules! programs {
@@ -370,6 +375,50 @@ macro_rules! programs {
                         annotated: annotated::run::<phigrad::Var>,
                         unannotated: unannotated::run::<phigrad::Var>,
                         plain: unannotated::run::<f64>,
+                    };
+                    program.check($domain, $expect);
+                }
+            }
+        )*
+    };
+}
+
+/// The same of programs on `Var` itself, whose annotated copy must compile without
+/// a warning.
+macro_rules! ordinary {
+    ($(
+        $(#[$attribute:meta])*
+        $name:ident: $domain:expr, $expect:expr,
+        $(plain { $($plain:item)* })?
+        traced { $($traced:item)* }
+    )*) => {
+        $(
+            mod $name {
+                #[allow(warnings, clippy::all)]
+                mod unannotated {
+                    use phigrad::{Carry, Var};
+                    $($($plain)*)?
+                    $($traced)*
+                }
+
+                #[deny(warnings)]
+                #[allow(dead_code, unused_imports, clippy::unwrap_used, clippy::todo)]
+                mod annotated {
+                    use phigrad::{Carry, Var};
+                    $($($plain)*)?
+                    $(#[phigrad::traced] $traced)*
+                }
+
+                $(#[$attribute])*
+                #[test]
+                fn is_sound() {
+                    #[allow(unused_imports)]
+                    use crate::check::{Expect::*, Order::*, inputs, value_of};
+                    let program = crate::check::Program {
+                        name: concat!(module_path!()),
+                        annotated: annotated::run,
+                        unannotated: unannotated::run,
+                        plain: value_of(unannotated::run),
                     };
                     program.check($domain, $expect);
                 }

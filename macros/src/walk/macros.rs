@@ -116,6 +116,7 @@ impl Walker {
 
     /// Anything may be done to `variable`.
     fn touch(&mut self, variable: Variable) {
+        self.values.assign(variable);
         let kind = match self.log.bindings[variable].mutable {
             true => Kind::Change(true, Way::default()),
             false => Kind::Lend(Vec::new()),
