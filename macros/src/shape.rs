@@ -39,6 +39,17 @@ pub fn make_mutable(pattern: &mut Pat) -> bool {
     names.0
 }
 
+/// Whether `function` is, by its name, a variant or a struct, which only makes a value.
+pub fn makes(function: &Expr) -> bool {
+    let Expr::Path(path) = function else { return false };
+    let last = path.path.segments.last();
+    last.is_some_and(|last| {
+        let name = last.ident.to_string();
+        // A name in capitals may be that of a static function.
+        name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase)
+    })
+}
+
 /// Whether the operator is `+=` or one of its kind.
 pub fn assigns(op: &BinOp) -> bool {
     matches!(

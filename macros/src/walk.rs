@@ -108,7 +108,7 @@ impl Walker {
         // So that what is bound from here on is told from what was before.
         self.push(NOTHING, Kind::Read);
         let at = self.log.entries.len();
-        self.log.starts.push((at, self.values.here()));
+        self.log.starts.push((at, self.values.assigned()));
         at
     }
 
@@ -143,7 +143,7 @@ impl Walker {
             loops: self.frames.iter().map(|frame| frame.start).collect(),
             branch: self.branch,
             visible,
-            assigned: self.values.here(),
+            assigned: self.values.assigned(),
             value,
             lent: Vec::new(),
             memory: None,
@@ -198,7 +198,7 @@ impl Walker {
         let inert = mem::replace(&mut self.inert, true);
         let before = self.values.here();
         let result = self.scoped(walk);
-        self.values.meet(before);
+        self.values.may_have_run(before);
         self.inert = inert;
         result
     }
@@ -360,6 +360,9 @@ impl Walker {
             Expr::Call(call) => {
                 self.called(&mut call.func);
                 call.args.iter_mut().for_each(|argument| self.argument(argument));
+                if !shape::makes(&call.func) {
+                    self.values.doubt();
+                }
             }
             Expr::Cast(cast) => {
                 if matches!(&*cast.ty, syn::Type::Ptr(_)) {
@@ -398,6 +401,7 @@ impl Walker {
                 let keeping = mem::replace(&mut self.keeping, true);
                 call.args.iter_mut().for_each(|argument| self.argument(argument));
                 self.keeping = keeping;
+                self.values.doubt();
                 if let Some(number) = method {
                     *expr = Expr::Verbatim(crate::emit::noted(number, &receiver, expr));
                 }

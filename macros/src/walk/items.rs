@@ -155,7 +155,7 @@ impl Walker {
     /// The text of a body ends whose region ends at `own`; the points of this number
     /// and later are inside.
     fn end_item(&mut self, own: usize, inside: usize, memory: &Ident) {
-        let (end, assigned) = (self.log.entries.len(), self.values.here());
+        let (end, assigned) = (self.log.entries.len(), self.values.assigned());
         let loops = self.log.points[own].loops.clone();
         let point = &mut self.log.points[own];
         (point.end, point.assigned, point.memory) = (end, assigned, Some(memory.clone()));

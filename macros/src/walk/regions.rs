@@ -9,7 +9,7 @@ use syn::{Attribute, BinOp, Expr, ExprIf, ExprMatch, Label, Lifetime, Token};
 use super::{Body, Bound, Frame, NOTHING, Value, Walker, enter, join};
 use crate::log::{Goal, Kind, Role};
 use crate::shape;
-use crate::values::Assigned;
+use crate::values::Way;
 
 impl Walker {
     /// A chain of `&&` or `||`.
@@ -24,10 +24,12 @@ impl Walker {
         };
         self.in_condition(|walker| {
             walker.expr(&mut binary.left);
-            let short = walker.values.here();
+            let (fork, short) = (walker.values.here(), walker.values.part());
+            walker.values.go(short.clone());
             // Not a scope of its own: a `let` on this side is for what follows.
             walker.branch(|walker| walker.expr(&mut binary.right));
             walker.values.meet(short);
+            walker.values.rejoin(fork.as_ref());
         });
         if !alone {
             let value = Value { carried: true, ..Value::default() };
@@ -41,10 +43,13 @@ impl Walker {
         let Expr::Block(block) = expr else { return };
         let span = block.label.as_ref().map_or(Span::mixed_site(), |label| label.name.ident.span());
         let start = self.begin();
+        let (fork, inside) = (self.values.here(), self.values.part());
+        self.values.go(inside);
         self.values.enter(name_of(&block.label), false);
         self.scoped(|walker| walker.block(&mut block.block));
         let exit = self.values.leave();
         self.values.meet(exit.left);
+        self.values.rejoin(fork.as_ref());
         if !self.inert {
             let attributes = mem::take(&mut block.attrs);
             let region = self.region(span, start, &quote!(#expr), value);
@@ -71,12 +76,13 @@ impl Walker {
 
     fn branches(&mut self, branch: &mut ExprIf) {
         let borrowed = self.log.keeps.len();
-        let (borrowed, refused) = self.scoped(|walker| {
+        let (borrowed, fork, refused) = self.scoped(|walker| {
             walker.in_condition(|walker| walker.expr(&mut branch.cond));
             let borrowed = borrowed..walker.log.keeps.len();
-            let refused = walker.values.here();
+            let (fork, refused) = (walker.values.here(), walker.values.part());
+            walker.values.go(refused.clone());
             walker.branch(|walker| walker.block(&mut branch.then_branch));
-            (borrowed, refused)
+            (borrowed, fork, refused)
         });
         let accepted = self.values.go(refused);
         match branch.else_branch.as_mut().map(|(_, otherwise)| &mut **otherwise) {
@@ -85,6 +91,7 @@ impl Walker {
             None => {}
         }
         self.values.meet(accepted);
+        self.values.rejoin(fork.as_ref());
         self.give_back(borrowed);
     }
 
@@ -110,7 +117,7 @@ impl Walker {
         self.scrutinee(&mut choice.expr, binding.map(|arm| &arm.pat));
         let borrowed = borrowed..self.log.keeps.len();
         let mut borrows = false;
-        let (mut next, mut end) = (self.values.here(), None);
+        let (fork, mut next, mut end) = (self.values.here(), self.values.part(), None);
         for arm in &mut choice.arms {
             self.values.go(next.take());
             self.scoped(|walker| {
@@ -129,6 +136,7 @@ impl Walker {
             end = self.values.here();
         }
         self.values.go(end);
+        self.values.rejoin(fork.as_ref());
         if borrows {
             self.change(&mut choice.expr, true);
         }
@@ -157,6 +165,8 @@ impl Walker {
         let label = label.clone();
         let number = self.begin_loop(name_of(&label), start, None);
         let mut condition = condition;
+        let (fork, inside) = (self.values.here(), self.values.part());
+        self.values.go(inside);
         let (mut refused, borrowed) = (None, self.log.keeps.len());
         self.scoped(|walker| {
             if let Some(condition) = &mut condition {
@@ -168,6 +178,7 @@ impl Walker {
             walker.give_back(borrowed);
         });
         self.end_loop(refused);
+        self.values.rejoin(fork.as_ref());
         let Some(head) = head else { return };
         let end = self.point(Role::Join, start, value, None);
         self.log.points[end].lent = lent;
@@ -221,7 +232,7 @@ impl Walker {
 
     /// The text of a loop ends, which is left by `break`, or else from its head with
     /// these variables.
-    pub(super) fn end_loop(&mut self, head: Assigned) {
+    pub(super) fn end_loop(&mut self, head: Option<Way>) {
         self.frames.pop();
         let exit = self.values.leave();
         self.values.go(exit.left);

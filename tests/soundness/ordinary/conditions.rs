@@ -2,7 +2,7 @@
 //! variables that get their value later.
 
 ordinary! {
-    let_else: inputs(3), Sound,
+    let_else: inputs(3),
     traced {
         fn first_over(x: &[Var], limit: f64) -> Option<(usize, Var)> {
             for (i, &v) in x.iter().enumerate() {
@@ -20,7 +20,7 @@ ordinary! {
             if i == 0 { v * *a } else { v + *c }
         }
     }
-    let_chain: inputs(3), Sound,
+    let_chain: inputs(3),
     traced {
         fn pick(x: &[Var], i: usize) -> Option<Var> {
             x.get(i).copied()
@@ -35,7 +35,7 @@ ordinary! {
             }
         }
     }
-    deferred_in_loop: inputs(3), Sound,
+    deferred_in_loop: inputs(3),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let y;
@@ -50,7 +50,7 @@ ordinary! {
             y + x[0]
         }
     }
-    deferred_in_branches: inputs(3), Sound,
+    deferred_in_branches: inputs(3),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let y;
@@ -72,7 +72,7 @@ ordinary! {
             a * b
         }
     }
-    deferred_with_return: inputs(3), Sound,
+    deferred_with_return: inputs(3),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let scale: Var;
@@ -92,7 +92,7 @@ ordinary! {
             scale * scale + shift
         }
     }
-    deferred_in_while: inputs(4), Sound,
+    deferred_in_while: inputs(4),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let mut i = 0;
@@ -118,7 +118,7 @@ ordinary! {
             found * best
         }
     }
-    deferred_in_inner_loop: inputs(4), Sound,
+    deferred_in_inner_loop: inputs(4),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let mut sum = Var::from(0.0);
@@ -144,7 +144,7 @@ ordinary! {
             sum
         }
     }
-    deferred_vec: inputs(3), Sound,
+    deferred_vec: inputs(3),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let steps: Vec<Var>;
@@ -165,7 +165,7 @@ ordinary! {
             y
         }
     }
-    deferred_mut: inputs(3), Sound,
+    deferred_mut: inputs(3),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let mut y;
@@ -181,7 +181,7 @@ ordinary! {
             y
         }
     }
-    if_let_else: inputs(3), Sound,
+    if_let_else: inputs(3),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let m = x.iter().copied().reduce(|a, b| if a > b { a } else { b });
@@ -195,7 +195,7 @@ ordinary! {
             if t > 2.0 { t } else { t * t }
         }
     }
-    guards_with_bindings: inputs(3), Sound,
+    guards_with_bindings: inputs(3),
     traced {
         fn bucket(v: Var) -> usize {
             let mut n = 0;
@@ -217,7 +217,7 @@ ordinary! {
             y
         }
     }
-    matches_in_conditions: inputs(3), Sound,
+    matches_in_conditions: inputs(3),
     plain {
         #[derive(Clone, Copy, PartialEq, Debug)]
         enum Side { Long, Short, Flat }
@@ -245,7 +245,7 @@ ordinary! {
             pnl
         }
     }
-    nested_conditions: inputs(4), Sound,
+    nested_conditions: inputs(4),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let y = if x[0] > 0.0 {
@@ -262,7 +262,7 @@ ordinary! {
             !(x[0] > 0.0 && !(x[1] < z)) as i32 as f64 * z + y
         }
     }
-    unit_conditions: inputs(2), Sound,
+    unit_conditions: inputs(2),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let mut y = x[0];
@@ -276,7 +276,7 @@ ordinary! {
             return if y > 1.0 { y } else { x[1] * y };
         }
     }
-    diverging_arms: inputs(3), Sound,
+    diverging_arms: inputs(3),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let n = if x[0] > 0.0 { 1 } else if x[1] > 0.0 { 2 } else { 3 };
@@ -296,7 +296,7 @@ ordinary! {
             y * k as f64
         }
     }
-    bool_logic: inputs(4), Sound,
+    bool_logic: inputs(4),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let up = x[0] > 0.0;

@@ -2,7 +2,7 @@
 //! attributes on statements, and macros of the user.
 
 ordinary! {
-    results: inputs(3), Sound,
+    results: inputs(3),
     plain {
         #[derive(Debug)]
         enum Failure { Negative(usize), TooLarge { by: f64 }, Text(String) }
@@ -51,7 +51,7 @@ ordinary! {
             }
         }
     }
-    chained_results: inputs(3), Sound,
+    chained_results: inputs(3),
     traced {
         fn half(v: Var) -> Option<Var> { if v > -1.0 { Some(v * 0.5) } else { None } }
         fn all(x: &[Var]) -> Option<Var> {
@@ -71,7 +71,7 @@ ordinary! {
             }
         }
     }
-    iterator_chains: inputs(5), Sound,
+    iterator_chains: inputs(5),
     traced {
         fn check(v: &Var) -> Result<Var, usize> { if *v > 1.8 { Err(3) } else { Ok(*v) } }
         fn sum(x: &[Var]) -> Result<Var, usize> {
@@ -89,7 +89,7 @@ ordinary! {
             if n > 2 { y * product } else { folded + small.unwrap() }
         }
     }
-    closures: inputs(3), Sound,
+    closures: inputs(3),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let mut count = 0;
@@ -111,7 +111,7 @@ ordinary! {
             total * count as f64 + table[0](y) + hist[0]
         }
     }
-    inner_items: inputs(3), Sound,
+    inner_items: inputs(3),
     traced {
         pub fn run(x: &[Var]) -> Var {
             use std::f64::consts::PI as PI2;
@@ -136,7 +136,7 @@ ordinary! {
             }
         }
     }
-    attributes: inputs(3), Sound,
+    attributes: inputs(3),
     traced {
         /// Docs of a function.
         #[inline]
@@ -172,13 +172,13 @@ ordinary! {
             #[cfg(any())]
             while nothing() { continue; }
             #[allow(unused_labels)]
-            'a: while y > 100.0 { y = y.sqrt() - 100.0; }
+            'a: while y > 100.0 { y = -y; }
             // A comment.
             /* Another. */
             z
         }
     }
-    own_macros: inputs(3), Sound,
+    own_macros: inputs(3),
     plain {
         macro_rules! square { ($e:expr) => { { let t = $e; t * t } } }
         macro_rules! either { ($c:expr, $a:expr, $b:expr) => { if $c { $a } else { $b } } }
@@ -209,7 +209,7 @@ ordinary! {
             match checked(x[1]) { Ok(a) => y + a, Err(c) => y * c as f64 + parts[0] }
         }
     }
-    printing: inputs(2), Sound,
+    printing: inputs(2),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let mut log = String::new();
@@ -228,7 +228,7 @@ ordinary! {
             if log.contains("up") { y * 2.0 } else { y }
         }
     }
-    reference_patterns: inputs(4), Sound,
+    reference_patterns: inputs(4),
     plain {
         #[derive(Carry)]
         struct Pair { a: Var, b: (Var, u8) }
@@ -250,7 +250,7 @@ ordinary! {
             both.1[0] * both.1[1] + o.unwrap_or_default()
         }
     }
-    shadowing: inputs(3), Sound,
+    shadowing: inputs(3),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let y = x[0];
@@ -266,7 +266,7 @@ ordinary! {
             x
         }
     }
-    mut_parameters: inputs(3), Sound,
+    mut_parameters: inputs(3),
     traced {
         fn step(mut v: Var, (mut lo, hi): (f64, f64), &[a, ref b]: &[Var; 2]) -> Var {
             while v > hi && lo < 4.0 { v -= 1.0; lo += 1.0; }
@@ -294,14 +294,14 @@ ordinary! {
             y * n as f64
         }
     }
-    unsafe_blocks: inputs(3), Sound,
+    unsafe_blocks: inputs(3),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let first = unsafe { *x.get_unchecked(0) };
             if first > 0.0 { first * x[1] } else { unsafe { *x.get_unchecked(2) } }
         }
     }
-    integers: inputs(4), Sound,
+    integers: inputs(4),
     traced {
         fn digits(mut n: u64) -> u32 {
             let mut sum = 0u32;

@@ -2,7 +2,7 @@
 //! grids.
 
 ordinary! {
-    enumerate_rev_step: inputs(6), Sound,
+    enumerate_rev_step: inputs(6),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let mut y = Var::from(0.0);
@@ -16,7 +16,7 @@ ordinary! {
             y
         }
     }
-    stack: inputs(4), Sound,
+    stack: inputs(4),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let mut stack: Vec<Var> = x.to_vec();
@@ -34,7 +34,7 @@ ordinary! {
             y + count as f64
         }
     }
-    loop_with_value: inputs(3), Sound,
+    loop_with_value: inputs(3),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let mut t = x[0];
@@ -50,7 +50,7 @@ ordinary! {
             root * x[1] + steps as f64 * x[2]
         }
     }
-    labelled_value: inputs(3), Sound,
+    labelled_value: inputs(3),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let v = 'a: {
@@ -75,7 +75,7 @@ ordinary! {
             v * n + x[1]
         }
     }
-    own_macros_break: inputs(4), Sound,
+    own_macros_break: inputs(4),
     traced {
         pub fn run(x: &[Var]) -> Var {
             macro_rules! stop { () => { break } }
@@ -99,7 +99,7 @@ ordinary! {
             y
         }
     }
-    outer_macros_break: inputs(4), Sound,
+    outer_macros_break: inputs(4),
     plain {
         macro_rules! stop_if { ($c:expr) => { if $c { break; } } }
         macro_rules! skip_if { ($c:expr) => { if $c { continue } } }
@@ -129,7 +129,7 @@ ordinary! {
             y
         }
     }
-    grid: inputs(5), Sound,
+    grid: inputs(5),
     traced {
         #[allow(clippy::needless_range_loop)]
         pub fn run(x: &[Var]) -> Var {
@@ -152,7 +152,7 @@ ordinary! {
             u.iter().flatten().copied().sum()
         }
     }
-    array_of_arrays: inputs(4), Sound,
+    array_of_arrays: inputs(4),
     traced {
         fn det(m: &[[Var; 2]; 2]) -> Var {
             m[0][0] * m[1][1] - m[0][1] * m[1][0]
@@ -174,7 +174,7 @@ ordinary! {
             det(&m)
         }
     }
-    windows_chunks_zip: inputs(6), Sound,
+    windows_chunks_zip: inputs(6),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let mut y = Var::from(0.0);
@@ -195,7 +195,7 @@ ordinary! {
             y
         }
     }
-    ranges: inputs(4), Sound,
+    ranges: inputs(4),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let mut y = x[0];
@@ -219,7 +219,7 @@ ordinary! {
             y
         }
     }
-    while_with_state: inputs(3), Sound,
+    while_with_state: inputs(3),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let (mut lo, mut hi) = (Var::from(-3.0), Var::from(3.0));
@@ -234,7 +234,7 @@ ordinary! {
             mid - (mid * mid * mid - target) / (3.0 * mid * mid + 0.1) + f64::from(iter) * x[2]
         }
     }
-    euler: inputs(4), Sound,
+    euler: inputs(4),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let dt = 0.25;
@@ -255,7 +255,7 @@ ordinary! {
             p * p + v * v + bounces as f64
         }
     }
-    iterator_by_hand: inputs(4), Sound,
+    iterator_by_hand: inputs(4),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let mut it = x.iter();
@@ -278,7 +278,7 @@ ordinary! {
             y
         }
     }
-    drain_and_retain: inputs(5), Sound,
+    drain_and_retain: inputs(5),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let mut v = x.to_vec();
@@ -291,7 +291,7 @@ ordinary! {
             if v.is_empty() { y } else { y * 2.0 }
         }
     }
-    nested_continue_with_items: inputs(4), Sound,
+    nested_continue_with_items: inputs(4),
     traced {
         pub fn run(x: &[Var]) -> Var {
             let mut cells = [(x[0], 0u32), (x[1], 0), (x[2], 0)];
@@ -314,7 +314,7 @@ ordinary! {
             y
         }
     }
-    map_tables: inputs(4), Sound,
+    map_tables: inputs(4),
     traced {
         pub fn run(x: &[Var]) -> Var {
             use std::collections::{BTreeMap, HashMap, VecDeque};

@@ -4,4 +4,6 @@
 mod conditions;
 mod functions;
 mod loops;
+mod signatures;
 mod types;
+mod values;

@@ -2,7 +2,7 @@
 //! machines, and shared cells.
 
 ordinary! {
-    vec3: inputs(6), Sound,
+    vec3: inputs(6),
     plain {
         use std::ops::{Add, AddAssign, Index, IndexMut, Mul, Neg, Sub};
         #[derive(Clone, Copy, Debug, Carry)]
@@ -64,7 +64,7 @@ ordinary! {
             if let Some(u) = a.unit() { u.dot(b) } else { b.dot(b) }
         }
     }
-    trait_objects: inputs(3), Sound,
+    trait_objects: inputs(3),
     plain {
         trait Payoff {
             fn strike(&self) -> f64;
@@ -104,7 +104,7 @@ ordinary! {
             value
         }
     }
-    traits_with_defaults: inputs(3), Sound,
+    traits_with_defaults: inputs(3),
     plain {
         struct Linear { w: Var, b: Var }
         struct Relu;
@@ -135,7 +135,7 @@ ordinary! {
             apply(&Relu, h) + <Relu as Layer>::LEAK
         }
     }
-    generic_floats: inputs(3), Sound,
+    generic_floats: inputs(3),
     plain {
         use num_traits::Float;
     }
@@ -167,7 +167,7 @@ ordinary! {
             huber(x[0], x[1].abs()) + norm(x) * k + poly([x[0], x[1], x[2]], x[1])
         }
     }
-    impl_arguments: inputs(3), Sound,
+    impl_arguments: inputs(3),
     traced {
         fn total(items: impl IntoIterator<Item = Var>, keep: impl Fn(Var) -> bool) -> Var {
             let mut sum = Var::from(0.0);
@@ -194,7 +194,7 @@ ordinary! {
             if y > 0.0 { g(y) } else { f(y) }
         }
     }
-    state_machine: inputs(6), Sound,
+    state_machine: inputs(6),
     plain {
         #[derive(Clone, Carry)]
         enum State {
@@ -233,7 +233,7 @@ ordinary! {
             }
         }
     }
-    replace_take_swap: inputs(4), Sound,
+    replace_take_swap: inputs(4),
     plain {
         use std::mem;
     }
@@ -259,7 +259,7 @@ ordinary! {
             y * (1 + buffer.len()) as f64
         }
     }
-    rc_refcell: inputs(3), Sound,
+    rc_refcell: inputs(3),
     plain {
         use std::cell::{Cell, RefCell};
         use std::rc::Rc;
@@ -286,7 +286,7 @@ ordinary! {
             if shared.borrow().history.len() > 2 { y } else { y - refused.get() as f64 }
         }
     }
-    cows: inputs(3), Sound,
+    cows: inputs(3),
     plain {
         use std::borrow::Cow;
     }
@@ -305,7 +305,7 @@ ordinary! {
             c.iter().copied().sum::<Var>() * name.len() as f64
         }
     }
-    tuple_structs: inputs(4), Sound,
+    tuple_structs: inputs(4),
     plain {
         #[derive(Clone, Copy, Carry, Default)]
         struct Price(Var);
@@ -330,7 +330,7 @@ ordinary! {
             y + book.depth.1 as f64 + book.depth.0 as f64
         }
     }
-    lifetimes: inputs(4), Sound,
+    lifetimes: inputs(4),
     plain {
         struct View<'a> { data: &'a [Var], at: usize }
     }
@@ -361,7 +361,7 @@ ordinary! {
             y + longest(&x[..2], &x[2..])[1] * *largest(x)
         }
     }
-    recursion: inputs(3), Sound,
+    recursion: inputs(3),
     plain {
         #[derive(Clone)]
         enum Expr { Leaf(Var), Add(Box<Expr>, Box<Expr>), If(Box<Expr>, Box<(Expr, Expr)>) }
