@@ -9,6 +9,7 @@ mod log;
 mod places;
 mod shape;
 mod suspects;
+mod tokens;
 mod traced;
 mod types;
 mod values;

@@ -12,7 +12,7 @@ use core::mem;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{BinOp, Block, Error, Expr, Lifetime, Local, Pat, Stmt, Token, UnOp, parse_quote};
+use syn::{BinOp, Block, Error, Expr, Lifetime, Local, Stmt, Token, UnOp};
 
 pub use self::bindings::{Bound, of_type};
 use crate::log::{Branch, Entry, Kind, Log, Point, Role, Variable};
@@ -265,59 +265,6 @@ impl Walker {
                     *semicolon = Some(Token![;](Span::mixed_site()));
                 }
             }
-        }
-    }
-
-    fn local(&mut self, local: &mut Local) {
-        let keeps = self.log.keeps.len();
-        let mut refutable = false;
-        let mut bound = Bound { deferred: local.init.is_none(), ..Bound::default() };
-        if let Some(init) = &mut local.init {
-            bound.reference = matches!(&*init.expr, Expr::Reference(r) if r.mutability.is_some())
-                || self.is_reference(&init.expr);
-            bound.plain = shape::is_plain_value(&init.expr);
-            bound.closure = matches!(&*init.expr, Expr::Closure(_));
-            (bound.known, bound.copied) = (self.is_known(&init.expr), types::is_copied(&init.expr));
-            let start = self.begin();
-            self.keeping(|walker| walker.argument(&mut init.expr));
-            if bound.closure {
-                let (variable, end) = (self.log.bindings.len(), self.log.entries.len());
-                self.log.closures.push((variable, start, end));
-            }
-            if let Some((_, diverge)) = &mut init.diverge {
-                let before = self.values.here();
-                self.scoped(|walker| walker.expr(diverge));
-                self.values.go(before);
-                refutable = true;
-            }
-        }
-        let mut pattern = &mut local.pat;
-        if let Pat::Type(typed) = pattern {
-            bound =
-                Bound { deferred: bound.deferred, closure: bound.closure, ..of_type(&typed.ty) };
-            pattern = &mut typed.pat;
-        }
-        let first = self.log.bindings.len();
-        let borrows = self.bind_pattern(pattern, Bound { refutable, ..bound });
-        let holders = first..self.log.bindings.len();
-        // It may be replaced by a number of its own where ways meet.
-        if bound.deferred && shape::make_mutable(pattern) {
-            local.attrs.push(parse_quote!(#[allow(unused_mut)]));
-        }
-        if let (true, Some(init)) = (borrows, &mut local.init) {
-            self.keeping(|walker| walker.change(&mut init.expr, true));
-        }
-        for keep in &mut self.log.keeps[keeps..] {
-            keep.holders.get_or_insert(holders.clone());
-        }
-    }
-
-    fn is_reference(&self, expr: &Expr) -> bool {
-        match place(expr) {
-            Some((name, steps)) if steps.is_empty() => {
-                self.find(name).is_some_and(|variable| self.log.bindings[variable].reference)
-            }
-            _ => false,
         }
     }
 

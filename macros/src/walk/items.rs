@@ -44,8 +44,8 @@ impl Walker {
         // Macros that jump do not know the label that they would need in a block.
         let is_open = shape::has_unknown_macros(&repeat.body);
         let diverges = shape::block_diverges(&repeat.body);
-        let mut body = (changing && !is_open)
-            .then(|| Body::Block { own: leave.clone(), whole: left.clone() });
+        let mut body =
+            (changing && !is_open).then(|| Body::Block { own: leave.clone(), whole: left.clone() });
         let number = self.begin_loop(name_of(&repeat.label), inside, None);
         let mut own = None;
         let memory = format_ident!("__phigrad_memory_{index}", span = Span::mixed_site());

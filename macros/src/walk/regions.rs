@@ -206,7 +206,12 @@ impl Walker {
 
     /// The name of the region of a loop with these points, and what is called at
     /// its head.
-    pub(super) fn head(&mut self, head: usize, end: usize, method: &str) -> (TokenStream, TokenStream) {
+    pub(super) fn head(
+        &mut self,
+        head: usize,
+        end: usize,
+        method: &str,
+    ) -> (TokenStream, TokenStream) {
         self.log.points[head].end = self.log.entries.len();
         self.log.points[head].suspects_of = end;
         let span = Span::mixed_site();
@@ -266,8 +271,7 @@ impl Walker {
     pub(super) fn repeat(&mut self, expr: &mut Expr) {
         let Expr::Continue(jump) = &*expr else { return };
         let label = jump.label.clone();
-        let target =
-            self.frames.iter().rev().find(|f| label.is_none() || f.label == label);
+        let target = self.frames.iter().rev().find(|f| label.is_none() || f.label == label);
         let body = target.and_then(|frame| frame.body.clone());
         let goal = target.map_or(Goal::Elsewhere, |frame| Goal::Next(frame.number));
         self.jump(goal);

@@ -210,8 +210,7 @@ ordinary! {
                     }
                     y *= 0.9;
                 }
-                if y < 2.0 { break k + 10; }
-                y -= 2.0;
+                if y >= 2.0 && y < 50.0 { y -= 2.0; } else { break k + 10; }
             };
             y * n as f64
         }
