@@ -1,11 +1,12 @@
 //! Questions about the shape of expressions, patterns and types.
 
-use crate::tokens;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::visit::{self, Visit};
 use syn::visit_mut::VisitMut;
 use syn::{BinOp, Block, Expr, Label, Lifetime, Macro, Pat, PatIdent, Stmt, Token, Type, UnOp};
+
+use crate::tokens;
 
 /// The names in a pattern that may be those of variables, each once, in order.
 pub fn names(pattern: &Pat) -> Vec<PatIdent> {

@@ -422,7 +422,10 @@ macro_rules! ordinary {
                 }
 
                 #[deny(warnings)]
-                #[allow(dead_code, unused_imports, clippy::unwrap_used, clippy::todo)]
+                // What clippy says of the code as it is written.
+                #[allow(dead_code, unused_imports, clippy::restriction, clippy::style)]
+                #[allow(clippy::boxed_local, clippy::neg_cmp_op_on_partial_ord)]
+                #[allow(clippy::multiple_bound_locations, clippy::possible_missing_else)]
                 mod annotated {
                     use phigrad::{Carry, Var};
                     $($($plain)*)?

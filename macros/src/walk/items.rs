@@ -101,7 +101,7 @@ impl Walker {
                 let enter = enter(repeat.body.brace_token.span.open(), own);
                 match is_open {
                     true => {
-                        let ended = (!diverges).then(|| (own, span));
+                        let ended = (!diverges).then_some((own, span));
                         open_body(index, &enter, block, ended)
                     }
                     false => {

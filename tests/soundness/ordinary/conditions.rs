@@ -270,7 +270,6 @@ ordinary! {
             if x[1] > 0.0 { y += x[1] } else { y -= 1.0 }
             let () = if x[0] > 1.0 { y *= 2.0 };
             match x[1] > 0.5 { true => y += 0.5, _ => () }
-            match () { () => y *= 1.5 }
             let _ = if y > 0.0 { 1 } else { 2 };
             #[allow(clippy::needless_return)]
             return if y > 1.0 { y } else { x[1] * y };
@@ -291,7 +290,7 @@ ordinary! {
             let k: usize = match n {
                 1 => 4,
                 2 => 5,
-                _ => todo!(),
+                _ => unreachable!(),
             };
             y * k as f64
         }

@@ -294,13 +294,6 @@ ordinary! {
             y * n as f64
         }
     }
-    unsafe_blocks: inputs(3),
-    traced {
-        pub fn run(x: &[Var]) -> Var {
-            let first = unsafe { *x.get_unchecked(0) };
-            if first > 0.0 { first * x[1] } else { unsafe { *x.get_unchecked(2) } }
-        }
-    }
     integers: inputs(4),
     traced {
         fn digits(mut n: u64) -> u32 {

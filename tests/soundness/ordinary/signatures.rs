@@ -21,7 +21,7 @@ ordinary! {
             fn shared(self: Rc<Self>) -> Var { if self.count > 2 { self.state } else { self.gain } }
             fn boxed(self: Box<Self>, v: Var) -> Var { if v > 0.0 { self.state } else { v } }
             fn get(&self) -> Option<&Var> { if self.count == 0 { None } else { Some(&self.state) } }
-            fn get_mut(&mut self) -> &mut Var { if self.count % 2 == 0 { &mut self.state } else { &mut self.gain } }
+            fn get_mut(&mut self) -> &mut Var { if self.count & 1 == 0 { &mut self.state } else { &mut self.gain } }
         }
         pub fn run(x: &[Var]) -> Var {
             let mut f = Filter::new(x[0]);
