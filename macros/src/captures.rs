@@ -199,14 +199,6 @@ impl Log {
             && self.comes_first(point, first.at, first.branch)
     }
 
-    /// Whether the variable has no value yet.
-    fn is_unborn(&self, point: &Point, variable: Variable) -> bool {
-        let is = |mention: &Mention| mention.variable == variable && mention.at < point.start;
-        self.bindings[variable].deferred
-            && self.repeats_from(point, variable).is_none()
-            && !self.mentions.iter().any(is)
-    }
-
     /// Whether the variable got a value with its declaration and it was surely not
     /// moved away.
     pub fn stays(&self, point: &Point, variable: Variable, place: &[Member]) -> bool {

@@ -69,7 +69,7 @@ pub fn carry(input: DeriveInput) -> Result<TokenStream> {
 
 /// Whether a type is written with the name of the one at hand.
 fn names(ty: &syn::Type, name: &Ident) -> bool {
-    let names = crate::shape::idents(quote!(#ty));
+    let names = crate::tokens::idents(quote!(#ty));
     names.iter().any(|other| other == name || other == "Self")
 }
 

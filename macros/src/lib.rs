@@ -9,8 +9,10 @@ mod log;
 mod places;
 mod shape;
 mod suspects;
+mod tokens;
 mod traced;
 mod types;
+mod values;
 mod walk;
 
 /// Derives `phigrad::Carry` for a struct or an enum, field by field.

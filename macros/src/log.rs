@@ -7,6 +7,7 @@ use proc_macro2::Ident;
 use syn::Member;
 
 use crate::captures::{Keep, Mention};
+use crate::values::Assigned;
 
 /// A variable: its index in [`Log::bindings`].
 pub type Variable = usize;
@@ -134,6 +135,8 @@ pub struct Point {
     pub branch: Branch,
     /// The variables that can be named, in order of declaration.
     pub visible: Vec<Variable>,
+    /// Which of those that were declared without a value may have one.
+    pub assigned: Assigned,
     /// Whether the region's value is carried.
     pub value: bool,
     /// Where what the items of a loop hold is remembered.
@@ -184,10 +187,18 @@ pub fn join_parts(changes: &mut Vec<(Way, bool)>) {
     }
 }
 
+/// Whether `variable` was declared without a value and has none yet.
+fn is_unassigned(assigned: &Assigned, binding: &Binding, variable: Variable) -> bool {
+    binding.deferred && assigned.as_ref().is_some_and(|assigned| !assigned.contains(&variable))
+}
+
 #[derive(Default)]
 pub struct Log {
     pub bindings: Vec<Binding>,
     pub entries: Vec<Entry>,
+    /// Where regions may begin, in order: the position in the log, and which variables
+    /// that were declared without a value may have one.
+    pub starts: Vec<(usize, Assigned)>,
     pub points: Vec<Point>,
     /// For each branch but the function the one that it is in.
     pub branches: Vec<Branch>,
@@ -246,7 +257,9 @@ impl Log {
             self.join_moved(point, variable, &mut changes);
             // What it leads to may be in use when it is not itself.
             let no_access = !binding.mutable && !binding.deferred && !binding.reference;
-            if !changes.is_empty() && (no_access || self.is_needed(point, variable)) {
+            let is_used = !is_unassigned(&point.assigned, binding, variable)
+                && (no_access || self.is_needed(point, variable));
+            if !changes.is_empty() && is_used {
                 let hidden = !point.visible.contains(&variable);
                 let kept = point.role == Role::Exit && self.lends_out;
                 let lent = kept || point.lent.contains(&variable);
@@ -286,6 +299,15 @@ impl Log {
                 add_change(changes, Way { fields: fields.clone(), element: None }, false);
             }
         }
+    }
+
+    /// Whether `variable` has no value where the region of `point` is entered, as it
+    /// was declared without one.
+    pub fn is_unborn(&self, point: &Point, variable: Variable) -> bool {
+        let start = self.starts.binary_search_by_key(&point.start, |&(at, _)| at);
+        start.is_ok_and(|index| {
+            is_unassigned(&self.starts[index].1, &self.bindings[variable], variable)
+        })
     }
 
     /// Whether an index can be named at `point`, and says the same as in its region.
@@ -384,13 +406,6 @@ impl Log {
         }
         let is = |entry: &&Entry| entry.variable == variable;
         let needs = |entry: &Entry| !matches!(entry.kind, Kind::Assign | Kind::Jump);
-        if point.role == Role::Head {
-            let assigned = |entry: &Entry| entry.kind == Kind::Assign;
-            let before = self.entries[..point.start].iter().filter(is).any(assigned);
-            if binding.deferred && !before {
-                return false;
-            }
-        }
         let at = if point.role == Role::Head { point.start } else { point.end };
         let outer = point.loops.iter().filter(|&&start| binding.at < start);
         if outer.flat_map(|&start| &self.entries[start..at]).filter(is).any(needs) {

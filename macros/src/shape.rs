@@ -1,11 +1,12 @@
 //! Questions about the shape of expressions, patterns and types.
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::parse::Parser;
-use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
+use syn::visit_mut::VisitMut;
 use syn::{BinOp, Block, Expr, Label, Lifetime, Macro, Pat, PatIdent, Stmt, Token, Type, UnOp};
+
+use crate::tokens;
 
 /// The names in a pattern that may be those of variables, each once, in order.
 pub fn names(pattern: &Pat) -> Vec<PatIdent> {
@@ -22,6 +23,31 @@ pub fn names(pattern: &Pat) -> Vec<PatIdent> {
     let mut names = Names(Vec::new());
     names.visit_pat(pattern);
     names.0
+}
+
+/// Declares all names in `pattern` with `mut`. Returns whether any was not.
+pub fn make_mutable(pattern: &mut Pat) -> bool {
+    struct Names(bool);
+    impl VisitMut for Names {
+        fn visit_pat_ident_mut(&mut self, name: &mut PatIdent) {
+            self.0 |= name.mutability.is_none();
+            name.mutability.get_or_insert(Token![mut](Span::mixed_site()));
+        }
+    }
+    let mut names = Names(false);
+    names.visit_pat_mut(pattern);
+    names.0
+}
+
+/// Whether `function` is, by its name, a variant or a struct, which only makes a value.
+pub fn makes(function: &Expr) -> bool {
+    let Expr::Path(path) = function else { return false };
+    let last = path.path.segments.last();
+    last.is_some_and(|last| {
+        let name = last.ident.to_string();
+        // A name in capitals may be that of a static function.
+        name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase)
+    })
 }
 
 /// Whether the operator is `+=` or one of its kind.
@@ -102,7 +128,7 @@ pub fn diverges(expr: &Expr) -> bool {
     }
 }
 
-fn block_diverges(block: &Block) -> bool {
+pub fn block_diverges(block: &Block) -> bool {
     block.stmts.iter().any(|statement| match statement {
         Stmt::Expr(expr, _) => diverges(expr),
         Stmt::Macro(call) => is_panic(&call.mac),
@@ -164,7 +190,9 @@ fn breaks(block: &Block, label: Option<&Label>) -> Breaks {
 
         fn visit_macro(&mut self, call: &Macro) {
             let jumps = |name: &Ident| name == "break";
-            if arguments(call).is_none() || idents(call.tokens.clone()).iter().any(jumps) {
+            if tokens::arguments(call).is_none()
+                || tokens::idents(call.tokens.clone()).iter().any(jumps)
+            {
                 self.found = self.found.max(Breaks::Maybe);
             }
         }
@@ -175,6 +203,28 @@ fn breaks(block: &Block, label: Option<&Label>) -> Breaks {
         Finder { label: label.map(|label| &label.name), depth: 0, found: Breaks::Never };
     finder.visit_block(block);
     finder.found
+}
+
+/// Whether `block` has macros that may jump out of it.
+pub fn has_unknown_macros(block: &Block) -> bool {
+    struct Finder(bool);
+    impl Visit<'_> for Finder {
+        fn visit_macro(&mut self, call: &Macro) {
+            self.0 |= may_jump(call);
+        }
+
+        fn visit_item(&mut self, _: &syn::Item) {}
+    }
+    let mut finder = Finder(false);
+    finder.visit_block(block);
+    finder.0
+}
+
+/// Whether a macro may have a jump, as far as its text shows.
+fn may_jump(call: &Macro) -> bool {
+    let jumps = |name: &Ident| name == "break" || name == "continue";
+    tokens::arguments(call).is_none() && !call.path.is_ident("matches")
+        || tokens::idents(call.tokens.clone()).iter().any(jumps)
 }
 
 /// Whether `block` has something that the walk would have to put regions around
@@ -216,7 +266,7 @@ pub fn has_closure(expr: &Expr) -> bool {
 
 /// Whether the items of this iterator are surely no mutable references.
 pub fn shares_items(expr: &Expr) -> bool {
-    if idents(expr.to_token_stream()).iter().any(|name| name.to_string().contains("mut")) {
+    if tokens::idents(expr.to_token_stream()).iter().any(|name| name.to_string().contains("mut")) {
         return false;
     }
     fn shares(expr: &Expr) -> bool {
@@ -334,104 +384,6 @@ pub fn has_lifetime(tokens: TokenStream) -> bool {
     })
 }
 
-/// All names in `tokens`.
-pub fn idents(tokens: TokenStream) -> Vec<Ident> {
-    let names = tokens.into_iter().flat_map(|token| match token {
-        TokenTree::Ident(name) => vec![name],
-        TokenTree::Group(group) => idents(group.stream()),
-        TokenTree::Punct(_) | TokenTree::Literal(_) => Vec::new(),
-    });
-    names.collect()
-}
-
-/// The names in `tokens` that may be those of variables: no keyword, field, method,
-/// part of a path, macro or argument of a macro.
-pub fn variables(tokens: TokenStream) -> Vec<Ident> {
-    const WORDS: &[&str] = &[
-        "as",
-        "bool",
-        "break",
-        "char",
-        "const",
-        "continue",
-        "crate",
-        "dyn",
-        "else",
-        "enum",
-        "expr",
-        "f32",
-        "f64",
-        "false",
-        "fn",
-        "for",
-        "i16",
-        "i32",
-        "i64",
-        "i8",
-        "ident",
-        "if",
-        "impl",
-        "in",
-        "isize",
-        "let",
-        "loop",
-        "macro_rules",
-        "match",
-        "mod",
-        "move",
-        "mut",
-        "pat",
-        "pub",
-        "ref",
-        "return",
-        "self",
-        "Self",
-        "static",
-        "struct",
-        "super",
-        "trait",
-        "true",
-        "tt",
-        "ty",
-        "type",
-        "u16",
-        "u32",
-        "u64",
-        "u8",
-        "unsafe",
-        "use",
-        "usize",
-        "where",
-        "while",
-    ];
-    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-    let is = |at: Option<usize>, sign: char| match at.and_then(|at| tokens.get(at)) {
-        Some(TokenTree::Punct(punct)) => punct.as_char() == sign,
-        _ => false,
-    };
-    let names = tokens.iter().enumerate().flat_map(|(at, token)| match token {
-        TokenTree::Group(group) => variables(group.stream()),
-        TokenTree::Ident(name) => {
-            let before = |steps: usize, sign: char| is(at.checked_sub(steps), sign);
-            let after = |steps: usize, sign: char| is(Some(at + steps), sign);
-            let is_part = (before(1, '.') && !before(2, '.'))
-                || (before(1, ':') && before(2, ':'))
-                || (after(1, ':') && after(2, ':'))
-                || (after(1, '!') && !after(2, '='))
-                || before(1, '\'')
-                || before(1, '$');
-            let capital = name.to_string().starts_with(char::is_uppercase);
-            let is_made = capital && matches!(tokens.get(at + 1), Some(TokenTree::Group(_)));
-            match is_part || is_made || WORDS.iter().any(|word| name == word) {
-                true => Vec::new(),
-                false => vec![name.clone()],
-            }
-        }
-        TokenTree::Punct(_) | TokenTree::Literal(_) => Vec::new(),
-    });
-    names.collect()
-}
-
 /// What is given to macros in `pattern`.
 pub fn pattern_macros(pattern: &Pat) -> Vec<TokenStream> {
     struct Finder(Vec<TokenStream>);
@@ -443,46 +395,4 @@ pub fn pattern_macros(pattern: &Pat) -> Vec<TokenStream> {
     let mut finder = Finder(Vec::new());
     finder.visit_pat(pattern);
     finder.0
-}
-
-/// The arguments of a macro of the standard library that takes expressions.
-pub fn arguments(call: &Macro) -> Option<Vec<Expr>> {
-    const KNOWN: &[&str] = &[
-        "assert",
-        "assert_eq",
-        "assert_ne",
-        "dbg",
-        "debug_assert",
-        "debug_assert_eq",
-        "debug_assert_ne",
-        "eprint",
-        "eprintln",
-        "format",
-        "format_args",
-        "panic",
-        "print",
-        "println",
-        "todo",
-        "unimplemented",
-        "unreachable",
-        "vec",
-        "write",
-        "writeln",
-    ];
-    let own = |first: &Ident| ["std", "core", "alloc"].iter().any(|name| first == name);
-    let is_own = call.path.segments.len() == 1
-        || call.path.segments.first().is_some_and(|first| own(&first.ident));
-    let name = call.path.segments.last()?.ident.to_string();
-    if !is_own || !KNOWN.contains(&name.as_str()) {
-        return None;
-    }
-    let list = Punctuated::<Expr, Token![,]>::parse_terminated;
-    let pair = |input: syn::parse::ParseStream<'_>| {
-        let value: Expr = input.parse()?;
-        input.parse::<Token![;]>()?;
-        Ok(vec![value, input.parse()?])
-    };
-    let tokens = call.tokens.clone();
-    let parsed = list.parse2(tokens.clone()).map(|list| list.into_iter().collect());
-    parsed.or_else(|_| pair.parse2(tokens)).ok()
 }

@@ -3,7 +3,6 @@
 
 use syn::Member;
 
-use crate::captures::Mention;
 use crate::log::{Carried, Entry, Kind, Log, Point, Role, Variable};
 
 /// What is asked of the type of a suspect.
@@ -160,13 +159,14 @@ impl Log {
             entry.variable == variable && entry.kind != Kind::Jump
         });
         let Some(first) = first else { return Before::Unused };
+        if self.is_unborn(point, variable) {
+            return Before::Unused;
+        }
         let entry = &self.entries[first];
         if entry.kind != Kind::Assign {
             return Before::Used;
         }
-        let named = |mention: &Mention| mention.variable == variable && mention.at < point.start;
-        let is_unborn = self.bindings[variable].deferred && !self.mentions.iter().any(named);
-        match is_unborn || self.comes_first(point, first, entry.branch) {
+        match self.comes_first(point, first, entry.branch) {
             true => Before::Unused,
             false => Before::Missing,
         }

@@ -5,8 +5,8 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{
-    Block, Error, FnArg, ImplItem, Item, Result, ReturnType, Signature, Token, TraitItem, Type,
-    parenthesized,
+    Attribute, Block, Error, FnArg, ImplItem, Item, Result, ReturnType, Signature, Token,
+    TraitItem, Type, parenthesized, parse_quote,
 };
 
 use crate::emit::fill;
@@ -51,6 +51,7 @@ pub fn traced(arguments: Arguments, item: TokenStream) -> Result<TokenStream> {
     match syn::parse2(item)? {
         Item::Fn(mut function) => {
             function.block = Box::new(body(&arguments, &function.sig, &function.block)?);
+            function.attrs.push(allowed());
             Ok(function.into_token_stream())
         }
         Item::Impl(mut block) => {
@@ -60,6 +61,7 @@ pub fn traced(arguments: Arguments, item: TokenStream) -> Result<TokenStream> {
                     && method.sig.constness.is_none()
                 {
                     method.block = body(&arguments, &method.sig, &method.block)?;
+                    method.attrs.push(allowed());
                 }
             }
             Ok(block.into_token_stream())
@@ -70,12 +72,19 @@ pub fn traced(arguments: Arguments, item: TokenStream) -> Result<TokenStream> {
                     && let Some(code) = &method.default
                 {
                     method.default = Some(body(&arguments, &method.sig, code)?);
+                    method.attrs.push(allowed());
                 }
             }
             Ok(block.into_token_stream())
         }
         other => Err(Error::new_spanned(other, message)),
     }
+}
+
+/// What clippy must not say of a function: regions are ended by calls, to which some
+/// ways never get.
+fn allowed() -> Attribute {
+    parse_quote!(#[allow(clippy::diverging_sub_expression)])
 }
 
 /// The body of a function, with regions.
@@ -104,7 +113,11 @@ fn body(arguments: &Arguments, signature: &Signature, code: &Block) -> Result<Bl
     let span = signature.fn_token.span;
     let region = format_ident!("__phigrad_body", span = Span::mixed_site());
     let enter = enter(span, 0);
-    let whole = join(span, &quote!(#region), &quote!(#rewritten), 0);
+    // What comes after it is never reached.
+    let whole = match shape::block_diverges(code) {
+        true => rewritten.to_token_stream(),
+        false => join(span, &quote!(#region), &quote!(#rewritten), 0),
+    };
     let methods = (walker.log.methods > 0).then(|| {
         quote_spanned! {Span::mixed_site()=>
             #[allow(unused_variables)]

@@ -3,7 +3,7 @@
 use quote::ToTokens;
 use syn::{BinOp, Block, Expr, Ident, Stmt, Type, UnOp};
 
-use crate::shape;
+use crate::tokens;
 
 /// Generic types that are often made before their contents are known.
 const CONTAINERS: &[&str] = &[
@@ -102,7 +102,7 @@ pub fn is_known(expr: &Expr, variable: &dyn Fn(&Ident) -> Option<bool>) -> bool 
         Expr::Match(choice) => choice.arms.first().is_some_and(|arm| known(&arm.body)),
         Expr::Macro(call) if call.mac.path.is_ident("format") => true,
         Expr::Macro(call) if call.mac.path.is_ident("vec") => {
-            shape::arguments(&call.mac).is_some_and(|elements| elements.first().is_some_and(known))
+            tokens::arguments(&call.mac).is_some_and(|elements| elements.first().is_some_and(known))
         }
         _ => false,
     }
@@ -157,7 +157,7 @@ fn is_question(op: &BinOp) -> bool {
 
 /// Whether nothing in a type is left to be inferred.
 pub fn is_known_type(ty: &Type) -> bool {
-    shape::idents(ty.to_token_stream()).iter().all(|name| name != "_")
+    tokens::idents(ty.to_token_stream()).iter().all(|name| name != "_")
 }
 
 /// Whether a value of this type is surely copied when it is used.

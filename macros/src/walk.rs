@@ -2,6 +2,7 @@
 //! flow.
 
 mod bindings;
+mod items;
 mod macros;
 mod regions;
 mod uses;
@@ -11,13 +12,14 @@ use core::mem;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{BinOp, Block, Error, Expr, Lifetime, Local, Pat, Stmt, Token, UnOp, parse_quote};
+use syn::{BinOp, Block, Error, Expr, Lifetime, Local, Stmt, Token, UnOp};
 
 pub use self::bindings::{Bound, of_type};
 use crate::log::{Branch, Entry, Kind, Log, Point, Role, Variable};
 use crate::places::place;
 use crate::shape;
 use crate::types;
+use crate::values::Values;
 
 /// What is no variable, in the log.
 const NOTHING: Variable = usize::MAX;
@@ -28,9 +30,18 @@ struct Frame {
     /// Its number in [`Log::loops`].
     number: usize,
     start: usize,
-    /// What `continue` leaves, and what `break` does, if the body is a region of its
-    /// own: inside its block both need labels.
-    body: Option<(Lifetime, Lifetime)>,
+    /// If the body is a region of its own.
+    body: Option<Body>,
+}
+
+/// A body of a loop that is a region of its own.
+#[derive(Clone)]
+enum Body {
+    /// A block with the label `own`, which `continue` leaves; `break` leaves the loop
+    /// `whole`. Inside both need labels.
+    Block { own: Lifetime, whole: Lifetime },
+    /// That of loop `index`, which ends at `point`, or before a `continue`.
+    Open { index: usize, point: usize },
 }
 
 /// What the first walk finds out that the second one needs.
@@ -67,6 +78,7 @@ pub struct Walker {
     macros: Vec<Ident>,
     meant: Vec<(Ident, Option<Variable>)>,
     branch: Branch,
+    values: Values,
     frames: Vec<Frame>,
     /// Inside closures and arguments of macros nothing is rewritten.
     inert: bool,
@@ -95,7 +107,9 @@ impl Walker {
     pub fn begin(&mut self) -> usize {
         // So that what is bound from here on is told from what was before.
         self.push(NOTHING, Kind::Read);
-        self.log.entries.len()
+        let at = self.log.entries.len();
+        self.log.starts.push((at, self.values.assigned()));
+        at
     }
 
     fn push(&mut self, variable: Variable, kind: Kind) {
@@ -129,6 +143,7 @@ impl Walker {
             loops: self.frames.iter().map(|frame| frame.start).collect(),
             branch: self.branch,
             visible,
+            assigned: self.values.assigned(),
             value,
             lent: Vec::new(),
             memory: None,
@@ -181,7 +196,9 @@ impl Walker {
 
     fn left_alone<R>(&mut self, walk: impl FnOnce(&mut Self) -> R) -> R {
         let inert = mem::replace(&mut self.inert, true);
+        let before = self.values.here();
         let result = self.scoped(walk);
+        self.values.may_have_run(before);
         self.inert = inert;
         result
     }
@@ -251,60 +268,6 @@ impl Walker {
         }
     }
 
-    fn local(&mut self, local: &mut Local) {
-        let keeps = self.log.keeps.len();
-        let mut refutable = false;
-        let mut bound = Bound { deferred: local.init.is_none(), ..Bound::default() };
-        if let Some(init) = &mut local.init {
-            bound.reference = matches!(&*init.expr, Expr::Reference(r) if r.mutability.is_some())
-                || self.is_reference(&init.expr);
-            bound.plain = shape::is_plain_value(&init.expr);
-            bound.closure = matches!(&*init.expr, Expr::Closure(_));
-            (bound.known, bound.copied) = (self.is_known(&init.expr), types::is_copied(&init.expr));
-            let start = self.begin();
-            self.keeping(|walker| walker.argument(&mut init.expr));
-            if bound.closure {
-                let (variable, end) = (self.log.bindings.len(), self.log.entries.len());
-                self.log.closures.push((variable, start, end));
-            }
-            if let Some((_, diverge)) = &mut init.diverge {
-                self.scoped(|walker| walker.expr(diverge));
-                refutable = true;
-            }
-        }
-        let mut pattern = &mut local.pat;
-        if let Pat::Type(typed) = pattern {
-            bound =
-                Bound { deferred: bound.deferred, closure: bound.closure, ..of_type(&typed.ty) };
-            pattern = &mut typed.pat;
-        }
-        let first = self.log.bindings.len();
-        let borrows = self.bind_pattern(pattern, Bound { refutable, ..bound });
-        let holders = first..self.log.bindings.len();
-        if let (Pat::Ident(name), true) = (&mut *pattern, bound.deferred)
-            && name.mutability.is_none()
-        {
-            // It may be replaced by a number of its own where ways meet.
-            name.mutability = Some(Token![mut](Span::mixed_site()));
-            local.attrs.push(parse_quote!(#[allow(unused_mut)]));
-        }
-        if let (true, Some(init)) = (borrows, &mut local.init) {
-            self.keeping(|walker| walker.change(&mut init.expr, true));
-        }
-        for keep in &mut self.log.keeps[keeps..] {
-            keep.holders.get_or_insert(holders.clone());
-        }
-    }
-
-    fn is_reference(&self, expr: &Expr) -> bool {
-        match place(expr) {
-            Some((name, steps)) if steps.is_empty() => {
-                self.find(name).is_some_and(|variable| self.log.bindings[variable].reference)
-            }
-            _ => false,
-        }
-    }
-
     pub fn expr(&mut self, expr: &mut Expr) {
         self.any(expr, true);
     }
@@ -333,9 +296,7 @@ impl Walker {
                     }
                 }
             },
-            Expr::Block(block) if block.label.is_some() && !self.inert => {
-                self.labelled(expr, value)
-            }
+            Expr::Block(block) if block.label.is_some() => self.labelled(expr, value),
             Expr::Block(block) => self.block(&mut block.block),
             Expr::Break(jump) => {
                 if let Some(value) = &mut jump.expr {
@@ -346,6 +307,9 @@ impl Walker {
             Expr::Call(call) => {
                 self.called(&mut call.func);
                 call.args.iter_mut().for_each(|argument| self.argument(argument));
+                if !shape::makes(&call.func) {
+                    self.values.doubt();
+                }
             }
             Expr::Cast(cast) => {
                 if matches!(&*cast.ty, syn::Type::Ptr(_)) {
@@ -384,6 +348,7 @@ impl Walker {
                 let keeping = mem::replace(&mut self.keeping, true);
                 call.args.iter_mut().for_each(|argument| self.argument(argument));
                 self.keeping = keeping;
+                self.values.doubt();
                 if let Some(number) = method {
                     *expr = Expr::Verbatim(crate::emit::noted(number, &receiver, expr));
                 }

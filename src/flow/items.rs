@@ -100,7 +100,11 @@ impl<I> OtherOrder for &ItemOrder<'_, I> {
 /// What the items of former iterations hold besides traced numbers, if the loop
 /// changes it: at a loop head nobody can get at them.
 #[derive(Debug, Default)]
-pub struct Memory(Cell<Option<Remembered>>);
+pub struct Memory {
+    held: Cell<Option<Remembered>>,
+    /// Whether the body of the loop has begun and has not said that it is done.
+    inside: Cell<bool>,
+}
 
 /// A hash of state, and whether there was anything opaque.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -110,11 +114,32 @@ pub(super) struct Remembered {
 }
 
 impl Memory {
+    /// The body of the loop begins, which macros may leave unnoticed.
+    #[inline]
+    pub fn begin(&self) {
+        self.inside.set(true);
+    }
+
+    /// The body has handed over what it changed.
+    #[inline]
+    pub fn end(&self) {
+        self.inside.set(false);
+    }
+
+    /// What is known of former items where the next one comes.
+    fn recall(&self) -> Option<Remembered> {
+        if self.inside.replace(false) {
+            let held = self.held.get().unwrap_or_default();
+            self.held.set(Some(Remembered { opaque: true, ..held }));
+        }
+        self.held.get()
+    }
+
     /// Adds what the items of this iteration hold.
     pub(super) fn add(&self, new: Remembered) {
-        let old = self.0.get().unwrap_or_default();
+        let old = self.held.get().unwrap_or_default();
         let state = mix(old.state, new.state);
-        self.0.set(Some(Remembered { state, opaque: old.opaque || new.opaque }));
+        self.held.set(Some(Remembered { state, opaque: old.opaque || new.opaque }));
     }
 }
 
@@ -155,7 +180,7 @@ impl<I: Iterator, F: FnMut(&mut I::Item, &mut Carrier)> Iterator for Items<'_, I
         let computed = before != mark::progress();
         self.unknown |= computed && !self.counted;
         if let Some(item) = item.as_mut() {
-            let (carry, unknown, memory) = (&mut self.carry, self.unknown, self.memory.0.get());
+            let (carry, unknown, memory) = (&mut self.carry, self.unknown, self.memory.recall());
             self.region.iterate(|to| {
                 if computed {
                     to.variable("items of the loop", true);

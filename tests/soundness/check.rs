@@ -176,6 +176,26 @@ where
         self.served(Numerics::Real, false, &points, expect);
     }
 
+    /// Checks that nothing is wrong, on fewer inputs.
+    pub fn check_lightly(&self, domain: Domain) {
+        let name: u64 = self.name.bytes().map(u64::from).sum();
+        let random = |step: u64| Random::new(name << 8 | step);
+        self.agree(&domain.points(&mut random(0), 100));
+        let few = &mut random(1);
+        for runs in [1, 3, 8, 20] {
+            let lessons = domain.lessons(few, runs);
+            let lifted = self.learn(&lessons, Expect::Parts(0.0));
+            let known = self.graphs(&lifted, &lessons, &domain.points(few, 50));
+            if std::env::var_os("SHARES").is_some() && runs == 20 {
+                let unmerged = lifted.unmerged();
+                println!("SHARE {self}: {known} of 50, not merged: {unmerged:?}");
+            }
+        }
+        let points = domain.points(&mut random(2), 150);
+        self.served(Numerics::Exact, true, &points, Expect::Parts(0.0));
+        self.served(Numerics::Real, true, &points, Expect::Parts(0.0));
+    }
+
     /// The attribute changes nothing.
     fn agree(&self, points: &[Vec<f64>]) {
         let mut tracer = Tracer::default();
@@ -334,6 +354,11 @@ where
     }
 }
 
+/// The value of a program that is written for traced numbers alone.
+pub fn value_of(run: fn(&[Var]) -> Var) -> impl Fn(&[f64]) -> f64 {
+    move |x| taped(&mut Tracer::default(), run, x).value
+}
+
 /// Tests of programs: name, domain, expectation, and items. Those in `traced`
 /// are annotated in one of two copies; among them is `run`, generic over `Num`.
 macro_rules! programs {
@@ -372,6 +397,52 @@ macro_rules! programs {
                         plain: unannotated::run::<f64>,
                     };
                     program.check($domain, $expect);
+                }
+            }
+        )*
+    };
+}
+
+/// The same of programs on `Var` itself, whose annotated copy must compile without
+/// a warning.
+macro_rules! ordinary {
+    ($(
+        $(#[$attribute:meta])*
+        $name:ident: $domain:expr,
+        $(plain { $($plain:item)* })?
+        traced { $($traced:item)* }
+    )*) => {
+        $(
+            mod $name {
+                #[allow(warnings, clippy::all)]
+                mod unannotated {
+                    use phigrad::{Carry, Var};
+                    $($($plain)*)?
+                    $($traced)*
+                }
+
+                #[deny(warnings)]
+                // What clippy says of the code as it is written.
+                #[allow(dead_code, unused_imports, clippy::restriction, clippy::style)]
+                #[allow(clippy::boxed_local, clippy::neg_cmp_op_on_partial_ord)]
+                #[allow(clippy::multiple_bound_locations, clippy::possible_missing_else)]
+                mod annotated {
+                    use phigrad::{Carry, Var};
+                    $($($plain)*)?
+                    $(#[phigrad::traced] $traced)*
+                }
+
+                $(#[$attribute])*
+                #[test]
+                fn is_sound() {
+                    use crate::check::{inputs, value_of};
+                    let program = crate::check::Program {
+                        name: concat!(module_path!()),
+                        annotated: annotated::run,
+                        unannotated: unannotated::run,
+                        plain: value_of(unannotated::run),
+                    };
+                    program.check_lightly($domain);
                 }
             }
         )*

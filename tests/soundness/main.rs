@@ -23,6 +23,7 @@ mod loops;
 mod macro_calls;
 mod macro_holes;
 mod num;
+mod ordinary;
 mod patterns;
 mod recursion;
 mod references;

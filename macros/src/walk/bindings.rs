@@ -1,11 +1,11 @@
 //! Bindings: what is known of a variable where it is declared.
 
 use proc_macro2::Ident;
-use syn::{Pat, Type};
+use syn::{Expr, Local, Pat, Type, parse_quote};
 
 use super::Walker;
 use crate::log::Binding;
-use crate::places::is_variable;
+use crate::places::{is_variable, place};
 use crate::{shape, types};
 
 /// How a pattern is bound.
@@ -24,6 +24,60 @@ pub struct Bound {
 }
 
 impl Walker {
+    /// A declaration.
+    pub(super) fn local(&mut self, local: &mut Local) {
+        let keeps = self.log.keeps.len();
+        let mut refutable = false;
+        let mut bound = Bound { deferred: local.init.is_none(), ..Bound::default() };
+        if let Some(init) = &mut local.init {
+            bound.reference = matches!(&*init.expr, Expr::Reference(r) if r.mutability.is_some())
+                || self.is_reference(&init.expr);
+            bound.plain = shape::is_plain_value(&init.expr);
+            bound.closure = matches!(&*init.expr, Expr::Closure(_));
+            (bound.known, bound.copied) = (self.is_known(&init.expr), types::is_copied(&init.expr));
+            let start = self.begin();
+            self.keeping(|walker| walker.argument(&mut init.expr));
+            if bound.closure {
+                let (variable, end) = (self.log.bindings.len(), self.log.entries.len());
+                self.log.closures.push((variable, start, end));
+            }
+            if let Some((_, diverge)) = &mut init.diverge {
+                let before = self.values.here();
+                self.scoped(|walker| walker.expr(diverge));
+                self.values.go(before);
+                refutable = true;
+            }
+        }
+        let mut pattern = &mut local.pat;
+        if let Pat::Type(typed) = pattern {
+            bound =
+                Bound { deferred: bound.deferred, closure: bound.closure, ..of_type(&typed.ty) };
+            pattern = &mut typed.pat;
+        }
+        let first = self.log.bindings.len();
+        let borrows = self.bind_pattern(pattern, Bound { refutable, ..bound });
+        let holders = first..self.log.bindings.len();
+        // It may be replaced by a number of its own where ways meet.
+        if bound.deferred && shape::make_mutable(pattern) {
+            local.attrs.push(parse_quote!(#[allow(unused_mut)]));
+        }
+        if let (true, Some(init)) = (borrows, &mut local.init) {
+            self.keeping(|walker| walker.change(&mut init.expr, true));
+        }
+        for keep in &mut self.log.keeps[keeps..] {
+            keep.holders.get_or_insert(holders.clone());
+        }
+    }
+
+    fn is_reference(&self, expr: &Expr) -> bool {
+        match place(expr) {
+            Some((name, steps)) if steps.is_empty() => {
+                self.find(name).is_some_and(|variable| self.log.bindings[variable].reference)
+            }
+            _ => false,
+        }
+    }
+
     pub fn bind(&mut self, name: &Ident, mutable: bool, bound: Bound) {
         let variable = self.log.bindings.len();
         let known = self.found.references.get(variable).copied().unwrap_or(false);

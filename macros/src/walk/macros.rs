@@ -11,6 +11,7 @@ use crate::captures::How;
 use crate::log::{Goal, Kind, Variable, Way};
 use crate::places::place;
 use crate::shape;
+use crate::tokens;
 
 /// What is done with a name of which nothing is known.
 #[derive(Clone, Copy, PartialEq)]
@@ -42,7 +43,7 @@ fn question(tokens: TokenStream) -> syn::Result<(Expr, Pat, Option<Expr>)> {
 impl Walker {
     pub(super) fn macro_call(&mut self, call: &Macro) {
         let is_own = call.path.get_ident().is_some_and(|name| self.macros.contains(name));
-        let arguments = if is_own { None } else { shape::arguments(call) };
+        let arguments = if is_own { None } else { tokens::arguments(call) };
         self.left_alone(|walker| match arguments {
             Some(arguments) => {
                 for mut argument in arguments {
@@ -72,7 +73,7 @@ impl Walker {
 
     /// A macro that is called as a statement may declare variables.
     pub(super) fn declares(&mut self, call: &Macro) {
-        if shape::arguments(call).is_none() {
+        if tokens::arguments(call).is_none() {
             self.may_declare(call.tokens.clone());
         }
     }
@@ -80,7 +81,7 @@ impl Walker {
     /// Notes the names in `tokens` that may be those of new variables.
     pub(super) fn may_declare(&mut self, tokens: TokenStream) {
         let at = self.log.entries.len();
-        for name in shape::variables(tokens) {
+        for name in tokens::variables(tokens) {
             if self.find(&name).is_none() {
                 self.doubtful.push((name, at));
             }
@@ -91,7 +92,7 @@ impl Walker {
     pub(super) fn macro_item(&mut self, item: &syn::ItemMacro) {
         self.log.has_macros = true;
         self.macros.extend(item.ident.clone());
-        for name in shape::variables(item.mac.tokens.clone()) {
+        for name in tokens::variables(item.mac.tokens.clone()) {
             let variable = self.find(&name);
             if variable.is_some() || self.doubtful.iter().any(|(other, _)| *other == name) {
                 self.meant.push((name, variable));
@@ -116,6 +117,7 @@ impl Walker {
 
     /// Anything may be done to `variable`.
     fn touch(&mut self, variable: Variable) {
+        self.values.assign(variable);
         let kind = match self.log.bindings[variable].mutable {
             true => Kind::Change(true, Way::default()),
             false => Kind::Lend(Vec::new()),
@@ -183,7 +185,7 @@ impl Walker {
     pub(super) fn unknown(&mut self, tokens: TokenStream) {
         self.jump(Goal::Elsewhere);
         self.text(&tokens);
-        for name in shape::idents(tokens) {
+        for name in tokens::idents(tokens) {
             match self.find(&name) {
                 Some(variable) => self.touch(variable),
                 None => self.doubt(&name, Deed::Lend),

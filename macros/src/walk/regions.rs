@@ -4,12 +4,12 @@ use core::mem;
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
-use syn::{Attribute, BinOp, Expr, ExprIf, ExprMatch, Label, Lifetime, Pat, Token};
+use syn::{Attribute, BinOp, Expr, ExprIf, ExprMatch, Label, Lifetime, Token};
 
-use super::{Bound, Frame, NOTHING, Value, Walker, enter, join};
+use super::{Body, Bound, Frame, NOTHING, Value, Walker, enter, join};
 use crate::log::{Goal, Kind, Role};
-use crate::places;
 use crate::shape;
+use crate::values::Way;
 
 impl Walker {
     /// A chain of `&&` or `||`.
@@ -24,8 +24,12 @@ impl Walker {
         };
         self.in_condition(|walker| {
             walker.expr(&mut binary.left);
+            let (fork, short) = (walker.values.here(), walker.values.part());
+            walker.values.go(short.clone());
             // Not a scope of its own: a `let` on this side is for what follows.
             walker.branch(|walker| walker.expr(&mut binary.right));
+            walker.values.meet(short);
+            walker.values.rejoin(fork.as_ref());
         });
         if !alone {
             let value = Value { carried: true, ..Value::default() };
@@ -38,11 +42,19 @@ impl Walker {
         let value = self.value(expr, value);
         let Expr::Block(block) = expr else { return };
         let span = block.label.as_ref().map_or(Span::mixed_site(), |label| label.name.ident.span());
-        let attributes = mem::take(&mut block.attrs);
         let start = self.begin();
+        let (fork, inside) = (self.values.here(), self.values.part());
+        self.values.go(inside);
+        self.values.enter(name_of(&block.label), false);
         self.scoped(|walker| walker.block(&mut block.block));
-        let region = self.region(span, start, &quote!(#expr), value);
-        *expr = attributed(attributes, region);
+        let exit = self.values.leave();
+        self.values.meet(exit.left);
+        self.values.rejoin(fork.as_ref());
+        if !self.inert {
+            let attributes = mem::take(&mut block.attrs);
+            let region = self.region(span, start, &quote!(#expr), value);
+            *expr = attributed(attributes, region);
+        }
     }
 
     pub(super) fn if_region(&mut self, expr: &mut Expr, value: bool) {
@@ -64,17 +76,22 @@ impl Walker {
 
     fn branches(&mut self, branch: &mut ExprIf) {
         let borrowed = self.log.keeps.len();
-        let borrowed = self.scoped(|walker| {
+        let (borrowed, fork, refused) = self.scoped(|walker| {
             walker.in_condition(|walker| walker.expr(&mut branch.cond));
             let borrowed = borrowed..walker.log.keeps.len();
+            let (fork, refused) = (walker.values.here(), walker.values.part());
+            walker.values.go(refused.clone());
             walker.branch(|walker| walker.block(&mut branch.then_branch));
-            borrowed
+            (borrowed, fork, refused)
         });
+        let accepted = self.values.go(refused);
         match branch.else_branch.as_mut().map(|(_, otherwise)| &mut **otherwise) {
             Some(Expr::If(next)) => self.branches(next),
             Some(otherwise) => self.scoped(|walker| walker.expr(otherwise)),
             None => {}
         }
+        self.values.meet(accepted);
+        self.values.rejoin(fork.as_ref());
         self.give_back(borrowed);
     }
 
@@ -100,19 +117,26 @@ impl Walker {
         self.scrutinee(&mut choice.expr, binding.map(|arm| &arm.pat));
         let borrowed = borrowed..self.log.keeps.len();
         let mut borrows = false;
+        let (fork, mut next, mut end) = (self.values.here(), self.values.part(), None);
         for arm in &mut choice.arms {
+            self.values.go(next.take());
             self.scoped(|walker| {
                 let bound = Bound { known, refutable: true, ..Bound::default() };
                 borrows |= walker.bind_pattern(&arm.pat, bound);
                 if let Some((_, guard)) = &mut arm.guard {
                     walker.in_condition(|walker| walker.expr(guard));
                 }
+                next = walker.values.here();
                 walker.branch(|walker| walker.expr(&mut arm.body));
                 if arm.comma.is_none() && matches!(*arm.body, Expr::Verbatim(_)) {
                     arm.comma = Some(Token![,](Span::mixed_site()));
                 }
             });
+            self.values.meet(end);
+            end = self.values.here();
         }
+        self.values.go(end);
+        self.values.rejoin(fork.as_ref());
         if borrows {
             self.change(&mut choice.expr, true);
         }
@@ -141,16 +165,20 @@ impl Walker {
         let label = label.clone();
         let number = self.begin_loop(name_of(&label), start, None);
         let mut condition = condition;
-        let borrowed = self.log.keeps.len();
+        let (fork, inside) = (self.values.here(), self.values.part());
+        self.values.go(inside);
+        let (mut refused, borrowed) = (None, self.log.keeps.len());
         self.scoped(|walker| {
             if let Some(condition) = &mut condition {
                 walker.in_condition(|walker| walker.expr(condition));
+                refused = walker.values.here();
             }
             let borrowed = borrowed..walker.log.keeps.len();
             walker.branch(|walker| walker.block(body));
             walker.give_back(borrowed);
         });
-        self.frames.pop();
+        self.end_loop(refused);
+        self.values.rejoin(fork.as_ref());
         let Some(head) = head else { return };
         let end = self.point(Role::Join, start, value, None);
         self.log.points[end].lent = lent;
@@ -178,7 +206,12 @@ impl Walker {
 
     /// The name of the region of a loop with these points, and what is called at
     /// its head.
-    fn head(&mut self, head: usize, end: usize, method: &str) -> (TokenStream, TokenStream) {
+    pub(super) fn head(
+        &mut self,
+        head: usize,
+        end: usize,
+        method: &str,
+    ) -> (TokenStream, TokenStream) {
         self.log.points[head].end = self.log.entries.len();
         self.log.points[head].suspects_of = end;
         let span = Span::mixed_site();
@@ -188,134 +221,27 @@ impl Walker {
         (quote!(#region), quote_spanned!(span=> #region.#method(|__phigrad_to| { #point });))
     }
 
-    pub(super) fn for_loop(&mut self, expr: &mut Expr) {
-        let start = self.begin();
-        let index = self.changing.len();
-        self.changing.push(false);
-        let Expr::ForLoop(repeat) = expr else { return };
-        let changing = self.found.changing.get(index).copied().unwrap_or(false) && !self.inert;
-        let shared = shape::shares_items(&repeat.expr) || self.is_plain(&repeat.expr);
-        let lends = places::lends_items(&repeat.expr);
-        let numbered = places::lends_numbered_items(&repeat.expr);
-        let stateful = shape::has_closure(&repeat.expr);
-        let known = self.is_known(&repeat.expr);
-        let borrowed = self.log.keeps.len();
-        self.in_condition(|walker| {
-            walker.keeping(|walker| walker.argument(&mut repeat.expr));
-        });
-        let borrowed = borrowed..self.log.keeps.len();
-        let stateful = stateful
-            && self.log.entries[start..]
-                .iter()
-                .any(|e| matches!(e.kind, Kind::Change(..) | Kind::Assign | Kind::Unknown(_)));
-        let items = self.log.bindings.len();
-        let inside = self.begin();
-        let head = (!self.inert).then(|| self.point(Role::Head, inside, false, None));
-        let leave = Lifetime::new(&format!("'_phigrad_body_{index}"), Span::mixed_site());
-        let own = Lifetime::new(&format!("'_phigrad_loop_{index}"), Span::mixed_site());
-        let left = name_of(&repeat.label).unwrap_or(own);
-        let body = changing.then(|| (leave.clone(), left.clone()));
-        let number = self.begin_loop(name_of(&repeat.label), inside, body);
-        let mut own = None;
-        let memory = format_ident!("__phigrad_memory_{index}", span = Span::mixed_site());
-        self.scoped(|walker| {
-            match &*repeat.pat {
-                Pat::Tuple(pair) if numbered && pair.elems.len() == 2 => {
-                    walker.bind_pattern(&pair.elems[0], Bound { known, ..Bound::default() });
-                    let item = Bound { reference: true, item: true, known, ..Bound::default() };
-                    walker.bind_pattern(&pair.elems[1], item);
-                }
-                pattern => {
-                    let copied = places::counts(&repeat.expr);
-                    let item =
-                        Bound { reference: lends, item: true, known, copied, ..Bound::default() };
-                    walker.bind_pattern(pattern, item);
-                }
-            }
-            let bound = items..walker.log.bindings.len();
-            let begin = walker.begin();
-            walker.block(&mut repeat.body);
-            walker.changing[index] =
-                walker.log.entries[begin..].iter().any(|entry| match entry.kind {
-                    Kind::Change(..) => {
-                        bound.contains(&entry.variable)
-                            && !walker.log.bindings[entry.variable].mutable
-                    }
-                    Kind::Lend(_) => bound.contains(&entry.variable) && !shared,
-                    _ => false,
-                });
-            own = changing.then(|| walker.point(Role::Join, begin, false, None));
-            if let Some(own) = own {
-                walker.log.points[own].memory = Some(memory.clone());
-            }
-        });
-        self.frames.pop();
-        self.give_back(borrowed);
-        let Some(head) = head else { return };
-        let end = self.point(Role::Join, start, false, None);
-        self.log.loops[number] = Some(end);
-        let (region, also) = self.head(head, end, "also");
-        let span = repeat.for_token.span;
-        let block = &repeat.body;
-        let body = match own {
-            Some(own) => {
-                let enter = enter(repeat.body.brace_token.span.open(), own);
-                let ended = join(span, &enter, &quote!(#leave: #block), own);
-                quote!(#ended;)
-            }
-            None => {
-                let statements = &block.stmts;
-                quote!(#(#statements)*)
-            }
-        };
-        let (pattern, iterator) = (&repeat.pat, &repeat.expr);
-        let label = (changing || repeat.label.is_some()).then(|| quote!(#left:));
-        let site = Span::mixed_site();
-        let counted = match stateful {
-            true => quote!(false),
-            false => quote_spanned! {site=>
-                (&::phigrad::flow::ItemOrder(&__phigrad_iterator)).is_counted()
-            },
-        };
-        let items = quote_spanned! {site=>
-            ::phigrad::flow::items(#counted, __phigrad_iterator, &#memory, #region, |__phigrad_item, __phigrad_to| {
-                (&mut ::phigrad::flow::Probe(__phigrad_item)).hand_over(__phigrad_to)
-            })
-        };
-        let whole = quote_spanned! {site=>
-            match ::core::iter::IntoIterator::into_iter(#iterator) {
-                __phigrad_iterator => #label for #pattern in #items { #also #body }
-            }
-        };
-        let (enter, whole) = (enter(span, end), join(span, &region, &whole, end));
-        let attributes = mem::take(&mut repeat.attrs);
-        let remember = quote_spanned!(site=> let #memory = ::phigrad::flow::Memory::default(););
-        *expr = attributed(
-            attributes,
-            Expr::Verbatim(quote!({ let #region = #enter; #remember #whole })),
-        );
-    }
-
-    fn is_plain(&self, expr: &Expr) -> bool {
-        match places::place(expr) {
-            Some((name, steps)) if steps.is_empty() => {
-                self.find(name).is_some_and(|variable| self.log.bindings[variable].plain)
-            }
-            _ => false,
-        }
-    }
-
-    /// A loop begins, whose body can be left by `body`. Returns its number.
-    fn begin_loop(
+    /// A loop begins, with a body of this kind. Returns its number.
+    pub(super) fn begin_loop(
         &mut self,
         label: Option<Lifetime>,
         start: usize,
-        body: Option<(Lifetime, Lifetime)>,
+        body: Option<Body>,
     ) -> usize {
         let number = self.log.loops.len();
         self.log.loops.push(None);
+        self.values.enter(label.clone(), true);
         self.frames.push(Frame { label, number, start, body });
         number
+    }
+
+    /// The text of a loop ends, which is left by `break`, or else from its head with
+    /// these variables.
+    pub(super) fn end_loop(&mut self, head: Option<Way>) {
+        self.frames.pop();
+        let exit = self.values.leave();
+        self.values.go(exit.left);
+        self.values.meet(head);
     }
 
     /// Control goes elsewhere.
@@ -328,28 +254,37 @@ impl Walker {
 
     /// `break`.
     pub(super) fn jump_out(&mut self, label: &mut Option<Lifetime>) {
+        let written = label.clone();
         let mut frames = self.frames.iter().rev();
         let left = frames.find(|frame| label.is_none() || frame.label == *label);
         let goal = left.map_or(Goal::Elsewhere, |frame| Goal::Loop(frame.number));
-        if let (None, false, Some((_, own))) =
+        if let (None, false, Some(Body::Block { whole, .. })) =
             (&label, self.inert, left.and_then(|frame| frame.body.clone()))
         {
-            *label = Some(own);
+            *label = Some(whole);
         }
         self.jump(goal);
+        self.values.break_out(written.as_ref());
     }
 
+    /// `continue`.
     pub(super) fn repeat(&mut self, expr: &mut Expr) {
         let Expr::Continue(jump) = &*expr else { return };
-        let label = jump.label.as_ref();
-        let target =
-            self.frames.iter().rev().find(|f| label.is_none() || f.label.as_ref() == label);
-        let body = target.and_then(|frame| Some(frame.body.clone()?.0));
+        let label = jump.label.clone();
+        let target = self.frames.iter().rev().find(|f| label.is_none() || f.label == label);
+        let body = target.and_then(|frame| frame.body.clone());
         let goal = target.map_or(Goal::Elsewhere, |frame| Goal::Next(frame.number));
         self.jump(goal);
-        if let (Some(body), false) = (body, self.inert) {
-            *expr = Expr::Verbatim(quote!(break #body));
+        match body {
+            Some(Body::Block { own, .. }) if !self.inert => {
+                *expr = Expr::Verbatim(quote!(break #own));
+            }
+            Some(Body::Open { index, point }) if !self.inert => {
+                *expr = Expr::Verbatim(self.next_item(index, point, label.as_ref()));
+            }
+            _ => {}
         }
+        self.values.repeat(label.as_ref());
     }
 
     pub(super) fn leave(&mut self, expr: &mut Expr) {
@@ -358,6 +293,7 @@ impl Walker {
             self.expr(value);
         }
         self.jump(Goal::Function);
+        self.values.go(None);
         if !self.inert {
             let (span, value) = (jump.return_token.span, &jump.expr);
             let value = value.as_ref().map_or(quote!(()), |value| quote!(#value));
@@ -407,11 +343,11 @@ impl Walker {
     }
 }
 
-fn name_of(label: &Option<Label>) -> Option<Lifetime> {
+pub(super) fn name_of(label: &Option<Label>) -> Option<Lifetime> {
     label.as_ref().map(|label| label.name.clone())
 }
 
 /// A statement keeps its attributes.
-fn attributed(attributes: Vec<Attribute>, expr: Expr) -> Expr {
+pub(super) fn attributed(attributes: Vec<Attribute>, expr: Expr) -> Expr {
     if attributes.is_empty() { expr } else { Expr::Verbatim(quote!(#(#attributes)* #expr)) }
 }

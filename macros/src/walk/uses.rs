@@ -162,6 +162,7 @@ impl Walker {
                 if let Some((variable, steps)) = self.reach(left, Deed::Change) {
                     self.named(variable, &steps, How::Assign);
                     self.push(variable, Kind::Assign);
+                    self.values.assign(variable);
                 }
             }
             _ => self.change_by(left, true, How::Assign),

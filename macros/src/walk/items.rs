@@ -1,0 +1,217 @@
+//! `for` loops. A body that changes what its items lead to is a region of its own,
+//! at the end of which the loop remembers what they hold.
+
+use core::mem;
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::{Block, Expr, Lifetime, Pat};
+
+use super::regions::{attributed, name_of};
+use super::{Body, Bound, Walker, enter, join};
+use crate::log::{Kind, Role};
+use crate::places;
+use crate::shape;
+
+impl Walker {
+    pub(super) fn for_loop(&mut self, expr: &mut Expr) {
+        let start = self.begin();
+        let index = self.changing.len();
+        self.changing.push(false);
+        let Expr::ForLoop(repeat) = expr else { return };
+        let changing = self.found.changing.get(index).copied().unwrap_or(false) && !self.inert;
+        let shared = shape::shares_items(&repeat.expr) || self.is_plain(&repeat.expr);
+        let lends = places::lends_items(&repeat.expr);
+        let numbered = places::lends_numbered_items(&repeat.expr);
+        let stateful = shape::has_closure(&repeat.expr);
+        let known = self.is_known(&repeat.expr);
+        let borrowed = self.log.keeps.len();
+        self.in_condition(|walker| {
+            walker.keeping(|walker| walker.argument(&mut repeat.expr));
+        });
+        let borrowed = borrowed..self.log.keeps.len();
+        let stateful = stateful
+            && self.log.entries[start..]
+                .iter()
+                .any(|e| matches!(e.kind, Kind::Change(..) | Kind::Assign | Kind::Unknown(_)));
+        let items = self.log.bindings.len();
+        let inside = self.begin();
+        let before = self.values.here();
+        let head = (!self.inert).then(|| self.point(Role::Head, inside, false, None));
+        let leave = Lifetime::new(&format!("'_phigrad_body_{index}"), Span::mixed_site());
+        let own = Lifetime::new(&format!("'_phigrad_loop_{index}"), Span::mixed_site());
+        let left = name_of(&repeat.label).unwrap_or(own);
+        // Macros that jump do not know the label that they would need in a block.
+        let is_open = shape::has_unknown_macros(&repeat.body);
+        let diverges = shape::block_diverges(&repeat.body);
+        let mut body =
+            (changing && !is_open).then(|| Body::Block { own: leave.clone(), whole: left.clone() });
+        let number = self.begin_loop(name_of(&repeat.label), inside, None);
+        let mut own = None;
+        let memory = format_ident!("__phigrad_memory_{index}", span = Span::mixed_site());
+        self.scoped(|walker| {
+            match &*repeat.pat {
+                Pat::Tuple(pair) if numbered && pair.elems.len() == 2 => {
+                    walker.bind_pattern(&pair.elems[0], Bound { known, ..Bound::default() });
+                    let item = Bound { reference: true, item: true, known, ..Bound::default() };
+                    walker.bind_pattern(&pair.elems[1], item);
+                }
+                pattern => {
+                    let copied = places::counts(&repeat.expr);
+                    let item =
+                        Bound { reference: lends, item: true, known, copied, ..Bound::default() };
+                    walker.bind_pattern(pattern, item);
+                }
+            }
+            let bound = items..walker.log.bindings.len();
+            let begin = walker.begin();
+            own = changing.then(|| walker.point(Role::Join, begin, false, None));
+            if let (Some(point), true) = (own, is_open) {
+                body = Some(Body::Open { index, point });
+            }
+            if let Some(frame) = walker.frames.last_mut() {
+                frame.body = body;
+            }
+            let points = walker.log.points.len();
+            walker.block(&mut repeat.body);
+            walker.values.goes_on();
+            walker.changing[index] =
+                walker.log.entries[begin..].iter().any(|entry| match entry.kind {
+                    Kind::Change(..) => {
+                        bound.contains(&entry.variable)
+                            && !walker.log.bindings[entry.variable].mutable
+                    }
+                    Kind::Lend(_) => bound.contains(&entry.variable) && !shared,
+                    _ => false,
+                });
+            if let Some(own) = own {
+                walker.end_item(own, points, &memory);
+            }
+        });
+        self.end_loop(before);
+        self.give_back(borrowed);
+        let Some(head) = head else { return };
+        let end = self.point(Role::Join, start, false, None);
+        self.log.loops[number] = Some(end);
+        let (region, also) = self.head(head, end, "also");
+        let span = repeat.for_token.span;
+        let block = &repeat.body;
+        let body = match own {
+            Some(own) => {
+                let enter = enter(repeat.body.brace_token.span.open(), own);
+                match is_open {
+                    true => {
+                        let ended = (!diverges).then_some((own, span));
+                        open_body(index, &enter, block, ended)
+                    }
+                    false => {
+                        let ended = join(span, &enter, &quote!(#leave: #block), own);
+                        quote!(#ended;)
+                    }
+                }
+            }
+            None => {
+                let statements = &block.stmts;
+                quote!(#(#statements)*)
+            }
+        };
+        let (pattern, iterator) = (&repeat.pat, &repeat.expr);
+        let label = (changing || repeat.label.is_some()).then(|| quote!(#left:));
+        let site = Span::mixed_site();
+        let counted = match stateful {
+            true => quote!(false),
+            false => quote_spanned! {site=>
+                (&::phigrad::flow::ItemOrder(&__phigrad_iterator)).is_counted()
+            },
+        };
+        let items = quote_spanned! {site=>
+            ::phigrad::flow::items(#counted, __phigrad_iterator, &#memory, #region, |__phigrad_item, __phigrad_to| {
+                (&mut ::phigrad::flow::Probe(__phigrad_item)).hand_over(__phigrad_to)
+            })
+        };
+        let whole = quote_spanned! {site=>
+            match ::core::iter::IntoIterator::into_iter(#iterator) {
+                __phigrad_iterator => #label for #pattern in #items { #also #body }
+            }
+        };
+        let (enter, whole) = (enter(span, end), join(span, &region, &whole, end));
+        let attributes = mem::take(&mut repeat.attrs);
+        let remember = quote_spanned!(site=> let #memory = ::phigrad::flow::Memory::default(););
+        *expr = attributed(
+            attributes,
+            Expr::Verbatim(quote!({ let #region = #enter; #remember #whole })),
+        );
+    }
+
+    fn is_plain(&self, expr: &Expr) -> bool {
+        match places::place(expr) {
+            Some((name, steps)) if steps.is_empty() => {
+                self.find(name).is_some_and(|variable| self.log.bindings[variable].plain)
+            }
+            _ => false,
+        }
+    }
+
+    /// The text of a body ends whose region ends at `own`; the points of this number
+    /// and later are inside.
+    fn end_item(&mut self, own: usize, inside: usize, memory: &Ident) {
+        let (end, assigned) = (self.log.entries.len(), self.values.assigned());
+        let loops = self.log.points[own].loops.clone();
+        let point = &mut self.log.points[own];
+        (point.end, point.assigned, point.memory) = (end, assigned, Some(memory.clone()));
+        for point in &mut self.log.points[inside..] {
+            if point.role == Role::Join && point.suspects_of == own {
+                (point.end, point.loops) = (end, loops.clone());
+                point.memory = Some(memory.clone());
+            }
+        }
+    }
+
+    /// `continue` in such a body, whose region ends at `own`.
+    pub(super) fn next_item(
+        &mut self,
+        index: usize,
+        own: usize,
+        label: Option<&Lifetime>,
+    ) -> TokenStream {
+        let (region, memory) = names(index);
+        let start = self.log.points[own].start;
+        let point = self.point(Role::Join, start, false, Some(own));
+        let visible = &self.log.points[point].visible;
+        if !self.log.points[own].visible.iter().all(|variable| visible.contains(variable)) {
+            // By its name another variable would be handed over.
+            self.log.points[point].suspects_of = point;
+            return quote!(continue #label);
+        }
+        let site = Span::mixed_site();
+        let ended = join(site, &quote!(#region), &quote!(()), point);
+        quote_spanned!(site=> { #ended; #memory.end(); continue #label })
+    }
+}
+
+/// The body of a loop that macros may leave: it is no block with a label, so there
+/// may be ways out of it that are not noticed, and it says when it is done. If its end
+/// is reached, that is at the first of `ended`.
+fn open_body(
+    index: usize,
+    enter: &TokenStream,
+    body: &Block,
+    ended: Option<(usize, Span)>,
+) -> TokenStream {
+    let (region, memory) = names(index);
+    let site = Span::mixed_site();
+    let begin = quote_spanned!(site=> let #region = #enter; #memory.begin(););
+    let Some((own, span)) = ended else { return quote!(#begin #body) };
+    let ended = join(span, &quote!(#region), &quote!(#body), own);
+    let done = quote_spanned!(site=> #memory.end(););
+    quote!(#begin #ended; #done)
+}
+
+/// The names of the region of the body of loop `index`, and of the loop's memory.
+fn names(index: usize) -> (Ident, Ident) {
+    let site = Span::mixed_site();
+    (
+        format_ident!("__phigrad_item_{index}", span = site),
+        format_ident!("__phigrad_memory_{index}", span = site),
+    )
+}
