@@ -303,6 +303,40 @@ impl Program for Everywhere {
     }
 }
 
+/// Start, divisor, addend, and an input of no effect.
+struct Quotient(usize);
+impl Program for Quotient {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        (0..self.0).fold(x[0], |y, _| (y + x[2]) / x[1])
+    }
+}
+
+/// Two factors that do not move the end: start, rate, factor, end.
+struct TwoRates(usize);
+impl Program for TwoRates {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        (0..self.0).fold(x[0], |y, _| y - x[1] * (x[2] * (y - x[3])))
+    }
+
+    fn reference(&self, x: &[Dual]) -> Dual {
+        let factor = Dual::from(1.0) - x[1] * x[2];
+        x[3] + (0..self.0).fold(x[0] - x[3], |left, _| left * factor)
+    }
+}
+
+#[test]
+fn factors_that_do_not_move_the_end() {
+    let mut random = Random::new(5);
+    for steps in [50, 100, 1000] {
+        let mut points = Vec::new();
+        for rate in [1.7, 1.0, 0.5, 0.1, 1e-3, 1e-6] {
+            let (factor, end) = (random.uniform(0.1, 1.1), random.uniform(-2.0, 2.0));
+            points.extend([end, 0.7, 0.0].map(|start| vec![start, rate, factor, end]));
+        }
+        assert_good("two rates", TwoRates(steps), &points, |_, _| 0.0);
+    }
+}
+
 /// A factor that is known, and large powers.
 struct Doubling(usize);
 impl Program for Doubling {
@@ -347,7 +381,8 @@ fn affine_loops_of_all_sizes_and_at_fixed_points() {
     for steps in [40, 1000, 20_000, 1_000_000] {
         let (ratios, every) = match steps {
             1_000_000 => (&some[..], 29),
-            20_000 => (&ratios[..], 9),
+            20_000 => (&ratios[..], 29),
+            1000 => (&ratios[..], 3),
             _ => (&ratios[..], 1),
         };
         let points: Vec<Vec<f64>> = everywhere(ratios, steps).into_iter().step_by(every).collect();
@@ -356,6 +391,15 @@ fn affine_loops_of_all_sizes_and_at_fixed_points() {
         components += worse.components;
         found.extend(worse.found);
     }
+    let points = everywhere(&[-0.999_973, -0.999_999, 0.9, 1.0], 1000);
+    let inverse = |mut x: Vec<f64>| {
+        x[1] = 1.0 / x[1];
+        x
+    };
+    let points: Vec<Vec<f64>> = points.into_iter().map(inverse).collect();
+    let rolled = looped(1000, "  v7 = add v5 v2\n  v8 = div v7 v1\n");
+    let worse = compare_graph(&derived(&rolled), &Quotient(1000), &points, |_, _| 0.0);
+    assert!(worse.found.len() * 50 < worse.components, "{}", worse.found.join("\n"));
     // The tape is without error where all that it computes is exact.
     assert!(found.len() * 500 < components, "{components}: {}", found.join("\n"));
 }

@@ -240,15 +240,24 @@ impl Forms<'_, '_> {
         b: &Coefficient,
     ) -> Result<Coefficient, &'static str> {
         if let (&Coefficient::Fixed(a), &Coefficient::Fixed(b)) = (a, b) {
-            let product = self.emitter.product(a, b);
-            // A number belongs to the rest.
-            if let Some(&(rest, last)) = self.products.get(&a) {
-                let rest = self.emitter.product(rest, b);
-                self.products.insert(product, (rest, last));
-            }
-            return Ok(Coefficient::Fixed(product));
+            return Ok(Coefficient::Fixed(self.product_of(a, b)));
         }
         self.table_of(a, b, |a, b| a * b)
+    }
+
+    /// `a · b`, where `b` belongs to the rest of each product that `a` is.
+    fn product_of(&mut self, a: Pair, b: Pair) -> Pair {
+        let product = self.emitter.product(a, b);
+        let (mut whole, mut part) = (product, a);
+        while let Some(&(rest, last)) = self.products.get(&part) {
+            let scaled = self.emitter.product(rest, b);
+            if scaled == whole {
+                break;
+            }
+            self.products.insert(whole, (scaled, last));
+            (whole, part) = (scaled, rest);
+        }
+        product
     }
 
     fn table_of(

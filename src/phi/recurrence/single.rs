@@ -76,7 +76,14 @@ pub(super) fn changed(
         left >>= 1;
         // Multiplied by 1 + a, 1 + a², 1 + a⁴, …: only in the first of these can
         // anything cancel.
-        sum = dot(emitter, &[(power, sum)], Some(sum));
+        sum = if power == factor {
+            let one = emitter.number(1.0, 0.0);
+            let both = emitter.sum(Some(one), Some(power))?;
+            let product = emitter.product(both, sum.into());
+            emitter.rounded(product)
+        } else {
+            dot(emitter, &[(power, sum)], Some(sum))
+        };
         let square = emitter.product(power, power);
         power = emitter.normal(square);
     }
