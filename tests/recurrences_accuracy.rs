@@ -13,13 +13,18 @@ use phigrad::diff::{Wanted, reverse};
 use phigrad::phi::recurrence::solve_all;
 use phigrad::ssa::{
     Folding, Graph, Lifted, Outcome, Paths, RerollLimits, eliminate_dead_code, fuse, interpret,
-    reroll, simplify, verify,
+    parse, reroll, simplify, verify,
 };
 use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
 use precise::{Dual, Number};
 
 trait Program {
     fn eval<T: Number>(&self, x: &[T]) -> T;
+
+    /// What `eval` comes to, where twice the digits are too few for its steps.
+    fn reference(&self, x: &[Dual]) -> Dual {
+        self.eval(x)
+    }
 
     /// What is nearer to zero is not compared.
     fn least(&self) -> f64 {
@@ -60,6 +65,13 @@ impl Program for Descent {
             w = w - x[1] * slope;
         }
         w
+    }
+
+    /// The rate does not move the end.
+    fn reference(&self, x: &[Dual]) -> Dual {
+        let (end, factor) = (x[3] / x[2], Dual::from(1.0) - x[1] * x[2]);
+        let left = (0..self.0).fold((x[0] * x[2] - x[3]) / x[2], |left, _| left * factor);
+        end + left
     }
 }
 
@@ -116,7 +128,7 @@ fn lifted(program: &impl Program, x: &[f64]) -> Graph {
 
 fn precise(program: &impl Program, x: &[f64]) -> Vec<f64> {
     let inputs: Vec<Dual> = x.iter().enumerate().map(|(i, &x)| Dual::input(x, i)).collect();
-    let y = program.eval(&inputs);
+    let y = program.reference(&inputs);
     let mut all: Vec<f64> = (0..x.len()).map(|i| y.slope(i)).collect();
     all.push(y.value());
     all
@@ -124,8 +136,11 @@ fn precise(program: &impl Program, x: &[f64]) -> Vec<f64> {
 
 /// The graph of gradient and value, without a loop.
 fn closed(program: &impl Program, x: &[f64]) -> Graph {
-    let rolled = reroll(&lifted(program, x), RerollLimits::default());
-    let solved = solve_all(&rolled);
+    derived(&reroll(&lifted(program, x), RerollLimits::default()))
+}
+
+fn derived(rolled: &Graph) -> Graph {
+    let solved = solve_all(rolled);
     verify(&solved.graph).unwrap_or_else(|error| panic!("{error}\n{}", solved.graph));
     let small = simplify(&solved.graph, Folding::Real);
     let gradient = reverse(&small, Wanted::GradientAndValue, Folding::Real);
@@ -153,10 +168,18 @@ type Terms = fn(&[f64], f64) -> f64;
 /// cancel the ulps are those of the terms, whose size `terms` tells from the point
 /// and the largest component.
 fn compare(program: &impl Program, points: &[Vec<f64>], terms: Terms) -> Worse {
-    let graph = closed(program, &points[0]);
+    compare_graph(&closed(program, &points[0]), program, points, terms)
+}
+
+fn compare_graph(
+    graph: &Graph,
+    program: &impl Program,
+    points: &[Vec<f64>],
+    terms: Terms,
+) -> Worse {
     let mut worse = Worse { components: 0, found: Vec::new() };
     for point in points {
-        let Outcome::Values(got) = interpret(&graph, point) else { panic!() };
+        let Outcome::Values(got) = interpret(graph, point) else { panic!() };
         let (tape, exact) = (taped(program, point), precise(program, point));
         // Of powers that have all but vanished the derivatives by coefficients of a
         // system whose eigenvalues are one are known to be worse.
@@ -246,11 +269,139 @@ fn gradient_descent_far_from_its_end_and_near() {
                 points.push(vec![start, rate, curvature, random.uniform(-1.0, 1.0)]);
             }
         }
-        // Where it has come to its end, the derivative by the rate is what is left
-        // of terms that cancel: the rate times both the slope and the intercept.
-        let terms = |x: &[f64], _: f64| (x[3] / (x[1] * x[2])).abs() * 2.0;
-        assert_good("descent", Descent(steps), &points, terms);
+        // At its end, exactly and nearly, where the derivative by the rate vanishes.
+        for rate in [1.7, 0.3, 1e-4, 1e-6] {
+            points.push(vec![1.0, rate, 1.0, 1.0]);
+            points.push(vec![0.33, rate, 1.0, 0.33]);
+            points.push(vec![0.3 / 0.77, rate, 0.77, 0.3]);
+        }
+        assert_good("descent", Descent(steps), &points, |_, _| 0.0);
     }
+}
+
+/// The graph of a loop of so many steps: `body` computes `v8` from the entry φ `v5`,
+/// of inputs of the numbers 0 to 3, the first of which is the start.
+fn looped(steps: usize, body: &str) -> Graph {
+    let last = steps - 1;
+    let text = format!(
+        "graph active 4 inactive 0\nv4 = const {last}.0\nv6 = iteration r0\nb0:\n  \
+         v10 = region r0 b1 bound {steps} entries v5=v0\n  return v10\nb1:\n{body}  \
+         v9 = lt v6 v4\n  return v9 v8 v8\n"
+    );
+    parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Start, factor, addend, and an input of no effect.
+struct Everywhere(usize);
+impl Program for Everywhere {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let mut y = x[0];
+        for _ in 0..self.0 {
+            y = y * x[1] + x[2];
+        }
+        y
+    }
+}
+
+/// Start, divisor, addend, and an input of no effect.
+struct Quotient(usize);
+impl Program for Quotient {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        (0..self.0).fold(x[0], |y, _| (y + x[2]) / x[1])
+    }
+}
+
+/// Two factors that do not move the end: start, rate, factor, end.
+struct TwoRates(usize);
+impl Program for TwoRates {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        (0..self.0).fold(x[0], |y, _| y - x[1] * (x[2] * (y - x[3])))
+    }
+
+    fn reference(&self, x: &[Dual]) -> Dual {
+        let factor = Dual::from(1.0) - x[1] * x[2];
+        x[3] + (0..self.0).fold(x[0] - x[3], |left, _| left * factor)
+    }
+}
+
+#[test]
+fn factors_that_do_not_move_the_end() {
+    let mut random = Random::new(5);
+    for steps in [50, 100, 1000] {
+        let mut points = Vec::new();
+        for rate in [1.7, 1.0, 0.5, 0.1, 1e-3, 1e-6] {
+            let (factor, end) = (random.uniform(0.1, 1.1), random.uniform(-2.0, 2.0));
+            points.extend([end, 0.7, 0.0].map(|start| vec![start, rate, factor, end]));
+        }
+        assert_good("two rates", TwoRates(steps), &points, |_, _| 0.0);
+    }
+}
+
+/// A factor that is known, and large powers.
+struct Doubling(usize);
+impl Program for Doubling {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        (0..self.0).fold(x[0], |y, _| y * T::from(2.0) + x[1] * x[2])
+    }
+}
+
+#[test]
+fn fixed_points_that_nothing_returns_to() {
+    for steps in [40, 100, 900] {
+        let fixed = [[2.7, -2.7, 1.0], [-0.3, 0.1, 3.0], [0.3, 1.0, -0.3], [0.0, 0.0, 1.0]];
+        let near = [[2.7, -2.7, 1.0 + 1e-9], [1.0, 0.5, 0.25], [-1.0, 1e-9, 1.0]];
+        let points: Vec<Vec<f64>> =
+            [&fixed[..], &near].concat().iter().map(|p| p.to_vec()).collect();
+        assert_good("doubling", Doubling(steps), &points, |_, _| 0.0);
+    }
+}
+
+/// Points with these ratios, of all sizes, at fixed points and near them.
+fn everywhere(ratios: &[f64], steps: usize) -> Vec<Vec<f64>> {
+    let mut points = Vec::new();
+    for &r in ratios.iter().filter(|&&r| tame(r, steps)) {
+        for start in [0.0, 1.0, 1.7e-5, -3.3e4] {
+            points.extend([0.0, 1.0, -0.77, 1e-6, -2.2e3].map(|b| vec![start, r, b, 0.0]));
+        }
+        for b in [1.0, 0.3, -2.7].into_iter().filter(|_| r != 1.0) {
+            let fixed = b / (1.0 - r);
+            points.extend([1.0, 1.0 + 1e-9].map(|near| vec![fixed * near, r, b, 0.0]));
+        }
+    }
+    points
+}
+
+#[test]
+fn affine_loops_of_all_sizes_and_at_fixed_points() {
+    let mut ratios = vec![0.0, 1e-300, -1e-300, 1e-8, -1e-8, 0.5, -0.5, 0.9, -0.9, 0.999, -0.999];
+    ratios.extend([1.0 - 1e-5, 1.0 - 1e-9, 1.0, 1.0 + 1e-9, 1.0001, 1.01, 2.0, 0.9312345]);
+    ratios.extend([-1.0 + 1e-5, -1.0 + 1e-9, -1.0, -1.0 - 1e-9, -1.0001, -0.9312345]);
+    let some = [0.5, 0.9, -0.999_99, 1.0 - 1e-6, 1.0 - 1e-9, 1.0, 1.0 + 1e-9, -1.0];
+    let (mut components, mut found) = (0, Vec::new());
+    for steps in [40, 1000, 20_000, 1_000_000] {
+        let (ratios, every) = match steps {
+            1_000_000 => (&some[..], 29),
+            20_000 => (&ratios[..], 29),
+            1000 => (&ratios[..], 3),
+            _ => (&ratios[..], 1),
+        };
+        let points: Vec<Vec<f64>> = everywhere(ratios, steps).into_iter().step_by(every).collect();
+        let rolled = looped(steps, "  v7 = mul v5 v1\n  v8 = add v7 v2\n");
+        let worse = compare_graph(&derived(&rolled), &Everywhere(steps), &points, |_, _| 0.0);
+        components += worse.components;
+        found.extend(worse.found);
+    }
+    let points = everywhere(&[-0.999_973, -0.999_999, 0.9, 1.0], 1000);
+    let inverse = |mut x: Vec<f64>| {
+        x[1] = 1.0 / x[1];
+        x
+    };
+    let points: Vec<Vec<f64>> = points.into_iter().map(inverse).collect();
+    let rolled = looped(1000, "  v7 = add v5 v2\n  v8 = div v7 v1\n");
+    let worse = compare_graph(&derived(&rolled), &Quotient(1000), &points, |_, _| 0.0);
+    assert!(worse.found.len() * 50 < worse.components, "{}", worse.found.join("\n"));
+    // The tape is without error where all that it computes is exact.
+    assert!(found.len() * 500 < components, "{components}: {}", found.join("\n"));
 }
 
 #[test]

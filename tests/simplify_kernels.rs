@@ -150,3 +150,24 @@ fn kernels_survive_what_overflows_on_the_tape() {
     let several = compiled(|x| x.iter().map(|x| x.exp()).sum::<Var>().ln(), &[0.1, 0.2, 0.3]);
     assert_eq!(several.eval(&[900.0, 900.0, 900.0]).unwrap(), 900.0 + 3f64.ln());
 }
+
+#[test]
+fn differences_near_1_keep_their_digits() {
+    type Case = (fn(&[Var]) -> Var, fn(f64) -> f64);
+    let cases: [Case; 4] = [
+        (|x| x[0].exp() - 1.0, f64::exp_m1),
+        (|x| 2.0 * (x[0].exp() + -1.0), |x| 2.0 * x.exp_m1()),
+        (|x| (x[0] + 1.0).ln(), f64::ln_1p),
+        (|x| (1.0 + x[0] * x[0]).ln(), |x| (x * x).ln_1p()),
+    ];
+    for (number, (run, exact)) in cases.into_iter().enumerate() {
+        let kernel = compiled(run, &[0.3]);
+        for x in [1e-3, -1e-3, 1e-9, -1e-9, 1e-12, 0.3, -0.3, 2.0] {
+            let (exact, calls) = (exact(x), kernel.report().kernel_calls);
+            for got in [kernel.eval(&[x]).unwrap(), kernel.value_and_grad(&[x]).unwrap().0] {
+                assert!((got - exact).abs() <= 2.0 * ulp(exact), "{number} {x}: {got} {exact}");
+            }
+            assert_eq!(kernel.report().kernel_calls, calls + 2);
+        }
+    }
+}

@@ -12,7 +12,7 @@ use crate::op::Op;
 use crate::ssa::Node;
 
 /// A number as the sum of a node and a far smaller one.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Pair {
     pub(super) high: Node,
     pub(super) low: Option<Node>,

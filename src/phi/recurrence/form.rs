@@ -63,6 +63,10 @@ pub(super) struct Forms<'a, 'g> {
     /// The number of each entry φ among those that are carried.
     pub(super) states: HashMap<Node, usize>,
     pub(super) known: HashMap<Node, Form>,
+    /// Of coefficients that are 1 and something, that something.
+    pub(super) beyond_one: HashMap<Pair, Pair>,
+    /// Of coefficients that are products, the rest and the last factor.
+    pub(super) products: HashMap<Pair, (Pair, Node)>,
     /// How many numbers tables may still hold.
     pub(super) budget: usize,
 }
@@ -219,9 +223,13 @@ impl Forms<'_, '_> {
     }
 
     fn added(&mut self, a: &Coefficient, b: &Coefficient) -> Result<Coefficient, &'static str> {
-        if let (Coefficient::Fixed(a), Coefficient::Fixed(b)) = (a, b) {
-            let sum = self.emitter.sum(Some(*a), Some(*b));
-            return sum.map(Coefficient::Fixed).ok_or(CHANGES);
+        if let (&Coefficient::Fixed(a), &Coefficient::Fixed(b)) = (a, b) {
+            let sum = self.emitter.sum(Some(a), Some(b)).ok_or(CHANGES)?;
+            let one = self.emitter.number(1.0, 0.0);
+            if a == one || b == one {
+                self.beyond_one.insert(sum, if a == one { b } else { a });
+            }
+            return Ok(Coefficient::Fixed(sum));
         }
         self.table_of(a, b, |a, b| a + b)
     }
@@ -231,10 +239,25 @@ impl Forms<'_, '_> {
         a: &Coefficient,
         b: &Coefficient,
     ) -> Result<Coefficient, &'static str> {
-        if let (Coefficient::Fixed(a), Coefficient::Fixed(b)) = (a, b) {
-            return Ok(Coefficient::Fixed(self.emitter.product(*a, *b)));
+        if let (&Coefficient::Fixed(a), &Coefficient::Fixed(b)) = (a, b) {
+            return Ok(Coefficient::Fixed(self.product_of(a, b)));
         }
         self.table_of(a, b, |a, b| a * b)
+    }
+
+    /// `a · b`, where `b` belongs to the rest of each product that `a` is.
+    fn product_of(&mut self, a: Pair, b: Pair) -> Pair {
+        let product = self.emitter.product(a, b);
+        let (mut whole, mut part) = (product, a);
+        while let Some(&(rest, last)) = self.products.get(&part) {
+            let scaled = self.emitter.product(rest, b);
+            if scaled == whole {
+                break;
+            }
+            self.products.insert(whole, (scaled, last));
+            (whole, part) = (scaled, rest);
+        }
+        product
     }
 
     fn table_of(
@@ -339,6 +362,7 @@ impl Forms<'_, '_> {
                         true => (Base::Node(node), Coefficient::Fixed(pair)),
                         false => {
                             let product = self.emitter.product(pair, node.into());
+                            self.products.insert(product, (pair, node));
                             (base, Coefficient::Fixed(product))
                         }
                     }
@@ -379,7 +403,12 @@ impl Forms<'_, '_> {
         for (base, coefficient) in affine {
             let coefficient = match coefficient {
                 Coefficient::Fixed(pair) => {
-                    Coefficient::Fixed(self.emitter.quotient(pair, divisor))
+                    let quotient = self.emitter.quotient(pair, divisor);
+                    if let Some(&(rest, last)) = self.products.get(&pair) {
+                        let rest = self.emitter.quotient(rest, divisor);
+                        self.products.insert(quotient, (rest, last));
+                    }
+                    Coefficient::Fixed(quotient)
                 }
                 Coefficient::Table(table) => {
                     let divisor = self.emitter.graph.constant(divisor).ok_or(CHANGES)?;

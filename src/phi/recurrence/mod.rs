@@ -2,7 +2,8 @@
 //! become straight code (corollaries 6, 8 and 9, and their like for states of
 //! several numbers).
 //!
-//! `body` looks at a loop, `form` finds its affine forms, `power` composes them,
+//! `body` looks at a loop, `form` finds its affine forms, `power` composes them, but
+//! for those of a single number, for which `single` has a better way,
 //! `emit` writes steps in twice the precision, and `edit` puts them in the
 //! loop's place. A loop may pass on anything of its last iteration: the state
 //! before that is what is composed, and the last iteration stays as it was.
@@ -11,11 +12,12 @@
 //!
 //! Values are rounded about once. A derivative has a relative error of a few ulps
 //! for each squaring, relative to the largest of the terms that it is the sum of.
-//! That is better than the tape, which rounds in each iteration, with two known
-//! exceptions. Where a loop has come to a fixed point, the derivative by what does
-//! not move that point is what is left of terms that cancel. And for a system with
-//! two equal eigenvalues, the derivatives by its coefficients have errors of n ulps
-//! where the n-th power has all but vanished.
+//! That is better than the tape, which rounds in each iteration. For a single number
+//! the terms are such that none of them is much larger than the sum (`single`), at
+//! fixed points, too. For systems there are two known exceptions. Where one has come
+//! to a fixed point, the derivative by what does not move that point is what is left
+//! of terms that cancel. And where two eigenvalues are equal, the derivatives by the
+//! coefficients have errors of n ulps where the n-th power has all but vanished.
 
 mod body;
 mod edit;
@@ -23,6 +25,7 @@ mod emit;
 mod form;
 mod power;
 mod record;
+mod single;
 mod solve;
 
 use super::close::inside_out;

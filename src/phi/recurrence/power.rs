@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::emit::Emitter;
 use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
+use super::single::changed;
 use crate::op::Op;
 use crate::phi::double::Double;
 use crate::phi::pair::{Pair, Pairs};
@@ -17,6 +18,10 @@ type Matrix<T> = Vec<Vec<Option<T>>>;
 const LAST: usize = 2;
 /// Constants nearer to zero than this may have lost digits to underflow.
 const LEAST: f64 = 1e-270;
+
+/// Powers larger than this are not multiplied by the start of a single number: at a
+/// fixed point all digits of the product would cancel.
+const CANCELS: f64 = 1e6;
 
 /// So many products are computed at most where coefficients change: some tenths
 /// of a second.
@@ -44,7 +49,10 @@ pub(super) fn advanced(
     }
     let nodes = match numeric(forms, system, times)? {
         Some(nodes) => nodes,
-        None => doubled(forms.emitter, system, times)?,
+        None => match changed(forms, system, times) {
+            Some(nodes) => nodes,
+            None => doubled(forms.emitter, system, times)?,
+        },
     };
     if forms.emitter.overflows { Err(OVERFLOWS) } else { Ok(nodes) }
 }
@@ -146,6 +154,11 @@ fn numeric(
             power = compose(&power, &power);
         }
     };
+    if let ([row], false) = (&total[..], changes)
+        && row[0].is_some_and(|power| power.high.abs() > CANCELS)
+    {
+        return Ok(None);
+    }
     let numbers = || total.iter().flatten().flatten();
     if changes && !numbers().all(|number| number.is_finite()) {
         return Err(OVERFLOWS);
@@ -321,7 +334,7 @@ fn squared_row(emitter: &mut Emitter<'_>, row: &[Option<Pair>]) -> Vec<Option<Pa
 
 /// The sum of products and `addend`, by ordinary rounding; that of the pairs
 /// does not count.
-fn dot(emitter: &mut Emitter<'_>, terms: &[(Pair, Node)], addend: Option<Node>) -> Node {
+pub(super) fn dot(emitter: &mut Emitter<'_>, terms: &[(Pair, Node)], addend: Option<Node>) -> Node {
     let one = emitter.constant(1.0);
     let mut sum = addend;
     let lows = terms.iter().filter_map(|&(factor, x)| factor.low.map(|low| (low, x)));

@@ -192,6 +192,8 @@ fn attempt(
         times: body.times as usize,
         states: numbers.map(|(number, &(phi, _))| (phi, number)).collect(),
         known: HashMap::new(),
+        beyond_one: HashMap::new(),
+        products: HashMap::new(),
         budget: TABLES,
     };
     let mut needed: HashSet<Node> = HashSet::new();

@@ -6,6 +6,7 @@ use egg::Id;
 use super::facts::{Facts, Terms};
 use super::language::Term;
 use super::matching::Letters;
+use super::pattern::bit;
 use super::range::Range;
 use crate::op::Op;
 
@@ -30,6 +31,11 @@ impl Found<'_> {
 
     pub(super) fn constant(&self, name: char) -> Option<f64> {
         self.facts(name)?.constant.map(f64::from_bits)
+    }
+
+    /// Whether `op` is known to compute `name`.
+    pub(super) fn is_made_by(&self, name: char, op: Op) -> bool {
+        self.facts(name).is_some_and(|facts| facts.ops & bit(op) != 0)
     }
 
     /// Whether one of `kept` is NaN if `lost` is.

@@ -56,6 +56,9 @@ pub(super) struct Rule {
     /// Whether to replace at any cost, since the right side is finite or accurate
     /// where the left one is not.
     pub(super) is_stable: bool,
+    /// Whether that is for its accuracy, so that it is taken also where what the left
+    /// side is made of is computed anyway.
+    pub(super) is_accurate: bool,
     /// Whether it is worth an e-graph of its own; if not, it is used where there is one.
     pub(super) is_worth_it: bool,
     /// Whether what it makes may be differentiated.
@@ -71,6 +74,11 @@ fn may_overflow(found: &Found<'_>) -> bool {
     found.range('x').high > 700.0
 }
 
+/// Whether `x` may be so near to 0 that what is added to 1, or left of it, loses a digit.
+fn may_be_small(found: &Found<'_>) -> bool {
+    found.range('x').low < 0.7 && found.range('x').high > -0.7
+}
+
 const fn rule(name: &'static str, tag: Tag, left: &'static str, right: Right) -> Rule {
     Rule {
         name,
@@ -79,6 +87,7 @@ const fn rule(name: &'static str, tag: Tag, left: &'static str, right: Right) ->
         right,
         holds: always,
         is_stable: false,
+        is_accurate: false,
         is_worth_it: true,
         before_derivatives: false,
     }
@@ -91,6 +100,10 @@ impl Rule {
 
     const fn stable(self) -> Rule {
         Rule { is_stable: true, ..self }
+    }
+
+    const fn accurate(self) -> Rule {
+        Rule { is_stable: true, is_accurate: true, ..self }
     }
 
     const fn on_the_way(self) -> Rule {
@@ -263,14 +276,14 @@ pub(super) const RULES: &[Rule] = &[
         .given(|found| found.range('x').is_not_negative())
         .anywhere(),
     rule("logarithm-near-1", Real, "(ln (add ?x 1))", To("(ln_1p ?x)"))
-        .given(|found| found.range('x').low < 1.0)
-        .on_the_way(),
+        .given(|found| may_be_small(found) && !found.is_made_by('x', Op::Exp))
+        .accurate(),
     rule("exponential-less-1", Real, "(sub (exp ?x) 1)", To("(exp_m1 ?x)"))
-        .given(|found| found.range('x').low < 1.0)
-        .on_the_way(),
+        .given(may_be_small)
+        .accurate(),
     rule("exponential-and-minus-1", Real, "(add (exp ?x) -1)", To("(exp_m1 ?x)"))
-        .given(|found| found.range('x').low < 1.0)
-        .on_the_way(),
+        .given(may_be_small)
+        .accurate(),
     rule(
         "softplus",
         Real,

@@ -108,7 +108,7 @@ impl Saturation {
                 // Also where another rule has found the same.
                 if ready.rule.is_stable && !terms.analysis.superseded.contains(&term) {
                     terms.analysis.superseded.push(term);
-                    if ready.needs & bit(Op::Exp) != 0 {
+                    if ready.needs & bit(Op::Exp) != 0 && !ready.rule.is_accurate {
                         terms.analysis.overflowing.push(class);
                     }
                 }
