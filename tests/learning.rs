@@ -81,3 +81,43 @@ fn loops_that_count_and_are_left() {
 fn functions_that_return_in_loops() {
     kernels_serve_most(escape_by_return);
 }
+
+#[phigrad::traced]
+fn pull(place: Var, speed: Var, rest: Var) -> Var {
+    let stretch = place * place - rest;
+    let stiffness = if stretch > 0.0 { 3.0 } else { 0.5 };
+    stretch * -stiffness - speed * place * 0.2
+}
+
+/// In the first step all but the command is constant.
+#[phigrad::traced]
+fn swing(commands: &[Var]) -> Var {
+    let (mut place, mut speed) = (Var::from(1.0), Var::from(0.25));
+    for &command in commands {
+        speed = speed + pull(place, speed, command) * 0.3;
+        place = place + speed * 0.3;
+    }
+    place * place + speed
+}
+
+#[test]
+fn a_first_step_from_constants_knows_what_later_steps_have_shown() {
+    let random = &mut Random::new(3);
+    let recorded = Tape::builder().hot_threshold(u32::MAX).record(swing);
+    let later =
+        |random: &mut Random| -> [f64; 3] { core::array::from_fn(|_| random.uniform(-1.0, 3.0)) };
+    for _ in 0..50 {
+        let [b, c, d] = later(random);
+        recorded.grad(&[random.uniform(0.0, 0.9), b, c, d]).unwrap();
+    }
+    recorded.compile().unwrap();
+    let tape = Tape::builder().hot_threshold(u32::MAX).record(swing);
+    for _ in 0..200 {
+        let [b, c, d] = later(random);
+        let x = [random.uniform(1.1, 2.0), b, c, d];
+        let (found, expected) = (recorded.grad(&x).unwrap(), tape.grad(&x).unwrap());
+        let is_close = |(a, b): (&f64, &f64)| close(*a, *b, Tolerance::new(1e-9, 1e-9));
+        assert!(found.iter().zip(&expected).all(is_close), "{x:?}: {found:?} {expected:?}");
+    }
+    assert_eq!(recorded.report().kernel_calls, 200, "{}", recorded.report());
+}

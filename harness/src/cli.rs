@@ -69,6 +69,12 @@ pub struct CoverageArgs {
     /// Only programs whose names start so (upper or lower case).
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
+    /// With how many sets of points to count.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub seeds: u64,
+    /// Also list the comparisons at which calls left the kernels.
+    #[arg(long)]
+    pub left: bool,
     /// Also write the rows to this file as a JSON array.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

@@ -3,7 +3,8 @@
 //!
 //! `cli` reads the arguments, `commands` carries them out; `programs` holds the
 //! programs, `verify` and `measure` treat one of them, `straight_line` makes
-//! programs of any length for the commands `scaling` and `soi`.
+//! programs of any length for the commands `scaling` and `soi`, and `typical` programs
+//! that branch for `coverage`.
 
 mod accuracy;
 mod cli;
@@ -20,6 +21,7 @@ mod progress;
 mod straight_line;
 mod table;
 mod timing;
+mod typical;
 mod vectors;
 mod verify;
 

@@ -13,6 +13,7 @@ mod breaks;
 mod cells;
 mod closures;
 mod collections;
+mod constants;
 mod counters;
 mod escapes;
 mod grafts;

@@ -1,10 +1,12 @@
 //! `coverage`: which share of calls at perturbed points a kernel knows, after it
-//! was taught by a few.
+//! was taught by a few; with several sets of points, because few lessons are a small
+//! sample.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
-use phigrad::{Numerics, Recorded, Var, traced};
+use phigrad::{DecisionReport, Numerics, Recorded, Report, Var, traced};
 use serde::Serialize;
 
 use crate::accuracy::deviation;
@@ -16,8 +18,8 @@ use crate::programs::{Program, Scalar, cart_pole, hmc, qwop};
 use crate::progress;
 use crate::straight_line::Random;
 use crate::table::{number, write_table};
+use crate::typical;
 use crate::vectors;
-use crate::verify::TOLERANCE;
 
 /// Calls that teach, all of them on the tape.
 const LESSONS: usize = 50;
@@ -25,6 +27,9 @@ const LESSONS: usize = 50;
 const CALLS: usize = 1000;
 /// So large a share of them should run in the kernel.
 const SHARE: f64 = 0.95;
+/// Kernels and tape round differently, which grows along hundreds of steps; but what is
+/// computed on another path differs in the first digits.
+const TOLERANCE: f64 = 1e-7;
 /// Rows of data whose branches flip independently of one another.
 const ROWS: usize = 100;
 
@@ -35,12 +40,37 @@ struct Row {
     radius: f64,
     lessons: usize,
     calls: usize,
+    /// With the seed for which they are fewest.
     kernel_calls: u64,
-    /// The same where only calls that the kernel does not know teach it.
+    median_kernel_calls: u64,
+    /// Of the first seed, where only calls that the kernel does not know teach it.
     adaptive_kernel_calls: u64,
+    /// Of the first seed.
     paths: usize,
     compile_ns: f64,
     kernel_bytes: usize,
+    max_rel_err: f64,
+    /// Why calls left the kernels, of all seeds.
+    left: Vec<Left>,
+}
+
+/// A comparison at which calls left the kernels.
+#[derive(Clone, Debug, Serialize)]
+struct Left {
+    at: String,
+    op: &'static str,
+    calls: u64,
+    /// Those of them with a seed whose lessons had only one outcome there, so that
+    /// nothing could be known of the other.
+    one_sided: u64,
+}
+
+/// What was counted for one seed.
+struct Count {
+    /// After the lessons and after the calls.
+    taught: Report,
+    report: Report,
+    kernel_calls: u64,
     max_rel_err: f64,
 }
 
@@ -67,7 +97,7 @@ pub fn coverage(args: &CoverageArgs, out: &mut dyn Write) -> Result<(), Error> {
     let mut rows = Vec::with_capacity(subjects.len());
     for subject in subjects {
         bar.set_message(subject.name.clone());
-        rows.push(count(subject)?);
+        rows.push(row(subject, args.seeds)?);
         bar.inc(1);
     }
     bar.finish_and_clear();
@@ -75,6 +105,9 @@ pub fn coverage(args: &CoverageArgs, out: &mut dyn Write) -> Result<(), Error> {
         json.write(&rows)?;
     }
     write_rows(out, &rows)?;
+    if args.left {
+        write_left(out, &rows)?;
+    }
     match rows.iter().find(|row| (row.kernel_calls as f64) < SHARE * row.calls as f64) {
         None => Ok(()),
         Some(row) => Err(Error::NotInKernel {
@@ -95,6 +128,12 @@ fn subjects() -> Result<Vec<Subject>, Error> {
     for config in 1..=qwop::Qwop::CONFIGS.len() {
         subjects.push(of::<qwop::Qwop>(&cases, config)?);
     }
+    subjects.extend(typical::programs().into_iter().map(|program| Subject {
+        name: program.name.to_owned(),
+        center: program.center,
+        radius: program.radius,
+        function: Arc::from(program.function),
+    }));
     Ok(subjects)
 }
 
@@ -125,30 +164,81 @@ fn flipping_rows() -> Subject {
     Subject { name: "HMC, flipping rows".into(), center, radius, function: Arc::new(function) }
 }
 
-fn count(subject: &Subject) -> Result<Row, Error> {
-    let name = &subject.name;
-    let mut random = Random(2);
-    let mut point = || -> Vec<f64> {
+/// Counts with each of the seeds, of which there is at least one.
+fn row(subject: &Subject, seeds: u64) -> Result<Row, Error> {
+    let counts: Result<Vec<Count>, Error> =
+        (0..seeds.max(1)).map(|seed| count(subject, seed)).collect();
+    let counts = counts?;
+    let mut kernel_calls: Vec<u64> = counts.iter().map(|count| count.kernel_calls).collect();
+    kernel_calls.sort_unstable();
+    let first = &counts[0].report;
+    let kernel = gradient_kernel(first, &subject.name)?;
+    Ok(Row {
+        program: subject.name.clone(),
+        radius: subject.radius,
+        lessons: LESSONS,
+        calls: CALLS,
+        kernel_calls: kernel_calls[0],
+        median_kernel_calls: kernel_calls[kernel_calls.len() / 2],
+        adaptive_kernel_calls: adaptive(subject)?,
+        paths: first.paths,
+        compile_ns: kernel.compile_time.as_secs_f64() * 1e9,
+        kernel_bytes: kernel.bytes,
+        max_rel_err: counts.iter().map(|count| count.max_rel_err).fold(0.0, f64::max),
+        left: left(&counts),
+    })
+}
+
+/// The comparisons at which calls left the kernels, by place.
+fn left(counts: &[Count]) -> Vec<Left> {
+    let mut left: BTreeMap<(String, &'static str), [u64; 2]> = BTreeMap::new();
+    for count in counts {
+        for DecisionReport { decision, left: calls, .. } in &count.report.decisions {
+            let is_same = |taught: &&DecisionReport| {
+                taught.decision.at == decision.at && taught.decision.op == decision.op
+            };
+            let taught = count.taught.decisions.iter().find(is_same).map(|one| &one.decision);
+            let is_one_sided = taught.is_none_or(|taught| taught.held == 0 || taught.failed == 0);
+            let [all, one_sided] =
+                left.entry((decision.at.to_string(), decision.op.name())).or_default();
+            *all += calls;
+            *one_sided += if is_one_sided { *calls } else { 0 };
+        }
+    }
+    let left = left.into_iter().filter(|(_, [calls, _])| *calls > 0);
+    left.map(|((at, op), [calls, one_sided])| Left { at, op, calls, one_sided }).collect()
+}
+
+/// Points around that of a subject.
+fn points(subject: &Subject, seed: u64) -> impl FnMut() -> Vec<f64> {
+    // Seeds that are close make numbers that have nothing to do with one another.
+    let mut random = Random(2 + seed);
+    move || {
         let moved = |x: &f64| x + subject.radius * (2.0 * random.unit() - 1.0);
         subject.center.iter().map(moved).collect()
-    };
-    let lessons: Vec<Vec<f64>> = (0..LESSONS).map(|_| point()).collect();
-    let calls: Vec<Vec<f64>> = (0..CALLS).map(|_| point()).collect();
-    let fresh = || {
-        let function = Arc::clone(&subject.function);
-        record(move |x| function(x), Numerics::default())
-    };
-    let taught = fresh();
-    for x in &lessons {
-        taught.grad(x).map_err(failed(name, "run the tape"))?;
+    }
+}
+
+fn fresh(subject: &Subject) -> Recorded<impl Fn(&[Var]) -> Var + Send + Sync + 'static> {
+    let function = Arc::clone(&subject.function);
+    record(move |x| function(x), Numerics::default())
+}
+
+fn count(subject: &Subject, seed: u64) -> Result<Count, Error> {
+    let name = &subject.name;
+    let mut point = points(subject, seed);
+    let taught = fresh(subject);
+    for _ in 0..LESSONS {
+        taught.grad(&point()).map_err(failed(name, "run the tape"))?;
     }
     taught.compile().map_err(failed(name, "compile"))?;
-    let tape = fresh();
+    let tape = fresh(subject);
     let (mut out, mut expected) = (vec![0.0; subject.center.len()], subject.center.clone());
     let (before, mut off) = (taught.report(), 0.0f64);
-    for x in &calls {
-        taught.grad_into(x, &mut out).map_err(failed(name, "run the kernel"))?;
-        tape.grad_into(x, &mut expected).map_err(failed(name, "run the tape"))?;
+    for _ in 0..CALLS {
+        let x = point();
+        taught.grad_into(&x, &mut out).map_err(failed(name, "run the kernel"))?;
+        tape.grad_into(&x, &mut expected).map_err(failed(name, "run the tape"))?;
         off = off.max(deviation(&out, &expected));
     }
     if off > TOLERANCE {
@@ -156,33 +246,14 @@ fn count(subject: &Subject) -> Result<Row, Error> {
         return Err(Error::Inaccurate { subject: name.clone(), finding });
     }
     let report = taught.report();
-    let kernel = gradient_kernel(&report, name)?;
-    Ok(Row {
-        program: name.clone(),
-        radius: subject.radius,
-        lessons: LESSONS,
-        calls: CALLS,
-        kernel_calls: report.kernel_calls - before.kernel_calls,
-        adaptive_kernel_calls: adaptive(subject, &fresh(), &mut point, &calls)?,
-        paths: report.paths,
-        compile_ns: kernel.compile_time.as_secs_f64() * 1e9,
-        kernel_bytes: kernel.bytes,
-        max_rel_err: off,
-    })
+    let kernel_calls = report.kernel_calls - before.kernel_calls;
+    Ok(Count { taught: before, report, kernel_calls, max_rel_err: off })
 }
 
-/// How many of `calls` the kernel knows after as many lessons, each of them a
-/// call that the kernel before did not know.
-fn adaptive<F>(
-    subject: &Subject,
-    recorded: &Recorded<F>,
-    point: &mut dyn FnMut() -> Vec<f64>,
-    calls: &[Vec<f64>],
-) -> Result<u64, Error>
-where
-    F: Fn(&[Var]) -> Var + Send + Sync + 'static,
-{
-    let name = &subject.name;
+/// How many calls the kernel knows after as many lessons, each of them a call that
+/// the kernel before did not know.
+fn adaptive(subject: &Subject) -> Result<u64, Error> {
+    let (name, recorded, mut point) = (&subject.name, fresh(subject), points(subject, 0));
     let mut taught = 0;
     for _ in 0..20 * LESSONS {
         let before = recorded.report().tape_calls;
@@ -196,22 +267,35 @@ where
         }
     }
     let before = recorded.report().kernel_calls;
-    for x in calls {
-        recorded.grad(x).map_err(failed(name, "run"))?;
+    for _ in 0..CALLS {
+        recorded.grad(&point()).map_err(failed(name, "run"))?;
     }
     Ok(recorded.report().kernel_calls - before)
 }
 
+fn write_left(out: &mut dyn Write, rows: &[Row]) -> Result<(), Error> {
+    let header = ["program", "left at", "comparison", "calls", "one-sided"];
+    let cells = rows.iter().flat_map(|row| {
+        let cells = |left: &Left| {
+            let (program, at) = (row.program.clone(), left.at.clone());
+            let (calls, one_sided) = (left.calls.to_string(), left.one_sided.to_string());
+            vec![program, at, left.op.to_owned(), calls, one_sided]
+        };
+        row.left.iter().map(cells)
+    });
+    write_table(out, &header, &cells.collect::<Vec<_>>())?;
+    Ok(())
+}
+
 fn write_rows(out: &mut dyn Write, rows: &[Row]) -> Result<(), Error> {
-    let header =
-        ["program", "radius", "lessons", "in kernel", "adaptive", "paths", "compile", "bytes"];
+    let header = ["program", "radius", "fewest", "median", "adaptive", "paths", "compile", "bytes"];
     let share = |calls: u64, row: &Row| format!("{:.1} %", 100.0 * calls as f64 / row.calls as f64);
     let cells = |row: &Row| {
         vec![
             row.program.clone(),
             number(row.radius),
-            row.lessons.to_string(),
             share(row.kernel_calls, row),
+            share(row.median_kernel_calls, row),
             share(row.adaptive_kernel_calls, row),
             row.paths.to_string(),
             crate::table::time(row.compile_ns),

@@ -8,8 +8,9 @@
 //! the region by those computed at the same point, captured values by what was
 //! captured at the same position. Where that is ambiguous (one value was captured
 //! at two positions, and the other meeting has two values there) the side stays
-//! unknown. Jumps out of a region are copied by `jumps`. A number that escaped in the one is one more that may escape in the
-//! other.
+//! unknown. Jumps out of a region are copied by `jumps`. A number that escaped in the one
+//! is one more that may escape in the other. To where constants are in the place of
+//! traced values, sides go as `special` says.
 //!
 //! Iterations of one loop share if the same static state was carried to their
 //! heads. What was captured is then what was carried, and all else that was there
@@ -19,6 +20,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::jumps::Jumps;
+use super::special::{self, Fold};
 use super::tree::{End, Knowledge, Meeting, Origin, Step, Stretch, Tree, Value};
 use crate::entity::Entity;
 use crate::op::Op;
@@ -31,7 +33,8 @@ pub(super) fn graft(tree: &mut Tree, from: Meeting, to: Meeting, budget: &mut us
     let around = tree.given(from).and_then(|given| given.of);
     let pairs = [(from, to)].into_iter().chain(around.map(|around| (around, around))).collect();
     let (values, jumps) = (HashMap::new(), Jumps::between(tree, from, to));
-    let mut graft = Graft { tree, from, to, pairs, values, jumps, budget, grown: false };
+    let folds = special::folds(tree, from, to);
+    let mut graft = Graft { tree, from, to, pairs, values, jumps, budget, folds, grown: false };
     let start = Task::Compare(graft.root(from), graft.root(to));
     graft.run(start);
     let Graft { tree, pairs, grown, .. } = graft;
@@ -90,6 +93,8 @@ pub(super) struct Graft<'a> {
     pub(super) jumps: Option<Jumps>,
     /// How many more steps may be copied.
     budget: &'a mut usize,
+    /// Whether constants are in the place of traced values.
+    pub(super) folds: bool,
     grown: bool,
 }
 
@@ -120,6 +125,16 @@ impl Graft<'_> {
     /// Walks along both as far as they go together.
     fn compare(&mut self, mut from: Point, mut to: Point, tasks: &mut Vec<Task>) {
         loop {
+            if let Some(Step::Value(a)) = self.step(from) {
+                match self.fold(a) {
+                    Fold::Step => {}
+                    Fold::Constant => {
+                        from = from.next();
+                        continue;
+                    }
+                    Fold::Unknown => return,
+                }
+            }
             match (self.step(from), self.step(to)) {
                 (Some(Step::Value(a)), _) if self.is_escape(a) => {
                     return self.compare_escapes(a, from, to, tasks);
@@ -288,9 +303,16 @@ impl Graft<'_> {
         }
         while let Some(step) = self.step(from) {
             let copy = match step {
-                Step::Value(value) => self.copy_value(value).map(Step::Value),
+                Step::Value(value) => match self.fold(value) {
+                    Fold::Step => self.copy_value(value).map(Step::Value),
+                    Fold::Constant => {
+                        from = from.next();
+                        continue;
+                    }
+                    Fold::Unknown => None,
+                },
                 Step::Guard { condition, expect } => {
-                    self.value(condition).map(|condition| Step::Guard { condition, expect })
+                    self.condition(condition).map(|condition| Step::Guard { condition, expect })
                 }
             };
             let Some(copy) = copy else { return };
@@ -301,7 +323,7 @@ impl Graft<'_> {
         }
         let end = match self.end(from) {
             End::Branch { condition, then, otherwise } => {
-                let Some(condition) = self.value(condition) else { return };
+                let Some(condition) = self.condition(condition) else { return };
                 let (first, second) = (self.tree.new_stretch(), self.tree.new_stretch());
                 tasks.push(Task::Copy(from.at(otherwise), to.at(second)));
                 tasks.push(Task::Copy(from.at(then), to.at(first)));
@@ -365,12 +387,11 @@ impl Graft<'_> {
         else {
             return false;
         };
-        let is_constant = |value: Value| matches!(self.tree.values[value], Origin::Const(_));
         op == other
             && site == other_site
             && args.into_iter().zip(others).all(|(a, b)| match self.value(a) {
                 Some(same) => same == b,
-                None => !is_constant(a) && !is_constant(b),
+                None => !self.tree.is_constant(a) && !self.tree.is_constant(b),
             })
     }
 
@@ -391,6 +412,11 @@ impl Graft<'_> {
                 (Knowledge::Given(a), Knowledge::Given(b)) => a.state == b.state,
                 _ => true,
             }
+    }
+
+    /// What corresponds to a condition; a constant decides nothing.
+    fn condition(&self, condition: Value) -> Option<Value> {
+        self.value(condition).filter(|&condition| !self.tree.is_constant(condition))
     }
 
     fn copy_value(&mut self, value: Value) -> Option<Value> {

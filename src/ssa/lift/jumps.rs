@@ -10,7 +10,7 @@
 use smallvec::SmallVec;
 
 use super::graft::Graft;
-use super::tree::{End, ExitKey, Knowledge, Meeting, Origin, Target, Tree, Value};
+use super::tree::{End, ExitKey, Knowledge, Meeting, Target, Tree, Value};
 use crate::trace::mark;
 
 /// What is known about the jumps out of two regions.
@@ -31,12 +31,12 @@ impl Jumps {
         };
         let captured = one.captured.iter().copied().zip(other.captured.iter().copied());
         let captured: Vec<(Value, Value)> = captured.collect();
-        // What is computed of constants leaves no trace, so they must be the same.
-        let is_constant = |value: Value| matches!(tree.values[value], Origin::Const(_));
+        // What is computed of constants leaves no trace, so they must be the same, or
+        // constants of the other alone.
         let is_same = one.state == other.state
             && one.captured.len() == other.captured.len()
             && from.goals.len() == to.goals.len()
-            && captured.iter().all(|&(a, b)| a == b || !(is_constant(a) || is_constant(b)));
+            && captured.iter().all(|&(a, b)| a == b || !tree.is_constant(a));
         let goals = from.goals.iter().zip(&to.goals).filter_map(|(a, b)| (*a).zip(*b));
         is_same.then(|| Jumps { captured, goals: goals.collect() })
     }

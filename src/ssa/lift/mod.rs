@@ -25,6 +25,7 @@ mod jumps;
 mod leave;
 mod notes;
 mod share;
+mod special;
 mod tree;
 mod walk;
 

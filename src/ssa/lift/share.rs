@@ -10,57 +10,127 @@ use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 use super::graft::graft;
-use super::tree::{Meeting, Origin, Tree, Value};
+use super::special::{constants, generalised};
+use super::tree::{Meeting, Tree, Value};
 use crate::trace::Site;
 
 /// Meetings that run the same code on the same state, oldest first.
 type Group = Vec<Meeting>;
 
+/// Code, and the static state that it is given.
+type Code = (Site, u32, Option<Meeting>, SmallVec<[u64; 4]>);
+
+/// The constants that it is given, by position: what is computed of constants leaves
+/// no trace, so they must be the same.
+type Constants = Vec<Option<Value>>;
+
+/// What meetings have to share.
+#[derive(Default)]
+pub(super) struct Plan {
+    /// Those that grew, with the others of their group.
+    within: Vec<(Meeting, Rc<Group>)>,
+    /// Meetings, and the group of others that were given more constants.
+    special: Vec<(Meeting, Rc<Group>)>,
+}
+
+impl Plan {
+    pub(super) fn is_empty(&self) -> bool {
+        self.within.is_empty() && self.special.is_empty()
+    }
+}
+
 /// What meetings have to share, after those in `grew` have grown: each with the
-/// others of its group.
-pub(super) fn plan(
-    tree: &Tree,
-    grew: &[Meeting],
-    apart: &HashSet<Site>,
-) -> Vec<(Meeting, Rc<Group>)> {
-    type Key = (Site, u32, Option<Meeting>, SmallVec<[u64; 4]>, Vec<Option<Value>>);
-    let key = |meeting: Meeting| -> Option<Key> {
+/// others of its group, and with those that were given constants where it was given
+/// traced values.
+pub(super) fn plan(tree: &Tree, grew: &[Meeting], apart: &HashSet<Site>) -> Plan {
+    let key = |meeting: Meeting| -> Option<(Code, Constants)> {
         let (given, data) = (tree.given(meeting)?, &tree.meetings[meeting]);
         if apart.contains(&data.site) {
             return None;
         }
-        // What is computed of constants leaves no trace, so they must be the same.
-        let is_constant = |&value: &Value| matches!(tree.values[value], Origin::Const(_));
-        let constants = given.captured.iter().map(|value| Some(*value).filter(is_constant));
-        Some((data.site, data.recursion, given.of, given.state.clone(), constants.collect()))
+        let code = (data.site, data.recursion, given.of, given.state.clone());
+        Some((code, constants(tree, given)))
     };
     // Inner regions are younger: what they learn, outer ones need not.
     let mut grew: Vec<Meeting> = grew.to_vec();
     grew.sort_unstable();
     grew.dedup();
-    let mut groups: HashMap<Key, Group> = HashMap::new();
-    for key in grew.iter().filter_map(|&meeting| key(meeting)) {
-        groups.entry(key).or_default();
+    let grown: Vec<(Meeting, Code, Constants)> = grew
+        .iter()
+        .rev()
+        .filter_map(|&meeting| key(meeting).map(|(code, constants)| (meeting, code, constants)))
+        .collect();
+    let mut groups: HashMap<Code, HashMap<Constants, Group>> = HashMap::new();
+    let mut sites: HashSet<Site> = HashSet::new();
+    for (_, code, _) in &grown {
+        sites.insert(code.0);
+        groups.entry(code.clone()).or_default();
     }
-    let sites: HashSet<Site> = groups.keys().map(|key| key.0).collect();
     for meeting in tree.meetings.keys().filter(|&m| sites.contains(&tree.meetings[m].site)) {
-        if let Some(group) = key(meeting).and_then(|key| groups.get_mut(&key)) {
-            group.push(meeting);
+        if let Some((code, constants)) = key(meeting)
+            && let Some(groups) = groups.get_mut(&code)
+        {
+            groups.entry(constants).or_default().push(meeting);
         }
     }
-    let groups: HashMap<Key, Rc<Group>> =
-        groups.into_iter().map(|(key, group)| (key, Rc::new(group))).collect();
-    let planned = grew.iter().rev().filter_map(|&meeting| {
-        let group = groups.get(&key(meeting)?)?;
-        (group.len() > 1).then(|| (meeting, Rc::clone(group)))
+    let groups: HashMap<Code, HashMap<Constants, Rc<Group>>> = groups
+        .into_iter()
+        .map(|(code, all)| {
+            (code, all.into_iter().map(|(key, group)| (key, Rc::new(group))).collect())
+        })
+        .collect();
+    let within = grown.iter().filter_map(|(meeting, code, constants)| {
+        let group = groups.get(code)?.get(constants)?;
+        (group.len() > 1).then(|| (*meeting, Rc::clone(group)))
     });
-    planned.collect()
+    let within = within.collect();
+    Plan { within, special: special(&groups, &grown) }
+}
+
+/// Which groups are given what was seen with fewer constants.
+fn special(
+    groups: &HashMap<Code, HashMap<Constants, Rc<Group>>>,
+    grown: &[(Meeting, Code, Constants)],
+) -> Vec<(Meeting, Rc<Group>)> {
+    let grew: HashSet<(&Code, &Constants)> =
+        grown.iter().map(|(_, code, constants)| (code, constants)).collect();
+    let mut planned: Vec<(Meeting, Rc<Group>)> = Vec::new();
+    let mut seen: HashSet<&Code> = HashSet::new();
+    for (_, code, _) in grown {
+        let Some(all) = groups.get(code).filter(|all| all.len() > 1 && seen.insert(code)) else {
+            continue;
+        };
+        // One of each kind: those in which the same positions are constants.
+        let mut kinds: HashMap<Vec<bool>, &Constants> = HashMap::new();
+        for constants in all.keys() {
+            let kind = constants.iter().map(Option::is_some).collect();
+            kinds.entry(kind).or_insert(constants);
+        }
+        if kinds.len() < 2 {
+            continue;
+        }
+        let mut pairs: Vec<(Meeting, Rc<Group>)> = Vec::new();
+        for (constants, group) in all {
+            for general in kinds.values() {
+                if let Some(fewer) = generalised(constants, general)
+                    && let Some(other) = all.get(&fewer)
+                    && (grew.contains(&(code, constants)) || grew.contains(&(code, &fewer)))
+                {
+                    pairs.push((other[0], Rc::clone(group)));
+                }
+            }
+        }
+        // In an order that does not depend on hashes.
+        pairs.sort_unstable_by_key(|(from, group)| (group[0], *from));
+        planned.append(&mut pairs);
+    }
+    planned
 }
 
 /// Shares sides as planned, as long as no more than `budget` steps are copied.
 /// Returns whether that was enough.
-pub(super) fn share(tree: &mut Tree, plan: &[(Meeting, Rc<Group>)], mut budget: usize) -> bool {
-    for (meeting, group) in plan {
+pub(super) fn share(tree: &mut Tree, plan: &Plan, mut budget: usize) -> bool {
+    for (meeting, group) in &plan.within {
         // All sides come together in the oldest and go out from there.
         let (meeting, first) = (*meeting, group[0]);
         if graft(tree, meeting, first, &mut budget) || meeting == first {
@@ -69,6 +139,13 @@ pub(super) fn share(tree: &mut Tree, plan: &[(Meeting, Rc<Group>)], mut budget: 
             }
         } else {
             graft(tree, first, meeting, &mut budget);
+        }
+    }
+    for (from, group) in &plan.special {
+        if graft(tree, *from, group[0], &mut budget) {
+            for &other in &group[1..] {
+                graft(tree, group[0], other, &mut budget);
+            }
         }
     }
     budget > 0

@@ -248,6 +248,10 @@ impl Tree {
         }
     }
 
+    pub(super) fn is_constant(&self, value: Value) -> bool {
+        matches!(self.values[value], Origin::Const(_))
+    }
+
     /// What corresponds to `value`, if these captured values do.
     pub(super) fn captured(
         &self,
