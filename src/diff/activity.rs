@@ -222,6 +222,6 @@ pub(super) fn bound(graph: &Graph, region: Region) -> u32 {
 }
 
 /// Whether `op` has a derivative by this operand that is not zero everywhere.
-fn passes_on(op: Op, operand: usize) -> bool {
+pub(super) fn passes_on(op: Op, operand: usize) -> bool {
     contribution(&mut Numbers, op, operand, [1.0; 3], 1.0, 1.0).is_some()
 }

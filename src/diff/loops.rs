@@ -35,7 +35,7 @@ pub(super) struct Carried {
     /// How many φs have an adjoint of their own.
     alone: usize,
     /// The nodes of outside that get contributions.
-    outer: Vec<Node>,
+    pub(super) outer: Vec<Node>,
 }
 
 impl Reverse<'_> {
@@ -121,6 +121,7 @@ impl Reverse<'_> {
         for (&(number, _), &adjoint) in carried.entries.iter().zip(collected).rev() {
             let first = entries[number].first;
             if self.activity.active[first] {
+                self.check_first(region, number, &carried);
                 self.add(first, adjoint);
             }
         }
@@ -128,6 +129,7 @@ impl Reverse<'_> {
 
     /// Adds the adjoints of what the end `leaf` of `frame` passes on.
     pub(super) fn sweep_passed(&mut self, leaf: Block, frame: &Frame) {
+        self.check_passed(leaf, frame);
         let graph = self.graph;
         let passed = passed(graph, frame.region, leaf);
         for (&phi, &value) in graph.regions[frame.region].phis.iter().zip(passed.values).rev() {

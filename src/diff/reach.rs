@@ -6,6 +6,7 @@
 //! leaves it; ways along back edges, too, so it covers all iterations.
 
 use super::activity::passed;
+use super::order::Direct;
 use super::reverse::Reverse;
 use crate::ssa::{Def, Node, Region, Series, SeriesData};
 
@@ -95,7 +96,13 @@ impl Reverse<'_> {
         search.found.any = true;
         if self.activity.is_inside(node, search.region) {
             search.pending.push(node);
-        } else if !self.has_sum(node) {
+        } else if self.has_sum(node) {
+            // There it is added to.
+        } else if let Some(target) = self.direct(node) {
+            if let Direct::Node(target) = target {
+                self.visit(target, search);
+            }
+        } else {
             search.found.outer.push(node);
         }
     }
