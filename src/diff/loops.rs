@@ -35,7 +35,7 @@ pub(super) struct Carried {
     /// How many φs have an adjoint of their own.
     alone: usize,
     /// The nodes of outside that get contributions.
-    pub(super) outer: Vec<Node>,
+    outer: Vec<Node>,
 }
 
 impl Reverse<'_> {
@@ -117,11 +117,13 @@ impl Reverse<'_> {
         for (&node, &adjoint) in carried.outer.iter().zip(outer) {
             self.adjoints.set(node, adjoint);
         }
+        for &(number, _) in &carried.entries {
+            self.check_first(region, number, &carried, &opened);
+        }
         self.close_sums(&opened);
         for (&(number, _), &adjoint) in carried.entries.iter().zip(collected).rev() {
             let first = entries[number].first;
             if self.activity.active[first] {
-                self.check_first(region, number, &carried);
                 self.add(first, adjoint);
             }
         }

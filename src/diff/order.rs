@@ -20,6 +20,7 @@ use super::activity::{Activity, bound, passed, passes_on};
 use super::loops::Carried;
 use super::regions::Frame;
 use super::reverse::{Reverse, Wanted};
+use super::sums::Opened;
 use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{Access, Block, Def, End, Folding, Graph, Item, Node, Region, Series, SeriesData};
@@ -132,7 +133,8 @@ impl Reverse<'_> {
         let counts = graph.nodes[counter].def == Def::Iteration(region)
             && graph.constant(most) == Some(f64::from(last));
         let &value = passed(graph, region, leaf).values.get(number as usize)?;
-        (counts && self.has_past(value)).then_some(value)
+        let is_own = self.activity.nest.node_loop(value) == Some(region);
+        (counts && is_own && self.has_past(value)).then_some(value)
     }
 
     /// Adds `passed` to what `node` stands for, if that is possible.
@@ -145,29 +147,55 @@ impl Reverse<'_> {
         true
     }
 
-    /// Whether nothing has been added to what `node` is or stands for.
-    fn is_fresh(&self, node: Node) -> bool {
-        !self.has_sum(node) && self.adjoints.get(node).is_none() && self.direct(node).is_none()
-    }
-
     /// Checks the order where the adjoint of entry φ `number` of `region`, whose
-    /// iterations have been swept, is added to that of its first value.
-    pub(super) fn check_first(&mut self, region: Region, number: usize, carried: &Carried) {
-        if !self.order.is_exact {
-            return;
-        }
+    /// iterations have been swept, will be added to that of its first value. `opened`
+    /// are the sums that close before that.
+    pub(super) fn check_first(
+        &mut self,
+        region: Region,
+        number: usize,
+        carried: &Carried,
+        opened: &Opened,
+    ) {
         let entries = self.graph.entries(region);
         let (phi, first) = (entries[number].phi, entries[number].first);
+        if !self.order.is_exact || !self.activity.active[first] {
+            return;
+        }
         let same = carried.entries.iter().filter(|&&(other, _)| entries[other].first == first);
-        let is_behind = || {
-            self.order.is_single(phi)
-                && self.direct(first).is_none()
-                && !carried.outer.contains(&first)
-                && !self.may_read(region, first)
+        let is_alone = same.count() == 1 && self.direct(first).is_none();
+        let is_untouched = || !self.is_used_in(region, first) && !self.may_read(region, first);
+        // Nothing has been added to it before.
+        let is_fresh = || match self.has_sum(first) {
+            true => self.is_opened_empty(opened, first) && is_untouched(),
+            false => self.adjoints.get(first).is_none(),
         };
-        if same.count() > 1 || !(self.is_fresh(first) || is_behind()) {
+        let is_behind = || self.order.is_single(phi) && is_untouched();
+        if !is_alone || !(is_fresh() || is_behind()) {
             self.order.wrong[region] = true;
         }
+    }
+
+    /// Whether what is in `region` uses `node` by its own name.
+    fn is_used_in(&self, region: Region, node: Node) -> bool {
+        let (graph, activity) = (self.graph, &self.activity);
+        let is_operand = graph
+            .nodes
+            .iter()
+            .any(|(user, data)| data.args().contains(&node) && activity.is_inside(user, region));
+        let is_passed = || {
+            graph.blocks.iter().any(|(block, data)| {
+                let passes = match &data.end {
+                    End::Return(values) => values.contains(&node),
+                    End::Branch { .. } | End::Open => false,
+                };
+                let begins =
+                    |inner: Region| graph.entries(inner).iter().any(|entry| entry.first == node);
+                (passes || graph.regions_of(block).any(begins))
+                    && activity.is_block_inside(block, region)
+            })
+        };
+        is_operand || is_passed()
     }
 
     /// Whether an element that is read in `region` may be `node`, whose adjoint is in

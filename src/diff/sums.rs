@@ -82,6 +82,16 @@ impl Reverse<'_> {
         self.sums.places[node]
     }
 
+    /// Whether the adjoint of `node` is in these sums, and began there with 0.
+    pub(super) fn is_opened_empty(&self, opened: &Opened, node: Node) -> bool {
+        let Some((sums, at)) = self.place(node) else { return false };
+        let is_zero = match &self.builder.graph().series[sums] {
+            SeriesData::Sums(firsts) => firsts.get(at as usize).is_some_and(Option::is_none),
+            _ => false,
+        };
+        is_zero && opened.sums.iter().any(|&(series, _)| series == sums)
+    }
+
     /// The least and the largest place in sums that the element at `access` may have at
     /// present.
     pub(super) fn places(&self, access: Access) -> Option<(Series, i64, i64)> {
