@@ -130,9 +130,13 @@ impl<'a> Activity<'a> {
 
     /// Whether `node` gets its value in the tree of `region`.
     pub(super) fn is_inside(&self, node: Node, region: Region) -> bool {
+        self.nest.node_block(node).is_some_and(|block| self.is_block_inside(block, region))
+    }
+
+    /// Whether `block` is in the tree of `region`, or of a region in that.
+    pub(super) fn is_block_inside(&self, block: Block, region: Region) -> bool {
         let root = self.graph.regions[region].root;
-        let inside = self.starts[root]..self.ends[region];
-        self.nest.node_block(node).is_some_and(|block| inside.contains(&self.starts[block]))
+        (self.starts[root]..self.ends[region]).contains(&self.starts[block])
     }
 
     fn number_blocks(&mut self) {
@@ -222,6 +226,6 @@ pub(super) fn bound(graph: &Graph, region: Region) -> u32 {
 }
 
 /// Whether `op` has a derivative by this operand that is not zero everywhere.
-fn passes_on(op: Op, operand: usize) -> bool {
+pub(super) fn passes_on(op: Op, operand: usize) -> bool {
     contribution(&mut Numbers, op, operand, [1.0; 3], 1.0, 1.0).is_some()
 }

@@ -117,6 +117,9 @@ impl Reverse<'_> {
         for (&node, &adjoint) in carried.outer.iter().zip(outer) {
             self.adjoints.set(node, adjoint);
         }
+        for &(number, _) in &carried.entries {
+            self.check_first(region, number, &carried, &opened);
+        }
         self.close_sums(&opened);
         for (&(number, _), &adjoint) in carried.entries.iter().zip(collected).rev() {
             let first = entries[number].first;
@@ -128,6 +131,7 @@ impl Reverse<'_> {
 
     /// Adds the adjoints of what the end `leaf` of `frame` passes on.
     pub(super) fn sweep_passed(&mut self, leaf: Block, frame: &Frame) {
+        self.check_passed(leaf, frame);
         let graph = self.graph;
         let passed = passed(graph, frame.region, leaf);
         for (&phi, &value) in graph.regions[frame.region].phis.iter().zip(passed.values).rev() {

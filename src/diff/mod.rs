@@ -5,6 +5,7 @@ mod adjoints;
 mod checkpoint;
 mod loops;
 mod needed;
+mod order;
 mod reach;
 mod regions;
 mod reverse;
@@ -13,5 +14,6 @@ mod sums;
 mod vanish;
 
 pub use checkpoint::{Checkpointed, checkpoint};
+pub use order::reordered;
 pub use reverse::{Wanted, reverse};
 pub use vanish::without_rounding_errors;

@@ -6,6 +6,7 @@
 //! leaves it; ways along back edges, too, so it covers all iterations.
 
 use super::activity::passed;
+use super::order::Direct;
 use super::reverse::Reverse;
 use crate::ssa::{Def, Node, Region, Series, SeriesData};
 
@@ -61,7 +62,7 @@ impl Reverse<'_> {
                                 self.activity.active[node] && self.activity.is_inside(node, region)
                             };
                             if nodes.iter().any(inside) {
-                                nodes.iter().for_each(|&node| self.visit(node, &mut search));
+                                nodes.iter().for_each(|&node| self.visit_part(node, &mut search));
                             } else if !self.is_open(series)
                                 && !search.found.series.contains(&series)
                             {
@@ -77,6 +78,7 @@ impl Reverse<'_> {
         let mut found = search.found;
         found.entries.sort_unstable();
         found.outer.sort_unstable();
+        found.outer.dedup();
         found.series.sort_unstable();
         found
     }
@@ -84,6 +86,18 @@ impl Reverse<'_> {
     fn visit_targets(&mut self, node: Node, search: &mut Search) {
         for target in self.activity.targets(node) {
             self.visit(target, search);
+        }
+    }
+
+    /// Visits a node whose adjoint is in sums for a moment, and so has to be a node
+    /// before and after that.
+    fn visit_part(&mut self, node: Node, search: &mut Search) {
+        let is_inside = self.activity.is_inside(node, search.region);
+        if self.activity.active[node] && !is_inside && !self.has_sum(node) {
+            search.found.any = true;
+            search.found.outer.push(node);
+        } else {
+            self.visit(node, search);
         }
     }
 
@@ -95,7 +109,13 @@ impl Reverse<'_> {
         search.found.any = true;
         if self.activity.is_inside(node, search.region) {
             search.pending.push(node);
-        } else if !self.has_sum(node) {
+        } else if self.has_sum(node) {
+            // There it is added to.
+        } else if let Some(target) = self.direct(node) {
+            if let Direct::Node(target) = target {
+                self.visit(target, search);
+            }
+        } else {
             search.found.outer.push(node);
         }
     }

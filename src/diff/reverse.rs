@@ -15,6 +15,7 @@
 use super::activity::Activity;
 use super::adjoints::Adjoints;
 use super::needed::Needed;
+use super::order::Order;
 use super::sums::Sums;
 use crate::entity::Array;
 use crate::op::{Op, contribution};
@@ -110,6 +111,7 @@ pub(super) struct Reverse<'a> {
     pub(super) adjoints: Adjoints,
     pub(super) activity: Activity<'a>,
     pub(super) sums: Sums,
+    pub(super) order: Order,
     pub(super) parents: Array<Block, Option<Block>>,
     /// For each block of a region the latest sweep in which an end below it had
     /// an adjoint for its values.
@@ -137,7 +139,12 @@ enum Step {
 }
 
 impl<'a> Reverse<'a> {
-    fn new(graph: &'a Graph, recomputed: &[Region], wanted: Wanted, folding: Folding) -> Self {
+    pub(super) fn new(
+        graph: &'a Graph,
+        recomputed: &[Region],
+        wanted: Wanted,
+        folding: Folding,
+    ) -> Self {
         let again = recomputed;
         let mut recomputed = Array::filled(false, graph.regions.len());
         again.iter().for_each(|&region| recomputed[region] = true);
@@ -162,6 +169,7 @@ impl<'a> Reverse<'a> {
             copy,
             region_copy: Array::filled(None, graph.regions.len()),
             needed: Needed::of(&activity, &recomputed),
+            order: Order::of(&activity, folding),
             recomputed,
             is_again: false,
             adjoints: Adjoints::new(graph.nodes.len()),
@@ -184,7 +192,7 @@ impl<'a> Reverse<'a> {
         self.builder.finish_block(&vec![unknown; outputs]);
     }
 
-    fn run(&mut self) {
+    pub(super) fn run(&mut self) {
         self.copy_steps(vec![Step::Block(self.graph.root(), None)], 0);
     }
 
@@ -367,6 +375,7 @@ impl<'a> Reverse<'a> {
         let (op, args) = match self.graph.nodes[node].def {
             Def::Apply(op, args) => (op, args),
             Def::Element(access) => {
+                self.check_element(node);
                 self.add_to_element(access, adjoint);
                 return;
             }
@@ -385,7 +394,7 @@ impl<'a> Reverse<'a> {
 
     /// Adds `passed` to the adjoint of `node`.
     pub(super) fn add(&mut self, node: Node, passed: Node) {
-        if self.add_to_sum(node, passed) {
+        if self.add_to_sum(node, passed) || self.add_directly(node, passed) {
             return;
         }
         let sum = match self.adjoints.get(node) {

@@ -77,6 +77,40 @@ impl Reverse<'_> {
         self.sums.places[node].is_some()
     }
 
+    /// The sums that have the adjoint of `node` at present, and where.
+    pub(super) fn place(&self, node: Node) -> Option<(Series, u32)> {
+        self.sums.places[node]
+    }
+
+    /// Whether the adjoint of `node` is in these sums, and began there with 0.
+    pub(super) fn is_opened_empty(&self, opened: &Opened, node: Node) -> bool {
+        let Some((sums, at)) = self.place(node) else { return false };
+        let is_zero = match &self.builder.graph().series[sums] {
+            SeriesData::Sums(firsts) => firsts.get(at as usize).is_some_and(Option::is_none),
+            _ => false,
+        };
+        is_zero && opened.sums.iter().any(|&(series, _)| series == sums)
+    }
+
+    /// The least and the largest place in sums that the element at `access` may have at
+    /// present.
+    pub(super) fn places(&self, access: Access) -> Option<(Series, i64, i64)> {
+        let data = &self.graph.accesses[access];
+        let Map { sums, scale, offset } = self.sums.maps[data.series]?;
+        let (low, high) = self.range(data);
+        let (one, other) = (scale * low + offset, scale * high + offset);
+        Some((sums, one.min(other), one.max(other)))
+    }
+
+    /// The least and the largest index of this access.
+    pub(super) fn range(&self, data: &AccessData) -> (i64, i64) {
+        let base = i64::from(data.base);
+        data.strides.iter().fold((base, base), |(low, high), &(region, stride)| {
+            let most = i64::from(stride) * (i64::from(bound(self.graph, region)) - 1).max(0);
+            (low + most.min(0), high + most.max(0))
+        })
+    }
+
     /// Whether the adjoints of the elements of `series` are in sums at present.
     pub(super) fn is_open(&self, series: Series) -> bool {
         self.sums.maps[series].is_some()
@@ -105,7 +139,11 @@ impl Reverse<'_> {
         order.sort_by_key(|&(series, nodes)| (core::cmp::Reverse(nodes.len()), series));
         let mut found = Vec::new();
         for &(series, nodes) in &order {
-            found.push((series, layout.place(nodes, |node| self.slot(node))));
+            let place = layout.place(nodes, |node| self.slot(node));
+            if place.in_parts {
+                self.check_parts(series);
+            }
+            found.push((series, place));
         }
         let others: Vec<Node> = others.iter().copied().filter(|&n| !layout.has(n)).collect();
         if !others.is_empty() {
@@ -206,6 +244,19 @@ impl Reverse<'_> {
         }
     }
 
+    /// Adds `passed` to the sum of what `past` was in iteration number `at`.
+    pub(super) fn add_to_past(&mut self, past: Node, at: u32, passed: Node) {
+        let Some((series, _)) = self.sums.pasts[past] else { return };
+        self.sums.pasts[past] = Some((series, true));
+        let access = AccessData { series, base: at, strides: Default::default() };
+        self.builder.accumulate(access, passed);
+    }
+
+    /// Whether what is read later of `node` has sums at present.
+    pub(super) fn has_past(&self, node: Node) -> bool {
+        self.sums.pasts[node].is_some()
+    }
+
     fn accumulate(&mut self, data: &AccessData, map: Map, passed: Node) {
         let base = map.scale * i64::from(data.base) + map.offset;
         let changing = data.strides.iter().filter(|&&(r, _)| bound(self.graph, r) > 1);
@@ -294,6 +345,8 @@ struct Place {
     row: usize,
     scale: i64,
     offset: i64,
+    /// Whether some nodes have accumulators elsewhere, too.
+    in_parts: bool,
 }
 
 impl Layout {
@@ -306,9 +359,9 @@ impl Layout {
         let slots: Vec<Slot> = nodes.iter().map(|&node| slot(node)).collect();
         let place = self.candidates(&slots).into_iter().find(|place| self.fits(&slots, place));
         let is_new = place.is_none();
-        let place = place.unwrap_or_else(|| {
+        let mut place = place.unwrap_or_else(|| {
             self.rows.push(Row::default());
-            Place { row: self.rows.len() - 1, scale: 1, offset: 0 }
+            Place { row: self.rows.len() - 1, scale: 1, offset: 0, in_parts: false }
         });
         for (&slot, index) in slots.iter().zip(0..) {
             let position = place.scale * index + place.offset;
@@ -320,6 +373,7 @@ impl Layout {
                 Slot::Adjoint(node) if is_new => Slot::Part(node),
                 slot => slot,
             };
+            place.in_parts |= matches!(slot, Slot::Part(_));
             self.rows[place.row].0.entry(position).or_insert(slot);
         }
         place
@@ -332,8 +386,10 @@ impl Layout {
             Slot::Unused | Slot::Part(_) => None,
         });
         let known: Vec<(i64, usize, i64)> = known.take(2).collect();
-        let place =
-            |row, scale, index: i64, at: i64| Place { row, scale, offset: at - scale * index };
+        let place = |row, scale, index: i64, at: i64| {
+            let offset = at - scale * index;
+            Place { row, scale, offset, in_parts: false }
+        };
         match *known {
             [(index, row, at)] => vec![place(row, 1, index, at), place(row, -1, index, at)],
             [(index, row, at), (other, _, to)] => {

@@ -3,7 +3,7 @@
 
 use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal};
-use crate::diff::{Checkpointed, Wanted, checkpoint, without_rounding_errors};
+use crate::diff::{Checkpointed, Wanted, checkpoint, reordered, without_rounding_errors};
 use crate::jit::{Kernel, MAX_WORDS, history_words, host_fuses, schedule};
 use crate::phi::{
     Applied, CloseLimits, Closed, Refused, SimplifyLimits, Stage, close, simplify_branches,
@@ -11,8 +11,8 @@ use crate::phi::{
 };
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
-    Folding, Graph, Nest, RerollLimits, Sequence, eliminate_dead_code, fuse, reroll, simplify,
-    verify,
+    Folding, Graph, Nest, RerollLimits, Sequence, eliminate_dead_code, expand, fuse, reroll,
+    simplify, verify,
 };
 
 /// A kernel, and what there is to know of the graph it was made from.
@@ -49,7 +49,7 @@ pub(super) fn primal(recorded: &Graph, options: &Options) -> Result<Primal, Refu
         // The derivative must add up what the tape adds up, so equal nodes may
         // be shared only afterwards.
         Numerics::Exact => {
-            Primal { graph: recorded.clone(), applied: Vec::new(), refused: Vec::new() }
+            Primal { graph: rolled_in_order(recorded), applied: Vec::new(), refused: Vec::new() }
         }
         Numerics::Real => closed(recorded, options),
     };
@@ -174,6 +174,26 @@ fn rolled(recorded: &Graph, limits: RerollLimits) -> Graph {
     let primal = simplify(&rolled, Folding::Real);
     checked(&primal);
     primal
+}
+
+/// The recorded graph with those loops whose sweep adds up what the tape adds up.
+fn rolled_in_order(recorded: &Graph) -> Graph {
+    // What regions carry was an event of the tape, so they are not taken apart.
+    let all = RerollLimits { threading: false, ..ROLLED };
+    // Those that may end in each iteration cannot be expanded.
+    for limits in [all, RerollLimits { exits: u32::MAX, ..all }] {
+        let mut graph = reroll(recorded, limits);
+        loop {
+            checked(&graph);
+            let others = reordered(&graph);
+            if others.is_empty() {
+                return graph;
+            }
+            let Some(straight) = expand(&graph, &others) else { break };
+            graph = straight;
+        }
+    }
+    recorded.clone()
 }
 
 /// The recorded graph with closed forms, also of short loops, as far as there are

@@ -46,6 +46,9 @@ pub struct RerollLimits {
     pub depth: u32,
     /// A graph with regions nested deeper than this stays as it is. Default: 64.
     pub regions: usize,
+    /// Whether regions that only choose an exit are taken apart, if loops become of it.
+    /// What they carry is no step of its own then. Default: true.
+    pub threading: bool,
 }
 
 impl RerollLimits {
@@ -60,6 +63,7 @@ impl RerollLimits {
         together: 4,
         depth: 8,
         regions: 64,
+        threading: true,
     };
 }
 
@@ -101,7 +105,9 @@ pub fn reroll(graph: &Graph, limits: RerollLimits) -> Graph {
         return graph.clone();
     }
     // Threading is for what has a loop that ends here or there, and for nothing else.
-    if let Some(threaded) = thread::thread(graph) {
+    if limits.threading
+        && let Some(threaded) = thread::thread(graph)
+    {
         let mut shapes = shape::Shapes::default();
         if let Some(whole) = collect::collect(&threaded, &mut shapes, &limits)
             && whole.chains > 0

@@ -1,0 +1,361 @@
+//! The order of additions: whether the sweep of a loop adds up each adjoint as the tape
+//! does.
+//!
+//! The tape has one running sum for each event, to which the uses of the event add one
+//! by one, the last use first. In a graph with loops a value has several names: entry
+//! φs, φs of loops and elements of series are no events, but stand for one. Where such
+//! a name has an adjoint of its own, its uses are added up there first, and what comes
+//! of them is added to the value at once: `sum + (use + use)` in place of
+//! `(sum + use) + use`. These are the same bits only
+//!
+//! - if nothing has been added to the value before, or
+//! - if there is only one use, and it comes behind all that has been added.
+//!
+//! So with [`Folding::Exact`] uses of an element are added to the value directly
+//! ([`Reverse::direct`]); for the other names the sweep asks before it adds whether one
+//! of the two holds. If not, it notes the loop. φs of regions that are no loops are
+//! events of the tape.
+
+use super::activity::{Activity, bound, passed, passes_on};
+use super::loops::Carried;
+use super::regions::Frame;
+use super::reverse::{Reverse, Wanted};
+use super::sums::Opened;
+use crate::entity::Array;
+use crate::op::Op;
+use crate::ssa::{Access, Block, Def, End, Folding, Graph, Item, Node, Region, Series, SeriesData};
+
+/// The loops of `graph` that have to become straight code before its gradient, made
+/// with [`Folding::Exact`], adds up adjoints as the tape does for the straight code of
+/// all loops. Others may be found when these are.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::diff::reordered;
+/// use phigrad::ssa::parse;
+///
+/// // x is squared again and again.
+/// let squares = |after: &str| {
+///     let text = format!(
+///         "graph active 1 inactive 0\nv1 = const 9.0\nv3 = iteration r0\nb0:\n  \
+///          v6 = region r0 b1 bound 10 entries v2=v0\n  {after}\nb1:\n  v4 = mul v2 v2\n  \
+///          v5 = lt v3 v1\n  return v5 v4 v4\n"
+///     );
+///     parse(&text)
+/// };
+/// assert!(reordered(&squares("return v6")?).is_empty());
+/// // What the use of x behind the loop adds comes before what both uses in it add.
+/// assert_eq!(reordered(&squares("v7 = add v6 v0\n  return v7")?).len(), 1);
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+pub fn reordered(graph: &Graph) -> Vec<Region> {
+    if graph.regions.values().all(|region| region.cycle.is_none()) {
+        return Vec::new();
+    }
+    let mut pass = Reverse::new(graph, &[], Wanted::Gradient, Folding::Exact);
+    pass.run();
+    graph.regions.keys().filter(|&region| pass.order.wrong[region]).collect()
+}
+
+/// What is known of the order of additions.
+pub(super) struct Order {
+    is_exact: bool,
+    /// For each node how often it is used, where what stands for it counts twice.
+    uses: Array<Node, u32>,
+    /// The loops in which the order is another one.
+    wrong: Array<Region, bool>,
+}
+
+/// Where what is passed on to a name is added at once.
+pub(super) enum Direct {
+    /// To the adjoint of this node.
+    Node(Node),
+    /// To an element of sums.
+    Sums,
+    /// To the sum of what this node was in the iteration of this number.
+    Past(Node, u32),
+}
+
+impl Order {
+    pub(super) fn of(activity: &Activity<'_>, folding: Folding) -> Self {
+        let is_exact = folding == Folding::Exact;
+        let uses = match is_exact {
+            true => uses(activity),
+            false => Array::new(),
+        };
+        Order { is_exact, uses, wrong: Array::filled(false, activity.graph.regions.len()) }
+    }
+
+    fn is_single(&self, node: Node) -> bool {
+        self.uses[node] <= 1
+    }
+}
+
+impl Reverse<'_> {
+    /// Where what is passed on to `node` is added at once, if it is a name.
+    pub(super) fn direct(&self, node: Node) -> Option<Direct> {
+        if !self.order.is_exact {
+            return None;
+        }
+        match self.graph.nodes[node].def {
+            Def::Element(access) => self.direct_element(access),
+            Def::Phi(region, number) => {
+                let past = self.last_of(region, number)?;
+                Some(Direct::Past(past, bound(self.graph, region) - 1))
+            }
+            _ => None,
+        }
+    }
+
+    fn direct_element(&self, access: Access) -> Option<Direct> {
+        let series = self.graph.accesses[access].series;
+        match self.graph.series[series] {
+            SeriesData::Constants(_) | SeriesData::Sums(_) => None,
+            SeriesData::History(_) => Some(Direct::Sums),
+            SeriesData::Nodes(_) => match self.activity.fixed(access) {
+                Some(only) => Some(Direct::Node(only)),
+                None => self.is_open(series).then_some(Direct::Sums),
+            },
+        }
+    }
+
+    /// The node of `region`, a loop, of which φ `number` is what it was in the last
+    /// iteration, which always has the same number; if that iteration has sums.
+    fn last_of(&self, region: Region, number: u32) -> Option<Node> {
+        let graph = self.graph;
+        let last = graph.regions[region].cycle.as_ref()?.bound.checked_sub(1)?;
+        let &[leaf] = &self.activity.leaves[region][..] else { return None };
+        let End::Return(all) = &graph.blocks[leaf].end else { return None };
+        let Def::Apply(Op::Lt, [counter, most, _]) = graph.nodes[*all.first()?].def else {
+            return None;
+        };
+        let counts = graph.nodes[counter].def == Def::Iteration(region)
+            && graph.constant(most) == Some(f64::from(last));
+        let &value = passed(graph, region, leaf).values.get(number as usize)?;
+        let is_own = self.activity.nest.node_loop(value) == Some(region);
+        (counts && is_own && self.has_past(value)).then_some(value)
+    }
+
+    /// Adds `passed` to what `node` stands for, if that is possible.
+    pub(super) fn add_directly(&mut self, node: Node, passed: Node) -> bool {
+        match (self.direct(node), self.graph.nodes[node].def) {
+            (Some(Direct::Past(past, at)), _) => self.add_to_past(past, at, passed),
+            (Some(_), Def::Element(access)) => self.add_to_element(access, passed),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Checks the order where the adjoint of entry φ `number` of `region`, whose
+    /// iterations have been swept, will be added to that of its first value. `opened`
+    /// are the sums that close before that.
+    pub(super) fn check_first(
+        &mut self,
+        region: Region,
+        number: usize,
+        carried: &Carried,
+        opened: &Opened,
+    ) {
+        let entries = self.graph.entries(region);
+        let (phi, first) = (entries[number].phi, entries[number].first);
+        if !self.order.is_exact || !self.activity.active[first] {
+            return;
+        }
+        let same = carried.entries.iter().filter(|&&(other, _)| entries[other].first == first);
+        let is_alone = same.count() == 1 && self.direct(first).is_none();
+        let is_untouched = || !self.is_used_in(region, first) && !self.may_read(region, first);
+        // Nothing has been added to it before.
+        let is_fresh = || match self.has_sum(first) {
+            true => self.is_opened_empty(opened, first) && is_untouched(),
+            false => self.adjoints.get(first).is_none(),
+        };
+        let is_behind = || self.order.is_single(phi) && is_untouched();
+        if !is_alone || !(is_fresh() || is_behind()) {
+            self.order.wrong[region] = true;
+        }
+    }
+
+    /// Whether what is in `region` uses `node` by its own name.
+    fn is_used_in(&self, region: Region, node: Node) -> bool {
+        let (graph, activity) = (self.graph, &self.activity);
+        let is_operand = graph
+            .nodes
+            .iter()
+            .any(|(user, data)| data.args().contains(&node) && activity.is_inside(user, region));
+        let is_passed = || {
+            graph.blocks.iter().any(|(block, data)| {
+                let passes = match &data.end {
+                    End::Return(values) => values.contains(&node),
+                    End::Branch { .. } | End::Open => false,
+                };
+                let begins =
+                    |inner: Region| graph.entries(inner).iter().any(|entry| entry.first == node);
+                (passes || graph.regions_of(block).any(begins))
+                    && activity.is_block_inside(block, region)
+            })
+        };
+        is_operand || is_passed()
+    }
+
+    /// Whether an element that is read in `region` may be `node`, whose adjoint is in
+    /// sums.
+    fn may_read(&self, region: Region, node: Node) -> bool {
+        let Some((sums, at)) = self.place(node) else { return false };
+        self.graph.nodes.iter().any(|(element, data)| match data.def {
+            Def::Element(access) => {
+                let places = self.places(access);
+                let hits = |(of, low, high): (Series, i64, i64)| {
+                    of == sums && (low..=high).contains(&i64::from(at))
+                };
+                places.is_some_and(hits) && self.activity.is_inside(element, region)
+            }
+            _ => false,
+        })
+    }
+
+    /// Checks the order where adjoints of φs and entry φs of a loop are added to those
+    /// of what its end `leaf` passes on.
+    pub(super) fn check_passed(&mut self, leaf: Block, frame: &Frame) {
+        let (graph, region) = (self.graph, frame.region);
+        if !self.order.is_exact || graph.regions[region].cycle.is_none() {
+            return;
+        }
+        let passed = passed(graph, region, leaf);
+        let is_own = |node: Node| {
+            self.activity.is_inside(node, region)
+                && !self.has_sum(node)
+                && self.direct(node).is_none()
+        };
+        let phis = graph.regions[region].phis.iter().zip(passed.values);
+        let values: Vec<Node> = phis
+            .filter(|&(&phi, &value)| {
+                self.adjoints.get(phi).is_some() && self.activity.active[value]
+            })
+            .map(|(_, &value)| value)
+            .collect();
+        let entries = graph.entries(region);
+        let nexts: Vec<(Node, Node)> = frame
+            .carried
+            .entries
+            .iter()
+            .filter_map(|&(number, _)| Some((entries[number].phi, *passed.nexts.get(number)?)))
+            .filter(|&(_, next)| self.activity.active[next])
+            .collect();
+        let values_fit = values.iter().enumerate().all(|(index, &value)| {
+            is_own(value) && self.past_sums(value).is_none() && !values[..index].contains(&value)
+        });
+        let nexts_fit = nexts.iter().enumerate().all(|(index, &(phi, next))| {
+            is_own(next)
+                && (self.past_sums(next).is_none() || self.order.is_single(phi))
+                && nexts[..index].iter().all(|&(_, other)| other != next)
+        });
+        if !values_fit || !nexts_fit {
+            self.order.wrong[region] = true;
+        }
+    }
+
+    /// Notes that the adjoint of `node`, an element that is in another series, is added
+    /// to that of what it stands for.
+    pub(super) fn check_element(&mut self, node: Node) {
+        if !self.order.is_exact {
+            return;
+        }
+        let graph = self.graph;
+        let has = |data: &SeriesData| match data {
+            SeriesData::Nodes(nodes) => nodes.contains(&node),
+            _ => false,
+        };
+        let series: Vec<Series> =
+            graph.series.iter().filter(|(_, data)| has(data)).map(|(series, _)| series).collect();
+        let mut found = false;
+        for series in series {
+            found |= self.refuse_readers(series);
+        }
+        if !found {
+            self.refuse_all();
+        }
+    }
+
+    /// Notes that some nodes of `series` have two accumulators.
+    pub(super) fn check_parts(&mut self, series: Series) {
+        if self.order.is_exact && !self.refuse_readers(series) {
+            self.refuse_all();
+        }
+    }
+
+    /// Notes the loops that go through `series`; says whether there are such.
+    fn refuse_readers(&mut self, series: Series) -> bool {
+        let graph = self.graph;
+        let mut found = false;
+        for (node, data) in graph.nodes.iter() {
+            let Def::Element(access) = data.def else { continue };
+            if graph.accesses[access].series != series {
+                continue;
+            }
+            let changing =
+                graph.accesses[access].strides.iter().filter(|&&(_, stride)| stride != 0);
+            let loops: Vec<Region> = changing.map(|&(region, _)| region).collect();
+            let around = self.activity.nest.node_loop(node);
+            let inner = loops.iter().copied().find(|&region| Some(region) == around);
+            for region in inner.map_or(loops, |region| vec![region]) {
+                self.order.wrong[region] = true;
+                found = true;
+            }
+        }
+        found
+    }
+
+    fn refuse_all(&mut self) {
+        for (region, data) in self.graph.regions.iter() {
+            self.order.wrong[region] |= data.cycle.is_some();
+        }
+    }
+}
+
+/// How often each node gets a contribution in an iteration, or in a run if it is in no
+/// loop: 0, 1, or more, where a name counts as more.
+fn uses(activity: &Activity<'_>) -> Array<Node, u32> {
+    let graph = activity.graph;
+    let mut uses = Array::filled(0u32, graph.nodes.len());
+    for (block, data) in graph.blocks.iter() {
+        let around = activity.nest.block_loop(block);
+        // In a loop of its own a use is many.
+        let weigh = |node: Node| match activity.nest.node_loop(node) == around {
+            true => 1,
+            false => 2,
+        };
+        for item in &data.items {
+            match *item {
+                Item::Node(node) => {
+                    if let Def::Apply(op, args) = graph.nodes[node].def {
+                        for (operand, &arg) in args.iter().enumerate().take(op.arity()) {
+                            if passes_on(op, operand) {
+                                uses[arg] += weigh(arg);
+                            }
+                        }
+                    }
+                }
+                Item::Region(region) => {
+                    graph.entries(region).iter().for_each(|entry| uses[entry.first] += 2);
+                }
+                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
+            }
+        }
+        if let End::Return(values) = &data.end {
+            let region = activity.nest.block_region(block);
+            let is_loop = region.is_some_and(|region| graph.regions[region].cycle.is_some());
+            for &value in values {
+                uses[value] += if is_loop { 2 } else { weigh(value) };
+            }
+        }
+    }
+    for series in graph.series.values() {
+        match series {
+            SeriesData::Nodes(nodes) => nodes.iter().for_each(|&node| uses[node] += 2),
+            SeriesData::History(node) => uses[*node] += 2,
+            SeriesData::Constants(_) | SeriesData::Sums(_) => {}
+        }
+    }
+    uses
+}
