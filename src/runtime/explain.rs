@@ -104,7 +104,10 @@ impl Explanation {
             .collect();
         let mut branches = Vec::new();
         let derived = match &gradient {
-            Some(_) => differentiated_phis(&after),
+            // What has no place is no φ of the program.
+            Some(_) => {
+                differentiated_phis(&after).into_iter().filter(|c2| c2.at.is_some()).collect()
+            }
             None => Vec::new(),
         };
         for applied in applied.into_iter().chain(derived) {
@@ -327,8 +330,13 @@ impl fmt::Display for Explanation {
         let count = |all: &mut dyn Iterator<Item = &Phis>| all.map(Phis::count).sum::<usize>();
         let seen = count(&mut self.phis.iter().map(|(seen, _)| seen));
         let left = count(&mut self.phis.iter().map(|(_, left)| left));
+        let steady: usize = self.phis.iter().map(|(_, left)| left.steady).sum();
         if seen > 0 {
-            writeln!(f, "the φs: {seen} were seen, now there are {left}")?;
+            write!(f, "the φs: {seen} were seen, now there are {left}")?;
+            match steady {
+                0 => writeln!(f)?,
+                _ => writeln!(f, ", {steady} of them without a derivative")?,
+            }
         }
         for (seen, left) in self.phis.iter().take(MOST_PLACES) {
             let kinds = [
