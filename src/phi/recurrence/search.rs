@@ -14,7 +14,6 @@ use std::collections::BTreeSet;
 use hashbrown::HashMap;
 
 use super::MOST_STATES;
-use super::body::is_counted;
 use super::doubling::advanced_by;
 use super::edit::Edit;
 use super::emit::Emitter;
@@ -22,7 +21,7 @@ use super::form::{Affine, Base, CHANGES, Coefficient, Form, Forms};
 use super::power::{System, advanced};
 use super::record::record_after;
 use super::solve::{TABLES, components};
-use super::ways::{Again, Ways};
+use super::ways::Ways;
 use crate::entity::Array;
 use crate::op::Op;
 use crate::phi::pair::Pairs;
@@ -33,7 +32,7 @@ use crate::ssa::{Block, Def, End, Graph, Item, Nest, Node, NodeData, Region};
 pub(super) struct Found {
     pub(super) edit: Edit,
     pub(super) applied: Vec<Applied>,
-    /// The blocks where the loop may end.
+    /// The blocks where the loop may end, if it finds out how often it is gone through.
     pub(super) ends: Vec<Block>,
 }
 
@@ -73,7 +72,10 @@ pub(super) fn search(
                 let Made { items, nodes, required, applied } = made;
                 edit.required.extend(required);
                 edit.insert_after(region, items, nodes);
-                let ends = ways.ends().map(|leaf| leaf.block).collect();
+                let ends = match ways.is_counted(&edit.graph) {
+                    true => Vec::new(),
+                    false => ways.ends().map(|leaf| leaf.block).collect(),
+                };
                 return Ok(Found { edit, applied, ends });
             }
             // What the second attempt says is about the loop as it is.
@@ -283,13 +285,7 @@ impl Attempt<'_> {
         }
         let changes = rows.values().flat_map(|row| row.values());
         let changes = changes.into_iter().any(|c| matches!(c, Coefficient::Table(_)));
-        let is_static = ways.leaves.iter().all(|leaf| match leaf.again {
-            Again::Open(again) => {
-                is_counted(forms.emitter.graph, ways.region, again, ways.bound - 1)
-            }
-            Again::Never => false,
-            Again::Always => true,
-        });
+        let is_static = ways.is_counted(forms.emitter.graph);
         let mut systems = Vec::new();
         // Before the first step that counts the iteration number is 1 if one has been made.
         let number = forms.emitter.constant(f64::from(u8::from(self.first.is_some())));
@@ -368,8 +364,13 @@ impl Attempt<'_> {
             return Err("the powers of its coefficients are not finite");
         }
         let at = applied.first().and_then(|first: &Applied| first.at.clone());
-        let form = "φ_L'(p, b1, ..) = what is carried after k iterations, at whichever end \
-                    the loop is left: it only searches for k";
+        let form = match is_static {
+            true => "φ_L'(p, d) = d after the last iteration: the loop itself only decides",
+            false => {
+                "φ_L'(p, b1, ..) = what is carried after k iterations, at whichever end the \
+                 loop is left: it only searches for k"
+            }
+        };
         applied.push(Applied { rule: Rule::F5, at, form: form.to_owned() });
         let Emitter { graph, items, required, .. } = forms.emitter;
         let items = live(graph, core::mem::take(items), &nodes);

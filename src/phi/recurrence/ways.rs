@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use hashbrown::{HashMap, HashSet};
 
+use super::body::is_counted;
 use super::edit::Edit;
 use super::emit::Emitter;
 use super::form::{Base, Coefficient, Form, Forms};
@@ -143,6 +144,15 @@ impl Ways {
     /// The leaves where the loop may end.
     pub(super) fn ends(&self) -> impl Iterator<Item = &Leaf> {
         self.leaves.iter().filter(|leaf| leaf.again.ends())
+    }
+
+    /// Whether the loop is gone through as often as its bound says, whatever comes out.
+    pub(super) fn is_counted(&self, graph: &Graph) -> bool {
+        self.leaves.iter().all(|leaf| match leaf.again {
+            Again::Open(again) => is_counted(graph, self.region, again, self.bound - 1),
+            Again::Never => false,
+            Again::Always => true,
+        })
     }
 
     /// What a state is next, if that is the same node on all ways.
