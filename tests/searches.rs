@@ -94,6 +94,29 @@ fn derivatives_are_those_of_the_form_at_the_number_of_iterations() {
 }
 
 #[test]
+fn searches_in_the_iterations_of_a_loop_have_closed_forms() {
+    let text = "graph active 4 inactive 1\nv5 = const 0.0\nv6 = const 59.0\nv7 = const 5.0\n\
+                v9 = iteration r0\nv12 = iteration r1\nb0:\n  \
+                v23 = region r0 b1 bound 6 entries v8=v5\n  return v23\nb1:\n  v10 = add v0 v9\n  \
+                v20 = region r1 b2 bound 60 entries v11=v10\n  v21 = add v8 v20\n  \
+                v22 = lt v9 v7\n  return v22 v21 v21\nb2:\n  v13 = mul v2 v11\n  \
+                v14 = sub v13 v3\n  v15 = abs v14\n  v16 = lt v15 v4\n  branch v16 b3 b4\nb3:\n  \
+                return v5 v11 v11\nb4:\n  v17 = mul v1 v14\n  v18 = sub v11 v17\n  \
+                v19 = lt v12 v6\n  return v19 v18 v18\n";
+    let graph = parse(text).unwrap();
+    verify(&graph).unwrap();
+    let solved = closed(&graph);
+    assert_eq!(solved.graph.regions.len(), 3, "{}", solved.graph);
+    let (before, after) = (differentiated(&graph), differentiated(&solved.graph));
+    for least in [8.0, 2.0, 0.5, 0.01, 1e-3, 0.0] {
+        let x = [0.5, 0.1, 0.7, 0.3, least];
+        let (tape, got) = (values(&before, &x), values(&after, &x));
+        let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-12 * b.abs().max(1.0);
+        assert!(got.iter().zip(&tape).all(close), "{got:?} {tape:?}");
+    }
+}
+
+#[test]
 fn what_stays_is_the_search_for_the_number() {
     let solved = closed(&descent(1000));
     assert!(solved.refused.iter().any(|loop_| loop_.why.contains("no derivative passes")));
@@ -185,6 +208,61 @@ fn annotated_loops_that_converge_have_closed_forms() {
     let steady: usize = explanation.phis.iter().map(|(_, left)| left.steady).sum();
     let entries: usize = explanation.phis.iter().map(|(_, left)| left.entries).sum();
     assert!(steady >= entries, "{closed}");
+}
+
+/// Gradient descent on data until the slope is small, then the error.
+#[traced]
+fn fit(mut w: Var, rate: Var, x: &[f64], y: &[f64]) -> Var {
+    let n = x.len() as f64;
+    let mut iteration = 0;
+    while iteration < 500 {
+        let mut slope = Var::from(0.0);
+        for (&x, &y) in x.iter().zip(y) {
+            slope += (w * x - y) * x;
+        }
+        slope *= 2.0 / n;
+        if slope.abs() < 1e-4 {
+            break;
+        } else {
+            w -= rate * slope;
+        }
+        iteration += 1;
+    }
+    let mut error = Var::from(0.0);
+    for (&x, &y) in x.iter().zip(y) {
+        error += (y - w * x) * (y - w * x);
+    }
+    error / n
+}
+
+#[test]
+fn descents_that_break_at_several_iterations_are_one_loop_without_their_data() {
+    let x: Vec<f64> = (0..50).map(|i| (0.7 * f64::from(i)).sin()).collect();
+    let y: Vec<f64> = x.iter().map(|x| 0.7 * x + 0.1 * (9.0 * x).cos()).collect();
+    let f = Tape::builder()
+        .background(false)
+        .record(|rate: &[Var]| fit(Var::from(0.3), rate[0], &x, &y));
+    // They break after 3, 5, 21 and 18 iterations or so.
+    let rates = [0.99, 0.85, 0.35, 0.4];
+    let taped: Vec<_> = rates.iter().map(|&rate| f.value_and_grad(&[rate]).unwrap()).collect();
+    let explanation = f.explain().unwrap();
+    let program = &explanation.program.text;
+    let searches = |text: &str| text.matches("loop at most").count();
+    assert_eq!(searches(program), 1, "{program}");
+    assert!(program.contains("\n  loop 50 times in j, with w"), "{program}");
+    let closed = &explanation.closed.text;
+    assert!(searches(closed) == 1 && !closed.contains("50 times"), "{closed}");
+    let gradient = &explanation.gradient.as_ref().unwrap().text;
+    // That of the loop over the digits of the number.
+    assert_eq!(gradient.matches("backwards").count(), 1, "{gradient}");
+    f.compile().unwrap();
+    for (&rate, (value, gradient)) in rates.iter().zip(&taped) {
+        let (found, slopes) = f.value_and_grad(&[rate]).unwrap();
+        assert!((found - value).abs() <= 1e-14 * value.abs(), "{found} {value}");
+        // Near the end of the descent nothing is left of the terms of the tape's sum.
+        assert!((slopes[0] - gradient[0]).abs() <= 1e-12 * value.abs(), "{slopes:?} {gradient:?}");
+    }
+    assert_eq!(f.report().kernel_calls, 4);
 }
 
 #[test]
