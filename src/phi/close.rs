@@ -52,6 +52,9 @@ pub struct Closed {
     pub applied: Vec<Applied>,
     /// The loops, or values of loops, that have no closed form here.
     pub refused: Vec<Refused>,
+    /// How many loops are left that only search for the number of their iterations, with
+    /// a closed form behind them.
+    pub searches: usize,
 }
 
 /// Replaces values of loops by closed forms, from the inside out.
@@ -87,7 +90,8 @@ pub struct Closed {
 /// assert_eq!(closed.graph.to_string(), text);
 /// ```
 pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
-    let mut closed = Closed { graph: graph.clone(), applied: Vec::new(), refused: Vec::new() };
+    let (applied, refused) = (Vec::new(), Vec::new());
+    let mut closed = Closed { graph: graph.clone(), applied, refused, searches: 0 };
     if graph.regions.values().any(|data| data.replays.is_some()) {
         return closed;
     }
@@ -166,8 +170,14 @@ fn searches(closed: Closed) -> Closed {
     let why = "it stays to find how often it is gone through, and no derivative passes through it";
     let exits = found.applied.iter().filter(|formula| formula.rule == Rule::F5);
     let stays = exits.map(|formula| Refused { at: formula.at.clone(), why: why.to_owned() });
-    found.refused.extend(stays.collect::<Vec<Refused>>());
-    certified(closed, graph, found.applied, found.refused)
+    let stays: Vec<Refused> = stays.collect();
+    let (searches, before) = (stays.len(), closed.applied.len());
+    found.refused.extend(stays);
+    let mut closed = certified(closed, graph, found.applied, found.refused);
+    if closed.applied.len() > before {
+        closed.searches = searches;
+    }
+    closed
 }
 
 /// What was closed before with what was closed now, if that is right.

@@ -183,7 +183,7 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
         let graph = simplified(&rolled(recorded, ROLLED), Stage::Primal);
         return Primal { graph, applied: Vec::new(), refused: Vec::new() };
     }
-    let Closed { graph, mut applied, refused } =
+    let Closed { graph, mut applied, refused, .. } =
         worth_closing(&rolled(recorded, RerollLimits::DEFAULT));
     let graph = match applied.is_empty() {
         true => rolled(recorded, ROLLED),
@@ -201,11 +201,13 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
 fn worth_closing(rolled: &Graph) -> Closed {
     let closed = close(rolled, CloseLimits::DEFAULT);
     let saves = |steps: fn(&Graph) -> u64| 10 * steps(&closed.graph) <= 9 * steps(rolled);
-    if saves(steps) || saves(steps_of_both) {
+    // What is left of a search saves nothing but its sweep.
+    if saves(steps) || closed.searches > 0 && saves(steps_of_both) {
         checked(&closed.graph);
         return closed;
     }
-    Closed { graph: rolled.clone(), applied: Vec::new(), refused: closed.refused }
+    let (graph, applied) = (rolled.clone(), Vec::new());
+    Closed { graph, applied, refused: closed.refused, searches: 0 }
 }
 
 /// The graph with simpler branches.

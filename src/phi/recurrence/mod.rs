@@ -35,7 +35,7 @@ mod ways;
 use super::certificate::agree_at_ends;
 use super::close::inside_out;
 use super::rule::{Applied, Refused};
-use crate::ssa::{Graph, Region, SeriesData, eliminate_dead_code, swept};
+use crate::ssa::{Graph, Region, SeriesData, eliminate_dead_code};
 
 use edit::Edit;
 
@@ -132,7 +132,8 @@ pub fn solve(graph: &Graph, region: Region) -> Result<Solved, Refused> {
     }
 }
 
-/// So many loops are searches at most; each is compared with what it was by itself.
+/// So many loops are tried as searches at most: each needs a copy of the graph, and is
+/// compared with what it was by itself.
 const MOST_SEARCHES: usize = 64;
 
 /// Puts closed forms behind the loops of `graph` that are left by a decision on what
@@ -144,13 +145,18 @@ pub(super) fn search_all(graph: &Graph) -> Solved {
     if has_sums || graph.regions.values().any(|data| data.replays.is_some()) {
         return all;
     }
-    let (mut passed, mut searches) = (swept(graph), 0);
+    let (mut outlook, mut tried) = (search::Outlook::of(graph), 0);
     for region in inside_out(graph) {
-        if searches == MOST_SEARCHES {
-            all.refused.push(refusal(graph, region, "there are too many like it"));
+        let wanted = outlook.wanted(region);
+        if wanted.as_ref().is_ok_and(Vec::is_empty) {
             continue;
         }
-        let found = search::search(&all.graph, region, &passed).and_then(|mut found| {
+        let found = wanted.and_then(|wanted| {
+            if tried == MOST_SEARCHES {
+                return Err("there are too many like it");
+            }
+            tried += 1;
+            let mut found = search::search(&all.graph, &outlook, region, &wanted)?;
             let new = found.edit.finished().ok_or("its closed form has no order")?;
             if !agree_at_ends(&all.graph, &new, region, &found.ends) {
                 return Err("its closed form comes to something else");
@@ -160,14 +166,13 @@ pub(super) fn search_all(graph: &Graph) -> Solved {
         });
         match found {
             Ok(new) => {
+                outlook = search::Outlook::of(&new);
                 all.graph = new;
-                passed = swept(&all.graph);
-                searches += 1;
             }
             Err(why) => all.refused.push(refusal(graph, region, why)),
         }
     }
-    if searches > 0 {
+    if !all.applied.is_empty() {
         all.graph = eliminate_dead_code(&all.graph);
     }
     all

@@ -26,7 +26,7 @@ use crate::entity::Array;
 use crate::op::Op;
 use crate::phi::pair::Pairs;
 use crate::phi::rule::{Applied, Rule};
-use crate::ssa::{Block, Def, End, Graph, Item, Nest, Node, NodeData, Region};
+use crate::ssa::{Block, Def, End, Graph, Item, Nest, Node, NodeData, Region, swept};
 
 /// A graph in which nothing but numbers comes out of a loop.
 pub(super) struct Found {
@@ -36,38 +36,85 @@ pub(super) struct Found {
     pub(super) ends: Vec<Block>,
 }
 
-/// Puts closed forms behind `region` in place of those of its φs through which
-/// derivatives pass, as `swept` tells; says why if that is not possible or does not pay.
+/// What is known of a graph before its loops are looked at.
+pub(super) struct Outlook {
+    edit: Edit,
+    /// The nodes through which derivatives pass.
+    swept: Array<Node, bool>,
+    /// The steps of each loop through which derivatives pass, in all its iterations.
+    weights: Array<Region, u64>,
+}
+
+impl Outlook {
+    pub(super) fn of(graph: &Graph) -> Outlook {
+        let (nest, swept) = (Nest::of(graph), swept(graph));
+        let mut weights: Array<Region, u64> = Array::filled(0, graph.regions.len());
+        let steps = swept.iter().filter(|(_, swept)| **swept).map(|(node, _)| node);
+        for node in steps.filter(|&node| matches!(graph.nodes[node].def, Def::Apply(..))) {
+            let (mut around, mut times) = (nest.node_loop(node), 1u64);
+            while let Some(region) = around {
+                let bound = graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
+                times = times.saturating_mul(u64::from(bound));
+                weights[region] = weights[region].saturating_add(times);
+                around = nest.loop_around(region);
+            }
+        }
+        Outlook { edit: Edit::of(graph), swept, weights }
+    }
+
+    /// The numbers of the φs of `region` through which derivatives pass; or why they have
+    /// no closed form behind it, as far as that shows at a glance.
+    pub(super) fn wanted(&self, region: Region) -> Result<Vec<usize>, &'static str> {
+        let (edit, swept) = (&self.edit, &self.swept);
+        let graph = &edit.graph;
+        let phis = &graph.regions[region].phis;
+        let wanted: Vec<usize> = (0..phis.len()).filter(|&number| swept[phis[number]]).collect();
+        if wanted.is_empty() {
+            return Ok(wanted);
+        }
+        if edit.histories(region).iter().any(|past| swept[past.element]) {
+            return Err("its values in all iterations are used");
+        }
+        if 2 * self.weights[region] < LEAST {
+            return Err(COSTS);
+        }
+        let ways = Ways::of(edit, region)?;
+        let goals = ways.ends().flat_map(|leaf| wanted.iter().map(|&n| leaf.values[n])).collect();
+        let (needed, _) = ways.closure(edit, graph, goals);
+        ways.may_be_affine(graph, needed.into_iter().filter(|&node| swept[node]))?;
+        Ok(wanted)
+    }
+}
+
+/// No closed form has fewer steps.
+const LEAST: u64 = 16;
+
+const COSTS: &str = "its closed form would cost more than its sweep";
+
+/// Puts closed forms behind `region` in place of its φs of the numbers `wanted`; says
+/// why if that is not possible or does not pay.
 pub(super) fn search(
     graph: &Graph,
+    outlook: &Outlook,
     region: Region,
-    swept: &Array<Node, bool>,
+    wanted: &[usize],
 ) -> Result<Found, &'static str> {
-    let phis = &graph.regions[region].phis;
-    let wanted: Vec<usize> = (0..phis.len()).filter(|&number| swept[phis[number]]).collect();
-    if wanted.is_empty() {
-        return Err("no derivative goes through it");
-    }
     let mut why = "nothing of it has a closed form";
     for eliminates in [true, false] {
         let mut edit = Edit::of(graph);
         let ways = Ways::of(&edit, region)?;
-        if edit.histories(region).iter().any(|past| swept[past.element]) {
-            return Err("its values in all iterations are used");
-        }
         let mut graph = core::mem::replace(&mut edit.graph, Graph::new(0, 0));
         let place = graph.regions[region].place;
         let emitter = Emitter::new(&mut graph, place);
-        let mut attempt = Attempt { edit: &edit, ways: &ways, wanted: &wanted, first: None };
+        let mut attempt = Attempt { edit: &edit, ways: &ways, wanted, first: None };
         let made = attempt.run(emitter, eliminates);
         edit.graph = graph;
         match made {
             Ok(made) => {
-                let cost = made.cost(&edit.graph);
                 // Of a loop that stays its sweep is saved, and what that needs is not kept;
                 // what is computed in pairs has a sweep of a few steps.
-                if cost > 2 * weight(&edit.graph, region, swept) {
-                    return Err("its closed form would cost more than its sweep");
+                if made.cost(&edit.graph) > 2 * outlook.weights[region] {
+                    return Err(COSTS);
                 }
                 let Made { items, nodes, required, applied } = made;
                 edit.required.extend(required);
@@ -83,32 +130,6 @@ pub(super) fn search(
         }
     }
     Err(why)
-}
-
-/// The steps in `region` through which derivatives pass, in all iterations.
-fn weight(graph: &Graph, region: Region, swept: &Array<Node, bool>) -> u64 {
-    let nest = Nest::of(graph);
-    let bound = |region: Region| graph.regions[region].cycle.as_ref().map_or(1, |c| c.bound);
-    let mut weights: HashMap<Region, u64> = HashMap::new();
-    let mut weight_of = |inner: Region| -> u64 {
-        *weights.entry(inner).or_insert_with(|| {
-            let mut times = 1u64;
-            let mut around = Some(inner);
-            while let Some(here) = around {
-                times = times.saturating_mul(u64::from(bound(here)));
-                if here == region {
-                    return times;
-                }
-                around = nest.loop_around(here);
-            }
-            0
-        })
-    };
-    let steps = swept.iter().filter(|(_, swept)| **swept).map(|(node, _)| node);
-    let steps = steps.filter(|&node| matches!(graph.nodes[node].def, Def::Apply(..)));
-    steps
-        .filter_map(|node| nest.node_loop(node))
-        .fold(0u64, |sum, inner| sum.saturating_add(weight_of(inner)))
 }
 
 /// What comes behind the loop.

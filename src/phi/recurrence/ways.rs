@@ -16,6 +16,7 @@ use crate::ssa::{Access, Block, Def, End, Graph, Item, Node, NodeData, Region, S
 /// A loop that carries more numbers is not looked at.
 const MOST_CARRIED: usize = 64;
 
+const NONLINEAR: &str = "it is no affine function of what is carried";
 const INNER: &str = "it depends on what an inner region comes to";
 const BEFORE: &str = "it depends on what was carried before";
 
@@ -188,6 +189,46 @@ impl Ways {
             }
         }
         (nodes, states)
+    }
+
+    /// Whether `nodes` are such as affine forms are made of; why not.
+    pub(super) fn may_be_affine(
+        &self,
+        graph: &Graph,
+        nodes: impl Iterator<Item = Node>,
+    ) -> Result<(), &'static str> {
+        for node in nodes {
+            match graph.nodes[node].def {
+                Def::Apply(Op::Add | Op::Sub | Op::Neg | Op::Mul | Op::MulAdd | Op::Div, _) => {}
+                // It may be the same in all iterations.
+                Def::Apply(_, _) if !self.depends_on_state(graph, node) => {}
+                Def::Apply(..) => return Err(NONLINEAR),
+                Def::Element(access) => {
+                    let strides = &graph.accesses[access].strides;
+                    if strides.iter().any(|&(region, _)| region == self.region) {
+                        return Err("it depends on elements that change");
+                    }
+                }
+                Def::Phi(..) => return Err(INNER),
+                Def::Entry(..) | Def::Iteration(_) | Def::Input(_) | Def::Const(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an iteration computes `node` from what is carried.
+    fn depends_on_state(&self, graph: &Graph, node: Node) -> bool {
+        let (mut seen, mut pending) = (HashSet::new(), vec![node]);
+        while let Some(node) = pending.pop() {
+            if !self.inside.contains(&node) || !seen.insert(node) {
+                continue;
+            }
+            match graph.nodes[node].def {
+                Def::Apply(..) => pending.extend(graph.nodes[node].args()),
+                _ => return true,
+            }
+        }
+        false
     }
 
     /// Finds the forms of the nodes of the loop that are needed, but for those that are
