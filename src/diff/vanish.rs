@@ -9,7 +9,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::entity::Array;
 use crate::op::Op;
-use crate::ssa::{Def, Folding, Graph, Node, eliminate_dead_code, rebuild};
+use crate::ssa::{Def, Flow, Folding, Graph, Node, eliminate_dead_code, rebuild};
 
 /// `graph` as a function of real numbers: rounding errors are zero in it, and what
 /// was computed of them is gone; `None` if there are none.
@@ -37,7 +37,18 @@ pub fn without_rounding_errors(graph: &Graph) -> Option<Graph> {
             break;
         }
         let fewer = rebuild(graph, Folding::Real, |rebuild, node| {
-            vanishes[node].then(|| rebuild.builder.constant(0.0))
+            if vanishes[node] {
+                return Some(rebuild.builder.constant(0.0));
+            }
+            // What loops carry is no step of its own.
+            let Def::Apply(op, args) = graph.nodes[node].def else { return None };
+            let is_zero =
+                |&arg: &Node| vanishes[arg] && matches!(graph.nodes[arg].def, Def::Entry(..));
+            args.iter().any(is_zero).then(|| {
+                let zero = rebuild.builder.constant(0.0);
+                let args = args.map(|arg| if is_zero(&arg) { zero } else { rebuild.copied(arg) });
+                rebuild.builder.apply(op, &args[..op.arity()])
+            })
         });
         exact = Some(eliminate_dead_code(&fewer));
     }
@@ -47,10 +58,12 @@ pub fn without_rounding_errors(graph: &Graph) -> Option<Graph> {
 /// How often what has been left out may show more.
 const ROUNDS: usize = 4;
 
-/// A term of a form: a node, or the product of two.
+/// A term of a form: a node or constant, or the product of two.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Term {
     Node(Node),
+    /// A positive constant, by its bits.
+    Number(u64),
     Product(Node, Node),
 }
 
@@ -60,21 +73,33 @@ type Form = SmallVec<[(Term, i32); 4]>;
 /// Which nodes of `graph` vanish by the rules of real numbers, as far as that
 /// shows in a few terms; none in a graph without `mul_add`.
 pub(super) fn vanishing(graph: &Graph) -> Array<Node, bool> {
-    let mut search = Search { graph, vanishes: Array::filled(false, graph.nodes.len()) };
+    let none = || Array::filled(false, graph.nodes.len());
     let fuses = |def: &Def| matches!(def, Def::Apply(Op::MulAdd, _));
     if !graph.nodes.values().any(|data| fuses(&data.def)) {
-        return search.vanishes;
+        return none();
     }
-    for node in graph.nodes.keys() {
-        let Def::Apply(op, args) = graph.nodes[node].def else { continue };
-        search.vanishes[node] = match op {
-            Op::Add | Op::Sub | Op::MulAdd => search.form(node, 1, DEPTH).is_empty(),
-            Op::Neg => search.vanishes[args[0]],
-            Op::Mul => search.vanishes[args[0]] || search.vanishes[args[1]],
-            Op::Div => search.vanishes[args[0]],
-            _ => false,
-        };
+    // What a loop carries from zero on vanishes if all that is carried on does.
+    let flow = Flow::of(graph);
+    let is_zero = |node: Node, search: &Search<'_>| {
+        search.vanishes[node] || graph.constant(node) == Some(0.0)
+    };
+    let mut carried: Vec<Node> = Vec::new();
+    for data in graph.regions.values().filter(|data| data.replays.is_none()) {
+        let entries = data.cycle.iter().flat_map(|cycle| &cycle.entries);
+        carried.extend(entries.map(|entry| entry.phi));
     }
+    for _ in 0..ROUNDS {
+        let mut search = Search { graph, vanishes: none() };
+        carried.iter().for_each(|&phi| search.vanishes[phi] = true);
+        search.run();
+        let before = carried.len();
+        carried.retain(|&phi| flow.sources(phi).into_iter().all(|source| is_zero(source, &search)));
+        if carried.len() == before {
+            return search.vanishes;
+        }
+    }
+    let mut search = Search { graph, vanishes: none() };
+    search.run();
     search.vanishes
 }
 
@@ -87,6 +112,19 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
+    fn run(&mut self) {
+        for node in self.graph.nodes.keys() {
+            let Def::Apply(op, args) = self.graph.nodes[node].def else { continue };
+            self.vanishes[node] = match op {
+                Op::Add | Op::Sub | Op::MulAdd => self.form(node, 1, DEPTH).is_empty(),
+                Op::Neg => self.vanishes[args[0]],
+                Op::Mul => self.vanishes[args[0]] || self.vanishes[args[1]],
+                Op::Div => self.vanishes[args[0]],
+                _ => false,
+            };
+        }
+    }
+
     /// What `node` is as a sum; a sum in it is a term of its own if `levels` is 0.
     /// Differences by `mul_add` are followed `depth` deep in any case: they are
     /// such that must not be rounded otherwise, and no sums of the program.
@@ -94,8 +132,17 @@ impl Search<'_> {
         if self.vanishes[node] {
             return Form::new();
         }
-        let Def::Apply(op, [a, b, c]) = self.graph.nodes[node].def else {
-            return smallvec![(Term::Node(node), 1)];
+        let (op, [a, b, c]) = match self.graph.nodes[node].def {
+            Def::Apply(op, args) => (op, args),
+            Def::Const(bits) => {
+                let number = f64::from_bits(bits);
+                let sign = if number < 0.0 { -1 } else { 1 };
+                return match number == 0.0 {
+                    true => Form::new(),
+                    false => smallvec![(Term::Number(number.abs().to_bits()), sign)],
+                };
+            }
+            _ => return smallvec![(Term::Node(node), 1)],
         };
         match op {
             Op::Neg if depth > 0 => scaled(self.form(a, levels, depth - 1), -1),
@@ -178,6 +225,17 @@ mod tests {
         let quotient = "graph active 2 inactive 0\nb0:\n  v2 = div v0 v1\n  v3 = neg v2\n  \
                         v4 = mul_add v3 v1 v0\n  v5 = add v2 v4\n  return v5\n";
         assert_eq!(found(quotient), [4]);
+    }
+
+    #[test]
+    fn what_loops_carry_vanishes_if_it_does_in_each_iteration() {
+        // A number and the error of its square are squared as a pair.
+        let text = "graph active 1 inactive 0\nv1 = const 0.0\nv2 = const 8.0\nv6 = iteration r0\n\
+                    b0:\n  v14 v15 = region r0 b1 bound 9 entries v3=v0 v4=v1 v5=v1\n  \
+                    v16 = add v14 v15\n  return v16\nb1:\n  v7 = mul v3 v3\n  v8 = neg v7\n  \
+                    v9 = mul_add v3 v3 v8\n  v10 = mul v3 v4\n  v11 = add v9 v10\n  \
+                    v12 = add v5 v7\n  v13 = lt v6 v2\n  return v13 v7 v11 v12 v7 v12\n";
+        assert_eq!(found(text), [4, 9, 10, 11]);
     }
 
     #[test]

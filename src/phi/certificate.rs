@@ -3,7 +3,8 @@
 //! It shares nothing with the rest of φ-calculus: both graphs are run by the
 //! interpreter.
 
-use crate::ssa::{Graph, Item, Outcome, interpret};
+use crate::op::Op;
+use crate::ssa::{Block, Def, End, Graph, Item, Node, Outcome, Region, in_order, interpret};
 
 /// Where graphs are compared: how large the inputs are, one point for each.
 const SIZES: [f64; 6] = [1.0, 0.05, 1e-3, 3.0, 40.0, 1e4];
@@ -26,6 +27,10 @@ const TOLERANCE: f64 = 1e-6;
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn agree(before: &Graph, after: &Graph) -> bool {
+    agree_where(before, after, &SIZES)
+}
+
+fn agree_where(before: &Graph, after: &Graph, sizes: &[f64]) -> bool {
     if (before.active, before.inactive) != (after.active, after.inactive) {
         return false;
     }
@@ -37,7 +42,7 @@ pub fn agree(before: &Graph, after: &Graph) -> bool {
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 11) as f64 / (1u64 << 53) as f64
     };
-    SIZES.iter().all(|size| {
+    sizes.iter().all(|size| {
         let count = before.active + before.inactive;
         let point: Vec<f64> = (0..count).map(|_| size * (2.0 * uniform() - 0.8)).collect();
         match (interpret(&before, &point), interpret(&after, &point)) {
@@ -46,6 +51,84 @@ pub fn agree(before: &Graph, after: &Graph) -> bool {
             _ => false,
         }
     })
+}
+
+/// The numbers of iterations after which loops are made to end, besides the largest.
+const TRIPS: [u32; 5] = [0, 1, 2, 3, 17];
+
+/// Whether two graphs agree with the loop `region`, which both have with the same
+/// blocks, made to end after some numbers of iterations in each of `ends`, whatever its
+/// conditions say.
+pub(super) fn agree_at_ends(before: &Graph, after: &Graph, region: Region, ends: &[Block]) -> bool {
+    let most = before.regions[region].cycle.as_ref().map_or(0, |cycle| cycle.bound - 1);
+    let trips = TRIPS.iter().copied().filter(|&trips| trips < most).chain([most]);
+    trips.clone().all(|trips| {
+        ends.iter().all(|&end| {
+            let made = [before, after].map(|graph| ended(graph, region, end, trips));
+            matches!(&made, [Some(before), Some(after)] if agree_where(before, after, &SIZES[..2]))
+        })
+    })
+}
+
+/// The graph with `region` made to end in the block `end` of iteration number `trips`.
+fn ended(graph: &Graph, region: Region, end: Block, trips: u32) -> Option<Graph> {
+    let mut graph = graph.clone();
+    let root = graph.regions[region].root;
+    let number = graph.nodes.iter().find(|(_, data)| data.def == Def::Iteration(region));
+    let number = number.map(|(node, _)| node);
+    let number = number.unwrap_or_else(|| graph.push_iteration(region));
+    let [no, yes] = [0.0, 1.0f64].map(|value| graph.push_const(value.to_bits()));
+    let trips = graph.push_const(f64::from(trips).to_bits());
+    let [goes_on, is_over] = [Op::Lt, Op::Ge].map(|op| {
+        let node = graph.push_apply(root, op, &[number, trips], None);
+        graph.blocks[root].items.pop();
+        node
+    });
+    graph.blocks[root].items.splice(0..0, [Item::Node(goes_on), Item::Node(is_over)]);
+    let again = |graph: &Graph, leaf: Block| match &graph.blocks[leaf].end {
+        End::Return(values) => values.first().copied(),
+        End::Branch { .. } | End::Open => None,
+    };
+    let constant = |graph: &Graph, node: Option<Node>| node.and_then(|node| graph.constant(node));
+    let leaves = graph.leaves(root);
+    let on =
+        leaves.iter().copied().find(|&leaf| constant(&graph, again(&graph, leaf)) != Some(0.0))?;
+    let (to_end, to_next) = (sides(&graph, end), sides(&graph, on));
+    for leaf in leaves {
+        if let End::Return(values) = &mut graph.blocks[leaf].end {
+            values[0] = if leaf == on { goes_on } else { no };
+        }
+    }
+    for &(block, side) in to_end.iter().chain(&to_next) {
+        let side_of = |way: &[(Block, bool)]| {
+            way.iter().find(|(other, _)| *other == block).map(|&(_, side)| side)
+        };
+        let decision = match (side_of(&to_end), side_of(&to_next)) {
+            (Some(true), Some(false)) => is_over,
+            (Some(false), Some(true)) => goes_on,
+            _ if side => yes,
+            _ => no,
+        };
+        if let End::Branch { condition, .. } = &mut graph.blocks[block].end {
+            *condition = decision;
+        }
+    }
+    in_order(&graph)
+}
+
+/// The branches above `block` in its tree, each with the side on which it is.
+fn sides(graph: &Graph, block: Block) -> Vec<(Block, bool)> {
+    let parents = graph.parents();
+    let (mut sides, mut below) = (Vec::new(), block);
+    while let Some(above) = parents[below] {
+        let End::Branch { then, otherwise, .. } = graph.blocks[above].end else { break };
+        if ![then, otherwise].contains(&below) {
+            break;
+        }
+        sides.push((above, then == below));
+        below = above;
+    }
+    sides
 }
 
 fn alike(a: &[f64], b: &[f64]) -> bool {

@@ -2,7 +2,7 @@
 
 use super::certificate::agree;
 use super::draft::Draft;
-use super::recurrence::solve_all;
+use super::recurrence::{search_all, solve_all};
 use super::rule::{Applied, Refused, Rule};
 use super::sums::close_sums;
 use crate::ssa::{Folding, Graph, Place, Region, simplify};
@@ -52,6 +52,9 @@ pub struct Closed {
     pub applied: Vec<Applied>,
     /// The loops, or values of loops, that have no closed form here.
     pub refused: Vec<Refused>,
+    /// How many loops are left that only search for the number of their iterations, with
+    /// a closed form behind them.
+    pub searches: usize,
 }
 
 /// Replaces values of loops by closed forms, from the inside out.
@@ -87,7 +90,8 @@ pub struct Closed {
 /// assert_eq!(closed.graph.to_string(), text);
 /// ```
 pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
-    let mut closed = Closed { graph: graph.clone(), applied: Vec::new(), refused: Vec::new() };
+    let (applied, refused) = (Vec::new(), Vec::new());
+    let mut closed = Closed { graph: graph.clone(), applied, refused, searches: 0 };
     if graph.regions.values().any(|data| data.replays.is_some()) {
         return closed;
     }
@@ -102,6 +106,7 @@ pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
             break;
         }
     }
+    closed = searches(closed);
     closed.refused = grouped(closed.refused);
     exits(&mut closed.applied);
     closed
@@ -110,14 +115,21 @@ pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
 /// F5, once for each loop that has a closed form: what comes out of it is what it
 /// carries, after its last iteration.
 fn exits(applied: &mut Vec<Applied>) {
-    let mut known: Vec<Option<Place>> = Vec::new();
+    let is_exit = |formula: &&Applied| formula.rule == Rule::F5;
+    let mut known: Vec<Option<Place>> =
+        applied.iter().filter(is_exit).map(|formula| formula.at.clone()).collect();
+    let others = known.len();
     for formula in applied.iter() {
         if formula.rule >= Rule::C5 && !known.contains(&formula.at) {
             known.push(formula.at.clone());
         }
     }
     let form = "φ_L'(p, d) = d after the last iteration: the loop is left there only".to_owned();
-    applied.extend(known.into_iter().map(|at| Applied { rule: Rule::F5, at, form: form.clone() }));
+    applied.extend(known.into_iter().skip(others).map(|at| Applied {
+        rule: Rule::F5,
+        at,
+        form: form.clone(),
+    }));
 }
 
 /// All that was said of one place at once.
@@ -149,6 +161,23 @@ fn recurrences(closed: Closed) -> Closed {
     solved.refused.iter_mut().for_each(|this| this.why = format!("as a recurrence, {}", this.why));
     let graph = (!solved.applied.is_empty()).then_some(solved.graph);
     certified(closed, graph, solved.applied, solved.refused)
+}
+
+fn searches(closed: Closed) -> Closed {
+    let mut found = search_all(&closed.graph);
+    found.refused.iter_mut().for_each(|this| this.why = format!("behind it, {}", this.why));
+    let graph = (!found.applied.is_empty()).then_some(found.graph);
+    let why = "it stays to find how often it is gone through, and no derivative passes through it";
+    let exits = found.applied.iter().filter(|formula| formula.rule == Rule::F5);
+    let stays = exits.map(|formula| Refused { at: formula.at.clone(), why: why.to_owned() });
+    let stays: Vec<Refused> = stays.collect();
+    let (searches, before) = (stays.len(), closed.applied.len());
+    found.refused.extend(stays);
+    let mut closed = certified(closed, graph, found.applied, found.refused);
+    if closed.applied.len() > before {
+        closed.searches = searches;
+    }
+    closed
 }
 
 /// What was closed before with what was closed now, if that is right.

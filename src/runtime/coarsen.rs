@@ -11,8 +11,8 @@ use crate::phi::{
 };
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
-    Folding, Graph, Nest, RerollLimits, Sequence, eliminate_dead_code, expand, fuse, reroll,
-    simplify, verify,
+    Folding, Graph, Item, Nest, RerollLimits, Sequence, eliminate_dead_code, expand, fuse, reroll,
+    simplify, swept, verify,
 };
 
 /// A kernel, and what there is to know of the graph it was made from.
@@ -203,7 +203,7 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
         let graph = simplified(&rolled(recorded, ROLLED), Stage::Primal);
         return Primal { graph, applied: Vec::new(), refused: Vec::new() };
     }
-    let Closed { graph, mut applied, refused } =
+    let Closed { graph, mut applied, refused, .. } =
         worth_closing(&rolled(recorded, RerollLimits::DEFAULT));
     let graph = match applied.is_empty() {
         true => rolled(recorded, ROLLED),
@@ -220,11 +220,14 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
 /// The graph with closed forms, if those are worth it.
 fn worth_closing(rolled: &Graph) -> Closed {
     let closed = close(rolled, CloseLimits::DEFAULT);
-    if 10 * steps(&closed.graph) <= 9 * steps(rolled) {
+    let saves = |steps: fn(&Graph) -> u64| 10 * steps(&closed.graph) <= 9 * steps(rolled);
+    // What is left of a search saves nothing but its sweep.
+    if saves(steps) || closed.searches > 0 && saves(steps_of_both) {
         checked(&closed.graph);
         return closed;
     }
-    Closed { graph: rolled.clone(), applied: Vec::new(), refused: closed.refused }
+    let (graph, applied) = (rolled.clone(), Vec::new());
+    Closed { graph, applied, refused: closed.refused, searches: 0 }
 }
 
 /// The graph with simpler branches.
@@ -243,6 +246,23 @@ fn branched(graph: Graph, applied: &mut Vec<Applied>) -> Graph {
 /// of them are not worth their loops: what is found in many short loops is slower
 /// than what is unrolled, also where those are unrolled again.
 fn steps(graph: &Graph) -> u64 {
+    weighted(graph, |_| 1)
+}
+
+/// The same with those of the derivative: two for each step that it passes through,
+/// which none does through rounding errors.
+fn steps_of_both(graph: &Graph) -> u64 {
+    let exact = without_rounding_errors(graph);
+    let exact = exact.as_ref().unwrap_or(graph);
+    let swept = swept(exact);
+    let twice = |item: &Item| match *item {
+        Item::Node(node) if swept[node] => 2,
+        _ => 0,
+    };
+    steps(graph).saturating_add(weighted(exact, twice))
+}
+
+fn weighted(graph: &Graph, weight: impl Fn(&Item) -> u64) -> u64 {
     let (nest, mut total) = (Nest::of(graph), 0u64);
     for (block, data) in graph.blocks.iter() {
         let mut times = 1u64;
@@ -252,7 +272,8 @@ fn steps(graph: &Graph) -> u64 {
             times = times.saturating_mul(u64::from(bound));
             around = nest.region_block(region).and_then(|block| nest.block_loop(block));
         }
-        total = total.saturating_add(times.saturating_mul(data.items.len() as u64));
+        let weight = data.items.iter().map(&weight).sum();
+        total = total.saturating_add(times.saturating_mul(weight));
     }
     total
 }

@@ -13,6 +13,8 @@ use crate::ssa::{Graph, Place, dot};
 
 /// So many places are listed with their φs.
 const MOST_PLACES: usize = 16;
+/// So many formulas of one rule are listed of a loop, besides the first.
+const MOST_ALIKE: usize = 3;
 
 /// What a recorded function does, as far as it has been seen: the program, each
 /// loop with its closed form, the rules that led there, and the gradient where it
@@ -104,7 +106,10 @@ impl Explanation {
             .collect();
         let mut branches = Vec::new();
         let derived = match &gradient {
-            Some(_) => differentiated_phis(&after),
+            // What has no place is no φ of the program.
+            Some(_) => {
+                differentiated_phis(&after).into_iter().filter(|c2| c2.at.is_some()).collect()
+            }
             None => Vec::new(),
         };
         for applied in applied.into_iter().chain(derived) {
@@ -295,6 +300,33 @@ fn indented(f: &mut fmt::Formatter<'_>, text: &str, spaces: usize) -> fmt::Resul
     text.lines().try_for_each(|line| writeln!(f, "{:spaces$}{line}", ""))
 }
 
+/// The formulas with those of the same rule and place that come after them.
+fn grouped(formulas: &[Formula]) -> Vec<(&Formula, Vec<&Formula>)> {
+    let mut groups: Vec<(&Formula, Vec<&Formula>)> = Vec::new();
+    for formula in formulas {
+        let is_its = |(first, _): &&mut (&Formula, _)| {
+            (first.rule, &first.at) == (formula.rule, &formula.at)
+        };
+        match groups.iter_mut().find(is_its) {
+            Some((first, others)) => {
+                if **first != *formula && !others.contains(&formula) {
+                    others.push(formula);
+                }
+            }
+            None => groups.push((formula, Vec::new())),
+        }
+    }
+    groups
+}
+
+/// Says that `count` formulas are left out, if there are any.
+fn more(f: &mut fmt::Formatter<'_>, count: usize, spaces: usize) -> fmt::Result {
+    match count {
+        0 => Ok(()),
+        _ => writeln!(f, "{:spaces$}(and {count} more)", ""),
+    }
+}
+
 fn place(at: &Option<Place>) -> String {
     at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default()
 }
@@ -311,15 +343,20 @@ impl fmt::Display for Explanation {
         for known in &self.loops {
             writeln!(f, "the loop{}", place(&known.at))?;
             indented(f, &known.seen.text, 2)?;
-            for formula in &known.forms {
+            for (formula, others) in grouped(&known.forms) {
                 writeln!(f, "  by {}, {}", formula.rule, formula.rule.formula())?;
                 indented(f, &formula.form.text, 4)?;
+                for other in others.iter().take(MOST_ALIKE) {
+                    indented(f, &other.form.text, 4)?;
+                }
+                more(f, others.len().saturating_sub(MOST_ALIKE), 4)?;
             }
         }
-        for formula in &self.branches {
+        for (formula, others) in grouped(&self.branches) {
             let Formula { rule, at, form } = formula;
             writeln!(f, "by {rule}{}, {}", place(at), rule.formula())?;
             indented(f, &form.text, 2)?;
+            more(f, others.len(), 2)?;
         }
         for refused in &self.refused {
             writeln!(f, "no closed form{}: {}", place(&refused.at), refused.why)?;
@@ -327,8 +364,13 @@ impl fmt::Display for Explanation {
         let count = |all: &mut dyn Iterator<Item = &Phis>| all.map(Phis::count).sum::<usize>();
         let seen = count(&mut self.phis.iter().map(|(seen, _)| seen));
         let left = count(&mut self.phis.iter().map(|(_, left)| left));
+        let steady: usize = self.phis.iter().map(|(_, left)| left.steady).sum();
         if seen > 0 {
-            writeln!(f, "the φs: {seen} were seen, now there are {left}")?;
+            write!(f, "the φs: {seen} were seen, now there are {left}")?;
+            match steady {
+                0 => writeln!(f)?,
+                _ => writeln!(f, ", {steady} of them without a derivative")?,
+            }
         }
         for (seen, left) in self.phis.iter().take(MOST_PLACES) {
             let kinds = [

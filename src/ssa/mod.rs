@@ -27,6 +27,7 @@ mod segment;
 mod sequence;
 mod series;
 mod simplify;
+mod swept;
 mod verify;
 
 pub use build::Builder;
@@ -51,4 +52,5 @@ pub use segment::{Segment, Segments};
 pub use sequence::{Lifetime, Sequence};
 pub use series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 pub use simplify::simplify;
+pub use swept::swept;
 pub use verify::{VerifyError, verify};

@@ -2,11 +2,12 @@
 //!
 //! `read` chooses names and makes `term`s of the rest, `sums` finds loops that
 //! are Σ or Π, `tidy` collects like terms, `program` tells steps in lines, and
-//! `write` spells terms.
+//! `write` spells terms, `logic` conditions.
 
 mod brief;
 mod flat;
 mod latex;
+mod logic;
 mod phis;
 mod program;
 mod read;

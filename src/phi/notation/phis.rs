@@ -4,7 +4,7 @@ use super::brief::Brief;
 use crate::entity::Array;
 use crate::op::Op;
 use crate::phi::rule::{Applied, Rule};
-use crate::ssa::{Def, End, Flow, Graph, Node, Place, PlaceId, Region};
+use crate::ssa::{Def, End, Flow, Graph, Node, Place, PlaceId, Region, swept};
 
 /// The φs of the regions of one place in the user's source.
 ///
@@ -21,6 +21,9 @@ pub struct Phis {
     pub exits: usize,
     /// φs where the sides of branches meet.
     pub joins: usize,
+    /// How many of all these are in loops through which no derivative passes: such a
+    /// loop only finds out how often it is gone through.
+    pub steady: usize,
 }
 
 impl Phis {
@@ -52,6 +55,7 @@ impl Phis {
 /// ```
 pub fn phis(graph: &Graph, as_seen: bool) -> Vec<Phis> {
     let mut all: Vec<(Option<PlaceId>, Phis)> = Vec::new();
+    let swept = swept(graph);
     for region in graph.preorder().into_iter().flat_map(|block| graph.regions_of(block)) {
         let data = &graph.regions[region];
         let mut here = Phis::default();
@@ -63,6 +67,9 @@ pub fn phis(graph: &Graph, as_seen: bool) -> Vec<Phis> {
                 };
                 let is_exit = |&number: &usize| as_seen || !is_carried(number);
                 here.exits = (0..data.phis.len()).filter(is_exit).count();
+                if !cycle.entries.iter().any(|entry| swept[entry.phi]) {
+                    here.steady = here.entries + here.exits;
+                }
             }
             None => here.joins = data.phis.len(),
         }
@@ -72,6 +79,7 @@ pub fn phis(graph: &Graph, as_seen: bool) -> Vec<Phis> {
                 known.entries += here.entries;
                 known.exits += here.exits;
                 known.joins += here.joins;
+                known.steady += here.steady;
             }
             None => {
                 here.at = data.place.and_then(|place| graph.places.get(place)).cloned();

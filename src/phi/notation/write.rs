@@ -1,6 +1,7 @@
 //! Terms as text: in Unicode, or in the language of LaTeX.
 
 use super::flat::{Factors, summands};
+use super::logic::decision;
 use super::term::{Index, Line, Name, Part, Term};
 use crate::op::Op;
 
@@ -15,7 +16,7 @@ use Script::{Latex, Unicode};
 
 /// How tightly a piece of text holds together, the loosest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Level {
+pub(super) enum Level {
     Relation,
     Sum,
     Product,
@@ -51,7 +52,7 @@ fn line(line: &Line, script: Script) -> String {
 }
 
 impl Script {
-    fn pick(self, unicode: &'static str, latex: &'static str) -> &'static str {
+    pub(super) fn pick(self, unicode: &'static str, latex: &'static str) -> &'static str {
         match self {
             Unicode => unicode,
             Latex => latex,
@@ -62,7 +63,7 @@ impl Script {
         self.piece(term).text
     }
 
-    fn words(self, words: &str) -> String {
+    pub(super) fn words(self, words: &str) -> String {
         match self {
             Unicode => words.to_owned(),
             Latex => format!("\\text{{{}}}", words.replace('…', "\\ldots")),
@@ -133,7 +134,7 @@ impl Script {
         }
     }
 
-    fn parenthesised(self, text: &str) -> String {
+    pub(super) fn parenthesised(self, text: &str) -> String {
         match self {
             Unicode => format!("({text})"),
             Latex => format!("\\left({text}\\right)"),
@@ -141,7 +142,7 @@ impl Script {
     }
 
     /// The term, in parentheses if it holds together less tightly than `level`.
-    fn at_least(self, term: &Term, level: Level) -> String {
+    pub(super) fn at_least(self, term: &Term, level: Level) -> String {
         let piece = self.piece(term);
         if piece.level < level { self.parenthesised(&piece.text) } else { piece.text }
     }
@@ -246,9 +247,10 @@ impl Script {
                 self.between(self.pick("⌈", "\\lceil "), self.pick("⌉", "\\rceil"), &args[0])
             }
             Op::Select => {
-                let sides = [&args[1], &args[2]].map(|side| self.term(side));
-                let (condition, sign) =
-                    (self.condition(&args[0], true), self.pick("φ", "\\varphi"));
+                let (decides, holds) = decision(&args[0]);
+                let sides = if holds { [&args[1], &args[2]] } else { [&args[2], &args[1]] };
+                let sides = sides.map(|side| self.term(side));
+                let (condition, sign) = (self.condition(decides, true), self.pick("φ", "\\varphi"));
                 let inside = format!("{condition}; {}, {}", sides[0], sides[1]);
                 atom(format!("{sign}{}", self.parenthesised(&inside)))
             }
@@ -301,7 +303,7 @@ impl Script {
         }
     }
 
-    fn relation(self, op: Op, holds: bool) -> &'static str {
+    pub(super) fn relation(self, op: Op, holds: bool) -> &'static str {
         match (op, holds) {
             (Op::Lt, true) | (Op::Ge, false) => "<",
             (Op::Gt, true) | (Op::Le, false) => ">",
@@ -311,28 +313,6 @@ impl Script {
             (Op::Ne, true) | (Op::Eq, false) => self.pick("≠", "\\ne"),
             (_, true) => self.pick("≡", "\\equiv"),
             (_, false) => self.pick("≢", "\\not\\equiv"),
-        }
-    }
-
-    pub(super) fn condition(self, term: &Term, holds: bool) -> String {
-        match term {
-            Term::Apply(Op::Lt, args) if args[1] == Term::Number(f64::INFINITY) => {
-                let inner = match &args[0] {
-                    Term::Apply(Op::Abs, inner) => &inner[0],
-                    other => other,
-                };
-                let not = if holds { "" } else { "not " };
-                let words = self.words(&format!(" is {not}finite"));
-                format!("{}{words}", self.at_least(inner, Level::Sum))
-            }
-            Term::Apply(op, args) if op.is_comparison() => {
-                let sides = [0, 1].map(|i| self.at_least(&args[i], Level::Sum));
-                format!("{} {} {}", sides[0], self.relation(*op, holds), sides[1])
-            }
-            other => {
-                let relation = self.relation(if holds { Op::Ne } else { Op::Eq }, true);
-                format!("{} {relation} 0", self.at_least(other, Level::Sum))
-            }
         }
     }
 

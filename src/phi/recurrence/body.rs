@@ -175,7 +175,7 @@ impl Body {
 }
 
 /// Whether `again` says that iterations go on to that of number `last`.
-fn is_counted(graph: &Graph, region: Region, again: Node, last: u32) -> bool {
+pub(super) fn is_counted(graph: &Graph, region: Region, again: Node, last: u32) -> bool {
     if last == 0 && graph.constant(again) == Some(0.0) {
         return true;
     }

@@ -97,6 +97,22 @@ impl Edit {
         }
     }
 
+    /// Puts `items` behind `region`, and nodes in the place of what comes out of it.
+    pub(super) fn insert_after(
+        &mut self,
+        region: Region,
+        items: Vec<Item>,
+        nodes: Vec<(Node, Node)>,
+    ) {
+        self.replaced.extend(nodes);
+        if let Some(block) = self.blocks[region] {
+            let steps = &mut self.graph.blocks[block].items;
+            let at = steps.iter().position(|&item| item == Item::Region(region));
+            let at = at.map_or(steps.len(), |at| at + 1);
+            steps.splice(at..at, items);
+        }
+    }
+
     /// The graph with everything replaced; the loops that are gone are dead code.
     pub(super) fn finished(mut self) -> Option<Graph> {
         let replaced = core::mem::take(&mut self.replaced);

@@ -8,6 +8,10 @@
 //! loop's place. A loop may pass on anything of its last iteration: the state
 //! before that is what is composed, and the last iteration stays as it was.
 //!
+//! A loop that is left by a decision on its state stays, to search for the number of
+//! its iterations; behind it is the closed form at that number (`search`, with `ways`
+//! for its ends and `doubling` for powers that are known in the call).
+//!
 //! # Accuracy
 //!
 //! Values are rounded about once. A derivative has a relative error of a few ulps
@@ -20,14 +24,18 @@
 //! coefficients have errors of n ulps where the n-th power has all but vanished.
 
 mod body;
+mod doubling;
 mod edit;
 mod emit;
 mod form;
 mod power;
 mod record;
+mod search;
 mod single;
 mod solve;
+mod ways;
 
+use super::certificate::agree_at_ends;
 use super::close::inside_out;
 use super::rule::{Applied, Refused};
 use crate::ssa::{Graph, Region, SeriesData, eliminate_dead_code};
@@ -125,6 +133,52 @@ pub fn solve(graph: &Graph, region: Region) -> Result<Solved, Refused> {
         Some(graph) => Ok(Solved { graph, applied, refused: Vec::new() }),
         None => Err(refusal(graph, region, "its closed form has no order")),
     }
+}
+
+/// So many loops are tried as searches at most: each needs a copy of the graph, and is
+/// compared with what it was by itself.
+const MOST_SEARCHES: usize = 64;
+
+/// Puts closed forms behind the loops of `graph` that are left by a decision on what
+/// they carry: what is left of such a loop is the search for the number of iterations,
+/// through which no derivative passes.
+pub(super) fn search_all(graph: &Graph) -> Solved {
+    let mut all = Solved { graph: graph.clone(), applied: Vec::new(), refused: Vec::new() };
+    let has_sums = graph.series.values().any(|series| matches!(series, SeriesData::Sums(_)));
+    if has_sums || graph.regions.values().any(|data| data.replays.is_some()) {
+        return all;
+    }
+    let (mut outlook, mut tried) = (search::Outlook::of(graph), 0);
+    for region in inside_out(graph) {
+        let wanted = outlook.wanted(region);
+        if wanted.as_ref().is_ok_and(Vec::is_empty) {
+            continue;
+        }
+        let found = wanted.and_then(|wanted| {
+            if tried == MOST_SEARCHES {
+                return Err("there are too many like it");
+            }
+            tried += 1;
+            let mut found = search::search(&all.graph, &outlook, region, &wanted)?;
+            let new = found.edit.finished().ok_or("its closed form has no order")?;
+            if !agree_at_ends(&all.graph, &new, region, &found.ends) {
+                return Err("its closed form comes to something else");
+            }
+            all.applied.append(&mut found.applied);
+            Ok(new)
+        });
+        match found {
+            Ok(new) => {
+                outlook = search::Outlook::of(&new);
+                all.graph = new;
+            }
+            Err(why) => all.refused.push(refusal(graph, region, why)),
+        }
+    }
+    if !all.applied.is_empty() {
+        all.graph = eliminate_dead_code(&all.graph);
+    }
+    all
 }
 
 fn finished(graph: &Graph, edit: Edit, applied: Vec<Applied>, refused: Vec<Refused>) -> Solved {

@@ -11,7 +11,7 @@ use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
 
 /// A linear map of columns to rows; what is missing is zero by structure.
-type Matrix<T> = Vec<Vec<Option<T>>>;
+pub(super) type Matrix<T> = Vec<Vec<Option<T>>>;
 
 /// How often the last power is applied at least: so it is in the range of numbers
 /// if the result is.
@@ -272,6 +272,25 @@ fn doubled(
     system: &System,
     times: usize,
 ) -> Result<Vec<Node>, &'static str> {
+    let (mut map, columns) = one_step(emitter, system);
+    let mut state = system.firsts.clone();
+    let mut left = times;
+    loop {
+        let last = left < 2 * LAST;
+        let repeat = if last { left } else { left & 1 };
+        for _ in 0..repeat {
+            state = applied(emitter, &map, &state, &columns);
+        }
+        if last {
+            return Ok(state);
+        }
+        left >>= 1;
+        map = squared(emitter, &map);
+    }
+}
+
+/// The map of one step, and what its columns beyond the states belong to.
+pub(super) fn one_step(emitter: &mut Emitter<'_>, system: &System) -> (Matrix<Pair>, Vec<Node>) {
     let size = system.states.len();
     let rows: Vec<_> = system.rows.iter().map(|row| linear_part(system, row)).collect();
     let offsets: Vec<_> = system.rows.iter().map(|row| offset(emitter, row)).collect();
@@ -297,22 +316,14 @@ fn doubled(
         }
         false => vec![one.high],
     };
-    let mut state = system.firsts.clone();
-    let mut left = times;
-    loop {
-        let last = left < 2 * LAST;
-        let repeat = if last { left } else { left & 1 };
-        for _ in 0..repeat {
-            state = applied(emitter, &map, &state, &columns);
-        }
-        if last {
-            return Ok(state);
-        }
-        left >>= 1;
-        map = match &map[..] {
-            [row] => vec![squared_row(emitter, row)],
-            _ => composed(emitter, &map, &map),
-        };
+    (map, columns)
+}
+
+/// The map of twice as many steps.
+pub(super) fn squared(emitter: &mut Emitter<'_>, map: &Matrix<Pair>) -> Matrix<Pair> {
+    match &map[..] {
+        [row] => vec![squared_row(emitter, row)],
+        _ => composed(emitter, map, map),
     }
 }
 
@@ -372,7 +383,7 @@ fn offset(emitter: &mut Emitter<'_>, row: &Affine) -> Option<Pair> {
 
 /// The state after the steps that `map` stands for. There are few such steps, so
 /// that they are rounded as the loop rounds its own does no harm.
-fn applied(
+pub(super) fn applied(
     emitter: &mut Emitter<'_>,
     map: &Matrix<Pair>,
     state: &[Node],

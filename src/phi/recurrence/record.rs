@@ -18,9 +18,18 @@ pub(super) fn place(emitter: &Emitter<'_>, region: Region) -> Option<Place> {
 
 /// By which formula `system` is solved, and what its letters stand for.
 pub(super) fn record(forms: &Forms<'_, '_>, body: &Body, system: &System) -> Applied {
+    record_after(forms, body.region, &forms.times.to_string(), system)
+}
+
+/// The same for `n` steps of the loop `region`, a number or what stands for it.
+pub(super) fn record_after(
+    forms: &Forms<'_, '_>,
+    region: Region,
+    n: &str,
+    system: &System,
+) -> Applied {
     let graph = &*forms.emitter.graph;
-    let at = place(forms.emitter, body.region);
-    let n = forms.times;
+    let at = place(forms.emitter, region);
     let tables = |row: &Affine| row.values().any(|c| matches!(c, Coefficient::Table(_)));
     let changes = system.rows.iter().any(tables);
     let own = system.rows[0].get(&Base::State(system.states[0]));

@@ -16,12 +16,12 @@ use crate::phi::rule::{Applied, Rule};
 use crate::ssa::{Access, AccessData, Def, Graph, Item, Node, Region, SeriesData};
 
 /// So many steps are always worth a loop.
-const FEW: usize = 32;
+pub(super) const FEW: usize = 32;
 /// From so many iterations what they came to may be wanted: each is gone through
 /// by steps of its own.
 const MOST_PASTS: usize = 16;
 /// How many numbers the tables of one loop may hold.
-const TABLES: usize = 1 << 23;
+pub(super) const TABLES: usize = 1 << 23;
 
 /// Replaces those φs of `region` that have a closed form; says why if none has.
 pub(super) fn solve(edit: &mut Edit, region: Region) -> Result<Vec<Applied>, &'static str> {
@@ -319,14 +319,14 @@ fn owned(states: &[usize], counter: usize) -> BTreeSet<usize> {
 
 impl Forms<'_, '_> {
     /// What a state is in the next iteration.
-    fn row(&mut self, next: Node) -> Result<Affine, &'static str> {
+    pub(super) fn row(&mut self, next: Node) -> Result<Affine, &'static str> {
         let form = self.find(next);
         self.affine(&form)
     }
 }
 
 /// The states in groups that do not depend on each other.
-fn components(states: &[usize], rows: &HashMap<usize, Affine>) -> Vec<Vec<usize>> {
+pub(super) fn components(states: &[usize], rows: &HashMap<usize, Affine>) -> Vec<Vec<usize>> {
     let mut group: HashMap<usize, usize> = states.iter().map(|&state| (state, state)).collect();
     for &state in states {
         for base in rows[&state].keys() {

@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 
 use super::RerollLimits;
-use super::roll::roll;
+use super::roll::{pass, roll};
 use super::search::Homes;
 use super::shape::{Inner, Ref, Scope, ScopeBlock, ScopeEnd, Shape, Shapes, Step};
 use crate::entity::Array;
@@ -122,6 +122,7 @@ impl Collect<'_> {
     /// The tree of `root`, whose lists are complete, rolled, and the operands that
     /// come from outside.
     fn scope(&mut self, root: Block) -> (Scope, SmallVec<[Node; 3]>) {
+        self.roll_between_guards(root);
         self.roll_chains(root);
         let order = self.tree.order(root);
         for &(block, _) in &order {
@@ -133,6 +134,35 @@ impl Collect<'_> {
             self.tree.lists[block] = Vec::new();
         }
         scope
+    }
+}
+
+impl Collect<'_> {
+    /// Makes loops in the tree of `root`, if it branches, of what has no guards in it:
+    /// to a chain these are steps. With guards in them they may be its iterations.
+    fn roll_between_guards(&mut self, root: Block) {
+        let order = self.tree.order(root);
+        if order.len() == 1 {
+            return;
+        }
+        for (block, _) in order {
+            let list = core::mem::take(&mut self.tree.lists[block]);
+            let mut rolled = Vec::with_capacity(list.len());
+            let is_guard = |step: &Step, shapes: &Shapes| {
+                matches!(shapes.get(step.shape), Shape::Guard { .. })
+            };
+            let mut steps = list.into_iter().peekable();
+            while steps.peek().is_some() {
+                let mut part: Vec<Step> = Vec::new();
+                while let Some(step) = steps.next_if(|step| !is_guard(step, self.shapes)) {
+                    part.push(step);
+                }
+                pass(&mut part, self.shapes, &mut self.homes, self.limits);
+                rolled.append(&mut part);
+                rolled.extend(steps.next_if(|step| is_guard(step, self.shapes)));
+            }
+            self.tree.lists[block] = rolled;
+        }
     }
 }
 

@@ -28,7 +28,12 @@ fn is_loop(step: &Step, shapes: &Shapes) -> bool {
 }
 
 /// Rolls until nothing repeats.
-fn pass(steps: &mut Vec<Step>, shapes: &mut Shapes, homes: &mut Homes<'_>, limits: &RerollLimits) {
+pub(super) fn pass(
+    steps: &mut Vec<Step>,
+    shapes: &mut Shapes,
+    homes: &mut Homes<'_>,
+    limits: &RerollLimits,
+) {
     for _ in 0..limits.depth {
         let list: Vec<ShapeId> = steps.iter().map(|step| step.shape).collect();
         let runs = runs(&list, limits);

@@ -1,0 +1,70 @@
+//! Which values derivatives pass through.
+
+use smallvec::SmallVec;
+
+use super::flow::Flow;
+use super::graph::{Def, End, Graph, Node};
+use crate::entity::Array;
+use crate::op::{Numbers, Op, contribution};
+
+/// For each node whether a derivative of the first output by an active input passes
+/// through it, as far as the flow of values tells.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::ssa::{parse, swept};
+///
+/// let text = "graph active 1 inactive 1\nb0:\n  v2 = floor v0\n  v3 = mul v1 v1\n  \
+///             v4 = mul v0 v3\n  v5 = mul v2 v4\n  return v5\n";
+/// let swept = swept(&parse(text)?);
+/// assert_eq!(swept.values().copied().collect::<Vec<_>>(), [true, false, false, false, true, true]);
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+pub fn swept(graph: &Graph) -> Array<Node, bool> {
+    let flow = Flow::of(graph);
+    let targets: Array<Node, SmallVec<[Node; 4]>> =
+        graph.nodes.keys().map(|node| targets(&flow, graph, node)).collect();
+    let mut users: Array<Node, SmallVec<[Node; 4]>> =
+        Array::filled(SmallVec::new(), graph.nodes.len());
+    for (node, targets) in targets.iter() {
+        targets.iter().for_each(|&target| users[target].push(node));
+    }
+    let inputs = (0..graph.active).map(|index| graph.input(index)).collect();
+    let active = reached(graph, inputs, &users, |_| true);
+    let output = |&leaf: &_| match &graph.blocks[leaf].end {
+        End::Return(outputs) => outputs.first().copied(),
+        End::Branch { .. } | End::Open => None,
+    };
+    let outputs = graph.leaves(graph.root()).iter().filter_map(output).collect();
+    reached(graph, outputs, &targets, |node| active[node])
+}
+
+/// All that is reached from `pending` through what is allowed.
+fn reached(
+    graph: &Graph,
+    mut pending: Vec<Node>,
+    nexts: &Array<Node, SmallVec<[Node; 4]>>,
+    is_allowed: impl Fn(Node) -> bool,
+) -> Array<Node, bool> {
+    let mut reached = Array::filled(false, graph.nodes.len());
+    while let Some(node) = pending.pop() {
+        if is_allowed(node) && !core::mem::replace(&mut reached[node], true) {
+            pending.extend(&nexts[node]);
+        }
+    }
+    reached
+}
+
+/// What `node` passes its derivative on to.
+fn targets(flow: &Flow<'_>, graph: &Graph, node: Node) -> SmallVec<[Node; 4]> {
+    let sources = flow.sources(node);
+    let Def::Apply(op, _) = graph.nodes[node].def else { return sources };
+    let passes = |&(operand, _): &(usize, Node)| passes_on(op, operand);
+    sources.into_iter().enumerate().filter(passes).map(|(_, source)| source).collect()
+}
+
+/// Whether `op` has a derivative by this operand that is not zero everywhere.
+fn passes_on(op: Op, operand: usize) -> bool {
+    contribution(&mut Numbers, op, operand, [1.0; 3], 1.0, 1.0).is_some()
+}

@@ -1,0 +1,294 @@
+//! Loops that are left by a decision on what they carry: behind them is the closed form
+//! at the number of iterations, and no derivative passes through them.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
+
+#[path = "support/precise.rs"]
+mod precise;
+mod support;
+
+use phigrad::check::Random;
+use phigrad::diff::{Wanted, reverse};
+use phigrad::phi::{CloseLimits, Closed, Rule, close};
+use phigrad::ssa::{
+    Folding, Graph, Outcome, eliminate_dead_code, fuse, interpret, parse, swept, verify,
+};
+use phigrad::{Numerics, Tape, Var, traced};
+use precise::{Dual, Number};
+use support::{Pair, Served};
+
+/// Gradient descent on a parabola that ends where the slope is small enough, or after
+/// so many iterations: start, rate, curvature and intercept, and how small.
+fn descent(bound: u32) -> Graph {
+    let text = format!(
+        "graph active 4 inactive 1\nv5 = const 0.0\nv6 = const {}.0\nv8 = iteration r0\nb0:\n  \
+         v16 = region r0 b1 bound {bound} entries v7=v0\n  return v16\nb1:\n  v9 = mul v2 v7\n  \
+         v10 = sub v9 v3\n  v11 = abs v10\n  v12 = lt v11 v4\n  branch v12 b2 b3\nb2:\n  \
+         return v5 v7 v7\nb3:\n  v13 = mul v1 v10\n  v14 = sub v7 v13\n  v15 = lt v8 v6\n  \
+         return v15 v14 v14\n",
+        bound - 1
+    );
+    let graph = parse(&text).unwrap();
+    verify(&graph).unwrap();
+    graph
+}
+
+fn steps<T: Number>(x: &[T], count: u32) -> T {
+    (0..count).fold(x[0], |w, _| w - x[1] * (x[2] * w - x[3]))
+}
+
+fn closed(graph: &Graph) -> Closed {
+    let closed = close(graph, CloseLimits::DEFAULT);
+    verify(&closed.graph).unwrap_or_else(|error| panic!("{error}\n{}", closed.graph));
+    closed
+}
+
+/// Gradient and value.
+fn differentiated(graph: &Graph) -> Graph {
+    let gradient = eliminate_dead_code(&reverse(graph, Wanted::GradientAndValue, Folding::Real));
+    verify(&gradient).unwrap();
+    fuse(&gradient)
+}
+
+fn values(graph: &Graph, inputs: &[f64]) -> Vec<f64> {
+    match interpret(graph, inputs) {
+        Outcome::Values(values) => values,
+        Outcome::Unseen(node) => panic!("stopped at {node}\n{graph}"),
+    }
+}
+
+fn ulp(x: f64) -> f64 {
+    let x = x.abs().max(f64::MIN_POSITIVE);
+    f64::from_bits(x.to_bits() + 1) - x
+}
+
+#[test]
+fn derivatives_are_those_of_the_form_at_the_number_of_iterations() {
+    let graph = descent(60);
+    let solved = closed(&graph);
+    assert!(solved.applied.iter().any(|formula| formula.form.starts_with("a^k·p + b·Σ_{j<k} a^j")));
+    let (before, after) = (differentiated(&graph), differentiated(&solved.graph));
+    let mut random = Random::new(7);
+    for count in 0..=60_u32 {
+        for _ in 0..8 {
+            let (rate, curvature) = (random.uniform(0.02, 0.2), random.uniform(0.5, 3.0));
+            let (start, intercept) = (random.uniform(1.0, 3.0), random.uniform(-1.0, 1.0));
+            let slope = curvature * start - intercept;
+            // Beyond the last iteration no slope is small enough.
+            let power = if count == 60 { 100.0 } else { f64::from(count) - 0.5 };
+            let least = slope.abs() * (1.0 - rate * curvature).powf(power);
+            let x = [start, rate, curvature, intercept, least];
+            let (tape, got) = (values(&before, &x), values(&after, &x));
+            let inputs: Vec<Dual> =
+                x[..4].iter().enumerate().map(|(i, &x)| Dual::input(x, i)).collect();
+            let dual = steps(&inputs, count);
+            let exact = (0..4).map(|i| dual.slope(i)).chain([dual.value()]);
+            // The derivative by the rate is what is left of terms that cancel: the rate
+            // times both the slope and the intercept.
+            let terms = (intercept / (rate * curvature)).abs() * 2.0;
+            for ((got, tape), exact) in got.into_iter().zip(tape).zip(exact) {
+                let allowed = 4.0 * (tape - exact).abs() + 4.0 * ulp(exact.abs().max(terms));
+                assert!((got - exact).abs() <= allowed, "{count} at {x:?}: {got:e} for {exact:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn searches_in_the_iterations_of_a_loop_have_closed_forms() {
+    let text = "graph active 4 inactive 1\nv5 = const 0.0\nv6 = const 59.0\nv7 = const 5.0\n\
+                v9 = iteration r0\nv12 = iteration r1\nb0:\n  \
+                v23 = region r0 b1 bound 6 entries v8=v5\n  return v23\nb1:\n  v10 = add v0 v9\n  \
+                v20 = region r1 b2 bound 60 entries v11=v10\n  v21 = add v8 v20\n  \
+                v22 = lt v9 v7\n  return v22 v21 v21\nb2:\n  v13 = mul v2 v11\n  \
+                v14 = sub v13 v3\n  v15 = abs v14\n  v16 = lt v15 v4\n  branch v16 b3 b4\nb3:\n  \
+                return v5 v11 v11\nb4:\n  v17 = mul v1 v14\n  v18 = sub v11 v17\n  \
+                v19 = lt v12 v6\n  return v19 v18 v18\n";
+    let graph = parse(text).unwrap();
+    verify(&graph).unwrap();
+    let solved = closed(&graph);
+    assert_eq!(solved.graph.regions.len(), 3, "{}", solved.graph);
+    let (before, after) = (differentiated(&graph), differentiated(&solved.graph));
+    for least in [8.0, 2.0, 0.5, 0.01, 1e-3, 0.0] {
+        let x = [0.5, 0.1, 0.7, 0.3, least];
+        let (tape, got) = (values(&before, &x), values(&after, &x));
+        let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-12 * b.abs().max(1.0);
+        assert!(got.iter().zip(&tape).all(close), "{got:?} {tape:?}");
+    }
+}
+
+#[test]
+fn what_stays_is_the_search_for_the_number() {
+    let solved = closed(&descent(1000));
+    assert!(solved.refused.iter().any(|loop_| loop_.why.contains("no derivative passes")));
+    let graph = &solved.graph;
+    let (search, powers) = (graph.regions.keys().next().unwrap(), graph.regions.keys().nth(1));
+    let bound = |graph: &Graph, region| {
+        let data: &phigrad::ssa::RegionData = &graph.regions[region];
+        data.cycle.as_ref().unwrap().bound
+    };
+    assert_eq!((bound(graph, search), bound(graph, powers.unwrap())), (1000, 10));
+    let swept = swept(graph);
+    assert!(graph.entries(search).iter().all(|entry| !swept[entry.phi]), "{graph}");
+    // Backwards go as many iterations as the number has digits.
+    let gradient = differentiated(graph);
+    let replays: Vec<u32> = gradient
+        .regions
+        .iter()
+        .filter(|(_, data)| data.replays.is_some() && data.cycle.is_some())
+        .map(|(region, _)| bound(&gradient, region))
+        .collect();
+    assert_eq!(replays, [10], "{gradient}");
+}
+
+#[test]
+fn loops_that_are_short_or_not_affine_keep_their_sweep() {
+    let short = descent(4);
+    assert_eq!(closed(&short).graph, short);
+    // w·w instead of the curvature times w.
+    let text = descent(60).to_string().replace("v9 = mul v2 v7", "v9 = mul v7 v7");
+    let curved = parse(&text).unwrap();
+    let solved = closed(&curved);
+    assert_eq!(solved.graph, curved);
+    let why = "behind it, it is no affine function of what is carried";
+    assert!(solved.refused[0].why.contains(why), "{:?}", solved.refused);
+}
+
+#[test]
+fn an_end_may_leave_with_something_else() {
+    // Where the slope is small the intercept comes out of it, and an iteration more counts
+    // at the other end.
+    let text = descent(60).to_string().replace("return v5 v7 v7", "return v5 v7 v3");
+    let graph = parse(&text).unwrap();
+    let solved = closed(&graph);
+    assert_ne!(solved.graph, graph);
+    let (before, after) = (differentiated(&graph), differentiated(&solved.graph));
+    for least in [1.0, 0.1, 1e-9] {
+        let x = [2.0, 0.1, 0.5, 0.25, least];
+        let (tape, got) = (values(&before, &x), values(&after, &x));
+        let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-13 * b.abs();
+        assert!(got.iter().zip(&tape).all(close), "{got:?} {tape:?}");
+    }
+}
+
+/// Descends until the slope is small, and counts.
+#[traced]
+fn solve(mut w: Var, rate: Var, curvature: Var, intercept: Var) -> Var {
+    let mut count = 0;
+    while count < 500 {
+        let slope = curvature * w - intercept;
+        if slope.abs() < 1e-6 {
+            break;
+        } else {
+            w -= rate * slope;
+        }
+        count += 1;
+    }
+    w * w
+}
+
+#[test]
+fn annotated_loops_that_converge_have_closed_forms() {
+    let f = |x: &[Var]| solve(x[0], x[1], x[2], x[3]);
+    let mut random = Random::new(9);
+    let mut point = |rate: f64| {
+        let start = random.uniform(0.5, 3.0);
+        [start, rate, random.uniform(0.8, 1.6), random.uniform(0.2, 0.8)]
+    };
+    let mut points: Vec<[f64; 4]> = vec![point(0.15)];
+    points.extend((0..30).map(|k| point(0.2 + 0.01 * f64::from(k))));
+    let pair = Pair::new(Numerics::Real, f);
+    pair.learn(&points);
+    let served = points.iter().filter(|point| pair.check(&point[..]) == Served::Kernel).count();
+    assert!(served > 25, "{served}: {:?}", pair.kernel.report());
+    let explanation = pair.kernel.explain().unwrap();
+    assert!(explanation.rules().contains(&Rule::C6), "{explanation}");
+    let closed = explanation.to_string();
+    assert!(closed.contains("a = 1 − x₂·x₁, b = x₁·x₃"), "{closed}");
+    // Of what is carried through the search nothing has a derivative.
+    let steady: usize = explanation.phis.iter().map(|(_, left)| left.steady).sum();
+    let entries: usize = explanation.phis.iter().map(|(_, left)| left.entries).sum();
+    assert!(steady >= entries, "{closed}");
+}
+
+/// Gradient descent on data until the slope is small, then the error.
+#[traced]
+fn fit(mut w: Var, rate: Var, x: &[f64], y: &[f64]) -> Var {
+    let n = x.len() as f64;
+    let mut iteration = 0;
+    while iteration < 500 {
+        let mut slope = Var::from(0.0);
+        for (&x, &y) in x.iter().zip(y) {
+            slope += (w * x - y) * x;
+        }
+        slope *= 2.0 / n;
+        if slope.abs() < 1e-4 {
+            break;
+        } else {
+            w -= rate * slope;
+        }
+        iteration += 1;
+    }
+    let mut error = Var::from(0.0);
+    for (&x, &y) in x.iter().zip(y) {
+        error += (y - w * x) * (y - w * x);
+    }
+    error / n
+}
+
+#[test]
+fn descents_that_break_at_several_iterations_are_one_loop_without_their_data() {
+    let x: Vec<f64> = (0..50).map(|i| (0.7 * f64::from(i)).sin()).collect();
+    let y: Vec<f64> = x.iter().map(|x| 0.7 * x + 0.1 * (9.0 * x).cos()).collect();
+    let f = Tape::builder()
+        .background(false)
+        .record(|rate: &[Var]| fit(Var::from(0.3), rate[0], &x, &y));
+    // They break after 3, 5, 21 and 18 iterations or so.
+    let rates = [0.99, 0.85, 0.35, 0.4];
+    let taped: Vec<_> = rates.iter().map(|&rate| f.value_and_grad(&[rate]).unwrap()).collect();
+    let explanation = f.explain().unwrap();
+    let program = &explanation.program.text;
+    let searches = |text: &str| text.matches("loop at most").count();
+    assert_eq!(searches(program), 1, "{program}");
+    assert!(program.contains("\n  loop 50 times in j, with w"), "{program}");
+    let closed = &explanation.closed.text;
+    assert!(searches(closed) == 1 && !closed.contains("50 times"), "{closed}");
+    let gradient = &explanation.gradient.as_ref().unwrap().text;
+    // That of the loop over the digits of the number.
+    assert_eq!(gradient.matches("backwards").count(), 1, "{gradient}");
+    f.compile().unwrap();
+    for (&rate, (value, gradient)) in rates.iter().zip(&taped) {
+        let (found, slopes) = f.value_and_grad(&[rate]).unwrap();
+        assert!((found - value).abs() <= 1e-14 * value.abs(), "{found} {value}");
+        // Near the end of the descent nothing is left of the terms of the tape's sum.
+        assert!((slopes[0] - gradient[0]).abs() <= 1e-12 * value.abs(), "{slopes:?} {gradient:?}");
+    }
+    assert_eq!(f.report().kernel_calls, 4);
+}
+
+#[test]
+fn growth_until_a_limit_has_a_closed_form() {
+    #[traced]
+    fn saved(mut sum: Var, rate: Var, payment: Var) -> Var {
+        while sum < 1000.0 {
+            sum = sum * (rate + 1.0) - payment * rate + payment;
+        }
+        sum
+    }
+    let f = Tape::builder().background(false).record(|x: &[Var]| saved(x[0], x[1], x[2]));
+    let points: Vec<[f64; 3]> =
+        (0..40).map(|k| [1.0 + f64::from(k), 0.004 + 0.001 * f64::from(k), 3.0]).collect();
+    let taped: Vec<_> = points.iter().map(|x| f.value_and_grad(x).unwrap()).collect();
+    f.compile().unwrap();
+    let before = f.report().kernel_calls;
+    for (x, (value, gradient)) in points.iter().zip(taped) {
+        let (found, slopes) = f.value_and_grad(x).unwrap();
+        let close = |a: f64, b: f64| (a - b).abs() <= 1e-11 * b.abs();
+        assert!(close(found, value), "{found} {value}");
+        assert!(
+            slopes.iter().zip(&gradient).all(|(&a, &b)| close(a, b)),
+            "{slopes:?} {gradient:?}"
+        );
+    }
+    assert_eq!(f.report().kernel_calls - before, 40);
+    assert!(f.explain().unwrap().to_string().contains("Σ_{j<k} a^j"));
+}
