@@ -184,7 +184,7 @@ mod given {
         let mut lifted = Lifted::new(3, 0);
         for x in points {
             let mut tracer = Tracer::default();
-            tracer.capture(true);
+            tracer.detail(Detail::Captures);
             let inputs = Inputs { active: x, inactive: &[] };
             let trace = tracer.run(run, inputs, 100, Location::caller()).unwrap();
             lifted.merge(&trace, Paths { paths: 10, nodes: 1000 }).unwrap();

@@ -51,6 +51,9 @@ const ELEMENT: &str = "it depends on elements of inputs or computed values";
 const INNER: &str = "it depends on what an inner region comes to";
 const TERMS: &str = "it depends on too many values";
 
+/// How many numbers the tables of one loop may hold.
+const TABLES: usize = 1 << 23;
+
 /// The largest number of terms of an affine form.
 const MOST_TERMS: usize = 16;
 
@@ -69,6 +72,28 @@ pub(super) struct Forms<'a, 'g> {
     pub(super) products: HashMap<Pair, (Pair, Node)>,
     /// How many numbers tables may still hold.
     pub(super) budget: usize,
+}
+
+impl<'a, 'g> Forms<'a, 'g> {
+    /// Nothing is known yet of the body of `region`, `times` iterations of which are done
+    /// in one; each of these entry φs is the state of that number.
+    pub(super) fn new(
+        emitter: &'a mut Emitter<'g>,
+        region: Region,
+        times: usize,
+        states: HashMap<Node, usize>,
+    ) -> Self {
+        Forms {
+            emitter,
+            region,
+            times,
+            states,
+            known: HashMap::new(),
+            beyond_one: HashMap::new(),
+            products: HashMap::new(),
+            budget: TABLES,
+        }
+    }
 }
 
 impl Forms<'_, '_> {

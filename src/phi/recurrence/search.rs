@@ -20,7 +20,7 @@ use super::emit::Emitter;
 use super::form::{Affine, Base, CHANGES, Coefficient, Form, Forms};
 use super::power::{System, advanced};
 use super::record::record_after;
-use super::solve::{TABLES, components};
+use super::solve::components;
 use super::ways::Ways;
 use crate::entity::Array;
 use crate::op::Op;
@@ -204,14 +204,8 @@ impl Attempt<'_> {
             first = ways.first(edit, &mut emitter, &kept)?;
         }
         let numbers = ways.entries.iter().enumerate();
-        let mut forms = Forms {
-            emitter: &mut emitter,
-            region: ways.region,
-            times: ways.bound as usize,
-            states: numbers.map(|(number, &(phi, _))| (phi, number)).collect(),
-            known: HashMap::new(),
-            budget: TABLES,
-        };
+        let numbered = numbers.map(|(number, &(phi, _))| (phi, number)).collect();
+        let mut forms = Forms::new(&mut emitter, ways.region, ways.bound as usize, numbered);
         for (state, form) in dependent {
             forms.known.insert(ways.entries[state].0, form);
         }

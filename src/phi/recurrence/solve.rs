@@ -20,8 +20,6 @@ pub(super) const FEW: usize = 32;
 /// From so many iterations what they came to may be wanted: each is gone through
 /// by steps of its own.
 const MOST_PASTS: usize = 16;
-/// How many numbers the tables of one loop may hold.
-pub(super) const TABLES: usize = 1 << 23;
 
 /// Replaces those φs of `region` that have a closed form; says why if none has.
 pub(super) fn solve(edit: &mut Edit, region: Region) -> Result<Vec<Applied>, &'static str> {
@@ -186,16 +184,8 @@ fn attempt(
     }
     let states: BTreeSet<usize> = wanted.iter().flat_map(|phi| &phi.closure).copied().collect();
     let numbers = body.entries.iter().enumerate();
-    let mut forms = Forms {
-        emitter,
-        region: body.region,
-        times: body.times as usize,
-        states: numbers.map(|(number, &(phi, _))| (phi, number)).collect(),
-        known: HashMap::new(),
-        beyond_one: HashMap::new(),
-        products: HashMap::new(),
-        budget: TABLES,
-    };
+    let numbered = numbers.map(|(number, &(phi, _))| (phi, number)).collect();
+    let mut forms = Forms::new(emitter, body.region, body.times as usize, numbered);
     let mut needed: HashSet<Node> = HashSet::new();
     for &state in &states {
         needed.extend(&body.next_cones[state].nodes);

@@ -8,7 +8,6 @@ use super::body::is_counted;
 use super::edit::Edit;
 use super::emit::Emitter;
 use super::form::{Base, Coefficient, Form, Forms};
-use super::solve::TABLES;
 use crate::op::Op;
 use crate::phi::pair::Pairs;
 use crate::ssa::{Access, Block, Def, End, Graph, Item, Node, NodeData, Region, SeriesData};
@@ -276,14 +275,8 @@ impl Ways {
                 continue;
             };
             let one = emitter.number(1.0, 0.0);
-            let mut forms = Forms {
-                emitter,
-                region: self.region,
-                times: self.bound as usize,
-                states: HashMap::new(),
-                known: HashMap::new(),
-                budget: TABLES,
-            };
+            let times = self.bound as usize;
+            let mut forms = Forms::new(emitter, self.region, times, HashMap::new());
             for (number, &(phi, _)) in self.entries.iter().enumerate() {
                 forms.known.insert(phi, Form::Other(BEFORE));
                 let is_other = number != state && found.iter().all(|&(other, _)| other != number);
