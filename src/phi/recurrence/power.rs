@@ -15,7 +15,7 @@ pub(super) type Matrix<T> = Vec<Vec<Option<T>>>;
 
 /// How often the last power is applied at least: so it is in the range of numbers
 /// if the result is.
-const LAST: usize = 2;
+pub(super) const LAST: usize = 2;
 /// Constants nearer to zero than this may have lost digits to underflow.
 const LEAST: f64 = 1e-270;
 

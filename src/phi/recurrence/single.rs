@@ -11,17 +11,15 @@
 //! move the fixed point. It is not in the second form at all, and the derivative by it
 //! is no difference of large numbers.
 
+use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Forms};
-use super::power::{System, dot};
+use super::power::{LAST, System, dot};
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
 
 /// Where the n-th power is as large as this, or larger, the first form is taken.
 const LARGE: f64 = 0.4;
-/// How often the last power is applied at least: so it is in the range of numbers
-/// if the result is.
-const LAST: usize = 2;
 
 /// The steps of a number: a - 1, and what is added.
 struct Steps {
@@ -45,10 +43,10 @@ pub(super) fn changed(
     };
     let Some(&Coefficient::Fixed(factor)) = row.get(&Base::State(state)) else { return None };
     let known = forms.number(factor).map(|number| number.rounded());
-    let steps = steps(forms, row, factor)?;
-    if known == Some(1.0) || known == Some(0.0) || steps.added.is_empty() {
+    if row.len() == 1 || known == Some(1.0) || known == Some(0.0) {
         return None;
     }
+    let steps = steps(forms, row, factor)?;
     let emitter = &mut *forms.emitter;
     let mut total = None;
     for &(coefficient, node) in &steps.added {
@@ -77,10 +75,10 @@ pub(super) fn changed(
         // Multiplied by 1 + a, 1 + a², 1 + a⁴, …: only in the first of these can
         // anything cancel.
         sum = if power == factor {
-            let one = emitter.number(1.0, 0.0);
-            let both = emitter.sum(Some(one), Some(power))?;
-            let product = emitter.product(both, sum.into());
-            emitter.rounded(product)
+            let one = emitter.constant(1.0);
+            let high = emitter.apply(Op::Add, &[one, power.high]);
+            let both = emitter.rounded(Pair { high, low: power.low });
+            emitter.apply(Op::Mul, &[both, sum])
         } else {
             dot(emitter, &[(power, sum)], Some(sum))
         };
@@ -88,7 +86,7 @@ pub(super) fn changed(
         power = emitter.normal(square);
     }
     let bound = LARGE.powf(1.0 / times as f64);
-    let settled = |emitter: &mut super::emit::Emitter<'_>, is_large: Option<Node>| {
+    let settled = |emitter: &mut Emitter<'_>, is_large: Option<Node>| {
         let total = emitter.rounded(total);
         let left = emitter.apply(Op::Sub, &[total, change]);
         let less_one = emitter.rounded(steps.less_one);
