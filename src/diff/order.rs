@@ -50,7 +50,12 @@ use crate::ssa::{Access, Block, Def, End, Folding, Graph, Item, Node, Region, Se
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn reordered(graph: &Graph) -> Vec<Region> {
-    if graph.regions.values().all(|region| region.cycle.is_none()) {
+    // Without loops there is nothing to find, and with replays there is no gradient.
+    let has_sums = graph.series.values().any(|series| matches!(series, SeriesData::Sums(_)));
+    if has_sums
+        || graph.regions.values().any(|region| region.replays.is_some())
+        || graph.regions.values().all(|region| region.cycle.is_none())
+    {
         return Vec::new();
     }
     let mut pass = Reverse::new(graph, &[], Wanted::Gradient, Folding::Exact);

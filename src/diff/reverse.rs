@@ -43,9 +43,9 @@ pub enum Wanted {
 /// are sums. `folding` applies to the new graph; with [`Folding::Exact`] its
 /// outputs are the bits that the tape's sweep computes, where φs, entry φs and
 /// elements are to the tape the addition of -0.0. There are two exceptions: the
-/// NaN of zero times infinity, and the order of additions to a node that a loop
-/// reads at several places of its series, which no affine function of the indices
-/// maps to one. With [`Folding::Real`] what is computed by `mul_add` and is zero as
+/// NaN of zero times infinity, and the order of additions to a node that has several
+/// names, as elements of series and first values of loops; for that see
+/// [`reordered`](super::reordered()). With [`Folding::Real`] what is computed by `mul_add` and is zero as
 /// a function of real numbers, such as the rounding error of a product, counts as
 /// constant.
 ///
