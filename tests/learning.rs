@@ -94,8 +94,8 @@ fn pull(place: Var, speed: Var, rest: Var) -> Var {
 fn swing(commands: &[Var]) -> Var {
     let (mut place, mut speed) = (Var::from(1.0), Var::from(0.25));
     for &command in commands {
-        speed = speed + pull(place, speed, command) * 0.3;
-        place = place + speed * 0.3;
+        speed += pull(place, speed, command) * 0.3;
+        place += speed * 0.3;
     }
     place * place + speed
 }

@@ -1,9 +1,13 @@
 //! Small programs that branch as users' programs do, for counting how fast
 //! kernels learn them.
+#![allow(clippy::needless_range_loop, reason = "they are written as users write them")]
 
 use phigrad::{Var, traced};
 
 use crate::straight_line::Random;
+
+/// What a program computes.
+pub type Function = dyn Fn(&[Var]) -> Var + Send + Sync;
 
 /// A program with the point around which it is called and how far from it.
 pub struct Typical {
@@ -14,12 +18,12 @@ pub struct Typical {
     /// How far from it each input may be.
     pub radius: f64,
     /// The program.
-    pub function: Box<dyn Fn(&[Var]) -> Var + Send + Sync>,
+    pub function: Box<Function>,
 }
 
 /// All of them, always with the same data.
 pub fn programs() -> Vec<Typical> {
-    let random = &mut Random(5);
+    let random = &mut Random(1 << 40);
     let mut table = |rows: usize, columns: usize| -> Vec<Vec<f64>> {
         (0..rows).map(|_| (0..columns).map(|_| random.unit()).collect()).collect()
     };
@@ -65,14 +69,14 @@ fn barrier_option(x: &[Var], draws: &[Vec<f64>]) -> Var {
         let mut alive = true;
         for &draw in path {
             let shock = (draw - 0.5) * 12f64.sqrt() * f64::sqrt(step);
-            price = price * (drift + volatility * shock).exp();
+            price *= (drift + volatility * shock).exp();
             if price > barrier {
                 alive = false;
                 break;
             }
         }
         if alive && price > strike {
-            sum = sum + (price - strike);
+            sum += price - strike;
         }
     }
     sum * (-rate).exp() / draws.len() as f64
@@ -92,7 +96,7 @@ fn decision_tree(x: &[Var], houses: &[Vec<f64>]) -> Var {
             x[6]
         };
         let miss = leaf - (size * 4.0 - age);
-        error = error + miss * miss;
+        error += miss * miss;
     }
     error
 }
@@ -104,10 +108,9 @@ fn balls(x: &[Var]) -> Var {
     let mut speed = [x[3], x[4], x[5]];
     for _ in 0..40 {
         for ball in 0..3 {
-            place[ball] = place[ball] + speed[ball] * 0.02;
-            if place[ball] < 0.0 && speed[ball] < 0.0 {
-                speed[ball] = -speed[ball] * 0.9;
-            } else if place[ball] > 1.0 && speed[ball] > 0.0 {
+            place[ball] += speed[ball] * 0.02;
+            let leaves = place[ball] < 0.0 && speed[ball] < 0.0;
+            if leaves || place[ball] > 1.0 && speed[ball] > 0.0 {
                 speed[ball] = -speed[ball] * 0.9;
             }
         }
@@ -139,12 +142,12 @@ fn adaptive_steps(x: &[Var]) -> Var {
         let error = (heun - euler).abs();
         if error < 0.02 {
             y = heun;
-            t = t + step;
+            t += step;
             if error < 0.005 {
-                step = step * 1.5;
+                step *= 1.5;
             }
         } else {
-            step = step * 0.5;
+            step *= 0.5;
         }
     }
     y
@@ -159,13 +162,13 @@ fn newton(x: &[Var]) -> Var {
         let mut steps = 0;
         loop {
             let moved = (root * root * root - a) / (root * root * 3.0);
-            root = root - moved;
+            root -= moved;
             steps += 1;
             if moved.abs() < 1e-10 || steps > 50 {
                 break;
             }
         }
-        sum = sum + root * a;
+        sum += root * a;
     }
     sum
 }
@@ -182,15 +185,15 @@ fn tariff(x: &[Var], loads: &[f64]) -> Var {
         for level in 0..3 {
             let width = levels[level] - below;
             if rest <= width {
-                cost = cost + rest * prices[level];
+                cost += rest * prices[level];
                 rest = Var::from(0.0);
                 break;
             }
-            cost = cost + width * prices[level];
-            rest = rest - width;
+            cost += width * prices[level];
+            rest -= width;
             below = levels[level];
         }
-        cost = cost + rest * 8.0;
+        cost += rest * 8.0;
     }
     cost
 }
@@ -201,7 +204,7 @@ fn queue(x: &[Var], gaps: &[Vec<f64>]) -> Var {
     let mut free = [Var::from(0.0); 3];
     let (mut now, mut waited) = (Var::from(0.0), Var::from(0.0));
     for customer in gaps {
-        now = now + x[0] * customer[0];
+        now += x[0] * customer[0];
         let mut first = 0;
         for server in 1..3 {
             if free[server] < free[first] {
@@ -209,7 +212,7 @@ fn queue(x: &[Var], gaps: &[Vec<f64>]) -> Var {
             }
         }
         let start = if free[first] > now { free[first] } else { now };
-        waited = waited + (start - now);
+        waited += start - now;
         free[first] = start + x[1] * customer[1] + x[2] * 0.1;
     }
     waited
@@ -260,15 +263,15 @@ fn k_means(x: &[Var], points: &[Vec<f64>]) -> Var {
                 nearest = distance;
             }
         }
-        spread = spread + nearest;
-        sums[best][0] = sums[best][0] + nearest * point[0];
-        sums[best][1] = sums[best][1] + nearest * point[1];
-        counts[best] = counts[best] + nearest;
+        spread += nearest;
+        sums[best][0] += nearest * point[0];
+        sums[best][1] += nearest * point[1];
+        counts[best] += nearest;
     }
     for centre in 0..3 {
         if counts[centre] > 0.0 {
             let (mx, my) = (sums[centre][0] / counts[centre], sums[centre][1] / counts[centre]);
-            spread = spread + mx * my;
+            spread += mx * my;
         }
     }
     spread
@@ -292,7 +295,7 @@ fn grades(x: &[Var]) -> Var {
         } else {
             mark.sqrt() + 0.5
         };
-        sum = sum + points * (1.0 + i as f64 * 0.1);
+        sum += points * (1.0 + i as f64 * 0.1);
     }
     sum
 }
