@@ -79,6 +79,10 @@ impl Outlook {
             return Err(COSTS);
         }
         let ways = Ways::of(edit, region)?;
+        if ways.is_idle(graph) {
+            // It has been tried as a recurrence, and is no search.
+            return Ok(Vec::new());
+        }
         let goals = ways.ends().flat_map(|leaf| wanted.iter().map(|&n| leaf.values[n])).collect();
         let (needed, _) = ways.closure(edit, graph, goals);
         ways.may_be_affine(graph, needed.into_iter().filter(|&node| swept[node]))?;

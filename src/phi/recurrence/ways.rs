@@ -59,6 +59,8 @@ pub(super) struct Ways {
     steps: Vec<Node>,
     /// All that is computed in the loop, at any depth.
     inside: HashSet<Node>,
+    /// Whether it has guards or branches of its own.
+    decides: bool,
 }
 
 impl Ways {
@@ -80,6 +82,7 @@ impl Ways {
             entries,
             leaves: Vec::new(),
             steps: Vec::new(),
+            decides: false,
         };
         ways.collect(edit, data.root)?;
         if !ways.leaves.iter().any(|leaf| leaf.again.goes_on()) || ways.ends().next().is_none() {
@@ -99,12 +102,15 @@ impl Ways {
                         self.steps.extend(&graph.regions[region].phis);
                         inner.push(region);
                     }
-                    Item::Guard { .. } => {}
+                    Item::Guard { .. } => self.decides = true,
                     Item::Fill(_) | Item::Accumulate(..) => return Err("it adds to sums"),
                 }
             }
             match &graph.blocks[block].end {
-                End::Branch { then, otherwise, .. } => blocks.extend([*otherwise, *then]),
+                End::Branch { then, otherwise, .. } => {
+                    self.decides = true;
+                    blocks.extend([*otherwise, *then]);
+                }
                 End::Return(passed) => {
                     let passed: Vec<Node> = passed.iter().map(|&n| edit.resolved(n)).collect();
                     let again = match graph.constant(passed[0]) {
@@ -153,6 +159,11 @@ impl Ways {
             Again::Never => false,
             Again::Always => true,
         })
+    }
+
+    /// Whether nothing of it is left if nothing that is carried is wanted.
+    pub(super) fn is_idle(&self, graph: &Graph) -> bool {
+        self.is_counted(graph) && !self.decides
     }
 
     /// What a state is next, if that is the same node on all ways.
