@@ -3,7 +3,7 @@
 //! and the same code on plain numbers; and each states how much of what it can
 //! do must be known after some runs, so that it is noticed if ways that could be
 //! merged no longer are. With `SHARES` in the environment it is printed how much
-//! each knows, with regions and without.
+//! each knows, with regions and without. The programs in `ordinary` are checked on fewer.
 #![allow(clippy::unwrap_used, clippy::panic)] // A failing helper fails its test.
 
 #[macro_use]
