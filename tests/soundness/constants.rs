@@ -166,7 +166,7 @@ mod given {
     use std::panic::Location;
 
     use phigrad::ssa::{Lifted, Outcome, Paths, interpret};
-    use phigrad::trace::{Inputs, Tracer};
+    use phigrad::trace::{Detail, Inputs, Tracer};
     use phigrad::{Var, traced};
 
     #[traced]
