@@ -193,28 +193,6 @@ ordinary! {
             y
         }
     }
-    nested_labels: inputs(4),
-    traced {
-        pub fn run(x: &[Var]) -> Var {
-            let mut y = Var::from(1.0);
-            let n = 'a: loop {
-                let mut k = 0;
-                'b: while k < 4 {
-                    k += 1;
-                    'c: {
-                        if x[k - 1] > 1.0 { break 'c; }
-                        if x[k - 1] < -1.5 { break 'a k; }
-                        if x[k - 1] < -1.0 { continue 'b; }
-                        y += x[k - 1];
-                        if y > 3.0 { break 'b; }
-                    }
-                    y *= 0.9;
-                }
-                if y >= 2.0 && y < 50.0 { y -= 2.0; } else { break k + 10; }
-            };
-            y * n as f64
-        }
-    }
     unit_loops: inputs(3),
     traced {
         pub fn run(x: &[Var]) -> Var {
