@@ -21,7 +21,7 @@ mod search;
 mod shape;
 mod thread;
 
-use super::graph::{End, Graph, Region};
+use super::graph::{End, Graph};
 use ready::has_only_ready_loops;
 
 /// What [`reroll`] makes a loop, and how far it goes.
@@ -105,10 +105,9 @@ pub fn reroll(graph: &Graph, limits: RerollLimits) -> Graph {
         return graph.clone();
     }
     if has_only_ready_loops(graph) {
-        let is_plain = |region: Region| graph.regions[region].cycle.is_none();
         let mut shapes = shape::Shapes::default();
-        // What threading is for, it has to see step by step.
-        if !graph.regions.keys().any(is_plain)
+        // What is threaded must be there step by step.
+        if !thread::has_selectors(graph)
             && let Some(whole) = collect::collect(graph, &mut shapes, &limits)
         {
             if whole.loops == 0 {
