@@ -49,14 +49,9 @@ fn annotated(x: &[Var]) -> Var {
 
 #[traced]
 fn scaled(y: Var, by: Var) -> Var {
-    if by.value().is_nan() { y } else { y * by }
-}
-
-#[traced]
-fn unscaled(y: Var, by: Var) -> Var {
     let mut product = y;
-    if product.is_finite() as usize as f64 > -1.0 {
-        product = product * by;
+    for _ in 0..2 {
+        product *= by;
     }
     product
 }
@@ -90,12 +85,9 @@ fn annotated_loops_with_one_way_are_small_too() {
     assert!(lifted.compact().nodes.len() < 20, "{}", lifted.compact());
     assert_eq!(lifted.steps(), 3000);
     // What is called in it, too.
-    for helper in [scaled, unscaled] {
-        let f = |x: &[Var]| (0..1000).fold(x[0], |y, _| helper(y, x[1]).sin() + 1.0);
-        let lifted = learnt(&[vec![0.3, 0.7], vec![0.4, 0.7]], f);
-        let (compact, graph) = (lifted.compact(), lifted.graph());
-        assert!(compact.nodes.len() <= graph.nodes.len(), "{compact}");
-    }
+    let f = |x: &[Var]| (0..1000).fold(x[0], |y, _| scaled(y, x[1]).sin() + 1.0);
+    let lifted = learnt(&[vec![0.3, 0.7], vec![0.4, 0.7]], f);
+    assert!(lifted.compact().nodes.len() < 20, "{}", lifted.compact());
 }
 
 #[test]
@@ -151,7 +143,7 @@ fn calls_that_leave_a_loop_anywhere_are_right() {
         for at in [0, 1, 5, 99, COUNT - 1] {
             let mut other = all.clone();
             other[at] = -0.5;
-            assert_eq!(pair.check(&other), Served::Tape, "{at}");
+            assert_eq!(pair.check(&other), Served::Fallback, "{at}");
             pair.learn(&[other.clone()]);
             assert_eq!(pair.check(&other), Served::Kernel, "{at}");
             assert_eq!(pair.check(&all), Served::Kernel, "{at}");
@@ -164,7 +156,7 @@ fn what_surrounds_long_loops_is_rolled_with_them() {
     let lifted = learnt(&[vec![0.3, 0.7, 0.9]], |x: &[Var]| {
         let mut state = x[0];
         for i in 0..10 {
-            state = (0..300).fold(state, |y, j| (y * x[1] + f64::from(i * j)).sin());
+            state = (0..300).fold(state, |y, j| (y * x[1] + f64::from((i + 1) * j)).sin());
             state = state * x[2];
         }
         state

@@ -3,7 +3,6 @@
 use std::panic::Location;
 
 use super::*;
-use crate::check::Random;
 use crate::ssa::graph::Def;
 use crate::ssa::{Outcome, RerollLimits, interpret, reroll, verify};
 use crate::trace::{Inputs, Tracer, Var, Worth};
@@ -13,6 +12,28 @@ const SHORT: Worth = Worth { iterations: 6, events: 6 };
 /// None at all.
 const NEVER: Worth = Worth { iterations: usize::MAX, events: usize::MAX };
 const LIMITS: Paths = Paths { paths: 1000, nodes: 1 << 20 };
+
+/// A generator of random numbers; those of `check` are of another layer.
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
+    }
+
+    fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 >> 33
+    }
+
+    fn below(&mut self, count: usize) -> usize {
+        self.bits() as usize % count
+    }
+
+    fn uniform(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.bits() as f64 / (1u64 << 31) as f64
+    }
+}
 
 fn lifted(inputs: usize, worth: Worth) -> Lifted {
     let mut lifted = Lifted::new(inputs, 0);
