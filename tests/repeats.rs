@@ -62,7 +62,7 @@ fn branched(x: &[Var]) -> Var {
     if x[0] > x[1] {
         y = (0..300).fold(y, |y, _| (y * x[0]).cos());
     } else {
-        y = y * 0.5;
+        y *= 0.5;
     }
     (0..300).fold(y, |y, _| y.sin() + x[0])
 }
@@ -138,13 +138,13 @@ fn calls_that_leave_a_loop_anywhere_are_right() {
     for numerics in NUMERICS {
         let pair = Pair::with(manual(numerics), numerics, f);
         let all = vec![0.9; COUNT];
-        pair.learn(&[all.clone()]);
+        pair.learn(core::slice::from_ref(&all));
         assert_eq!(pair.check(&all), Served::Kernel);
         for at in [0, 1, 5, 99, COUNT - 1] {
             let mut other = all.clone();
             other[at] = -0.5;
             assert_eq!(pair.check(&other), Served::Fallback, "{at}");
-            pair.learn(&[other.clone()]);
+            pair.learn(core::slice::from_ref(&other));
             assert_eq!(pair.check(&other), Served::Kernel, "{at}");
             assert_eq!(pair.check(&all), Served::Kernel, "{at}");
         }
@@ -157,7 +157,7 @@ fn what_surrounds_long_loops_is_rolled_with_them() {
         let mut state = x[0];
         for i in 0..10 {
             state = (0..300).fold(state, |y, j| (y * x[1] + f64::from((i + 1) * j)).sin());
-            state = state * x[2];
+            state *= x[2];
         }
         state
     });

@@ -94,7 +94,7 @@ fn kind(step: &Step, value: f64, passes: impl Fn() -> bool) -> Option<u32> {
     let op = step.kind.op as u32;
     match step.kind.role {
         Role::Apply => Some(op << 2),
-        Role::Guard => Some(op << 2 | 1 + u32::from(value != 0.0)),
+        Role::Guard => Some(op << 2 | if value != 0.0 { 2 } else { 1 }),
         Role::Constant => Some(CONSTANT),
         Role::Enter | Role::Iterate | Role::Join => {
             passes().then_some((step.kind.role as u32) << 2 | 3)

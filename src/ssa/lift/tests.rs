@@ -1,4 +1,5 @@
 //! Tests of repeats: whether a part of a trace is one step or many must not matter.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
 
 use std::panic::Location;
 
@@ -123,7 +124,7 @@ fn what_repeats_around_loops_and_in_them_is_rolled() {
                 for j in 0..inner {
                     state = (state * x[1] + j as f64).sin();
                 }
-                state = state + x[2] * i as f64;
+                state += x[2] * i as f64;
             }
             state
         })
@@ -224,7 +225,7 @@ fn random_program(seed: u64, x: &[Var]) -> Var {
                 next = (next * x[fixed] + j as f64).cos() + pool[j % pool.len()];
             }
             if kind == 3 && next > bound {
-                next = next * 0.5;
+                next *= 0.5;
             }
             if kind == 4 {
                 next = next.mul_add(Var::from(0.5), read);
@@ -234,7 +235,7 @@ fn random_program(seed: u64, x: &[Var]) -> Var {
         let last = made[made.len() - 1 - random.below(2)];
         let (count, keep) = (made.len(), random.below(2) == 0);
         if keep {
-            pool.extend(made.drain(..));
+            pool.append(&mut made);
         } else {
             pool.push(made[count / 2]);
         }
