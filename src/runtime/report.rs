@@ -147,7 +147,7 @@ pub struct KernelReport {
     pub purpose: Purpose,
     /// The number of paths it knows.
     pub paths: usize,
-    /// The nodes of the recorded graph it was made from.
+    /// The nodes of the recorded graph it was made from, in all iterations of loops.
     pub recorded_nodes: usize,
     /// The nodes of the final graph that was compiled.
     pub nodes: usize,

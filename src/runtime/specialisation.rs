@@ -14,8 +14,9 @@ use super::explain::Explanation;
 use super::learning::{Known, Learning};
 use super::options::{Numerics, Options};
 use super::report::{DecisionReport, KernelReport, Purpose, Refusal, Report, Waiting};
+use crate::entity::Array;
 use crate::jit::Kernel;
-use crate::ssa::{Graph, LiftError, Merged, Paths};
+use crate::ssa::{Block, End, Graph, Item, LiftError, Merged, Paths};
 use crate::trace::{Detail, Trace};
 
 /// A kernel, and what was known when it was made.
@@ -190,7 +191,7 @@ impl Specialisation {
     }
 
     fn start_compiling(self: &Arc<Self>, learning: MutexGuard<'_, Learning>, options: &Options) {
-        let job = Job::start(self, learning, |learning| learning.wanted);
+        let job = Job::start(self, learning, options, |learning| learning.wanted);
         if !options.background {
             job.run(options);
             return;
@@ -212,7 +213,7 @@ impl Specialisation {
         if learning.lifted.paths() == 0 || learning.divergent {
             return learning.refusals.last().map_or(Ok(false), |refusal| Err(refusal.clone()));
         }
-        Job::start(self, learning, |_| [true; 3]).run(options);
+        Job::start(self, learning, options, |_| [true; 3]).run(options);
         let learning = self.lock();
         let refused = learning.attempts.iter().find_map(|attempt| attempt.refusal.clone());
         refused.map_or(Ok(true), Err)
@@ -223,7 +224,7 @@ impl Specialisation {
         let learning = self.lock();
         report.trace_events = report.trace_events.max(learning.longest);
         report.paths += learning.lifted.paths();
-        report.conditions += learning.lifted.graph().conditions();
+        report.conditions += conditions(learning.lifted.compact());
         report.tape_calls += self.tape_calls.load(Ordering::Relaxed);
         report.kernel_calls += self.kernel_calls.load(Ordering::Relaxed);
         report.fallbacks += self.fallbacks.load(Ordering::Relaxed);
@@ -266,7 +267,7 @@ impl Specialisation {
     /// What was learnt, explained; `None` if that is nothing.
     pub(super) fn explain(&self, options: &Options) -> Result<Option<Explanation>, Refusal> {
         let learning = self.lock();
-        let (graph, paths) = (Arc::clone(learning.lifted.graph()), learning.lifted.paths());
+        let (graph, paths) = (Arc::clone(learning.lifted.compact()), learning.lifted.paths());
         if paths == 0 || learning.divergent {
             return learning.refusals.last().map_or(Ok(None), |refusal| Err(refusal.clone()));
         }
@@ -302,6 +303,7 @@ impl Job {
     fn start(
         specialisation: &Arc<Specialisation>,
         mut learning: MutexGuard<'_, Learning>,
+        options: &Options,
         wanted: impl FnOnce(&Learning) -> [bool; 3],
     ) -> Self {
         let wanted = wanted(&learning);
@@ -309,9 +311,13 @@ impl Job {
         let purposes = Purpose::ALL.into_iter().filter(stale).collect();
         learning.compiling = true;
         learning.taped_events = 0;
+        let graph = match options.numerics {
+            Numerics::Exact => learning.lifted.graph(),
+            Numerics::Real => learning.lifted.compact(),
+        };
         Job {
             specialisation: Arc::clone(specialisation),
-            graph: Arc::clone(learning.lifted.graph()),
+            graph: Arc::clone(graph),
             paths: learning.lifted.paths(),
             version: learning.lifted.version(),
             generation: learning.lifted.generation(),
@@ -366,7 +372,7 @@ impl Job {
                 inactive: specialisation.inactive,
                 purpose,
                 paths: self.paths,
-                recorded_nodes: self.graph.nodes.len(),
+                recorded_nodes: nodes(&self.graph),
                 nodes: coarsened.nodes,
                 history: coarsened.history,
                 recomputed: coarsened.recomputed,
@@ -388,6 +394,38 @@ impl Job {
 /// Whether the call behind so many is compared with the graph in any case.
 fn is_checked(calls: u64) -> bool {
     calls.is_power_of_two()
+}
+
+/// How often each block of `graph`, which has no loops in loops, is run.
+fn times(graph: &Graph) -> Array<Block, usize> {
+    let mut times = Array::filled(1, graph.blocks.len());
+    for region in graph.regions.values() {
+        if let Some(cycle) = &region.cycle {
+            times[region.root] = cycle.bound as usize;
+        }
+    }
+    times
+}
+
+/// The number of guards and branches of a recorded graph, in all iterations.
+fn conditions(graph: &Graph) -> usize {
+    let (times, mut count) = (times(graph), 0usize);
+    for (block, data) in graph.blocks.iter() {
+        let guards = data.items.iter().filter(|item| matches!(item, Item::Guard { .. })).count();
+        let branches = usize::from(matches!(data.end, End::Branch { .. }));
+        count = count.saturating_add(guards.saturating_mul(times[block]) + branches);
+    }
+    count
+}
+
+/// The number of nodes of a recorded graph, in all iterations.
+fn nodes(graph: &Graph) -> usize {
+    let (times, mut count) = (times(graph), graph.nodes.len());
+    for (block, data) in graph.blocks.iter() {
+        let more = data.items.len().saturating_mul(times[block] - 1);
+        count = count.saturating_add(more);
+    }
+    count
 }
 
 /// What `stage` comes to; a bug in it must not take the process along.

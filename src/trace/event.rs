@@ -168,6 +168,11 @@ impl Event<'_> {
         self.value
     }
 
+    /// Its number in the run.
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
     /// What the event stands for.
     pub fn role(&self) -> Role {
         self.step.kind.role

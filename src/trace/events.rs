@@ -6,7 +6,7 @@ use core::fmt;
 
 use super::event::Step;
 use super::sites::Sites;
-use super::{Event, Site};
+use super::{Event, Role, Site};
 
 /// The events of one recorded run, in order. For an example see
 /// [`Tracer::run`](super::Tracer::run).
@@ -51,11 +51,33 @@ impl Events {
         (0..self.len()).map(|index| self.at(index))
     }
 
+    /// The marks with which regions and iterations begin and end, in order.
+    pub(crate) fn marks(&self) -> impl Iterator<Item = Event<'_>> {
+        self.of(|role| matches!(role, Role::Enter | Role::Iterate | Role::Join))
+    }
+
+    /// The guards and the heads of iterations, in order.
+    pub(crate) fn decisive(&self) -> impl Iterator<Item = Event<'_>> {
+        self.of(|role| matches!(role, Role::Guard | Role::Iterate))
+    }
+
+    /// The events with such roles, in order.
+    fn of(&self, is_wanted: impl Fn(Role) -> bool) -> impl Iterator<Item = Event<'_>> {
+        let steps = self.steps.iter().enumerate();
+        let wanted = steps.filter(move |(_, step)| is_wanted(step.kind.role));
+        wanted.map(|(index, _)| self.at(index))
+    }
+
     /// The event with this index, which is less than the length.
     #[inline]
     pub(crate) fn at(&self, index: usize) -> Event<'_> {
         let (value, step) = (self.values[index], self.steps[index]);
         Event { value, step, index, sites: &self.sites }
+    }
+
+    /// A number for the place of each event, equal for equal places.
+    pub(super) fn places(&self) -> Vec<u32> {
+        self.sites.numbers()
     }
 
     pub(super) const fn new() -> Self {

@@ -2,7 +2,10 @@
 //! and again, so that most of them are told by those before.
 
 use core::cell::Cell;
+use core::panic::Location;
 use core::ptr;
+
+use hashbrown::HashMap;
 
 use super::Site;
 
@@ -152,6 +155,26 @@ impl Sites {
         self.stretches.push(Stretch { first: self.len, kept: self.kept.len(), period });
     }
 
+    /// A number for each place, equal for equal places, in the order in which they come.
+    pub(super) fn numbers(&self) -> Vec<u32> {
+        let mut known: HashMap<*const Location<'static>, u32> = HashMap::new();
+        let kept = self.kept.iter().map(|&site| {
+            let next = known.len() as u32;
+            *known.entry(ptr::from_ref(site)).or_insert(next)
+        });
+        let kept: Vec<u32> = kept.collect();
+        let mut numbers = Vec::with_capacity(self.len);
+        for (index, stretch) in self.stretches.iter().enumerate() {
+            let end = self.stretches.get(index + 1).map_or(self.len, |next| next.first);
+            let pattern = &kept[stretch.kept..][..stretch.period];
+            while numbers.len() < end {
+                let count = pattern.len().min(end - numbers.len());
+                numbers.extend_from_slice(&pattern[..count]);
+            }
+        }
+        numbers
+    }
+
     /// The place with this index, which is less than the length.
     pub(super) fn at(&self, index: usize) -> Site {
         let next = self.stretches.partition_point(|stretch| stretch.first <= index);
@@ -175,7 +198,6 @@ fn address(site: &Cell<Site>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::panic::Location;
 
     /// Different places.
     #[rustfmt::skip]
@@ -211,6 +233,12 @@ mod tests {
             }
             assert_eq!(sites.len, expected.len());
             assert!(expected.iter().enumerate().all(|(i, &site)| ptr::eq(site, sites.at(i))));
+            let numbers = sites.numbers();
+            assert_eq!(numbers.len(), expected.len());
+            for (i, number) in numbers.iter().enumerate().skip(1) {
+                let other = numbers[i / 2] == *number;
+                assert_eq!(other, ptr::eq(expected[i / 2], expected[i]));
+            }
         }
     }
 

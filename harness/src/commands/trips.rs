@@ -186,7 +186,7 @@ fn stages(
         let start = Instant::now();
         let mut lifted = Lifted::new(x.len(), data.len());
         lifted.merge(&trace, limits).map_err(|error| unfit(error.to_string()))?;
-        let graph = lifted.graph();
+        let graph = lifted.compact();
         stages.lift.push(start.elapsed().as_secs_f64() * 1e9);
         let start = Instant::now();
         let rolled = reroll(graph, RerollLimits::default());

@@ -55,7 +55,7 @@ pub(super) struct Census {
 impl Census {
     /// Counts what `trace` decided.
     pub(super) fn count(&mut self, trace: &Trace<'_>) {
-        for event in trace.events.iter() {
+        for event in trace.events.decisive() {
             match event.role() {
                 Role::Guard => {
                     let mut sides = event.operands().map(|operand| match operand {

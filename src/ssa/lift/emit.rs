@@ -4,13 +4,16 @@
 //! one exit becomes a region of the graph whose φs are what is carried. If it
 //! has several, its first φ is the number of the exit, and branches on that
 //! follow it; the other φs serve all exits.
+//!
+//! A repeat becomes a loop (`emit_repeats`).
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
+use super::emit_repeats::Loops;
 use super::place;
 use super::tree::{End, Meeting, Origin, Step, Stretch, Tree, Value};
-use crate::entity::Array;
+use super::values;
 use crate::op::Op;
 use crate::ssa::graph::{self, Block, Graph, Item, Node, PlaceId, Region};
 use crate::trace::Site;
@@ -36,7 +39,8 @@ pub(super) fn emit(tree: &Tree) -> Graph {
     let mut emitter = Emitter {
         tree,
         graph,
-        nodes: Array::filled(None, tree.values.len()),
+        nodes: vec![None; tree.values.origins().len()],
+        loops: Loops::of(tree),
         constants: HashMap::new(),
         places: HashMap::new(),
     };
@@ -61,10 +65,12 @@ pub(super) fn emit(tree: &Tree) -> Graph {
     emitter.graph
 }
 
-struct Emitter<'a> {
-    tree: &'a Tree,
-    graph: Graph,
-    nodes: Array<Value, Option<Node>>,
+pub(super) struct Emitter<'a> {
+    pub(super) tree: &'a Tree,
+    pub(super) graph: Graph,
+    /// The nodes of values, by the places of their origins.
+    nodes: Vec<Option<Node>>,
+    pub(super) loops: Loops,
     constants: HashMap<u64, Node>,
     places: HashMap<Site, PlaceId>,
 }
@@ -82,18 +88,19 @@ impl Emitter<'_> {
             match step {
                 Step::Value(value) => self.compute(value, block),
                 Step::Guard { condition, expect } => {
-                    let condition = self.node(condition);
+                    let condition = self.node(condition, block);
                     self.graph.blocks[block].items.push(Item::Guard { condition, expect });
                 }
+                Step::Repeat(repeat) => self.repeat(repeat, block),
             }
         }
         match &data.end {
             End::Return(output) => {
-                let output = self.node(*output);
+                let output = self.node(*output, block);
                 self.graph.blocks[block].end = graph::End::Return([output].into_iter().collect());
             }
             End::Branch { condition, then, otherwise } => {
-                let condition = self.node(*condition);
+                let condition = self.node(*condition, block);
                 let (first, second) = self.branch(block, condition);
                 tasks.push(Task::Fill(*otherwise, second, inside));
                 tasks.push(Task::Fill(*then, first, inside));
@@ -111,7 +118,7 @@ impl Emitter<'_> {
                     Layout::of(self.tree, meeting)
                 });
                 let number = layout.selected.then(|| self.constant(*exit as f64));
-                let values = values.iter().map(|&value| self.node(value));
+                let values = values.iter().map(|&value| self.node(value, block));
                 let mut all: SmallVec<[Node; 2]> = number.into_iter().collect();
                 for value in values.collect::<Vec<_>>() {
                     all.push(value);
@@ -151,7 +158,7 @@ impl Emitter<'_> {
         let phis: Vec<Node> = (0..layout.count()).map(|_| self.graph.push_phi(region)).collect();
         for exit in &self.tree.meetings[meeting].exits {
             for (&value, &phi) in exit.carried.iter().zip(&phis[usize::from(layout.selected)..]) {
-                self.nodes[value] = Some(phi);
+                self.set(value, phi);
             }
         }
         let (mut blocks, mut block) = (Vec::with_capacity(tails), after);
@@ -175,33 +182,44 @@ impl Emitter<'_> {
 
     fn compute(&mut self, value: Value, block: Block) {
         if let Origin::Apply(op, args, site) = self.tree.values[value] {
-            let args = args.map(|arg| self.node(arg));
+            let args = args.map(|arg| self.node(arg, block));
             let place = self.place(site);
             let node = self.graph.push_apply(block, op, &args[..op.arity()], Some(place));
-            self.nodes[value] = Some(node);
+            self.set(value, node);
         }
     }
 
-    fn node(&mut self, value: Value) -> Node {
-        if let Some(node) = self.nodes[value] {
+    fn set(&mut self, value: Value, node: Node) {
+        if let values::Place::Origin(index) = self.tree.values.place(value) {
+            self.nodes[index] = Some(node);
+        }
+    }
+
+    /// The node of `value` in `block`, where the list of items ends.
+    pub(super) fn node(&mut self, value: Value, block: Block) -> Node {
+        let index = match self.tree.values.place(value) {
+            values::Place::Origin(index) => index,
+            values::Place::Repeat(repeat) => return self.repeated(repeat, value, block),
+        };
+        if let Some(node) = self.nodes[index] {
             return node;
         }
         let node = match self.tree.values[value] {
             Origin::Input(index) => self.graph.input(index as usize),
             Origin::Const(bits) => self.constant(f64::from_bits(bits)),
             // The walk refuses what is not visible.
-            Origin::Apply(..) | Origin::Carried => self.constant(f64::NAN),
+            Origin::Apply(..) | Origin::Carried | Origin::Repeated => self.constant(f64::NAN),
         };
-        self.nodes[value] = Some(node);
+        self.nodes[index] = Some(node);
         node
     }
 
-    fn constant(&mut self, value: f64) -> Node {
+    pub(super) fn constant(&mut self, value: f64) -> Node {
         let (bits, graph) = (value.to_bits(), &mut self.graph);
         *self.constants.entry(bits).or_insert_with(|| graph.push_const(bits))
     }
 
-    fn place(&mut self, site: Site) -> PlaceId {
+    pub(super) fn place(&mut self, site: Site) -> PlaceId {
         let graph = &mut self.graph;
         *self.places.entry(site).or_insert_with(|| graph.places.push(place(site)))
     }

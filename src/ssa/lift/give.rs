@@ -50,9 +50,12 @@ impl Walk<'_> {
         let Some(meeting) = self.open.last().map(|open| open.meeting) else { return Ok(()) };
         let mut captured = Vec::with_capacity(carried.phis.len());
         for &phi in &carried.phis {
-            let Some(Known { value, .. }) = self.known[phi] else { return Ok(()) };
+            let Some(Known { value, .. }) = self.known.get(phi) else { return Ok(()) };
             // Others may stand for something else, too.
-            if !matches!(self.tree.values[value], Origin::Carried | Origin::Apply(..)) {
+            if !matches!(
+                self.tree.values[value],
+                Origin::Carried | Origin::Apply(..) | Origin::Repeated
+            ) {
                 return Ok(());
             }
             captured.push(value);

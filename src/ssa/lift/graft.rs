@@ -314,6 +314,8 @@ impl Graft<'_> {
                 Step::Guard { condition, expect } => {
                     self.condition(condition).map(|condition| Step::Guard { condition, expect })
                 }
+                // What shares has been expanded.
+                Step::Repeat(_) => None,
             };
             let Some(copy) = copy else { return };
             if !self.push(to, copy) {
@@ -440,7 +442,9 @@ impl Graft<'_> {
         if let (Some(of), false) = (from.of, from.captured.contains(&value)) {
             let is_outside = match self.tree.values[value] {
                 Origin::Input(_) | Origin::Const(_) => true,
-                Origin::Apply(..) | Origin::Carried => value.index() < self.tree.meetings[of].born,
+                Origin::Apply(..) | Origin::Carried | Origin::Repeated => {
+                    value.index() < self.tree.meetings[of].born
+                }
             };
             return is_outside.then_some(value);
         }

@@ -19,16 +19,23 @@
 mod census;
 mod depart;
 mod emit;
+mod emit_repeats;
 mod give;
 mod graft;
 mod jumps;
 mod leave;
 mod notes;
+mod repeat;
 mod share;
+mod skip;
 mod special;
+#[cfg(test)]
+mod tests;
 mod tree;
+mod values;
 mod walk;
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use hashbrown::HashSet;
@@ -176,6 +183,8 @@ pub struct Lifted {
     exhausted: bool,
     /// The graph of the tree, once somebody has asked for it.
     graph: OnceLock<Arc<Graph>>,
+    /// The same with loops.
+    compact: OnceLock<Arc<Graph>>,
     /// Whether a trace was refused because the tree would be too large.
     full: bool,
     notes: Notes,
@@ -195,6 +204,7 @@ impl Lifted {
             refused: Refused::default(),
             exhausted: false,
             graph: OnceLock::new(),
+            compact: OnceLock::new(),
             full: false,
             notes: Notes::default(),
             census: Census::default(),
@@ -203,7 +213,40 @@ impl Lifted {
 
     /// The graph of all paths merged so far.
     pub fn graph(&self) -> &Arc<Graph> {
-        self.graph.get_or_init(|| Arc::new(emit::emit(&self.tree)))
+        self.graph.get_or_init(|| {
+            let mut tree = Cow::Borrowed(&self.tree);
+            if tree.has_repeats() {
+                tree.to_mut().expand_all();
+            }
+            Arc::new(emit::emit(&tree))
+        })
+    }
+
+    /// The graph of all paths merged so far, in which long repetition of one path is
+    /// loops. It means the same as [`Lifted::graph`], to the last bit.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::panic::Location;
+    ///
+    /// use phigrad::ssa::{Lifted, Paths, interpret};
+    /// use phigrad::trace::{Inputs, Tracer, Var};
+    ///
+    /// let program = |x: &[Var], _: &[Var]| (0..1000).fold(x[0], |y, i| (y + i as f64).sin());
+    /// let (mut tracer, mut lifted) = (Tracer::default(), Lifted::new(1, 0));
+    /// let inputs = Inputs { active: &[0.5], inactive: &[] };
+    /// let trace = tracer.run(program, inputs, 10_000, Location::caller())?;
+    /// lifted.merge(&trace, Paths { paths: 10, nodes: 10_000 })?;
+    /// assert!(lifted.compact().nodes.len() < 20);
+    /// assert_eq!(interpret(lifted.compact(), &[0.7]), interpret(lifted.graph(), &[0.7]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compact(&self) -> &Arc<Graph> {
+        match self.tree.has_repeats() {
+            true => self.compact.get_or_init(|| Arc::new(emit::emit(&self.tree))),
+            false => self.graph(),
+        }
     }
 
     /// How many events the runs along all paths together have, inputs included:
@@ -348,6 +391,7 @@ impl Lifted {
             if !plan.is_empty() {
                 // If the shared sides are too many, those that were seen must do.
                 let mut shared = tree.clone();
+                shared.expand_all();
                 self.exhausted = !share::share(&mut shared, &plan, limits.nodes - steps);
                 let all = shared.steps(true);
                 if all <= limits.nodes {
@@ -360,7 +404,7 @@ impl Lifted {
         (self.tree, self.refused, self.generation) = (tree, refused, generation);
         (self.steps, self.walked) = (steps, walked);
         self.unmerged.append(&mut unmerged);
-        self.graph = OnceLock::new();
+        (self.graph, self.compact) = (OnceLock::new(), OnceLock::new());
         self.version += 1;
         Ok(merged)
     }
@@ -370,7 +414,7 @@ impl Lifted {
         self.tree = Tree::new(self.tree.active, self.tree.inactive, 0);
         (self.refused, self.generation) = (refused, generation);
         (self.steps, self.walked, self.version) = (0, 0, 0);
-        self.graph = OnceLock::new();
+        (self.graph, self.compact) = (OnceLock::new(), OnceLock::new());
     }
 }
 

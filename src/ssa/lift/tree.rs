@@ -9,9 +9,11 @@
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
+use super::repeat::{Repeat, RepeatId};
+use super::values::Values;
 use crate::entity::{Array, Entity, entity};
 use crate::op::{MAX_ARITY, Op};
-use crate::trace::Site;
+use crate::trace::{Site, Worth};
 
 entity!(
     /// Something computed on some way through the function.
@@ -40,13 +42,20 @@ pub(super) enum Origin {
     Apply(Op, [Value; MAX_ARITY], Site),
     /// What is carried out of a region; the region's exit has it.
     Carried,
+    /// Computed in a repeat, which has it.
+    Repeated,
 }
 
 /// One step of a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Value(Value),
-    Guard { condition: Value, expect: bool },
+    Guard {
+        condition: Value,
+        expect: bool,
+    },
+    /// Stands for many others.
+    Repeat(RepeatId),
 }
 
 /// How a stretch ends.
@@ -161,7 +170,8 @@ pub(super) struct Given {
 /// All that the traces have shown.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
-    pub(super) values: Array<Value, Origin>,
+    pub(super) values: Values,
+    pub(super) repeats: Array<RepeatId, Repeat>,
     pub(super) stretches: Array<Stretch, StretchData>,
     pub(super) meetings: Array<Meeting, MeetingData>,
     constants: HashMap<u64, Value>,
@@ -173,6 +183,8 @@ pub(super) struct Tree {
     pub(super) version: u64,
     pub(super) active: usize,
     pub(super) inactive: usize,
+    /// What becomes a repeat.
+    pub(super) worth: Worth,
 }
 
 impl Tree {
@@ -180,6 +192,7 @@ impl Tree {
     pub(super) fn new(active: usize, inactive: usize, version: u64) -> Self {
         let mut tree = Tree {
             values: (0..active + inactive).map(|i| Origin::Input(i as u32)).collect(),
+            repeats: Array::new(),
             stretches: Array::new(),
             meetings: Array::new(),
             constants: HashMap::new(),
@@ -188,6 +201,7 @@ impl Tree {
             version,
             active,
             inactive,
+            worth: Worth::DEFAULT,
         };
         tree.new_stretch();
         tree
@@ -286,6 +300,11 @@ impl Tree {
         exits.len() - 1
     }
 
+    /// How many inputs there are.
+    pub(super) fn inputs(&self) -> usize {
+        self.active + self.inactive
+    }
+
     pub(super) fn input(&self, index: usize) -> Value {
         Value::from_index(index)
     }
@@ -342,7 +361,10 @@ impl Tree {
             if !all && !data.is_walked {
                 continue;
             }
-            let own = data.steps.len();
+            let own = match self.repeats.is_empty() {
+                true => data.steps.len(),
+                false => data.steps.iter().map(|step| self.weight(step)).sum(),
+            };
             let below = if ways { above.saturating_add(own) } else { 0 };
             if !ways {
                 total = total.saturating_add(own);

@@ -13,7 +13,8 @@ use hashbrown::HashSet;
 use smallvec::SmallVec;
 
 use super::depart::Watch;
-use super::notes::{Entry, Known, Notes, Open, find_one_way};
+use super::notes::{Entry, Events, Known, KnownEvents, Notes, Open, find_one_way};
+use super::skip::Ahead;
 use super::tree::{End, Meeting, Origin, Step, Stretch, Tree, Value};
 use super::{Unmerge, Unmerged, place, unknown_place};
 use crate::op::{MAX_ARITY, Op};
@@ -41,19 +42,20 @@ pub(super) enum Stop {
 pub(super) struct Walk<'a> {
     pub(super) tree: &'a mut Tree,
     /// Whether the tree may grow.
-    grow: bool,
+    pub(super) grow: bool,
     /// Regions that are not merged: their marks are passed over.
     pub(super) unmerged: &'a HashSet<Site>,
-    pub(super) known: &'a mut Vec<Option<Known>>,
+    pub(super) known: &'a mut KnownEvents,
     pub(super) entries: &'a mut Vec<Entry>,
     pub(super) open: &'a mut Vec<Open>,
     pub(super) grew: &'a mut Vec<Meeting>,
-    pub(super) one_way: &'a mut HashSet<usize>,
+    pub(super) one_way: &'a mut Events,
     pub(super) stretch: Stretch,
     /// The next step of the stretch.
     pub(super) step: usize,
     /// Where it leaves an older version of the tree, if that is asked for.
     pub(super) watch: Option<Watch>,
+    pub(super) repeats: Ahead,
 }
 
 impl<'a> Walk<'a> {
@@ -72,14 +74,30 @@ impl<'a> Walk<'a> {
         entries.push(Entry { open: true, site: Location::caller() });
         let stretch = tree.root();
         tree.stretches[stretch].is_walked = true;
-        let (step, watch) = (0, None);
-        Walk { tree, grow, unmerged, known, entries, open, grew, one_way, stretch, step, watch }
+        let (step, watch, repeats) = (0, None, Ahead::default());
+        Walk {
+            tree,
+            grow,
+            unmerged,
+            known,
+            entries,
+            open,
+            grew,
+            one_way,
+            stretch,
+            step,
+            watch,
+            repeats,
+        }
     }
 
     /// Walks along the whole trace.
     pub(super) fn run(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
         find_one_way(trace, self.one_way);
         while let Some(event) = trace.events.get(self.known.len()) {
+            if self.skip(trace, &event)? {
+                continue;
+            }
             match event.role() {
                 Role::ActiveInput | Role::InactiveInput => {
                     let value = self.tree.input(self.known.len());
@@ -144,7 +162,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Looks whether it is where an older version of the tree did not know on.
-    fn look(&mut self) {
+    pub(super) fn look(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.visit(self.tree, self.stretch, self.step);
         }
@@ -187,7 +205,7 @@ impl<'a> Walk<'a> {
         step
     }
 
-    fn push(&mut self, step: Step) {
+    pub(super) fn push(&mut self, step: Step) {
         self.tree.stretches[self.stretch].steps.push(step);
         self.step += 1;
     }
@@ -297,7 +315,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Passes over a region with only one way.
-    fn pass(&mut self, site: Site) -> Result<(), Stop> {
+    pub(super) fn pass(&mut self, site: Site) -> Result<(), Stop> {
         match self.tree.stretches[self.stretch].end {
             End::Region { meeting, .. }
                 if self.at_end() && self.tree.meetings[meeting].site == site =>
@@ -319,7 +337,7 @@ impl<'a> Walk<'a> {
     ) -> Result<Value, Stop> {
         match operand {
             Operand::Constant(value) => Ok(self.tree.constant(value.to_bits())),
-            Operand::Event(event) => match self.known.get(event as usize).copied().flatten() {
+            Operand::Event(event) => match self.known.get(event as usize) {
                 Some(Known { entry, .. }) if !self.entries[entry].open => {
                     Err(unmerge(self.entries[entry].site, Unmerge::Escapes { to: at() }))
                 }
@@ -335,6 +353,6 @@ pub(super) fn unmerge(site: Site, why: Unmerge) -> Stop {
 }
 
 /// Operands in the fixed array of [`Origin::Apply`].
-fn pad(args: &[Value]) -> [Value; MAX_ARITY] {
+pub(super) fn pad(args: &[Value]) -> [Value; MAX_ARITY] {
     core::array::from_fn(|i| args.get(i).copied().unwrap_or(args[0]))
 }

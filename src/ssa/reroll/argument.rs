@@ -28,6 +28,8 @@ pub(super) enum Arg {
         leaves: Rc<[Leaf]>,
         strides: Strides,
     },
+    /// What this node, computed in a loop that has ended, was in all iterations.
+    History(Node),
 }
 
 /// A series that is known without looking at its elements.
@@ -61,6 +63,8 @@ pub(super) struct Output {
     numbers: HashMap<Region, Node>,
     /// The φs of what nodes were in the last iterations of their loops.
     lasts: HashMap<(Node, u32), Node>,
+    /// Whether something was to be used that cannot be.
+    has_failed: bool,
 }
 
 impl Output {
@@ -77,7 +81,19 @@ impl Output {
             elements: HashMap::new(),
             numbers: HashMap::new(),
             lasts: HashMap::new(),
+            has_failed: false,
         }
+    }
+
+    /// The graph, if all that it uses could be used.
+    pub(super) fn finish(self) -> Option<Graph> {
+        (!self.has_failed).then_some(self.graph)
+    }
+
+    /// Stands for what cannot be used; there will be no graph.
+    pub(super) fn fail(&mut self) -> Arg {
+        self.has_failed = true;
+        Arg::Leaf(Leaf::Const(0))
     }
 
     pub(super) fn constant(&mut self, bits: u64) -> Node {
@@ -110,6 +126,10 @@ impl Output {
                 (self.row(*row), *base, strides)
             }
             Arg::Table { leaves, strides } => (self.table(leaves), 0, strides),
+            Arg::History(_) => {
+                self.fail();
+                return self.constant(0);
+            }
         };
         let key = (series, base, strides.clone());
         let access = match self.accesses.get(&key) {
@@ -203,7 +223,7 @@ fn element(args: &[Arg], inside: Region, graph: &Graph) -> Option<Arg> {
             Def::Input(number) => Some((Row::Inactive, i64::from(number) - graph.active as i64)),
             _ => None,
         },
-        Arg::Leaf(Leaf::Const(_)) | Arg::Table { .. } => None,
+        Arg::Leaf(Leaf::Const(_)) | Arg::Table { .. } | Arg::History(_) => None,
     };
     let [first, second, ..] = args else { return None };
     let (row, base) = place(first)?;
@@ -222,7 +242,7 @@ fn element(args: &[Arg], inside: Region, graph: &Graph) -> Option<Arg> {
 fn strides_of(arg: &Arg) -> &[(Region, i32)] {
     match arg {
         Arg::Element { strides, .. } | Arg::Table { strides, .. } => strides,
-        Arg::Leaf(_) => &[],
+        Arg::Leaf(_) | Arg::History(_) => &[],
     }
 }
 
@@ -230,13 +250,13 @@ fn strides_of(arg: &Arg) -> &[(Region, i32)] {
 fn table(args: &[Arg], inside: Region) -> Option<Arg> {
     let tables = args.iter().find_map(|arg| match arg {
         Arg::Table { leaves, strides } => Some((leaves.len(), strides.clone())),
-        Arg::Leaf(_) | Arg::Element { .. } => None,
+        Arg::Leaf(_) | Arg::Element { .. } | Arg::History(_) => None,
     });
     let (len, mut strides) = tables.unwrap_or((1, Strides::new()));
     let fits = |arg: &Arg| match arg {
         Arg::Leaf(_) => true,
         Arg::Table { leaves, strides: like } => leaves.len() == len && *like == strides,
-        Arg::Element { .. } => false,
+        Arg::Element { .. } | Arg::History(_) => false,
     };
     if !args.iter().all(fits) {
         return None;
@@ -244,7 +264,7 @@ fn table(args: &[Arg], inside: Region) -> Option<Arg> {
     let leaf = |arg: &Arg, index: usize| match arg {
         Arg::Leaf(leaf) => Some(*leaf),
         Arg::Table { leaves, .. } => leaves.get(index).copied(),
-        Arg::Element { .. } => None,
+        Arg::Element { .. } | Arg::History(_) => None,
     };
     let leaves: Option<Rc<[Leaf]>> =
         (0..len).flat_map(|index| args.iter().map(move |arg| leaf(arg, index))).collect();

@@ -1,15 +1,18 @@
 //! The way in: makes a list of steps of each block, and of a tree of blocks one
 //! step, or the whole.
 
+use hashbrown::HashSet;
 use smallvec::SmallVec;
 
 use super::RerollLimits;
+use super::ready::{past, ready};
 use super::roll::{pass, roll};
 use super::search::Homes;
 use super::shape::{Inner, Ref, Scope, ScopeBlock, ScopeEnd, Shape, Shapes, Step};
 use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
+use crate::ssa::series::SeriesData;
 
 /// A graph as one scope.
 pub(super) struct Whole {
@@ -22,15 +25,20 @@ pub(super) struct Whole {
     pub(super) chains: usize,
 }
 
-/// Takes `graph` apart and rolls each block; none if it has loops or replays.
+/// Takes `graph` apart and rolls each block; none if it has loops that lifting does not
+/// make, or replays.
 pub(super) fn collect(graph: &Graph, shapes: &mut Shapes, limits: &RerollLimits) -> Option<Whole> {
     let is_plain = |region: Region| {
         let data = &graph.regions[region];
-        data.cycle.is_none() && data.replays.is_none()
+        data.replays.is_none() && (data.cycle.is_none() || ready(graph, region).is_some())
     };
-    if !graph.series.is_empty() || !graph.regions.keys().all(is_plain) {
+    if !graph.regions.keys().all(is_plain) {
         return None;
     }
+    let histories = graph.series.values().filter_map(|series| match series {
+        SeriesData::History(node) => Some(*node),
+        _ => None,
+    });
     // Each chain ends at least one block.
     let room = graph.blocks.len();
     let tree = Tree {
@@ -48,12 +56,13 @@ pub(super) fn collect(graph: &Graph, shapes: &mut Shapes, limits: &RerollLimits)
         next: graph.nodes.len(),
         loops: 0,
         chains: 0,
+        histories: histories.collect(),
     };
     // So that what is inside comes before what it is inside of.
     for block in graph.preorder().into_iter().rev() {
         let mut steps = Vec::with_capacity(graph.blocks[block].items.len());
         for &item in &graph.blocks[block].items {
-            steps.push(collect.step(item)?);
+            steps.extend(collect.step(item)?);
         }
         collect.tree.lists[block] = steps;
     }
@@ -63,7 +72,7 @@ pub(super) fn collect(graph: &Graph, shapes: &mut Shapes, limits: &RerollLimits)
 }
 
 pub(super) struct Collect<'a> {
-    graph: &'a Graph,
+    pub(super) graph: &'a Graph,
     pub(super) shapes: &'a mut Shapes,
     pub(super) limits: &'a RerollLimits,
     pub(super) homes: Homes<'a>,
@@ -74,6 +83,8 @@ pub(super) struct Collect<'a> {
     pub(super) next: usize,
     loops: usize,
     pub(super) chains: usize,
+    /// What is read of earlier iterations.
+    pub(super) histories: HashSet<Node>,
 }
 
 /// The blocks of a graph as lists of steps.
@@ -85,11 +96,17 @@ pub(super) struct Tree<'a> {
 }
 
 impl Collect<'_> {
-    fn step(&mut self, item: Item) -> Option<Step> {
-        match item {
+    /// The step that `item` is, if it is one of its own; none if it is something that
+    /// lifting does not make.
+    fn step(&mut self, item: Item) -> Option<Option<Step>> {
+        Some(Some(match item {
             Item::Node(node) => {
                 let data = &self.graph.nodes[node];
-                let Def::Apply(op, args) = data.def else { return None };
+                let Def::Apply(op, args) = data.def else { return self.element(node) };
+                // Whether there is another iteration is told by their number.
+                if op == Op::Lt && matches!(self.graph.nodes[args[0]].def, Def::Iteration(_)) {
+                    return Some(None);
+                }
                 let exponent = match self.graph.nodes[args[1]].def {
                     Def::Const(bits) if op == Op::Powi => Some(bits),
                     _ => None,
@@ -97,12 +114,15 @@ impl Collect<'_> {
                 let shape = Shape::Apply { op, exponent, place: data.place };
                 let shape = self.shapes.intern(shape, 1, 1);
                 let operands = SmallVec::from_slice(&args[..op.arity()]);
-                Some(Step { shape, operands, outputs: SmallVec::from_slice(&[node]) })
+                Step { shape, operands, outputs: SmallVec::from_slice(&[node]) }
             }
             Item::Guard { condition, expect } => {
                 let shape = self.shapes.intern(Shape::Guard { expect }, 0, 1);
                 let operands = SmallVec::from_slice(&[condition]);
-                Some(Step { shape, operands, outputs: SmallVec::new() })
+                Step { shape, operands, outputs: SmallVec::new() }
+            }
+            Item::Region(region) if self.graph.regions[region].cycle.is_some() => {
+                self.ready(region)?
             }
             Item::Region(region) => {
                 let data = &self.graph.regions[region];
@@ -113,15 +133,29 @@ impl Collect<'_> {
                     Shape::Region { scope, phis: data.phis.len() as u32, place: data.place };
                 let shape = self.shapes.intern(shape, data.phis.len(), 1 + inside);
                 let outputs = SmallVec::from_slice(&data.phis);
-                Some(Step { shape, operands, outputs })
+                Step { shape, operands, outputs }
             }
-            Item::Fill(_) | Item::Accumulate(..) => None,
+            Item::Fill(_) | Item::Accumulate(..) => return None,
+        }))
+    }
+
+    /// The step of an element: to read what an earlier loop has computed. In a loop others
+    /// are no steps, but what operands are.
+    fn element(&mut self, node: Node) -> Option<Option<Step>> {
+        let data = &self.graph.nodes[node];
+        let Def::Element(access) = data.def else { return None };
+        if !self.graph.accesses[access].strides.is_empty() {
+            return Some(None);
         }
+        let (of, iteration) = past(self.graph, node)?;
+        let shape = self.shapes.intern(Shape::Past { iteration, place: data.place }, 1, 0);
+        let (operands, outputs) = (SmallVec::from_slice(&[of]), SmallVec::from_slice(&[node]));
+        Some(Some(Step { shape, operands, outputs }))
     }
 
     /// The tree of `root`, whose lists are complete, rolled, and the operands that
     /// come from outside.
-    fn scope(&mut self, root: Block) -> (Scope, SmallVec<[Node; 3]>) {
+    pub(super) fn scope(&mut self, root: Block) -> (Scope, SmallVec<[Node; 3]>) {
         self.roll_between_guards(root);
         self.roll_chains(root);
         let order = self.tree.order(root);

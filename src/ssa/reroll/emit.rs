@@ -8,14 +8,17 @@ use smallvec::SmallVec;
 
 use super::argument::{Arg, Leaf, Output, Row};
 use super::collect::Whole;
+use super::ready::{ReadyShape, table};
 use super::shape::{Inner, Ref, Scope, ScopeEnd, Shape, ShapeId, Shapes};
 use crate::op::Op;
 use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, PlaceId};
 
-/// The graph of `whole`, which was made of `old`.
-pub(super) fn emit(old: &Graph, shapes: &Shapes, whole: &Whole) -> Graph {
+/// The graph of `whole`, which was made of `old`; none if a loop would have to keep all
+/// that a loop in it has computed.
+pub(super) fn emit(old: &Graph, shapes: &Shapes, whole: &Whole) -> Option<Graph> {
     let operands = whole.operands.iter().map(|&node| match old.nodes[node].def {
         Def::Const(bits) => Arg::Leaf(Leaf::Const(bits)),
+        Def::Element(_) => table(old, node).unwrap_or(Arg::Leaf(Leaf::Const(0))),
         // Else it is an input, and those have the same ids.
         _ => Arg::Leaf(Leaf::Node(node)),
     });
@@ -24,7 +27,7 @@ pub(super) fn emit(old: &Graph, shapes: &Shapes, whole: &Whole) -> Graph {
     let root = output.graph.root();
     let mut emitter = Emitter { shapes, output };
     emitter.scope(&whole.scope, &operands, root);
-    emitter.output.graph
+    emitter.output.finish()
 }
 
 pub(super) struct Emitter<'a> {
@@ -62,13 +65,17 @@ impl Locals {
     }
 
     pub(super) fn define(&mut self, node: Node) {
-        self.args[self.next] = Some(Arg::Leaf(Leaf::Node(node)));
+        self.define_as(Arg::Leaf(Leaf::Node(node)));
+    }
+
+    pub(super) fn define_as(&mut self, arg: Arg) {
+        self.args[self.next] = Some(arg);
         self.next += 1;
     }
 }
 
 impl Emitter<'_> {
-    fn scope(&mut self, scope: &Scope, outer: &[Arg], root: Block) {
+    pub(super) fn scope(&mut self, scope: &Scope, outer: &[Arg], root: Block) {
         let steps = || scope.blocks.iter().flat_map(|block| &block.steps);
         let mut locals = Locals::new(steps().map(|step| self.shapes.outputs(step.shape)).sum());
         steps().flat_map(|step| &step.operands).for_each(|&operand| locals.need(operand));
@@ -125,6 +132,23 @@ impl Emitter<'_> {
                 let root = self.output.graph.regions[region].root;
                 self.scope(scope, &args, root);
                 (0..*phis).for_each(|_| locals.define(self.output.graph.push_phi(region)));
+            }
+            Shape::Ready { times, scope, params, entries, kept, phis, place } => {
+                let (times, entries, kept) = (*times, *entries, *kept);
+                let (phis, place) = (*phis, *place);
+                let shape = ReadyShape { times, scope, params, entries, kept, phis, place };
+                self.again(&shape, &args, block, locals);
+            }
+            Shape::Past { iteration, .. } => {
+                let element = match args[0] {
+                    Arg::History(node) => Arg::Element {
+                        row: Row::History(node),
+                        base: *iteration,
+                        strides: SmallVec::new(),
+                    },
+                    _ => self.output.fail(),
+                };
+                locals.define_as(element);
             }
             Shape::While { .. } => {
                 let phis = self.until(shape, &args, block);

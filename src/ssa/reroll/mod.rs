@@ -12,14 +12,17 @@ mod argument;
 mod chain;
 mod collect;
 mod emit;
+mod flatten;
 mod leave;
 mod period;
+mod ready;
 mod roll;
 mod search;
 mod shape;
 mod thread;
 
 use super::graph::{End, Graph};
+use ready::has_only_ready_loops;
 
 /// What [`reroll`] makes a loop, and how far it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +80,9 @@ impl Default for RerollLimits {
 /// user's code is a node, in order, nothing folded or shared.
 ///
 /// The same operations are done on the same numbers in the same order, so the
-/// new graph means the same to the last bit. A graph in which nothing repeats,
-/// or that has loops or replays already, stays as it is.
+/// new graph means the same to the last bit. A graph in which nothing repeats stays as
+/// it is, and so does one that has loops or replays already, unless they are such loops as
+/// [`Lifted::compact`](super::Lifted::compact) makes.
 ///
 /// # Examples
 ///
@@ -104,6 +108,21 @@ pub fn reroll(graph: &Graph, limits: RerollLimits) -> Graph {
     if nesting(graph) > limits.regions {
         return graph.clone();
     }
+    if has_only_ready_loops(graph) {
+        let mut shapes = shape::Shapes::default();
+        // What is threaded must be there step by step.
+        if !thread::has_selectors(graph)
+            && let Some(whole) = collect::collect(graph, &mut shapes, &limits)
+        {
+            if whole.loops == 0 {
+                return graph.clone();
+            }
+            if let Some(rolled) = emit::emit(graph, &shapes, &whole) {
+                return rolled;
+            }
+        }
+        return reroll(&flatten::flatten(graph), limits);
+    }
     // Threading is for what has a loop that ends here or there, and for nothing else.
     if limits.threading
         && let Some(threaded) = thread::thread(graph)
@@ -111,15 +130,14 @@ pub fn reroll(graph: &Graph, limits: RerollLimits) -> Graph {
         let mut shapes = shape::Shapes::default();
         if let Some(whole) = collect::collect(&threaded, &mut shapes, &limits)
             && whole.chains > 0
+            && let Some(rolled) = emit::emit(&threaded, &shapes, &whole)
         {
-            return emit::emit(&threaded, &shapes, &whole);
+            return rolled;
         }
     }
     let mut shapes = shape::Shapes::default();
-    match collect::collect(graph, &mut shapes, &limits) {
-        Some(whole) if whole.loops > 0 => emit::emit(graph, &shapes, &whole),
-        _ => graph.clone(),
-    }
+    let whole = collect::collect(graph, &mut shapes, &limits).filter(|whole| whole.loops > 0);
+    whole.and_then(|whole| emit::emit(graph, &shapes, &whole)).unwrap_or_else(|| graph.clone())
 }
 
 /// How deep the regions of `graph` are nested.

@@ -10,7 +10,8 @@ use super::RerollLimits;
 use super::period::Run;
 use super::shape::{Shapes, Step};
 use crate::entity::{Array, Entity};
-use crate::ssa::graph::{Graph, Node};
+use crate::ssa::graph::{Def, Graph, Node};
+use crate::ssa::series::{Series, SeriesData};
 
 /// Which step of a list, and which of its outputs, each node is.
 pub(super) struct Homes<'a> {
@@ -37,6 +38,18 @@ impl<'a> Homes<'a> {
     /// The number of an input.
     fn input(&self, node: Node) -> Option<usize> {
         Some(node.index()).filter(|&index| index < self.graph.active + self.graph.inactive)
+    }
+
+    /// The series that a loop around reads as `node`, its stride and where it begins.
+    fn element(&self, node: Node) -> Option<(Series, i32, usize)> {
+        let Def::Element(access) = self.graph.nodes.get(node)?.def else { return None };
+        let data = &self.graph.accesses[access];
+        match (&self.graph.series[data.series], &data.strides[..]) {
+            (SeriesData::Nodes(_) | SeriesData::History(_), &[(_, stride)]) => {
+                Some((data.series, stride, data.base as usize))
+            }
+            _ => None,
+        }
     }
 
     /// Forgets all nodes.
@@ -98,6 +111,8 @@ pub(super) enum Row {
     Inactive,
     /// The outputs of the loop with this first step.
     Loop(usize),
+    /// What a loop around reads of a series, with this stride.
+    Elements(Series, i32),
 }
 
 /// A list in which to search.
@@ -306,6 +321,9 @@ impl<'a> Search<'a> {
     /// many of the row are from one iteration.
     fn row(&self, node: Node, home: Option<(usize, usize)>) -> Option<(Row, usize, usize)> {
         let Some((step, output)) = home else {
+            if let Some((series, stride, base)) = self.homes.element(node) {
+                return Some((Row::Elements(series, stride), base, 1));
+            }
             let number = self.homes.input(node)?;
             let is_active = number < self.homes.graph.active;
             return Some((if is_active { Row::Active } else { Row::Inactive }, number, 1));

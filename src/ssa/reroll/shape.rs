@@ -11,6 +11,7 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
+use super::ready::Param;
 use crate::entity::{Array, entity};
 use crate::op::Op;
 use crate::ssa::graph::{Node, PlaceId};
@@ -32,6 +33,23 @@ pub(super) enum Shape {
     Region { scope: Scope, phis: u32, place: Option<PlaceId> },
     /// These steps so many times. The outputs are those of all iterations.
     Loop { times: u32, steps: Vec<Inner>, place: Option<PlaceId> },
+    /// A loop that lifting has made. Its operands are the first values of its entry φs,
+    /// then one for each parameter that is none of these. Its outputs are the values
+    /// that are read later, each of all iterations, and its φs.
+    Ready {
+        times: u32,
+        /// One block, which returns what its entry φs get next, what its φs are, and
+        /// what is kept of each iteration.
+        scope: Scope,
+        /// What the operands of the scope are.
+        params: Vec<Param>,
+        entries: u32,
+        kept: u32,
+        phis: u32,
+        place: Option<PlaceId>,
+    },
+    /// What an earlier loop, its operand, has computed in this iteration.
+    Past { iteration: u32, place: Option<PlaceId> },
     /// These steps until one of the exits is taken, so many times at most.
     While {
         times: u32,
@@ -159,6 +177,7 @@ impl Shapes {
         match self.get(id) {
             Shape::Apply { place, .. } | Shape::Region { place, .. } => *place,
             Shape::Loop { place, .. } | Shape::While { place, .. } => *place,
+            Shape::Ready { place, .. } | Shape::Past { place, .. } => *place,
             Shape::Guard { .. } => None,
         }
     }

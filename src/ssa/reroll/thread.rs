@@ -42,6 +42,16 @@ pub(super) fn thread(graph: &Graph) -> Option<Graph> {
     (thread.decisions > 0).then_some(thread.new)
 }
 
+/// Whether anything is decided by the first φ of a region, as by the number of an exit.
+pub(super) fn has_selectors(graph: &Graph) -> bool {
+    graph.blocks.values().any(|block| {
+        let End::Branch { condition, .. } = block.end else { return false };
+        let data = &graph.nodes[condition];
+        matches!(data.def, Def::Apply(Op::Eq, _))
+            && data.args().iter().any(|&arg| matches!(graph.nodes[arg].def, Def::Phi(_, 0)))
+    })
+}
+
 struct Thread<'a> {
     old: &'a Graph,
     new: Graph,

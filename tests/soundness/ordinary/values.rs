@@ -198,7 +198,7 @@ ordinary! {
         pub fn run(x: &[Var]) -> Var {
             let mut y = x[0];
             for _ in 0..3 { if y > 1.0 { break } y += x[1] }
-            loop { if y < 5.0 || y > 1e9 { break } else { y *= 0.5 } }
+            loop { if !(y >= 5.0) || y > 1e9 { break } else { y *= 0.5 } }
             let mut n = 0;
             while { n += 1; n < 4 } { if y > x[2] { y -= 0.5 } }
             while let (true, k @ 0..=5) = (y < 1.0, n) { n += 1; y += k as f64 * 0.1 }

@@ -1,0 +1,313 @@
+//! Patterns: how the operands of a part of a run that repeats itself depend on the
+//! number of the iteration.
+
+use smallvec::SmallVec;
+
+use super::event::{Form, Kind, Step};
+use super::{Events, Operand, Role};
+use crate::op::Op;
+
+/// How many iterations back an operand may come from.
+pub(crate) const DISTANCE: usize = 4;
+/// So many iterations are looked at before it is said how the others follow.
+const FIRST: usize = DISTANCE + 1;
+
+/// A part of a run that repeats itself: in each iteration the same events but for
+/// their operands, and those follow a rule.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    pub(crate) times: usize,
+    /// The events of an iteration.
+    pub(crate) body: Vec<Part>,
+}
+
+/// An event of each iteration.
+#[derive(Debug)]
+pub(crate) enum Part {
+    /// Not a step: a constant that a step uses, or a mark that means nothing.
+    Nothing,
+    /// A primitive is applied. For a guard how it came out.
+    Step { op: Op, outcome: Option<bool>, slots: SmallVec<[Slot; 2]> },
+}
+
+/// What an operand is in each iteration.
+#[derive(Clone, Debug)]
+pub(crate) enum Slot {
+    Constant(u64),
+    /// One constant for each iteration.
+    Table(Vec<u64>),
+    /// An event before the first iteration; in each iteration that many further.
+    Event {
+        first: u32,
+        by: i64,
+    },
+    /// The event with this number in the iteration so far back. In the first
+    /// iterations, as many as the distance, these.
+    Inside {
+        at: usize,
+        distance: usize,
+        firsts: SmallVec<[Operand; 1]>,
+    },
+}
+
+/// How the events at one place of the body go on.
+struct Rule {
+    role: Role,
+    kind: Kind,
+    holds: bool,
+    /// For each operand that is an event the next one, and what is added each time.
+    next: [u32; 3],
+    by: [u32; 3],
+    bits: u64,
+    /// The constants so far, if they are not all equal.
+    table: Option<Vec<u64>>,
+    slots: SmallVec<[Slot; 2]>,
+}
+
+/// How `events` from `start` on repeat themselves with this period, if they do for
+/// more than a few iterations: in as many as they can, and at most so many. Marks that
+/// mean nothing are those for which `passes` holds.
+pub(crate) fn pattern(
+    events: &Events,
+    passes: &dyn Fn(usize) -> bool,
+    start: usize,
+    period: usize,
+    most: usize,
+) -> Option<Pattern> {
+    let most = most.min((events.len() - start) / period);
+    if most <= FIRST {
+        return None;
+    }
+    let mut rules = Vec::with_capacity(period);
+    let mut times = most;
+    for at in start..start + period {
+        let rule = rule(events, passes, start, period, at)?;
+        for slot in &rule.slots {
+            // What comes from before the first iteration always does.
+            if let Slot::Event { first, by } = *slot
+                && by > 0
+            {
+                let room = (start - 1 - first as usize) / by as usize;
+                times = times.min(room + 1);
+            }
+        }
+        rules.push(rule);
+    }
+    if times <= FIRST {
+        return None;
+    }
+    let times = go_on(&mut rules, events, passes, start, times);
+    let constants = |rule: &Rule| match rule.table.as_ref().map(|table| &table[..times]) {
+        Some(table) if table.iter().any(|&bits| bits != rule.bits) => Slot::Table(table.to_vec()),
+        _ => Slot::Constant(rule.bits),
+    };
+    let mut body = Vec::with_capacity(period);
+    for rule in &rules {
+        if !matches!(rule.role, Role::Apply | Role::Guard) {
+            body.push(Part::Nothing);
+            continue;
+        }
+        let mut slots = SmallVec::new();
+        for slot in &rule.slots {
+            slots.push(match slot {
+                Slot::Constant(_) | Slot::Table(_) => constants(rule),
+                &Slot::Inside { at, distance, .. } if rules[at].role == Role::Constant => {
+                    if distance > 0 {
+                        return None;
+                    }
+                    constants(&rules[at])
+                }
+                &Slot::Inside { at, .. } if !rules[at].is_step() => return None,
+                Slot::Event { .. } | Slot::Inside { .. } => slot.clone(),
+            });
+        }
+        // The exponent of an integer power is part of the operation.
+        if rule.kind.op == Op::Powi && !matches!(slots[1], Slot::Constant(_)) {
+            return None;
+        }
+        let outcome = (rule.role == Role::Guard).then_some(rule.holds);
+        body.push(Part::Step { op: rule.kind.op, outcome, slots });
+    }
+    Some(Pattern { times, body })
+}
+
+impl Rule {
+    fn is_step(&self) -> bool {
+        matches!(self.role, Role::Apply | Role::Guard)
+    }
+
+    /// Whether the event with these parts, in iteration number `times`, follows; the
+    /// next one is then expected.
+    #[inline]
+    fn follows(&mut self, step: &Step, value: f64, times: usize) -> bool {
+        let (kind, known) = (step.kind, self.kind);
+        if kind.op != known.op || kind.form != known.form || kind.role != self.role {
+            return false;
+        }
+        match self.role {
+            Role::Apply => {}
+            Role::Guard if (value != 0.0) == self.holds => {}
+            Role::Constant => return self.constant(value.to_bits(), times),
+            _ => return false,
+        }
+        let arity = known.op.arity();
+        let fits = match known.form {
+            Form::Events => {
+                step.first == self.next[0]
+                    && (arity < 2 || step.second() == self.next[1])
+                    && (arity < 3 || step.third() == self.next[2])
+            }
+            Form::ConstantSecond => {
+                step.first == self.next[0] && self.constant(step.payload, times)
+            }
+            Form::ConstantFirst => step.first == self.next[1] && self.constant(step.payload, times),
+        };
+        for (next, by) in self.next.iter_mut().zip(self.by) {
+            *next = next.wrapping_add(by);
+        }
+        fits
+    }
+
+    /// Notes the constant of iteration number `times`.
+    #[inline]
+    fn constant(&mut self, bits: u64, times: usize) -> bool {
+        match &mut self.table {
+            Some(table) => table.push(bits),
+            None if bits == self.bits => {}
+            None => {
+                let mut table = vec![self.bits; times];
+                table.push(bits);
+                self.table = Some(table);
+            }
+        }
+        true
+    }
+}
+
+/// Goes on behind the first few iterations; returns how many follow the rules, at
+/// most `most`.
+fn go_on(
+    rules: &mut [Rule],
+    events: &Events,
+    passes: &dyn Fn(usize) -> bool,
+    start: usize,
+    most: usize,
+) -> usize {
+    let period = rules.len();
+    for times in FIRST..most {
+        let from = start + times * period;
+        let steps = &events.steps[from..from + period];
+        let values = &events.values[from..from + period];
+        for (at, ((rule, step), &value)) in rules.iter_mut().zip(steps).zip(values).enumerate() {
+            let is_mark =
+                || rule.role == Role::Enter && is_mark(step.kind.role) && passes(from + at);
+            if !is_mark() && !rule.follows(step, value, times) {
+                return times;
+            }
+        }
+    }
+    most
+}
+
+fn is_mark(role: Role) -> bool {
+    matches!(role, Role::Enter | Role::Iterate | Role::Join)
+}
+
+/// How the events at this place go on, by the first iterations. Marks have the role
+/// of [`Role::Enter`].
+fn rule(
+    events: &Events,
+    passes: &dyn Fn(usize) -> bool,
+    start: usize,
+    period: usize,
+    at: usize,
+) -> Option<Rule> {
+    let all = || (0..FIRST).map(|times| events.at(at + times * period));
+    let last = events.at(at + (FIRST - 1) * period);
+    let (role, kind, holds) = (last.role(), last.step.kind, last.value() != 0.0);
+    let (next, by, bits, table, slots) = ([0; 3], [0; 3], 0, None, SmallVec::new());
+    let mut rule = Rule { role, kind, holds, next, by, bits, table, slots };
+    if is_mark(role) {
+        rule.role = Role::Enter;
+        let pass = |times| is_mark(events.at(at + times * period).role());
+        let all = (0..FIRST).all(|times| pass(times) && passes(at + times * period));
+        return all.then_some(rule);
+    }
+    if !matches!(role, Role::Apply | Role::Guard | Role::Constant) {
+        return None;
+    }
+    let is_same = |event: super::Event<'_>| {
+        event.role() == role
+            && (role == Role::Constant || event.op() == kind.op)
+            && (role != Role::Guard || (event.value() != 0.0) == holds)
+    };
+    if !all().all(is_same) {
+        return None;
+    }
+    if role == Role::Constant {
+        rule.bits = events.values[at].to_bits();
+        let mut values = all().map(|event| event.value().to_bits()).enumerate().skip(1);
+        return values.all(|(times, bits)| rule.constant(bits, times)).then_some(rule);
+    }
+    for index in 0..last.operands().len() {
+        let operands: SmallVec<[Operand; FIRST]> =
+            all().filter_map(|event| event.operands().nth(index)).collect();
+        let slot = slot(&operands, start, period)?;
+        match slot {
+            Slot::Event { first, by } => {
+                rule.next[index] = (i64::from(first) + by * FIRST as i64) as u32;
+                rule.by[index] = by as u32;
+            }
+            Slot::Inside { at, distance, .. } => {
+                rule.next[index] = (start + at + (FIRST - distance) * period) as u32;
+                rule.by[index] = period as u32;
+            }
+            Slot::Constant(bits) => {
+                // All operands but one may be constants, and only one is.
+                rule.bits = bits;
+                for (times, operand) in operands.iter().enumerate().skip(1) {
+                    if let Operand::Constant(value) = operand {
+                        rule.constant(value.to_bits(), times);
+                    }
+                }
+            }
+            Slot::Table(_) => return None,
+        }
+        rule.slots.push(slot);
+    }
+    Some(rule)
+}
+
+/// What an operand is, by what it was in the first iterations. Constants need not be
+/// equal.
+fn slot(operands: &[Operand], start: usize, period: usize) -> Option<Slot> {
+    let inside = |operand: &Operand| match *operand {
+        Operand::Event(event) if event as usize >= start => Some(event as usize - start),
+        _ => None,
+    };
+    if let Some(distance) = operands.iter().position(|operand| inside(operand).is_some()) {
+        let first = inside(&operands[distance])?;
+        let (at, mut rest) = (first, operands[distance..].iter().enumerate());
+        // It comes from the first iteration as soon as it can.
+        let fits = at < period
+            && distance <= DISTANCE
+            && rest.all(|(times, operand)| inside(operand) == Some(at + times * period));
+        let firsts = SmallVec::from_slice(&operands[..distance]);
+        return fits.then_some(Slot::Inside { at, distance, firsts });
+    }
+    let (&first, &second) = (operands.first()?, operands.get(1)?);
+    match (first, second) {
+        (Operand::Constant(first), _) => {
+            let all = operands.iter().all(|operand| matches!(operand, Operand::Constant(_)));
+            all.then_some(Slot::Constant(first.to_bits()))
+        }
+        (Operand::Event(first), Operand::Event(second)) => {
+            let by = i64::from(second) - i64::from(first);
+            let expected = |times: usize| i64::from(first) + by * times as i64;
+            let mut all = operands.iter().enumerate();
+            let fits = |(times, operand): (usize, &Operand)| matches!(*operand, Operand::Event(event) if i64::from(event) == expected(times));
+            all.all(fits).then_some(Slot::Event { first, by })
+        }
+        (Operand::Event(_), Operand::Constant(_)) => None,
+    }
+}
