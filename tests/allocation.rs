@@ -146,10 +146,14 @@ fn results_that_are_not_finite_allocate_nothing() {
 }
 
 #[test]
-fn many_calls_on_the_tape_allocate_nothing() {
+fn many_calls_on_the_tape_allocate_only_where_one_is_compared_with_the_graph() {
     let f = manual(Numerics::Real).record(function);
     calls(&f, 1.0, WARM_UP);
-    assert_eq!(allocations(|| calls(&f, 1.0, 1000)), 0);
+    let few = allocations(|| calls(&f, 1.0, 1000));
+    let more = allocations(|| calls(&f, 1.0, 7000));
+    // The calls behind 128, 256, 512 and 1024 others, and three more up to 8,000: a
+    // comparison of a long loop needs a list of its parts.
+    assert!(few <= 16 && more <= 16, "{few} {more}");
 }
 
 #[test]

@@ -249,7 +249,7 @@ fn descents_that_break_at_several_iterations_are_one_loop_without_their_data() {
     let program = &explanation.program.text;
     let searches = |text: &str| text.matches("loop at most").count();
     assert_eq!(searches(program), 1, "{program}");
-    assert!(program.contains("\n  loop 50 times in j, with w"), "{program}");
+    assert!(program.contains("  loop 50 times in j, with w"), "{program}");
     let closed = &explanation.closed.text;
     assert!(searches(closed) == 1 && !closed.contains("50 times"), "{closed}");
     let gradient = &explanation.gradient.as_ref().unwrap().text;
