@@ -6,87 +6,112 @@
 //! derivative is that of an ordinary loop, of as many iterations as there are digits.
 
 use super::emit::Emitter;
+use super::form::Forms;
 use super::power::{Matrix, System, applied, one_step, squared};
+use super::single::changed_by;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::{End, Item, Node, RegionData};
 
 /// The states after `count` steps, of which there are `most` at most, one node for each.
 pub(super) fn advanced_by(
-    emitter: &mut Emitter<'_>,
+    forms: &mut Forms<'_, '_>,
     system: &System,
     count: Node,
     most: u32,
 ) -> Vec<Node> {
+    if let Some(node) = changed_by(forms, system, count, most) {
+        return vec![node];
+    }
+    let emitter = &mut *forms.emitter;
     let (map, columns) = one_step(emitter, system);
-    let zero = emitter.constant(0.0);
     let shape = filled(&map);
-    let is_single = map.len() == 1;
-    // What is added to a single number has no second part.
-    let has_low = |column: usize| !is_single || column == 0;
-    let mut firsts = vec![count];
-    firsts.extend(&system.firsts);
-    for (row, shape) in map.iter().zip(&shape) {
+    let firsts = system.firsts.iter().copied().chain(entries(emitter, &map, &shape)).collect();
+    over_digits(emitter, count, most, firsts, map.len(), |body, odd, carried| {
+        let (state, rest) = carried.split_at(map.len());
+        let mut rest = rest.iter().copied();
+        let mut entry = |column: usize| -> Option<Pair> {
+            let high = rest.next()?;
+            let low = if has_low(&map, column) { rest.next() } else { None };
+            Some(Pair { high, low })
+        };
+        let map: Matrix<Pair> = shape
+            .iter()
+            .map(|row| {
+                let places = row.iter().enumerate();
+                places
+                    .map(|(column, &is_there)| is_there.then(|| entry(column)).flatten())
+                    .collect()
+            })
+            .collect();
+        let after = applied(body, &map, state, &columns);
+        let mut nexts: Vec<Node> = after
+            .iter()
+            .zip(state)
+            .map(|(&after, &before)| body.apply(Op::Select, &[odd, after, before]))
+            .collect();
+        let square = squared(body, &map);
+        nexts.extend(entries(body, &square, &shape));
+        nexts
+    })
+}
+
+/// Whether an entry in this column has a second part: what is added to a single number
+/// has none.
+fn has_low(map: &Matrix<Pair>, column: usize) -> bool {
+    map.len() > 1 || column == 0
+}
+
+/// The entries of `map` that may be other than zero, part by part.
+fn entries(emitter: &mut Emitter<'_>, map: &Matrix<Pair>, shape: &[Vec<bool>]) -> Vec<Node> {
+    let zero = emitter.constant(0.0);
+    let mut all = Vec::new();
+    for (row, shape) in map.iter().zip(shape) {
         for (column, entry) in row.iter().enumerate().filter(|&(column, _)| shape[column]) {
-            firsts.push(entry.map_or(zero, |entry| entry.high));
-            if has_low(column) {
-                firsts.push(entry.and_then(|entry| entry.low).unwrap_or(zero));
+            all.push(entry.map_or(zero, |entry| entry.high));
+            if has_low(map, column) {
+                all.push(entry.and_then(|entry| entry.low).unwrap_or(zero));
             }
         }
     }
+    all
+}
 
+/// A loop through the binary digits of `count`, the last one first. It carries numbers
+/// that begin as `firsts`; `step` says how they go on where the digit is 1 if its second
+/// argument is not zero. Returns what the first `outputs` of them come to.
+pub(super) fn over_digits(
+    emitter: &mut Emitter<'_>,
+    count: Node,
+    most: u32,
+    firsts: Vec<Node>,
+    outputs: usize,
+    step: impl FnOnce(&mut Emitter<'_>, Node, &[Node]) -> Vec<Node>,
+) -> Vec<Node> {
     let graph = &mut *emitter.graph;
     let root = graph.new_block();
     let (phis, cycle) = (Vec::new(), None);
     // It has no place: it is no loop of the program.
     let region = graph.regions.push(RegionData { root, phis, replays: None, cycle, place: None });
-    let entries = graph.make_loop(region, digits(most), &firsts);
-    let mut entries = entries.into_iter();
-    let left = entries.next().unwrap_or(count);
-    let state: Vec<Node> = entries.by_ref().take(map.len()).collect();
-    let mut entry = |column: usize| -> Option<Pair> {
-        let high = entries.next()?;
-        let low = if has_low(column) { entries.next() } else { None };
-        Some(Pair { high, low })
-    };
-    let map: Matrix<Pair> = shape
-        .iter()
-        .map(|row| {
-            let places = row.iter().enumerate();
-            places.map(|(column, &is_there)| is_there.then(|| entry(column)).flatten()).collect()
-        })
-        .collect();
+    let firsts: Vec<Node> = core::iter::once(count).chain(firsts).collect();
+    let carried = graph.make_loop(region, digits(most), &firsts);
 
     let mut body = Emitter::new(graph, None);
     let (half, two, one) = (body.constant(0.5), body.constant(2.0), body.constant(1.0));
+    let left = carried.first().copied().unwrap_or(count);
     let half = body.apply(Op::Mul, &[left, half]);
     let half = body.apply(Op::Floor, &[half]);
     let even = body.apply(Op::Mul, &[half, two]);
     let odd = body.apply(Op::Sub, &[left, even]);
-    let after = applied(&mut body, &map, &state, &columns);
-    let states: Vec<Node> = after
-        .iter()
-        .zip(&state)
-        .map(|(&after, &before)| body.apply(Op::Select, &[odd, after, before]))
-        .collect();
-    let square = squared(&mut body, &map);
+    let nexts = step(&mut body, odd, carried.get(1..).unwrap_or_default());
     let again = body.apply(Op::Ge, &[half, one]);
-    let mut passed = vec![again, half];
-    passed.extend(&states);
-    for (row, shape) in square.iter().zip(&shape) {
-        for (column, entry) in row.iter().enumerate().filter(|&(column, _)| shape[column]) {
-            passed.push(entry.map_or(zero, |entry| entry.high));
-            if has_low(column) {
-                passed.push(entry.and_then(|entry| entry.low).unwrap_or(zero));
-            }
-        }
-    }
-    passed.extend(&states);
+    let values = nexts.iter().copied().take(outputs);
+    let end = [again, half].into_iter().chain(nexts.iter().copied()).chain(values).collect();
     let items = body.items;
     let graph = &mut *emitter.graph;
     graph.blocks[root].items = items;
-    graph.blocks[root].end = End::Return(passed.into_iter().collect());
-    let phis = states.iter().map(|_| graph.push_phi(region)).collect();
+    graph.blocks[root].end = End::Return(end);
+    let phis = (0..outputs).map(|_| graph.push_phi(region)).collect();
     emitter.items.push(Item::Region(region));
     phis
 }

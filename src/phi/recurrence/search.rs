@@ -362,7 +362,7 @@ impl Attempt<'_> {
                     }
                     Count::Found(count) => {
                         applied.push(record_after(&forms, ways.region, "k", system));
-                        advanced_by(forms.emitter, system, count, ways.bound)
+                        advanced_by(&mut forms, system, count, ways.bound)
                     }
                 };
                 after.iter().for_each(|&node| forms.emitter.require_finite(node));

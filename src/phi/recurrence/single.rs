@@ -11,6 +11,7 @@
 //! move the fixed point. It is not in the second form at all, and the derivative by it
 //! is no difference of large numbers.
 
+use super::doubling::over_digits;
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Forms};
 use super::power::{LAST, System, dot};
@@ -30,6 +31,18 @@ struct Steps {
     shared: Option<Pair>,
 }
 
+/// A number on its way.
+struct Way {
+    factor: Pair,
+    first: Node,
+    /// The first change, and what each change is multiplied by to be added.
+    change: Node,
+    weight: Node,
+    /// What is added in a step, and a - 1, both without the factor that they share.
+    total: Node,
+    less_one: Node,
+}
+
 /// The number of `system`, which has one, after `times` steps; `None` if nothing is
 /// added, or nothing multiplied.
 pub(super) fn changed(
@@ -37,6 +50,84 @@ pub(super) fn changed(
     system: &System,
     times: usize,
 ) -> Option<Vec<Node>> {
+    let way = begin(forms, system)?;
+    let known = forms.number(way.factor).map(|number| number.rounded());
+    let emitter = &mut *forms.emitter;
+    let (mut sum, mut change) = (way.weight, way.change);
+    let (mut power, mut moved, mut left) = (way.factor, way.first, times);
+    loop {
+        let last = left < 2 * LAST;
+        for _ in 0..if last { left } else { left & 1 } {
+            moved = dot(emitter, &[(sum.into(), change)], Some(moved));
+            change = dot(emitter, &[(power, change)], None);
+        }
+        if last {
+            break;
+        }
+        left >>= 1;
+        sum = match power == way.factor {
+            true => twice(emitter, sum, power),
+            false => dot(emitter, &[(power, sum)], Some(sum)),
+        };
+        let square = emitter.product(power, power);
+        power = emitter.normal(square);
+    }
+    let bound = LARGE.powf(1.0 / times as f64);
+    let node = match known {
+        Some(factor) if factor.abs() >= bound => moved,
+        Some(_) => way.settled(emitter, change, None),
+        None => {
+            let bound = emitter.constant(bound);
+            way.either(emitter, moved, change, bound)
+        }
+    };
+    Some(vec![node])
+}
+
+/// The same after `count` steps, of which there are `most` at most.
+pub(super) fn changed_by(
+    forms: &mut Forms<'_, '_>,
+    system: &System,
+    count: Node,
+    most: u32,
+) -> Option<Node> {
+    let way = begin(forms, system)?;
+    let emitter = &mut *forms.emitter;
+    let low = way.factor.low.unwrap_or(emitter.constant(0.0));
+    let firsts = vec![way.first, way.change, way.weight, way.factor.high, low];
+    let after = over_digits(emitter, count, most, firsts, 2, |body, odd, carried| {
+        let &[moved, change, sum, high, low] = carried else { return Vec::new() };
+        let power = Pair { high, low: Some(low) };
+        let next_moved = dot(body, &[(sum.into(), change)], Some(moved));
+        let next_change = dot(body, &[(power, change)], None);
+        let next_moved = body.apply(Op::Select, &[odd, next_moved, moved]);
+        let next_change = body.apply(Op::Select, &[odd, next_change, change]);
+        let next_sum = twice(body, sum, power);
+        let square = body.product(power, power);
+        let square = body.normal(square);
+        let low = square.low.unwrap_or(body.constant(0.0));
+        vec![next_moved, next_change, next_sum, square.high, low]
+    });
+    let &[moved, change] = &after[..] else { return None };
+    // LARGE^(1/count); for no steps that is 0, and all is as it was.
+    let log = emitter.constant(LARGE.ln());
+    let exponent = emitter.apply(Op::Div, &[log, count]);
+    let bound = emitter.apply(Op::Exp, &[exponent]);
+    Some(way.either(emitter, moved, change, bound))
+}
+
+/// The weight of the sum of twice as many powers: multiplied by 1 + a, 1 + a², 1 + a⁴,
+/// …, of which only in the first anything can cancel.
+fn twice(emitter: &mut Emitter<'_>, sum: Node, power: Pair) -> Node {
+    let one = emitter.constant(1.0);
+    let high = emitter.apply(Op::Add, &[one, power.high]);
+    let both = emitter.rounded(Pair { high, low: power.low });
+    emitter.apply(Op::Mul, &[both, sum])
+}
+
+/// How the number of `system` sets out; `None` if there are more of them, if nothing is
+/// added, or nothing multiplied.
+fn begin(forms: &mut Forms<'_, '_>, system: &System) -> Option<Way> {
     let ([row], &[state], &[first]) = (&system.rows[..], &system.states[..], &system.firsts[..])
     else {
         return None;
@@ -56,43 +147,23 @@ pub(super) fn changed(
     let total = total?;
     let product = emitter.product(steps.less_one, first.into());
     let change = emitter.sum(Some(total), Some(product))?;
-    let mut change = emitter.rounded(change);
-    let mut sum = match steps.shared {
+    let change = emitter.rounded(change);
+    let weight = match steps.shared {
         Some(shared) => emitter.rounded(shared),
         None => emitter.constant(1.0),
     };
-    let (mut power, mut moved, mut left) = (factor, first, times);
-    loop {
-        let last = left < 2 * LAST;
-        for _ in 0..if last { left } else { left & 1 } {
-            moved = dot(emitter, &[(sum.into(), change)], Some(moved));
-            change = dot(emitter, &[(power, change)], None);
-        }
-        if last {
-            break;
-        }
-        left >>= 1;
-        // Multiplied by 1 + a, 1 + a², 1 + a⁴, …: only in the first of these can
-        // anything cancel.
-        sum = if power == factor {
-            let one = emitter.constant(1.0);
-            let high = emitter.apply(Op::Add, &[one, power.high]);
-            let both = emitter.rounded(Pair { high, low: power.low });
-            emitter.apply(Op::Mul, &[both, sum])
-        } else {
-            dot(emitter, &[(power, sum)], Some(sum))
-        };
-        let square = emitter.product(power, power);
-        power = emitter.normal(square);
-    }
-    let bound = LARGE.powf(1.0 / times as f64);
-    let settled = |emitter: &mut Emitter<'_>, is_large: Option<Node>| {
-        let total = emitter.rounded(total);
-        let left = emitter.apply(Op::Sub, &[total, change]);
-        let less_one = emitter.rounded(steps.less_one);
-        let mut divisor = emitter.apply(Op::Neg, &[less_one]);
+    let total = emitter.rounded(total);
+    let less_one = emitter.rounded(steps.less_one);
+    Some(Way { factor, first, change, weight, total, less_one })
+}
+
+impl Way {
+    /// The form for small powers, where `change` is what the last change was multiplied
+    /// to. Where `is_large` is not zero it is finite, and not taken.
+    fn settled(&self, emitter: &mut Emitter<'_>, change: Node, is_large: Option<Node>) -> Node {
+        let left = emitter.apply(Op::Sub, &[self.total, change]);
+        let mut divisor = emitter.apply(Op::Neg, &[self.less_one]);
         if let (Some(is_large), None) = (is_large, emitter.value(divisor)) {
-            // So that it is never zero: what is not taken must be finite, too.
             let one = emitter.constant(1.0);
             divisor = emitter.apply(Op::Select, &[is_large, one, divisor]);
         }
@@ -100,18 +171,16 @@ pub(super) fn changed(
             Some(1.0) => left,
             _ => emitter.apply(Op::Div, &[left, divisor]),
         }
-    };
-    let node = match known {
-        Some(factor) if factor.abs() >= bound => moved,
-        Some(_) => settled(emitter, None),
-        None => {
-            let (size, bound) = (emitter.apply(Op::Abs, &[factor.high]), emitter.constant(bound));
-            let is_large = emitter.apply(Op::Ge, &[size, bound]);
-            let settled = settled(emitter, Some(is_large));
-            emitter.apply(Op::Select, &[is_large, moved, settled])
-        }
-    };
-    Some(vec![node])
+    }
+
+    /// The form for large powers, `moved`, if the factor is as large as `bound`, and else
+    /// that for small ones.
+    fn either(&self, emitter: &mut Emitter<'_>, moved: Node, change: Node, bound: Node) -> Node {
+        let size = emitter.apply(Op::Abs, &[self.factor.high]);
+        let is_large = emitter.apply(Op::Ge, &[size, bound]);
+        let settled = self.settled(emitter, change, Some(is_large));
+        emitter.apply(Op::Select, &[is_large, moved, settled])
+    }
 }
 
 /// What `row` says of a number that is multiplied by `factor`.
