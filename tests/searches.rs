@@ -318,7 +318,10 @@ fn what_is_left_of_a_descent_near_its_end_is_accurate() {
             }
             w
         });
-        f.grad(&[rate]).unwrap();
+        // A descent of few steps is a loop, and has the errors of the tape.
+        for rate in [0.05, 0.055, rate] {
+            f.grad(&[rate]).unwrap();
+        }
         f.compile().unwrap();
         let [found] = f.grad(&[rate]).unwrap()[..] else { panic!() };
         assert_eq!(f.report().kernel_calls, 1);
