@@ -11,8 +11,8 @@ use crate::phi::{
 };
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
-    Folding, Graph, Item, Nest, RerollLimits, Sequence, eliminate_dead_code, expand, fuse, reroll,
-    simplify, swept, verify,
+    Folding, Graph, Item, RerollLimits, Sequence, eliminate_dead_code, expand, fuse, most_steps,
+    reroll, simplify, swept, verify,
 };
 
 /// A kernel, and what there is to know of the graph it was made from.
@@ -246,7 +246,7 @@ fn branched(graph: Graph, applied: &mut Vec<Applied>) -> Graph {
 /// of them are not worth their loops: what is found in many short loops is slower
 /// than what is unrolled, also where those are unrolled again.
 fn steps(graph: &Graph) -> u64 {
-    weighted(graph, |_| 1)
+    most_steps(graph, |_| 1)
 }
 
 /// The same with those of the derivative: two for each step that it passes through,
@@ -259,23 +259,7 @@ fn steps_of_both(graph: &Graph) -> u64 {
         Item::Node(node) if swept[node] => 2,
         _ => 0,
     };
-    steps(graph).saturating_add(weighted(exact, twice))
-}
-
-fn weighted(graph: &Graph, weight: impl Fn(&Item) -> u64) -> u64 {
-    let (nest, mut total) = (Nest::of(graph), 0u64);
-    for (block, data) in graph.blocks.iter() {
-        let mut times = 1u64;
-        let mut around = nest.block_loop(block);
-        while let Some(region) = around {
-            let bound = graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
-            times = times.saturating_mul(u64::from(bound));
-            around = nest.region_block(region).and_then(|block| nest.block_loop(block));
-        }
-        let weight = data.items.iter().map(&weight).sum();
-        total = total.saturating_add(times.saturating_mul(weight));
-    }
-    total
+    steps(graph).saturating_add(most_steps(exact, twice))
 }
 
 fn derive(primal: &Checkpointed, purpose: Purpose, folding: Folding) -> Graph {

@@ -14,9 +14,8 @@ use super::explain::Explanation;
 use super::learning::{Known, Learning};
 use super::options::{Numerics, Options};
 use super::report::{DecisionReport, KernelReport, Purpose, Refusal, Report, Waiting};
-use crate::entity::Array;
 use crate::jit::Kernel;
-use crate::ssa::{Block, End, Graph, Item, LiftError, Merged, Paths};
+use crate::ssa::{End, Graph, Item, LiftError, Merged, Paths, most_steps};
 use crate::trace::{Detail, Trace};
 
 /// A kernel, and what was known when it was made.
@@ -396,36 +395,20 @@ fn is_checked(calls: u64) -> bool {
     calls.is_power_of_two()
 }
 
-/// How often each block of `graph`, which has no loops in loops, is run.
-fn times(graph: &Graph) -> Array<Block, usize> {
-    let mut times = Array::filled(1, graph.blocks.len());
-    for region in graph.regions.values() {
-        if let Some(cycle) = &region.cycle {
-            times[region.root] = cycle.bound as usize;
-        }
-    }
-    times
-}
-
 /// The number of guards and branches of a recorded graph, in all iterations.
 fn conditions(graph: &Graph) -> usize {
-    let (times, mut count) = (times(graph), 0usize);
-    for (block, data) in graph.blocks.iter() {
-        let guards = data.items.iter().filter(|item| matches!(item, Item::Guard { .. })).count();
-        let branches = usize::from(matches!(data.end, End::Branch { .. }));
-        count = count.saturating_add(guards.saturating_mul(times[block]) + branches);
-    }
-    count
+    let guards = most_steps(graph, |item| u64::from(matches!(item, Item::Guard { .. })));
+    // There are none in the loops of such a graph.
+    let ends = graph.blocks.values().map(|block| &block.end);
+    let branches = ends.filter(|end| matches!(end, End::Branch { .. })).count();
+    branches.saturating_add(usize::try_from(guards).unwrap_or(usize::MAX))
 }
 
 /// The number of nodes of a recorded graph, in all iterations.
 fn nodes(graph: &Graph) -> usize {
-    let (times, mut count) = (times(graph), graph.nodes.len());
-    for (block, data) in graph.blocks.iter() {
-        let more = data.items.len().saturating_mul(times[block] - 1);
-        count = count.saturating_add(more);
-    }
-    count
+    let once: usize = graph.blocks.values().map(|block| block.items.len()).sum();
+    let all = usize::try_from(most_steps(graph, |_| 1)).unwrap_or(usize::MAX);
+    graph.nodes.len().saturating_add(all.saturating_sub(once))
 }
 
 /// What `stage` comes to; a bug in it must not take the process along.

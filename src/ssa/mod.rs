@@ -43,7 +43,7 @@ pub use graph::{
 };
 pub use interpret::{Outcome, interpret};
 pub use lift::{Decision, Departure, LiftError, Lifted, Merged, Paths, Trips, Unmerge, Unmerged};
-pub use nest::Nest;
+pub use nest::{Nest, most_steps};
 pub use parse::{ParseError, parse};
 pub(crate) use rebuild::{Rebuild, rebuild};
 pub use renumber::in_order;

@@ -115,3 +115,33 @@ impl Nest {
         self.region_block(region).and_then(|block| self.block_loop(block))
     }
 }
+
+/// How many steps a run of `graph` takes at most, where each item counts as `weight` says.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::ssa::{most_steps, parse};
+///
+/// let text = "graph active 1 inactive 0\nv1 = const 9.0\nv3 = iteration r0\nb0:\n  \
+///             v6 = region r0 b1 bound 10 entries v2=v0\n  return v6\nb1:\n  \
+///             v4 = sin v2\n  v5 = lt v3 v1\n  return v5 v4 v4\n";
+/// // The loop, and ten times two steps in it.
+/// assert_eq!(most_steps(&parse(text)?, |_| 1), 21);
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+pub fn most_steps(graph: &Graph, weight: impl Fn(&Item) -> u64) -> u64 {
+    let (nest, mut total) = (Nest::of(graph), 0u64);
+    for (block, data) in graph.blocks.iter() {
+        let mut times = 1u64;
+        let mut around = nest.block_loop(block);
+        while let Some(region) = around {
+            let bound = graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
+            times = times.saturating_mul(u64::from(bound));
+            around = nest.region_block(region).and_then(|block| nest.block_loop(block));
+        }
+        let weight = data.items.iter().map(&weight).sum();
+        total = total.saturating_add(times.saturating_mul(weight));
+    }
+    total
+}
