@@ -34,9 +34,9 @@
 //! A function must do the same on every call with the same inputs. If it does
 //! not (it counts its calls, draws random numbers, reads a `Cell`), a kernel
 //! goes on with what it has seen. A change that shows as other operations or
-//! other constants is noticed when the tape meets it, from time to time; the
-//! function then stays on the tape and the report has a [`Refusal`]. Data that
-//! change belong into the second slice of [`Tape::record_with`]:
+//! other constants is noticed when the tape meets it, which happens only where a
+//! comparison comes out in a new way; the function then stays on the tape and the
+//! report has a [`Refusal`]. Data that change belong into the second slice of [`Tape::record_with`]:
 //!
 //! ```
 //! use phigrad::{Tape, Var};

@@ -9,6 +9,7 @@ use phigrad::soi::divide;
 use phigrad::ssa::{
     Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, simplify, verify,
 };
+use phigrad::{Tape, Var};
 
 fn bits(outcome: &Outcome) -> Option<Vec<u64>> {
     match outcome {
@@ -247,4 +248,32 @@ fn random_graphs_keep_their_bits() {
     assert!(values > 200, "{values}");
     let made = |rule: Rule| applied[rule as usize];
     assert!(made(Rule::F1) > 5 && made(Rule::F2) > 20, "{applied:?}");
+}
+
+/// A choice in each iteration whose condition depends on all choices before.
+#[phigrad::traced]
+fn rotated(x: &[Var], data: &[Var]) -> Var {
+    let mut a = [x[0]; 3];
+    for &d in data {
+        a[0] = a[0] * 0.9 + d;
+        a.rotate_left(1);
+        if a[0] < a[1] {
+            a.swap(0, 1);
+        }
+    }
+    a[0] * a[1] + a[2] * x[1]
+}
+
+#[test]
+fn what_is_told_of_choices_that_depend_on_choices_is_bounded() {
+    let f = Tape::builder().hot_threshold(u32::MAX).record_with(rotated);
+    let data: Vec<f64> = (0..60).map(|i| (0.7 * f64::from(i)).sin()).collect();
+    let (value, gradient) = f.value_and_grad(&[0.3, 0.4], &data).unwrap();
+    // The texts of formulas doubled with each iteration once.
+    f.compile().unwrap();
+    let (found, slopes) = f.value_and_grad(&[0.3, 0.4], &data).unwrap();
+    assert_eq!(f.report().kernel_calls, 1);
+    assert!((found - value).abs() <= 1e-13 * value.abs());
+    assert!(slopes.iter().zip(&gradient).all(|(a, b)| (a - b).abs() <= 1e-13));
+    assert!(f.report().to_string().len() < 20_000);
 }

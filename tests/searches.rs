@@ -329,3 +329,81 @@ fn what_is_left_of_a_descent_near_its_end_is_accurate() {
         assert!(error <= 1e-13, "{tolerance} {rate}: {found} {expected} {error}");
     }
 }
+
+/// What is carried follows from another number behind the first iteration only.
+mod following {
+    use super::*;
+
+    #[traced]
+    pub fn by_while(s0: Var, d0: Var, limit: Var, c: Var) -> Var {
+        let mut out = s0;
+        if (c - 1.6).abs() < 0.01 {
+            let (mut s, mut d, mut n) = (s0, d0, 0);
+            while n < 60 {
+                let v = s + d;
+                let s1 = s + s * 0.5;
+                let d1 = s1 * 0.5;
+                out = v;
+                if d > limit {
+                    break;
+                }
+                s = s1;
+                d = d1;
+                n += 1;
+            }
+        }
+        out * s0
+    }
+
+    #[traced]
+    fn body(s0: Var, d0: Var, limit: Var) -> Var {
+        let (mut s, mut d, mut n) = (s0, d0, 0);
+        loop {
+            let v = s + d;
+            let s1 = s + s * 0.5;
+            let d1 = s1 * 0.5;
+            if d > limit || n == 59 {
+                return v;
+            }
+            s = s1;
+            d = d1;
+            n += 1;
+        }
+    }
+
+    #[traced]
+    pub fn by_return(s0: Var, d0: Var, limit: Var, c: Var) -> Var {
+        if (c - 1.6).abs() < 0.01 { body(s0, d0, limit) * s0 } else { s0 * s0 }
+    }
+}
+
+#[test]
+fn what_a_first_iteration_passes_out_does_not_follow_yet() {
+    for program in [following::by_while, following::by_return] {
+        let build = || {
+            let builder = Tape::builder().hot_threshold(u32::MAX).background(false);
+            builder.record(move |x: &[Var]| program(x[0], x[1], x[2], x[3]))
+        };
+        let (kernel, tape) = (build(), build());
+        for n in (0..62).rev() {
+            let limit = 0.5 * 1.5f64.powf(f64::from(n) - 0.5);
+            for c in [1.6, 0.6] {
+                kernel.value_and_grad(&[1.0, 0.5, limit, c]).unwrap();
+            }
+        }
+        kernel.compile().unwrap();
+        for x in [
+            [1.0, 0.5, 5.0, 1.6],
+            [1.0, 7.0, 0.5, 1.6],
+            [1.0, 7.0, 9.0, 1.6],
+            [2.0, -7.0, -9.0, 1.6],
+        ] {
+            let (found, slopes) = kernel.value_and_grad(&x).unwrap();
+            let (value, gradient) = tape.value_and_grad(&x).unwrap();
+            let close = |a: f64, b: f64| (a - b).abs() <= 1e-12 * b.abs().max(1.0);
+            assert!(close(found, value), "{x:?}: {found} {value}");
+            let all = slopes.iter().zip(&gradient).all(|(&a, &b)| close(a, b));
+            assert!(all, "{x:?}: {slopes:?} {gradient:?}");
+        }
+    }
+}

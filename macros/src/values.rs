@@ -4,7 +4,8 @@
 //! What has no value on some way that surely leads here is not in use: otherwise the
 //! program would be an error. So nothing of it can be carried, nor has to be. A call
 //! may never return, which is not seen; ways with calls count only if there is no
-//! other. Back to the head of a loop leads no way: what has no value in the first
+//! other, and then a variable may be taken for one that has a value: the compiler
+//! refuses the function (E0381), and to give the variable a value at once helps. Back to the head of a loop leads no way: what has no value in the first
 //! iteration has none that may be used in others.
 
 use syn::Lifetime;

@@ -37,21 +37,33 @@ pub fn agree(before: &Graph, after: &Graph) -> bool {
     agree_where(before, after, &SIZES[..(points as usize).clamp(2, SIZES.len())])
 }
 
-fn agree_where(before: &Graph, after: &Graph, sizes: &[f64]) -> bool {
-    if (before.active, before.inactive) != (after.active, after.inactive) {
-        return false;
-    }
-    let (before, after) = (without_guards(before), without_guards(after));
+/// Where graphs are compared that are called with so many numbers, one point for each size.
+fn points(count: usize, sizes: &[f64]) -> impl Iterator<Item = Vec<f64>> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut uniform = || {
+    let mut uniform = move || {
         // A multiplicative generator; its upper bits are good enough.
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 11) as f64 / (1u64 << 53) as f64
     };
-    sizes.iter().all(|size| {
-        let count = before.active + before.inactive;
-        let point: Vec<f64> = (0..count).map(|_| size * (2.0 * uniform() - 0.8)).collect();
+    sizes.iter().map(move |size| (0..count).map(|_| size * (2.0 * uniform() - 0.8)).collect())
+}
+
+/// Whether what the graph comes to is finite at one of these points.
+fn is_finite_somewhere(graph: &Graph, sizes: &[f64]) -> bool {
+    let graph = without_guards(graph);
+    points(graph.active + graph.inactive, sizes).any(|point| {
+        matches!(interpret(&graph, &point),
+            Outcome::Values(values) if values.iter().all(|value| value.is_finite()))
+    })
+}
+
+fn agree_where(before: &Graph, after: &Graph, sizes: &[f64]) -> bool {
+    if (before.active, before.inactive) != (after.active, after.inactive) {
+        return false;
+    }
+    let (before, after) = (without_guards(before), without_guards(after));
+    points(before.active + before.inactive, sizes).all(|point| {
         match (interpret(&before, &point), interpret(&after, &point)) {
             (Outcome::Values(a), Outcome::Values(b)) => alike(&a, &b),
             (Outcome::Unseen(_), Outcome::Unseen(_)) => true,
@@ -65,15 +77,20 @@ const TRIPS: [u32; 5] = [0, 1, 2, 3, 17];
 
 /// Whether two graphs agree with the loop `region`, which both have with the same
 /// blocks, made to end after some numbers of iterations in each of `ends`, whatever its
-/// conditions say.
+/// conditions say, and reached, whatever decides that. At each end the results are finite
+/// somewhere, or nothing would have been compared.
 pub(super) fn agree_at_ends(before: &Graph, after: &Graph, region: Region, ends: &[Block]) -> bool {
     let most = before.regions[region].cycle.as_ref().map_or(0, |cycle| cycle.bound - 1);
     let trips = TRIPS.iter().copied().filter(|&trips| trips < most).chain([most]);
-    trips.clone().all(|trips| {
-        ends.iter().all(|&end| {
+    ends.iter().all(|&end| {
+        let mut compared = false;
+        let agree = trips.clone().all(|trips| {
             let made = [before, after].map(|graph| ended(graph, region, end, trips));
-            matches!(&made, [Some(before), Some(after)] if agree_where(before, after, &SIZES[..2]))
-        })
+            let [Some(before), Some(after)] = &made else { return false };
+            compared |= is_finite_somewhere(before, &SIZES[..2]);
+            agree_where(before, after, &SIZES[..2])
+        });
+        agree && compared
     })
 }
 
@@ -119,6 +136,18 @@ fn ended(graph: &Graph, region: Region, end: Block, trips: u32) -> Option<Graph>
         if let End::Branch { condition, .. } = &mut graph.blocks[block].end {
             *condition = decision;
         }
+    }
+    // And all that is around it, so that it is reached.
+    let parents = graph.parents();
+    let mut below = root;
+    while let Some(above) = parents[below] {
+        if let End::Branch { condition, then, .. } = &mut graph.blocks[above].end
+            && [*then, below].contains(&below)
+            && graph.regions.values().all(|region| region.root != below)
+        {
+            *condition = if *then == below { yes } else { no };
+        }
+        below = above;
     }
     in_order(&graph)
 }

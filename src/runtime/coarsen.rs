@@ -178,11 +178,17 @@ fn rolled(recorded: &Graph, limits: RerollLimits) -> Graph {
 
 /// The recorded graph with those loops whose sweep adds up what the tape adds up.
 fn rolled_in_order(recorded: &Graph) -> Graph {
+    /// To look at the order takes time for each loop and node.
+    const MOST_LOOPS: usize = 256;
     // What regions carry was an event of the tape, so they are not taken apart.
     let all = RerollLimits { threading: false, ..ROLLED };
     // Those that may end in each iteration cannot be expanded.
     for limits in [all, RerollLimits { exits: u32::MAX, ..all }] {
         let mut graph = reroll(recorded, limits);
+        let loops = graph.regions.values().filter(|region| region.cycle.is_some());
+        if loops.count() > MOST_LOOPS {
+            break;
+        }
         loop {
             checked(&graph);
             let others = reordered(&graph);

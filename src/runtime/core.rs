@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::error::{Error, Kind};
 use super::explain::Explanation;
 use super::learning::Known;
-use super::options::Options;
+use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal, Report};
 use super::specialisation::Specialisation;
 use crate::jit::{Kernel, RunError};
@@ -107,9 +107,13 @@ impl Core {
         let limit = self.options.limits.trace_events;
         let Workspace { tracer, adjoints } = &mut workspace;
         // Nobody learns from a call beyond the limit.
-        tracer.detail(
-            specialisation.as_ref().map_or(Detail::Bare, |one| one.detail(self.options.numerics)),
-        );
+        let closely = specialisation.as_ref().map_or(Detail::Bare, |one| one.detail());
+        // Marks change the order in which adjoints are added up, so exact numerics have
+        // them always.
+        tracer.detail(match self.options.numerics {
+            Numerics::Exact => closely.max(Detail::Marks),
+            Numerics::Real => closely,
+        });
         let result = tracer.run(f, inputs, limit, self.made).map(|trace| {
             if purpose != Purpose::Value {
                 gradient.copy_from_slice(sweep(&trace, adjoints));

@@ -106,16 +106,12 @@ impl Specialisation {
     /// that may be new: the first ones, those soon after a new one, and those on which
     /// a kernel gave up.
     ///
-    /// A bare run cannot teach its path, only that there is one to be looked at. Marks
-    /// change the order in which adjoints are added up, so exact numerics have them always.
-    pub(super) fn detail(&self, numerics: Numerics) -> Detail {
+    /// A bare run cannot teach its path, only that there is one to be looked at.
+    pub(super) fn detail(&self) -> Detail {
         let curiosity = self.curiosity.load(Ordering::Relaxed);
         if curiosity > WATCHFUL || self.kernels.iter().any(|kernel| kernel.load().is_some()) {
             Detail::Captures
-        } else if curiosity > 0
-            || numerics == Numerics::Exact
-            || is_checked(self.tape_calls.load(Ordering::Relaxed))
-        {
+        } else if curiosity > 0 || is_checked(self.tape_calls.load(Ordering::Relaxed)) {
             Detail::Marks
         } else {
             Detail::Bare

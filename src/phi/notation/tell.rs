@@ -51,19 +51,21 @@ impl<'a> Teller<'a> {
         let told = self.brief(node, DEPTH);
         let result = match known {
             Some(known) => self.brief(known, DEPTH),
-            None => self.choice(self.reader.graph.regions[region].root, &mut |teller, values| {
-                let Def::Apply(op, args) = teller.reader.graph.nodes[node].def else {
-                    return teller.brief(node, DEPTH);
-                };
-                let args = args[..op.arity()].iter().map(|&arg| {
-                    let side = match teller.reader.graph.nodes[arg].def {
-                        Def::Phi(of, number) if of == region => values.get(number as usize),
-                        _ => None,
+            None => {
+                self.choice(self.reader.graph.regions[region].root, DEPTH, &mut |teller, values| {
+                    let Def::Apply(op, args) = teller.reader.graph.nodes[node].def else {
+                        return teller.brief(node, DEPTH);
                     };
-                    teller.brief(side.copied().unwrap_or(arg), DEPTH - 2)
-                });
-                Term::Apply(op, args.collect())
-            }),
+                    let args = args[..op.arity()].iter().map(|&arg| {
+                        let side = match teller.reader.graph.nodes[arg].def {
+                            Def::Phi(of, number) if of == region => values.get(number as usize),
+                            _ => None,
+                        };
+                        teller.brief(side.copied().unwrap_or(arg), DEPTH - 2)
+                    });
+                    Term::Apply(op, args.collect())
+                })
+            }
         };
         equation(&told, &result)
     }
@@ -80,7 +82,7 @@ impl<'a> Teller<'a> {
         let mut pairs = pairs.iter();
         let condition = self.brief(condition, DEPTH - 2);
         let root = self.reader.graph.regions[region].root;
-        let result = self.choice(root, &mut |teller, _| match pairs.next() {
+        let result = self.choice(root, DEPTH, &mut |teller, _| match pairs.next() {
             Some(&(_, a, b)) if a == b => teller.brief(a, DEPTH - 2),
             Some(&(_, a, b)) => {
                 let sides = [a, b].map(|side| teller.brief(side, DEPTH - 2));
@@ -92,13 +94,21 @@ impl<'a> Teller<'a> {
         equation(&self.brief(phi, DEPTH), &result)
     }
 
-    /// What the tree below `block` comes to, where `end` tells what its ends do.
-    fn choice(&self, block: Block, end: &mut dyn FnMut(&Self, &[Node]) -> Term) -> Term {
+    /// What the tree below `block` comes to, where `end` tells what its ends do. Its
+    /// conditions are told to `depth` at most: they may be φs of branches in turn, each
+    /// with conditions of their own.
+    fn choice(
+        &self,
+        block: Block,
+        depth: usize,
+        end: &mut dyn FnMut(&Self, &[Node]) -> Term,
+    ) -> Term {
         match &self.reader.graph.blocks[block].end {
             End::Return(values) => end(self, values),
             &End::Branch { condition, then, otherwise } => {
-                let condition = self.brief(condition, DEPTH - 2);
-                let (then, otherwise) = (self.choice(then, end), self.choice(otherwise, end));
+                let condition = self.brief(condition, depth.min(DEPTH - 2));
+                let then = self.choice(then, depth, end);
+                let otherwise = self.choice(otherwise, depth, end);
                 Term::apply(Op::Select, [condition, then, otherwise])
             }
             End::Open => nothing(),
@@ -124,7 +134,7 @@ impl<'a> Teller<'a> {
                 if leaves.len() > 4 {
                     return nothing();
                 }
-                self.choice(graph.regions[region].root, &mut |teller, values| {
+                self.choice(graph.regions[region].root, depth, &mut |teller, values| {
                     let value = values.get(number as usize);
                     value.map_or_else(nothing, |&value| teller.brief(value, depth))
                 })

@@ -242,7 +242,7 @@ impl Attempt<'_> {
     ) -> Result<Output, &'static str> {
         let ways = self.ways;
         let mut outside = None;
-        let mut values: Vec<Option<Affine>> = Vec::new();
+        let mut values: Vec<Option<(Node, Affine)>> = Vec::new();
         for leaf in ways.ends() {
             let value = leaf.values[number];
             match forms.find(value) {
@@ -252,21 +252,23 @@ impl Attempt<'_> {
                     }
                     values.push(None);
                 }
-                form => values.push(Some(forms.affine(&form)?)),
+                form => values.push(Some((value, forms.affine(&form)?))),
             }
         }
         let node = forms.emitter.graph.regions[ways.region].phis[number];
         for &state in states {
             let unit = forms.row(ways.entries[state].0)?;
-            let Some(next) = ways.common_next(state) else { continue };
-            let next = forms.row(next)?;
-            let offset = |value: &Affine| match () {
-                () if is_same(value, &next) => Some(1),
-                () if self.first.is_none() && is_same(value, &unit) => Some(0),
-                () => None,
+            let Some(next_node) = ways.common_next(state) else { continue };
+            let next = forms.row(next_node)?;
+            // What is eliminated follows from the rest only behind the first iteration, and
+            // the loop may be left in it: there forms say nothing, but nodes do.
+            let offset = |(node, value): &(Node, Affine)| match self.first {
+                Some(_) => (*node == next_node).then_some(1),
+                None if is_same(value, &next) => Some(1),
+                None => is_same(value, &unit).then_some(0),
             };
             let offsets: Vec<Option<u32>> =
-                values.iter().map(|value| value.as_ref().and_then(offset)).collect();
+                values.iter().map(|value| value.as_ref().and_then(&offset)).collect();
             if offsets
                 .iter()
                 .zip(&values)
@@ -276,8 +278,8 @@ impl Attempt<'_> {
             }
         }
         let mut known = values.iter().flatten();
-        let form = known.next().cloned().ok_or("what comes out of it is not carried")?;
-        if self.first.is_some() || !known.all(|other| is_same(other, &form)) {
+        let (_, form) = known.next().cloned().ok_or("what comes out of it is not carried")?;
+        if self.first.is_some() || !known.all(|(_, other)| is_same(other, &form)) {
             return Err("what comes out of it depends on how it is left");
         }
         let offsets = values.iter().map(|value| value.as_ref().map(|_| 0)).collect();
