@@ -120,8 +120,9 @@ fn code_does_not_grow_with_the_largest_number_of_iterations() {
     };
     // About 20, and from 200 to 350 iterations.
     let (small, large) = (size(growth, 1.8, 1.1, 50), size(growth, 1.03, 1.015, 50));
+    // From some number on it is a closed form, which takes some 800 bytes.
     assert!(small.0 >= 475 && large.0 >= 475, "{small:?} {large:?}");
-    assert!(large.1 <= small.1 + 500, "{small:?} {large:?}");
+    assert!(large.1 <= small.1 + 1000, "{small:?} {large:?}");
     let (small, large) = (size(growth_plain, 1.8, 1.1, 50), size(growth_plain, 1.03, 1.001, 50));
-    assert!(large.1 <= small.1 + 500, "{small:?} {large:?}");
+    assert!(large.1 <= small.1 + 1000, "{small:?} {large:?}");
 }
