@@ -183,6 +183,10 @@ fn first(op: Op, x: [f64; 2], y: f64, g: f64) -> f64 {
         primitive.visit(Op::Div).0
     } else if op == Op::Sqrt {
         primitive.visit(Op::Sqrt).0
+    } else if op == Op::Exp {
+        primitive.visit(Op::Exp).0
+    } else if op == Op::Ln {
+        primitive.visit(Op::Ln).0
     } else {
         any_first(op, x[0], x[1], y, g)
     }
