@@ -62,7 +62,7 @@ impl Tracer {
     ///
     /// let inputs = Inputs { active: &[1.0], inactive: &[] };
     /// let mut tracer = Tracer::default();
-    /// for (detail, events) in [(Detail::Bare, 1), (Detail::Marks, 4), (Detail::Captures, 4)] {
+    /// for (detail, events) in [(Detail::Bare, 1), (Detail::Marks, 3), (Detail::Captures, 3)] {
     ///     tracer.detail(detail);
     ///     let trace = tracer.run(|x, _| same(x), inputs, 100, Location::caller())?;
     ///     assert_eq!(trace.events.len(), events);
