@@ -198,7 +198,7 @@ const BREAKAGES: &[Breakage] = &[
     (11, |g| cycle_of_forward(g), "access i4 may be outside of its series"),
     (
         11,
-        |g| g.series[series(3)] = SeriesData::Constants(vec![]),
+        |g| g.series[series(3)] = SeriesData::Constants(vec![].into()),
         "access i4 may be outside of its series",
     ),
     (11, |g| stride(g, 1, 2, 0), "access i1 has a stride by r2, which does not count"),

@@ -295,7 +295,7 @@ fn iterations_are_taken_together_if_that_orders_their_operands() {
     });
     // The last ones are where the ring closes.
     assert_eq!(bounds(&graph)[0], 18, "{graph}");
-    let all = SeriesData::Nodes((0..40).map(|i| graph.input(i)).collect());
+    let all = SeriesData::Inputs { first: 0, count: 40 };
     assert_eq!(series(&graph, |data| *data == all), 1, "{graph}");
 }
 

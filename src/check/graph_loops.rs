@@ -185,7 +185,7 @@ impl Generator<'_> {
         if !self.loops.filling.is_empty() && self.random.chance(0.5) {
             return self.add(at);
         }
-        let access = match self.random.below(4) {
+        let access = match self.random.below(5) {
             0 if reads(self) => {
                 let (series, len) = self.random.pick(&self.loops.readable);
                 self.access(series, len)
@@ -200,6 +200,11 @@ impl Generator<'_> {
                 let series = self.graph.series.push(SeriesData::Constants(numbers));
                 self.access(series, len)
             }
+            3 if self.graph.active + self.graph.inactive > 0 => {
+                let (first, count) = self.inputs_in_a_row();
+                let series = self.graph.series.push(SeriesData::Inputs { first, count });
+                self.access(series, count as usize)
+            }
             _ => {
                 let len = 1 + self.random.below(8);
                 let nodes = (0..len).map(|_| self.value()).collect();
@@ -212,6 +217,14 @@ impl Generator<'_> {
         let is_small = is_small(&self.graph, node);
         let node = if is_small { node } else { self.apply(at.block, Op::Atan, &[node]) };
         self.visible.push(node);
+    }
+
+    /// The first of some inputs, all active or all inactive, and how many there are.
+    fn inputs_in_a_row(&mut self) -> (u32, u32) {
+        let (active, inputs) = (self.graph.active, self.graph.active + self.graph.inactive);
+        let first = self.random.below(inputs);
+        let end = if first < active { active } else { inputs };
+        (first as u32, 1 + self.random.below(end - first) as u32)
     }
 
     /// An access to the history of a node, if there is one.

@@ -95,7 +95,10 @@ impl<'a> Activity<'a> {
                 first.into_iter().chain(self.nexts(region, number as usize)).collect()
             }
             Def::Element(access) => match &graph.series[graph.accesses[access].series] {
-                SeriesData::Constants(_) | SeriesData::Sums(_) => SmallVec::new(),
+                SeriesData::Constants(_)
+                | SeriesData::Inputs { .. }
+                | SeriesData::Sums(_)
+                | SeriesData::Outputs { .. } => SmallVec::new(),
                 SeriesData::History(past) => core::iter::once(*past).collect(),
                 SeriesData::Nodes(nodes) => match self.fixed(access) {
                     Some(only) => core::iter::once(only).collect(),
@@ -163,11 +166,30 @@ impl<'a> Activity<'a> {
                 users[target].push(node);
             }
         }
-        let mut pending: Vec<Node> = (0..self.graph.active).map(|i| self.graph.input(i)).collect();
+        let nodes = self.graph.nodes.keys();
+        let mut pending: Vec<Node> = nodes.filter(|&node| self.is_active_input(node)).collect();
         while let Some(node) = pending.pop() {
             if !core::mem::replace(&mut self.active[node], true) {
                 pending.extend(&users[node]);
             }
+        }
+    }
+
+    /// Whether `node` is an active input, or one of a row of them.
+    fn is_active_input(&self, node: Node) -> bool {
+        let graph = self.graph;
+        match graph.nodes[node].def {
+            Def::Input(number) => graph.is_active(number),
+            Def::Element(access) => self.input_row(access).is_some(),
+            _ => false,
+        }
+    }
+
+    /// The number of the first input of the series of `access`, if those are active inputs.
+    pub(super) fn input_row(&self, access: Access) -> Option<u32> {
+        match self.graph.series[self.graph.accesses[access].series] {
+            SeriesData::Inputs { first, .. } => Some(first).filter(|&n| self.graph.is_active(n)),
+            _ => None,
         }
     }
 

@@ -96,7 +96,7 @@ fn is_table(graph: &Graph, series: &SeriesData) -> bool {
         _ => None,
     };
     match series {
-        SeriesData::Constants(_) => true,
+        SeriesData::Constants(_) | SeriesData::Inputs { .. } => true,
         SeriesData::Nodes(nodes) => {
             let numbers: Option<Vec<i64>> = nodes.iter().map(number).collect();
             let even = |numbers: Vec<i64>| {
@@ -104,7 +104,7 @@ fn is_table(graph: &Graph, series: &SeriesData) -> bool {
             };
             numbers.is_some_and(even)
         }
-        SeriesData::History(_) | SeriesData::Sums(_) => false,
+        SeriesData::History(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => false,
     }
 }
 

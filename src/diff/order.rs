@@ -51,7 +51,7 @@ use crate::ssa::{Access, Block, Def, End, Folding, Graph, Item, Node, Region, Se
 /// ```
 pub fn reordered(graph: &Graph) -> Vec<Region> {
     // Without loops there is nothing to find, and with replays there is no gradient.
-    let has_sums = graph.series.values().any(|series| matches!(series, SeriesData::Sums(_)));
+    let has_sums = graph.series.values().any(SeriesData::is_sums);
     if has_sums
         || graph.regions.values().any(|region| region.replays.is_some())
         || graph.regions.values().all(|region| region.cycle.is_none())
@@ -116,7 +116,8 @@ impl Reverse<'_> {
     fn direct_element(&self, access: Access) -> Option<Direct> {
         let series = self.graph.accesses[access].series;
         match self.graph.series[series] {
-            SeriesData::Constants(_) | SeriesData::Sums(_) => None,
+            SeriesData::Constants(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => None,
+            SeriesData::Inputs { .. } => self.activity.input_row(access).map(|_| Direct::Sums),
             SeriesData::History(_) => Some(Direct::Sums),
             SeriesData::Nodes(_) => match self.activity.fixed(access) {
                 Some(only) => Some(Direct::Node(only)),
@@ -356,10 +357,10 @@ fn uses(activity: &Activity<'_>) -> Array<Node, u32> {
         }
     }
     for series in graph.series.values() {
-        match series {
-            SeriesData::Nodes(nodes) => nodes.iter().for_each(|&node| uses[node] += 2),
-            SeriesData::History(node) => uses[*node] += 2,
-            SeriesData::Constants(_) | SeriesData::Sums(_) => {}
+        series.nodes().for_each(|node| uses[node] += 2);
+        if let &SeriesData::Inputs { first, count } = series {
+            let is_in = |&(_, number): &(Node, u32)| (first..first + count).contains(&number);
+            graph.input_nodes().filter(is_in).for_each(|(node, _)| uses[node] += 2);
         }
     }
     uses

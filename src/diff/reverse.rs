@@ -16,6 +16,7 @@ use super::activity::Activity;
 use super::adjoints::Adjoints;
 use super::needed::Needed;
 use super::order::Order;
+use super::rows::{Row, rows};
 use super::sums::Sums;
 use crate::entity::Array;
 use crate::op::{Op, contribution};
@@ -33,7 +34,8 @@ pub enum Wanted {
 }
 
 /// The gradient of the first output of `graph`, a verified graph, by its active
-/// inputs: one output for each, in order.
+/// inputs: one output for each, in order. Those for a row of inputs that loops read are a
+/// series of outputs.
 ///
 /// Each path is differentiated on its own: the derivative of a choice is the
 /// choice of the derivatives (corollary 2 of the φ-calculus in "Coarsening
@@ -55,7 +57,7 @@ pub enum Wanted {
 /// loops. Per leaf it is linear in the path, with two exceptions: after each
 /// branch of a region, each adjoint that one of its sides changes is a φ, so one
 /// that is passed on from below n branches costs n φs; and the elements of a
-/// series of n nodes cost n steps for each outermost region that reads it.
+/// series of n nodes, not of inputs, cost n steps for each outermost region that reads it.
 ///
 /// A graph with regions that replay others, which gradient graphs are where
 /// there were regions, is not differentiated: adjoints of what the first region
@@ -85,7 +87,7 @@ pub(super) fn reverse_from(
     folding: Folding,
 ) -> Graph {
     let mut pass = Reverse::new(graph, recomputed, wanted, folding);
-    let has_sums = graph.series.values().any(|series| matches!(series, SeriesData::Sums(_)));
+    let has_sums = graph.series.values().any(SeriesData::is_sums);
     if has_sums || graph.regions.values().any(|region| region.replays.is_some()) {
         pass.refuse();
     } else {
@@ -111,6 +113,7 @@ pub(super) struct Reverse<'a> {
     pub(super) adjoints: Adjoints,
     pub(super) activity: Activity<'a>,
     pub(super) sums: Sums,
+    pub(super) rows: Vec<Row>,
     pub(super) order: Order,
     pub(super) parents: Array<Block, Option<Block>>,
     /// For each block of a region the latest sweep in which an end below it had
@@ -173,6 +176,7 @@ impl<'a> Reverse<'a> {
             recomputed,
             is_again: false,
             adjoints: Adjoints::new(graph.nodes.len()),
+            rows: rows(&activity),
             activity,
             sums: Sums::new(graph),
             parents: graph.parents(),
@@ -338,9 +342,12 @@ impl<'a> Reverse<'a> {
                 self.fill_pasts(region);
             }
         }
+        self.fill_rows();
         if self.activity.active[output] {
             let one = self.builder.constant(1.0);
-            self.adjoints.set(output, one);
+            if !self.add_to_sum(output, one) {
+                self.adjoints.set(output, one);
+            }
         }
         for index in (0..self.path.len()).rev() {
             match self.path[index] {
@@ -352,15 +359,15 @@ impl<'a> Reverse<'a> {
         self.builder.set_place(None);
         let zero = self.builder.constant(0.0);
         let exact = self.builder.folding() == Folding::Exact;
-        let mut outputs: Vec<Node> = Vec::with_capacity(self.graph.active + 1);
-        for index in 0..self.graph.active {
-            outputs.push(match self.adjoints.get(self.graph.input(index)) {
+        let derivatives = self.other_derivatives().into_iter();
+        let mut outputs: Vec<Node> = derivatives
+            .map(|adjoint| match adjoint {
                 // The sweep adds to zero, so it never yields a negative zero.
                 Some(adjoint) if exact => self.builder.apply(Op::Add, &[adjoint, zero]),
                 Some(adjoint) => adjoint,
                 None => zero,
-            });
-        }
+            })
+            .collect();
         if self.wanted == Wanted::GradientAndValue {
             outputs.push(self.copied(output));
         }

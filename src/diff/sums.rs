@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 
 use super::activity::bound;
 use super::reverse::Reverse;
+use super::rows::range;
 use crate::entity::{Array, Entity};
 use crate::ssa::{Access, AccessData, Def, Graph, Node, Region, Series, SeriesData};
 
@@ -74,12 +75,15 @@ impl Sums {
 impl Reverse<'_> {
     /// Whether the adjoint of `node` is in sums at present.
     pub(super) fn has_sum(&self, node: Node) -> bool {
-        self.sums.places[node].is_some()
+        self.place(node).is_some()
     }
 
     /// The sums that have the adjoint of `node` at present, and where.
     pub(super) fn place(&self, node: Node) -> Option<(Series, u32)> {
-        self.sums.places[node]
+        match self.graph.nodes[node].def {
+            Def::Input(number) => self.place_of_input(number).or(self.sums.places[node]),
+            _ => self.sums.places[node],
+        }
     }
 
     /// Whether the adjoint of `node` is in these sums, and began there with 0.
@@ -96,19 +100,16 @@ impl Reverse<'_> {
     /// present.
     pub(super) fn places(&self, access: Access) -> Option<(Series, i64, i64)> {
         let data = &self.graph.accesses[access];
-        let Map { sums, scale, offset } = self.sums.maps[data.series]?;
-        let (low, high) = self.range(data);
+        let Map { sums, scale, offset } = self.map(access)?;
+        let (low, high) = range(self.graph, data);
         let (one, other) = (scale * low + offset, scale * high + offset);
         Some((sums, one.min(other), one.max(other)))
     }
 
-    /// The least and the largest index of this access.
-    pub(super) fn range(&self, data: &AccessData) -> (i64, i64) {
-        let base = i64::from(data.base);
-        data.strides.iter().fold((base, base), |(low, high), &(region, stride)| {
-            let most = i64::from(stride) * (i64::from(bound(self.graph, region)) - 1).max(0);
-            (low + most.min(0), high + most.max(0))
-        })
+    /// Where the elements that `access` reads have their adjoints at present.
+    fn map(&self, access: Access) -> Option<Map> {
+        let row = self.row_of(access).map(|(sums, offset)| Map { sums, scale: 1, offset });
+        row.or(self.sums.maps[self.graph.accesses[access].series])
     }
 
     /// Whether the adjoints of the elements of `series` are in sums at present.
@@ -118,7 +119,7 @@ impl Reverse<'_> {
 
     /// Adds `passed` to the sum that is the adjoint of `node`, if there is one.
     pub(super) fn add_to_sum(&mut self, node: Node, passed: Node) -> bool {
-        let Some((series, base)) = self.sums.places[node] else { return false };
+        let Some((series, base)) = self.place(node) else { return false };
         let access = AccessData { series, base, strides: Default::default() };
         self.builder.accumulate(access, passed);
         true
@@ -179,7 +180,7 @@ impl Reverse<'_> {
 
     /// What the element of a series that is `node` needs in sums.
     fn slot(&self, node: Node) -> Slot {
-        match (self.activity.active[node], self.sums.places[node]) {
+        match (self.activity.active[node], self.place(node)) {
             (false, _) => Slot::Unused,
             (true, None) => Slot::Adjoint(node),
             (true, Some(_)) => Slot::Part(node),
@@ -219,7 +220,12 @@ impl Reverse<'_> {
         let graph = self.graph;
         let data = &graph.accesses[access];
         match &graph.series[data.series] {
-            SeriesData::Constants(_) | SeriesData::Sums(_) => {}
+            SeriesData::Constants(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => {}
+            SeriesData::Inputs { .. } => {
+                if let Some(map) = self.map(access) {
+                    self.accumulate(data, map, passed);
+                }
+            }
             &SeriesData::History(past) => {
                 let Some((sums, _)) = self.sums.pasts[past] else { return };
                 self.sums.pasts[past] = Some((sums, true));

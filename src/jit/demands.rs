@@ -9,7 +9,10 @@ pub(super) fn operands(graph: &Graph, node: Node) -> &[Node] {
     let Def::Element(access) = data.def else { return data.args() };
     let access = &graph.accesses[access];
     match &graph.series[access.series] {
-        SeriesData::Constants(_) | SeriesData::Sums(_) => &[],
+        SeriesData::Constants(_)
+        | SeriesData::Inputs { .. }
+        | SeriesData::Sums(_)
+        | SeriesData::Outputs { .. } => &[],
         SeriesData::Nodes(nodes) if access.strides.is_empty() => {
             let index = access.base as usize;
             nodes.get(index..=index).unwrap_or(&[])

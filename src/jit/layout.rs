@@ -41,6 +41,8 @@ pub(super) enum Row {
     },
     /// In the scratch buffer, from there on.
     Scratch(u32),
+    /// Outputs, from this one on.
+    Outputs(u32),
     /// In the home of a node that is computed in this loop.
     History(Node, Region),
 }
@@ -272,6 +274,13 @@ impl Layout {
                     self.constants.extend(numbers.iter().map(|&bits| f64::from_bits(bits)));
                     Row::Constants(first as u32)
                 }
+                &SeriesData::Inputs { first, .. } => {
+                    match (first as usize).checked_sub(graph.active) {
+                        None => Row::Active { first, stride: 1 },
+                        Some(first) => Row::Inactive { first: first as u32, stride: 1 },
+                    }
+                }
+                &SeriesData::Outputs { first, .. } => Row::Outputs(first),
                 SeriesData::Nodes(nodes) => match inputs_in_line(graph, nodes) {
                     Some(row) => row,
                     None if gathered[series] => Row::Scratch(self.reserve(nodes.len() as u64)?),

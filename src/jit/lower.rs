@@ -117,6 +117,7 @@ impl Lowering<'_, '_> {
                 self.builder.ins().store(flags, value, scratch, offset(word));
             }
             Step::Zero(word, len) => self.zero(word, len),
+            Step::ZeroOutputs(first, count) => self.zero_outputs(first, count),
             Step::Keep(value, node) => self.keep(value, node),
             Step::Accumulate(access, node) => self.accumulate(access, node),
             Step::Begin(region) => self.begin(region),

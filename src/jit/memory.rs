@@ -130,11 +130,20 @@ impl Lowering<'_, '_> {
 
     /// Sets `len` words of the scratch buffer from `word` on to zero.
     pub(super) fn zero(&mut self, word: u32, len: u32) {
-        let (flags, scratch) = (MemFlagsData::trusted(), self.scratch());
+        self.zero_in(self.scratch(), word, len);
+    }
+
+    /// Sets `count` outputs from `first` on to zero.
+    pub(super) fn zero_outputs(&mut self, first: u32, count: u32) {
+        self.zero_in(self.buffers[4], first, count);
+    }
+
+    fn zero_in(&mut self, buffer: Value, word: u32, len: u32) {
+        let flags = MemFlagsData::trusted();
         let zero = self.builder.ins().f64const(0.0);
         if len <= 8 {
             for word in word..word + len {
-                self.builder.ins().store(flags, zero, scratch, offset(word));
+                self.builder.ins().store(flags, zero, buffer, offset(word));
             }
             return;
         }
@@ -144,7 +153,7 @@ impl Lowering<'_, '_> {
         self.builder.ins().jump(body, &[start.into()]);
         self.builder.switch_to_block(body);
         let distance = self.builder.ins().ishl_imm_u(number, 3);
-        let pointer = self.builder.ins().iadd(scratch, distance);
+        let pointer = self.builder.ins().iadd(buffer, distance);
         self.builder.ins().store(flags, zero, pointer, offset(word));
         let next = self.builder.ins().iadd_imm_s(number, 1);
         let again = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, next, i64::from(len));
@@ -163,11 +172,12 @@ impl Lowering<'_, '_> {
 
     fn of_access(&self, access: Access) -> Address {
         let data = &self.graph.accesses[access];
-        let [active, inactive, constants, scratch, _] = self.buffers;
+        let [active, inactive, constants, scratch, outputs] = self.buffers;
         let mut strides = SmallVec::new();
         let (buffer, start, step) = match self.layout.rows[data.series] {
             Row::Constants(first) => (constants, first, 1),
             Row::Scratch(first) => (scratch, first, 1),
+            Row::Outputs(first) => (outputs, first, 1),
             Row::Active { first, stride } => (active, first, i64::from(stride)),
             Row::Inactive { first, stride } => (inactive, first, i64::from(stride)),
             Row::History(node, around) => {

@@ -73,7 +73,14 @@ impl<'a> Order<'a> {
 
     /// Sets sums to their first values.
     pub(super) fn fill(&mut self, series: Series) {
-        let SeriesData::Sums(firsts) = &self.graph.series[series] else { return };
+        let firsts = match &self.graph.series[series] {
+            SeriesData::Sums(firsts) => firsts,
+            &SeriesData::Outputs { first, count } => {
+                self.lines.push(Line::ZeroOutputs { first, count });
+                return;
+            }
+            _ => return,
+        };
         firsts.iter().flatten().for_each(|&first| self.demand(first));
         let Row::Scratch(start) = self.layout.rows[series] else { return };
         for (&first, word) in firsts.iter().zip(start..) {

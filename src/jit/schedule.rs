@@ -52,6 +52,8 @@ pub(super) enum Line {
     Write { word: u32, node: Node },
     /// Sets words of the scratch buffer to zero.
     Zero { word: u32, len: u32 },
+    /// Sets outputs to zero.
+    ZeroOutputs { first: u32, count: u32 },
     /// Adds a node to an element of sums.
     Accumulate(Access, Node),
     /// Sees to it that this value, an entry φ, is there for the entry φ with this
@@ -193,8 +195,13 @@ fn finish(
         {
             finish_iteration(graph, region, values, lines);
         }
-        End::Return(values) => {
+        End::Return(values) if region.is_some() => {
             lines.extend(values.iter().zip(0..).map(|(&value, i)| Line::Pass(i, value)));
+            lines.push(Line::End);
+        }
+        End::Return(values) => {
+            let numbered = values.iter().zip(graph.returned_outputs());
+            lines.extend(numbered.map(|(&value, number)| Line::Pass(number, value)));
             lines.push(Line::End);
         }
         &End::Branch { condition, then, otherwise } => {

@@ -226,6 +226,7 @@ fn for_each_use_in(graph: &Graph, line: &Line, mut visit: impl FnMut(Node)) {
         | Line::Otherwise
         | Line::Close
         | Line::Zero { .. }
+        | Line::ZeroOutputs { .. }
         | Line::Again
         | Line::End => {}
     }

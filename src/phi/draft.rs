@@ -8,7 +8,7 @@ use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{
     Access, AccessData, Block, Def, End, Entry, Graph, Item, Loop, Nest, Node, NodeData, PlaceId,
-    Region, RegionData, Series, SeriesData, in_order, verify,
+    Region, RegionData, Series, SeriesData, Table, in_order, verify,
 };
 
 /// A graph with what is to be inserted and replaced; [`Draft::finish`] does it.
@@ -34,6 +34,7 @@ pub(super) struct Draft {
     /// For each node an application that has it as an operand.
     users: Array<Node, Option<Node>>,
     constants: HashMap<u64, Node>,
+    inputs: HashMap<u32, Node>,
     cleared: HashSet<Region>,
 }
 
@@ -51,6 +52,7 @@ impl Draft {
             uses: uses(graph),
             users: Array::filled(None, graph.nodes.len()),
             constants: HashMap::new(),
+            inputs: graph.input_nodes().map(|(node, number)| (number, node)).collect(),
             cleared: HashSet::new(),
             graph: graph.clone(),
         };
@@ -136,8 +138,9 @@ impl Draft {
             Def::Apply(..) => self.args(node).all(|arg| self.passive[arg]),
             Def::Element(access) => match &self.graph.series[self.graph.accesses[access].series] {
                 SeriesData::Constants(_) => true,
+                SeriesData::Inputs { first, .. } => !self.graph.is_active(*first),
                 SeriesData::Nodes(_) => self.read(access).all(|node| self.passive[node]),
-                SeriesData::History(_) | SeriesData::Sums(_) => false,
+                SeriesData::History(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => false,
             },
             Def::Phi(..) | Def::Entry(..) => false,
         }
@@ -191,6 +194,16 @@ impl Draft {
         }
         let node = self.push(Def::Const(bits), None, None);
         self.constants.insert(bits, node);
+        node
+    }
+
+    /// Input number `number`.
+    pub(super) fn input(&mut self, number: u32) -> Node {
+        if let Some(&node) = self.inputs.get(&number) {
+            return node;
+        }
+        let node = self.push(Def::Input(number), None, None);
+        self.inputs.insert(number, node);
         node
     }
 
@@ -264,11 +277,11 @@ impl Draft {
     pub(super) fn number_in(
         &mut self,
         body: &Body,
-        numbers: &[u64],
+        numbers: &Table,
         base: i64,
         stride: i64,
     ) -> Node {
-        let series = self.graph.series.push(SeriesData::Constants(numbers.to_vec()));
+        let series = self.graph.series.push(SeriesData::Constants(numbers.clone()));
         let strides = [(body.region, stride as i32)].into_iter().collect();
         let data = AccessData { series, base: base as u32, strides };
         let access = self.graph.accesses.push(data);
@@ -338,7 +351,7 @@ impl Draft {
                 SeriesData::Nodes(nodes) if nodes.iter().any(is_lost) => nodes.len(),
                 _ => continue,
             };
-            self.graph.series[series] = SeriesData::Constants(vec![0; size]);
+            self.graph.series[series] = SeriesData::Constants(vec![0; size].into());
         }
         self.cleared.insert(region);
     }
@@ -422,12 +435,7 @@ impl Draft {
             cycle.flat_map(|cycle| &mut cycle.entries).for_each(|entry| resolve(&mut entry.first));
         }
         for series in self.graph.series.keys() {
-            match &mut graph.series[series] {
-                SeriesData::Constants(_) => {}
-                SeriesData::Nodes(nodes) => nodes.iter_mut().for_each(resolve),
-                SeriesData::History(node) => resolve(node),
-                SeriesData::Sums(firsts) => firsts.iter_mut().flatten().for_each(resolve),
-            }
+            graph.series[series].nodes_mut().for_each(resolve);
         }
         in_order(&graph).filter(|graph| verify(graph).is_ok())
     }
@@ -465,13 +473,6 @@ fn uses(graph: &Graph) -> Array<Node, u32> {
     for region in graph.regions.keys() {
         graph.entries(region).iter().for_each(|entry| uses[entry.first] += 1);
     }
-    for series in graph.series.values() {
-        match series {
-            SeriesData::Constants(_) => {}
-            SeriesData::Nodes(nodes) => nodes.iter().for_each(|&node| uses[node] += 1),
-            SeriesData::History(node) => uses[*node] += 1,
-            SeriesData::Sums(firsts) => firsts.iter().flatten().for_each(|&n| uses[n] += 1),
-        }
-    }
+    graph.series.values().flat_map(SeriesData::nodes).for_each(|node| uses[node] += 1);
     uses
 }

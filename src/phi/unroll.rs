@@ -178,7 +178,10 @@ impl Copier<'_> {
                     Some(node) => return self.copied(node, iteration),
                     None => None,
                 },
-                SeriesData::History(_) | SeriesData::Sums(_) => None,
+                &SeriesData::Inputs { first, .. } => {
+                    return self.draft.input(first + index as u32);
+                }
+                SeriesData::History(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => None,
             };
             if let Some(bits) = bits {
                 return self.draft.constant(f64::from_bits(bits));

@@ -37,6 +37,7 @@ pub struct Builder {
     folding: Folding,
     pub(super) place: Option<PlaceId>,
     constants: HashMap<u64, Node>,
+    inputs: HashMap<u32, Node>,
     /// What is visible in the current block.
     pub(super) known: HashMap<Fact, Node>,
     /// For each open block, what to forget when it closes.
@@ -59,9 +60,13 @@ pub(super) enum Fact {
 }
 
 impl Builder {
-    /// Starts a graph of these inputs in its root block.
+    /// Starts a graph of these inputs, each of which is a node, in its root block.
     pub fn new(active: usize, inactive: usize, folding: Folding) -> Self {
-        let graph = Graph::new(active, inactive);
+        Builder::from(Graph::new(active, inactive), folding)
+    }
+
+    fn from(graph: Graph, folding: Folding) -> Self {
+        let inputs = graph.input_nodes().map(|(node, number)| (number, node)).collect();
         let block = graph.root();
         Builder {
             graph,
@@ -69,6 +74,7 @@ impl Builder {
             folding,
             place: None,
             constants: HashMap::new(),
+            inputs,
             known: HashMap::new(),
             scopes: Vec::new(),
             dissolved: HashSet::new(),
@@ -76,10 +82,10 @@ impl Builder {
         }
     }
 
-    /// Starts a graph of the same inputs and places as `graph`.
+    /// Starts a graph of the same inputs and places as `graph`. What is an input there is
+    /// one in the new graph from the beginning.
     pub fn of(graph: &Graph, folding: Folding) -> Self {
-        let mut builder = Builder::new(graph.active, graph.inactive, folding);
-        builder.graph.places = graph.places.clone();
+        let mut builder = Builder::from(graph.emptied(), folding);
         builder.known.reserve(graph.nodes.len());
         builder
     }
@@ -109,8 +115,9 @@ impl Builder {
     }
 
     /// The node of input number `index`, active inputs before inactive ones.
-    pub fn input(&self, index: usize) -> Node {
-        self.graph.input(index)
+    pub fn input(&mut self, index: usize) -> Node {
+        let number = index as u32;
+        *self.inputs.entry(number).or_insert_with(|| self.graph.push_input(number))
     }
 
     /// The node of the constant `value`.

@@ -48,7 +48,7 @@ impl Builder {
     /// // The sum of 1·x, 2·x and 5·x.
     /// let mut builder = Builder::new(1, 0, Folding::Exact);
     /// let (x, zero, last) = (builder.input(0), builder.constant(0.0), builder.constant(2.0));
-    /// let numbers = [1.0f64, 2.0, 5.0].map(f64::to_bits).to_vec();
+    /// let numbers = [1.0f64, 2.0, 5.0].map(f64::to_bits).into_iter().collect();
     /// let series = builder.series(SeriesData::Constants(numbers));
     /// let (region, entries) = builder.begin_loop(3, &[zero], None);
     /// let access = AccessData { series, base: 0, strides: [(region, 1)].into_iter().collect() };
@@ -131,7 +131,7 @@ impl Builder {
         if let Some(node) = self.always(&access) {
             return node;
         }
-        let is_sums = matches!(self.graph.series[access.series], SeriesData::Sums(_));
+        let is_sums = self.graph.series[access.series].is_sums();
         let access = self.access(access);
         let fact = Fact::Defined(Def::Element(access));
         if let Some(&node) = self.known.get(&fact) {
@@ -233,14 +233,18 @@ impl Builder {
         match data {
             SeriesData::Constants(numbers) => {
                 let number = *numbers.get(base)?;
-                let same = is_fixed || numbers.iter().all(|&other| other == number);
+                let same = is_fixed || numbers.is_uniform();
                 same.then(|| self.constant(f64::from_bits(number)))
+            }
+            &SeriesData::Inputs { first, count } => {
+                let same = (is_fixed || count == 1) && access.base < count;
+                same.then(|| self.input(first as usize + base))
             }
             SeriesData::Nodes(nodes) => {
                 let node = *nodes.get(base)?;
                 (is_fixed || nodes.iter().all(|&other| other == node)).then_some(node)
             }
-            SeriesData::History(_) | SeriesData::Sums(_) => None,
+            SeriesData::History(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => None,
         }
     }
 

@@ -4,7 +4,7 @@ use super::flow::{Flow, matters};
 use super::graph::{Block, Def, End, Graph, Item, Node, Region};
 use super::nest::Nest;
 use super::retain::retain;
-use super::series::{Access, Series, SeriesData};
+use super::series::{Access, Series};
 use crate::entity::Array;
 use crate::op::eval;
 
@@ -17,7 +17,7 @@ use crate::op::eval;
 ///
 /// A loop also stays if it may stop the graph. It keeps what decides whether
 /// there is another iteration, and of its entry φs those that are needed. Sums
-/// keep all that is added to them if any element is needed.
+/// keep all that is added to them if any element is needed, or if they are outputs.
 ///
 /// # Examples
 ///
@@ -86,6 +86,10 @@ impl Live {
                 End::Branch { .. } if !in_region => search.need_branch(block),
                 End::Return(_) | End::Branch { .. } | End::Open => {}
             }
+        }
+        for (series, _, _) in graph.output_rows() {
+            search.live.series[series] = true;
+            search.need_writes(series);
         }
         while let Some(needed) = search.pending.pop() {
             match needed {
@@ -241,19 +245,20 @@ impl<'a> Search<'a> {
         if core::mem::replace(&mut self.live.series[series], true) {
             return;
         }
-        match &self.graph.series[series] {
-            SeriesData::Constants(_) => {}
-            SeriesData::Nodes(nodes) => nodes.iter().for_each(|&node| self.need(node)),
-            SeriesData::History(node) => self.need(*node),
-            SeriesData::Sums(firsts) => {
-                firsts.iter().flatten().for_each(|&first| self.need(first));
-                for (block, item) in core::mem::take(&mut self.writes[series]) {
-                    self.need_block(block);
-                    if let Item::Accumulate(access, node) = item {
-                        self.need_access(access);
-                        self.need(node);
-                    }
-                }
+        let data = &self.graph.series[series];
+        data.nodes().for_each(|node| self.need(node));
+        if data.is_sums() {
+            self.need_writes(series);
+        }
+    }
+
+    /// Needs all that is added to `series`.
+    fn need_writes(&mut self, series: Series) {
+        for (block, item) in core::mem::take(&mut self.writes[series]) {
+            self.need_block(block);
+            if let Item::Accumulate(access, node) = item {
+                self.need_access(access);
+                self.need(node);
             }
         }
     }

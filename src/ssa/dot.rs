@@ -2,9 +2,9 @@
 
 use core::fmt::Write;
 
-use super::graph::{Block, Def, End, Graph, Item, Node, Region};
+use super::graph::{Block, Def, End, Graph, Item, Region};
 use super::print::{access_line, node_line, region_line, series_line};
-use super::series::{Series, SeriesData};
+use super::series::Series;
 
 /// The graph in the language of Graphviz: one cluster for each block, those of a
 /// region inside that of the block where it stands, data flow as solid and
@@ -143,13 +143,8 @@ fn write_guards(graph: &Graph, block: Block, out: &mut String) -> core::fmt::Res
 
 fn write_series(graph: &Graph, series: Series, out: &mut String) -> core::fmt::Result {
     writeln!(out, "  {series} [shape=folder, label={:?}];", series_line(graph, series))?;
-    let nodes: Vec<Node> = match &graph.series[series] {
-        SeriesData::Constants(_) => vec![],
-        SeriesData::Nodes(nodes) => nodes.clone(),
-        SeriesData::History(node) => vec![*node],
-        SeriesData::Sums(firsts) => firsts.iter().copied().flatten().collect(),
-    };
-    nodes.iter().try_for_each(|node| writeln!(out, "  {node} -> {series};"))
+    let mut nodes = graph.series[series].nodes();
+    nodes.try_for_each(|node| writeln!(out, "  {node} -> {series};"))
 }
 
 /// The arrows of the steps of `block` that fill sums or add to them.

@@ -37,14 +37,13 @@ pub fn expand(graph: &Graph, loops: &[Region]) -> Option<Graph> {
     for &region in loops {
         counters[region] = Some(counter(graph, region)?);
     }
-    let is_sums = |series: &SeriesData| matches!(series, SeriesData::Sums(_));
-    if graph.series.values().any(is_sums)
+    if graph.series.values().any(SeriesData::is_sums)
         || graph.regions.values().any(|region| region.replays.is_some())
     {
         return None;
     }
-    let mut new = Graph::new(graph.active, graph.inactive);
-    new.places = graph.places.clone();
+    let new = graph.emptied();
+    let inputs = new.input_nodes().map(|(node, number)| (number, node)).collect();
     let mut expand = Expand {
         old: graph,
         nest: Nest::of(graph),
@@ -55,6 +54,7 @@ pub fn expand(graph: &Graph, loops: &[Region]) -> Option<Graph> {
         rows: HashMap::new(),
         tables: HashMap::new(),
         constants: HashMap::new(),
+        inputs,
         numbers: HashMap::new(),
         series: HashMap::new(),
         accesses: HashMap::new(),
@@ -116,6 +116,7 @@ struct Expand<'a> {
     /// The copies of series of nodes that never change.
     tables: HashMap<Series, Series>,
     constants: HashMap<u64, Node>,
+    inputs: HashMap<u32, Node>,
     numbers: HashMap<Region, Node>,
     series: HashMap<SeriesData, Series>,
     accesses: HashMap<AccessData, Access>,
@@ -281,7 +282,7 @@ impl Expand<'_> {
     /// What `node` is here.
     fn copied(&mut self, node: Node) -> Node {
         match self.old.nodes[node].def {
-            Def::Input(_) => node,
+            Def::Input(number) => self.input(number),
             Def::Const(bits) => self.constant(bits),
             Def::Iteration(region) => match (self.counters[region], self.regions[region]) {
                 (Some(_), _) => self.constant(f64::from(self.current(region)).to_bits()),
@@ -309,6 +310,11 @@ impl Expand<'_> {
         self.iterations[region].saturating_sub(1)
     }
 
+    fn input(&mut self, number: u32) -> Node {
+        let new = &mut self.new;
+        *self.inputs.entry(number).or_insert_with(|| new.push_input(number))
+    }
+
     fn constant(&mut self, bits: u64) -> Node {
         let new = &mut self.new;
         *self.constants.entry(bits).or_insert_with(|| new.push_const(bits))
@@ -331,11 +337,12 @@ impl Expand<'_> {
         if strides.is_empty() {
             let only = match &old.series[data.series] {
                 SeriesData::Constants(numbers) => numbers.get(at).map(|&bits| self.constant(bits)),
+                &SeriesData::Inputs { first, .. } => Some(self.input(first + at as u32)),
                 SeriesData::Nodes(nodes) => nodes.get(at).map(|&node| self.copied(node)),
                 SeriesData::History(node) => {
                     self.rows.get(node).and_then(|row| row.get(at)).copied()
                 }
-                SeriesData::Sums(_) => None,
+                SeriesData::Sums(_) | SeriesData::Outputs { .. } => None,
             };
             if let Some(only) = only {
                 return only;

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::graph::{Block, Def, End, Graph, Item, Node, Region};
-use super::series::{Series, SeriesData};
+use super::series::Series;
 use crate::entity::Array;
 
 /// For each node the nodes that its value comes from.
@@ -80,14 +80,8 @@ impl<'a> Flow<'a> {
 
     /// What the elements of `series` are computed from.
     pub(crate) fn elements(&self, series: Series) -> impl Iterator<Item = Node> {
-        let (nodes, firsts, past) = match &self.graph.series[series] {
-            SeriesData::Constants(_) => (&[][..], &[][..], None),
-            SeriesData::Nodes(nodes) => (&nodes[..], &[][..], None),
-            SeriesData::History(past) => (&[][..], &[][..], Some(*past)),
-            SeriesData::Sums(firsts) => (&[][..], &firsts[..], None),
-        };
-        let firsts = firsts.iter().copied().flatten().chain(self.added[series].iter().copied());
-        nodes.iter().copied().chain(past).chain(firsts)
+        let added = self.added[series].iter().copied();
+        self.graph.series[series].nodes().chain(added)
     }
 
     /// The values with this number among those that each end of `region` passes on.

@@ -192,13 +192,6 @@ fn count_uses(graph: &Graph) -> Array<Node, u32> {
     for region in graph.regions.keys() {
         graph.entries(region).iter().for_each(|entry| uses[entry.first] += 1);
     }
-    for series in graph.series.values() {
-        match series {
-            SeriesData::Constants(_) => {}
-            SeriesData::Nodes(nodes) => nodes.iter().for_each(|&node| uses[node] += 1),
-            SeriesData::History(node) => uses[*node] += 1,
-            SeriesData::Sums(firsts) => firsts.iter().flatten().for_each(|&node| uses[node] += 1),
-        }
-    }
+    graph.series.values().flat_map(SeriesData::nodes).for_each(|node| uses[node] += 1);
     uses
 }

@@ -180,8 +180,8 @@ pub struct RegionData {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
-    /// The nodes; operands have smaller ids than the nodes that use them. The
-    /// inputs come first.
+    /// The nodes; operands have smaller ids than the nodes that use them. An input is
+    /// a node only where something uses it by itself.
     pub nodes: Array<Node, NodeData>,
     /// The blocks; the root is the first.
     pub blocks: Array<Block, BlockData>,
@@ -200,7 +200,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// A graph of these inputs with one open, empty block.
+    /// A graph of these inputs, each of which is a node, with one open, empty block.
     ///
     /// [`Builder`](super::Builder) makes graphs more comfortably.
     ///
@@ -218,10 +218,32 @@ impl Graph {
     /// assert_eq!((graph.outputs(), graph.paths(), graph.conditions()), (1, 1, 0));
     /// ```
     pub fn new(active: usize, inactive: usize) -> Self {
-        let inputs = 0..active + inactive;
-        let nodes = inputs.map(|i| NodeData { def: Def::Input(i as u32), place: None }).collect();
+        let mut graph = Graph::without_nodes(active, inactive);
+        (0..active + inactive).for_each(|number| _ = graph.push_input(number as u32));
+        graph
+    }
+
+    /// As [`Graph::new`], without a node.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::ssa::{AccessData, End, Graph, Outcome, SeriesData, interpret};
+    ///
+    /// // The last of a million inputs.
+    /// let mut graph = Graph::without_nodes(1_000_000, 0);
+    /// let series = graph.series.push(SeriesData::Inputs { first: 0, count: 1_000_000 });
+    /// let data = AccessData { series, base: 999_999, strides: Default::default() };
+    /// let access = graph.accesses.push(data);
+    /// let last = graph.push_element(graph.root(), access, None);
+    /// graph.blocks[graph.root()].end = End::Return([last].into_iter().collect());
+    /// assert_eq!(graph.nodes.len(), 1);
+    /// let inputs: Vec<f64> = (0..1_000_000).map(f64::from).collect();
+    /// assert_eq!(interpret(&graph, &inputs), Outcome::Values(vec![999_999.0]));
+    /// ```
+    pub fn without_nodes(active: usize, inactive: usize) -> Self {
         let mut graph = Graph {
-            nodes,
+            nodes: Array::new(),
             blocks: Array::new(),
             regions: Array::new(),
             series: Array::new(),
@@ -239,7 +261,8 @@ impl Graph {
         Block::from_index(0)
     }
 
-    /// The node of input number `index`.
+    /// The node of input number `index`, in a graph in which each input is a node, as
+    /// in [`Graph::new`].
     pub fn input(&self, index: usize) -> Node {
         Node::from_index(index)
     }
@@ -330,18 +353,6 @@ impl Graph {
         match self.nodes[node].def {
             Def::Const(bits) => Some(f64::from_bits(bits)),
             _ => None,
-        }
-    }
-
-    /// The number of outputs, the same on every path.
-    pub fn outputs(&self) -> usize {
-        let mut block = self.root();
-        loop {
-            match &self.blocks[block].end {
-                End::Return(outputs) => return outputs.len(),
-                End::Branch { then, .. } => block = *then,
-                End::Open => return 0,
-            }
         }
     }
 

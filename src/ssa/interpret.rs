@@ -68,7 +68,7 @@ pub fn interpret(graph: &Graph, inputs: &[f64]) -> Outcome {
             End::Return(passed) => {
                 let passed_on = passed.iter().map(|&node| run.values[node]).collect();
                 let Some((after, region)) = around.pop() else {
-                    return Outcome::Values(passed_on);
+                    return Outcome::Values(run.outputs(passed_on));
                 };
                 match run.pass_on(region, passed_on) {
                     Next::After => at = after,
@@ -127,6 +127,7 @@ type Record = Vec<usize>;
 
 struct Run<'a> {
     graph: &'a Graph,
+    inputs: &'a [f64],
     kept: Array<Region, Kept>,
     /// The loop that keeps each node, and the place of the node in its list.
     places: Array<Node, Option<(Region, usize)>>,
@@ -145,7 +146,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(graph: &'a Graph, inputs: &[f64]) -> Self {
+    fn new(graph: &'a Graph, inputs: &'a [f64]) -> Self {
         let mut values: Array<Node, f64> = Array::filled(f64::NAN, graph.nodes.len());
         let mut numbers = Array::filled(None, graph.regions.len());
         for (node, data) in graph.nodes.iter() {
@@ -165,6 +166,7 @@ impl<'a> Run<'a> {
         }
         Run {
             graph,
+            inputs,
             kept,
             places,
             numbers,
@@ -189,7 +191,11 @@ impl<'a> Run<'a> {
         match &self.graph.series[self.graph.accesses[access].series] {
             SeriesData::Constants(numbers) => numbers.get(index).copied().map(f64::from_bits),
             SeriesData::Nodes(nodes) => nodes.get(index).map(|&node| self.values[node]),
-            SeriesData::Sums(_) => {
+            &SeriesData::Inputs { first, count } => {
+                let index = Some(index).filter(|&index| index < count as usize)?;
+                self.inputs.get(first as usize + index).copied()
+            }
+            SeriesData::Sums(_) | SeriesData::Outputs { .. } => {
                 self.sums[self.graph.accesses[access].series].get(index).copied()
             }
             SeriesData::History(node) => {
@@ -205,10 +211,26 @@ impl<'a> Run<'a> {
     }
 
     fn fill(&mut self, series: Series) {
-        if let SeriesData::Sums(firsts) = &self.graph.series[series] {
-            let first = |first: &Option<Node>| first.map_or(0.0, |node| self.values[node]);
-            self.sums[series] = firsts.iter().map(first).collect();
+        match &self.graph.series[series] {
+            SeriesData::Sums(firsts) => {
+                let first = |first: &Option<Node>| first.map_or(0.0, |node| self.values[node]);
+                self.sums[series] = firsts.iter().map(first).collect();
+            }
+            SeriesData::Outputs { count, .. } => self.sums[series] = vec![0.0; *count as usize],
+            _ => {}
         }
+    }
+
+    /// The outputs where a path returns these, and others are in series.
+    fn outputs(&self, returned: Vec<f64>) -> Vec<f64> {
+        let (mut returned, mut outputs) = (returned.into_iter(), Vec::new());
+        for (series, first, _) in self.graph.output_rows() {
+            let before = (first as usize).saturating_sub(outputs.len());
+            outputs.extend(returned.by_ref().take(before));
+            outputs.extend(&self.sums[series]);
+        }
+        outputs.extend(returned);
+        outputs
     }
 
     fn accumulate(&mut self, access: Access, node: Node) {

@@ -26,8 +26,10 @@ mod retain;
 mod segment;
 mod sequence;
 mod series;
+mod signature;
 mod simplify;
 mod swept;
+mod table;
 mod verify;
 
 pub use build::Builder;
@@ -53,4 +55,5 @@ pub use sequence::{Lifetime, Sequence};
 pub use series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 pub use simplify::simplify;
 pub use swept::swept;
+pub use table::Table;
 pub use verify::{VerifyError, verify};

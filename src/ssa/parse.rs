@@ -64,7 +64,9 @@ const MAX_ID: usize = 1 << 22;
 #[derive(Default)]
 struct Parser {
     inputs: Option<(usize, usize)>,
-    /// The nodes but for inputs, by their ids.
+    /// Whether inputs that are nodes have lines.
+    is_sparse: bool,
+    /// The nodes but for inputs without lines, by their ids.
     nodes: HashMap<usize, NodeData>,
     blocks: Vec<(Vec<Item>, End)>,
     /// The regions by their ids.
@@ -83,7 +85,10 @@ impl Parser {
         };
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
-            ["graph", "active", active, "inactive", inactive] if self.inputs.is_none() => {
+            ["graph", "active", active, "inactive", inactive, ref rest @ ..]
+                if self.inputs.is_none() && matches!(rest, [] | ["sparse"]) =>
+            {
+                self.is_sparse = !rest.is_empty();
                 let (active, inactive) = (count(active)?, count(inactive)?);
                 if active + inactive > MAX_ID {
                     return Err("too many inputs".into());
@@ -112,7 +117,12 @@ impl Parser {
                 let (at, value) = (access(at)?, node(value)?);
                 self.item(Item::Accumulate(at, value))
             }
-            [name, "=", kind @ ("constants" | "nodes" | "history" | "sums"), ref rest @ ..] => {
+            [
+                name,
+                "=",
+                kind @ ("constants" | "nodes" | "history" | "sums" | "inputs" | "outputs"),
+                ref rest @ ..,
+            ] => {
                 let data = series_data(kind, rest)?;
                 if id("a", name)? != self.series.len() {
                     return Err(format!("expected series a{}", self.series.len()));
@@ -130,6 +140,9 @@ impl Parser {
             }
             [node, "=", "iteration", name] => {
                 self.define(node, Def::Iteration(region(name)?), None).map(|_| ())
+            }
+            [node, "=", "input", number] if self.is_sparse => {
+                self.define(node, Def::Input(integer(number)?), None).map(|_| ())
             }
             [node, "=", "element", at] => {
                 let node = self.define(node, Def::Element(access(at)?), place)?;
@@ -171,11 +184,16 @@ impl Parser {
 
     fn define(&mut self, name: &str, def: Def, place: Option<PlaceId>) -> Result<Node, String> {
         let index = id("v", name)?;
-        let is_input = self.inputs.is_some_and(|(active, inactive)| index < active + inactive);
+        let is_input = index < self.without_lines();
         if is_input || self.nodes.insert(index, NodeData { def, place }).is_some() {
             return Err(format!("{name} is defined twice"));
         }
         Ok(Node::from_index(index))
+    }
+
+    /// How many inputs are nodes without lines.
+    fn without_lines(&self) -> usize {
+        self.inputs.filter(|_| !self.is_sparse).map_or(0, |(active, inactive)| active + inactive)
     }
 
     /// A region with these φs; `rest` is what follows the word `region`.
@@ -258,7 +276,7 @@ impl Parser {
         if self.blocks.is_empty() {
             return Err("expected a block".into());
         }
-        let inputs = active + inactive;
+        let inputs = self.without_lines();
         let input = |i| NodeData { def: Def::Input(i as u32), place: None };
         let mut nodes: Array<Node, NodeData> = (0..inputs).map(input).collect();
         for index in inputs..inputs + self.nodes.len() {
@@ -269,7 +287,7 @@ impl Parser {
         if let Some((node, _)) = nodes.iter().find(|(_, data)| !data.args().iter().all(exists)) {
             return Err(format!("an operand of {node} is not defined"));
         }
-        let mut graph = Graph::new(active, inactive);
+        let mut graph = Graph::without_nodes(active, inactive);
         graph.nodes = nodes;
         for index in 0..self.regions.len() {
             let data = self.regions.remove(&index);
@@ -333,6 +351,13 @@ fn series_data(kind: &str, rest: &[&str]) -> Result<SeriesData, String> {
             SeriesData::Constants(bits.collect::<Result<_, String>>()?)
         }
         ("nodes", _) => SeriesData::Nodes(of_nodes()?),
+        ("inputs", &[first, "count", count]) => {
+            SeriesData::Inputs { first: integer(first)?, count: integer(count)? }
+        }
+        ("outputs", &[first, "count", count]) => {
+            SeriesData::Outputs { first: integer(first)?, count: integer(count)? }
+        }
+        ("inputs" | "outputs", _) => return Err("expected `0 count 2`".into()),
         ("history", [name]) => SeriesData::History(node(name)?),
         ("history", _) => return Err("expected one node".into()),
         _ => {

@@ -1,10 +1,12 @@
 //! The text form of a graph.
 //!
 //! ```text
-//! graph    = "graph active" N "inactive" N  leaf*  series*  access*  block+
+//! graph    = "graph active" N "inactive" N ["sparse"]  leaf*  series*  access*  block+
 //! leaf     = node "=" "const" number  |  node "=" "iteration" region
+//!          | node "=" "input" N
 //! series   = "a" N "=" "constants" number*  |  "a" N "=" "nodes" node*
 //!          | "a" N "=" "history" node       |  "a" N "=" "sums" (node | "_")*
+//!          | "a" N "=" "inputs" N "count" N |  "a" N "=" "outputs" N "count" N
 //! access   = "i" N "=" series "base" N  (region "*" integer)*
 //! block    = "b" N ":"  item*  end
 //! item     = node "=" op node+ [place]  |  node "=" "element" access [place]
@@ -14,7 +16,9 @@
 //! loop     = "bound" N ["entries" (node "=" node)+]
 //! end      = "branch" node block block  |  "return" node*
 //! place    = "@" file ":" line ":" column
-//! node     = "v" N            inputs are v0, v1, … and have no line
+//! sparse                      inputs that are nodes have lines; otherwise all inputs are
+//!                             nodes, v0, v1, …, and have none
+//! node     = "v" N
 //! region   = "r" N            before it its φs, after it the block where it begins
 //! loop                        each entry φ with its first value
 //! number   = as Rust prints f64, or "nan:" and 16 hexadecimal digits
@@ -27,12 +31,18 @@ use core::fmt;
 
 use super::graph::{Block, Def, End, Graph, Item, Node, PlaceId, Region};
 use super::series::{Access, Series, SeriesData};
+use crate::entity::Entity;
 
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_sparse = is_sparse(self);
         writeln!(f, "{}", header_line(self))?;
         for (node, data) in self.nodes.iter() {
-            if matches!(data.def, Def::Const(_) | Def::Iteration(_)) {
+            let is_leaf = match data.def {
+                Def::Input(_) => is_sparse,
+                def => matches!(def, Def::Const(_) | Def::Iteration(_)),
+            };
+            if is_leaf {
                 writeln!(f, "{}", node_line(self, node))?;
             }
         }
@@ -62,9 +72,18 @@ impl fmt::Display for Graph {
     }
 }
 
+/// Whether the first nodes are not all inputs in their order, and no others.
+fn is_sparse(graph: &Graph) -> bool {
+    let in_place =
+        |(at, (node, number)): (usize, (Node, u32))| node.index() == at && number as usize == at;
+    graph.input_nodes().count() != graph.active.saturating_add(graph.inactive)
+        || !graph.input_nodes().enumerate().all(in_place)
+}
+
 /// The first line of the text form.
 pub(super) fn header_line(graph: &Graph) -> String {
-    format!("graph active {} inactive {}", graph.active, graph.inactive)
+    let kind = if is_sparse(graph) { " sparse" } else { "" };
+    format!("graph active {} inactive {}{kind}", graph.active, graph.inactive)
 }
 
 /// The line of `node`; that of a φ is for errors and pictures only.
@@ -118,9 +137,15 @@ pub(super) fn series_line(graph: &Graph, series: Series) -> String {
     match &graph.series[series] {
         SeriesData::Constants(numbers) => {
             line.push_str("constants");
-            for &bits in numbers {
+            for &bits in numbers.iter() {
                 line.push_str(&format!(" {}", number(f64::from_bits(bits))));
             }
+        }
+        SeriesData::Inputs { first, count } => {
+            line.push_str(&format!("inputs {first} count {count}"));
+        }
+        SeriesData::Outputs { first, count } => {
+            line.push_str(&format!("outputs {first} count {count}"));
         }
         SeriesData::Nodes(nodes) => {
             line.push_str("nodes");

@@ -31,7 +31,51 @@ use crate::entity::{Array, Entity};
 /// assert_eq!(verify(&ordered), Ok(()));
 /// ```
 pub fn in_order(graph: &Graph) -> Option<Graph> {
-    let order = visited(graph);
+    ordered(graph, &visited(graph))
+}
+
+/// The graph with the inputs that something uses by itself as its first nodes, by their
+/// numbers, and all other nodes in the order that they have.
+pub(super) fn inputs_first(graph: Graph) -> Graph {
+    let mut used = Array::filled(false, graph.nodes.len());
+    let mut use_node = |node: Node| used[node] = true;
+    for data in graph.nodes.values() {
+        data.args().iter().copied().for_each(&mut use_node);
+    }
+    for data in graph.blocks.values() {
+        for item in &data.items {
+            match *item {
+                Item::Guard { condition: node, .. } | Item::Accumulate(_, node) => use_node(node),
+                Item::Node(_) | Item::Region(_) | Item::Fill(_) => {}
+            }
+        }
+        match &data.end {
+            End::Open => {}
+            End::Return(values) => values.iter().copied().for_each(&mut use_node),
+            End::Branch { condition, .. } => use_node(*condition),
+        }
+    }
+    for region in graph.regions.keys() {
+        graph.entries(region).iter().for_each(|entry| use_node(entry.first));
+    }
+    graph.series.values().flat_map(SeriesData::nodes).for_each(use_node);
+    let is_input = |node: Node| matches!(graph.nodes[node].def, Def::Input(_));
+    let mut inputs: Vec<(u32, Node)> = graph
+        .input_nodes()
+        .filter(|&(node, _)| used[node])
+        .map(|(node, number)| (number, node))
+        .collect();
+    inputs.sort_unstable();
+    let others = graph.nodes.keys().filter(|&node| !is_input(node));
+    let order: Vec<Node> = inputs.into_iter().map(|(_, node)| node).chain(others).collect();
+    if order.iter().copied().eq(graph.nodes.keys()) {
+        return graph;
+    }
+    ordered(&graph, &order).unwrap_or(graph)
+}
+
+/// The graph with these nodes, all that it uses, in this order.
+fn ordered(graph: &Graph, order: &[Node]) -> Option<Graph> {
     let mut ids: Array<Node, Option<Node>> = Array::filled(None, graph.nodes.len());
     for (index, &node) in order.iter().enumerate() {
         ids[node] = Some(Node::from_index(index));
@@ -75,19 +119,17 @@ pub fn in_order(graph: &Graph) -> Option<Graph> {
         }
     }
     for series in graph.series.keys() {
-        match &mut new.series[series] {
-            SeriesData::Constants(_) => {}
-            SeriesData::Nodes(nodes) => nodes.iter_mut().try_for_each(id)?,
-            SeriesData::History(node) => id(node)?,
-            SeriesData::Sums(firsts) => firsts.iter_mut().flatten().try_for_each(id)?,
-        }
+        new.series[series].nodes_mut().try_for_each(id)?;
     }
     Some(new)
 }
 
 fn visited(graph: &Graph) -> Vec<Node> {
-    let inputs = graph.active + graph.inactive;
-    let mut order: Vec<Node> = (0..inputs).map(Node::from_index).collect();
+    let mut order: Vec<Node> = graph.input_nodes().map(|(node, _)| node).collect();
+    order.sort_by_key(|&node| match graph.nodes[node].def {
+        Def::Input(number) => number,
+        _ => u32::MAX,
+    });
     let mut numbers: Array<Region, Option<Node>> = Array::filled(None, graph.regions.len());
     for (node, data) in graph.nodes.iter() {
         match data.def {

@@ -129,15 +129,9 @@ impl Retain<'_> {
     }
 
     fn series(&self, series: Series) -> SeriesData {
-        let renamed = |node: &Node| self.nodes[*node];
-        match &self.graph.series[series] {
-            constants @ SeriesData::Constants(_) => constants.clone(),
-            SeriesData::Nodes(nodes) => SeriesData::Nodes(nodes.iter().map(renamed).collect()),
-            SeriesData::History(node) => SeriesData::History(self.nodes[*node]),
-            SeriesData::Sums(firsts) => {
-                SeriesData::Sums(firsts.iter().map(|first| first.as_ref().map(renamed)).collect())
-            }
-        }
+        let mut data = self.graph.series[series].clone();
+        data.nodes_mut().for_each(|node| *node = self.nodes[*node]);
+        data
     }
 
     fn access(&self, access: Access) -> AccessData {

@@ -124,12 +124,5 @@ fn for_each_use(graph: &Graph, mut used: impl FnMut(Node)) {
     for region in graph.regions.keys() {
         graph.entries(region).iter().for_each(|entry| used(entry.first));
     }
-    for series in graph.series.values() {
-        match series {
-            SeriesData::Constants(_) => {}
-            SeriesData::Nodes(nodes) => nodes.iter().for_each(|&node| used(node)),
-            SeriesData::History(node) => used(*node),
-            SeriesData::Sums(firsts) => firsts.iter().flatten().for_each(|&node| used(node)),
-        }
-    }
+    graph.series.values().flat_map(SeriesData::nodes).for_each(used);
 }

@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::graph::{Block, Def, Graph, Item, Node, NodeData, PlaceId, Region};
+use super::table::Table;
 use crate::entity::entity;
 
 entity!(
@@ -50,7 +51,14 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SeriesData {
     /// Numbers, by their bits.
-    Constants(Vec<u64>),
+    Constants(Table),
+    /// The inputs from this number on, all active or all inactive. They need no nodes.
+    Inputs {
+        /// The number of the first one.
+        first: u32,
+        /// How many there are.
+        count: u32,
+    },
     /// Nodes that are visible where the series is read.
     Nodes(Vec<Node>),
     /// What a node was in each iteration of its innermost loop, a loop that has
@@ -59,6 +67,59 @@ pub enum SeriesData {
     /// Sums that grow by accumulation. [`Item::Fill`](super::Item::Fill) sets
     /// them to these nodes, or to zero.
     Sums(Vec<Option<Node>>),
+    /// Sums that begin with zero and are the outputs from this number on: each path of
+    /// the graph fills them, and returns only the other outputs, in order.
+    Outputs {
+        /// The number of the first one.
+        first: u32,
+        /// How many there are.
+        count: u32,
+    },
+}
+
+impl SeriesData {
+    /// The nodes that it refers to.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::ssa::{Graph, SeriesData};
+    ///
+    /// let x = Graph::new(1, 0).input(0);
+    /// let mut sums = SeriesData::Sums(vec![None, Some(x)]);
+    /// assert_eq!(sums.nodes().collect::<Vec<_>>(), [x]);
+    /// assert_eq!(sums.nodes_mut().count(), 1);
+    /// assert!(sums.is_sums());
+    /// ```
+    pub fn nodes(&self) -> impl Iterator<Item = Node> + '_ {
+        let (nodes, past, firsts) = match self {
+            SeriesData::Constants(_) | SeriesData::Inputs { .. } | SeriesData::Outputs { .. } => {
+                (&[][..], None, &[][..])
+            }
+            SeriesData::Nodes(nodes) => (&nodes[..], None, &[][..]),
+            SeriesData::History(past) => (&[][..], Some(*past), &[][..]),
+            SeriesData::Sums(firsts) => (&[][..], None, &firsts[..]),
+        };
+        nodes.iter().copied().chain(past).chain(firsts.iter().copied().flatten())
+    }
+
+    /// The same to be changed. For an example see [`SeriesData::nodes`].
+    pub fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
+        let (nodes, past, firsts) = match self {
+            SeriesData::Constants(_) | SeriesData::Inputs { .. } | SeriesData::Outputs { .. } => {
+                (&mut [][..], None, &mut [][..])
+            }
+            SeriesData::Nodes(nodes) => (&mut nodes[..], None, &mut [][..]),
+            SeriesData::History(past) => (&mut [][..], Some(past), &mut [][..]),
+            SeriesData::Sums(firsts) => (&mut [][..], None, &mut firsts[..]),
+        };
+        nodes.iter_mut().chain(past).chain(firsts.iter_mut().flatten())
+    }
+
+    /// Whether steps add to its elements. For an example see [`SeriesData::nodes`].
+    pub fn is_sums(&self) -> bool {
+        matches!(self, SeriesData::Sums(_) | SeriesData::Outputs { .. })
+    }
 }
 
 /// A place in a series: `base` plus, for each stride, the current iteration
@@ -141,7 +202,7 @@ impl Graph {
     ///
     /// let mut graph = Graph::new(0, 0);
     /// let root = graph.root();
-    /// let numbers = [1.5f64, 2.5].map(f64::to_bits).to_vec();
+    /// let numbers = [1.5f64, 2.5].map(f64::to_bits).into_iter().collect();
     /// let series = graph.series.push(SeriesData::Constants(numbers));
     /// let data = AccessData { series, base: 1, strides: Default::default() };
     /// let access = graph.accesses.push(data);
@@ -208,6 +269,9 @@ impl Graph {
     pub fn series_len(&self, series: Series, nest: &super::Nest) -> usize {
         match &self.series[series] {
             SeriesData::Constants(numbers) => numbers.len(),
+            &SeriesData::Inputs { count, .. } | &SeriesData::Outputs { count, .. } => {
+                count as usize
+            }
             SeriesData::Nodes(nodes) => nodes.len(),
             SeriesData::Sums(firsts) => firsts.len(),
             SeriesData::History(node) => {

@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::flow::Flow;
 use super::graph::{Def, End, Graph, Node};
+use super::series::SeriesData;
 use crate::entity::Array;
 use crate::op::{Numbers, Op, contribution};
 
@@ -30,7 +31,15 @@ pub fn swept(graph: &Graph) -> Array<Node, bool> {
     for (node, targets) in targets.iter() {
         targets.iter().for_each(|&target| users[target].push(node));
     }
-    let inputs = (0..graph.active).map(|index| graph.input(index)).collect();
+    let is_active = |&node: &Node| match graph.nodes[node].def {
+        Def::Input(number) => graph.is_active(number),
+        Def::Element(access) => match graph.series[graph.accesses[access].series] {
+            SeriesData::Inputs { first, .. } => graph.is_active(first),
+            _ => false,
+        },
+        _ => false,
+    };
+    let inputs = graph.nodes.keys().filter(is_active).collect();
     let active = reached(graph, inputs, &users, |_| true);
     let output = |&leaf: &_| match &graph.blocks[leaf].end {
         End::Return(outputs) => outputs.first().copied(),

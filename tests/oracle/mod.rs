@@ -45,9 +45,11 @@ impl<'a> Run<'a> {
             nest: Nest::of(graph),
             outputs: Vec::new(),
         };
+        // The first entries are the inputs.
+        run.steps.extend(inputs.iter().map(|&value| (Step::Leaf, value)));
         for (node, data) in graph.nodes.iter() {
             match data.def {
-                Def::Input(i) => run.define(node, Step::Leaf, inputs[i as usize]),
+                Def::Input(number) => run.latest[node] = number as usize,
                 Def::Const(bits) => run.define(node, Step::Leaf, f64::from_bits(bits)),
                 _ => {}
             }
@@ -122,12 +124,13 @@ impl<'a> Run<'a> {
         let index = usize::try_from(index).unwrap();
         match &self.graph.series[data.series] {
             SeriesData::Constants(numbers) => Err(f64::from_bits(numbers[index])),
+            &SeriesData::Inputs { first, .. } => Ok(first as usize + index),
             SeriesData::Nodes(nodes) => Ok(self.latest[nodes[index]]),
             SeriesData::History(node) => {
                 let iterations = &self.past[self.nest.node_loop(*node).unwrap()];
                 iterations.get(index).map(|latest| latest[*node]).ok_or(f64::NAN)
             }
-            SeriesData::Sums(_) => panic!("sums"),
+            SeriesData::Sums(_) | SeriesData::Outputs { .. } => panic!("sums"),
         }
     }
 

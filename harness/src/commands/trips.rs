@@ -29,15 +29,18 @@ const PLAN: Plan = Plan { rounds: 11, sample: Duration::from_millis(2), fresh: 3
 /// A loop of so many iterations.
 struct Loop {
     name: &'static str,
-    /// How many inactive inputs that many iterations read.
+    /// How many active inputs that many iterations read, besides two others.
+    active: fn(usize) -> usize,
+    /// How many inactive inputs they read.
     data: fn(usize) -> usize,
     run: fn(usize, &[Var], &[Var]) -> Var,
 }
 
-const LOOPS: [Loop; 3] = [
-    Loop { name: "table", data: |_| 0, run: table },
-    Loop { name: "inactive", data: |iterations| iterations, run: inactive },
-    Loop { name: "nested", data: |_| 0, run: nested },
+const LOOPS: [Loop; 4] = [
+    Loop { name: "table", active: |_| 0, data: |_| 0, run: table },
+    Loop { name: "inactive", active: |_| 0, data: |iterations| iterations, run: inactive },
+    Loop { name: "active", active: |iterations| iterations, data: |_| 0, run: active },
+    Loop { name: "nested", active: |_| 0, data: |_| 0, run: nested },
 ];
 
 /// The number with this index in a table of constants.
@@ -51,6 +54,10 @@ fn table(iterations: usize, x: &[Var], _: &[Var]) -> Var {
 
 fn inactive(_: usize, x: &[Var], data: &[Var]) -> Var {
     data.iter().fold(x[0], |state, &term| (state * x[1] + term).cos())
+}
+
+fn active(_: usize, x: &[Var], _: &[Var]) -> Var {
+    x[2..].iter().fold(x[0], |state, &term| (state * x[1] + term).cos())
 }
 
 /// Ten iterations inside, which are not worth a loop of their own.
@@ -110,7 +117,9 @@ pub fn trips(args: &TripsArgs, out: &mut dyn Write) -> Result<(), Error> {
 fn measure(program: &Loop, iterations: usize) -> Result<Row, Error> {
     let subject = format!("{} of {iterations} iterations", program.name);
     let data: Vec<f64> = (0..(program.data)(iterations)).map(constant).collect();
-    let (x, run) = ([0.3, 0.7], program.run);
+    let mut x = vec![0.3, 0.7];
+    x.extend((0..(program.active)(iterations)).map(constant));
+    let run = program.run;
     let stages = stages(program, iterations, &x, &data, &subject)?;
 
     let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
@@ -128,7 +137,7 @@ fn measure(program: &Loop, iterations: usize) -> Result<Row, Error> {
         let finding = format!("the kernel deviates from the tape by {off:.1e}");
         return Err(Error::Inaccurate { subject, finding });
     }
-    let (mut tape_out, mut kernel_out) = ([0.0; 2], [0.0; 2]);
+    let (mut tape_out, mut kernel_out) = (vec![0.0; x.len()], vec![0.0; x.len()]);
     let mut tape = Contender::new(&x, |x| on_tape.grad_into(x, &data, black_box(&mut tape_out)));
     let mut kernel =
         Contender::new(&x, |x| in_kernel.grad_into(x, &data, black_box(&mut kernel_out)));
@@ -198,7 +207,7 @@ fn stages(
         let kernel = phigrad::jit::compile(&gradient);
         stages.native.push(start.elapsed().as_secs_f64() * 1e9);
         kernel.map_err(|error| unfit(error.to_string()))?;
-        stages.nodes = gradient.nodes.len() - x.len() - data.len();
+        stages.nodes = gradient.nodes.len();
     }
     Ok(stages)
 }

@@ -60,6 +60,8 @@ pub(super) enum Step {
     Write(Node, u32),
     /// Sets this many words, from this one on, to zero.
     Zero(u32, u32),
+    /// Sets this many outputs, from this one on, to zero.
+    ZeroOutputs(u32, u32),
     /// Copies the first value from its register to the home of the second.
     Keep(Node, Node),
     /// Adds a value to an element of sums.

@@ -117,6 +117,10 @@ impl<'a> Planner<'a> {
                 self.cut_if_due();
                 self.steps.push(Step::Zero(word, len));
             }
+            Line::ZeroOutputs { first, count } => {
+                self.cut_if_due();
+                self.steps.push(Step::ZeroOutputs(first, count));
+            }
             Line::Accumulate(access, node) => self.step_with(node, Step::Accumulate(access, node)),
             Line::Hold(number, value) => self.hold(number, value),
             Line::Next(number, value) => {

@@ -21,8 +21,7 @@ use super::rule::{Applied, Rule};
 use crate::entity::Array;
 use crate::op::{MAX_ARITY, Op};
 use crate::ssa::{
-    Block, Def, End, Graph, Item, Node, NodeData, Region, SeriesData, eliminate_dead_code,
-    in_order, verify,
+    Block, Def, End, Graph, Item, Node, NodeData, Region, eliminate_dead_code, in_order, verify,
 };
 
 /// How often the graph is gone through at most.
@@ -473,12 +472,7 @@ impl<'a> Edit<'a> {
             }
         }
         for series in self.places.graph.series.keys() {
-            match &mut self.new.series[series] {
-                SeriesData::Constants(_) => {}
-                SeriesData::Nodes(nodes) => nodes.iter_mut().for_each(rename),
-                SeriesData::History(node) => rename(node),
-                SeriesData::Sums(firsts) => firsts.iter_mut().flatten().for_each(rename),
-            }
+            self.new.series[series].nodes_mut().for_each(rename);
         }
     }
 }

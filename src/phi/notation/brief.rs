@@ -60,6 +60,10 @@ impl<'a> Brief<'a> {
             Def::Element(access) => {
                 let data = &self.graph.accesses[access];
                 match &self.graph.series[data.series] {
+                    &SeriesData::Inputs { first, .. } => match self.graph.is_active(first) {
+                        true => name("x", None),
+                        false => name("d", None),
+                    },
                     SeriesData::Nodes(nodes) => match inputs(self.graph, nodes) {
                         Some(Row::Inputs { letter, .. }) => name(letter, None),
                         _ => name("…", None),

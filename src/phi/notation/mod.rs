@@ -181,7 +181,9 @@ pub fn gradient_formula(graph: &Graph, pivots: bool) -> Result<Notation, usize> 
     /// Of a program.
     const MOST_STEPS: usize = 64;
     let heads = |reader: &Reader<'_>| -> Vec<Part> {
-        (0..graph.active).map(|number| Part::Derivative(reader.input(number))).collect()
+        let returned = graph.returned_outputs().map(|number| number as usize);
+        let derivatives = returned.take_while(|&number| number < graph.active);
+        derivatives.map(|number| Part::Derivative(reader.input(number))).collect()
     };
     let reader = Reader::new(graph, Style { sums: true, formulas: true, pivots });
     let formulas = Writer::new(&reader).formulas(&heads(&reader), MOST_LINES);

@@ -28,7 +28,8 @@ pub(super) fn rows(graph: &Graph, tables: &mut Vec<Series>) -> Array<Series, Row
     for (series, data) in graph.series.iter() {
         let row = match data {
             SeriesData::History(node) => Row::Past(*node),
-            SeriesData::Sums(_) => {
+            &SeriesData::Inputs { first, .. } => inputs_from(graph, i64::from(first), 1),
+            SeriesData::Sums(_) | SeriesData::Outputs { .. } => {
                 sums += 1;
                 Row::Named(Name { letter: "S", number: Some(sums) })
             }
@@ -66,8 +67,13 @@ pub(super) fn inputs(graph: &Graph, nodes: &[Node]) -> Option<Row> {
     if step == 0 || !nodes.iter().enumerate().all(even) {
         return None;
     }
+    Some(inputs_from(graph, first, step))
+}
+
+fn inputs_from(graph: &Graph, first: i64, step: i64) -> Row {
+    let active = graph.active as i64;
     let (letter, first) = if first < active { ("x", first) } else { ("d", first - active) };
-    Some(Row::Inputs { letter, first, step })
+    Row::Inputs { letter, first, step }
 }
 
 /// The first, second and last of many numbers, for the definition of a table.
@@ -82,6 +88,9 @@ pub(super) fn sample(graph: &Graph, series: Series) -> Option<(Vec<Node>, Vec<f6
             let shown = nodes.iter().take(SHOWN).copied().collect();
             Some((shown, Vec::new(), nodes.len()))
         }
-        SeriesData::History(_) | SeriesData::Sums(_) => None,
+        SeriesData::Inputs { .. }
+        | SeriesData::History(_)
+        | SeriesData::Sums(_)
+        | SeriesData::Outputs { .. } => None,
     }
 }

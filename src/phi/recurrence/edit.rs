@@ -148,10 +148,9 @@ impl Edit {
             cycle.flat_map(|cycle| &mut cycle.entries).for_each(|entry| resolve(&mut entry.first));
         }
         for series in graph.series.keys() {
-            match &mut graph.series[series] {
-                SeriesData::Nodes(nodes) => nodes.iter_mut().for_each(resolve),
-                SeriesData::Sums(firsts) => firsts.iter_mut().flatten().for_each(resolve),
-                SeriesData::Constants(_) | SeriesData::History(_) => {}
+            // What a history is of stays.
+            if !matches!(graph.series[series], SeriesData::History(_)) {
+                graph.series[series].nodes_mut().for_each(resolve);
             }
         }
         in_order(graph)

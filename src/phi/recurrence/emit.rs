@@ -32,6 +32,15 @@ impl<'a> Emitter<'a> {
         self.step(Def::Element(access))
     }
 
+    /// Input number `number`.
+    pub(super) fn input(&mut self, number: u32) -> Node {
+        let graph = &mut self.graph;
+        *self.known.entry(Def::Input(number)).or_insert_with(|| {
+            let known = graph.input_nodes().find(|&(_, of)| of == number);
+            known.map_or_else(|| graph.push_input(number), |(node, _)| node)
+        })
+    }
+
     fn step(&mut self, def: Def) -> Node {
         if let Some(&node) = self.known.get(&def) {
             return node;

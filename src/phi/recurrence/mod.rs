@@ -85,7 +85,7 @@ pub struct Solved {
 /// ```
 pub fn solve_all(graph: &Graph) -> Solved {
     let (mut applied, mut refused) = (Vec::new(), Vec::new());
-    let has_sums = graph.series.values().any(|series| matches!(series, SeriesData::Sums(_)));
+    let has_sums = graph.series.values().any(SeriesData::is_sums);
     if has_sums || graph.regions.values().any(|data| data.replays.is_some()) {
         return Solved { graph: graph.clone(), applied, refused };
     }
@@ -144,7 +144,7 @@ const MOST_SEARCHES: usize = 64;
 /// through which no derivative passes.
 pub(super) fn search_all(graph: &Graph) -> Solved {
     let mut all = Solved { graph: graph.clone(), applied: Vec::new(), refused: Vec::new() };
-    let has_sums = graph.series.values().any(|series| matches!(series, SeriesData::Sums(_)));
+    let has_sums = graph.series.values().any(SeriesData::is_sums);
     if has_sums || graph.regions.values().any(|data| data.replays.is_some()) {
         return all;
     }

@@ -403,7 +403,8 @@ impl Tail<'_, '_, '_, '_> {
                         return emitter.constant(f64::from_bits(number));
                     }
                 }
-                SeriesData::History(_) | SeriesData::Sums(_) => {}
+                &SeriesData::Inputs { first, .. } => return emitter.input(first + base),
+                SeriesData::History(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => {}
             }
         }
         let access = AccessData { series: data.series, base, strides };

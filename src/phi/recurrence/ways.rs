@@ -264,10 +264,10 @@ impl Ways {
 
     fn reads_inside(&self, graph: &Graph, access: Access) -> bool {
         match &graph.series[graph.accesses[access].series] {
-            SeriesData::Constants(_) => false,
+            SeriesData::Constants(_) | SeriesData::Inputs { .. } => false,
             SeriesData::Nodes(nodes) => nodes.iter().any(|node| self.inside.contains(node)),
             SeriesData::History(node) => self.inside.contains(node),
-            SeriesData::Sums(_) => true,
+            SeriesData::Sums(_) | SeriesData::Outputs { .. } => true,
         }
     }
 

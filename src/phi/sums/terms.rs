@@ -6,7 +6,7 @@ use hashbrown::{HashMap, HashSet};
 use super::chain::Added;
 use crate::op::Op;
 use crate::phi::draft::Draft;
-use crate::ssa::{Access, AccessData, Def, Node, Region, SeriesData};
+use crate::ssa::{Access, AccessData, Def, Node, Region, SeriesData, Table};
 
 /// Where polynomials end: the largest degree of a term.
 pub(super) const DEGREE: u32 = 4;
@@ -20,7 +20,7 @@ pub(super) enum Step {
     Number(f64),
     /// The number at `base` plus each stride times the iteration of its loop.
     Element {
-        numbers: Vec<u64>,
+        numbers: Table,
         base: i64,
         strides: Vec<(usize, i64)>,
     },
@@ -237,7 +237,11 @@ impl Search<'_> {
         match &self.draft.graph.series[data.series] {
             SeriesData::Constants(_) => Ok(moves),
             _ if !self.draft.is_inside(node, self.region) => Ok(false),
-            SeriesData::Nodes(_) if self.is_known(access) => Ok(moves),
+            SeriesData::Nodes(_) | SeriesData::Inputs { .. } if self.is_known(access) => Ok(moves),
+            SeriesData::Inputs { .. } if moves => {
+                Err("its terms read data that are known only in a call".to_owned())
+            }
+            SeriesData::Inputs { .. } => Ok(false),
             SeriesData::Nodes(nodes) => {
                 let inside =
                     |&node: &Node| self.draft.is_inside(self.draft.resolve(node), self.region);
@@ -246,7 +250,7 @@ impl Search<'_> {
                 }
                 Ok(false)
             }
-            SeriesData::History(_) | SeriesData::Sums(_) => {
+            SeriesData::History(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => {
                 Err("its terms read what another loop computed".to_owned())
             }
         }
@@ -259,12 +263,13 @@ impl Search<'_> {
         let is_free = |&(region, stride): &(Region, i32)| {
             stride == 0 || region == self.region || !self.draft.is_within(Some(region), outer)
         };
-        matches!(self.draft.graph.series[data.series], SeriesData::Nodes(_))
-            && data.strides.iter().all(is_free)
-            && self
-                .draft
-                .read(access)
-                .all(|node| self.draft.is_passive(node) && !self.draft.is_inside(node, outer))
+        let is_outer = |node| self.draft.is_passive(node) && !self.draft.is_inside(node, outer);
+        let are_data = match self.draft.graph.series[data.series] {
+            SeriesData::Inputs { first, .. } => !self.draft.graph.is_active(first),
+            SeriesData::Nodes(_) => self.draft.read(access).all(is_outer),
+            _ => false,
+        };
+        are_data && data.strides.iter().all(is_free)
     }
 
     /// The number of a loop whose iterations matter.

@@ -16,6 +16,7 @@ use super::tree::{End, Meeting, Origin, Step, Stretch, Tree, Value};
 use super::values;
 use crate::op::Op;
 use crate::ssa::graph::{self, Block, Graph, Item, Node, PlaceId, Region};
+use crate::ssa::renumber::inputs_first;
 use crate::trace::Site;
 
 /// What is left to do, innermost last.
@@ -34,7 +35,7 @@ enum Task {
 
 /// The graph of `tree`, in which each end is known.
 pub(super) fn emit(tree: &Tree) -> Graph {
-    let graph = Graph::new(tree.active, tree.inactive);
+    let graph = Graph::without_nodes(tree.active, tree.inactive);
     let mut tasks = vec![Task::Fill(tree.root(), graph.root(), None)];
     let mut emitter = Emitter {
         tree,
@@ -62,7 +63,7 @@ pub(super) fn emit(tree: &Tree) -> Graph {
             }
         }
     }
-    emitter.graph
+    inputs_first(emitter.graph)
 }
 
 pub(super) struct Emitter<'a> {
@@ -205,7 +206,7 @@ impl Emitter<'_> {
             return node;
         }
         let node = match self.tree.values[value] {
-            Origin::Input(index) => self.graph.input(index as usize),
+            Origin::Input(number) => self.graph.push_input(number),
             Origin::Const(bits) => self.constant(f64::from_bits(bits)),
             // The walk refuses what is not visible.
             Origin::Apply(..) | Origin::Carried | Origin::Repeated => self.constant(f64::NAN),

@@ -3,6 +3,8 @@
 //! The values of its last iteration that are used later become φs, others are
 //! elements of histories.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
@@ -14,6 +16,7 @@ use crate::entity::{Array, Entity};
 use crate::op::Op;
 use crate::ssa::graph::{self, Block, Item, Node};
 use crate::ssa::series::{AccessData, Series, SeriesData};
+use crate::ssa::table::Table;
 
 /// The loops of a graph that is being made.
 pub(super) struct Loops {
@@ -168,7 +171,8 @@ impl Emitter<'_> {
             Slot::Value { first, by: 0 } => Operand::Node(self.node(*first, block)),
             Slot::Value { first, by } => self.row(*first, *by),
             Slot::Table(numbers) => {
-                let series = self.graph.series.push(SeriesData::Constants(numbers.to_vec()));
+                let numbers = Table::from(Arc::clone(numbers));
+                let series = self.graph.series.push(SeriesData::Constants(numbers));
                 Operand::Element(series, 0, 1)
             }
             Slot::Inside { at, distance: 0, .. } => Operand::Own(*at),
@@ -200,9 +204,8 @@ impl Emitter<'_> {
                 let row = if is_active { 0..tree.active } else { tree.active..tree.inputs() };
                 let graph = &mut self.graph;
                 let series = *self.loops.rows[usize::from(!is_active)].get_or_insert_with(|| {
-                    graph
-                        .series
-                        .push(SeriesData::Nodes(row.clone().map(Node::from_index).collect()))
+                    let (first, count) = (row.start as u32, row.len() as u32);
+                    graph.series.push(SeriesData::Inputs { first, count })
                 });
                 (series, index - row.start, by)
             }

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use crate::entity::Entity;
 use crate::ssa::graph::{Block, Def, Graph, Node, PlaceId, Region};
+use crate::ssa::renumber::inputs_first;
 use crate::ssa::series::{Access, AccessData, Series, SeriesData};
 
 /// For each loop that an index depends on what an iteration adds to it.
@@ -44,6 +44,16 @@ pub(super) enum Row {
     History(Node),
 }
 
+impl Row {
+    /// The row that this input is in, and its number there.
+    pub(super) fn of_input(graph: &Graph, number: u32) -> (Row, u32) {
+        match number.checked_sub(graph.active as u32) {
+            Some(number) => (Row::Inactive, number),
+            None => (Row::Active, number),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Leaf {
     /// A constant; it becomes a node where one is needed.
@@ -55,6 +65,7 @@ pub(super) enum Leaf {
 pub(super) struct Output {
     pub(super) graph: Graph,
     constants: HashMap<u64, Node>,
+    inputs: HashMap<u32, Node>,
     rows: HashMap<Row, Series>,
     tables: HashMap<Rc<[Leaf]>, Series>,
     accesses: HashMap<(Series, u32, Strides), Access>,
@@ -70,10 +81,11 @@ pub(super) struct Output {
 impl Output {
     /// A graph of the same inputs and places as `old`.
     pub(super) fn new(old: &Graph) -> Self {
-        let mut graph = Graph::new(old.active, old.inactive);
-        graph.places = old.places.clone();
+        let graph = old.emptied();
+        let inputs = graph.input_nodes().map(|(node, number)| (number, node)).collect();
         Output {
             graph,
+            inputs,
             constants: HashMap::new(),
             rows: HashMap::new(),
             tables: HashMap::new(),
@@ -87,7 +99,7 @@ impl Output {
 
     /// The graph, if all that it uses could be used.
     pub(super) fn finish(self) -> Option<Graph> {
-        (!self.has_failed).then_some(self.graph)
+        (!self.has_failed).then(|| inputs_first(self.graph))
     }
 
     /// Stands for what cannot be used; there will be no graph.
@@ -99,6 +111,12 @@ impl Output {
     pub(super) fn constant(&mut self, bits: u64) -> Node {
         let graph = &mut self.graph;
         *self.constants.entry(bits).or_insert_with(|| graph.push_const(bits))
+    }
+
+    /// Input number `number`.
+    pub(super) fn input(&mut self, number: u32) -> Node {
+        let graph = &mut self.graph;
+        *self.inputs.entry(number).or_insert_with(|| graph.push_input(number))
     }
 
     /// The iteration number of `region`.
@@ -158,13 +176,11 @@ impl Output {
 
     fn row(&mut self, row: Row) -> Series {
         let graph = &mut self.graph;
-        let (active, inputs) = (graph.active, graph.active + graph.inactive);
+        let (active, inactive) = (graph.active as u32, graph.inactive as u32);
         *self.rows.entry(row).or_insert_with(|| {
             graph.series.push(match row {
-                Row::Active => SeriesData::Nodes((0..active).map(Node::from_index).collect()),
-                Row::Inactive => {
-                    SeriesData::Nodes((active..inputs).map(Node::from_index).collect())
-                }
+                Row::Active => SeriesData::Inputs { first: 0, count: active },
+                Row::Inactive => SeriesData::Inputs { first: active, count: inactive },
                 Row::History(node) => SeriesData::History(node),
             })
         })
@@ -217,10 +233,10 @@ fn element(args: &[Arg], inside: Region, graph: &Graph) -> Option<Arg> {
     let place = |arg: &Arg| match arg {
         Arg::Element { row, base, .. } => Some((*row, i64::from(*base))),
         Arg::Leaf(Leaf::Node(node)) => match graph.nodes[*node].def {
-            Def::Input(number) if (number as usize) < graph.active => {
-                Some((Row::Active, i64::from(number)))
+            Def::Input(number) => {
+                let (row, number) = Row::of_input(graph, number);
+                Some((row, i64::from(number)))
             }
-            Def::Input(number) => Some((Row::Inactive, i64::from(number) - graph.active as i64)),
             _ => None,
         },
         Arg::Leaf(Leaf::Const(_)) | Arg::Table { .. } | Arg::History(_) => None,

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::argument::{Arg, Leaf, Output, Row};
 use super::collect::Whole;
-use super::ready::{ReadyShape, table};
+use super::ready::{ReadyShape, whole_row};
 use super::shape::{Inner, Ref, Scope, ScopeEnd, Shape, ShapeId, Shapes};
 use crate::op::Op;
 use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, PlaceId};
@@ -16,14 +16,13 @@ use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, PlaceId};
 /// The graph of `whole`, which was made of `old`; none if a loop would have to keep all
 /// that a loop in it has computed.
 pub(super) fn emit(old: &Graph, shapes: &Shapes, whole: &Whole) -> Option<Graph> {
+    let mut output = Output::new(old);
     let operands = whole.operands.iter().map(|&node| match old.nodes[node].def {
+        Def::Input(number) => Arg::Leaf(Leaf::Node(output.input(number))),
         Def::Const(bits) => Arg::Leaf(Leaf::Const(bits)),
-        Def::Element(_) => table(old, node).unwrap_or(Arg::Leaf(Leaf::Const(0))),
-        // Else it is an input, and those have the same ids.
-        _ => Arg::Leaf(Leaf::Node(node)),
+        _ => whole_row(old, node).unwrap_or(Arg::Leaf(Leaf::Const(0))),
     });
     let operands: Vec<Arg> = operands.collect();
-    let output = Output::new(old);
     let root = output.graph.root();
     let mut emitter = Emitter { shapes, output };
     emitter.scope(&whole.scope, &operands, root);

@@ -4,19 +4,17 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::ready::{Ready, ready};
-use crate::entity::{Array, Entity};
+use crate::entity::Array;
 use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
 use crate::ssa::series::{Access, SeriesData};
 
 /// The graph without loops, all of which are such that lifting makes.
 pub(super) fn flatten(graph: &Graph) -> Graph {
-    let mut new = Graph::new(graph.active, graph.inactive);
-    new.places = graph.places.clone();
-    let nodes = (0..graph.nodes.len())
-        .map(|index| (index < new.nodes.len()).then(|| Node::from_index(index)))
-        .collect();
-    let mut flat =
-        Flatten { old: graph, new, nodes, constants: HashMap::new(), histories: HashMap::new() };
+    let new = graph.emptied();
+    let inputs = new.input_nodes().map(|(node, number)| (number, node)).collect();
+    let nodes = Array::filled(None, graph.nodes.len());
+    let (constants, histories) = (HashMap::new(), HashMap::new());
+    let mut flat = Flatten { old: graph, new, nodes, inputs, constants, histories };
     for series in graph.series.values() {
         if let SeriesData::History(node) = series {
             flat.histories.insert(*node, Vec::new());
@@ -35,6 +33,7 @@ struct Flatten<'a> {
     new: Graph,
     /// The nodes of the new graph, where they are known.
     nodes: Array<Node, Option<Node>>,
+    inputs: HashMap<u32, Node>,
     constants: HashMap<u64, Node>,
     /// What nodes were in each iteration.
     histories: HashMap<Node, Vec<Node>>,
@@ -141,11 +140,12 @@ impl Flatten<'_> {
             SeriesData::Constants(numbers) => {
                 numbers.get(index).copied().map(|bits| self.constant(bits))
             }
+            &SeriesData::Inputs { first, .. } => Some(self.input(first + index as u32)),
             SeriesData::Nodes(nodes) => nodes.get(index).copied().map(|node| self.node(node)),
             SeriesData::History(node) => {
                 self.histories.get(node).and_then(|history| history.get(index)).copied()
             }
-            SeriesData::Sums(_) => None,
+            SeriesData::Sums(_) | SeriesData::Outputs { .. } => None,
         };
         // The verifier has seen that it is there.
         found.unwrap_or_else(|| self.constant(f64::NAN.to_bits()))
@@ -168,9 +168,15 @@ impl Flatten<'_> {
         match (self.nodes[node], self.old.nodes[node].def) {
             (Some(known), _) => known,
             (None, Def::Const(bits)) => self.constant(bits),
+            (None, Def::Input(number)) => self.input(number),
             // The verifier has seen that what is used has been computed.
             (None, _) => self.constant(f64::NAN.to_bits()),
         }
+    }
+
+    fn input(&mut self, number: u32) -> Node {
+        let new = &mut self.new;
+        *self.inputs.entry(number).or_insert_with(|| new.push_input(number))
     }
 
     fn constant(&mut self, bits: u64) -> Node {

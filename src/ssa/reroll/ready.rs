@@ -13,7 +13,7 @@ use super::argument::{Arg, Leaf, Row};
 use super::collect::Collect;
 use super::emit::{Args, Emitter, Locals};
 use super::shape::{Scope, Shape, Step};
-use crate::entity::{Array, Entity};
+use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, PlaceId, Region};
 use crate::ssa::series::{AccessData, SeriesData};
@@ -82,21 +82,9 @@ pub(super) fn ready(graph: &Graph, region: Region) -> Option<Ready> {
 fn is_row(graph: &Graph, access: &AccessData) -> bool {
     match &graph.series[access.series] {
         SeriesData::Constants(_) => access.base == 0 && access.strides.iter().all(|by| by.1 == 1),
-        SeriesData::Nodes(_) => row(graph, access).is_some(),
-        SeriesData::History(_) => true,
-        SeriesData::Sums(_) => false,
+        SeriesData::Inputs { .. } | SeriesData::History(_) => true,
+        SeriesData::Nodes(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => false,
     }
-}
-
-/// The first input that is accessed, if it is all active or all inactive inputs.
-fn row(graph: &Graph, access: &AccessData) -> Option<Node> {
-    let SeriesData::Nodes(nodes) = &graph.series[access.series] else { return None };
-    let first = nodes.first()?.index();
-    let (active, inputs) = (graph.active, graph.active + graph.inactive);
-    let is_row =
-        (first == 0 && nodes.len() == active) || (first == active && first + nodes.len() == inputs);
-    let is_even = || nodes.iter().enumerate().all(|(at, node)| node.index() == first + at);
-    (is_row && is_even()).then(|| Node::from_index(first + access.base as usize))
 }
 
 /// Whether `graph` has loops, and all are such that lifting makes.
@@ -187,21 +175,29 @@ impl Collect<'_> {
         Some(match self.graph.series[access.series] {
             // The element stands for the table.
             SeriesData::Constants(_) => (Param::Table, Some(node)),
-            SeriesData::Nodes(_) => (Param::Input { stride }, Some(row(self.graph, access)?)),
+            // Here for the first input that it is.
+            SeriesData::Inputs { .. } => (Param::Input { stride }, Some(node)),
             SeriesData::History(of) => (Param::Past { base: access.base, stride }, Some(of)),
-            SeriesData::Sums(_) => return None,
+            SeriesData::Nodes(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => return None,
         })
     }
 }
 
-/// The table that the element `node` of a ready loop goes through.
-pub(super) fn table(graph: &Graph, node: Node) -> Option<Arg> {
+/// The table that the element `node` of a ready loop goes through, or the first input.
+pub(super) fn whole_row(graph: &Graph, node: Node) -> Option<Arg> {
     let Def::Element(access) = graph.nodes[node].def else { return None };
-    let SeriesData::Constants(numbers) = &graph.series[graph.accesses[access].series] else {
-        return None;
-    };
-    let leaves: Rc<[Leaf]> = numbers.iter().map(|&bits| Leaf::Const(bits)).collect();
-    Some(Arg::Table { leaves, strides: SmallVec::new() })
+    let access = &graph.accesses[access];
+    match &graph.series[access.series] {
+        SeriesData::Constants(numbers) => {
+            let leaves: Rc<[Leaf]> = numbers.iter().map(|&bits| Leaf::Const(bits)).collect();
+            Some(Arg::Table { leaves, strides: SmallVec::new() })
+        }
+        SeriesData::Inputs { first, .. } => {
+            let (row, base) = Row::of_input(graph, first + access.base);
+            Some(Arg::Element { row, base, strides: SmallVec::new() })
+        }
+        _ => None,
+    }
 }
 
 /// A ready loop on its way out.
@@ -270,11 +266,7 @@ impl Emitter<'_> {
             (Param::Same, _) => arg.clone(),
             (Param::Input { stride }, Arg::Leaf(Leaf::Node(node))) => {
                 let Def::Input(number) = graph.nodes[*node].def else { return None };
-                let active = graph.active as u32;
-                let (row, base) = match number.checked_sub(active) {
-                    Some(number) => (Row::Inactive, number),
-                    None => (Row::Active, number),
-                };
+                let (row, base) = Row::of_input(graph, number);
                 Arg::Element { row, base, strides: SmallVec::from_slice(&[(region, stride)]) }
             }
             (

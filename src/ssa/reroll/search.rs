@@ -9,7 +9,7 @@
 use super::RerollLimits;
 use super::period::Run;
 use super::shape::{Shapes, Step};
-use crate::entity::{Array, Entity};
+use crate::entity::Array;
 use crate::ssa::graph::{Def, Graph, Node};
 use crate::ssa::series::{Series, SeriesData};
 
@@ -37,7 +37,10 @@ impl<'a> Homes<'a> {
 
     /// The number of an input.
     fn input(&self, node: Node) -> Option<usize> {
-        Some(node.index()).filter(|&index| index < self.graph.active + self.graph.inactive)
+        match self.graph.nodes.get(node)?.def {
+            Def::Input(number) => Some(number as usize),
+            _ => None,
+        }
     }
 
     /// The series that a loop around reads as `node`, its stride and where it begins.
@@ -45,7 +48,7 @@ impl<'a> Homes<'a> {
         let Def::Element(access) = self.graph.nodes.get(node)?.def else { return None };
         let data = &self.graph.accesses[access];
         match (&self.graph.series[data.series], &data.strides[..]) {
-            (SeriesData::Nodes(_) | SeriesData::History(_), &[(_, stride)]) => {
+            (SeriesData::Inputs { .. } | SeriesData::History(_), &[(_, stride)]) => {
                 Some((data.series, stride, data.base as usize))
             }
             _ => None,

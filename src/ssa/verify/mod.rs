@@ -1,7 +1,8 @@
 //! The verifier: the invariants of a graph, checked between all passes in
 //! tests and debug builds.
 //!
-//! 1. The first nodes are the inputs, in order; there is a block.
+//! 1. A node that is an input has the number of one, and no other node has it, too;
+//!    there is a block.
 //! 2. Operands have smaller ids than the nodes that use them, and the φs of a
 //!    region have larger ids than all that its blocks, at any depth, compute
 //!    and pass on.
@@ -15,7 +16,7 @@
 //!    exactly one branch, or begins exactly one region, which is a step of
 //!    exactly one block; and is reached from the root.
 //! 6. No block is open; all paths of the graph return the same number of
-//!    outputs, and all ends of a region pass on as many values as it takes: one
+//!    outputs, which is at least as many as there are before those of series, and all ends of a region pass on as many values as it takes: one
 //!    for each φ, and in a loop before those one for each entry φ, and before
 //!    those, unless the loop replays another, the one that decides whether there
 //!    is another iteration.
@@ -35,7 +36,8 @@
 //!    one that replays another. Both are visible in the loop, and in those that
 //!    replay it.
 //! 10. A history is of a node that gets its value in the root of a loop that
-//!     replays none, not of the iteration number. What series refer to is there.
+//!     replays none, not of the iteration number. What series refer to is there. A
+//!     row of inputs is of active or of inactive ones. No output is in two series.
 //! 11. The strides of an access are by different loops that replay none, and its
 //!     index is in the series whatever the iteration numbers.
 //! 12. Where there is an access, the iteration numbers of its loops are known: it
@@ -43,8 +45,9 @@
 //!     smaller ids, the nodes of the series are visible, the loop of the history
 //!     is as if it were to be replayed, or the sums have been filled in this block
 //!     or above.
-//! 13. Sums are filled by one step at most. They are filled where something is
-//!     added to them, and nothing is added after an element has been read.
+//! 13. Sums are filled by one step at most, but for those that are outputs: each
+//!     path of the graph fills these once, in no region. They are filled where something
+//!     is added to them, and nothing is added after an element has been read.
 //!
 //! A block may have a forward block, which has run before it in the same call:
 //! that of the root of a region that replays another is the root of the other.

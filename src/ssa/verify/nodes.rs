@@ -1,20 +1,16 @@
 //! Invariants of single nodes and regions: what they refer to is there.
 
 use super::{VerifyError, at_header, at_node, at_region};
-use crate::entity::{Array, Entity};
+use crate::entity::Array;
 use crate::op::{Domain, Op};
 use crate::ssa::graph::{Def, Graph, Node, NodeData, Region, RegionData};
 
 pub(super) fn check(graph: &Graph) -> Result<(), VerifyError> {
-    let inputs = graph.active.saturating_add(graph.inactive);
-    if graph.nodes.len() < inputs {
-        let what = format!("there are {inputs} inputs but {} nodes", graph.nodes.len());
-        return Err(at_header(graph, what));
-    }
     if graph.blocks.is_empty() {
         return Err(at_header(graph, "there is no block".into()));
     }
-    graph.nodes.iter().try_for_each(|(node, data)| check_node(graph, inputs, node, data))?;
+    graph.nodes.iter().try_for_each(|(node, data)| check_node(graph, node, data))?;
+    check_inputs(graph)?;
     let mut counted = Array::filled(false, graph.regions.len());
     for (node, data) in graph.nodes.iter() {
         if let Def::Iteration(region) = data.def
@@ -32,19 +28,23 @@ pub(super) fn is_forward_loop(graph: &Graph, region: Region) -> bool {
     data.is_some_and(|data| data.cycle.is_some() && data.replays.is_none())
 }
 
-fn check_node(
-    graph: &Graph,
-    inputs: usize,
-    node: Node,
-    data: &NodeData,
-) -> Result<(), VerifyError> {
-    let index = node.index();
-    let is_input = index < inputs;
+fn check_inputs(graph: &Graph) -> Result<(), VerifyError> {
+    let inputs = graph.active.saturating_add(graph.inactive);
+    let mut known: Vec<(u32, Node)> =
+        graph.input_nodes().map(|(node, number)| (number, node)).collect();
+    known.sort_unstable();
+    if let Some(&(_, node)) = known.iter().find(|&&(number, _)| number as usize >= inputs) {
+        return Err(at_node(graph, node, "is no input of the graph"));
+    }
+    match known.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(pair) => Err(at_node(graph, pair[1].1, "is an input that is another node, too")),
+        None => Ok(()),
+    }
+}
+
+fn check_node(graph: &Graph, node: Node, data: &NodeData) -> Result<(), VerifyError> {
     match data.def {
-        Def::Input(i) if is_input && i as usize == index => {}
-        Def::Input(_) => return Err(at_node(graph, node, "is an input out of place")),
-        _ if is_input => return Err(at_node(graph, node, "stands in the place of an input")),
-        Def::Const(_) => {}
+        Def::Input(_) | Def::Const(_) => {}
         Def::Apply(op, args) => {
             // Also those beyond the arity, which passes copy along.
             if args.iter().any(|&arg| arg >= node) {

@@ -8,14 +8,13 @@ use crate::ssa::series::{AccessData, SeriesData};
 
 pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {
     for (series, data) in graph.series.iter() {
-        let nodes: Vec<Node> = match data {
-            SeriesData::Constants(_) => vec![],
-            SeriesData::Nodes(nodes) => nodes.clone(),
-            SeriesData::History(node) => vec![*node],
-            SeriesData::Sums(firsts) => firsts.iter().copied().flatten().collect(),
-        };
-        if let Some(node) = nodes.iter().find(|&&node| graph.nodes.get(node).is_none()) {
+        if let Some(node) = data.nodes().find(|&node| graph.nodes.get(node).is_none()) {
             return Err(at_series(graph, series, &format!("refers to {node}, which is no node")));
+        }
+        if let &SeriesData::Inputs { first, count } = data
+            && !are_inputs(graph, first, count)
+        {
+            return Err(at_series(graph, series, "is not of active or of inactive inputs alone"));
         }
         if let SeriesData::History(node) = data
             && !has_history(graph, nest, *node)
@@ -24,10 +23,34 @@ pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {
             return Err(at_series(graph, series, &what));
         }
     }
+    check_outputs(graph)?;
     for (access, data) in graph.accesses.iter() {
         check_access(graph, nest, data).map_err(|what| at_access(graph, access, &what))?;
     }
     Ok(())
+}
+
+/// Whether these inputs are there, all active or all inactive.
+fn are_inputs(graph: &Graph, first: u32, count: u32) -> bool {
+    let first = first as usize;
+    let end = match first < graph.active {
+        true => graph.active,
+        false => graph.active.saturating_add(graph.inactive),
+    };
+    first.checked_add(count as usize).is_some_and(|last| last <= end)
+}
+
+fn check_outputs(graph: &Graph) -> Result<(), VerifyError> {
+    let rows = graph.output_rows();
+    let end = |&(_, first, count): &(_, u32, u32)| u64::from(first) + u64::from(count);
+    if let Some(pair) = rows.windows(2).find(|pair| u64::from(pair[1].1) < end(&pair[0])) {
+        return Err(at_series(graph, pair[1].0, "has outputs that another one has, too"));
+    }
+    let (outputs, last) = (graph.outputs() as u64, rows.last());
+    match last.filter(|last| end(last) > outputs) {
+        Some(&(series, ..)) => Err(at_series(graph, series, "leaves outputs before it out")),
+        None => Ok(()),
+    }
 }
 
 fn has_history(graph: &Graph, nest: &Nest, node: Node) -> bool {

@@ -3,7 +3,7 @@
 use crate::entity::Array;
 use crate::ssa::graph::{BlockData, Def, Graph, Item, Region};
 use crate::ssa::nest::Nest;
-use crate::ssa::series::{Series, SeriesData};
+use crate::ssa::series::Series;
 
 pub(super) struct Sums {
     /// Whether each series has been filled by a step in this block or above.
@@ -29,7 +29,7 @@ impl Sums {
         for (node, data) in graph.nodes.iter() {
             let Def::Element(access) = data.def else { continue };
             let series = graph.accesses[access].series;
-            if !matches!(graph.series[series], SeriesData::Sums(_)) {
+            if !graph.series[series].is_sums() {
                 continue;
             }
             let mut next = nest.node_loop(node);
@@ -49,8 +49,14 @@ impl Sums {
         }
     }
 
-    pub(super) fn fill(&mut self, series: Series) -> Result<(), String> {
-        if self.seen[series] {
+    /// Whether `series` has been filled here.
+    pub(super) fn is_filled(&self, series: Series) -> bool {
+        self.filled[series]
+    }
+
+    /// Fills `series`; `again` tells whether other paths may do the same.
+    pub(super) fn fill(&mut self, series: Series, again: bool) -> Result<(), String> {
+        if if again { self.filled[series] } else { self.seen[series] } {
             return Err(format!("fills {series}, as another step does"));
         }
         self.seen[series] = true;

@@ -18,6 +18,7 @@ pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {
         numbers: Array::filled(None, graph.regions.len()),
         sums: Sums::new(graph, nest),
         replaying: Array::filled(false, graph.regions.len()),
+        rows: graph.output_rows().iter().map(|&(series, ..)| series).collect(),
         computed: Array::filled(false, graph.nodes.len()),
         open: Vec::new(),
     };
@@ -49,6 +50,8 @@ struct Walk<'a> {
     /// The node of each loop's iteration number.
     numbers: Array<Region, Option<Node>>,
     sums: Sums,
+    /// The series that are outputs.
+    rows: Vec<Series>,
     /// Which regions have a forward block that is not that of the block where they
     /// stand, or a block in them has.
     replaying: Array<Region, bool>,
@@ -82,7 +85,7 @@ impl Walk<'_> {
             forward: None,
             opens_forward: false,
             begins: None,
-            values: graph.outputs(),
+            values: graph.returned(),
         });
         while let Some(here) = self.open.last_mut() {
             let data = &graph.blocks[here.block];
@@ -110,6 +113,7 @@ impl Walk<'_> {
                 (None, End::Return(values)) => {
                     values.iter().try_for_each(|&value| self.used(here.block, value))?;
                     self.check_count(here, values.len())?;
+                    self.check_rows(here.block)?;
                     self.leave();
                 }
                 (None, End::Open) => self.leave(),
@@ -142,7 +146,7 @@ impl Walk<'_> {
         self.counted(access)?;
         let series = self.graph.accesses[access].series;
         let operands = match &self.graph.series[series] {
-            SeriesData::Constants(_) => &[][..],
+            SeriesData::Constants(_) | SeriesData::Inputs { .. } => &[][..],
             SeriesData::Nodes(nodes) => {
                 if let Some(lost) = nodes.iter().find(|&&node| self.visible[node] == 0) {
                     return Err(format!("uses {lost} in {series}, not visible here"));
@@ -156,7 +160,7 @@ impl Walk<'_> {
                 }
                 core::slice::from_ref(past)
             }
-            SeriesData::Sums(_) => {
+            SeriesData::Sums(_) | SeriesData::Outputs { .. } => {
                 self.sums.read(series)?;
                 &[]
             }
@@ -177,11 +181,16 @@ impl Walk<'_> {
     }
 
     fn fill(&mut self, block: Block, series: Series) -> Result<(), VerifyError> {
-        let Some(SeriesData::Sums(firsts)) = self.graph.series.get(series) else {
+        let Some(data) = self.graph.series.get(series).filter(|data| data.is_sums()) else {
             return Err(at_block(self.graph, block, &format!("fills {series}, which are no sums")));
         };
-        firsts.iter().flatten().try_for_each(|&first| self.used(block, first))?;
-        self.sums.fill(series).map_err(|what| at_block(self.graph, block, &what))
+        data.nodes().try_for_each(|first| self.used(block, first))?;
+        let is_output = matches!(data, SeriesData::Outputs { .. });
+        if is_output && self.nest.block_region(block).is_some() {
+            let what = format!("fills {series}, outputs, in a region");
+            return Err(at_block(self.graph, block, &what));
+        }
+        self.sums.fill(series, is_output).map_err(|what| at_block(self.graph, block, &what))
     }
 
     fn accumulate(&mut self, block: Block, access: Access, node: Node) -> Result<(), VerifyError> {
@@ -189,7 +198,7 @@ impl Walk<'_> {
         let Some(data) = self.graph.accesses.get(access) else {
             return Err(wrong(&format!("adds at {access}, which is no access")));
         };
-        if !matches!(self.graph.series[data.series], SeriesData::Sums(_)) {
+        if !self.graph.series[data.series].is_sums() {
             return Err(wrong(&format!("adds to {}, which are no sums", data.series)));
         }
         self.counted(access).map_err(|what| wrong(&what))?;
@@ -275,6 +284,19 @@ impl Walk<'_> {
             Some(region) => format!("passes on another number of values than {region} takes"),
         };
         Err(at_block(self.graph, here.block, &what))
+    }
+
+    /// Checks that a path that ends with `block` has filled what is an output.
+    fn check_rows(&self, block: Block) -> Result<(), VerifyError> {
+        if self.rows.is_empty() || self.nest.block_region(block).is_some() {
+            return Ok(());
+        }
+        match self.rows.iter().find(|&&series| !self.sums.is_filled(series)) {
+            Some(series) => {
+                Err(at_block(self.graph, block, &format!("returns without {series}, outputs")))
+            }
+            None => Ok(()),
+        }
     }
 
     fn enter(&mut self, open: Open) {
