@@ -9,6 +9,7 @@ mod order;
 mod reach;
 mod regions;
 mod reverse;
+mod running;
 mod split;
 mod sums;
 mod vanish;
