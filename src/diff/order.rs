@@ -207,7 +207,7 @@ impl Reverse<'_> {
     }
 
     /// Whether what is in `region` uses `node` by its own name.
-    fn is_used_in(&self, region: Region, node: Node) -> bool {
+    pub(super) fn is_used_in(&self, region: Region, node: Node) -> bool {
         let (graph, activity) = (self.graph, &self.activity);
         let is_operand = graph
             .nodes

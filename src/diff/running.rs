@@ -130,14 +130,17 @@ impl Reverse<'_> {
         let entries = self.graph.entries(region);
         let last = self.last(region);
         for chain in &mut running.chains {
-            for (number, at) in chain.numbers.iter().zip(0..) {
-                let first = entries[*number].first;
-                if self.goes_on(region, first) && (at == 0 || last.is_some_and(|last| last >= at)) {
-                    running.goes_on.push(*number);
-                    chain.has_begun |= match self.has_sum(first) {
-                        true => !self.is_opened_empty(opened, first),
-                        false => self.adjoints.get(first).is_some(),
-                    };
+            for (&number, at) in chain.numbers.iter().zip(0..) {
+                let first = entries[number].first;
+                let same = reached.iter().filter(|&&other| entries[other].first == first);
+                let fits = match self.has_sum(first) {
+                    true => same.count() == 1 && self.is_only_opened(region, first, opened),
+                    false => !self.is_in_row(region, first),
+                };
+                let exists = at == 0 || last.is_some_and(|last| last >= at);
+                if fits && exists && self.is_plain(first) {
+                    running.goes_on.push(number);
+                    chain.has_begun |= self.adjoints.get(first).is_some();
                 }
             }
         }
@@ -214,16 +217,19 @@ impl Reverse<'_> {
         }
     }
 
-    /// Whether an entry φ of `region` can go on with the sum of `first`.
-    fn goes_on(&self, region: Region, first: Node) -> bool {
-        let is_known = self.activity.active[first]
-            && self.direct(first).is_none()
-            && !self.order.is_named(first);
-        is_known
-            && match self.has_sum(first) {
-                true => !self.may_read(region, first),
-                false => !self.is_in_row(region, first),
-            }
+    /// Whether an entry φ can go on with the sum of `first`, as far as that itself goes.
+    fn is_plain(&self, first: Node) -> bool {
+        self.activity.active[first] && self.direct(first).is_none() && !self.order.is_named(first)
+    }
+
+    /// Whether the adjoint of `first` is in `opened`, sums that nothing in `region` adds
+    /// to there: while it is in sums it cannot be read.
+    fn is_only_opened(&self, region: Region, first: Node, opened: &Opened) -> bool {
+        let is_name = |group: &Group| group.names.iter().any(|&(name, _)| name == first);
+        self.is_opened(opened, first)
+            && !self.may_read(region, first)
+            && !self.is_used_in(region, first)
+            && !self.order.groups.iter().any(is_name)
     }
 
     /// The first values that several entry φs of `region` go on with.
@@ -293,7 +299,7 @@ impl Reverse<'_> {
                 if !running.goes_on.contains(&number) {
                     continue;
                 }
-                if let Some(sum) = self.sum_so_far(entries[number].first) {
+                if let Some(sum) = self.adjoints.get(entries[number].first) {
                     let other = begin.unwrap_or_else(|| self.builder.constant(0.0));
                     let is_at = self.is_at(region, at);
                     begin = Some(self.builder.apply(Op::Select, &[is_at, sum, other]));
@@ -341,12 +347,6 @@ impl Reverse<'_> {
         if shared.flat_map(|group| &group.names).any(|&(name, _)| is_in_series(name)) {
             self.order.refuse(region);
         }
-    }
-
-    /// The sum that is the adjoint of `node` so far.
-    fn sum_so_far(&mut self, node: Node) -> Option<Node> {
-        let Some((series, base)) = self.place(node) else { return self.adjoints.get(node) };
-        Some(self.builder.element(AccessData { series, base, strides: Default::default() }))
     }
 
     /// Whether this is the iteration of `region` with this number.
@@ -413,17 +413,7 @@ impl Reverse<'_> {
             return false;
         }
         let first = self.graph.entries(region)[number].first;
-        match self.place(first) {
-            None => self.adjoints.set(first, adjoint),
-            // A sum less itself is zero, if it is finite.
-            Some(_) => {
-                if let Some(before) = self.sum_so_far(first) {
-                    let less = self.builder.apply(Op::Neg, &[before]);
-                    self.add_to_sum(first, less);
-                    self.add_to_sum(first, adjoint);
-                }
-            }
-        }
+        self.adjoints.set(first, adjoint);
         true
     }
 
