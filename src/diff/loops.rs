@@ -19,6 +19,7 @@
 use super::activity::{bound, passed};
 use super::regions::{Frame, Sweep, Task};
 use super::reverse::Reverse;
+use super::running::Running;
 use crate::ssa::{Block, Node, Region};
 
 /// More adjoints of outer nodes than this are in sums, not in entry φs.
@@ -36,6 +37,8 @@ pub(super) struct Carried {
     alone: usize,
     /// The nodes of outside that get contributions.
     outer: Vec<Node>,
+    /// What entry φs begin with in each iteration.
+    pub(super) running: Running,
 }
 
 impl Reverse<'_> {
@@ -50,8 +53,14 @@ impl Reverse<'_> {
         }
         let many = reach.outer.len() > MOST_ACCUMULATORS;
         let opened = self.open_sums(&reach.series, if many { &reach.outer } else { &[] });
-        let outer: Vec<Node> =
+        let running = self.running(region, &reach.entries, &opened);
+        let mut outer: Vec<Node> =
             reach.outer.into_iter().filter(|&node| !self.has_sum(node)).collect();
+        let firsts = self.shared_firsts(region, &running);
+        let others =
+            firsts.into_iter().filter(|&node| !self.has_sum(node) && !outer.contains(&node));
+        let others: Vec<Node> = others.collect();
+        outer.extend(others);
 
         let seeded: Vec<(usize, Node)> = data
             .phis
@@ -64,8 +73,12 @@ impl Reverse<'_> {
         let adjoint_of = |number: usize| {
             seeded.iter().find(|&&(seeded, _)| seeded == number).map(|&(_, adjoint)| adjoint)
         };
-        let mut firsts: Vec<Node> =
-            pairs.iter().map(|pair| pair.and_then(adjoint_of).unwrap_or(zero)).collect();
+        let mut firsts: Vec<Node> = Vec::with_capacity(pairs.len());
+        for (&number, pair) in reach.entries.iter().zip(&pairs) {
+            let first = pair.and_then(adjoint_of);
+            let first = first.or_else(|| self.past_of_last(region, number, &running));
+            firsts.push(first.unwrap_or(zero));
+        }
         let alone: Vec<(usize, Node)> =
             seeded.iter().copied().filter(|&(number, _)| !pairs.contains(&Some(number))).collect();
         firsts.extend(alone.iter().map(|&(_, adjoint)| adjoint));
@@ -74,7 +87,7 @@ impl Reverse<'_> {
         let (new, phis) = self.builder.begin_loop(bound(graph, region), &firsts, Some(copy));
         self.adjoints.open();
         let entries = reach.entries.iter().copied().zip(phis.iter().copied()).collect();
-        let carried = Carried { entries, pairs, alone: alone.len(), outer };
+        let carried = Carried { entries, pairs, alone: alone.len(), outer, running };
         for (&(_, adjoint), pair) in carried.entries.iter().zip(&carried.pairs) {
             if let Some(number) = *pair {
                 self.adjoints.set(data.phis[number], adjoint);
@@ -85,7 +98,8 @@ impl Reverse<'_> {
         for (node, &adjoint) in others.zip(&phis[carried.entries.len()..]) {
             self.adjoints.set(node, adjoint);
         }
-        self.begin_with_pasts(region);
+        self.begin_with_pasts(region, &carried.running);
+        self.begin_running(region, &carried.running);
         let mark = self.mark_reached(region, &carried);
         sweep.frames.push(Frame { region, mark, opened, carried });
         sweep.tasks.extend([Task::LeaveLoop(new), Task::Block(data.root)]);
@@ -96,6 +110,7 @@ impl Reverse<'_> {
         self.set_region_place(region);
         let zero = self.builder.constant(0.0);
         let entries = graph.entries(region);
+        self.end_running(&carried.running);
         let mut collected: Vec<Node> = Vec::new();
         for &(number, _) in &carried.entries {
             collected.push(self.adjoints.take(entries[number].phi).unwrap_or(zero));
@@ -123,7 +138,9 @@ impl Reverse<'_> {
         self.close_sums(&opened);
         for (&(number, _), &adjoint) in carried.entries.iter().zip(collected).rev() {
             let first = entries[number].first;
-            if self.activity.active[first] {
+            if self.activity.active[first]
+                && !self.go_on_with(region, number, adjoint, &carried.running)
+            {
                 self.add(first, adjoint);
             }
         }

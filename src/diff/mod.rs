@@ -10,6 +10,7 @@ mod reach;
 mod regions;
 mod reverse;
 mod rows;
+mod running;
 mod split;
 mod sums;
 mod vanish;

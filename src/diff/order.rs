@@ -20,6 +20,7 @@ use super::activity::{Activity, bound, passed, passes_on};
 use super::loops::Carried;
 use super::regions::Frame;
 use super::reverse::{Reverse, Wanted};
+use super::running::{Group, leads};
 use super::sums::Opened;
 use crate::entity::Array;
 use crate::op::Op;
@@ -65,11 +66,16 @@ pub fn reordered(graph: &Graph) -> Vec<Region> {
 
 /// What is known of the order of additions.
 pub(super) struct Order {
-    is_exact: bool,
+    pub(super) is_exact: bool,
     /// For each node how often it is used, where what stands for it counts twice.
     uses: Array<Node, u32>,
     /// The loops in which the order is another one.
     wrong: Array<Region, bool>,
+    /// For each node whose history is read how many sums there are before those of its
+    /// iterations, for the entry φs that begin with them.
+    pub(super) lead: Array<Node, u32>,
+    /// The names of the first values of the loops that are being swept.
+    pub(super) groups: Vec<Group>,
 }
 
 /// Where what is passed on to a name is added at once.
@@ -89,7 +95,17 @@ impl Order {
             true => uses(activity),
             false => Array::new(),
         };
-        Order { is_exact, uses, wrong: Array::filled(false, activity.graph.regions.len()) }
+        let lead = match is_exact {
+            true => leads(activity),
+            false => Array::filled(0, activity.graph.nodes.len()),
+        };
+        let wrong = Array::filled(false, activity.graph.regions.len());
+        Order { is_exact, uses, wrong, lead, groups: Vec::new() }
+    }
+
+    /// Notes that `region` is a loop in which the order is another one.
+    pub(super) fn refuse(&mut self, region: Region) {
+        self.wrong[region] = true;
     }
 
     fn is_single(&self, node: Node) -> bool {
@@ -129,6 +145,15 @@ impl Reverse<'_> {
     /// The node of `region`, a loop, of which φ `number` is what it was in the last
     /// iteration, which always has the same number; if that iteration has sums.
     fn last_of(&self, region: Region, number: u32) -> Option<Node> {
+        self.last(region)?;
+        let leaf = self.graph.regions[region].root;
+        let &value = passed(self.graph, region, leaf).values.get(number as usize)?;
+        let is_own = self.activity.nest.node_loop(value) == Some(region);
+        (is_own && self.has_past(value)).then_some(value)
+    }
+
+    /// The number of the last iteration of `region`, a loop, if that is always the same.
+    pub(super) fn last(&self, region: Region) -> Option<u32> {
         let graph = self.graph;
         let last = graph.regions[region].cycle.as_ref()?.bound.checked_sub(1)?;
         let &[leaf] = &self.activity.leaves[region][..] else { return None };
@@ -138,9 +163,7 @@ impl Reverse<'_> {
         };
         let counts = graph.nodes[counter].def == Def::Iteration(region)
             && graph.constant(most) == Some(f64::from(last));
-        let &value = passed(graph, region, leaf).values.get(number as usize)?;
-        let is_own = self.activity.nest.node_loop(value) == Some(region);
-        (counts && is_own && self.has_past(value)).then_some(value)
+        counts.then_some(last)
     }
 
     /// Adds `passed` to what `node` stands for, if that is possible.
@@ -165,11 +188,13 @@ impl Reverse<'_> {
     ) {
         let entries = self.graph.entries(region);
         let (phi, first) = (entries[number].phi, entries[number].first);
-        if !self.order.is_exact || !self.activity.active[first] {
+        let goes_on = || carried.running.goes_on_with(number);
+        if !self.order.is_exact || !self.activity.active[first] || goes_on() {
             return;
         }
         let same = carried.entries.iter().filter(|&&(other, _)| entries[other].first == first);
-        let is_alone = same.count() == 1 && self.direct(first).is_none();
+        let is_alone =
+            same.count() == 1 && self.direct(first).is_none() && !self.order.is_named(first);
         let is_untouched = || !self.is_used_in(region, first) && !self.may_read(region, first);
         // Nothing has been added to it before.
         let is_fresh = || match self.has_sum(first) {
@@ -183,7 +208,7 @@ impl Reverse<'_> {
     }
 
     /// Whether what is in `region` uses `node` by its own name.
-    fn is_used_in(&self, region: Region, node: Node) -> bool {
+    pub(super) fn is_used_in(&self, region: Region, node: Node) -> bool {
         let (graph, activity) = (self.graph, &self.activity);
         let is_operand = graph
             .nodes
@@ -206,7 +231,7 @@ impl Reverse<'_> {
 
     /// Whether an element that is read in `region` may be `node`, whose adjoint is in
     /// sums.
-    fn may_read(&self, region: Region, node: Node) -> bool {
+    pub(super) fn may_read(&self, region: Region, node: Node) -> bool {
         let Some((sums, at)) = self.place(node) else { return false };
         self.graph.nodes.iter().any(|(element, data)| match data.def {
             Def::Element(access) => {
@@ -249,11 +274,16 @@ impl Reverse<'_> {
             .filter(|&(_, next)| self.activity.active[next])
             .collect();
         let values_fit = values.iter().enumerate().all(|(index, &value)| {
-            is_own(value) && self.past_sums(value).is_none() && !values[..index].contains(&value)
+            is_own(value)
+                && self.past_sums(value).is_none()
+                && !values[..index].contains(&value)
+                && self.is_before_running(region, value, &frame.carried)
         });
         let nexts_fit = nexts.iter().enumerate().all(|(index, &(phi, next))| {
             is_own(next)
-                && (self.past_sums(next).is_none() || self.order.is_single(phi))
+                && (self.past_sums(next).is_none()
+                    || self.order.is_single(phi)
+                    || self.begins_in_chain(next, &frame.carried.running))
                 && nexts[..index].iter().all(|&(_, other)| other != next)
         });
         if !values_fit || !nexts_fit {

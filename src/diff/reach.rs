@@ -109,7 +109,12 @@ impl Reverse<'_> {
         search.found.any = true;
         if self.activity.is_inside(node, search.region) {
             search.pending.push(node);
-        } else if self.has_sum(node) {
+            return;
+        }
+        for (name, ..) in self.names(node, None) {
+            self.visit(name, search);
+        }
+        if self.has_sum(node) {
             // There it is added to.
         } else if let Some(target) = self.direct(node) {
             if let Direct::Node(target) = target {

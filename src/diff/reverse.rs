@@ -399,8 +399,14 @@ impl<'a> Reverse<'a> {
         }
     }
 
-    /// Adds `passed` to the adjoint of `node`.
+    /// Adds `passed` to the adjoint of `node`, and to those of others that stand for it.
     pub(super) fn add(&mut self, node: Node, passed: Node) {
+        self.add_to_one(node, passed);
+        self.add_to_names(node, passed);
+    }
+
+    /// Adds `passed` to the adjoint of `node` alone.
+    pub(super) fn add_to_one(&mut self, node: Node, passed: Node) {
         if self.add_to_sum(node, passed) || self.add_directly(node, passed) {
             return;
         }

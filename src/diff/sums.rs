@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use super::activity::bound;
 use super::reverse::Reverse;
 use super::rows::range;
+use super::running::Running;
 use crate::entity::{Array, Entity};
 use crate::ssa::{Access, AccessData, Def, Graph, Node, Region, Series, SeriesData};
 
@@ -84,6 +85,12 @@ impl Reverse<'_> {
             Def::Input(number) => self.place_of_input(number).or(self.sums.places[node]),
             _ => self.sums.places[node],
         }
+    }
+
+    /// Whether the adjoint of `node` is in these sums.
+    pub(super) fn is_opened(&self, opened: &Opened, node: Node) -> bool {
+        let is_there = |(sums, _)| opened.sums.iter().any(|&(series, _)| series == sums);
+        self.place(node).is_some_and(is_there)
     }
 
     /// Whether the adjoint of `node` is in these sums, and began there with 0.
@@ -229,7 +236,8 @@ impl Reverse<'_> {
             &SeriesData::History(past) => {
                 let Some((sums, _)) = self.sums.pasts[past] else { return };
                 self.sums.pasts[past] = Some((sums, true));
-                self.accumulate(data, Map { sums, scale: 1, offset: 0 }, passed);
+                let offset = i64::from(self.order.lead[past]);
+                self.accumulate(data, Map { sums, scale: 1, offset }, passed);
             }
             SeriesData::Nodes(_) => {
                 if let Some(node) = self.activity.fixed(access) {
@@ -254,7 +262,8 @@ impl Reverse<'_> {
     pub(super) fn add_to_past(&mut self, past: Node, at: u32, passed: Node) {
         let Some((series, _)) = self.sums.pasts[past] else { return };
         self.sums.pasts[past] = Some((series, true));
-        let access = AccessData { series, base: at, strides: Default::default() };
+        let base = at.saturating_add(self.order.lead[past]);
+        let access = AccessData { series, base, strides: Default::default() };
         self.builder.accumulate(access, passed);
     }
 
@@ -279,8 +288,8 @@ impl Reverse<'_> {
     pub(super) fn fill_pasts(&mut self, region: Region) {
         for index in 0..self.activity.pasts[region].len() {
             let past = self.activity.pasts[region][index];
-            let bound = bound(self.graph, region) as usize;
-            let sums = self.builder.series(SeriesData::Sums(vec![None; bound]));
+            let count = bound(self.graph, region) as usize + self.order.lead[past] as usize;
+            let sums = self.builder.series(SeriesData::Sums(vec![None; count]));
             self.builder.fill(sums);
             self.sums.pasts[past] = Some((sums, false));
         }
@@ -292,14 +301,18 @@ impl Reverse<'_> {
     }
 
     /// Lets the adjoint of each node of the loop `region` that is read later begin
-    /// with what it gets from there in the current iteration.
-    pub(super) fn begin_with_pasts(&mut self, region: Region) {
+    /// with what it gets from there in the current iteration, unless it gets that by way
+    /// of entry φs.
+    pub(super) fn begin_with_pasts(&mut self, region: Region, running: &Running) {
         let Some(copy) = self.region_copy[region] else { return };
         for index in 0..self.activity.pasts[region].len() {
             let past = self.activity.pasts[region][index];
-            if let Some(series) = self.past_sums(past) {
-                let strides = core::iter::once((copy, 1)).collect();
-                let adjoint = self.builder.element(AccessData { series, base: 0, strides });
+            if let Some(series) = self.past_sums(past)
+                && !self.begins_in_chain(past, running)
+            {
+                let (base, strides) =
+                    (self.order.lead[past], core::iter::once((copy, 1)).collect());
+                let adjoint = self.builder.element(AccessData { series, base, strides });
                 self.adjoints.set(past, adjoint);
             }
         }

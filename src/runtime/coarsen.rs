@@ -11,8 +11,8 @@ use crate::phi::{
 };
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
-    Folding, Graph, Item, RerollLimits, Sequence, eliminate_dead_code, expand, fuse, most_steps,
-    reroll, simplify, swept, verify,
+    Block, Folding, Graph, Item, Nest, Region, RerollLimits, Sequence, eliminate_dead_code, expand,
+    fuse, most_steps, reroll, simplify, swept, verify,
 };
 
 /// A kernel, and what there is to know of the graph it was made from.
@@ -49,7 +49,8 @@ pub(super) fn primal(recorded: &Graph, options: &Options) -> Result<Primal, Refu
         // The derivative must add up what the tape adds up, so equal nodes may
         // be shared only afterwards.
         Numerics::Exact => {
-            Primal { graph: rolled_in_order(recorded), applied: Vec::new(), refused: Vec::new() }
+            let graph = rolled_in_order(recorded, options)?;
+            Primal { graph, applied: Vec::new(), refused: Vec::new() }
         }
         Numerics::Real => closed(recorded, options),
     };
@@ -84,6 +85,10 @@ pub(super) fn coarsen(
         }
         // The value alone keeps only what is read later.
         let less = checkpoint(&checkpointed).filter(|_| purpose != Purpose::Value);
+        let is_in_order = |less: &Checkpointed| {
+            options.numerics == Numerics::Real || reordered(&less.graph).is_empty()
+        };
+        let less = less.filter(is_in_order);
         checkpointed = less.ok_or(Refusal::History { words, limit })?;
         checked(&checkpointed.graph);
     }
@@ -177,7 +182,7 @@ fn rolled(recorded: &Graph, limits: RerollLimits) -> Graph {
 }
 
 /// The recorded graph with those loops whose sweep adds up what the tape adds up.
-fn rolled_in_order(recorded: &Graph) -> Graph {
+fn rolled_in_order(recorded: &Graph, options: &Options) -> Result<Graph, Refusal> {
     /// To look at the order takes time for each loop and node.
     const MOST_LOOPS: usize = 256;
     // What regions carry was an event of the tape, so they are not taken apart.
@@ -193,13 +198,40 @@ fn rolled_in_order(recorded: &Graph) -> Graph {
             checked(&graph);
             let others = reordered(&graph);
             if others.is_empty() {
-                return graph;
+                return Ok(graph);
+            }
+            if expansible(&graph, &others, options).is_err() {
+                break;
             }
             let Some(straight) = expand(&graph, &others) else { break };
             graph = straight;
         }
     }
-    recorded.clone()
+    let loops = |region: &Region| recorded.regions[*region].cycle.is_some();
+    let loops: Vec<Region> = recorded.regions.keys().filter(loops).collect();
+    if loops.is_empty() {
+        return Ok(recorded.clone());
+    }
+    let size = expansible(recorded, &loops, options)?;
+    let refusal = Refusal::TooManyToCompile { size, limit: options.limits.compiled };
+    expand(recorded, &loops).ok_or(refusal)
+}
+
+/// The size of `graph` with `loops` as straight code, unless that is too much to be
+/// compiled.
+fn expansible(graph: &Graph, loops: &[Region], options: &Options) -> Result<usize, Refusal> {
+    let nest = Nest::of(graph);
+    let times = |block: Block| {
+        let around = core::iter::successors(nest.block_loop(block), |&r| nest.loop_around(r));
+        let bounds = around.filter(|region| loops.contains(region)).map(|region| {
+            graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound as usize)
+        });
+        bounds.fold(1, usize::saturating_mul)
+    };
+    let sizes =
+        graph.blocks.iter().map(|(block, data)| data.items.len().saturating_mul(times(block)));
+    let (size, limit) = (sizes.fold(0, usize::saturating_add), options.limits.compiled);
+    if size > limit { Err(Refusal::TooManyToCompile { size, limit }) } else { Ok(size) }
 }
 
 /// The recorded graph with closed forms, also of short loops, as far as there are

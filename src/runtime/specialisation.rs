@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::coarsen::{Coarsened, Primal, coarsen, primal};
 use super::explain::Explanation;
 use super::learning::{Known, Learning};
-use super::options::{Numerics, Options};
+use super::options::Options;
 use super::report::{DecisionReport, KernelReport, Purpose, Refusal, Report, Waiting};
 use crate::jit::Kernel;
 use crate::ssa::{End, Graph, Item, LiftError, Merged, Paths, most_steps};
@@ -186,7 +186,7 @@ impl Specialisation {
     }
 
     fn start_compiling(self: &Arc<Self>, learning: MutexGuard<'_, Learning>, options: &Options) {
-        let job = Job::start(self, learning, options, |learning| learning.wanted);
+        let job = Job::start(self, learning, |learning| learning.wanted);
         if !options.background {
             job.run(options);
             return;
@@ -208,7 +208,7 @@ impl Specialisation {
         if learning.lifted.paths() == 0 || learning.divergent {
             return learning.refusals.last().map_or(Ok(false), |refusal| Err(refusal.clone()));
         }
-        Job::start(self, learning, options, |_| [true; 3]).run(options);
+        Job::start(self, learning, |_| [true; 3]).run(options);
         let learning = self.lock();
         let refused = learning.attempts.iter().find_map(|attempt| attempt.refusal.clone());
         refused.map_or(Ok(true), Err)
@@ -298,7 +298,6 @@ impl Job {
     fn start(
         specialisation: &Arc<Specialisation>,
         mut learning: MutexGuard<'_, Learning>,
-        options: &Options,
         wanted: impl FnOnce(&Learning) -> [bool; 3],
     ) -> Self {
         let wanted = wanted(&learning);
@@ -306,13 +305,9 @@ impl Job {
         let purposes = Purpose::ALL.into_iter().filter(stale).collect();
         learning.compiling = true;
         learning.taped_events = 0;
-        let graph = match options.numerics {
-            Numerics::Exact => learning.lifted.graph(),
-            Numerics::Real => learning.lifted.compact(),
-        };
         Job {
             specialisation: Arc::clone(specialisation),
-            graph: Arc::clone(graph),
+            graph: Arc::clone(learning.lifted.compact()),
             paths: learning.lifted.paths(),
             version: learning.lifted.version(),
             generation: learning.lifted.generation(),
