@@ -28,6 +28,7 @@ mod sequence;
 mod series;
 mod simplify;
 mod swept;
+mod tangent;
 mod verify;
 
 pub use build::Builder;
@@ -53,4 +54,8 @@ pub use sequence::{Lifetime, Sequence};
 pub use series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 pub use simplify::simplify;
 pub use swept::swept;
+pub use tangent::without_tangents;
+pub(crate) use tangent::{
+    FAR, has_tangents, is_held, is_tangent, loops_have_tangents, tangents_hold,
+};
 pub use verify::{VerifyError, verify};

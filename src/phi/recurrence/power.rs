@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::emit::Emitter;
 use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
+use super::jet::Start;
 use super::single::changed;
 use crate::op::Op;
 use crate::phi::double::Double;
@@ -38,11 +39,13 @@ pub(super) struct System {
     pub(super) firsts: Vec<Node>,
 }
 
-/// The states after `times` steps, at most those of the forms, one node for each.
+/// The states after `times` steps, at most those of the forms, one node for each. Of
+/// those that are not `wanted` it may be any.
 pub(super) fn advanced(
     forms: &mut Forms<'_, '_>,
     system: &System,
     times: usize,
+    wanted: &BTreeSet<usize>,
 ) -> Result<Vec<Node>, &'static str> {
     if times == 0 {
         return Ok(system.firsts.clone());
@@ -51,7 +54,10 @@ pub(super) fn advanced(
         Some(nodes) => nodes,
         None => match changed(forms, system, times) {
             Some(nodes) => nodes,
-            None => doubled(forms.emitter, system, times)?,
+            None => match derived(forms.emitter, system, times, wanted) {
+                Some(nodes) => nodes,
+                None => doubled(forms.emitter, system, times)?,
+            },
         },
     };
     if forms.emitter.overflows { Err(OVERFLOWS) } else { Ok(nodes) }
@@ -289,6 +295,32 @@ fn doubled(
     }
 }
 
+/// The result, with derivatives of twice the precision; `None` if the coefficients of
+/// `system` are made of too much, or it is a single number.
+fn derived(
+    emitter: &mut Emitter<'_>,
+    system: &System,
+    times: usize,
+    wanted: &BTreeSet<usize>,
+) -> Option<Vec<Node>> {
+    if system.states.len() == 1 {
+        return None;
+    }
+    let start = Start::of(emitter, system, wanted)?;
+    let mut jet = start.one(emitter);
+    for digit in (0..times.ilog2()).rev() {
+        jet = jet.doubled(emitter);
+        if times >> digit & 1 == 1 {
+            jet = start.stepped(emitter, &jet);
+        }
+    }
+    let mut nodes = system.firsts.clone();
+    for (number, node) in start.ends(emitter, &jet) {
+        nodes[number] = node;
+    }
+    Some(nodes)
+}
+
 /// The map of one step, and what its columns beyond the states belong to.
 pub(super) fn one_step(emitter: &mut Emitter<'_>, system: &System) -> (Matrix<Pair>, Vec<Node>) {
     let size = system.states.len();
@@ -362,7 +394,7 @@ pub(super) fn dot(emitter: &mut Emitter<'_>, terms: &[(Pair, Node)], addend: Opt
     sum.unwrap_or_else(|| emitter.constant(0.0))
 }
 
-fn linear_part(system: &System, row: &Affine) -> Vec<Option<Pair>> {
+pub(super) fn linear_part(system: &System, row: &Affine) -> Vec<Option<Pair>> {
     let pair = |&state: &usize| match row.get(&Base::State(state)) {
         Some(Coefficient::Fixed(pair)) => Some(*pair),
         _ => None,
@@ -370,7 +402,7 @@ fn linear_part(system: &System, row: &Affine) -> Vec<Option<Pair>> {
     system.states.iter().map(pair).collect()
 }
 
-fn offset(emitter: &mut Emitter<'_>, row: &Affine) -> Option<Pair> {
+pub(super) fn offset(emitter: &mut Emitter<'_>, row: &Affine) -> Option<Pair> {
     let mut sum = None;
     for (base, coefficient) in row {
         if let (Base::Node(node), Coefficient::Fixed(pair)) = (base, coefficient) {

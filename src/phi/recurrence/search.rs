@@ -349,6 +349,13 @@ impl Attempt<'_> {
                 None if changes => return Err(CHANGES),
                 None => Count::Found(ways.count(forms.emitter.graph, &offsets, peeled)),
             };
+            let bases = members.iter().flat_map(|output| output.form.keys());
+            let ends: BTreeSet<usize> = bases
+                .filter_map(|base| match base {
+                    Base::State(state) => Some(*state),
+                    Base::Node(_) => None,
+                })
+                .collect();
             for system in &systems {
                 let needs = |output: &Output| {
                     let is_its = |base: &Base| matches!(base, Base::State(state) if system.states.contains(state));
@@ -360,11 +367,11 @@ impl Attempt<'_> {
                 let after = match count {
                     Count::Known(times) => {
                         applied.push(record_after(&forms, ways.region, &times.to_string(), system));
-                        advanced(&mut forms, system, times as usize)?
+                        advanced(&mut forms, system, times as usize, &ends)?
                     }
                     Count::Found(count) => {
                         applied.push(record_after(&forms, ways.region, "k", system));
-                        advanced_by(&mut forms, system, count, ways.bound)
+                        advanced_by(&mut forms, system, count, ways.bound, &ends)
                     }
                 };
                 after.iter().for_each(|&node| forms.emitter.require_finite(node));

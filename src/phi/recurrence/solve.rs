@@ -249,7 +249,9 @@ fn attempt(
     }
     let mut nodes = Vec::new();
     let iterations: BTreeSet<u32> = wanted.iter().map(|wanted| wanted.iteration).collect();
-    let most = FEW + body.times as usize * states.len().max(body.steps.len());
+    // The sweep of a loop has twice as many steps, and closed forms of systems come with
+    // their derivatives.
+    let most = FEW + 3 * body.times as usize * states.len().max(body.steps.len());
     for iteration in iterations {
         let here = || wanted.iter().filter(|wanted| wanted.iteration == iteration);
         // Where nothing is wanted but what is next, there is no iteration to be
@@ -260,10 +262,14 @@ fn attempt(
         };
         let finals: Option<Vec<usize>> = here().map(|wanted| next_of(&wanted)).collect();
         let times = iteration as usize + usize::from(finals.is_some());
+        let ends: BTreeSet<usize> = match &finals {
+            Some(finals) => finals.iter().copied().collect(),
+            None => here().flat_map(|wanted| wanted.cone.states.iter().copied()).collect(),
+        };
         let mut at: HashMap<usize, Node> = HashMap::new();
         for system in &systems {
             let failure = |why| Failure { why, states: owned(&system.states, counter) };
-            let after = advanced(&mut forms, system, times).map_err(failure)?;
+            let after = advanced(&mut forms, system, times, &ends).map_err(failure)?;
             // Powers may overflow where the loop does not, and what comes of that
             // must decide nothing: such calls are the tape's.
             if times > 0 {
