@@ -5,12 +5,10 @@
 //! squares the map of one step, and applies what it has where the digit is 1. The
 //! derivative is that of an ordinary loop, of as many iterations as there are digits.
 
-use std::collections::BTreeSet;
-
 use super::emit::Emitter;
 use super::form::Forms;
 use super::jet::Start;
-use super::power::{Matrix, System, applied, one_step, squared};
+use super::power::{Matrix, System, Wanted, applied, one_step, squared};
 use super::single::changed_by;
 use super::slopes::chosen;
 use crate::op::Op;
@@ -24,14 +22,14 @@ pub(super) fn advanced_by(
     system: &System,
     count: Node,
     most: u32,
-    wanted: &BTreeSet<usize>,
+    wanted: &Wanted<'_>,
 ) -> Vec<Node> {
     if let Some(node) = changed_by(forms, system, count, most) {
         return vec![node];
     }
     let emitter = &mut *forms.emitter;
-    if system.states.len() > 1
-        && let Some(start) = Start::of(emitter, system, wanted)
+    if wanted.allows(system, digits(most))
+        && let Some(start) = Start::of(emitter, system, wanted.states)
     {
         return derived_by(emitter, &start, &system.firsts, count, most);
     }

@@ -20,6 +20,8 @@ pub(super) struct Emitter<'a> {
     origins: HashMap<Pair, (usize, How)>,
     /// The conditions that guards require, and the nodes that are to be finite.
     pub(super) required: Vec<(Node, Node)>,
+    /// How many of the steps compute derivatives, or values with them.
+    pub(super) derived: usize,
     /// Whether a constant came out that is not finite.
     pub(super) overflows: bool,
 }
@@ -28,7 +30,7 @@ impl<'a> Emitter<'a> {
     pub(super) fn new(graph: &'a mut Graph, place: Option<PlaceId>) -> Self {
         let (items, required, known) = (Vec::new(), Vec::new(), HashMap::new());
         let origins = HashMap::new();
-        Emitter { graph, items, place, known, origins, required, overflows: false }
+        Emitter { graph, items, place, known, origins, required, derived: 0, overflows: false }
     }
 
     pub(super) fn element(&mut self, access: Access) -> Node {

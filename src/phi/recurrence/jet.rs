@@ -75,6 +75,19 @@ struct Output {
     by_map: Matrix<Pair>,
 }
 
+/// About how many steps one digit of a number of steps costs, for a system of `size`
+/// numbers of which so many are wanted.
+pub(super) fn steps_of_digit(size: usize, wanted: usize, has_offset: bool) -> usize {
+    /// A product of pairs that is added to another.
+    const PRODUCT: usize = 18;
+    let (square, cube) = (size * size, size * size * size);
+    let added = if has_offset { square + wanted * 2 * square } else { 0 };
+    // Every other digit is followed by a single step.
+    let doubled = if size == 2 { 6 + wanted * 8 } else { cube + wanted * 2 * cube };
+    let stepped = cube + wanted * (cube + square);
+    PRODUCT * (doubled + added + (stepped + added) / 2)
+}
+
 impl Start {
     /// `system`, of whose states those of these numbers are wanted; `None` if its
     /// coefficients are made of too much.

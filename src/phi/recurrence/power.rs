@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::emit::Emitter;
 use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
-use super::jet::Start;
+use super::jet::{Start, steps_of_digit};
 use super::single::changed;
 use crate::op::Op;
 use crate::phi::double::Double;
@@ -39,13 +39,32 @@ pub(super) struct System {
     pub(super) firsts: Vec<Node>,
 }
 
+/// Which states are wanted, and what they may cost.
+pub(super) struct Wanted<'a> {
+    pub(super) states: &'a BTreeSet<usize>,
+    /// Closed forms with derivatives of twice the precision have no more steps than this.
+    pub(super) most: usize,
+}
+
+impl Wanted<'_> {
+    /// Whether so many binary digits of a number of steps of `system` are not too much.
+    pub(super) fn allows(&self, system: &System, digits: u32) -> bool {
+        let is_wanted = |state: &&usize| self.states.contains(*state);
+        let wanted = system.states.iter().filter(is_wanted).count();
+        let mut bases = system.rows.iter().flat_map(|row| row.keys());
+        let has_offset = bases.any(|base| matches!(base, Base::Node(_)));
+        let size = system.states.len();
+        size > 1 && digits as usize * steps_of_digit(size, wanted, has_offset) <= self.most
+    }
+}
+
 /// The states after `times` steps, at most those of the forms, one node for each. Of
 /// those that are not `wanted` it may be any.
 pub(super) fn advanced(
     forms: &mut Forms<'_, '_>,
     system: &System,
     times: usize,
-    wanted: &BTreeSet<usize>,
+    wanted: &Wanted<'_>,
 ) -> Result<Vec<Node>, &'static str> {
     if times == 0 {
         return Ok(system.firsts.clone());
@@ -295,18 +314,19 @@ fn doubled(
     }
 }
 
-/// The result, with derivatives of twice the precision; `None` if the coefficients of
-/// `system` are made of too much, or it is a single number.
+/// The result, with derivatives of twice the precision; `None` if `system` is a
+/// single number, its coefficients are made of too much, or that would cost too much.
 fn derived(
     emitter: &mut Emitter<'_>,
     system: &System,
     times: usize,
-    wanted: &BTreeSet<usize>,
+    wanted: &Wanted<'_>,
 ) -> Option<Vec<Node>> {
-    if system.states.len() == 1 {
+    if !wanted.allows(system, times.ilog2()) {
         return None;
     }
-    let start = Start::of(emitter, system, wanted)?;
+    let before = emitter.items.len();
+    let start = Start::of(emitter, system, wanted.states)?;
     let mut jet = start.one(emitter);
     for digit in (0..times.ilog2()).rev() {
         jet = jet.doubled(emitter);
@@ -318,6 +338,7 @@ fn derived(
     for (number, node) in start.ends(emitter, &jet) {
         nodes[number] = node;
     }
+    emitter.derived += emitter.items.len() - before;
     Some(nodes)
 }
 
