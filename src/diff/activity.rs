@@ -6,7 +6,9 @@ use smallvec::SmallVec;
 use super::vanish::vanishing;
 use crate::entity::Array;
 use crate::op::{Numbers, Op, contribution};
-use crate::ssa::{Access, Block, Def, End, Folding, Graph, Nest, Node, Region, Series, SeriesData};
+use crate::ssa::{
+    Access, Block, Def, End, Folding, Graph, Nest, Node, Region, Series, SeriesData, is_held,
+};
 
 /// What an end of a region passes on.
 #[derive(Clone, Copy, Default)]
@@ -85,6 +87,8 @@ impl<'a> Activity<'a> {
         match graph.nodes[node].def {
             Def::Input(_) | Def::Const(_) | Def::Iteration(_) => SmallVec::new(),
             Def::Apply(..) if self.vanishing[node] => SmallVec::new(),
+            // Its derivative is told by tangents.
+            Def::Apply(Op::Sub, _) if is_held(graph, node) => SmallVec::new(),
             Def::Apply(op, _) => {
                 let args = graph.nodes[node].args().iter().enumerate();
                 args.filter(|&(operand, _)| passes_on(op, operand)).map(|(_, &arg)| arg).collect()

@@ -9,7 +9,10 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::entity::Array;
 use crate::op::Op;
-use crate::ssa::{Def, Flow, Folding, Graph, Node, eliminate_dead_code, rebuild};
+use crate::ssa::{
+    Def, Flow, Folding, Graph, Node, eliminate_dead_code, has_tangents, is_held, rebuild,
+    without_tangents,
+};
 
 /// `graph` as a function of real numbers: rounding errors are zero in it, and what
 /// was computed of them is gone; `None` if there are none.
@@ -28,7 +31,8 @@ use crate::ssa::{Def, Flow, Folding, Graph, Node, eliminate_dead_code, rebuild};
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn without_rounding_errors(graph: &Graph) -> Option<Graph> {
-    let mut exact: Option<Graph> = None;
+    // Values with known derivatives are functions again.
+    let mut exact = has_tangents(graph).then(|| without_tangents(graph));
     // Where some are gone, others show.
     for _ in 0..ROUNDS {
         let graph = exact.as_ref().unwrap_or(graph);
@@ -116,6 +120,8 @@ impl Search<'_> {
         for node in self.graph.nodes.keys() {
             let Def::Apply(op, args) = self.graph.nodes[node].def else { continue };
             self.vanishes[node] = match op {
+                // It has no derivative, but is not zero.
+                Op::Sub if is_held(self.graph, node) => false,
                 Op::Add | Op::Sub | Op::MulAdd => self.form(node, 1, DEPTH).is_empty(),
                 Op::Neg => self.vanishes[args[0]],
                 Op::Mul => self.vanishes[args[0]] || self.vanishes[args[1]],
@@ -145,6 +151,7 @@ impl Search<'_> {
             _ => return smallvec![(Term::Node(node), 1)],
         };
         match op {
+            Op::Sub if is_held(self.graph, node) => smallvec![(Term::Node(node), 1)],
             Op::Neg if depth > 0 => scaled(self.form(a, levels, depth - 1), -1),
             Op::Mul => self.product(a, b),
             Op::Add if levels > 0 => sum(self.form(a, 0, depth), self.form(b, 0, depth)),

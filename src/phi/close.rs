@@ -5,7 +5,7 @@ use super::draft::Draft;
 use super::recurrence::{search_all, solve_all};
 use super::rule::{Applied, Refused, Rule};
 use super::sums::close_sums;
-use crate::ssa::{Folding, Graph, Place, Region, simplify};
+use crate::ssa::{Folding, Graph, Place, Region, loops_have_tangents, simplify};
 
 /// How far [`close`] goes; all are counts.
 ///
@@ -146,6 +146,10 @@ fn grouped(refused: Vec<Refused>) -> Vec<Refused> {
 }
 
 fn sums(closed: Closed, limits: &CloseLimits) -> Closed {
+    // Sums are found by the rules of real numbers, by which tangents are no zeros.
+    if loops_have_tangents(&closed.graph) {
+        return closed;
+    }
     let (mut applied, mut refused) = (Vec::new(), Vec::new());
     let mut draft = Draft::new(&closed.graph);
     for region in inside_out(&closed.graph).into_iter().take(limits.loops) {

@@ -24,6 +24,14 @@ impl From<Node> for Pair {
     }
 }
 
+/// What a pair was made of.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum How {
+    Sum(Pair, Pair),
+    Product(Pair, Pair),
+    Quotient(Pair, Node),
+}
+
 /// What makes steps, and pairs of them.
 pub(super) trait Pairs {
     /// What `op` comes to.
@@ -33,6 +41,9 @@ pub(super) trait Pairs {
 
     /// The value of a node that is a constant.
     fn value(&self, node: Node) -> Option<f64>;
+
+    /// Called for each sum, product and quotient of pairs that is made.
+    fn made(&mut self, _result: Pair, _how: How) {}
 
     /// The pair of two constants.
     fn number(&mut self, high: f64, low: f64) -> Pair {
@@ -58,11 +69,20 @@ pub(super) trait Pairs {
         let lost = self.apply(Op::Add, &[lost_a, lost_b]);
         let low = self.add_low(Some(lost), a.low);
         let low = self.add_low(low, b.low);
-        Some(Pair { high, low: self.unless_zero(low) })
+        let sum = Pair { high, low: self.unless_zero(low) };
+        self.made(sum, How::Sum(a, b));
+        Some(sum)
     }
 
     /// `a · b`.
     fn product(&mut self, a: Pair, b: Pair) -> Pair {
+        let product = self.multiplied(a, b);
+        self.made(product, How::Product(a, b));
+        product
+    }
+
+    /// The product, as steps.
+    fn multiplied(&mut self, a: Pair, b: Pair) -> Pair {
         for (factor, other) in [(a, b), (b, a)] {
             if let (Some(scale), None) = (self.value(factor.high), factor.low)
                 && is_power_of_two(scale)
@@ -102,7 +122,9 @@ pub(super) trait Pairs {
         let left = self.apply(Op::MulAdd, &[negative, b, a.high]);
         let left = self.add_low(Some(left), a.low);
         let low = left.map(|left| self.apply(Op::Div, &[left, b]));
-        Pair { high, low: self.unless_zero(low) }
+        let quotient = Pair { high, low: self.unless_zero(low) };
+        self.made(quotient, How::Quotient(a, b));
+        quotient
     }
 
     /// The same number with a second part of at most half an ulp of the first.

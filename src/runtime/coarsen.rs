@@ -12,7 +12,7 @@ use crate::phi::{
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
     Block, Folding, Graph, Item, Nest, Region, RerollLimits, Sequence, eliminate_dead_code, expand,
-    fuse, most_steps, reroll, simplify, swept, verify,
+    fuse, most_steps, reroll, simplify, swept, tangents_hold, verify, without_tangents,
 };
 
 /// A kernel, and what there is to know of the graph it was made from.
@@ -154,7 +154,7 @@ pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
         let closed = worth_closing(&before);
         refused = closed.refused;
         applied = closed.applied;
-        after = branched(closed.graph, &mut applied);
+        after = without_tangents(&branched(closed.graph, &mut applied));
     }
     let exact = without_rounding_errors(&after);
     let told = exact.as_ref().unwrap_or(&after);
@@ -251,14 +251,20 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
             graph
         }
     };
-    let graph = simplified(&branched(graph, &mut applied), Stage::Primal);
+    let mut graph = simplified(&branched(graph, &mut applied), Stage::Primal);
+    if !tangents_hold(&graph) {
+        // A sweep through the closed form is right as well.
+        graph = without_tangents(&graph);
+        checked(&graph);
+    }
     Primal { graph, applied, refused }
 }
 
 /// The graph with closed forms, if those are worth it.
 fn worth_closing(rolled: &Graph) -> Closed {
     let closed = close(rolled, CloseLimits::DEFAULT);
-    let saves = |steps: fn(&Graph) -> u64| 10 * steps(&closed.graph) <= 9 * steps(rolled);
+    let plain = without_tangents(&closed.graph);
+    let saves = |steps: fn(&Graph) -> u64| 10 * steps(&plain) <= 9 * steps(rolled);
     // What is left of a search saves nothing but its sweep.
     if saves(steps) || closed.searches > 0 && saves(steps_of_both) {
         checked(&closed.graph);
@@ -302,14 +308,14 @@ fn steps_of_both(graph: &Graph) -> u64 {
 
 fn derive(primal: &Checkpointed, purpose: Purpose, folding: Folding) -> Graph {
     let wanted = match purpose {
-        Purpose::Value => return simplify(&primal.graph, folding),
+        Purpose::Value => return simplify(&without_tangents(&primal.graph), folding),
         Purpose::Gradient => Wanted::Gradient,
         Purpose::ValueAndGradient => Wanted::GradientAndValue,
     };
     let gradient = primal.reverse(wanted, folding);
     checked(&gradient);
     // The builder has folded it already.
-    eliminate_dead_code(&gradient)
+    without_tangents(&eliminate_dead_code(&gradient))
 }
 
 /// Verifies between passes, in debug builds and tests.

@@ -30,6 +30,7 @@ mod signature;
 mod simplify;
 mod swept;
 mod table;
+mod tangent;
 mod verify;
 
 pub use build::Builder;
@@ -56,4 +57,8 @@ pub use series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 pub use simplify::simplify;
 pub use swept::swept;
 pub use table::Table;
+pub use tangent::without_tangents;
+pub(crate) use tangent::{
+    FAR, has_tangents, is_held, is_tangent, loops_have_tangents, tangents_hold,
+};
 pub use verify::{VerifyError, verify};

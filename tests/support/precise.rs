@@ -76,7 +76,7 @@ impl Div for Wide {
 }
 
 /// The largest number of inputs.
-pub const INPUTS: usize = 5;
+pub const INPUTS: usize = 8;
 
 /// A number with its derivatives.
 #[derive(Clone, Copy, Debug)]

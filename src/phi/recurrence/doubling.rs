@@ -7,23 +7,32 @@
 
 use super::emit::Emitter;
 use super::form::Forms;
-use super::power::{Matrix, System, applied, one_step, squared};
+use super::jet::Start;
+use super::power::{Matrix, System, Wanted, applied, one_step, squared};
 use super::single::changed_by;
+use super::slopes::chosen;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::{End, Item, Node, RegionData};
 
 /// The states after `count` steps, of which there are `most` at most, one node for each.
+/// Of those that are not `wanted` it may be any.
 pub(super) fn advanced_by(
     forms: &mut Forms<'_, '_>,
     system: &System,
     count: Node,
     most: u32,
+    wanted: &Wanted<'_>,
 ) -> Vec<Node> {
     if let Some(node) = changed_by(forms, system, count, most) {
         return vec![node];
     }
     let emitter = &mut *forms.emitter;
+    if wanted.allows(system, digits(most))
+        && let Some(start) = Start::of(emitter, system, wanted.states)
+    {
+        return derived_by(emitter, &start, &system.firsts, count, most);
+    }
     let (map, columns) = one_step(emitter, system);
     let shape = filled(&map);
     let firsts = system.firsts.iter().copied().chain(entries(emitter, &map, &shape)).collect();
@@ -54,6 +63,60 @@ pub(super) fn advanced_by(
         nexts.extend(entries(body, &square, &shape));
         nexts
     })
+}
+
+/// The states after `count` steps, with derivatives of twice the precision.
+///
+/// The loop goes through the digits from the first one on, and from no steps: what is
+/// known of them is the map that changes nothing.
+fn derived_by(
+    emitter: &mut Emitter<'_>,
+    start: &Start,
+    firsts: &[Node],
+    count: Node,
+    most: u32,
+) -> Vec<Node> {
+    let shape = start.none(emitter, &filled(&start.map));
+    let zero = emitter.constant(0.0);
+    let parts: Vec<Pair> = shape.parts().into_iter().flatten().collect();
+    let highest = f64::from(digits(most) - 1).exp2();
+    let mut all = vec![count, emitter.constant(highest)];
+    all.extend(parts.iter().flat_map(|part| [part.high, part.low.unwrap_or(zero)]));
+    let after = loop_of(emitter, digits(most), all, |body, carried| {
+        let &[left, place, ref rest @ ..] = carried else { return (zero, Vec::new()) };
+        let jet = shape.with(&pairs(rest));
+        let is_one = body.apply(Op::Ge, &[left, place]);
+        let less = body.apply(Op::Sub, &[left, place]);
+        let half = body.constant(0.5);
+        let (one, zero) = (body.constant(1.0), body.constant(0.0));
+        let half = body.apply(Op::Mul, &[place, half]);
+        let mut nexts = vec![body.apply(Op::Select, &[is_one, less, left]), half];
+        let doubled = jet.doubled(body);
+        let stepped = start.stepped(body, &doubled);
+        for ((part, stepped), doubled) in
+            shape.parts().into_iter().zip(stepped.parts()).zip(doubled.parts())
+        {
+            if part.is_none() {
+                continue;
+            }
+            let nothing = Pair { high: zero, low: None };
+            let (stepped, doubled) = (stepped.unwrap_or(nothing), doubled.unwrap_or(nothing));
+            let next = chosen(body, is_one, stepped, doubled);
+            nexts.extend([next.high, next.low.unwrap_or(zero)]);
+        }
+        (body.apply(Op::Ge, &[half, one]), nexts)
+    });
+    let jet = shape.with(&pairs(after.get(2..).unwrap_or_default()));
+    let mut nodes = firsts.to_vec();
+    for (number, node) in start.ends(emitter, &jet) {
+        nodes[number] = node;
+    }
+    nodes
+}
+
+/// The pairs whose parts stand in a row.
+fn pairs(parts: &[Node]) -> Vec<Pair> {
+    parts.chunks_exact(2).map(|pair| Pair { high: pair[0], low: Some(pair[1]) }).collect()
 }
 
 /// Whether an entry in this column has a second part: what is added to a single number
@@ -88,30 +151,44 @@ pub(super) fn over_digits(
     outputs: usize,
     step: impl FnOnce(&mut Emitter<'_>, Node, &[Node]) -> Vec<Node>,
 ) -> Vec<Node> {
+    let firsts: Vec<Node> = core::iter::once(count).chain(firsts).collect();
+    let mut after = loop_of(emitter, digits(most), firsts, |body, carried| {
+        let (half, two, one) = (body.constant(0.5), body.constant(2.0), body.constant(1.0));
+        let left = carried.first().copied().unwrap_or(count);
+        let half = body.apply(Op::Mul, &[left, half]);
+        let half = body.apply(Op::Floor, &[half]);
+        let even = body.apply(Op::Mul, &[half, two]);
+        let odd = body.apply(Op::Sub, &[left, even]);
+        let nexts = step(body, odd, carried.get(1..).unwrap_or_default());
+        let again = body.apply(Op::Ge, &[half, one]);
+        (again, core::iter::once(half).chain(nexts).collect())
+    });
+    after.drain(1..).take(outputs).collect()
+}
+
+/// A loop of at most `most` iterations that carries numbers which begin as `firsts`;
+/// `step` says whether there is another iteration, and how they go on. Returns what they
+/// come to.
+fn loop_of(
+    emitter: &mut Emitter<'_>,
+    most: u32,
+    firsts: Vec<Node>,
+    step: impl FnOnce(&mut Emitter<'_>, &[Node]) -> (Node, Vec<Node>),
+) -> Vec<Node> {
     let graph = &mut *emitter.graph;
     let root = graph.new_block();
     let (phis, cycle) = (Vec::new(), None);
     // It has no place: it is no loop of the program.
     let region = graph.regions.push(RegionData { root, phis, replays: None, cycle, place: None });
-    let firsts: Vec<Node> = core::iter::once(count).chain(firsts).collect();
-    let carried = graph.make_loop(region, digits(most), &firsts);
-
+    let carried = graph.make_loop(region, most, &firsts);
     let mut body = Emitter::new(graph, None);
-    let (half, two, one) = (body.constant(0.5), body.constant(2.0), body.constant(1.0));
-    let left = carried.first().copied().unwrap_or(count);
-    let half = body.apply(Op::Mul, &[left, half]);
-    let half = body.apply(Op::Floor, &[half]);
-    let even = body.apply(Op::Mul, &[half, two]);
-    let odd = body.apply(Op::Sub, &[left, even]);
-    let nexts = step(&mut body, odd, carried.get(1..).unwrap_or_default());
-    let again = body.apply(Op::Ge, &[half, one]);
-    let values = nexts.iter().copied().take(outputs);
-    let end = [again, half].into_iter().chain(nexts.iter().copied()).chain(values).collect();
+    let (again, nexts) = step(&mut body, &carried);
+    let end = core::iter::once(again).chain(nexts.iter().chain(&nexts).copied()).collect();
     let items = body.items;
     let graph = &mut *emitter.graph;
     graph.blocks[root].items = items;
     graph.blocks[root].end = End::Return(end);
-    let phis = (0..outputs).map(|_| graph.push_phi(region)).collect();
+    let phis = nexts.iter().map(|_| graph.push_phi(region)).collect();
     emitter.items.push(Item::Region(region));
     phis
 }

@@ -7,8 +7,8 @@
 use hashbrown::HashMap;
 
 use crate::op::{MAX_ARITY, Op, eval};
-use crate::phi::pair::Pairs;
-use crate::ssa::{Access, Def, Graph, Item, Node, NodeData, PlaceId};
+use crate::phi::pair::{How, Pair, Pairs};
+use crate::ssa::{Access, Def, FAR, Graph, Item, Node, NodeData, PlaceId};
 
 /// Steps on their way into a graph: they are nodes of it, and no block has them yet.
 pub(super) struct Emitter<'a> {
@@ -16,8 +16,12 @@ pub(super) struct Emitter<'a> {
     pub(super) items: Vec<Item>,
     place: Option<PlaceId>,
     known: HashMap<Def, Node>,
+    /// What pairs were made of, with their numbers in the order of making.
+    origins: HashMap<Pair, (usize, How)>,
     /// The conditions that guards require, and the nodes that are to be finite.
     pub(super) required: Vec<(Node, Node)>,
+    /// How many of the steps compute derivatives, or values with them.
+    pub(super) derived: usize,
     /// Whether a constant came out that is not finite.
     pub(super) overflows: bool,
 }
@@ -25,7 +29,8 @@ pub(super) struct Emitter<'a> {
 impl<'a> Emitter<'a> {
     pub(super) fn new(graph: &'a mut Graph, place: Option<PlaceId>) -> Self {
         let (items, required, known) = (Vec::new(), Vec::new(), HashMap::new());
-        Emitter { graph, items, place, known, required, overflows: false }
+        let origins = HashMap::new();
+        Emitter { graph, items, place, known, origins, required, derived: 0, overflows: false }
     }
 
     pub(super) fn element(&mut self, access: Access) -> Node {
@@ -49,6 +54,46 @@ impl<'a> Emitter<'a> {
         self.items.push(Item::Node(node));
         self.known.insert(def, node);
         node
+    }
+
+    /// What `pair` was made of, with a number that is larger than those of its operands.
+    pub(super) fn origin(&self, pair: Pair) -> Option<(usize, How)> {
+        self.origins.get(&pair).copied()
+    }
+
+    /// The tangent of `node`: zero, with the derivative one.
+    fn tangent(&mut self, node: Node) -> Node {
+        if self.value(node).is_some() {
+            return self.constant(0.0);
+        }
+        let (far, less, one) = (self.constant(FAR), self.constant(-FAR), self.constant(1.0));
+        let sum = self.apply(Op::Add, &[node, far]);
+        self.apply(Op::MulAdd, &[sum, one, less])
+    }
+
+    /// `node` without a derivative.
+    fn held(&mut self, node: Node) -> Node {
+        match self.value(node) {
+            Some(_) => node,
+            None => {
+                let tangent = self.tangent(node);
+                self.apply(Op::Sub, &[node, tangent])
+            }
+        }
+    }
+
+    /// `value`, which has these derivatives by these nodes and no others.
+    pub(super) fn with_slopes(&mut self, value: Node, slopes: &[(Node, Node)]) -> Node {
+        let mut sum = self.held(value);
+        for &(node, slope) in slopes {
+            if self.value(node).is_some() || self.value(slope) == Some(0.0) {
+                continue;
+            }
+            let (slope, tangent) = (self.held(slope), self.tangent(node));
+            let product = self.apply(Op::Mul, &[slope, tangent]);
+            sum = self.apply(Op::Add, &[sum, product]);
+        }
+        sum
     }
 
     /// Stops the graph where `node` is not finite.
@@ -93,5 +138,16 @@ impl Pairs for Emitter<'_> {
 
     fn value(&self, node: Node) -> Option<f64> {
         self.graph.constant(node)
+    }
+
+    fn made(&mut self, result: Pair, how: How) {
+        let is_operand = match how {
+            How::Sum(a, b) | How::Product(a, b) => result == a || result == b,
+            How::Quotient(a, _) => result == a,
+        };
+        if !is_operand && self.value(result.high).is_none() {
+            let number = self.origins.len();
+            self.origins.entry(result).or_insert((number, how));
+        }
     }
 }

@@ -28,10 +28,12 @@ mod doubling;
 mod edit;
 mod emit;
 mod form;
+mod jet;
 mod power;
 mod record;
 mod search;
 mod single;
+mod slopes;
 mod solve;
 mod ways;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::emit::Emitter;
 use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
+use super::jet::{Start, steps_of_digit};
 use super::single::changed;
 use crate::op::Op;
 use crate::phi::double::Double;
@@ -38,11 +39,32 @@ pub(super) struct System {
     pub(super) firsts: Vec<Node>,
 }
 
-/// The states after `times` steps, at most those of the forms, one node for each.
+/// Which states are wanted, and what they may cost.
+pub(super) struct Wanted<'a> {
+    pub(super) states: &'a BTreeSet<usize>,
+    /// Closed forms with derivatives of twice the precision have no more steps than this.
+    pub(super) most: usize,
+}
+
+impl Wanted<'_> {
+    /// Whether so many binary digits of a number of steps of `system` are not too much.
+    pub(super) fn allows(&self, system: &System, digits: u32) -> bool {
+        let is_wanted = |state: &&usize| self.states.contains(*state);
+        let wanted = system.states.iter().filter(is_wanted).count();
+        let mut bases = system.rows.iter().flat_map(|row| row.keys());
+        let has_offset = bases.any(|base| matches!(base, Base::Node(_)));
+        let size = system.states.len();
+        size > 1 && digits as usize * steps_of_digit(size, wanted, has_offset) <= self.most
+    }
+}
+
+/// The states after `times` steps, at most those of the forms, one node for each. Of
+/// those that are not `wanted` it may be any.
 pub(super) fn advanced(
     forms: &mut Forms<'_, '_>,
     system: &System,
     times: usize,
+    wanted: &Wanted<'_>,
 ) -> Result<Vec<Node>, &'static str> {
     if times == 0 {
         return Ok(system.firsts.clone());
@@ -51,7 +73,10 @@ pub(super) fn advanced(
         Some(nodes) => nodes,
         None => match changed(forms, system, times) {
             Some(nodes) => nodes,
-            None => doubled(forms.emitter, system, times)?,
+            None => match derived(forms.emitter, system, times, wanted) {
+                Some(nodes) => nodes,
+                None => doubled(forms.emitter, system, times)?,
+            },
         },
     };
     if forms.emitter.overflows { Err(OVERFLOWS) } else { Ok(nodes) }
@@ -289,6 +314,34 @@ fn doubled(
     }
 }
 
+/// The result, with derivatives of twice the precision; `None` if `system` is a
+/// single number, its coefficients are made of too much, or that would cost too much.
+fn derived(
+    emitter: &mut Emitter<'_>,
+    system: &System,
+    times: usize,
+    wanted: &Wanted<'_>,
+) -> Option<Vec<Node>> {
+    if !wanted.allows(system, times.ilog2()) {
+        return None;
+    }
+    let before = emitter.items.len();
+    let start = Start::of(emitter, system, wanted.states)?;
+    let mut jet = start.one(emitter);
+    for digit in (0..times.ilog2()).rev() {
+        jet = jet.doubled(emitter);
+        if times >> digit & 1 == 1 {
+            jet = start.stepped(emitter, &jet);
+        }
+    }
+    let mut nodes = system.firsts.clone();
+    for (number, node) in start.ends(emitter, &jet) {
+        nodes[number] = node;
+    }
+    emitter.derived += emitter.items.len() - before;
+    Some(nodes)
+}
+
 /// The map of one step, and what its columns beyond the states belong to.
 pub(super) fn one_step(emitter: &mut Emitter<'_>, system: &System) -> (Matrix<Pair>, Vec<Node>) {
     let size = system.states.len();
@@ -362,7 +415,7 @@ pub(super) fn dot(emitter: &mut Emitter<'_>, terms: &[(Pair, Node)], addend: Opt
     sum.unwrap_or_else(|| emitter.constant(0.0))
 }
 
-fn linear_part(system: &System, row: &Affine) -> Vec<Option<Pair>> {
+pub(super) fn linear_part(system: &System, row: &Affine) -> Vec<Option<Pair>> {
     let pair = |&state: &usize| match row.get(&Base::State(state)) {
         Some(Coefficient::Fixed(pair)) => Some(*pair),
         _ => None,
@@ -370,7 +423,7 @@ fn linear_part(system: &System, row: &Affine) -> Vec<Option<Pair>> {
     system.states.iter().map(pair).collect()
 }
 
-fn offset(emitter: &mut Emitter<'_>, row: &Affine) -> Option<Pair> {
+pub(super) fn offset(emitter: &mut Emitter<'_>, row: &Affine) -> Option<Pair> {
     let mut sum = None;
     for (base, coefficient) in row {
         if let (Base::Node(node), Coefficient::Fixed(pair)) = (base, coefficient) {

@@ -18,7 +18,7 @@ use super::doubling::advanced_by;
 use super::edit::Edit;
 use super::emit::Emitter;
 use super::form::{Affine, Base, CHANGES, Coefficient, Form, Forms};
-use super::power::{System, advanced};
+use super::power::{System, Wanted, advanced};
 use super::record::record_after;
 use super::solve::components;
 use super::ways::Ways;
@@ -110,7 +110,9 @@ pub(super) fn search(
         let mut graph = core::mem::replace(&mut edit.graph, Graph::new(0, 0));
         let place = graph.regions[region].place;
         let emitter = Emitter::new(&mut graph, place);
-        let mut attempt = Attempt { edit: &edit, ways: &ways, wanted, first: None };
+        // Not more than the cost of the sweep that is saved.
+        let most = usize::try_from(outlook.weights[region]).unwrap_or(usize::MAX);
+        let mut attempt = Attempt { edit: &edit, ways: &ways, wanted, first: None, most };
         let made = attempt.run(emitter, eliminates);
         edit.graph = graph;
         match made {
@@ -184,6 +186,8 @@ struct Attempt<'a> {
     ways: &'a Ways,
     /// The numbers of the φs.
     wanted: &'a [usize],
+    /// What systems may cost with their derivatives.
+    most: usize,
     /// The states after the first iteration, if that is gone through by itself.
     first: Option<HashMap<usize, Node>>,
 }
@@ -349,6 +353,13 @@ impl Attempt<'_> {
                 None if changes => return Err(CHANGES),
                 None => Count::Found(ways.count(forms.emitter.graph, &offsets, peeled)),
             };
+            let bases = members.iter().flat_map(|output| output.form.keys());
+            let ends: BTreeSet<usize> = bases
+                .filter_map(|base| match base {
+                    Base::State(state) => Some(*state),
+                    Base::Node(_) => None,
+                })
+                .collect();
             for system in &systems {
                 let needs = |output: &Output| {
                     let is_its = |base: &Base| matches!(base, Base::State(state) if system.states.contains(state));
@@ -357,14 +368,15 @@ impl Attempt<'_> {
                 if !members.iter().any(needs) {
                     continue;
                 }
+                let goal = Wanted { states: &ends, most: self.most };
                 let after = match count {
                     Count::Known(times) => {
                         applied.push(record_after(&forms, ways.region, &times.to_string(), system));
-                        advanced(&mut forms, system, times as usize)?
+                        advanced(&mut forms, system, times as usize, &goal)?
                     }
                     Count::Found(count) => {
                         applied.push(record_after(&forms, ways.region, "k", system));
-                        advanced_by(&mut forms, system, count, ways.bound)
+                        advanced_by(&mut forms, system, count, ways.bound, &goal)
                     }
                 };
                 after.iter().for_each(|&node| forms.emitter.require_finite(node));

@@ -9,7 +9,7 @@ use super::body::{Body, Cone};
 use super::edit::Edit;
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Form, Forms};
-use super::power::{System, advanced};
+use super::power::{self, System, advanced};
 use super::record::{place, record};
 use crate::phi::pair::Pairs;
 use crate::phi::rule::{Applied, Rule};
@@ -260,17 +260,24 @@ fn attempt(
         };
         let finals: Option<Vec<usize>> = here().map(|wanted| next_of(&wanted)).collect();
         let times = iteration as usize + usize::from(finals.is_some());
+        let ends: BTreeSet<usize> = match &finals {
+            Some(finals) => finals.iter().copied().collect(),
+            None => here().flat_map(|wanted| wanted.cone.states.iter().copied()).collect(),
+        };
         let mut at: HashMap<usize, Node> = HashMap::new();
         for system in &systems {
             let failure = |why| Failure { why, states: owned(&system.states, counter) };
-            let after = advanced(&mut forms, system, times).map_err(failure)?;
+            // What comes with its derivatives may cost as much as the loop and its sweep.
+            let goal = power::Wanted { states: &ends, most: 3 * most };
+            let after = advanced(&mut forms, system, times, &goal).map_err(failure)?;
             // Powers may overflow where the loop does not, and what comes of that
             // must decide nothing: such calls are the tape's.
             if times > 0 {
                 after.iter().for_each(|&node| forms.emitter.require_finite(node));
             }
             at.extend(system.states.iter().copied().zip(after));
-            if forms.emitter.items.len() > most {
+            let derived = forms.emitter.derived;
+            if forms.emitter.items.len() - derived > most || derived > 3 * most {
                 return Err(failure("its closed form would cost more than the loop"));
             }
         }
@@ -291,7 +298,7 @@ fn attempt(
                 tail.forms.emitter.require_finite(copy);
             }
         }
-        if forms.emitter.items.len() > most {
+        if forms.emitter.items.len() - forms.emitter.derived > most {
             return Err(Failure { why: "its closed form would cost more than the loop", states });
         }
     }

@@ -1,0 +1,403 @@
+//! What a system of several numbers comes to after a number of steps, and its
+//! derivatives, by doubling.
+//!
+//! Let z become A·z + b in each step, and d be what the first step adds to a point ζ
+//! that is chosen below. With v = z - ζ a step is v → A·v + d. After m steps
+//!
+//!     vₘ = Aᵐ·v₀ + wₘ,    wₘ = Σₖ Aᵏ·d,
+//!
+//! and the derivative of number i by what step k adds is a row eᵢᵀ·Aᵐ⁻¹⁻ᵏ. So that by
+//! what all steps add is sₘ = Σₖ eᵢᵀ·Aᵏ, and the one by A is Kₘ = Σₖ vₖ·eᵢᵀ·Aᵐ⁻¹⁻ᵏ.
+//! All of them double:
+//!
+//!     w₂ₘ = wₘ + Aᵐ·wₘ,   s₂ₘ = sₘ + sₘ·Aᵐ,   K₂ₘ = Aᵐ·Kₘ + Kₘ·Aᵐ + wₘ·sₘ.
+//!
+//! This is the power of the matrix of A and its change, [[A, v₀·eᵢᵀ], [0, A]], one for
+//! each number that is wanted, however many coefficients there are. All of it is computed
+//! in pairs: where two eigenvalues are almost equal, or a point does not move, what
+//! cancels is far larger than the result.
+//!
+//! Where something is added, ζ is the start: at a fixed point d is zero then, and so is
+//! all that comes of it, however large the powers are. Where nothing is added ζ is zero,
+//! and what vanishes does so without a difference.
+
+use std::collections::BTreeSet;
+
+use super::emit::Emitter;
+use super::power::{Matrix, System, linear_part, offset};
+use super::slopes::{Origins, Totals, sum_of_products};
+use crate::op::Op;
+use crate::phi::pair::{Pair, Pairs};
+use crate::ssa::Node;
+
+/// So many nodes may coefficients be made of.
+const MOST_LEAVES: usize = 12;
+
+type Row = Vec<Option<Pair>>;
+
+/// A system before its first step.
+pub(super) struct Start {
+    pub(super) map: Matrix<Pair>,
+    /// What is added in a step to the distance from `base`.
+    change: Row,
+    /// ζ, and the first distance from it.
+    base: Vec<Node>,
+    first: Row,
+    firsts: Vec<Node>,
+    /// The derivatives of the map and of what is added, by the nodes that they are made of.
+    slopes: Vec<Slope>,
+    /// The numbers that are wanted.
+    outputs: Vec<usize>,
+    has_offset: bool,
+    has_slopes: bool,
+}
+
+struct Slope {
+    leaf: Node,
+    of_map: Matrix<Pair>,
+    /// That of what is added to ζ.
+    of_change: Row,
+}
+
+/// What is known after a number of steps.
+#[derive(Clone)]
+pub(super) struct Jet {
+    pub(super) power: Matrix<Pair>,
+    moved: Row,
+    outputs: Vec<Output>,
+}
+
+/// What is known of the derivatives of one number.
+#[derive(Clone)]
+struct Output {
+    number: usize,
+    sums: Row,
+    by_map: Matrix<Pair>,
+}
+
+/// About how many steps one digit of a number of steps costs, for a system of `size`
+/// numbers of which so many are wanted.
+pub(super) fn steps_of_digit(size: usize, wanted: usize, has_offset: bool) -> usize {
+    /// A product of pairs that is added to another.
+    const PRODUCT: usize = 18;
+    let (square, cube) = (size * size, size * size * size);
+    let added = if has_offset { square + wanted * 2 * square } else { 0 };
+    // Every other digit is followed by a single step.
+    let doubled = if size == 2 { 6 + wanted * 8 } else { cube + wanted * 2 * cube };
+    let stepped = cube + wanted * (cube + square);
+    PRODUCT * (doubled + added + (stepped + added) / 2)
+}
+
+impl Start {
+    /// `system`, of whose states those of these numbers are wanted; `None` if its
+    /// coefficients are made of too much.
+    pub(super) fn of(
+        emitter: &mut Emitter<'_>,
+        system: &System,
+        wanted: &BTreeSet<usize>,
+    ) -> Option<Start> {
+        let size = system.states.len();
+        let rows: Matrix<Pair> = system.rows.iter().map(|row| linear_part(system, row)).collect();
+        let offsets: Row = system.rows.iter().map(|row| offset(emitter, row)).collect();
+        let all: Vec<Pair> = rows.iter().flatten().chain(&offsets).flatten().copied().collect();
+        let origins = Origins::of(emitter, &all)?;
+        if origins.leaves.len() > MOST_LEAVES {
+            return None;
+        }
+        let has_offset = offsets.iter().any(Option::is_some);
+        let normal = |emitter: &mut Emitter<'_>, row: &Row| -> Row {
+            row.iter().map(|entry| entry.map(|entry| emitter.normal(entry))).collect()
+        };
+        let map: Matrix<Pair> = rows.iter().map(|row| normal(emitter, row)).collect();
+        let added = normal(emitter, &offsets);
+        let zero = emitter.constant(0.0);
+        let firsts = system.firsts.clone();
+        let (mut base, mut first) = (vec![zero; size], Row::new());
+        first.extend(firsts.iter().map(|&first| Some(Pair::from(first))));
+        let mut change = vec![None; size];
+        if has_offset {
+            let mut total = zero;
+            for pair in added.iter().flatten() {
+                let part = emitter.apply(Op::Abs, &[pair.high]);
+                total = if total == zero { part } else { emitter.apply(Op::Add, &[total, part]) };
+            }
+            let moves = emitter.apply(Op::Gt, &[total, zero]);
+            for (number, &start) in firsts.iter().enumerate() {
+                base[number] = emitter.apply(Op::Select, &[moves, start, zero]);
+                first[number] = Some(emitter.apply(Op::Select, &[moves, zero, start]).into());
+            }
+            let less = emitter.number(-1.0, 0.0);
+            for (row, entries) in map.iter().enumerate() {
+                let products: Vec<_> =
+                    entries.iter().zip(&base).map(|(&a, &z)| (a, Some(z.into()))).collect();
+                let back = [(Some(less), Some(Pair::from(base[row])))];
+                let terms = back.into_iter().chain(products);
+                change[row] = sum_of_products(emitter, terms, added[row]);
+            }
+        }
+        let mut slopes = Vec::new();
+        for &leaf in &origins.leaves {
+            let known = origins.slopes(emitter, leaf);
+            let of = |pair: &Option<Pair>| pair.and_then(|pair| known.get(&pair).copied());
+            let of_map: Matrix<Pair> =
+                rows.iter().map(|row| row.iter().map(of).collect()).collect();
+            let mut of_change: Row = offsets.iter().map(of).collect();
+            if has_offset {
+                for (change, row) in of_change.iter_mut().zip(&of_map) {
+                    let terms = row.iter().zip(&base).map(|(&a, &z)| (a, Some(z.into())));
+                    *change = sum_of_products(emitter, terms.collect::<Vec<_>>(), *change);
+                }
+            }
+            slopes.push(Slope { leaf, of_map, of_change });
+        }
+        let has_slopes = slopes.iter().any(|slope| slope.of_map.iter().flatten().any(Option::is_some));
+        let outputs =
+            (0..size).filter(|&number| wanted.contains(&system.states[number])).collect();
+        Some(Start { map, change, base, first, firsts, slopes, outputs, has_offset, has_slopes })
+    }
+
+    /// What is known after one step.
+    pub(super) fn one(&self, emitter: &mut Emitter<'_>) -> Jet {
+        let one = emitter.number(1.0, 0.0);
+        let size = self.map.len();
+        let unit = |number: usize| -> Row {
+            (0..size).map(|other| (other == number).then_some(one)).collect()
+        };
+        let output = |&number: &usize| Output {
+            number,
+            sums: if self.has_offset { unit(number) } else { vec![None; size] },
+            by_map: match self.has_slopes {
+                true => self
+                    .first
+                    .iter()
+                    .map(|&first| unit(number).iter().map(|one| one.and(first)).collect())
+                    .collect(),
+                false => vec![vec![None; size]; size],
+            },
+        };
+        let outputs = self.outputs.iter().map(output).collect();
+        Jet { power: self.map.clone(), moved: self.change.clone(), outputs }
+    }
+
+    /// What is known after no steps, and may be other than zero after some: entries of
+    /// powers where `filled` says so.
+    pub(super) fn none(&self, emitter: &mut Emitter<'_>, filled: &[Vec<bool>]) -> Jet {
+        let (zero, one) = (emitter.number(0.0, 0.0), emitter.number(1.0, 0.0));
+        let size = self.map.len();
+        let zeros = |is_there: bool| vec![is_there.then_some(zero); size];
+        let power = |(i, row): (usize, &Vec<bool>)| {
+            let entry = |(j, &is_there): (usize, &bool)| match i == j {
+                true => Some(one),
+                false => is_there.then_some(zero),
+            };
+            row.iter().enumerate().take(size).map(entry).collect()
+        };
+        let output = |&number: &usize| Output {
+            number,
+            sums: zeros(self.has_offset),
+            by_map: vec![zeros(self.has_slopes); size],
+        };
+        Jet {
+            power: filled.iter().enumerate().map(power).collect(),
+            moved: zeros(self.has_offset),
+            outputs: self.outputs.iter().map(output).collect(),
+        }
+    }
+
+    /// What is known after one step more than `jet`.
+    pub(super) fn stepped(&self, emitter: &mut Emitter<'_>, jet: &Jet) -> Jet {
+        let one = emitter.number(1.0, 0.0);
+        let outputs = jet.outputs.iter().map(|output| {
+            let row = &jet.power[output.number];
+            let unit = |other| (other == output.number && self.has_offset).then_some(one);
+            let start: Row = (0..self.map.len()).map(unit).collect();
+            let by_map = match self.has_slopes {
+                true => {
+                    let terms = [(&self.change, &output.sums), (&self.first, row)];
+                    product(emitter, &self.map, &output.by_map, |emitter, i, j, sum| {
+                        let terms = terms.map(|(column, row)| (column[i], row[j]));
+                        sum_of_products(emitter, terms, sum)
+                    })
+                }
+                false => output.by_map.clone(),
+            };
+            let sums = times(emitter, &output.sums, &self.map, &start);
+            Output { number: output.number, sums, by_map }
+        });
+        let outputs = outputs.collect();
+        let moved = applied(emitter, &self.map, &jet.moved, &self.change);
+        let power = product(emitter, &self.map, &jet.power, |_, _, _, sum| sum);
+        Jet { power, moved, outputs }
+    }
+
+    /// The states that are wanted, in their order, after the steps that `jet` stands for.
+    pub(super) fn ends(&self, emitter: &mut Emitter<'_>, jet: &Jet) -> Vec<(usize, Node)> {
+        let mut ends = Vec::new();
+        for output in &jet.outputs {
+            let row = &jet.power[output.number];
+            let base = Some(self.base[output.number].into()).filter(|_| self.has_offset);
+            let way = emitter.sum(base, jet.moved[output.number]);
+            let terms: Vec<_> = row.iter().copied().zip(self.first.iter().copied()).collect();
+            let value = sum_of_products(emitter, terms, way);
+            let mut totals = Totals::default();
+            for (&first, &slope) in self.firsts.iter().zip(row) {
+                totals.add(emitter, first, slope);
+            }
+            for slope in &self.slopes {
+                let added = output.sums.iter().copied().zip(slope.of_change.iter().copied());
+                let scaled = slope.of_map.iter().enumerate().flat_map(|(j, row)| {
+                    row.iter().enumerate().map(move |(l, &entry)| (output.by_map[l][j], entry))
+                });
+                let terms: Vec<_> = added.filter(|_| self.has_offset).chain(scaled).collect();
+                let total = sum_of_products(emitter, terms, None);
+                totals.add(emitter, slope.leaf, total);
+            }
+            let slopes = totals.rounded(emitter);
+            let value = match value {
+                Some(value) => emitter.rounded(value),
+                None => emitter.constant(0.0),
+            };
+            ends.push((output.number, emitter.with_slopes(value, &slopes)));
+        }
+        ends
+    }
+}
+
+impl Jet {
+    /// What is known after twice as many steps.
+    pub(super) fn doubled(&self, emitter: &mut Emitter<'_>) -> Jet {
+        let outputs = self.outputs.iter().map(|output| {
+            let terms = |emitter: &mut Emitter<'_>, i: usize, j: usize, sum| {
+                sum_of_products(emitter, [(self.moved[i], output.sums[j])], sum)
+            };
+            let by_map = both(emitter, &self.power, &output.by_map, terms);
+            let sums = times(emitter, &output.sums, &self.power, &output.sums);
+            Output { number: output.number, sums, by_map }
+        });
+        let outputs = outputs.collect();
+        let moved = applied(emitter, &self.power, &self.moved, &self.moved);
+        let power = square(emitter, &self.power);
+        Jet { power, moved, outputs }
+    }
+
+    /// All numbers, part by part.
+    pub(super) fn parts(&self) -> Vec<Option<Pair>> {
+        let mut parts: Row = self.power.iter().flatten().copied().collect();
+        parts.extend(&self.moved);
+        for output in &self.outputs {
+            parts.extend(&output.sums);
+            parts.extend(output.by_map.iter().flatten());
+        }
+        parts
+    }
+
+    /// The same with other numbers in the place of those that are there.
+    pub(super) fn with(&self, parts: &[Pair]) -> Jet {
+        let mut parts = parts.iter().copied();
+        let mut next = |part: &Option<Pair>| part.and_then(|_| parts.next());
+        let mut row = |row: &Row| -> Row { row.iter().map(&mut next).collect() };
+        let power = self.power.iter().map(&mut row).collect();
+        let moved = row(&self.moved);
+        let outputs = self.outputs.iter().map(|output| Output {
+            number: output.number,
+            sums: row(&output.sums),
+            by_map: output.by_map.iter().map(&mut row).collect(),
+        });
+        Jet { power, moved, outputs: outputs.collect() }
+    }
+}
+
+/// `a · b`, to whose entries `more` adds something.
+fn product(
+    emitter: &mut Emitter<'_>,
+    a: &Matrix<Pair>,
+    b: &Matrix<Pair>,
+    mut more: impl FnMut(&mut Emitter<'_>, usize, usize, Option<Pair>) -> Option<Pair>,
+) -> Matrix<Pair> {
+    let size = a.len();
+    let mut entry = |i: usize, j: usize| {
+        let terms: Vec<_> = (0..size).map(|k| (a[i][k], b[k][j])).collect();
+        let sum = sum_of_products(emitter, terms, None);
+        more(emitter, i, j, sum)
+    };
+    (0..size).map(|i| (0..size).map(|j| entry(i, j)).collect()).collect()
+}
+
+/// `column` multiplied by `map`, and `addend`.
+fn applied(emitter: &mut Emitter<'_>, map: &Matrix<Pair>, column: &Row, addend: &Row) -> Row {
+    let rows = map.iter().zip(addend);
+    let entry = |(row, &addend): (&Row, &Option<Pair>)| {
+        let terms: Vec<_> = row.iter().copied().zip(column.iter().copied()).collect();
+        sum_of_products(emitter, terms, addend)
+    };
+    rows.map(entry).collect()
+}
+
+/// `row` multiplied by `map`, and `addend`.
+fn times(emitter: &mut Emitter<'_>, row: &Row, map: &Matrix<Pair>, addend: &Row) -> Row {
+    let entry = |column: usize| {
+        let terms: Vec<_> = row.iter().zip(map).map(|(&a, row)| (a, row[column])).collect();
+        sum_of_products(emitter, terms, addend[column])
+    };
+    (0..row.len()).map(entry).collect()
+}
+
+/// `a · a`. Of two rows the products of entries that do not stand on the diagonal are
+/// shared.
+fn square(emitter: &mut Emitter<'_>, a: &Matrix<Pair>) -> Matrix<Pair> {
+    let Some([[p, q], [r, s]]) = two_by_two(a) else {
+        return product(emitter, a, a, |_, _, _, sum| sum);
+    };
+    let trace = emitter.sum(p, s).map(|trace| emitter.normal(trace));
+    let around = sum_of_products(emitter, [(q, r)], None);
+    vec![
+        vec![
+            sum_of_products(emitter, [(p, p)], around),
+            sum_of_products(emitter, [(q, trace)], None),
+        ],
+        vec![
+            sum_of_products(emitter, [(r, trace)], None),
+            sum_of_products(emitter, [(s, s)], around),
+        ],
+    ]
+}
+
+/// `a · b + b · a`, to whose entries `more` adds something.
+fn both(
+    emitter: &mut Emitter<'_>,
+    a: &Matrix<Pair>,
+    b: &Matrix<Pair>,
+    mut more: impl FnMut(&mut Emitter<'_>, usize, usize, Option<Pair>) -> Option<Pair>,
+) -> Matrix<Pair> {
+    let (Some([[p, q], [r, s]]), Some([[t, u], [v, w]])) = (two_by_two(a), two_by_two(b)) else {
+        let before = product(emitter, a, b, more);
+        return product(emitter, b, a, |emitter, i, j, sum| {
+            let sum = emitter.sum(before[i][j], sum);
+            sum.map(|sum| emitter.normal(sum))
+        });
+    };
+    let trace = emitter.sum(p, s).map(|trace| emitter.normal(trace));
+    let other = emitter.sum(t, w).map(|trace| emitter.normal(trace));
+    let around = sum_of_products(emitter, [(q, v), (r, u)], None);
+    let two = emitter.number(2.0, 0.0);
+    let twice = |emitter: &mut Emitter<'_>, a: Option<Pair>| a.map(|a| emitter.product(a, two));
+    let (double_p, double_s) = (twice(emitter, p), twice(emitter, s));
+    let entries = [
+        (0, 0, sum_of_products(emitter, [(double_p, t)], around)),
+        (0, 1, sum_of_products(emitter, [(trace, u), (q, other)], None)),
+        (1, 0, sum_of_products(emitter, [(trace, v), (r, other)], None)),
+        (1, 1, sum_of_products(emitter, [(double_s, w)], around)),
+    ];
+    let entries = entries.map(|(i, j, sum)| more(emitter, i, j, sum));
+    entries.chunks(2).map(<[_]>::to_vec).collect()
+}
+
+fn two_by_two(a: &Matrix<Pair>) -> Option<[[Option<Pair>; 2]; 2]> {
+    match a.as_slice() {
+        [first, second] => match (first.as_slice(), second.as_slice()) {
+            (&[p, q], &[r, s]) => Some([[p, q], [r, s]]),
+            _ => None,
+        },
+        _ => None,
+    }
+}

@@ -1,0 +1,143 @@
+//! The derivatives of pairs by the nodes that they were made of, as pairs.
+//!
+//! Coefficients of recurrences are sums, products and quotients of few nodes. A sweep
+//! through them would add up what cancels, as the rate of gradient descent does at its
+//! end; so what is next to be added up is known with twice the digits.
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+
+use super::emit::Emitter;
+use crate::op::Op;
+use crate::phi::pair::{How, Pair, Pairs};
+use crate::ssa::Node;
+
+/// So many nodes are looked at at most that pairs are made of.
+const MOST_ORIGINS: usize = 256;
+
+/// What some pairs were made of.
+pub(super) struct Origins {
+    /// The pairs that were made of others, operands first.
+    steps: Vec<(Pair, How)>,
+    /// The nodes that they all were made of.
+    pub(super) leaves: Vec<Node>,
+}
+
+impl Origins {
+    /// What `pairs` were made of; `None` if that is not known of all, or is too much.
+    pub(super) fn of(emitter: &Emitter<'_>, pairs: &[Pair]) -> Option<Origins> {
+        let (mut steps, mut leaves) = (BTreeMap::new(), Vec::new());
+        let mut pending = pairs.to_vec();
+        while let Some(pair) = pending.pop() {
+            if emitter.value(pair.high).is_some() {
+                continue;
+            }
+            let Some((number, how)) = emitter.origin(pair) else {
+                if pair.low.is_some() {
+                    return None;
+                }
+                if !leaves.contains(&pair.high) {
+                    leaves.push(pair.high);
+                }
+                continue;
+            };
+            if steps.insert(number, (pair, how)).is_none() {
+                match how {
+                    How::Sum(a, b) | How::Product(a, b) => pending.extend([a, b]),
+                    How::Quotient(a, b) => pending.extend([a, b.into()]),
+                }
+            }
+            if steps.len() + leaves.len() > MOST_ORIGINS {
+                return None;
+            }
+        }
+        leaves.sort_unstable();
+        Some(Origins { steps: steps.into_values().collect(), leaves })
+    }
+
+    /// The derivatives by `leaf`, those that are not zero everywhere.
+    pub(super) fn slopes(&self, emitter: &mut Emitter<'_>, leaf: Node) -> HashMap<Pair, Pair> {
+        let one = emitter.number(1.0, 0.0);
+        let mut slopes: HashMap<Pair, Pair> = [(Pair::from(leaf), one)].into();
+        for &(pair, how) in &self.steps {
+            let slope = match how {
+                How::Sum(a, b) => {
+                    emitter.sum(slopes.get(&a).copied(), slopes.get(&b).copied())
+                }
+                How::Product(a, b) => {
+                    let of_a = slopes.get(&a).copied().map(|slope| emitter.product(slope, b));
+                    let of_b = slopes.get(&b).copied().map(|slope| emitter.product(a, slope));
+                    emitter.sum(of_a, of_b)
+                }
+                How::Quotient(a, b) => {
+                    let of_b = slopes.get(&Pair::from(b)).copied().map(|slope| {
+                        let whole = emitter.product(pair, slope);
+                        let less = emitter.number(-1.0, 0.0);
+                        emitter.product(whole, less)
+                    });
+                    let above = emitter.sum(slopes.get(&a).copied(), of_b);
+                    above.map(|above| {
+                        let above = emitter.normal(above);
+                        emitter.quotient(above, b)
+                    })
+                }
+            };
+            if let Some(slope) = slope {
+                let slope = emitter.normal(slope);
+                if emitter.value(slope.high) != Some(0.0) {
+                    slopes.insert(pair, slope);
+                }
+            }
+        }
+        slopes
+    }
+}
+
+/// Sums of what belongs to the same node.
+#[derive(Default)]
+pub(super) struct Totals {
+    of: BTreeMap<Node, Pair>,
+}
+
+impl Totals {
+    pub(super) fn add(&mut self, emitter: &mut Emitter<'_>, node: Node, slope: Option<Pair>) {
+        let before = self.of.get(&node).copied();
+        if let Some(sum) = emitter.sum(before, slope) {
+            self.of.insert(node, sum);
+        }
+    }
+
+    /// The sums, as single numbers.
+    pub(super) fn rounded(&self, emitter: &mut Emitter<'_>) -> Vec<(Node, Node)> {
+        let rounded = |(&node, &slope): (&Node, &Pair)| (node, emitter.rounded(slope));
+        self.of.iter().map(rounded).collect()
+    }
+}
+
+/// The sum of products, and of `addend`.
+pub(super) fn sum_of_products(
+    emitter: &mut Emitter<'_>,
+    factors: impl IntoIterator<Item = (Option<Pair>, Option<Pair>)>,
+    addend: Option<Pair>,
+) -> Option<Pair> {
+    let mut sum = addend;
+    for factors in factors {
+        if let (Some(a), Some(b)) = factors {
+            let product = emitter.product(a, b);
+            sum = emitter.sum(sum, Some(product));
+        }
+    }
+    sum.map(|sum| emitter.normal(sum))
+}
+
+/// `a` if `condition` is not zero, else `b`.
+pub(super) fn chosen(emitter: &mut Emitter<'_>, condition: Node, a: Pair, b: Pair) -> Pair {
+    let high = emitter.apply(Op::Select, &[condition, a.high, b.high]);
+    let zero = emitter.constant(0.0);
+    let low = (a.low.is_some() || b.low.is_some()).then(|| {
+        let (a, b) = (a.low.unwrap_or(zero), b.low.unwrap_or(zero));
+        emitter.apply(Op::Select, &[condition, a, b])
+    });
+    Pair { high, low }
+}

@@ -1,0 +1,377 @@
+//! Closed forms of systems of recurrences over a wide grid of eigenvalues and starts:
+//! values and derivatives are as good as those of the tape, against a reference of twice
+//! the precision.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
+
+#[path = "support/precise.rs"]
+mod precise;
+
+use std::panic::Location;
+
+use phigrad::Var;
+use phigrad::check::Random;
+use phigrad::diff::{Wanted, reverse};
+use phigrad::phi::recurrence::solve_all;
+use phigrad::ssa::{
+    Folding, Graph, Lifted, Outcome, Paths, RerollLimits, eliminate_dead_code, fuse, interpret,
+    reroll, simplify, verify, without_tangents,
+};
+use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
+use precise::{Dual, Number};
+
+/// A program of so many steps.
+trait Program {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T;
+}
+
+/// Two numbers with four coefficients and two addends: the first one, or the second.
+struct Two(usize);
+impl Program for Two {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let mut z = [x[6], x[7]];
+        for _ in 0..steps {
+            z = [x[0] * z[0] + x[1] * z[1] + x[4], x[2] * z[0] + x[3] * z[1] + x[5]];
+        }
+        z[self.0]
+    }
+}
+
+/// The same without addends.
+struct Linear(usize);
+impl Program for Linear {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let mut z = [x[4], x[5]];
+        for _ in 0..steps {
+            z = [x[0] * z[0] + x[1] * z[1], x[2] * z[0] + x[3] * z[1]];
+        }
+        z[self.0]
+    }
+}
+
+/// Gradient descent with momentum: rate, momentum, curvature, target, start.
+struct Momentum;
+impl Program for Momentum {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut w, mut v) = (x[4], T::from(0.0));
+        for _ in 0..steps {
+            v = v * x[1] - x[0] * (x[2] * w - x[3]);
+            w = w + v;
+        }
+        w
+    }
+}
+
+/// A spring: stiffness, damping, step, start, speed.
+struct Spring;
+impl Program for Spring {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut p, mut v) = (x[3], x[4]);
+        for _ in 0..steps {
+            v = v - x[2] * (x[0] * p + x[1] * v);
+            p = p + x[2] * v;
+        }
+        p
+    }
+}
+
+/// A number from the two before it: two coefficients, two starts.
+struct Filter;
+impl Program for Filter {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut old, mut y) = (x[2], x[3]);
+        for _ in 0..steps {
+            (old, y) = (y, x[0] * y + x[1] * old);
+        }
+        y
+    }
+}
+
+/// A number from the three before it: three coefficients, an addend, three starts.
+struct LongFilter;
+impl Program for LongFilter {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let mut y = [x[4], x[5], x[6]];
+        for _ in 0..steps {
+            y = [x[0] * y[0] + x[1] * y[1] + x[2] * y[2] + x[3], y[0], y[1]];
+        }
+        y[0]
+    }
+}
+
+/// Place, speed and acceleration: step, drag, starts.
+struct Motion;
+impl Program for Motion {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut p, mut v, mut a) = (x[2], x[3], x[4]);
+        for _ in 0..steps {
+            p = p + x[0] * v;
+            v = v + x[0] * a;
+            a = a - x[1] * a;
+        }
+        p
+    }
+}
+
+/// Value and gradient in one list.
+fn taped(program: &impl Program, x: &[f64], steps: usize) -> Vec<f64> {
+    let mut tracer = Tracer::default();
+    let inputs = Inputs { active: x, inactive: &[] };
+    let run = |x: &[Var], _: &[Var]| program.eval::<Var>(x, steps);
+    let trace = tracer.run(run, inputs, 1 << 24, Location::caller()).unwrap();
+    let value = trace.value();
+    let gradient = sweep(&trace, &mut Adjoints::default()).to_vec();
+    [gradient, vec![value]].concat()
+}
+
+fn precise(program: &impl Program, x: &[f64], steps: usize) -> Vec<f64> {
+    let inputs: Vec<Dual> = x.iter().enumerate().map(|(i, &x)| Dual::input(x, i)).collect();
+    let y = program.eval(&inputs, steps);
+    (0..x.len()).map(|i| y.slope(i)).chain([y.value()]).collect()
+}
+
+/// The graph of gradient and value, without a loop.
+fn closed(program: &impl Program, x: &[f64], steps: usize) -> Graph {
+    let mut tracer = Tracer::default();
+    let mut lifted = Lifted::new(x.len(), 0);
+    let inputs = Inputs { active: x, inactive: &[] };
+    let run = |x: &[Var], _: &[Var]| program.eval::<Var>(x, steps);
+    let trace = tracer.run(run, inputs, 1 << 24, Location::caller()).unwrap();
+    lifted.merge(&trace, Paths { paths: 1, nodes: 1 << 24 }).unwrap();
+    let rolled = reroll(lifted.graph(), RerollLimits::default());
+    let solved = solve_all(&rolled);
+    verify(&solved.graph).unwrap_or_else(|error| panic!("{error}\n{}", solved.graph));
+    let small = simplify(&solved.graph, Folding::Real);
+    let gradient = reverse(&small, Wanted::GradientAndValue, Folding::Real);
+    let fused = fuse(&without_tangents(&eliminate_dead_code(&gradient)));
+    verify(&fused).unwrap();
+    assert!(fused.regions.is_empty(), "{:?}\n{rolled}", solved.refused);
+    fused
+}
+
+fn ulp(x: f64) -> f64 {
+    let x = x.abs().max(f64::MIN_POSITIVE);
+    f64::from_bits(x.to_bits() + 1) - x
+}
+
+/// What was found to be worse than four times the tape's error, and four ulps.
+#[derive(Default)]
+struct Worse {
+    components: usize,
+    found: Vec<String>,
+}
+
+impl Worse {
+    fn compare(&mut self, name: &str, program: &impl Program, steps: usize, points: &[Vec<f64>]) {
+        let graph = closed(program, &points[0], steps);
+        let (components, found) = (self.components, self.found.len());
+        for point in points {
+            let exact = precise(program, point, steps);
+            // Such powers are the tape's.
+            if !exact.iter().all(|x| x.abs() < 1e150) {
+                continue;
+            }
+            let got = match interpret(&graph, point) {
+                Outcome::Values(got) => got,
+                other => panic!("{other:?} for {exact:?} of {name} at {point:?}"),
+            };
+            let tape = taped(program, point, steps);
+            let largest = exact.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
+            // Nor the tape nor the reference is of use where numbers underflow.
+            if largest < 1e-250 {
+                continue;
+            }
+            for (index, ((got, tape), exact)) in got.iter().zip(&tape).zip(&exact).enumerate() {
+                self.components += 1;
+                let (error, of_tape) = ((got - exact).abs(), (tape - exact).abs());
+                // The reference has no more digits.
+                let allowed = 4.0 * of_tape + 4.0 * ulp(*exact) + 1e-27 * largest;
+                if error.is_nan() || error > allowed {
+                    self.found.push(format!(
+                        "{name}, {steps} steps, {index} at {point:?}: {exact:e}, off by \
+                         {error:e}, tape {of_tape:e}, largest {largest:e}"
+                    ));
+                }
+            }
+        }
+        let (components, found) = (self.components - components, self.found.len() - found);
+        println!("{name} {steps}: {found} of {components} {:#?}", self.found.iter().rev().take(found.min(8)).collect::<Vec<_>>());
+    }
+
+    #[track_caller]
+    fn assert_none(&self) {
+        assert!(self.components > 0);
+        let found = &self.found;
+        let shown = found.iter().take(40).cloned().collect::<Vec<String>>().join("\n");
+        assert!(found.is_empty(), "{} of {}: {shown}", found.len(), self.components);
+    }
+}
+
+/// Pairs of eigenvalues as trace and determinant: separated, close, equal, complex,
+/// negative, near one and beyond.
+fn spectra(random: &mut Random) -> Vec<(f64, f64)> {
+    let real = [
+        (0.9, 0.5), (0.9, 0.9), (0.9, 0.900_001), (0.9, -0.9), (-0.7, -0.7), (0.99, 0.01),
+        (1.0, 1.0), (1.0, 0.5), (1.0, -1.0), (1.0, 0.999_999), (1.001, 0.9), (1.001, 1.001),
+        (0.5, 0.5), (0.5, 0.0), (0.0, 0.0), (-1.0, -1.0), (1.000_001, 0.999_999), (0.97, 0.3),
+    ];
+    let circle = [(1.0, 0.3), (1.0, 1e-6), (0.999, 0.01), (0.9, 2.0), (1.0005, 1.0), (0.5, 3.1)];
+    let mut all: Vec<(f64, f64)> = real.iter().map(|(a, b)| (a + b, a * b)).collect();
+    all.extend(circle.iter().map(|(r, angle): &(f64, f64)| (2.0 * r * angle.cos(), r * r)));
+    for _ in 0..6 {
+        let (a, b) = (random.uniform(-1.0, 1.0), random.uniform(-1.0, 1.0));
+        all.extend([(a + b, a * b), (2.0 * a, a * a)]);
+    }
+    all
+}
+
+/// Matrices with these eigenvalues, full and triangular.
+fn matrices(trace: f64, determinant: f64, random: &mut Random) -> Vec<[f64; 4]> {
+    let mut all = vec![[trace, -determinant, 1.0, 0.0], [0.0, 1.0, -determinant, trace]];
+    let first = random.uniform(0.1, 0.9);
+    let (second, right) = (trace - first, random.uniform(0.5, 1.5));
+    all.push([first, right, (first * second - determinant) / right, second]);
+    let root = (trace * trace / 4.0 - determinant).max(0.0).sqrt();
+    let (large, small) = (trace / 2.0 + root, trace / 2.0 - root);
+    all.extend([[large, 0.0, right, small], [small, right, 0.0, large], [large, 0.0, 0.0, small]]);
+    all
+}
+
+const STEPS: [usize; 3] = [400, 1000, 5000];
+
+#[test]
+fn systems_of_two() {
+    let (mut random, mut worse) = (Random::new(31), Worse::default());
+    for steps in STEPS {
+        let mut points = Vec::new();
+        for (trace, determinant) in spectra(&mut random) {
+            for matrix in matrices(trace, determinant, &mut random) {
+                let start = [random.uniform(-1.0, 1.0), random.uniform(0.2, 2.0)];
+                points.push([&matrix[..], &start].concat());
+                points.push([&matrix[..], &[1.0, 0.0]].concat());
+            }
+        }
+        points.sort_by_cached_key(|_| random.below(1 << 30));
+        let every = if steps > 1000 { 8 } else { 1 };
+        let points: Vec<Vec<f64>> = points.into_iter().step_by(every).collect();
+        worse.compare("first of two", &Linear(0), steps, &points);
+        worse.compare("second of two", &Linear(1), steps, &points);
+    }
+    worse.assert_none();
+}
+
+#[test]
+fn affine_systems_of_two() {
+    let (mut random, mut worse) = (Random::new(32), Worse::default());
+    for steps in STEPS {
+        let mut points = Vec::new();
+        for (trace, determinant) in spectra(&mut random) {
+            for m in matrices(trace, determinant, &mut random) {
+                let start = [random.uniform(-1.0, 1.0), random.uniform(0.2, 2.0)];
+                points.push([&m[..], &[0.3, random.uniform(-1.0, 1.0)], &start].concat());
+                points.push([&m[..], &[0.0, 0.0], &start].concat());
+                points.push([&m[..], &[1.0, -0.5], &[0.0, 0.0]].concat());
+                // At a fixed point, exactly or nearly.
+                let added =
+                    [(1.0 - m[0]) * start[0] - m[1] * start[1], (1.0 - m[3]) * start[1] - m[2] * start[0]];
+                points.push([&m[..], &added, &start].concat());
+            }
+        }
+        points.sort_by_cached_key(|_| random.below(1 << 30));
+        let every = if steps > 1000 { 16 } else { 2 };
+        let points: Vec<Vec<f64>> = points.into_iter().step_by(every).collect();
+        worse.compare("first of two, affine", &Two(0), steps, &points);
+        worse.compare("second of two, affine", &Two(1), steps, &points);
+    }
+    worse.assert_none();
+}
+
+#[test]
+fn momentum() {
+    let (mut random, mut worse) = (Random::new(33), Worse::default());
+    for steps in STEPS {
+        let mut points = Vec::new();
+        for size in [0.9, 0.1, 1e-3, 1e-6] {
+            for _ in 0..4 {
+                let rate = size * random.uniform(0.5, 1.0);
+                let (kept, curvature) = (random.uniform(0.0, 1.0), random.uniform(0.1, 1.9));
+                for target in [0.0, 1.0, random.uniform(-1.0, 1.0)] {
+                    let end = target / curvature;
+                    for start in [0.0, end, end * (1.0 + 1e-9), random.uniform(-1.0, 1.0)] {
+                        points.push(vec![rate, kept, curvature, target, start]);
+                        points.push(vec![rate, 0.0, curvature, target, start]);
+                        let equal = (1.0 - kept.sqrt()).powi(2) / curvature;
+                        points.push(vec![equal, kept, curvature, target, start]);
+                    }
+                }
+            }
+        }
+        let every = if steps > 1000 { 7 } else { 1 };
+        let points: Vec<Vec<f64>> = points.into_iter().step_by(every).collect();
+        worse.compare("momentum", &Momentum, steps, &points);
+    }
+    worse.assert_none();
+}
+
+#[test]
+fn springs_and_filters() {
+    let (mut random, mut worse) = (Random::new(34), Worse::default());
+    for steps in STEPS {
+        let (mut springs, mut filters) = (Vec::new(), Vec::new());
+        for step in [0.9, 0.1, 1e-3, 1e-6] {
+            for damping in [0.0, 1e-3, 0.1, 0.9, 1.0] {
+                let (stiffness, speed) = (random.uniform(0.5, 1.5), random.uniform(-1.0, 1.0));
+                springs.push(vec![stiffness, damping, step, random.uniform(0.1, 1.0), speed]);
+                springs.push(vec![stiffness, damping, step, 0.0, speed]);
+                springs.push(vec![0.0, damping, step, 1.0, speed]);
+                springs.push(vec![damping * damping / 4.0, damping, step, 1.0, speed]);
+                springs.push(vec![stiffness, damping, step, 0.0, 0.0]);
+            }
+        }
+        for (trace, determinant) in spectra(&mut random) {
+            let mut starts = vec![[1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.0, 0.0]];
+            starts.push([random.uniform(-1.0, 1.0), random.uniform(-1.0, 1.0)]);
+            starts.push([1.0, trace / 2.0]);
+            for start in starts {
+                filters.push(vec![trace, -determinant, start[0], start[1]]);
+            }
+        }
+        let every = if steps > 1000 { 7 } else { 1 };
+        let some = |points: Vec<Vec<f64>>| -> Vec<Vec<f64>> {
+            points.into_iter().step_by(every).collect()
+        };
+        worse.compare("spring", &Spring, steps, &some(springs));
+        worse.compare("filter", &Filter, steps, &some(filters));
+    }
+    worse.assert_none();
+}
+
+#[test]
+fn systems_of_three() {
+    let (mut random, mut worse) = (Random::new(35), Worse::default());
+    for steps in [1000, 5000] {
+        let (mut filters, mut motions) = (Vec::new(), Vec::new());
+        for (trace, determinant) in spectra(&mut random) {
+            for third in [0.0, 0.9, 1.0, -0.8, trace / 2.0] {
+                let coefficients =
+                    [trace + third, -(determinant + trace * third), determinant * third];
+                let added = [0.0, 0.5, random.uniform(-1.0, 1.0)];
+                let start = [random.uniform(-1.0, 1.0), random.uniform(-1.0, 1.0), 0.7];
+                for added in added {
+                    filters.push([&coefficients[..], &[added], &start].concat());
+                    filters.push([&coefficients[..], &[added], &[1.0, 0.0, 0.0]].concat());
+                }
+            }
+        }
+        for step in [1.0, 0.1, 1e-3] {
+            for drag in [0.0, 1e-6, 1e-3, 0.5, 1.0, 1.5, 2.0] {
+                motions.push(vec![step, drag, 0.3, 1.0, -0.7]);
+                motions.push(vec![step, drag, 0.0, 0.0, 1.0]);
+                motions.push(vec![step, drag, 1.0, 0.0, 0.0]);
+            }
+        }
+        let filters: Vec<Vec<f64>> = filters.into_iter().step_by(5).collect();
+        worse.compare("long filter", &LongFilter, steps, &filters);
+        worse.compare("motion", &Motion, steps, &motions);
+    }
+    worse.assert_none();
+}
