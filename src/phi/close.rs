@@ -1,11 +1,11 @@
 //! The order of the formulas: loops become closed forms from the inside out.
 
-use super::certificate::agree;
+use super::certificate::{agree, disproved};
 use super::draft::Draft;
 use super::recurrence::{search_all, solve_all};
 use super::rule::{Applied, Refused, Rule};
 use super::sums::close_sums;
-use crate::ssa::{Folding, Graph, Place, Region, simplify};
+use crate::ssa::{Folding, Graph, Place, Region, simplify, verify};
 
 /// How far [`close`] goes; all are counts.
 ///
@@ -152,7 +152,17 @@ fn sums(closed: Closed, limits: &CloseLimits) -> Closed {
         close_sums(&mut draft, region, limits, &mut applied, &mut refused);
     }
     refused.iter_mut().for_each(|this| this.why = format!("as a sum, {}", this.why));
-    let graph = if applied.is_empty() { None } else { draft.finish() };
+    if applied.is_empty() {
+        return certified(closed, None, applied, refused);
+    }
+    let new = draft.replacement();
+    if let Some(region) = disproved(&closed.graph, &new, false) {
+        let place = closed.graph.regions[region].place;
+        let at = place.and_then(|place| closed.graph.places.get(place)).cloned();
+        refused.push(Refused { at, why: "its closed form comes to something else".to_owned() });
+        return certified(closed, None, Vec::new(), refused);
+    }
+    let graph = new.ordered().filter(|graph| verify(graph).is_ok());
     certified(closed, graph, applied, refused)
 }
 
