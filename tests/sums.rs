@@ -199,6 +199,8 @@ fn sums_of_many_shapes_have_forms() {
     };
     // The first inner sum is one of its own: it is multiplied by zero.
     assert_eq!(shape(&[0.3], nested), (3, 0), "nested");
+    let quotients = |w: &[Var]| both().map(|(&x, &y)| (w[0] * x - y) / (w[1] + 2.0)).sum::<Var>();
+    assert_eq!(shape(&[0.3, 0.4], quotients), (1, 0), "divided by what is invariant");
     let all = |w: &[Var]| {
         let mut s = Var::from(0.0);
         for &x in &x {

@@ -23,7 +23,7 @@ pub struct CloseLimits {
     /// The largest number of monomials of a polynomial. Default: 28.
     pub monomials: usize,
     /// How much is done at most to fold the data of one sum, in products of
-    /// coefficients. Default: 2²⁵.
+    /// coefficients; for a parabola some 30 for each number, for a plane 80. Default: 2²⁸.
     pub work: u64,
     /// The largest number of loops that are looked at. Default: 2¹⁴.
     pub loops: usize,
@@ -34,7 +34,7 @@ pub struct CloseLimits {
 impl CloseLimits {
     /// The default, as a constant.
     pub const DEFAULT: CloseLimits =
-        CloseLimits { variables: 6, monomials: 28, work: 1 << 25, loops: 1 << 14, rounds: 3 };
+        CloseLimits { variables: 6, monomials: 28, work: 1 << 28, loops: 1 << 14, rounds: 3 };
 }
 
 impl Default for CloseLimits {
