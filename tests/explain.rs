@@ -274,8 +274,27 @@ fn gradient_descent_has_no_loop_over_its_data_and_none_of_nine_phis_to_different
     };
     assert_eq!(count(|phis| phis.entries), (6, 2), "{explanation}");
     assert_eq!(count(|phis| phis.exits), (3, 0), "{explanation}");
-    let left = "the φs: 9 were seen, now there are 2, 2 of them without a derivative\n";
-    assert!(explanation.to_string().contains(left), "{explanation}");
+    let text = explanation.to_string();
+    let summary = "the φs: 9 were seen, 7 are gone, 2 have moved\n";
+    assert!(text.contains(summary), "{explanation}");
+    let fates: Vec<&str> = text.split_once(summary).unwrap().1.lines().take(9).collect();
+    let fates: Vec<&str> =
+        fates.iter().filter_map(|fate| fate.split(" at tests/").next()).collect();
+    let searched = "out of what is differentiated: the loop only finds out when it ends";
+    let expected = [
+        format!("  φ_L of what is carried: moved by C6 {searched}"),
+        format!("  φ_L of the number of the iteration: moved by C6 {searched}"),
+        "  φ_L' of what comes out: gone by F5".to_owned(),
+        "  φ_L of what is carried: gone by C7".to_owned(),
+        "  φ_L of the number of the iteration: gone by C7".to_owned(),
+        "  φ_L' of what comes out: gone by F5".to_owned(),
+        "  φ_L of what is carried: gone by C7".to_owned(),
+        "  φ_L of the number of the iteration: gone by C7".to_owned(),
+        "  φ_L' of what comes out: gone by F5".to_owned(),
+    ];
+    assert_eq!(fates, expected, "{explanation}");
+    let latex = explanation.latex();
+    assert!(latex.contains("$\\varphi_L$ of what is carried: moved by C6"), "{latex}");
     // What stays a loop says why.
     assert_eq!(explanation.refused.len(), 1);
     let gradient = &explanation.gradient.as_ref().unwrap().text;

@@ -222,7 +222,11 @@ fn forms_of_many_kinds_are_accurate() {
     let fourth = |w: &[Var]| data.iter().map(|&(x, y)| (w[0] * x - y).powi(4)).sum::<Var>();
     let begun = |w: &[Var]| data.iter().fold(w[0] * w[0], |s, &(x, y)| s - (w[0] * x - y) * y);
     let plane = |w: &[Var]| data.iter().map(|&(x, y)| w[0] * x + w[1] * y - x * y).sum::<Var>();
+    let quotient = |w: &[Var]| data.iter().map(|&(x, y)| (w[0] * x - y) / w[1]).sum::<Var>();
+    let product = |w: &[Var]| data.iter().fold(w[1], |p, &(x, y)| p * (w[0] * (x * x + y)) / 0.7);
     for (name, worst) in [
+        ("quotient", worst(quotient, &points(&[0.7, 0.3]))),
+        ("product", worst(product, &points(&[0.7, 0.3]))),
         ("cubic", worst(cubic, &points(&[0.7]))),
         ("indefinite", worst(indefinite, &points(&[0.7]))),
         ("fourth", worst(fourth, &points(&[0.7]))),

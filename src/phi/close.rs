@@ -1,11 +1,11 @@
 //! The order of the formulas: loops become closed forms from the inside out.
 
-use super::certificate::agree;
+use super::certificate::{agree, disproved};
 use super::draft::Draft;
 use super::recurrence::{search_all, solve_all};
 use super::rule::{Applied, Refused, Rule};
 use super::sums::close_sums;
-use crate::ssa::{Folding, Graph, Place, Region, loops_have_tangents, simplify};
+use crate::ssa::{Folding, Graph, Place, Region, loops_have_tangents, simplify, verify};
 
 /// How far [`close`] goes; all are counts.
 ///
@@ -23,7 +23,7 @@ pub struct CloseLimits {
     /// The largest number of monomials of a polynomial. Default: 28.
     pub monomials: usize,
     /// How much is done at most to fold the data of one sum, in products of
-    /// coefficients. Default: 2²⁵.
+    /// coefficients; for a parabola some 30 for each number, for a plane 80. Default: 2²⁸.
     pub work: u64,
     /// The largest number of loops that are looked at. Default: 2¹⁴.
     pub loops: usize,
@@ -34,7 +34,7 @@ pub struct CloseLimits {
 impl CloseLimits {
     /// The default, as a constant.
     pub const DEFAULT: CloseLimits =
-        CloseLimits { variables: 6, monomials: 28, work: 1 << 25, loops: 1 << 14, rounds: 3 };
+        CloseLimits { variables: 6, monomials: 28, work: 1 << 28, loops: 1 << 14, rounds: 3 };
 }
 
 impl Default for CloseLimits {
@@ -156,7 +156,17 @@ fn sums(closed: Closed, limits: &CloseLimits) -> Closed {
         close_sums(&mut draft, region, limits, &mut applied, &mut refused);
     }
     refused.iter_mut().for_each(|this| this.why = format!("as a sum, {}", this.why));
-    let graph = if applied.is_empty() { None } else { draft.finish() };
+    if applied.is_empty() {
+        return certified(closed, None, applied, refused);
+    }
+    let new = draft.replacement();
+    if let Some(region) = disproved(&closed.graph, &new, false) {
+        let place = closed.graph.regions[region].place;
+        let at = place.and_then(|place| closed.graph.places.get(place)).cloned();
+        refused.push(Refused { at, why: "its closed form comes to something else".to_owned() });
+        return certified(closed, None, Vec::new(), refused);
+    }
+    let graph = new.ordered().filter(|graph| verify(graph).is_ok());
     certified(closed, graph, applied, refused)
 }
 

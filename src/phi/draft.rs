@@ -4,11 +4,12 @@
 use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
+use super::replacement::Replacement;
 use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{
     Access, AccessData, Block, Def, End, Entry, Graph, Item, Loop, Nest, Node, NodeData, PlaceId,
-    Region, RegionData, Series, SeriesData, Table, in_order, verify,
+    Region, RegionData, Series, SeriesData, Table, verify,
 };
 
 /// A graph with what is to be inserted and replaced; [`Draft::finish`] does it.
@@ -401,43 +402,36 @@ impl Draft {
         }
     }
 
-    /// The graph with all that done; `None` if it is none.
-    pub(super) fn finish(self) -> Option<Graph> {
-        let mut graph = self.graph.clone();
-        let resolve = |node: &mut Node| *node = self.resolve(*node);
-        for node in self.graph.nodes.keys() {
-            if let Def::Apply(_, args) = &mut graph.nodes[node].def {
-                args.iter_mut().for_each(resolve);
-            }
-        }
-        for block in self.graph.blocks.keys() {
+    /// The graph with all that done, its nodes in no order yet.
+    pub(super) fn replacement(self) -> Replacement {
+        let Draft { mut graph, replaced, before, .. } = self;
+        let replaced = replaced.iter().filter_map(|(node, other)| Some((node, (*other)?)));
+        let nodes: HashMap<Node, Node> = replaced.collect();
+        for block in graph.blocks.keys() {
             let data = &mut graph.blocks[block];
             let mut items = Vec::with_capacity(data.items.len());
-            for mut item in core::mem::take(&mut data.items) {
-                match &mut item {
-                    Item::Guard { condition: node, .. } | Item::Accumulate(_, node) => {
-                        resolve(node);
-                    }
-                    Item::Region(region) => items.extend_from_slice(&self.before[*region]),
-                    Item::Node(_) | Item::Fill(_) => {}
+            for item in core::mem::take(&mut data.items) {
+                if let Item::Region(region) = item {
+                    items.extend_from_slice(&before[region]);
                 }
                 items.push(item);
             }
             data.items = items;
-            match &mut data.end {
-                End::Open => {}
-                End::Return(values) => values.iter_mut().for_each(resolve),
-                End::Branch { condition, .. } => resolve(condition),
+        }
+        let mut replacement = Replacement::new(graph, nodes);
+        // What is replaced is where it was, so its history is that of the other.
+        for series in replacement.graph.series.keys() {
+            if let SeriesData::History(node) = replacement.graph.series[series] {
+                let node = replacement.resolved(node);
+                replacement.graph.series[series] = SeriesData::History(node);
             }
         }
-        for region in self.graph.regions.keys() {
-            let cycle = graph.regions[region].cycle.iter_mut();
-            cycle.flat_map(|cycle| &mut cycle.entries).for_each(|entry| resolve(&mut entry.first));
-        }
-        for series in self.graph.series.keys() {
-            graph.series[series].nodes_mut().for_each(resolve);
-        }
-        in_order(&graph).filter(|graph| verify(graph).is_ok())
+        replacement
+    }
+
+    /// The graph with all that done; `None` if it is none.
+    pub(super) fn finish(self) -> Option<Graph> {
+        self.replacement().ordered().filter(|graph| verify(graph).is_ok())
     }
 }
 

@@ -11,6 +11,7 @@ mod draft;
 mod notation;
 mod pair;
 pub mod recurrence;
+mod replacement;
 mod rule;
 mod simplify;
 mod sums;

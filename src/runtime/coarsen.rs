@@ -271,7 +271,14 @@ fn worth_closing(rolled: &Graph) -> Closed {
         return closed;
     }
     let (graph, applied) = (rolled.clone(), Vec::new());
-    Closed { graph, applied, refused: closed.refused, searches: 0 }
+    let Closed { applied: given_up, mut refused, .. } = closed;
+    for Applied { rule, at, .. } in given_up {
+        let why = format!("{rule} would save less than a tenth of all steps");
+        if !refused.iter().any(|known: &Refused| known.at == at) {
+            refused.push(Refused { at, why });
+        }
+    }
+    Closed { graph, applied, refused, searches: 0 }
 }
 
 /// The graph with simpler branches.

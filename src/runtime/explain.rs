@@ -4,6 +4,7 @@
 use core::fmt;
 
 use super::coarsen::{Stages, stages};
+use super::fates::{Fate, fates, latex_phis, summary};
 use super::options::{Numerics, Options};
 use crate::phi::{
     Notation, Phis, Refused, Rule, closed_program, differentiated_phis, gradient_formula, loops,
@@ -101,9 +102,13 @@ impl Explanation {
         let Stages { before, after, exact, gradient, applied, refused } = stages(recorded, options);
         let pivots = applied.iter().any(|applied| applied.rule == Rule::C7);
         let seen = loops(&before).into_iter();
-        let mut loops: Vec<LoopForm> = seen
-            .map(|told| LoopForm { at: told.at, seen: told.notation, forms: Vec::new() })
-            .collect();
+        let mut loops: Vec<LoopForm> = Vec::new();
+        for told in seen {
+            // The same loop of several calls of one function is told once.
+            if !loops.iter().any(|known| known.at == told.at && known.seen == told.notation) {
+                loops.push(LoopForm { at: told.at, seen: told.notation, forms: Vec::new() });
+            }
+        }
         let mut branches = Vec::new();
         let derived = match &gradient {
             // What has no place is no φ of the program.
@@ -225,14 +230,31 @@ impl Explanation {
         paragraph("Program", &self.program.latex);
         for known in &self.loops {
             paragraph(&format!("Loop{}", latex_place(&known.at)), &known.seen.latex);
-            for formula in &known.forms {
-                paragraph(&formula.rule.to_string(), &formula.form.latex);
+            for (formula, others) in grouped(&known.forms) {
+                for formula in core::iter::once(formula).chain(others.into_iter().take(MOST_ALIKE))
+                {
+                    paragraph(&formula.rule.to_string(), &formula.form.latex);
+                }
             }
         }
         for formula in &self.branches {
             let title = format!("{}{}", formula.rule, latex_place(&formula.at));
             paragraph(&title, &formula.form.latex);
         }
+        let fates: Vec<(&Phis, Vec<Fate>)> = self.fates().collect();
+        if !fates.is_empty() {
+            let lines = fates.iter().take(MOST_PLACES).flat_map(|(seen, fates)| {
+                fates.iter().map(|fate| format!("{}{}", fate.words(), latex_place(&seen.at)))
+            });
+            let lines: Vec<String> = lines.map(|line| latex_phis(&line)).collect();
+            let summary = latex_phis(&summary(&fates));
+            let words =
+                format!("\\paragraph{{The $\\varphi$s}} {summary}: {}.\n", lines.join("; "));
+            out.push_str(&words);
+        }
+        let mut paragraph = |title: &str, math: &str| {
+            out.push_str(&format!("\\paragraph{{{title}}}\n\\[\n{math}\n\\]\n"));
+        };
         if self.closed != self.program {
             paragraph("Closed form", &self.closed.latex);
         }
@@ -250,6 +272,19 @@ impl Explanation {
             out.push_str(&format!("\\paragraph{{Note}} {note}.\n"));
         }
         out
+    }
+
+    /// What has become of the φs of each place.
+    fn fates(&self) -> impl Iterator<Item = (&Phis, Vec<Fate>)> {
+        let formulas = |at: &Option<Place>| {
+            let loops = self.loops.iter().flat_map(|known| &known.forms);
+            let all = loops.chain(&self.branches).filter(move |formula| formula.at == *at);
+            let mut rules: Vec<Rule> = all.map(|formula| formula.rule).collect();
+            rules.sort_unstable();
+            rules.dedup();
+            rules
+        };
+        self.phis.iter().map(move |(seen, left)| (seen, fates(seen, left, &formulas(&seen.at))))
     }
 
     /// The regions of the program as it was seen, in the language of Graphviz.
@@ -361,28 +396,16 @@ impl fmt::Display for Explanation {
         for refused in &self.refused {
             writeln!(f, "no closed form{}: {}", place(&refused.at), refused.why)?;
         }
-        let count = |all: &mut dyn Iterator<Item = &Phis>| all.map(Phis::count).sum::<usize>();
-        let seen = count(&mut self.phis.iter().map(|(seen, _)| seen));
-        let left = count(&mut self.phis.iter().map(|(_, left)| left));
-        let steady: usize = self.phis.iter().map(|(_, left)| left.steady).sum();
-        if seen > 0 {
-            write!(f, "the φs: {seen} were seen, now there are {left}")?;
-            match steady {
-                0 => writeln!(f)?,
-                _ => writeln!(f, ", {steady} of them without a derivative")?,
-            }
+        let fates: Vec<(&Phis, Vec<Fate>)> = self.fates().collect();
+        if !fates.is_empty() {
+            writeln!(f, "the φs: {}", summary(&fates))?;
         }
-        for (seen, left) in self.phis.iter().take(MOST_PLACES) {
-            let kinds = [
-                ("entry", seen.entries, left.entries),
-                ("exit", seen.exits, left.exits),
-                ("branch", seen.joins, left.joins),
-            ];
-            let kinds = kinds.iter().filter(|(_, seen, _)| *seen > 0);
-            let kinds = kinds.map(|(kind, seen, left)| format!("{kind} φs {seen} → {left}"));
-            let kinds: Vec<String> = kinds.collect();
-            writeln!(f, "  {}{}", kinds.join(", "), place(&seen.at))?;
+        for (seen, fates) in fates.iter().take(MOST_PLACES) {
+            fates
+                .iter()
+                .try_for_each(|fate| writeln!(f, "  {}{}", fate.words(), place(&seen.at)))?;
         }
+        more(f, fates.len().saturating_sub(MOST_PLACES), 2)?;
         if self.closed != self.program {
             writeln!(f, "what it has become")?;
             indented(f, &self.closed.text, 2)?;

@@ -8,6 +8,7 @@ mod coarsen;
 mod core;
 mod error;
 mod explain;
+mod fates;
 mod learning;
 mod options;
 mod recorded;

@@ -17,6 +17,8 @@ pub struct Phis {
     pub at: Option<Place>,
     /// Entry φs: what loops carry, and the number of the iteration.
     pub entries: usize,
+    /// How many of these are the number of the iteration.
+    pub numbers: usize,
     /// Exit φs of loops.
     pub exits: usize,
     /// φs where the sides of branches meet.
@@ -62,6 +64,7 @@ pub fn phis(graph: &Graph, as_seen: bool) -> Vec<Phis> {
         match &data.cycle {
             Some(cycle) => {
                 here.entries = cycle.entries.len() + 1;
+                here.numbers = 1;
                 let is_carried = |number: usize| {
                     (0..cycle.entries.len()).any(|entry| carries(graph, region, entry, number))
                 };
@@ -77,6 +80,7 @@ pub fn phis(graph: &Graph, as_seen: bool) -> Vec<Phis> {
         match all.iter_mut().find(same) {
             Some((_, known)) => {
                 known.entries += here.entries;
+                known.numbers += here.numbers;
                 known.exits += here.exits;
                 known.joins += here.joins;
                 known.steady += here.steady;

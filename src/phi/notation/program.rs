@@ -1,7 +1,7 @@
 //! A graph told as a program: lines of steps, conditions and loops.
 
 use super::read::Reader;
-use super::rows::sample;
+use super::rows::{marked, sample};
 use super::sums::fixed_count;
 use super::term::{Line, Name, Part, Term};
 use crate::ssa::{Block, Def, End, Item, Node, Region, SeriesData};
@@ -317,6 +317,11 @@ impl<'a, 'g> Writer<'a, 'g> {
         for &series in &self.reader.tables {
             let Some(name) = self.reader.table(series) else { continue };
             let Some((nodes, numbers, count)) = sample(self.reader.graph, series) else { continue };
+            if let Some(marked) = marked(self.reader.graph, series) {
+                let (words, name) = (Part::Words("where ".to_owned()), Term::Name(name.clone()));
+                self.line(depth, vec![words, Part::Term(name), Part::Words(marked)]);
+                continue;
+            }
             let mut parts = vec![
                 Part::Words("where ".to_owned()),
                 Part::Term(Term::Name(name.clone())),

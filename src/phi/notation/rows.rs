@@ -94,3 +94,31 @@ pub(super) fn sample(graph: &Graph, series: Series) -> Option<(Vec<Node>, Vec<f6
         | SeriesData::Outputs { .. } => None,
     }
 }
+
+/// What a table says that marks elements by 1 and 0.
+pub(super) fn marked(graph: &Graph, series: Series) -> Option<String> {
+    const SHOWN: usize = 4;
+    let SeriesData::Constants(numbers) = &graph.series[series] else { return None };
+    let (no, yes) = (0.0f64.to_bits(), 1.0f64.to_bits());
+    if numbers.len() < 2 || numbers.iter().any(|&bits| bits != no && bits != yes) {
+        return None;
+    }
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for (index, _) in numbers.iter().enumerate().filter(|&(_, &bits)| bits == yes) {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == index => *last = index,
+            _ => runs.push((index, index)),
+        }
+    }
+    let run = |&(first, last): &(usize, usize)| match last - first {
+        0 => first.to_string(),
+        _ => format!("{first} to {last}"),
+    };
+    let shown: Vec<String> = runs.iter().take(SHOWN).map(run).collect();
+    let more = if runs.len() > SHOWN { ", …" } else { "" };
+    let (ones, count) = (numbers.iter().filter(|&&bits| bits == yes).count(), numbers.len());
+    let shown = shown.join(", ");
+    Some(format!(
+        " marks {ones} of {count} elements: it is 1 in number {shown}{more}, 0 in the others"
+    ))
+}

@@ -3,7 +3,8 @@
 use hashbrown::{HashMap, HashSet};
 
 use crate::entity::Array;
-use crate::ssa::{Block, Def, End, Graph, Item, Nest, Node, Region, SeriesData, in_order};
+use crate::phi::replacement::Replacement;
+use crate::ssa::{Block, Def, Graph, Item, Nest, Node, Region, SeriesData};
 
 /// An element that reads what a node was in an iteration of its loop.
 #[derive(Clone, Copy)]
@@ -114,45 +115,12 @@ impl Edit {
     }
 
     /// The graph with everything replaced; the loops that are gone are dead code.
-    pub(super) fn finished(mut self) -> Option<Graph> {
-        let replaced = core::mem::take(&mut self.replaced);
-        let resolve = |node: &mut Node| {
-            while let Some(&other) = replaced.get(node) {
-                *node = other;
-            }
-        };
-        let graph = &mut self.graph;
-        for node in graph.nodes.keys() {
-            if let Def::Apply(_, args) = &mut graph.nodes[node].def {
-                args.iter_mut().for_each(resolve);
-            }
-        }
-        for block in graph.blocks.keys() {
-            let data = &mut graph.blocks[block];
-            for item in &mut data.items {
-                match item {
-                    Item::Guard { condition: node, .. } | Item::Accumulate(_, node) => {
-                        resolve(node);
-                    }
-                    Item::Node(_) | Item::Region(_) | Item::Fill(_) => {}
-                }
-            }
-            match &mut data.end {
-                End::Open => {}
-                End::Return(values) => values.iter_mut().for_each(resolve),
-                End::Branch { condition, .. } => resolve(condition),
-            }
-        }
-        for region in graph.regions.keys() {
-            let cycle = graph.regions[region].cycle.iter_mut();
-            cycle.flat_map(|cycle| &mut cycle.entries).for_each(|entry| resolve(&mut entry.first));
-        }
-        for series in graph.series.keys() {
-            // What a history is of stays.
-            if !matches!(graph.series[series], SeriesData::History(_)) {
-                graph.series[series].nodes_mut().for_each(resolve);
-            }
-        }
-        in_order(graph)
+    pub(super) fn replacement(self) -> Replacement {
+        Replacement::new(self.graph, self.replaced)
+    }
+
+    /// The same, with its nodes in order.
+    pub(super) fn finished(self) -> Option<Graph> {
+        self.replacement().ordered()
     }
 }

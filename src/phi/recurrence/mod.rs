@@ -37,7 +37,7 @@ mod slopes;
 mod solve;
 mod ways;
 
-use super::certificate::agree_at_ends;
+use super::certificate::{agree_at_ends, disproved};
 use super::close::inside_out;
 use super::rule::{Applied, Refused};
 use crate::ssa::{Graph, Region, SeriesData, eliminate_dead_code};
@@ -137,6 +137,8 @@ pub fn solve(graph: &Graph, region: Region) -> Result<Solved, Refused> {
     }
 }
 
+const DISPROVED: &str = "its closed form comes to something else";
+
 /// So many loops are tried as searches at most: each needs a copy of the graph, and is
 /// compared with what it was by itself.
 const MOST_SEARCHES: usize = 64;
@@ -162,10 +164,15 @@ pub(super) fn search_all(graph: &Graph) -> Solved {
             }
             tried += 1;
             let mut found = search::search(&all.graph, &outlook, region, &wanted)?;
-            let new = found.edit.finished().ok_or("its closed form has no order")?;
-            if !agree_at_ends(&all.graph, &new, region, &found.ends) {
-                return Err("its closed form comes to something else");
+            let new = found.edit.replacement();
+            let is_proven = match found.ends.as_slice() {
+                [] => disproved(&all.graph, &new, true).is_none(),
+                ends => agree_at_ends(&all.graph, &new, region, ends),
+            };
+            if !is_proven {
+                return Err(DISPROVED);
             }
+            let new = new.ordered().ok_or("its closed form has no order")?;
             all.applied.append(&mut found.applied);
             Ok(new)
         });
@@ -183,11 +190,16 @@ pub(super) fn search_all(graph: &Graph) -> Solved {
     all
 }
 
-fn finished(graph: &Graph, edit: Edit, applied: Vec<Applied>, refused: Vec<Refused>) -> Solved {
+fn finished(graph: &Graph, edit: Edit, applied: Vec<Applied>, mut refused: Vec<Refused>) -> Solved {
     if applied.is_empty() {
         return Solved { graph: graph.clone(), applied, refused };
     }
-    match edit.finished() {
+    let new = edit.replacement();
+    if let Some(region) = disproved(graph, &new, false) {
+        refused.push(refusal(graph, region, DISPROVED));
+        return Solved { graph: graph.clone(), applied: Vec::new(), refused };
+    }
+    match new.ordered() {
         Some(new) => Solved { graph: eliminate_dead_code(&new), applied, refused },
         // All that was put in is visible where it is, so this does not happen.
         None => Solved { graph: graph.clone(), applied: Vec::new(), refused },

@@ -15,7 +15,7 @@ pub(super) fn emit(draft: &mut Draft, region: Region, chain: &Chain, sum: &Sum) 
     let mut writer = Writer { draft, region, sum };
     let mut differences = Vec::new();
     for (number, &variable) in sum.terms.variables.iter().enumerate() {
-        let variable = writer.moved_out(variable);
+        let variable = moved_out(writer.draft, region, variable);
         let pivots: Vec<f64> = sum.parts.iter().map(|(frame, _)| frame.pivot[number]).collect();
         differences.push(match writer.numbers(pivots) {
             None => variable,
@@ -35,6 +35,30 @@ pub(super) fn emit(draft: &mut Draft, region: Region, chain: &Chain, sum: &Sum) 
     }
 }
 
+/// `node`, which is invariant in the loop, before it.
+pub(super) fn moved_out(draft: &mut Draft, region: Region, node: Node) -> Node {
+    let mut copies: HashMap<Node, Node> = HashMap::new();
+    let mut pending = vec![(node, false)];
+    while let Some((node, ready)) = pending.pop() {
+        if copies.contains_key(&node) {
+            continue;
+        }
+        if !draft.is_inside(node, region)
+            || matches!(draft.graph.nodes[node].def, Def::Phi(..) | Def::Entry(..))
+        {
+            copies.insert(node, node);
+        } else if ready {
+            let args: Vec<Node> = draft.args(node).map(|arg| copies[&arg]).collect();
+            let copy = draft.copy(region, node, &args);
+            copies.insert(node, copy);
+        } else {
+            pending.push((node, true));
+            pending.extend(draft.args(node).map(|arg| (arg, false)));
+        }
+    }
+    copies[&node]
+}
+
 struct Writer<'a> {
     draft: &'a mut Draft,
     region: Region,
@@ -42,30 +66,6 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// `node`, which is invariant in the loop, before it.
-    fn moved_out(&mut self, node: Node) -> Node {
-        let mut copies: HashMap<Node, Node> = HashMap::new();
-        let mut pending = vec![(node, false)];
-        while let Some((node, ready)) = pending.pop() {
-            if copies.contains_key(&node) {
-                continue;
-            }
-            if !self.draft.is_inside(node, self.region)
-                || matches!(self.draft.graph.nodes[node].def, Def::Phi(..) | Def::Entry(..))
-            {
-                copies.insert(node, node);
-            } else if ready {
-                let args: Vec<Node> = self.draft.args(node).map(|arg| copies[&arg]).collect();
-                let copy = self.draft.copy(self.region, node, &args);
-                copies.insert(node, copy);
-            } else {
-                pending.push((node, true));
-                pending.extend(self.draft.args(node).map(|arg| (arg, false)));
-            }
-        }
-        copies[&node]
-    }
-
     /// The node of a number that depends on iterations of the loops around;
     /// `None` if it is always zero.
     fn numbers(&mut self, numbers: Vec<f64>) -> Option<Node> {

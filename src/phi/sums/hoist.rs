@@ -15,6 +15,8 @@
 //! Source of the process: Å. Björck, "Solving linear least squares problems by
 //! Gram-Schmidt orthogonalization", BIT 7, 1967.
 
+use hashbrown::HashMap;
+
 use super::chain::Chain;
 use super::rows::{Coefficient, Kind, Lines, Place, Row, Steps};
 use super::terms::{Step, Variables, terms};
@@ -68,7 +70,7 @@ fn fitting(
     chain: &Chain,
     runs: u64,
 ) -> Result<Lines, String> {
-    let terms = terms(draft, region, &chain.added, Variables::Inside(outer))?;
+    let terms = terms(draft, region, &chain.added, Variables::Inside(outer), &HashMap::new())?;
     let is_known = |step: &Step| matches!(step, Step::Known(_) | Step::Read(_));
     if !terms.steps.iter().any(is_known) {
         return Err("none of its data are known before the loops around it".to_owned());

@@ -5,21 +5,25 @@
 //! that are invariant in the loop, with coefficients that are data, the sum is a
 //! polynomial too, of the sums of the coefficients: there is no loop any more.
 //! `chain` finds the sums, `terms` what they add up, `moments` the coefficients
-//! around a pivot, `condition` the pivot, and `form` makes nodes of it.
+//! around a pivot, `condition` the pivot, and `form` makes nodes of it. `inverses` makes
+//! products of quotients, and `products` are those of data with what is invariant (C8).
 
 mod chain;
 mod condition;
 mod form;
 mod frame;
 mod hoist;
+mod inverses;
 mod moments;
 mod polynomial;
+mod products;
 mod rows;
 mod terms;
 
 use chain::{Chain, chains};
 use condition::{pivots, worst};
 use frame::Frame;
+use inverses::inverses;
 use moments::{Evaluator, Moments};
 use polynomial::Basis;
 use terms::{Step, Terms, Variables, terms};
@@ -48,6 +52,9 @@ pub(super) fn close_sums(
         Ok(found) => found,
         Err(why) => return refused.push(Refused { at, why }),
     };
+    let products = products::close_products(draft, region);
+    let rule = Rule::C8;
+    applied.extend(products.into_iter().map(|form| Applied { rule, at: at.clone(), form }));
     for chain in found {
         match chain.and_then(|chain| close_sum(draft, region, &chain, limits)) {
             Ok((rule, form)) => applied.push(Applied { rule, at: at.clone(), form }),
@@ -70,8 +77,9 @@ fn close_sum(
 ) -> Result<(Rule, String), String> {
     let first = draft.graph.constant(chain.first);
     let mut why = None;
+    let inverses = inverses(draft, region, chain);
     for variables in [Variables::Large, Variables::Small] {
-        let sum = terms(draft, region, &chain.added, variables)
+        let sum = terms(draft, region, &chain.added, variables, &inverses)
             .and_then(|terms| fit(draft, &terms, chain.count, first.unwrap_or(0.0), limits));
         match sum {
             Ok(sum) => {
@@ -131,7 +139,8 @@ fn fit(
     let work = outer.and_then(|outer| outer.checked_mul(u64::from(count)));
     let work = work.and_then(|work| work.checked_mul(each));
     if work.is_none_or(|work| work > limits.work) {
-        return Err("to fold its data would take too long".to_owned());
+        let limit = limits.work;
+        return Err(format!("to fold its data would take too long, more than {limit} products"));
     }
     let mut evaluator = Evaluator::new(terms, &basis);
     let mut parts = Vec::new();

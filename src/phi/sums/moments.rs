@@ -68,10 +68,19 @@ impl<'a> Evaluator<'a> {
             self.run(frame, &iterations);
             moments.add(&self.total);
         }
+        moments.mirror();
         let numbers = moments.magnitudes.iter().chain(&moments.products).chain(&moments.partial);
         let is_finite = numbers.copied().all(f64::is_finite)
             && moments.sums.iter().copied().all(Double::is_finite);
         is_finite.then_some(moments)
+    }
+
+    /// What the terms of each of `count` iterations come to, if they have no variables.
+    pub(super) fn values(&mut self, frame: &Frame, count: u32) -> impl Iterator<Item = Double> {
+        (0..count).map(|iteration| {
+            self.run(frame, &[iteration]);
+            self.total[0]
+        })
     }
 
     /// The sum of the terms of one iteration.
@@ -154,10 +163,22 @@ impl Moments {
             self.magnitudes[i] += x.high.abs();
         }
         for (i, &x) in term.iter().enumerate() {
-            for (j, &y) in term.iter().enumerate() {
+            // The other half is the same.
+            for (j, &y) in term[..=i].iter().enumerate() {
                 let at = i * term.len() + j;
                 self.products[at] += x.high * y.high;
                 self.partial[at] += self.sums[i].high * self.sums[j].high;
+            }
+        }
+    }
+
+    /// Fills the halves of the products that are the same.
+    fn mirror(&mut self) {
+        let size = self.sums.len();
+        for i in 0..size {
+            for j in i + 1..size {
+                self.products[i * size + j] = self.products[j * size + i];
+                self.partial[i * size + j] = self.partial[j * size + i];
             }
         }
     }

@@ -2,6 +2,7 @@
 //! which are invariant in the loop, and what is computed of them.
 
 use hashbrown::{HashMap, HashSet};
+use smallvec::SmallVec;
 
 use super::chain::Added;
 use crate::op::Op;
@@ -69,17 +70,20 @@ pub(super) enum Variables {
     Inside(Region),
 }
 
-/// The terms `added` in `region`; or why they are none.
+/// The terms `added` in `region`; or why they are none. To divide by what has one of
+/// `inverses` is to multiply by that.
 pub(super) fn terms(
     draft: &Draft,
     region: Region,
     added: &[Added],
     variables: Variables,
+    inverses: &HashMap<Node, Node>,
 ) -> Result<Terms, String> {
     let mut search = Search {
         draft,
         region,
         variables,
+        inverses,
         lines: HashSet::new(),
         varies: HashMap::new(),
         steps: HashMap::new(),
@@ -99,6 +103,7 @@ struct Search<'a> {
     draft: &'a Draft,
     region: Region,
     variables: Variables,
+    inverses: &'a HashMap<Node, Node>,
     /// What is known before the loop and taken as a line in another.
     lines: HashSet<Node>,
     /// Whether a node changes from one iteration of the loop to the next.
@@ -165,11 +170,24 @@ impl Search<'_> {
                 self.steps.insert(node, step);
             } else {
                 pending.push((node, true));
-                pending.extend(self.draft.args(node).map(|arg| (arg, false)));
+                let args = self.factors(node);
+                pending.extend(args.into_iter().map(|arg| (arg, false)));
             }
         }
         let node = self.draft.resolve(node);
         self.steps.get(&node).copied().ok_or_else(|| "it has no step".to_owned())
+    }
+
+    /// The operands of `node`; of a quotient that is a product with an inverse its factors.
+    fn factors(&self, node: Node) -> SmallVec<[Node; 3]> {
+        let mut args: SmallVec<[Node; 3]> = self.draft.args(node).collect();
+        if let (Def::Apply(Op::Div, _), Some(divisor)) =
+            (self.draft.graph.nodes[node].def, args.get_mut(1))
+            && let Some(&inverse) = self.inverses.get(divisor)
+        {
+            *divisor = inverse;
+        }
+        args
     }
 
     /// Whether the step of `node` is made of those of its operands.
@@ -332,11 +350,15 @@ impl Search<'_> {
     }
 
     fn apply(&mut self, node: Node) -> Result<usize, String> {
-        let Def::Apply(op, _) = self.draft.graph.nodes[node].def else {
+        let Def::Apply(mut op, _) = self.draft.graph.nodes[node].def else {
             return Err("it has no step".to_owned());
         };
+        let factors = self.factors(node);
+        if op == Op::Div && !self.draft.args(node).eq(factors.iter().copied()) {
+            op = Op::Mul;
+        }
         let mut args = [0; 3];
-        for (to, arg) in args.iter_mut().zip(self.draft.args(node)) {
+        for (to, arg) in args.iter_mut().zip(factors) {
             *to = self.steps.get(&arg).copied().ok_or_else(|| "it has no step".to_owned())?;
         }
         let degrees = args.map(|arg| self.terms.degrees.get(arg).copied().unwrap_or(0));

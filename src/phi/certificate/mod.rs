@@ -1,8 +1,17 @@
 //! Certificates: a graph and what was made of it come to the same.
 //!
 //! It shares nothing with the rest of φ-calculus: both graphs are run by the
-//! interpreter.
+//! interpreter. Whole graphs are compared (`agree`), and each closed form by itself with
+//! its loop, which is cut out for that (`disproved`): a whole graph may not reach a loop,
+//! or make nothing of what comes out of it.
 
+mod cut;
+#[cfg(test)]
+mod tests;
+
+use cut::{Cut, Point, cut};
+
+use super::replacement::Replacement;
 use crate::op::Op;
 use crate::ssa::{
     Block, Def, End, Graph, Item, Node, Outcome, Region, in_order, interpret, most_steps,
@@ -58,6 +67,60 @@ fn is_finite_somewhere(graph: &Graph, sizes: &[f64]) -> bool {
     })
 }
 
+/// How far two results may be apart, relative to the largest number that was carried: both
+/// are what rounding leaves where all cancels.
+const ROUNDING: f64 = 1e-12;
+
+/// A loop of `before` that has a closed form in `after` which comes to something else, or
+/// to nothing that is finite anywhere.
+/// With `stays` the loops are those of `after`, from which more may come out.
+pub(super) fn disproved(before: &Graph, after: &Replacement, stays: bool) -> Option<Region> {
+    before.regions.keys().find(|&region| {
+        let phis = replaced(before, after, region);
+        let is_proven = || {
+            let mut compared = vec![false; phis.len()];
+            let mut most = SIZES.len();
+            for point in points_of_cuts().take(SIZES.len()) {
+                let cut = cut(before, after, region, stays, &phis, point);
+                let Some(cut) = cut else { return true };
+                let few = MOST_STEPS / most_steps(&cut.graph, |_| 1).max(1);
+                most = most.min((few as usize).max(2));
+                if point.number as usize >= most {
+                    break;
+                }
+                if !holds(&cut.graph, &mut compared) {
+                    return false;
+                }
+            }
+            compared.into_iter().all(|compared| compared)
+        };
+        before.regions[region].cycle.is_some() && !phis.is_empty() && !is_proven()
+    })
+}
+
+/// The φs of `region` that something else stands for.
+fn replaced(before: &Graph, after: &Replacement, region: Region) -> Vec<Node> {
+    let phis = before.regions[region].phis.iter().copied();
+    phis.filter(|&phi| after.resolved(phi) != phi).collect()
+}
+
+fn points_of_cuts() -> impl Iterator<Item = Point> {
+    SIZES.iter().zip(0..).map(|(&size, number)| Point { number, size })
+}
+
+/// Whether what was cut out comes to the same as what stands for it; notes of which values
+/// both were finite.
+fn holds(graph: &Graph, compared: &mut [bool]) -> bool {
+    let Outcome::Values(values) = interpret(graph, &[]) else { return true };
+    let (values, carried) = values.split_at(2 * compared.len());
+    let (loops, forms) = values.split_at(compared.len());
+    let largest = carried.first().copied().filter(|size| size.is_finite()).unwrap_or(0.0);
+    compared.iter_mut().zip(loops.iter().zip(forms)).all(|(compared, (a, b))| {
+        *compared |= a.is_finite() && b.is_finite();
+        is_alike(*a, *b, ROUNDING * largest)
+    })
+}
+
 fn agree_where(before: &Graph, after: &Graph, sizes: &[f64]) -> bool {
     if (before.active, before.inactive) != (after.active, after.inactive) {
         return false;
@@ -75,22 +138,40 @@ fn agree_where(before: &Graph, after: &Graph, sizes: &[f64]) -> bool {
 /// The numbers of iterations after which loops are made to end, besides the largest.
 const TRIPS: [u32; 5] = [0, 1, 2, 3, 17];
 
-/// Whether two graphs agree with the loop `region`, which both have with the same
-/// blocks, made to end after some numbers of iterations in each of `ends`, whatever its
-/// conditions say, and reached, whatever decides that. At each end the results are finite
-/// somewhere, or nothing would have been compared.
-pub(super) fn agree_at_ends(before: &Graph, after: &Graph, region: Region, ends: &[Block]) -> bool {
+/// Whether closed forms behind the loop `region` come to what it comes to itself, with the
+/// loop made to end after some numbers of iterations in each of `ends`, whatever its
+/// conditions say: whole graphs, in which it is reached, whatever decides that, and each
+/// form by itself. At each end all is finite somewhere, or nothing would have been
+/// compared.
+pub(super) fn agree_at_ends(
+    before: &Graph,
+    after: &Replacement,
+    region: Region,
+    ends: &[Block],
+) -> bool {
+    let Some(new) = after.ordered() else { return false };
     let most = before.regions[region].cycle.as_ref().map_or(0, |cycle| cycle.bound - 1);
     let trips = TRIPS.iter().copied().filter(|&trips| trips < most).chain([most]);
+    let phis = replaced(before, after, region);
+    let cuts = points_of_cuts().take(2);
+    let cuts = cuts.filter_map(|point| cut(before, after, region, true, &phis, point));
+    let cuts: Vec<Cut> = cuts.collect();
     ends.iter().all(|&end| {
         let mut compared = false;
+        let mut forms = vec![cuts.is_empty(); phis.len()];
         let agree = trips.clone().all(|trips| {
-            let made = [before, after].map(|graph| ended(graph, region, end, trips));
+            let made = [before, &new].map(|graph| ended(graph, region, end, trips));
             let [Some(before), Some(after)] = &made else { return false };
             compared |= is_finite_somewhere(before, &SIZES[..2]);
-            agree_where(before, after, &SIZES[..2])
+            let agree = agree_where(before, after, &SIZES[..2]);
+            agree
+                && cuts.iter().all(|cut| {
+                    let end = cut.blocks.get(&end).copied();
+                    let graph = end.and_then(|end| ended(&cut.graph, cut.region, end, trips));
+                    graph.is_some_and(|graph| holds(&graph, &mut forms))
+                })
         });
-        agree && compared
+        agree && compared && forms.into_iter().all(|compared| compared)
     })
 }
 
@@ -168,13 +249,15 @@ fn sides(graph: &Graph, block: Block) -> Vec<(Block, bool)> {
 }
 
 fn alike(a: &[f64], b: &[f64]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| is_alike(a, b, 0.0))
+}
+
+/// Whether two numbers are the same but for rounding, which may come to `rounding`.
+fn is_alike(a: f64, b: f64, rounding: f64) -> bool {
     // A result that is not finite is computed again on the tape.
-    let is_alike = |(a, b): (&f64, &f64)| {
-        !a.is_finite()
-            || !b.is_finite()
-            || (a - b).abs() <= TOLERANCE * a.abs().max(b.abs()).max(1e-9)
-    };
-    a.len() == b.len() && a.iter().zip(b).all(is_alike)
+    !a.is_finite()
+        || !b.is_finite()
+        || (a - b).abs() <= (TOLERANCE * a.abs().max(b.abs()).max(1e-9)).max(rounding)
 }
 
 /// The graph without its guards: what it would come to if they held.

@@ -1,0 +1,149 @@
+//! Products of what is data with what is invariant: C8, as a product of numbers and a
+//! power, which is a loop of its own that C6 closes.
+
+use super::moments::Evaluator;
+use super::polynomial::Basis;
+use super::terms::{Variables, terms};
+use super::{form::moved_out, frame::Frame};
+use crate::op::Op;
+use crate::phi::double::Double;
+use crate::phi::draft::Draft;
+use crate::phi::notation::{Brief, number};
+use crate::phi::sums::chain::Added;
+use crate::ssa::{Def, End, Node, Region};
+
+/// What is multiplied by at most so much loses no digits beside a power.
+const LARGE: f64 = 1e100;
+
+/// An entry φ whose next value is itself times something.
+struct Chain {
+    /// The φs that have the product.
+    phis: Vec<Node>,
+    /// What it begins with.
+    first: Node,
+    /// What it is multiplied by, and what it is divided by (`true`).
+    factors: Vec<(bool, Node)>,
+    count: u32,
+}
+
+/// Replaces products of `region`, a loop; returns their forms.
+pub(super) fn close_products(draft: &mut Draft, region: Region) -> Vec<String> {
+    let chains = chains(draft, region).unwrap_or_default();
+    chains.into_iter().filter_map(|chain| close(draft, region, &chain)).collect()
+}
+
+fn chains(draft: &Draft, region: Region) -> Option<Vec<Chain>> {
+    let data = &draft.graph.regions[region];
+    let End::Return(values) = &draft.graph.blocks[data.root].end else { return None };
+    let values: Vec<Node> = values.iter().map(|&value| draft.resolve(value)).collect();
+    let count = draft.trips(region, values[0])?;
+    let (decides, nexts) = draft.graph.passed_before_phis(region);
+    let mut chains = Vec::new();
+    for (entry, &next) in draft.graph.entries(region).iter().zip(&values[decides..]) {
+        let ends = data.phis.iter().zip(&values[decides + nexts..]);
+        let ends = ends.filter(|&(&phi, &value)| value == next && draft.resolve(phi) == phi);
+        let phis: Vec<Node> = ends.map(|(&phi, _)| phi).collect();
+        let passed = values.iter().filter(|&&value| value == next).count() as u32;
+        if let Some(factors) = factors(draft, entry.phi, next, passed).filter(|_| !phis.is_empty())
+        {
+            chains.push(Chain { phis, first: draft.resolve(entry.first), factors, count });
+        }
+    }
+    Some(chains)
+}
+
+/// What `entry` is multiplied by on the way to `next`, which `passed` ends pass on.
+fn factors(draft: &Draft, entry: Node, next: Node, passed: u32) -> Option<Vec<(bool, Node)>> {
+    let (mut factors, mut product) = (Vec::new(), entry);
+    while product != next {
+        let user = draft.only_user(product)?;
+        let args: Vec<Node> = draft.args(user).collect();
+        let Def::Apply(op, _) = draft.graph.nodes[user].def else { return None };
+        match (op, args.as_slice()) {
+            (Op::Mul, &[a, b]) => factors.push((false, if a == product { b } else { a })),
+            (Op::Div, &[a, b]) if a == product => factors.push((true, b)),
+            _ => return None,
+        }
+        product = user;
+    }
+    (!factors.is_empty() && draft.uses(next) == passed).then_some(factors)
+}
+
+/// What the numbers among the factors come to in all iterations, and the other factors.
+struct Parts {
+    data: Double,
+    invariant: Vec<(bool, Node)>,
+}
+
+/// The factors of one iteration, taken apart.
+fn parts(draft: &Draft, region: Region, chain: &Chain) -> Option<Parts> {
+    let (mut numbers, mut invariant) = (Vec::new(), Vec::new());
+    let mut pending = chain.factors.clone();
+    while let Some((inverse, node)) = pending.pop() {
+        let node = draft.resolve(node);
+        let args: Vec<Node> = draft.args(node).collect();
+        match draft.graph.nodes[node].def {
+            _ if draft.folds(node) => numbers.push((inverse, node)),
+            Def::Apply(Op::Mul, _) if draft.is_inside(node, region) => {
+                pending.extend(args.into_iter().map(|arg| (inverse, arg)));
+            }
+            Def::Apply(Op::Div, _) if draft.is_inside(node, region) => {
+                pending.extend([(inverse, args[0]), (!inverse, args[1])]);
+            }
+            _ => invariant.push((inverse, node)),
+        }
+    }
+    // Without either it is a recurrence with coefficients of one kind.
+    if numbers.is_empty() || invariant.is_empty() {
+        return None;
+    }
+    let mut data = Double::from(1.0);
+    for (inverse, node) in numbers {
+        let added = [Added::Term(1.0, node)];
+        let terms = terms(draft, region, &added, Variables::Large, &hashbrown::HashMap::new());
+        let terms = terms.ok().filter(|terms| terms.loops.len() == 1)?;
+        let basis = Basis::new(0, 0, 1)?;
+        let mut evaluator = Evaluator::new(&terms, &basis);
+        for factor in evaluator.values(&Frame::at(Vec::new()), chain.count) {
+            data = if inverse { data / factor } else { data * factor };
+        }
+    }
+    let fits = (1.0 / LARGE..LARGE).contains(&data.high.abs());
+    let is_invariant =
+        |&(_, node): &(bool, Node)| super::inverses::is_invariant(draft, region, node);
+    (fits && invariant.iter().all(is_invariant)).then_some(Parts { data, invariant })
+}
+
+fn close(draft: &mut Draft, region: Region, chain: &Chain) -> Option<String> {
+    let Parts { data, invariant } = parts(draft, region, chain)?;
+    let one = draft.constant(1.0);
+    let mut base: Option<Node> = None;
+    // What divides comes last, so that it divides a product.
+    let (divisors, factors): (Vec<_>, Vec<_>) = invariant.into_iter().partition(|&(d, _)| d);
+    for (divides, node) in factors.into_iter().rev().chain(divisors) {
+        let node = moved_out(draft, region, node);
+        base = Some(match (base, divides) {
+            (None, false) => node,
+            (base, true) => draft.apply(region, Op::Div, &[base.unwrap_or(one), node]),
+            (Some(base), false) => draft.apply(region, Op::Mul, &[base, node]),
+        });
+    }
+    let base = base?;
+    // From there on it goes to what it comes to in equal steps, so nothing on the way is
+    // too large or too small if that is not.
+    let factor = draft.constant(data.rounded());
+    let first = draft.apply(region, Op::Mul, &[chain.first, factor]);
+    let body = draft.begin_loop(region, chain.count, &[first]);
+    let product = draft.step(&body, Def::Apply(Op::Mul, [body.entries[0], base, base]));
+    let power = draft.end_loop(&body, &[product])[0];
+    let brief = Brief::new(&draft.graph);
+    let (count, data) = (chain.count, number(data.rounded()));
+    let (first, base) = (brief.node(chain.first), brief.node(base));
+    let form = format!(
+        "p·Π_{{i<{count}}} g(i) = p·{data}·u^{count}, where g(i) is what is multiplied by, \
+         u = {base}, p = {first}"
+    );
+    draft.forget_use(chain.first);
+    chain.phis.iter().for_each(|&phi| draft.replace(phi, power));
+    Some(form)
+}
