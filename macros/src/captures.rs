@@ -9,7 +9,8 @@ use core::ops::Range;
 use syn::Member;
 
 use crate::log::{
-    Branch, Element, Entry, Goal, Kind, Log, Point, Role, Variable, Way, add_change, join_parts,
+    Birth, Branch, Element, Entry, Goal, Kind, Log, Point, Role, Variable, Way, add_change,
+    join_parts,
 };
 
 /// A place in the text where a variable is named.
@@ -61,7 +62,7 @@ pub struct Given {
 }
 
 /// Whether one of two places is part of the other.
-fn overlap(a: &[Member], b: &[Member]) -> bool {
+pub fn overlap(a: &[Member], b: &[Member]) -> bool {
     a.iter().zip(b).all(|(a, b)| a == b)
 }
 
@@ -137,7 +138,8 @@ impl Log {
             }
             let is_meant = !mentions.is_empty() || !ways.is_empty();
             let is_replaced = mentions.first().is_some_and(|first| self.is_replaced(point, first));
-            if !is_outside || !is_meant || is_replaced || self.is_unborn(point, variable) {
+            let is_unborn = self.birth(point, variable) == Birth::Unborn;
+            if !is_outside || !is_meant || is_replaced || is_unborn {
                 continue;
             }
             for mention in &mentions {

@@ -2,6 +2,7 @@
 
 use proc_macro::TokenStream;
 
+mod borrows;
 mod captures;
 mod derive;
 mod emit;
@@ -12,8 +13,8 @@ mod suspects;
 mod tokens;
 mod traced;
 mod types;
-mod values;
 mod walk;
+mod ways;
 
 /// Derives `phigrad::Carry` for a struct or an enum, field by field.
 #[proc_macro_derive(Carry)]

@@ -6,8 +6,8 @@ use core::ops::Range;
 use proc_macro2::Ident;
 use syn::Member;
 
-use crate::captures::{Keep, Mention};
-use crate::values::Assigned;
+use crate::captures::{How, Keep, Mention};
+use crate::ways::{Later, Place, Ways};
 
 /// A variable: its index in [`Log::bindings`].
 pub type Variable = usize;
@@ -40,6 +40,12 @@ pub struct Binding {
     pub known: bool,
     /// Its value is copied when it is used.
     pub copied: bool,
+    /// It surely holds a reference.
+    pub holder: bool,
+    /// It is surely a number.
+    pub number: bool,
+    /// The variables that it may have borrowed from, as far as the text shows.
+    pub lenders: Vec<Variable>,
     /// The position in the log.
     pub at: usize,
 }
@@ -59,6 +65,11 @@ pub enum Element {
 }
 
 impl Way {
+    /// Whether it is all of the variable.
+    pub fn is_whole(&self) -> bool {
+        self.fields.is_empty() && self.element.is_none()
+    }
+
     /// Whether `part` is part of this.
     pub fn covers(&self, part: &Way) -> bool {
         self == part || (self.element.is_none() && part.fields.starts_with(&self.fields))
@@ -81,8 +92,8 @@ pub enum Kind {
     /// If it, or one of its fields on this way, is a mutable reference, what is
     /// behind may change.
     Lend(Vec<Member>),
-    /// A reference into it is kept in another variable.
-    Alias,
+    /// A reference into it is kept in this variable.
+    Alias(Variable),
     /// A method of this number is called on it, or on a part, whose name is that
     /// of one that changes nothing.
     Method(usize),
@@ -135,8 +146,8 @@ pub struct Point {
     pub branch: Branch,
     /// The variables that can be named, in order of declaration.
     pub visible: Vec<Variable>,
-    /// Which of those that were declared without a value may have one.
-    pub assigned: Assigned,
+    /// Where control is there.
+    pub place: Place,
     /// Whether the region's value is carried.
     pub value: bool,
     /// Where what the items of a loop hold is remembered.
@@ -145,6 +156,15 @@ pub struct Point {
     pub lent: Vec<Variable>,
     /// The point of which the suspects are, by index.
     pub suspects_of: usize,
+}
+
+/// Whether a variable that was declared without a value has one.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Birth {
+    Born,
+    /// It has none, or surely gets another one before it is used.
+    Unborn,
+    Unknown,
 }
 
 /// A variable that is carried.
@@ -187,18 +207,13 @@ pub fn join_parts(changes: &mut Vec<(Way, bool)>) {
     }
 }
 
-/// Whether `variable` was declared without a value and has none yet.
-fn is_unassigned(assigned: &Assigned, binding: &Binding, variable: Variable) -> bool {
-    binding.deferred && assigned.as_ref().is_some_and(|assigned| !assigned.contains(&variable))
-}
-
 #[derive(Default)]
 pub struct Log {
     pub bindings: Vec<Binding>,
     pub entries: Vec<Entry>,
-    /// Where regions may begin, in order: the position in the log, and which variables
-    /// that were declared without a value may have one.
-    pub starts: Vec<(usize, Assigned)>,
+    /// Where regions may begin, in order: the position in the log, and where control is.
+    pub starts: Vec<(usize, Place)>,
+    pub ways: Ways,
     pub points: Vec<Point>,
     /// For each branch but the function the one that it is in.
     pub branches: Vec<Branch>,
@@ -243,7 +258,8 @@ impl Log {
                         let way = Way { fields: fields.clone(), element: None };
                         add_change(&mut changes, way, false);
                     }
-                    Kind::Alias => alias = true,
+                    // Nothing that is declared in the region has it any more.
+                    Kind::Alias(holder) => alias |= self.bindings[*holder].at < point.start,
                     Kind::Lend(_)
                     | Kind::Read
                     | Kind::Mention(_)
@@ -257,14 +273,19 @@ impl Log {
             self.join_moved(point, variable, &mut changes);
             // What it leads to may be in use when it is not itself.
             let no_access = !binding.mutable && !binding.deferred && !binding.reference;
-            let is_used = !is_unassigned(&point.assigned, binding, variable)
-                && (no_access || self.is_needed(point, variable));
-            if !changes.is_empty() && is_used {
+            let mut doubtful = false;
+            if !changes.is_empty() && !no_access {
+                match self.is_needed(point, variable) {
+                    true => doubtful = self.leave_used(point, variable, &mut changes),
+                    false => changes.clear(),
+                }
+            }
+            if !changes.is_empty() {
                 let hidden = !point.visible.contains(&variable);
                 let kept = point.role == Role::Exit && self.lends_out;
                 let lent = kept || point.lent.contains(&variable);
-                let opaque =
-                    binding.opaque || binding.closure || alias || hidden || lent || no_access;
+                let unknown = binding.opaque || binding.closure || alias || doubtful;
+                let opaque = unknown || hidden || lent || no_access;
                 if opaque {
                     let assigned = changes.iter().any(|(_, assigned)| *assigned);
                     changes = vec![(Way::default(), assigned)];
@@ -301,13 +322,55 @@ impl Log {
         }
     }
 
-    /// Whether `variable` has no value where the region of `point` is entered, as it
-    /// was declared without one.
-    pub fn is_unborn(&self, point: &Point, variable: Variable) -> bool {
+    /// Leaves only those parts of a variable that are used later, if it may have no
+    /// value at `point`. Returns whether it must not be looked at nevertheless.
+    fn leave_used(
+        &self,
+        point: &Point,
+        variable: Variable,
+        changes: &mut Vec<(Way, bool)>,
+    ) -> bool {
+        let binding = &self.bindings[variable];
+        if point.role == Role::Exit || binding.closure || !self.may_lack_value(variable) {
+            return false;
+        }
+        let mut doubtful = false;
+        changes.retain(|(way, _)| {
+            let later = self.ways.used(point.place, variable, &way.fields, &self.mentions);
+            doubtful |= later == Later::Perhaps
+                && binding.deferred
+                && !self.ways.has_value(point.place, variable, &self.mentions);
+            later != Later::Never
+        });
+        doubtful
+    }
+
+    /// Whether `variable` may have no value somewhere between its declaration and its
+    /// last use.
+    fn may_lack_value(&self, variable: Variable) -> bool {
+        let binding = &self.bindings[variable];
+        let leaves = |mention: &Mention| {
+            mention.variable == variable && matches!(mention.how, How::Move | How::Word)
+        };
+        binding.deferred
+            || (!binding.copied && !binding.reference && self.mentions.iter().any(leaves))
+    }
+
+    /// What becomes of the value that `variable` has where the region of `point` is
+    /// entered, if it was declared without one.
+    pub fn birth(&self, point: &Point, variable: Variable) -> Birth {
         let start = self.starts.binary_search_by_key(&point.start, |&(at, _)| at);
-        start.is_ok_and(|index| {
-            is_unassigned(&self.starts[index].1, &self.bindings[variable], variable)
-        })
+        let (Ok(index), true) = (start, self.bindings[variable].deferred) else {
+            return Birth::Born;
+        };
+        let place = self.starts[index].1;
+        match self.ways.used(place, variable, &[], &self.mentions) {
+            Later::Never => Birth::Unborn,
+            Later::Perhaps if !self.ways.has_value(place, variable, &self.mentions) => {
+                Birth::Unknown
+            }
+            Later::Perhaps | Later::Surely => Birth::Born,
+        }
     }
 
     /// Whether an index can be named at `point`, and says the same as in its region.

@@ -3,7 +3,7 @@
 
 use syn::Member;
 
-use crate::log::{Carried, Entry, Kind, Log, Point, Role, Variable};
+use crate::log::{Birth, Carried, Entry, Kind, Log, Point, Role, Variable};
 
 /// What is asked of the type of a suspect.
 #[derive(Clone, Copy, PartialEq)]
@@ -159,8 +159,10 @@ impl Log {
             entry.variable == variable && entry.kind != Kind::Jump
         });
         let Some(first) = first else { return Before::Unused };
-        if self.is_unborn(point, variable) {
-            return Before::Unused;
+        match self.birth(point, variable) {
+            Birth::Unborn => return Before::Unused,
+            Birth::Unknown => return Before::Missing,
+            Birth::Born => {}
         }
         let entry = &self.entries[first];
         if entry.kind != Kind::Assign {
@@ -195,7 +197,7 @@ impl Log {
             }
             let always = Suspect::new(variable, &[], Ask::Always);
             match &entry.kind {
-                Kind::Assign | Kind::Change(..) | Kind::Alias => add(&mut suspects, always),
+                Kind::Assign | Kind::Change(..) | Kind::Alias(_) => add(&mut suspects, always),
                 Kind::Lend(_) if self.bindings[variable].reference => add(&mut suspects, always),
                 Kind::Lend(fields) => {
                     for length in 0..=fields.len() {
