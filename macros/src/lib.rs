@@ -7,6 +7,7 @@ mod captures;
 mod derive;
 mod emit;
 mod log;
+mod needs;
 mod places;
 mod shape;
 mod suspects;

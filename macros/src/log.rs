@@ -6,8 +6,8 @@ use core::ops::Range;
 use proc_macro2::Ident;
 use syn::Member;
 
-use crate::captures::{How, Keep, Mention};
-use crate::ways::{Later, Place, Ways};
+use crate::captures::{Keep, Mention};
+use crate::ways::{Place, Ways};
 
 /// A variable: its index in [`Log::bindings`].
 pub type Variable = usize;
@@ -158,15 +158,6 @@ pub struct Point {
     pub suspects_of: usize,
 }
 
-/// Whether a variable that was declared without a value has one.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Birth {
-    Born,
-    /// It has none, or surely gets another one before it is used.
-    Unborn,
-    Unknown,
-}
-
 /// A variable that is carried.
 pub struct Carried {
     pub variable: Variable,
@@ -234,9 +225,63 @@ pub struct Log {
     pub has_macros: bool,
     /// Whether the function may return references to what it was given.
     pub lends_out: bool,
+    index: Index,
+}
+
+/// Where things are in a complete log, in order.
+#[derive(Default)]
+struct Index {
+    /// For each variable, in [`Log::entries`].
+    entries: Vec<Vec<usize>>,
+    /// For each variable, in [`Log::mentions`].
+    mentions: Vec<Vec<usize>>,
+    /// The jumps, in [`Log::entries`].
+    jumps: Vec<usize>,
 }
 
 impl Log {
+    /// The log is complete: what was found can be asked for.
+    pub fn complete(&mut self) {
+        let empty = vec![Vec::new(); self.bindings.len()];
+        let mut index = Index { entries: empty.clone(), mentions: empty, jumps: Vec::new() };
+        for (at, entry) in self.entries.iter().enumerate() {
+            match index.entries.get_mut(entry.variable) {
+                Some(entries) => entries.push(at),
+                None if entry.kind == Kind::Jump => index.jumps.push(at),
+                None => {}
+            }
+        }
+        for (at, mention) in self.mentions.iter().enumerate() {
+            index.mentions[mention.variable].push(at);
+        }
+        self.index = index;
+    }
+
+    /// The entries of `variable` in this part of the log.
+    pub fn entries_in(
+        &self,
+        range: Range<usize>,
+        variable: Variable,
+    ) -> impl Iterator<Item = &Entry> {
+        self.positions_in(range, variable).map(|at| &self.entries[at])
+    }
+
+    /// Their positions.
+    pub fn positions_in(
+        &self,
+        range: Range<usize>,
+        variable: Variable,
+    ) -> impl Iterator<Item = usize> {
+        let of = &self.index.entries[variable];
+        let from = of.partition_point(|&at| at < range.start);
+        of[from..].iter().copied().take_while(move |&at| at < range.end)
+    }
+
+    /// Where `variable` is named, in the order of the text.
+    pub fn mentions_of(&self, variable: Variable) -> impl Iterator<Item = &Mention> {
+        self.index.mentions[variable].iter().map(|&at| &self.mentions[at])
+    }
+
     /// What is carried to `point`, in order of declaration.
     pub fn carried(&self, point: &Point) -> Vec<Carried> {
         let mut carried = Vec::new();
@@ -322,57 +367,6 @@ impl Log {
         }
     }
 
-    /// Leaves only those parts of a variable that are used later, if it may have no
-    /// value at `point`. Returns whether it must not be looked at nevertheless.
-    fn leave_used(
-        &self,
-        point: &Point,
-        variable: Variable,
-        changes: &mut Vec<(Way, bool)>,
-    ) -> bool {
-        let binding = &self.bindings[variable];
-        if point.role == Role::Exit || binding.closure || !self.may_lack_value(variable) {
-            return false;
-        }
-        let mut doubtful = false;
-        changes.retain(|(way, _)| {
-            let later = self.ways.used(point.place, variable, &way.fields, &self.mentions);
-            doubtful |= later == Later::Perhaps
-                && binding.deferred
-                && !self.ways.has_value(point.place, variable, &self.mentions);
-            later != Later::Never
-        });
-        doubtful
-    }
-
-    /// Whether `variable` may have no value somewhere between its declaration and its
-    /// last use.
-    fn may_lack_value(&self, variable: Variable) -> bool {
-        let binding = &self.bindings[variable];
-        let leaves = |mention: &Mention| {
-            mention.variable == variable && matches!(mention.how, How::Move | How::Word)
-        };
-        binding.deferred
-            || (!binding.copied && !binding.reference && self.mentions.iter().any(leaves))
-    }
-
-    /// What becomes of the value that `variable` has where the region of `point` is
-    /// entered, if it was declared without one.
-    pub fn birth(&self, point: &Point, variable: Variable) -> Birth {
-        let start = self.starts.binary_search_by_key(&point.start, |&(at, _)| at);
-        let (Ok(index), true) = (start, self.bindings[variable].deferred) else {
-            return Birth::Born;
-        };
-        let place = self.starts[index].1;
-        match self.ways.used(place, variable, &[], &self.mentions) {
-            Later::Never => Birth::Unborn,
-            Later::Perhaps if !self.ways.has_value(place, variable, &self.mentions) => {
-                Birth::Unknown
-            }
-            Later::Perhaps | Later::Surely => Birth::Born,
-        }
-    }
-
     /// Whether an index can be named at `point`, and says the same as in its region.
     pub fn is_fixed(&self, point: &Point, index: &Element) -> bool {
         let Element::Variable(variable) = *index else { return true };
@@ -415,7 +409,10 @@ impl Log {
 
     /// Whether there is a jump in this part of the log.
     pub fn has_jump(&self, range: Range<usize>) -> bool {
-        self.entries[range].iter().any(|entry| entry.kind == Kind::Jump)
+        {
+            let from = self.index.jumps.partition_point(|&at| at < range.start);
+            self.index.jumps.get(from).is_some_and(|&at| at < range.end)
+        }
     }
 
     /// Whether `inner` is `outer` or inside. If it is, what comes later in the text
@@ -435,9 +432,7 @@ impl Log {
     }
 
     pub fn entries_of(&self, point: &Point, variable: Variable) -> impl Iterator<Item = &Entry> {
-        self.entries[point.start..point.end]
-            .iter()
-            .filter(move |entry| entry.variable == variable && entry.kind != Kind::Jump)
+        self.entries_in(point.start..point.end, variable)
     }
 
     /// Whether `variable` was declared before the region of `point`.
@@ -450,39 +445,5 @@ impl Log {
                     && (binding.opaque || binding.parameter || point.visible.contains(&variable))
             }
         }
-    }
-
-    /// Whether `variable` may be used after `point`. If so, it has a value there:
-    /// otherwise the use would be an error.
-    pub fn is_needed(&self, point: &Point, variable: Variable) -> bool {
-        let binding = &self.bindings[variable];
-        if point.role == Role::Exit {
-            return binding.reference;
-        }
-        // What a closure has borrowed is in use for longer than the closure.
-        if binding.closure {
-            return true;
-        }
-        // Something else may lead to what is behind a reference.
-        if binding.reference && !binding.deferred {
-            return true;
-        }
-        let is = |entry: &&Entry| entry.variable == variable;
-        let needs = |entry: &Entry| !matches!(entry.kind, Kind::Assign | Kind::Jump);
-        let at = if point.role == Role::Head { point.start } else { point.end };
-        let outer = point.loops.iter().filter(|&&start| binding.at < start);
-        if outer.flat_map(|&start| &self.entries[start..at]).filter(is).any(needs) {
-            return true;
-        }
-        let after = &self.entries[at..];
-        if point.role == Role::Join {
-            let next = after.iter().find(|entry| is(entry) || entry.kind == Kind::Jump);
-            if next.is_some_and(|next| {
-                next.kind == Kind::Assign && self.encloses(next.branch, point.branch)
-            }) {
-                return false;
-            }
-        }
-        after.iter().filter(is).any(needs)
     }
 }

@@ -3,7 +3,8 @@
 
 use syn::Member;
 
-use crate::log::{Birth, Carried, Entry, Kind, Log, Point, Role, Variable};
+use crate::log::{Carried, Entry, Kind, Log, Point, Role, Variable};
+use crate::needs::Birth;
 
 /// What is asked of the type of a suspect.
 #[derive(Clone, Copy, PartialEq)]
@@ -117,6 +118,11 @@ impl Log {
         suspects
     }
 
+    /// Where the region of `point` does something to `variable` first.
+    fn first_in(&self, point: &Point, variable: Variable) -> Option<usize> {
+        self.positions_in(point.start..point.end, variable).next()
+    }
+
     /// What of `variable` is at hand in the region of `point`, and is not carried.
     /// A part that is carried says nothing of other parts.
     fn add_mentions(
@@ -153,12 +159,7 @@ impl Log {
     /// Whether the value that `variable` has before the region of `point` may be
     /// used inside.
     fn value_before(&self, point: &Point, variable: Variable) -> Before {
-        let entries = point.start..point.end;
-        let first = entries.into_iter().find(|&at| {
-            let entry = &self.entries[at];
-            entry.variable == variable && entry.kind != Kind::Jump
-        });
-        let Some(first) = first else { return Before::Unused };
+        let Some(first) = self.first_in(point, variable) else { return Before::Unused };
         match self.birth(point, variable) {
             Birth::Unborn => return Before::Unused,
             Birth::Unknown => return Before::Missing,

@@ -11,5 +11,7 @@ mod machines;
 mod macros;
 mod numerics;
 mod signatures;
+mod state;
 mod types;
+mod unusual;
 mod values;
