@@ -11,6 +11,7 @@ use syn::Member;
 use crate::log::{
     Branch, Element, Entry, Goal, Kind, Log, Point, Role, Variable, Way, add_change, join_parts,
 };
+use crate::needs::Birth;
 
 /// A place in the text where a variable is named.
 pub struct Mention {
@@ -61,7 +62,7 @@ pub struct Given {
 }
 
 /// Whether one of two places is part of the other.
-fn overlap(a: &[Member], b: &[Member]) -> bool {
+pub fn overlap(a: &[Member], b: &[Member]) -> bool {
     a.iter().zip(b).all(|(a, b)| a == b)
 }
 
@@ -137,7 +138,8 @@ impl Log {
             }
             let is_meant = !mentions.is_empty() || !ways.is_empty();
             let is_replaced = mentions.first().is_some_and(|first| self.is_replaced(point, first));
-            if !is_outside || !is_meant || is_replaced || self.is_unborn(point, variable) {
+            let is_given = is_outside && is_meant && !is_replaced;
+            if !is_given || self.birth(point, variable) == Birth::Unborn {
                 continue;
             }
             for mention in &mentions {
@@ -181,8 +183,7 @@ impl Log {
 
     fn mentions_in(&self, point: &Point, variable: Variable) -> impl Iterator<Item = &Mention> {
         let range = point.start..point.end;
-        let is = move |m: &&Mention| m.variable == variable && range.contains(&m.at);
-        self.mentions.iter().filter(is)
+        self.mentions_of(variable).filter(move |mention| range.contains(&mention.at))
     }
 
     /// Where the outermost loop around `point` begins that does not declare
@@ -208,29 +209,27 @@ impl Log {
             None => point.start,
         };
         let leaves = |mention: &Mention| {
-            mention.variable == variable
-                && mention.at < end
+            mention.at < end
                 && matches!(mention.how, How::Move | How::Word)
                 && overlap(&mention.way.fields, place)
         };
-        !binding.deferred && (binding.copied || !self.mentions.iter().any(leaves))
+        !binding.deferred && (binding.copied || !self.mentions_of(variable).any(leaves))
     }
 
     /// Whether something that is in use may have borrowed the place.
     pub fn is_kept(&self, point: &Point, variable: Variable, place: &[Member]) -> bool {
-        self.keeps.iter().any(|keep| {
+        let is_same = |keep: &&Keep| keep.variable == variable && overlap(&keep.fields, place);
+        self.keeps.iter().filter(is_same).any(|keep| {
             let before = keep.at < point.start && point.start < keep.until;
             let repeats = self.repeats_from(point, variable).is_some_and(|from| keep.at >= from);
             let held = keep.holders.as_ref().is_none_or(|holders| {
-                self.mentions.iter().any(|mention| {
-                    let holder = mention.variable;
+                holders.clone().any(|holder| {
                     let from = self.repeats_from(point, holder).unwrap_or(point.start);
-                    holders.contains(&holder) && mention.at >= from
+                    self.mentions_of(holder).any(|mention| mention.at >= from)
                 })
             });
-            let is_same = keep.variable == variable && overlap(&keep.fields, place);
             let still = before || (repeats && keep.holders.is_none() && keep.until == usize::MAX);
-            is_same && still && held
+            still && held
         })
     }
 }
@@ -240,7 +239,11 @@ fn pairs(ways: &[Way]) -> Vec<(Element, Element)> {
     let mut pairs = Vec::new();
     for (number, way) in ways.iter().enumerate() {
         for other in ways[number + 1..].iter().filter(|other| other.fields == way.fields) {
-            pairs.extend(way.element.clone().zip(other.element.clone()));
+            // Two numbers are known to differ.
+            let is_number = |way: &Way| matches!(way.element, Some(Element::Number(_)));
+            if !is_number(way) || !is_number(other) {
+                pairs.extend(way.element.clone().zip(other.element.clone()));
+            }
         }
     }
     pairs

@@ -2,18 +2,20 @@
 
 use proc_macro::TokenStream;
 
+mod borrows;
 mod captures;
 mod derive;
 mod emit;
 mod log;
+mod needs;
 mod places;
 mod shape;
 mod suspects;
 mod tokens;
 mod traced;
 mod types;
-mod values;
 mod walk;
+mod ways;
 
 /// Derives `phigrad::Carry` for a struct or an enum, field by field.
 #[proc_macro_derive(Carry)]

@@ -7,7 +7,7 @@ use proc_macro2::Ident;
 use syn::Member;
 
 use crate::captures::{Keep, Mention};
-use crate::values::Assigned;
+use crate::ways::{Place, Ways};
 
 /// A variable: its index in [`Log::bindings`].
 pub type Variable = usize;
@@ -40,6 +40,12 @@ pub struct Binding {
     pub known: bool,
     /// Its value is copied when it is used.
     pub copied: bool,
+    /// It surely holds a reference.
+    pub holder: bool,
+    /// It is surely a number.
+    pub number: bool,
+    /// The variables that it may have borrowed from, as far as the text shows.
+    pub lenders: Vec<Variable>,
     /// The position in the log.
     pub at: usize,
 }
@@ -59,6 +65,11 @@ pub enum Element {
 }
 
 impl Way {
+    /// Whether it is all of the variable.
+    pub fn is_whole(&self) -> bool {
+        self.fields.is_empty() && self.element.is_none()
+    }
+
     /// Whether `part` is part of this.
     pub fn covers(&self, part: &Way) -> bool {
         self == part || (self.element.is_none() && part.fields.starts_with(&self.fields))
@@ -81,8 +92,8 @@ pub enum Kind {
     /// If it, or one of its fields on this way, is a mutable reference, what is
     /// behind may change.
     Lend(Vec<Member>),
-    /// A reference into it is kept in another variable.
-    Alias,
+    /// A reference into it is kept in this variable.
+    Alias(Variable),
     /// A method of this number is called on it, or on a part, whose name is that
     /// of one that changes nothing.
     Method(usize),
@@ -135,8 +146,8 @@ pub struct Point {
     pub branch: Branch,
     /// The variables that can be named, in order of declaration.
     pub visible: Vec<Variable>,
-    /// Which of those that were declared without a value may have one.
-    pub assigned: Assigned,
+    /// Where control is there.
+    pub place: Place,
     /// Whether the region's value is carried.
     pub value: bool,
     /// Where what the items of a loop hold is remembered.
@@ -187,18 +198,13 @@ pub fn join_parts(changes: &mut Vec<(Way, bool)>) {
     }
 }
 
-/// Whether `variable` was declared without a value and has none yet.
-fn is_unassigned(assigned: &Assigned, binding: &Binding, variable: Variable) -> bool {
-    binding.deferred && assigned.as_ref().is_some_and(|assigned| !assigned.contains(&variable))
-}
-
 #[derive(Default)]
 pub struct Log {
     pub bindings: Vec<Binding>,
     pub entries: Vec<Entry>,
-    /// Where regions may begin, in order: the position in the log, and which variables
-    /// that were declared without a value may have one.
-    pub starts: Vec<(usize, Assigned)>,
+    /// Where regions may begin, in order: the position in the log, and where control is.
+    pub starts: Vec<(usize, Place)>,
+    pub ways: Ways,
     pub points: Vec<Point>,
     /// For each branch but the function the one that it is in.
     pub branches: Vec<Branch>,
@@ -219,9 +225,63 @@ pub struct Log {
     pub has_macros: bool,
     /// Whether the function may return references to what it was given.
     pub lends_out: bool,
+    index: Index,
+}
+
+/// Where things are in a complete log, in order.
+#[derive(Default)]
+struct Index {
+    /// For each variable, in [`Log::entries`].
+    entries: Vec<Vec<usize>>,
+    /// For each variable, in [`Log::mentions`].
+    mentions: Vec<Vec<usize>>,
+    /// The jumps, in [`Log::entries`].
+    jumps: Vec<usize>,
 }
 
 impl Log {
+    /// The log is complete: what was found can be asked for.
+    pub fn complete(&mut self) {
+        let empty = vec![Vec::new(); self.bindings.len()];
+        let mut index = Index { entries: empty.clone(), mentions: empty, jumps: Vec::new() };
+        for (at, entry) in self.entries.iter().enumerate() {
+            match index.entries.get_mut(entry.variable) {
+                Some(entries) => entries.push(at),
+                None if entry.kind == Kind::Jump => index.jumps.push(at),
+                None => {}
+            }
+        }
+        for (at, mention) in self.mentions.iter().enumerate() {
+            index.mentions[mention.variable].push(at);
+        }
+        self.index = index;
+    }
+
+    /// The entries of `variable` in this part of the log.
+    pub fn entries_in(
+        &self,
+        range: Range<usize>,
+        variable: Variable,
+    ) -> impl Iterator<Item = &Entry> {
+        self.positions_in(range, variable).map(|at| &self.entries[at])
+    }
+
+    /// Their positions.
+    pub fn positions_in(
+        &self,
+        range: Range<usize>,
+        variable: Variable,
+    ) -> impl Iterator<Item = usize> {
+        let of = &self.index.entries[variable];
+        let from = of.partition_point(|&at| at < range.start);
+        of[from..].iter().copied().take_while(move |&at| at < range.end)
+    }
+
+    /// Where `variable` is named, in the order of the text.
+    pub fn mentions_of(&self, variable: Variable) -> impl Iterator<Item = &Mention> {
+        self.index.mentions[variable].iter().map(|&at| &self.mentions[at])
+    }
+
     /// What is carried to `point`, in order of declaration.
     pub fn carried(&self, point: &Point) -> Vec<Carried> {
         let mut carried = Vec::new();
@@ -243,7 +303,8 @@ impl Log {
                         let way = Way { fields: fields.clone(), element: None };
                         add_change(&mut changes, way, false);
                     }
-                    Kind::Alias => alias = true,
+                    // Nothing that is declared in the region has it any more.
+                    Kind::Alias(holder) => alias |= self.bindings[*holder].at < point.start,
                     Kind::Lend(_)
                     | Kind::Read
                     | Kind::Mention(_)
@@ -257,14 +318,19 @@ impl Log {
             self.join_moved(point, variable, &mut changes);
             // What it leads to may be in use when it is not itself.
             let no_access = !binding.mutable && !binding.deferred && !binding.reference;
-            let is_used = !is_unassigned(&point.assigned, binding, variable)
-                && (no_access || self.is_needed(point, variable));
-            if !changes.is_empty() && is_used {
+            let mut doubtful = false;
+            if !changes.is_empty() && !no_access {
+                match self.is_needed(point, variable) {
+                    true => doubtful = self.leave_used(point, variable, &mut changes),
+                    false => changes.clear(),
+                }
+            }
+            if !changes.is_empty() {
                 let hidden = !point.visible.contains(&variable);
                 let kept = point.role == Role::Exit && self.lends_out;
                 let lent = kept || point.lent.contains(&variable);
-                let opaque =
-                    binding.opaque || binding.closure || alias || hidden || lent || no_access;
+                let unknown = binding.opaque || binding.closure || alias || doubtful;
+                let opaque = unknown || hidden || lent || no_access;
                 if opaque {
                     let assigned = changes.iter().any(|(_, assigned)| *assigned);
                     changes = vec![(Way::default(), assigned)];
@@ -299,15 +365,6 @@ impl Log {
                 add_change(changes, Way { fields: fields.clone(), element: None }, false);
             }
         }
-    }
-
-    /// Whether `variable` has no value where the region of `point` is entered, as it
-    /// was declared without one.
-    pub fn is_unborn(&self, point: &Point, variable: Variable) -> bool {
-        let start = self.starts.binary_search_by_key(&point.start, |&(at, _)| at);
-        start.is_ok_and(|index| {
-            is_unassigned(&self.starts[index].1, &self.bindings[variable], variable)
-        })
     }
 
     /// Whether an index can be named at `point`, and says the same as in its region.
@@ -352,7 +409,10 @@ impl Log {
 
     /// Whether there is a jump in this part of the log.
     pub fn has_jump(&self, range: Range<usize>) -> bool {
-        self.entries[range].iter().any(|entry| entry.kind == Kind::Jump)
+        {
+            let from = self.index.jumps.partition_point(|&at| at < range.start);
+            self.index.jumps.get(from).is_some_and(|&at| at < range.end)
+        }
     }
 
     /// Whether `inner` is `outer` or inside. If it is, what comes later in the text
@@ -372,9 +432,7 @@ impl Log {
     }
 
     pub fn entries_of(&self, point: &Point, variable: Variable) -> impl Iterator<Item = &Entry> {
-        self.entries[point.start..point.end]
-            .iter()
-            .filter(move |entry| entry.variable == variable && entry.kind != Kind::Jump)
+        self.entries_in(point.start..point.end, variable)
     }
 
     /// Whether `variable` was declared before the region of `point`.
@@ -387,39 +445,5 @@ impl Log {
                     && (binding.opaque || binding.parameter || point.visible.contains(&variable))
             }
         }
-    }
-
-    /// Whether `variable` may be used after `point`. If so, it has a value there:
-    /// otherwise the use would be an error.
-    pub fn is_needed(&self, point: &Point, variable: Variable) -> bool {
-        let binding = &self.bindings[variable];
-        if point.role == Role::Exit {
-            return binding.reference;
-        }
-        // What a closure has borrowed is in use for longer than the closure.
-        if binding.closure {
-            return true;
-        }
-        // Something else may lead to what is behind a reference.
-        if binding.reference && !binding.deferred {
-            return true;
-        }
-        let is = |entry: &&Entry| entry.variable == variable;
-        let needs = |entry: &Entry| !matches!(entry.kind, Kind::Assign | Kind::Jump);
-        let at = if point.role == Role::Head { point.start } else { point.end };
-        let outer = point.loops.iter().filter(|&&start| binding.at < start);
-        if outer.flat_map(|&start| &self.entries[start..at]).filter(is).any(needs) {
-            return true;
-        }
-        let after = &self.entries[at..];
-        if point.role == Role::Join {
-            let next = after.iter().find(|entry| is(entry) || entry.kind == Kind::Jump);
-            if next.is_some_and(|next| {
-                next.kind == Kind::Assign && self.encloses(next.branch, point.branch)
-            }) {
-                return false;
-            }
-        }
-        after.iter().filter(is).any(needs)
     }
 }

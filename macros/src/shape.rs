@@ -137,7 +137,7 @@ pub fn block_diverges(block: &Block) -> bool {
     })
 }
 
-fn is_panic(call: &Macro) -> bool {
+pub fn is_panic(call: &Macro) -> bool {
     let name = call.path.segments.last().map(|segment| segment.ident.to_string());
     ["panic", "unreachable", "todo", "unimplemented"].iter().any(|p| name.as_deref() == Some(*p))
 }
@@ -282,71 +282,6 @@ pub fn shares_items(expr: &Expr) -> bool {
         }
     }
     shares(expr)
-}
-
-/// The variable that `expr`, a borrow that is kept, leads into.
-pub fn borrowed(expr: &Expr) -> Option<Ident> {
-    let inner = match expr {
-        Expr::Reference(reference) if reference.mutability.is_some() => &reference.expr,
-        Expr::MethodCall(call) if call.method.to_string().ends_with("_mut") => &call.receiver,
-        Expr::MethodCall(call) => return borrowed(&call.receiver),
-        Expr::Call(call) => return call.args.iter().find_map(borrowed),
-        Expr::Paren(paren) => return borrowed(&paren.expr),
-        _ => return None,
-    };
-    crate::places::place(inner).map(|(name, _)| name.clone())
-}
-
-/// The variables that the value of `expr` may be borrowed from, as far as its
-/// text shows.
-pub fn tail_borrows(expr: &Expr) -> Vec<Ident> {
-    struct Breaks(Vec<Ident>);
-    impl Visit<'_> for Breaks {
-        fn visit_expr_break(&mut self, jump: &syn::ExprBreak) {
-            if let Some(value) = &jump.expr {
-                collect(value, &mut self.0);
-            }
-        }
-    }
-    fn collect_block(block: &Block, names: &mut Vec<Ident>) {
-        if let Some(Stmt::Expr(expr, None)) = block.stmts.last() {
-            collect(expr, names);
-        }
-    }
-    fn collect(expr: &Expr, names: &mut Vec<Ident>) {
-        const LENDERS: &[&str] = &[
-            "as_ref", "as_slice", "as_str", "chunks", "expect", "first", "get", "iter", "last",
-            "unwrap", "windows",
-        ];
-        let place = |expr: &Expr| crate::places::place(expr).map(|(name, _)| name.clone());
-        match expr {
-            Expr::Reference(reference) => names.extend(place(&reference.expr)),
-            Expr::MethodCall(call) => {
-                let method = call.method.to_string();
-                if method.ends_with("_mut") || LENDERS.contains(&method.as_str()) {
-                    names.extend(place(&call.receiver));
-                    collect(&call.receiver, names);
-                }
-            }
-            Expr::Call(call) => call.args.iter().for_each(|expr| collect(expr, names)),
-            Expr::Tuple(tuple) => tuple.elems.iter().for_each(|expr| collect(expr, names)),
-            Expr::Array(array) => array.elems.iter().for_each(|expr| collect(expr, names)),
-            Expr::Struct(data) => data.fields.iter().for_each(|field| collect(&field.expr, names)),
-            Expr::Paren(paren) => collect(&paren.expr, names),
-            Expr::Block(block) => collect_block(&block.block, names),
-            Expr::Unsafe(block) => collect_block(&block.block, names),
-            Expr::If(branch) => {
-                collect_block(&branch.then_branch, names);
-                branch.else_branch.iter().for_each(|(_, other)| collect(other, names));
-            }
-            Expr::Match(choice) => choice.arms.iter().for_each(|arm| collect(&arm.body, names)),
-            _ => {}
-        }
-    }
-    let mut breaks = Breaks(Vec::new());
-    breaks.visit_expr(expr);
-    collect(expr, &mut breaks.0);
-    breaks.0
 }
 
 /// Whether a variable with this value is surely no mutable reference.

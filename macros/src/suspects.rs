@@ -4,6 +4,7 @@
 use syn::Member;
 
 use crate::log::{Carried, Entry, Kind, Log, Point, Role, Variable};
+use crate::needs::Birth;
 
 /// What is asked of the type of a suspect.
 #[derive(Clone, Copy, PartialEq)]
@@ -117,6 +118,11 @@ impl Log {
         suspects
     }
 
+    /// Where the region of `point` does something to `variable` first.
+    fn first_in(&self, point: &Point, variable: Variable) -> Option<usize> {
+        self.positions_in(point.start..point.end, variable).next()
+    }
+
     /// What of `variable` is at hand in the region of `point`, and is not carried.
     /// A part that is carried says nothing of other parts.
     fn add_mentions(
@@ -153,14 +159,11 @@ impl Log {
     /// Whether the value that `variable` has before the region of `point` may be
     /// used inside.
     fn value_before(&self, point: &Point, variable: Variable) -> Before {
-        let entries = point.start..point.end;
-        let first = entries.into_iter().find(|&at| {
-            let entry = &self.entries[at];
-            entry.variable == variable && entry.kind != Kind::Jump
-        });
-        let Some(first) = first else { return Before::Unused };
-        if self.is_unborn(point, variable) {
-            return Before::Unused;
+        let Some(first) = self.first_in(point, variable) else { return Before::Unused };
+        match self.birth(point, variable) {
+            Birth::Unborn => return Before::Unused,
+            Birth::Unknown => return Before::Missing,
+            Birth::Born => {}
         }
         let entry = &self.entries[first];
         if entry.kind != Kind::Assign {
@@ -195,7 +198,7 @@ impl Log {
             }
             let always = Suspect::new(variable, &[], Ask::Always);
             match &entry.kind {
-                Kind::Assign | Kind::Change(..) | Kind::Alias => add(&mut suspects, always),
+                Kind::Assign | Kind::Change(..) | Kind::Alias(_) => add(&mut suspects, always),
                 Kind::Lend(_) if self.bindings[variable].reference => add(&mut suspects, always),
                 Kind::Lend(fields) => {
                     for length in 0..=fields.len() {

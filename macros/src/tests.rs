@@ -33,3 +33,59 @@ fn the_only_argument_is_opaque() {
     let error = syn::parse2::<Arguments>(quote!(clear(a))).err().map(|e| e.to_string());
     assert!(error.unwrap_or_default().contains("opaque(variable"));
 }
+
+fn tokens_of(stream: TokenStream) -> usize {
+    let count = |token: proc_macro2::TokenTree| match token {
+        proc_macro2::TokenTree::Group(group) => 1 + tokens_of(group.stream()),
+        _ => 1,
+    };
+    stream.into_iter().map(count).sum()
+}
+
+#[test]
+fn the_expansion_grows_with_the_text() {
+    let kinds: [(&str, fn(usize) -> String); 8] = [
+        ("branches", |n| {
+            let branch = |i| format!("if x[{i}] > 0.0 {{ a += x[{i}]; }} else {{ b -= f(c); }}");
+            (0..n).map(branch).collect()
+        }),
+        ("variables", |n| {
+            let branch =
+                |i| format!("let mut v{i} = a; if v{i} > b {{ v{i} += x[{i}]; }} c += v{i};");
+            (0..n).map(branch).collect()
+        }),
+        ("nested branches", |n| {
+            let ends = "} else { b += a; }".repeat(n);
+            format!("{}{ends}", "if f(a) > b { a += c; ".repeat(n))
+        }),
+        ("nested loops", |n| {
+            format!("{}{}", "for i in 0..3 { a += c; ".repeat(n), "b += a; }".repeat(n))
+        }),
+        ("breaks", |n| format!("loop {{ {} a += b; }}", "if a > b { c += a; break; }".repeat(n))),
+        ("continues", |n| {
+            let jumps = "if a > b { *v += a; continue; }".repeat(n);
+            format!("for v in w.iter_mut() {{ {jumps} *v += b; }}")
+        }),
+        ("questions", |n| "a += g(&mut b)?; c.push(h(a)?);".repeat(n)),
+        ("later values", |n| {
+            let one = |i| {
+                format!("let d{i}; if a > b {{ d{i} = f(a); }} else {{ d{i} = b; }} c += d{i};")
+            };
+            (0..n).map(one).collect()
+        }),
+    ];
+    for (name, make) in kinds {
+        let size = |n| {
+            let text = format!(
+                "fn f(x: &[Var], w: &mut Vec<Var>) -> Option<Var> {{
+                    let (mut a, mut b, mut c) = (x[0], x[1], x[2]); {} Some(a + b + c)
+                }}",
+                make(n)
+            );
+            tokens_of(traced(Arguments::default(), text.parse().unwrap()).unwrap())
+        };
+        let (few, many) = (size(20) - size(10), size(40) - size(20));
+        assert!(many < few * 21 / 10, "{name}: {few} tokens for 10, {many} for 20");
+        assert!(few < 10 * 900, "{name}: {few} tokens for 10");
+    }
+}

@@ -104,6 +104,7 @@ fn body(arguments: &Arguments, signature: &Signature, code: &Block) -> Result<Bl
     let first = walk(walker, signature, &mut code.clone());
     let mut rewritten = code.clone();
     let mut walker = walk(first.again(), signature, &mut rewritten);
+    walker.log.complete();
     if let Some(error) = walker.errors.drain(..).reduce(|mut all, error| {
         all.combine(error);
         all

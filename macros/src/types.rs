@@ -160,6 +160,26 @@ pub fn is_known_type(ty: &Type) -> bool {
     tokens::idents(ty.to_token_stream()).iter().all(|name| name != "_")
 }
 
+/// Whether this is surely the type of a number.
+pub fn is_number_type(ty: &Type) -> bool {
+    matches!(ty, Type::Path(path) if path.path.get_ident().is_some_and(|n| is_one_of(n, NUMBERS)))
+}
+
+/// Whether the value of `expr` is surely a number.
+pub fn is_number(expr: &Expr) -> bool {
+    match expr {
+        Expr::Lit(literal) => !matches!(literal.lit, syn::Lit::Str(_) | syn::Lit::ByteStr(_)),
+        Expr::Cast(cast) => is_number_type(&cast.ty),
+        Expr::Paren(paren) => is_number(&paren.expr),
+        Expr::Unary(unary) => !matches!(unary.op, UnOp::Deref(_)) && is_number(&unary.expr),
+        Expr::Binary(binary) => {
+            is_question(&binary.op) || is_number(&binary.left) || is_number(&binary.right)
+        }
+        Expr::Call(_) => is_copied(expr),
+        _ => false,
+    }
+}
+
 /// Whether a value of this type is surely copied when it is used.
 pub fn is_copied_type(ty: &Type) -> bool {
     match ty {

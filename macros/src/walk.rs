@@ -1,6 +1,7 @@
 //! The walk through a function: writes the log, and puts regions around control
 //! flow.
 
+mod aliases;
 mod bindings;
 mod items;
 mod macros;
@@ -15,11 +16,11 @@ use syn::spanned::Spanned;
 use syn::{BinOp, Block, Error, Expr, Lifetime, Local, Stmt, Token, UnOp};
 
 pub use self::bindings::{Bound, of_type};
+use crate::borrows;
 use crate::log::{Branch, Entry, Kind, Log, Point, Role, Variable};
 use crate::places::place;
 use crate::shape;
 use crate::types;
-use crate::values::Values;
 
 /// What is no variable, in the log.
 const NOTHING: Variable = usize::MAX;
@@ -78,7 +79,6 @@ pub struct Walker {
     macros: Vec<Ident>,
     meant: Vec<(Ident, Option<Variable>)>,
     branch: Branch,
-    values: Values,
     frames: Vec<Frame>,
     /// Inside closures and arguments of macros nothing is rewritten.
     inert: bool,
@@ -88,6 +88,8 @@ pub struct Walker {
     keeping: bool,
     /// Inside an unsafe block.
     unsafe_code: bool,
+    /// What is bound may have borrowed from these.
+    lenders: Vec<Variable>,
     questions: u64,
 }
 
@@ -108,7 +110,7 @@ impl Walker {
         // So that what is bound from here on is told from what was before.
         self.push(NOTHING, Kind::Read);
         let at = self.log.entries.len();
-        self.log.starts.push((at, self.values.assigned()));
+        self.log.starts.push((at, self.log.ways.place()));
         at
     }
 
@@ -143,7 +145,7 @@ impl Walker {
             loops: self.frames.iter().map(|frame| frame.start).collect(),
             branch: self.branch,
             visible,
-            assigned: self.values.assigned(),
+            place: self.log.ways.place(),
             value,
             lent: Vec::new(),
             memory: None,
@@ -196,9 +198,9 @@ impl Walker {
 
     fn left_alone<R>(&mut self, walk: impl FnOnce(&mut Self) -> R) -> R {
         let inert = mem::replace(&mut self.inert, true);
-        let before = self.values.here();
+        let before = self.log.ways.part();
         let result = self.scoped(walk);
-        self.values.may_have_run(before);
+        self.log.ways.may_have_run(before);
         self.inert = inert;
         result
     }
@@ -213,7 +215,7 @@ impl Walker {
 
     /// The value of `expr`, if it is used.
     fn value(&self, expr: &Expr, used: bool) -> Value {
-        let names = if used { shape::tail_borrows(expr) } else { Vec::new() };
+        let names = if used { borrows::of_value(expr) } else { Vec::new() };
         let lent = names.iter().filter_map(|name| self.find(name)).collect();
         Value { carried: used, lent }
     }
@@ -308,7 +310,7 @@ impl Walker {
                 self.called(&mut call.func);
                 call.args.iter_mut().for_each(|argument| self.argument(argument));
                 if !shape::makes(&call.func) {
-                    self.values.doubt();
+                    self.log.ways.doubt();
                 }
             }
             Expr::Cast(cast) => {
@@ -318,12 +320,16 @@ impl Walker {
                 }
                 self.expr(&mut cast.expr);
             }
-            Expr::Closure(closure) if closure.asyncness.is_none() => self.left_alone(|walker| {
-                for pattern in &closure.inputs {
-                    walker.bind_parameter(pattern, Bound::default());
-                }
-                walker.keeping(|walker| walker.expr(&mut closure.body));
-            }),
+            Expr::Closure(closure) if closure.asyncness.is_none() => {
+                self.log.ways.enter_closure();
+                self.left_alone(|walker| {
+                    for pattern in &closure.inputs {
+                        walker.bind_parameter(pattern, Bound::default());
+                    }
+                    walker.keeping(|walker| walker.expr(&mut closure.body));
+                });
+                self.log.ways.leave_closure();
+            }
             Expr::Const(_) | Expr::Infer(_) | Expr::Lit(_) => {}
             Expr::Continue(_) => self.repeat(expr),
             Expr::Field(_) | Expr::Index(_) | Expr::Path(_) => self.read(expr),
@@ -332,9 +338,10 @@ impl Walker {
             Expr::If(_) => self.if_region(expr, value),
             Expr::Let(condition) => {
                 let known = self.is_known(&condition.expr);
+                let lenders = self.lenders_of(&condition.expr, false);
                 let borrows = self.scrutinee(&mut condition.expr, Some(&condition.pat));
                 let bound = Bound { known, refutable: true, ..Bound::default() };
-                self.bind_pattern(&condition.pat, bound);
+                self.lent_by(lenders, |walker| walker.bind_pattern(&condition.pat, bound));
                 if borrows {
                     self.keeping(|walker| walker.change(&mut condition.expr, true));
                 }
@@ -346,9 +353,10 @@ impl Walker {
                 let receiver = call.receiver.clone();
                 let method = self.receiver(&mut call.receiver, &call.method);
                 let keeping = mem::replace(&mut self.keeping, true);
+                self.alias_arguments(&receiver, &call.method, &call.args);
                 call.args.iter_mut().for_each(|argument| self.argument(argument));
                 self.keeping = keeping;
-                self.values.doubt();
+                self.log.ways.doubt();
                 if let Some(number) = method {
                     *expr = Expr::Verbatim(crate::emit::noted(number, &receiver, expr));
                 }

@@ -19,6 +19,8 @@ pub struct Bound {
     pub parameter: bool,
     pub item: bool,
     pub closure: bool,
+    pub holder: bool,
+    pub number: bool,
     /// The pattern may not match, so that a name in it may be a constant's.
     pub refutable: bool,
 }
@@ -34,6 +36,8 @@ impl Walker {
                 || self.is_reference(&init.expr);
             bound.plain = shape::is_plain_value(&init.expr);
             bound.closure = matches!(&*init.expr, Expr::Closure(_));
+            bound.holder = matches!(&*init.expr, Expr::Reference(_));
+            bound.number = types::is_number(&init.expr);
             (bound.known, bound.copied) = (self.is_known(&init.expr), types::is_copied(&init.expr));
             let start = self.begin();
             self.keeping(|walker| walker.argument(&mut init.expr));
@@ -42,9 +46,9 @@ impl Walker {
                 self.log.closures.push((variable, start, end));
             }
             if let Some((_, diverge)) = &mut init.diverge {
-                let before = self.values.here();
+                let before = self.log.ways.part();
                 self.scoped(|walker| walker.expr(diverge));
-                self.values.go(before);
+                self.log.ways.go(before);
                 refutable = true;
             }
         }
@@ -55,7 +59,10 @@ impl Walker {
             pattern = &mut typed.pat;
         }
         let first = self.log.bindings.len();
-        let borrows = self.bind_pattern(pattern, Bound { refutable, ..bound });
+        let init = local.init.as_ref().map(|init| &*init.expr);
+        let lenders = init.map(|init| self.lenders_of(init, bound.holder)).unwrap_or_default();
+        let borrows = self
+            .lent_by(lenders, |walker| walker.bind_pattern(pattern, Bound { refutable, ..bound }));
         let holders = first..self.log.bindings.len();
         // It may be replaced by a number of its own where ways meet.
         if bound.deferred && shape::make_mutable(pattern) {
@@ -93,8 +100,12 @@ impl Walker {
             closure: bound.closure,
             known: bound.known,
             copied: bound.copied,
+            holder: bound.holder,
+            number: bound.number,
+            lenders: self.lenders.clone(),
             at: self.log.entries.len(),
         });
+        self.log.ways.declare(variable);
         self.scope.push(variable);
     }
 
@@ -142,7 +153,8 @@ impl Walker {
 pub fn of_type(ty: &Type) -> Bound {
     match ty {
         Type::Reference(reference) if reference.mutability.is_some() => {
-            Bound { reference: true, known: types::is_known_type(ty), ..Bound::default() }
+            let known = types::is_known_type(ty);
+            Bound { reference: true, known, holder: true, ..Bound::default() }
         }
         Type::Paren(paren) => of_type(&paren.elem),
         Type::Group(group) => of_type(&group.elem),
@@ -150,6 +162,8 @@ pub fn of_type(ty: &Type) -> Bound {
             plain: shape::is_plain_type(ty),
             known: types::is_known_type(ty),
             copied: types::is_copied_type(ty),
+            holder: shape::has_lifetime(quote::ToTokens::to_token_stream(ty)),
+            number: types::is_number_type(ty),
             ..Bound::default()
         },
     }

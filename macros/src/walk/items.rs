@@ -25,6 +25,7 @@ impl Walker {
         let numbered = places::lends_numbered_items(&repeat.expr);
         let stateful = shape::has_closure(&repeat.expr);
         let known = self.is_known(&repeat.expr);
+        let lenders = self.lenders_of(&repeat.expr, false);
         let borrowed = self.log.keeps.len();
         self.in_condition(|walker| {
             walker.keeping(|walker| walker.argument(&mut repeat.expr));
@@ -36,7 +37,6 @@ impl Walker {
                 .any(|e| matches!(e.kind, Kind::Change(..) | Kind::Assign | Kind::Unknown(_)));
         let items = self.log.bindings.len();
         let inside = self.begin();
-        let before = self.values.here();
         let head = (!self.inert).then(|| self.point(Role::Head, inside, false, None));
         let leave = Lifetime::new(&format!("'_phigrad_body_{index}"), Span::mixed_site());
         let own = Lifetime::new(&format!("'_phigrad_loop_{index}"), Span::mixed_site());
@@ -46,11 +46,11 @@ impl Walker {
         let diverges = shape::block_diverges(&repeat.body);
         let mut body =
             (changing && !is_open).then(|| Body::Block { own: leave.clone(), whole: left.clone() });
-        let number = self.begin_loop(name_of(&repeat.label), inside, None);
+        let (number, behind) = self.begin_loop(name_of(&repeat.label), inside, None);
         let mut own = None;
         let memory = format_ident!("__phigrad_memory_{index}", span = Span::mixed_site());
         self.scoped(|walker| {
-            match &*repeat.pat {
+            walker.lent_by(lenders, |walker| match &*repeat.pat {
                 Pat::Tuple(pair) if numbered && pair.elems.len() == 2 => {
                     walker.bind_pattern(&pair.elems[0], Bound { known, ..Bound::default() });
                     let item = Bound { reference: true, item: true, known, ..Bound::default() };
@@ -62,7 +62,7 @@ impl Walker {
                         Bound { reference: lends, item: true, known, copied, ..Bound::default() };
                     walker.bind_pattern(pattern, item);
                 }
-            }
+            });
             let bound = items..walker.log.bindings.len();
             let begin = walker.begin();
             own = changing.then(|| walker.point(Role::Join, begin, false, None));
@@ -74,7 +74,7 @@ impl Walker {
             }
             let points = walker.log.points.len();
             walker.block(&mut repeat.body);
-            walker.values.goes_on();
+            walker.log.ways.end_body();
             walker.changing[index] =
                 walker.log.entries[begin..].iter().any(|entry| match entry.kind {
                     Kind::Change(..) => {
@@ -88,7 +88,7 @@ impl Walker {
                 walker.end_item(own, points, &memory);
             }
         });
-        self.end_loop(before);
+        self.end_loop(Some(behind));
         self.give_back(borrowed);
         let Some(head) = head else { return };
         let end = self.point(Role::Join, start, false, None);
@@ -155,13 +155,13 @@ impl Walker {
     /// The text of a body ends whose region ends at `own`; the points of this number
     /// and later are inside.
     fn end_item(&mut self, own: usize, inside: usize, memory: &Ident) {
-        let (end, assigned) = (self.log.entries.len(), self.values.assigned());
+        let (end, place) = (self.log.entries.len(), self.log.ways.place());
         let loops = self.log.points[own].loops.clone();
         let point = &mut self.log.points[own];
-        (point.end, point.assigned, point.memory) = (end, assigned, Some(memory.clone()));
+        (point.end, point.place, point.memory) = (end, place, Some(memory.clone()));
         for point in &mut self.log.points[inside..] {
             if point.role == Role::Join && point.suspects_of == own {
-                (point.end, point.loops) = (end, loops.clone());
+                (point.end, point.place, point.loops) = (end, place, loops.clone());
                 point.memory = Some(memory.clone());
             }
         }

@@ -69,6 +69,9 @@ impl Walker {
                 }
             },
         });
+        if !is_own && shape::is_panic(call) {
+            self.log.ways.lose();
+        }
     }
 
     /// A macro that is called as a statement may declare variables.
@@ -117,7 +120,6 @@ impl Walker {
 
     /// Anything may be done to `variable`.
     fn touch(&mut self, variable: Variable) {
-        self.values.assign(variable);
         let kind = match self.log.bindings[variable].mutable {
             true => Kind::Change(true, Way::default()),
             false => Kind::Lend(Vec::new()),
@@ -184,6 +186,7 @@ impl Walker {
     /// control may go elsewhere.
     pub(super) fn unknown(&mut self, tokens: TokenStream) {
         self.jump(Goal::Elsewhere);
+        self.log.ways.may_jump();
         self.text(&tokens);
         for name in tokens::idents(tokens) {
             match self.find(&name) {
@@ -197,6 +200,7 @@ impl Walker {
     pub(super) fn bind_macros(&mut self, pattern: &Pat) {
         for tokens in shape::pattern_macros(pattern) {
             self.jump(Goal::Elsewhere);
+            self.log.ways.may_jump();
             self.may_declare(tokens);
         }
     }

@@ -9,7 +9,7 @@ use syn::{Attribute, BinOp, Expr, ExprIf, ExprMatch, Label, Lifetime, Token};
 use super::{Body, Bound, Frame, NOTHING, Value, Walker, enter, join};
 use crate::log::{Goal, Kind, Role};
 use crate::shape;
-use crate::values::Way;
+use crate::ways::BlockId;
 
 impl Walker {
     /// A chain of `&&` or `||`.
@@ -24,12 +24,11 @@ impl Walker {
         };
         self.in_condition(|walker| {
             walker.expr(&mut binary.left);
-            let (fork, short) = (walker.values.here(), walker.values.part());
-            walker.values.go(short.clone());
+            let short = walker.log.ways.part();
             // Not a scope of its own: a `let` on this side is for what follows.
             walker.branch(|walker| walker.expr(&mut binary.right));
-            walker.values.meet(short);
-            walker.values.rejoin(fork.as_ref());
+            let long = walker.log.ways.here();
+            walker.log.ways.meet(&[short, long]);
         });
         if !alone {
             let value = Value { carried: true, ..Value::default() };
@@ -43,13 +42,9 @@ impl Walker {
         let Expr::Block(block) = expr else { return };
         let span = block.label.as_ref().map_or(Span::mixed_site(), |label| label.name.ident.span());
         let start = self.begin();
-        let (fork, inside) = (self.values.here(), self.values.part());
-        self.values.go(inside);
-        self.values.enter(name_of(&block.label), false);
+        self.log.ways.enter_block(name_of(&block.label));
         self.scoped(|walker| walker.block(&mut block.block));
-        let exit = self.values.leave();
-        self.values.meet(exit.left);
-        self.values.rejoin(fork.as_ref());
+        self.log.ways.leave_block();
         if !self.inert {
             let attributes = mem::take(&mut block.attrs);
             let region = self.region(span, start, &quote!(#expr), value);
@@ -76,22 +71,21 @@ impl Walker {
 
     fn branches(&mut self, branch: &mut ExprIf) {
         let borrowed = self.log.keeps.len();
-        let (borrowed, fork, refused) = self.scoped(|walker| {
+        let (borrowed, refused) = self.scoped(|walker| {
             walker.in_condition(|walker| walker.expr(&mut branch.cond));
             let borrowed = borrowed..walker.log.keeps.len();
-            let (fork, refused) = (walker.values.here(), walker.values.part());
-            walker.values.go(refused.clone());
+            let refused = walker.log.ways.part();
             walker.branch(|walker| walker.block(&mut branch.then_branch));
-            (borrowed, fork, refused)
+            (borrowed, refused)
         });
-        let accepted = self.values.go(refused);
+        let accepted = self.log.ways.go(refused);
         match branch.else_branch.as_mut().map(|(_, otherwise)| &mut **otherwise) {
             Some(Expr::If(next)) => self.branches(next),
             Some(otherwise) => self.scoped(|walker| walker.expr(otherwise)),
             None => {}
         }
-        self.values.meet(accepted);
-        self.values.rejoin(fork.as_ref());
+        let otherwise = self.log.ways.here();
+        self.log.ways.meet(&[accepted, otherwise]);
         self.give_back(borrowed);
     }
 
@@ -117,26 +111,25 @@ impl Walker {
         self.scrutinee(&mut choice.expr, binding.map(|arm| &arm.pat));
         let borrowed = borrowed..self.log.keeps.len();
         let mut borrows = false;
-        let (fork, mut next, mut end) = (self.values.here(), self.values.part(), None);
+        let lenders = self.lenders_of(&choice.expr, false);
+        let (mut next, mut ends) = (self.log.ways.here(), Vec::new());
         for arm in &mut choice.arms {
-            self.values.go(next.take());
+            self.log.ways.go(next);
             self.scoped(|walker| {
                 let bound = Bound { known, refutable: true, ..Bound::default() };
-                borrows |= walker.bind_pattern(&arm.pat, bound);
+                borrows |= walker.lent_by(lenders.clone(), |w| w.bind_pattern(&arm.pat, bound));
                 if let Some((_, guard)) = &mut arm.guard {
                     walker.in_condition(|walker| walker.expr(guard));
                 }
-                next = walker.values.here();
+                next = walker.log.ways.part();
                 walker.branch(|walker| walker.expr(&mut arm.body));
                 if arm.comma.is_none() && matches!(*arm.body, Expr::Verbatim(_)) {
                     arm.comma = Some(Token![,](Span::mixed_site()));
                 }
             });
-            self.values.meet(end);
-            end = self.values.here();
+            ends.push(self.log.ways.here());
         }
-        self.values.go(end);
-        self.values.rejoin(fork.as_ref());
+        self.log.ways.meet(&ends);
         if borrows {
             self.change(&mut choice.expr, true);
         }
@@ -163,22 +156,19 @@ impl Walker {
         };
         let value = value && condition.is_none();
         let label = label.clone();
-        let number = self.begin_loop(name_of(&label), start, None);
+        let (number, _) = self.begin_loop(name_of(&label), start, None);
         let mut condition = condition;
-        let (fork, inside) = (self.values.here(), self.values.part());
-        self.values.go(inside);
         let (mut refused, borrowed) = (None, self.log.keeps.len());
         self.scoped(|walker| {
             if let Some(condition) = &mut condition {
                 walker.in_condition(|walker| walker.expr(condition));
-                refused = walker.values.here();
+                refused = Some(walker.log.ways.part());
             }
             let borrowed = borrowed..walker.log.keeps.len();
             walker.branch(|walker| walker.block(body));
             walker.give_back(borrowed);
         });
         self.end_loop(refused);
-        self.values.rejoin(fork.as_ref());
         let Some(head) = head else { return };
         let end = self.point(Role::Join, start, value, None);
         self.log.points[end].lent = lent;
@@ -221,27 +211,24 @@ impl Walker {
         (quote!(#region), quote_spanned!(span=> #region.#method(|__phigrad_to| { #point });))
     }
 
-    /// A loop begins, with a body of this kind. Returns its number.
+    /// A loop begins, with a body of this kind. Returns its number and its head.
     pub(super) fn begin_loop(
         &mut self,
         label: Option<Lifetime>,
         start: usize,
         body: Option<Body>,
-    ) -> usize {
+    ) -> (usize, BlockId) {
         let number = self.log.loops.len();
         self.log.loops.push(None);
-        self.values.enter(label.clone(), true);
+        let head = self.log.ways.enter_loop(label.clone());
         self.frames.push(Frame { label, number, start, body });
-        number
+        (number, head)
     }
 
-    /// The text of a loop ends, which is left by `break`, or else from its head with
-    /// these variables.
-    pub(super) fn end_loop(&mut self, head: Option<Way>) {
+    /// The text of a loop ends, which is left by `break`, or else behind `refused`.
+    pub(super) fn end_loop(&mut self, refused: Option<BlockId>) {
         self.frames.pop();
-        let exit = self.values.leave();
-        self.values.go(exit.left);
-        self.values.meet(head);
+        self.log.ways.leave_loop(refused);
     }
 
     /// Control goes elsewhere.
@@ -264,7 +251,7 @@ impl Walker {
             *label = Some(whole);
         }
         self.jump(goal);
-        self.values.break_out(written.as_ref());
+        self.log.ways.break_out(written.as_ref());
     }
 
     /// `continue`.
@@ -284,7 +271,7 @@ impl Walker {
             }
             _ => {}
         }
-        self.values.repeat(label.as_ref());
+        self.log.ways.repeat(label.as_ref());
     }
 
     pub(super) fn leave(&mut self, expr: &mut Expr) {
@@ -293,7 +280,7 @@ impl Walker {
             self.expr(value);
         }
         self.jump(Goal::Function);
-        self.values.go(None);
+        self.log.ways.lose();
         if !self.inert {
             let (span, value) = (jump.return_token.span, &jump.expr);
             let value = value.as_ref().map_or(quote!(()), |value| quote!(#value));

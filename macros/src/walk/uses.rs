@@ -80,6 +80,7 @@ impl Walker {
         // Fields of a union are for unsafe code only.
         let way = if self.unsafe_code { Way::default() } else { self.way(steps) };
         let (at, branch) = (self.log.entries.len(), self.branch);
+        self.log.ways.mention(self.log.mentions.len());
         self.log.mentions.push(Mention { variable, way, at, branch, how, index_of: None });
     }
 
@@ -162,7 +163,6 @@ impl Walker {
                 if let Some((variable, steps)) = self.reach(left, Deed::Change) {
                     self.named(variable, &steps, How::Assign);
                     self.push(variable, Kind::Assign);
-                    self.values.assign(variable);
                 }
             }
             _ => self.change_by(left, true, How::Assign),
@@ -267,15 +267,5 @@ impl Walker {
         });
         self.keeping = keeping;
         names.iter().any(|name| name.by_ref.is_some() && name.mutability.is_some())
-    }
-
-    /// Notes that `left` keeps a reference into the variable in `right`.
-    pub(super) fn alias(&mut self, left: &Expr, right: &Expr) {
-        if place(left).is_some()
-            && let Some(name) = shape::borrowed(right)
-            && let Some(variable) = self.find(&name)
-        {
-            self.push(variable, Kind::Alias);
-        }
     }
 }
