@@ -28,8 +28,14 @@ enum From {
     Active(usize),
     Data,
     /// What an earlier loop computed in this iteration, or as many before its end.
-    Past { of: usize, backward: bool },
-    Fixed { of: usize, at: usize },
+    Past {
+        of: usize,
+        backward: bool,
+    },
+    Fixed {
+        of: usize,
+        at: usize,
+    },
 }
 
 #[derive(Clone, Debug)]

@@ -53,14 +53,12 @@ impl Reverse<'_> {
         }
         let many = reach.outer.len() > MOST_ACCUMULATORS;
         let opened = self.open_sums(&reach.series, if many { &reach.outer } else { &[] });
-        let running = self.running(region, &reach.entries, &opened);
+        let running = self.running(region, &reach.entries, &reach.outer, &opened);
         let mut outer: Vec<Node> =
             reach.outer.into_iter().filter(|&node| !self.has_sum(node)).collect();
-        let firsts = self.shared_firsts(region, &running);
-        let others =
-            firsts.into_iter().filter(|&node| !self.has_sum(node) && !outer.contains(&node));
-        let others: Vec<Node> = others.collect();
-        outer.extend(others);
+        outer.extend(self.direct_firsts(region, &running));
+        outer.sort_unstable();
+        outer.dedup();
 
         let seeded: Vec<(usize, Node)> = data
             .phis
@@ -138,9 +136,7 @@ impl Reverse<'_> {
         self.close_sums(&opened);
         for (&(number, _), &adjoint) in carried.entries.iter().zip(collected).rev() {
             let first = entries[number].first;
-            if self.activity.active[first]
-                && !self.go_on_with(region, number, adjoint, &carried.running)
-            {
+            if self.activity.active[first] && !carried.running.is_direct(number) {
                 self.add(first, adjoint);
             }
         }
@@ -164,7 +160,7 @@ impl Reverse<'_> {
                 && self.activity.active[next]
                 && (pair.is_none() || !passed.is_open)
             {
-                self.add(next, adjoint);
+                self.add_to_one(next, adjoint);
             }
         }
     }

@@ -20,7 +20,7 @@ use super::activity::{Activity, bound, passed, passes_on};
 use super::loops::Carried;
 use super::regions::Frame;
 use super::reverse::{Reverse, Wanted};
-use super::running::{Group, leads};
+use super::running::{Name, leads};
 use super::sums::Opened;
 use crate::entity::Array;
 use crate::op::Op;
@@ -74,8 +74,8 @@ pub(super) struct Order {
     /// For each node whose history is read how many sums there are before those of its
     /// iterations, for the entry φs that begin with them.
     pub(super) lead: Array<Node, u32>,
-    /// The names of the first values of the loops that are being swept.
-    pub(super) groups: Vec<Group>,
+    /// The entry φs that stand for other nodes in the loops that are being swept.
+    pub(super) names: Vec<Name>,
 }
 
 /// Where what is passed on to a name is added at once.
@@ -100,15 +100,10 @@ impl Order {
             false => Array::filled(0, activity.graph.nodes.len()),
         };
         let wrong = Array::filled(false, activity.graph.regions.len());
-        Order { is_exact, uses, wrong, lead, groups: Vec::new() }
+        Order { is_exact, uses, wrong, lead, names: Vec::new() }
     }
 
-    /// Notes that `region` is a loop in which the order is another one.
-    pub(super) fn refuse(&mut self, region: Region) {
-        self.wrong[region] = true;
-    }
-
-    fn is_single(&self, node: Node) -> bool {
+    pub(super) fn is_single(&self, node: Node) -> bool {
         self.uses[node] <= 1
     }
 }
@@ -188,14 +183,14 @@ impl Reverse<'_> {
     ) {
         let entries = self.graph.entries(region);
         let (phi, first) = (entries[number].phi, entries[number].first);
-        let goes_on = || carried.running.goes_on_with(number);
-        if !self.order.is_exact || !self.activity.active[first] || goes_on() {
+        let is_direct = || carried.running.is_direct(number);
+        if !self.order.is_exact || !self.activity.active[first] || is_direct() {
             return;
         }
         let same = carried.entries.iter().filter(|&&(other, _)| entries[other].first == first);
         let is_alone =
             same.count() == 1 && self.direct(first).is_none() && !self.order.is_named(first);
-        let is_untouched = || !self.is_used_in(region, first) && !self.may_read(region, first);
+        let is_untouched = || self.is_untouched(region, first);
         // Nothing has been added to it before.
         let is_fresh = || match self.has_sum(first) {
             true => self.is_opened_empty(opened, first) && is_untouched(),
@@ -207,8 +202,14 @@ impl Reverse<'_> {
         }
     }
 
+    /// Whether the sweep of `region` adds nothing to `node` by its own name or as an
+    /// element.
+    pub(super) fn is_untouched(&self, region: Region, node: Node) -> bool {
+        !self.is_used_in(region, node) && !self.may_read(region, node)
+    }
+
     /// Whether what is in `region` uses `node` by its own name.
-    pub(super) fn is_used_in(&self, region: Region, node: Node) -> bool {
+    fn is_used_in(&self, region: Region, node: Node) -> bool {
         let (graph, activity) = (self.graph, &self.activity);
         let is_operand = graph
             .nodes
@@ -231,7 +232,7 @@ impl Reverse<'_> {
 
     /// Whether an element that is read in `region` may be `node`, whose adjoint is in
     /// sums.
-    pub(super) fn may_read(&self, region: Region, node: Node) -> bool {
+    fn may_read(&self, region: Region, node: Node) -> bool {
         let Some((sums, at)) = self.place(node) else { return false };
         self.graph.nodes.iter().any(|(element, data)| match data.def {
             Def::Element(access) => {
@@ -277,7 +278,7 @@ impl Reverse<'_> {
             is_own(value)
                 && self.past_sums(value).is_none()
                 && !values[..index].contains(&value)
-                && self.is_before_running(region, value, &frame.carried)
+                && self.is_before_running(region, value, &values, &frame.carried)
         });
         let nexts_fit = nexts.iter().enumerate().all(|(index, &(phi, next))| {
             is_own(next)

@@ -111,8 +111,8 @@ impl Reverse<'_> {
             search.pending.push(node);
             return;
         }
-        for (name, ..) in self.names(node, None) {
-            self.visit(name, search);
+        for first in self.firsts_of(node) {
+            self.visit(first, search);
         }
         if self.has_sum(node) {
             // There it is added to.

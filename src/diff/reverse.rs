@@ -399,10 +399,10 @@ impl<'a> Reverse<'a> {
         }
     }
 
-    /// Adds `passed` to the adjoint of `node`, and to those of others that stand for it.
+    /// Adds `passed` to the adjoint of `node`, and to those of what it stands for.
     pub(super) fn add(&mut self, node: Node, passed: Node) {
         self.add_to_one(node, passed);
-        self.add_to_names(node, passed);
+        self.add_to_firsts(node, passed);
     }
 
     /// Adds `passed` to the adjoint of `node` alone.

@@ -87,12 +87,6 @@ impl Reverse<'_> {
         }
     }
 
-    /// Whether the adjoint of `node` is in these sums.
-    pub(super) fn is_opened(&self, opened: &Opened, node: Node) -> bool {
-        let is_there = |(sums, _)| opened.sums.iter().any(|&(series, _)| series == sums);
-        self.place(node).is_some_and(is_there)
-    }
-
     /// Whether the adjoint of `node` is in these sums, and began there with 0.
     pub(super) fn is_opened_empty(&self, opened: &Opened, node: Node) -> bool {
         let Some((sums, at)) = self.place(node) else { return false };
