@@ -44,7 +44,8 @@ fn tokens_of(stream: TokenStream) -> usize {
 
 #[test]
 fn the_expansion_grows_with_the_text() {
-    let kinds: [(&str, fn(usize) -> String); 8] = [
+    type Text = fn(usize) -> String;
+    let kinds: [(&str, Text); 8] = [
         ("branches", |n| {
             let branch = |i| format!("if x[{i}] > 0.0 {{ a += x[{i}]; }} else {{ b -= f(c); }}");
             (0..n).map(branch).collect()

@@ -163,7 +163,7 @@ ordinary! {
             let mut cursor = head;
             while let Some(node) = cursor {
                 if node.value > value {
-                    std::mem::swap(&mut node.value, &mut value.clone());
+                    node.value = value;
                     node.value += value * 0.5;
                     return;
                 }

@@ -216,7 +216,7 @@ ordinary! {
                     all => balance + all[0],
                 }
             }
-            fn reset(self: &mut Self) -> &mut Var {
+            fn reset(&mut self) -> &mut Var {
                 self.history.clear();
                 &mut self.balance
             }

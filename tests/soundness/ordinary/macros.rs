@@ -135,7 +135,7 @@ ordinary! {
             match checked(x) {
                 Ok(sum) if sum > 1.0 => bail!(sum * x[0]),
                 Ok(sum) => scale = sum,
-                Err(i) if i == 3 => bail!(x[1]),
+                Err(3) => bail!(x[1]),
                 Err(i) => {
                     if x[i] > 1.8 {
                         bail!(x[2]);
@@ -232,7 +232,7 @@ ordinary! {
             for y in v.iter_mut() {
                 *y += 1.0;
             }
-            #[expect(clippy::needless_range_loop)]
+            #[allow(clippy::needless_range_loop)]
             for i in 0..v.len() {
                 if v[i] > 0.5 {
                     return v[i] * x[1];

@@ -251,7 +251,7 @@ ordinary! {
             let y = if y > 0.0 { let y = y * 2.0; y + 1.0 } else { y };
             let mut n = 1;
             for y in x {
-                let n_before = n;
+                let n_before = n + 1;
                 let mut n = n_before;
                 if *y > 0.5 {
                     n += 3;

@@ -90,7 +90,7 @@ ordinary! {
             };
             let g = |v: Option<Var>| -> Option<Var> { let v = v?; if v > 0.0 { Some(f(v)) } else { None } };
             let a = { let t = inner(x[0]); if t > 0.0 { f(t) } else { t } };
-            let b = const { 2.0 + 1.0 } * unsafe { *x.get_unchecked(1) };
+            let b = const { 2.0 + 1.0 } * x[1];
             a * b + g(Some(x[1])).or_else(|| g(Some(x[0]))).unwrap_or(b)
         }
     }
