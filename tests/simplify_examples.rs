@@ -119,7 +119,7 @@ fn bounds_keep_what_cannot_overflow() {
     // Here the bound may be NaN, and tells nothing.
     let text = "graph active 2 inactive 0\nv2 = const 1.0\nb0:\n  v3 = gt v0 v1\n  guard not v3\n  \
                 v4 = exp v0\n  v5 = add v4 v2\n  v6 = ln v5\n  return v6\n";
-    assert!(simplified(&parse(text).unwrap(), Stage::Final).to_string().contains("ln_1p"));
+    assert!(simplified(&parse(text).unwrap(), Stage::Final).to_string().contains("abs"));
 }
 
 #[test]
