@@ -212,6 +212,20 @@ fn parts_of_sums_that_may_vanish_are_not_scaled() {
     assert_eq!(simplified(&graph, Stage::Final), graph);
 }
 
+#[test]
+fn sums_of_exponentials_that_decide_are_not_scaled() {
+    // e^a/(e^a + e^b) is compared: where the sum overflows the kernel goes the tape's way.
+    let text = "graph active 2 inactive 0\nv2 = const 0.5\nb0:\n  v3 = exp v0\n  v4 = exp v1\n  \
+                v5 = add v3 v4\n  v6 = div v3 v5\n  v7 = gt v6 v2\n  guard v7\n  return v6\n";
+    let graph = parse(text).unwrap();
+    assert_eq!(simplified(&graph, Stage::Final), graph);
+    let free = parse(&text.replace("  v7 = gt v6 v2\n  guard v7\n", "")).unwrap();
+    assert!(simplified(&free, Stage::Final).to_string().contains("abs"));
+    // The scale of what is returned matters.
+    let graph = parse(&text.replace("  guard v7\n  return v6", "  return v6 v5")).unwrap();
+    assert_eq!(simplified(&graph, Stage::Final), graph);
+}
+
 fn log_sum_exp(terms: usize) -> String {
     let mut text = format!("graph active {terms} inactive 0\nb0:\n");
     (0..terms).for_each(|i| text += &format!("  v{} = exp v{i}\n", terms + i));

@@ -306,7 +306,7 @@ impl<'a> Steps<'a> {
             };
             let [a, b, c] = [of(0), of(1), of(2)];
             let degree = match op {
-                _ if args[..op.arity()].iter().enumerate().all(|(i, _)| of(i) == 0) => 0,
+                _ if (0..op.arity()).all(|i| of(i) == 0) => 0,
                 Op::Add | Op::Sub | Op::Max | Op::Min if a == b => a,
                 Op::Mul => a + b,
                 Op::Div if b == 0 || args[1] == sum => a - b,
