@@ -151,6 +151,50 @@ fn kernels_survive_what_overflows_on_the_tape() {
     assert_eq!(several.eval(&[900.0, 900.0, 900.0]).unwrap(), 900.0 + 3f64.ln());
 }
 
+/// Softmax entries, log-sum-exp, and the like in the forms that users write: where the tape is
+/// finite kernels have the same digits, and where it overflows they do not.
+#[test]
+fn kernels_of_sums_of_exponentials_agree_with_the_tape_and_survive_overflow() {
+    let forms: [fn(&[Var]) -> Var; 5] = [
+        |x| x.iter().map(|x| x.exp()).sum::<Var>().ln(),
+        |x| (x[0].exp() + x[1].exp() + x[2].exp()).ln() * 2.0 - x[1],
+        |x| x[1].exp() / x.iter().map(|x| x.exp()).sum::<Var>(),
+        |x| {
+            let all: Vec<Var> = x.iter().map(|x| x.exp()).collect();
+            let sum: Var = all.iter().copied().sum();
+            all.iter().zip([0.5, -2.0, 3.0]).map(|(&e, weight)| e / sum * weight).sum()
+        },
+        |x| {
+            let (a, b, c) = ((x[0] * 2.0).exp(), (x[1] - 1.0).exp(), x[2].exp());
+            (a - b) / (a + b + c)
+        },
+    ];
+    let shifts = [0.0, 300.0, -300.0, 340.0, -340.0];
+    for (number, run) in forms.into_iter().enumerate() {
+        let on_tape = Tape::builder().hot_threshold(u32::MAX).background(false).record(run);
+        let kernel = compiled(run, &[0.1, 0.2, 0.3]);
+        for base in [[0.3, 0.2, -0.4], [5.0, -20.0, 1.0], [-3.0, 0.0, 3.0], [2.0, 2.0, 2.0]] {
+            for shift in shifts {
+                let x = base.map(|base: f64| base + shift);
+                let (value, slopes) = on_tape.value_and_grad(&x).unwrap();
+                let got = kernel.value_and_grad(&x).unwrap();
+                assert_eq!(kernel.grad(&x).unwrap(), got.1, "{number} {x:?}");
+                for (exact, got) in slopes.iter().zip(&got.1).chain([(&value, &got.0)]) {
+                    let bound = 1e-13 * exact.abs() + 1e-15;
+                    assert!((got - exact).abs() <= bound, "{number} {x:?}: {got} {exact}");
+                }
+            }
+            let calls = kernel.report().kernel_calls;
+            for shift in [1024.0, -1024.0, 1e6] {
+                let (value, slopes) =
+                    kernel.value_and_grad(&base.map(|base| base + shift)).unwrap();
+                assert!(value.is_finite() && slopes.iter().all(|slope| slope.is_finite()));
+            }
+            assert_eq!(kernel.report().kernel_calls, calls + 3, "{number} {base:?}");
+        }
+    }
+}
+
 #[test]
 fn differences_near_1_keep_their_digits() {
     type Case = (fn(&[Var]) -> Var, fn(f64) -> f64);

@@ -39,8 +39,8 @@ pub use dot::dot;
 pub use expand::expand;
 pub use flow::Flow;
 pub use fold::Folding;
-pub(crate) use fuse::decisive_nodes;
 pub use fuse::fuse;
+pub(crate) use fuse::{decisive_nodes, decisive_nodes_but};
 pub use graph::{
     Block, BlockData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId, Region, RegionData,
 };
@@ -51,6 +51,7 @@ pub use parse::{ParseError, parse};
 pub(crate) use rebuild::{Rebuild, rebuild};
 pub use renumber::in_order;
 pub use reroll::{RerollLimits, reroll};
+pub(crate) use segment::for_each_use;
 pub use segment::{Segment, Segments};
 pub use sequence::{Lifetime, Sequence};
 pub use series::{Access, AccessData, Entry, Loop, Series, SeriesData};

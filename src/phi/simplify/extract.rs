@@ -9,7 +9,6 @@
 use std::collections::VecDeque;
 
 use egg::{Id, Language};
-use hashbrown::HashSet;
 
 use super::cost::cost;
 use super::facts::Terms;
@@ -17,62 +16,73 @@ use super::language::Term;
 use crate::ssa::Node;
 
 /// The choice of a class.
-struct Choice {
-    /// None if the value is there anyway.
-    term: Option<Term>,
-    total: u64,
-    /// The classes that it needs, one bit each.
-    needs: Vec<u64>,
+#[derive(Clone, Copy)]
+enum Choice {
+    /// Nothing that can be computed has been found.
+    None,
+    /// The value is there anyway.
+    Pinned,
+    Term(Term),
 }
 
 /// The terms that were chosen, by class.
 pub(super) struct Choices {
-    choices: Vec<Option<Choice>>,
+    choices: Vec<Choice>,
+    /// What the choice of each class costs by itself.
     costs: Vec<u64>,
+    /// What it costs with all that it needs.
+    totals: Vec<u64>,
+    /// The classes that each class needs, one bit each, in `words` words.
+    needs: Vec<u64>,
+    words: usize,
 }
 
 impl Choices {
-    /// The best terms. Classes in `pinned` have values that are there anyway, for
-    /// what it costs to use them.
+    /// The best terms of an e-graph that has been rebuilt. Classes in `pinned` have
+    /// values that are there anyway, for what it costs to use them.
     pub(super) fn best(terms: &Terms, pinned: &[(Id, Node, u64)]) -> Choices {
         let mut classes: Vec<Id> = terms.classes().map(|class| class.id).collect();
-        classes.sort();
-        let canonical = |term: &Term| term.clone().map_children(|id| terms.find(id));
-        let superseded: HashSet<Term> = terms.analysis.superseded.iter().map(canonical).collect();
+        classes.sort_unstable();
+        let canonical = |term: &Term| term.map_children(|id| terms.find(id));
+        let mut superseded: Vec<Term> = terms.analysis.superseded.iter().map(canonical).collect();
+        superseded.sort_unstable();
+        let is_superseded = |term: &Term| superseded.binary_search(term).is_ok();
         let count = classes.last().map_or(0, |&last| usize::from(last) + 1);
-        let choices = (0..count).map(|_| None).collect();
-        let mut best = Choices { choices, costs: vec![0; count] };
         let words = count.div_ceil(64);
+        let mut best = Choices {
+            choices: vec![Choice::None; count],
+            costs: vec![0; count],
+            totals: vec![0; count],
+            needs: vec![0; count * words],
+            words,
+        };
         for &(class, _, fee) in pinned {
             let index = usize::from(class);
             // The first of several nodes is used.
-            if best.choices[index].is_none() {
-                let mut needs = vec![0; words];
-                needs[index / 64] |= 1 << (index % 64);
-                best.costs[index] = fee;
-                best.choices[index] = Some(Choice { term: None, total: fee, needs });
+            if matches!(best.choices[index], Choice::None) {
+                best.choose(index, Choice::Pinned, fee, fee);
             }
         }
-        classes.retain(|&class| best.choices[usize::from(class)].is_none());
+        classes.retain(|&class| matches!(best.choices[usize::from(class)], Choice::None));
         let mut is_pending = vec![false; count];
         classes.iter().for_each(|&class| is_pending[usize::from(class)] = true);
         let mut pending: VecDeque<Id> = classes.into();
+        let mut all = vec![0; words];
         while let Some(class) = pending.pop_front() {
-            is_pending[usize::from(class)] = false;
-            let mut candidates: Vec<Term> = terms[class].iter().map(canonical).collect();
-            if candidates.iter().any(|term| !superseded.contains(term)) {
-                candidates.retain(|term| !superseded.contains(term));
-            }
+            let index = usize::from(class);
+            is_pending[index] = false;
+            let class = &terms[class];
+            // Superseded terms only where there are no others.
+            let is_stuck = class.iter().all(is_superseded);
             let mut improved = false;
-            for term in candidates {
-                improved |= best.offer(class, term, words);
+            for term in class.iter().filter(|term| is_stuck || !is_superseded(term)) {
+                improved |= best.offer(index, term, &mut all);
             }
             if improved {
-                for parent in terms[class].parents() {
+                for parent in class.parents() {
                     let parent = terms.find(parent);
                     let index = usize::from(parent);
-                    let is_pinned =
-                        best.choices[index].as_ref().is_some_and(|choice| choice.term.is_none());
+                    let is_pinned = matches!(best.choices[index], Choice::Pinned);
                     if !is_pinned && !core::mem::replace(&mut is_pending[index], true) {
                         pending.push_back(parent);
                     }
@@ -82,26 +92,40 @@ impl Choices {
         best
     }
 
-    /// Takes `term` for `class` if that costs less. Returns whether it does.
-    fn offer(&mut self, class: Id, term: Term, words: usize) -> bool {
-        let index = usize::from(class);
-        let mut needs = vec![0u64; words];
+    /// Takes `term` for the class with this index if that costs less. Returns whether it
+    /// does. In `all` the classes that the term needs are gathered.
+    fn offer(&mut self, index: usize, term: &Term, all: &mut [u64]) -> bool {
+        all.fill(0);
         for &operand in term.children() {
-            let Some(Some(choice)) = self.choices.get(usize::from(operand)) else { return false };
-            needs.iter_mut().zip(&choice.needs).for_each(|(all, more)| *all |= more);
+            match self.choices.get(usize::from(operand)) {
+                None | Some(Choice::None) => return false,
+                Some(Choice::Pinned | Choice::Term(_)) => self.add_needs(operand, all),
+            }
         }
-        if has(&needs, index) {
+        if all[index / 64] & (1 << (index % 64)) != 0 {
             return false;
         }
-        let own = cost(&term);
-        let total = own + self.cost_of(&needs);
-        if self.choices[index].as_ref().is_some_and(|choice| choice.total <= total) {
+        let own = cost(term);
+        let total = own + self.cost_of(all);
+        if matches!(self.choices[index], Choice::Term(_)) && self.totals[index] <= total {
             return false;
         }
-        needs[index / 64] |= 1 << (index % 64);
-        self.costs[index] = own;
-        self.choices[index] = Some(Choice { term: Some(term), total, needs });
+        self.needs[index * self.words..][..self.words].copy_from_slice(all);
+        self.choose(index, Choice::Term(*term), own, total);
         true
+    }
+
+    /// Notes a choice, and that it needs itself.
+    fn choose(&mut self, index: usize, choice: Choice, own: u64, total: u64) {
+        self.needs[index * self.words + index / 64] |= 1 << (index % 64);
+        self.costs[index] = own;
+        self.totals[index] = total;
+        self.choices[index] = choice;
+    }
+
+    fn add_needs(&self, class: Id, all: &mut [u64]) {
+        let needs = self.needs.iter().skip(usize::from(class) * self.words);
+        all.iter_mut().zip(needs).for_each(|(all, more)| *all |= more);
     }
 
     fn cost_of(&self, needs: &[u64]) -> u64 {
@@ -118,21 +142,16 @@ impl Choices {
 
     /// What `classes` cost together.
     pub(super) fn cost(&self, classes: &[Id]) -> u64 {
-        let mut all = vec![0u64; self.costs.len().div_ceil(64)];
-        for &class in classes {
-            if let Some(Some(choice)) = self.choices.get(usize::from(class)) {
-                all.iter_mut().zip(&choice.needs).for_each(|(all, more)| *all |= more);
-            }
-        }
+        let mut all = vec![0u64; self.words];
+        classes.iter().for_each(|&class| self.add_needs(class, &mut all));
         self.cost_of(&all)
     }
 
     /// The term of `class`; none if its value is there anyway.
     pub(super) fn term(&self, class: Id) -> Option<&Term> {
-        self.choices.get(usize::from(class))?.as_ref()?.term.as_ref()
+        match self.choices.get(usize::from(class))? {
+            Choice::Term(term) => Some(term),
+            Choice::None | Choice::Pinned => None,
+        }
     }
-}
-
-fn has(needs: &[u64], index: usize) -> bool {
-    needs[index / 64] & (1 << (index % 64)) != 0
 }

@@ -5,14 +5,14 @@ use egg::{Analysis, DidMerge, EGraph, Id};
 use super::language::Term;
 use super::pattern::bit;
 use super::range::{Range, range_of};
-use crate::op::{Op, eval};
+use crate::op::{MAX_ARITY, Op, eval};
 
 /// The e-graph of a segment.
 pub(super) type Terms = EGraph<Term, Knowledge>;
 
 /// What is known of a class. When classes become one, it is what held for both:
 /// the terms of a class are equal as real numbers, but rounded otherwise.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Facts {
     pub(super) range: Range,
     pub(super) constant: Option<u64>,
@@ -122,47 +122,44 @@ pub(super) fn propagates_nan(op: Op) -> bool {
 }
 
 fn applied(egraph: &mut Terms, op: Op, operands: &[Id]) -> Facts {
-    let of = |i: usize| operands.get(i).map(|&id| &egraph[id].data);
-    let range = |i: usize| of(i).map_or(Range::constant(0.0), |facts| facts.range);
-    let ranges = core::array::from_fn(range);
-    let is_square = operands.len() > 1 && egraph.find(operands[0]) == egraph.find(operands[1]);
-    let constants: Vec<f64> =
-        operands.iter().filter_map(|&id| egraph[id].data.constant.map(f64::from_bits)).collect();
-    if constants.len() == operands.len() {
-        let value = |i: usize| constants.get(i).copied().unwrap_or(0.0);
-        return Facts::constant(eval(op, core::array::from_fn(value)).to_bits());
+    // Of an operand that is missing.
+    let mut facts = [Facts::constant(0); MAX_ARITY];
+    for (facts, &operand) in facts.iter_mut().zip(operands) {
+        *facts = egraph[operand].data;
     }
-    let has_exponent = range(1).is_nonzero();
+    let known = &facts[..operands.len()];
+    if known.iter().all(|facts| facts.constant.is_some()) {
+        let value = |facts: Facts| facts.constant.map_or(0.0, f64::from_bits);
+        return Facts::constant(eval(op, facts.map(value)).to_bits());
+    }
+    let ranges = facts.map(|facts| facts.range);
+    let is_square = operands.len() > 1 && egraph.find(operands[0]) == egraph.find(operands[1]);
     let mut result = range_of(op, ranges, is_square);
-    let known = ranges.map(|range| Range { nan: false, ..range });
+    let is_origin =
+        || range_of(op, ranges.map(|range| Range { nan: false, ..range }), is_square).nan;
     let mut origin = None;
     let nan_only_if = if !result.nan {
         Some(0)
-    } else if range_of(op, known, is_square).nan {
+    } else if is_origin() {
         origin = 1u128.checked_shl(LEAVES + egraph.analysis.origins);
         egraph.analysis.origins += 1;
         origin
     } else {
-        let all = operands.iter().map(|&id| egraph[id].data.nan_only_if);
+        let all = known.iter().map(|facts| facts.nan_only_if);
         all.reduce(|a, b| a.zip(b).map(|(a, b)| a | b)).flatten()
     };
     if nan_only_if == Some(0) {
         result.nan = false;
     }
-    let nan_if = |i: usize| operands.get(i).map_or(0, |&id| egraph[id].data.nan_if);
+    let [a, b, c] = facts.map(|facts| facts.nan_if);
     let nan_if = match op {
-        Op::Select => nan_if(1) & nan_if(2),
+        Op::Select => b & c,
         // The power 0 of NaN is 1.
-        Op::Powi | Op::Powf if has_exponent => nan_if(0),
+        Op::Powi | Op::Powf if ranges[1].is_nonzero() => a,
         Op::Powi | Op::Powf => 0,
-        op if propagates_nan(op) => nan_if(0) | nan_if(1) | nan_if(2),
+        op if propagates_nan(op) => a | b | c,
         _ => 0,
     };
-    Facts {
-        range: result,
-        constant: None,
-        nan_if: nan_if | origin.unwrap_or(0),
-        nan_only_if,
-        ops: 0,
-    }
+    let nan_if = nan_if | origin.unwrap_or(0);
+    Facts { range: result, constant: None, nan_if, nan_only_if, ops: 0 }
 }

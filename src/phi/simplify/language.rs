@@ -1,13 +1,14 @@
 //! The language of the e-graph: the primitives of [`Op`], constants and leaves.
 
 use core::fmt;
+use core::hash::{Hash, Hasher};
 
 use egg::{Id, Language};
 
 use crate::op::{MAX_ARITY, Op};
 
 /// A term whose operands are classes of the e-graph.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Term {
     /// A value from outside the segment, by its number.
     Leaf(u32),
@@ -27,24 +28,27 @@ impl Term {
     }
 }
 
-/// What terms with the same operands must have in common to be equal.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
-    Leaf,
-    Const,
-    Apply(Op),
+/// Terms are hashed often; so each is one word for the hasher, or two.
+impl Hash for Term {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let word = |id: Id| usize::from(id) as u64;
+        match *self {
+            Term::Leaf(number) => state.write_u64(u64::from(number)),
+            Term::Const(bits) => state.write_u64(!bits),
+            Term::Apply(op, [a, b, c]) => {
+                state.write_u64((op as u64 + 1) << 32 | word(a));
+                state.write_u64(word(b) << 32 | word(c));
+            }
+        }
+    }
 }
 
 impl Language for Term {
-    type Discriminant = Kind;
+    /// egg keeps a list of classes for each kind of terms, for its own matcher. It is not
+    /// used (see `matching`), so there is one kind.
+    type Discriminant = ();
 
-    fn discriminant(&self) -> Kind {
-        match self {
-            Term::Leaf(_) => Kind::Leaf,
-            Term::Const(_) => Kind::Const,
-            Term::Apply(op, _) => Kind::Apply(*op),
-        }
-    }
+    fn discriminant(&self) {}
 
     fn matches(&self, other: &Term) -> bool {
         match (self, other) {

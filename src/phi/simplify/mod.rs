@@ -6,6 +6,9 @@
 //! something keeps its bits, and is a part of the e-graph only to be seen by rules.
 //! So are values of blocks around, and of those that a block replays.
 //!
+//! Sums of exponentials of which only quotients and logarithms are used are scaled
+//! (`scale`): that is no matter of single terms.
+//!
 //! Segments in which no rule has anything to do cost a look at each node. Forms that
 //! avoid an overflow are taken at any cost, but not where what overflows is needed
 //! for something else: then they would be computed in vain.
@@ -23,6 +26,7 @@ mod pattern;
 mod range;
 mod rules;
 mod saturate;
+mod scale;
 mod segment;
 #[cfg(test)]
 mod tests;
@@ -187,6 +191,24 @@ struct Settings<'a> {
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn simplify_segments(
+    graph: &Graph,
+    segments: &Segments,
+    stage: Stage,
+    limits: SimplifyLimits,
+) -> Simplified {
+    let simplified = simplified_by_rules(graph, segments, stage, limits);
+    if stage == Stage::Primal {
+        return simplified;
+    }
+    let Some(scaled) = scale::scaled(&simplified.graph) else { return simplified };
+    let scaled = eliminate_dead_code(&scaled);
+    if verify(&scaled).is_err() {
+        return simplified;
+    }
+    Simplified { graph: scaled, ..simplified }
+}
+
+fn simplified_by_rules(
     graph: &Graph,
     segments: &Segments,
     stage: Stage,

@@ -1,6 +1,7 @@
 //! Patterns of rules, read from text.
 //!
-//! `(mul ?a 2)` is a primitive by its name, variables of one letter, and numbers.
+//! `(mul ?a 2)` is a primitive by its name, variables of one letter, and numbers. The
+//! letters k and m stand for constants.
 
 use egg::Id;
 
@@ -20,6 +21,8 @@ pub(super) enum Tree {
         /// Whether the operands in the other order are another pattern of the same
         /// value. Constants come second in graphs, so they do in patterns.
         swaps: bool,
+        /// What the operands need, see [`Tree::needs`].
+        below: u64,
     },
 }
 
@@ -41,7 +44,9 @@ impl Tree {
             let swaps = matches!(op, Op::Add | Op::Mul)
                 && operands[0] != operands[1]
                 && !matches!(operands[1], Tree::Number(_));
-            return (words.next() == Some(")")).then_some(Tree::Apply { op, operands, swaps });
+            let below = operands.iter().fold(0, |all, operand| all | operand.needs());
+            let tree = Tree::Apply { op, operands, swaps, below };
+            return (words.next() == Some(")")).then_some(tree);
         }
         match word.strip_prefix('?') {
             Some(name) => name.chars().next().map(Tree::Variable),
@@ -61,9 +66,17 @@ impl Tree {
     /// [`CONSTANT`].
     pub(super) fn needs(&self) -> u64 {
         match self {
+            Tree::Variable('k' | 'm') | Tree::Number(_) => CONSTANT,
             Tree::Variable(_) => 0,
-            Tree::Number(_) => CONSTANT,
             Tree::Apply { op, .. } => bit(*op),
+        }
+    }
+
+    /// What the operands of a value must have for it to be an instance, in any order.
+    pub(super) fn needs_below(&self) -> u64 {
+        match self {
+            Tree::Variable(_) | Tree::Number(_) => 0,
+            Tree::Apply { below, .. } => *below,
         }
     }
 

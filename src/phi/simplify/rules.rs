@@ -300,6 +300,16 @@ pub(super) const RULES: &[Rule] = &[
     )
     .given(may_overflow)
     .stable(),
+    // What 1 + t has lost is added again; so no digit is lost, by a function that takes
+    // half the time, and the sum is often the divisor of the derivative.
+    rule(
+        "logarithm-of-1-and-power-at-most-1",
+        NeedsFact,
+        "(ln_1p (exp ?x))",
+        To("(add (ln (add (exp ?x) 1)) (sub (exp ?x) (sub (add (exp ?x) 1) 1)))"),
+    )
+    .given(|found| found.range('x').high <= 0.0)
+    .on_the_way(),
     rule(
         "logistic",
         Real,

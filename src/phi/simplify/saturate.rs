@@ -3,11 +3,12 @@
 use std::sync::OnceLock;
 
 use egg::{Id, Language};
+use hashbrown::HashSet;
 
 use super::facts::Terms;
 use super::found::Found;
 use super::language::Term;
-use super::matching::{Application, Letters};
+use super::matching::{Application, Classes, Letters};
 use super::pattern::{Tree, bit};
 use super::rules::{RULES, Right, Rule};
 use super::{SimplifyLimits, Stage};
@@ -16,6 +17,8 @@ use crate::ssa::{Def, Graph, Segment};
 
 /// A rule, read.
 struct Ready {
+    /// Its place in the table.
+    number: usize,
     rule: &'static Rule,
     left: Tree,
     right: Option<Tree>,
@@ -82,6 +85,8 @@ impl Saturation {
     pub(super) fn run(&self, terms: &mut Terms, mut ops: u64) -> Saturated {
         let most = terms.total_size() * self.limits.growth + 32;
         let mut went = Saturated { iterations: 0, changed: false, complete: false };
+        // What has been added needs not be added again in the next iteration.
+        let mut done: HashSet<(usize, Term, Letters<Id>)> = HashSet::new();
         terms.rebuild();
         for _ in 0..self.limits.iterations {
             went.iterations += 1;
@@ -91,17 +96,23 @@ impl Saturation {
                 if terms.total_size() > most {
                     break;
                 }
-                let mut found = Found { terms, letters: &letters };
+                let key = (ready.number, term, letters);
+                if done.contains(&key) {
+                    continue;
+                }
+                let letters = &key.2;
+                let mut found = Found { terms, letters };
                 if !(ready.rule.holds)(&found) {
                     continue;
                 }
                 let other: Option<Id> = match (ready.rule.right, &ready.right) {
                     (Right::Made(make, _), _) => make(&mut found),
-                    (Right::Pattern(_), Some(right)) => right.instantiate(terms, &letters),
+                    (Right::Pattern(_), Some(right)) => right.instantiate(terms, letters),
                     (Right::Pattern(_), None) => None,
                 };
                 let Some(other) = other else { continue };
-                if terms.union(class, other) {
+                if terms.find(class) != terms.find(other) {
+                    terms.union(class, other);
                     again = true;
                     ops |= ready.makes;
                 }
@@ -112,8 +123,14 @@ impl Saturation {
                         terms.analysis.overflowing.push(class);
                     }
                 }
+                // What is made without a pattern may depend on what else is known.
+                if matches!(ready.rule.right, Right::Pattern(_)) {
+                    done.insert(key);
+                }
             }
-            terms.rebuild();
+            if !terms.clean {
+                terms.rebuild();
+            }
             went.changed |= again;
             went.complete = !again;
             if !again || terms.total_size() > most {
@@ -126,14 +143,15 @@ impl Saturation {
     /// Where the left sides of rules occur, in the order of the rules.
     fn matches(&self, terms: &Terms, ops: u64) -> Vec<Match> {
         let mut matches = Vec::new();
+        let classes = Classes::of(terms);
         for class in terms.classes() {
-            for term in &class.nodes {
+            for &term in &class.nodes {
                 let Term::Apply(op, _) = term else { continue };
-                let application = Application::new(terms, term.children());
-                for ready in self.of(*op) {
+                let application = Application::new(&classes, term.children());
+                for ready in self.of(op) {
                     if ready.needs & !ops == 0 {
                         application.search(&ready.left, &mut |letters| {
-                            let (term, letters) = (term.clone(), letters.clone());
+                            let letters = letters.clone();
                             matches.push(Match { ready, class: class.id, term, letters });
                         });
                     }
@@ -146,7 +164,7 @@ impl Saturation {
 
 fn all_ready() -> Vec<Vec<Ready>> {
     let mut all: Vec<Vec<Ready>> = Op::ALL.iter().map(|_| Vec::new()).collect();
-    for ready in RULES.iter().filter_map(ready) {
+    for ready in RULES.iter().enumerate().filter_map(ready) {
         if let Some(op) = ready.left.root() {
             all[op as usize].push(ready);
         }
@@ -154,7 +172,7 @@ fn all_ready() -> Vec<Vec<Ready>> {
     all
 }
 
-fn ready(rule: &'static Rule) -> Option<Ready> {
+fn ready((number, rule): (usize, &'static Rule)) -> Option<Ready> {
     let left = Tree::parse(rule.left)?;
     let (right, makes) = match rule.right {
         Right::Pattern(text) => {
@@ -165,5 +183,5 @@ fn ready(rule: &'static Rule) -> Option<Ready> {
         Right::Made(_, ops) => (None, ops.iter().fold(0, |all, &op| all | bit(op))),
     };
     let needs = left.ops();
-    Some(Ready { rule, left, right, needs, makes })
+    Some(Ready { number, rule, left, right, needs, makes })
 }

@@ -82,7 +82,7 @@ impl Reading<'_> {
 
     fn tell(&mut self, node: Node, class: Id) {
         if let Some(range) = self.known.told(node) {
-            let facts = self.terms[class].data.clone().and(range);
+            let facts = self.terms[class].data.and(range);
             self.terms.set_analysis_data(class, facts);
         }
     }
@@ -214,8 +214,8 @@ fn overflowing(
     }
     if !kept.is_empty() {
         let is_kept: Vec<Term> =
-            kept.iter().flat_map(|&class| terms[class].nodes.iter().cloned()).collect();
-        let canonical = |term: &Term| term.clone().map_children(|id| terms.find(id));
+            kept.iter().flat_map(|&class| terms[class].nodes.iter().copied()).collect();
+        let canonical = |term: &Term| term.map_children(|id| terms.find(id));
         let superseded = terms.analysis.superseded.iter().map(canonical);
         let rest = superseded.filter(|term| !is_kept.contains(term)).collect();
         terms.analysis.superseded = rest;

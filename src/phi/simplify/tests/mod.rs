@@ -39,6 +39,7 @@ const SCENARIOS: &[Scenario] = &[
     |_| between(1e-3, f64::INFINITY),
     |_| between(-100.0, 100.0),
     |_| between(0.5, 8.0),
+    |name| if name == 'x' { between(-40.0, 0.0) } else { Range::UNKNOWN },
     |name| if name == 'a' { between(5.0, 8.0) } else { between(1.0, 2.0) },
     |name| if name == 'a' { between(1.0, 2.0) } else { between(5.0, 8.0) },
 ];
