@@ -275,7 +275,7 @@ fn random_sum(random: &mut Random, count: u32) -> Graph {
     let first = if random.chance(0.5) { zero } else { builder.apply(Op::Sin, &[v]) };
     let numbers: Vec<f64> = (0..3 * count).map(|_| random.uniform(-2.0, 2.0)).collect();
     let numbers = numbers.into_iter().map(f64::to_bits).collect();
-    let series = builder.series(SeriesData::Constants(numbers.into()));
+    let series = builder.series(SeriesData::Constants(numbers));
     let (region, entries) = builder.begin_loop(count, &[first], None);
     let mut nodes = vec![v, w, builder.iteration(region)];
     for base in 0..3 {
