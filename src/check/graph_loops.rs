@@ -185,7 +185,8 @@ impl Generator<'_> {
         if !self.loops.filling.is_empty() && self.random.chance(0.5) {
             return self.add(at);
         }
-        let access = match self.random.below(5) {
+        let has_inputs = self.graph.active + self.graph.inactive > 0;
+        let access = match self.random.below(4) {
             0 if reads(self) => {
                 let (series, len) = self.random.pick(&self.loops.readable);
                 self.access(series, len)
@@ -200,7 +201,7 @@ impl Generator<'_> {
                 let series = self.graph.series.push(SeriesData::Constants(numbers));
                 self.access(series, len)
             }
-            3 if self.graph.active + self.graph.inactive > 0 => {
+            _ if has_inputs && self.random.chance(0.5) => {
                 let (first, count) = self.inputs_in_a_row();
                 let series = self.graph.series.push(SeriesData::Inputs { first, count });
                 self.access(series, count as usize)

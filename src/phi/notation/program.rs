@@ -105,6 +105,7 @@ impl<'a, 'g> Writer<'a, 'g> {
                         let term = Part::Term(self.reader.term(value));
                         self.line(depth, vec![head, Part::Words(" = ".to_owned()), term]);
                     }
+                    self.rows(depth);
                 }
                 Some(region) => self.pass_on(region, values, depth),
             },
@@ -158,6 +159,9 @@ impl<'a, 'g> Writer<'a, 'g> {
                         Part::Term(Term::Name(name.clone())),
                         Part::Words(" has the sums that begin with ".to_owned()),
                     ];
+                    if let SeriesData::Outputs { .. } = reader.graph.series[series] {
+                        parts.push(Part::Term(Term::Number(0.0)));
+                    }
                     if let SeriesData::Sums(firsts) = &reader.graph.series[series] {
                         let first = |node: &Option<Node>| match *node {
                             Some(node) => Part::Term(reader.term(node)),
@@ -254,6 +258,23 @@ impl<'a, 'g> Writer<'a, 'g> {
             }
         }
         count.map(|count| (count, always))
+    }
+
+    /// The derivatives that are series of outputs.
+    fn rows(&mut self, depth: usize) {
+        let reader = self.reader;
+        for (series, first, count) in reader.graph.output_rows() {
+            let Some(name) = reader.table(series) else { continue };
+            let derivative = |number: u32| Part::Derivative(reader.input(number as usize));
+            let mut parts = vec![derivative(first)];
+            if count > 1 {
+                parts.push(Part::Words(", …, ".to_owned()));
+                parts.push(derivative(first + count - 1));
+            }
+            parts.push(Part::Words(" = ".to_owned()));
+            parts.push(Part::Term(Term::Name(name.clone())));
+            self.line(depth, parts);
+        }
     }
 
     /// What the end of a tree of `region` passes on.
