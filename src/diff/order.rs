@@ -201,10 +201,9 @@ impl Reverse<'_> {
         }
     }
 
-    /// Whether the sweep of `region` adds nothing to `node` by its own name or as an
-    /// element.
+    /// Whether the sweep of `region` adds nothing to `node`, by whatever name.
     pub(super) fn is_untouched(&self, region: Region, node: Node) -> bool {
-        !self.is_used_in(region, node) && !self.may_read(region, node)
+        !self.order.is_first(node) && !self.is_used_in(region, node) && !self.may_read(region, node)
     }
 
     /// Whether what is in `region` uses `node` by its own name.
