@@ -14,7 +14,7 @@
 //! - for each node of outside that gets contributions the sum so far; if there
 //!   are many, in a series of sums instead.
 //!
-//! To the tape entry φs are events that copy a value, in order.
+//! To the tape entry φs are no events; for what follows from that see `running`.
 
 use super::activity::{bound, passed};
 use super::regions::{Frame, Sweep, Task};
