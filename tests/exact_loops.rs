@@ -155,6 +155,52 @@ fn first(x: &[Var], data: &[Var]) -> Var {
     y * x[0] + x[0]
 }
 
+/// The first value is used in each iteration and behind the loop.
+fn first_again(x: &[Var], data: &[Var]) -> Var {
+    let mut y = x[0];
+    for &number in data {
+        y = y - (y * y - x[0] * number) / (y * 2.0 + 5.0) * x[0];
+    }
+    y * x[0] + x[1]
+}
+
+/// A value is used in the next two iterations, and both are left behind.
+fn two_behind(x: &[Var], data: &[Var]) -> Var {
+    let (mut before, mut y) = (x[0], x[0]);
+    for &number in data {
+        (before, y) = (y, (y * before * number + before * x[0]).sin() + y * x[1]);
+    }
+    before * y + before + x[0] * x[1]
+}
+
+/// What is carried is used several times, and all values are read later.
+fn kept(x: &[Var], data: &[Var]) -> Var {
+    let mut y = x[0];
+    let mut all = vec![y];
+    for &number in data {
+        y = (y * y * x[1] + y * number).sin();
+        all.push(y);
+    }
+    let mut z = x[1];
+    for value in &all {
+        z = z * 0.9 + *value * *value;
+    }
+    z + y * x[0]
+}
+
+/// Each row begins with a value that is used in it again.
+fn rows(x: &[Var], data: &[Var]) -> Var {
+    let mut sum = x[0];
+    for (i, row) in data.chunks(40).enumerate() {
+        let mut y = x[i % 3];
+        for &number in row {
+            y = (y * x[i % 3] + number * y).sin() + sum * 0.1;
+        }
+        sum = sum * 0.5 + y * x[i % 3] * x[0];
+    }
+    sum * x[0]
+}
+
 /// Adjoints are zero, and slopes are not finite.
 fn edges(x: &[Var], data: &[Var]) -> Var {
     let mut y = x[0];
@@ -189,7 +235,7 @@ fn leaves(x: &[Var], data: &[Var]) -> Var {
     y * x[1] + x[0]
 }
 
-const ALL: [(&str, Function); 12] = [
+const ALL: [(&str, Function); 16] = [
     ("plain", plain),
     ("carried_twice", carried_twice),
     ("invariants", invariants),
@@ -199,6 +245,10 @@ const ALL: [(&str, Function); 12] = [
     ("nested", nested),
     ("behind", behind),
     ("first", first),
+    ("first_again", first_again),
+    ("two_behind", two_behind),
+    ("kept", kept),
+    ("rows", rows),
     ("edges", edges),
     ("branches", branches),
     ("leaves", leaves),
@@ -235,6 +285,10 @@ fn kernels_do_not_grow_with_the_iterations() {
     grows("invariants", invariants, [200, 2000]);
     grows("constants", constants, [200, 2000]);
     grows("edges", edges, [200, 2000]);
+    grows("first", first, [200, 2000]);
+    grows("first_again", first_again, [200, 2000]);
+    grows("two_behind", two_behind, [200, 2000]);
+    grows("kept", kept, [200, 2000]);
 }
 
 #[test]

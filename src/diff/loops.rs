@@ -14,7 +14,7 @@
 //! - for each node of outside that gets contributions the sum so far; if there
 //!   are many, in a series of sums instead.
 //!
-//! To the tape entry φs are events that copy a value, in order.
+//! To the tape entry φs are no events; for what follows from that see `running`.
 
 use super::activity::{bound, passed};
 use super::regions::{Frame, Sweep, Task};
@@ -147,14 +147,20 @@ impl Reverse<'_> {
         self.check_passed(leaf, frame);
         let graph = self.graph;
         let passed = passed(graph, frame.region, leaf);
-        for (&phi, &value) in graph.regions[frame.region].phis.iter().zip(passed.values).rev() {
-            if let Some(adjoint) = self.adjoints.get(phi)
-                && self.activity.active[value]
-            {
+        let carried = &frame.carried;
+        let phis = graph.regions[frame.region].phis.iter().zip(passed.values).enumerate();
+        for (number, (&phi, &value)) in phis.rev() {
+            let Some(adjoint) = self.adjoints.get(phi) else { continue };
+            if !self.activity.active[value] {
+                continue;
+            }
+            // What comes from the iteration behind is in the sums of first values.
+            if carried.pairs.contains(&Some(number)) {
+                self.add_to_one(value, adjoint);
+            } else {
                 self.add(value, adjoint);
             }
         }
-        let carried = &frame.carried;
         for (&(number, adjoint), pair) in carried.entries.iter().zip(&carried.pairs).rev() {
             if let Some(&next) = passed.nexts.get(number)
                 && self.activity.active[next]

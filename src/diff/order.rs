@@ -12,9 +12,10 @@
 //! - if there is only one use, and it comes behind all that has been added.
 //!
 //! So with [`Folding::Exact`] uses of an element are added to the value directly
-//! ([`Reverse::direct`]); for the other names the sweep asks before it adds whether one
-//! of the two holds. If not, it notes the loop. φs of regions that are no loops are
-//! events of the tape.
+//! ([`Reverse::direct`]), and so are uses of an entry φ to its first value where neither
+//! holds (see `running`); for the other names the sweep asks before it adds whether one
+//! of the two does. If not, it notes the loop. φs of regions that are no loops are events
+//! of the tape.
 
 use super::activity::{Activity, bound, passed, passes_on};
 use super::loops::Carried;
@@ -36,18 +37,19 @@ use crate::ssa::{Access, Block, Def, End, Folding, Graph, Item, Node, Region, Se
 /// use phigrad::diff::reordered;
 /// use phigrad::ssa::parse;
 ///
-/// // x is squared again and again.
-/// let squares = |after: &str| {
+/// // x is squared again and again; the last square is passed on once or twice.
+/// let squares = |last: &str, after: &str| {
 ///     let text = format!(
 ///         "graph active 1 inactive 0\nv1 = const 9.0\nv3 = iteration r0\nb0:\n  \
-///          v6 = region r0 b1 bound 10 entries v2=v0\n  {after}\nb1:\n  v4 = mul v2 v2\n  \
-///          v5 = lt v3 v1\n  return v5 v4 v4\n"
+///          {after}\nb1:\n  v4 = mul v2 v2\n  v5 = lt v3 v1\n  return v5 v4 {last}\n"
 ///     );
 ///     parse(&text)
 /// };
-/// assert!(reordered(&squares("return v6")?).is_empty());
-/// // What the use of x behind the loop adds comes before what both uses in it add.
-/// assert_eq!(reordered(&squares("v7 = add v6 v0\n  return v7")?).len(), 1);
+/// let once = "v6 = region r0 b1 bound 10 entries v2=v0\n  v7 = add v6 v0\n  return v7";
+/// assert!(reordered(&squares("v4", once)?).is_empty());
+/// // Each φ adds up its uses, and then the square gets two sums.
+/// let twice = "v6 v7 = region r0 b1 bound 10 entries v2=v0\n  v8 = mul v6 v7\n  return v8";
+/// assert_eq!(reordered(&squares("v4 v4", twice)?).len(), 1);
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn reordered(graph: &Graph) -> Vec<Region> {
@@ -202,10 +204,9 @@ impl Reverse<'_> {
         }
     }
 
-    /// Whether the sweep of `region` adds nothing to `node` by its own name or as an
-    /// element.
+    /// Whether the sweep of `region` adds nothing to `node`, by whatever name.
     pub(super) fn is_untouched(&self, region: Region, node: Node) -> bool {
-        !self.is_used_in(region, node) && !self.may_read(region, node)
+        !self.order.is_first(node) && !self.is_used_in(region, node) && !self.may_read(region, node)
     }
 
     /// Whether what is in `region` uses `node` by its own name.

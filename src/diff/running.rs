@@ -109,6 +109,11 @@ impl Order {
     pub(super) fn is_named(&self, node: Node) -> bool {
         self.names.iter().any(|name| name.entry == node)
     }
+
+    /// Whether what is added to another node is at once added to `node`.
+    pub(super) fn is_first(&self, node: Node) -> bool {
+        self.names.iter().any(|name| name.first == node)
+    }
 }
 
 impl Reverse<'_> {
