@@ -336,6 +336,37 @@ fn second_derivatives_of_closed_forms() {
     }
 }
 
+#[test]
+fn second_derivatives_of_systems() {
+    let spring = |x: &[Var]| {
+        let (mut place, mut speed) = (x[2], x[3]);
+        for _ in 0..300 {
+            speed -= (x[0] * place + x[1] * speed) * 0.05;
+            place += speed * 0.05;
+        }
+        place
+    };
+    let solved = solve_all(&rolled(&[1.0, 0.1, 1.0, 0.5], spring));
+    assert_eq!(loops(&solved.graph), 0);
+    let first = reverse(&solved.graph, Wanted::Gradient, Folding::Real);
+    let second = reverse(&first, Wanted::Gradient, Folding::Real);
+    verify(&second).unwrap();
+    let values = |graph: &Graph, x: &[f64]| match interpret(graph, x) {
+        Outcome::Values(values) => values,
+        other => panic!("{other:?}"),
+    };
+    let at = [1.0, 0.1, 1.0, 0.5];
+    for (input, got) in values(&second, &at).into_iter().enumerate() {
+        let slope = |step: f64| {
+            let mut x = at;
+            x[input] += step;
+            values(&first, &x)[0]
+        };
+        let wanted = (slope(1e-5) - slope(-1e-5)) / 2e-5;
+        assert!(close(got, wanted, Tolerance::new(1e-6, 1e-6)), "{got:e} {wanted:e} of {input}");
+    }
+}
+
 /// A loop of a random system of `size` numbers: coefficients are inputs, sums of
 /// them, numbers, or missing.
 fn system(random: &mut Random, size: usize, times: u32) -> Graph {

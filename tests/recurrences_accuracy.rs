@@ -436,14 +436,7 @@ fn momentum_and_springs() {
             components += worse.components;
             found.extend(worse.found);
         }
-        assert_good("momentum", Momentum(steps), &momentum, |_, largest| 2.0 * largest);
-        assert_good("spring", Spring(steps), &springs, |_, largest| 2.0 * largest);
     }
-    // Single components may be off by more, where the tape was lucky.
-    assert!(
-        found.len() * 100 < components,
-        "{} of {components}: {}",
-        found.len(),
-        found.join("\n")
-    );
+    assert!(components > 0);
+    assert!(found.is_empty(), "{} of {components}: {}", found.len(), found.join("\n"));
 }

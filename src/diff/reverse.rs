@@ -22,6 +22,7 @@ use crate::entity::Array;
 use crate::op::{Op, contribution};
 use crate::ssa::{
     Block, Builder, Def, End, Folding, Graph, Item, Node, PlaceId, Region, SeriesData,
+    has_tangents, without_tangents,
 };
 
 /// What the outputs of the graph that [`reverse()`] makes are.
@@ -93,7 +94,12 @@ pub(super) fn reverse_from(
     } else {
         pass.run();
     }
-    pass.builder.into_graph()
+    let gradient = pass.builder.into_graph();
+    // Tangents have told what they had to.
+    match folding == Folding::Real && has_tangents(&gradient) {
+        true => without_tangents(&gradient),
+        false => gradient,
+    }
 }
 
 /// A graph on its way to its gradient.

@@ -257,6 +257,31 @@ mod tests {
     }
 
     #[test]
+    fn known_derivatives_are_passed_on_and_no_others() {
+        let far = crate::ssa::FAR;
+        // sin x, of which 7 and its own tangent are said to be the derivatives.
+        let text = format!(
+            "graph active 1 inactive 0\nv1 = const 1.0\nv2 = const {far:?}\nv3 = const {:?}\n\
+             v4 = const 7.0\nb0:\n  v5 = sin v0\n  v6 = add v5 v2\n  v7 = mul_add v6 v1 v3\n  \
+             v8 = sub v5 v7\n  v9 = add v0 v2\n  v10 = mul_add v9 v1 v3\n  v11 = mul v4 v10\n  \
+             v12 = add v8 v11\n  return v12\n",
+            -far
+        );
+        assert!(found(&text).is_empty());
+        let graph = parse(&text).unwrap();
+        let gradient =
+            crate::diff::reverse(&graph, crate::diff::Wanted::GradientAndValue, Folding::Real);
+        let expected = "graph active 1 inactive 0\nv2 = const 7.0\nb0:\n  v1 = sin v0\n  \
+                        return v2 v1\n";
+        assert_eq!(gradient.to_string(), expected);
+        let exact = without_rounding_errors(&graph).expect("there is a tangent");
+        assert_eq!(
+            exact.to_string(),
+            "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1\n"
+        );
+    }
+
+    #[test]
     fn long_chains_of_differences_are_followed_a_few_steps() {
         let mut builder = Builder::new(2, 0, Folding::Exact);
         let (mut x, y, one) = (builder.input(0), builder.input(1), builder.constant(1.0));

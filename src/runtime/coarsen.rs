@@ -12,7 +12,7 @@ use crate::phi::{
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
     Block, Folding, Graph, Item, Nest, Region, RerollLimits, Sequence, eliminate_dead_code, expand,
-    fuse, most_steps, reroll, simplify, swept, tangents_hold, verify, without_tangents,
+    fuse, most_steps, reroll, simplify, swept, verify, without_tangents,
 };
 
 /// A kernel, and what there is to know of the graph it was made from.
@@ -251,12 +251,7 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
             graph
         }
     };
-    let mut graph = simplified(&branched(graph, &mut applied), Stage::Primal);
-    if !tangents_hold(&graph) {
-        // A sweep through the closed form is right as well.
-        graph = without_tangents(&graph);
-        checked(&graph);
-    }
+    let graph = simplified(&branched(graph, &mut applied), Stage::Primal);
     Primal { graph, applied, refused }
 }
 
@@ -322,7 +317,7 @@ fn derive(primal: &Checkpointed, purpose: Purpose, folding: Folding) -> Graph {
     let gradient = primal.reverse(wanted, folding);
     checked(&gradient);
     // The builder has folded it already.
-    without_tangents(&eliminate_dead_code(&gradient))
+    eliminate_dead_code(&gradient)
 }
 
 /// Verifies between passes, in debug builds and tests.

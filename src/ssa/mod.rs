@@ -59,7 +59,5 @@ pub use simplify::simplify;
 pub use swept::swept;
 pub use table::Table;
 pub use tangent::without_tangents;
-pub(crate) use tangent::{
-    FAR, has_tangents, is_held, is_tangent, loops_have_tangents, tangents_hold,
-};
+pub(crate) use tangent::{FAR, has_tangents, is_held, is_tangent, loops_have_tangents};
 pub use verify::{VerifyError, verify};

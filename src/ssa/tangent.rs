@@ -8,12 +8,14 @@
 //! would not have.
 //!
 //! A tangent is `(x + FAR) - FAR`, spelt with `mul_add` as rounding errors are, by which
-//! rewriting by the rules of real numbers leaves it alone. It is a mark more than a
-//! computation: [`without_tangents`] takes it out before anything is compiled.
+//! rewriting by the rules of real numbers leaves it alone. Where something less its
+//! tangent is not known as such any more, its derivative is less itself, which is zero
+//! as well. A tangent is a mark more than a computation: [`without_tangents`] takes it out
+//! before anything is compiled.
 
 use super::dead::eliminate_dead_code;
 use super::fold::Folding;
-use super::graph::{Def, End, Graph, Item, Node};
+use super::graph::{Def, Graph, Node};
 use super::nest::Nest;
 use super::rebuild::{Rebuild, rebuild};
 use crate::entity::Array;
@@ -30,9 +32,15 @@ pub(crate) fn is_tangent(graph: &Graph, node: Node) -> bool {
     constant(c) == Some(-FAR) && (constant(a) == Some(1.0) || constant(b) == Some(1.0))
 }
 
-/// Whether `node` is a number less a tangent, which has no derivative.
+/// Whether `node` is a number less its tangent, which has no derivative.
 pub(crate) fn is_held(graph: &Graph, node: Node) -> bool {
-    matches!(graph.nodes[node].def, Def::Apply(Op::Sub, [_, b, _]) if is_tangent(graph, b))
+    let Def::Apply(Op::Sub, [number, tangent, _]) = graph.nodes[node].def else { return false };
+    let Def::Apply(_, [a, b, _]) = graph.nodes[tangent].def else { return false };
+    is_tangent(graph, tangent)
+        && [a, b].into_iter().any(|sum| match graph.nodes[sum].def {
+            Def::Apply(Op::Add, args) => args[..2].contains(&number),
+            _ => false,
+        })
 }
 
 /// `graph` with tangents as the zeros that they are, and nothing that is computed of
@@ -77,48 +85,6 @@ pub fn without_tangents(graph: &Graph) -> Graph {
     eliminate_dead_code(&plain)
 }
 
-/// Whether all tangents of `graph` are used as they are meant: to be taken from a
-/// number, or to be multiplied by one that has no derivative.
-pub(crate) fn tangents_hold(graph: &Graph) -> bool {
-    if !has_tangents(graph) {
-        return true;
-    }
-    let tangents: Array<Node, bool> =
-        graph.nodes.keys().map(|node| is_tangent(graph, node)).collect();
-    let is_held = |node| is_held(graph, node) || graph.constant(node).is_some();
-    let of = |tangent: Node, number: Node| match graph.nodes[tangent].def {
-        Def::Apply(_, [a, b, _]) => [a, b].into_iter().any(|sum| match graph.nodes[sum].def {
-            Def::Apply(Op::Add | Op::Sub, args) => args[..2].contains(&number),
-            _ => false,
-        }),
-        _ => false,
-    };
-    let used_well = |data: &Def| match *data {
-        Def::Apply(Op::Sub, [a, b, _]) => !tangents[a] && (!tangents[b] || of(b, a)),
-        Def::Apply(Op::Mul, [a, b, _]) => {
-            (!tangents[a] || is_held(b)) && (!tangents[b] || is_held(a))
-        }
-        Def::Apply(op, args) => args[..op.arity()].iter().all(|&arg| !tangents[arg]),
-        _ => true,
-    };
-    let steps = graph.blocks.values().all(|block| {
-        let ends = match &block.end {
-            End::Return(values) => values.iter().all(|&value| !tangents[value]),
-            End::Branch { condition, .. } => !tangents[*condition],
-            End::Open => true,
-        };
-        let is_good = |item: &Item| match *item {
-            Item::Node(node) => used_well(&graph.nodes[node].def),
-            Item::Guard { condition, .. } => !tangents[condition],
-            Item::Accumulate(_, node) => !tangents[node],
-            Item::Region(_) | Item::Fill(_) => true,
-        };
-        ends && block.items.iter().all(is_good)
-    });
-    let firsts = graph.regions.values().flat_map(|data| &data.cycle);
-    steps && firsts.flat_map(|cycle| &cycle.entries).all(|entry| !tangents[entry.first])
-}
-
 /// Whether there are tangents.
 pub(crate) fn has_tangents(graph: &Graph) -> bool {
     graph.nodes.keys().any(|node| is_tangent(graph, node))
@@ -148,4 +114,50 @@ fn zeros(graph: &Graph) -> Array<Node, bool> {
         };
     }
     zero
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ssa::{Outcome, interpret, parse};
+
+    /// sin x with the derivative that `slope` says, of `v2` and the tangent `v6` of x.
+    fn graph(last: &str) -> Graph {
+        let text = format!(
+            "graph active 1 inactive 0\nv1 = const 1.0\nv2 = const {FAR:?}\nv3 = const {:?}\n\
+             b0:\n  v4 = sin v0\n  v5 = add v0 v2\n  v6 = mul_add v5 v1 v3\n  v7 = add v4 v2\n  \
+             v8 = mul_add v7 v1 v3\n  v9 = sub v4 v8\n{last}",
+            -FAR
+        );
+        parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    }
+
+    #[test]
+    fn tangents_are_zero_and_gone_without_them() {
+        let known = graph(
+            "  v10 = mul v0 v0\n  v11 = add v10 v2\n  v12 = mul_add v11 v1 v3\n  \
+             v13 = sub v10 v12\n  v14 = mul v13 v6\n  v15 = add v9 v14\n  return v15\n",
+        );
+        assert!(has_tangents(&known) && !loops_have_tangents(&known));
+        let held = known.nodes.keys().filter(|&node| is_held(&known, node)).count();
+        assert_eq!(held, 2);
+        let plain = without_tangents(&known);
+        assert_eq!(
+            plain.to_string(),
+            "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1\n"
+        );
+        for x in [0.0, 1.0, -3.5e100, 1e-300] {
+            assert_eq!(interpret(&known, &[x]), Outcome::Values(vec![x.sin()]));
+        }
+    }
+
+    #[test]
+    fn what_is_less_another_tangent_is_not_held() {
+        let other = graph("  v10 = sub v0 v8\n  v11 = sub v10 v6\n  return v11\n");
+        let held: Vec<bool> = other.nodes.keys().map(|node| is_held(&other, node)).collect();
+        assert_eq!(held.iter().filter(|&&is_held| is_held).count(), 1);
+        assert!(held[9]);
+        let plain = without_tangents(&other).to_string();
+        assert_eq!(plain, "graph active 1 inactive 0\nb0:\n  return v0\n");
+    }
 }

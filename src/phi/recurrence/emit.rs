@@ -4,7 +4,7 @@
 //! A power of a million factors is as good as its first factor is known: what is
 //! rounded away there counts a million times. So each number is a pair.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use crate::op::{MAX_ARITY, Op, eval};
 use crate::phi::pair::{How, Pair, Pairs};
@@ -18,6 +18,8 @@ pub(super) struct Emitter<'a> {
     known: HashMap<Def, Node>,
     /// What pairs were made of, with their numbers in the order of making.
     origins: HashMap<Pair, (usize, How)>,
+    /// How many pairs were made.
+    made: usize,
     /// The conditions that guards require, and the nodes that are to be finite.
     pub(super) required: Vec<(Node, Node)>,
     /// How many of the steps compute derivatives, or values with them.
@@ -30,7 +32,17 @@ impl<'a> Emitter<'a> {
     pub(super) fn new(graph: &'a mut Graph, place: Option<PlaceId>) -> Self {
         let (items, required, known) = (Vec::new(), Vec::new(), HashMap::new());
         let origins = HashMap::new();
-        Emitter { graph, items, place, known, origins, required, derived: 0, overflows: false }
+        Emitter {
+            graph,
+            items,
+            place,
+            known,
+            origins,
+            made: 0,
+            required,
+            derived: 0,
+            overflows: false,
+        }
     }
 
     pub(super) fn element(&mut self, access: Access) -> Node {
@@ -59,6 +71,23 @@ impl<'a> Emitter<'a> {
     /// What `pair` was made of, with a number that is larger than those of its operands.
     pub(super) fn origin(&self, pair: Pair) -> Option<(usize, How)> {
         self.origins.get(&pair).copied()
+    }
+
+    /// Makes as if the steps after the first `kept` had not been made.
+    pub(super) fn forget(&mut self, kept: usize) {
+        let gone: HashSet<Node> = self
+            .items
+            .drain(kept..)
+            .filter_map(|item| match item {
+                Item::Node(node) => Some(node),
+                _ => None,
+            })
+            .collect();
+        self.known.retain(|_, node| !gone.contains(node));
+        let is_gone = |pair: &Pair| {
+            gone.contains(&pair.high) || pair.low.is_some_and(|low| gone.contains(&low))
+        };
+        self.origins.retain(|pair, _| !is_gone(pair));
     }
 
     /// The tangent of `node`: zero, with the derivative one.
@@ -146,7 +175,8 @@ impl Pairs for Emitter<'_> {
             How::Quotient(a, _) => result == a,
         };
         if !is_operand && self.value(result.high).is_none() {
-            let number = self.origins.len();
+            let number = self.made;
+            self.made += 1;
             self.origins.entry(result).or_insert((number, how));
         }
     }

@@ -31,7 +31,7 @@ use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
 
 /// So many nodes may coefficients be made of.
-const MOST_LEAVES: usize = 12;
+const MOST_LEAVES: usize = 64;
 
 type Row = Vec<Option<Pair>>;
 
@@ -150,9 +150,9 @@ impl Start {
             }
             slopes.push(Slope { leaf, of_map, of_change });
         }
-        let has_slopes = slopes.iter().any(|slope| slope.of_map.iter().flatten().any(Option::is_some));
-        let outputs =
-            (0..size).filter(|&number| wanted.contains(&system.states[number])).collect();
+        let has_slopes =
+            slopes.iter().any(|slope| slope.of_map.iter().flatten().any(Option::is_some));
+        let outputs = (0..size).filter(|&number| wanted.contains(&system.states[number])).collect();
         Some(Start { map, change, base, first, firsts, slopes, outputs, has_offset, has_slopes })
     }
 

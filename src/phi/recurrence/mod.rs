@@ -3,10 +3,11 @@
 //! several numbers).
 //!
 //! `body` looks at a loop, `form` finds its affine forms, `power` composes them, but
-//! for those of a single number, for which `single` has a better way,
-//! `emit` writes steps in twice the precision, and `edit` puts them in the
-//! loop's place. A loop may pass on anything of its last iteration: the state
-//! before that is what is composed, and the last iteration stays as it was.
+//! for those of a single number, for which `single` has a better way, and of several with
+//! coefficients that are not known, whose derivatives `jet` has by `slopes`; `emit` writes
+//! steps in twice the precision, and `edit` puts them in the loop's place. A loop may pass
+//! on anything of its last iteration: the state before that is what is composed, and the
+//! last iteration stays as it was.
 //!
 //! A loop that is left by a decision on its state stays, to search for the number of
 //! its iterations; behind it is the closed form at that number (`search`, with `ways`
@@ -14,14 +15,14 @@
 //!
 //! # Accuracy
 //!
-//! Values are rounded about once. A derivative has a relative error of a few ulps
-//! for each squaring, relative to the largest of the terms that it is the sum of.
-//! That is better than the tape, which rounds in each iteration. For a single number
-//! the terms are such that none of them is much larger than the sum (`single`), at
-//! fixed points, too. For systems there are two known exceptions. Where one has come
-//! to a fixed point, the derivative by what does not move that point is what is left
-//! of terms that cancel. And where two eigenvalues are equal, the derivatives by the
-//! coefficients have errors of n ulps where the n-th power has all but vanished.
+//! Values are rounded about once. For a single number a derivative has a relative error
+//! of a few ulps for each squaring, and none of the terms that it is the sum of is much
+//! larger than the sum (`single`), at fixed points, too. That is better than the tape,
+//! which rounds in each iteration. For systems the derivatives are computed with twice
+//! the digits, as the values are, and rounded once (`jet`): what cancels where two
+//! eigenvalues are one, or a point does not move, may be 10²⁹ times larger than what is
+//! left. Where so few steps are made that this would cost more than the loop, the sweep
+//! goes through the powers, and its error is one of the larger terms.
 
 mod body;
 mod doubling;

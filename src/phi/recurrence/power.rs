@@ -47,14 +47,15 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// Whether so many binary digits of a number of steps of `system` are not too much.
+    /// Whether so many binary digits of a number of steps of `system` may be not too much.
     pub(super) fn allows(&self, system: &System, digits: u32) -> bool {
         let is_wanted = |state: &&usize| self.states.contains(*state);
         let wanted = system.states.iter().filter(is_wanted).count();
         let mut bases = system.rows.iter().flat_map(|row| row.keys());
         let has_offset = bases.any(|base| matches!(base, Base::Node(_)));
         let size = system.states.len();
-        size > 1 && digits as usize * steps_of_digit(size, wanted, has_offset) <= self.most
+        // What is zero in a matrix costs nothing.
+        size > 1 && digits as usize * steps_of_digit(size, wanted, has_offset) <= 4 * self.most
     }
 }
 
@@ -75,7 +76,7 @@ pub(super) fn advanced(
             Some(nodes) => nodes,
             None => match derived(forms.emitter, system, times, wanted) {
                 Some(nodes) => nodes,
-                None => doubled(forms.emitter, system, times)?,
+                None => doubled(forms.emitter, system, times),
             },
         },
     };
@@ -292,11 +293,7 @@ fn composed<T: Copy>(
 
 /// The result by powers that are squares of each other: the map after 1, 2, 4, …
 /// steps.
-fn doubled(
-    emitter: &mut Emitter<'_>,
-    system: &System,
-    times: usize,
-) -> Result<Vec<Node>, &'static str> {
+fn doubled(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Vec<Node> {
     let (mut map, columns) = one_step(emitter, system);
     let mut state = system.firsts.clone();
     let mut left = times;
@@ -307,15 +304,15 @@ fn doubled(
             state = applied(emitter, &map, &state, &columns);
         }
         if last {
-            return Ok(state);
+            return state;
         }
         left >>= 1;
         map = squared(emitter, &map);
     }
 }
 
-/// The result, with derivatives of twice the precision; `None` if `system` is a
-/// single number, its coefficients are made of too much, or that would cost too much.
+/// The result of several numbers, with derivatives of twice the precision; `None` if
+/// that would cost too much.
 fn derived(
     emitter: &mut Emitter<'_>,
     system: &System,
@@ -337,6 +334,10 @@ fn derived(
     let mut nodes = system.firsts.clone();
     for (number, node) in start.ends(emitter, &jet) {
         nodes[number] = node;
+    }
+    if emitter.items.len() - before > wanted.most {
+        emitter.forget(before);
+        return None;
     }
     emitter.derived += emitter.items.len() - before;
     Some(nodes)

@@ -110,8 +110,7 @@ pub(super) fn search(
         let mut graph = core::mem::replace(&mut edit.graph, Graph::new(0, 0));
         let place = graph.regions[region].place;
         let emitter = Emitter::new(&mut graph, place);
-        // Not more than the cost of the sweep that is saved.
-        let most = usize::try_from(outlook.weights[region]).unwrap_or(usize::MAX);
+        let most = usize::try_from(outlook.weights[region] / 2).unwrap_or(usize::MAX);
         let mut attempt = Attempt { edit: &edit, ways: &ways, wanted, first: None, most };
         let made = attempt.run(emitter, eliminates);
         edit.graph = graph;

@@ -14,7 +14,7 @@ use crate::phi::pair::{How, Pair, Pairs};
 use crate::ssa::Node;
 
 /// So many nodes are looked at at most that pairs are made of.
-const MOST_ORIGINS: usize = 256;
+const MOST_ORIGINS: usize = 4096;
 
 /// What some pairs were made of.
 pub(super) struct Origins {
@@ -62,9 +62,7 @@ impl Origins {
         let mut slopes: HashMap<Pair, Pair> = [(Pair::from(leaf), one)].into();
         for &(pair, how) in &self.steps {
             let slope = match how {
-                How::Sum(a, b) => {
-                    emitter.sum(slopes.get(&a).copied(), slopes.get(&b).copied())
-                }
+                How::Sum(a, b) => emitter.sum(slopes.get(&a).copied(), slopes.get(&b).copied()),
                 How::Product(a, b) => {
                     let of_a = slopes.get(&a).copied().map(|slope| emitter.product(slope, b));
                     let of_b = slopes.get(&b).copied().map(|slope| emitter.product(a, slope));

@@ -17,6 +17,9 @@ use crate::ssa::{Access, AccessData, Def, Graph, Item, Node, Region, SeriesData}
 
 /// So many steps are always worth a loop.
 pub(super) const FEW: usize = 32;
+/// What comes with its derivatives may have so many times as many steps as the loop: that
+/// has a sweep of twice as many, goes through memory, and does one thing after the other.
+const DERIVED: usize = 8;
 /// From so many iterations what they came to may be wanted: each is gone through
 /// by steps of its own.
 const MOST_PASTS: usize = 16;
@@ -267,8 +270,7 @@ fn attempt(
         let mut at: HashMap<usize, Node> = HashMap::new();
         for system in &systems {
             let failure = |why| Failure { why, states: owned(&system.states, counter) };
-            // What comes with its derivatives may cost as much as the loop and its sweep.
-            let goal = power::Wanted { states: &ends, most: 3 * most };
+            let goal = power::Wanted { states: &ends, most: DERIVED * most };
             let after = advanced(&mut forms, system, times, &goal).map_err(failure)?;
             // Powers may overflow where the loop does not, and what comes of that
             // must decide nothing: such calls are the tape's.
@@ -277,7 +279,7 @@ fn attempt(
             }
             at.extend(system.states.iter().copied().zip(after));
             let derived = forms.emitter.derived;
-            if forms.emitter.items.len() - derived > most || derived > 3 * most {
+            if forms.emitter.items.len() - derived > most || derived > DERIVED * most {
                 return Err(failure("its closed form would cost more than the loop"));
             }
         }
