@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 
-use phigrad::phi::Rule;
+use phigrad::phi::{Notation, Rule};
 use phigrad::{Numerics, Tape, Var, traced};
 
 #[test]
@@ -121,11 +121,13 @@ fn derivatives_cancel_in_branches_and_across_them() {
     for (x, side) in points {
         f.grad(&x, &[side]).unwrap();
     }
-    let gradient = f.explain().unwrap().gradient.unwrap().text;
+    let Notation { text: gradient, latex, .. } = f.explain().unwrap().gradient.unwrap();
     // y^1.5/y has become a root, and the factor has cancelled with the denominator
     // of the derivative of the logarithm, which is in another block.
     assert!(gradient.contains("> 0.5; √(x₀ + x₁·x₂), ln(t₁) + 1)"), "{gradient}");
     assert!(!gradient.contains("^1.5") && gradient.matches('/').count() == 3 + 1, "{gradient}");
+    let root = "\\sqrt{x_{0} + x_{1} \\cdot x_{2}}";
+    assert!(latex.contains(root) && !latex.contains("1.5") && is_latex(&latex), "{latex}");
     for (x, side) in points {
         let on_tape = f.value_and_grad(&x, &[side]).unwrap();
         f.compile().unwrap();

@@ -110,3 +110,26 @@ fn sums_and_products_are_terms_where_that_is_wanted() {
                  (w₁, w₂) ← (w₁ − i·x₁, w₂·x₁)\nreturn w₁ + w₂";
     assert_eq!(program(&graph).text, loops);
 }
+
+#[test]
+fn tables_that_mark_iterations_say_so() {
+    let told = |numbers: &str| {
+        let text = format!(
+            "graph active 1 inactive 0\nv1 = const 0.0\nv2 = const 5.0\nv4 = iteration r0\n\
+             a0 = constants {numbers}\ni0 = a0 base 0 r0*1\n\
+             b0:\n  v11 = region r0 b1 bound 6 entries v3=v1\n  return v11\n\
+             b1:\n  v5 = element i0\n  v6 = sin v3\n  v7 = mul v5 v0\n  v8 = add v6 v7\n  \
+             v9 = cos v8\n  v10 = lt v4 v2\n  return v10 v9 v9\n"
+        );
+        program(&parse(&text).unwrap()).text.lines().last().unwrap().to_owned()
+    };
+    assert_eq!(
+        told("0.0 1.0 1.0 1.0 1.0 0.0"),
+        "where a marks 4 of 6 elements: it is 1 in number 1 to 4, 0 in the others"
+    );
+    assert_eq!(
+        told("1.0 0.0 1.0 0.0 1.0 1.0"),
+        "where a marks 4 of 6 elements: it is 1 in number 0, 2, 4 to 5, 0 in the others"
+    );
+    assert_eq!(told("0.0 1.0 1.0 1.0 1.0 2.0"), "where a = (0, 1, 1, 1, …), 6 numbers");
+}

@@ -352,6 +352,34 @@ fn random_sums_mean_the_same_for_all_trip_counts() {
 }
 
 #[test]
+fn a_line_through_a_million_points_is_a_polynomial() {
+    let count: u32 = if cfg!(debug_assertions) { 20_000 } else { 1_000_000 };
+    let mut builder = Builder::new(2, 0, Folding::Exact);
+    let (slope, level, zero) = (builder.input(0), builder.input(1), builder.constant(0.0));
+    let number = |i: u32| (0.7 * f64::from(i)).sin().to_bits();
+    let series = builder.series(SeriesData::Constants((0..2 * count).map(number).collect()));
+    let (region, entries) = builder.begin_loop(count, &[zero], None);
+    let element = |builder: &mut Builder, base: u32| {
+        let strides = [(region, 2)].into_iter().collect();
+        builder.element(AccessData { series, base, strides })
+    };
+    let (x, y) = (element(&mut builder, 0), element(&mut builder, 1));
+    let line = builder.apply(Op::Mul, &[slope, x]);
+    let line = builder.apply(Op::Add, &[line, level]);
+    let residual = builder.apply(Op::Sub, &[line, y]);
+    let square = builder.apply(Op::Mul, &[residual, residual]);
+    let sum = builder.apply(Op::Add, &[entries[0], square]);
+    let (number, last) = (builder.iteration(region), builder.constant(f64::from(count - 1)));
+    let again = builder.apply(Op::Lt, &[number, last]);
+    builder.finish_block(&[again, sum, sum]);
+    let sum = builder.end_loop(region, 1)[0];
+    builder.finish_block(&[sum]);
+    let closed = close(&builder.into_graph(), CloseLimits::default());
+    assert!(closed.graph.regions.is_empty(), "{:?}", closed.refused);
+    assert!(steps(&closed.graph) < 20, "{}", closed.graph);
+}
+
+#[test]
 fn limits_are_kept() {
     let (x, y) = data(60);
     let line =

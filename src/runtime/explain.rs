@@ -137,6 +137,15 @@ impl Explanation {
                 }
             }
         }
+        for refused in &refused {
+            let is_its = |known: &&mut LoopForm| known.at.is_some() && known.at == refused.at;
+            let Some(known) = loops.iter_mut().find(is_its) else {
+                continue;
+            };
+            if !known.forms.iter().any(|formula| formula.rule >= Rule::C5) {
+                known.forms.push(stays_open(&refused.at));
+            }
+        }
         let mut notes = Vec::new();
         if exact.is_some() {
             let note = "the kernel computes it in pairs of numbers, a value and its rounding \
@@ -316,6 +325,12 @@ impl Explanation {
 fn carried_out(at: &Option<Place>) -> Formula {
     let form = "φ_L'(p, b1, ..) = what is carried when the loop is left, whichever way";
     Formula { rule: Rule::F5, at: at.clone(), form: Notation::of_form(form.to_owned()) }
+}
+
+/// C5, for a loop that has no closed form.
+fn stays_open(at: &Option<Place>) -> Formula {
+    let form = "d after the loop = f^[n](p), where f is an iteration: the loop stays open";
+    Formula { rule: Rule::C5, at: at.clone(), form: Notation::of_form(form.to_owned()) }
 }
 
 /// The φs of `before`, each with those of `after` in the same place.

@@ -356,10 +356,9 @@ impl<'a> Knife<'a> {
         let def = Def::Entry(region, nexts as u32);
         let carried = self.graph.nodes.push(NodeData { def, place: None });
         for leaf in self.graph.leaves(self.graph.regions[region].root) {
-            let End::Return(values) = self.graph.blocks[leaf].end.clone() else { continue };
-            let mut values = values;
+            let End::Return(mut values) = self.graph.blocks[leaf].end.clone() else { continue };
             let mut largest = carried;
-            for next in values[decides..decides + nexts].to_vec() {
+            for &next in &values[decides..decides + nexts] {
                 let size = self.graph.push_apply(leaf, Op::Abs, &[next], None);
                 largest = self.graph.push_apply(leaf, Op::Max, &[largest, size], None);
             }

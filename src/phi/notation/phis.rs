@@ -94,6 +94,9 @@ pub fn phis(graph: &Graph, as_seen: bool) -> Vec<Phis> {
     all.into_iter().map(|(_, phis)| phis).filter(|phis| phis.count() > 0).collect()
 }
 
+/// Sides of so many characters are told.
+const LONGEST: usize = 80;
+
 /// The φs of branches whose derivatives are taken, each by C2.
 ///
 /// # Examples
@@ -131,7 +134,11 @@ pub fn differentiated_phis(graph: &Graph) -> Vec<Applied> {
             }
             _ => continue,
         };
-        let sides: Vec<String> = sides.into_iter().map(|side| brief.node(side)).collect();
+        let side = |side: Node| match brief.node(side) {
+            long if long.chars().count() > LONGEST => "…".to_owned(),
+            side => side,
+        };
+        let sides: Vec<String> = sides.into_iter().map(side).collect();
         let at = place.and_then(|place| graph.places.get(place)).cloned();
         let form = format!(
             "∂φ({condition}; {}) = φ({condition}; ∂({}))",

@@ -97,17 +97,21 @@ fn parts(draft: &Draft, region: Region, chain: &Chain) -> Option<Parts> {
     if numbers.is_empty() || invariant.is_empty() {
         return None;
     }
-    let mut data = Double::from(1.0);
+    // All factors of an iteration come together, so that nothing on the way is too large.
+    let mut each = vec![Double::from(1.0); chain.count as usize];
     for (inverse, node) in numbers {
         let added = [Added::Term(1.0, node)];
         let terms = terms(draft, region, &added, Variables::Large, &hashbrown::HashMap::new());
         let terms = terms.ok().filter(|terms| terms.loops.len() == 1)?;
         let basis = Basis::new(0, 0, 1)?;
         let mut evaluator = Evaluator::new(&terms, &basis);
-        for factor in evaluator.values(&Frame::at(Vec::new()), chain.count) {
-            data = if inverse { data / factor } else { data * factor };
+        let frame = Frame::at(Vec::new());
+        let values = evaluator.values(&frame, chain.count);
+        for (product, factor) in each.iter_mut().zip(values) {
+            *product = if inverse { *product / factor } else { *product * factor };
         }
     }
+    let data = each.into_iter().fold(Double::from(1.0), |data, factor| data * factor);
     let fits = (1.0 / LARGE..LARGE).contains(&data.high.abs());
     let is_invariant =
         |&(_, node): &(bool, Node)| super::inverses::is_invariant(draft, region, node);
