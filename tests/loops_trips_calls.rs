@@ -5,7 +5,7 @@
 mod support;
 
 use phigrad::check::Random;
-use phigrad::{Numerics, Var, traced};
+use phigrad::{Numerics, Purpose, Var, traced};
 use support::{NUMERICS, Pair, Served, manual};
 
 /// Learns from that many calls at random points; returns how many of 500 others
@@ -113,16 +113,33 @@ fn growth_plain(x: &[Var]) -> Var {
     y.sqrt() * x[0]
 }
 
+/// The size of the code that a few calls teach, with `factor` as the growth of an
+/// iteration.
+fn size(f: fn(&[Var]) -> Var, factor: f64) -> usize {
+    let recorded = manual(Numerics::Real).record(f);
+    for i in 0..8 {
+        recorded.grad(&[1.0 + f64::from(i) * 0.1, factor]).unwrap();
+    }
+    recorded.compile().unwrap();
+    let kernels = recorded.report().kernels;
+    kernels.iter().find(|kernel| kernel.purpose == Purpose::Gradient).unwrap().code_bytes
+}
+
 #[test]
 fn code_does_not_grow_with_the_largest_number_of_iterations() {
-    let size = |f: fn(&[Var]) -> Var, factor: f64, more: f64, calls: usize| {
-        served(Numerics::Real, calls, &[(1.0, 1.5), (factor, factor * more)], f)
-    };
-    // About 20, and from 200 to 350 iterations.
-    let (small, large) = (size(growth, 1.8, 1.1, 50), size(growth, 1.03, 1.015, 50));
-    // From some number on it is a closed form, which takes some 800 bytes.
-    assert!(small.0 >= 475 && large.0 >= 475, "{small:?} {large:?}");
-    assert!(large.1 <= small.1 + 1000, "{small:?} {large:?}");
-    let (small, large) = (size(growth_plain, 1.8, 1.1, 50), size(growth_plain, 1.03, 1.001, 50));
-    assert!(large.1 <= small.1 + 1000, "{small:?} {large:?}");
+    let ranges = |factor: f64, more: f64| [(1.0, 1.5), (factor, factor * more)];
+    for (f, more) in [(growth as fn(&[Var]) -> Var, 1.015), (growth_plain, 1.001)] {
+        // About 20, and from 200 to 350 iterations.
+        let small = served(Numerics::Real, 50, &ranges(1.8, 1.1), f);
+        let large = served(Numerics::Real, 50, &ranges(1.03, more), f);
+        assert!(small.0 >= 475 && large.0 >= 475, "{small:?} {large:?}");
+        // Behind few iterations it stays a loop; behind many it is a closed form, which
+        // takes some 800 bytes more.
+        assert!(large.1 <= small.1 + 1000, "{small:?} {large:?}");
+    }
+    // About 400 and 1,400 iterations: a loop over the binary digits of their number.
+    assert_eq!(size(growth, 1.03), size(growth, 1.01));
+    // About 400, 4,000 and 40,000 iterations: it may grow with the digits of their number.
+    let sizes = [1.03, 1.003, 1.0003].map(|factor| size(growth_plain, factor));
+    assert!(sizes[2] <= sizes[0] * 5 / 2, "{sizes:?}");
 }

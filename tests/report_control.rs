@@ -102,6 +102,27 @@ fn departures_behind_regions_that_share_are_noted() {
     assert_eq!((last.op, last.held, last.at.line), (Op::Gt, true, 10));
 }
 
+#[test]
+fn closed_forms_that_are_not_finite_are_no_unknown_paths() {
+    let f = Tape::builder().hot_threshold(u32::MAX).record(|x: &[Var]| {
+        let y = (0..1000).fold(x[0], |y, _| y * x[1] + 1.0);
+        (y + 1.0).recip()
+    });
+    f.grad(&[1.0, 1.001]).unwrap();
+    f.compile().unwrap();
+    f.grad(&[1.0, 1.002]).unwrap();
+    assert_eq!((f.report().kernel_calls, f.report().in_closed_forms), (1, 0), "{}", f.report());
+    for _ in 0..3 {
+        assert_eq!(f.eval(&[1.0, 10.0]).unwrap(), 0.0);
+    }
+    let report = f.report();
+    assert_eq!((report.fallbacks, report.in_closed_forms), (3, 3), "{report}");
+    assert_eq!(report.last_departure, None);
+    let text = report.to_string();
+    assert!(text.contains("(0 on an unknown path, 0 not finite)"), "{text}");
+    assert!(text.contains("3 calls left a kernel because a closed form was not finite"), "{text}");
+}
+
 fn waits(f: &Recorded<impl Fn(&[Var]) -> Var>) -> Vec<(Purpose, bool, Wait)> {
     let waiting = f.report().waiting;
     waiting.iter().map(|waiting| (waiting.purpose, waiting.replaces, waiting.wait)).collect()

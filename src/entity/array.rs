@@ -59,6 +59,11 @@ impl<K: Entity, V> Array<K, V> {
         self.items.is_empty()
     }
 
+    /// Drops all items but the first `len`.
+    pub fn truncate(&mut self, len: usize) {
+        self.items.truncate(len);
+    }
+
     /// The item of `key`, or `None` when `key` is past the end.
     pub fn get(&self, key: K) -> Option<&V> {
         self.items.get(key.index())

@@ -29,6 +29,8 @@ pub(super) struct Learning {
     /// How often calls left kernels, by comparison, and where the last one did.
     pub(super) left: HashMap<(Place, Op), u64>,
     pub(super) last_departure: Option<Departure>,
+    /// How often calls left kernels on ways that these knew.
+    pub(super) in_closed_forms: u64,
     pub(super) wanted: [bool; 3],
     pub(super) attempts: [Attempt; 3],
     /// Events recorded since the last compilation.
@@ -76,6 +78,7 @@ impl Learning {
             last_new_path: None,
             left: HashMap::new(),
             last_departure: None,
+            in_closed_forms: 0,
             wanted: [false; 3],
             attempts: Default::default(),
             taped_events: 0,
@@ -149,9 +152,14 @@ impl Learning {
                 departure
             }
         };
-        if let Some(departure) = departure {
-            *self.left.entry((departure.at.clone(), departure.op)).or_insert(0) += 1;
-            self.last_departure = Some(departure);
+        match departure {
+            Some(departure) => {
+                *self.left.entry((departure.at.clone(), departure.op)).or_insert(0) += 1;
+                self.last_departure = Some(departure);
+            }
+            // The program made no comparison that the kernel did not know, so it was one
+            // of the kernel's own.
+            None => self.in_closed_forms += 1,
         }
     }
 

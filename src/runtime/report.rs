@@ -296,6 +296,9 @@ pub struct Report {
     /// Calls in which a kernel met a path it does not know, so that the tape served.
     /// After many in a row the kernel is tried less often.
     pub fallbacks: u64,
+    /// Those of the fallbacks on paths that the kernel does know: a number in a closed
+    /// form was not finite there, or came so close to another one that rounding decided.
+    pub in_closed_forms: u64,
     /// Calls in which a kernel's result was not finite, so that the tape decided.
     pub non_finite: u64,
     /// Where the path learnt last left the paths known before.
@@ -352,9 +355,16 @@ impl fmt::Display for Report {
             "{} by kernels, {} by the tape ({} on an unknown path, {} not finite)",
             Count(self.kernel_calls, "call"),
             self.tape_calls,
-            self.fallbacks,
+            self.fallbacks.saturating_sub(self.in_closed_forms),
             self.non_finite
         )?;
+        if self.in_closed_forms > 0 {
+            writeln!(
+                f,
+                "{} left a kernel because a closed form was not finite",
+                Count(self.in_closed_forms, "call")
+            )?;
+        }
         writeln!(
             f,
             "{} with {}, longest run {}",

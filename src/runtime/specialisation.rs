@@ -223,6 +223,7 @@ impl Specialisation {
         report.tape_calls += self.tape_calls.load(Ordering::Relaxed);
         report.kernel_calls += self.kernel_calls.load(Ordering::Relaxed);
         report.fallbacks += self.fallbacks.load(Ordering::Relaxed);
+        report.in_closed_forms += learning.in_closed_forms;
         report.non_finite += self.non_finite.load(Ordering::Relaxed);
         report.last_new_path = learning.last_new_path.clone().or(report.last_new_path.take());
         report.refusals.extend(learning.refusals.iter().cloned());

@@ -28,7 +28,7 @@ pub use captures::ForJumps;
 pub use error::TraceError;
 pub use event::{Event, Operand, Role, Site};
 pub use events::Events;
-pub(crate) use pattern::{Part, Slot, pattern};
+pub(crate) use pattern::{FEW, Part, Slot, pattern};
 pub(crate) use repeats::{Repeat, Worth, repeats};
 pub use run::{Inputs, Trace};
 pub use sweep::{Adjoints, sweep};

@@ -11,6 +11,8 @@ use crate::op::Op;
 pub(crate) const DISTANCE: usize = 4;
 /// So many iterations are looked at before it is said how the others follow.
 const FIRST: usize = DISTANCE + 1;
+/// A pattern has at least so many iterations.
+pub(crate) const FEW: usize = FIRST + 1;
 
 /// A part of a run that repeats itself: in each iteration the same events but for
 /// their operands, and those follow a rule.
@@ -48,6 +50,16 @@ pub(crate) enum Slot {
         distance: usize,
         firsts: SmallVec<[Operand; 1]>,
     },
+}
+
+impl Part {
+    /// Its operands.
+    pub(crate) fn slots(&self) -> &[Slot] {
+        match self {
+            Part::Nothing => &[],
+            Part::Step { slots, .. } => slots,
+        }
+    }
 }
 
 /// How the events at one place of the body go on.

@@ -1,7 +1,5 @@
 //! The census: what the runs that were looked at decided where.
 
-use std::collections::BTreeMap;
-
 use hashbrown::HashMap;
 
 use super::place;
@@ -49,7 +47,7 @@ pub(super) struct Census {
     decisions: HashMap<(Site, Op), Decision>,
     loops: HashMap<Site, Trips>,
     /// For each loop under way its site and its iterations; kept for its memory.
-    under_way: BTreeMap<u64, (Site, u64)>,
+    under_way: HashMap<u64, (Site, u64)>,
 }
 
 impl Census {
@@ -87,7 +85,8 @@ impl Census {
                 _ => {}
             }
         }
-        while let Some((_, (site, iterations))) = self.under_way.pop_first() {
+        // What is counted does not depend on their order.
+        for (_, (site, iterations)) in self.under_way.drain() {
             let new = || Trips { at: place(site), entered: 0, fewest: u64::MAX, most: 0 };
             let trips = self.loops.entry(site).or_insert_with(new);
             trips.entered += 1;

@@ -3,11 +3,19 @@
 
 use smallvec::SmallVec;
 
-use super::notes::{Carried, Known};
-use super::tree::{Given, Knowledge, Meeting, MeetingData, Origin, Value};
-use super::unknown_place;
+use super::notes::Carried;
+use super::tree::{Given, Knowledge, Meeting, Origin, Value};
 use super::walk::{Stop, Walk};
 use crate::trace::{ForJumps, Operand, Trace};
+
+/// What something is given for.
+#[derive(Clone, Copy)]
+enum About {
+    /// All that it does.
+    All,
+    /// Its jumps to elsewhere.
+    Jumps,
+}
 
 impl Walk<'_> {
     /// Notes what the region that is being entered was given.
@@ -18,24 +26,40 @@ impl Walk<'_> {
         trace: &Trace<'_>,
     ) -> Result<(), Stop> {
         let Some((key, captured)) = trace.captured(event) else { return Ok(()) };
-        let values: Result<Vec<Value>, Stop> =
-            captured.iter().map(|&operand| self.operand(operand, unknown_place)).collect();
-        let state = SmallVec::from_slice(&[key]);
-        let given = values.ok().map(|captured| Given { of: None, state, captured });
         let jumps = trace.captured_for_jumps(event);
-        self.give_to(meeting, given, |data| &mut data.given)?;
+        self.give_operands(meeting, key, captured, About::All)?;
         let Some(ForJumps { key, goals, operands }) = jumps else { return Ok(()) };
-        let values: Result<Vec<Value>, Stop> =
-            operands.iter().map(|&operand| self.operand(operand, unknown_place)).collect();
-        let state = SmallVec::from_slice(&[key]);
-        let given = values.ok().map(|captured| Given { of: None, state, captured });
         let goal = |operand: &Operand| match *operand {
             Operand::Event(id) => self.opened(u64::from(id)),
             Operand::Constant(_) => None,
         };
-        let goals: SmallVec<[Option<Meeting>; 1]> = goals.iter().map(goal).collect();
-        self.tree.meetings[meeting].goals = goals;
-        self.give_to(meeting, given, |data| &mut data.for_jumps)
+        if !goals.iter().map(goal).eq(self.tree.meetings[meeting].goals.iter().copied()) {
+            let goals: SmallVec<[Option<Meeting>; 1]> = goals.iter().map(goal).collect();
+            self.tree.meetings[meeting].goals = goals;
+        }
+        self.give_operands(meeting, key, operands, About::Jumps)
+    }
+
+    /// Notes that `meeting` was given these operands, and other things with this hash.
+    fn give_operands(
+        &mut self,
+        meeting: Meeting,
+        key: u64,
+        operands: &[Operand],
+        about: About,
+    ) -> Result<(), Stop> {
+        let mut captured = core::mem::take(self.captured);
+        captured.clear();
+        for &operand in operands {
+            captured.extend(match operand {
+                Operand::Constant(value) => Some(self.tree.constant(value.to_bits())),
+                Operand::Event(event) => self.visible(event as usize),
+            });
+        }
+        let given = (captured.len() == operands.len()).then_some(&captured[..]);
+        let result = self.give_to(meeting, None, &[key], given, about);
+        *self.captured = captured;
+        result
     }
 
     /// The meeting of the region with this number, which is open.
@@ -48,45 +72,69 @@ impl Walk<'_> {
     /// carried to the head of one loop is the same, so is what can come next.
     pub(super) fn give_head(&mut self, carried: &Carried) -> Result<(), Stop> {
         let Some(meeting) = self.open.last().map(|open| open.meeting) else { return Ok(()) };
-        let mut captured = Vec::with_capacity(carried.phis.len());
+        let mut captured = core::mem::take(self.captured);
+        captured.clear();
         for &phi in &carried.phis {
-            let Some(Known { value, .. }) = self.known.get(phi) else { return Ok(()) };
             // Others may stand for something else, too.
-            if !matches!(
-                self.tree.values[value],
-                Origin::Carried | Origin::Apply(..) | Origin::Repeated
-            ) {
-                return Ok(());
-            }
-            captured.push(value);
+            captured.extend(self.known.get(phi).map(|known| known.value).filter(|&value| {
+                matches!(
+                    self.tree.values[value],
+                    Origin::Carried | Origin::Apply(..) | Origin::Repeated
+                )
+            }));
         }
-        let (of, state) = (self.tree.meetings[meeting].parent, carried.state.clone());
-        let given = Some(Given { of, state, captured });
-        self.give_to(meeting, given, |data| &mut data.given)
+        let mut result = Ok(());
+        if captured.len() == carried.phis.len() {
+            let of = self.tree.meetings[meeting].parent;
+            let given = Some(&captured[..]);
+            result = self.give_to(meeting, of, &carried.state, given, About::All);
+        }
+        *self.captured = captured;
+        result
     }
 
-    /// Notes what `meeting` was given; `None` is what the tree has no value for.
+    /// Notes what `meeting`, an iteration of the loop `of` or a region, was given: this
+    /// state and these values; `None` is what the tree has no value for.
     fn give_to(
         &mut self,
         meeting: Meeting,
-        given: Option<Given>,
-        knowledge: impl FnOnce(&mut MeetingData) -> &mut Knowledge,
+        of: Option<Meeting>,
+        state: &[u64],
+        captured: Option<&[Value]>,
+        about: About,
     ) -> Result<(), Stop> {
-        let data = &mut self.tree.meetings[meeting];
+        let data = &self.tree.meetings[meeting];
         let (site, is_shared) = (data.site, data.is_shared);
-        let known = knowledge(data);
-        match (&*known, given) {
-            (Knowledge::Nothing, Some(given)) => *known = Knowledge::Given(given),
-            (Knowledge::Given(before), Some(given)) if *before == given => {}
+        let before = match about {
+            About::All => &data.given,
+            About::Jumps => &data.for_jumps,
+        };
+        match (before, captured) {
+            (Knowledge::Given(before), Some(captured)) if before.is(of, state, captured) => {}
+            (Knowledge::Nothing, Some(captured)) => {
+                let (state, captured) = (SmallVec::from_slice(state), captured.to_vec());
+                let given = Knowledge::Given(Given { of, state, captured });
+                self.note_given(meeting, about, given);
+            }
             // It depends on something that does not matter behind it, or that is
             // not seen; what others know must not be used here.
             _ => {
-                *known = Knowledge::Varying;
+                if !matches!(before, Knowledge::Varying) {
+                    self.note_given(meeting, about, Knowledge::Varying);
+                }
                 if is_shared {
                     return Err(Stop::Unshare(site));
                 }
             }
         }
         Ok(())
+    }
+
+    fn note_given(&mut self, meeting: Meeting, about: About, given: Knowledge) {
+        let data = &mut self.tree.meetings[meeting];
+        match about {
+            About::All => data.given = given,
+            About::Jumps => data.for_jumps = given,
+        }
     }
 }

@@ -367,7 +367,7 @@ impl Graft<'_> {
         let has_budget = matches!(step, Step::Guard { .. }) || self.spend();
         if has_budget {
             self.tree.grow(to.stretch);
-            self.tree.stretches[to.stretch].steps.push(step);
+            self.tree.push_step(to.stretch, step);
             self.grown = true;
         }
         has_budget

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::notes::{Carried, Open, carried};
+use super::notes::{Carried, Open};
 use super::tree::{End, ExitKey, Stretch, Target, Value};
 use super::walk::{Stop, Walk, unmerge};
 use super::{Unmerge, place};
@@ -12,8 +12,14 @@ use crate::trace::{Event, Operand, Role, Site, Trace};
 
 impl Walk<'_> {
     pub(super) fn join(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
-        let index = self.known.len();
-        let (event, carried) = (trace.events.at(index), carried(trace, index));
+        let carried = self.take_carried(trace);
+        let result = self.join_with(trace, &carried);
+        *self.carried = carried;
+        result
+    }
+
+    fn join_with(&mut self, trace: &Trace<'_>, carried: &Carried) -> Result<(), Stop> {
+        let event = trace.events.at(self.known.len());
         self.known.push(None);
         // The body of a loop is left with the loop.
         let is_ended = |open: &Open| open.id == event.payload();
@@ -21,26 +27,40 @@ impl Walk<'_> {
         let around =
             |level: usize| self.open[..level].iter().rev().take_while(|open| is_ended(open));
         match last.map(|level| level - around(level).count()) {
-            Some(level) => self.leave(level, Target::Join, trace, event.site(), &carried),
-            None => self.copies(trace, &carried),
+            Some(level) => self.leave(level, Target::Join, trace, event.site(), carried),
+            None => self.copies(trace, carried),
         }
     }
 
     pub(super) fn iterate(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
+        let carried = self.take_carried(trace);
+        let result = self.iterate_with(trace, &carried);
+        *self.carried = carried;
+        result
+    }
+
+    /// What is carried to the next event.
+    fn take_carried(&mut self, trace: &Trace<'_>) -> Carried {
+        let mut carried = core::mem::take(self.carried);
+        carried.read(trace, self.known.len());
+        carried
+    }
+
+    fn iterate_with(&mut self, trace: &Trace<'_>, carried: &Carried) -> Result<(), Stop> {
         let index = self.known.len();
-        let (event, carried) = (trace.events.at(index), carried(trace, index));
+        let event = trace.events.at(index);
         self.known.push(None);
         let (id, site) = (event.payload(), event.site());
         match self.open.iter().rposition(|open| open.is_body && open.id == id) {
-            Some(level) => self.leave(level, Target::Iterate, trace, site, &carried)?,
-            None => self.copies(trace, &carried)?,
+            Some(level) => self.leave(level, Target::Iterate, trace, site, carried)?,
+            None => self.copies(trace, carried)?,
         }
-        if self.unmerged.contains(&site) || self.one_way.contains(&index) {
+        if self.unmerged.contains(&site) || self.one_way.contains(index) {
             return Ok(());
         }
         self.enter(id, true, index, trace)?;
         if event.is_whole() && carried.opaque.is_none() {
-            self.give_head(&carried)?;
+            self.give_head(carried)?;
         }
         Ok(())
     }
@@ -84,29 +104,30 @@ impl Walk<'_> {
             return Err(unmerge(left, Unmerge::Opaque { name }));
         }
         let at = || place(site);
-        let mut values: SmallVec<[Value; 4]> = SmallVec::new();
+        let mut values = core::mem::take(self.values);
+        values.clear();
         for &phi in &carried.phis {
             values.push(self.operand(phi_operand(&trace.events.at(phi)), at)?);
         }
         // The outermost exit first, because the key of an inner one names it.
-        let mut key = ExitKey { to: target, state: carried.state.clone(), carried: values.len() };
+        let (mut to, mut state) = (target, &carried.state[..]);
         let mut exits: SmallVec<[usize; 4]> = SmallVec::new();
         for level in level..self.open.len() {
             let meeting = self.open[level].meeting;
-            let exit = match self.tree.find_exit(meeting, &key) {
+            let exit = match self.tree.find_exit_to(meeting, to, state, values.len()) {
                 Some(exit) => exit,
                 None => {
                     self.must_grow(at)?;
-                    self.tree.new_exit(meeting, key)
+                    let (state, carried) = (SmallVec::from_slice(state), values.len());
+                    self.tree.new_exit(meeting, ExitKey { to, state, carried })
                 }
             };
             exits.push(exit);
-            let state = SmallVec::new();
-            key = ExitKey { to: Target::Outer(exit), state, carried: values.len() };
+            (to, state) = (Target::Outer(exit), &[]);
         }
         while let Some(exit) = exits.pop() {
             let Some(open) = self.open.pop() else { break };
-            self.end_with(End::Exit { exit, values }, at)?;
+            self.end_with(exit, &values, at)?;
             self.entries[open.entry].open = false;
             if open.grew {
                 self.grew.push(open.meeting);
@@ -116,29 +137,42 @@ impl Walk<'_> {
             }
             let tail = self.tail(&open, exit);
             self.go(tail);
-            values = self.tree.meetings[open.meeting].exits[exit].carried.clone();
+            values.clone_from_slice(&self.tree.meetings[open.meeting].exits[exit].carried);
         }
         // After the exit each value is the φ of its own event.
-        let mut values = values.into_iter();
+        let mut phis = values.iter();
         for index in self.known.len()..carried.end {
             let is_phi = trace.events.at(index).role() == Role::Phi;
-            match if is_phi { values.next() } else { None } {
-                Some(value) => self.note(value),
+            match if is_phi { phis.next() } else { None } {
+                Some(&value) => self.note(value),
                 None => self.known.push(None),
             }
         }
+        *self.values = values;
         Ok(())
     }
 
-    /// The stretch ends here with `end`, as it always did.
-    fn end_with(&mut self, end: End, at: impl FnOnce() -> Place) -> Result<(), Stop> {
+    /// The stretch ends here with this exit and these values, as it always did.
+    fn end_with(
+        &mut self,
+        exit: usize,
+        carried: &[Value],
+        at: impl FnOnce() -> Place,
+    ) -> Result<(), Stop> {
         if self.at_open_end() {
             self.must_grow(at)?;
+            let end = End::Exit { exit, values: SmallVec::from_slice(carried) };
             self.tree.set_end(self.stretch, end);
-        } else if !self.at_end() || self.tree.stretches[self.stretch].end != end {
-            return Err(Stop::Divergent(at()));
+            return Ok(());
         }
-        Ok(())
+        match &self.tree.stretches[self.stretch].end {
+            End::Exit { exit: known, values }
+                if self.at_end() && *known == exit && values[..] == *carried =>
+            {
+                Ok(())
+            }
+            _ => Err(Stop::Divergent(at())),
+        }
     }
 
     /// Where it goes on after `open` is left by `exit`.

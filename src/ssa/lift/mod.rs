@@ -17,13 +17,17 @@
 //! all is forgotten, and the regions that it was in share no more.
 
 mod census;
+mod cut;
 mod depart;
 mod emit;
 mod emit_repeats;
+mod follow;
 mod give;
 mod graft;
 mod jumps;
 mod leave;
+mod log;
+mod merge;
 mod notes;
 mod repeat;
 mod share;
@@ -38,11 +42,10 @@ mod walk;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-use hashbrown::HashSet;
-
 use super::graph::{Graph, Place};
 use crate::trace::{Site, Trace};
 use census::Census;
+use merge::{Changes, Refused};
 use notes::Notes;
 use tree::Tree;
 use walk::{Stop, Walk};
@@ -346,96 +349,31 @@ impl Lifted {
         if self.full && !forgets {
             return Err(LiftError::TooManyNodes { limit: limits.nodes });
         }
-        let (mut tree, mut refused) = (self.tree.clone(), self.refused.clone());
-        let (mut unmerged, mut generation) = (Vec::new(), self.generation);
-        tree.version = self.version + 1;
-        loop {
-            let stop =
-                match Walk::new(&mut tree, true, &refused.merging, &mut self.notes).run(trace) {
-                    Ok(()) => break,
-                    Err(stop) => stop,
-                };
-            match stop {
-                Stop::Unmerge(_, Unmerged { why: Unmerge::Varies, .. }) | Stop::Divergent(_)
-                    if tree.is_shared =>
-                {
-                    let open = self.notes.open.iter();
-                    refused.unshare(open.map(|open| tree.meetings[open.meeting].site));
+        let mut changes = Changes::default();
+        self.tree.begin();
+        self.tree.version = self.version + 1;
+        let added = self.add(trace, limits, &mut changes);
+        let steps = match added {
+            Ok(steps) => steps,
+            Err(error) => {
+                self.take_back(&mut changes);
+                if forgets && matches!(error, LiftError::TooManyNodes { .. }) {
+                    self.forget(changes);
                 }
-                Stop::Unshare(site) => refused.unshare([site].into_iter()),
-                Stop::Unmerge(site, why) => {
-                    refused.merging.insert(site);
-                    unmerged.push(why);
-                }
-                Stop::New { at, .. } | Stop::Divergent(at) => {
-                    return Err(LiftError::Divergent { at });
-                }
+                return Err(error);
             }
-            tree = Tree::new(tree.active, tree.inactive, tree.version);
-            generation += 1;
+        };
+        self.tree.keep();
+        (self.steps, self.walked) = (steps, self.tree.steps(false));
+        self.generation += changes.forgotten;
+        if let Some(refused) = changes.refused {
+            self.refused = refused;
         }
-        if tree.splits >= limits.paths {
-            return Err(LiftError::TooManyPaths { limit: limits.paths });
-        }
-        let mut steps = tree.steps(true);
-        if steps > limits.nodes {
-            self.full = true;
-            if forgets {
-                self.forget(refused, generation);
-            }
-            return Err(LiftError::TooManyNodes { limit: limits.nodes });
-        }
-        let walked = tree.steps(false);
-        if !self.exhausted && !refused.all_sharing {
-            let plan = share::plan(&tree, &self.notes.grew, &refused.sharing);
-            if !plan.is_empty() {
-                // If the shared sides are too many, those that were seen must do.
-                let mut shared = tree.clone();
-                shared.expand_all();
-                self.exhausted = !share::share(&mut shared, &plan, limits.nodes - steps);
-                let all = shared.steps(true);
-                if all <= limits.nodes {
-                    (tree, steps) = (shared, all);
-                } else {
-                    self.exhausted = true;
-                }
-            }
-        }
-        (self.tree, self.refused, self.generation) = (tree, refused, generation);
-        (self.steps, self.walked) = (steps, walked);
-        self.unmerged.append(&mut unmerged);
+        self.unmerged.append(&mut changes.unmerged);
+        self.share(limits);
         (self.graph, self.compact) = (OnceLock::new(), OnceLock::new());
         self.version += 1;
         Ok(merged)
-    }
-
-    /// Forgets all paths, with nothing in their place.
-    fn forget(&mut self, refused: Refused, generation: usize) {
-        self.tree = Tree::new(self.tree.active, self.tree.inactive, 0);
-        (self.refused, self.generation) = (refused, generation);
-        (self.steps, self.walked, self.version) = (0, 0, 0);
-        (self.graph, self.compact) = (OnceLock::new(), OnceLock::new());
-    }
-}
-
-/// What regions may not do.
-#[derive(Clone, Debug, Default)]
-struct Refused {
-    /// Regions whose ways are not merged.
-    merging: HashSet<Site>,
-    /// Regions that do not share their sides.
-    sharing: HashSet<Site>,
-    /// Whether no region shares any.
-    all_sharing: bool,
-}
-
-impl Refused {
-    /// Regions at these places share no more; if none of them still did, none at
-    /// all does, so that this comes to an end.
-    fn unshare(&mut self, sites: impl Iterator<Item = Site>) {
-        let before = self.sharing.len();
-        self.sharing.extend(sites);
-        self.all_sharing |= self.sharing.len() == before;
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a walk notes down about the trace that it goes along.
 
+use core::ops::Range;
+
 use hashbrown::HashMap;
-use smallvec::SmallVec;
 
 use super::tree::{Meeting, Stretch, Value};
 use crate::entity::Entity;
@@ -73,10 +74,11 @@ impl KnownEvents {
         }
     }
 
-    /// Whether both events are in one repeat.
-    pub(super) fn are_in_one_repeat(&self, one: usize, other: usize) -> bool {
-        self.before(one)
-            .is_some_and(|repeat| one < repeat.end && (repeat.start..repeat.end).contains(&other))
+    /// Up to where the events around this one stand for values that follow one another,
+    /// and from where on; none if it was looked at by itself.
+    pub(super) fn repeat_around(&self, event: usize) -> Option<Range<usize>> {
+        let repeat = self.before(event).filter(|repeat| event < repeat.end)?;
+        Some(repeat.start..repeat.end)
     }
 
     /// The last repeat that begins with this event or before.
@@ -108,12 +110,13 @@ pub(super) struct Open {
 }
 
 /// What is carried to a point, as recorded there.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Carried {
     /// The event after it.
     pub(super) end: usize,
-    pub(super) state: SmallVec<[u64; 4]>,
+    pub(super) state: Vec<u64>,
     /// The events of the values.
-    pub(super) phis: SmallVec<[usize; 4]>,
+    pub(super) phis: Vec<usize>,
     pub(super) opaque: Option<usize>,
 }
 
@@ -127,17 +130,30 @@ pub(super) struct Notes {
     /// The meetings that grew.
     pub(super) grew: Vec<Meeting>,
     /// The events with which regions and iterations begin that have one way.
-    pub(super) one_way: Events,
+    pub(super) one_way: OneWay,
+    /// What is carried where the walk is, what the tree calls it, and what a region is
+    /// given; for their memory.
+    pub(super) carried: Carried,
+    pub(super) values: Vec<Value>,
+    pub(super) captured: Vec<Value>,
+}
+
+/// The events with which regions and iterations begin that have only one way.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OneWay {
+    events: Events,
+    /// By region where it and its latest iteration began; empty between walks.
+    begun: HashMap<u64, (usize, Option<usize>)>,
 }
 
 /// A set of events.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Events {
+struct Events {
     words: Vec<u64>,
 }
 
 impl Events {
-    pub(super) fn contains(&self, event: &usize) -> bool {
+    fn contains(&self, event: usize) -> bool {
         self.words.get(event / 64).is_some_and(|word| word >> (event % 64) & 1 != 0)
     }
 
@@ -149,48 +165,57 @@ impl Events {
     }
 }
 
-/// What the events behind number `index` say is carried there.
-pub(super) fn carried(trace: &Trace<'_>, index: usize) -> Carried {
-    let (mut state, mut phis, mut opaque) = (SmallVec::new(), SmallVec::new(), None);
-    let mut end = index + 1;
-    while let Some(event) = trace.events.get(end) {
-        match event.role() {
-            Role::Phi => phis.push(end),
-            Role::State => state.push(event.payload()),
-            Role::Opaque => opaque = Some(end),
-            _ => break,
+impl Carried {
+    /// Notes what the events behind number `index` say is carried there.
+    pub(super) fn read(&mut self, trace: &Trace<'_>, index: usize) {
+        self.state.clear();
+        self.phis.clear();
+        self.opaque = None;
+        self.end = index + 1;
+        while let Some(event) = trace.events.get(self.end) {
+            match event.role() {
+                Role::Phi => self.phis.push(self.end),
+                Role::State => self.state.push(event.payload()),
+                Role::Opaque => self.opaque = Some(self.end),
+                _ => break,
+            }
+            self.end += 1;
         }
-        end += 1;
     }
-    Carried { end, state, phis, opaque }
 }
 
-/// Finds the events with which regions and iterations begin that have only one
-/// way; the marks with which they end tell.
-pub(super) fn find_one_way(trace: &Trace<'_>, one_way: &mut Events) {
-    one_way.words.clear();
-    // By region, where it and its latest iteration began.
-    let mut begun: HashMap<u64, (usize, Option<usize>)> = HashMap::new();
-    for event in trace.events.marks() {
-        let index = event.index();
-        let id = event.payload();
-        match event.role() {
-            Role::Enter => {
-                begun.insert(id, (index, None));
-            }
-            Role::Iterate => {
-                let Some((_, iteration)) = begun.get_mut(&id) else { continue };
-                let begun = iteration.replace(index).filter(|_| event.has_one_way());
-                begun.into_iter().for_each(|index| one_way.insert(index));
-            }
-            Role::Join => {
-                let Some((region, iteration)) = begun.remove(&id) else { continue };
-                if event.has_one_way() {
-                    one_way.insert(region);
-                    iteration.into_iter().for_each(|index| one_way.insert(index));
+impl OneWay {
+    /// Whether this event is one of them.
+    pub(super) fn contains(&self, event: usize) -> bool {
+        self.events.contains(event)
+    }
+
+    /// Finds those of `trace`; the marks with which they end tell.
+    pub(super) fn find(&mut self, trace: &Trace<'_>) {
+        let OneWay { events, begun } = self;
+        events.words.clear();
+        begun.clear();
+        for event in trace.events.marks() {
+            let index = event.index();
+            let id = event.payload();
+            match event.role() {
+                Role::Enter => {
+                    begun.insert(id, (index, None));
                 }
+                Role::Iterate => {
+                    let Some((_, iteration)) = begun.get_mut(&id) else { continue };
+                    let begun = iteration.replace(index).filter(|_| event.has_one_way());
+                    begun.into_iter().for_each(|index| events.insert(index));
+                }
+                Role::Join => {
+                    let Some((region, iteration)) = begun.remove(&id) else { continue };
+                    if event.has_one_way() {
+                        events.insert(region);
+                        iteration.into_iter().for_each(|index| events.insert(index));
+                    }
+                }
+                _ => {}
             }
-            _ => {}
         }
     }
 }

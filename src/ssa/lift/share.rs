@@ -37,6 +37,12 @@ impl Plan {
     pub(super) fn is_empty(&self) -> bool {
         self.within.is_empty() && self.special.is_empty()
     }
+
+    /// All meetings that it is about.
+    pub(super) fn meetings(&self) -> impl Iterator<Item = Meeting> {
+        let all = self.within.iter().chain(&self.special);
+        all.flat_map(|(meeting, group)| [*meeting].into_iter().chain(group.iter().copied()))
+    }
 }
 
 /// What meetings have to share, after those in `grew` have grown: each with the

@@ -1,15 +1,16 @@
 //! Walking past parts of a trace that repeat themselves: as one step.
 
+use core::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::notes::Known;
-use super::repeat::{Part, Repeat, Slot};
+use super::place;
+use super::repeat::{Part, Repeat, RepeatId, Slot};
 use super::tree::{End, Step, Value};
 use super::values::Place;
 use super::walk::{Stop, Walk};
-use super::{place, unknown_place};
 use crate::entity::Entity;
 use crate::trace::{self, Event, Operand, Role, Trace};
 
@@ -26,33 +27,51 @@ impl Walk<'_> {
     /// Passes over the repeat that begins with `event`, the next one, if the tree has
     /// it or may take it in. Says whether there was one.
     ///
-    /// Where the tree has one that the trace does not have, it is expanded.
+    /// Where the tree has one that the trace leaves, it is cut there.
     pub(super) fn skip(&mut self, trace: &Trace<'_>, event: &Event<'_>) -> Result<bool, Stop> {
         if !matches!(event.role(), Role::Apply | Role::Guard | Role::Constant) {
             return Ok(false);
         }
         let data = &self.tree.stretches[self.stretch];
         match data.steps.get(self.step) {
-            Some(&Step::Repeat(id)) => {
-                let known = &self.tree.repeats[id];
-                let (first, period, times) = (known.first, known.body.len(), known.times);
-                let seen = trace::Repeat { start: self.known.len(), period, times };
-                let seen = self.repeat(trace, seen);
-                if seen.is_some_and(|seen| seen.is_same(&self.tree.repeats[id])) {
-                    self.look();
-                    self.step += 1;
-                    self.pass_over(trace, first, period * times)?;
-                    return Ok(true);
-                }
-                // A constant before it is no step.
-                if event.role() != Role::Constant {
-                    self.tree.expand(self.stretch, self.step);
-                }
-                Ok(false)
-            }
+            Some(&Step::Repeat(id)) => self.skip_known(trace, event, id),
             None if self.grow && data.end == End::Open => self.grow_by_repeat(trace, event),
             _ => Ok(false),
         }
+    }
+
+    /// Passes over as much of the repeat `id`, the next step, as the trace does.
+    fn skip_known(
+        &mut self,
+        trace: &Trace<'_>,
+        event: &Event<'_>,
+        id: RepeatId,
+    ) -> Result<bool, Stop> {
+        let Repeat { first, times, ref body, .. } = self.tree.repeats[id];
+        let period = body.len();
+        let followed = self.follows(trace, id);
+        let iterations = followed.iterations;
+        if iterations < times {
+            // A constant before it is no step.
+            if iterations == 0 && event.role() == Role::Constant {
+                return Ok(false);
+            }
+            if let (false, Some(guard)) = (self.grow, followed.other_side) {
+                let guard = trace.events.at(guard);
+                self.look();
+                self.watch.iter_mut().for_each(|watch| watch.decide(&guard, guard.value() != 0.0));
+                self.must_grow(|| place(guard.site()))?;
+            }
+            self.tree.cut(self.stretch, self.step, iterations);
+            let steps = &self.tree.stretches[self.stretch].steps;
+            if iterations == 0 || !matches!(steps.get(self.step), Some(Step::Repeat(_))) {
+                return Ok(false);
+            }
+        }
+        self.look();
+        self.step += 1;
+        self.pass_over(trace, first, period * iterations)?;
+        Ok(true)
     }
 
     /// Adds the repeat that begins with the next event, if there is one.
@@ -62,9 +81,12 @@ impl Walk<'_> {
             return Ok(false);
         }
         let Some(ahead) = self.ahead(trace, index) else { return Ok(false) };
-        let Some(mut repeat) = self.repeat(trace, ahead) else {
-            self.repeats.refused = ahead.end();
-            return Ok(false);
+        let mut repeat = match self.repeat(trace, ahead) {
+            Ok(repeat) => repeat,
+            Err(behind) => {
+                self.repeats.refused = behind;
+                return Ok(false);
+            }
         };
         self.must_grow(|| place(event.site()))?;
         let (count, id) = (repeat.len(), self.tree.repeats.next_key());
@@ -118,17 +140,17 @@ impl Walk<'_> {
     }
 
     /// Whether this event, a mark, means nothing to the walk.
-    fn is_nothing(&self, trace: &Trace<'_>, mark: usize) -> bool {
+    pub(super) fn is_nothing(&self, trace: &Trace<'_>, mark: usize) -> bool {
         let event = trace.events.at(mark);
         let is_unmerged = || !self.unmerged.is_empty() && self.unmerged.contains(&event.site());
         let next = trace.events.get(mark + 1).map(|next| next.role());
         let is_bare = !matches!(next, Some(Role::Phi | Role::State | Role::Opaque));
         let id = event.payload();
         match event.role() {
-            Role::Enter => self.one_way.contains(&mark) || is_unmerged(),
+            Role::Enter => self.one_way.contains(mark) || is_unmerged(),
             Role::Iterate => {
                 is_bare
-                    && (self.one_way.contains(&mark) || is_unmerged())
+                    && (self.one_way.contains(mark) || is_unmerged())
                     && !self.open.iter().any(|open| open.is_body && open.id == id)
             }
             Role::Join => {
@@ -140,16 +162,27 @@ impl Walk<'_> {
         }
     }
 
-    /// What `repeat` of `trace` is in the tree, but for its values; none if it is no
-    /// repeat there.
-    fn repeat(&mut self, trace: &Trace<'_>, repeat: trace::Repeat) -> Option<Repeat> {
+    /// What the first iterations of `repeat` of `trace` are in the tree, but for their
+    /// values: as many as operands follow rules there, too. If that is not worth a repeat,
+    /// the event from which on there may be one.
+    fn repeat(&mut self, trace: &Trace<'_>, repeat: trace::Repeat) -> Result<Repeat, usize> {
         let trace::Repeat { start, period, times } = repeat;
         let passes = |mark: usize| self.is_nothing(trace, mark);
-        let pattern = trace::pattern(trace.events, &passes, start, period, times)?;
-        if pattern.times != times {
-            return None;
+        let pattern = |most: usize| trace::pattern(trace.events, &passes, start, period, most);
+        // A few iterations tell what operands are.
+        let few = pattern(times.min(trace::FEW)).ok_or(repeat.end())?;
+        let slots = few.body.iter().flat_map(trace::Part::slots);
+        let fits = slots.map(|slot| self.fits(slot, times)).min().unwrap_or(times);
+        let behind = start + period * fits.max(1);
+        if !self.tree.worth.is_reached(&trace::Repeat { times: fits, ..repeat }) {
+            return Err(behind);
         }
-        let mut body = Vec::with_capacity(period);
+        let pattern = pattern(fits).ok_or(behind)?;
+        let times = pattern.times;
+        if !self.tree.worth.is_reached(&trace::Repeat { times, ..repeat }) {
+            return Err(start + period * times.max(1));
+        }
+        let (mut body, mut goes_through_values) = (Vec::with_capacity(period), false);
         for (at, part) in pattern.body.into_iter().enumerate() {
             let trace::Part::Step { op, outcome, slots } = part else {
                 body.push(Part::Nothing);
@@ -157,69 +190,87 @@ impl Walk<'_> {
             };
             let mut known = SmallVec::new();
             for slot in slots {
-                known.push(self.slot(slot, times)?);
+                let slot = self.slot(slot).ok_or(behind)?;
+                goes_through_values |= matches!(slot, Slot::Value { first, by }
+                    if by != 0 && first.index() >= self.tree.inputs());
+                known.push(slot);
             }
             let site = trace.events.at(start + at).site();
             body.push(Part::Apply { op, slots: known, outcome, site });
         }
-        Some(Repeat { first: self.tree.input(0), times, body })
+        Ok(Repeat { first: self.tree.input(0), times, goes_through_values, body })
     }
 
-    /// What an operand is in the tree, if it follows a rule there, too.
-    fn slot(&mut self, slot: trace::Slot, times: usize) -> Option<Slot> {
+    /// In how many of the first iterations, at most `times`, an operand follows a rule in
+    /// the tree.
+    fn fits(&self, slot: &trace::Slot, times: usize) -> usize {
+        let is_visible = |operand: &Operand| match *operand {
+            Operand::Event(event) => self.visible(event as usize).is_some(),
+            Operand::Constant(_) => true,
+        };
+        let fits = match *slot {
+            trace::Slot::Constant(_) | trace::Slot::Table(_) => times,
+            trace::Slot::Event { first, by: 0 } => match self.visible(first as usize) {
+                Some(_) => times,
+                None => 0,
+            },
+            trace::Slot::Event { first, by } => self.row(first as usize, by),
+            trace::Slot::Inside { ref firsts, .. } => match firsts.iter().all(is_visible) {
+                true => times,
+                false => 0,
+            },
+        };
+        fits.min(times)
+    }
+
+    /// How many events, so many apart from `first` on, are inputs of one kind or values of
+    /// one part of a repeat.
+    fn row(&self, first: usize, by: i64) -> usize {
+        let tree = &self.tree;
+        let steps_in = |at: usize, range: Range<usize>| match by > 0 {
+            true => (range.end - 1 - at) / by.unsigned_abs() as usize + 1,
+            false => (at - range.start) / by.unsigned_abs() as usize + 1,
+        };
+        for row in [0..tree.active, tree.active..tree.inputs()] {
+            if row.contains(&first) {
+                return steps_in(first, row);
+            }
+        }
+        let Some(value) = self.visible(first) else { return 0 };
+        match (self.known.repeat_around(first), tree.values.place(value)) {
+            (Some(events), Place::Repeat(id)) if by % tree.repeats[id].body.len() as i64 == 0 => {
+                let repeat = &tree.repeats[id];
+                let values = repeat.first.index()..repeat.first.index() + repeat.len();
+                steps_in(first, events).min(steps_in(value.index(), values))
+            }
+            _ => 1,
+        }
+    }
+
+    /// What an operand that follows a rule is in the tree.
+    fn slot(&mut self, slot: trace::Slot) -> Option<Slot> {
         Some(match slot {
             trace::Slot::Constant(bits) => Slot::Value { first: self.tree.constant(bits), by: 0 },
             trace::Slot::Table(numbers) => Slot::Table(Arc::from(numbers)),
             trace::Slot::Event { first, by } => {
-                let last = i64::from(first) + by * (times as i64 - 1);
-                let (first, last) = (first as usize, usize::try_from(last).ok()?);
-                let value = self.visible(Operand::Event(first as u32))?;
-                let inputs = [0..self.tree.active, self.tree.active..self.tree.inputs()];
-                let is_row = inputs.iter().any(|row| row.contains(&first) && row.contains(&last));
-                let is_even = by == 0
-                    || is_row
-                    || self.known.are_in_one_repeat(first, last)
-                    || (0..times as i64).all(|iteration| {
-                        let event = first as i64 + by * iteration;
-                        let expected = value.index() as i64 + by * iteration;
-                        self.visible(Operand::Event(event as u32))
-                            .is_some_and(|value| value.index() as i64 == expected)
-                    });
-                let slot = Slot::Value { first: value, by };
-                return (is_even && self.is_a_row(value, by, times)).then_some(slot);
+                Slot::Value { first: self.visible(first as usize)?, by }
             }
             trace::Slot::Inside { at, distance, firsts } => {
-                let firsts = firsts.into_iter().map(|operand| self.visible(operand));
-                Slot::Inside { at, distance, firsts: firsts.collect::<Option<_>>()? }
+                let mut known = SmallVec::new();
+                for operand in firsts {
+                    known.push(match operand {
+                        Operand::Constant(value) => self.tree.constant(value.to_bits()),
+                        Operand::Event(event) => self.visible(event as usize)?,
+                    });
+                }
+                Slot::Inside { at, distance, firsts: known }
             }
         })
     }
 
-    /// The value of an operand that is visible here.
-    fn visible(&mut self, operand: Operand) -> Option<Value> {
-        self.operand(operand, unknown_place).ok()
-    }
-
-    /// Whether the values from `first` on, so many apart, are inputs of one kind or those
-    /// of one part of a repeat.
-    fn is_a_row(&self, first: Value, by: i64, times: usize) -> bool {
-        if by == 0 {
-            return true;
-        }
-        let tree = &self.tree;
-        let (index, inputs) = (first.index(), tree.inputs());
-        let Ok(last) = usize::try_from(index as i64 + by * (times as i64 - 1)) else {
-            return false;
-        };
-        if index < inputs {
-            return last < inputs && (index < tree.active) == (last < tree.active);
-        }
-        match tree.values.place(first) {
-            Place::Repeat(id) => {
-                tree.values.place(Value::from_index(last)) == Place::Repeat(id)
-                    && by % tree.repeats[id].body.len() as i64 == 0
-            }
-            Place::Origin(_) => false,
-        }
+    /// The value of an event, if it is visible here.
+    pub(super) fn visible(&self, event: usize) -> Option<Value> {
+        let Known { value, entry } = self.known.get(event)?;
+        self.entries[entry].open.then_some(value)
     }
 }

@@ -152,6 +152,62 @@ fn a_later_run_may_differ_at_each_iteration() {
 }
 
 #[test]
+fn an_iteration_that_differs_leaves_the_others_a_loop() {
+    // Each run takes another side in one iteration; what goes through the values of the
+    // loop is cut with it.
+    let count = 2000;
+    let f = |x: &[Var]| {
+        let all: Vec<Var> =
+            x.iter().map(|&x| if x > 0.0 { (x * 1.5).sin() } else { (x * 0.5).cos() }).collect();
+        let sum = all.iter().rev().fold(Var::from(0.0), |sum, &y| sum * 0.5 + y);
+        all.iter().step_by(2).fold(sum, |sum, &y| (sum + y).sin())
+    };
+    let mut tracer = Tracer::default();
+    let (mut short, mut long) = (lifted(count, SHORT), lifted(count, NEVER));
+    let limits = Paths { paths: 10, nodes: 1 << 20 };
+    let mut points = vec![vec![0.9; count]];
+    for at in [1000, 1999, 0, 3, 1001, 500, 1503] {
+        let mut point = points[0].clone();
+        point[at] = -0.7;
+        points.push(point);
+    }
+    for point in &points {
+        let at = Inputs { active: point, inactive: &[] };
+        let trace = tracer.run(|x, _| f(x), at, 1 << 20, Location::caller()).unwrap();
+        assert_eq!(short.merge(&trace, limits), long.merge(&trace, limits));
+        assert_eq!(short.merge(&trace, limits), Ok(Merged::Known));
+    }
+    assert_eq!((short.steps(), short.paths()), (long.steps(), long.paths()));
+    assert_eq!(short.graph(), long.graph());
+    compare(&short, &points[..3]);
+    // For each path a few pieces of the three loops, and a few single iterations.
+    let nodes = short.compact().nodes.len() - count;
+    assert!(nodes < 8 * 3 * 8 * 20, "{nodes}");
+    // What is not merged changes nothing.
+    let more = |at: usize| {
+        let mut point = points[1].clone();
+        point[at] = -0.7;
+        point
+    };
+    let before = short.clone();
+    for at in [7, 300, 1998] {
+        let point = more(at);
+        let at = Inputs { active: &point, inactive: &[] };
+        let trace = tracer.run(|x, _| f(x), at, 1 << 20, Location::caller()).unwrap();
+        let limit = LiftError::TooManyPaths { limit: 3 };
+        assert_eq!(short.merge(&trace, Paths { paths: 3, ..limits }), Err(limit));
+        let limit = LiftError::TooManyNodes { limit: 9000 };
+        let mut other = before.clone();
+        assert_eq!(other.merge(&trace, Paths { nodes: 9000, ..limits }), Err(limit));
+        assert_eq!(other.compact(), before.compact());
+        assert_eq!(other.tree.values.len(), before.tree.values.len());
+    }
+    let kept =
+        |lifted: &Lifted| lifted.tree.stretches.values().map(|s| s.steps.len()).sum::<usize>();
+    assert_eq!(kept(&short), kept(&before));
+}
+
+#[test]
 fn a_later_run_may_have_another_number_of_iterations() {
     for others in [[5.0, 40.0], [29.0, 31.0], [30.0, 30.0], [0.0, 1.0]] {
         let all: Vec<Vec<f64>> =

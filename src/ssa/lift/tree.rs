@@ -9,6 +9,7 @@
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
+use super::log::Log;
 use super::repeat::{Repeat, RepeatId};
 use super::values::Values;
 use crate::entity::{Array, Entity, entity};
@@ -84,6 +85,8 @@ pub(super) struct StretchData {
     /// there, and after how many steps.
     pub(super) grown: Option<(u64, usize)>,
     pub(super) steps: Vec<Step>,
+    /// For how many steps these stand.
+    weight: usize,
     pub(super) end: End,
 }
 
@@ -167,13 +170,20 @@ pub(super) struct Given {
     pub(super) captured: Vec<Value>,
 }
 
+impl Given {
+    /// Whether it is this.
+    pub(super) fn is(&self, of: Option<Meeting>, state: &[u64], captured: &[Value]) -> bool {
+        self.of == of && self.state[..] == *state && self.captured == captured
+    }
+}
+
 /// All that the traces have shown.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     pub(super) values: Values,
-    pub(super) repeats: Array<RepeatId, Repeat>,
-    pub(super) stretches: Array<Stretch, StretchData>,
-    pub(super) meetings: Array<Meeting, MeetingData>,
+    pub(super) repeats: Log<RepeatId, Repeat>,
+    pub(super) stretches: Log<Stretch, StretchData>,
+    pub(super) meetings: Log<Meeting, MeetingData>,
     constants: HashMap<u64, Value>,
     /// How many guards outside regions have been seen with both outcomes.
     pub(super) splits: usize,
@@ -185,6 +195,16 @@ pub(super) struct Tree {
     pub(super) inactive: usize,
     /// What becomes a repeat.
     pub(super) worth: Worth,
+    /// How it was when changes that may be taken back began.
+    before: Before,
+}
+
+/// What is small enough to be kept before each change.
+#[derive(Clone, Copy, Debug, Default)]
+struct Before {
+    splits: usize,
+    is_shared: bool,
+    version: u64,
 }
 
 impl Tree {
@@ -192,9 +212,9 @@ impl Tree {
     pub(super) fn new(active: usize, inactive: usize, version: u64) -> Self {
         let mut tree = Tree {
             values: (0..active + inactive).map(|i| Origin::Input(i as u32)).collect(),
-            repeats: Array::new(),
-            stretches: Array::new(),
-            meetings: Array::new(),
+            repeats: Log::new(),
+            stretches: Log::new(),
+            meetings: Log::new(),
             constants: HashMap::new(),
             splits: 0,
             is_shared: false,
@@ -202,9 +222,48 @@ impl Tree {
             active,
             inactive,
             worth: Worth::DEFAULT,
+            before: Before::default(),
         };
         tree.new_stretch();
         tree
+    }
+
+    /// From here on changes can be taken back.
+    pub(super) fn begin(&mut self) {
+        let Tree { splits, is_shared, version, .. } = *self;
+        self.before = Before { splits, is_shared, version };
+        self.values.begin();
+        self.repeats.begin();
+        self.stretches.begin();
+        self.meetings.begin();
+    }
+
+    /// What has changed stays so.
+    pub(super) fn keep(&mut self) {
+        self.values.keep();
+        self.repeats.keep();
+        self.stretches.keep();
+        self.meetings.keep();
+    }
+
+    /// Takes back what has changed.
+    pub(super) fn undo(&mut self) {
+        for origin in self.values.newer() {
+            if let Origin::Const(bits) = origin {
+                self.constants.remove(bits);
+            }
+        }
+        self.values.undo();
+        self.repeats.undo();
+        self.stretches.undo();
+        self.meetings.undo();
+        let Before { splits, is_shared, version } = self.before;
+        (self.splits, self.is_shared, self.version) = (splits, is_shared, version);
+    }
+
+    /// An empty tree with as many inputs, for this version.
+    pub(super) fn anew(&self, version: u64) -> Tree {
+        Tree { worth: self.worth, ..Tree::new(self.active, self.inactive, version) }
     }
 
     pub(super) fn root(&self) -> Stretch {
@@ -217,15 +276,32 @@ impl Tree {
             born: self.version,
             grown: None,
             steps: Vec::new(),
+            weight: 0,
             end: End::Open,
         })
     }
 
     /// Something is about to be added at the open end of `stretch`.
     pub(super) fn grow(&mut self, stretch: Stretch) {
-        let (data, version) = (&mut self.stretches[stretch], self.version);
+        let (data, version) = (&self.stretches[stretch], self.version);
         if data.born < version && data.grown.is_none_or(|(last, _)| last < version) {
-            data.grown = Some((version, data.steps.len()));
+            let steps = data.steps.len();
+            self.stretches[stretch].grown = Some((version, steps));
+        }
+    }
+
+    /// Appends a step to `stretch`.
+    pub(super) fn push_step(&mut self, stretch: Stretch, step: Step) {
+        let weight = self.weight(&step);
+        let data = &mut self.stretches[stretch];
+        data.weight = data.weight.saturating_add(weight);
+        data.steps.push(step);
+    }
+
+    /// A trace goes along `stretch`.
+    pub(super) fn walk_along(&mut self, stretch: Stretch) {
+        if !self.stretches[stretch].is_walked {
+            self.stretches[stretch].is_walked = true;
         }
     }
 
@@ -290,7 +366,21 @@ impl Tree {
 
     /// The exit of `meeting` with this key, if there is one.
     pub(super) fn find_exit(&self, meeting: Meeting, key: &ExitKey) -> Option<usize> {
-        self.meetings[meeting].exits.iter().position(|exit| exit.key == *key)
+        self.find_exit_to(meeting, key.to, &key.state, key.carried)
+    }
+
+    /// The exit of `meeting` to this point, with this state and so many values.
+    pub(super) fn find_exit_to(
+        &self,
+        meeting: Meeting,
+        to: Target,
+        state: &[u64],
+        carried: usize,
+    ) -> Option<usize> {
+        let is_it = |exit: &Exit| {
+            exit.key.to == to && exit.key.carried == carried && exit.key.state[..] == *state
+        };
+        self.meetings[meeting].exits.iter().position(is_it)
     }
 
     pub(super) fn new_exit(&mut self, meeting: Meeting, key: ExitKey) -> usize {
@@ -322,6 +412,11 @@ impl Tree {
         let data = &mut self.stretches[stretch];
         let rest = data.steps.split_off(step + 1);
         let Some(Step::Guard { condition, .. }) = data.steps.pop() else { return new };
+        // There are fewer steps above.
+        let weight = data.weight;
+        let above_weight = self.stretches[stretch].steps.iter().map(|step| self.weight(step)).sum();
+        let data = &mut self.stretches[stretch];
+        data.weight = above_weight;
         let branch = End::Branch { condition, then, otherwise };
         let end = core::mem::replace(&mut data.end, branch);
         let (is_walked, born, grown) = (data.is_walked, data.born, data.grown);
@@ -333,6 +428,7 @@ impl Tree {
         data.grown = above;
         let known_data = &mut self.stretches[known];
         (known_data.is_walked, known_data.grown, known_data.steps) = (is_walked, below, rest);
+        known_data.weight = weight.saturating_sub(above_weight).saturating_sub(1);
         known_data.born = above.map_or(born, |(version, _)| version);
         self.set_end(known, end);
         new
@@ -361,10 +457,7 @@ impl Tree {
             if !all && !data.is_walked {
                 continue;
             }
-            let own = match self.repeats.is_empty() {
-                true => data.steps.len(),
-                false => data.steps.iter().map(|step| self.weight(step)).sum(),
-            };
+            let own = data.weight;
             let below = if ways { above.saturating_add(own) } else { 0 };
             if !ways {
                 total = total.saturating_add(own);

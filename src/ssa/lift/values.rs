@@ -13,6 +13,17 @@ pub(super) struct Values {
     /// In the order of their first values, without gaps; one at least.
     pieces: Vec<Piece>,
     len: usize,
+    before: Option<Before>,
+}
+
+/// How it was before changes that may be taken back.
+#[derive(Clone, Debug)]
+struct Before {
+    len: usize,
+    origins: usize,
+    pieces: usize,
+    /// All of them, if not only some were added.
+    replaced: Option<Vec<Piece>>,
 }
 
 /// Values up to the next piece.
@@ -49,13 +60,60 @@ impl Values {
         Value::from_index(first)
     }
 
-    /// Gives the values of the repeat that begins with `first` their origins.
-    pub(super) fn fill(&mut self, first: Value, origins: Vec<Origin>) {
-        let found = self.pieces.binary_search_by_key(&first.index(), |piece| piece.first);
-        if let Some(piece) = found.ok().and_then(|index| self.pieces.get_mut(index)) {
-            piece.at = Place::Origin(self.origins.len());
-            self.origins.extend(origins);
+    /// Gives the values of the repeat that begins with `first` other sources, in order.
+    pub(super) fn replace(&mut self, first: Value, sources: Vec<Source>) {
+        let mut first = first.index();
+        let found = self.pieces.binary_search_by_key(&first, |piece| piece.first);
+        let Ok(index) = found else { return };
+        if let Some(before) = &mut self.before
+            && before.replaced.is_none()
+        {
+            before.replaced = Some(self.pieces[..before.pieces].to_vec());
         }
+        let mut pieces = Vec::with_capacity(sources.len());
+        for source in sources {
+            let (at, count) = match source {
+                Source::Origins(origins) => {
+                    let (at, count) = (Place::Origin(self.origins.len()), origins.len());
+                    self.origins.extend(origins);
+                    (at, count)
+                }
+                Source::Repeat(repeat, count) => (Place::Repeat(repeat), count),
+            };
+            pieces.push(Piece { first, at });
+            first += count;
+        }
+        self.pieces.splice(index..=index, pieces);
+    }
+
+    /// From here on changes can be taken back.
+    pub(super) fn begin(&mut self) {
+        let (len, origins, pieces) = (self.len, self.origins.len(), self.pieces.len());
+        self.before = Some(Before { len, origins, pieces, replaced: None });
+    }
+
+    /// What has changed stays so.
+    pub(super) fn keep(&mut self) {
+        self.before = None;
+    }
+
+    /// Takes back what has changed.
+    pub(super) fn undo(&mut self) {
+        let Some(Before { len, origins, pieces, replaced }) = self.before.take() else { return };
+        (self.len, self.pieces) = match replaced {
+            Some(replaced) => (len, replaced),
+            None => {
+                self.pieces.truncate(pieces);
+                (len, core::mem::take(&mut self.pieces))
+            }
+        };
+        self.origins.truncate(origins);
+    }
+
+    /// The origins that came in since changes can be taken back.
+    pub(super) fn newer(&self) -> &[Origin] {
+        let origins = self.before.as_ref().map_or(self.origins.len(), |before| before.origins);
+        &self.origins[origins..]
     }
 
     /// Where `value` is found.
@@ -82,6 +140,13 @@ impl Piece {
     }
 }
 
+/// Where values that follow one another come from.
+pub(super) enum Source {
+    Origins(Vec<Origin>),
+    /// So many of this repeat.
+    Repeat(RepeatId, usize),
+}
+
 /// Where a value is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -95,7 +160,7 @@ impl FromIterator<Origin> for Values {
     fn from_iter<I: IntoIterator<Item = Origin>>(origins: I) -> Self {
         let origins: Vec<Origin> = origins.into_iter().collect();
         let (len, pieces) = (origins.len(), vec![Piece { first: 0, at: Place::Origin(0) }]);
-        Values { origins, pieces, len }
+        Values { origins, pieces, len, before: None }
     }
 }
 

@@ -13,7 +13,7 @@ use hashbrown::HashSet;
 use smallvec::SmallVec;
 
 use super::depart::Watch;
-use super::notes::{Entry, Events, Known, KnownEvents, Notes, Open, find_one_way};
+use super::notes::{Carried, Entry, Known, KnownEvents, Notes, OneWay, Open};
 use super::skip::Ahead;
 use super::tree::{End, Meeting, Origin, Step, Stretch, Tree, Value};
 use super::{Unmerge, Unmerged, place, unknown_place};
@@ -49,7 +49,10 @@ pub(super) struct Walk<'a> {
     pub(super) entries: &'a mut Vec<Entry>,
     pub(super) open: &'a mut Vec<Open>,
     pub(super) grew: &'a mut Vec<Meeting>,
-    pub(super) one_way: &'a mut Events,
+    pub(super) one_way: &'a mut OneWay,
+    pub(super) carried: &'a mut Carried,
+    pub(super) values: &'a mut Vec<Value>,
+    pub(super) captured: &'a mut Vec<Value>,
     pub(super) stretch: Stretch,
     /// The next step of the stretch.
     pub(super) step: usize,
@@ -65,7 +68,7 @@ impl<'a> Walk<'a> {
         unmerged: &'a HashSet<Site>,
         notes: &'a mut Notes,
     ) -> Self {
-        let Notes { known, entries, open, grew, one_way } = notes;
+        let Notes { known, entries, open, grew, one_way, carried, values, captured } = notes;
         known.clear();
         entries.clear();
         open.clear();
@@ -73,7 +76,7 @@ impl<'a> Walk<'a> {
         // The function itself.
         entries.push(Entry { open: true, site: Location::caller() });
         let stretch = tree.root();
-        tree.stretches[stretch].is_walked = true;
+        tree.walk_along(stretch);
         let (step, watch, repeats) = (0, None, Ahead::default());
         Walk {
             tree,
@@ -84,6 +87,9 @@ impl<'a> Walk<'a> {
             open,
             grew,
             one_way,
+            carried,
+            values,
+            captured,
             stretch,
             step,
             watch,
@@ -93,7 +99,7 @@ impl<'a> Walk<'a> {
 
     /// Walks along the whole trace.
     pub(super) fn run(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
-        find_one_way(trace, self.one_way);
+        self.one_way.find(trace);
         while let Some(event) = trace.events.get(self.known.len()) {
             if self.skip(trace, &event)? {
                 continue;
@@ -119,7 +125,7 @@ impl<'a> Walk<'a> {
                 Role::Enter => {
                     let index = self.known.len();
                     if !self.unmerged.contains(&event.site()) {
-                        match self.one_way.contains(&index) {
+                        match self.one_way.contains(index) {
                             false => self.enter(event.payload(), false, index, trace)?,
                             true => self.pass(event.site())?,
                         }
@@ -156,7 +162,7 @@ impl<'a> Walk<'a> {
     /// Goes on at the start of `stretch`.
     pub(super) fn go(&mut self, stretch: Stretch) {
         self.look();
-        self.tree.stretches[stretch].is_walked = true;
+        self.tree.walk_along(stretch);
         (self.stretch, self.step) = (stretch, 0);
         self.look();
     }
@@ -206,7 +212,7 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn push(&mut self, step: Step) {
-        self.tree.stretches[self.stretch].steps.push(step);
+        self.tree.push_step(self.stretch, step);
         self.step += 1;
     }
 

@@ -1,0 +1,326 @@
+//! Cutting repeats: some of their iterations become single steps, the others stay
+//! repeats. Values keep their ids.
+//!
+//! What goes through the values of a repeat, one further in each iteration, is one
+//! access of a loop to another's values; so it is cut where these are cut.
+
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
+use smallvec::SmallVec;
+
+use super::repeat::{Part, Repeat, RepeatId, Slot};
+use super::tree::{End, Meeting, Origin, Step, Stretch, Tree, Value};
+use super::values::{Place, Source};
+use super::walk::pad;
+use crate::entity::Entity;
+use crate::op::MAX_ARITY;
+use crate::trace;
+
+/// Some iterations of a repeat that is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    start: usize,
+    end: usize,
+    /// Whether they become single steps.
+    is_single: bool,
+}
+
+impl Piece {
+    /// The only piece of `repeat` if all of it becomes single steps.
+    fn all_single(repeat: &Repeat) -> Vec<Piece> {
+        vec![Piece { start: 0, end: repeat.times, is_single: true }]
+    }
+}
+
+/// The repeats that are cut, with their pieces in order.
+type Cuts = HashMap<RepeatId, Vec<Piece>>;
+
+impl Tree {
+    /// Makes single steps of iteration number `at` of the repeat that is step number
+    /// `step` of `stretch`, and of all that cannot be a repeat any more.
+    pub(super) fn cut(&mut self, stretch: Stretch, step: usize, at: usize) {
+        let Some(&Step::Repeat(id)) = self.stretches[stretch].steps.get(step) else { return };
+        let mut cuts = Cuts::new();
+        cuts.insert(id, self.pieces(id, vec![at, at + 1], |iteration| iteration == at));
+        let stretches = (!self.cut_others(&mut cuts)).then_some(stretch);
+        self.apply(&cuts, stretches);
+    }
+
+    /// Makes single steps of all repeats inside these meetings.
+    pub(super) fn expand_in(&mut self, meetings: impl Iterator<Item = Meeting>) {
+        if !self.has_repeats() {
+            return;
+        }
+        let (mut pending, mut seen): (Vec<Meeting>, HashSet<Meeting>) =
+            (meetings.collect(), HashSet::new());
+        let mut cuts = Cuts::new();
+        while let Some(meeting) = pending.pop() {
+            if !seen.insert(meeting) {
+                continue;
+            }
+            let mut stretches = vec![self.meetings[meeting].root];
+            while let Some(stretch) = stretches.pop() {
+                let data = &self.stretches[stretch];
+                for step in &data.steps {
+                    if let Step::Repeat(id) = *step {
+                        cuts.insert(id, Piece::all_single(&self.repeats[id]));
+                    }
+                }
+                match &data.end {
+                    End::Branch { then, otherwise, .. } => stretches.extend([*then, *otherwise]),
+                    End::Region { meeting, tails } => {
+                        pending.push(*meeting);
+                        stretches.extend_from_slice(tails);
+                    }
+                    End::Return(_) | End::Exit { .. } | End::Open => {}
+                }
+            }
+        }
+        if !cuts.is_empty() {
+            self.cut_others(&mut cuts);
+            self.apply(&cuts, None);
+        }
+    }
+
+    /// Adds those that go through the values of others that are cut, where they are.
+    /// Returns whether there are any.
+    fn cut_others(&self, cuts: &mut Cuts) -> bool {
+        let count = cuts.len();
+        let Some(first) = cuts.keys().map(|&id| self.repeats[id].first).min() else { return false };
+        // They use what is older.
+        let is_later = |other: &RepeatId| {
+            let other = &self.repeats[*other];
+            other.goes_through_values && other.times > 0 && other.first > first
+        };
+        let mut others: Vec<RepeatId> = self.repeats.keys().filter(is_later).collect();
+        others.sort_unstable_by_key(|&other| self.repeats[other].first);
+        for other in others {
+            if cuts.contains_key(&other) {
+                continue;
+            }
+            let (bounds, sources) = self.sources(other, cuts);
+            let is_single =
+                |iteration: usize| sources.iter().any(|source| source.is_single_at(iteration));
+            let pieces = self.pieces(other, bounds, is_single);
+            if pieces.len() > 1 || pieces.iter().any(|piece| piece.is_single) {
+                cuts.insert(other, pieces);
+            }
+        }
+        cuts.len() > count
+    }
+
+    /// Makes single steps of all repeats.
+    pub(super) fn expand_all(&mut self) {
+        let whole = |(id, repeat): (RepeatId, &Repeat)| (id, Piece::all_single(repeat));
+        let alive = self.repeats.iter().filter(|(_, repeat)| repeat.times > 0);
+        let cuts: Cuts = alive.map(whole).collect();
+        self.apply(&cuts, None);
+    }
+
+    /// The pieces of a repeat that is cut at these iterations. Those that are not worth
+    /// being a repeat are single, too.
+    fn pieces(
+        &self,
+        id: RepeatId,
+        mut bounds: Vec<usize>,
+        is_single: impl Fn(usize) -> bool,
+    ) -> Vec<Piece> {
+        let repeat = &self.repeats[id];
+        bounds.extend([0, repeat.times]);
+        bounds.sort_unstable();
+        bounds.dedup();
+        let mut pieces: Vec<Piece> = Vec::new();
+        for pair in bounds.windows(2) {
+            let (start, end, period) = (pair[0], pair[1], repeat.body.len());
+            let length = trace::Repeat { start: 0, period, times: end - start };
+            let is_single = is_single(start) || !self.worth.is_reached(&length);
+            match pieces.last_mut() {
+                Some(last) if last.is_single && is_single => last.end = end,
+                _ => pieces.push(Piece { start, end, is_single }),
+            }
+        }
+        pieces
+    }
+
+    /// Where what `id` goes through is cut: in which of its own iterations, and how.
+    fn sources<'a>(&self, id: RepeatId, cuts: &'a Cuts) -> (Vec<usize>, Vec<Cut<'a>>) {
+        let (mut bounds, mut sources) = (Vec::new(), Vec::new());
+        let repeat = &self.repeats[id];
+        for slot in repeat.slots() {
+            let Slot::Value { first, by } = *slot else { continue };
+            let Place::Repeat(used) = self.values.place(first) else { continue };
+            let Some(pieces) = cuts.get(&used).filter(|_| by != 0) else { continue };
+            let used = &self.repeats[used];
+            let (_, from) = used.part(first);
+            let source = Cut { pieces, from, by: by / used.body.len() as i64 };
+            let inner = pieces.iter().skip(1).map(|piece| source.reaches(piece.start));
+            bounds.extend(inner.filter(|&bound| bound < repeat.times));
+            sources.push(source);
+        }
+        (bounds, sources)
+    }
+
+    /// Puts the pieces in place of the repeats, which are in the stretch `only`, if it is
+    /// said.
+    fn apply(&mut self, cuts: &Cuts, only: Option<Stretch>) {
+        let mut ids: Vec<RepeatId> = cuts.keys().copied().collect();
+        ids.sort_unstable();
+        let steps: HashMap<RepeatId, Vec<Step>> =
+            ids.into_iter().map(|id| (id, self.apply_to(id, &cuts[&id]))).collect();
+        match only {
+            Some(stretch) => self.replace_steps(stretch, &steps),
+            None => self.stretches.keys().for_each(|stretch| self.replace_steps(stretch, &steps)),
+        }
+    }
+
+    /// Makes the pieces of one repeat, which is no more. Returns the steps that they are.
+    fn apply_to(&mut self, id: RepeatId, pieces: &[Piece]) -> Vec<Step> {
+        let nothing = Repeat::nothing(self.input(0));
+        let whole = core::mem::replace(&mut self.repeats[id], nothing);
+        let (mut steps, mut sources) = (Vec::new(), Vec::with_capacity(pieces.len()));
+        for &Piece { start, end, is_single } in pieces {
+            if is_single {
+                sources.push(Source::Origins(self.single(&whole, start, end, &mut steps)));
+            } else {
+                let piece = whole.piece(start, end);
+                let count = piece.len();
+                let id = self.repeats.push(piece);
+                steps.push(Step::Repeat(id));
+                sources.push(Source::Repeat(id, count));
+            }
+        }
+        self.values.replace(whole.first, sources);
+        steps
+    }
+
+    /// Appends the steps of some iterations to `steps`; returns the origins of the values.
+    fn single(
+        &mut self,
+        whole: &Repeat,
+        start: usize,
+        end: usize,
+        steps: &mut Vec<Step>,
+    ) -> Vec<Origin> {
+        let mut origins = Vec::with_capacity(whole.body.len() * (end - start));
+        for iteration in start..end {
+            for (at, part) in whole.body.iter().enumerate() {
+                let Part::Apply { op, slots, outcome, site } = part else {
+                    origins.push(Origin::Repeated);
+                    continue;
+                };
+                let mut args: SmallVec<[Value; MAX_ARITY]> = SmallVec::new();
+                for slot in slots {
+                    args.push(match slot {
+                        Slot::Table(numbers) => self.constant(numbers[iteration]),
+                        _ => whole.operand(slot, iteration),
+                    });
+                }
+                origins.push(Origin::Apply(*op, pad(&args), site));
+                let condition = whole.value(at, iteration);
+                steps.push(Step::Value(condition));
+                steps.extend(outcome.map(|expect| Step::Guard { condition, expect }));
+            }
+        }
+        origins
+    }
+
+    /// Puts these steps in place of the repeats in `stretch`.
+    fn replace_steps(&mut self, stretch: Stretch, steps: &HashMap<RepeatId, Vec<Step>>) {
+        let is_replaced = |step: &Step| matches!(step, Step::Repeat(id) if steps.contains_key(id));
+        if !self.stretches[stretch].steps.iter().any(is_replaced) {
+            return;
+        }
+        let data = &mut self.stretches[stretch];
+        let short = core::mem::take(&mut data.steps);
+        let (mut long, count) = (Vec::new(), short.len());
+        // How many steps there are now in place of so many.
+        let mut places = Vec::with_capacity(count + 1);
+        for step in short {
+            places.push(long.len());
+            match step {
+                Step::Repeat(id) if steps.contains_key(&id) => long.extend_from_slice(&steps[&id]),
+                _ => long.push(step),
+            }
+        }
+        places.push(long.len());
+        data.steps = long;
+        if let Some((_, at)) = &mut data.grown {
+            *at = places[(*at).min(count)];
+        }
+    }
+}
+
+/// How something goes through the values of a repeat that is cut.
+struct Cut<'a> {
+    pieces: &'a [Piece],
+    /// In the first iteration it is in this one of them.
+    from: usize,
+    /// And in each iteration so many further.
+    by: i64,
+}
+
+impl Cut<'_> {
+    /// In which iteration it is first past the bound before iteration number `bound` of
+    /// the other; 0 if it never is before it.
+    fn reaches(&self, bound: usize) -> usize {
+        let (from, bound) = (self.from as i64, bound as i64);
+        let iteration = match self.by > 0 {
+            true => (bound - from + self.by - 1).div_euclid(self.by),
+            false => (from - bound).div_euclid(-self.by) + 1,
+        };
+        usize::try_from(iteration).unwrap_or(0)
+    }
+
+    /// Whether it is at a single step in this iteration.
+    fn is_single_at(&self, iteration: usize) -> bool {
+        let at = self.from as i64 + self.by * iteration as i64;
+        let is_in = |piece: &&Piece| (piece.start as i64..piece.end as i64).contains(&at);
+        self.pieces.iter().find(is_in).is_none_or(|piece| piece.is_single)
+    }
+}
+
+impl Repeat {
+    /// What is left of a repeat that was cut.
+    fn nothing(first: Value) -> Repeat {
+        Repeat { first, times: 0, goes_through_values: false, body: Vec::new() }
+    }
+
+    /// Those of its iterations, as a repeat of their own.
+    fn piece(&self, start: usize, end: usize) -> Repeat {
+        let slot = |slot: &Slot| match slot {
+            Slot::Value { by, .. } => Slot::Value { first: self.operand(slot, start), by: *by },
+            Slot::Table(numbers) => Slot::Table(Arc::from(&numbers[start..end])),
+            &Slot::Inside { at, distance, .. } => {
+                let firsts =
+                    (start..start + distance).map(|iteration| self.operand(slot, iteration));
+                Slot::Inside { at, distance, firsts: firsts.collect() }
+            }
+        };
+        let body = self.body.iter().map(|part| match part {
+            Part::Nothing => Part::Nothing,
+            Part::Apply { op, slots, outcome, site } => {
+                let slots = slots.iter().map(slot).collect();
+                Part::Apply { op: *op, slots, outcome: *outcome, site }
+            }
+        });
+        let (body, first) = (body.collect(), self.value(0, start));
+        Repeat { first, times: end - start, body, ..*self }
+    }
+
+    /// What the operand `slot`, which is no table, is in an iteration.
+    pub(super) fn operand(&self, slot: &Slot, iteration: usize) -> Value {
+        match slot {
+            Slot::Value { first, by } => {
+                let index = first.index() as i64 + by * iteration as i64;
+                Value::from_index(usize::try_from(index).unwrap_or(0))
+            }
+            Slot::Inside { at, distance, firsts } => match iteration.checked_sub(*distance) {
+                Some(earlier) => self.value(*at, earlier),
+                None => firsts[iteration],
+            },
+            // It has no value there before it is cut.
+            Slot::Table(_) => self.first,
+        }
+    }
+}

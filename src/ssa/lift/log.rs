@@ -1,0 +1,114 @@
+//! Lists whose changes can be taken back: so a trace that cannot be merged leaves the
+//! tree as it was, and to add one costs as much as it is new, whatever else is known.
+
+use core::ops::{Deref, Index, IndexMut};
+
+use hashbrown::HashSet;
+
+use crate::entity::{Array, Entity};
+
+/// A growing list. Between [`Log::begin`] and [`Log::keep`] or [`Log::undo`] it keeps
+/// what items were before they changed.
+#[derive(Clone, Debug)]
+pub(super) struct Log<K, V> {
+    items: Array<K, V>,
+    before: Option<Before<K, V>>,
+}
+
+/// What has changed.
+#[derive(Clone, Debug)]
+struct Before<K, V> {
+    /// How many items there were.
+    len: usize,
+    /// Those of them that have changed, as they were.
+    changed: Vec<(K, V)>,
+    known: HashSet<K>,
+}
+
+impl<K: Entity, V: Clone> Log<K, V> {
+    /// An empty list.
+    pub(super) fn new() -> Self {
+        Log { items: Array::new(), before: None }
+    }
+
+    /// Appends an item.
+    pub(super) fn push(&mut self, item: V) -> K {
+        self.items.push(item)
+    }
+
+    /// From here on changes can be taken back.
+    pub(super) fn begin(&mut self) {
+        let (len, changed, known) = (self.items.len(), Vec::new(), HashSet::new());
+        self.before = Some(Before { len, changed, known });
+    }
+
+    /// What has changed stays so.
+    pub(super) fn keep(&mut self) {
+        self.before = None;
+    }
+
+    /// Takes back what has changed.
+    pub(super) fn undo(&mut self) {
+        let Some(before) = self.before.take() else { return };
+        self.items.truncate(before.len);
+        for (key, item) in before.changed {
+            self.items[key] = item;
+        }
+    }
+}
+
+impl<K, V> Deref for Log<K, V> {
+    type Target = Array<K, V>;
+
+    fn deref(&self) -> &Array<K, V> {
+        &self.items
+    }
+}
+
+impl<K: Entity, V> Index<K> for Log<K, V> {
+    type Output = V;
+
+    fn index(&self, key: K) -> &V {
+        &self.items[key]
+    }
+}
+
+impl<K: Entity, V: Clone> IndexMut<K> for Log<K, V> {
+    fn index_mut(&mut self, key: K) -> &mut V {
+        let item = &mut self.items[key];
+        if let Some(before) = &mut self.before
+            && key.index() < before.len
+            && before.known.insert(key)
+        {
+            before.changed.push((key, item.clone()));
+        }
+        item
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::Value;
+    use super::*;
+
+    #[test]
+    fn changes_are_kept_or_taken_back() {
+        let mut log: Log<Value, u32> = Log::new();
+        let (first, second) = (log.push(1), log.push(2));
+        log.begin();
+        log[second] = 3;
+        log[second] += 1;
+        let third = log.push(5);
+        log[third] = 6;
+        let all = |log: &Log<Value, u32>| log.values().copied().collect::<Vec<_>>();
+        assert_eq!(all(&log), [1, 4, 6]);
+        log.undo();
+        assert_eq!(all(&log), [1, 2]);
+        log.begin();
+        log[first] = 7;
+        log.keep();
+        log.undo();
+        log[second] = 8;
+        assert_eq!(all(&log), [7, 8]);
+    }
+}

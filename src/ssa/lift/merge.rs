@@ -1,0 +1,139 @@
+//! Merging: a trace is added to the tree, or the tree is what it was before.
+
+use std::sync::OnceLock;
+
+use hashbrown::HashSet;
+
+use super::tree::Tree;
+use super::walk::{Stop, Walk};
+use super::{LiftError, Lifted, Paths, Unmerge, Unmerged, share};
+use crate::trace::{Site, Trace};
+
+/// What changes when a trace is added, beside the tree.
+#[derive(Default)]
+pub(super) struct Changes {
+    /// The tree as it was, if another one is in its place.
+    pub(super) tree: Option<Tree>,
+    /// How often all was forgotten.
+    pub(super) forgotten: usize,
+    pub(super) unmerged: Vec<Unmerged>,
+    /// Where it is not the same any more.
+    pub(super) refused: Option<Refused>,
+}
+
+/// What regions may not do.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Refused {
+    /// Regions whose ways are not merged.
+    pub(super) merging: HashSet<Site>,
+    /// Regions that do not share their sides.
+    pub(super) sharing: HashSet<Site>,
+    /// Whether no region shares any.
+    pub(super) all_sharing: bool,
+}
+
+impl Refused {
+    /// Regions at these places share no more; if none of them still did, none at
+    /// all does, so that this comes to an end.
+    fn unshare(&mut self, sites: impl Iterator<Item = Site>) {
+        let before = self.sharing.len();
+        self.sharing.extend(sites);
+        self.all_sharing |= self.sharing.len() == before;
+    }
+}
+
+impl Lifted {
+    /// Adds `trace` to the tree, perhaps in place of all that it held; what else changes
+    /// is noted. Returns how many steps there are on all paths.
+    pub(super) fn add(
+        &mut self,
+        trace: &Trace<'_>,
+        limits: Paths,
+        changes: &mut Changes,
+    ) -> Result<usize, LiftError> {
+        loop {
+            let refused = changes.refused.as_ref().unwrap_or(&self.refused);
+            let walked = Walk::new(&mut self.tree, true, &refused.merging, &mut self.notes);
+            let stop = match { walked }.run(trace) {
+                Ok(()) => break,
+                Err(stop) => stop,
+            };
+            let refused = changes.refused.get_or_insert_with(|| self.refused.clone());
+            match stop {
+                Stop::Unmerge(_, Unmerged { why: Unmerge::Varies, .. }) | Stop::Divergent(_)
+                    if self.tree.is_shared =>
+                {
+                    let open = self.notes.open.iter();
+                    refused.unshare(open.map(|open| self.tree.meetings[open.meeting].site));
+                }
+                Stop::Unshare(site) => refused.unshare([site].into_iter()),
+                Stop::Unmerge(site, why) => {
+                    refused.merging.insert(site);
+                    changes.unmerged.push(why);
+                }
+                Stop::New { at, .. } | Stop::Divergent(at) => {
+                    return Err(LiftError::Divergent { at });
+                }
+            }
+            let anew = self.tree.anew(self.version + 1);
+            let mut tree = core::mem::replace(&mut self.tree, anew);
+            if changes.tree.is_none() {
+                tree.undo();
+                changes.tree = Some(tree);
+            }
+            changes.forgotten += 1;
+        }
+        if self.tree.splits >= limits.paths {
+            return Err(LiftError::TooManyPaths { limit: limits.paths });
+        }
+        let steps = self.tree.steps(true);
+        if steps > limits.nodes {
+            self.full = true;
+            return Err(LiftError::TooManyNodes { limit: limits.nodes });
+        }
+        Ok(steps)
+    }
+
+    /// Makes the tree what it was before a trace was added to it.
+    pub(super) fn take_back(&mut self, changes: &mut Changes) {
+        match changes.tree.take() {
+            Some(tree) => self.tree = tree,
+            None => self.tree.undo(),
+        }
+    }
+
+    /// Shares the sides of regions that grew, if that does not take too many steps: those
+    /// that were seen must do then.
+    pub(super) fn share(&mut self, limits: Paths) {
+        if self.exhausted || self.refused.all_sharing {
+            return;
+        }
+        let plan = share::plan(&self.tree, &self.notes.grew, &self.refused.sharing);
+        if plan.is_empty() {
+            return;
+        }
+        self.tree.begin();
+        self.tree.expand_in(plan.meetings());
+        let budget = limits.nodes.saturating_sub(self.steps);
+        self.exhausted = !share::share(&mut self.tree, &plan, budget);
+        let steps = self.tree.steps(true);
+        if steps <= limits.nodes {
+            self.tree.keep();
+            self.steps = steps;
+        } else {
+            self.tree.undo();
+            self.exhausted = true;
+        }
+    }
+
+    /// Forgets all paths, with nothing in their place.
+    pub(super) fn forget(&mut self, changes: Changes) {
+        self.tree = self.tree.anew(0);
+        self.generation += changes.forgotten;
+        if let Some(refused) = changes.refused {
+            self.refused = refused;
+        }
+        (self.steps, self.walked, self.version) = (0, 0, 0);
+        (self.graph, self.compact) = (OnceLock::new(), OnceLock::new());
+    }
+}
