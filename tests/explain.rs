@@ -342,6 +342,18 @@ fn rounding_errors_are_not_told() {
 }
 
 #[test]
+fn derivatives_of_a_row_of_inputs_are_told_together() {
+    let f = Tape::builder()
+        .background(false)
+        .record(|x: &[Var]| x[1..].iter().fold(x[0], |state, &term| (state + term).sin()));
+    f.grad(&[0.5; 100]).unwrap();
+    let gradient = f.explain().unwrap().gradient.unwrap();
+    assert!(gradient.text.contains("S₁ has the sums that begin with 0"), "{gradient}");
+    assert!(gradient.text.ends_with("\n∂f/∂x₁, …, ∂f/∂x₉₉ = S₁"), "{gradient}");
+    assert!(is_latex(&gradient.latex), "{}", gradient.latex);
+}
+
+#[test]
 fn gradients_with_loops_are_programs_and_long_ones_say_so() {
     let f = Tape::record(|x: &[Var]| (0..50).fold(x[0], |y, _| (y * x[1]).sin()));
     f.grad(&[0.5, 0.9]).unwrap();

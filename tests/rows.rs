@@ -142,8 +142,9 @@ fn rows_that_are_wrong_are_found() {
     assert_eq!(what, "access i0 may be outside of its series");
 
     let gradient = parse(&text).unwrap();
-    let rows = gradient.series.iter();
-    let row = rows.filter(|(_, row)| matches!(row, SeriesData::Outputs { .. })).last().unwrap().0;
+    let mut rows = gradient.series.iter();
+    let is_output = |row: &(Series, &SeriesData)| matches!(row.1, SeriesData::Outputs { .. });
+    let row = rows.find(is_output).unwrap().0;
     let what = refused(&text, |g| _ = g.series.push(SeriesData::Outputs { first: 6, count: 2 }));
     assert!(what.ends_with("has outputs that another one has, too"), "{what}");
     let what = refused(&text, |g| g.series[row] = SeriesData::Outputs { first: 4, count: 4 });

@@ -235,8 +235,9 @@ impl Graph {
     /// let series = graph.series.push(SeriesData::Inputs { first: 0, count: 1_000_000 });
     /// let data = AccessData { series, base: 999_999, strides: Default::default() };
     /// let access = graph.accesses.push(data);
-    /// let last = graph.push_element(graph.root(), access, None);
-    /// graph.blocks[graph.root()].end = End::Return([last].into_iter().collect());
+    /// let root = graph.root();
+    /// let last = graph.push_element(root, access, None);
+    /// graph.blocks[root].end = End::Return([last].into_iter().collect());
     /// assert_eq!(graph.nodes.len(), 1);
     /// let inputs: Vec<f64> = (0..1_000_000).map(f64::from).collect();
     /// assert_eq!(interpret(&graph, &inputs), Outcome::Values(vec![999_999.0]));
