@@ -155,7 +155,7 @@ impl Reverse<'_> {
                 continue;
             }
             // What comes from the iteration behind is in the sums of first values.
-            if carried.pairs.contains(&Some(number)) {
+            if passed.is_open && carried.pairs.contains(&Some(number)) {
                 self.add_to_one(value, adjoint);
             } else {
                 self.add(value, adjoint);

@@ -225,6 +225,8 @@ impl Reverse<'_> {
             if is_clear {
                 let fits = |&past: &Node| self.order.lead[past] as usize >= numbers.len();
                 let past = past.filter(is_past).filter(fits);
+                // The other chain is refused in any case.
+                let past = past.filter(|_| chains.iter().all(|chain: &Chain| chain.past != past));
                 chains.push(Chain { numbers, past });
             }
         }
