@@ -214,12 +214,16 @@ impl Search<'_> {
         (1..=TOGETHER).any(|together| self.roll_by(start, end, period * together))
     }
 
-    fn roll_by(&mut self, mut start: usize, end: usize, period: usize) -> bool {
+    fn roll_by(&mut self, mut start: usize, mut end: usize, period: usize) -> bool {
         let (mut tries, mut rolled, whole) = (0, 0, end - start);
-        // What means nothing may come before a loop, too.
-        let is_mark = |key: u32| key & 3 == 3 && key & 1023 != CONSTANT;
+        // What means nothing may come before a loop, too; it makes an iteration whole as
+        // well behind it.
+        let is_mark = |key: u32| key != NEVER && key & 3 == 3 && key & 1023 != CONSTANT;
         while start < end && is_mark(self.keys[start]) {
             start += 1;
+            if self.keys.get(end).is_some_and(|&key| is_mark(key)) {
+                end += 1;
+            }
         }
         while end - start >= period * self.worth.iterations && tries < TRIES {
             let most = ((end - start) / period).min(MOST);

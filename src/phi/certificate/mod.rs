@@ -15,6 +15,7 @@ use super::replacement::Replacement;
 use crate::op::Op;
 use crate::ssa::{
     Block, Def, End, Graph, Item, Node, Outcome, Region, in_order, interpret, most_steps,
+    without_tangents,
 };
 
 /// Where graphs are compared: how large the inputs are, one point for each.
@@ -111,7 +112,7 @@ fn points_of_cuts() -> impl Iterator<Item = Point> {
 /// Whether what was cut out comes to the same as what stands for it; notes of which values
 /// both were finite.
 fn holds(graph: &Graph, compared: &mut [bool]) -> bool {
-    let Outcome::Values(values) = interpret(graph, &[]) else { return true };
+    let Outcome::Values(values) = interpret(&without_tangents(graph), &[]) else { return true };
     let (values, carried) = values.split_at(2 * compared.len());
     let (loops, forms) = values.split_at(compared.len());
     let largest = carried.first().copied().filter(|size| size.is_finite()).unwrap_or(0.0);
@@ -125,7 +126,7 @@ fn agree_where(before: &Graph, after: &Graph, sizes: &[f64]) -> bool {
     if (before.active, before.inactive) != (after.active, after.inactive) {
         return false;
     }
-    let (before, after) = (without_guards(before), without_guards(after));
+    let [before, after] = [before, after].map(|graph| without_tangents(&without_guards(graph)));
     points(before.active + before.inactive, sizes).all(|point| {
         match (interpret(&before, &point), interpret(&after, &point)) {
             (Outcome::Values(a), Outcome::Values(b)) => alike(&a, &b),

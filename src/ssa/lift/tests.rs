@@ -181,7 +181,7 @@ fn an_iteration_that_differs_leaves_the_others_a_loop() {
     assert_eq!(short.graph(), long.graph());
     compare(&short, &points[..3]);
     // For each path a few pieces of the three loops, and a few single iterations.
-    let nodes = short.compact().nodes.len() - count;
+    let nodes = short.compact().nodes.len();
     assert!(nodes < 8 * 3 * 8 * 20, "{nodes}");
     // What is not merged changes nothing.
     let more = |at: usize| {
