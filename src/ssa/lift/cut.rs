@@ -283,7 +283,7 @@ impl Cut<'_> {
 impl Repeat {
     /// What is left of a repeat that was cut.
     fn nothing(first: Value) -> Repeat {
-        Repeat { first, times: 0, goes_through_values: false, body: Vec::new() }
+        Repeat { first, times: 0, goes_through_values: false, is_piece: false, body: Vec::new() }
     }
 
     /// Those of its iterations, as a repeat of their own.
@@ -305,7 +305,7 @@ impl Repeat {
             }
         });
         let (body, first) = (body.collect(), self.value(0, start));
-        Repeat { first, times: end - start, body, ..*self }
+        Repeat { first, times: end - start, is_piece: true, body, ..*self }
     }
 
     /// What the operand `slot`, which is no table, is in an iteration.

@@ -246,7 +246,9 @@ impl Lifted {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn compact(&self) -> &Arc<Graph> {
-        match self.tree.has_repeats() {
+        // Of the pieces of what was cut more is made, chains of exits above all, if all
+        // iterations are there.
+        match self.tree.has_repeats() && !self.tree.has_short_pieces() {
             true => self.compact.get_or_init(|| Arc::new(emit::emit(&self.tree))),
             false => self.graph(),
         }

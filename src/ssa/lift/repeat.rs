@@ -29,6 +29,8 @@ pub(super) struct Repeat {
     pub(super) times: usize,
     /// Whether it reads values of another one, in each iteration others.
     pub(super) goes_through_values: bool,
+    /// Whether it was cut from a longer one.
+    pub(super) is_piece: bool,
     /// The parts of an iteration.
     pub(super) body: Vec<Part>,
 }

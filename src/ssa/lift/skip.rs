@@ -198,7 +198,7 @@ impl Walk<'_> {
             let site = trace.events.at(start + at).site();
             body.push(Part::Apply { op, slots: known, outcome, site });
         }
-        Ok(Repeat { first: self.tree.input(0), times, goes_through_values, body })
+        Ok(Repeat { first: self.tree.input(0), times, goes_through_values, is_piece: false, body })
     }
 
     /// In how many of the first iterations, at most `times`, an operand follows a rule in

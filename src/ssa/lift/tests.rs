@@ -164,6 +164,7 @@ fn an_iteration_that_differs_leaves_the_others_a_loop() {
     };
     let mut tracer = Tracer::default();
     let (mut short, mut long) = (lifted(count, SHORT), lifted(count, NEVER));
+    short.tree.flat = 0;
     let limits = Paths { paths: 10, nodes: 1 << 20 };
     let mut points = vec![vec![0.9; count]];
     for at in [1000, 1999, 0, 3, 1001, 500, 1503] {

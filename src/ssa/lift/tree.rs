@@ -177,6 +177,9 @@ impl Given {
     }
 }
 
+/// Graphs of so many steps are made in some hundredths of a second.
+const FLAT: usize = 1 << 20;
+
 /// All that the traces have shown.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
@@ -195,6 +198,8 @@ pub(super) struct Tree {
     pub(super) inactive: usize,
     /// What becomes a repeat.
     pub(super) worth: Worth,
+    /// Of how many steps in all a graph may be for all iterations of what was cut.
+    pub(super) flat: usize,
     /// How it was when changes that may be taken back began.
     before: Before,
 }
@@ -222,6 +227,7 @@ impl Tree {
             active,
             inactive,
             worth: Worth::DEFAULT,
+            flat: FLAT,
             before: Before::default(),
         };
         tree.new_stretch();
@@ -263,7 +269,8 @@ impl Tree {
 
     /// An empty tree with as many inputs, for this version.
     pub(super) fn anew(&self, version: u64) -> Tree {
-        Tree { worth: self.worth, ..Tree::new(self.active, self.inactive, version) }
+        let Tree { worth, flat, .. } = *self;
+        Tree { worth, flat, ..Tree::new(self.active, self.inactive, version) }
     }
 
     pub(super) fn root(&self) -> Stretch {
@@ -432,6 +439,13 @@ impl Tree {
         known_data.born = above.map_or(born, |(version, _)| version);
         self.set_end(known, end);
         new
+    }
+
+    /// Whether there are pieces of repeats that were cut, and few steps in all.
+    pub(super) fn has_short_pieces(&self) -> bool {
+        let weights = self.stretches.values().map(|stretch| stretch.weight);
+        self.repeats.values().any(|repeat| repeat.times > 0 && repeat.is_piece)
+            && weights.fold(0, usize::saturating_add) <= self.flat
     }
 
     /// The number of steps on all ways through the function together, where a
