@@ -153,7 +153,7 @@ fn annotated(x: &[Var]) -> Var {
         if a > 0.0 {
             (a, b, c, d, e) = (b.sin() + 1.0, c * 0.5, d + e, e.cos(), a * 0.25);
         } else {
-            a = a + b;
+            a += b;
         }
         if c > 1e9 + f64::from(i) {
             break;
