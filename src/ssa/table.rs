@@ -2,10 +2,10 @@
 
 use core::hash::{Hash, Hasher};
 use core::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-/// Numbers in a row, by their bits. Clones share them, and to compare or hash a table
-/// does not look at them again.
+/// Numbers in a row, by their bits. Clones share them and what is known of them, so to
+/// compare or hash a table does not look at them again.
 ///
 /// # Examples
 ///
@@ -22,12 +22,42 @@ pub struct Table {
     /// Of the numbers.
     hash: u64,
     is_uniform: bool,
+    bounds: Arc<OnceLock<Bounds>>,
+}
+
+/// What holds for all numbers of a table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// None of them is below or above these, unless it is NaN.
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    pub(crate) has_nan: bool,
+    pub(crate) has_zero: bool,
+    /// Whether all are integers or infinite.
+    pub(crate) are_integers: bool,
 }
 
 impl Table {
     /// Whether all numbers are the same.
     pub(crate) fn is_uniform(&self) -> bool {
         self.is_uniform
+    }
+
+    /// What holds for all of them; they are looked at the first time.
+    pub(crate) fn bounds(&self) -> Bounds {
+        *self.bounds.get_or_init(|| {
+            let (low, high) = (f64::INFINITY, f64::NEG_INFINITY);
+            let (has_nan, has_zero, are_integers) = (false, false, true);
+            let mut all = Bounds { low, high, has_nan, has_zero, are_integers };
+            for &bits in self.numbers.iter() {
+                let x = f64::from_bits(bits);
+                (all.low, all.high) = (all.low.min(x), all.high.max(x));
+                all.has_nan |= x.is_nan();
+                all.has_zero |= x == 0.0;
+                all.are_integers = all.are_integers && x.trunc() == x;
+            }
+            all
+        })
     }
 }
 
@@ -40,7 +70,7 @@ impl From<Arc<[u64]>> for Table {
         };
         let hash = numbers.iter().fold(numbers.len() as u64, mixed);
         let is_uniform = numbers.windows(2).all(|pair| pair[0] == pair[1]);
-        Table { numbers, hash, is_uniform }
+        Table { numbers, hash, is_uniform, bounds: Arc::default() }
     }
 }
 

@@ -202,9 +202,15 @@ impl KnownAt<'_> {
 /// What is known of all elements of `series`.
 fn elements(series: &SeriesData) -> Range {
     match series {
-        SeriesData::Constants(all) => {
-            let all = all.iter().map(|&bits| Range::constant(f64::from_bits(bits)));
-            all.reduce(Range::either).unwrap_or(Range::UNKNOWN)
+        SeriesData::Constants(all) if !all.is_empty() => {
+            let all = all.bounds();
+            Range {
+                low: all.low,
+                high: all.high,
+                nan: all.has_nan,
+                nonzero: !all.has_zero,
+                integer: all.are_integers,
+            }
         }
         _ => Range::UNKNOWN,
     }
