@@ -188,6 +188,15 @@ fn kept(x: &[Var], data: &[Var]) -> Var {
     z + y * x[0]
 }
 
+/// Each active input is used in one iteration alone.
+fn actives(x: &[Var], _: &[Var]) -> Var {
+    let mut y = x[1] * 0.5;
+    for &number in x {
+        y = (y * number).sin() + number;
+    }
+    y
+}
+
 /// Each row begins with a value that is used in it again.
 fn rows(x: &[Var], data: &[Var]) -> Var {
     let mut sum = x[0];
@@ -235,7 +244,7 @@ fn leaves(x: &[Var], data: &[Var]) -> Var {
     y * x[1] + x[0]
 }
 
-const ALL: [(&str, Function); 16] = [
+const ALL: [(&str, Function); 17] = [
     ("plain", plain),
     ("carried_twice", carried_twice),
     ("invariants", invariants),
@@ -248,6 +257,7 @@ const ALL: [(&str, Function); 16] = [
     ("first_again", first_again),
     ("two_behind", two_behind),
     ("kept", kept),
+    ("actives", actives),
     ("rows", rows),
     ("edges", edges),
     ("branches", branches),
@@ -257,7 +267,7 @@ const ALL: [(&str, Function); 16] = [
 /// How many inputs there are for this many iterations.
 fn lengths(name: &str, iterations: usize) -> (usize, usize) {
     match name {
-        "stencil" | "gather" => (iterations, 0),
+        "stencil" | "gather" | "actives" => (iterations, 0),
         _ => (3, iterations),
     }
 }
@@ -289,6 +299,7 @@ fn kernels_do_not_grow_with_the_iterations() {
     grows("first_again", first_again, [200, 2000]);
     grows("two_behind", two_behind, [200, 2000]);
     grows("kept", kept, [200, 2000]);
+    grows("actives", actives, [500, 5000]);
 }
 
 #[test]

@@ -2,10 +2,13 @@
 
 mod oracle;
 
-use oracle::{check, check_checkpoints};
+use oracle::{check, check_checkpoints, outputs};
 use phigrad::check::{GraphRecipe, Random};
+use phigrad::diff::{Wanted, reverse};
 use phigrad::op::Op;
-use phigrad::ssa::{AccessData, Block, Def, End, Graph, Item, Node, Region, SeriesData};
+use phigrad::ssa::{
+    AccessData, Block, Def, End, Folding, Graph, Item, Node, Region, SeriesData, parse,
+};
 
 /// Whether no node is twice in one series of nodes, or in two different ones, or also in
 /// a row of inputs.
@@ -308,4 +311,86 @@ fn gradients_through_most_of_a_graph_agree_with_both_oracles() {
     }
     assert!(with_checkpoints > 1000, "{with_checkpoints}");
     assert!(compared > 1000, "{compared}");
+}
+
+/// The elements of `a0` may be the first entry φ of the innermost loop, which stands for
+/// those of the loops around it.
+const ENTRIES_IN_SERIES: &str = "\
+graph active 8 inactive 1
+v9 = const 0.5
+v12 = const 0.0
+v14 = iteration r1
+v16 = const 0.0
+a0 = nodes v17 v15 v17 v17 v10 v18 v17 v17
+a1 = history v21
+i0 = a0 base 1 r2*1 r1*-1 r0*1
+i1 = a1 base 0
+b0:
+  v10 = tanh v5
+  v23 = region r0 b1 bound 5 entries v11=v1
+  v24 = add v23 v1
+  return v24
+b1:
+  region r1 b2 bound 2 entries v13=v11
+  v22 = element i1
+  return v12 v12 v22
+b2:
+  v20 = region r2 b3 bound 3 entries v15=v13
+  v21 = atan v20
+  return v14 v9
+b3:
+  v17 = sub v9 v9
+  v18 = atan v9
+  v19 = element i0
+  return v16 v16 v19
+";
+
+/// An element that is always `v12` has two places in `a1`.
+const NAME_IN_TWO_PLACES: &str = "\
+graph active 8 inactive 1
+v9 = const 0.5
+v13 = const 0.0
+v18 = const 0.0
+v20 = const 0.0
+a0 = nodes v12 v1 v14 v14 v11
+a1 = nodes v22 v22 v22 v15 v22 v21 v22 v15
+i0 = a0 base 0 r0*1
+i1 = a1 base 5 r2*2 r0*1
+b0:
+  v10 = sub v3 v6
+  v11 = atan v2
+  v26 = region r0 b1 bound 1 entries v12=v10
+  return v26
+b1:
+  v14 = sub v1 v9
+  v15 = element i0
+  v25 = region r1 b2
+  return v13 v13 v25
+b2:
+  v24 = region r2 b3 bound 2 entries v16=v15
+  return v24
+b3:
+  v17 = gt v16 v9
+  v19 = select v17 v9 v18
+  v21 = mul_add v9 v2 v9
+  v22 = atan v9
+  branch v19 b4 b5
+b4:
+  return v9 v9 v9
+b5:
+  v23 = element i1
+  return v20 v20 v23
+";
+
+#[test]
+fn what_is_added_to_elements_reaches_what_they_stand_for() {
+    for (text, input) in [(ENTRIES_IN_SERIES, 1), (NAME_IN_TWO_PLACES, 3)] {
+        let graph = parse(text).expect("a graph");
+        let inputs = [1.2, 0.6, 0.4, -0.7, 0.8, -0.3, -1.4, 1.4, -0.8];
+        assert!(check(&graph, &inputs, false));
+        let gradient = reverse(&graph, Wanted::Gradient, Folding::Exact);
+        let derivatives = outputs(&gradient, &inputs).expect("a gradient");
+        assert!(derivatives[input] != 0.0, "{derivatives:?}");
+        check_checkpoints(&graph, &inputs);
+    }
 }

@@ -14,6 +14,7 @@ use core::cmp::Reverse;
 
 use super::activity::{Activity, bound};
 use super::needed::Needed;
+use super::order::Entries;
 use super::reverse::{Wanted, reverse_from};
 use super::split::{Strips, can_split, split};
 use crate::entity::Array;
@@ -55,12 +56,14 @@ pub struct Checkpointed {
     pub graph: Graph,
     /// Loops in loops that are gone through again by the sweep, in no order.
     pub recomputed: Vec<Region>,
+    /// What entry φs are to the sweep of the original graph, if this is another one.
+    entries: Option<Entries>,
 }
 
 impl Checkpointed {
     /// `graph`, of which nothing is computed again.
     pub fn new(graph: &Graph) -> Self {
-        Checkpointed { graph: graph.clone(), recomputed: Vec::new() }
+        Checkpointed { graph: graph.clone(), recomputed: Vec::new(), entries: None }
     }
 
     /// The gradient, as [`reverse()`](super::reverse()) makes it; for an example see
@@ -70,7 +73,7 @@ impl Checkpointed {
     /// in the same order as without checkpoints: with [`Folding::Exact`] the outputs
     /// are the same bits.
     pub fn reverse(&self, wanted: Wanted, folding: Folding) -> Graph {
-        reverse_from(&self.graph, &self.recomputed, wanted, folding)
+        reverse_from(&self.graph, &self.recomputed, self.entries, wanted, folding)
     }
 }
 
@@ -103,16 +106,17 @@ enum Change {
 impl Change {
     fn made(self, from: &Checkpointed, nest: &Nest) -> Option<Checkpointed> {
         let mut recomputed = from.recomputed.clone();
+        let entries = from.entries.or_else(|| Some(Entries::of(&from.graph)));
         match self {
             Change::Recompute(region) => {
                 recomputed.push(region);
-                Some(Checkpointed { graph: from.graph.clone(), recomputed })
+                Some(Checkpointed { graph: from.graph.clone(), recomputed, entries })
             }
             Change::Split(region, _) => {
                 let (graph, outer) = split(&from.graph, nest, region)?;
                 let stands_for = recomputed.contains(&region).then_some(outer);
                 recomputed.push(stands_for.unwrap_or(region));
-                Some(Checkpointed { graph, recomputed })
+                Some(Checkpointed { graph, recomputed, entries })
             }
         }
     }

@@ -61,14 +61,32 @@ pub fn reordered(graph: &Graph) -> Vec<Region> {
     {
         return Vec::new();
     }
-    let mut pass = Reverse::new(graph, &[], Wanted::Gradient, Folding::Exact);
+    let mut pass = Reverse::new(graph, &[], Wanted::Gradient, Folding::Exact, Entries::Named);
     pass.run();
     graph.regions.keys().filter(|&region| pass.order.wrong[region]).collect()
 }
 
+/// What entry φs are to the sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entries {
+    /// Names of other nodes, as to the tape, with [`Folding::Exact`]; see `running`.
+    Named,
+    /// Events that copy a value.
+    Copies,
+}
+
+impl Entries {
+    /// What they are to the sweep of `graph`.
+    pub(super) fn of(graph: &Graph) -> Entries {
+        if reordered(graph).is_empty() { Entries::Named } else { Entries::Copies }
+    }
+}
+
 /// What is known of the order of additions.
 pub(super) struct Order {
-    pub(super) is_exact: bool,
+    is_exact: bool,
+    /// Whether entry φs are names of other nodes.
+    pub(super) has_names: bool,
     /// For each node how often it is used, where what stands for it counts twice.
     uses: Array<Node, u32>,
     /// The loops in which the order is another one.
@@ -76,6 +94,9 @@ pub(super) struct Order {
     /// For each node whose history is read how many sums there are before those of its
     /// iterations, for the entry φs that begin with them.
     pub(super) lead: Array<Node, u32>,
+    /// Which nodes are in a series of nodes; what is added to an element of it is added
+    /// to them alone.
+    pub(super) in_series: Array<Node, bool>,
     /// The entry φs that stand for other nodes in the loops that are being swept.
     pub(super) names: Vec<Name>,
 }
@@ -91,18 +112,30 @@ pub(super) enum Direct {
 }
 
 impl Order {
-    pub(super) fn of(activity: &Activity<'_>, folding: Folding) -> Self {
+    pub(super) fn of(activity: &Activity<'_>, folding: Folding, entries: Entries) -> Self {
         let is_exact = folding == Folding::Exact;
         let uses = match is_exact {
             true => uses(activity),
             false => Array::new(),
         };
-        let lead = match is_exact {
+        let has_names = is_exact && entries == Entries::Named;
+        let lead = match has_names {
             true => leads(activity),
             false => Array::filled(0, activity.graph.nodes.len()),
         };
+        let mut in_series = Array::filled(false, activity.graph.nodes.len());
+        for series in activity.graph.series.values() {
+            if let SeriesData::Nodes(nodes) = series {
+                nodes.iter().for_each(|&node| in_series[node] = true);
+            }
+        }
         let wrong = Array::filled(false, activity.graph.regions.len());
-        Order { is_exact, uses, wrong, lead, names: Vec::new() }
+        Order { is_exact, has_names, uses, wrong, lead, in_series, names: Vec::new() }
+    }
+
+    /// Whether the order is another one in some loop.
+    pub(super) fn has_wrong(&self) -> bool {
+        self.wrong.values().any(|&wrong| wrong)
     }
 
     pub(super) fn is_single(&self, node: Node) -> bool {

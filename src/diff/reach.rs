@@ -90,15 +90,15 @@ impl Reverse<'_> {
     }
 
     /// Visits a node whose adjoint is in sums for a moment, and so has to be a node
-    /// before and after that.
+    /// before and after that. If it is a name as well and has two places in the sums,
+    /// one of them is added to what it stands for.
     fn visit_part(&mut self, node: Node, search: &mut Search) {
         let is_inside = self.activity.is_inside(node, search.region);
         if self.activity.active[node] && !is_inside && !self.has_sum(node) {
             search.found.any = true;
             search.found.outer.push(node);
-        } else {
-            self.visit(node, search);
         }
+        self.visit(node, search);
     }
 
     fn visit(&mut self, node: Node, search: &mut Search) {

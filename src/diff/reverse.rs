@@ -15,7 +15,7 @@
 use super::activity::Activity;
 use super::adjoints::Adjoints;
 use super::needed::Needed;
-use super::order::Order;
+use super::order::{Entries, Order};
 use super::rows::{Row, rows};
 use super::sums::Sums;
 use crate::entity::Array;
@@ -44,13 +44,13 @@ pub enum Wanted {
 /// region of the gradient graph that replays it backwards, a loop one that
 /// replays its iterations, the last one first; the adjoints of elements of series
 /// are sums. `folding` applies to the new graph; with [`Folding::Exact`] its
-/// outputs are the bits that the tape's sweep computes, where φs, entry φs and
-/// elements are to the tape the addition of -0.0. There are two exceptions: the
-/// NaN of zero times infinity, and the order of additions to a node that has several
-/// names, as elements of series and first values of loops; for that see
-/// [`reordered`](super::reordered()). With [`Folding::Real`] what is computed by `mul_add` and is zero as
-/// a function of real numbers, such as the rounding error of a product, counts as
-/// constant.
+/// outputs are the bits that the tape's sweep computes, where φs are to the tape the
+/// addition of -0.0, but for the NaN of zero times infinity. Entry φs, φs of loops and
+/// elements of series are no events to the tape if [`reordered`](super::reordered())
+/// finds no loops; if it does, entry φs and φs of loops are additions of -0.0, too, and
+/// the order of additions to nodes that have several names may be another one. With
+/// [`Folding::Real`] what is computed by `mul_add` and is zero as a function of real
+/// numbers, such as the rounding error of a product, counts as constant.
 ///
 /// Memory and time are linear in what is made, but for the search for what each
 /// loop carries, which looks at a loop once for each loop around it; the stack
@@ -77,22 +77,30 @@ pub enum Wanted {
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn reverse(graph: &Graph, wanted: Wanted, folding: Folding) -> Graph {
-    reverse_from(graph, &[], wanted, folding)
+    reverse_from(graph, &[], None, wanted, folding)
 }
 
-/// As [`reverse()`]; the sweep computes `recomputed`, loops in loops, again.
+/// As [`reverse()`]; the sweep computes `recomputed`, loops in loops, again. `entries`
+/// tells what entry φs are to it if that does not depend on the graph.
 pub(super) fn reverse_from(
     graph: &Graph,
     recomputed: &[Region],
+    entries: Option<Entries>,
     wanted: Wanted,
     folding: Folding,
 ) -> Graph {
-    let mut pass = Reverse::new(graph, recomputed, wanted, folding);
+    let first = entries.unwrap_or(Entries::Named);
+    let mut pass = Reverse::new(graph, recomputed, wanted, folding, first);
     let has_sums = graph.series.values().any(SeriesData::is_sums);
     if has_sums || graph.regions.values().any(|region| region.replays.is_some()) {
         pass.refuse();
     } else {
         pass.run();
+        if entries.is_none() && pass.order.has_wrong() {
+            // To add to first values at once is of no use then.
+            pass = Reverse::new(graph, recomputed, wanted, folding, Entries::Copies);
+            pass.run();
+        }
     }
     let gradient = pass.builder.into_graph();
     // Tangents have told what they had to.
@@ -153,6 +161,7 @@ impl<'a> Reverse<'a> {
         recomputed: &[Region],
         wanted: Wanted,
         folding: Folding,
+        entries: Entries,
     ) -> Self {
         let again = recomputed;
         let mut recomputed = Array::filled(false, graph.regions.len());
@@ -178,7 +187,7 @@ impl<'a> Reverse<'a> {
             copy,
             region_copy: Array::filled(None, graph.regions.len()),
             needed: Needed::of(&activity, &recomputed),
-            order: Order::of(&activity, folding),
+            order: Order::of(&activity, folding, entries),
             recomputed,
             is_again: false,
             adjoints: Adjoints::new(graph.nodes.len()),

@@ -14,6 +14,13 @@
 //! they are a *chain*: the first of them, to which none passes on, stands for the first
 //! value of the second one in iteration 1, and so on; it is the one that begins with what
 //! is read later, and the others get that from the iteration behind.
+//!
+//! All this is done only where it leads to the order of the tape in the whole graph: if
+//! it does not, entry φs are events that copy a value ([`Entries::Copies`]). Nor is it
+//! done for an entry φ in a series of nodes: what is added to an element is added to a
+//! sum of that one alone.
+//!
+//! [`Entries::Copies`]: super::order::Entries::Copies
 
 use super::activity::{Activity, passed};
 use super::loops::Carried;
@@ -125,7 +132,7 @@ impl Reverse<'_> {
         outer: &[Node],
         opened: &Opened,
     ) -> Running {
-        if !self.order.is_exact {
+        if !self.order.has_names {
             return Running::default();
         }
         let (chains, names) = (self.chains(region, reached), self.order.names.len());
@@ -199,7 +206,8 @@ impl Reverse<'_> {
                 // Two that pass on to the same one are refused in any case.
                 is_clear &= numbers.len() < reached.len()
                     && passes_to(number).count() == usize::from(number != head)
-                    && self.past_sums(entries[number].phi).is_none();
+                    && self.past_sums(entries[number].phi).is_none()
+                    && !self.order.in_series[entries[number].phi];
                 let Some(place) = place.filter(|_| is_clear) else {
                     is_clear = false;
                     break;
