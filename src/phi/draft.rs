@@ -222,6 +222,17 @@ impl Draft {
         self.insert(region, Def::Apply(op, padded))
     }
 
+    /// Stops the graph before `region` where the size of `node` is not between these.
+    pub(super) fn require_size(&mut self, region: Region, node: Node, low: f64, high: f64) {
+        let size = self.apply(region, Op::Abs, &[node]);
+        for (op, bound) in [(Op::Ge, low), (Op::Le, high)] {
+            let bound = self.constant(bound);
+            let condition = self.apply(region, op, &[size, bound]);
+            self.uses[condition] += 1;
+            self.before[region].push(Item::Guard { condition, expect: true });
+        }
+    }
+
     /// Inserts a copy of `node`, an application or element, with other operands,
     /// before `region`.
     pub(super) fn copy(&mut self, region: Region, node: Node, args: &[Node]) -> Node {

@@ -58,6 +58,7 @@ pub use series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 pub use simplify::simplify;
 pub use swept::swept;
 pub use table::Table;
-pub use tangent::without_tangents;
-pub(crate) use tangent::{FAR, has_tangents, is_held, is_tangent, loops_have_tangents};
+pub(crate) use tangent::{
+    FAR, has_tangents, is_held, is_tangent, loops_have_tangents, without_tangents,
+};
 pub use verify::{VerifyError, verify};

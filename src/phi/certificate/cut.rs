@@ -23,7 +23,8 @@ const MOST_STEPS: usize = 1 << 12;
 pub(super) struct Point {
     /// What makes its numbers differ from those of others.
     pub(super) number: u64,
-    /// How large they are.
+    /// Near which number they are, and how far from it.
+    pub(super) near: f64,
     pub(super) size: f64,
 }
 
@@ -36,7 +37,7 @@ impl Point {
             bits = (bits ^ (bits >> 30)).wrapping_mul(factor);
         }
         let uniform = (bits >> 11) as f64 / (1u64 << 53) as f64;
-        self.size * (2.0 * uniform - 0.8)
+        self.near + self.size * (2.0 * uniform - 0.8)
     }
 
     /// The iteration of a loop around in which it is.

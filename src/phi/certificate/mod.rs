@@ -28,7 +28,8 @@ const MOST_STEPS: u64 = 1 << 20;
 const TOLERANCE: f64 = 1e-6;
 
 /// Whether two graphs of the same inputs come to the same, but for rounding, at
-/// some points, of which there are fewer if a run takes millions of steps. Guards do not stop them, so that all of each is compared.
+/// some points, of which there are fewer if a run takes millions of steps. Guards do not
+/// stop them, so that all of each is compared.
 ///
 /// # Examples
 ///
@@ -80,8 +81,9 @@ pub(super) fn disproved(before: &Graph, after: &Replacement, stays: bool) -> Opt
         let phis = replaced(before, after, region);
         let is_proven = || {
             let mut compared = vec![false; phis.len()];
-            let mut most = SIZES.len();
-            for point in points_of_cuts().take(SIZES.len()) {
+            let mut most = SIZES.len() + 1;
+            let bound = before.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
+            for point in points_of_cuts(bound) {
                 let cut = cut(before, after, region, stays, &phis, point);
                 let Some(cut) = cut else { return true };
                 let few = MOST_STEPS / most_steps(&cut.graph, |_| 1).max(1);
@@ -105,8 +107,12 @@ fn replaced(before: &Graph, after: &Replacement, region: Region) -> Vec<Node> {
     phis.filter(|&phi| after.resolved(phi) != phi).collect()
 }
 
-fn points_of_cuts() -> impl Iterator<Item = Point> {
-    SIZES.iter().zip(0..).map(|(&size, number)| Point { number, size })
+/// Where a loop of at most so many iterations is compared: first near one, where powers
+/// neither vanish nor overflow on the way.
+fn points_of_cuts(bound: u32) -> impl Iterator<Item = Point> {
+    let near_one = (1.0, 4.0 / f64::from(bound.max(4)));
+    let points = [near_one].into_iter().chain(SIZES.map(|size| (0.0, size)));
+    points.zip(0..).map(|((near, size), number)| Point { number, near, size })
 }
 
 /// Whether what was cut out comes to the same as what stands for it; notes of which values
@@ -154,7 +160,7 @@ pub(super) fn agree_at_ends(
     let most = before.regions[region].cycle.as_ref().map_or(0, |cycle| cycle.bound - 1);
     let trips = TRIPS.iter().copied().filter(|&trips| trips < most).chain([most]);
     let phis = replaced(before, after, region);
-    let cuts = points_of_cuts().take(2);
+    let cuts = points_of_cuts(most + 1).take(2);
     let cuts = cuts.filter_map(|point| cut(before, after, region, true, &phis, point));
     let cuts: Vec<Cut> = cuts.collect();
     ends.iter().all(|&end| {

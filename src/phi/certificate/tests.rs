@@ -68,3 +68,32 @@ fn a_wrong_form_that_is_hidden_in_a_loop_around_is_found() {
                 b2:\n  v7 = add v5 v0\n  v8 = lt v6 v2\n  return v8 v7 v7\n";
     checked(text, 9);
 }
+
+#[test]
+fn a_wrong_power_of_a_long_loop_is_found() {
+    // Of other numbers than those near one such powers vanish or overflow.
+    for count in [1000u32, 20_000, 1 << 20] {
+        let text = format!(
+            "graph active 1 inactive 0\nv1 = const 1.0\nv2 = const {}.0\nv4 = iteration r0\n\
+             b0:\n  v7 = region r0 b1 bound {count} entries v3=v1\n  return v7\n\
+             b1:\n  v5 = mul v3 v0\n  v6 = lt v4 v2\n  return v6 v5 v5\n",
+            count - 1
+        );
+        let graph = parse(&text).unwrap();
+        let power = |exponent: f64| {
+            let mut graph = graph.clone();
+            let (root, x) = (graph.root(), graph.input(0));
+            let exponent = graph.push_const(exponent.to_bits());
+            let form = graph.push_apply(root, Op::Powf, &[x, exponent], None);
+            let item = graph.blocks[root].items.pop();
+            graph.blocks[root].items.splice(0..0, item);
+            let phi = graph.nodes.keys().find(|node| node.to_string() == "v7");
+            Replacement::new(graph, phi.into_iter().map(|phi| (phi, form)).collect())
+        };
+        assert_eq!(disproved(&graph, &power(f64::from(count)), false), None);
+        for wrong in [0.5, 0.99, 2.0] {
+            let wrong = power(wrong * f64::from(count));
+            assert!(disproved(&graph, &wrong, false).is_some(), "{count}");
+        }
+    }
+}

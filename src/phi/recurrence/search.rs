@@ -378,6 +378,7 @@ impl Attempt<'_> {
                         advanced_by(&mut forms, system, count, ways.bound, &goal)
                     }
                 };
+                forms.require_moderate(system);
                 after.iter().for_each(|&node| forms.emitter.require_finite(node));
                 at.extend(system.states.iter().copied().zip(after));
             }

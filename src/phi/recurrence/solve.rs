@@ -11,6 +11,7 @@ use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Form, Forms};
 use super::power::{self, System, advanced};
 use super::record::{place, record};
+use crate::op::Op;
 use crate::phi::pair::Pairs;
 use crate::phi::rule::{Applied, Rule};
 use crate::ssa::{Access, AccessData, Def, Graph, Item, Node, Region, SeriesData};
@@ -275,6 +276,7 @@ fn attempt(
             // Powers may overflow where the loop does not, and what comes of that
             // must decide nothing: such calls are the tape's.
             if times > 0 {
+                forms.require_moderate(system);
                 after.iter().for_each(|&node| forms.emitter.require_finite(node));
             }
             at.extend(system.states.iter().copied().zip(after));
@@ -316,7 +318,24 @@ fn owned(states: &[usize], counter: usize) -> BTreeSet<usize> {
     states.iter().copied().filter(|&state| state != counter).collect()
 }
 
+/// 2¹²⁸. With larger first values, powers that are less than the smallest normal number
+/// would still matter: what comes out would lose digits above 1e-269.
+const MODERATE: f64 = f64::from_bits(0x47F0_0000_0000_0000);
+
 impl Forms<'_, '_> {
+    /// Stops the graph where the first values of several numbers are so large that
+    /// powers which lose digits near the smallest numbers would be seen in what comes out.
+    pub(super) fn require_moderate(&mut self, system: &System) {
+        if system.states.len() == 1 {
+            return;
+        }
+        let most = self.emitter.constant(f64::MAX / MODERATE);
+        for &first in &system.firsts {
+            let scaled = self.emitter.apply(Op::Mul, &[first, most]);
+            self.emitter.require_finite(scaled);
+        }
+    }
+
     /// What a state is in the next iteration.
     pub(super) fn row(&mut self, next: Node) -> Result<Affine, &'static str> {
         let form = self.find(next);

@@ -39,6 +39,16 @@ pub(super) fn inverses(draft: &mut Draft, region: Region, chain: &Chain) -> Hash
     divisors.into_iter().map(inverse).collect()
 }
 
+/// Stops the graph where quotients may be good and products with inverses are not: what
+/// comes of an infinite one must decide nothing.
+pub(super) fn require(draft: &mut Draft, region: Region, inverses: &HashMap<Node, Node>) {
+    let mut inverses: Vec<Node> = inverses.values().copied().collect();
+    inverses.sort_unstable();
+    for inverse in inverses {
+        draft.require_size(region, inverse, 1e-300, 1e300);
+    }
+}
+
 /// The nodes that are added, or decide what is.
 fn nodes(added: &[Added], all: &mut Vec<Node>) {
     for added in added {

@@ -84,6 +84,7 @@ fn close_sum(
         match sum {
             Ok(sum) => {
                 let made = form::emit(draft, region, chain, &sum);
+                inverses::require(draft, region, &inverses);
                 draft.forget_use(chain.first);
                 chain.phis.iter().for_each(|&phi| draft.replace(phi, made));
                 // What is always the same is added by C6, with a = 1.

@@ -1,6 +1,8 @@
 //! Products of what is data with what is invariant: C8, as a product of numbers and a
 //! power, which is a loop of its own that C6 closes.
 
+use core::ops::RangeInclusive;
+
 use super::moments::Evaluator;
 use super::polynomial::Basis;
 use super::terms::{Variables, terms};
@@ -14,6 +16,10 @@ use crate::ssa::{Def, End, Node, Region};
 
 /// What is multiplied by at most so much loses no digits beside a power.
 const LARGE: f64 = 1e100;
+/// What has such a size neither overflows nor loses digits beside a few factors.
+const SIZES: RangeInclusive<f64> = 1e-200..=1e200;
+/// So many factors of one iteration are looked at.
+const FACTORS: usize = 64;
 
 /// An entry φ whose next value is itself times something.
 struct Chain {
@@ -92,6 +98,10 @@ fn parts(draft: &Draft, region: Region, chain: &Chain) -> Option<Parts> {
             }
             _ => invariant.push((inverse, node)),
         }
+        // One that occurs several times is looked at as often.
+        if numbers.len() + invariant.len() + pending.len() > FACTORS {
+            return None;
+        }
     }
     // Without either it is a recurrence with coefficients of one kind.
     if numbers.is_empty() || invariant.is_empty() {
@@ -134,9 +144,17 @@ fn close(draft: &mut Draft, region: Region, chain: &Chain) -> Option<String> {
     }
     let base = base?;
     // From there on it goes to what it comes to in equal steps, so nothing on the way is
-    // too large or too small if that is not.
-    let factor = draft.constant(data.rounded());
-    let first = draft.apply(region, Op::Mul, &[chain.first, factor]);
+    // too large or too small if that is not; but what it begins with may be.
+    let first = match draft.graph.constant(chain.first) {
+        Some(first) if !SIZES.contains(&(first * data.rounded()).abs()) => return None,
+        Some(first) => draft.constant(first * data.rounded()),
+        None => {
+            let factor = draft.constant(data.rounded());
+            let first = draft.apply(region, Op::Mul, &[chain.first, factor]);
+            draft.require_size(region, first, *SIZES.start(), *SIZES.end());
+            first
+        }
+    };
     let body = draft.begin_loop(region, chain.count, &[first]);
     let product = draft.step(&body, Def::Apply(Op::Mul, [body.entries[0], base, base]));
     let power = draft.end_loop(&body, &[product])[0];

@@ -320,7 +320,8 @@ impl Lifted {
         let merged = if self.version == 0 {
             Merged::First
         } else {
-            // Most traces teach nothing; only for others the tree is copied.
+            // Most traces teach nothing; only for others changes are noted, to be taken back.
+            // A repeat may be cut here, too, which means the same.
             match Walk::new(&mut self.tree, false, &self.refused.merging, &mut self.notes)
                 .run(trace)
             {

@@ -1,0 +1,89 @@
+//! Closed forms of numbers so large or small that only the loop gets through: such calls
+//! are the tape's, or as good.
+
+use phigrad::{Recorded, Tape, Var};
+
+/// Compares what the compiled function says at `x` with the tape, to some digits.
+fn compare<F>(make: impl Fn() -> Recorded<F>, lessons: &[&[f64]], x: &[f64])
+where
+    F: Fn(&[Var]) -> Var + Send + Sync + 'static,
+{
+    let (taught, tape) = (make(), make());
+    for lesson in lessons {
+        taught.grad(lesson).unwrap();
+    }
+    taught.compile().unwrap();
+    assert!(!taught.report().kernels.is_empty());
+    let (value, gradient) = taught.value_and_grad(x).unwrap();
+    let (expected, derivatives) = tape.value_and_grad(x).unwrap();
+    let all = [expected].into_iter().chain(derivatives);
+    for (found, expected) in [value].into_iter().chain(gradient).zip(all) {
+        let error = (found - expected).abs();
+        assert!(error <= 1e-12 * expected.abs(), "{found} {expected} at {x:?}");
+    }
+}
+
+fn data() -> Vec<f64> {
+    (0..1000).map(|i| 0.8 + 1e-3 * (f64::from(i * 7 % 13) - 6.0)).collect()
+}
+
+#[test]
+fn products_that_begin_with_almost_nothing() {
+    let product = || {
+        let data = data();
+        Tape::builder().background(false).record(move |x: &[Var]| {
+            let product = data.iter().fold(x[1] * 1e-240, |p, &d| p * (x[0] * d));
+            (product * 1e40).max(Var::from(1e-3)) * x[1]
+        })
+    };
+    compare(product, &[&[1.2, 1.0], &[2.0, 1e-9]], &[2.0, 1.0]);
+    let branch = || {
+        let data = data();
+        Tape::builder().background(false).record(move |x: &[Var]| {
+            let product = data.iter().fold(x[1] * 1e-280, |p, &d| p * (x[0] * d));
+            if product * 1e76 > 0.5 { x[0] * 3.0 } else { x[0] * 5.0 }
+        })
+    };
+    compare(branch, &[&[2.0, 1.0], &[2.0, 1e-9]], &[2.0, 1.0]);
+}
+
+#[test]
+fn products_of_one_factor_that_occurs_very_often() {
+    let product = || {
+        let data: Vec<f64> = (0..1000).map(|i| if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
+        Tape::builder().background(false).record(move |x: &[Var]| {
+            data.iter().fold(x[1], |product, &d| {
+                let factor = (0..40).fold(x[0] * d, |factor, _| factor * factor);
+                product * factor
+            })
+        })
+    };
+    compare(product, &[&[1.0, 1.0]], &[1.0, 0.5]);
+}
+
+#[test]
+fn systems_that_begin_with_very_much() {
+    let system = || {
+        Tape::builder().background(false).record(|x: &[Var]| {
+            let (mut a, mut b) = (x[4] * 1e200, x[5] * 1e200);
+            for _ in 0..1000 {
+                (a, b) = (x[0] * a + x[1] * b, x[2] * a + x[3] * b);
+            }
+            (a + b) * 1e198
+        })
+    };
+    compare(system, &[&[0.4, 1e-3, 1e-3, 0.3, 1e-190, 1e-190]], &[0.4, 1e-3, 1e-3, 0.3, 1.0, 2.0]);
+}
+
+#[test]
+fn quotients_by_what_has_no_inverse() {
+    let quotient = || {
+        let data = data();
+        Tape::builder().background(false).record(move |x: &[Var]| {
+            let sum = data.iter().fold(x[1], |sum, &d| sum + (x[0] * d) / x[2]);
+            if sum < 1e4 { x[1] * 2.0 } else { x[1] * 5.0 }
+        })
+    };
+    let lessons: [&[f64]; 2] = [&[1.0, 3.0, 1.0], &[1e5, 3.0, 1.0]];
+    compare(quotient, &lessons, &[1e-310, 3.0, 1e-310]);
+}
