@@ -4,13 +4,17 @@
 //! Let z become A·z + b in each step, and d be what the first step adds to a point ζ
 //! that is chosen below. With v = z - ζ a step is v → A·v + d. After m steps
 //!
-//!     vₘ = Aᵐ·v₀ + wₘ,    wₘ = Σₖ Aᵏ·d,
+//! ```text
+//! vₘ = Aᵐ·v₀ + wₘ,    wₘ = Σₖ Aᵏ·d,
+//! ```
 //!
 //! and the derivative of number i by what step k adds is a row eᵢᵀ·Aᵐ⁻¹⁻ᵏ. So that by
 //! what all steps add is sₘ = Σₖ eᵢᵀ·Aᵏ, and the one by A is Kₘ = Σₖ vₖ·eᵢᵀ·Aᵐ⁻¹⁻ᵏ.
 //! All of them double:
 //!
-//!     w₂ₘ = wₘ + Aᵐ·wₘ,   s₂ₘ = sₘ + sₘ·Aᵐ,   K₂ₘ = Aᵐ·Kₘ + Kₘ·Aᵐ + wₘ·sₘ.
+//! ```text
+//! w₂ₘ = wₘ + Aᵐ·wₘ,   s₂ₘ = sₘ + sₘ·Aᵐ,   K₂ₘ = Aᵐ·Kₘ + Kₘ·Aᵐ + wₘ·sₘ.
+//! ```
 //!
 //! This is the power of the matrix of A and its change, [[A, v₀·eᵢᵀ], [0, A]], one for
 //! each number that is wanted, however many coefficients there are. All of it is computed
