@@ -5,7 +5,7 @@
 mod support;
 
 use phigrad::check::Random;
-use phigrad::{Numerics, Purpose, Var, traced};
+use phigrad::{Numerics, Purpose, TapeBuilder, Var, traced};
 use support::{NUMERICS, Pair, Served, manual};
 
 /// Learns from that many calls at random points; returns how many of 500 others
@@ -16,9 +16,20 @@ fn served(
     ranges: &[(f64, f64)],
     f: impl Fn(&[Var]) -> Var + Copy,
 ) -> (usize, usize) {
+    served_by(manual(numerics), numerics, calls, ranges, f)
+}
+
+/// The same for kernels that `builder` makes.
+fn served_by(
+    builder: TapeBuilder,
+    numerics: Numerics,
+    calls: usize,
+    ranges: &[(f64, f64)],
+    f: impl Fn(&[Var]) -> Var + Copy,
+) -> (usize, usize) {
     let mut random = Random::new(7);
     let mut point = || ranges.iter().map(|&(a, b)| random.uniform(a, b)).collect::<Vec<f64>>();
-    let pair = Pair::with(manual(numerics), numerics, f);
+    let pair = Pair::with(builder, numerics, f);
     pair.learn(&(0..calls).map(|_| point()).collect::<Vec<_>>());
     let count = (0..500).filter(|_| pair.check(&point()) == Served::Kernel).count();
     let report = pair.kernel.report();
@@ -129,7 +140,14 @@ fn size(f: fn(&[Var]) -> Var, factor: f64) -> usize {
 fn code_does_not_grow_with_the_largest_number_of_iterations() {
     let ranges = |factor: f64, more: f64| [(1.0, 1.5), (factor, factor * more)];
     for (f, more) in [(growth as fn(&[Var]) -> Var, 1.015), (growth_plain, 1.001)] {
-        // About 20, and from 200 to 350 iterations.
+        // About 20, and from 200 to 350 iterations: a loop each.
+        let open = |ranges: &[(f64, f64)]| {
+            let builder = manual(Numerics::Real).phi_calculus(false);
+            served_by(builder, Numerics::Real, 50, ranges, f)
+        };
+        let (small, large) = (open(&ranges(1.8, 1.1)), open(&ranges(1.03, more)));
+        assert!(small.0 >= 475 && large.0 >= 475, "{small:?} {large:?}");
+        assert!(large.1 <= small.1 + 500, "{small:?} {large:?}");
         let small = served(Numerics::Real, 50, &ranges(1.8, 1.1), f);
         let large = served(Numerics::Real, 50, &ranges(1.03, more), f);
         assert!(small.0 >= 475 && large.0 >= 475, "{small:?} {large:?}");
