@@ -171,6 +171,7 @@ fn many_calls_on_the_tape_allocate_nothing() {
             let f = manual(numerics).record(f);
             calls(&f, 1.0, 3 * WARM_UP);
             assert_eq!(allocations(|| calls(&f, 1.0, 1000)), 0, "{numerics:?}");
+            assert_eq!(allocations(|| calls(&f, 1.0, 7000)), 0, "{numerics:?}");
         }
     }
 }
