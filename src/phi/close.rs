@@ -1,10 +1,11 @@
 //! The order of the formulas: loops become closed forms from the inside out.
 
-use super::certificate::{agree, disproved};
 use super::draft::Draft;
 use super::recurrence::{search_all, solve_all};
+use super::replacement::Replacement;
 use super::rule::{Applied, Refused, Rule};
 use super::sums::close_sums;
+use crate::certificate::{agree, disproved};
 use crate::ssa::{Folding, Graph, Place, Region, loops_have_tangents, simplify, verify};
 
 /// How far [`close`] goes; all are counts.
@@ -145,29 +146,57 @@ fn grouped(refused: Vec<Refused>) -> Vec<Refused> {
     all
 }
 
+/// What is said of a loop whose form is not that of the loop.
+pub(super) const DISPROVED: &str = "its closed form comes to something else";
+
+/// So often a pass begins again without the loops whose forms were wrong.
+pub(super) const MOST_ATTEMPTS: usize = 4;
+
 fn sums(closed: Closed, limits: &CloseLimits) -> Closed {
     // Sums are found by the rules of real numbers, by which tangents are no zeros.
     if loops_have_tangents(&closed.graph) {
         return closed;
     }
+    let (graph, mut wrong) = (&closed.graph, Vec::new());
+    for _ in 0..MOST_ATTEMPTS {
+        let (new, applied, mut refused) = attempt(graph, limits, &wrong);
+        refused.iter_mut().for_each(|this| this.why = format!("as a sum, {}", this.why));
+        if applied.is_empty() {
+            return certified(closed, None, applied, refused);
+        }
+        let rules = |graph: &Graph| attempt(graph, limits, &[]).0.ordered();
+        let disproved = disproved(&new.claim(graph), false, &rules);
+        if disproved.is_empty() {
+            let graph = new.ordered().filter(|graph| verify(graph).is_ok());
+            return certified(closed, graph, applied, refused);
+        }
+        wrong.extend(disproved);
+    }
+    let refused = wrong.into_iter().map(|region| refusal(graph, region)).collect();
+    certified(closed, None, Vec::new(), refused)
+}
+
+/// Closes the sums of the loops of `graph` but those that have been found `wrong`.
+fn attempt(
+    graph: &Graph,
+    limits: &CloseLimits,
+    wrong: &[Region],
+) -> (Replacement, Vec<Applied>, Vec<Refused>) {
     let (mut applied, mut refused) = (Vec::new(), Vec::new());
-    let mut draft = Draft::new(&closed.graph);
-    for region in inside_out(&closed.graph).into_iter().take(limits.loops) {
-        close_sums(&mut draft, region, limits, &mut applied, &mut refused);
+    let mut draft = Draft::new(graph);
+    for region in inside_out(graph).into_iter().take(limits.loops) {
+        match wrong.contains(&region) {
+            true => refused.push(refusal(graph, region)),
+            false => close_sums(&mut draft, region, limits, &mut applied, &mut refused),
+        }
     }
-    refused.iter_mut().for_each(|this| this.why = format!("as a sum, {}", this.why));
-    if applied.is_empty() {
-        return certified(closed, None, applied, refused);
-    }
-    let new = draft.replacement();
-    if let Some(region) = disproved(&closed.graph, &new, false) {
-        let place = closed.graph.regions[region].place;
-        let at = place.and_then(|place| closed.graph.places.get(place)).cloned();
-        refused.push(Refused { at, why: "its closed form comes to something else".to_owned() });
-        return certified(closed, None, Vec::new(), refused);
-    }
-    let graph = new.ordered().filter(|graph| verify(graph).is_ok());
-    certified(closed, graph, applied, refused)
+    (draft.replacement(), applied, refused)
+}
+
+fn refusal(graph: &Graph, region: Region) -> Refused {
+    let place = graph.regions[region].place;
+    let at = place.and_then(|place| graph.places.get(place)).cloned();
+    Refused { at, why: DISPROVED.to_owned() }
 }
 
 fn recurrences(closed: Closed) -> Closed {
@@ -207,7 +236,7 @@ fn certified(
             before.graph = graph;
             before.applied.append(&mut applied);
         } else {
-            before.refused.push(doubtful("its closed form comes to something else"));
+            before.refused.push(doubtful(DISPROVED));
         }
     } else if !applied.is_empty() {
         before.refused.push(doubtful("its closed form is no graph"));

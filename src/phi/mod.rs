@@ -4,7 +4,6 @@
 //! Programming" (OOPSLA 2021), whose formulas [`Rule`] lists.
 
 mod branches;
-mod certificate;
 mod close;
 mod double;
 mod draft;
@@ -17,8 +16,8 @@ mod simplify;
 mod sums;
 mod unroll;
 
+pub use crate::certificate::{agree, without_guards};
 pub use branches::{Branched, simplify_branches};
-pub use certificate::{agree, without_guards};
 pub use close::{CloseLimits, Closed, close};
 pub use notation::{
     Notation, Phis, Told, closed_program, differentiated_phis, gradient_formula, loops, phis,

@@ -2,6 +2,7 @@
 
 use hashbrown::HashMap;
 
+use crate::certificate::Claim;
 use crate::ssa::{Def, End, Graph, Item, Node, SeriesData, in_order};
 
 /// A graph with everything replaced, whose nodes are in no order yet: those of the
@@ -53,6 +54,11 @@ impl Replacement {
     /// What stands for `node`.
     pub(super) fn resolved(&self, node: Node) -> Node {
         resolved(&self.nodes, node)
+    }
+
+    /// What is to be proven of it, where it comes after `before`.
+    pub(super) fn claim<'a>(&'a self, before: &'a Graph) -> Claim<'a> {
+        Claim { before, after: &self.graph, replaced: &self.nodes }
     }
 
     /// The graph, with its nodes in order.

@@ -10,7 +10,7 @@ use super::graph::{Block, Def, End, Graph, Item, Node, Region};
 use super::nest::Nest;
 use super::series::{Access, Series, SeriesData};
 use crate::entity::{Array, Entity};
-use crate::op::eval;
+use crate::op::{MAX_ARITY, Op, eval};
 
 /// What running a graph came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,10 +39,51 @@ pub enum Outcome {
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn interpret(graph: &Graph, inputs: &[f64]) -> Outcome {
+    match interpret_with(graph, inputs) {
+        Ok(outputs) => Outcome::Values(outputs),
+        Err(condition) => Outcome::Unseen(condition),
+    }
+}
+
+/// What the interpreter computes with.
+pub(crate) trait Number: Copy {
+    /// A constant.
+    fn constant(value: f64) -> Self;
+
+    /// The value of `op` at `args`; operands beyond the arity are any.
+    fn apply(op: Op, args: [Self; MAX_ARITY]) -> Self;
+
+    /// Whether it is a condition that holds.
+    fn holds(self) -> bool;
+
+    /// The number as a loop carries it into an iteration.
+    fn carried(self) -> Self {
+        self
+    }
+}
+
+impl Number for f64 {
+    fn constant(value: f64) -> f64 {
+        value
+    }
+
+    fn apply(op: Op, args: [f64; MAX_ARITY]) -> f64 {
+        eval(op, args)
+    }
+
+    fn holds(self) -> bool {
+        self != 0.0
+    }
+}
+
+/// As [`interpret`], with other numbers; or the condition at which it stopped.
+pub(crate) fn interpret_with<N: Number>(graph: &Graph, inputs: &[N]) -> Result<Vec<N>, Node> {
     let mut run = Run::new(graph, inputs);
     let mut at = Position { block: graph.root(), next: 0 };
     // Where to go on after the regions around, with the regions.
     let mut around: Vec<(Position, Region)> = Vec::new();
+    // What is passed on; kept, so that an iteration allocates nothing.
+    let mut passed_on: Vec<N> = Vec::new();
     loop {
         let data = &graph.blocks[at.block];
         if let Some(&item) = data.items.get(at.next) {
@@ -50,8 +91,8 @@ pub fn interpret(graph: &Graph, inputs: &[f64]) -> Outcome {
             match item {
                 Item::Node(node) => run.compute(node),
                 Item::Guard { condition, expect } => {
-                    if (run.values[condition] != 0.0) != expect {
-                        return Outcome::Unseen(condition);
+                    if run.values[condition].holds() != expect {
+                        return Err(condition);
                     }
                 }
                 Item::Region(region) => {
@@ -66,26 +107,27 @@ pub fn interpret(graph: &Graph, inputs: &[f64]) -> Outcome {
         }
         match &data.end {
             End::Return(passed) => {
-                let passed_on = passed.iter().map(|&node| run.values[node]).collect();
+                passed_on.clear();
+                passed_on.extend(passed.iter().map(|&node| run.values[node]));
                 let Some((after, region)) = around.pop() else {
-                    return Outcome::Values(run.outputs(passed_on));
+                    return Ok(run.outputs(passed_on));
                 };
-                match run.pass_on(region, passed_on) {
+                match run.pass_on(region, &passed_on) {
                     Next::After => at = after,
                     Next::Again => {
                         around.push((after, region));
                         at = Position { block: graph.regions[region].root, next: 0 };
                     }
                     // The first value decides whether there is another iteration.
-                    Next::TooMany => return Outcome::Unseen(passed[0]),
+                    Next::TooMany => return Err(passed[0]),
                 }
             }
             End::Branch { condition, then, otherwise } => {
-                let block = if run.values[*condition] != 0.0 { *then } else { *otherwise };
+                let block = if run.values[*condition].holds() { *then } else { *otherwise };
                 at = Position { block, next: 0 };
             }
             // The verifier refuses open ends; nothing is known about this path.
-            End::Open => return Outcome::Unseen(Node::from_index(0)),
+            End::Open => return Err(Node::from_index(0)),
         }
     }
 }
@@ -116,8 +158,8 @@ struct Kept {
 }
 
 /// What was in an iteration of a loop, in the order of [`Kept`].
-struct Iteration {
-    values: Vec<f64>,
+struct Iteration<N> {
+    values: Vec<N>,
     /// The iterations of each loop in it.
     records: Vec<Record>,
 }
@@ -125,34 +167,35 @@ struct Iteration {
 /// The iterations that a loop had, by their numbers in [`Run::past`].
 type Record = Vec<usize>;
 
-struct Run<'a> {
+struct Run<'a, N> {
     graph: &'a Graph,
-    inputs: &'a [f64],
+    inputs: &'a [N],
     kept: Array<Region, Kept>,
     /// The loop that keeps each node, and the place of the node in its list.
     places: Array<Node, Option<(Region, usize)>>,
     /// The node of each loop's iteration number.
     numbers: Array<Region, Option<Node>>,
     /// The latest value of each node.
-    values: Array<Node, f64>,
+    values: Array<Node, N>,
     /// The number of the current iteration of each loop; of one that replays
     /// another how many it still has to go through.
     iterations: Array<Region, u32>,
-    sums: Array<Series, Vec<f64>>,
+    sums: Array<Series, Vec<N>>,
     /// All kept iterations.
-    past: Vec<Iteration>,
+    past: Vec<Iteration<N>>,
     /// The latest record of each loop.
     records: Array<Region, Record>,
 }
 
-impl<'a> Run<'a> {
-    fn new(graph: &'a Graph, inputs: &'a [f64]) -> Self {
-        let mut values: Array<Node, f64> = Array::filled(f64::NAN, graph.nodes.len());
+impl<'a, N: Number> Run<'a, N> {
+    fn new(graph: &'a Graph, inputs: &'a [N]) -> Self {
+        let unknown = N::constant(f64::NAN);
+        let mut values: Array<Node, N> = Array::filled(unknown, graph.nodes.len());
         let mut numbers = Array::filled(None, graph.regions.len());
         for (node, data) in graph.nodes.iter() {
             match data.def {
-                Def::Input(i) => values[node] = inputs.get(i as usize).copied().unwrap_or(f64::NAN),
-                Def::Const(bits) => values[node] = f64::from_bits(bits),
+                Def::Input(i) => values[node] = inputs.get(i as usize).copied().unwrap_or(unknown),
+                Def::Const(bits) => values[node] = N::constant(f64::from_bits(bits)),
                 Def::Iteration(region) => numbers[region] = Some(node),
                 Def::Apply(..) | Def::Phi(..) | Def::Entry(..) | Def::Element(_) => {}
             }
@@ -180,16 +223,23 @@ impl<'a> Run<'a> {
 
     fn compute(&mut self, node: Node) {
         match self.graph.nodes[node].def {
-            Def::Apply(op, args) => self.values[node] = eval(op, args.map(|arg| self.values[arg])),
-            Def::Element(access) => self.values[node] = self.element(access).unwrap_or(f64::NAN),
+            Def::Apply(op, args) => {
+                self.values[node] = N::apply(op, args.map(|arg| self.values[arg]))
+            }
+            Def::Element(access) => {
+                let unknown = || N::constant(f64::NAN);
+                self.values[node] = self.element(access).unwrap_or_else(unknown);
+            }
             _ => {}
         }
     }
 
-    fn element(&self, access: Access) -> Option<f64> {
+    fn element(&self, access: Access) -> Option<N> {
         let index = self.index(access);
         match &self.graph.series[self.graph.accesses[access].series] {
-            SeriesData::Constants(numbers) => numbers.get(index).copied().map(f64::from_bits),
+            SeriesData::Constants(numbers) => {
+                numbers.get(index).map(|&bits| N::constant(f64::from_bits(bits)))
+            }
             SeriesData::Nodes(nodes) => nodes.get(index).map(|&node| self.values[node]),
             &SeriesData::Inputs { first, count } => {
                 let index = Some(index).filter(|&index| index < count as usize)?;
@@ -213,16 +263,20 @@ impl<'a> Run<'a> {
     fn fill(&mut self, series: Series) {
         match &self.graph.series[series] {
             SeriesData::Sums(firsts) => {
-                let first = |first: &Option<Node>| first.map_or(0.0, |node| self.values[node]);
+                let first = |first: &Option<Node>| {
+                    first.map_or_else(|| N::constant(0.0), |node| self.values[node])
+                };
                 self.sums[series] = firsts.iter().map(first).collect();
             }
-            SeriesData::Outputs { count, .. } => self.sums[series] = vec![0.0; *count as usize],
+            SeriesData::Outputs { count, .. } => {
+                self.sums[series] = vec![N::constant(0.0); *count as usize];
+            }
             _ => {}
         }
     }
 
     /// The outputs where a path returns these, and others are in series.
-    fn outputs(&self, returned: Vec<f64>) -> Vec<f64> {
+    fn outputs(&self, returned: Vec<N>) -> Vec<N> {
         let (mut returned, mut outputs) = (returned.into_iter(), Vec::new());
         for (series, first, _) in self.graph.output_rows() {
             let before = (first as usize).saturating_sub(outputs.len());
@@ -237,7 +291,8 @@ impl<'a> Run<'a> {
         let index = self.index(access);
         let sums = &mut self.sums[self.graph.accesses[access].series];
         if let Some(sum) = sums.get_mut(index) {
-            *sum += self.values[node];
+            let added = self.values[node];
+            *sum = N::apply(Op::Add, [*sum, added, added]);
         }
     }
 
@@ -247,7 +302,7 @@ impl<'a> Run<'a> {
             return;
         }
         for entry in graph.entries(region) {
-            self.values[entry.phi] = self.values[entry.first];
+            self.values[entry.phi] = self.values[entry.first].carried();
         }
         match graph.regions[region].replays {
             None => {
@@ -262,17 +317,18 @@ impl<'a> Run<'a> {
     }
 
     /// What the end of a tree of `region` passes on, and where to go then.
-    fn pass_on(&mut self, region: Region, mut passed: Vec<f64>) -> Next {
+    fn pass_on(&mut self, region: Region, passed: &[N]) -> Next {
         let data = &self.graph.regions[region];
         let (decides, nexts) = self.graph.passed_before_phis(region);
-        let phis = passed.split_off(decides + nexts);
+        let (before, phis) = passed.split_at(decides + nexts);
+        let (decides, nexts) = before.split_at(decides);
         let iteration = self.iterations[region];
         let again = match (&data.cycle, data.replays) {
             (None, _) => false,
             (Some(_), Some(_)) => iteration > 0,
             (Some(cycle), None) => {
                 self.keep(region);
-                let again = passed.remove(0) != 0.0;
+                let again = decides.iter().any(|again| again.holds());
                 if again && iteration + 1 >= cycle.bound {
                     return Next::TooMany;
                 }
@@ -280,22 +336,22 @@ impl<'a> Run<'a> {
             }
         };
         if !again {
-            data.phis.iter().zip(phis).for_each(|(&phi, value)| self.values[phi] = value);
+            data.phis.iter().zip(phis).for_each(|(&phi, &value)| self.values[phi] = value);
             return Next::After;
         }
         match data.replays {
             None => self.set_iteration(region, iteration + 1),
             Some(replayed) => self.bring_back(region, replayed, iteration as usize - 1),
         }
-        let entries = self.graph.entries(region);
-        entries.iter().zip(passed).for_each(|(entry, value)| self.values[entry.phi] = value);
+        let entries = self.graph.entries(region).iter().zip(nexts);
+        entries.for_each(|(entry, next)| self.values[entry.phi] = next.carried());
         Next::Again
     }
 
     fn set_iteration(&mut self, region: Region, number: u32) {
         self.iterations[region] = number;
         if let Some(node) = self.numbers[region] {
-            self.values[node] = f64::from(number);
+            self.values[node] = N::constant(f64::from(number));
         }
     }
 

@@ -44,6 +44,7 @@ pub(crate) use fuse::{decisive_nodes, decisive_nodes_but};
 pub use graph::{
     Block, BlockData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId, Region, RegionData,
 };
+pub(crate) use interpret::{Number, interpret_with};
 pub use interpret::{Outcome, interpret};
 pub use lift::{Decision, Departure, LiftError, Lifted, Merged, Paths, Trips, Unmerge, Unmerged};
 pub use nest::{Nest, most_steps};

@@ -38,9 +38,10 @@ mod slopes;
 mod solve;
 mod ways;
 
-use super::certificate::{agree_at_ends, disproved};
-use super::close::inside_out;
+use super::close::{DISPROVED, MOST_ATTEMPTS, inside_out};
+use super::replacement::Replacement;
 use super::rule::{Applied, Refused};
+use crate::certificate::{agree_at_ends, disproved};
 use crate::ssa::{Graph, Region, SeriesData, eliminate_dead_code};
 
 use edit::Edit;
@@ -87,19 +88,48 @@ pub struct Solved {
 /// assert_eq!(interpret(&solved.graph, &[7.0, 3.0]), Outcome::Values(vec![6.0]));
 /// ```
 pub fn solve_all(graph: &Graph) -> Solved {
-    let (mut applied, mut refused) = (Vec::new(), Vec::new());
+    let mut solved = Solved { graph: graph.clone(), applied: Vec::new(), refused: Vec::new() };
     let has_sums = graph.series.values().any(SeriesData::is_sums);
     if has_sums || graph.regions.values().any(|data| data.replays.is_some()) {
-        return Solved { graph: graph.clone(), applied, refused };
+        return solved;
     }
+    let mut wrong: Vec<Region> = Vec::new();
+    for _ in 0..MOST_ATTEMPTS {
+        let (new, applied, refused) = attempt(graph, &wrong);
+        solved.refused = refused;
+        if applied.is_empty() {
+            return solved;
+        }
+        let disproved =
+            disproved(&new.claim(graph), false, &|graph| attempt(graph, &[]).0.ordered());
+        if disproved.is_empty() {
+            // All that was put in is visible where it is, so there is an order.
+            if let Some(new) = new.ordered() {
+                (solved.graph, solved.applied) = (eliminate_dead_code(&new), applied);
+            }
+            return solved;
+        }
+        wrong.extend(disproved);
+    }
+    solved.refused.extend(wrong.into_iter().map(|region| refusal(graph, region, DISPROVED)));
+    solved
+}
+
+/// Solves the loops of `graph` but those that have been found `wrong`.
+fn attempt(graph: &Graph, wrong: &[Region]) -> (Replacement, Vec<Applied>, Vec<Refused>) {
+    let (mut applied, mut refused) = (Vec::new(), Vec::new());
     let mut edit = Edit::of(graph);
     for region in inside_out(graph) {
+        if wrong.contains(&region) {
+            refused.push(refusal(graph, region, DISPROVED));
+            continue;
+        }
         match solve::solve(&mut edit, region) {
             Ok(mut found) => applied.append(&mut found),
             Err(why) => refused.push(refusal(graph, region, why)),
         }
     }
-    finished(graph, edit, applied, refused)
+    (edit.replacement(), applied, refused)
 }
 
 /// Puts a closed form in the place of one loop, if it has one. The regions of
@@ -138,8 +168,6 @@ pub fn solve(graph: &Graph, region: Region) -> Result<Solved, Refused> {
     }
 }
 
-const DISPROVED: &str = "its closed form comes to something else";
-
 /// So many loops are tried as searches at most: each needs a copy of the graph, and is
 /// compared with what it was by itself.
 const MOST_SEARCHES: usize = 64;
@@ -167,8 +195,8 @@ pub(super) fn search_all(graph: &Graph) -> Solved {
             let mut found = search::search(&all.graph, &outlook, region, &wanted)?;
             let new = found.edit.replacement();
             let is_proven = match found.ends.as_slice() {
-                [] => disproved(&all.graph, &new, true).is_none(),
-                ends => agree_at_ends(&all.graph, &new, region, ends),
+                [] => disproved(&new.claim(&all.graph), true, &searched).is_empty(),
+                ends => agree_at_ends(&new.claim(&all.graph), region, ends),
             };
             if !is_proven {
                 return Err(DISPROVED);
@@ -191,20 +219,13 @@ pub(super) fn search_all(graph: &Graph) -> Solved {
     all
 }
 
-fn finished(graph: &Graph, edit: Edit, applied: Vec<Applied>, mut refused: Vec<Refused>) -> Solved {
-    if applied.is_empty() {
-        return Solved { graph: graph.clone(), applied, refused };
-    }
-    let new = edit.replacement();
-    if let Some(region) = disproved(graph, &new, false) {
-        refused.push(refusal(graph, region, DISPROVED));
-        return Solved { graph: graph.clone(), applied: Vec::new(), refused };
-    }
-    match new.ordered() {
-        Some(new) => Solved { graph: eliminate_dead_code(&new), applied, refused },
-        // All that was put in is visible where it is, so this does not happen.
-        None => Solved { graph: graph.clone(), applied: Vec::new(), refused },
-    }
+/// The closed forms behind the first loop of `graph`, if it has any.
+fn searched(graph: &Graph) -> Option<Graph> {
+    let outlook = search::Outlook::of(graph);
+    let region = graph.regions_of(graph.root()).next()?;
+    let wanted = outlook.wanted(region).ok().filter(|wanted| !wanted.is_empty())?;
+    let found = search::search(graph, &outlook, region, &wanted).ok()?;
+    found.edit.replacement().ordered()
 }
 
 fn refusal(graph: &Graph, region: Region, why: &str) -> Refused {

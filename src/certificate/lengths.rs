@@ -1,0 +1,77 @@
+//! Loops that are gone through more or less often than they are, and what the same rules
+//! make of them.
+
+use super::cut::{Facts, Wanted, cut};
+use super::ends::of_length;
+use super::whole::without_guards;
+use super::{Rules, Seen, TRIPS, points_of_cuts};
+use crate::ssa::{Def, End, Graph, Node, Region, interpret_with, most_steps, verify};
+
+/// Applies `rules` to `region` at other lengths, and compares what they make of it; `None`
+/// if that is wrong somewhere. Where they make nothing of it, nothing is wrong.
+pub(super) fn right_at_lengths(
+    facts: &Facts<'_>,
+    region: Region,
+    rules: Rules<'_>,
+    budget: &mut u64,
+) -> Option<Seen> {
+    let before = facts.claim.before;
+    let mut seen = Seen::of(facts.outputs(region).len());
+    let Some(own) = before.regions[region].cycle.as_ref().map(|cycle| cycle.bound - 1) else {
+        return Some(seen);
+    };
+    for trips in TRIPS.into_iter().filter(|&trips| trips != own) {
+        // What is read of iterations that there are not is no output.
+        let is_there = |&(_, node): &(usize, Node)| match before.nodes[node].def {
+            Def::Element(access) => before.accesses[access].base <= trips,
+            _ => true,
+        };
+        let (numbers, outputs): (Vec<usize>, Vec<Node>) =
+            facts.outputs(region).iter().copied().enumerate().filter(is_there).unzip();
+        let wanted = Wanted { region, outputs: &outputs, stays: false, forms: false, around: 0 };
+        let Some(cut) = cut(facts, wanted).filter(|_| !outputs.is_empty()) else { continue };
+        let Some(short) = of_length(&cut.graph, cut.region, trips) else { continue };
+        if verify(&short).is_err() {
+            continue;
+        }
+        let Some(forms) = rules(&short) else { continue };
+        let forms = without_guards(&forms);
+        let has_form = have_forms(&short, &forms, cut.region);
+        if !has_form.contains(&true) {
+            continue;
+        }
+        let steps = most_steps(&short, |_| 1) + most_steps(&forms, |_| 1);
+        let mut here = Seen::of(outputs.len());
+        for point in points_of_cuts(trips + 1) {
+            if point.number > 0 && steps > *budget {
+                break;
+            }
+            *budget = budget.saturating_sub(steps);
+            let inputs = cut.inputs.duals(point);
+            let both = [&short, &forms].map(|graph| interpret_with(graph, &inputs));
+            let [Ok(loops), Ok(forms)] = both else { continue };
+            here.duals(&loops, &forms).then_some(())?;
+        }
+        for (place, number) in numbers.into_iter().enumerate().filter(|&(at, _)| has_form[at]) {
+            seen.values[number] |= here.values[place];
+            seen.slopes[number] |= here.slopes[place];
+            seen.missed[number] |= here.missed[place];
+        }
+    }
+    Some(seen)
+}
+
+/// Whether each output is something else in `after` than what comes out of `region`.
+fn have_forms(before: &Graph, after: &Graph, region: Region) -> Vec<bool> {
+    let returned = |graph: &Graph| match &graph.blocks[graph.root()].end {
+        End::Return(values) => values.iter().map(|&value| graph.nodes[value].def).collect(),
+        End::Branch { .. } | End::Open => Vec::new(),
+    };
+    let (before, after): (Vec<Def>, Vec<Def>) = (returned(before), returned(after));
+    let is_form = |(before, after): (&Def, &Def)| match after {
+        Def::Phi(of, _) => *of != region,
+        Def::Element(_) => before != after,
+        _ => true,
+    };
+    before.iter().zip(&after).map(is_form).collect()
+}
