@@ -42,7 +42,7 @@ pub(super) fn right_at_lengths(
         }
         let steps = most_steps(&short, |_| 1) + most_steps(&forms, |_| 1);
         let mut here = Seen::of(outputs.len());
-        for point in points_of_cuts(trips + 1) {
+        for point in points_of_cuts(&short, cut.region, trips + 1) {
             if point.number > 0 && steps > *budget {
                 break;
             }

@@ -172,9 +172,11 @@ fn is_proven(
     let whole = budget;
     let at_lengths = right_at_lengths(facts, region, rules, &mut budget)?;
     let mut seen = Seen { values: vec![false; outputs.len()], ..at_lengths.clone() };
-    let bound = facts.claim.before.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
+    let before = facts.claim.before;
+    let bound = before.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
+    let mut gone = 0;
     let mut made: Option<Cut> = None;
-    for point in points_of_cuts(bound) {
+    for point in points_of_cuts(before, region, bound) {
         let cut = match made.take().filter(|cut| !cut.turns) {
             Some(cut) => cut,
             None => {
@@ -188,10 +190,12 @@ fn is_proven(
             break;
         }
         let costs = if steps > MOST_STEPS_OF_DUALS { steps } else { 2 * steps };
-        // The first point may be none where numbers are finite.
-        if point.number > 0 && costs > budget && (seen.is_enough() || point.number > 1) {
+        // The first points may be none where numbers are finite.
+        let limit = if seen.is_enough() { budget } else { MOST_STEPS_AT_ONCE - gone };
+        if point.number > 0 && costs > limit {
             break;
         }
+        gone = MOST_STEPS_AT_ONCE.min(gone + costs);
         budget = budget.saturating_sub(costs);
         holds(&cut, &cut.graph, point, steps, &mut seen)?;
         made = Some(cut);
@@ -216,11 +220,15 @@ fn holds(cut: &Cut, graph: &Graph, point: Point, steps: u64, seen: &mut Seen) ->
     Some(())
 }
 
-/// Where a loop of at most so many iterations is compared: first near one, where powers
-/// neither vanish nor overflow on the way.
-fn points_of_cuts(bound: u32) -> impl Iterator<Item = Point> {
-    let near_one = (1.0, 4.0 / f64::from(bound.max(4)));
-    let points = [near_one].into_iter().chain(SIZES.map(|size| (0.0, size)));
+/// Where `region` of `graph` is compared, if it has so many iterations at most: first where
+/// powers neither vanish nor overflow on the way, with sums of as many products as it
+/// carries numbers near one, and single products near one.
+fn points_of_cuts(graph: &Graph, region: Region, bound: u32) -> impl Iterator<Item = Point> {
+    let carried = graph.entries(region).len().max(1) as f64;
+    let near = |one: f64| (one, one * 4.0 / f64::from(bound.max(4)));
+    let single = (carried > 1.0).then(|| near(1.0));
+    let points = [near(1.0 / carried)].into_iter().chain(single);
+    let points = points.chain(SIZES.map(|size| (0.0, size)));
     points.zip(0..).map(|((near, size), number)| Point { number, near, size })
 }
 
@@ -235,7 +243,7 @@ pub(crate) fn agree_at_ends(claim: &Claim<'_>, region: Region, ends: &[Block]) -
     let most = claim.before.regions[region].cycle.as_ref().map_or(0, |cycle| cycle.bound - 1);
     let outputs = facts.outputs(region);
     let mut cuts: Vec<(Point, Cut)> = Vec::new();
-    for point in points_of_cuts(most + 1).take(2) {
+    for point in points_of_cuts(claim.before, region, most + 1).take(2) {
         let wanted = Wanted { region, outputs, stays: true, forms: true, around: point.number };
         let Some(cut) = cut(&facts, wanted) else { return false };
         cuts.push((point, cut));

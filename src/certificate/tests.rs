@@ -282,16 +282,16 @@ fn a_wrong_form_of_a_loop_that_reads_what_another_one_was_is_found() {
     // times the input.
     let text = "graph active 1 inactive 0\nv1 = const 0.0\nv2 = const 9.0\nv4 = iteration r0\n\
                 v8 = iteration r1\na0 = history v5\ni0 = a0 base 3\n\
-                b0:\n  region r0 b1 bound 10 entries v3=v1\n  v9 = element i0\n  \
-                v12 = region r1 b2 bound 10 entries v7=v9\n  return v12\n\
+                b0:\n  region r0 b1 bound 10 entries v3=v1\n  v7 = element i0\n  \
+                v12 = region r1 b2 bound 10 entries v9=v7\n  return v12\n\
                 b1:\n  v5 = add v3 v0\n  v6 = lt v4 v2\n  return v6 v5\n\
-                b2:\n  v10 = add v7 v0\n  v11 = lt v8 v2\n  return v11 v10 v10\n";
+                b2:\n  v10 = add v9 v0\n  v11 = lt v8 v2\n  return v11 v10 v10\n";
     let graph = parse(text).unwrap();
     let form = |factor: f64| {
         let mut planted = Planted::of(&graph, &[12], |graph, _| scaled(graph, factor));
         let (root, after) = (graph.root(), &mut planted.after);
         let sum = planted.nodes[&named(&graph, 12)];
-        let first = named(&graph, 9);
+        let first = named(&graph, 7);
         let whole = after.push_apply(root, Op::Add, &[first, sum], None);
         planted.nodes.insert(named(&graph, 12), whole);
         planted
