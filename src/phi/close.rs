@@ -159,12 +159,16 @@ fn sums(closed: Closed, limits: &CloseLimits) -> Closed {
     }
     let (graph, mut wrong) = (&closed.graph, Vec::new());
     for _ in 0..MOST_ATTEMPTS {
-        let (new, applied, mut refused) = attempt(graph, limits, &wrong);
+        let (new, applied, mut refused) = attempt(Draft::new(graph), limits, &wrong);
         refused.iter_mut().for_each(|this| this.why = format!("as a sum, {}", this.why));
         if applied.is_empty() {
             return certified(closed, None, applied, refused);
         }
-        let rules = |graph: &Graph| attempt(graph, limits, &[]).0.ordered();
+        let rules = |graph: &Graph| {
+            let mut draft = Draft::new(graph);
+            draft.all_forms = true;
+            attempt(draft, limits, &[]).0.ordered()
+        };
         let disproved = disproved(&new.claim(graph), false, &rules);
         if disproved.is_empty() {
             let graph = new.ordered().filter(|graph| verify(graph).is_ok());
@@ -176,17 +180,16 @@ fn sums(closed: Closed, limits: &CloseLimits) -> Closed {
     certified(closed, None, Vec::new(), refused)
 }
 
-/// Closes the sums of the loops of `graph` but those that have been found `wrong`.
+/// Closes the sums of the loops of `draft` but those that have been found `wrong`.
 fn attempt(
-    graph: &Graph,
+    mut draft: Draft,
     limits: &CloseLimits,
     wrong: &[Region],
 ) -> (Replacement, Vec<Applied>, Vec<Refused>) {
     let (mut applied, mut refused) = (Vec::new(), Vec::new());
-    let mut draft = Draft::new(graph);
-    for region in inside_out(graph).into_iter().take(limits.loops) {
+    for region in inside_out(&draft.graph).into_iter().take(limits.loops) {
         match wrong.contains(&region) {
-            true => refused.push(refusal(graph, region)),
+            true => refused.push(refusal(&draft.graph, region)),
             false => close_sums(&mut draft, region, limits, &mut applied, &mut refused),
         }
     }
@@ -258,4 +261,46 @@ pub(super) fn inside_out(graph: &Graph) -> Vec<Region> {
     order.retain(|&region| graph.regions[region].cycle.is_some());
     order.reverse();
     order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ssa::parse;
+
+    /// Two loops that add the input, which is multiplied by their iteration numbers.
+    fn two_sums(count: u32) -> Graph {
+        let text = format!(
+            "graph active 1 inactive 0\nv1 = const 0.0\nv2 = const {}.0\nv4 = iteration r0\n\
+             v9 = iteration r1\n\
+             b0:\n  v8 = region r0 b1 bound {count} entries v3=v1\n  \
+             v14 = region r1 b2 bound {count} entries v10=v0\n  v15 = mul v8 v14\n  return v15\n\
+             b1:\n  v5 = mul v4 v0\n  v6 = add v3 v5\n  v7 = lt v4 v2\n  return v7 v6 v6\n\
+             b2:\n  v11 = mul v9 v0\n  v12 = add v10 v11\n  v13 = lt v9 v2\n  return v13 v12 v12\n",
+            count - 1
+        );
+        parse(&text).unwrap()
+    }
+
+    #[test]
+    fn only_sums_that_were_found_wrong_stay() {
+        let graph = two_sums(100);
+        let regions: Vec<Region> = graph.regions.keys().collect();
+        for wrong in [&[][..], &regions[..1], &regions[1..], &regions] {
+            let (new, applied, refused) = attempt(Draft::new(&graph), &CloseLimits::DEFAULT, wrong);
+            assert_eq!((applied.len(), refused.len()), (2 - wrong.len(), wrong.len()));
+            assert!(refused.iter().all(|this| this.why == DISPROVED));
+            assert!(agree(&graph, &new.ordered().unwrap()));
+        }
+    }
+
+    #[test]
+    fn sums_have_forms_at_all_lengths_that_are_compared() {
+        for count in [1, 2, 3, 4, 18, 302] {
+            let mut draft = Draft::new(&two_sums(count));
+            draft.all_forms = true;
+            let (_, applied, refused) = attempt(draft, &CloseLimits::DEFAULT, &[]);
+            assert_eq!(applied.len(), 2, "{count} {refused:?}");
+        }
+    }
 }

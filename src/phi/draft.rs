@@ -37,6 +37,8 @@ pub(super) struct Draft {
     constants: HashMap<u64, Node>,
     inputs: HashMap<u32, Node>,
     cleared: HashSet<Region>,
+    /// Whether forms are wanted that are no shorter than their loops, to be compared.
+    pub(super) all_forms: bool,
 }
 
 impl Draft {
@@ -55,6 +57,7 @@ impl Draft {
             constants: HashMap::new(),
             inputs: graph.input_nodes().map(|(node, number)| (number, node)).collect(),
             cleared: HashSet::new(),
+            all_forms: false,
             graph: graph.clone(),
         };
         for node in graph.nodes.keys() {

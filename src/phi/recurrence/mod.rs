@@ -233,3 +233,50 @@ fn refusal(graph: &Graph, region: Region, why: &str) -> Refused {
     let at = place.and_then(|place| graph.places.get(place)).cloned();
     Refused { at, why: why.to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ssa::{interpret, parse};
+
+    #[test]
+    fn only_loops_that_were_found_wrong_stay() {
+        // Two powers of the input, and their sum.
+        let text = "graph active 1 inactive 0\nv1 = const 1.0\nv2 = const 99.0\nv4 = iteration r0\n\
+                    v9 = iteration r1\n\
+                    b0:\n  v7 = region r0 b1 bound 100 entries v3=v1\n  \
+                    v12 = region r1 b2 bound 100 entries v8=v0\n  v13 = add v7 v12\n  return v13\n\
+                    b1:\n  v5 = mul v3 v0\n  v6 = lt v4 v2\n  return v6 v5 v5\n\
+                    b2:\n  v10 = mul v8 v0\n  v11 = lt v9 v2\n  return v11 v10 v10\n";
+        let graph = parse(text).unwrap();
+        let regions: Vec<Region> = graph.regions.keys().collect();
+        let loops = |wrong: &[Region]| {
+            let (new, applied, refused) = attempt(&graph, wrong);
+            assert!(refused.iter().all(|this| this.why == DISPROVED));
+            assert_eq!(refused.len(), wrong.len());
+            let new = eliminate_dead_code(&new.ordered().unwrap());
+            assert_eq!(interpret(&new, &[1.0]), interpret(&graph, &[1.0]));
+            (applied.len(), new.regions.len())
+        };
+        assert_eq!(loops(&[]), (2, 0));
+        assert_eq!(loops(&regions[..1]), (1, 1));
+        assert_eq!(loops(&regions[1..]), (1, 1));
+        assert_eq!(loops(&regions), (0, 2));
+    }
+
+    #[test]
+    fn recurrences_have_forms_at_all_lengths_that_are_compared() {
+        for count in [1u32, 2, 3, 4, 18, 302] {
+            let last = count - 1;
+            // Two numbers that depend on each other.
+            let text = format!(
+                "graph active 4 inactive 0\nv4 = const {last}.0\nv7 = iteration r0\n\
+                 b0:\n  v12 = region r0 b1 bound {count} entries v5=v2 v6=v3\n  return v12\n\
+                 b1:\n  v8 = mul v5 v0\n  v9 = add v8 v6\n  v10 = mul v6 v1\n  \
+                 v11 = lt v7 v4\n  return v11 v9 v10 v9\n"
+            );
+            let (_, applied, refused) = attempt(&parse(&text).unwrap(), &[]);
+            assert_eq!(applied.len(), 1, "{count} {refused:?}");
+        }
+    }
+}
