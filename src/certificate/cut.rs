@@ -7,13 +7,13 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::Claim;
+use super::facts::{Facts, past};
 use super::inputs::{HISTORIES, Inputs, NODES, Row};
 use super::tree::{Tree, operands};
-use crate::entity::{Array, Entity};
+use crate::entity::Entity;
 use crate::ssa::{
-    Access, AccessData, Block, Def, End, Entry, Graph, Item, Loop, Nest, Node, NodeData, Region,
-    RegionData, Series, SeriesData, swept,
+    Access, AccessData, Block, Def, End, Entry, Graph, Item, Loop, Node, NodeData, Region,
+    RegionData, Series, SeriesData,
 };
 
 /// Of more steps before a loop those that come first are inputs, too.
@@ -29,56 +29,6 @@ pub(super) struct Cut {
     pub(super) blocks: HashMap<Block, Block>,
     /// Whether it is another one in other iterations of the loops around.
     pub(super) turns: bool,
-}
-
-/// What is known of the graphs of a claim.
-pub(super) struct Facts<'a> {
-    pub(super) claim: &'a Claim<'a>,
-    nest: Nest,
-    /// The nodes through which derivatives pass.
-    swept: Array<Node, bool>,
-    /// The first of what stands for each loop's φs, or for what was read of its iterations.
-    outputs: HashMap<Region, Vec<Node>>,
-}
-
-impl<'a> Facts<'a> {
-    pub(super) fn of(claim: &'a Claim<'a>) -> Facts<'a> {
-        let before = claim.before;
-        let nest = Nest::of(before);
-        let mut outputs: HashMap<Region, Vec<Node>> = HashMap::new();
-        for (node, data) in before.nodes.iter().filter(|&(node, _)| claim.resolved(node) != node) {
-            let region = match data.def {
-                Def::Phi(region, _) => Some(region),
-                Def::Element(access) => past(before, access).and_then(|of| nest.node_loop(of)),
-                _ => None,
-            };
-            let region = region.filter(|&region| before.regions[region].cycle.is_some());
-            if let Some(region) = region {
-                outputs.entry(region).or_default().push(node);
-            }
-        }
-        Facts { claim, nest, swept: swept(before), outputs }
-    }
-
-    /// What comes out of `region` and has a form.
-    pub(super) fn outputs(&self, region: Region) -> &[Node] {
-        self.outputs.get(&region).map_or(&[], Vec::as_slice)
-    }
-
-    /// The loops of which something has a form.
-    pub(super) fn loops(&self) -> Vec<Region> {
-        let regions = self.claim.before.regions.keys();
-        regions.filter(|region| self.outputs.contains_key(region)).collect()
-    }
-}
-
-/// The node of which `access`, always to the same element, reads what it was.
-fn past(graph: &Graph, access: Access) -> Option<Node> {
-    let data = &graph.accesses[access];
-    match graph.series[data.series] {
-        SeriesData::History(node) if data.strides.is_empty() => Some(node),
-        _ => None,
-    }
 }
 
 /// What is wanted of a loop.

@@ -1,8 +1,9 @@
 //! Loops that are gone through more or less often than they are, and what the same rules
 //! make of them.
 
-use super::cut::{Facts, Wanted, cut};
+use super::cut::{Wanted, cut};
 use super::ends::of_length;
+use super::facts::Facts;
 use super::whole::without_guards;
 use super::{Rules, Seen, TRIPS, points_of_cuts};
 use crate::ssa::{Def, End, Graph, Node, Region, interpret_with, most_steps, verify};

@@ -18,6 +18,7 @@
 
 mod cut;
 mod ends;
+mod facts;
 mod inputs;
 mod lengths;
 mod numbers;
@@ -31,8 +32,9 @@ use hashbrown::HashMap;
 
 use crate::ssa::{Block, Graph, Node, Region, in_order, interpret_with, most_steps};
 
-use cut::{Cut, Facts, Wanted, cut};
+use cut::{Cut, Wanted, cut};
 use ends::ended;
+use facts::Facts;
 use inputs::Point;
 use lengths::right_at_lengths;
 use numbers::{Dual, Float};
