@@ -342,3 +342,32 @@ fn a_loop_that_adds_to_sums_cannot_be_compared() {
                 b1:\n  v5 = add v3 v0\n  accumulate i0 v0\n  v6 = lt v4 v2\n  return v6 v5 v5\n";
     assert_eq!(planted(&parse(text).unwrap(), 7, 10.0).wrong().len(), 1);
 }
+
+#[test]
+fn shorter_loops_read_the_first_of_their_data_and_longer_ones_are_not_made() {
+    // The input times 1, 2, …, 10.
+    let text = "graph active 1 inactive 0\nv1 = const 0.0\nv2 = const 9.0\nv4 = iteration r0\n\
+                a0 = constants 1.0 2.0 3.0 4.0 5.0 6.0 7.0 8.0 9.0 10.0\ni0 = a0 base 0 r0*1\n\
+                b0:\n  v9 = region r0 b1 bound 10 entries v3=v1\n  return v9\n\
+                b1:\n  v5 = element i0\n  v6 = mul v5 v0\n  v7 = add v3 v6\n  v8 = lt v4 v2\n  \
+                return v8 v7 v7\n";
+    let right = planted(&parse(text).unwrap(), 9, 55.0);
+    let bounds = core::cell::RefCell::new(Vec::new());
+    let rules = |first: fn(f64) -> f64| {
+        let bounds = &bounds;
+        move |graph: &Graph| {
+            let bound = graph.regions.values().next()?.cycle.as_ref()?.bound;
+            bounds.borrow_mut().push(bound);
+            let count = f64::from(bound);
+            let mut after = graph.clone();
+            let form = scaled(&mut after, count * first(count) + count * (count - 1.0) / 2.0);
+            let root = after.root();
+            after.blocks[root].end = End::Return([form].into_iter().collect());
+            Some(after)
+        }
+    };
+    assert_eq!(right.wrong_by(&rules(|_| 1.0)), []);
+    assert_eq!(bounds.take(), [1, 2, 3, 4]);
+    // The last ones instead.
+    assert_eq!(right.wrong_by(&rules(|count| 11.0 - count)).len(), 1);
+}
