@@ -13,6 +13,7 @@ mod chain;
 mod condition;
 mod form;
 mod frame;
+mod functions;
 mod hoist;
 mod inverses;
 mod moments;
@@ -68,7 +69,7 @@ pub(super) fn close_sums(
         Ok(found) => found,
         Err(why) => return refused.push(Refused { at, why }),
     };
-    let products = products::close_products(draft, region);
+    let products = products::close_products(draft, region, limits);
     let rule = Rule::C8;
     applied.extend(products.into_iter().map(|form| Applied { rule, at: at.clone(), form }));
     for chain in found {
@@ -116,6 +117,9 @@ fn close_sum(
             }
             Err(this) => why = why.or(Some(this)),
         }
+    }
+    if let Some(form) = functions::close_logarithms(draft, region, chain) {
+        return Ok((Rule::C7, form));
     }
     let hoisted = hoist::hoist(draft, region, chain);
     hoisted
@@ -214,7 +218,7 @@ fn fit(
     sum(basis.clone(), parts, counts, false)
 }
 
-/// A frame without a shear that is good for a form in pairs of numbers, with the moments
+/// A frame that is good for a form in pairs of numbers, with the moments
 /// in it.
 fn precise_part(
     evaluator: &mut Evaluator<'_>,
@@ -223,14 +227,13 @@ fn precise_part(
     count: u32,
     first: f64,
 ) -> Option<(Frame, Moments)> {
-    let mut at = |pivot: Vec<f64>| {
-        let frame = Frame::at(pivot);
+    let mut at = |frame: Frame| {
         let moments = evaluator.moments(first, &frame, count, &[])?;
         let mut sizes = moments.magnitudes.iter().chain(&frame.pivot);
         let fits = |size: &f64| *size == 0.0 || (1.0 / LARGE..LARGE).contains(&size.abs());
         sizes.all(fits).then_some((frame, moments))
     };
-    let zero = at(vec![0.0; variables])?;
+    let zero = at(Frame::at(vec![0.0; variables]))?;
     let vertex = condition::vertex(&zero.1, basis, variables);
     let others = pivots(&zero.1, basis, variables).into_iter().flatten();
     let mut best: Option<(f64, (Frame, Moments))> = None;
@@ -242,12 +245,13 @@ fn precise_part(
         ratio <= EASY
     };
     let found = vertex.into_iter().chain(others).any(|pivot| {
-        let Some(part) = at(pivot) else { return false };
+        let Some(part) = at(Frame::at(pivot)) else { return false };
         // Once more from there, where less cancels.
         let step = condition::vertex(&part.1, basis, variables);
         let next = step.map(|step| part.0.pivot.iter().zip(step).map(|(p, s)| p + s).collect());
-        let next = next.and_then(&mut at);
-        consider(next.unwrap_or(part))
+        let part = next.and_then(|next| at(Frame::at(next))).unwrap_or(part);
+        let sheared = part.0.sheared(&part.1, basis);
+        consider(part) || sheared.and_then(&mut at).is_some_and(&mut consider)
     });
     if !found {
         consider(zero);

@@ -9,7 +9,9 @@
 
 use super::chain::Chain;
 use super::form::moved_out;
+use super::frame::Frame;
 use super::rows::{Place, Steps};
+use super::terms::Terms;
 use super::{Moments, Sum};
 use crate::phi::double::Double;
 use crate::phi::draft::Draft;
@@ -38,36 +40,95 @@ fn monomials<'a>(moments: &Moments, basis: &'a Basis) -> Vec<Monomial<'a>> {
 /// Inserts what `sum` is before `region`, the loop that it replaces, if that is in no other.
 pub(super) fn emit(draft: &mut Draft, region: Region, chain: &Chain, sum: &Sum) -> Node {
     let Some((frame, moments)) = sum.parts.first() else { return draft.constant(0.0) };
-    let variables = sum.terms.variables.iter();
-    let variables: Vec<Node> =
-        variables.map(|&variable| moved_out(draft, region, variable)).collect();
     let mut steps = Steps { draft, place: Place::Before(region) };
-    let mut differences: Vec<Pair> = Vec::new();
-    for (&variable, &pivot) in variables.iter().zip(&frame.pivot) {
-        let variable = Pair::from(variable);
-        let pivot = (pivot != 0.0).then(|| steps.number(-pivot, 0.0));
-        differences.push(steps.sum(Some(variable), pivot).unwrap_or(variable));
-    }
-    let monomials = monomials(moments, &sum.basis);
-    let form = nested(&mut steps, &monomials, &differences);
     let is_apart = steps.value(chain.first).is_none() && sum.terms.begin.is_none();
     let first = is_apart.then_some(chain.first);
+    let polynomial = Polynomial::of(&mut steps, region, &sum.terms, &sum.basis, frame, moments);
     let zero = steps.number(0.0, 0.0);
-    let value = steps.sum(first.map(Pair::from), form).unwrap_or(zero);
+    let value = steps.sum(first.map(Pair::from), polynomial.value).unwrap_or(zero);
     let value = steps.rounded(value);
     let one = steps.constant(1.0);
     let mut slopes: Vec<(Node, Node)> = first.into_iter().map(|first| (first, one)).collect();
-    for (number, &variable) in variables.iter().enumerate() {
-        if steps.draft.is_passive(variable) {
-            continue;
-        }
-        let lowered = lowered(&monomials, number);
-        let lowered: Vec<Monomial<'_>> = lowered.iter().map(|(e, c)| (e.as_slice(), *c)).collect();
-        if let Some(slope) = nested(&mut steps, &lowered, &differences) {
-            slopes.push((variable, steps.rounded(slope)));
-        }
+    for (variable, slope) in polynomial.slopes {
+        slopes.push((variable, steps.rounded(slope)));
     }
     steps.with_slopes(value, &slopes)
+}
+
+/// A polynomial as steps before a loop.
+pub(super) struct Polynomial {
+    /// Nothing if it is zero.
+    pub(super) value: Option<Pair>,
+    /// The derivatives by nodes, other than zeros.
+    pub(super) slopes: Vec<(Node, Pair)>,
+}
+
+impl Polynomial {
+    /// The polynomial that `terms` come to, with these `moments` in `frame`.
+    pub(super) fn of(
+        steps: &mut Steps<'_>,
+        region: Region,
+        terms: &Terms,
+        basis: &Basis,
+        frame: &Frame,
+        moments: &Moments,
+    ) -> Polynomial {
+        let variables = terms.variables.iter();
+        let variables: Vec<Node> =
+            variables.map(|&variable| moved_out(steps.draft, region, variable)).collect();
+        let mut differences: Vec<Pair> = Vec::new();
+        for (&variable, &pivot) in variables.iter().zip(&frame.pivot) {
+            let variable = Pair::from(variable);
+            let pivot = (pivot != 0.0).then(|| steps.number(-pivot, 0.0));
+            differences.push(steps.sum(Some(variable), pivot).unwrap_or(variable));
+        }
+        let coordinates = sheared(steps, frame, &differences);
+        let monomials = monomials(moments, basis);
+        let value = nested(steps, &monomials, &coordinates);
+        let mut by_coordinates: Vec<Option<Pair>> = Vec::new();
+        for number in 0..variables.len() {
+            let lowered = lowered(&monomials, number);
+            let lowered = lowered.iter().map(|(e, sum)| (e.as_slice(), *sum));
+            let lowered: Vec<Monomial<'_>> = lowered.collect();
+            by_coordinates.push(nested(steps, &lowered, &coordinates));
+        }
+        let mut slopes = Vec::new();
+        for (number, &variable) in variables.iter().enumerate() {
+            if steps.draft.is_passive(variable) {
+                continue;
+            }
+            let mut slope = by_coordinates[number];
+            for later in number + 1..variables.len() {
+                let part = by_coordinates[later].map(|part| steps.normal(part));
+                let part = scaled(steps, part, frame.shear[later][number]);
+                slope = steps.sum(slope, part);
+            }
+            slopes.extend(slope.map(|slope| (variable, slope)));
+        }
+        Polynomial { value, slopes }
+    }
+}
+
+/// The coordinates of `frame`, of differences from its pivot.
+fn sheared(steps: &mut Steps<'_>, frame: &Frame, differences: &[Pair]) -> Vec<Pair> {
+    let mut coordinates = Vec::new();
+    for (&difference, factors) in differences.iter().zip(&frame.shear) {
+        let mut coordinate = difference;
+        for (&other, &factor) in differences.iter().zip(factors.iter()) {
+            let part = scaled(steps, Some(other), factor);
+            coordinate = steps.sum(Some(coordinate), part).unwrap_or(coordinate);
+        }
+        let is_changed = coordinate != difference;
+        coordinates.push(if is_changed { steps.normal(coordinate) } else { difference });
+    }
+    coordinates
+}
+
+/// A number so many times; nothing if that is zero.
+fn scaled(steps: &mut Steps<'_>, number: Option<Pair>, factor: f64) -> Option<Pair> {
+    let number = number.filter(|_| factor != 0.0)?;
+    let factor = steps.number(factor, 0.0);
+    Some(steps.product(factor, number))
 }
 
 /// The derivatives of monomials by variable `number`.
