@@ -27,9 +27,12 @@ use crate::ssa::{Def, Node, Region};
 /// So many factors of one iteration are looked at.
 const FACTORS: usize = 64;
 
-/// The factors of `node` in `region`, and its divisors (`true`).
-fn factors(draft: &Draft, region: Region, all: Vec<(bool, Node)>) -> Option<Vec<(bool, Node)>> {
-    let (mut found, mut pending) = (Vec::new(), all);
+/// Factors, and divisors (`true`).
+type Factors = Vec<(bool, Node)>;
+
+/// The factors in `region` of all of these, and their sign.
+fn factors(draft: &Draft, region: Region, all: Factors) -> Option<(f64, Factors)> {
+    let (mut found, mut pending, mut sign) = (Vec::new(), all, 1.0);
     while let Some((inverse, node)) = pending.pop() {
         let node = draft.resolve(node);
         let args: Vec<Node> = draft.args(node).collect();
@@ -40,6 +43,10 @@ fn factors(draft: &Draft, region: Region, all: Vec<(bool, Node)>) -> Option<Vec<
             (Def::Apply(Op::Div, _), &[a, b]) if draft.is_inside(node, region) => {
                 pending.extend([(inverse, a), (!inverse, b)]);
             }
+            (Def::Apply(Op::Neg, _), &[a]) if draft.is_inside(node, region) => {
+                sign = -sign;
+                pending.push((inverse, a));
+            }
             _ => found.push((inverse, node)),
         }
         // One that occurs several times is looked at as often.
@@ -47,7 +54,7 @@ fn factors(draft: &Draft, region: Region, all: Vec<(bool, Node)>) -> Option<Vec<
             return None;
         }
     }
-    Some(found)
+    Some((sign, found))
 }
 
 /// What a node that is data comes to in each iteration.
@@ -73,14 +80,14 @@ pub(super) fn close_logarithms(draft: &mut Draft, region: Region, chain: &Chain)
     if draft.loop_around(region).is_some() {
         return None;
     }
-    let (data, invariant): (Vec<_>, Vec<_>) = factors(draft, region, vec![(false, product)])?
-        .into_iter()
-        .partition(|&(_, node)| draft.folds(node));
+    let (scale, all) = factors(draft, region, vec![(false, product)])?;
+    let (data, invariant): (Factors, Factors) =
+        all.into_iter().partition(|&(_, node)| draft.folds(node));
     let is_invariant = |&(_, node): &(bool, Node)| is_invariant(draft, region, node);
     if data.is_empty() || invariant.is_empty() || !invariant.iter().all(is_invariant) {
         return None;
     }
-    let mut each = vec![Double::from(1.0); count as usize];
+    let mut each = vec![Double::from(scale); count as usize];
     for (inverse, node) in data {
         for (each, value) in each.iter_mut().zip(values(draft, region, node, count)?) {
             *each = if inverse { *each / value } else { *each * value };
@@ -182,7 +189,10 @@ pub(super) fn close_exponentials(
         }
         _ => None,
     };
-    let all = factors(draft, region, product.factors.clone())?;
+    let (sign, all) = factors(draft, region, product.factors.clone())?;
+    if sign < 0.0 {
+        return None;
+    }
     let added: Option<Vec<Added>> = all.into_iter().map(exponent).collect();
     let (added, count) = (added?, product.count);
     let terms = [Variables::Large, Variables::Small].into_iter().find_map(|variables| {

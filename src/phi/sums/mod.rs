@@ -48,7 +48,7 @@ const PRECISE: f64 = 1e12;
 
 /// With a frame of at most this ratio the form's error is hardly ever larger than the loop's,
 /// wherever its parts cancel.
-const CALM: f64 = 0.02;
+const CALM: f64 = 0.005;
 
 /// For so many variables a frame without pairs of numbers is looked for first.
 const FEW: usize = 3;
