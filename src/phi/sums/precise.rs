@@ -98,9 +98,10 @@ impl Polynomial {
                 continue;
             }
             let mut slope = by_coordinates[number];
-            for later in number + 1..variables.len() {
-                let part = by_coordinates[later].map(|part| steps.normal(part));
-                let part = scaled(steps, part, frame.shear[later][number]);
+            let later = by_coordinates.iter().zip(&frame.shear).skip(number + 1);
+            for (&part, shear) in later {
+                let part = part.map(|part| steps.normal(part));
+                let part = scaled(steps, part, shear[number]);
                 slope = steps.sum(slope, part);
             }
             slopes.extend(slope.map(|slope| (variable, slope)));
