@@ -323,10 +323,10 @@ fn random_polynomials_are_accurate() {
     let cases = if cfg!(debug_assertions) { 4 } else { 1200 };
     let (mut forms, mut all) = (0, Vec::new());
     for case in 0..cases {
-        let variables: Vec<usize> = (0..1 + random.below(3) as usize).collect();
+        let variables: Vec<usize> = (0..1 + random.below(3)).collect();
         let term = random_term(&mut random, &variables);
         let offset = 10f64.powf(random.uniform(-1.0, 6.0));
-        let count = 50 + random.below(60) as usize;
+        let count = 50 + random.below(60);
         let data = data(count, offset, random.uniform(-1.0, 1.0), 0.3, 0.1);
         let f = |w: &[Var]| data.iter().map(|&(x, y)| term(w, x, y)).sum::<Var>();
         let centre: Vec<f64> = variables.iter().map(|_| random.uniform(-1.0, 1.0)).collect();

@@ -43,7 +43,7 @@ const LN_2: Pair = (std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17);
 const HALF_PI: Pair = (std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17);
 
 pub fn exp(x: Pair) -> Pair {
-    if !(x.0.abs() < 700.0) {
+    if x.0.is_nan() || x.0.abs() >= 700.0 {
         return (x.0.exp(), 0.0);
     }
     let times = (x.0 / LN_2.0).round();
