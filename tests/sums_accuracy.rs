@@ -191,7 +191,7 @@ fn variances_are_accurate() {
 }
 
 #[test]
-fn lines_through_points_are_accurate_or_stay_loops() {
+fn lines_through_points_are_accurate() {
     for (mean, sorted) in
         [(0.0, false), (0.5, false), (1.0, false), (1.7, true), (10.0, false), (1e6, false)]
     {
@@ -207,7 +207,7 @@ fn lines_through_points_are_accurate_or_stay_loops() {
                     println!("line {mean} {noise}: {worst}");
                     assert!(worst <= 1.0, "{mean} {noise}: {worst}");
                 }
-                None => assert!(mean >= 0.5, "{mean} {sorted}"),
+                None => panic!("{mean} {sorted}"),
             }
         }
     }
@@ -236,4 +236,110 @@ fn forms_of_many_kinds_are_accurate() {
         println!("{name}: {worst:?}");
         assert!(worst.is_none_or(|worst| worst <= 1.0), "{name}: {worst:?}");
     }
+}
+
+#[test]
+fn forms_whose_parts_cancel_are_accurate() {
+    let all = [(1e3, 0.1), (0.0, 0.1), (0.5, 0.0), (1e6, 0.1)];
+    // It takes long in debug builds.
+    let few = if cfg!(debug_assertions) { 1 } else { all.len() };
+    for &(mean, noise) in &all[..few] {
+        let data = data(60, mean, 0.7, 0.3, noise);
+        let both = || data.iter().copied();
+        let at = |name: &str| format!("{name} {mean} {noise}");
+        let parabola = |w: &[Var]| {
+            both().map(|(x, y)| ((w[0] * x + w[1]) * x + w[2] - y).powi(2)).sum::<Var>()
+        };
+        assert_accurate(&at("parabola"), parabola, &points(&[0.1, 0.7, 0.3]));
+        let covariance = |m: &[Var]| both().map(|(x, y)| (x - m[0]) * (y - m[1])).sum::<Var>();
+        assert_accurate(&at("covariance"), covariance, &points(&[mean, 0.7 * mean]));
+        let scaled = |w: &[Var]| {
+            let mean = both().map(|(x, _)| w[0] * x).sum::<Var>() / 60.0;
+            both().map(|(x, _)| (w[0] * x - mean).powi(2)).sum::<Var>()
+        };
+        assert_accurate(&at("variance"), scaled, &points(&[1.3]));
+        let likelihood = |p: &[Var]| {
+            let term = |(x, _)| {
+                let z = (x - p[0]) / p[1];
+                0.5 * z * z + p[2]
+            };
+            both().map(term).sum::<Var>()
+        };
+        assert_accurate(&at("likelihood"), likelihood, &points(&[mean, 0.9, 0.1]));
+        let regression = |p: &[Var]| {
+            let term = |(x, y): (f64, f64)| ((y - p[0] * x - p[1]) / p[2]).powi(2);
+            both().map(term).sum::<Var>()
+        };
+        assert_accurate(&at("regression"), regression, &points(&[0.7, 0.3, 0.9]));
+    }
+}
+
+#[test]
+fn logarithms_and_exponentials_are_accurate() {
+    let data = data(100, 3.0, 0.7, 0.3, 0.1);
+    let both = || data.iter().copied();
+    let near = |centre: f64| (-8..=8).map(move |k| vec![centre * 2f64.powi(k)]).collect();
+    let near: [Vec<Vec<f64>>; 2] = [near(0.3), near(1e-3)];
+    let product = |w: &[Var]| both().map(|(x, _)| (w[0] * x).ln()).sum::<Var>();
+    assert_accurate("ln of a product", product, &near[0]);
+    let quotient = |w: &[Var]| both().map(|(x, y)| (x / (w[0] * y)).ln()).sum::<Var>();
+    assert_accurate("ln of a quotient", quotient, &near[0]);
+    let negative = |w: &[Var]| both().fold(w[0], |s, (x, _)| s - (-x * (-w[0])).ln());
+    assert_accurate("less ln", negative, &near[0]);
+    let exponentials = |w: &[Var]| both().map(|(x, _)| (-w[0] * x).exp()).product::<Var>();
+    assert_accurate("exponentials", exponentials, &near[1]);
+    let normal =
+        |m: &[Var]| both().map(|(x, _)| (-0.02 * (x - m[0]).powi(2)).exp()).product::<Var>();
+    assert_accurate("normal", normal, &near[0]);
+    let divided = |w: &[Var]| both().fold(w[0], |p, (x, _)| p / (w[0] * x).exp());
+    assert_accurate("divided", divided, &near[1]);
+    // The logarithm of data of both signs is never a number, and one of a sum is no sum.
+    let signs = |w: &[Var]| both().map(|(x, _)| (w[0] * (x - 3.0)).ln()).sum::<Var>();
+    assert!(worst(signs, &near[0]).is_none());
+    let sum = |w: &[Var]| both().map(|(x, _)| (w[0] + x).ln()).sum::<Var>();
+    assert!(worst(sum, &near[0]).is_none());
+}
+
+/// A random polynomial in three numbers, of a degree up to four, and two data.
+fn random_term(random: &mut Random, w: &[usize]) -> impl Fn(&[Var], f64, f64) -> Var + use<> {
+    let (first, second, third) = (random.pick(w), random.pick(w), random.pick(w));
+    let (kind, weight) = (random.below(6), random.uniform(-2.0, 2.0));
+    move |w: &[Var], x: f64, y: f64| {
+        let (u, v, s) = (w[first], w[second], w[third]);
+        match kind {
+            0 => (u * x + v - y).powi(2),
+            1 => (u - x) * (v - y) * weight,
+            2 => (u * x - y) * (v * y + s) * x,
+            3 => ((u - x) * s).powi(2) + v * weight,
+            4 => (u * x * x + v * x + s - y).powi(2),
+            _ => (u - x).powi(4) + (v * weight - y).powi(3),
+        }
+    }
+}
+
+#[test]
+fn random_polynomials_are_accurate() {
+    let mut random = Random::new(11);
+    let cases = if cfg!(debug_assertions) { 4 } else { 1200 };
+    let (mut forms, mut all) = (0, Vec::new());
+    for case in 0..cases {
+        let variables: Vec<usize> = (0..1 + random.below(3)).collect();
+        let term = random_term(&mut random, &variables);
+        let offset = 10f64.powf(random.uniform(-1.0, 6.0));
+        let count = 50 + random.below(60);
+        let data = data(count, offset, random.uniform(-1.0, 1.0), 0.3, 0.1);
+        let f = |w: &[Var]| data.iter().map(|&(x, y)| term(w, x, y)).sum::<Var>();
+        let centre: Vec<f64> = variables.iter().map(|_| random.uniform(-1.0, 1.0)).collect();
+        let mut points = points(&centre);
+        points.extend((0..4).map(|_| centre.iter().map(|c| offset + c).collect::<Vec<f64>>()));
+        if let Some(worst) = worst(f, &points) {
+            forms += 1;
+            if worst > 1.0 {
+                all.push((case, worst));
+            }
+        }
+    }
+    println!("{forms} of {cases} have forms");
+    assert!(all.is_empty(), "{all:?}");
+    assert!(2 * forms >= cases, "{forms}");
 }

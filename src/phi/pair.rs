@@ -9,7 +9,7 @@
 //! by the rules of real numbers knows to leave it alone.
 
 use crate::op::Op;
-use crate::ssa::Node;
+use crate::ssa::{FAR, Node};
 
 /// A number as the sum of a node and a far smaller one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -144,6 +144,41 @@ pub(super) trait Pairs {
             Some(low) => self.apply(Op::Add, &[a.high, low]),
             None => a.high,
         }
+    }
+
+    /// The tangent of `node`: zero, with the derivative one.
+    fn tangent(&mut self, node: Node) -> Node {
+        if self.value(node).is_some() {
+            return self.constant(0.0);
+        }
+        let (far, less, one) = (self.constant(FAR), self.constant(-FAR), self.constant(1.0));
+        let sum = self.apply(Op::Add, &[node, far]);
+        self.apply(Op::MulAdd, &[sum, one, less])
+    }
+
+    /// `node` without a derivative.
+    fn held(&mut self, node: Node) -> Node {
+        match self.value(node) {
+            Some(_) => node,
+            None => {
+                let tangent = self.tangent(node);
+                self.apply(Op::Sub, &[node, tangent])
+            }
+        }
+    }
+
+    /// `value`, which has these derivatives by these nodes and no others.
+    fn with_slopes(&mut self, value: Node, slopes: &[(Node, Node)]) -> Node {
+        let mut sum = self.held(value);
+        for &(node, slope) in slopes {
+            if self.value(node).is_some() || self.value(slope) == Some(0.0) {
+                continue;
+            }
+            let (slope, tangent) = (self.held(slope), self.tangent(node));
+            let product = self.apply(Op::Mul, &[slope, tangent]);
+            sum = self.apply(Op::Add, &[sum, product]);
+        }
+        sum
     }
 
     fn add_low(&mut self, a: Option<Node>, b: Option<Node>) -> Option<Node> {

@@ -38,7 +38,71 @@ pub fn div(a: Pair, b: Pair) -> Pair {
     add(two_sum(first, second), (rest.0 / b.0, 0.0))
 }
 
-/// The outputs of `graph`, which is one block of sums, products and quotients;
+/// ln 2 and π/2.
+const LN_2: Pair = (std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17);
+const HALF_PI: Pair = (std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17);
+
+pub fn exp(x: Pair) -> Pair {
+    if x.0.is_nan() || x.0.abs() >= 700.0 {
+        return (x.0.exp(), 0.0);
+    }
+    let times = (x.0 / LN_2.0).round();
+    let rest = sub(x, mul((times, 0.0), LN_2));
+    // What the 256th part comes to less one, by its series, then eight times doubled.
+    let part = (rest.0 / 256.0, rest.1 / 256.0);
+    let mut term = part;
+    let mut sum = part;
+    for k in 2..16 {
+        term = div(mul(term, part), (f64::from(k), 0.0));
+        sum = add(sum, term);
+    }
+    for _ in 0..8 {
+        sum = add((2.0 * sum.0, 2.0 * sum.1), mul(sum, sum));
+    }
+    let sum = add((1.0, 0.0), sum);
+    let half = 2f64.powi((times / 2.0) as i32);
+    let rest = 2f64.powi(times as i32 - (times / 2.0) as i32);
+    (sum.0 * half * rest, sum.1 * half * rest)
+}
+
+pub fn ln(x: Pair) -> Pair {
+    // Newton's method, twice.
+    let first = (x.0.ln(), 0.0);
+    if !first.0.is_finite() {
+        return first;
+    }
+    let step = |y: Pair| add(y, sub(mul(x, exp((-y.0, -y.1))), (1.0, 0.0)));
+    step(step(first))
+}
+
+pub fn sqrt(x: Pair) -> Pair {
+    let first = x.0.sqrt();
+    if first == 0.0 || !first.is_finite() {
+        return (first, 0.0);
+    }
+    let half = |x: Pair| (0.5 * x.0, 0.5 * x.1);
+    half(add((first, 0.0), div(x, (first, 0.0))))
+}
+
+/// The sine; of large numbers not to all digits.
+pub fn sin(x: Pair) -> Pair {
+    let quarters = (x.0 / HALF_PI.0).round();
+    let rest = sub(x, mul((quarters, 0.0), HALF_PI));
+    let square = mul(rest, rest);
+    let is_odd = quarters.rem_euclid(2.0) == 1.0;
+    let (mut term, first) = if is_odd { ((1.0, 0.0), 1) } else { (rest, 2) };
+    let mut sum = term;
+    for k in 0..16 {
+        let k = f64::from(2 * k + first);
+        term = div(mul(term, square), (-k * (k + 1.0), 0.0));
+        sum = add(sum, term);
+    }
+    let is_negative = quarters.rem_euclid(4.0) >= 2.0;
+    if is_negative { (-sum.0, -sum.1) } else { sum }
+}
+
+/// The outputs of `graph`, which is one block of sums, products, quotients and
+/// functions of the list below;
 /// guards are passed over.
 pub fn precisely(graph: &Graph, point: &[f64]) -> Vec<Pair> {
     let mut values: Vec<Pair> = Vec::new();
@@ -57,6 +121,11 @@ pub fn precisely(graph: &Graph, point: &[f64]) -> Vec<Pair> {
             Def::Apply(Op::Div, _) => div(arg(0), arg(1)),
             Def::Apply(Op::Recip, _) => div((1.0, 0.0), arg(0)),
             Def::Apply(Op::Neg, _) => (-arg(0).0, -arg(0).1),
+            Def::Apply(Op::Exp, _) => exp(arg(0)),
+            Def::Apply(Op::Ln, _) => ln(arg(0)),
+            Def::Apply(Op::Sqrt, _) => sqrt(arg(0)),
+            Def::Apply(Op::Sin, _) => sin(arg(0)),
+            Def::Apply(Op::Cos, _) => sin(sub(HALF_PI, arg(0))),
             Def::Apply(Op::Powi, _) => {
                 let power = |all: Pair, _: u32| mul(all, arg(0));
                 (0..arg(1).0 as u32).fold((1.0, 0.0), power)

@@ -8,7 +8,7 @@ use hashbrown::{HashMap, HashSet};
 
 use crate::op::{MAX_ARITY, Op, eval};
 use crate::phi::pair::{How, Pair, Pairs};
-use crate::ssa::{Access, Def, FAR, Graph, Item, Node, NodeData, PlaceId};
+use crate::ssa::{Access, Def, Graph, Item, Node, NodeData, PlaceId};
 
 /// Steps on their way into a graph: they are nodes of it, and no block has them yet.
 pub(super) struct Emitter<'a> {
@@ -88,41 +88,6 @@ impl<'a> Emitter<'a> {
             gone.contains(&pair.high) || pair.low.is_some_and(|low| gone.contains(&low))
         };
         self.origins.retain(|pair, _| !is_gone(pair));
-    }
-
-    /// The tangent of `node`: zero, with the derivative one.
-    fn tangent(&mut self, node: Node) -> Node {
-        if self.value(node).is_some() {
-            return self.constant(0.0);
-        }
-        let (far, less, one) = (self.constant(FAR), self.constant(-FAR), self.constant(1.0));
-        let sum = self.apply(Op::Add, &[node, far]);
-        self.apply(Op::MulAdd, &[sum, one, less])
-    }
-
-    /// `node` without a derivative.
-    fn held(&mut self, node: Node) -> Node {
-        match self.value(node) {
-            Some(_) => node,
-            None => {
-                let tangent = self.tangent(node);
-                self.apply(Op::Sub, &[node, tangent])
-            }
-        }
-    }
-
-    /// `value`, which has these derivatives by these nodes and no others.
-    pub(super) fn with_slopes(&mut self, value: Node, slopes: &[(Node, Node)]) -> Node {
-        let mut sum = self.held(value);
-        for &(node, slope) in slopes {
-            if self.value(node).is_some() || self.value(slope) == Some(0.0) {
-                continue;
-            }
-            let (slope, tangent) = (self.held(slope), self.tangent(node));
-            let product = self.apply(Op::Mul, &[slope, tangent]);
-            sum = self.apply(Op::Add, &[sum, product]);
-        }
-        sum
     }
 
     /// Stops the graph where `node` is not finite.

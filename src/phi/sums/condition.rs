@@ -12,6 +12,7 @@
 use super::frame::Frame;
 use super::moments::Moments;
 use super::polynomial::Basis;
+use crate::phi::double::Double;
 
 /// How much larger than the root the magnitudes in the form may be. If all
 /// roundings were independent and each magnitude were rounded twice, four times
@@ -44,6 +45,25 @@ pub(super) fn worst(moments: &Moments, basis: &Basis, frame: &Frame) -> f64 {
     found.truncate(8);
     let climbed = found.into_iter().map(|(ratio, point)| form.climb(ratio, point));
     climbed.fold(0.0, f64::max)
+}
+
+/// The same, as far as a few points tell.
+pub(super) fn rough(moments: &Moments, basis: &Basis, frame: &Frame) -> f64 {
+    let variables = frame.pivot.len();
+    let sums: Vec<f64> = moments.sums.iter().map(|sum| sum.rounded()).collect();
+    let form = Form { moments, basis, sums, frame };
+    let scales: Vec<f64> = (0..variables).map(|variable| form.scale(variable)).collect();
+    let ratio = |direction: &Vec<f64>, exponent: i32| {
+        let size = 10f64.powi(exponent);
+        let point = direction.iter().zip(&scales).map(|(d, scale)| d * scale * size);
+        form.ratio(&point.collect::<Vec<f64>>())
+    };
+    let step = if variables > 1 { 3 } else { 1 };
+    let directions = directions(variables).into_iter().step_by(step);
+    let ratios = directions.flat_map(|direction| {
+        (-12..=12).map(move |exponent| (direction.clone(), exponent)).collect::<Vec<_>>()
+    });
+    ratios.map(|(direction, exponent)| ratio(&direction, exponent)).fold(0.0, f64::max)
 }
 
 /// Directions to look into: on axes, diagonals, and spread in between.
@@ -193,47 +213,88 @@ pub(super) fn pivots(raw: &Moments, basis: &Basis, variables: usize) -> [Option<
     let mut all = [None, None, None];
     // Where the gradient of the sum is zero, if it is a quadratic form.
     let hessian = |i: usize, j: usize| {
-        let sum = basis.product(1 + i, 1 + j).map_or(0.0, |at| raw.sums[at].rounded());
-        if i == j { 2.0 * sum } else { sum }
+        let sum = basis.product(1 + i, 1 + j).map_or(Double::ZERO, |at| raw.sums[at]);
+        if i == j { sum + sum } else { sum }
     };
-    let gradient = |i: usize| -raw.sums[1 + i].rounded();
+    let gradient = |i: usize| -raw.sums[1 + i];
     if basis.monomials.iter().any(|monomial| monomial.iter().sum::<u32>() == 2) {
         all[0] = solve(variables, hessian, gradient);
     }
     if variables == 1 {
         // Where the monomial below the highest vanishes: the root of a line, the
         // vertex of a parabola, and where residuals to any power balance.
-        let (top, below) = (raw.sums[size - 1].rounded(), raw.sums[size - 2].rounded());
-        all[1] = solve(1, |_, _| top * (size - 1) as f64, |_| -below);
+        let (top, below) = (raw.sums[size - 1], raw.sums[size - 2]);
+        let degree = Double::from((size - 1) as f64);
+        all[1] = solve(1, |_, _| top * degree, |_| -below);
     }
     // Where the linear parts of the terms are smallest, by least squares.
-    let products = |i: usize, j: usize| raw.products[(1 + i) * size + 1 + j];
-    all[2] = solve(variables, products, |i| -raw.products[1 + i]);
+    let products = |i: usize, j: usize| raw.products[(1 + i) * size + 1 + j].into();
+    all[2] = solve(variables, products, |i| (-raw.products[1 + i]).into());
     all
 }
 
-/// The solution of a symmetric system, by elimination with pivoting.
+/// The vertex of the sum in those variables that are measured from somewhere: for which a
+/// monomial and that of one degree less have coefficients. Others, which are factors, count
+/// as one.
+pub(super) fn vertex(raw: &Moments, basis: &Basis, variables: usize) -> Option<Vec<f64>> {
+    let has = |at: usize| raw.sums[at].rounded() != 0.0;
+    let lower = |monomial: &[u32], variable: usize| {
+        let mut lower = monomial.to_vec();
+        lower[variable] = lower[variable].checked_sub(1)?;
+        basis.monomials.iter().position(|other| *other == lower)
+    };
+    let is_shifted = |&variable: &usize| {
+        let all = basis.monomials.iter().enumerate();
+        let mut squares = all.filter(|(at, monomial)| monomial[variable] > 1 && has(*at));
+        squares.any(|(_, monomial)| lower(monomial, variable).is_some_and(has))
+    };
+    let shifted: Vec<usize> = (0..variables).filter(is_shifted).collect();
+    let size = shifted.len();
+    let mut hessian = vec![Double::ZERO; size * size];
+    let mut gradient = vec![Double::ZERO; size];
+    for (at, monomial) in basis.monomials.iter().enumerate() {
+        let sum = raw.sums[at];
+        let own: Vec<(usize, u32)> = shifted.iter().map(|&v| monomial[v]).enumerate().collect();
+        let own: Vec<(usize, u32)> = own.into_iter().filter(|&(_, e)| e > 0).collect();
+        match *own.as_slice() {
+            [(i, 1)] => gradient[i] = gradient[i] - sum,
+            [(i, 2)] => hessian[i * size + i] = hessian[i * size + i] + sum + sum,
+            [(i, 1), (j, 1)] => {
+                hessian[i * size + j] = hessian[i * size + j] + sum;
+                hessian[j * size + i] = hessian[i * size + j];
+            }
+            _ => {}
+        }
+    }
+    let found = solve(size, |i, j| hessian[i * size + j], |i| gradient[i])?;
+    let mut pivot = vec![0.0; variables];
+    shifted.iter().zip(found).for_each(|(&variable, at)| pivot[variable] = at);
+    (size > 0).then_some(pivot)
+}
+
+/// The solution of a symmetric system, by elimination with pivoting. Data far from zero make
+/// it ill-conditioned, so it has twice the digits.
 fn solve(
     size: usize,
-    matrix: impl Fn(usize, usize) -> f64,
-    right: impl Fn(usize) -> f64,
+    matrix: impl Fn(usize, usize) -> Double,
+    right: impl Fn(usize) -> Double,
 ) -> Option<Vec<f64>> {
-    let mut rows: Vec<Vec<f64>> =
+    let mut rows: Vec<Vec<Double>> =
         (0..size).map(|i| (0..size).map(|j| matrix(i, j)).chain([right(i)]).collect()).collect();
     for column in 0..size {
-        let best = (column..size)
-            .max_by(|&a, &b| rows[a][column].abs().total_cmp(&rows[b][column].abs()))?;
+        let size_of = |row: usize| rows[row][column].rounded().abs();
+        let best = (column..size).max_by(|&a, &b| size_of(a).total_cmp(&size_of(b)))?;
         rows.swap(column, best);
         let pivot = rows[column].clone();
-        if pivot[column] == 0.0 {
+        if pivot[column].rounded() == 0.0 {
             return None;
         }
         for (_, row) in rows.iter_mut().enumerate().filter(|&(index, _)| index != column) {
             let factor = row[column] / pivot[column];
-            row.iter_mut().zip(&pivot).for_each(|(x, p)| *x -= factor * p);
+            row.iter_mut().zip(&pivot).for_each(|(x, &p)| *x = *x - factor * p);
         }
     }
     let solution: Vec<f64> =
-        rows.iter().enumerate().map(|(index, row)| row[size] / row[index]).collect();
+        rows.iter().enumerate().map(|(index, row)| (row[size] / row[index]).rounded()).collect();
     solution.iter().all(|x| x.is_finite()).then_some(solution)
 }

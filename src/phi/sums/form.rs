@@ -26,7 +26,7 @@ pub(super) fn emit(draft: &mut Draft, region: Region, chain: &Chain, sum: &Sum) 
     let all: Vec<usize> = (0..sum.basis.len()).collect();
     let form = writer.nested(&all, &coordinates);
     let first = chain.first;
-    let constant = draft.graph.constant(first).is_some();
+    let constant = draft.graph.constant(first).is_some() || sum.terms.begin.is_some();
     match form {
         Some(form) if constant => form,
         Some(form) => draft.apply(region, Op::Add, &[first, form]),
@@ -160,7 +160,7 @@ pub(super) fn text(draft: &Draft, chain: &Chain, sum: &Sum) -> String {
     let has_first = draft.graph.constant(chain.first).is_none();
     let mut text =
         format!("{}Σ_{{i<{}}} g(i) = ", if has_first { "p + " } else { "" }, chain.count);
-    if has_first {
+    if has_first && sum.terms.begin.is_none() {
         text.push_str("p + ");
     }
     let Some((frame, moments)) = sum.parts.first() else { return text };

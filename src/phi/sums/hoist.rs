@@ -76,8 +76,8 @@ fn fitting(
         return Err("none of its data are known before the loops around it".to_owned());
     }
     let variables = terms.variables.len();
-    if variables == 0 || variables > MOST_VARIABLES {
-        return Err(format!("there are {variables} variables in it, not 1 to {MOST_VARIABLES}"));
+    if variables > MOST_VARIABLES {
+        return Err(format!("there are {variables} variables in it, more than {MOST_VARIABLES}"));
     }
     if runs < RUNS * variables as u64 {
         return Err("the loops around it do not use such a sum often enough".to_owned());
@@ -119,9 +119,11 @@ impl Sum<'_> {
             Kind::Square => vec![None; pairs(1 + size).count()],
         };
         // Of several variables what is summed up goes into many coefficients, so it is
-        // done in pairs of numbers; each sum has two entry φs.
+        // done in pairs of numbers.
         let precise = size > 1;
-        let body = self.begin(if precise { 2 * sums.len() } else { sums.len() });
+        // So are the coefficients of lines, which recurrences take many times.
+        let in_pairs = precise || self.lines.kind == Kind::Line;
+        let body = self.begin(if in_pairs { 2 * sums.len() } else { sums.len() });
         for row in self.lines.rows(self.draft, &body, self.region, Some(&pivot), precise) {
             let mut steps = Steps { draft: self.draft, place: Place::In(&body) };
             let slopes = reduced(&mut steps, &row, &coordinates.shear, size, precise).slopes;
@@ -141,7 +143,10 @@ impl Sum<'_> {
                 }
             }
         }
-        let sums = self.end(&body, &sums, precise);
+        let sums = match in_pairs {
+            true => self.end_pairs(&body, &sums),
+            false => self.end(&body, &sums).into_iter().map(Pair::from).collect(),
+        };
         let coordinates = self.coordinates(&variables, &pivot, &coordinates.shear);
         let form = match self.lines.kind {
             Kind::Line => self.line(&sums, &coordinates),
@@ -182,7 +187,7 @@ impl Sum<'_> {
                     add_product(&mut steps, factor, first, first, &mut sums[others.len()]);
                 }
             }
-            let sums = self.end(&body, &sums, false);
+            let sums = self.end(&body, &sums);
             // Where the slope has no effect, or none of its own, any pivot is good.
             // One that is not finite makes the result so, and the call is not served.
             let is_flat = match slope {
@@ -225,21 +230,31 @@ impl Sum<'_> {
         self.draft.begin_loop(self.outer, self.chain.count, &vec![zero; sums])
     }
 
-    /// Ends a loop that adds these up; `precise` sums have two entry φs each.
-    fn end(&mut self, body: &Body, added: &[Coefficient], precise: bool) -> Vec<Node> {
+    /// Ends a loop that adds these up.
+    fn end(&mut self, body: &Body, added: &[Coefficient]) -> Vec<Node> {
         let mut steps = Steps { draft: self.draft, place: Place::In(body) };
         let mut nexts = Vec::new();
-        for (entry, &added) in body.entries.chunks(1 + usize::from(precise)).zip(added) {
+        for (&entry, &added) in body.entries.iter().zip(added) {
+            let next = steps.plus(Some(entry.into()), added, false);
+            nexts.push(next.map_or(entry, |next| next.high));
+        }
+        self.draft.end_loop(body, &nexts)
+    }
+
+    /// Ends a loop that adds these up in pairs of numbers, with two entry φs for each sum.
+    fn end_pairs(&mut self, body: &Body, added: &[Coefficient]) -> Vec<Pair> {
+        let mut steps = Steps { draft: self.draft, place: Place::In(body) };
+        let mut nexts = Vec::new();
+        for (entry, &added) in body.entries.chunks(2).zip(added) {
             let sum = Pair { high: entry[0], low: entry.get(1).copied() };
-            let next = steps.plus(Some(sum), added, precise).unwrap_or(sum);
+            let next = steps.plus(Some(sum), added, true).unwrap_or(sum);
             nexts.push(next.high);
             nexts.extend(entry.get(1).map(|&low| next.low.unwrap_or(low)));
         }
         let sums = self.draft.end_loop(body, &nexts);
-        match precise {
-            true => sums.chunks(2).map(|sum| self.ahead(Op::Add, sum)).collect(),
-            false => sums,
-        }
+        let mut steps = Steps { draft: self.draft, place: Place::Before(self.outer) };
+        let pair = |sum: &[Node]| steps.normal(Pair { high: sum[0], low: sum.get(1).copied() });
+        sums.chunks(2).map(pair).collect()
     }
 
     /// What the slopes of orthogonal rows are multiplied by.
@@ -271,16 +286,26 @@ impl Sum<'_> {
         differences.iter().enumerate().map(coordinate).collect()
     }
 
-    fn line(&mut self, sums: &[Node], coordinates: &[Node]) -> Node {
-        let mut form = sums[0];
+    /// A recurrence takes this line many times, so what the sums lack is told, too.
+    fn line(&mut self, sums: &[Pair], coordinates: &[Node]) -> Node {
+        let mut low = sums[0].low;
         for (&sum, &coordinate) in sums[1..].iter().zip(coordinates) {
-            let part = self.before(Op::Mul, &[sum, coordinate]);
+            let part = sum.low.map(|part| self.before(Op::Mul, &[part, coordinate]));
+            low = match (low, part) {
+                (Some(low), Some(part)) => Some(self.before(Op::Add, &[low, part])),
+                (low, part) => low.or(part),
+            };
+        }
+        let mut form = sums[0].high;
+        for (&sum, &coordinate) in sums[1..].iter().zip(coordinates) {
+            let part = self.before(Op::Mul, &[sum.high, coordinate]);
             form = self.before(Op::Add, &[part, form]);
         }
-        form
+        low.map_or(form, |low| self.before(Op::Add, &[form, low]))
     }
 
-    fn square(&mut self, sums: &[Node], coordinates: &[Node]) -> Node {
+    fn square(&mut self, sums: &[Pair], coordinates: &[Node]) -> Node {
+        let sums: Vec<Node> = sums.iter().map(|sum| sum.high).collect();
         let two = self.draft.constant(2.0);
         let mut form = sums[at(0, 0)];
         for (number, &coordinate) in coordinates.iter().enumerate() {
@@ -318,6 +343,11 @@ impl Sum<'_> {
         let known = NAMES.iter().zip(variables);
         let known = known.map(|(name, &variable)| format!("{name} = {}", brief.node(variable)));
         let known: Vec<String> = known.collect();
+        if variables.is_empty() {
+            return format!(
+                "Σ_{{i<{count}}} g(i) = S0, where g(i) is what is added, known before the loops around"
+            );
+        }
         let (form, rest) = match (variables.len(), self.lines.kind) {
             (1, Kind::Line) => ("S0 + S1·(u − u₀)", "u₀"),
             (1, Kind::Square) => ("S0 + S1·(u − u₀) + S2·(u − u₀)^2", "u₀"),

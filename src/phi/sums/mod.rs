@@ -5,23 +5,26 @@
 //! that are invariant in the loop, with coefficients that are data, the sum is a
 //! polynomial too, of the sums of the coefficients: there is no loop any more.
 //! `chain` finds the sums, `terms` what they add up, `moments` the coefficients
-//! around a pivot, `condition` the pivot, and `form` makes nodes of it. `inverses` makes
-//! products of quotients, and `products` are those of data with what is invariant (C8).
+//! around a pivot, `condition` the pivot, and `form` makes nodes of it, or `precise` where
+//! parts may cancel. `inverses` makes products of quotients, and `products` are those of
+//! data with what is invariant (C8).
 
 mod chain;
 mod condition;
 mod form;
 mod frame;
+mod functions;
 mod hoist;
 mod inverses;
 mod moments;
 mod polynomial;
+mod precise;
 mod products;
 mod rows;
 mod terms;
 
 use chain::{Chain, chains};
-use condition::{pivots, worst};
+use condition::{pivots, rough, worst};
 use frame::Frame;
 use inverses::inverses;
 use moments::{Evaluator, Moments};
@@ -39,6 +42,20 @@ const LARGE: f64 = 1e100;
 /// A frame of at most this ratio needs no shear.
 const GOOD: f64 = 0.4;
 
+/// In pairs of numbers the magnitudes in a form may be so many times larger than what is
+/// good in single ones.
+const PRECISE: f64 = 1e12;
+
+/// With a frame of at most this ratio the form's error is hardly ever larger than the loop's,
+/// wherever its parts cancel.
+const CALM: f64 = 0.005;
+
+/// For so many variables a frame without pairs of numbers is looked for first.
+const FEW: usize = 3;
+
+/// Below that no other pivot is looked for.
+const EASY: f64 = 1e3;
+
 /// Replaces the sums of `region`, a loop, by closed forms where there are good ones.
 pub(super) fn close_sums(
     draft: &mut Draft,
@@ -52,7 +69,7 @@ pub(super) fn close_sums(
         Ok(found) => found,
         Err(why) => return refused.push(Refused { at, why }),
     };
-    let products = products::close_products(draft, region);
+    let products = products::close_products(draft, region, limits);
     let rule = Rule::C8;
     applied.extend(products.into_iter().map(|form| Applied { rule, at: at.clone(), form }));
     for chain in found {
@@ -79,11 +96,16 @@ fn close_sum(
     let mut why = None;
     let inverses = inverses(draft, region, chain);
     for variables in [Variables::Large, Variables::Small] {
-        let sum = terms(draft, region, &chain.added, variables, &inverses)
-            .and_then(|terms| fit(draft, &terms, chain.count, first.unwrap_or(0.0), limits));
+        let terms = terms(draft, region, &chain.added, variables, &inverses);
+        let sum = terms.map(|terms| terms.begun(draft, chain.first, &inverses)).and_then(|terms| {
+            fit(draft, region, &terms, chain.count, first.unwrap_or(0.0), limits)
+        });
         match sum {
             Ok(sum) => {
-                let made = form::emit(draft, region, chain, &sum);
+                let made = match sum.is_precise {
+                    true => precise::emit(draft, region, chain, &sum),
+                    false => form::emit(draft, region, chain, &sum),
+                };
                 inverses::require(draft, region, &inverses);
                 draft.forget_use(chain.first);
                 chain.phis.iter().for_each(|&phi| draft.replace(phi, made));
@@ -95,6 +117,9 @@ fn close_sum(
             }
             Err(this) => why = why.or(Some(this)),
         }
+    }
+    if let Some(form) = functions::close_logarithms(draft, region, chain) {
+        return Ok((Rule::C7, form));
     }
     let hoisted = hoist::hoist(draft, region, chain);
     hoisted
@@ -111,11 +136,14 @@ struct Sum {
     parts: Vec<(Frame, Moments)>,
     /// The number of iterations of each loop around that matters.
     counts: Vec<u32>,
+    /// Whether it is to be computed in pairs of numbers.
+    is_precise: bool,
 }
 
 /// The closed form of `terms`, which `count` iterations add to `first`.
 fn fit(
     draft: &Draft,
+    region: Region,
     terms: &Terms,
     count: u32,
     first: f64,
@@ -125,7 +153,7 @@ fn fit(
     if variables > limits.variables {
         return Err(format!("its terms have more than {} variables", limits.variables));
     }
-    let basis = Basis::new(variables, terms.degree(), limits.monomials)
+    let basis = Basis::covering(terms, limits.monomials)
         .ok_or_else(|| format!("a form would have more than {} monomials", limits.monomials))?;
     // What the loop does for a sum, against what the form does.
     let is_shorter = u64::from(count) * terms.steps.len() as u64 > 3 * basis.len() as u64;
@@ -145,21 +173,95 @@ fn fit(
         return Err(format!("to fold its data would take too long, more than {limit} products"));
     }
     let mut evaluator = Evaluator::new(terms, &basis);
+    let sum = |basis: Basis, parts, counts, is_precise| {
+        Ok(Sum { terms: terms.clone(), basis, parts, counts, is_precise })
+    };
+    // Tangents in loops would keep sums of what is computed there from being found.
+    let precise = |evaluator: &mut Evaluator<'_>| {
+        let is_outside = draft.loop_around(region).is_none();
+        let part = is_outside.then(|| precise_part(evaluator, &basis, variables, count, first));
+        let part = part.flatten();
+        // The loop takes three steps for one where its derivatives are computed as well.
+        let work = 3 * u64::from(count) * terms.steps.len() as u64;
+        part.filter(|(_, moments)| precise::cost(moments, &basis) <= work)
+    };
+    // A quadratic form in several variables has directions in which its parts cancel.
+    let cancels = variables > 1 && terms.degree() > 1;
+    if cancels && counts.is_empty() {
+        // To look for a good frame takes long in many variables.
+        let plain =
+            (variables <= FEW).then(|| part(&mut evaluator, &basis, variables, count, first, &[]));
+        let plain = plain.and_then(Result::ok);
+        let is_calm = plain.as_ref().is_some_and(|(ratio, _)| *ratio <= CALM);
+        let precise = if is_calm { None } else { precise(&mut evaluator) };
+        let is_precise = precise.is_some();
+        if let Some(part) = precise.or(plain.map(|(_, part)| part)) {
+            return sum(basis.clone(), vec![part], counts, is_precise);
+        }
+    }
     let mut parts = Vec::new();
     let mut around = vec![0; counts.len()];
     loop {
-        parts.push(part(&mut evaluator, &basis, variables, count, first, &around)?);
+        match part(&mut evaluator, &basis, variables, count, first, &around) {
+            Ok((_, part)) => parts.push(part),
+            Err(why) if cancels => return Err(why),
+            Err(why) => {
+                let part = precise(&mut evaluator).ok_or(why)?;
+                return sum(basis.clone(), vec![part], counts, true);
+            }
+        }
         let Some(next) = (0..counts.len()).rev().find(|&i| around[i] + 1 < counts[i]) else {
             break;
         };
         around[next] += 1;
         around[next + 1..].fill(0);
     }
-    drop(evaluator);
-    Ok(Sum { terms: terms.clone(), basis, parts, counts })
+    sum(basis.clone(), parts, counts, false)
 }
 
-/// A good frame, with the moments in it.
+/// A frame that is good for a form in pairs of numbers, with the moments
+/// in it.
+fn precise_part(
+    evaluator: &mut Evaluator<'_>,
+    basis: &Basis,
+    variables: usize,
+    count: u32,
+    first: f64,
+) -> Option<(Frame, Moments)> {
+    let mut at = |frame: Frame| {
+        let moments = evaluator.moments(first, &frame, count, &[])?;
+        let mut sizes = moments.magnitudes.iter().chain(&frame.pivot);
+        let fits = |size: &f64| *size == 0.0 || (1.0 / LARGE..LARGE).contains(&size.abs());
+        sizes.all(fits).then_some((frame, moments))
+    };
+    let zero = at(Frame::at(vec![0.0; variables]))?;
+    let vertex = condition::vertex(&zero.1, basis, variables);
+    let others = pivots(&zero.1, basis, variables).into_iter().flatten();
+    let mut best: Option<(f64, (Frame, Moments))> = None;
+    let mut consider = |part: (Frame, Moments)| {
+        let ratio = rough(&part.1, basis, &part.0);
+        if best.as_ref().is_none_or(|(least, _)| ratio < *least) {
+            best = Some((ratio, part));
+        }
+        ratio <= EASY
+    };
+    let found = vertex.into_iter().chain(others).any(|pivot| {
+        let Some(part) = at(Frame::at(pivot)) else { return false };
+        // Once more from there, where less cancels.
+        let step = condition::vertex(&part.1, basis, variables);
+        let next = step.map(|step| part.0.pivot.iter().zip(step).map(|(p, s)| p + s).collect());
+        let part = next.and_then(|next| at(Frame::at(next))).unwrap_or(part);
+        let sheared = part.0.sheared(&part.1, basis);
+        consider(part) || sheared.and_then(&mut at).is_some_and(&mut consider)
+    });
+    if !found {
+        consider(zero);
+    }
+    best.filter(|&(ratio, _)| ratio <= PRECISE).map(|(_, part)| part)
+}
+
+/// A good frame, with the moments in it, and how large what is added up in it is, relative to
+/// what is good.
 fn part(
     evaluator: &mut Evaluator<'_>,
     basis: &Basis,
@@ -167,7 +269,7 @@ fn part(
     count: u32,
     first: f64,
     around: &[u32],
-) -> Result<(Frame, Moments), String> {
+) -> Result<(f64, (Frame, Moments)), String> {
     let mut at = |frame: &Frame| evaluator.moments(first, frame, count, around);
     let zero = Frame::at(vec![0.0; variables]);
     let raw = at(&zero).ok_or("its data are not finite")?;
@@ -176,7 +278,7 @@ fn part(
         return Err("its data are too large or too small".to_owned());
     }
     if variables == 0 {
-        return Ok((zero, raw));
+        return Ok((0.0, (zero, raw)));
     }
     let mut least = f64::INFINITY;
     let kinds = pivots(&raw, basis, variables).into_iter().enumerate();
@@ -211,7 +313,7 @@ fn part(
             }
         }
         if let Some(best) = best.filter(|_| least <= 1.0) {
-            return Ok(best);
+            return Ok((least, best));
         }
     }
     Err(format!("its form would lose digits ({least:.1} times as large as what is good)"))

@@ -42,7 +42,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The moments of `count` iterations in `frame`, in these iterations of
-    /// the loops around; `first` is a term of its own. `None` if anything is not
+    /// the loops around; `first` is a term of its own, unless what the sum begins with is a
+    /// step. `None` if anything is not
     /// finite.
     pub(super) fn moments(
         &mut self,
@@ -58,11 +59,17 @@ impl<'a> Evaluator<'a> {
             products: vec![0.0; size * size],
             partial: vec![0.0; size * size],
         };
-        self.total.fill(Double::ZERO);
-        self.total[0] = first.into();
-        moments.add(&self.total);
         let mut iterations = vec![0];
         iterations.extend_from_slice(around);
+        self.total.fill(Double::ZERO);
+        self.total[0] = first.into();
+        if let Some(step) = self.terms.begin {
+            self.run(frame, &iterations);
+            let result = &self.results[self.starts[step]..self.starts[step + 1]];
+            self.total.fill(Double::ZERO);
+            self.total[..result.len()].copy_from_slice(result);
+        }
+        moments.add(&self.total);
         for iteration in 0..count {
             iterations[0] = iteration;
             self.run(frame, &iterations);

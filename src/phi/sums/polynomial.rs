@@ -1,6 +1,10 @@
 //! Polynomials of low degree in few variables, with coefficients of twice the
 //! digits: the ring in which a loop's terms are evaluated.
 
+use std::collections::BTreeSet;
+
+use super::terms::{Step, Terms};
+use crate::op::Op;
 use crate::phi::double::Double;
 
 /// The monomials of some number of variables up to a degree, lower degrees
@@ -38,13 +42,65 @@ impl Basis {
             first = last;
             counts.push(monomials.len());
         }
+        Some(Basis::with(monomials, counts))
+    }
+
+    /// Those of the monomials that the results of `terms` have around any pivot, and all
+    /// variables; `None` if there are more than `limit`.
+    pub(super) fn covering(terms: &Terms, limit: usize) -> Option<Basis> {
+        let variables = terms.variables.len();
+        let mut all: BTreeSet<Vec<u32>> = BTreeSet::from([vec![0; variables]]);
+        for variable in 0..variables {
+            all.insert((0..variables).map(|other| u32::from(other == variable)).collect());
+        }
+        let mut results: Vec<BTreeSet<Vec<u32>>> = Vec::new();
+        for (step, &degree) in terms.steps.iter().zip(&terms.degrees) {
+            let result = match step {
+                Step::Variable(number) => {
+                    let line = [0, 1].map(|e| {
+                        (0..variables).map(|other| if other == *number { e } else { 0 }).collect()
+                    });
+                    BTreeSet::from(line)
+                }
+                Step::Apply(op, args) if degree > 0 => {
+                    let args = &args[..op.arity()];
+                    let parts: Vec<&BTreeSet<Vec<u32>>> =
+                        args.iter().map(|&arg| &results[arg]).collect();
+                    match (op, parts.as_slice()) {
+                        (Op::Mul, [a, b]) => product(a, b),
+                        (Op::MulAdd, [a, b, c]) => &product(a, b) | *c,
+                        (Op::Powi, [a, _]) => {
+                            let base = terms.degrees[args[0]].max(1);
+                            (1..degree / base).fold((*a).clone(), |power, _| product(&power, a))
+                        }
+                        _ => parts.into_iter().flatten().cloned().collect(),
+                    }
+                }
+                _ => BTreeSet::from([vec![0; variables]]),
+            };
+            all.extend(result.iter().cloned());
+            if all.len() > limit {
+                return None;
+            }
+            results.push(result);
+        }
+        let mut monomials: Vec<Vec<u32>> = all.into_iter().collect();
+        let degree = |monomial: &Vec<u32>| monomial.iter().sum::<u32>();
+        // In a degree the first variable comes first.
+        monomials.sort_by(|a, b| degree(a).cmp(&degree(b)).then_with(|| b.cmp(a)));
+        let count = |most: u32| monomials.iter().filter(|m| degree(m) <= most).count();
+        let counts = (0..=monomials.last().map_or(0, degree)).map(count).collect();
+        Some(Basis::with(monomials, counts))
+    }
+
+    fn with(monomials: Vec<Vec<u32>>, counts: Vec<usize>) -> Basis {
         let products = monomials.iter().flat_map(|a| monomials.iter().map(move |b| (a, b)));
         let products = products.map(|(a, b)| {
             let product: Vec<u32> = a.iter().zip(b).map(|(a, b)| a + b).collect();
             monomials.iter().position(|monomial| *monomial == product)
         });
         let products = products.collect();
-        Some(Basis { monomials, counts, products })
+        Basis { monomials, counts, products }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -96,6 +152,12 @@ impl Basis {
         };
         self.monomials.iter().map(value).collect()
     }
+}
+
+/// The monomials of a product.
+fn product(a: &BTreeSet<Vec<u32>>, b: &BTreeSet<Vec<u32>>) -> BTreeSet<Vec<u32>> {
+    let sum = |a: &[u32], b: &[u32]| a.iter().zip(b).map(|(a, b)| a + b).collect();
+    a.iter().flat_map(|a| b.iter().map(move |b| sum(a, b))).collect()
 }
 
 #[cfg(test)]

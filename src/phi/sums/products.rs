@@ -3,11 +3,13 @@
 
 use core::ops::RangeInclusive;
 
+use super::frame::Frame;
+use super::functions::{Product, close_exponentials, invariants};
 use super::moments::Evaluator;
 use super::polynomial::Basis;
 use super::terms::{Variables, terms};
-use super::{form::moved_out, frame::Frame};
 use crate::op::Op;
+use crate::phi::close::CloseLimits;
 use crate::phi::double::Double;
 use crate::phi::draft::Draft;
 use crate::phi::notation::{Brief, number};
@@ -21,24 +23,21 @@ const SIZES: RangeInclusive<f64> = 1e-200..=1e200;
 /// So many factors of one iteration are looked at.
 const FACTORS: usize = 64;
 
-/// An entry φ whose next value is itself times something.
-struct Chain {
-    /// The φs that have the product.
-    phis: Vec<Node>,
-    /// What it begins with.
-    first: Node,
-    /// What it is multiplied by, and what it is divided by (`true`).
-    factors: Vec<(bool, Node)>,
-    count: u32,
-}
-
 /// Replaces products of `region`, a loop; returns their forms.
-pub(super) fn close_products(draft: &mut Draft, region: Region) -> Vec<String> {
+pub(super) fn close_products(
+    draft: &mut Draft,
+    region: Region,
+    limits: &CloseLimits,
+) -> Vec<String> {
     let chains = chains(draft, region).unwrap_or_default();
-    chains.into_iter().filter_map(|chain| close(draft, region, &chain)).collect()
+    let form = |chain: Product| {
+        let closed = close(draft, region, &chain);
+        closed.or_else(|| close_exponentials(draft, region, &chain, limits))
+    };
+    chains.into_iter().filter_map(form).collect()
 }
 
-fn chains(draft: &Draft, region: Region) -> Option<Vec<Chain>> {
+fn chains(draft: &Draft, region: Region) -> Option<Vec<Product>> {
     let data = &draft.graph.regions[region];
     let End::Return(values) = &draft.graph.blocks[data.root].end else { return None };
     let values: Vec<Node> = values.iter().map(|&value| draft.resolve(value)).collect();
@@ -52,7 +51,7 @@ fn chains(draft: &Draft, region: Region) -> Option<Vec<Chain>> {
         let passed = values.iter().filter(|&&value| value == next).count() as u32;
         if let Some(factors) = factors(draft, entry.phi, next, passed).filter(|_| !phis.is_empty())
         {
-            chains.push(Chain { phis, first: draft.resolve(entry.first), factors, count });
+            chains.push(Product { phis, first: draft.resolve(entry.first), factors, count });
         }
     }
     Some(chains)
@@ -82,7 +81,7 @@ struct Parts {
 }
 
 /// The factors of one iteration, taken apart.
-fn parts(draft: &Draft, region: Region, chain: &Chain) -> Option<Parts> {
+fn parts(draft: &Draft, region: Region, chain: &Product) -> Option<Parts> {
     let (mut numbers, mut invariant) = (Vec::new(), Vec::new());
     let mut pending = chain.factors.clone();
     while let Some((inverse, node)) = pending.pop() {
@@ -128,21 +127,9 @@ fn parts(draft: &Draft, region: Region, chain: &Chain) -> Option<Parts> {
     (fits && invariant.iter().all(is_invariant)).then_some(Parts { data, invariant })
 }
 
-fn close(draft: &mut Draft, region: Region, chain: &Chain) -> Option<String> {
+fn close(draft: &mut Draft, region: Region, chain: &Product) -> Option<String> {
     let Parts { data, invariant } = parts(draft, region, chain)?;
-    let one = draft.constant(1.0);
-    let mut base: Option<Node> = None;
-    // What divides comes last, so that it divides a product.
-    let (divisors, factors): (Vec<_>, Vec<_>) = invariant.into_iter().partition(|&(d, _)| d);
-    for (divides, node) in factors.into_iter().rev().chain(divisors) {
-        let node = moved_out(draft, region, node);
-        base = Some(match (base, divides) {
-            (None, false) => node,
-            (base, true) => draft.apply(region, Op::Div, &[base.unwrap_or(one), node]),
-            (Some(base), false) => draft.apply(region, Op::Mul, &[base, node]),
-        });
-    }
-    let base = base?;
+    let base = invariants(draft, region, invariant)?;
     // From there on it goes to what it comes to in equal steps, so nothing on the way is
     // too large or too small if that is not; but what it begins with may be.
     let first = match draft.graph.constant(chain.first) {

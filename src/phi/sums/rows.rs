@@ -37,7 +37,7 @@ pub(super) struct Row {
 impl Lines {
     /// The lines of `terms`, if those are lines or squares of lines.
     pub(super) fn of(mut terms: Terms) -> Result<Lines, String> {
-        if terms.degree() == 1 {
+        if terms.degree() <= 1 {
             let lines = terms.added.clone();
             return Ok(Lines { terms, kind: Kind::Line, lines });
         }

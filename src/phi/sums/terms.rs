@@ -15,6 +15,9 @@ pub(super) const DEGREE: u32 = 4;
 /// How many nodes before a loop are taken as lines in others.
 const LINES: usize = 8;
 
+/// So many steps may compute what a sum begins with.
+const FIRST: usize = 64;
+
 /// One step of the program.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
@@ -45,6 +48,8 @@ pub(super) struct Terms {
     pub(super) degrees: Vec<u32>,
     /// The results that are added, or subtracted where the sign is negative.
     pub(super) added: Vec<(f64, usize)>,
+    /// The result with which the sum begins, if that is a polynomial in the variables, too.
+    pub(super) begin: Option<usize>,
     /// What is a variable: nodes that are invariant in the loop.
     pub(super) variables: Vec<Node>,
     /// The loop itself, then loops around it whose iterations matter.
@@ -53,7 +58,38 @@ pub(super) struct Terms {
 
 impl Terms {
     pub(super) fn degree(&self) -> u32 {
-        self.added.iter().map(|&(_, step)| self.degrees[step]).max().unwrap_or(0)
+        let begin = self.begin.iter().copied();
+        let all = self.added.iter().map(|&(_, step)| step).chain(begin);
+        all.map(|step| self.degrees[step]).max().unwrap_or(0)
+    }
+
+    /// These terms of a sum that begins with `first`: often the term of an iteration before
+    /// the loop, from which the others must not be apart where all of them cancel.
+    pub(super) fn begun(
+        mut self,
+        draft: &Draft,
+        first: Node,
+        inverses: &HashMap<Node, Node>,
+    ) -> Terms {
+        let (before, size) = (self.clone(), self.steps.len());
+        let (lines, varies) = (HashSet::new(), HashMap::new());
+        let variable = |(number, step): (usize, &Step)| match *step {
+            Step::Variable(variable) => Some((draft.resolve(self.variables[variable]), number)),
+            _ => None,
+        };
+        let steps = self.steps.iter().enumerate().filter_map(variable).collect();
+        let region = self.loops[0];
+        let variables = Variables::Small;
+        self.begin = None;
+        let mut search =
+            Search { draft, region, variables, inverses, lines, varies, steps, terms: self };
+        match search.begin(first) {
+            Some(step) if search.terms.steps.len() <= size + FIRST => {
+                search.terms.begin = Some(step);
+                search.terms
+            }
+            _ => before,
+        }
     }
 }
 
@@ -91,6 +127,7 @@ pub(super) fn terms(
             steps: Vec::new(),
             degrees: Vec::new(),
             added: Vec::new(),
+            begin: None,
             variables: Vec::new(),
             loops: vec![region],
         },
@@ -176,6 +213,36 @@ impl Search<'_> {
         }
         let node = self.draft.resolve(node);
         self.steps.get(&node).copied().ok_or_else(|| "it has no step".to_owned())
+    }
+
+    /// The step of `first`, which is known before the loop, if it is a polynomial in numbers
+    /// and the variables that there are.
+    fn begin(&mut self, first: Node) -> Option<usize> {
+        let first = self.draft.resolve(first);
+        if self.draft.graph.constant(first).is_some() {
+            return None;
+        }
+        let mut pending = vec![(first, false)];
+        while let Some((node, ready)) = pending.pop() {
+            if self.steps.contains_key(&node) {
+                continue;
+            }
+            if pending.len() + self.steps.len() > 4 * FIRST {
+                return None;
+            }
+            let step = match self.draft.graph.nodes[node].def {
+                Def::Const(bits) => self.push(Step::Number(f64::from_bits(bits)), 0),
+                Def::Apply(..) if ready => self.apply(node).ok()?,
+                Def::Apply(..) => {
+                    pending.push((node, true));
+                    pending.extend(self.factors(node).into_iter().map(|arg| (arg, false)));
+                    continue;
+                }
+                _ => return None,
+            };
+            self.steps.insert(node, step);
+        }
+        self.steps.get(&first).copied()
     }
 
     /// The operands of `node`; of a quotient that is a product with an inverse its factors.
