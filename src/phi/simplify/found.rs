@@ -1,7 +1,7 @@
 //! Where a rule may apply: what its letters stand for, and what rules without a
 //! pattern on the right side make of them.
 
-use egg::Id;
+use egg::{Id, Language};
 
 use super::facts::{Facts, Terms};
 use super::language::Term;
@@ -14,6 +14,8 @@ use crate::op::Op;
 pub(super) struct Found<'a> {
     pub(super) terms: &'a mut Terms,
     pub(super) letters: &'a Letters<Id>,
+    /// What was found.
+    pub(super) term: Term,
 }
 
 impl Found<'_> {
@@ -36,6 +38,12 @@ impl Found<'_> {
     /// Whether `op` is known to compute `name`.
     pub(super) fn is_made_by(&self, name: char, op: Op) -> bool {
         self.facts(name).is_some_and(|facts| facts.ops & bit(op) != 0)
+    }
+
+    /// Whether an operand of what was found has a rounding error that the program makes
+    /// up for.
+    pub(super) fn is_compensated(&self) -> bool {
+        self.term.children().iter().any(|&operand| self.terms[operand].data.is_compensated)
     }
 
     /// Whether one of `kept` is NaN if `lost` is.

@@ -79,6 +79,11 @@ fn may_be_small(found: &Found<'_>) -> bool {
     found.range('x').low < 0.7 && found.range('x').high > -0.7
 }
 
+/// The same, unless the program makes up for what is lost.
+fn loses_digits(found: &Found<'_>) -> bool {
+    may_be_small(found) && !found.is_compensated()
+}
+
 const fn rule(name: &'static str, tag: Tag, left: &'static str, right: Right) -> Rule {
     Rule {
         name,
@@ -271,18 +276,20 @@ pub(super) const RULES: &[Rule] = &[
         .given(has_good_reciprocal)
         .on_the_way(),
     // Exponentials and logarithms.
-    rule("logarithm-of-exponential", Real, "(ln (exp ?x))", To("?x")).anywhere(),
+    rule("logarithm-of-exponential", Real, "(ln (exp ?x))", To("?x"))
+        .given(|found| !found.is_compensated())
+        .anywhere(),
     rule("exponential-of-logarithm", NeedsFact, "(exp (ln ?x))", To("?x"))
         .given(|found| found.range('x').is_not_negative())
         .anywhere(),
     rule("logarithm-near-1", Real, "(ln (add ?x 1))", To("(ln_1p ?x)"))
-        .given(|found| may_be_small(found) && !found.is_made_by('x', Op::Exp))
+        .given(|found| loses_digits(found) && !found.is_made_by('x', Op::Exp))
         .accurate(),
     rule("exponential-less-1", Real, "(sub (exp ?x) 1)", To("(exp_m1 ?x)"))
-        .given(may_be_small)
+        .given(loses_digits)
         .accurate(),
     rule("exponential-and-minus-1", Real, "(add (exp ?x) -1)", To("(exp_m1 ?x)"))
-        .given(may_be_small)
+        .given(loses_digits)
         .accurate(),
     rule(
         "softplus",

@@ -101,7 +101,7 @@ impl Saturation {
                     continue;
                 }
                 let letters = &key.2;
-                let mut found = Found { terms, letters };
+                let mut found = Found { terms, letters, term };
                 if !(ready.rule.holds)(&found) {
                     continue;
                 }

@@ -90,7 +90,8 @@ impl Trial {
             bound.push((name, id));
         }
         let left = tree.instantiate(&mut terms, &bound).expect(rule.name);
-        let mut found = Found { terms: &mut terms, letters: &bound };
+        let term = terms[left].nodes[0];
+        let mut found = Found { terms: &mut terms, letters: &bound, term };
         let right = match rule.right {
             _ if !(rule.holds)(&found) => None,
             Right::Made(make, _) => make(&mut found),
