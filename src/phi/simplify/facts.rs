@@ -48,7 +48,14 @@ impl Facts {
     fn leaf(number: u32, range: Range) -> Facts {
         let bit = (number < LEAVES).then(|| 1u128 << number);
         let nan_only_if = if range.nan { bit } else { Some(0) };
-        Facts { range, constant: None, nan_if: bit.unwrap_or(0), nan_only_if, ops: 0, is_compensated: false }
+        Facts {
+            range,
+            constant: None,
+            nan_if: bit.unwrap_or(0),
+            nan_only_if,
+            ops: 0,
+            is_compensated: false,
+        }
     }
 
     fn constant(bits: u64) -> Facts {

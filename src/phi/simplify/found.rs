@@ -19,7 +19,7 @@ pub(super) struct Found<'a> {
 }
 
 impl Found<'_> {
-    fn id(&self, name: char) -> Option<Id> {
+    pub(super) fn id(&self, name: char) -> Option<Id> {
         self.letters.iter().find(|(letter, _)| *letter == name).map(|&(_, id)| id)
     }
 
@@ -46,6 +46,13 @@ impl Found<'_> {
         self.term.children().iter().any(|&operand| self.terms[operand].data.is_compensated)
     }
 
+    /// Whether that holds for what the divisor of what was found is computed from.
+    pub(super) fn divides_by_compensated(&self) -> bool {
+        let Some(&divisor) = self.term.children().last() else { return false };
+        let below = self.terms[divisor].nodes.iter().flat_map(|term| term.children());
+        below.into_iter().any(|&operand| self.terms[operand].data.is_compensated)
+    }
+
     /// Whether one of `kept` is NaN if `lost` is.
     fn keeps_nan(&self, lost: char, kept: &[char]) -> bool {
         let Some(Some(only_if)) = self.facts(lost).map(|facts| facts.nan_only_if) else {
@@ -60,9 +67,49 @@ impl Found<'_> {
         self.range(lost).is_nonzero() && self.keeps_nan(lost, kept)
     }
 
-    fn apply(&mut self, op: Op, operands: &[Id]) -> Id {
+    pub(super) fn apply(&mut self, op: Op, operands: &[Id]) -> Id {
         let operands: Vec<Id> = operands.iter().map(|&id| self.terms.find(id)).collect();
         self.terms.add(Term::apply(op, &operands))
+    }
+
+    pub(super) fn number(&mut self, value: f64) -> Id {
+        self.terms.add(Term::constant(value))
+    }
+
+    /// What is left of the sum `whole` without `part`, if no part of it may be below 0.
+    pub(super) fn rest(&mut self, part: char, whole: char) -> Option<Id> {
+        /// How many parts are left at most.
+        const MOST: usize = 16;
+        let (part, mut whole) = (self.id(part)?, self.id(whole)?);
+        let mut others: Vec<Id> = Vec::new();
+        while whole != part {
+            let first = |found: &Found<'_>| {
+                found.terms[whole].nodes.iter().find_map(|term| match *term {
+                    Term::Apply(Op::Add, [a, b, _]) if a == part || b == part => {
+                        Some((part, if a == part { b } else { a }))
+                    }
+                    _ => None,
+                })
+            };
+            // Sums grow to the left.
+            let deeper = |found: &Found<'_>| {
+                found.terms[whole].nodes.iter().find_map(|term| match *term {
+                    Term::Apply(Op::Add, [a, b, _]) => Some((a, b)),
+                    _ => None,
+                })
+            };
+            let (next, other) = first(self).or_else(|| deeper(self))?;
+            if others.len() >= MOST || next == whole {
+                return None;
+            }
+            others.push(other);
+            whole = next;
+        }
+        let are_sums = others.iter().chain([&part]);
+        if !are_sums.copied().all(|id| self.terms[id].data.range.is_not_negative()) {
+            return None;
+        }
+        others.into_iter().rev().reduce(|sum, other| self.apply(Op::Add, &[sum, other]))
     }
 
     /// `name` to the power `exponent`.

@@ -97,7 +97,7 @@ pub enum Stage {
 /// The names of all rewrite rules, and on what numbers they hold. For an example see
 /// [`Tag`].
 pub fn rewrite_rules() -> impl Iterator<Item = (&'static str, Tag)> {
-    rules::RULES.iter().map(|rule| (rule.name, rule.tag))
+    rules::rules().map(|rule| (rule.name, rule.tag))
 }
 
 /// How a segment was simplified: counts, the same on every machine.
