@@ -121,6 +121,13 @@ pub(super) const RULES: &[Rule] = &[
         .given(|found| !found.range('a').nan && found.range('a').high < found.range('b').low)
         .on_the_way(),
     rule("same-on-both-sides", Exact, "(select ?c ?a ?a)", To("?a")).anywhere(),
+    // Integers.
+    rule("floor-of-integer", NeedsFact, "(floor ?x)", To("?x")).given(is_integer),
+    rule("ceiling-of-integer", NeedsFact, "(ceil ?x)", To("?x")).given(is_integer),
+    rule("rounded-integer", NeedsFact, "(round ?x)", To("?x")).given(is_integer),
+    rule("truncated-integer", NeedsFact, "(trunc ?x)", To("?x")).given(is_integer),
+    rule("fraction-of-integer", NeedsFact, "(fract ?x)", To("0"))
+        .given(|found| is_integer(found) && found.range('x').is_finite()),
     // Constants.
     rule("factors", NeedsFact, "(mul (mul ?x ?k) ?m)", Made(times_times, &[Op::Mul]))
         .anywhere()
@@ -189,6 +196,11 @@ pub(super) const RULES: &[Rule] = &[
         .given(has_good_reciprocal)
         .on_the_way(),
 ];
+
+/// Not to be differentiated, since a condition may have told it of a number that changes.
+fn is_integer(found: &Found<'_>) -> bool {
+    found.range('x').integer
+}
 
 /// Whether `b + c` overflows only where `a·b + a·c` does.
 fn factors_out(found: &Found<'_>) -> bool {

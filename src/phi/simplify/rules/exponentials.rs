@@ -1,10 +1,10 @@
 //! Rules for exponentials and logarithms, and for functions that users write with them.
 
-use super::Right::{Made, Pattern as To};
+use super::Right::Pattern as To;
 use super::Tag::{NeedsFact, Real};
 use super::{Rule, may_be_small, rule};
 use crate::op::Op;
-use crate::phi::simplify::found::{Found, log_sum_exp};
+use crate::phi::simplify::found::Found;
 
 /// Whether `e` to the power of `x` may overflow.
 fn may_overflow(found: &Found<'_>) -> bool {
@@ -254,26 +254,6 @@ pub(super) const RULES: &[Rule] = &[
         To("(add (max ?a ?b) (ln_1p (exp (neg (abs (sub ?a ?b))))))"),
     )
     .stable(),
-    rule(
-        "logarithm-of-several-exponentials",
-        Real,
-        "(ln (add (add ?s (exp ?b)) (exp ?c)))",
-        Made(
-            log_sum_exp,
-            &[
-                Op::Add,
-                Op::Sub,
-                Op::Mul,
-                Op::Max,
-                Op::Abs,
-                Op::Neg,
-                Op::Exp,
-                Op::Ln1p,
-                Op::Gt,
-                Op::Select,
-            ],
-        ),
-    )
-    .stable(),
-    // Not their derivatives: the rounding of a - b would count as often as it is large.
+    // Not the derivatives: the rounding of a - b would count as often as it is large. Sums of
+    // more exponentials are scaled (`scale`).
 ];
