@@ -219,3 +219,27 @@ fn count_uses(graph: &Graph) -> Array<Node, u32> {
     graph.series.values().flat_map(SeriesData::nodes).for_each(|node| uses[node] += 1);
     uses
 }
+
+#[cfg(test)]
+mod tests {
+    use super::fuse;
+    use crate::ssa::parse;
+
+    fn fused(text: &str) -> bool {
+        let graph = parse(&format!("graph active 3 inactive 0\n{text}"));
+        graph.is_ok_and(|graph| fuse(&graph).to_string().contains("mul_add"))
+    }
+
+    #[test]
+    fn what_vanishes_is_not_fused() {
+        // (a/b)·c - 1 and a·(1/a) - 1
+        let less = "v3 = const -1.0\nb0:\n  v4 = div v0 v1\n  v5 = mul v4 v2\n  v6 = add v5 v3\n  return v6\n";
+        assert!(!fused(less));
+        assert!(!fused(&less.replace("div v0 v1", "recip v2")));
+        assert!(fused(&less.replace("div v0 v1", "sin v0")));
+        // a·b - c + (c - a·b), where a product is doubled.
+        let doubled = "b0:\n  v3 = mul v0 v1\n  v4 = add v3 v3\n  v5 = mul v1 v2\n  v6 = add v5 v4\n  return v6\n";
+        assert!(!fused(doubled));
+        assert!(fused(&doubled.replace("add v3 v3", "add v3 v0")));
+    }
+}

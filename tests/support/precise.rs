@@ -116,6 +116,7 @@ impl Dual {
     }
 
     /// The derivative by an input.
+    #[allow(dead_code)]
     pub fn slope(self, input: usize) -> f64 {
         self.slopes[input].0
     }
