@@ -147,7 +147,7 @@ const ROW_COUNT: usize = 300;
 /// Data, and a class, of a row.
 fn row(number: usize) -> (f64, f64) {
     let x = (number as f64 * 0.61803398875).fract() * 4.0 - 2.0;
-    (x, f64::from(number % 3 != 0))
+    (x, f64::from(!number.is_multiple_of(3)))
 }
 
 formulas! {
@@ -247,7 +247,7 @@ formulas! {
     cosine pairs |x| (x[0] * 3.0 + x[1] * 4.0) / (x[0] * x[0] + x[1] * x[1]).sqrt(), |x| (x[0] * c(3.0) + x[1] * c(4.0)) / norm(x);
     squares pairs |x| x[0] * x[0] - x[1] * x[1], |x| (x[0] - x[1]) * (x[0] + x[1]);
     squares_2 pairs |x| x[0].powi(2) - x[1].powi(2), |x| (x[0] - x[1]) * (x[0] + x[1]);
-    squares_3 pairs |x| (x[0] * x[0] - x[1] * x[1]) / (x[0] - x[1]), |x| (x[0] + x[1]) * ((x[0] - x[1]) / (x[0] - x[1]));
+    squares_3 pairs |x| (x[0] * x[0] - x[1] * x[1]) / (x[0] - x[1]), |x| x[0] + x[1];
     squares_4 lines |x| 1.0 - x[0] * x[0], |x| (c(1.0) - x[0]) * (c(1.0) + x[0]);
     squares_5 below_1 |x| (1.0 - x[0] * x[0]).sqrt(), |x| ((c(1.0) - x[0]) * (c(1.0) + x[0])).sqrt();
     cubes pairs |x| x[0].powi(3) - x[1].powi(3), |x| (x[0] - x[1]) * (x[0] * x[0] + x[0] * x[1] + x[1] * x[1]);
