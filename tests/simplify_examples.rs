@@ -247,7 +247,7 @@ fn log_sum_exp(terms: usize) -> String {
 #[test]
 fn logarithms_of_sums_of_exponentials_survive_large_operands() {
     for terms in 2..=20_usize {
-        // More than sixteen are scaled, fewer have a form that needs no scale.
+        // More than two are scaled.
         let graph = parse(&log_sum_exp(terms)).unwrap();
         let stable = simplified(&graph, Stage::Final);
         let spread = |scale: f64, shift: f64| -> Vec<f64> {

@@ -14,8 +14,9 @@ use crate::op::{Op, is_singular};
 ///
 /// What decides something, such as the operands of a guard or of a square root,
 /// is left as it is: another rounding could decide otherwise. So is the
-/// difference of two products, which must vanish where they are equal. Both also
-/// hold through φs, loops and series.
+/// difference of two products, which must vanish where they are equal, and that of
+/// a quotient times a number and a constant: a/a is 1. The first two also hold
+/// through φs, loops and series.
 ///
 /// Worth it only where the host multiplies and adds in one instruction.
 ///
@@ -47,7 +48,8 @@ pub fn fuse(graph: &Graph) -> Graph {
             let Some(product) = product(graph, &uses, factor) else { continue };
             // A loop that is around the sum alone would multiply again and again.
             let is_apart = nest.node_loop(factor) != nest.node_loop(node);
-            if is_apart || may_cancel(graph, &products, op, [factor, other]) {
+            let vanishes = graph.constant(other).is_some() && product.has_quotient(graph);
+            if is_apart || vanishes || may_cancel(graph, &products, op, [factor, other]) {
                 continue;
             }
             let negative = product.negated != subtracted;
@@ -136,6 +138,8 @@ fn product_nodes(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
             let found = match data.def {
                 Def::Apply(Op::Mul, _) => true,
                 Def::Apply(Op::Neg, [inner, ..]) => products[inner],
+                // Doubled without rounding.
+                Def::Apply(Op::Add, [a, b, _]) if a == b => products[a],
                 Def::Phi(..) | Def::Entry(..) => {
                     !products[node] && flow.sources(node).iter().any(|&value| products[value])
                 }
@@ -164,6 +168,16 @@ struct Product {
     x: Node,
     y: Node,
     negated: bool,
+}
+
+impl Product {
+    /// Whether a factor is a quotient, which is rounded: the rounding of the product is
+    /// often what makes up for it.
+    fn has_quotient(&self, graph: &Graph) -> bool {
+        let is_quotient =
+            |node: Node| matches!(graph.nodes[node].def, Def::Apply(Op::Div | Op::Recip, _));
+        is_quotient(self.x) || is_quotient(self.y)
+    }
 }
 
 /// The product that `node` is, possibly negated, if nothing else uses it.
@@ -204,4 +218,28 @@ fn count_uses(graph: &Graph) -> Array<Node, u32> {
     }
     graph.series.values().flat_map(SeriesData::nodes).for_each(|node| uses[node] += 1);
     uses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fuse;
+    use crate::ssa::parse;
+
+    fn fused(text: &str) -> bool {
+        let graph = parse(&format!("graph active 3 inactive 0\n{text}"));
+        graph.is_ok_and(|graph| fuse(&graph).to_string().contains("mul_add"))
+    }
+
+    #[test]
+    fn what_vanishes_is_not_fused() {
+        // (a/b)·c - 1 and a·(1/a) - 1
+        let less = "v3 = const -1.0\nb0:\n  v4 = div v0 v1\n  v5 = mul v4 v2\n  v6 = add v5 v3\n  return v6\n";
+        assert!(!fused(less));
+        assert!(!fused(&less.replace("div v0 v1", "recip v2")));
+        assert!(fused(&less.replace("div v0 v1", "sin v0")));
+        // a·b - c + (c - a·b), where a product is doubled.
+        let doubled = "b0:\n  v3 = mul v0 v1\n  v4 = add v3 v3\n  v5 = mul v1 v2\n  v6 = add v5 v4\n  return v6\n";
+        assert!(!fused(doubled));
+        assert!(fused(&doubled.replace("add v3 v3", "add v3 v0")));
+    }
 }

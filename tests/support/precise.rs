@@ -97,7 +97,26 @@ impl Dual {
         self.value.0
     }
 
+    /// Both words of the value.
+    #[allow(dead_code)] // Programs without functions need no more than the operators.
+    pub fn wide(self) -> Wide {
+        self.value
+    }
+
+    /// Both words of the derivative by an input.
+    #[allow(dead_code)]
+    pub fn wide_slope(self, input: usize) -> Wide {
+        self.slopes[input]
+    }
+
+    /// A function of this number, with its value and derivative here.
+    #[allow(dead_code)]
+    pub fn chain(self, value: Wide, slope: Wide) -> Dual {
+        Dual { value, slopes: self.slopes.map(|inner| inner * slope) }
+    }
+
     /// The derivative by an input.
+    #[allow(dead_code)]
     pub fn slope(self, input: usize) -> f64 {
         self.slopes[input].0
     }

@@ -23,6 +23,8 @@ pub(super) struct Facts {
     pub(super) nan_only_if: Option<u128>,
     /// The primitives of the terms in the class, one bit each.
     pub(super) ops: u64,
+    /// Whether its rounding may be made up for, see [`compensated`](super::compensated::compensated).
+    pub(super) is_compensated: bool,
 }
 
 /// The analysis, with what it is told.
@@ -46,13 +48,20 @@ impl Facts {
     fn leaf(number: u32, range: Range) -> Facts {
         let bit = (number < LEAVES).then(|| 1u128 << number);
         let nan_only_if = if range.nan { bit } else { Some(0) };
-        Facts { range, constant: None, nan_if: bit.unwrap_or(0), nan_only_if, ops: 0 }
+        Facts {
+            range,
+            constant: None,
+            nan_if: bit.unwrap_or(0),
+            nan_only_if,
+            ops: 0,
+            is_compensated: false,
+        }
     }
 
     fn constant(bits: u64) -> Facts {
         let range = Range::constant(f64::from_bits(bits));
         let nan_only_if = if range.nan { None } else { Some(0) };
-        Facts { range, constant: Some(bits), nan_if: 0, nan_only_if, ops: 0 }
+        Facts { range, constant: Some(bits), nan_if: 0, nan_only_if, ops: 0, is_compensated: false }
     }
 
     /// The same, and what else is known of the number.
@@ -86,6 +95,7 @@ impl Analysis<Term> for Knowledge {
             nan_if: a.nan_if & b.nan_if,
             nan_only_if: a.nan_only_if.zip(b.nan_only_if).map(|(a, b)| a | b),
             ops: a.ops | b.ops,
+            is_compensated: a.is_compensated || b.is_compensated,
         };
         let did = DidMerge(merged != *a, merged != b);
         *a = merged;
@@ -161,5 +171,5 @@ fn applied(egraph: &mut Terms, op: Op, operands: &[Id]) -> Facts {
         _ => 0,
     };
     let nan_if = nan_if | origin.unwrap_or(0);
-    Facts { range: result, constant: None, nan_if, nan_only_if, ops: 0 }
+    Facts { range: result, constant: None, nan_if, nan_only_if, ops: 0, is_compensated: false }
 }

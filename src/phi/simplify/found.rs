@@ -1,7 +1,7 @@
 //! Where a rule may apply: what its letters stand for, and what rules without a
 //! pattern on the right side make of them.
 
-use egg::Id;
+use egg::{Id, Language};
 
 use super::facts::{Facts, Terms};
 use super::language::Term;
@@ -14,10 +14,12 @@ use crate::op::Op;
 pub(super) struct Found<'a> {
     pub(super) terms: &'a mut Terms,
     pub(super) letters: &'a Letters<Id>,
+    /// What was found.
+    pub(super) term: Term,
 }
 
 impl Found<'_> {
-    fn id(&self, name: char) -> Option<Id> {
+    pub(super) fn id(&self, name: char) -> Option<Id> {
         self.letters.iter().find(|(letter, _)| *letter == name).map(|&(_, id)| id)
     }
 
@@ -38,6 +40,19 @@ impl Found<'_> {
         self.facts(name).is_some_and(|facts| facts.ops & bit(op) != 0)
     }
 
+    /// Whether an operand of what was found has a rounding error that the program makes
+    /// up for.
+    pub(super) fn is_compensated(&self) -> bool {
+        self.term.children().iter().any(|&operand| self.terms[operand].data.is_compensated)
+    }
+
+    /// Whether that holds for what the divisor of what was found is computed from.
+    pub(super) fn divides_by_compensated(&self) -> bool {
+        let Some(&divisor) = self.term.children().last() else { return false };
+        let below = self.terms[divisor].nodes.iter().flat_map(|term| term.children());
+        below.into_iter().any(|&operand| self.terms[operand].data.is_compensated)
+    }
+
     /// Whether one of `kept` is NaN if `lost` is.
     fn keeps_nan(&self, lost: char, kept: &[char]) -> bool {
         let Some(Some(only_if)) = self.facts(lost).map(|facts| facts.nan_only_if) else {
@@ -52,9 +67,49 @@ impl Found<'_> {
         self.range(lost).is_nonzero() && self.keeps_nan(lost, kept)
     }
 
-    fn apply(&mut self, op: Op, operands: &[Id]) -> Id {
+    pub(super) fn apply(&mut self, op: Op, operands: &[Id]) -> Id {
         let operands: Vec<Id> = operands.iter().map(|&id| self.terms.find(id)).collect();
         self.terms.add(Term::apply(op, &operands))
+    }
+
+    pub(super) fn number(&mut self, value: f64) -> Id {
+        self.terms.add(Term::constant(value))
+    }
+
+    /// What is left of the sum `whole` without `part`, if no part of it may be below 0.
+    pub(super) fn rest(&mut self, part: char, whole: char) -> Option<Id> {
+        /// How many parts are left at most.
+        const MOST: usize = 16;
+        let (part, mut whole) = (self.id(part)?, self.id(whole)?);
+        let mut others: Vec<Id> = Vec::new();
+        while whole != part {
+            let first = |found: &Found<'_>| {
+                found.terms[whole].nodes.iter().find_map(|term| match *term {
+                    Term::Apply(Op::Add, [a, b, _]) if a == part || b == part => {
+                        Some((part, if a == part { b } else { a }))
+                    }
+                    _ => None,
+                })
+            };
+            // Sums grow to the left.
+            let deeper = |found: &Found<'_>| {
+                found.terms[whole].nodes.iter().find_map(|term| match *term {
+                    Term::Apply(Op::Add, [a, b, _]) => Some((a, b)),
+                    _ => None,
+                })
+            };
+            let (next, other) = first(self).or_else(|| deeper(self))?;
+            if others.len() >= MOST || next == whole {
+                return None;
+            }
+            others.push(other);
+            whole = next;
+        }
+        let are_sums = others.iter().chain([&part]);
+        if !are_sums.copied().all(|id| self.terms[id].data.range.is_not_negative()) {
+            return None;
+        }
+        others.into_iter().rev().reduce(|sum, other| self.apply(Op::Add, &[sum, other]))
     }
 
     /// `name` to the power `exponent`.
@@ -125,58 +180,4 @@ pub(super) fn multiples(found: &mut Found<'_>) -> Option<Id> {
 pub(super) fn multiple_and_one(found: &mut Found<'_>) -> Option<Id> {
     let factor = found.constant('k')? + 1.0;
     found.scaled('x', factor)
-}
-
-/// `m + ln_1p(e^(a - m) + e^(b - m) + ..)`, where `m` is the largest of at most sixteen
-/// and not among the others. As for two, no power is above 1, and what is small
-/// beside the largest is not lost.
-pub(super) fn log_sum_exp(found: &mut Found<'_>) -> Option<Id> {
-    const MOST: usize = 16;
-    let mut exponents = vec![found.id('c')?, found.id('b')?];
-    let mut rest = found.id('s')?;
-    loop {
-        let exponential = |&operand: &Id| {
-            found.terms[operand].nodes.iter().find_map(|term| match term {
-                Term::Apply(Op::Exp, [exponent, ..]) => Some(*exponent),
-                _ => None,
-            })
-        };
-        if let Some(last) = exponential(&rest) {
-            exponents.push(last);
-            break;
-        }
-        // A sum of another sum and an exponential.
-        let (before, last) = found.terms[rest].nodes.iter().find_map(|term| match term {
-            Term::Apply(Op::Add, [before, last, _]) => Some((*before, exponential(last)?)),
-            _ => None,
-        })?;
-        exponents.push(last);
-        rest = before;
-        if exponents.len() >= MOST {
-            return None;
-        }
-    }
-    let mut largest = exponents.pop()?;
-    // The sum of the powers so far, less that of the largest, over that one.
-    let mut others: Option<Id> = None;
-    let one = found.terms.add(Term::constant(1.0));
-    while let Some(next) = exponents.pop() {
-        let difference = found.apply(Op::Sub, &[largest, next]);
-        let distance = found.apply(Op::Abs, &[difference]);
-        let negative = found.apply(Op::Neg, &[distance]);
-        let power = found.apply(Op::Exp, &[negative]);
-        others = Some(match others {
-            None => power,
-            Some(others) => {
-                let is_larger = found.apply(Op::Gt, &[next, largest]);
-                let with_largest = found.apply(Op::Add, &[others, one]);
-                let scaled = found.apply(Op::Mul, &[with_largest, power]);
-                let with_next = found.apply(Op::Add, &[others, power]);
-                found.apply(Op::Select, &[is_larger, scaled, with_next])
-            }
-        });
-        largest = found.apply(Op::Max, &[largest, next]);
-    }
-    let logarithm = found.apply(Op::Ln1p, &[others?]);
-    Some(found.apply(Op::Add, &[largest, logarithm]))
 }

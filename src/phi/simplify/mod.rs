@@ -15,6 +15,7 @@
 //!
 //! egg: Willsey et al., "egg: Fast and Extensible Equality Saturation" (POPL 2021).
 
+mod compensated;
 mod cost;
 mod extract;
 mod facts;
@@ -37,6 +38,7 @@ use hashbrown::{HashMap, HashSet};
 
 pub use self::rules::Tag;
 
+use self::compensated::compensated;
 use self::known::Known;
 use self::saturate::Saturation;
 use self::segment::{Better, better};
@@ -95,7 +97,7 @@ pub enum Stage {
 /// The names of all rewrite rules, and on what numbers they hold. For an example see
 /// [`Tag`].
 pub fn rewrite_rules() -> impl Iterator<Item = (&'static str, Tag)> {
-    rules::RULES.iter().map(|rule| (rule.name, rule.tag))
+    rules::rules().map(|rule| (rule.name, rule.tag))
 }
 
 /// How a segment was simplified: counts, the same on every machine.
@@ -161,6 +163,8 @@ struct Settings<'a> {
     known: Known<'a>,
     /// What decides something, and keeps its bits.
     decisive: Array<Node, bool>,
+    /// What has a rounding error that may be made up for.
+    compensated: Array<Node, bool>,
     /// What is not worth a form that avoids an overflow: what overflows is needed anyway.
     as_they_are: HashSet<Node>,
 }
@@ -223,8 +227,9 @@ fn simplified_by_rules(
     }
     let flow = Flow::of(graph);
     let (known, decisive) = (Known::of(graph, &flow), decisive_nodes(graph, &flow));
-    let as_they_are = HashSet::new();
-    let mut settings = Settings { segments, is_candidate, known, decisive, as_they_are };
+    let (compensated, as_they_are) = (compensated(graph), HashSet::new());
+    let mut settings =
+        Settings { segments, is_candidate, known, decisive, compensated, as_they_are };
     let mut found: BTreeMap<u32, Better> = BTreeMap::new();
     let mut runs = Vec::new();
     for (number, segment) in (0u32..).zip(&segments.list) {

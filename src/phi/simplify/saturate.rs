@@ -10,7 +10,7 @@ use super::found::Found;
 use super::language::Term;
 use super::matching::{Application, Classes, Letters};
 use super::pattern::{Tree, bit};
-use super::rules::{RULES, Right, Rule};
+use super::rules::{Right, Rule, rules};
 use super::{SimplifyLimits, Stage};
 use crate::op::Op;
 use crate::ssa::{Def, Graph, Segment};
@@ -101,7 +101,7 @@ impl Saturation {
                     continue;
                 }
                 let letters = &key.2;
-                let mut found = Found { terms, letters };
+                let mut found = Found { terms, letters, term };
                 if !(ready.rule.holds)(&found) {
                     continue;
                 }
@@ -164,7 +164,7 @@ impl Saturation {
 
 fn all_ready() -> Vec<Vec<Ready>> {
     let mut all: Vec<Vec<Ready>> = Op::ALL.iter().map(|_| Vec::new()).collect();
-    for ready in RULES.iter().enumerate().filter_map(ready) {
+    for ready in rules().enumerate().filter_map(ready) {
         if let Some(op) = ready.left.root() {
             all[op as usize].push(ready);
         }

@@ -63,10 +63,9 @@ struct Steps<'a> {
 pub(super) fn scaled(graph: &Graph) -> Option<Graph> {
     let is_exponential = |node: Node| matches!(graph.nodes[node].def, Def::Apply(Op::Exp, _));
     let is_sum = |node: Node| match graph.nodes[node].def {
-        Def::Apply(Op::Add, [_, b, _]) => is_exponential(b),
+        Def::Apply(Op::Add, [_, b, _]) => is_exponential(weighted(graph, b).unwrap_or(b)),
         _ => false,
     };
-    let is_add = |node: Node| matches!(graph.nodes[node].def, Def::Apply(Op::Add, _));
     if !graph.nodes.keys().any(is_sum) {
         return None;
     }
@@ -75,13 +74,15 @@ pub(super) fn scaled(graph: &Graph) -> Option<Graph> {
     for (node, data) in graph.nodes.iter() {
         is_positive[node] = match data.def {
             Def::Apply(Op::Exp, _) => true,
-            Def::Apply(Op::Add, [a, b, _]) => is_positive[a] && is_positive[b],
+            Def::Apply(Op::Add | Op::Mul | Op::Div, [a, b, _]) => is_positive[a] && is_positive[b],
+            Def::Apply(Op::Recip, [a, ..]) => is_positive[a],
+            Def::Const(bits) => f64::from_bits(bits) > 0.0,
             _ => false,
         };
     }
-    // To divide by such a sum, or to take its logarithm, decides nothing: its bits change
+    // To divide by such a number, or to take its logarithm, decides nothing: its bits change
     // only where it would overflow or vanish.
-    let decisive = decisive_nodes_but(graph, &flow, |node| is_positive[node] && is_add(node));
+    let decisive = decisive_nodes_but(graph, &flow, |node| is_positive[node]);
     let known = Known::of(graph, &flow);
     let uses = uses(graph);
     let mut plan = Plan::default();
@@ -119,6 +120,15 @@ pub(super) fn scaled(graph: &Graph) -> Option<Graph> {
         let logarithm = rebuild.builder.apply(Op::Ln, &[operand]);
         Some(rebuild.builder.apply(Op::Add, &[logarithm, shift]))
     }))
+}
+
+/// What `node` is a multiple of, if the factor is a positive constant of a usual size.
+fn weighted(graph: &Graph, node: Node) -> Option<Node> {
+    let Def::Apply(Op::Mul | Op::Div, [part, factor, _]) = graph.nodes[node].def else {
+        return None;
+    };
+    let factor = graph.constant(factor)?;
+    (1e-100..=1e100).contains(&factor).then_some(part)
 }
 
 impl Group {
@@ -182,6 +192,39 @@ impl<'a> Steps<'a> {
         Steps { graph, nodes, places, users, escapes }
     }
 
+    /// Whether the quotient at `place` is of two parts that make up `exponentials`, and is
+    /// used only as n/o in 1 + n/o, by which something is divided: where one part vanishes
+    /// the other does not, and what is divided is 0 or as it is.
+    fn is_share(&self, place: usize, exponentials: &[Node]) -> bool {
+        let Def::Apply(Op::Div, [a, b, _]) = self.graph.nodes[self.nodes[place]].def else {
+            return false;
+        };
+        let mut parts: BTreeSet<usize> = BTreeSet::new();
+        for part in [a, b] {
+            let Some(&place) = self.places.get(&part) else { return false };
+            parts.extend(
+                self.exponentials(place, &mut HashSet::new()).iter().map(|node| self.places[node]),
+            );
+        }
+        let divides = |user: usize, divisor: Node| match self.graph.nodes[self.nodes[user]].def {
+            Def::Apply(Op::Recip, _) => true,
+            Def::Apply(Op::Div, [a, b, _]) => b == divisor && a != divisor,
+            _ => false,
+        };
+        let is_whole = |&user: &usize| {
+            let node = self.nodes[user];
+            let is_sum = match self.graph.nodes[node].def {
+                Def::Apply(Op::Add, [_, b, _]) => self.graph.constant(b) == Some(1.0),
+                _ => false,
+            };
+            let users = &self.users[user];
+            is_sum && !self.escapes[user] && users.iter().all(|&user| divides(user, node))
+        };
+        exponentials.iter().all(|node| parts.contains(&self.places[node]))
+            && !self.escapes[place]
+            && self.users[place].iter().all(is_whole)
+    }
+
     /// Adds the groups of this block to `plan`.
     fn plan(
         &self,
@@ -197,7 +240,7 @@ impl<'a> Steps<'a> {
             is_sum.push(match self.graph.nodes[node].def {
                 Def::Apply(Op::Exp, _) => !decisive[node],
                 Def::Apply(Op::Add, [a, b, _]) => is_part(&a) && is_part(&b) && !decisive[node],
-                _ => false,
+                _ => weighted(self.graph, node).is_some_and(|part| is_part(&part)),
             });
         }
         let mut taken: HashSet<Node> = HashSet::new();
@@ -207,7 +250,10 @@ impl<'a> Steps<'a> {
             if !is_sum[place] || !is_add || taken.contains(&self.nodes[place]) {
                 continue;
             }
-            let exponentials = self.exponentials(place, &mut taken);
+            // Another sum may have parts in common with it.
+            let mut parts = HashSet::new();
+            let exponentials = self.exponentials(place, &mut parts);
+            taken.extend(parts);
             let is_free = |node: &Node| !plan.exponentials.contains_key(node);
             if exponentials.len() > MOST || !exponentials.iter().all(is_free) {
                 continue;
@@ -216,17 +262,15 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// The exponentials of the sum at `place`, in order. The sums that it is made of are taken.
-    fn exponentials(&self, place: usize, taken: &mut HashSet<Node>) -> Vec<Node> {
+    /// The exponentials of the sum at `place`, in order, and the sums that it is made of.
+    fn exponentials(&self, place: usize, sums: &mut HashSet<Node>) -> Vec<Node> {
         let mut pending = vec![self.nodes[place]];
         let mut found: BTreeSet<usize> = BTreeSet::new();
         while let Some(node) = pending.pop() {
             match self.graph.nodes[node].def {
-                Def::Apply(Op::Add, [a, b, _]) if taken.insert(node) => pending.extend([a, b]),
-                Def::Apply(Op::Exp, _) => {
-                    found.extend(self.places.get(&node));
-                }
-                _ => {}
+                Def::Apply(Op::Add, [a, b, _]) if sums.insert(node) => pending.extend([a, b]),
+                Def::Apply(Op::Exp, _) => found.extend(self.places.get(&node)),
+                _ => pending.extend(weighted(self.graph, node)),
             }
         }
         found.into_iter().map(|place| self.nodes[place]).collect()
@@ -298,6 +342,8 @@ impl<'a> Steps<'a> {
             }
         }
         let mut logarithms = Vec::new();
+        // The sum and its multiples.
+        let mut wholes: HashSet<Node> = HashSet::from_iter([sum]);
         while let Some(place) = pending.pop_first() {
             let node = self.nodes[place];
             let Def::Apply(op, args) = self.graph.nodes[node].def else { return None };
@@ -309,11 +355,12 @@ impl<'a> Steps<'a> {
                 _ if (0..op.arity()).all(|i| of(i) == 0) => 0,
                 Op::Add | Op::Sub | Op::Max | Op::Min if a == b => a,
                 Op::Mul => a + b,
-                Op::Div if b == 0 || args[1] == sum => a - b,
-                Op::Recip if args[0] == sum => -a,
+                Op::Div if b == 0 || wholes.contains(&args[1]) => a - b,
+                Op::Div if a == b && self.is_share(place, exponentials) => 0,
+                Op::Recip if wholes.contains(&args[0]) => -a,
                 Op::Neg | Op::Abs => a,
                 Op::Select if a == 0 && b == c => b,
-                Op::Ln if args[0] == sum => {
+                Op::Ln if wholes.contains(&args[0]) => {
                     logarithms.push(node);
                     0
                 }
@@ -328,6 +375,9 @@ impl<'a> Steps<'a> {
                 return None;
             }
             degrees.insert(place, degree);
+            if weighted(self.graph, node).is_some_and(|part| wholes.contains(&part)) {
+                wholes.insert(node);
+            }
             if degree != 0 || place < last {
                 pending.extend(&self.users[place]);
             }

@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 
 use super::cost::latency;
 use super::extract::Choices;
-use super::facts::{Knowledge, Terms};
+use super::facts::{Facts, Knowledge, Terms};
 use super::known::KnownAt;
 use super::language::Term;
 use super::pattern::bit;
@@ -81,6 +81,10 @@ impl Reading<'_> {
     }
 
     fn tell(&mut self, node: Node, class: Id) {
+        if self.settings.compensated[node] {
+            let facts = Facts { is_compensated: true, ..self.terms[class].data };
+            self.terms.set_analysis_data(class, facts);
+        }
         if let Some(range) = self.known.told(node) {
             let facts = self.terms[class].data.and(range);
             self.terms.set_analysis_data(class, facts);

@@ -83,6 +83,35 @@ impl Precise {
         sum.add(1.0.into()).mul(power.into())
     }
 
+    /// `eˣ - 1`, to all digits also near 0.
+    fn exp_m1(self) -> Precise {
+        if self.0.abs() > 0.5 {
+            return self.exp().sub(1.0.into());
+        }
+        let (mut sum, mut term) = (Precise::from(0.0), Precise::from(1.0));
+        for i in 1..30 {
+            term = term.mul(self).div(f64::from(i).into());
+            sum = sum.add(term);
+        }
+        sum
+    }
+
+    /// Sine and cosine of a number that is not large, by its half, and so on.
+    fn sin_cos(self) -> (Precise, Precise) {
+        if self.0.abs() > 0.5 {
+            let (sine, cosine) = self.mul(0.5.into()).sin_cos();
+            let twice = sine.add(sine);
+            return (twice.mul(cosine), Precise::from(1.0).sub(twice.mul(sine)));
+        }
+        let (mut all, mut term) = ([Precise::from(0.0); 2], Precise::from(1.0));
+        for i in 0..30 {
+            let signed = if i % 4 < 2 { term } else { term.neg() };
+            all[i as usize % 2] = all[i as usize % 2].add(signed);
+            term = term.mul(self).div(f64::from(i + 1).into());
+        }
+        (all[1], all[0])
+    }
+
     fn ln(self) -> Precise {
         let guess = Precise::from(self.0.ln());
         let better = guess.add(self.mul(guess.neg().exp())).sub(1.0.into());
@@ -102,6 +131,14 @@ impl Precise {
             Op::Neg => a.neg(),
             Op::Sqrt => a.sqrt(),
             Op::Exp => a.exp(),
+            Op::ExpM1 => a.exp_m1(),
+            Op::Sinh => a.exp_m1().sub(a.neg().exp_m1()).mul(0.5.into()),
+            Op::Tanh => {
+                let twice = a.add(a).exp_m1();
+                twice.div(twice.add(2.0.into()))
+            }
+            Op::Sin => a.sin_cos().0,
+            Op::Cos => a.sin_cos().1,
             Op::Ln => a.ln(),
             Op::Ln1p => a.add(one).ln(),
             Op::Powf if b.0 == 0.0 => one,

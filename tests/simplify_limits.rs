@@ -1,0 +1,88 @@
+//! Simplification of segments is bounded: its work is counted, in proportion to the
+//! number of segments, and the result is the same in every run and on every thread.
+#![allow(clippy::unwrap_used)] // A failing helper fails its test.
+
+use phigrad::phi::{Simplified, SimplifyLimits, Stage, rewrite_rules, simplify_segments};
+use phigrad::soi::divide;
+use phigrad::ssa::{Graph, parse};
+
+const SEGMENT: usize = 64;
+
+/// So many losses of a logistic regression, each with its own input, and their sum.
+fn losses(count: usize) -> Graph {
+    let mut text = format!("graph active {count} inactive 0\nv{count} = const 1.0\nb0:\n");
+    let mut next = count + 1;
+    let mut sum = None;
+    for input in 0..count {
+        text += &format!("  v{next} = neg v{input}\n  v{} = exp v{next}\n", next + 1);
+        text += &format!("  v{} = add v{} v{count}\n", next + 2, next + 1);
+        text += &format!("  v{} = ln v{}\n", next + 3, next + 2);
+        next += 4;
+        sum = Some(match sum {
+            None => next - 1,
+            Some(sum) => {
+                text += &format!("  v{next} = add v{sum} v{}\n", next - 1);
+                next += 1;
+                next - 1
+            }
+        });
+    }
+    parse(&(text + &format!("  return v{}\n", sum.unwrap()))).unwrap()
+}
+
+fn simplified(graph: &Graph) -> Simplified {
+    simplify_segments(graph, &divide(graph, SEGMENT), Stage::Final, SimplifyLimits::DEFAULT)
+}
+
+/// The nodes, and the terms that rules were tried on, over all segments.
+fn work(graph: &Graph) -> (usize, usize) {
+    let runs = simplified(graph).runs;
+    let nodes = runs.iter().map(|run| run.nodes).sum();
+    (nodes, runs.iter().map(|run| run.terms * run.iterations).sum())
+}
+
+#[test]
+fn work_is_in_proportion_to_the_number_of_segments() {
+    let (nodes, small) = work(&losses(100));
+    assert_eq!(nodes, 499);
+    for factor in [4, 16] {
+        let (nodes, large) = work(&losses(100 * factor));
+        assert_eq!(nodes, 500 * factor - 1);
+        assert!(large <= small * factor * 11 / 10, "{small} for 100, {large} for {factor} times");
+    }
+}
+
+#[test]
+fn work_is_limited_for_each_segment() {
+    let limits = SimplifyLimits { iterations: 3, growth: 2 };
+    let graph = losses(200);
+    let runs = simplify_segments(&graph, &divide(&graph, SEGMENT), Stage::Final, limits).runs;
+    assert!(runs.len() > 10);
+    for run in runs {
+        assert!(run.nodes <= SEGMENT && run.iterations <= 3, "{run:?}");
+        // Leaves and constants are terms, too, and the last rule adds what it makes.
+        assert!(run.terms <= 3 * (2 * run.nodes) + 64, "{run:?}");
+    }
+}
+
+#[test]
+fn all_threads_find_the_same() {
+    let graph = losses(50);
+    let expected = simplified(&graph);
+    assert!(expected.runs.iter().any(|run| run.improved));
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (0..4).map(|_| scope.spawn(|| simplified(&graph))).collect();
+        for other in others {
+            assert_eq!(other.join().unwrap(), expected);
+        }
+    });
+}
+
+#[test]
+fn rules_have_names_of_their_own() {
+    let mut names: Vec<&str> = rewrite_rules().map(|(name, _)| name).collect();
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
