@@ -158,6 +158,8 @@ fn text_latex_and_dot_show_all_of_it() {
     assert_eq!(latex.matches('{').count(), latex.matches('}').count());
     let (before, after) = (explanation.dot_before(), explanation.dot_after());
     assert!(before.contains("cluster") && after.contains("cluster"));
+    // A word of the language is no name of a graph.
+    assert!(before.starts_with("digraph {\n") && after.starts_with("digraph {\n"));
 }
 
 #[test]
