@@ -400,3 +400,40 @@ fn constants_and_functions_of_nothing_are_told() {
     assert_eq!((explanation.active, explanation.gradient.is_none()), (0, true));
     assert!(explanation.to_string().contains("note: no gradient: there are no active inputs"));
 }
+
+#[test]
+fn refusals_say_what_is_true_of_the_kernel() {
+    // A form behind the loop would not be worth it, so the loop does more than search.
+    let f = Tape::record(|x: &[Var]| {
+        let (mut w, mut steps) = (x[1], 0);
+        loop {
+            if steps >= 60 {
+                break;
+            }
+            w = w * x[0] + 0.01;
+            if w > 1e4 || w < 1e-2 {
+                break;
+            }
+            steps += 1;
+        }
+        w * w
+    });
+    for number in 0..50 {
+        let part = f64::from(number) / 50.0;
+        f.grad(&[0.5 + part, 1.0 + 9.0 * (0.37 * f64::from(number)).fract()]).unwrap();
+    }
+    let explanation = f.explain().unwrap();
+    assert!(explanation.rules().contains(&Rule::C5), "{explanation}");
+    let why = &explanation.refused[0].why;
+    assert!(why.contains("would save less than a tenth of all steps"), "{why}");
+    assert!(!why.contains("no derivative passes"), "{why}");
+    // Nobody but the form of the inner loop decides anything here.
+    let f = Tape::record(|x: &[Var]| {
+        let year = |b: Var| (0..64).fold(b, |b, _| b * (1.0 + x[1]) + x[2]) - x[3];
+        (0..40).fold(x[0], |b, _| year(b))
+    });
+    f.grad(&[100.0, 0.01, 2.0, 50.0]).unwrap();
+    let explanation = f.explain().unwrap();
+    let why = &explanation.refused[0].why;
+    assert!(why.contains("may overflow") && !why.contains("a decision"), "{why}");
+}
