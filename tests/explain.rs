@@ -437,3 +437,34 @@ fn refusals_say_what_is_true_of_the_kernel() {
     let why = &explanation.refused[0].why;
     assert!(why.contains("may overflow") && !why.contains("a decision"), "{why}");
 }
+
+#[test]
+fn each_phi_that_was_seen_has_one_fate() {
+    // The sums over the data are known in a call alone, before the `while`.
+    let data: Vec<f64> = (0..120).map(|i| (0.7 * f64::from(i)).sin() + 0.3).collect();
+    #[traced]
+    fn program(rate: &[Var], data: &[Var]) -> Var {
+        let (x, y) = data.split_at(data.len() / 2);
+        let (mut w, mut iteration) = (Var::from(0.0), 0);
+        while iteration < 30 {
+            let mut slope = Var::from(0.0);
+            for (&x, &y) in x.iter().zip(y) {
+                slope += (w * x - y) * x;
+            }
+            if slope.abs() < 1e-3 {
+                break;
+            }
+            w -= rate[0] * slope;
+            iteration += 1;
+        }
+        w * w
+    }
+    let f = Tape::record_with(program);
+    f.grad(&[0.001], &data).unwrap();
+    let text = f.explain().unwrap().to_string();
+    let summary = text.lines().find(|line| line.starts_with("the φs: ")).unwrap();
+    let numbers = summary.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok());
+    let numbers: Vec<usize> = numbers.collect();
+    assert_eq!(numbers[0], numbers[1..].iter().sum::<usize>(), "{text}");
+    assert!(summary.contains("6 were seen") && summary.contains(" have moved"), "{text}");
+}
