@@ -149,8 +149,13 @@ fn latex_has_one_raised_sign_at_most() {
                 v3 = iteration r0\nb0:\n  v6 = region r0 b1 bound 4 entries v2=v0\n  \
                 v7 = element i0\n  v8 = mul v7 v7\n  return v8\nb1:\n  v4 = sin v2\n  \
                 v5 = lt v3 v1\n  return v5 v4 v4\n";
-    let told = program(&parse(past).unwrap()).latex;
-    assert!(told.contains("\\left({t_{1}}^{(2)}\\right)^{2}"), "{told}");
+    let told = program(&parse(past).unwrap());
+    assert!(told.latex.contains("\\left({t_{1}}^{(2)}\\right)^{2}"), "{told}");
+    // It is said that it is no power.
+    assert!(
+        told.text.ends_with("\nwhere t₁^(i) is t₁ in iteration i, the first being 0"),
+        "{told}"
+    );
 }
 
 /// w ← sin(w) while `condition`, from x₀.

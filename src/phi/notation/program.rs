@@ -3,7 +3,7 @@
 use super::read::Reader;
 use super::rows::{marked, sample};
 use super::sums::fixed_count;
-use super::term::{Line, Name, Part, Term};
+use super::term::{Index, Line, Name, Part, Term};
 use crate::ssa::{Block, Def, End, Item, Node, Region, SeriesData};
 
 /// So many lines are told at most.
@@ -61,6 +61,22 @@ impl<'a, 'g> Writer<'a, 'g> {
     }
 
     fn finish(mut self) -> Vec<Line> {
+        // It looks like a power.
+        if let Some(name) = self.reader.past.take() {
+            let i = Name { letter: "i", number: None };
+            let index = Index { base: 0, steps: vec![(1, i.clone())] };
+            let words = |words: &str| Part::Words(words.to_owned());
+            let parts = vec![
+                words("where "),
+                Part::Term(Term::Past(name.clone(), index)),
+                words(" is "),
+                Part::Term(Term::Name(name)),
+                words(" in iteration "),
+                Part::Term(Term::Name(i)),
+                words(", the first being 0"),
+            ];
+            self.lines.push(Line { depth: 0, parts });
+        }
         if self.reader.left_out.get() {
             let words = "(without terms that only make up for rounded numbers)".to_owned();
             self.lines.push(Line { depth: 0, parts: vec![Part::Words(words)] });
