@@ -411,7 +411,10 @@ fn refusals_say_what_is_true_of_the_kernel() {
                 break;
             }
             w = w * x[0] + 0.01;
-            if w > 1e4 || w < 1e-2 {
+            if w > 1e4 {
+                break;
+            }
+            if w < 1e-2 {
                 break;
             }
             steps += 1;
