@@ -158,6 +158,8 @@ fn text_latex_and_dot_show_all_of_it() {
     assert_eq!(latex.matches('{').count(), latex.matches('}').count());
     let (before, after) = (explanation.dot_before(), explanation.dot_after());
     assert!(before.contains("cluster") && after.contains("cluster"));
+    // A word of the language is no name of a graph.
+    assert!(before.starts_with("digraph {\n") && after.starts_with("digraph {\n"));
 }
 
 #[test]
@@ -397,4 +399,75 @@ fn constants_and_functions_of_nothing_are_told() {
     let explanation = f.explain().unwrap();
     assert_eq!((explanation.active, explanation.gradient.is_none()), (0, true));
     assert!(explanation.to_string().contains("note: no gradient: there are no active inputs"));
+}
+
+#[test]
+fn refusals_say_what_is_true_of_the_kernel() {
+    // A form behind the loop would not be worth it, so the loop does more than search.
+    let f = Tape::record(|x: &[Var]| {
+        let (mut w, mut steps) = (x[1], 0);
+        loop {
+            if steps >= 60 {
+                break;
+            }
+            w = w * x[0] + 0.01;
+            if w > 1e4 {
+                break;
+            }
+            if w < 1e-2 {
+                break;
+            }
+            steps += 1;
+        }
+        w * w
+    });
+    for number in 0..50 {
+        let part = f64::from(number) / 50.0;
+        f.grad(&[0.5 + part, 1.0 + 9.0 * (0.37 * f64::from(number)).fract()]).unwrap();
+    }
+    let explanation = f.explain().unwrap();
+    assert!(explanation.rules().contains(&Rule::C5), "{explanation}");
+    let why = &explanation.refused[0].why;
+    assert!(why.contains("would save less than a tenth of all steps"), "{why}");
+    assert!(!why.contains("no derivative passes"), "{why}");
+    // Nobody but the form of the inner loop decides anything here.
+    let f = Tape::record(|x: &[Var]| {
+        let year = |b: Var| (0..64).fold(b, |b, _| b * (1.0 + x[1]) + x[2]) - x[3];
+        (0..40).fold(x[0], |b, _| year(b))
+    });
+    f.grad(&[100.0, 0.01, 2.0, 50.0]).unwrap();
+    let explanation = f.explain().unwrap();
+    let why = &explanation.refused[0].why;
+    assert!(why.contains("may overflow") && !why.contains("a decision"), "{why}");
+}
+
+#[test]
+fn each_phi_that_was_seen_has_one_fate() {
+    // The sums over the data are known in a call alone, before the `while`.
+    let data: Vec<f64> = (0..120).map(|i| (0.7 * f64::from(i)).sin() + 0.3).collect();
+    #[traced]
+    fn program(rate: &[Var], data: &[Var]) -> Var {
+        let (x, y) = data.split_at(data.len() / 2);
+        let (mut w, mut iteration) = (Var::from(0.0), 0);
+        while iteration < 30 {
+            let mut slope = Var::from(0.0);
+            for (&x, &y) in x.iter().zip(y) {
+                slope += (w * x - y) * x;
+            }
+            if slope.abs() < 1e-3 {
+                break;
+            }
+            w -= rate[0] * slope;
+            iteration += 1;
+        }
+        w * w
+    }
+    let f = Tape::record_with(program);
+    f.grad(&[0.001], &data).unwrap();
+    let text = f.explain().unwrap().to_string();
+    let summary = text.lines().find(|line| line.starts_with("the φs: ")).unwrap();
+    let numbers = summary.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok());
+    let numbers: Vec<usize> = numbers.collect();
+    assert_eq!(numbers[0], numbers[1..].iter().sum::<usize>(), "{text}");
+    assert!(summary.contains("6 were seen") && summary.contains(" have moved"), "{text}");
 }

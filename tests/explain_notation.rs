@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)] // A failing helper fails its test.
 
 use phigrad::op::Op;
-use phigrad::phi::{closed_program, loops, program};
+use phigrad::phi::{closed_program, differentiated_phis, loops, program};
 use phigrad::ssa::{Builder, Folding, Graph, parse};
 
 /// What is told of steps that return `last`, over two inputs.
@@ -132,4 +132,63 @@ fn tables_that_mark_iterations_say_so() {
         "where a marks 4 of 6 elements: it is 1 in number 0, 2, 4 to 5, 0 in the others"
     );
     assert_eq!(told("0.0 1.0 1.0 1.0 1.0 2.0"), "where a = (0, 1, 1, 1, …), 6 numbers");
+}
+
+#[test]
+fn latex_has_one_raised_sign_at_most() {
+    let latex = |steps: &str| {
+        let text = format!("graph active 2 inactive 0\nv2 = const 2\nb0:\n{steps}  return v4\n");
+        program(&parse(&text).unwrap()).latex
+    };
+    let quotient = latex("  v3 = div v0 v1\n  v4 = powi v3 v2\n");
+    assert!(quotient.contains("\\left(\\frac{x_{0}}{x_{1}}\\right)^{2}"), "{quotient}");
+    let power = latex("  v3 = exp v0\n  v4 = powi v3 v2\n");
+    assert!(power.contains("\\left(e^{x_{0}}\\right)^{2}"), "{power}");
+    // So has what a number was in another iteration.
+    let past = "graph active 1 inactive 0\nv1 = const 3\na0 = history v4\ni0 = a0 base 2\n\
+                v3 = iteration r0\nb0:\n  v6 = region r0 b1 bound 4 entries v2=v0\n  \
+                v7 = element i0\n  v8 = mul v7 v7\n  return v8\nb1:\n  v4 = sin v2\n  \
+                v5 = lt v3 v1\n  return v5 v4 v4\n";
+    let told = program(&parse(past).unwrap());
+    assert!(told.latex.contains("\\left({t_{1}}^{(2)}\\right)^{2}"), "{told}");
+    // It is said that it is no power.
+    assert!(
+        told.text.ends_with("\nwhere t₁^(i) is t₁ in iteration i, the first being 0"),
+        "{told}"
+    );
+}
+
+/// w ← sin(w) while `condition`, from x₀.
+fn while_loop(condition: &str) -> String {
+    let text = format!(
+        "graph active 2 inactive 0\nv3 = iteration r0\nb0:\n  v6 = region r0 b1 bound 10 \
+         entries v2=v0\n  return v6\nb1:\n  v4 = sin v2\n  v5 = {condition}\n  return v5 v4 v4\n"
+    );
+    program(&parse(&text).unwrap()).text
+}
+
+#[test]
+fn decisions_read_as_they_are_made() {
+    let head = "loop (seen at most 10 times) in i, with w from x₀\n";
+    // Of the new value, which has a name by then.
+    let expected = format!("{head}  w ← sin(w)\n  go on if w > x₁\nreturn w");
+    assert_eq!(while_loop("gt v4 v1"), expected);
+    // Of the old one, which it has before.
+    let expected =
+        format!("{head}  this is the last iteration unless w > x₁\n  w ← sin(w)\nreturn w");
+    assert_eq!(while_loop("gt v2 v1"), expected);
+}
+
+#[test]
+fn what_is_left_out_is_not_collected() {
+    // Two values of a loop begin alike: a + b − a·b + (a − b) is 2·a − a·b, no square of one.
+    let text = "graph active 2 inactive 0\nv2 = const 0\nv3 = const 9\nv6 = iteration r1\nb0:\n  \
+                v4 = gt v1 v2\n  v18 = region r0 b1\n  return v18\nb1:\n  branch v4 b2 b3\n\
+                b2:\n  v11 v12 = region r1 b4 bound 10 entries v5=v0 v7=v0\n  \
+                v13 = add v11 v12\n  v14 = mul v11 v12\n  v15 = sub v13 v14\n  \
+                v16 = sub v11 v12\n  v17 = add v15 v16\n  return v17\nb3:\n  return v0\n\
+                b4:\n  v8 = sin v5\n  v9 = cos v7\n  v10 = lt v6 v3\n  return v10 v8 v9 v9 v8\n";
+    let applied = differentiated_phis(&parse(text).unwrap());
+    let expected = "∂φ(x₁ > 0; 2·φ_L'(x₀, …) − φ_L'(x₀, …)·φ_L'(x₀, …), x₀)";
+    assert!(applied[0].form.starts_with(expected), "{}", applied[0].form);
 }

@@ -213,15 +213,15 @@ fn searches(closed: Closed) -> Closed {
     let mut found = search_all(&closed.graph);
     found.refused.iter_mut().for_each(|this| this.why = format!("behind it, {}", this.why));
     let graph = (!found.applied.is_empty()).then_some(found.graph);
-    let why = "it stays to find how often it is gone through, and no derivative passes through it";
     let exits = found.applied.iter().filter(|formula| formula.rule == Rule::F5);
-    let stays = exits.map(|formula| Refused { at: formula.at.clone(), why: why.to_owned() });
+    let stays =
+        exits.map(|formula| Refused { at: formula.at.clone(), why: Refused::SEARCHES.to_owned() });
     let stays: Vec<Refused> = stays.collect();
     let (searches, before) = (stays.len(), closed.applied.len());
-    found.refused.extend(stays);
     let mut closed = certified(closed, graph, found.applied, found.refused);
     if closed.applied.len() > before {
         closed.searches = searches;
+        closed.refused.extend(stays);
     }
     closed
 }

@@ -6,7 +6,7 @@ use super::report::{Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered, without_rounding_errors};
 use crate::jit::{Kernel, MAX_WORDS, history_words, host_fuses, schedule};
 use crate::phi::{
-    Applied, CloseLimits, Closed, Refused, SimplifyLimits, Stage, close, simplify_branches,
+    Applied, CloseLimits, Closed, Refused, Rule, SimplifyLimits, Stage, close, simplify_branches,
     simplify_segments, unroll,
 };
 use crate::soi::{crossing, cut, cut_evenly, divide};
@@ -266,11 +266,15 @@ fn worth_closing(rolled: &Graph) -> Closed {
         return closed;
     }
     let (graph, applied) = (rolled.clone(), Vec::new());
-    let Closed { applied: given_up, mut refused, .. } = closed;
+    let Closed { applied: mut given_up, mut refused, .. } = closed;
+    // F5 says what becomes of the others' forms.
+    given_up.sort_by_key(|applied| applied.rule == Rule::F5);
     for Applied { rule, at, .. } in given_up {
         let why = format!("{rule} would save less than a tenth of all steps");
-        if !refused.iter().any(|known: &Refused| known.at == at) {
-            refused.push(Refused { at, why });
+        match refused.iter_mut().find(|known| known.at == at) {
+            // So it does more than that.
+            Some(known) => known.why = known.why.replace(Refused::SEARCHES, &why),
+            None => refused.push(Refused { at, why }),
         }
     }
     Closed { graph, applied, refused, searches: 0 }

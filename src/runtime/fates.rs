@@ -58,8 +58,10 @@ pub(super) fn summary(fates: &[(&Phis, Vec<Fate>)]) -> String {
     let all = || fates.iter().flat_map(|(_, fates)| fates);
     let seen: usize = all().map(|fate| fate.seen).sum();
     let gone: usize = all().map(|fate| fate.seen.saturating_sub(fate.left)).sum();
-    let moved: usize = all().filter(|fate| fate.moved).map(|fate| fate.left).sum();
-    let left = all().filter(|fate| !fate.moved).map(|fate| fate.left).sum();
+    // Sums that are done in a loop's place may bring some of their own.
+    let of_those_seen = |fate: &Fate| fate.left.min(fate.seen);
+    let moved: usize = all().filter(|fate| fate.moved).map(of_those_seen).sum();
+    let left = all().filter(|fate| !fate.moved).map(of_those_seen).sum();
     let is = |count: usize| if count == 1 { "is" } else { "are" };
     let has = |count: usize| if count == 1 { "has" } else { "have" };
     let mut parts = vec![format!("{seen} {} seen", if seen == 1 { "was" } else { "were" })];

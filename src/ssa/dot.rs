@@ -20,7 +20,7 @@ use super::series::Series;
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn dot(graph: &Graph) -> String {
-    let mut out = String::from("digraph graph {\n  node [shape=box, fontname=monospace];\n");
+    let mut out = String::from("digraph {\n  node [shape=box, fontname=monospace];\n");
     // Writing to a string does not fail.
     let _ = write(graph, &mut out);
     out.push_str("}\n");

@@ -3,7 +3,7 @@
 
 use super::phis::carries;
 use super::rows::{Row, inputs};
-use super::term::{Name, Term};
+use super::term::{Name, Origin, Term};
 use super::tidy::tidy;
 use super::write::Script;
 use crate::op::Op;
@@ -42,8 +42,9 @@ impl<'a> Brief<'a> {
         Script::Unicode.term(&sum.unwrap_or(Term::Number(0.0)))
     }
 
-    fn carried(&self, exit: bool, first: Node, depth: usize) -> Term {
-        Term::Carried { exit, first: Box::new(self.term(first, depth - 1)) }
+    fn carried(&self, node: Node, exit: bool, first: Node, depth: usize) -> Term {
+        let first = Box::new(self.term(first, depth - 1));
+        Term::Carried { exit, first, of: Origin(Some(node)) }
     }
 
     fn term(&self, node: Node, depth: usize) -> Term {
@@ -53,39 +54,41 @@ impl<'a> Brief<'a> {
             None => name("x", Some(number)),
             Some(number) => name("d", Some(number)),
         };
+        let vague = |letter: &'static str| Term::Vague(letter, Origin(Some(node)));
         match self.graph.nodes[node].def {
             Def::Const(bits) => Term::Number(f64::from_bits(bits)),
             Def::Input(number) => input(number as usize),
-            Def::Iteration(_) => name("i", None),
+            // Of which loop is not told.
+            Def::Iteration(_) => vague("i"),
             Def::Element(access) => {
                 let data = &self.graph.accesses[access];
                 match &self.graph.series[data.series] {
                     &SeriesData::Inputs { first, .. } => match self.graph.is_active(first) {
-                        true => name("x", None),
-                        false => name("d", None),
+                        true => vague("x"),
+                        false => vague("d"),
                     },
                     SeriesData::Nodes(nodes) => match inputs(self.graph, nodes) {
-                        Some(Row::Inputs { letter, .. }) => name(letter, None),
-                        _ => name("…", None),
+                        Some(Row::Inputs { letter, .. }) => vague(letter),
+                        _ => vague("…"),
                     },
-                    _ => name("…", None),
+                    _ => vague("…"),
                 }
             }
-            _ if depth == 0 => name("…", None),
+            _ if depth == 0 => vague("…"),
             Def::Apply(op, args) => {
                 let args = args[..op.arity()].iter().map(|&arg| self.term(arg, depth - 1));
                 tidy(op, args.collect(), false).0
             }
             Def::Entry(region, number) => match self.graph.entries(region).get(number as usize) {
-                Some(entry) => self.carried(false, entry.first, depth),
-                None => name("…", None),
+                Some(entry) => self.carried(node, false, entry.first, depth),
+                None => vague("…"),
             },
             Def::Phi(region, number) => {
                 let entries = self.graph.entries(region);
                 let is_its = |&entry: &usize| carries(self.graph, region, entry, number as usize);
                 match (0..entries.len()).find(is_its) {
-                    Some(entry) => self.carried(true, entries[entry].first, depth),
-                    None => name("…", None),
+                    Some(entry) => self.carried(node, true, entries[entry].first, depth),
+                    None => vague("…"),
                 }
             }
         }

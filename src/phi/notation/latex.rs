@@ -43,6 +43,11 @@ pub(super) fn latex(text: &str) -> String {
             out.push_str(&format!("\\text{{{space}{words}}}"));
             continue;
         }
+        if character.is_ascii_digit() {
+            out.push(character);
+            out.push_str(&tens(&mut characters));
+            continue;
+        }
         if let Some((script, digit)) = scripted(character) {
             out.push_str(&format!("{script}{{{digit}"));
             while let Some((_, digit)) =
@@ -71,6 +76,13 @@ pub(super) fn latex(text: &str) -> String {
             '×' => out.push_str("\\times "),
             '⟨' => out.push_str("\\langle "),
             '⟩' => out.push_str("\\rangle "),
+            '⌊' => out.push_str("\\lfloor "),
+            '⌋' => out.push_str("\\rfloor "),
+            '⌈' => out.push_str("\\lceil "),
+            '⌉' => out.push_str("\\rceil "),
+            '∛' => out.push_str("\\sqrt[3]{}"),
+            '≡' => out.push_str("\\equiv "),
+            '≢' => out.push_str("\\not\\equiv "),
             '%' | '#' | '&' | '$' => out.extend(['\\', character]),
             // A power goes as far as its parentheses.
             '^' if characters.peek() == Some(&'(') => {
@@ -79,20 +91,36 @@ pub(super) fn latex(text: &str) -> String {
             }
             '^' => {
                 let mut power = String::new();
-                let belongs = |next: &char| next.is_alphanumeric() || *next == '.';
+                let belongs = |next: &char| next.is_alphanumeric() || ".…".contains(*next);
                 while let Some(&next) = characters.peek().filter(|next| belongs(next)) {
                     power.push(next);
                     characters.next();
                 }
                 match power.is_empty() {
                     true => out.push('^'),
-                    false => out.push_str(&format!("^{{{power}}}")),
+                    false => out.push_str(&format!("^{{{}}}", latex(&power))),
                 }
             }
             other => out.push(other),
         }
     }
     out
+}
+
+/// The power of ten that comes after the digits of a number, if there is one.
+fn tens(characters: &mut Peekable<Chars<'_>>) -> String {
+    let mut ahead = characters.clone();
+    if ahead.next() != Some('e') {
+        return String::new();
+    }
+    let minus: String =
+        ahead.next_if(|next| "-−".contains(*next)).map(|_| '-').into_iter().collect();
+    let digits: String = core::iter::from_fn(|| ahead.next_if(char::is_ascii_digit)).collect();
+    if digits.is_empty() {
+        return String::new();
+    }
+    *characters = ahead;
+    format!(" \\cdot 10^{{{minus}{digits}}}")
 }
 
 /// What is in parentheses, in braces.
@@ -144,6 +172,9 @@ mod tests {
             ("g(i) is what is added to a", "g(i)\\text{ is what is added to }a"),
             ("2·sin(x₁)", "2\\cdot \\sin(x_{1})"),
             ("f^((a)·b)", "f^{(a)\\cdot b}"),
+            ("e^x₁ + e^…", "e^{x_{1}} + e^{\\dots }"),
+            ("1e-4·x₀ + 25e7 − 2e", "1 \\cdot 10^{-4}\\cdot x_{0} + 25 \\cdot 10^{7} - 2e"),
+            ("⌊x₁⌋ ≡ 3", "\\lfloor x_{1}\\rfloor  \\equiv  3"),
             ("(unclosed ^(", "(\\text{unclosed }^{}"),
         ] {
             assert_eq!(latex(text), expected);

@@ -3,7 +3,7 @@
 use super::read::Reader;
 use super::rows::{marked, sample};
 use super::sums::fixed_count;
-use super::term::{Line, Name, Part, Term};
+use super::term::{Index, Line, Name, Part, Term};
 use crate::ssa::{Block, Def, End, Item, Node, Region, SeriesData};
 
 /// So many lines are told at most.
@@ -61,6 +61,22 @@ impl<'a, 'g> Writer<'a, 'g> {
     }
 
     fn finish(mut self) -> Vec<Line> {
+        // It looks like a power.
+        if let Some(name) = self.reader.past.take() {
+            let i = Name { letter: "i", number: None };
+            let index = Index { base: 0, steps: vec![(1, i.clone())] };
+            let words = |words: &str| Part::Words(words.to_owned());
+            let parts = vec![
+                words("where "),
+                Part::Term(Term::Past(name.clone(), index)),
+                words(" is "),
+                Part::Term(Term::Name(name)),
+                words(" in iteration "),
+                Part::Term(Term::Name(i)),
+                words(", the first being 0"),
+            ];
+            self.lines.push(Line { depth: 0, parts });
+        }
         if self.reader.left_out.get() {
             let words = "(without terms that only make up for rounded numbers)".to_owned();
             self.lines.push(Line { depth: 0, parts: vec![Part::Words(words)] });
@@ -307,16 +323,36 @@ impl<'a, 'g> Writer<'a, 'g> {
                 }
             }
         }
-        for (names, terms) in names.chunks(MOST_VALUES).zip(terms.chunks(MOST_VALUES)) {
-            self.line(depth, vec![Part::Assign(names.to_vec(), terms.to_vec())]);
+        let decides = match (again, decided, counted) {
+            (Some(again), None, None) => Some(reader.term(again)),
+            _ => None,
+        };
+        // What is decided of values that are about to change is decided before.
+        let (before, after) = match decides {
+            Some(term) => match term.after(&names, &terms) {
+                Some(term) => (None, Some(term)),
+                None => (Some(term), None),
+            },
+            None => (None, None),
+        };
+        if let Some(condition) = before {
+            let words = Part::Words("this is the last iteration unless ".to_owned());
+            self.line(depth, vec![words, Part::Condition(condition, true)]);
         }
-        match (again, decided, counted) {
-            (Some(_), Some(false), _) => self.words(depth, "leave the loop"),
-            (Some(again), None, None) => {
-                let condition = Part::Condition(reader.term(again), true);
-                self.line(depth, vec![Part::Words("go on if ".to_owned()), condition]);
+        let chunks = names.chunks(MOST_VALUES).zip(terms.chunks(MOST_VALUES));
+        for (number, (names, terms)) in chunks.enumerate() {
+            let mut parts = vec![Part::Assign(names.to_vec(), terms.to_vec())];
+            if number > 0 {
+                parts.insert(0, Part::Words("at once with this ".to_owned()));
             }
-            _ => {}
+            self.line(depth, parts);
+        }
+        if let Some(condition) = after {
+            let condition = Part::Condition(condition, true);
+            self.line(depth, vec![Part::Words("go on if ".to_owned()), condition]);
+        }
+        if decided == Some(false) {
+            self.words(depth, "leave the loop");
         }
     }
 

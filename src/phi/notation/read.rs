@@ -5,7 +5,7 @@
 //! something refers to it that needs a name. So each term is small, and so is the
 //! depth to which functions here call themselves.
 
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 
 use hashbrown::HashMap;
 
@@ -53,6 +53,8 @@ pub(super) struct Reader<'a> {
     pub(super) tables: Vec<Series>,
     /// Whether terms were left out that only make up for rounding.
     pub(super) left_out: Cell<bool>,
+    /// A name of which it was told what it had been in some iteration.
+    pub(super) past: RefCell<Option<Name>>,
 }
 
 impl<'a> Reader<'a> {
@@ -74,6 +76,7 @@ impl<'a> Reader<'a> {
             rows,
             tables,
             left_out: Cell::new(false),
+            past: RefCell::default(),
         };
         reader.choose_names();
         reader
@@ -351,7 +354,10 @@ impl<'a> Reader<'a> {
         match &self.rows[data.series] {
             Row::Named(name) => Term::Element(name.clone(), index),
             Row::Past(node) => match &self.names[*node] {
-                Some(name) => Term::Past(name.clone(), index),
+                Some(name) => {
+                    self.past.borrow_mut().get_or_insert_with(|| name.clone());
+                    Term::Past(name.clone(), index)
+                }
                 None => self.definition(*node),
             },
             Row::Inputs { letter, first, step } => {

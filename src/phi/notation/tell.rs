@@ -1,7 +1,7 @@
 //! Equations between φs, for the record of formulas that were applied.
 
 use super::read::{Reader, Style};
-use super::term::{Name, Term};
+use super::term::{Origin, Term};
 use super::write::Script;
 use crate::op::Op;
 use crate::ssa::{Block, Def, End, Graph, Node, Region};
@@ -145,7 +145,7 @@ impl<'a> Teller<'a> {
 }
 
 fn nothing() -> Term {
-    Term::Name(Name { letter: "…", number: None })
+    Term::Vague("…", Origin(None))
 }
 
 fn equation(left: &Term, right: &Term) -> String {

@@ -151,12 +151,15 @@ impl Script {
         match term {
             Term::Number(value) => self.number(*value),
             Term::Name(name) => atom(self.name(name)),
+            Term::Vague("…", _) => atom(self.pick("…", "\\dots")),
+            Term::Vague(letter, _) => atom(*letter),
             Term::Element(name, index) => atom(self.element(name, index)),
             Term::Past(name, index) => {
                 let (name, index) = (self.name(name), self.index(index));
+                let raised = |text: String| Piece { text, level: Level::Power };
                 match self {
-                    Unicode => atom(format!("{name}^({index})")),
-                    Latex => atom(format!("{{{name}}}^{{({index})}}")),
+                    Unicode => raised(format!("{name}^({index})")),
+                    Latex => raised(format!("{{{name}}}^{{({index})}}")),
                 }
             }
             Term::Sum { product, counter, count, body } => {
@@ -169,7 +172,7 @@ impl Script {
                 Piece { text, level: Level::Sum }
             }
             Term::Apply(op, args) => self.application(*op, args),
-            Term::Carried { exit, first } => {
+            Term::Carried { exit, first, .. } => {
                 let sign = self.pick("φ_L", "\\varphi_{L}");
                 let exit = if *exit { "'" } else { "" };
                 let inside = format!("{}, {}", self.term(first), self.pick("…", "\\dots"));
@@ -376,7 +379,11 @@ impl Script {
         }
         let under = self.factors(&factors.under);
         let piece = match self {
-            Latex => atom(format!("\\frac{{{}}}{{{}}}", over.text, under.text)),
+            // A power of it has parentheses.
+            Latex => {
+                let text = format!("\\frac{{{}}}{{{}}}", over.text, under.text);
+                Piece { text, level: Level::Product }
+            }
             Unicode => {
                 let under = match under.level {
                     Level::Atom | Level::Power | Level::Root => under.text,

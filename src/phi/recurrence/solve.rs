@@ -110,7 +110,15 @@ impl Plan {
             let (closure, is_inner) = body.closure(&cone);
             if cone.changes || is_inner || !closure.is_empty() {
                 plan.kept.extend(closure);
-                keep(&mut plan, "a decision depends on its state");
+                keep(
+                    &mut plan,
+                    match watches(&edit.graph, condition) {
+                        true => {
+                            "the closed form of a loop in it may overflow, and its state decides"
+                        }
+                        false => "a decision depends on its state",
+                    },
+                );
             }
             plan.decisive.extend(cone.nodes);
         }
@@ -438,5 +446,13 @@ impl Tail<'_, '_, '_, '_> {
         let access = AccessData { series: data.series, base, strides };
         let access = emitter.graph.accesses.push(access);
         emitter.element(access)
+    }
+}
+
+/// Whether `condition` is that a number is finite: a closed form asks for that.
+fn watches(graph: &Graph, condition: Node) -> bool {
+    match graph.nodes[condition].def {
+        Def::Apply(Op::Lt, [_, limit, _]) => graph.constant(limit) == Some(f64::INFINITY),
+        _ => false,
     }
 }
