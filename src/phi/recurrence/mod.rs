@@ -29,6 +29,7 @@ mod doubling;
 mod edit;
 mod emit;
 mod form;
+mod inner;
 mod jet;
 mod power;
 mod record;
@@ -36,6 +37,7 @@ mod search;
 mod single;
 mod slopes;
 mod solve;
+mod terms;
 mod ways;
 
 use super::certificate::{agree_at_ends, disproved};

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::emit::Emitter;
 use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
+use super::inner;
 use super::jet::{Start, steps_of_digit};
 use super::single::changed;
 use crate::op::Op;
@@ -28,6 +29,7 @@ const CANCELS: f64 = 1e6;
 /// of a second.
 const MOST_PRODUCTS: usize = 1 << 24;
 
+pub(super) const COSTS: &str = "its closed form would cost more than the loop";
 const OVERFLOWS: &str = "the powers of its coefficients are not finite";
 const UNDERFLOWS: &str = "the products of its coefficients underflow";
 
@@ -72,12 +74,16 @@ pub(super) fn advanced(
     }
     let nodes = match numeric(forms, system, times)? {
         Some(nodes) => nodes,
-        None => match changed(forms, system, times) {
+        None if forms.is_inner => match inner::changed(forms, system, times) {
             Some(nodes) => nodes,
             None => match derived(forms.emitter, system, times, wanted) {
                 Some(nodes) => nodes,
                 None => doubled(forms.emitter, system, times),
             },
+        },
+        None => match changed(forms, system, times) {
+            Some(nodes) => nodes?,
+            None => derived(forms.emitter, system, times, wanted).ok_or(COSTS)?,
         },
     };
     if forms.emitter.overflows { Err(OVERFLOWS) } else { Ok(nodes) }
