@@ -62,12 +62,15 @@ impl Made {
     }
 }
 
+/// Numbers, by which coefficient each is multiplied.
+type Terms = Vec<(usize, Made)>;
+
 /// Numbers of which each step makes sums of products.
 #[derive(Clone, Debug)]
 struct Steps {
     count: usize,
     /// For each number its terms, of numbers and coefficients, and what is added.
-    rows: Vec<(Vec<(usize, Made)>, Option<Made>)>,
+    rows: Vec<(Terms, Option<Made>)>,
     starts: Vec<Made>,
     /// Whether a number moves by what its row says, times this.
     rate: Option<usize>,

@@ -1,5 +1,6 @@
-//! A single number that an iteration multiplies and adds to: what it comes to is
-//! written so that nothing cancels, neither in its value nor in its derivatives.
+//! A single number that an iteration of a loop in another loop multiplies and adds to: what
+//! it comes to is written so that nothing cancels, neither in its value nor in its
+//! derivatives, which are found by a sweep.
 //!
 //! Let y become a·y + b, n times, and d = b - (1 - a)·y be the first change; the
 //! change is multiplied by a in each iteration. Where aⁿ is not small, y + d·Σaᵏ is a

@@ -29,6 +29,9 @@ const CANCELS: f64 = 1e6;
 /// of a second.
 const MOST_PRODUCTS: usize = 1 << 24;
 
+/// Closed forms have no more steps: code takes time to compile, and room.
+const LARGEST: usize = 3 << 13;
+const TOO_LARGE: &str = "its closed form would have too many steps, or coefficients";
 pub(super) const COSTS: &str = "its closed form would cost more than the loop";
 const OVERFLOWS: &str = "the powers of its coefficients are not finite";
 const UNDERFLOWS: &str = "the products of its coefficients underflow";
@@ -83,7 +86,11 @@ pub(super) fn advanced(
         },
         None => match changed(forms, system, times) {
             Some(nodes) => nodes?,
-            None => derived(forms.emitter, system, times, wanted).ok_or(COSTS)?,
+            None => match derived(forms.emitter, system, times, wanted) {
+                Some(nodes) => nodes,
+                None if wanted.most > LARGEST => return Err(TOO_LARGE),
+                None => return Err(COSTS),
+            },
         },
     };
     if forms.emitter.overflows { Err(OVERFLOWS) } else { Ok(nodes) }
@@ -341,7 +348,7 @@ fn derived(
     for (number, node) in start.ends(emitter, &jet) {
         nodes[number] = node;
     }
-    if emitter.items.len() - before > wanted.most {
+    if emitter.items.len() - before > wanted.most.min(LARGEST) {
         emitter.forget(before);
         return None;
     }

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! y = aⁿ·p + b·S,    ∂y/∂p = aⁿ,    ∂y/∂b = S,    ∂y/∂a = n·aᵐ·p + b·S',
-//! S = (1 - aⁿ) / (1 - a),    S' = (S - n·aᵐ) / (1 - a).
+//! S = (aⁿ - 1) / (a - 1),    S' = (n·aᵐ - S) / (a - 1).
 //! ```
 //!
 //! Of these only the power takes many steps. Where a is near 1, both fractions lose digits:
@@ -25,23 +25,38 @@ use super::doubling::{digits, loop_of};
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Forms};
 use super::power::System;
-use super::slopes::{Totals, chosen, sum_of_products};
+use super::slopes::{Totals, chosen, inverse, sum_of_products};
 use super::terms::{Step, Terms};
 use crate::op::Op;
 use crate::phi::double::Double;
 use crate::phi::pair::{Pair, Pairs};
-use crate::ssa::Node;
+use crate::ssa::{Node, marked};
 
 /// So many nodes may a number be made of.
 const MOST_LEAVES: usize = 64;
 /// After so many squarings a pair is made normal again: until then what is neglected,
 /// the square of its second part, has grown by no more than some bits.
 const ROUGH: u32 = 3;
-/// n·(a - 1) where fractions lose more digits than the pairs have to spare, and how many
-/// terms of the series count there, and how many of them with all digits.
-const NEAR: f64 = 1.0 / 1024.0;
-const TERMS: usize = 7;
-const EXACT: usize = 3;
+/// Where fractions lose more digits than pairs have to spare: errors of powers grow with
+/// the number of steps.
+struct Near {
+    /// The largest n·(a - 1).
+    way: f64,
+    /// How many terms of the series count there, and how many of them with all digits.
+    terms: usize,
+    exact: usize,
+}
+
+const FEW: Near = Near { way: marked(1.0 / 8192.0), terms: 5, exact: 2 };
+const MANY: Near = Near { way: marked(1.0 / 1024.0), terms: 7, exact: 3 };
+/// From so many steps.
+const MANY_STEPS: usize = 1 << 14;
+
+impl Near {
+    fn of(most: usize) -> Near {
+        if most < MANY_STEPS { FEW } else { MANY }
+    }
+}
 
 const MOST: &str = "it is made of too many values";
 
@@ -152,7 +167,7 @@ impl Start {
         let less_one = less_one.emitted(emitter).unwrap_or(zero);
         let has_added = !step.added.is_zero();
         let is_large = match has_added {
-            true => is_beyond(emitter, factor.high, 1.0),
+            true => is_beyond(emitter, factor.high, marked(1.0)),
             false => Whether::Known(false),
         };
         let start = Start { first, step, factor, less_one, is_large, has_added };
@@ -169,7 +184,7 @@ impl Start {
     fn after(&self, emitter: &mut Emitter<'_>, times: usize) -> Known {
         let power = self.power(emitter, times - 1);
         let number = emitter.constant(times as f64);
-        self.one_more(emitter, power, number)
+        self.one_more(emitter, power, number, &Near::of(times))
     }
 
     /// The power of the factor.
@@ -194,9 +209,10 @@ impl Start {
         let is_any = emitter.apply(Op::Ge, &[count, one]);
         let less = emitter.apply(Op::Sub, &[count, one]);
         let before = emitter.apply(Op::Select, &[is_any, less, zero]);
-        let highest = emitter.constant(f64::from(digits(most) - 1).exp2());
+        let digits = digits(most.saturating_sub(1));
+        let highest = emitter.constant(f64::from(digits - 1).exp2());
         let firsts = vec![before, highest, one, zero];
-        let after = loop_of(emitter, digits(most), firsts, |body, carried| {
+        let after = loop_of(emitter, digits, firsts, |body, carried| {
             let &[left, place, high, low] = carried else { return (zero, Vec::new()) };
             let (half, one, zero) = (body.constant(0.5), body.constant(1.0), body.constant(0.0));
             let is_one = body.apply(Op::Ge, &[left, place]);
@@ -215,7 +231,7 @@ impl Start {
             [.., high, low] => Pair { high, low: Some(low) },
             _ => one,
         };
-        let known = self.one_more(emitter, power, count);
+        let known = self.one_more(emitter, power, count, &Near::of(most as usize));
         let mut either = |some, none| chosen(emitter, is_any, some, none);
         Known {
             power: either(known.power, one),
@@ -226,31 +242,35 @@ impl Start {
     }
 
     /// What is known after `number` steps, where `before` is the power of one step less.
-    fn one_more(&self, emitter: &mut Emitter<'_>, before: Pair, number: Node) -> Known {
+    fn one_more(
+        &self,
+        emitter: &mut Emitter<'_>,
+        before: Pair,
+        number: Node,
+        limits: &Near,
+    ) -> Known {
         let (one, less) = (emitter.number(1.0, 0.0), emitter.number(-1.0, 0.0));
         let power = product(emitter, before, self.factor);
         let power_slope = product(emitter, before, number.into());
         let way = emitter.apply(Op::Mul, &[self.less_one.high, number]);
-        let is_far = is_beyond(emitter, way, NEAR);
+        let is_far = is_beyond(emitter, way, limits.way);
         let (mut sum, mut sum_slope) = (one, one);
         if is_far.may_be(true) {
-            let divisor = emitter.product(self.less_one, less);
             // Finite where it is not taken, so that no derivative of that is more than
             // nothing.
-            let divisor = is_far.either(emitter, divisor, one);
+            let divisor = is_far.either(emitter, self.less_one, one);
             let inverse = inverse(emitter, divisor);
-            let negative = emitter.product(power, less);
-            let top = normal_sum(emitter, one, negative);
+            let top = normal_sum(emitter, power, less);
             sum = product(emitter, top, inverse);
-            let negative = emitter.product(power_slope, less);
-            let top = normal_sum(emitter, sum, negative);
+            let negative = emitter.product(sum, less);
+            let top = normal_sum(emitter, power_slope, negative);
             sum_slope = product(emitter, top, inverse);
         }
         if is_far.may_be(false) {
-            let near = self.series(emitter, number, 0);
+            let near = self.series(emitter, number, 0, limits);
             let near = product(emitter, near, number.into());
             sum = is_far.either(emitter, sum, near);
-            let near = self.series(emitter, number, 1);
+            let near = self.series(emitter, number, 1, limits);
             let minus_one = emitter.constant(-1.0);
             let other = emitter.apply(Op::Add, &[number, minus_one]);
             let half = emitter.number(0.5, 0.0);
@@ -264,10 +284,10 @@ impl Start {
 
     /// Σ_k C(n, k + 1)·(a - 1)ᵏ for n steps, if `order` is 0, or its derivative: as a
     /// multiple of the first term.
-    fn series(&self, emitter: &mut Emitter<'_>, number: Node, order: usize) -> Pair {
+    fn series(&self, emitter: &mut Emitter<'_>, number: Node, order: usize, limits: &Near) -> Pair {
         let one = emitter.constant(1.0);
         let mut sum: Pair = one.into();
-        for term in (order..TERMS + order).rev() {
+        for term in (order..limits.terms + order).rev() {
             let k = term as f64;
             let less = emitter.constant(-k - 1.0);
             let left = emitter.apply(Op::Add, &[number, less]);
@@ -275,7 +295,7 @@ impl Start {
                 0 => Double::from(1.0) / (k + 2.0).into(),
                 _ => Double::from(k + 1.0) / (k * (k + 2.0)).into(),
             };
-            if term - order >= EXACT {
+            if term - order >= limits.exact {
                 // So small that rounding does not matter.
                 let ratio = emitter.constant(ratio.high);
                 let scaled = emitter.apply(Op::Mul, &[left, ratio]);
@@ -422,19 +442,6 @@ fn sum_of(emitter: &mut Emitter<'_>, factors: &[(Pair, Pair)]) -> Pair {
     let factors = factors.iter().map(|&(a, b)| (Some(a), Some(b)));
     let zero = emitter.number(0.0, 0.0);
     sum_of_products(emitter, factors, None).unwrap_or(zero)
-}
-
-/// The inverse of a pair.
-fn inverse(emitter: &mut Emitter<'_>, a: Pair) -> Pair {
-    let one = emitter.constant(1.0);
-    let high = emitter.apply(Op::Div, &[one, a.high]);
-    let negative = emitter.apply(Op::Neg, &[high]);
-    let mut left = emitter.apply(Op::MulAdd, &[negative, a.high, one]);
-    if let Some(low) = a.low {
-        left = emitter.apply(Op::MulAdd, &[negative, low, left]);
-    }
-    let low = emitter.apply(Op::Mul, &[left, high]);
-    Pair { high, low: emitter.unless_zero(Some(low)) }
 }
 
 /// Whether `number` is larger than `limit`, or less than `-limit`.

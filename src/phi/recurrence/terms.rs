@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::emit::Emitter;
+use super::slopes::inverse;
 use crate::op::Op;
 use crate::phi::double::Double;
 use crate::phi::pair::{How, Pair, Pairs};
@@ -203,9 +204,10 @@ impl Terms {
             let mut product: Option<Pair> = None;
             for &(node, power) in powers {
                 for _ in 0..power.max(0) {
+                    let factor = value(emitter, node);
                     product = Some(match product {
-                        Some(before) => emitter.product(before, node.into()),
-                        None => node.into(),
+                        Some(before) => emitter.product(before, factor),
+                        None => factor,
                     });
                 }
             }
@@ -217,12 +219,28 @@ impl Terms {
             for &(node, power) in powers {
                 for _ in power.min(0)..0 {
                     let normal = emitter.normal(product);
-                    product = emitter.quotient(normal, node);
+                    let divisor = value(emitter, node);
+                    product = match divisor.low {
+                        Some(_) => {
+                            let inverse = inverse(emitter, divisor);
+                            emitter.product(normal, inverse)
+                        }
+                        None => emitter.quotient(normal, divisor.high),
+                    };
                 }
             }
             sum = emitter.sum(sum, Some(product));
         }
         sum.map(|sum| emitter.normal(sum))
+    }
+}
+
+/// What `node` comes to, with twice the digits where it is made of others.
+fn value(emitter: &mut Emitter<'_>, node: Node) -> Pair {
+    let written = Terms::of_node(emitter.graph, node);
+    match written == Terms::node(node) {
+        true => node.into(),
+        false => written.emitted(emitter).unwrap_or_else(|| emitter.number(0.0, 0.0)),
     }
 }
 
