@@ -376,9 +376,20 @@ fn affine_loops_of_all_sizes_and_at_fixed_points() {
     let mut ratios = vec![0.0, 1e-300, -1e-300, 1e-8, -1e-8, 0.5, -0.5, 0.9, -0.9, 0.999, -0.999];
     ratios.extend([1.0 - 1e-5, 1.0 - 1e-9, 1.0, 1.0 + 1e-9, 1.0001, 1.01, 2.0, 0.9312345]);
     ratios.extend([-1.0 + 1e-5, -1.0 + 1e-9, -1.0, -1.0 - 1e-9, -1.0001, -0.9312345]);
+    ratios.extend([
+        3.0,
+        -2.5,
+        1e4,
+        1.0 + 1e-3,
+        1.0 - 1e-3,
+        1.0 - 9e-4,
+        0.97,
+        1.0 - 1e-15,
+        1.0 + 1e-14,
+    ]);
     let some = [0.5, 0.9, -0.999_99, 1.0 - 1e-6, 1.0 - 1e-9, 1.0, 1.0 + 1e-9, -1.0];
     let (mut components, mut found) = (0, Vec::new());
-    for steps in [40, 1000, 20_000, 1_000_000] {
+    for steps in [33, 40, 64, 127, 1000, 20_000, 1_000_000] {
         let (ratios, every) = match steps {
             1_000_000 => (&some[..], 29),
             20_000 => (&ratios[..], 29),
@@ -391,6 +402,7 @@ fn affine_loops_of_all_sizes_and_at_fixed_points() {
         components += worse.components;
         found.extend(worse.found);
     }
+    assert!(found.is_empty(), "{} of {components}: {}", found.len(), found.join("\n"));
     let points = everywhere(&[-0.999_973, -0.999_999, 0.9, 1.0], 1000);
     let inverse = |mut x: Vec<f64>| {
         x[1] = 1.0 / x[1];
@@ -399,9 +411,8 @@ fn affine_loops_of_all_sizes_and_at_fixed_points() {
     let points: Vec<Vec<f64>> = points.into_iter().map(inverse).collect();
     let rolled = looped(1000, "  v7 = add v5 v2\n  v8 = div v7 v1\n");
     let worse = compare_graph(&derived(&rolled), &Quotient(1000), &points, |_, _| 0.0);
-    assert!(worse.found.len() * 50 < worse.components, "{}", worse.found.join("\n"));
-    // The tape is without error where all that it computes is exact.
-    assert!(found.len() * 500 < components, "{components}: {}", found.join("\n"));
+    let found = worse.found;
+    assert!(found.is_empty(), "{} of {}: {}", found.len(), worse.components, found.join("\n"));
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn what_stays_is_the_search_for_the_number() {
     assert_eq!((bound(graph, search), bound(graph, powers.unwrap())), (1000, 10));
     let swept = swept(graph);
     assert!(graph.entries(search).iter().all(|entry| !swept[entry.phi]), "{graph}");
-    // Backwards go as many iterations as the number has digits.
+    // The derivatives come with the form: nothing goes backwards.
     let gradient = differentiated(graph);
     let replays: Vec<u32> = gradient
         .regions
@@ -137,7 +137,7 @@ fn what_stays_is_the_search_for_the_number() {
         .filter(|(_, data)| data.replays.is_some() && data.cycle.is_some())
         .map(|(region, _)| bound(&gradient, region))
         .collect();
-    assert_eq!(replays, [10], "{gradient}");
+    assert!(replays.is_empty(), "{gradient}");
 }
 
 #[test]

@@ -10,8 +10,8 @@ use smallvec::{SmallVec, smallvec};
 use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{
-    Def, Flow, Folding, Graph, Node, eliminate_dead_code, has_tangents, is_held, rebuild,
-    without_tangents,
+    Def, Flow, Folding, Graph, Node, eliminate_dead_code, has_alternatives, has_tangents, is_held,
+    rebuild, without_alternatives, without_tangents,
 };
 
 /// `graph` as a function of real numbers: rounding errors are zero in it, and what
@@ -33,6 +33,9 @@ use crate::ssa::{
 pub fn without_rounding_errors(graph: &Graph) -> Option<Graph> {
     // Values with known derivatives are functions again.
     let mut exact = has_tangents(graph).then(|| without_tangents(graph));
+    if has_alternatives(graph) {
+        exact = Some(without_alternatives(exact.as_ref().unwrap_or(graph)));
+    }
     // Where some are gone, others show.
     for _ in 0..ROUNDS {
         let graph = exact.as_ref().unwrap_or(graph);
@@ -179,6 +182,11 @@ impl Search<'_> {
             {
                 return scaled(self.form(dividend, 0, 1), sign);
             }
+            if let Def::Apply(Op::Recip, [divisor, ..]) = self.graph.nodes[quotient].def
+                && divisor == other
+            {
+                return smallvec![(Term::Number(1.0f64.to_bits()), sign)];
+            }
         }
         smallvec![(Term::Product(a.min(b), a.max(b)), sign)]
     }
@@ -232,6 +240,9 @@ mod tests {
         let quotient = "graph active 2 inactive 0\nb0:\n  v2 = div v0 v1\n  v3 = neg v2\n  \
                         v4 = mul_add v3 v1 v0\n  v5 = add v2 v4\n  return v5\n";
         assert_eq!(found(quotient), [4]);
+        let inverse = "graph active 1 inactive 0\nv1 = const 1.0\nb0:\n  v2 = recip v0\n  \
+                       v3 = neg v2\n  v4 = mul_add v3 v0 v1\n  v5 = add v2 v4\n  return v5\n";
+        assert_eq!(found(inverse), [4]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::phi::{
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
     Block, Folding, Graph, Item, Nest, Region, RerollLimits, Sequence, eliminate_dead_code, expand,
-    fuse, most_steps, reroll, simplify, swept, verify, without_tangents,
+    fuse, has_tangents, most_steps, reroll, simplify, swept, verify, without_tangents,
 };
 
 /// A kernel, and what there is to know of the graph it was made from.
@@ -259,9 +259,11 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
 fn worth_closing(rolled: &Graph) -> Closed {
     let closed = close(rolled, CloseLimits::DEFAULT);
     let plain = without_tangents(&closed.graph);
-    let saves = |steps: fn(&Graph) -> u64| 10 * steps(&plain) <= 9 * steps(rolled);
-    // What is left of a search saves nothing but its sweep.
-    if saves(steps) || closed.searches > 0 && saves(steps_of_both) {
+    let saves = |steps: fn(&Graph) -> u64, new: &Graph| 10 * steps(new) <= 9 * steps(rolled);
+    // What is left of a search saves nothing but its sweep, and what comes with its
+    // derivatives has none.
+    let has_sweep = closed.searches > 0 || has_tangents(&closed.graph);
+    if saves(steps, &plain) || has_sweep && saves(steps_of_both, &closed.graph) {
         checked(&closed.graph);
         return closed;
     }
@@ -302,6 +304,15 @@ fn steps(graph: &Graph) -> u64 {
 /// The same with those of the derivative: two for each step that it passes through,
 /// which none does through rounding errors.
 fn steps_of_both(graph: &Graph) -> u64 {
+    if has_tangents(graph) {
+        // What comes with its derivatives is not passed through, and they are steps of it.
+        // In straight code a step does not wait for the one before, as it does in loops:
+        // about four are done at a time.
+        let nest = Nest::of(graph);
+        let straight = graph.blocks.iter().filter(|&(block, _)| nest.block_loop(block).is_none());
+        let straight: u64 = straight.map(|(_, data)| data.items.len() as u64).sum();
+        return steps(graph) - straight / 4 * 3;
+    }
     let exact = without_rounding_errors(graph);
     let exact = exact.as_ref().unwrap_or(graph);
     let swept = swept(exact);

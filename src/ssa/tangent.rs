@@ -25,6 +25,40 @@ use crate::op::Op;
 /// are such as no program has by accident.
 pub(crate) const FAR: f64 = f64::from_bits(0x7E76_A09E_667F_3BCD);
 
+/// The last digits of limits between two forms of the same number, which no program has
+/// by accident.
+const MARK: u64 = 0x667F_3BCD;
+
+/// A number near `limit` by which one of two forms of a number is chosen: as functions of
+/// real numbers both are the same, or almost so. Where something is beyond a limit that is
+/// less than 1, and where nothing is beyond one that is not, the form is that for people.
+pub(crate) const fn marked(limit: f64) -> f64 {
+    f64::from_bits(limit.to_bits() & !(u32::MAX as u64) | MARK)
+}
+
+/// The form for people, if `node` chooses between two of the same number.
+fn preferred(graph: &Graph, node: Node) -> Option<Node> {
+    let Def::Apply(Op::Select, [condition, then, otherwise]) = graph.nodes[node].def else {
+        return None;
+    };
+    let Def::Apply(Op::Gt, [_, limit, _]) = graph.nodes[condition].def else { return None };
+    let limit = graph.constant(limit).filter(|&limit| limit == marked(limit))?;
+    Some(if limit < 1.0 { then } else { otherwise })
+}
+
+/// Whether there are numbers with several forms.
+pub(crate) fn has_alternatives(graph: &Graph) -> bool {
+    graph.nodes.keys().any(|node| preferred(graph, node).is_some())
+}
+
+/// `graph` with the forms for people, if numbers have several.
+pub(crate) fn without_alternatives(graph: &Graph) -> Graph {
+    let plain = rebuild(graph, Folding::Real, |rebuild, node| {
+        preferred(graph, node).map(|form| rebuild.copied(form))
+    });
+    eliminate_dead_code(&plain)
+}
+
 /// Whether `node` is the tangent of something.
 pub(crate) fn is_tangent(graph: &Graph, node: Node) -> bool {
     let Def::Apply(Op::MulAdd, [a, b, c]) = graph.nodes[node].def else { return false };

@@ -7,8 +7,9 @@
 
 use super::emit::Emitter;
 use super::form::Forms;
+use super::inner;
 use super::jet::Start;
-use super::power::{Matrix, System, Wanted, applied, one_step, squared};
+use super::power::{COSTS, Matrix, System, Wanted, applied, one_step, squared};
 use super::single::changed_by;
 use super::slopes::chosen;
 use crate::op::Op;
@@ -23,20 +24,33 @@ pub(super) fn advanced_by(
     count: Node,
     most: u32,
     wanted: &Wanted<'_>,
-) -> Vec<Node> {
-    if let Some(node) = changed_by(forms, system, count, most) {
-        return vec![node];
+) -> Result<Vec<Node>, &'static str> {
+    match forms.is_inner {
+        true => {
+            if let Some(node) = inner::changed_by(forms, system, count, most) {
+                return Ok(vec![node]);
+            }
+        }
+        false => {
+            if let Some(node) = changed_by(forms, system, count, most) {
+                return Ok(vec![node?]);
+            }
+        }
     }
+    let is_inner = forms.is_inner;
     let emitter = &mut *forms.emitter;
     if wanted.allows(system, digits(most))
         && let Some(start) = Start::of(emitter, system, wanted.states)
     {
-        return derived_by(emitter, &start, &system.firsts, count, most);
+        return Ok(derived_by(emitter, &start, &system.firsts, count, most));
+    }
+    if !is_inner {
+        return Err(COSTS);
     }
     let (map, columns) = one_step(emitter, system);
     let shape = filled(&map);
     let firsts = system.firsts.iter().copied().chain(entries(emitter, &map, &shape)).collect();
-    over_digits(emitter, count, most, firsts, map.len(), |body, odd, carried| {
+    Ok(over_digits(emitter, count, most, firsts, map.len(), |body, odd, carried| {
         let (state, rest) = carried.split_at(map.len());
         let mut rest = rest.iter().copied();
         let mut entry = |column: usize| -> Option<Pair> {
@@ -62,7 +76,7 @@ pub(super) fn advanced_by(
         let square = squared(body, &map);
         nexts.extend(entries(body, &square, &shape));
         nexts
-    })
+    }))
 }
 
 /// The states after `count` steps, with derivatives of twice the precision.
@@ -169,7 +183,7 @@ pub(super) fn over_digits(
 /// A loop of at most `most` iterations that carries numbers which begin as `firsts`;
 /// `step` says whether there is another iteration, and how they go on. Returns what they
 /// come to.
-fn loop_of(
+pub(super) fn loop_of(
     emitter: &mut Emitter<'_>,
     most: u32,
     firsts: Vec<Node>,

@@ -26,6 +26,8 @@ pub(super) struct Edit {
     /// What elements read of the histories of a loop's nodes.
     histories: HashMap<Region, Vec<Past>>,
     blocks: Array<Region, Option<Block>>,
+    /// The regions in loops.
+    inner: HashSet<Region>,
 }
 
 impl Edit {
@@ -53,9 +55,11 @@ impl Edit {
             }
         }
         let blocks = graph.regions.keys().map(|region| nest.region_block(region)).collect();
+        let is_inner = |region: &Region| nest.loop_around(*region).is_some();
+        let inner = graph.regions.keys().filter(is_inner).collect();
         let graph = graph.clone();
         let (gone, required) = (HashSet::new(), HashMap::new());
-        Edit { graph, replaced, gone, required, histories, blocks }
+        Edit { graph, replaced, gone, required, histories, blocks, inner }
     }
 
     /// The node that stands for `node` now.
@@ -64,6 +68,11 @@ impl Edit {
             node = other;
         }
         node
+    }
+
+    /// Whether `region` is in a loop.
+    pub(super) fn is_inner(&self, region: Region) -> bool {
+        self.inner.contains(&region)
     }
 
     pub(super) fn is_gone(&self, region: Region) -> bool {

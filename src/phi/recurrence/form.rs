@@ -72,6 +72,8 @@ pub(super) struct Forms<'a, 'g> {
     pub(super) products: HashMap<Pair, (Pair, Node)>,
     /// How many numbers tables may still hold.
     pub(super) budget: usize,
+    /// Whether the loop is in another one.
+    pub(super) is_inner: bool,
 }
 
 impl<'a, 'g> Forms<'a, 'g> {
@@ -92,6 +94,7 @@ impl<'a, 'g> Forms<'a, 'g> {
             beyond_one: HashMap::new(),
             products: HashMap::new(),
             budget: TABLES,
+            is_inner: false,
         }
     }
 }

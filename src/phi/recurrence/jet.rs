@@ -29,7 +29,8 @@ use std::collections::BTreeSet;
 
 use super::emit::Emitter;
 use super::power::{Matrix, System, linear_part, offset};
-use super::slopes::{Origins, Totals, sum_of_products};
+use super::slopes::{Parts, Totals, sum_of_products};
+use super::terms::Terms;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
@@ -47,7 +48,8 @@ pub(super) struct Start {
     /// ζ, and the first distance from it.
     base: Vec<Node>,
     first: Row,
-    firsts: Vec<Node>,
+    /// What the start is made of.
+    firsts: Vec<Terms>,
     /// The derivatives of the map and of what is added, by the nodes that they are made of.
     slopes: Vec<Slope>,
     /// The numbers that are wanted.
@@ -104,16 +106,20 @@ impl Start {
         let rows: Matrix<Pair> = system.rows.iter().map(|row| linear_part(system, row)).collect();
         let offsets: Row = system.rows.iter().map(|row| offset(emitter, row)).collect();
         let all: Vec<Pair> = rows.iter().flatten().chain(&offsets).flatten().copied().collect();
-        let origins = Origins::of(emitter, &all)?;
-        if origins.leaves.len() > MOST_LEAVES {
+        let parts = Parts::of(emitter, &all)?;
+        let leaves = parts.leaves();
+        if leaves.len() > MOST_LEAVES {
             return None;
         }
         let has_offset = offsets.iter().any(Option::is_some);
         let normal = |emitter: &mut Emitter<'_>, row: &Row| -> Row {
             row.iter().map(|entry| entry.map(|entry| emitter.normal(entry))).collect()
         };
-        let map: Matrix<Pair> = rows.iter().map(|row| normal(emitter, row)).collect();
-        let added = normal(emitter, &offsets);
+        let numbers = parts.numbers(emitter);
+        let number = |pair: &Option<Pair>| pair.map(|pair| numbers[&pair]);
+        let row_of = |row: &Row| -> Row { row.iter().map(number).collect() };
+        let map: Matrix<Pair> = rows.iter().map(|row| normal(emitter, &row_of(row))).collect();
+        let added = normal(emitter, &row_of(&offsets));
         let zero = emitter.constant(0.0);
         let firsts = system.firsts.clone();
         let (mut base, mut first) = (vec![zero; size], Row::new());
@@ -140,8 +146,8 @@ impl Start {
             }
         }
         let mut slopes = Vec::new();
-        for &leaf in &origins.leaves {
-            let known = origins.slopes(emitter, leaf);
+        for &leaf in &leaves {
+            let known = parts.slopes(emitter, leaf);
             let of = |pair: &Option<Pair>| pair.and_then(|pair| known.get(&pair).copied());
             let of_map: Matrix<Pair> =
                 rows.iter().map(|row| row.iter().map(of).collect()).collect();
@@ -156,6 +162,7 @@ impl Start {
         }
         let has_slopes =
             slopes.iter().any(|slope| slope.of_map.iter().flatten().any(Option::is_some));
+        let firsts = firsts.iter().map(|&first| Terms::of_node(emitter.graph, first)).collect();
         let outputs = (0..size).filter(|&number| wanted.contains(&system.states[number])).collect();
         Some(Start { map, change, base, first, firsts, slopes, outputs, has_offset, has_slopes })
     }
@@ -244,8 +251,12 @@ impl Start {
             let terms: Vec<_> = row.iter().copied().zip(self.first.iter().copied()).collect();
             let value = sum_of_products(emitter, terms, way);
             let mut totals = Totals::default();
-            for (&first, &slope) in self.firsts.iter().zip(row) {
-                totals.add(emitter, first, slope);
+            for (first, &slope) in self.firsts.iter().zip(row) {
+                for leaf in first.nodes() {
+                    let own = first.slope(leaf).emitted(emitter);
+                    let total = sum_of_products(emitter, [(own, slope)], None);
+                    totals.add(emitter, leaf, total);
+                }
             }
             for slope in &self.slopes {
                 let added = output.sums.iter().copied().zip(slope.of_change.iter().copied());

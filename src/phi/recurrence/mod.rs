@@ -2,10 +2,11 @@
 //! become straight code (corollaries 6, 8 and 9, and their like for states of
 //! several numbers).
 //!
-//! `body` looks at a loop, `form` finds its affine forms, `power` composes them, but
-//! for those of a single number, for which `single` has a better way, and of several with
-//! coefficients that are not known, whose derivatives `jet` has by `slopes`; `emit` writes
-//! steps in twice the precision, and `edit` puts them in the loop's place. A loop may pass
+//! `body` looks at a loop, `form` finds its affine forms, `power` composes them, but for
+//! those with coefficients that are not known: those of a single number are `single`'s (in
+//! other loops `inner`'s), and those of several `jet`'s, with derivatives by what `terms`
+//! and `slopes` know of coefficients; `emit` writes steps in twice the precision, and
+//! `edit` puts them in the loop's place. A loop may pass
 //! on anything of its last iteration: the state before that is what is composed, and the
 //! last iteration stays as it was.
 //!
@@ -15,20 +16,20 @@
 //!
 //! # Accuracy
 //!
-//! Values are rounded about once. For a single number a derivative has a relative error
-//! of a few ulps for each squaring, and none of the terms that it is the sum of is much
-//! larger than the sum (`single`), at fixed points, too. That is better than the tape,
-//! which rounds in each iteration. For systems the derivatives are computed with twice
-//! the digits, as the values are, and rounded once (`jet`): what cancels where two
-//! eigenvalues are one, or a point does not move, may be 10²⁹ times larger than what is
-//! left. Where so few steps are made that this would cost more than the loop, the sweep
-//! goes through the powers, and its error is one of the larger terms.
+//! Values and derivatives are computed with twice the digits, and rounded once (`single`,
+//! `jet`): what cancels where coefficients are made of the same inputs, where two
+//! eigenvalues are one, or where a point does not move, may be 10²⁰ times larger than what
+//! is left. That is better than the tape, which rounds in each iteration. Where so few steps
+//! are made that this would cost more than the loop, the loop stays. In the iterations of
+//! another loop the sweep goes through powers (`inner`): there a derivative has a relative
+//! error of a few ulps for each squaring.
 
 mod body;
 mod doubling;
 mod edit;
 mod emit;
 mod form;
+mod inner;
 mod jet;
 mod power;
 mod record;
@@ -36,6 +37,7 @@ mod search;
 mod single;
 mod slopes;
 mod solve;
+mod terms;
 mod ways;
 
 use super::close::{DISPROVED, MOST_ATTEMPTS, inside_out};

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::emit::Emitter;
 use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
+use super::inner;
 use super::jet::{Start, steps_of_digit};
 use super::single::changed;
 use crate::op::Op;
@@ -28,6 +29,10 @@ const CANCELS: f64 = 1e6;
 /// of a second.
 const MOST_PRODUCTS: usize = 1 << 24;
 
+/// Closed forms have no more steps: code takes time to compile, and room.
+const LARGEST: usize = 3 << 13;
+const TOO_LARGE: &str = "its closed form would have too many steps, or coefficients";
+pub(super) const COSTS: &str = "its closed form would cost more than the loop";
 const OVERFLOWS: &str = "the powers of its coefficients are not finite";
 const UNDERFLOWS: &str = "the products of its coefficients underflow";
 
@@ -72,11 +77,19 @@ pub(super) fn advanced(
     }
     let nodes = match numeric(forms, system, times)? {
         Some(nodes) => nodes,
-        None => match changed(forms, system, times) {
+        None if forms.is_inner => match inner::changed(forms, system, times) {
             Some(nodes) => nodes,
             None => match derived(forms.emitter, system, times, wanted) {
                 Some(nodes) => nodes,
                 None => doubled(forms.emitter, system, times),
+            },
+        },
+        None => match changed(forms, system, times) {
+            Some(nodes) => nodes?,
+            None => match derived(forms.emitter, system, times, wanted) {
+                Some(nodes) => nodes,
+                None if wanted.most > LARGEST => return Err(TOO_LARGE),
+                None => return Err(COSTS),
             },
         },
     };
@@ -335,7 +348,7 @@ fn derived(
     for (number, node) in start.ends(emitter, &jet) {
         nodes[number] = node;
     }
-    if emitter.items.len() - before > wanted.most {
+    if emitter.items.len() - before > wanted.most.min(LARGEST) {
         emitter.forget(before);
         return None;
     }

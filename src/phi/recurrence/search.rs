@@ -93,6 +93,10 @@ impl Outlook {
 /// No closed form has fewer steps.
 const LEAST: u64 = 16;
 
+/// What is computed in pairs has at most so many times as many steps as derivatives pass
+/// through in the loop.
+const PAIRS: u64 = 4;
+
 const COSTS: &str = "its closed form would cost more than its sweep";
 
 /// Puts closed forms behind `region` in place of its φs of the numbers `wanted`; says
@@ -117,8 +121,8 @@ pub(super) fn search(
         match made {
             Ok(made) => {
                 // Of a loop that stays its sweep is saved, and what that needs is not kept;
-                // what is computed in pairs has a sweep of a few steps.
-                if made.cost(&edit.graph) > 2 * outlook.weights[region] {
+                // what is computed in pairs has no sweep, and does many things at once.
+                if made.cost(&edit.graph) > PAIRS * outlook.weights[region] {
                     return Err(COSTS);
                 }
                 let Made { items, nodes, required, applied } = made;
@@ -213,6 +217,7 @@ impl Attempt<'_> {
         let numbers = ways.entries.iter().enumerate();
         let numbered = numbers.map(|(number, &(phi, _))| (phi, number)).collect();
         let mut forms = Forms::new(&mut emitter, ways.region, ways.bound as usize, numbered);
+        forms.is_inner = edit.is_inner(ways.region);
         for (state, form) in dependent {
             forms.known.insert(ways.entries[state].0, form);
         }
@@ -375,7 +380,7 @@ impl Attempt<'_> {
                     }
                     Count::Found(count) => {
                         applied.push(record_after(&forms, ways.region, "k", system));
-                        advanced_by(&mut forms, system, count, ways.bound, &goal)
+                        advanced_by(&mut forms, system, count, ways.bound, &goal)?
                     }
                 };
                 forms.require_moderate(system);

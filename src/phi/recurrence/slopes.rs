@@ -4,17 +4,21 @@
 //! through them would add up what cancels, as the rate of gradient descent does at its
 //! end; so what is next to be added up is known with twice the digits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 
 use super::emit::Emitter;
+use super::terms::Terms;
 use crate::op::Op;
 use crate::phi::pair::{How, Pair, Pairs};
 use crate::ssa::Node;
 
 /// So many nodes are looked at at most that pairs are made of.
 const MOST_ORIGINS: usize = 4096;
+
+/// So many derivatives are passed on at most.
+const MOST_PASSED: usize = 64;
 
 /// What some pairs were made of.
 pub(super) struct Origins {
@@ -92,6 +96,67 @@ impl Origins {
     }
 }
 
+/// What some pairs are, and their derivatives.
+pub(super) enum Parts {
+    /// Sums of products: whatever was computed before the loop is written out.
+    Written(HashMap<Pair, Terms>),
+    /// As they were made.
+    Made(Vec<Pair>, Origins),
+}
+
+impl Parts {
+    /// What `pairs` were made of; `None` if that is not known of all, or is too much.
+    pub(super) fn of(emitter: &Emitter<'_>, pairs: &[Pair]) -> Option<Parts> {
+        let written = pairs.iter().map(|&pair| Some((pair, Terms::of(emitter, pair)?)));
+        match written.collect::<Option<HashMap<Pair, Terms>>>() {
+            Some(written) => Some(Parts::Written(written)),
+            None => Some(Parts::Made(pairs.to_vec(), Origins::of(emitter, pairs)?)),
+        }
+    }
+
+    /// The nodes that they all were made of.
+    pub(super) fn leaves(&self) -> Vec<Node> {
+        match self {
+            Parts::Written(all) => {
+                let nodes: BTreeSet<Node> = all.values().flat_map(Terms::nodes).collect();
+                nodes.into_iter().collect()
+            }
+            Parts::Made(_, origins) => origins.leaves.clone(),
+        }
+    }
+
+    /// What stands for each pair.
+    pub(super) fn numbers(&self, emitter: &mut Emitter<'_>) -> HashMap<Pair, Pair> {
+        let zero = emitter.number(0.0, 0.0);
+        match self {
+            Parts::Written(all) => {
+                let mut in_order: Vec<(&Pair, &Terms)> = all.iter().collect();
+                in_order.sort_unstable_by_key(|(pair, _)| (pair.high, pair.low));
+                let number = |(&pair, terms): (&Pair, &Terms)| {
+                    (pair, terms.emitted(emitter).unwrap_or(zero))
+                };
+                in_order.into_iter().map(number).collect()
+            }
+            Parts::Made(all, _) => all.iter().map(|&pair| (pair, pair)).collect(),
+        }
+    }
+
+    /// The derivatives by `leaf`, those that are not zero everywhere.
+    pub(super) fn slopes(&self, emitter: &mut Emitter<'_>, leaf: Node) -> HashMap<Pair, Pair> {
+        match self {
+            Parts::Written(all) => {
+                let mut in_order: Vec<(&Pair, &Terms)> = all.iter().collect();
+                in_order.sort_unstable_by_key(|(pair, _)| (pair.high, pair.low));
+                let slope = |(&pair, terms): (&Pair, &Terms)| {
+                    Some((pair, terms.slope(leaf).emitted(emitter)?))
+                };
+                in_order.into_iter().filter_map(slope).collect()
+            }
+            Parts::Made(_, origins) => origins.slopes(emitter, leaf),
+        }
+    }
+}
+
 /// Sums of what belongs to the same node.
 #[derive(Default)]
 pub(super) struct Totals {
@@ -106,8 +171,29 @@ impl Totals {
         }
     }
 
+    /// Passes derivatives on to what nodes were computed of: several of them may have been
+    /// computed of the same, and what cancels there is known with twice the digits.
+    fn pass_on(&mut self, emitter: &mut Emitter<'_>) {
+        for _ in 0..MOST_PASSED {
+            let mut all = self.of.keys().rev().map(|&node| {
+                let terms = Terms::of_node(emitter.graph, node);
+                (node, terms)
+            });
+            let Some((node, terms)) = all.find(|(node, terms)| *terms != Terms::node(*node)) else {
+                return;
+            };
+            let slope = self.of.remove(&node);
+            for leaf in terms.nodes() {
+                let own = terms.slope(leaf).emitted(emitter);
+                let total = sum_of_products(emitter, [(own, slope)], None);
+                self.add(emitter, leaf, total);
+            }
+        }
+    }
+
     /// The sums, as single numbers.
-    pub(super) fn rounded(&self, emitter: &mut Emitter<'_>) -> Vec<(Node, Node)> {
+    pub(super) fn rounded(mut self, emitter: &mut Emitter<'_>) -> Vec<(Node, Node)> {
+        self.pass_on(emitter);
         let rounded = |(&node, &slope): (&Node, &Pair)| (node, emitter.rounded(slope));
         self.of.iter().map(rounded).collect()
     }
@@ -138,4 +224,17 @@ pub(super) fn chosen(emitter: &mut Emitter<'_>, condition: Node, a: Pair, b: Pai
         emitter.apply(Op::Select, &[condition, a, b])
     });
     Pair { high, low }
+}
+
+/// The inverse of a pair.
+pub(super) fn inverse(emitter: &mut Emitter<'_>, a: Pair) -> Pair {
+    let one = emitter.constant(1.0);
+    let high = emitter.apply(Op::Div, &[one, a.high]);
+    let negative = emitter.apply(Op::Neg, &[high]);
+    let mut left = emitter.apply(Op::MulAdd, &[negative, a.high, one]);
+    if let Some(low) = a.low {
+        left = emitter.apply(Op::MulAdd, &[negative, low, left]);
+    }
+    let low = emitter.apply(Op::Mul, &[left, high]);
+    Pair { high, low: emitter.unless_zero(Some(low)) }
 }

@@ -198,6 +198,7 @@ fn attempt(
     let numbers = body.entries.iter().enumerate();
     let numbered = numbers.map(|(number, &(phi, _))| (phi, number)).collect();
     let mut forms = Forms::new(emitter, body.region, body.times as usize, numbered);
+    forms.is_inner = edit.is_inner(body.region);
     let mut needed: HashSet<Node> = HashSet::new();
     for &state in &states {
         needed.extend(&body.next_cones[state].nodes);

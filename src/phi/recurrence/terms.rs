@@ -1,0 +1,314 @@
+//! What coefficients are as sums of products of nodes.
+//!
+//! Factors that the steps of a recurrence share do not move its fixed point, and terms
+//! that cancel are no terms. Both show where what was computed before the loop is written
+//! out; and derivatives by the nodes that it was computed of are then known, with all
+//! digits, also where several coefficients were computed of the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::emit::Emitter;
+use super::slopes::inverse;
+use crate::op::Op;
+use crate::phi::double::Double;
+use crate::phi::pair::{How, Pair, Pairs};
+use crate::ssa::{Def, Graph, Node, is_held, is_tangent};
+
+/// A number of more terms is not written out: it is a node.
+const MOST_TERMS: usize = 6;
+/// From how far a number is written out, in steps.
+const DEPTH: usize = 8;
+/// What is left of two numbers that cancel is zero if it is this much smaller.
+const NOTHING: f64 = 1e-29;
+
+/// A product of powers of nodes, in order.
+type Powers = BTreeMap<Node, i32>;
+
+/// A sum of products of nodes, each with its coefficient; zero has none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Terms {
+    all: BTreeMap<Vec<(Node, i32)>, Double>,
+}
+
+impl Terms {
+    pub(super) fn number(number: Double) -> Terms {
+        let is_zero = number.rounded() == 0.0;
+        let all = (!is_zero).then(|| (Vec::new(), number));
+        Terms { all: all.into_iter().collect() }
+    }
+
+    pub(super) fn node(node: Node) -> Terms {
+        Terms { all: [(vec![(node, 1)], Double::from(1.0))].into() }
+    }
+
+    /// What `pair` was made of; `None` if that is not known, or is too much.
+    pub(super) fn of(emitter: &Emitter<'_>, pair: Pair) -> Option<Terms> {
+        Terms::of_pair(emitter, pair, 4 * DEPTH)
+    }
+
+    /// What `node` was made of, or that node.
+    pub(super) fn of_node(graph: &Graph, node: Node) -> Terms {
+        Terms::written(graph, node, DEPTH)
+    }
+
+    fn of_pair(emitter: &Emitter<'_>, pair: Pair, depth: usize) -> Option<Terms> {
+        let low = pair.low.map_or(Some(0.0), |low| emitter.value(low));
+        if let (Some(high), Some(low)) = (emitter.value(pair.high), low) {
+            return Some(Terms::number(Double::from(high) + low.into()));
+        }
+        let depth = depth.checked_sub(1)?;
+        let terms = match emitter.origin(pair) {
+            None if pair.low.is_none() => Terms::of_node(emitter.graph, pair.high),
+            None => return None,
+            Some((_, How::Sum(a, b))) => {
+                let (a, b) =
+                    (Terms::of_pair(emitter, a, depth)?, Terms::of_pair(emitter, b, depth)?);
+                a.plus(&b)
+            }
+            Some((_, How::Product(a, b))) => {
+                let whole = [a, b].map(|factor| Terms::of_pair(emitter, factor, depth));
+                let [Some(of_a), Some(of_b)] = whole else { return None };
+                match (of_a.times(&of_b), a.low, b.low) {
+                    (Some(product), ..) => product,
+                    (None, _, None) => of_a.times(&Terms::node(b.high))?,
+                    (None, None, _) => of_b.times(&Terms::node(a.high))?,
+                    _ => return None,
+                }
+            }
+            Some((_, How::Quotient(a, b))) => {
+                let divisor = Terms::of_node(emitter.graph, b).inverse();
+                let divisor = divisor.unwrap_or_else(|| Terms::inverse_of(b));
+                Terms::of_pair(emitter, a, depth)?.times(&divisor)?
+            }
+        };
+        (terms.all.len() <= 2 * MOST_TERMS).then_some(terms)
+    }
+
+    fn written(graph: &Graph, node: Node, depth: usize) -> Terms {
+        if let Some(number) = graph.constant(node).filter(|number| number.is_finite()) {
+            return Terms::number(number.into());
+        }
+        let whole = Terms::node(node);
+        let Def::Apply(op, [a, b, _]) = graph.nodes[node].def else { return whole };
+        if depth == 0 || is_tangent(graph, node) || is_held(graph, node) {
+            return whole;
+        }
+        let of = |node| Terms::written(graph, node, depth - 1);
+        let written = match op {
+            Op::Add => Some(of(a).plus(&of(b))),
+            Op::Sub => Some(of(a).plus(&of(b).scaled(-1.0))),
+            Op::Neg => Some(of(a).scaled(-1.0)),
+            Op::Mul => {
+                let (of_a, of_b) = (of(a), of(b));
+                // What is multiplied out may cancel that did not before.
+                let product = of_a.times(&of_b);
+                product.or_else(|| of_a.times(&Terms::node(b)))
+            }
+            Op::Div => {
+                let divisor = of(b).inverse().unwrap_or_else(|| Terms::inverse_of(b));
+                of(a).times(&divisor)
+            }
+            _ => None,
+        };
+        written.filter(|terms| terms.all.len() <= MOST_TERMS).unwrap_or(whole)
+    }
+
+    pub(super) fn is_zero(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    fn inverse_of(node: Node) -> Terms {
+        Terms { all: [(vec![(node, -1)], Double::from(1.0))].into() }
+    }
+
+    /// The inverse of a single term.
+    fn inverse(&self) -> Option<Terms> {
+        let mut all = self.all.iter();
+        let (Some((powers, &number)), None) = (all.next(), all.next()) else { return None };
+        let powers = powers.iter().map(|&(node, power)| (node, -power)).collect();
+        let number = Double::from(1.0) / number;
+        number.is_finite().then(|| Terms { all: [(powers, number)].into() })
+    }
+
+    pub(super) fn plus(&self, other: &Terms) -> Terms {
+        let mut sum = self.clone();
+        for (powers, &number) in &other.all {
+            let before = sum.all.remove(powers).unwrap_or(Double::ZERO);
+            let after = before + number;
+            let size = before.high.abs().max(number.high.abs());
+            if after.high.abs() > NOTHING * size {
+                sum.all.insert(powers.clone(), after);
+            }
+        }
+        sum
+    }
+
+    pub(super) fn scaled(&self, factor: f64) -> Terms {
+        let scaled = |(powers, &number): (&Vec<(Node, i32)>, &Double)| {
+            (powers.clone(), number * factor.into())
+        };
+        Terms { all: self.all.iter().map(scaled).collect() }
+    }
+
+    /// The product, if one of the factors is a single term: nothing is multiplied out that
+    /// could cancel.
+    pub(super) fn times(&self, other: &Terms) -> Option<Terms> {
+        if self.all.len() > 1 && other.all.len() > 1 {
+            return None;
+        }
+        let mut product = Terms::default();
+        for (a, &number) in &self.all {
+            for (b, &factor) in &other.all {
+                let number = number * factor;
+                if !number.is_finite() || number.high.abs() < f64::MIN_POSITIVE {
+                    return None;
+                }
+                product.all.insert(multiplied(a, b, 1), number);
+            }
+        }
+        Some(product)
+    }
+
+    /// The derivative by `node`.
+    pub(super) fn slope(&self, node: Node) -> Terms {
+        let mut slope = Terms::default();
+        for (powers, &number) in &self.all {
+            if let Some(&(_, power)) = powers.iter().find(|(other, _)| *other == node) {
+                let powers = multiplied(powers, &[(node, 1)], -1);
+                slope.all.insert(powers, number * f64::from(power).into());
+            }
+        }
+        slope
+    }
+
+    /// The nodes in it.
+    pub(super) fn nodes(&self) -> BTreeSet<Node> {
+        self.all.keys().flatten().map(|&(node, _)| node).collect()
+    }
+
+    /// The single term that this is `divisor` multiplied by.
+    fn quotient(&self, divisor: &Terms) -> Option<Terms> {
+        let (powers, &number) = divisor.all.iter().next()?;
+        self.all.iter().find_map(|(of, &factor)| {
+            let all = [(multiplied(of, powers, -1), factor / number)].into();
+            let quotient = Terms { all };
+            let product = quotient.times(divisor)?;
+            product.plus(&self.scaled(-1.0)).is_zero().then_some(quotient)
+        })
+    }
+
+    /// The pair that this comes to; `None` if it is zero.
+    pub(super) fn emitted(&self, emitter: &mut Emitter<'_>) -> Option<Pair> {
+        let mut sum = None;
+        for (powers, number) in &self.all {
+            let mut product: Option<Pair> = None;
+            for &(node, power) in powers {
+                for _ in 0..power.max(0) {
+                    let factor = value(emitter, node);
+                    product = Some(match product {
+                        Some(before) => emitter.product(before, factor),
+                        None => factor,
+                    });
+                }
+            }
+            let number = emitter.number(number.high, number.low);
+            let mut product = match product {
+                Some(before) => emitter.product(before, number),
+                None => number,
+            };
+            for &(node, power) in powers {
+                for _ in power.min(0)..0 {
+                    let normal = emitter.normal(product);
+                    let divisor = value(emitter, node);
+                    product = match divisor.low {
+                        Some(_) => {
+                            let inverse = inverse(emitter, divisor);
+                            emitter.product(normal, inverse)
+                        }
+                        None => emitter.quotient(normal, divisor.high),
+                    };
+                }
+            }
+            sum = emitter.sum(sum, Some(product));
+        }
+        sum.map(|sum| emitter.normal(sum))
+    }
+}
+
+/// What `node` comes to, with twice the digits where it is made of others.
+fn value(emitter: &mut Emitter<'_>, node: Node) -> Pair {
+    let written = Terms::of_node(emitter.graph, node);
+    match written == Terms::node(node) {
+        true => node.into(),
+        false => written.emitted(emitter).unwrap_or_else(|| emitter.number(0.0, 0.0)),
+    }
+}
+
+/// `a` multiplied by a power of `b`.
+fn multiplied(a: &[(Node, i32)], b: &[(Node, i32)], power: i32) -> Vec<(Node, i32)> {
+    let mut powers: Powers = a.iter().copied().collect();
+    for &(node, of) in b {
+        *powers.entry(node).or_insert(0) += of * power;
+    }
+    powers.into_iter().filter(|&(_, power)| power != 0).collect()
+}
+
+/// Takes the factors that all terms of `all` have out of them, and returns them; zeros do
+/// not count.
+fn common(all: &mut [Terms]) -> Terms {
+    let mut shared: Option<Powers> = None;
+    for (powers, _) in all.iter().flat_map(|terms| &terms.all) {
+        let of: Powers = powers.iter().copied().collect();
+        shared = Some(match shared {
+            None => of,
+            Some(shared) => shared
+                .into_iter()
+                .filter_map(|(node, power)| {
+                    let other = of.get(&node).copied().unwrap_or(0);
+                    let both = if power > 0 { power.min(other) } else { power.max(other) };
+                    (both.signum() == power.signum() && both != 0).then_some((node, both))
+                })
+                .collect(),
+        });
+    }
+    let shared: Vec<(Node, i32)> = shared.unwrap_or_default().into_iter().collect();
+    for terms in all {
+        let without = |(powers, &number): (&Vec<(Node, i32)>, &Double)| {
+            (multiplied(powers, &shared, -1), number)
+        };
+        terms.all = terms.all.iter().map(without).collect();
+    }
+    Terms { all: [(shared, Double::from(1.0))].into() }
+}
+
+/// What a step of a number does to it, without what all of it is multiplied by.
+pub(super) struct Step {
+    /// The factors that are shared, as a product.
+    pub(super) shared: Vec<Terms>,
+    /// a - 1.
+    pub(super) less_one: Terms,
+    /// What is added.
+    pub(super) added: Terms,
+}
+
+impl Step {
+    /// The step that adds `less_one` of the number and all of `added`.
+    pub(super) fn of(less_one: Terms, added: Vec<Terms>) -> Step {
+        let mut all = added;
+        all.push(less_one);
+        let mut shared = vec![common(&mut all)];
+        let mut less_one = all.pop().unwrap_or_default();
+        if less_one.all.len() > 1 {
+            // (1 - a)·c is c on the way from a number to c.
+            let quotients = all.iter().map(|added| added.quotient(&less_one));
+            if let Some(quotients) = quotients.collect::<Option<Vec<Terms>>>() {
+                all = quotients;
+                shared.push(core::mem::replace(&mut less_one, Terms::number(1.0.into())));
+            }
+        }
+        let one = Terms::number(1.0.into());
+        shared.retain(|factor| *factor != one);
+        let added = all.iter().fold(Terms::default(), |sum, added| sum.plus(added));
+        Step { shared, less_one, added }
+    }
+}

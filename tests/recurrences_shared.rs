@@ -1,0 +1,233 @@
+//! Recurrences whose coefficients are made of the same inputs, in random programs of one
+//! to four numbers: values and gradients of closed forms are as good as those of the tape,
+//! against a reference of twice the precision.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
+
+#[path = "support/precise.rs"]
+mod precise;
+
+use std::panic::Location;
+
+use phigrad::Var;
+use phigrad::check::Random;
+use phigrad::diff::{Wanted, reverse};
+use phigrad::phi::recurrence::solve_all;
+use phigrad::ssa::{
+    Folding, Graph, Lifted, Outcome, Paths, RerollLimits, eliminate_dead_code, fuse, interpret,
+    reroll, simplify, verify,
+};
+use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
+use precise::{Dual, Number};
+
+/// How a coefficient is made of inputs.
+#[derive(Clone, Copy, Debug)]
+enum Made {
+    Constant(f64),
+    Input(usize),
+    LessFromOne(usize),
+    Product(usize, usize),
+    ProductLess(usize, usize),
+    LessProduct(usize, usize),
+    Quotient(usize, usize),
+    Scaled(usize, f64),
+}
+
+impl Made {
+    fn random(random: &mut Random, inputs: usize) -> Made {
+        let [a, b] = [random.below(inputs), random.below(inputs)];
+        match random.below(8) {
+            0 => Made::Constant([0.5, -0.25, 0.1, 1.0][random.below(4)]),
+            1 => Made::Input(a),
+            2 => Made::LessFromOne(a),
+            3 => Made::Product(a, b),
+            4 => Made::ProductLess(a, b),
+            5 => Made::LessProduct(a, b),
+            6 => Made::Quotient(a, b),
+            _ => Made::Scaled(a, random.uniform(-0.5, 0.5)),
+        }
+    }
+
+    fn eval<T: Number>(self, x: &[T]) -> T {
+        let one = T::from(1.0);
+        match self {
+            Made::Constant(number) => T::from(number),
+            Made::Input(a) => x[a],
+            Made::LessFromOne(a) => one - x[a],
+            Made::Product(a, b) => x[a] * x[b],
+            Made::ProductLess(a, b) => x[a] * (one - x[b]),
+            Made::LessProduct(a, b) => one - x[a] * x[b],
+            Made::Quotient(a, b) => x[a] / (T::from(2.0) + x[b] * x[b]),
+            Made::Scaled(a, number) => x[a] * T::from(number),
+        }
+    }
+}
+
+/// Numbers, by which coefficient each is multiplied.
+type Terms = Vec<(usize, Made)>;
+
+/// Numbers of which each step makes sums of products.
+#[derive(Clone, Debug)]
+struct Steps {
+    count: usize,
+    /// For each number its terms, of numbers and coefficients, and what is added.
+    rows: Vec<(Terms, Option<Made>)>,
+    starts: Vec<Made>,
+    /// Whether a number moves by what its row says, times this.
+    rate: Option<usize>,
+}
+
+impl Steps {
+    fn random(random: &mut Random, states: usize, inputs: usize, count: usize) -> Steps {
+        let mut row = |state: usize| {
+            let mut terms = vec![(state, Made::random(random, inputs))];
+            if states > 1 {
+                let other = (state + 1 + random.below(states - 1)) % states;
+                terms.push((other, Made::random(random, inputs)));
+            }
+            let is_added = random.chance(0.8);
+            (terms, is_added.then(|| Made::random(random, inputs)))
+        };
+        let rows = (0..states).map(&mut row).collect();
+        let starts = (0..states).map(|_| Made::random(random, inputs)).collect();
+        let rate = random.chance(0.3).then(|| random.below(inputs));
+        Steps { count, rows, starts, rate }
+    }
+
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let mut z: Vec<T> = self.starts.iter().map(|start| start.eval(x)).collect();
+        for _ in 0..self.count {
+            z = (0..z.len()).map(|state| self.next(state, &z, x)).collect();
+        }
+        z[0]
+    }
+
+    fn next<T: Number>(&self, state: usize, z: &[T], x: &[T]) -> T {
+        let (terms, added) = &self.rows[state];
+        let products = terms.iter().map(|(other, made)| z[*other] * made.eval(x));
+        let sum = products.chain(added.iter().map(|added| added.eval(x)));
+        let sum = sum.reduce(|a, b| a + b).unwrap();
+        match self.rate {
+            Some(rate) => z[state] - x[rate] * sum,
+            None => sum,
+        }
+    }
+}
+
+/// Value and gradient in one list.
+fn taped(steps: &Steps, x: &[f64]) -> Vec<f64> {
+    let mut tracer = Tracer::default();
+    let inputs = Inputs { active: x, inactive: &[] };
+    let run = |x: &[Var], _: &[Var]| steps.eval::<Var>(x);
+    let trace = tracer.run(run, inputs, 1 << 24, Location::caller()).unwrap();
+    let value = trace.value();
+    let gradient = sweep(&trace, &mut Adjoints::default()).to_vec();
+    [gradient, vec![value]].concat()
+}
+
+fn precise(steps: &Steps, x: &[f64]) -> Vec<f64> {
+    let inputs: Vec<Dual> = x.iter().enumerate().map(|(i, &x)| Dual::input(x, i)).collect();
+    let y = steps.eval(&inputs);
+    (0..x.len()).map(|i| y.slope(i)).chain([y.value()]).collect()
+}
+
+/// The graph of gradient and value, if the loop is gone.
+fn closed(steps: &Steps, x: &[f64]) -> Option<Graph> {
+    let mut tracer = Tracer::default();
+    let mut lifted = Lifted::new(x.len(), 0);
+    let inputs = Inputs { active: x, inactive: &[] };
+    let run = |x: &[Var], _: &[Var]| steps.eval::<Var>(x);
+    let trace = tracer.run(run, inputs, 1 << 24, Location::caller()).unwrap();
+    lifted.merge(&trace, Paths { paths: 1, nodes: 1 << 24 }).unwrap();
+    let solved = solve_all(&reroll(lifted.graph(), RerollLimits::default()));
+    let small = simplify(&solved.graph, Folding::Real);
+    let gradient = reverse(&small, Wanted::GradientAndValue, Folding::Real);
+    let fused = fuse(&eliminate_dead_code(&gradient));
+    verify(&fused).unwrap();
+    fused.regions.is_empty().then_some(fused)
+}
+
+fn ulp(x: f64) -> f64 {
+    let x = x.abs().max(f64::MIN_POSITIVE);
+    f64::from_bits(x.to_bits() + 1) - x
+}
+
+/// Numbers of all sizes, some of them near one.
+fn number(random: &mut Random) -> f64 {
+    let near = 10f64.powf(random.uniform(-12.0, -2.0));
+    match random.below(10) {
+        0 => 0.0,
+        1 => 1.0,
+        2 => 1.0 - near,
+        3 => near,
+        4 => -0.5,
+        5 => random.uniform(-1.0, 0.0),
+        _ => random.uniform(0.0, 1.0),
+    }
+}
+
+fn run(seed: u64, states: usize, counts: &[usize], cases: usize) {
+    let cases = if cfg!(debug_assertions) { cases / 20 + 1 } else { cases };
+    let mut random = Random::new(seed);
+    let (mut components, mut loops, mut found) = (0, 0, Vec::new());
+    for _ in 0..cases {
+        let inputs = 1 + random.below(6);
+        let count = random.pick(counts);
+        let steps = Steps::random(&mut random, states, inputs, count);
+        let mut points: Vec<Vec<f64>> =
+            (0..4).map(|_| (0..inputs).map(|_| number(&mut random)).collect()).collect();
+        points.push(vec![0.7; inputs]);
+        let Some(graph) = closed(&steps, &points[0]) else {
+            loops += 1;
+            continue;
+        };
+        for point in &points {
+            let exact = precise(&steps, point);
+            // Such powers are the tape's.
+            if !exact.iter().all(|x| x.abs() < 1e150) {
+                continue;
+            }
+            let Outcome::Values(got) = interpret(&graph, point) else { continue };
+            let tape = taped(&steps, point);
+            let largest = exact.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
+            if largest < 1e-250 {
+                continue;
+            }
+            for (index, ((got, tape), exact)) in got.iter().zip(&tape).zip(&exact).enumerate() {
+                components += 1;
+                let (error, of_tape) = ((got - exact).abs(), (tape - exact).abs());
+                // The reference has no more digits.
+                let allowed = 4.0 * of_tape + 4.0 * ulp(*exact) + 1e-27 * largest.max(1.0);
+                if error.is_nan() || error > allowed {
+                    found.push(format!(
+                        "{index} at {point:?}: {exact:e}, off by {error:e}, tape {of_tape:e}, \
+                         largest {largest:e}\n  {steps:?}"
+                    ));
+                }
+            }
+        }
+    }
+    let shown = found.iter().take(12).cloned().collect::<Vec<String>>().join("\n");
+    println!("{components} components, {loops} of {cases} stay loops");
+    assert!(components > 4 * cases / 10, "{components}");
+    assert!(found.is_empty(), "{} of {components}: {shown}", found.len());
+}
+
+#[test]
+fn one_number() {
+    run(61, 1, &[33, 50, 64, 100, 333, 1000, 4096], 2000);
+}
+
+#[test]
+fn two_numbers() {
+    run(62, 2, &[300, 400, 1000, 1777], 600);
+}
+
+#[test]
+fn three_numbers() {
+    run(63, 3, &[700, 1000], 150);
+}
+
+#[test]
+fn four_numbers() {
+    run(64, 4, &[1500], 60);
+}
