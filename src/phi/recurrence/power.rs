@@ -77,7 +77,8 @@ pub(super) fn advanced(
     }
     let nodes = match numeric(forms, system, times)? {
         Some(nodes) => nodes,
-        None if forms.is_inner => match inner::changed(forms, system, times) {
+        // Few steps are made one by one.
+        None if forms.is_inner || times < 2 * LAST => match inner::changed(forms, system, times) {
             Some(nodes) => nodes,
             None => match derived(forms.emitter, system, times, wanted) {
                 Some(nodes) => nodes,
