@@ -10,6 +10,9 @@ use crate::op::{MAX_ARITY, Op, eval};
 use crate::phi::pair::{How, Pair, Pairs};
 use crate::ssa::{Access, Def, Graph, Item, Node, NodeData, PlaceId};
 
+/// 2²⁵⁶.
+const LARGE: f64 = f64::from_bits(0x4FF0_0000_0000_0000);
+
 /// Steps on their way into a graph: they are nodes of it, and no block has them yet.
 pub(super) struct Emitter<'a> {
     pub(super) graph: &'a mut Graph,
@@ -18,6 +21,8 @@ pub(super) struct Emitter<'a> {
     known: HashMap<Def, Node>,
     /// What pairs were made of, with their numbers in the order of making.
     origins: HashMap<Pair, (usize, How)>,
+    /// What nodes come to with twice the digits.
+    pub(super) numbers: HashMap<Node, Pair>,
     /// How many pairs were made.
     made: usize,
     /// The conditions that guards require, and the nodes that are to be finite.
@@ -38,6 +43,7 @@ impl<'a> Emitter<'a> {
             place,
             known,
             origins,
+            numbers: HashMap::new(),
             made: 0,
             required,
             derived: 0,
@@ -88,6 +94,7 @@ impl<'a> Emitter<'a> {
             gone.contains(&pair.high) || pair.low.is_some_and(|low| gone.contains(&low))
         };
         self.origins.retain(|pair, _| !is_gone(pair));
+        self.numbers.retain(|_, pair| !is_gone(pair));
     }
 
     /// Stops the graph where `node` is not finite.
@@ -98,8 +105,20 @@ impl<'a> Emitter<'a> {
         let infinity = self.graph.push_const(f64::INFINITY.to_bits());
         let size = self.apply(Op::Abs, &[node]);
         let condition = self.step(Def::Apply(Op::Lt, [size, infinity, size]));
+        if self.required.contains(&(condition, node)) {
+            return;
+        }
         self.items.push(Item::Guard { condition, expect: true });
         self.required.push((condition, node));
+    }
+
+    /// Stops the graph where `node`, or its inverse, is so large that products of a few such
+    /// numbers may overflow on the way.
+    pub(super) fn require_size(&mut self, node: Node, inverted: bool) {
+        let most = self.constant(f64::MAX / LARGE);
+        let op = if inverted { Op::Div } else { Op::Mul };
+        let scaled = self.apply(op, &[most, node]);
+        self.require_finite(scaled);
     }
 }
 

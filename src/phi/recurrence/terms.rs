@@ -7,6 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use hashbrown::HashMap;
+
 use super::emit::Emitter;
 use super::slopes::inverse;
 use crate::op::Op;
@@ -18,6 +20,10 @@ use crate::ssa::{Def, Graph, Node, is_held, is_tangent};
 const MOST_TERMS: usize = 6;
 /// From how far a number is written out, in steps.
 const DEPTH: usize = 8;
+/// So many numbers before a loop are known with twice the digits at most.
+const MOST_NUMBERS: usize = 128;
+/// Products of higher powers are not written out.
+const MOST_POWER: i32 = 8;
 /// What is left of two numbers that cancel is zero if it is this much smaller.
 const NOTHING: f64 = 1e-29;
 
@@ -28,22 +34,29 @@ type Powers = BTreeMap<Node, i32>;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Terms {
     all: BTreeMap<Vec<(Node, i32)>, Double>,
+    /// The nodes that have cancelled, or the inverses of them: where one is no number the
+    /// whole is none.
+    lost: BTreeSet<(Node, i32)>,
 }
 
 impl Terms {
     pub(super) fn number(number: Double) -> Terms {
         let is_zero = number.rounded() == 0.0;
         let all = (!is_zero).then(|| (Vec::new(), number));
-        Terms { all: all.into_iter().collect() }
+        Terms { all: all.into_iter().collect(), lost: BTreeSet::new() }
+    }
+
+    fn product(powers: Vec<(Node, i32)>, number: Double) -> Terms {
+        Terms { all: [(powers, number)].into(), lost: BTreeSet::new() }
     }
 
     pub(super) fn node(node: Node) -> Terms {
-        Terms { all: [(vec![(node, 1)], Double::from(1.0))].into() }
+        Terms::product(vec![(node, 1)], 1.0.into())
     }
 
     /// What `pair` was made of; `None` if that is not known, or is too much.
     pub(super) fn of(emitter: &Emitter<'_>, pair: Pair) -> Option<Terms> {
-        Terms::of_pair(emitter, pair, 4 * DEPTH)
+        Terms::of_pair(emitter, pair, 4 * DEPTH, &mut HashMap::new())
     }
 
     /// What `node` was made of, or that node.
@@ -51,7 +64,27 @@ impl Terms {
         Terms::written(graph, node, DEPTH)
     }
 
-    fn of_pair(emitter: &Emitter<'_>, pair: Pair, depth: usize) -> Option<Terms> {
+    /// `known` are those that were asked for before.
+    fn of_pair(
+        emitter: &Emitter<'_>,
+        pair: Pair,
+        depth: usize,
+        known: &mut HashMap<Pair, Option<Terms>>,
+    ) -> Option<Terms> {
+        if let Some(known) = known.get(&pair) {
+            return known.clone();
+        }
+        let terms = Terms::of_new_pair(emitter, pair, depth, known);
+        known.insert(pair, terms.clone());
+        terms
+    }
+
+    fn of_new_pair(
+        emitter: &Emitter<'_>,
+        pair: Pair,
+        depth: usize,
+        known: &mut HashMap<Pair, Option<Terms>>,
+    ) -> Option<Terms> {
         let low = pair.low.map_or(Some(0.0), |low| emitter.value(low));
         if let (Some(high), Some(low)) = (emitter.value(pair.high), low) {
             return Some(Terms::number(Double::from(high) + low.into()));
@@ -61,12 +94,11 @@ impl Terms {
             None if pair.low.is_none() => Terms::of_node(emitter.graph, pair.high),
             None => return None,
             Some((_, How::Sum(a, b))) => {
-                let (a, b) =
-                    (Terms::of_pair(emitter, a, depth)?, Terms::of_pair(emitter, b, depth)?);
-                a.plus(&b)
+                let a = Terms::of_pair(emitter, a, depth, known)?;
+                a.plus(&Terms::of_pair(emitter, b, depth, known)?)
             }
             Some((_, How::Product(a, b))) => {
-                let whole = [a, b].map(|factor| Terms::of_pair(emitter, factor, depth));
+                let whole = [a, b].map(|factor| Terms::of_pair(emitter, factor, depth, known));
                 let [Some(of_a), Some(of_b)] = whole else { return None };
                 match (of_a.times(&of_b), a.low, b.low) {
                     (Some(product), ..) => product,
@@ -78,7 +110,7 @@ impl Terms {
             Some((_, How::Quotient(a, b))) => {
                 let divisor = Terms::of_node(emitter.graph, b).inverse();
                 let divisor = divisor.unwrap_or_else(|| Terms::inverse_of(b));
-                Terms::of_pair(emitter, a, depth)?.times(&divisor)?
+                Terms::of_pair(emitter, a, depth, known)?.times(&divisor)?
             }
         };
         (terms.all.len() <= 2 * MOST_TERMS).then_some(terms)
@@ -118,7 +150,7 @@ impl Terms {
     }
 
     fn inverse_of(node: Node) -> Terms {
-        Terms { all: [(vec![(node, -1)], Double::from(1.0))].into() }
+        Terms::product(vec![(node, -1)], 1.0.into())
     }
 
     /// The inverse of a single term.
@@ -127,17 +159,21 @@ impl Terms {
         let (Some((powers, &number)), None) = (all.next(), all.next()) else { return None };
         let powers = powers.iter().map(|&(node, power)| (node, -power)).collect();
         let number = Double::from(1.0) / number;
-        number.is_finite().then(|| Terms { all: [(powers, number)].into() })
+        let lost = self.lost.clone();
+        number.is_finite().then(|| Terms { lost, ..Terms::product(powers, number) })
     }
 
     pub(super) fn plus(&self, other: &Terms) -> Terms {
         let mut sum = self.clone();
+        sum.lost.extend(&other.lost);
         for (powers, &number) in &other.all {
             let before = sum.all.remove(powers).unwrap_or(Double::ZERO);
             let after = before + number;
             let size = before.high.abs().max(number.high.abs());
             if after.high.abs() > NOTHING * size {
                 sum.all.insert(powers.clone(), after);
+            } else {
+                sum.lost.extend(powers.iter().map(|&(node, power)| (node, power.signum())));
             }
         }
         sum
@@ -147,23 +183,38 @@ impl Terms {
         let scaled = |(powers, &number): (&Vec<(Node, i32)>, &Double)| {
             (powers.clone(), number * factor.into())
         };
-        Terms { all: self.all.iter().map(scaled).collect() }
+        Terms { all: self.all.iter().map(scaled).collect(), lost: self.lost.clone() }
     }
 
-    /// The product, if one of the factors is a single term: nothing is multiplied out that
-    /// could cancel.
+    /// The product, if one of the factors is a single term: nothing is multiplied out of
+    /// which terms could cancel.
     pub(super) fn times(&self, other: &Terms) -> Option<Terms> {
         if self.all.len() > 1 && other.all.len() > 1 {
             return None;
         }
         let mut product = Terms::default();
+        product.lost.extend(self.lost.union(&other.lost));
+        if self.all.is_empty() || other.all.is_empty() {
+            // Zero times something is a number where that is one.
+            let of_all = self.nodes().into_iter().chain(other.nodes());
+            product.lost.extend(of_all.map(|node| (node, 1)));
+        }
         for (a, &number) in &self.all {
             for (b, &factor) in &other.all {
                 let number = number * factor;
                 if !number.is_finite() || number.high.abs() < f64::MIN_POSITIVE {
                     return None;
                 }
-                product.all.insert(multiplied(a, b, 1), number);
+                let powers = multiplied(a, b, 1);
+                if powers.iter().any(|&(_, power)| power.abs() > MOST_POWER) {
+                    return None;
+                }
+                for &(node, power) in a {
+                    if b.iter().any(|&(other, of)| other == node && (of < 0) != (power < 0)) {
+                        product.lost.extend([(node, 1), (node, -1)]);
+                    }
+                }
+                product.all.insert(powers, number);
             }
         }
         Some(product)
@@ -190,15 +241,30 @@ impl Terms {
     fn quotient(&self, divisor: &Terms) -> Option<Terms> {
         let (powers, &number) = divisor.all.iter().next()?;
         self.all.iter().find_map(|(of, &factor)| {
-            let all = [(multiplied(of, powers, -1), factor / number)].into();
-            let quotient = Terms { all };
+            let quotient = Terms::product(multiplied(of, powers, -1), factor / number);
             let product = quotient.times(divisor)?;
-            product.plus(&self.scaled(-1.0)).is_zero().then_some(quotient)
+            product.plus(&self.scaled(-1.0)).is_zero().then(|| {
+                let lost = self.lost.union(&divisor.lost).copied().collect();
+                Terms { lost, ..quotient }
+            })
         })
+    }
+
+    /// Stops the graph where a number that has cancelled is none, and where products that
+    /// are written out in another order than they were computed in might lose digits.
+    fn require_numbers(&self, emitter: &mut Emitter<'_>) {
+        let degree = |powers: &[(Node, i32)]| powers.iter().map(|&(_, of)| of.abs()).sum::<i32>();
+        let products = self.all.keys().filter(|powers| degree(powers) > 1).flatten();
+        let signs = products.map(|&(node, power)| (node, power.signum()));
+        let all: BTreeSet<(Node, i32)> = signs.chain(self.lost.iter().copied()).collect();
+        for (node, sign) in all {
+            emitter.require_size(node, sign < 0);
+        }
     }
 
     /// The pair that this comes to; `None` if it is zero.
     pub(super) fn emitted(&self, emitter: &mut Emitter<'_>) -> Option<Pair> {
+        self.require_numbers(emitter);
         let mut sum = None;
         for (powers, number) in &self.all {
             let mut product: Option<Pair> = None;
@@ -237,11 +303,18 @@ impl Terms {
 
 /// What `node` comes to, with twice the digits where it is made of others.
 fn value(emitter: &mut Emitter<'_>, node: Node) -> Pair {
-    let written = Terms::of_node(emitter.graph, node);
-    match written == Terms::node(node) {
-        true => node.into(),
-        false => written.emitted(emitter).unwrap_or_else(|| emitter.number(0.0, 0.0)),
+    if let Some(&known) = emitter.numbers.get(&node) {
+        return known;
     }
+    // First, so that what is made of many is not looked at in all ways.
+    let mut pair = node.into();
+    emitter.numbers.insert(node, pair);
+    let written = Terms::of_node(emitter.graph, node);
+    if emitter.numbers.len() <= MOST_NUMBERS && written != Terms::node(node) {
+        pair = written.emitted(emitter).unwrap_or_else(|| emitter.number(0.0, 0.0));
+        emitter.numbers.insert(node, pair);
+    }
+    pair
 }
 
 /// `a` multiplied by a power of `b`.
@@ -278,7 +351,7 @@ fn common(all: &mut [Terms]) -> Terms {
         };
         terms.all = terms.all.iter().map(without).collect();
     }
-    Terms { all: [(shared, Double::from(1.0))].into() }
+    Terms::product(shared, 1.0.into())
 }
 
 /// What a step of a number does to it, without what all of it is multiplied by.
