@@ -331,6 +331,7 @@ fn rounding_errors_are_not_told() {
     assert!(closed.lines().count() < 16, "{closed}");
     assert!(closed.contains("is finite"), "{closed}");
     assert!(explanation.notes[0].contains("pairs of numbers"), "{explanation}");
+    assert!(explanation.notes[1].contains("0/0 stands for its limit"), "{explanation}");
     assert!(is_latex(&explanation.closed.latex) && is_latex(&forms[0].form.latex));
     // With numbers for coefficients each product is told once.
     let f = Tape::record(|x: &[Var]| (0..64).fold(x[0], |y, _| 0.9 * y + x[1]));

@@ -10,7 +10,7 @@ use crate::phi::{
     Notation, Phis, Refused, Rule, closed_program, differentiated_phis, gradient_formula, loops,
     phis, program,
 };
-use crate::ssa::{Graph, Place, dot};
+use crate::ssa::{Graph, Place, dot, has_alternatives};
 
 /// So many places are listed with their φs.
 const MOST_PLACES: usize = 16;
@@ -150,6 +150,12 @@ impl Explanation {
         if exact.is_some() {
             let note = "the kernel computes it in pairs of numbers, a value and its rounding \
                         error; the errors are zero in real numbers and not shown";
+            notes.push(note.to_owned());
+        }
+        if has_alternatives(&after) {
+            let note = "where a factor is one or almost so, the kernel computes powers and their \
+                        sums by other forms, which are not shown: a quotient 0/0 stands for its \
+                        limit";
             notes.push(note.to_owned());
         }
         let shown = match gradient.as_ref().map(|graph| gradient_formula(graph, pivots)) {
