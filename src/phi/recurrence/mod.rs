@@ -29,8 +29,11 @@ mod doubling;
 mod edit;
 mod emit;
 mod form;
+mod geometric;
 mod inner;
 mod jet;
+mod map;
+mod nest;
 mod power;
 mod record;
 mod search;
@@ -121,7 +124,16 @@ pub fn solve_all(graph: &Graph) -> Solved {
 fn attempt(graph: &Graph, wrong: &[Region]) -> (Replacement, Vec<Applied>, Vec<Refused>) {
     let (mut applied, mut refused) = (Vec::new(), Vec::new());
     let mut edit = Edit::of(graph);
-    for region in inside_out(graph) {
+    let order = inside_out(graph);
+    for &region in order.iter().rev().filter(|region| !wrong.contains(region)) {
+        if let Some(mut found) = nest::solve(&mut edit, region) {
+            applied.append(&mut found);
+        }
+    }
+    for region in order {
+        if edit.is_gone(region) {
+            continue;
+        }
         if wrong.contains(&region) {
             refused.push(refusal(graph, region, DISPROVED));
             continue;

@@ -1,0 +1,230 @@
+//! Loops in loops that are affine: one closed form stands for the whole nest, and its
+//! values and gradients are as good as those of the tape.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
+
+#[path = "support/precise.rs"]
+mod precise;
+
+use std::panic::Location;
+
+use phigrad::Var;
+use phigrad::check::Random;
+use phigrad::diff::{Wanted, reverse};
+use phigrad::phi::recurrence::solve_all;
+use phigrad::ssa::{
+    Folding, Graph, Lifted, Outcome, Paths, RerollLimits, eliminate_dead_code, fuse, interpret,
+    reroll, simplify, verify,
+};
+use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
+use precise::{Dual, Number};
+
+trait Program {
+    fn eval<T: Number>(&self, x: &[T]) -> T;
+
+    /// What `eval` comes to, where twice the digits are too few for its steps.
+    fn reference(&self, x: &[Dual]) -> Dual {
+        self.eval(x)
+    }
+
+    /// What is nearer to zero is not compared.
+    fn least(&self) -> f64 {
+        0.0
+    }
+}
+
+
+/// A number of programs: which one, and how often both loops are gone through.
+#[derive(Clone, Copy, Debug)]
+struct Nest {
+    kind: usize,
+    outer: usize,
+    inner: usize,
+}
+
+const KINDS: usize = 9;
+
+impl Program for Nest {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let (mut y, mut z) = (x[0], x[3]);
+        for _ in 0..self.outer {
+            for _ in 0..self.inner {
+                match self.kind {
+                    // An account with interest and payments.
+                    0 => y = y * (T::from(1.0) + x[1] * T::from(1.0 / 120.0)) + x[2],
+                    1 => y = y * x[1] + x[2],
+                    // Gradient descent.
+                    2 | 3 => y = y - x[1] * (y - x[2]),
+                    4 => y = y * x[1],
+                    // The inner loop uses a number that only the outer one changes.
+                    5 => y = y * x[1] + z,
+                    6 => {
+                        y = y * x[1] + z * x[2];
+                        z = z * T::from(0.5) + x[3];
+                    }
+                    7 => y = y * T::from(0.9) + x[1] * T::from(0.25),
+                    _ => {
+                        for _ in 0..5 {
+                            y = y * x[1] + x[2];
+                        }
+                        y = y - x[3];
+                    }
+                }
+            }
+            match self.kind {
+                0 | 1 | 4 => y = y - x[3],
+                2 => {}
+                3 => y = y * x[3],
+                5 => z = z * x[3],
+                6 => y = y + x[3],
+                7 => y = y * x[2],
+                _ => y = y * x[3] + x[2],
+            }
+        }
+        if self.kind == 5 || self.kind == 6 { y * z } else { y }
+    }
+}
+
+fn nests() -> Vec<Nest> {
+    let sizes = [(3, 40), (30, 10), (100, 120)];
+    let of = |kind| sizes.map(|(outer, inner)| Nest { kind, outer, inner });
+    (0..KINDS).flat_map(of).collect()
+}
+
+#[test]
+fn nests_are_as_good_as_the_tape() {
+    let (mut random, mut found) = (Random::new(0x4E57), Vec::new());
+    for nest in nests() {
+        let points: Vec<Vec<f64>> = (0..40)
+            .map(|at| {
+                let factor = match at % 4 {
+                    0 => random.uniform(0.0, 1.0),
+                    1 => 1.0 - random.uniform(0.0, 1e-3) * random.uniform(0.0, 1.0),
+                    2 => 1.0 + random.uniform(-1e-9, 1e-9),
+                    _ => random.uniform(-1.0, 1.0),
+                };
+                let mut others = || random.uniform(-2.0, 2.0);
+                let mut point = vec![others(), factor, others(), others()];
+                if at == 0 {
+                    point[1] = 1.0;
+                } else if at == 4 {
+                    point[1] = 0.0;
+                }
+                // What is multiplied by this in all iterations is to be finite.
+                point[3] = if nest.kind % 5 == 3 { point[3] * 0.5 } else { point[3] };
+                point
+            })
+            .collect();
+        let worse = compare(&nest, &points, |_, _| 0.0);
+        assert!(worse.components > 0);
+        found.extend(worse.found.into_iter().map(|worse| format!("{nest:?}: {worse}")));
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Value and gradient in one list.
+fn taped(program: &impl Program, x: &[f64]) -> Vec<f64> {
+    let mut tracer = Tracer::default();
+    let inputs = Inputs { active: x, inactive: &[] };
+    let trace =
+        tracer.run(|x, _| program.eval::<Var>(x), inputs, 1 << 24, Location::caller()).unwrap();
+    let value = trace.value();
+    let gradient = sweep(&trace, &mut Adjoints::default()).to_vec();
+    [gradient, vec![value]].concat()
+}
+
+fn lifted(program: &impl Program, x: &[f64]) -> Graph {
+    let mut tracer = Tracer::default();
+    let mut lifted = Lifted::new(x.len(), 0);
+    let inputs = Inputs { active: x, inactive: &[] };
+    let trace =
+        tracer.run(|x, _| program.eval::<Var>(x), inputs, 1 << 24, Location::caller()).unwrap();
+    lifted.merge(&trace, Paths { paths: 1, nodes: 1 << 24 }).unwrap();
+    Graph::clone(lifted.graph())
+}
+
+fn precise(program: &impl Program, x: &[f64]) -> Vec<f64> {
+    let inputs: Vec<Dual> = x.iter().enumerate().map(|(i, &x)| Dual::input(x, i)).collect();
+    let y = program.reference(&inputs);
+    let mut all: Vec<f64> = (0..x.len()).map(|i| y.slope(i)).collect();
+    all.push(y.value());
+    all
+}
+
+/// The graph of gradient and value, without a loop.
+fn closed(program: &impl Program, x: &[f64]) -> Graph {
+    derived(&reroll(&lifted(program, x), RerollLimits::default()))
+}
+
+fn derived(rolled: &Graph) -> Graph {
+    let solved = solve_all(rolled);
+    verify(&solved.graph).unwrap_or_else(|error| panic!("{error}\n{}", solved.graph));
+    let small = simplify(&solved.graph, Folding::Real);
+    let gradient = reverse(&small, Wanted::GradientAndValue, Folding::Real);
+    let fused = fuse(&eliminate_dead_code(&gradient));
+    verify(&fused).unwrap();
+    assert!(fused.regions.is_empty(), "{:?}\n{rolled}", solved.refused);
+    fused
+}
+
+fn ulp(x: f64) -> f64 {
+    let x = x.abs().max(f64::MIN_POSITIVE);
+    f64::from_bits(x.to_bits() + 1) - x
+}
+
+/// Where the tape's own error is four times smaller, by more than four ulps.
+struct Worse {
+    components: usize,
+    found: Vec<String>,
+}
+
+type Terms = fn(&[f64], f64) -> f64;
+
+/// Compares kernel and tape with the reference, as the project promises: an error
+/// of four times the tape's, and four ulps of the result more. Where larger terms
+/// cancel the ulps are those of the terms, whose size `terms` tells from the point
+/// and the largest component.
+fn compare(program: &impl Program, points: &[Vec<f64>], terms: Terms) -> Worse {
+    compare_graph(&closed(program, &points[0]), program, points, terms)
+}
+
+fn compare_graph(
+    graph: &Graph,
+    program: &impl Program,
+    points: &[Vec<f64>],
+    terms: Terms,
+) -> Worse {
+    let mut worse = Worse { components: 0, found: Vec::new() };
+    for point in points {
+        let Outcome::Values(got) = interpret(graph, point) else {
+            worse.found.push(format!("no values at {point:?}"));
+            continue;
+        };
+        let (tape, exact) = (taped(program, point), precise(program, point));
+        // Of powers that have all but vanished the derivatives by coefficients of a
+        // system whose eigenvalues are one are known to be worse.
+        if exact[exact.len() - 1].abs() < program.least() {
+            continue;
+        }
+        let largest = exact.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
+        for (index, ((got, tape), exact)) in got.iter().zip(&tape).zip(&exact).enumerate() {
+            // Nor the tape nor the reference is of use where numbers underflow.
+            if exact.abs() < 1e-290 && tape.abs() < 1e-290 {
+                let allowed = 4.0 * ulp(terms(point, largest)) + 1e-289;
+                if got.is_nan() || got.abs() > allowed {
+                    worse.found.push(format!("{index} at {point:?}: {got:e} for {exact:e}"));
+                }
+                continue;
+            }
+            worse.components += 1;
+            let (error, allowed) = ((got - exact).abs(), 4.0 * (tape - exact).abs());
+            let ulps = 4.0 * ulp(exact.abs().max(terms(point, largest)));
+            if error.is_nan() || error > allowed + ulps {
+                let tape_error = (tape - exact).abs();
+                worse.found.push(format!(
+                    "{index} at {point:?}: {exact:e}, kernel off by {error:e}, tape {tape_error:e}"
+                ));
+            }
+        }
+    }
+    worse
+}
