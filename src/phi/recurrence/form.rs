@@ -413,7 +413,11 @@ impl Forms<'_, '_> {
         Ok(Form::Affine(scaled))
     }
 
-    pub(super) fn scaled(&mut self, affine: Affine, factor: &Coefficient) -> Result<Form, &'static str> {
+    pub(super) fn scaled(
+        &mut self,
+        affine: Affine,
+        factor: &Coefficient,
+    ) -> Result<Form, &'static str> {
         let scaled = affine.into_iter().map(|(base, coefficient)| {
             self.multiplied(&coefficient, factor).map(|product| (base, product))
         });

@@ -16,6 +16,7 @@ use super::emit::{Emitter, Told};
 use super::form::{Base, Coefficient};
 use super::geometric::product;
 use super::power::{Matrix, System, linear_part, offset};
+use super::record::{factor_text, offset_text};
 use super::single::Start;
 use super::slopes::{Parts, sum_of_products};
 use crate::phi::pair::{Pair, Pairs};
@@ -27,6 +28,8 @@ const MOST_LEAVES: usize = 16;
 const PRODUCT: usize = 18;
 /// A map takes no more steps than this.
 const LARGEST: usize = 1 << 14;
+/// Nor is one begun that would if so many times fewer entries were zero.
+const SPARSE: usize = 8;
 
 type Row = Vec<Option<Pair>>;
 
@@ -44,8 +47,9 @@ pub(super) fn after(emitter: &mut Emitter<'_>, system: &System, times: usize) ->
         [_] => of_one(emitter, system, times),
         _ => of_several(emitter, system, times),
     };
-    emitter.derived += emitter.items.len() - before;
-    map
+    let steps = emitter.items.len() - before;
+    emitter.derived += steps;
+    map.filter(|_| steps <= LARGEST)
 }
 
 fn of_one(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Option<Map> {
@@ -64,8 +68,7 @@ fn of_one(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Option<Ma
         let added = offset(emitter, row).map(|added| emitter.product(added, number));
         return Some(Map { powers: vec![vec![Some(one)]], added: vec![added] });
     }
-    let Start { shared, change, added, factor, has_added, .. } =
-        Start::of(emitter, system, row)?;
+    let Start { shared, change, added, factor, has_added, .. } = Start::of(emitter, system, row)?;
     let known = factor.after(emitter, times);
     let factors: Vec<Pair> = shared.iter().map(|part| part.emitted(emitter)).collect();
     let whole = |emitter: &mut Emitter<'_>, pair: Pair, without: Option<usize>| {
@@ -81,10 +84,8 @@ fn of_one(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Option<Ma
     let sum_by_change = whole(emitter, known.sum_slope, None);
     let sum_by_change = whole(emitter, sum_by_change, None);
     let sum_by_change = product(emitter, number, sum_by_change);
-    let mut parts = vec![
-        (&change, Some(by_change), Some(sum_by_change)),
-        (&added, None, Some(by_added)),
-    ];
+    let mut parts =
+        vec![(&change, Some(by_change), Some(sum_by_change)), (&added, None, Some(by_added))];
     for (at, part) in shared.iter().enumerate() {
         let slope = whole(emitter, known.power_slope, Some(at));
         let [power, sum] = [less_one, number].map(|number| product(emitter, number, slope));
@@ -107,12 +108,21 @@ fn of_one(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Option<Ma
         }
     }
     let [of_power, of_total] = told;
-    emitter.tell(known.power, Told { slopes: of_power, text: format!("a^{times}") });
+    let (a, b) = (grouped(factor_text(emitter, own)), grouped(offset_text(emitter, row)));
+    emitter.tell(known.power, Told { slopes: of_power, text: format!("{a}^{times}") });
     if let Some(total) = total {
-        let text = format!("b·Σ_{{j<{times}}} a^j");
+        let text = format!("{b}·Σ_{{j<{times}}} {a}^j");
         emitter.tell(total, Told { slopes: of_total, text });
     }
     Some(Map { powers: vec![vec![Some(known.power)]], added: vec![total] })
+}
+
+/// `text` as a factor.
+fn grouped(text: String) -> String {
+    match text.contains([' ', '·', '/', '^', '−']) {
+        true => format!("({text})"),
+        false => text,
+    }
 }
 
 /// A map and its derivatives by nodes.
@@ -134,7 +144,7 @@ fn of_several(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Optio
     let leaves = parts.leaves();
     let (size, digits) = (rows.len(), times.ilog2() as usize + 1);
     let products = size * size * (size + 1) * (1 + 2 * leaves.len());
-    if leaves.len() > MOST_LEAVES || 2 * digits * products * PRODUCT > LARGEST {
+    if leaves.len() > MOST_LEAVES || 2 * digits * products * PRODUCT > SPARSE * LARGEST {
         return None;
     }
     let numbers = parts.numbers(emitter);
@@ -186,10 +196,7 @@ fn composed(emitter: &mut Emitter<'_>, a: &Jet, b: &Jet) -> Jet {
         added: columns(emitter, &[(&a.map.powers, &b.map.added)], &a.map.added),
     };
     let slopes = a.slopes.iter().zip(&b.slopes).map(|(of_a, of_b)| Map {
-        powers: entries(
-            emitter,
-            &[(&of_a.powers, &b.map.powers), (&a.map.powers, &of_b.powers)],
-        ),
+        powers: entries(emitter, &[(&of_a.powers, &b.map.powers), (&a.map.powers, &of_b.powers)]),
         added: columns(
             emitter,
             &[(&of_a.powers, &b.map.added), (&a.map.powers, &of_b.added)],
@@ -201,10 +208,7 @@ fn composed(emitter: &mut Emitter<'_>, a: &Jet, b: &Jet) -> Jet {
 }
 
 /// The sum of products of matrices.
-fn entries(
-    emitter: &mut Emitter<'_>,
-    products: &[(&Matrix<Pair>, &Matrix<Pair>)],
-) -> Matrix<Pair> {
+fn entries(emitter: &mut Emitter<'_>, products: &[(&Matrix<Pair>, &Matrix<Pair>)]) -> Matrix<Pair> {
     let size = products.first().map_or(0, |(a, _)| a.len());
     let mut entry = |i: usize, j: usize| {
         let of = |&(a, b): &(&Matrix<Pair>, &Matrix<Pair>)| -> Vec<(Option<Pair>, Option<Pair>)> {
@@ -217,11 +221,7 @@ fn entries(
 }
 
 /// The sum of products of matrices and columns, and of `addend`.
-fn columns(
-    emitter: &mut Emitter<'_>,
-    products: &[(&Matrix<Pair>, &Row)],
-    addend: &Row,
-) -> Row {
+fn columns(emitter: &mut Emitter<'_>, products: &[(&Matrix<Pair>, &Row)], addend: &Row) -> Row {
     let mut entry = |i: usize| {
         let of = |&(a, b): &(&Matrix<Pair>, &Row)| -> Vec<(Option<Pair>, Option<Pair>)> {
             a[i].iter().copied().zip(b.iter().copied()).collect()

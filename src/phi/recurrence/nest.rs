@@ -261,11 +261,7 @@ fn attempt(
 }
 
 /// Whether nothing that was emitted depends on anything in the loops.
-fn is_outside(
-    emitter: &Emitter<'_>,
-    regions: &HashSet<Region>,
-    nodes: &[(Node, Node)],
-) -> bool {
+fn is_outside(emitter: &Emitter<'_>, regions: &HashSet<Region>, nodes: &[(Node, Node)]) -> bool {
     let graph = &*emitter.graph;
     let mut inside: HashSet<Node> = HashSet::new();
     for &region in regions {

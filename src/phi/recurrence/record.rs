@@ -82,7 +82,7 @@ fn letters(emitter: &Emitter<'_>, system: &System, changes: bool, steady: bool) 
         let letter = if size == 1 { small } else { large };
         known.push(format!("{letter}{i} = {}", all(rows, "; ")));
     }
-    let offsets: Vec<String> = system.rows.iter().map(|row| offset(emitter, row)).collect();
+    let offsets: Vec<String> = system.rows.iter().map(|row| offset_text(emitter, row)).collect();
     if offsets.iter().any(|offset| offset != "0") {
         known.push(format!("b{i} = {}", all(offsets, ", ")));
     }
@@ -100,8 +100,13 @@ fn factor(emitter: &Emitter<'_>, coefficient: &Coefficient) -> String {
     }
 }
 
+/// What a number is multiplied by in each iteration.
+pub(super) fn factor_text(emitter: &Emitter<'_>, pair: Pair) -> String {
+    written(emitter, pair).0
+}
+
 /// What is added in each iteration.
-fn offset(emitter: &Emitter<'_>, row: &Affine) -> String {
+pub(super) fn offset_text(emitter: &Emitter<'_>, row: &Affine) -> String {
     let graph = &*emitter.graph;
     let mut fixed: Vec<(Option<Node>, Node)> = Vec::new();
     let mut tables = Vec::new();

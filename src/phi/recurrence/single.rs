@@ -123,11 +123,7 @@ fn row_of(system: &System) -> Option<&Affine> {
 }
 
 impl Start {
-    pub(super) fn of(
-        emitter: &mut Emitter<'_>,
-        system: &System,
-        row: &Affine,
-    ) -> Option<Start> {
+    pub(super) fn of(emitter: &mut Emitter<'_>, system: &System, row: &Affine) -> Option<Start> {
         let start = Start::written(emitter, system, row);
         let start = start.or_else(|| Start::made(emitter, system, row))?;
         (start.leaves().len() <= MOST_LEAVES).then_some(start)
@@ -249,8 +245,7 @@ impl Start {
         let value = either(emitter, [one, known.sum], [known.power, known.sum]);
         let by_sum = whole(emitter, known.sum, None);
         let leaves = self.leaves();
-        let mut parts: Vec<(&Part, Pair)> =
-            vec![(&self.first, known.power), (&self.added, by_sum)];
+        let mut parts: Vec<(&Part, Pair)> = vec![(&self.first, known.power), (&self.added, by_sum)];
         if !self.change.nodes().is_empty() {
             let slope =
                 either(emitter, [known.sum, known.sum_slope], [known.power_slope, known.sum_slope]);
