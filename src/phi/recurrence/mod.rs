@@ -10,6 +10,10 @@
 //! on anything of its last iteration: the state before that is what is composed, and the
 //! last iteration stays as it was.
 //!
+//! An affine loop in an affine loop is a step of that, so both have one form (`nest`, with
+//! `map` for what the inner one makes of the state). Where the outer loop is none, the
+//! inner one is solved by itself.
+//!
 //! A loop that is left by a decision on its state stays, to search for the number of
 //! its iterations; behind it is the closed form at that number (`search`, with `ways`
 //! for its ends and `doubling` for powers that are known in the call).
