@@ -41,7 +41,7 @@ struct Nest {
 
 enum Step {
     Node(Node),
-    Inner(Nest),
+    Inner(Box<Nest>),
 }
 
 /// Puts a closed form in the place of `region` and the loops in it, if it has some and
@@ -108,7 +108,7 @@ impl Nest {
                     let inner = Nest::of(edit, inner)?;
                     uses.extend(&inner.uses);
                     uses.extend(&inner.firsts);
-                    steps.push(Step::Inner(inner));
+                    steps.push(Step::Inner(Box::new(inner)));
                 }
                 Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => return Err(GUARDS),
             }
@@ -136,6 +136,7 @@ impl Nest {
         }
         // What was computed before it is the same in all iterations.
         let Some(inner) = found else { return Nest { steps, ..self } };
+        let inner = *inner;
         steps.extend(inner.steps);
         Nest { body: inner.body, times, steps, firsts, phis, uses: self.uses, is_joined: true }
     }
@@ -144,7 +145,7 @@ impl Nest {
     #[allow(clippy::type_complexity)] // Parts of a nest.
     fn only(&self) -> Option<(&Nest, Vec<Node>, Vec<(Node, Node)>)> {
         let mut inner = self.steps.iter().filter_map(|step| match step {
-            Step::Inner(inner) => Some(inner),
+            Step::Inner(inner) => Some(&**inner),
             Step::Node(_) => None,
         });
         let (Some(inner), None) = (inner.next(), inner.next()) else { return None };
