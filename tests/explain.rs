@@ -433,7 +433,7 @@ fn refusals_say_what_is_true_of_the_kernel() {
     assert!(!why.contains("no derivative passes"), "{why}");
     // Nobody but the form of the inner loop decides anything here.
     let f = Tape::record(|x: &[Var]| {
-        let year = |b: Var| (0..64).fold(b, |b, _| b * (1.0 + x[1]) + x[2]) - x[3];
+        let year = |b: Var| (0..64).fold(b, |b, _| b * (1.0 + x[1]) + x[2]) - b.sin() * x[3];
         (0..40).fold(x[0], |b, _| year(b))
     });
     f.grad(&[100.0, 0.01, 2.0, 50.0]).unwrap();

@@ -107,6 +107,11 @@ impl Edit {
         }
     }
 
+    /// Leaves out `regions`: they are in a loop that is gone.
+    pub(super) fn leave_out(&mut self, regions: impl IntoIterator<Item = Region>) {
+        self.gone.extend(regions);
+    }
+
     /// Puts `items` behind `region`, and nodes in the place of what comes out of it.
     pub(super) fn insert_after(
         &mut self,

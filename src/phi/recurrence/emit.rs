@@ -25,6 +25,8 @@ pub(super) struct Emitter<'a> {
     pub(super) numbers: HashMap<Node, Pair>,
     /// How many pairs were made.
     made: usize,
+    /// Pairs whose derivatives are known otherwise.
+    told: HashMap<Pair, Told>,
     /// The conditions that guards require, and the nodes that are to be finite.
     pub(super) required: Vec<(Node, Node)>,
     /// How many of the steps compute derivatives, or values with them.
@@ -33,10 +35,19 @@ pub(super) struct Emitter<'a> {
     pub(super) overflows: bool,
 }
 
+/// What is known of a pair, other than by what it was made of.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    /// Its derivatives by nodes, those that are not zero everywhere.
+    pub(super) slopes: Vec<(Node, Pair)>,
+    /// What it is, for people.
+    pub(super) text: String,
+}
+
 impl<'a> Emitter<'a> {
     pub(super) fn new(graph: &'a mut Graph, place: Option<PlaceId>) -> Self {
         let (items, required, known) = (Vec::new(), Vec::new(), HashMap::new());
-        let origins = HashMap::new();
+        let (origins, told) = (HashMap::new(), HashMap::new());
         Emitter {
             graph,
             items,
@@ -45,6 +56,7 @@ impl<'a> Emitter<'a> {
             origins,
             numbers: HashMap::new(),
             made: 0,
+            told,
             required,
             derived: 0,
             overflows: false,
@@ -79,6 +91,46 @@ impl<'a> Emitter<'a> {
         self.origins.get(&pair).copied()
     }
 
+    /// Tells the derivatives of `pair`, and what it is.
+    pub(super) fn tell(&mut self, pair: Pair, told: Told) {
+        // A pair without a second part may be a node that was there before.
+        if pair.low.is_some() && self.value(pair.high).is_none() {
+            self.told.insert(pair, told);
+        }
+    }
+
+    /// Whether anything was told.
+    pub(super) fn has_told(&self) -> bool {
+        !self.told.is_empty()
+    }
+
+    /// What was told of `pair`.
+    pub(super) fn told(&self, pair: Pair) -> Option<&Told> {
+        self.told.get(&pair)
+    }
+
+    /// Whether `pair` was made of one whose derivatives were told.
+    pub(super) fn is_made_of_told(&self, pair: Pair) -> bool {
+        if self.told.is_empty() {
+            return false;
+        }
+        let (mut seen, mut pending) = (HashSet::new(), vec![pair]);
+        while let Some(pair) = pending.pop() {
+            if self.told.contains_key(&pair) {
+                return true;
+            }
+            if !seen.insert(pair) {
+                continue;
+            }
+            match self.origin(pair) {
+                Some((_, How::Sum(a, b) | How::Product(a, b))) => pending.extend([a, b]),
+                Some((_, How::Quotient(a, _))) => pending.push(a),
+                None => {}
+            }
+        }
+        false
+    }
+
     /// Makes as if the steps after the first `kept` had not been made.
     pub(super) fn forget(&mut self, kept: usize) {
         let gone: HashSet<Node> = self
@@ -95,6 +147,7 @@ impl<'a> Emitter<'a> {
         };
         self.origins.retain(|pair, _| !is_gone(pair));
         self.numbers.retain(|_, pair| !is_gone(pair));
+        self.told.retain(|pair, _| !is_gone(pair));
     }
 
     /// Stops the graph where `node` is not finite.

@@ -241,7 +241,7 @@ impl Forms<'_, '_> {
         })
     }
 
-    fn sum(&mut self, a: &Form, b: &Form) -> Result<Form, &'static str> {
+    pub(super) fn sum(&mut self, a: &Form, b: &Form) -> Result<Form, &'static str> {
         let (mut sum, b) = (self.affine(a)?, self.affine(b)?);
         for (base, coefficient) in b {
             let before = sum.remove(&base);
@@ -413,7 +413,11 @@ impl Forms<'_, '_> {
         Ok(Form::Affine(scaled))
     }
 
-    fn scaled(&mut self, affine: Affine, factor: &Coefficient) -> Result<Form, &'static str> {
+    pub(super) fn scaled(
+        &mut self,
+        affine: Affine,
+        factor: &Coefficient,
+    ) -> Result<Form, &'static str> {
         let scaled = affine.into_iter().map(|(base, coefficient)| {
             self.multiplied(&coefficient, factor).map(|product| (base, product))
         });

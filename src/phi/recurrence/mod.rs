@@ -10,6 +10,10 @@
 //! on anything of its last iteration: the state before that is what is composed, and the
 //! last iteration stays as it was.
 //!
+//! An affine loop in an affine loop is a step of that, so both have one form (`nest`, with
+//! `map` for what the inner one makes of the state). Where the outer loop is none, the
+//! inner one is solved by itself.
+//!
 //! A loop that is left by a decision on its state stays, to search for the number of
 //! its iterations; behind it is the closed form at that number (`search`, with `ways`
 //! for its ends and `doubling` for powers that are known in the call).
@@ -29,8 +33,11 @@ mod doubling;
 mod edit;
 mod emit;
 mod form;
+mod geometric;
 mod inner;
 mod jet;
+mod map;
+mod nest;
 mod power;
 mod record;
 mod search;
@@ -121,7 +128,16 @@ pub fn solve_all(graph: &Graph) -> Solved {
 fn attempt(graph: &Graph, wrong: &[Region]) -> (Replacement, Vec<Applied>, Vec<Refused>) {
     let (mut applied, mut refused) = (Vec::new(), Vec::new());
     let mut edit = Edit::of(graph);
-    for region in inside_out(graph) {
+    let order = inside_out(graph);
+    for &region in order.iter().rev().filter(|region| !wrong.contains(region)) {
+        if let Some(mut found) = nest::solve(&mut edit, region) {
+            applied.append(&mut found);
+        }
+    }
+    for region in order {
+        if edit.is_gone(region) {
+            continue;
+        }
         if wrong.contains(&region) {
             refused.push(refusal(graph, region, DISPROVED));
             continue;

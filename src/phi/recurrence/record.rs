@@ -5,8 +5,9 @@ use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Forms};
 use super::power::System;
 use crate::phi::notation::{Brief, number};
+use crate::phi::pair::{How, Pair};
 use crate::phi::rule::{Applied, Rule};
-use crate::ssa::{Graph, Node, Place, Region};
+use crate::ssa::{Node, Place, Region};
 
 /// Systems of at most so many numbers are written out.
 const WRITTEN: usize = 3;
@@ -51,14 +52,14 @@ pub(super) fn record_after(
             (Rule::C9, form)
         }
     };
-    let known = letters(graph, system, changes, steady);
+    let known = letters(forms.emitter, system, changes, steady);
     let form = if known.is_empty() { form } else { format!("{form}, where {known}") };
     Applied { rule, at, form }
 }
 
 /// What the letters of the form stand for.
-fn letters(graph: &Graph, system: &System, changes: bool, steady: bool) -> String {
-    let (size, brief) = (system.states.len(), Brief::new(graph));
+fn letters(emitter: &Emitter<'_>, system: &System, changes: bool, steady: bool) -> String {
+    let (size, brief) = (system.states.len(), Brief::new(emitter.graph));
     if size > WRITTEN {
         return String::new();
     }
@@ -70,7 +71,7 @@ fn letters(graph: &Graph, system: &System, changes: bool, steady: bool) -> Strin
     let mut known = vec![format!("p = {}", all(firsts, ", "))];
     let row = |row: &Affine| -> String {
         let entry = |state: &usize| match row.get(&Base::State(*state)) {
-            Some(coefficient) => factor(graph, coefficient),
+            Some(coefficient) => factor(emitter, coefficient),
             None => "0".to_owned(),
         };
         system.states.iter().map(entry).collect::<Vec<String>>().join(", ")
@@ -81,7 +82,7 @@ fn letters(graph: &Graph, system: &System, changes: bool, steady: bool) -> Strin
         let letter = if size == 1 { small } else { large };
         known.push(format!("{letter}{i} = {}", all(rows, "; ")));
     }
-    let offsets: Vec<String> = system.rows.iter().map(|row| offset(graph, row)).collect();
+    let offsets: Vec<String> = system.rows.iter().map(|row| offset_text(emitter, row)).collect();
     if offsets.iter().any(|offset| offset != "0") {
         known.push(format!("b{i} = {}", all(offsets, ", ")));
     }
@@ -89,9 +90,9 @@ fn letters(graph: &Graph, system: &System, changes: bool, steady: bool) -> Strin
 }
 
 /// A coefficient; of one that changes the first numbers.
-fn factor(graph: &Graph, coefficient: &Coefficient) -> String {
+fn factor(emitter: &Emitter<'_>, coefficient: &Coefficient) -> String {
     match coefficient {
-        Coefficient::Fixed(pair) => Brief::new(graph).node(pair.high),
+        Coefficient::Fixed(pair) => written(emitter, *pair).0,
         Coefficient::Table(table) => {
             let shown = table.iter().take(2).map(|x| number(x.rounded()));
             format!("[{}, …]", shown.collect::<Vec<String>>().join(", "))
@@ -99,23 +100,34 @@ fn factor(graph: &Graph, coefficient: &Coefficient) -> String {
     }
 }
 
+/// What a number is multiplied by in each iteration.
+pub(super) fn factor_text(emitter: &Emitter<'_>, pair: Pair) -> String {
+    written(emitter, pair).0
+}
+
 /// What is added in each iteration.
-fn offset(graph: &Graph, row: &Affine) -> String {
+pub(super) fn offset_text(emitter: &Emitter<'_>, row: &Affine) -> String {
+    let graph = &*emitter.graph;
     let mut fixed: Vec<(Option<Node>, Node)> = Vec::new();
     let mut tables = Vec::new();
     for (base, coefficient) in row {
         let Base::Node(node) = *base else { continue };
         match coefficient {
             Coefficient::Fixed(pair) => {
+                if emitter.is_made_of_told(*pair) {
+                    let node = (graph.constant(node) != Some(1.0)).then(|| node.into());
+                    tables.push(product(emitter, Some(*pair), node));
+                    continue;
+                }
                 let is_one = graph.constant(pair.high) == Some(1.0);
                 fixed.push(((!is_one).then_some(pair.high), node));
             }
             Coefficient::Table(_) if graph.constant(node) == Some(1.0) => {
-                tables.push(factor(graph, coefficient));
+                tables.push(factor(emitter, coefficient));
             }
             Coefficient::Table(_) => {
                 let base = Brief::new(graph).combination(&[(None, node)]);
-                tables.push(format!("{}·{base}", factor(graph, coefficient)));
+                tables.push(format!("{}·{base}", factor(emitter, coefficient)));
             }
         }
     }
@@ -123,4 +135,30 @@ fn offset(graph: &Graph, row: &Affine) -> String {
         tables.push(Brief::new(graph).combination(&fixed));
     }
     tables.join(" + ")
+}
+
+/// What `pair` was made of, as far as that is what loops in the loop come to; and whether
+/// it is a sum.
+fn written(emitter: &Emitter<'_>, pair: Pair) -> (String, bool) {
+    if let Some(told) = emitter.told(pair) {
+        return (told.text.clone(), false);
+    }
+    match emitter.origin(pair) {
+        Some((_, How::Sum(a, b))) if emitter.is_made_of_told(pair) => {
+            let [(a, _), (b, _)] = [a, b].map(|part| written(emitter, part));
+            (format!("{a} + {b}"), true)
+        }
+        Some((_, How::Product(a, b))) if emitter.is_made_of_told(pair) => {
+            (product(emitter, Some(a), Some(b)), false)
+        }
+        _ => (Brief::new(emitter.graph).node(pair.high), false),
+    }
+}
+
+fn product(emitter: &Emitter<'_>, a: Option<Pair>, b: Option<Pair>) -> String {
+    let factors = [a, b].into_iter().flatten().map(|factor| match written(emitter, factor) {
+        (text, true) => format!("({text})"),
+        (text, false) => text,
+    });
+    factors.collect::<Vec<String>>().join("·")
 }

@@ -19,88 +19,65 @@
 //! does not move the fixed point: ∂y/∂g is (β + l·p)·n·aᵐ, which is no difference of large
 //! numbers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::doubling::{digits, loop_of};
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Forms};
-use super::power::System;
-use super::slopes::{Totals, chosen, inverse, sum_of_products};
+use super::geometric::{Factor, Known, Whether, is_beyond, normal_sum, product};
+use super::power::{System, offset};
+use super::slopes::{Parts, Totals, sum_of_products};
 use super::terms::{Step, Terms};
-use crate::op::Op;
-use crate::phi::double::Double;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::{Node, marked};
 
 /// So many nodes may a number be made of.
 const MOST_LEAVES: usize = 64;
-/// After so many squarings a pair is made normal again: until then what is neglected,
-/// the square of its second part, has grown by no more than some bits.
-const ROUGH: u32 = 3;
-/// Where fractions lose more digits than pairs have to spare: errors of powers grow with
-/// the number of steps.
-struct Near {
-    /// The largest n·(a - 1).
-    way: f64,
-    /// How many terms of the series count there, and how many of them with all digits.
-    terms: usize,
-    exact: usize,
-}
-
-const FEW: Near = Near { way: marked(1.0 / 8192.0), terms: 5, exact: 2 };
-const MANY: Near = Near { way: marked(1.0 / 1024.0), terms: 7, exact: 3 };
-/// From so many steps.
-const MANY_STEPS: usize = 1 << 14;
-
-impl Near {
-    fn of(most: usize) -> Near {
-        if most < MANY_STEPS { FEW } else { MANY }
-    }
-}
-
 const MOST: &str = "it is made of too many values";
 
-/// What is known after a number of steps: the power of the factor, and the sum of those
-/// before it.
-#[derive(Clone, Copy)]
-struct Known {
-    power: Pair,
-    sum: Pair,
-    /// Their derivatives by the factor.
-    power_slope: Pair,
-    sum_slope: Pair,
+/// A number, and its derivatives.
+pub(super) enum Part {
+    Written(Terms),
+    /// With those that are not zero everywhere.
+    Made(Pair, BTreeMap<Node, Pair>),
 }
 
-/// Whether something is so.
-#[derive(Clone, Copy)]
-enum Whether {
-    Known(bool),
-    Found(Node),
-}
-
-impl Whether {
-    fn either(self, emitter: &mut Emitter<'_>, then: Pair, otherwise: Pair) -> Pair {
+impl Part {
+    pub(super) fn emitted(&self, emitter: &mut Emitter<'_>) -> Pair {
         match self {
-            Whether::Known(true) => then,
-            Whether::Known(false) => otherwise,
-            Whether::Found(condition) => chosen(emitter, condition, then, otherwise),
+            Part::Written(terms) => {
+                terms.emitted(emitter).unwrap_or_else(|| emitter.number(0.0, 0.0))
+            }
+            Part::Made(number, _) => *number,
         }
     }
 
-    fn may_be(self, what: bool) -> bool {
-        !matches!(self, Whether::Known(known) if known != what)
+    pub(super) fn slope(&self, emitter: &mut Emitter<'_>, node: Node) -> Option<Pair> {
+        match self {
+            Part::Written(terms) => terms.slope(node).emitted(emitter),
+            Part::Made(_, slopes) => slopes.get(&node).copied(),
+        }
+    }
+
+    pub(super) fn nodes(&self) -> BTreeSet<Node> {
+        match self {
+            Part::Written(terms) => terms.nodes(),
+            Part::Made(_, slopes) => slopes.keys().copied().collect(),
+        }
     }
 }
 
 /// A number before its first step.
-struct Start {
-    first: Terms,
-    step: Step,
-    /// What it is multiplied by, that less 1, and whether it is larger than 1.
-    factor: Pair,
-    less_one: Pair,
+pub(super) struct Start {
+    first: Part,
+    /// The parts of a step: what all of it is multiplied by, the factor less 1, and what
+    /// is added.
+    pub(super) shared: Vec<Part>,
+    pub(super) change: Part,
+    pub(super) added: Part,
+    /// What it is multiplied by, and whether that is larger than 1.
+    pub(super) factor: Factor,
     is_large: Whether,
-    has_added: bool,
+    pub(super) has_added: bool,
 }
 
 /// The number of `system`, which has one, after `times` steps; `None` if it has more.
@@ -115,7 +92,7 @@ pub(super) fn changed(
     let Some(start) = Start::of(emitter, system, row) else { return Some(Err(MOST)) };
     let node = match start.has_added {
         true => {
-            let known = start.after(emitter, times);
+            let known = start.factor.after(emitter, times);
             start.end(emitter, &known)
         }
         false => start.multiplied(emitter, times),
@@ -134,7 +111,7 @@ pub(super) fn changed_by(
     let row = row_of(system)?;
     let emitter = &mut *forms.emitter;
     let Some(start) = Start::of(emitter, system, row) else { return Some(Err(MOST)) };
-    let known = start.after_count(emitter, count, most);
+    let known = start.factor.after_count(emitter, count, most);
     Some(Ok(start.end(emitter, &known)))
 }
 
@@ -146,7 +123,14 @@ fn row_of(system: &System) -> Option<&Affine> {
 }
 
 impl Start {
-    fn of(emitter: &mut Emitter<'_>, system: &System, row: &Affine) -> Option<Start> {
+    pub(super) fn of(emitter: &mut Emitter<'_>, system: &System, row: &Affine) -> Option<Start> {
+        let start = Start::written(emitter, system, row);
+        let start = start.or_else(|| Start::made(emitter, system, row))?;
+        (start.leaves().len() <= MOST_LEAVES).then_some(start)
+    }
+
+    /// With coefficients whose terms are known.
+    fn written(emitter: &mut Emitter<'_>, system: &System, row: &Affine) -> Option<Start> {
         let (mut added, mut less_one) = (Vec::new(), Terms::number((-1.0).into()));
         for (&base, coefficient) in row {
             let &Coefficient::Fixed(pair) = coefficient else { return None };
@@ -162,167 +146,76 @@ impl Start {
         let first = Terms::of_node(emitter.graph, *system.firsts.first()?);
         let factor = less_one.plus(&Terms::number(1.0.into()));
         let zero = emitter.number(0.0, 0.0);
-        let factor = factor.emitted(emitter).unwrap_or(zero);
+        let value = factor.emitted(emitter).unwrap_or(zero);
         let step = Step::of(less_one.clone(), added);
         let less_one = less_one.emitted(emitter).unwrap_or(zero);
         let has_added = !step.added.is_zero();
-        let is_large = match has_added {
-            true => is_beyond(emitter, factor.high, marked(1.0)),
-            false => Whether::Known(false),
+        let is_large = is_large(emitter, value, has_added);
+        Some(Start {
+            first: Part::Written(first),
+            shared: step.shared.into_iter().map(Part::Written).collect(),
+            change: Part::Written(step.less_one),
+            added: Part::Written(step.added),
+            factor: Factor { value, less_one },
+            is_large,
+            has_added,
+        })
+    }
+
+    /// With coefficients that are what a loop in the loop comes to.
+    fn made(emitter: &mut Emitter<'_>, system: &System, row: &Affine) -> Option<Start> {
+        let state = Base::State(*system.states.first()?);
+        let own = match row.get(&state) {
+            Some(&Coefficient::Fixed(pair)) => Some(pair),
+            _ => None,
         };
-        let start = Start { first, step, factor, less_one, is_large, has_added };
-        (start.leaves().len() <= MOST_LEAVES).then_some(start)
+        let added = offset(emitter, row);
+        let pairs: Vec<Pair> = own.into_iter().chain(added).collect();
+        if !pairs.iter().any(|&pair| emitter.is_made_of_told(pair)) {
+            return None;
+        }
+        let parts = Parts::of(emitter, &pairs)?;
+        let numbers = parts.numbers(emitter);
+        let mut slopes = [BTreeMap::new(), BTreeMap::new()];
+        for leaf in parts.leaves() {
+            let of = parts.slopes(emitter, leaf);
+            for (pair, slopes) in [own, added].into_iter().zip(&mut slopes) {
+                slopes.extend(pair.and_then(|pair| of.get(&pair)).map(|&slope| (leaf, slope)));
+            }
+        }
+        let zero = emitter.number(0.0, 0.0);
+        let [value, number] = [own, added].map(|pair| match pair {
+            Some(pair) => emitter.normal(numbers[&pair]),
+            None => zero,
+        });
+        let less = emitter.number(-1.0, 0.0);
+        let less_one = normal_sum(emitter, value, less);
+        let [of_factor, of_added] = slopes;
+        let is_large = is_large(emitter, value, added.is_some());
+        let first = Terms::of_node(emitter.graph, *system.firsts.first()?);
+        Some(Start {
+            first: Part::Written(first),
+            shared: Vec::new(),
+            change: Part::Made(less_one, of_factor),
+            added: Part::Made(number, of_added),
+            factor: Factor { value, less_one },
+            is_large,
+            has_added: added.is_some(),
+        })
     }
 
     /// The nodes that all of it is made of.
     fn leaves(&self) -> BTreeSet<Node> {
-        let parts = [&self.first, &self.step.less_one, &self.step.added];
-        parts.into_iter().chain(&self.step.shared).flat_map(Terms::nodes).collect()
-    }
-
-    /// What is known after `times` steps.
-    fn after(&self, emitter: &mut Emitter<'_>, times: usize) -> Known {
-        let power = self.power(emitter, times - 1);
-        let number = emitter.constant(times as f64);
-        self.one_more(emitter, power, number, &Near::of(times))
-    }
-
-    /// The power of the factor.
-    fn power(&self, emitter: &mut Emitter<'_>, times: usize) -> Pair {
-        let Some(digits) = times.checked_ilog2() else { return emitter.number(1.0, 0.0) };
-        let mut power = self.factor;
-        for digit in (0..digits).rev() {
-            power = emitter.product(power, power);
-            if times >> digit & 1 == 1 {
-                power = product(emitter, power, self.factor);
-            } else if digit % ROUGH == 0 {
-                power = emitter.normal(power);
-            }
-        }
-        power
-    }
-
-    /// What is known after `count` steps: a loop goes through the digits of that number
-    /// less one, from the first one on.
-    fn after_count(&self, emitter: &mut Emitter<'_>, count: Node, most: u32) -> Known {
-        let (zero, one) = (emitter.constant(0.0), emitter.constant(1.0));
-        let is_any = emitter.apply(Op::Ge, &[count, one]);
-        let less = emitter.apply(Op::Sub, &[count, one]);
-        let before = emitter.apply(Op::Select, &[is_any, less, zero]);
-        let digits = digits(most.saturating_sub(1));
-        let highest = emitter.constant(f64::from(digits - 1).exp2());
-        let firsts = vec![before, highest, one, zero];
-        let after = loop_of(emitter, digits, firsts, |body, carried| {
-            let &[left, place, high, low] = carried else { return (zero, Vec::new()) };
-            let (half, one, zero) = (body.constant(0.5), body.constant(1.0), body.constant(0.0));
-            let is_one = body.apply(Op::Ge, &[left, place]);
-            let less = body.apply(Op::Sub, &[left, place]);
-            let half = body.apply(Op::Mul, &[place, half]);
-            let power = Pair { high, low: Some(low) };
-            let doubled = product(body, power, power);
-            let stepped = product(body, doubled, self.factor);
-            let next = chosen(body, is_one, stepped, doubled);
-            let left = body.apply(Op::Select, &[is_one, less, left]);
-            let nexts = vec![left, half, next.high, next.low.unwrap_or(zero)];
-            (body.apply(Op::Ge, &[half, one]), nexts)
-        });
-        let (one, zero) = (emitter.number(1.0, 0.0), emitter.number(0.0, 0.0));
-        let power = match after[..] {
-            [.., high, low] => Pair { high, low: Some(low) },
-            _ => one,
-        };
-        let known = self.one_more(emitter, power, count, &Near::of(most as usize));
-        let mut either = |some, none| chosen(emitter, is_any, some, none);
-        Known {
-            power: either(known.power, one),
-            sum: either(known.sum, zero),
-            power_slope: either(known.power_slope, zero),
-            sum_slope: either(known.sum_slope, zero),
-        }
-    }
-
-    /// What is known after `number` steps, where `before` is the power of one step less.
-    fn one_more(
-        &self,
-        emitter: &mut Emitter<'_>,
-        before: Pair,
-        number: Node,
-        limits: &Near,
-    ) -> Known {
-        let (one, less) = (emitter.number(1.0, 0.0), emitter.number(-1.0, 0.0));
-        let power = product(emitter, before, self.factor);
-        let power_slope = product(emitter, before, number.into());
-        let way = emitter.apply(Op::Mul, &[self.less_one.high, number]);
-        let is_far = is_beyond(emitter, way, limits.way);
-        let (mut sum, mut sum_slope) = (one, one);
-        if is_far.may_be(true) {
-            // Finite where it is not taken, so that no derivative of that is more than
-            // nothing.
-            let divisor = is_far.either(emitter, self.less_one, one);
-            let inverse = inverse(emitter, divisor);
-            let top = normal_sum(emitter, power, less);
-            sum = product(emitter, top, inverse);
-            let negative = emitter.product(sum, less);
-            let top = normal_sum(emitter, power_slope, negative);
-            sum_slope = product(emitter, top, inverse);
-        }
-        if is_far.may_be(false) {
-            let near = self.series(emitter, number, 0, limits);
-            let near = product(emitter, near, number.into());
-            sum = is_far.either(emitter, sum, near);
-            let near = self.series(emitter, number, 1, limits);
-            let minus_one = emitter.constant(-1.0);
-            let other = emitter.apply(Op::Add, &[number, minus_one]);
-            let half = emitter.number(0.5, 0.0);
-            let half = emitter.product(number.into(), half);
-            let pairs = product(emitter, half, other.into());
-            let near = product(emitter, near, pairs);
-            sum_slope = is_far.either(emitter, sum_slope, near);
-        }
-        Known { power, sum, power_slope, sum_slope }
-    }
-
-    /// Σ_k C(n, k + 1)·(a - 1)ᵏ for n steps, if `order` is 0, or its derivative: as a
-    /// multiple of the first term.
-    fn series(&self, emitter: &mut Emitter<'_>, number: Node, order: usize, limits: &Near) -> Pair {
-        let one = emitter.constant(1.0);
-        let mut sum: Pair = one.into();
-        for term in (order..limits.terms + order).rev() {
-            let k = term as f64;
-            let less = emitter.constant(-k - 1.0);
-            let left = emitter.apply(Op::Add, &[number, less]);
-            let ratio = match order {
-                0 => Double::from(1.0) / (k + 2.0).into(),
-                _ => Double::from(k + 1.0) / (k * (k + 2.0)).into(),
-            };
-            if term - order >= limits.exact {
-                // So small that rounding does not matter.
-                let ratio = emitter.constant(ratio.high);
-                let scaled = emitter.apply(Op::Mul, &[left, ratio]);
-                let scaled = emitter.apply(Op::Mul, &[scaled, self.less_one.high]);
-                sum = emitter.apply(Op::MulAdd, &[scaled, sum.high, one]).into();
-                continue;
-            }
-            let ratio = emitter.number(ratio.high, ratio.low);
-            let scaled = product(emitter, ratio, left.into());
-            let scaled = emitter.product(scaled, self.less_one);
-            let scaled = emitter.product(scaled, sum);
-            sum = emitter.normal(Pair { high: one, low: Some(scaled.high) });
-            sum.low = emitter.add_low(sum.low, scaled.low);
-        }
-        emitter.normal(sum)
+        let parts = [&self.first, &self.change, &self.added];
+        parts.into_iter().chain(&self.shared).flat_map(Part::nodes).collect()
     }
 
     /// The number, with its derivatives.
     fn end(&self, emitter: &mut Emitter<'_>, known: &Known) -> Node {
-        let (zero, one) = (emitter.number(0.0, 0.0), emitter.number(1.0, 0.0));
-        let emitted =
-            |emitter: &mut Emitter<'_>, terms: &Terms| terms.emitted(emitter).unwrap_or(zero);
-        let first = emitted(emitter, &self.first);
-        let (less_one, added) =
-            (emitted(emitter, &self.step.less_one), emitted(emitter, &self.step.added));
-        let shared: Vec<Pair> =
-            self.step.shared.iter().map(|factor| emitted(emitter, factor)).collect();
+        let one = emitter.number(1.0, 0.0);
+        let first = self.first.emitted(emitter);
+        let (less_one, added) = (self.change.emitted(emitter), self.added.emitted(emitter));
+        let shared: Vec<Pair> = self.shared.iter().map(|factor| factor.emitted(emitter)).collect();
         let whole = |emitter: &mut Emitter<'_>, pair: Pair, without: Option<usize>| {
             let others = shared.iter().enumerate().filter(|&(at, _)| Some(at) != without);
             others.fold(pair, |whole, (_, &factor)| product(emitter, whole, factor))
@@ -352,14 +245,13 @@ impl Start {
         let value = either(emitter, [one, known.sum], [known.power, known.sum]);
         let by_sum = whole(emitter, known.sum, None);
         let leaves = self.leaves();
-        let mut parts: Vec<(&Terms, Pair)> =
-            vec![(&self.first, known.power), (&self.step.added, by_sum)];
-        if !self.step.less_one.nodes().is_empty() {
+        let mut parts: Vec<(&Part, Pair)> = vec![(&self.first, known.power), (&self.added, by_sum)];
+        if !self.change.nodes().is_empty() {
             let slope =
                 either(emitter, [known.sum, known.sum_slope], [known.power_slope, known.sum_slope]);
-            parts.push((&self.step.less_one, whole(emitter, slope, None)));
+            parts.push((&self.change, whole(emitter, slope, None)));
         }
-        for (at, factor) in self.step.shared.iter().enumerate() {
+        for (at, factor) in self.shared.iter().enumerate() {
             if !factor.nodes().is_empty() {
                 let slope = product(emitter, change, known.power_slope);
                 parts.push((factor, whole(emitter, slope, Some(at))));
@@ -371,38 +263,52 @@ impl Start {
     /// The number after `times` steps if nothing is added to it. Half of the power is
     /// applied twice, so that it is in the range of numbers if the result is.
     fn multiplied(&self, emitter: &mut Emitter<'_>, times: usize) -> Node {
-        let (zero, one) = (emitter.number(0.0, 0.0), emitter.number(1.0, 0.0));
+        let one = emitter.number(1.0, 0.0);
         let before = times - 1;
-        let power = self.power(emitter, before / 2);
+        let power = self.factor.power(emitter, before / 2);
         let power = emitter.normal(power);
-        let first = self.first.emitted(emitter).unwrap_or(zero);
+        let first = self.first.emitted(emitter);
         let powered = |emitter: &mut Emitter<'_>, number: Pair| {
             let mut after = product(emitter, number, power);
             after = product(emitter, after, power);
             if before & 1 == 1 {
-                after = product(emitter, after, self.factor);
+                after = product(emitter, after, self.factor.value);
             }
             after
         };
         let last = powered(emitter, first);
-        let value = product(emitter, last, self.factor);
+        let value = product(emitter, last, self.factor.value);
         let of_power = powered(emitter, one);
-        let by_first = product(emitter, of_power, self.factor);
+        let by_first = product(emitter, of_power, self.factor.value);
         let number = emitter.number(times as f64, 0.0);
         let by_factor = product(emitter, last, number);
         let mut parts = vec![(&self.first, by_first)];
-        let factor = self.factor_terms();
+        let factor = self.factor_part();
         parts.push((&factor, by_factor));
         with_slopes(emitter, value, &self.leaves(), &parts)
     }
 
     /// The factor, as far as its derivatives go: 1 more or less.
-    fn factor_terms(&self) -> Terms {
-        let shared = &self.step.shared;
-        shared.iter().fold(self.step.less_one.clone(), |terms, factor| {
-            // One of the two is a single term.
-            terms.times(factor).unwrap_or_default()
-        })
+    fn factor_part(&self) -> Part {
+        match &self.change {
+            Part::Written(less_one) => {
+                let whole = self.shared.iter().fold(less_one.clone(), |terms, factor| {
+                    let Part::Written(factor) = factor else { return terms };
+                    // One of the two is a single term.
+                    terms.times(factor).unwrap_or_default()
+                });
+                Part::Written(whole)
+            }
+            Part::Made(number, slopes) => Part::Made(*number, slopes.clone()),
+        }
+    }
+}
+
+/// Whether `factor` is larger than 1, if that matters.
+fn is_large(emitter: &mut Emitter<'_>, factor: Pair, has_added: bool) -> Whether {
+    match has_added {
+        true => is_beyond(emitter, factor.high, marked(1.0)),
+        false => Whether::Known(false),
     }
 }
 
@@ -412,13 +318,13 @@ fn with_slopes(
     emitter: &mut Emitter<'_>,
     value: Pair,
     leaves: &BTreeSet<Node>,
-    parts: &[(&Terms, Pair)],
+    parts: &[(&Part, Pair)],
 ) -> Node {
     let mut totals = Totals::default();
     for &leaf in leaves {
         let mut factors = Vec::new();
-        for (terms, slope) in parts {
-            factors.push((terms.slope(leaf).emitted(emitter), Some(*slope)));
+        for (part, slope) in parts {
+            factors.push((part.slope(emitter, leaf), Some(*slope)));
         }
         let total = sum_of_products(emitter, factors, None);
         totals.add(emitter, leaf, total);
@@ -428,30 +334,8 @@ fn with_slopes(
     emitter.with_slopes(value, &slopes)
 }
 
-fn product(emitter: &mut Emitter<'_>, a: Pair, b: Pair) -> Pair {
-    let product = emitter.product(a, b);
-    emitter.normal(product)
-}
-
-fn normal_sum(emitter: &mut Emitter<'_>, a: Pair, b: Pair) -> Pair {
-    let sum = emitter.sum(Some(a), Some(b)).unwrap_or(a);
-    emitter.normal(sum)
-}
-
 fn sum_of(emitter: &mut Emitter<'_>, factors: &[(Pair, Pair)]) -> Pair {
     let factors = factors.iter().map(|&(a, b)| (Some(a), Some(b)));
     let zero = emitter.number(0.0, 0.0);
     sum_of_products(emitter, factors, None).unwrap_or(zero)
-}
-
-/// Whether `number` is larger than `limit`, or less than `-limit`.
-fn is_beyond(emitter: &mut Emitter<'_>, number: Node, limit: f64) -> Whether {
-    match emitter.value(number) {
-        Some(number) => Whether::Known(number.abs() > limit),
-        None => {
-            let size = emitter.apply(Op::Abs, &[number]);
-            let limit = emitter.constant(limit);
-            Whether::Found(emitter.apply(Op::Gt, &[size, limit]))
-        }
-    }
 }

@@ -24,6 +24,8 @@ const MOST_PASSED: usize = 64;
 pub(super) struct Origins {
     /// The pairs that were made of others, operands first.
     steps: Vec<(Pair, How)>,
+    /// Those whose derivatives were told.
+    told: Vec<(Pair, Vec<(Node, Pair)>)>,
     /// The nodes that they all were made of.
     pub(super) leaves: Vec<Node>,
 }
@@ -32,9 +34,19 @@ impl Origins {
     /// What `pairs` were made of; `None` if that is not known of all, or is too much.
     pub(super) fn of(emitter: &Emitter<'_>, pairs: &[Pair]) -> Option<Origins> {
         let (mut steps, mut leaves) = (BTreeMap::new(), Vec::new());
+        let mut told: Vec<(Pair, Vec<(Node, Pair)>)> = Vec::new();
         let mut pending = pairs.to_vec();
         while let Some(pair) = pending.pop() {
             if emitter.value(pair.high).is_some() {
+                continue;
+            }
+            if let Some(known) = emitter.told(pair) {
+                if told.iter().all(|(other, _)| *other != pair) {
+                    let nodes = known.slopes.iter().map(|&(node, _)| node);
+                    let nodes: Vec<Node> = nodes.filter(|node| !leaves.contains(node)).collect();
+                    leaves.extend(nodes);
+                    told.push((pair, known.slopes.clone()));
+                }
                 continue;
             }
             let Some((number, how)) = emitter.origin(pair) else {
@@ -57,13 +69,17 @@ impl Origins {
             }
         }
         leaves.sort_unstable();
-        Some(Origins { steps: steps.into_values().collect(), leaves })
+        Some(Origins { steps: steps.into_values().collect(), told, leaves })
     }
 
     /// The derivatives by `leaf`, those that are not zero everywhere.
     pub(super) fn slopes(&self, emitter: &mut Emitter<'_>, leaf: Node) -> HashMap<Pair, Pair> {
         let one = emitter.number(1.0, 0.0);
         let mut slopes: HashMap<Pair, Pair> = [(Pair::from(leaf), one)].into();
+        for (pair, known) in &self.told {
+            let own = known.iter().find(|&&(node, _)| node == leaf);
+            slopes.extend(own.map(|&(_, slope)| (*pair, slope)));
+        }
         for &(pair, how) in &self.steps {
             let slope = match how {
                 How::Sum(a, b) => emitter.sum(slopes.get(&a).copied(), slopes.get(&b).copied()),

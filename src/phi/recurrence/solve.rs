@@ -20,7 +20,7 @@ use crate::ssa::{Access, AccessData, Def, Graph, Item, Node, Region, SeriesData}
 pub(super) const FEW: usize = 32;
 /// What comes with its derivatives may have so many times as many steps as the loop: that
 /// has a sweep of twice as many, goes through memory, and does one thing after the other.
-const DERIVED: usize = 8;
+pub(super) const DERIVED: usize = 8;
 /// From so many iterations what they came to may be wanted: each is gone through
 /// by steps of its own.
 const MOST_PASTS: usize = 16;

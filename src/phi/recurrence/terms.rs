@@ -90,6 +90,9 @@ impl Terms {
             return Some(Terms::number(Double::from(high) + low.into()));
         }
         let depth = depth.checked_sub(1)?;
+        if emitter.told(pair).is_some() {
+            return None;
+        }
         let terms = match emitter.origin(pair) {
             None if pair.low.is_none() => Terms::of_node(emitter.graph, pair.high),
             None => return None,

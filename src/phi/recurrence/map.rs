@@ -1,0 +1,233 @@
+//! What a loop in another one makes of its state: an affine map, with its derivatives.
+//!
+//! Let z become A·z + b in each of n steps. The map of all of them is z → P·z + q with
+//! P = Aⁿ and q = Σₖ Aᵏ·b. What is made of P and q is differentiated by the rules of sums
+//! and products, in pairs; so the derivatives of P and q are computed here, and told.
+//! Those of a single number have forms. Those of several are doubled with the powers:
+//! where M and N are two maps,
+//!
+//! ```text
+//! d(P_M·P_N) = dP_M·P_N + P_M·dP_N,    d(P_M·q_N + q_M) = dP_M·q_N + P_M·dq_N + dq_M.
+//! ```
+
+use std::collections::BTreeSet;
+
+use super::emit::{Emitter, Told};
+use super::form::{Base, Coefficient};
+use super::geometric::product;
+use super::power::{Matrix, System, linear_part, offset};
+use super::record::{factor_text, offset_text};
+use super::single::Start;
+use super::slopes::{Parts, sum_of_products};
+use crate::phi::pair::{Pair, Pairs};
+use crate::ssa::Node;
+
+/// So many nodes may coefficients be made of.
+const MOST_LEAVES: usize = 16;
+/// About how many steps a product of pairs takes that is added to another.
+const PRODUCT: usize = 18;
+/// A map takes no more steps than this.
+const LARGEST: usize = 1 << 14;
+/// Nor is one begun that would if so many times fewer entries were zero.
+const SPARSE: usize = 8;
+
+type Row = Vec<Option<Pair>>;
+
+/// z → P·z + q.
+#[derive(Clone)]
+pub(super) struct Map {
+    pub(super) powers: Matrix<Pair>,
+    pub(super) added: Row,
+}
+
+/// The map of `times` steps of `system`; `None` if it would take too much.
+pub(super) fn after(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Option<Map> {
+    let before = emitter.items.len();
+    let map = match system.states.as_slice() {
+        [_] => of_one(emitter, system, times),
+        _ => of_several(emitter, system, times),
+    };
+    let steps = emitter.items.len() - before;
+    emitter.derived += steps;
+    map.filter(|_| steps <= LARGEST)
+}
+
+fn of_one(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Option<Map> {
+    let row = system.rows.first()?;
+    let own = match row.get(&Base::State(*system.states.first()?)) {
+        Some(&Coefficient::Fixed(own)) => own,
+        Some(Coefficient::Table(_)) => return None,
+        None => {
+            let added = offset(emitter, row);
+            return Some(Map { powers: vec![vec![None]], added: vec![added] });
+        }
+    };
+    let one = emitter.number(1.0, 0.0);
+    if own == one {
+        let number = emitter.number(times as f64, 0.0);
+        let added = offset(emitter, row).map(|added| emitter.product(added, number));
+        return Some(Map { powers: vec![vec![Some(one)]], added: vec![added] });
+    }
+    let Start { shared, change, added, factor, has_added, .. } = Start::of(emitter, system, row)?;
+    let known = factor.after(emitter, times);
+    let factors: Vec<Pair> = shared.iter().map(|part| part.emitted(emitter)).collect();
+    let whole = |emitter: &mut Emitter<'_>, pair: Pair, without: Option<usize>| {
+        let others = factors.iter().enumerate().filter(|&(at, _)| Some(at) != without);
+        others.fold(pair, |whole, (_, &factor)| product(emitter, whole, factor))
+    };
+    let (less_one, number) = (change.emitted(emitter), added.emitted(emitter));
+    let by_added = whole(emitter, known.sum, None);
+    let total = has_added.then(|| product(emitter, number, by_added));
+    // For each part the derivatives of the power and of the sum by it. What all of a step
+    // is multiplied by does not move the fixed point.
+    let by_change = whole(emitter, known.power_slope, None);
+    let sum_by_change = whole(emitter, known.sum_slope, None);
+    let sum_by_change = whole(emitter, sum_by_change, None);
+    let sum_by_change = product(emitter, number, sum_by_change);
+    let mut parts =
+        vec![(&change, Some(by_change), Some(sum_by_change)), (&added, None, Some(by_added))];
+    for (at, part) in shared.iter().enumerate() {
+        let slope = whole(emitter, known.power_slope, Some(at));
+        let [power, sum] = [less_one, number].map(|number| product(emitter, number, slope));
+        parts.push((part, Some(power), Some(sum)));
+    }
+    let leaves: BTreeSet<Node> = parts.iter().flat_map(|(part, ..)| part.nodes()).collect();
+    if leaves.len() > MOST_LEAVES {
+        return None;
+    }
+    let mut told = [Vec::new(), Vec::new()];
+    for leaf in leaves {
+        let (mut of_power, mut of_total) = (Vec::new(), Vec::new());
+        for (part, power, total) in &parts {
+            let own = part.slope(emitter, leaf);
+            of_power.push((own, *power));
+            of_total.push((own, *total));
+        }
+        for (told, terms) in told.iter_mut().zip([of_power, of_total]) {
+            told.extend(sum_of_products(emitter, terms, None).map(|slope| (leaf, slope)));
+        }
+    }
+    let [of_power, of_total] = told;
+    let (a, b) = (grouped(factor_text(emitter, own)), grouped(offset_text(emitter, row)));
+    emitter.tell(known.power, Told { slopes: of_power, text: format!("{a}^{times}") });
+    if let Some(total) = total {
+        let text = format!("{b}·Σ_{{j<{times}}} {a}^j");
+        emitter.tell(total, Told { slopes: of_total, text });
+    }
+    Some(Map { powers: vec![vec![Some(known.power)]], added: vec![total] })
+}
+
+/// `text` as a factor.
+fn grouped(text: String) -> String {
+    match text.contains([' ', '·', '/', '^', '−']) {
+        true => format!("({text})"),
+        false => text,
+    }
+}
+
+/// A map and its derivatives by nodes.
+#[derive(Clone)]
+struct Jet {
+    map: Map,
+    slopes: Vec<Map>,
+}
+
+fn of_several(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Option<Map> {
+    let tables = |coefficient: &Coefficient| matches!(coefficient, Coefficient::Table(_));
+    if system.rows.iter().flat_map(|row| row.values()).any(tables) {
+        return None;
+    }
+    let rows: Matrix<Pair> = system.rows.iter().map(|row| linear_part(system, row)).collect();
+    let added: Row = system.rows.iter().map(|row| offset(emitter, row)).collect();
+    let all: Vec<Pair> = rows.iter().flatten().chain(&added).flatten().copied().collect();
+    let parts = Parts::of(emitter, &all)?;
+    let leaves = parts.leaves();
+    let (size, digits) = (rows.len(), times.ilog2() as usize + 1);
+    let products = size * size * (size + 1) * (1 + 2 * leaves.len());
+    if leaves.len() > MOST_LEAVES || 2 * digits * products * PRODUCT > SPARSE * LARGEST {
+        return None;
+    }
+    let numbers = parts.numbers(emitter);
+    let mut number = |pair: &Option<Pair>| pair.map(|pair| emitter.normal(numbers[&pair]));
+    let powers = rows.iter().map(|row| row.iter().map(&mut number).collect()).collect();
+    let map = Map { powers, added: added.iter().map(&mut number).collect() };
+    let slopes = leaves.iter().map(|&leaf| {
+        let slopes = parts.slopes(emitter, leaf);
+        let of = |pair: &Option<Pair>| pair.and_then(|pair| slopes.get(&pair).copied());
+        let powers = rows.iter().map(|row| row.iter().map(of).collect()).collect();
+        Map { powers, added: added.iter().map(of).collect() }
+    });
+    let step = Jet { map, slopes: slopes.collect() };
+    let mut whole = step.clone();
+    for digit in (0..times.ilog2()).rev() {
+        whole = composed(emitter, &whole, &whole);
+        if times >> digit & 1 == 1 {
+            whole = composed(emitter, &step, &whole);
+        }
+    }
+    tell(emitter, &whole, &leaves, times);
+    Some(whole.map)
+}
+
+fn tell(emitter: &mut Emitter<'_>, whole: &Jet, leaves: &[Node], times: usize) {
+    let told = |of: &dyn Fn(&Map) -> Option<Pair>, text| {
+        let slopes = leaves.iter().zip(&whole.slopes);
+        let slopes = slopes.filter_map(|(&leaf, slope)| Some((leaf, of(slope)?))).collect();
+        Told { slopes, text }
+    };
+    for (i, row) in whole.map.powers.iter().enumerate() {
+        for (j, entry) in row.iter().enumerate() {
+            if let &Some(entry) = entry {
+                let text = format!("(A^{times})[{}, {}]", i + 1, j + 1);
+                emitter.tell(entry, told(&|map| map.powers[i][j], text));
+            }
+        }
+        if let Some(added) = whole.map.added[i] {
+            let text = format!("(Σ_{{j<{times}}} A^j·b)[{}]", i + 1);
+            emitter.tell(added, told(&|map| map.added[i], text));
+        }
+    }
+}
+
+/// `a` after `b`.
+fn composed(emitter: &mut Emitter<'_>, a: &Jet, b: &Jet) -> Jet {
+    let map = Map {
+        powers: entries(emitter, &[(&a.map.powers, &b.map.powers)]),
+        added: columns(emitter, &[(&a.map.powers, &b.map.added)], &a.map.added),
+    };
+    let slopes = a.slopes.iter().zip(&b.slopes).map(|(of_a, of_b)| Map {
+        powers: entries(emitter, &[(&of_a.powers, &b.map.powers), (&a.map.powers, &of_b.powers)]),
+        added: columns(
+            emitter,
+            &[(&of_a.powers, &b.map.added), (&a.map.powers, &of_b.added)],
+            &of_a.added,
+        ),
+    });
+    let slopes = slopes.collect();
+    Jet { map, slopes }
+}
+
+/// The sum of products of matrices.
+fn entries(emitter: &mut Emitter<'_>, products: &[(&Matrix<Pair>, &Matrix<Pair>)]) -> Matrix<Pair> {
+    let size = products.first().map_or(0, |(a, _)| a.len());
+    let mut entry = |i: usize, j: usize| {
+        let of = |&(a, b): &(&Matrix<Pair>, &Matrix<Pair>)| -> Vec<(Option<Pair>, Option<Pair>)> {
+            (0..size).map(|k| (a[i][k], b[k][j])).collect()
+        };
+        let terms: Vec<_> = products.iter().flat_map(of).collect();
+        sum_of_products(emitter, terms, None)
+    };
+    (0..size).map(|i| (0..size).map(|j| entry(i, j)).collect()).collect()
+}
+
+/// The sum of products of matrices and columns, and of `addend`.
+fn columns(emitter: &mut Emitter<'_>, products: &[(&Matrix<Pair>, &Row)], addend: &Row) -> Row {
+    let mut entry = |i: usize| {
+        let of = |&(a, b): &(&Matrix<Pair>, &Row)| -> Vec<(Option<Pair>, Option<Pair>)> {
+            a[i].iter().copied().zip(b.iter().copied()).collect()
+        };
+        let terms: Vec<_> = products.iter().flat_map(of).collect();
+        sum_of_products(emitter, terms, addend[i])
+    };
+    (0..addend.len()).map(&mut entry).collect()
+}
