@@ -28,6 +28,7 @@ mod body;
 mod doubling;
 mod edit;
 mod emit;
+mod fixed;
 mod form;
 mod inner;
 mod jet;
