@@ -5,10 +5,10 @@
 //! `body` looks at a loop, `form` finds its affine forms, `power` composes them, but for
 //! those with coefficients that are not known: those of a single number are `single`'s (in
 //! other loops `inner`'s), and those of several `jet`'s, with derivatives by what `terms`
-//! and `slopes` know of coefficients; `emit` writes steps in twice the precision, and
-//! `edit` puts them in the loop's place. A loop may pass
-//! on anything of its last iteration: the state before that is what is composed, and the
-//! last iteration stays as it was.
+//! and `slopes` know of coefficients, and `fixed` of the point that they lead to; `emit`
+//! writes steps in twice the precision, and `edit` puts them in the loop's place. A loop
+//! may pass on anything of its last iteration: the state before that is what is composed,
+//! and the last iteration stays as it was.
 //!
 //! A loop that is left by a decision on its state stays, to search for the number of
 //! its iterations; behind it is the closed form at that number (`search`, with `ways`
