@@ -194,7 +194,7 @@ fn is_proven(
         let costs = if steps > MOST_STEPS_OF_DUALS { steps } else { 2 * steps };
         // The first points may be none where numbers are finite.
         let limit = if seen.is_enough() { budget } else { MOST_STEPS_AT_ONCE - gone };
-        if point.number > 0 && costs > limit {
+        if point.number >= needed_points(before, region) && costs > limit {
             break;
         }
         gone = MOST_STEPS_AT_ONCE.min(gone + costs);
@@ -232,9 +232,15 @@ fn points_of_cuts(graph: &Graph, region: Region, bound: u32) -> impl Iterator<It
     let single = (carried > 1.0).then(|| near(1.0));
     let points = [near(1.0 / carried)].into_iter().chain(single);
     let least = 1.0 / 16384.0 / f64::from(bound.max(1));
-    let points = points.chain([1.0, 0.0].map(|near| (near, least)));
-    let points = points.chain(SIZES.map(|size| (0.0, size)));
+    // Where that is of products, their factors are larger.
+    let small = [(1.0, least), (0.0, least), (0.0, least.sqrt())];
+    let points = points.chain(small).chain(SIZES.map(|size| (0.0, size)));
     points.zip(0..).map(|((near, size), number)| Point { number, near, size })
+}
+
+/// How many of these points are compared in any case: those near one.
+fn needed_points(graph: &Graph, region: Region) -> u64 {
+    if graph.entries(region).len() > 1 { 2 } else { 1 }
 }
 
 /// Whether closed forms behind the loop `region` come to what it comes to itself, with the
