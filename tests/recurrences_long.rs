@@ -18,7 +18,7 @@ use phigrad::ssa::{
 use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
 use precise::{Dual, Number};
 
-/// A program of so many steps, and the body of its graph.
+/// A program of so many steps.
 struct Program<T> {
     eval: fn(&[T], usize) -> T,
 }
