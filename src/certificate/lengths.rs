@@ -5,7 +5,7 @@ use super::cut::{Wanted, cut};
 use super::ends::of_length;
 use super::facts::Facts;
 use super::whole::without_guards;
-use super::{Rules, Seen, TRIPS, points_of_cuts};
+use super::{Rules, Seen, TRIPS, needed_points, points_of_cuts};
 use crate::ssa::{Def, End, Graph, Node, Region, interpret_with, most_steps, verify};
 
 /// Applies `rules` to `region` at other lengths, and compares what they make of it; `None`
@@ -44,7 +44,7 @@ pub(super) fn right_at_lengths(
         let steps = most_steps(&short, |_| 1) + most_steps(&forms, |_| 1);
         let mut here = Seen::of(outputs.len());
         for point in points_of_cuts(&short, cut.region, trips + 1) {
-            if point.number > 0 && steps > *budget {
+            if point.number >= needed_points(&short, cut.region) && steps > *budget {
                 break;
             }
             *budget = budget.saturating_sub(steps);

@@ -49,7 +49,7 @@ const TRIPS: [u32; 6] = [0, 1, 2, 3, 17, 301];
 /// what has to be compared once.
 const MOST_STEPS: u64 = 1 << 20;
 /// The same for one loop.
-const MOST_STEPS_OF_LOOP: u64 = 1 << 17;
+const MOST_STEPS_OF_LOOP: u64 = 1 << 15;
 /// Of loops of more steps derivatives are compared for fewer iterations only.
 const MOST_STEPS_OF_DUALS: u64 = 1 << 17;
 /// Loops of more steps are compared for fewer iterations only.
@@ -194,7 +194,7 @@ fn is_proven(
         let costs = if steps > MOST_STEPS_OF_DUALS { steps } else { 2 * steps };
         // The first points may be none where numbers are finite.
         let limit = if seen.is_enough() { budget } else { MOST_STEPS_AT_ONCE - gone };
-        if point.number > 0 && costs > limit {
+        if point.number >= needed_points(before, region) && costs > limit {
             break;
         }
         gone = MOST_STEPS_AT_ONCE.min(gone + costs);
@@ -224,14 +224,23 @@ fn holds(cut: &Cut, graph: &Graph, point: Point, steps: u64, seen: &mut Seen) ->
 
 /// Where `region` of `graph` is compared, if it has so many iterations at most: first where
 /// powers neither vanish nor overflow on the way, with sums of as many products as it
-/// carries numbers near one, and single products near one.
+/// carries numbers near one, and single products near one; then so near to one and zero
+/// that what is left of them is small, for all iterations together.
 fn points_of_cuts(graph: &Graph, region: Region, bound: u32) -> impl Iterator<Item = Point> {
     let carried = graph.entries(region).len().max(1) as f64;
     let near = |one: f64| (one, one * 4.0 / f64::from(bound.max(4)));
     let single = (carried > 1.0).then(|| near(1.0));
     let points = [near(1.0 / carried)].into_iter().chain(single);
-    let points = points.chain(SIZES.map(|size| (0.0, size)));
+    let least = 1.0 / 16384.0 / f64::from(bound.max(1));
+    // Where that is of products, their factors are larger.
+    let small = [(1.0, least), (0.0, least), (0.0, least.sqrt())];
+    let points = points.chain(small).chain(SIZES.map(|size| (0.0, size)));
     points.zip(0..).map(|((near, size), number)| Point { number, near, size })
+}
+
+/// How many of these points are compared in any case: those near one.
+fn needed_points(graph: &Graph, region: Region) -> u64 {
+    if graph.entries(region).len() > 1 { 2 } else { 1 }
 }
 
 /// Whether closed forms behind the loop `region` come to what it comes to itself, with the
@@ -245,7 +254,7 @@ pub(crate) fn agree_at_ends(claim: &Claim<'_>, region: Region, ends: &[Block]) -
     let most = claim.before.regions[region].cycle.as_ref().map_or(0, |cycle| cycle.bound - 1);
     let outputs = facts.outputs(region);
     let mut cuts: Vec<(Point, Cut)> = Vec::new();
-    for point in points_of_cuts(claim.before, region, most + 1).take(2) {
+    for point in points_of_cuts(claim.before, region, most + 1).take(3) {
         let wanted = Wanted { region, outputs, stays: true, forms: true, around: point.number };
         let Some(cut) = cut(&facts, wanted) else { return false };
         cuts.push((point, cut));

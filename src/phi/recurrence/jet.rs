@@ -23,17 +23,19 @@
 //!
 //! Where something is added, ζ is the start: at a fixed point d is zero then, and so is
 //! all that comes of it, however large the powers are. Where nothing is added ζ is zero,
-//! and what vanishes does so without a difference.
+//! and what vanishes does so without a difference. Where all powers have vanished, so have
+//! the derivatives by what the fixed point does not depend on (`fixed`).
 
 use std::collections::BTreeSet;
 
 use super::emit::Emitter;
+use super::fixed::Fixed;
 use super::power::{Matrix, System, linear_part, offset};
-use super::slopes::{Parts, Totals, sum_of_products};
+use super::slopes::{Parts, Totals, chosen, sum_of_products};
 use super::terms::Terms;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
-use crate::ssa::Node;
+use crate::ssa::{Node, marked};
 
 /// So many nodes may coefficients be made of.
 const MOST_LEAVES: usize = 64;
@@ -54,6 +56,8 @@ pub(super) struct Start {
     slopes: Vec<Slope>,
     /// The numbers that are wanted.
     outputs: Vec<usize>,
+    /// Where it comes to if powers vanish, if something is added.
+    fixed: Option<Fixed>,
     has_offset: bool,
     has_slopes: bool,
 }
@@ -115,6 +119,16 @@ impl Start {
         let normal = |emitter: &mut Emitter<'_>, row: &Row| -> Row {
             row.iter().map(|entry| entry.map(|entry| emitter.normal(entry))).collect()
         };
+        let written = |row: &Row| row.iter().map(|&pair| parts.terms(pair)).collect();
+        let written_map: Option<Vec<Vec<Terms>>> = rows.iter().map(written).collect();
+        let less_one = written_map.as_ref().map(|all| {
+            let own = |(number, row): (usize, &Vec<Terms>)| {
+                row[number].plus(&Terms::number((-1.0).into()))
+            };
+            all.iter().enumerate().map(own).collect::<Vec<Terms>>()
+        });
+        let fixed = written_map.zip(written(&offsets)).filter(|_| has_offset);
+        let fixed = fixed.and_then(|(map, added)| Fixed::of(&map, &added));
         let numbers = parts.numbers(emitter);
         let number = |pair: &Option<Pair>| pair.map(|pair| numbers[&pair]);
         let row_of = |row: &Row| -> Row { row.iter().map(number).collect() };
@@ -138,10 +152,14 @@ impl Start {
             }
             let less = emitter.number(-1.0, 0.0);
             for (row, entries) in map.iter().enumerate() {
-                let products: Vec<_> =
-                    entries.iter().zip(&base).map(|(&a, &z)| (a, Some(z.into()))).collect();
-                let back = [(Some(less), Some(Pair::from(base[row])))];
-                let terms = back.into_iter().chain(products);
+                // What is left of a coefficient near one is known where it is written out.
+                let own = less_one.as_ref().map(|all| all[row].emitted(emitter));
+                let back = own.is_none().then(|| (Some(less), Some(Pair::from(base[row]))));
+                let terms = entries.iter().enumerate().map(|(column, &entry)| {
+                    let entry = own.filter(|_| column == row).unwrap_or(entry);
+                    (entry, Some(base[column].into()))
+                });
+                let terms: Vec<_> = back.into_iter().chain(terms).collect();
                 change[row] = sum_of_products(emitter, terms, added[row]);
             }
         }
@@ -164,7 +182,18 @@ impl Start {
             slopes.iter().any(|slope| slope.of_map.iter().flatten().any(Option::is_some));
         let firsts = firsts.iter().map(|&first| Terms::of_node(emitter.graph, first)).collect();
         let outputs = (0..size).filter(|&number| wanted.contains(&system.states[number])).collect();
-        Some(Start { map, change, base, first, firsts, slopes, outputs, has_offset, has_slopes })
+        Some(Start {
+            map,
+            change,
+            base,
+            first,
+            firsts,
+            slopes,
+            outputs,
+            fixed,
+            has_offset,
+            has_slopes,
+        })
     }
 
     /// What is known after one step.
@@ -244,12 +273,22 @@ impl Start {
     /// The states that are wanted, in their order, after the steps that `jet` stands for.
     pub(super) fn ends(&self, emitter: &mut Emitter<'_>, jet: &Jet) -> Vec<(usize, Node)> {
         let mut ends = Vec::new();
+        let way = size_of(emitter, &jet.moved);
+        let at_end = self.fixed.as_ref().map(|fixed| (fixed, is_left_of(emitter, &jet.power)));
         for output in &jet.outputs {
             let row = &jet.power[output.number];
-            let base = Some(self.base[output.number].into()).filter(|_| self.has_offset);
-            let way = emitter.sum(base, jet.moved[output.number]);
+            let base = self.base[output.number];
+            let value = emitter
+                .sum(Some(base.into()).filter(|_| self.has_offset), jet.moved[output.number]);
             let terms: Vec<_> = row.iter().copied().zip(self.first.iter().copied()).collect();
-            let value = sum_of_products(emitter, terms, way);
+            let mut value = sum_of_products(emitter, terms, value);
+            if let (Some((fixed, is_more)), Some(number)) = (&at_end, value)
+                && fixed.is_zero(output.number)
+            {
+                let base = size_of(emitter, &[Some(base.into())]);
+                let largest = emitter.apply(Op::Add, &[base, way]);
+                value = Some(unless_left(emitter, *is_more, number, largest));
+            }
             let mut totals = Totals::default();
             for (first, &slope) in self.firsts.iter().zip(row) {
                 for leaf in first.nodes() {
@@ -264,7 +303,17 @@ impl Start {
                     row.iter().enumerate().map(move |(l, &entry)| (output.by_map[l][j], entry))
                 });
                 let terms: Vec<_> = added.filter(|_| self.has_offset).chain(scaled).collect();
-                let total = sum_of_products(emitter, terms, None);
+                let mut total = sum_of_products(emitter, terms, None);
+                if let (Some((fixed, is_more)), Some(number)) = (&at_end, total)
+                    && fixed.is_apart_from(output.number, slope.leaf)
+                {
+                    let map: Row = slope.of_map.iter().flatten().copied().collect();
+                    let [sums, map, change] =
+                        [&output.sums, &map, &slope.of_change].map(|row| size_of(emitter, row));
+                    let largest = emitter.apply(Op::MulAdd, &[way, map, change]);
+                    let largest = emitter.apply(Op::Mul, &[sums, largest]);
+                    total = Some(unless_left(emitter, *is_more, number, largest));
+                }
                 totals.add(emitter, slope.leaf, total);
             }
             let slopes = totals.rounded(emitter);
@@ -320,6 +369,38 @@ impl Jet {
         });
         Jet { power, moved, outputs: outputs.collect() }
     }
+}
+
+/// Half an ulp of 1, squared, is less than this, by what errors grow on the way.
+const NOTHING: f64 = marked(1.0 / (1u128 << 90) as f64);
+
+/// The sum of the sizes of numbers.
+fn size_of(emitter: &mut Emitter<'_>, row: &[Option<Pair>]) -> Node {
+    let mut total = emitter.constant(0.0);
+    for entry in row.iter().flatten() {
+        let size = emitter.apply(Op::Abs, &[entry.high]);
+        let is_first = emitter.value(total) == Some(0.0);
+        total = if is_first { size } else { emitter.apply(Op::Add, &[total, size]) };
+    }
+    total
+}
+
+/// Whether `power` is more than what rounding leaves of sums of powers.
+fn is_left_of(emitter: &mut Emitter<'_>, power: &Matrix<Pair>) -> Node {
+    let all: Row = power.iter().flatten().copied().collect();
+    let (size, limit) = (size_of(emitter, &all), emitter.constant(NOTHING));
+    emitter.apply(Op::Gt, &[size, limit])
+}
+
+/// `number`, but zero where it is no more than what rounding leaves of numbers of the size
+/// `largest`, unless there `is_more`.
+fn unless_left(emitter: &mut Emitter<'_>, is_more: Node, number: Pair, largest: Node) -> Pair {
+    let limit = emitter.constant(NOTHING);
+    let (size, zero) = (size_of(emitter, &[Some(number)]), emitter.number(0.0, 0.0));
+    let limit = emitter.apply(Op::Mul, &[largest, limit]);
+    let is_rounding = emitter.apply(Op::Lt, &[size, limit]);
+    let exact = chosen(emitter, is_rounding, zero, number);
+    chosen(emitter, is_more, number, exact)
 }
 
 /// `a · b`, to whose entries `more` adds something.

@@ -141,6 +141,15 @@ impl Parts {
         }
     }
 
+    /// What `pair` is as a sum of products; zero if there is none.
+    pub(super) fn terms(&self, pair: Option<Pair>) -> Option<Terms> {
+        match (self, pair) {
+            (_, None) => Some(Terms::default()),
+            (Parts::Written(all), Some(pair)) => all.get(&pair).cloned(),
+            (Parts::Made(..), _) => None,
+        }
+    }
+
     /// What stands for each pair.
     pub(super) fn numbers(&self, emitter: &mut Emitter<'_>) -> HashMap<Pair, Pair> {
         let zero = emitter.number(0.0, 0.0);

@@ -223,6 +223,19 @@ impl Terms {
         Some(product)
     }
 
+    /// How many products are added up.
+    pub(super) fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The products that are added up.
+    pub(super) fn singles(&self) -> impl Iterator<Item = Terms> {
+        let single = |(powers, &number): (&Vec<(Node, i32)>, &Double)| {
+            Terms::product(powers.clone(), number)
+        };
+        self.all.iter().map(single)
+    }
+
     /// The derivative by `node`.
     pub(super) fn slope(&self, node: Node) -> Terms {
         let mut slope = Terms::default();
