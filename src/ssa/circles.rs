@@ -124,7 +124,7 @@ mod tests {
     fn what_loops_carry_is_in_circles() -> Result<(), crate::ssa::ParseError> {
         // a' = sin a, b' = b + a, and behind the loop a + b
         let text = "graph active 2 inactive 0\nv2 = const 0.0\nb0:\n  \
-                    v7, v8 = region r0 b1 bound 9 entries v3=v0 v4=v1\n  v9 = add v7 v8\n  \
+                    v7 v8 = region r0 b1 bound 9 entries v3=v0 v4=v1\n  v9 = add v7 v8\n  \
                     return v9\nb1:\n  v5 = sin v3\n  v6 = add v4 v3\n  return v2 v5 v6 v5 v6\n";
         let graph = parse(text)?;
         let found = circles(&graph, &Flow::of(&graph));

@@ -1,5 +1,7 @@
 //! Fusion: products that are only added or subtracted become `mul_add`.
 
+use hashbrown::HashSet;
+
 use super::circles::circles;
 use super::dead::eliminate_dead_code;
 use super::flow::Flow;
@@ -18,7 +20,8 @@ use crate::op::{Op, is_singular};
 /// difference of two products, which must vanish where they are equal, and that of
 /// a quotient times a number and a constant: a/a is 1. The first two also hold
 /// through φs, loops and series. So is a sum of several products of what a loop carries,
-/// to which it leads again: columns of a matrix that sum to 1 keep what is equal.
+/// to which it leads again: columns of a matrix that sum to 1 keep what is equal. And so
+/// are sums over the iterations of a loop of which one is subtracted from another.
 ///
 /// Worth it only where the host multiplies and adds in one instruction.
 ///
@@ -37,12 +40,14 @@ pub fn fuse(graph: &Graph) -> Graph {
     let (flow, nest) = (Flow::of(graph), Nest::of(graph));
     let decisive = decisive_nodes(graph, &flow);
     let products = product_nodes(graph, &flow);
-    let carried = carried_products(graph, &flow);
+    let circles = circles(graph, &flow);
+    let (carried, subtracted) =
+        (carried_products(graph, &circles), subtracted_sums(graph, &flow, &circles));
     let fused = rebuild(graph, Folding::Real, |rebuild, node| {
         let Def::Apply(op @ (Op::Add | Op::Sub), [a, b, _]) = graph.nodes[node].def else {
             return None;
         };
-        if decisive[node] {
+        if decisive[node] || circles[node].is_some_and(|circle| subtracted.contains(&circle)) {
             return None;
         }
         // The second operand first: sums grow to the left, so the product is
@@ -162,8 +167,7 @@ fn product_nodes(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
 
 /// Which nodes are products of what a loop carries that lead to it again, or sums of
 /// such products with anything.
-fn carried_products(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
-    let circles = circles(graph, flow);
+fn carried_products(graph: &Graph, circles: &Array<Node, Option<u32>>) -> Array<Node, bool> {
     let mut carried = Array::filled(false, graph.nodes.len());
     // Operands come first.
     for (node, data) in graph.nodes.iter() {
@@ -176,6 +180,24 @@ fn carried_products(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
         };
     }
     carried
+}
+
+/// The circles of what loops carry where the results of two are subtracted. Rounded alike,
+/// what has been added to both leaves nothing.
+fn subtracted_sums(
+    graph: &Graph,
+    flow: &Flow<'_>,
+    circles: &Array<Node, Option<u32>>,
+) -> HashSet<u32> {
+    let circle = |node: Node| match graph.nodes[node].def {
+        Def::Phi(..) => flow.sources(node).iter().find_map(|&passed| circles[passed]),
+        _ => None,
+    };
+    let differences = graph.nodes.values().filter_map(|data| match data.def {
+        Def::Apply(Op::Sub, [a, b, _]) => Some([circle(a)?, circle(b)?]),
+        _ => None,
+    });
+    differences.flatten().collect()
 }
 
 /// Whether `a` and `b` are products that may cancel. Rounded alike, equal
@@ -256,8 +278,8 @@ mod tests {
     #[test]
     fn products_of_what_a_loop_carries_are_added_as_they_are() {
         // a' = a·x + y + b·y, b' = b·y + x
-        let pair = "v3 = const 0.0\nb0:\n  v13, v14 = region r0 b1 bound 9 entries v4=v0 v5=v1\n  \
-                    v15 = add v13 v14\n  return v15\nb1:\n  v6 = mul v4 v0\n  v7 = mul v5 v1\n  \
+        let pair = "v3 = const 0.0\nb0:\n  v12 v13 = region r0 b1 bound 9 entries v4=v0 v5=v1\n  \
+                    v14 = add v12 v13\n  return v14\nb1:\n  v6 = mul v4 v0\n  v7 = mul v5 v1\n  \
                     v8 = add v6 v2\n  v9 = add v8 v7\n  v10 = mul v5 v1\n  v11 = add v10 v2\n  \
                     return v3 v9 v11 v9 v11\n";
         let count = |text: &str| {
@@ -266,6 +288,8 @@ mod tests {
         };
         // b does not come from a, so b·y may be added to it at once.
         assert_eq!(count(pair), Some(3));
+        // Of a loop whose results are subtracted nothing is.
+        assert_eq!(count(&pair.replace("add v12 v13", "sub v12 v13")), Some(0));
         // b' = a·y + x
         assert_eq!(count(&pair.replace("v10 = mul v5 v1", "v10 = mul v4 v1")), Some(2));
     }
