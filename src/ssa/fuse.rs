@@ -1,5 +1,8 @@
 //! Fusion: products that are only added or subtracted become `mul_add`.
 
+use hashbrown::HashSet;
+
+use super::circles::circles;
 use super::dead::eliminate_dead_code;
 use super::flow::Flow;
 use super::fold::Folding;
@@ -16,7 +19,9 @@ use crate::op::{Op, is_singular};
 /// is left as it is: another rounding could decide otherwise. So is the
 /// difference of two products, which must vanish where they are equal, and that of
 /// a quotient times a number and a constant: a/a is 1. The first two also hold
-/// through φs, loops and series.
+/// through φs, loops and series. So is a sum of several products of what a loop carries,
+/// to which it leads again: columns of a matrix that sum to 1 keep what is equal. And so
+/// are sums over the iterations of a loop of which one is subtracted from another.
 ///
 /// Worth it only where the host multiplies and adds in one instruction.
 ///
@@ -35,11 +40,14 @@ pub fn fuse(graph: &Graph) -> Graph {
     let (flow, nest) = (Flow::of(graph), Nest::of(graph));
     let decisive = decisive_nodes(graph, &flow);
     let products = product_nodes(graph, &flow);
+    let circles = circles(graph, &flow);
+    let (carried, subtracted) =
+        (carried_products(graph, &circles), subtracted_sums(graph, &flow, &circles));
     let fused = rebuild(graph, Folding::Real, |rebuild, node| {
         let Def::Apply(op @ (Op::Add | Op::Sub), [a, b, _]) = graph.nodes[node].def else {
             return None;
         };
-        if decisive[node] {
+        if decisive[node] || circles[node].is_some_and(|circle| subtracted.contains(&circle)) {
             return None;
         }
         // The second operand first: sums grow to the left, so the product is
@@ -49,7 +57,9 @@ pub fn fuse(graph: &Graph) -> Graph {
             // A loop that is around the sum alone would multiply again and again.
             let is_apart = nest.node_loop(factor) != nest.node_loop(node);
             let vanishes = graph.constant(other).is_some() && product.has_quotient(graph);
-            if is_apart || vanishes || may_cancel(graph, &products, op, [factor, other]) {
+            let is_mixed = carried[factor] && carried[other];
+            if is_apart || vanishes || is_mixed || may_cancel(graph, &products, op, [factor, other])
+            {
                 continue;
             }
             let negative = product.negated != subtracted;
@@ -155,6 +165,41 @@ fn product_nodes(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
     products
 }
 
+/// Which nodes are products of what a loop carries that lead to it again, or sums of
+/// such products with anything.
+fn carried_products(graph: &Graph, circles: &Array<Node, Option<u32>>) -> Array<Node, bool> {
+    let mut carried = Array::filled(false, graph.nodes.len());
+    // Operands come first.
+    for (node, data) in graph.nodes.iter() {
+        carried[node] = match data.def {
+            Def::Apply(Op::Mul, [x, y, _]) => circles[node]
+                .is_some_and(|circle| circles[x] == Some(circle) || circles[y] == Some(circle)),
+            Def::Apply(Op::Neg, [inner, ..]) => carried[inner],
+            Def::Apply(Op::Add | Op::Sub, [a, b, _]) => carried[a] || carried[b],
+            _ => false,
+        };
+    }
+    carried
+}
+
+/// The circles of what loops carry where the results of two are subtracted. Rounded alike,
+/// what has been added to both leaves nothing.
+fn subtracted_sums(
+    graph: &Graph,
+    flow: &Flow<'_>,
+    circles: &Array<Node, Option<u32>>,
+) -> HashSet<u32> {
+    let circle = |node: Node| match graph.nodes[node].def {
+        Def::Phi(..) => flow.sources(node).iter().find_map(|&passed| circles[passed]),
+        _ => None,
+    };
+    let differences = graph.nodes.values().filter_map(|data| match data.def {
+        Def::Apply(Op::Sub, [a, b, _]) => Some([circle(a)?, circle(b)?]),
+        _ => None,
+    });
+    differences.flatten().collect()
+}
+
 /// Whether `a` and `b` are products that may cancel. Rounded alike, equal
 /// products leave nothing; if one of them is fused, they leave its rounding error.
 fn may_cancel(graph: &Graph, products: &Array<Node, bool>, op: Op, [a, b]: [Node; 2]) -> bool {
@@ -228,6 +273,25 @@ mod tests {
     fn fused(text: &str) -> bool {
         let graph = parse(&format!("graph active 3 inactive 0\n{text}"));
         graph.is_ok_and(|graph| fuse(&graph).to_string().contains("mul_add"))
+    }
+
+    #[test]
+    fn products_of_what_a_loop_carries_are_added_as_they_are() {
+        // a' = a·x + y + b·y, b' = b·y + x
+        let pair = "v3 = const 0.0\nb0:\n  v12 v13 = region r0 b1 bound 9 entries v4=v0 v5=v1\n  \
+                    v14 = add v12 v13\n  return v14\nb1:\n  v6 = mul v4 v0\n  v7 = mul v5 v1\n  \
+                    v8 = add v6 v2\n  v9 = add v8 v7\n  v10 = mul v5 v1\n  v11 = add v10 v2\n  \
+                    return v3 v9 v11 v9 v11\n";
+        let count = |text: &str| {
+            let graph = parse(&format!("graph active 3 inactive 0\n{text}"));
+            graph.map(|graph| fuse(&graph).to_string().matches("mul_add").count()).ok()
+        };
+        // b does not come from a, so b·y may be added to it at once.
+        assert_eq!(count(pair), Some(3));
+        // Of a loop whose results are subtracted nothing is.
+        assert_eq!(count(&pair.replace("add v12 v13", "sub v12 v13")), Some(0));
+        // b' = a·y + x
+        assert_eq!(count(&pair.replace("v10 = mul v5 v1", "v10 = mul v4 v1")), Some(2));
     }
 
     #[test]

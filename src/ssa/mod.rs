@@ -6,6 +6,7 @@
 
 mod build;
 mod build_loops;
+mod circles;
 mod dead;
 mod dot;
 mod expand;
