@@ -30,7 +30,9 @@ mod whole;
 
 use hashbrown::HashMap;
 
-use crate::ssa::{Block, Graph, Node, Region, in_order, interpret_with, most_steps};
+use crate::ssa::{
+    Block, Graph, Node, Region, has_alternatives, in_order, interpret_with, most_steps,
+};
 
 use cut::{Cut, Wanted, cut};
 use ends::ended;
@@ -63,6 +65,10 @@ const TOLERANCE: f64 = 1e-6;
 /// How far both may be apart relative to the largest number that was carried on the way:
 /// they are what rounding leaves where all cancels.
 const ROUNDING: f64 = 1e-12;
+
+/// So far from one are numbers after all iterations where a form for those near one is
+/// compared: less than the limits of forms, but its error is still seen.
+const NEAREST: f64 = 1.0 / 16384.0;
 
 /// That a graph comes to the same as another one, in which nodes have taken the place of
 /// others. Nodes, blocks, regions and series of the graph before have the same ids in the
@@ -155,9 +161,9 @@ fn is_alike(a: f64, b: f64, tolerance: f64, rounding: f64) -> bool {
 /// from which more may come out. `rules` are those by which the forms were found.
 pub(crate) fn disproved(claim: &Claim<'_>, stays: bool, rules: Rules<'_>) -> Vec<Region> {
     let facts = Facts::of(claim);
-    let mut left = MOST_STEPS;
+    let (mut left, chooses) = (MOST_STEPS, has_alternatives(claim.after));
     let mut loops = facts.loops();
-    loops.retain(|&region| is_proven(&facts, region, stays, rules, &mut left).is_none());
+    loops.retain(|&region| is_proven(&facts, region, stays, chooses, rules, &mut left).is_none());
     loops
 }
 
@@ -166,6 +172,7 @@ fn is_proven(
     facts: &Facts<'_>,
     region: Region,
     stays: bool,
+    chooses: bool,
     rules: Rules<'_>,
     left: &mut u64,
 ) -> Option<()> {
@@ -178,7 +185,7 @@ fn is_proven(
     let bound = before.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
     let mut gone = 0;
     let mut made: Option<Cut> = None;
-    for point in points_of_cuts(before, region, bound) {
+    for point in points_of_cuts(before, region, bound, chooses) {
         let cut = match made.take().filter(|cut| !cut.turns) {
             Some(cut) => cut,
             None => {
@@ -224,12 +231,19 @@ fn holds(cut: &Cut, graph: &Graph, point: Point, steps: u64, seen: &mut Seen) ->
 
 /// Where `region` of `graph` is compared, if it has so many iterations at most: first where
 /// powers neither vanish nor overflow on the way, with sums of as many products as it
-/// carries numbers near one, and single products near one.
-fn points_of_cuts(graph: &Graph, region: Region, bound: u32) -> impl Iterator<Item = Point> {
+/// carries numbers near one, and single products near one. Where it `chooses` between forms
+/// of one number, so near one that the other form is taken.
+fn points_of_cuts(
+    graph: &Graph,
+    region: Region,
+    bound: u32,
+    chooses: bool,
+) -> impl Iterator<Item = Point> {
     let carried = graph.entries(region).len().max(1) as f64;
     let near = |one: f64| (one, one * 4.0 / f64::from(bound.max(4)));
     let single = (carried > 1.0).then(|| near(1.0));
-    let points = [near(1.0 / carried)].into_iter().chain(single);
+    let nearest = chooses.then(|| (1.0, NEAREST / f64::from(bound.max(1))));
+    let points = [near(1.0 / carried)].into_iter().chain(single).chain(nearest);
     let points = points.chain(SIZES.map(|size| (0.0, size)));
     points.zip(0..).map(|((near, size), number)| Point { number, near, size })
 }
@@ -245,7 +259,7 @@ pub(crate) fn agree_at_ends(claim: &Claim<'_>, region: Region, ends: &[Block]) -
     let most = claim.before.regions[region].cycle.as_ref().map_or(0, |cycle| cycle.bound - 1);
     let outputs = facts.outputs(region);
     let mut cuts: Vec<(Point, Cut)> = Vec::new();
-    for point in points_of_cuts(claim.before, region, most + 1).take(2) {
+    for point in points_of_cuts(claim.before, region, most + 1, false).take(2) {
         let wanted = Wanted { region, outputs, stays: true, forms: true, around: point.number };
         let Some(cut) = cut(&facts, wanted) else { return false };
         cuts.push((point, cut));
