@@ -93,3 +93,51 @@ fn quotients_by_what_has_no_inverse() {
     let lessons: [&[f64]; 2] = [&[1.0, 3.0, 1.0], &[1e5, 3.0, 1.0]];
     compare(quotient, &lessons, &[1e-310, 3.0, 1e-310]).unwrap();
 }
+
+#[test]
+fn products_of_exponentials_that_begin_with_very_much() {
+    let product = |data: f64| {
+        move || {
+            Tape::builder().background(false).record(move |x: &[Var]| {
+                (0..100)
+                    .map(|i| data + 0.01 * f64::from(i))
+                    .fold(x[0], |p, d| p * (-x[1] * d).exp())
+            })
+        }
+    };
+    let lesson: &[f64] = &[2.0, 0.1];
+    for x in [[1e300, 5.0], [1e30, 4.9], [1e300, 2.0], [3.0, 1.0], [1e-300, -4.5]] {
+        compare(product(1.0), &[lesson], &x).unwrap();
+    }
+    let bells = || {
+        Tape::builder().background(false).record(|x: &[Var]| {
+            let numbers = (0..100).map(|i| 1.0 + 0.01 * f64::from(i));
+            numbers.fold(Var::from(1e200), |p, d| p * (-0.5 * (x[0] - d) * (x[0] - d)).exp())
+        })
+    };
+    for x in [5.5, 2.0] {
+        compare(bells, &[&[1.5]], &[x]).unwrap();
+    }
+}
+
+#[test]
+fn logarithms_of_products_whose_data_keeps_them_large() {
+    let sum = || {
+        Tape::builder().background(false).record(|x: &[Var]| {
+            let numbers = (0..100).map(|i| 1e90 * (1.0 + 0.01 * f64::from(i)));
+            numbers.fold(x[2], |sum, d| sum + (x[0] * d * x[1]).ln())
+        })
+    };
+    for x in [[1e-160, 1e-160, 0.0], [3e-155, 1e-155, 1.0], [2.0, 0.1, 0.5]] {
+        compare(sum, &[&[1.0, 2.0, 0.0]], &x).unwrap();
+    }
+    let more = || {
+        Tape::builder().background(false).record(|x: &[Var]| {
+            let numbers = (0..100).map(|i| 1e90 * (1.0 + 0.01 * f64::from(i)));
+            numbers.fold(x[3], |sum, d| sum + (x[0] * d * x[1] * x[2]).ln())
+        })
+    };
+    for x in [[1e-160, 1e-160, 1e200, 0.0], [1e200, 1e-160, 1e-160, 0.0]] {
+        compare(more, &[&[1.0, 2.0, 1.0, 0.0]], &x).unwrap();
+    }
+}

@@ -5,8 +5,14 @@ use super::cut::{Wanted, cut};
 use super::ends::of_length;
 use super::facts::Facts;
 use super::whole::without_guards;
-use super::{Rules, Seen, TRIPS, needed_points, points_of_cuts};
-use crate::ssa::{Def, End, Graph, Node, Region, interpret_with, most_steps, verify};
+use super::{MOST_STEPS_AT_ONCE, Rules, Seen, TRIPS, needed_points, points_of_cuts};
+use crate::ssa::{
+    Def, End, Graph, Node, Region, has_alternatives, interpret_with, most_steps, verify,
+};
+
+/// A length of more steps is gone through only if there is budget for it, or nothing has
+/// been seen at shorter ones.
+const MOST_STEPS_OF_LENGTH: u64 = 1 << 16;
 
 /// Applies `rules` to `region` at other lengths, and compares what they make of it; `None`
 /// if that is wrong somewhere. Where they make nothing of it, nothing is wrong.
@@ -32,7 +38,9 @@ pub(super) fn right_at_lengths(
         let wanted = Wanted { region, outputs: &outputs, stays: false, forms: false, around: 0 };
         let Some(cut) = cut(facts, wanted).filter(|_| !outputs.is_empty()) else { continue };
         let Some(short) = of_length(&cut.graph, cut.region, trips) else { continue };
-        if verify(&short).is_err() {
+        let steps = most_steps(&short, |_| 1);
+        let most = if seen.is_enough() { MOST_STEPS_OF_LENGTH.max(*budget) } else { u64::MAX };
+        if steps > most.min(MOST_STEPS_AT_ONCE) || verify(&short).is_err() {
             continue;
         }
         let Some(forms) = rules(&short) else { continue };
@@ -41,10 +49,14 @@ pub(super) fn right_at_lengths(
         if !has_form.contains(&true) {
             continue;
         }
-        let steps = most_steps(&short, |_| 1) + most_steps(&forms, |_| 1);
+        let steps = steps + most_steps(&forms, |_| 1);
+        if steps > MOST_STEPS_AT_ONCE {
+            continue;
+        }
         let mut here = Seen::of(outputs.len());
+        let needed = needed_points(&short, cut.region, has_alternatives(&forms));
         for point in points_of_cuts(&short, cut.region, trips + 1) {
-            if point.number >= needed_points(&short, cut.region) && steps > *budget {
+            if point.number >= needed && steps > *budget {
                 break;
             }
             *budget = budget.saturating_sub(steps);

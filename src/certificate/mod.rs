@@ -30,7 +30,9 @@ mod whole;
 
 use hashbrown::HashMap;
 
-use crate::ssa::{Block, Graph, Node, Region, in_order, interpret_with, most_steps};
+use crate::ssa::{
+    Block, Graph, Node, Region, has_alternatives, in_order, interpret_with, most_steps,
+};
 
 use cut::{Cut, Wanted, cut};
 use ends::ended;
@@ -155,9 +157,9 @@ fn is_alike(a: f64, b: f64, tolerance: f64, rounding: f64) -> bool {
 /// from which more may come out. `rules` are those by which the forms were found.
 pub(crate) fn disproved(claim: &Claim<'_>, stays: bool, rules: Rules<'_>) -> Vec<Region> {
     let facts = Facts::of(claim);
-    let mut left = MOST_STEPS;
+    let (mut left, chooses) = (MOST_STEPS, has_alternatives(claim.after));
     let mut loops = facts.loops();
-    loops.retain(|&region| is_proven(&facts, region, stays, rules, &mut left).is_none());
+    loops.retain(|&region| is_proven(&facts, region, stays, chooses, rules, &mut left).is_none());
     loops
 }
 
@@ -166,6 +168,7 @@ fn is_proven(
     facts: &Facts<'_>,
     region: Region,
     stays: bool,
+    chooses: bool,
     rules: Rules<'_>,
     left: &mut u64,
 ) -> Option<()> {
@@ -194,7 +197,7 @@ fn is_proven(
         let costs = if steps > MOST_STEPS_OF_DUALS { steps } else { 2 * steps };
         // The first points may be none where numbers are finite.
         let limit = if seen.is_enough() { budget } else { MOST_STEPS_AT_ONCE - gone };
-        if point.number >= needed_points(before, region) && costs > limit {
+        if point.number >= needed_points(before, region, chooses) && costs > limit {
             break;
         }
         gone = MOST_STEPS_AT_ONCE.min(gone + costs);
@@ -238,9 +241,11 @@ fn points_of_cuts(graph: &Graph, region: Region, bound: u32) -> impl Iterator<It
     points.zip(0..).map(|((near, size), number)| Point { number, near, size })
 }
 
-/// How many of these points are compared in any case: those near one.
-fn needed_points(graph: &Graph, region: Region) -> u64 {
-    if graph.entries(region).len() > 1 { 2 } else { 1 }
+/// How many of these points are compared in any case: those near one, and the nearest where
+/// the graph `chooses` between forms of one number.
+fn needed_points(graph: &Graph, region: Region, chooses: bool) -> u64 {
+    let near_one = if graph.entries(region).len() > 1 { 2 } else { 1 };
+    near_one + u64::from(chooses)
 }
 
 /// Whether closed forms behind the loop `region` come to what it comes to itself, with the

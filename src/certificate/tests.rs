@@ -371,3 +371,32 @@ fn shorter_loops_read_the_first_of_their_data_and_longer_ones_are_not_made() {
     // The last ones instead.
     assert_eq!(right.wrong_by(&rules(|count| 11.0 - count)).len(), 1);
 }
+
+#[test]
+fn a_wrong_form_near_one_alone_is_found() {
+    // x·yⁿ, and for n·|y - 1| up to a limit the same with a wrong term.
+    let text = "graph active 2 inactive 0\nv2 = const 2.0\nv4 = iteration r0\nb0:\n  \
+                v7 = region r0 b1 bound 3 entries v3=v0\n  return v7\nb1:\n  v5 = mul v3 v1\n  \
+                v6 = lt v4 v2\n  return v6 v5 v5\n";
+    let graph = parse(text).unwrap();
+    for (wrong, is_wrong) in [(1e-3, true), (0.0, false)] {
+        let planted = Planted::of(&graph, &[7], |graph, _| {
+            let (x, y) = (named(graph, 0), named(graph, 1));
+            let root = graph.root();
+            let apply =
+                |graph: &mut Graph, op, args: &[Node]| graph.push_apply(root, op, args, None);
+            let [one, limit, factor] = [1.0, crate::ssa::marked(1.0 / 8192.0), wrong]
+                .map(|number: f64| graph.push_const(number.to_bits()));
+            let square = apply(graph, Op::Mul, &[y, y]);
+            let power = apply(graph, Op::Mul, &[square, y]);
+            let form = apply(graph, Op::Mul, &[x, power]);
+            let less = apply(graph, Op::Sub, &[y, one]);
+            let error = apply(graph, Op::Mul, &[less, factor]);
+            let near = apply(graph, Op::MulAdd, &[form, error, form]);
+            let size = apply(graph, Op::Abs, &[less]);
+            let is_far = apply(graph, Op::Gt, &[size, limit]);
+            apply(graph, Op::Select, &[is_far, form, near])
+        });
+        assert_eq!(!planted.wrong().is_empty(), is_wrong);
+    }
+}

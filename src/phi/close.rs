@@ -100,7 +100,13 @@ pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
     // the other way round.
     for _ in 0..limits.rounds {
         let before = closed.applied.len();
-        closed.refused.clear();
+        // What sums were refused for stays known where they are not looked for again.
+        let stays = loops_have_tangents(&closed.graph);
+        let applied = &closed.applied;
+        closed.refused.retain(|this| {
+            let is_open = applied.iter().all(|formula| formula.at != this.at);
+            stays && is_open && this.why.starts_with(AS_A_SUM)
+        });
         closed = sums(closed, &limits);
         closed = recurrences(closed);
         if closed.applied.len() == before {
@@ -149,6 +155,8 @@ fn grouped(refused: Vec<Refused>) -> Vec<Refused> {
 /// What is said of a loop whose form is not that of the loop.
 pub(super) const DISPROVED: &str = "its closed form comes to something else";
 
+const AS_A_SUM: &str = "as a sum, ";
+
 /// So often a pass begins again without the loops whose forms were wrong.
 pub(super) const MOST_ATTEMPTS: usize = 4;
 
@@ -160,7 +168,7 @@ fn sums(closed: Closed, limits: &CloseLimits) -> Closed {
     let (graph, mut wrong) = (&closed.graph, Vec::new());
     for _ in 0..MOST_ATTEMPTS {
         let (new, applied, mut refused) = attempt(Draft::new(graph), limits, &wrong);
-        refused.iter_mut().for_each(|this| this.why = format!("as a sum, {}", this.why));
+        refused.iter_mut().for_each(|this| this.why = format!("{AS_A_SUM}{}", this.why));
         if applied.is_empty() {
             return certified(closed, None, applied, refused);
         }

@@ -23,11 +23,11 @@ use crate::op::Op;
 
 /// What a tangent is far from: numbers of less than 2⁹⁴⁶ vanish beside it. Its digits
 /// are such as no program has by accident.
-pub(crate) const FAR: f64 = f64::from_bits(0x7E76_A09E_667F_3BCD);
+pub(crate) const FAR: f64 = f64::from_bits(0x7E7B_4D2C_9A61_7E35);
 
 /// The last digits of limits between two forms of the same number, which no program has
 /// by accident.
-const MARK: u64 = 0x667F_3BCD;
+const MARK: u64 = 0x9A61_7E35;
 
 /// A number near `limit` by which one of two forms of a number is chosen: as functions of
 /// real numbers both are the same, or almost so. Where something is beyond a limit that is
@@ -146,8 +146,65 @@ fn zeros(graph: &Graph) -> Array<Node, bool> {
 
 #[cfg(test)]
 mod tests {
+    use core::f64::consts as known;
+
     use super::*;
     use crate::ssa::{Outcome, interpret, parse};
+
+    #[test]
+    fn no_known_number_is_marked() {
+        let constants = [
+            known::E,
+            known::FRAC_1_PI,
+            known::FRAC_1_SQRT_2,
+            known::FRAC_2_PI,
+            known::FRAC_2_SQRT_PI,
+            known::FRAC_PI_2,
+            known::FRAC_PI_3,
+            known::FRAC_PI_4,
+            known::FRAC_PI_6,
+            known::FRAC_PI_8,
+            known::LN_2,
+            known::LN_10,
+            known::LOG2_10,
+            known::LOG2_E,
+            known::LOG10_2,
+            known::LOG10_E,
+            known::PI,
+            known::SQRT_2,
+            known::TAU,
+            1.618_033_988_749_895,
+            0.577_215_664_901_532_9,
+        ];
+        let is_marked = |number: f64| number.to_bits() & u64::from(u32::MAX) == MARK;
+        let fits = |number: f64| {
+            let all = [number, 1.0 / number, number.sqrt(), number * number, number.ln()];
+            all.iter().all(|&number| !is_marked(number) && !is_marked(number - 1.0))
+        };
+        assert!(is_marked(marked(1.0)) && is_marked(marked(1e-3)));
+        assert!(
+            constants
+                .iter()
+                .all(|&number| fits(number) && number.to_bits() << 12 != FAR.to_bits() << 12)
+        );
+        for above in (1..400).map(f64::from) {
+            assert!((1..400).all(|below| fits(above / f64::from(below))));
+            assert!((0..20).all(|zeros| fits(above / 10f64.powi(zeros))));
+            assert!([above.exp(), above.cbrt(), above.sin()].into_iter().all(fits));
+            assert!(constants.iter().all(|&number| fits(above * number) && fits(number / above)));
+        }
+    }
+
+    #[test]
+    fn choices_by_known_limits_are_no_forms_of_one_number() {
+        for limit in [known::SQRT_2, known::FRAC_1_SQRT_2, known::PI] {
+            let text = format!(
+                "graph active 1 inactive 0\nv1 = const {limit:?}\nv2 = const 7.0\nb0:\n  \
+                 v3 = gt v0 v1\n  v4 = mul v0 v2\n  v5 = select v3 v4 v0\n  return v5\n"
+            );
+            assert!(!has_alternatives(&parse(&text).unwrap()));
+        }
+    }
 
     /// sin x with the derivative that `slope` says, of `v2` and the tangent `v6` of x.
     fn graph(last: &str) -> Graph {

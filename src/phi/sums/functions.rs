@@ -13,6 +13,7 @@ use super::inverses::is_invariant;
 use super::moments::Evaluator;
 use super::polynomial::Basis;
 use super::precise::{Polynomial, cost};
+use super::products::SIZES;
 use super::rows::{Place, Steps};
 use super::terms::{Variables, terms};
 use super::{frame::Frame, precise_part};
@@ -108,6 +109,8 @@ pub(super) fn close_logarithms(draft: &mut Draft, region: Region, chain: &Chain)
     let rest = each.iter().map(|x| logarithm(size(x) / mean.into())).fold(Double::ZERO, add);
     let signed = if is_positive { mean } else { -mean };
     let base = invariants(draft, region, invariant)?;
+    // One with few digits may be one with all of them where data comes before it.
+    draft.require_size(region, base, *SIZES.start(), *SIZES.end());
     let mut steps = Steps { draft, place: Place::Before(region) };
     let scale = steps.number(signed, 0.0);
     let scaled = steps.product(base.into(), scale);
@@ -151,8 +154,11 @@ pub(super) fn invariants(
     let mut base: Option<Node> = None;
     // What divides comes last, so that it divides a product.
     let (divisors, factors): (Vec<_>, Vec<_>) = all.into_iter().partition(|&(d, _)| d);
-    for (divides, node) in factors.into_iter().rev().chain(divisors) {
+    for (number, (divides, node)) in factors.into_iter().rev().chain(divisors).enumerate() {
         let node = moved_out(draft, region, node);
+        if let Some(base) = base.filter(|_| number > 1) {
+            draft.require_size(region, base, *SIZES.start(), *SIZES.end());
+        }
         base = Some(match (base, divides) {
             (None, false) => node,
             (base, true) => draft.apply(region, Op::Div, &[base.unwrap_or(one), node]),
@@ -217,6 +223,10 @@ pub(super) fn close_exponentials(
     let mut value = steps.apply(Op::Exp, &[exponent.high]);
     if let Some(low) = exponent.low {
         value = steps.apply(Op::MulAdd, &[value, low, value]);
+    }
+    // What the product begins with may have brought it through where this does not.
+    if steps.value(product.first) != Some(1.0) {
+        steps.draft.require_size(region, value, *SIZES.start(), *SIZES.end());
     }
     let mut slopes = Vec::new();
     for (variable, slope) in polynomial.slopes {

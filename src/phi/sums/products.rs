@@ -19,7 +19,7 @@ use crate::ssa::{Def, End, Node, Region};
 /// What is multiplied by at most so much loses no digits beside a power.
 const LARGE: f64 = 1e100;
 /// What has such a size neither overflows nor loses digits beside a few factors.
-const SIZES: RangeInclusive<f64> = 1e-200..=1e200;
+pub(super) const SIZES: RangeInclusive<f64> = 1e-200..=1e200;
 /// So many factors of one iteration are looked at.
 const FACTORS: usize = 64;
 
