@@ -300,6 +300,63 @@ fn logarithms_and_exponentials_are_accurate() {
     assert!(worst(sum, &near[0]).is_none());
 }
 
+#[test]
+fn sums_of_exponentials_are_accurate() {
+    let data = data(100, 3.0, 0.7, 0.3, 0.1);
+    let both = || data.iter().copied();
+    let points: Vec<Vec<f64>> = [0.0, 1e-9, 0.7, -3.3, 35.1, -200.0, 640.7, -705.0, 701.2]
+        .iter()
+        .flat_map(|&w| [vec![w, 1.0 - w], vec![w, 0.001]])
+        .collect();
+    let shifted = |w: &[Var]| both().map(|(x, _)| (w[0] + x).exp()).sum::<Var>();
+    assert_accurate("shifted", shifted, &points);
+    let weighted = |w: &[Var]| both().fold(w[1], |s, (x, y)| s - (x - 3.0) * (y - w[0]).exp());
+    assert_accurate("weighted", weighted, &points);
+    let several =
+        |w: &[Var]| both().map(|(x, y)| w[1] * (w[0] - x + w[1] - y).exp() / x).sum::<Var>();
+    assert_accurate("several", several, &points);
+    let divided = |w: &[Var]| both().map(|(x, _)| x / (x - w[0]).exp()).sum::<Var>();
+    assert_accurate("divided", divided, &points);
+    // Data that are multiplied by an input are in no sum of exponentials.
+    let products = |w: &[Var]| both().map(|(x, _)| (w[0] * x).exp()).sum::<Var>();
+    assert!(worst(products, &points).is_none());
+    // One that counts for nothing is so large that the others are nothing beside it.
+    let far = [1000.0, 1.0, -1000.0];
+    let far = |w: &[Var]| {
+        let term = |i: usize| if i % 3 == 0 { 0.0 } else { 1.5 } * (w[0] + far[i % 3]).exp();
+        (0..120).map(term).sum::<Var>()
+    };
+    assert!(worst(far, &points).is_none());
+}
+
+#[test]
+fn double_sums_are_accurate() {
+    let data = data(40, 2.0, 0.7, 0.3, 0.1);
+    // It takes long in debug builds.
+    let step = if cfg!(debug_assertions) { 5 } else { 1 };
+    let points: Vec<Vec<f64>> = points(&[0.7, 0.3]).into_iter().step_by(step).collect();
+    let all = |w: &[Var]| {
+        let mut sum = Var::from(0.0);
+        for &(x, _) in &data {
+            for &(_, y) in &data {
+                sum += (w[0] * x - w[1] * y).powi(2);
+            }
+        }
+        sum
+    };
+    assert_accurate("all pairs", all, &points);
+    let triangle = |w: &[Var]| {
+        let mut sum = Var::from(0.0);
+        for (i, &(x, _)) in data.iter().enumerate() {
+            for &(y, _) in &data[..i] {
+                sum += (w[0] * x - w[1] * y).powi(2);
+            }
+        }
+        sum
+    };
+    assert_accurate("triangle", triangle, &points);
+}
+
 /// A random polynomial in three numbers, of a degree up to four, and two data.
 fn random_term(random: &mut Random, w: &[usize]) -> impl Fn(&[Var], f64, f64) -> Var + use<> {
     let (first, second, third) = (random.pick(w), random.pick(w), random.pick(w));
@@ -320,7 +377,10 @@ fn random_term(random: &mut Random, w: &[usize]) -> impl Fn(&[Var], f64, f64) ->
 #[test]
 fn random_polynomials_are_accurate() {
     let mut random = Random::new(11);
-    let cases = if cfg!(debug_assertions) { 4 } else { 1200 };
+    // It takes a second for each.
+    let is_long = std::env::var_os("PHIGRAD_LONG_TESTS").is_some_and(|value| value == "1");
+    let cases = if cfg!(debug_assertions) { 4 } else { 40 };
+    let cases = if is_long { 1200 } else { cases };
     let (mut forms, mut all) = (0, Vec::new());
     for case in 0..cases {
         let variables: Vec<usize> = (0..1 + random.below(3)).collect();

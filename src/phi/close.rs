@@ -156,6 +156,10 @@ fn grouped(refused: Vec<Refused>) -> Vec<Refused> {
 pub(super) const DISPROVED: &str = "its closed form comes to something else";
 
 const AS_A_SUM: &str = "as a sum, ";
+/// What is said where each form by itself is that of its loop, and all together come to
+/// something else.
+const CANCELS: &str = "its closed form is right by itself, but what is computed of it cancels, \
+                       and comes to something else";
 
 /// So often a pass begins again without the loops whose forms were wrong.
 pub(super) const MOST_ATTEMPTS: usize = 4;
@@ -247,7 +251,7 @@ fn certified(
             before.graph = graph;
             before.applied.append(&mut applied);
         } else {
-            before.refused.push(doubtful(DISPROVED));
+            before.refused.push(doubtful(CANCELS));
         }
     } else if !applied.is_empty() {
         before.refused.push(doubtful("its closed form is no graph"));

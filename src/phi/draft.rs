@@ -35,6 +35,8 @@ pub(super) struct Draft {
     /// For each node an application that has it as an operand.
     users: Array<Node, Option<Node>>,
     constants: HashMap<u64, Node>,
+    /// For elements of numbers what rounding has taken from each of them.
+    pub(super) lost: HashMap<Node, Table>,
     inputs: HashMap<u32, Node>,
     cleared: HashSet<Region>,
     /// Whether forms are wanted that are no shorter than their loops, to be compared.
@@ -55,6 +57,7 @@ impl Draft {
             uses: uses(graph),
             users: Array::filled(None, graph.nodes.len()),
             constants: HashMap::new(),
+            lost: HashMap::new(),
             inputs: graph.input_nodes().map(|(node, number)| (number, node)).collect(),
             cleared: HashSet::new(),
             all_forms: false,

@@ -6,6 +6,7 @@ use super::chain::Chain;
 use super::frame::Frame;
 use super::{Moments, Sum};
 use crate::op::Op;
+use crate::phi::double::Double;
 use crate::phi::draft::Draft;
 use crate::phi::notation::{self, Brief};
 use crate::ssa::{Def, Node, Region};
@@ -16,7 +17,7 @@ pub(super) fn emit(draft: &mut Draft, region: Region, chain: &Chain, sum: &Sum) 
     let mut differences = Vec::new();
     for (number, &variable) in sum.terms.variables.iter().enumerate() {
         let variable = moved_out(writer.draft, region, variable);
-        let pivots: Vec<f64> = sum.parts.iter().map(|(frame, _)| frame.pivot[number]).collect();
+        let pivots = sum.parts.iter().map(|(frame, _)| frame.pivot[number].into()).collect();
         differences.push(match writer.numbers(pivots) {
             None => variable,
             Some(pivot) => writer.draft.apply(region, Op::Sub, &[variable, pivot]),
@@ -68,9 +69,11 @@ struct Writer<'a> {
 impl Writer<'_> {
     /// The node of a number that depends on iterations of the loops around;
     /// `None` if it is always zero.
-    fn numbers(&mut self, numbers: Vec<f64>) -> Option<Node> {
+    fn numbers(&mut self, numbers: Vec<Double>) -> Option<Node> {
         let first = *numbers.first()?;
-        if numbers.iter().any(|number| number.to_bits() != first.to_bits()) {
+        let lost = |number: &Double| (*number - number.rounded().into()).rounded();
+        let is_same = |number: &Double| number.rounded().to_bits() == first.rounded().to_bits();
+        if !numbers.iter().all(is_same) {
             let mut strides = Vec::new();
             let mut stride = 1;
             let outer = self.sum.terms.loops[1..].iter().zip(&self.sum.counts);
@@ -78,9 +81,16 @@ impl Writer<'_> {
                 strides.push((region, stride));
                 stride *= count as i32;
             }
-            return Some(self.draft.element(self.region, numbers, &strides));
+            let rounded = numbers.iter().map(|number| number.rounded()).collect();
+            let element = self.draft.element(self.region, rounded, &strides);
+            let lost: Vec<f64> = numbers.iter().map(lost).collect();
+            if lost.iter().any(|&lost| lost != 0.0) {
+                self.draft.lost.insert(element, lost.into_iter().map(f64::to_bits).collect());
+            }
+            return Some(element);
         }
-        (first != 0.0).then(|| self.draft.constant(first))
+        let value = first.rounded();
+        (value != 0.0).then(|| self.draft.constant(value))
     }
 
     /// The coordinates of the frame.
@@ -90,7 +100,7 @@ impl Writer<'_> {
             let mut coordinate = difference;
             for (before, &other) in differences[..number].iter().enumerate() {
                 let parts = self.sum.parts.iter();
-                let factors = parts.map(|(frame, _)| frame.shear[number][before]).collect();
+                let factors = parts.map(|(frame, _)| frame.shear[number][before].into()).collect();
                 if let Some(factor) = self.numbers(factors) {
                     let added = self.draft.apply(self.region, Op::Mul, &[factor, other]);
                     coordinate = self.draft.apply(self.region, Op::Add, &[coordinate, added]);
@@ -103,7 +113,7 @@ impl Writer<'_> {
 
     fn coefficient(&mut self, monomial: usize) -> Option<Node> {
         let parts = self.sum.parts.iter();
-        let numbers = parts.map(|(_, moments)| moments.sums[monomial].rounded()).collect();
+        let numbers = parts.map(|(_, moments)| moments.sums[monomial]).collect();
         self.numbers(numbers)
     }
 

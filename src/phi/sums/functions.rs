@@ -32,7 +32,7 @@ const FACTORS: usize = 64;
 type Factors = Vec<(bool, Node)>;
 
 /// The factors in `region` of all of these, and their sign.
-fn factors(draft: &Draft, region: Region, all: Factors) -> Option<(f64, Factors)> {
+pub(super) fn factors(draft: &Draft, region: Region, all: Factors) -> Option<(f64, Factors)> {
     let (mut found, mut pending, mut sign) = (Vec::new(), all, 1.0);
     while let Some((inverse, node)) = pending.pop() {
         let node = draft.resolve(node);
@@ -59,7 +59,7 @@ fn factors(draft: &Draft, region: Region, all: Factors) -> Option<(f64, Factors)
 }
 
 /// What a node that is data comes to in each iteration.
-fn values(draft: &Draft, region: Region, node: Node, count: u32) -> Option<Vec<Double>> {
+pub(super) fn values(draft: &Draft, region: Region, node: Node, count: u32) -> Option<Vec<Double>> {
     let added = [Added::Term(1.0, node)];
     let terms = terms(draft, region, &added, Variables::Large, &HashMap::new()).ok()?;
     if terms.loops.len() != 1 || !terms.variables.is_empty() {

@@ -6,11 +6,13 @@
 //! polynomial too, of the sums of the coefficients: there is no loop any more.
 //! `chain` finds the sums, `terms` what they add up, `moments` the coefficients
 //! around a pivot, `condition` the pivot, and `form` makes nodes of it, or `precise` where
-//! parts may cancel. `inverses` makes products of quotients, and `products` are those of
-//! data with what is invariant (C8).
+//! parts may cancel. `functions` and `exponentials` are for terms that are no polynomials.
+//! `inverses` makes products of quotients, and `products` are those of data with what is
+//! invariant (C8).
 
 mod chain;
 mod condition;
+mod exponentials;
 mod form;
 mod frame;
 mod functions;
@@ -118,7 +120,9 @@ fn close_sum(
             Err(this) => why = why.or(Some(this)),
         }
     }
-    if let Some(form) = functions::close_logarithms(draft, region, chain) {
+    let form = functions::close_logarithms(draft, region, chain);
+    let form = form.or_else(|| exponentials::close_sum_of_exponentials(draft, region, chain));
+    if let Some(form) = form {
         return Ok((Rule::C7, form));
     }
     let hoisted = hoist::hoist(draft, region, chain);

@@ -6,6 +6,7 @@ use super::polynomial::Basis;
 use super::terms::{Step, Terms};
 use crate::op::{Op, eval};
 use crate::phi::double::Double;
+use crate::ssa::Table;
 
 /// A sum of polynomials in a frame.
 #[derive(Clone, Debug)]
@@ -102,13 +103,19 @@ impl<'a> Evaluator<'a> {
                 Step::Iteration(number) => {
                     to[0] = f64::from(iterations.get(*number).copied().unwrap_or(0)).into();
                 }
-                Step::Element { numbers, base, strides } => {
+                Step::Element { numbers, lost, base, strides } => {
                     let moved = strides.iter().map(|&(number, stride)| {
                         stride * i64::from(iterations.get(number).copied().unwrap_or(0))
                     });
                     let index = usize::try_from(base + moved.sum::<i64>());
-                    let number = index.ok().and_then(|index| numbers.get(index));
-                    to[0] = number.map_or(f64::NAN, |&bits| f64::from_bits(bits)).into();
+                    let number = |numbers: &Table, without: f64| {
+                        let number = index.ok().and_then(|index| numbers.get(index));
+                        Double::from(number.map_or(without, |&bits| f64::from_bits(bits)))
+                    };
+                    to[0] = number(numbers, f64::NAN);
+                    if let Some(lost) = lost {
+                        to[0] = to[0] + number(lost, 0.0);
+                    }
                 }
                 // Not known when a graph is made.
                 Step::Known(_) | Step::Read(_) => to[0] = f64::NAN.into(),

@@ -279,7 +279,7 @@ impl Writer<'_> {
                 let access = draft.graph.accesses.push(data);
                 draft.step(body, Def::Element(access))
             }
-            Step::Element { numbers, base, strides } => {
+            Step::Element { numbers, base, strides, .. } => {
                 let stride: i64 = strides.iter().map(|&(_, stride)| stride).sum();
                 draft.number_in(body, numbers, *base, stride)
             }

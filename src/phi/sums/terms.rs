@@ -25,6 +25,8 @@ pub(super) enum Step {
     /// The number at `base` plus each stride times the iteration of its loop.
     Element {
         numbers: Table,
+        /// What rounding has taken from each of them.
+        lost: Option<Table>,
         base: i64,
         strides: Vec<(usize, i64)>,
     },
@@ -397,13 +399,13 @@ impl Search<'_> {
                 let SeriesData::Constants(numbers) = &graph.series[data.series] else {
                     return Err("its terms read data that are known only in a call".to_owned());
                 };
-                let numbers = numbers.clone();
+                let (numbers, lost) = (numbers.clone(), self.draft.lost.get(&node).cloned());
                 let strides = data.strides.iter().filter(|&&(_, stride)| stride != 0);
                 let strides = strides
                     .map(|&(region, stride)| (self.numbered(region), i64::from(stride)))
                     .collect();
                 let base = i64::from(data.base);
-                Ok(self.push(Step::Element { numbers, base, strides }, 0))
+                Ok(self.push(Step::Element { numbers, lost, base, strides }, 0))
             }
             _ => {
                 if self.varies(node)? {
