@@ -30,7 +30,7 @@ const CANCELS: f64 = 1e6;
 const MOST_PRODUCTS: usize = 1 << 24;
 
 /// Closed forms have no more steps: code takes time to compile, and room.
-const LARGEST: usize = 1 << 15;
+const LARGEST: usize = 1 << 16;
 const TOO_LARGE: &str = "its closed form would have too many steps, or coefficients";
 pub(super) const COSTS: &str = "its closed form would cost more than the loop";
 const OVERFLOWS: &str = "the powers of its coefficients are not finite";

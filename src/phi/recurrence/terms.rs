@@ -23,7 +23,7 @@ const DEPTH: usize = 8;
 /// So many numbers before a loop are known with twice the digits at most.
 const MOST_NUMBERS: usize = 128;
 /// Products of higher powers are not written out.
-const MOST_POWER: i32 = 8;
+const MOST_POWER: i32 = 1 << 12;
 /// What is left of two numbers that cancel is zero if it is this much smaller.
 const NOTHING: f64 = 1e-29;
 
@@ -285,8 +285,9 @@ impl Terms {
         for (powers, number) in &self.all {
             let mut product: Option<Pair> = None;
             for &(node, power) in powers {
-                for _ in 0..power.max(0) {
+                if power > 0 {
                     let factor = value(emitter, node);
+                    let factor = powered(emitter, factor, power.unsigned_abs());
                     product = Some(match product {
                         Some(before) => emitter.product(before, factor),
                         None => factor,
@@ -299,9 +300,10 @@ impl Terms {
                 None => number,
             };
             for &(node, power) in powers {
-                for _ in power.min(0)..0 {
+                if power < 0 {
                     let normal = emitter.normal(product);
                     let divisor = value(emitter, node);
+                    let divisor = powered(emitter, divisor, power.unsigned_abs());
                     product = match divisor.low {
                         Some(_) => {
                             let inverse = inverse(emitter, divisor);
@@ -315,6 +317,19 @@ impl Terms {
         }
         sum.map(|sum| emitter.normal(sum))
     }
+}
+
+/// `of` multiplied by itself, by squaring.
+fn powered(emitter: &mut Emitter<'_>, of: Pair, power: u32) -> Pair {
+    let mut product = of;
+    for digit in (0..power.ilog2()).rev() {
+        product = emitter.product(product, product);
+        if power >> digit & 1 == 1 {
+            product = emitter.product(product, of);
+        }
+        product = emitter.normal(product);
+    }
+    product
 }
 
 /// What `node` comes to, with twice the digits where it is made of others.
