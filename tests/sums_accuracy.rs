@@ -192,9 +192,10 @@ fn variances_are_accurate() {
 
 #[test]
 fn lines_through_points_are_accurate() {
-    for (mean, sorted) in
-        [(0.0, false), (0.5, false), (1.0, false), (1.7, true), (10.0, false), (1e6, false)]
-    {
+    let all = [(1e6, false), (1.7, true), (0.0, false), (0.5, false), (1.0, false), (10.0, false)];
+    // It takes long in debug builds.
+    let few = if cfg!(debug_assertions) { 3 } else { all.len() };
+    for &(mean, sorted) in &all[..few] {
         for noise in [0.1, 0.0] {
             let mut data = data(300, mean, 0.7, 0.3, noise);
             if sorted {
@@ -323,7 +324,8 @@ fn sums_of_exponentials_are_accurate() {
     // One that counts for nothing is so large that the others are nothing beside it.
     let far = [1000.0, 1.0, -1000.0];
     let far = |w: &[Var]| {
-        let term = |i: usize| if i.is_multiple_of(3) { 0.0 } else { 1.5 } * (w[0] + far[i % 3]).exp();
+        let term =
+            |i: usize| if i.is_multiple_of(3) { 0.0 } else { 1.5 } * (w[0] + far[i % 3]).exp();
         (0..120).map(term).sum::<Var>()
     };
     assert!(worst(far, &points).is_none());
