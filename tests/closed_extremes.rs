@@ -141,3 +141,31 @@ fn logarithms_of_products_whose_data_keeps_them_large() {
         compare(more, &[&[1.0, 2.0, 1.0, 0.0]], &x).unwrap();
     }
 }
+
+#[test]
+fn single_numbers_that_begin_with_very_much() {
+    let affine = || {
+        let affine = |x: &[Var]| (0..1000).fold(x[0], |y, _| y * x[1] + x[2]);
+        Tape::builder().background(false).record(affine)
+    };
+    compare(affine, &[&[1.0, 0.5, 0.1]], &[1e300, 0.25, 0.0]).unwrap();
+    compare(affine, &[&[1.0, 0.5, 0.1]], &[1e308, 0.485, 1e-300]).unwrap();
+}
+
+#[test]
+fn what_cancels_in_coefficients_must_be_a_number() {
+    let rate = |x: &[Var]| {
+        let (part, less) = (x[1] / x[2], x[3] - x[3]);
+        let rate = part * x[2] + less;
+        (0..1000).fold(x[0], |y, _| y - rate * (y - 3.0))
+    };
+    let taught = Tape::builder().background(false).record(rate);
+    taught.grad(&[1.0, 0.01, 2.0, 1.0]).unwrap();
+    taught.compile().unwrap();
+    assert!(taught.eval(&[1.0, 0.01, 3.0, 1.0]).unwrap().is_finite());
+    let (inf, nan) = (f64::INFINITY, f64::NAN);
+    for [a, b] in [[0.0, 1.0], [inf, 1.0], [nan, 1.0], [2.0, inf], [2.0, nan]] {
+        let (value, _) = taught.value_and_grad(&[1.0, 0.01, a, b]).unwrap();
+        assert!(value.is_nan(), "{value} at {a}, {b}");
+    }
+}

@@ -407,3 +407,21 @@ fn what_a_first_iteration_passes_out_does_not_follow_yet() {
         }
     }
 }
+
+#[test]
+fn straight_code_before_a_loop_is_looked_at_once() {
+    // Shorter paths are straight code before the longest one's loop.
+    let f = Tape::builder().background(false).hot_threshold(u32::MAX).record(|x: &[Var]| {
+        let (mut balance, mut number) = (x[0], 0.0);
+        while balance > 0.0 {
+            balance = balance * (1.0 + x[1]) - x[2];
+            number += 1.0;
+        }
+        number + balance / x[2]
+    });
+    for trips in [27, 34, 31, 24, 12, 15, 26, 20, 18, 22, 14, 13, 46, 39] {
+        f.grad(&[7.0 * f64::from(trips) - 3.0, 1e-5, 7.0]).unwrap();
+    }
+    f.compile().unwrap();
+    f.explain().unwrap();
+}

@@ -332,10 +332,13 @@ fn owned(states: &[usize], counter: usize) -> BTreeSet<usize> {
 const MODERATE: f64 = f64::from_bits(0x47F0_0000_0000_0000);
 
 impl Forms<'_, '_> {
-    /// Stops the graph where the first values of several numbers are so large that
-    /// powers which lose digits near the smallest numbers would be seen in what comes out.
+    /// Stops the graph where first values are so large that powers which lose digits near
+    /// the smallest numbers would be seen in what comes out. A single number that is
+    /// multiplied alone is multiplied by two halves of its power.
     pub(super) fn require_moderate(&mut self, system: &System) {
-        if system.states.len() == 1 {
+        let mut bases = system.rows.iter().flat_map(|row| row.keys());
+        let has_added = bases.any(|base| matches!(base, Base::Node(_)));
+        if system.states.len() == 1 && (self.is_inner || !has_added) {
             return;
         }
         let most = self.emitter.constant(f64::MAX / MODERATE);
