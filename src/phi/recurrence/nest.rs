@@ -236,8 +236,6 @@ fn attempt(
         let ends: BTreeSet<usize> = system.states.iter().copied().collect();
         let goal = Wanted { states: &ends, most: DERIVED.saturating_mul(most) };
         let after = advanced(&mut forms, &system, nest.times, &goal)?;
-        forms.require_moderate(&system);
-        after.iter().for_each(|&node| forms.emitter.require_finite(node));
         at.extend(system.states.iter().copied().zip(after));
     }
     let mut nodes = Vec::new();

@@ -75,7 +75,11 @@ pub(super) fn advanced(
     if times == 0 {
         return Ok(system.firsts.clone());
     }
-    let nodes = match numeric(forms, system, times)? {
+    let known = numeric(forms, system, times)?;
+    if known.is_none() {
+        forms.require_moderate(system);
+    }
+    let nodes = match known {
         Some(nodes) => nodes,
         // Few steps are made one by one.
         None if forms.is_inner || times < 2 * LAST => match inner::changed(forms, system, times) {
@@ -94,6 +98,9 @@ pub(super) fn advanced(
             },
         },
     };
+    // Powers may overflow where the loop does not, and what comes of that must decide
+    // nothing: such calls are the tape's.
+    nodes.iter().for_each(|&node| forms.emitter.require_finite(node));
     if forms.emitter.overflows { Err(OVERFLOWS) } else { Ok(nodes) }
 }
 

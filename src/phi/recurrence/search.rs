@@ -380,11 +380,12 @@ impl Attempt<'_> {
                     }
                     Count::Found(count) => {
                         applied.push(record_after(&forms, ways.region, "k", system));
-                        advanced_by(&mut forms, system, count, ways.bound, &goal)?
+                        forms.require_moderate(system);
+                        let after = advanced_by(&mut forms, system, count, ways.bound, &goal)?;
+                        after.iter().for_each(|&node| forms.emitter.require_finite(node));
+                        after
                     }
                 };
-                forms.require_moderate(system);
-                after.iter().for_each(|&node| forms.emitter.require_finite(node));
                 at.extend(system.states.iter().copied().zip(after));
             }
             for output in members {

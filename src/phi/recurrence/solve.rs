@@ -282,12 +282,6 @@ fn attempt(
             let failure = |why| Failure { why, states: owned(&system.states, counter) };
             let goal = power::Wanted { states: &ends, most: DERIVED * most };
             let after = advanced(&mut forms, system, times, &goal).map_err(failure)?;
-            // Powers may overflow where the loop does not, and what comes of that
-            // must decide nothing: such calls are the tape's.
-            if times > 0 {
-                forms.require_moderate(system);
-                after.iter().for_each(|&node| forms.emitter.require_finite(node));
-            }
             at.extend(system.states.iter().copied().zip(after));
             let derived = forms.emitter.derived;
             if forms.emitter.items.len() - derived > most || derived > DERIVED * most {
@@ -334,7 +328,8 @@ const MODERATE: f64 = f64::from_bits(0x47F0_0000_0000_0000);
 impl Forms<'_, '_> {
     /// Stops the graph where first values are so large that powers which lose digits near
     /// the smallest numbers would be seen in what comes out. A single number that is
-    /// multiplied alone is multiplied by two halves of its power.
+    /// multiplied alone is multiplied by two halves of its power; powers of known
+    /// coefficients are looked at when they are computed.
     pub(super) fn require_moderate(&mut self, system: &System) {
         let mut bases = system.rows.iter().flat_map(|row| row.keys());
         let has_added = bases.any(|base| matches!(base, Base::Node(_)));
