@@ -153,16 +153,17 @@ impl Form<'_> {
         let mut monomials = vec![0.0; self.basis.len()];
         let mut magnitudes = 0.0;
         for &(factor, variable) in parts {
-            let variables: Vec<usize> = variable.into_iter().collect();
-            let values = self.basis.derivatives(&variables, point);
+            let values = self.basis.derivatives(variable.as_slice(), point);
             for ((monomial, value), sum) in monomials.iter_mut().zip(&values).zip(&self.sums) {
                 *monomial += factor * value;
                 magnitudes += (factor * value * sum).abs();
             }
             // What the shear's rounding comes to.
             for (other, &size) in added.iter().enumerate().filter(|&(_, &size)| size > 0.0) {
-                let slopes =
-                    self.basis.derivatives(&[variables.as_slice(), &[other]].concat(), point);
+                let slopes = match variable {
+                    Some(variable) => self.basis.derivatives(&[variable, other], point),
+                    None => self.basis.derivatives(&[other], point),
+                };
                 let slope: f64 = slopes.iter().zip(&self.sums).map(|(m, sum)| m * sum).sum();
                 magnitudes += (factor * slope).abs() * size;
             }

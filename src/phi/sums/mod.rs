@@ -189,12 +189,15 @@ fn fit(
         let work = 3 * u64::from(count) * terms.steps.len() as u64;
         part.filter(|(_, moments)| precise::cost(moments, &basis) <= work)
     };
+    // Where forms are only compared with their loops, in twice the precision, a few points
+    // tell enough of a frame.
+    let how_large: HowLarge = if draft.all_forms { rough } else { worst };
     // A quadratic form in several variables has directions in which its parts cancel.
     let cancels = variables > 1 && terms.degree() > 1;
     if cancels && counts.is_empty() {
         // To look for a good frame takes long in many variables.
-        let plain =
-            (variables <= FEW).then(|| part(&mut evaluator, &basis, variables, count, first, &[]));
+        let plain = (variables <= FEW)
+            .then(|| part(&mut evaluator, &basis, variables, count, first, &[], how_large));
         let plain = plain.and_then(Result::ok);
         let is_calm = plain.as_ref().is_some_and(|(ratio, _)| *ratio <= CALM);
         let precise = if is_calm { None } else { precise(&mut evaluator) };
@@ -206,7 +209,7 @@ fn fit(
     let mut parts = Vec::new();
     let mut around = vec![0; counts.len()];
     loop {
-        match part(&mut evaluator, &basis, variables, count, first, &around) {
+        match part(&mut evaluator, &basis, variables, count, first, &around, how_large) {
             Ok((_, part)) => parts.push(part),
             Err(why) if cancels => return Err(why),
             Err(why) => {
@@ -264,6 +267,9 @@ fn precise_part(
     best.filter(|&(ratio, _)| ratio <= PRECISE).map(|(_, part)| part)
 }
 
+/// How large what a form adds up in a frame is, relative to what is good.
+type HowLarge = fn(&Moments, &Basis, &Frame) -> f64;
+
 /// A good frame, with the moments in it, and how large what is added up in it is, relative to
 /// what is good.
 fn part(
@@ -273,6 +279,7 @@ fn part(
     count: u32,
     first: f64,
     around: &[u32],
+    how_large: HowLarge,
 ) -> Result<(f64, (Frame, Moments)), String> {
     let mut at = |frame: &Frame| evaluator.moments(first, frame, count, around);
     let zero = Frame::at(vec![0.0; variables]);
@@ -307,7 +314,7 @@ fn part(
             if sizes.into_iter().any(|size| size.abs() > LARGE) {
                 continue;
             }
-            let ratio = worst(&moments, basis, &frame);
+            let ratio = how_large(&moments, basis, &frame);
             if ratio < least {
                 least = ratio;
                 best = Some((frame, moments));

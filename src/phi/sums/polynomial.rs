@@ -142,13 +142,17 @@ impl Basis {
     /// `point`.
     pub(super) fn derivatives(&self, variables: &[usize], point: &[f64]) -> Vec<f64> {
         let value = |monomial: &Vec<u32>| {
-            let (mut factor, mut exponents) = (1.0, monomial.clone());
-            for &variable in variables {
-                factor *= f64::from(exponents[variable]);
-                exponents[variable] = exponents[variable].saturating_sub(1);
+            let mut factor = 1.0;
+            let mut powers = 1.0;
+            for (variable, (&exponent, &x)) in monomial.iter().zip(point).enumerate() {
+                let mut exponent = exponent;
+                for _ in variables.iter().filter(|&&other| other == variable) {
+                    factor *= f64::from(exponent);
+                    exponent = exponent.saturating_sub(1);
+                }
+                powers *= x.powi(exponent as i32);
             }
-            let powers = exponents.iter().zip(point);
-            factor * powers.map(|(&exponent, &x)| x.powi(exponent as i32)).product::<f64>()
+            factor * powers
         };
         self.monomials.iter().map(value).collect()
     }
