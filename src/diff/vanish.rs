@@ -49,6 +49,11 @@ pub fn without_rounding_errors(graph: &Graph) -> Option<Graph> {
             }
             // What loops carry is no step of its own.
             let Def::Apply(op, args) = graph.nodes[node].def else { return None };
+            match (op, args) {
+                (Op::Add, [a, b, _]) if vanishes[a] => return Some(rebuild.copied(b)),
+                (Op::Add | Op::Sub, [a, b, _]) if vanishes[b] => return Some(rebuild.copied(a)),
+                _ => {}
+            }
             let is_zero =
                 |&arg: &Node| vanishes[arg] && matches!(graph.nodes[arg].def, Def::Entry(..));
             args.iter().any(is_zero).then(|| {
@@ -163,6 +168,9 @@ impl Search<'_> {
             }
             Op::MulAdd if depth > 0 && self.graph.constant(b) == Some(1.0) => {
                 sum(self.form(a, 1, depth - 1), self.form(c, 0, depth - 1))
+            }
+            Op::MulAdd if depth > 0 && self.graph.constant(b) == Some(-1.0) => {
+                sum(scaled(self.form(a, 0, depth - 1), -1), self.form(c, 1, depth - 1))
             }
             Op::MulAdd if levels > 0 => sum(self.product(a, b), self.form(c, 0, depth)),
             _ => smallvec![(Term::Node(node), 1)],
