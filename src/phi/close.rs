@@ -95,9 +95,8 @@ pub struct Closed {
 /// ```
 pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
     let (applied, refused) = (Vec::new(), Vec::new());
-    let graph_now = graph.clone();
-    let mut closed =
-        Closed { graph: graph_now, applied, refused, searches: 0, without_searches: None };
+    let (whole, without_searches) = (graph.clone(), None);
+    let mut closed = Closed { graph: whole, applied, refused, searches: 0, without_searches };
     if graph.regions.values().any(|data| data.replays.is_some()) {
         return closed;
     }

@@ -20,10 +20,8 @@ struct Near {
 
 /// Where the sum is meant, and its derivative, which loses twice as many digits. Errors of
 /// powers grow with the number of steps.
-const SUM: [Near; 2] = [
-    Near { way: marked(1.0 / 8192.0), terms: 4 },
-    Near { way: marked(1.0 / 1024.0), terms: 5 },
-];
+const SUM: [Near; 2] =
+    [Near { way: marked(1.0 / 8192.0), terms: 4 }, Near { way: marked(1.0 / 1024.0), terms: 5 }];
 /// Where the power less 1 is meant.
 const CHANGE: [Near; 2] = [
     Near { way: marked(1.0 / 16_777_216.0), terms: 2 },

@@ -73,7 +73,7 @@ fn of_one(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Option<Ma
     let powers = factor.after(emitter, times);
     let (less_one, number) = (change.emitted(emitter), added.emitted(emitter));
     let mut parts = Vec::new();
-    let by_added = match start.is_way() {
+    let by_added = match start.has_fixed_point() {
         true => factor.change(emitter, &powers),
         false => {
             let sum = factor.sum(emitter, &powers);

@@ -13,7 +13,11 @@
 //! there S and S' are the first terms of their series in a - 1, which are binomial
 //! coefficients. Where |a| is larger than 1 the end is p + d·S, where d is the first change:
 //! at a fixed point that is zero, and so is all that comes of it, however large the powers
-//! are.
+//! are. What these sums are made of is chosen first, so that each is computed once.
+//!
+//! If the fixed point c is known, as where b and a - 1 are numbers but for what both have as
+//! a factor, there are no fractions: the end is c + (p - c)·aⁿ, and p + (p - c)·(aⁿ - 1)
+//! where the power is near 1.
 //!
 //! A factor g that both b = g·β and a - 1 = g·l have, such as the rate of gradient descent,
 //! does not move the fixed point: ∂y/∂g is (β + l·p)·n·aᵐ, which is no difference of large
@@ -218,8 +222,8 @@ impl Start {
         parts.into_iter().chain(&self.shared).flat_map(Part::nodes).collect()
     }
 
-    /// Whether what is added is what the fixed point is away from zero, the other way.
-    pub(super) fn is_way(&self) -> bool {
+    /// Whether its fixed point is known: what is added is that, with the other sign.
+    pub(super) fn has_fixed_point(&self) -> bool {
         let one = || Terms::number(1.0.into());
         self.has_added && matches!(&self.change, Part::Written(terms) if *terms == one())
     }
@@ -243,7 +247,7 @@ impl Start {
     fn end(&self, emitter: &mut Emitter<'_>, powers: &Powers) -> Node {
         let first = self.first.number(emitter);
         let mut parts = vec![(&self.first, powers.power)];
-        let (value, change) = match self.is_way() {
+        let (value, change) = match self.has_fixed_point() {
             true => self.from_fixed_point(emitter, powers, first, &mut parts),
             false => self.from_start(emitter, powers, first, &mut parts),
         };
@@ -256,7 +260,7 @@ impl Start {
         with_slopes(emitter, value, &self.leaves(), &parts)
     }
 
-    /// The number, and how far from the fixed point it was.
+    /// The number, and how far from the fixed point it was before.
     fn from_fixed_point<'a>(
         &'a self,
         emitter: &mut Emitter<'_>,
