@@ -408,7 +408,7 @@ fn refusals_say_what_is_true_of_the_kernel() {
     let f = Tape::record(|x: &[Var]| {
         let (mut w, mut steps) = (x[1], 0);
         loop {
-            if steps >= 60 {
+            if steps >= 30 {
                 break;
             }
             w = w * x[0] + 0.01;

@@ -49,6 +49,11 @@ pub fn without_rounding_errors(graph: &Graph) -> Option<Graph> {
             }
             // What loops carry is no step of its own.
             let Def::Apply(op, args) = graph.nodes[node].def else { return None };
+            match (op, args) {
+                (Op::Add, [a, b, _]) if vanishes[a] => return Some(rebuild.copied(b)),
+                (Op::Add | Op::Sub, [a, b, _]) if vanishes[b] => return Some(rebuild.copied(a)),
+                _ => {}
+            }
             let is_zero =
                 |&arg: &Node| vanishes[arg] && matches!(graph.nodes[arg].def, Def::Entry(..));
             args.iter().any(is_zero).then(|| {
@@ -164,6 +169,9 @@ impl Search<'_> {
             Op::MulAdd if depth > 0 && self.graph.constant(b) == Some(1.0) => {
                 sum(self.form(a, 1, depth - 1), self.form(c, 0, depth - 1))
             }
+            Op::MulAdd if depth > 0 && self.graph.constant(b) == Some(-1.0) => {
+                sum(scaled(self.form(a, 0, depth - 1), -1), self.form(c, 1, depth - 1))
+            }
             Op::MulAdd if levels > 0 => sum(self.product(a, b), self.form(c, 0, depth)),
             _ => smallvec![(Term::Node(node), 1)],
         }
@@ -237,6 +245,14 @@ mod tests {
                    v7 = mul_add v3 v2 v6\n  v8 = sub v0 v7\n  v9 = sub v1 v5\n  \
                    v10 = add v8 v9\n  v11 = add v3 v10\n  return v11\n";
         assert_eq!(found(sum), [8, 9, 10]);
+        let differences = "graph active 2 inactive 0\nv2 = const -1.0\nb0:\n  \
+                           v3 = add v0 v1\n  v4 = mul_add v0 v2 v3\n  \
+                           v5 = mul_add v4 v2 v3\n  v6 = sub v0 v5\n  v7 = sub v1 v4\n  \
+                           v8 = add v6 v7\n  v9 = add v3 v8\n  return v9\n";
+        assert_eq!(found(differences), [6, 7, 8]);
+        let exact = without_rounding_errors(&parse(differences).unwrap()).unwrap();
+        let plain = "graph active 2 inactive 0\nb0:\n  v2 = add v0 v1\n  return v2\n";
+        assert_eq!(exact.to_string(), plain);
         let quotient = "graph active 2 inactive 0\nb0:\n  v2 = div v0 v1\n  v3 = neg v2\n  \
                         v4 = mul_add v3 v1 v0\n  v5 = add v2 v4\n  return v5\n";
         assert_eq!(found(quotient), [4]);

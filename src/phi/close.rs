@@ -56,6 +56,9 @@ pub struct Closed {
     /// How many loops are left that only search for the number of their iterations, with
     /// a closed form behind them.
     pub searches: usize,
+    /// The graph without these forms, if there are any. Such a loop has come to its values
+    /// when it is left, so where no derivative is wanted they cost more than they save.
+    pub without_searches: Option<Graph>,
 }
 
 /// Replaces values of loops by closed forms, from the inside out.
@@ -92,7 +95,8 @@ pub struct Closed {
 /// ```
 pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
     let (applied, refused) = (Vec::new(), Vec::new());
-    let mut closed = Closed { graph: graph.clone(), applied, refused, searches: 0 };
+    let (whole, without_searches) = (graph.clone(), None);
+    let mut closed = Closed { graph: whole, applied, refused, searches: 0, without_searches };
     if graph.regions.values().any(|data| data.replays.is_some()) {
         return closed;
     }
@@ -230,9 +234,11 @@ fn searches(closed: Closed) -> Closed {
         exits.map(|formula| Refused { at: formula.at.clone(), why: Refused::SEARCHES.to_owned() });
     let stays: Vec<Refused> = stays.collect();
     let (searches, before) = (stays.len(), closed.applied.len());
+    let without = closed.graph.clone();
     let mut closed = certified(closed, graph, found.applied, found.refused);
     if closed.applied.len() > before {
         closed.searches = searches;
+        closed.without_searches = Some(without);
         closed.refused.extend(stays);
     }
     closed

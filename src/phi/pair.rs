@@ -59,11 +59,9 @@ pub(super) trait Pairs {
         };
         let high = self.apply(Op::Add, &[a.high, b.high]);
         // Knuth's sum without error. The constant keeps the differences as they are.
-        let one = self.constant(1.0);
-        let negative = self.apply(Op::Neg, &[a.high]);
-        let of_b = self.apply(Op::MulAdd, &[high, one, negative]);
-        let negative = self.apply(Op::Neg, &[of_b]);
-        let of_a = self.apply(Op::MulAdd, &[high, one, negative]);
+        let less = self.constant(-1.0);
+        let of_b = self.apply(Op::MulAdd, &[a.high, less, high]);
+        let of_a = self.apply(Op::MulAdd, &[of_b, less, high]);
         let (lost_a, lost_b) =
             (self.apply(Op::Sub, &[a.high, of_a]), self.apply(Op::Sub, &[b.high, of_b]));
         let lost = self.apply(Op::Add, &[lost_a, lost_b]);
@@ -104,14 +102,14 @@ pub(super) trait Pairs {
             };
             return Pair { high, low: Some(low) };
         }
-        // Apart from what was lost, so that neither waits for the other.
-        let cross = a.low.map(|low| self.apply(Op::Mul, &[b.high, low]));
-        let cross = match (b.low, cross) {
-            (Some(low), Some(cross)) => Some(self.apply(Op::MulAdd, &[a.high, low, cross])),
-            (Some(low), None) => Some(self.apply(Op::Mul, &[a.high, low])),
-            (None, cross) => cross,
-        };
-        let low = self.add_low(lost, cross);
+        let mut low = lost;
+        for (factor, other) in [(b.high, a.low), (a.high, b.low)] {
+            low = match (low, other) {
+                (Some(low), Some(other)) => Some(self.apply(Op::MulAdd, &[factor, other, low])),
+                (None, Some(other)) => Some(self.apply(Op::Mul, &[factor, other])),
+                (low, None) => low,
+            };
+        }
         Pair { high, low }
     }
 
@@ -131,9 +129,8 @@ pub(super) trait Pairs {
     fn normal(&mut self, a: Pair) -> Pair {
         let Some(low) = a.low else { return a };
         let high = self.apply(Op::Add, &[a.high, low]);
-        let one = self.constant(1.0);
-        let negative = self.apply(Op::Neg, &[a.high]);
-        let moved = self.apply(Op::MulAdd, &[high, one, negative]);
+        let less = self.constant(-1.0);
+        let moved = self.apply(Op::MulAdd, &[a.high, less, high]);
         let low = self.apply(Op::Sub, &[low, moved]);
         Pair { high, low: self.unless_zero(Some(low)) }
     }

@@ -32,6 +32,8 @@ pub(super) struct Coarsened {
 /// What all kernels of a recorded graph are made from.
 pub(super) struct Primal {
     graph: Graph,
+    /// What the value alone is made from, if that is not the same.
+    values: Option<Graph>,
     /// The formulas of φ-calculus that made it.
     pub(super) applied: Vec<Applied>,
     /// The loops that are left.
@@ -50,7 +52,7 @@ pub(super) fn primal(recorded: &Graph, options: &Options) -> Result<Primal, Refu
         // be shared only afterwards.
         Numerics::Exact => {
             let graph = rolled_in_order(recorded, options)?;
-            Primal { graph, applied: Vec::new(), refused: Vec::new() }
+            Primal { graph, values: None, applied: Vec::new(), refused: Vec::new() }
         }
         Numerics::Real => closed(recorded, options),
     };
@@ -64,7 +66,8 @@ pub(super) fn coarsen(
     purpose: Purpose,
     options: &Options,
 ) -> Result<Coarsened, Refusal> {
-    let mut checkpointed = Checkpointed::new(&primal.graph);
+    let values = primal.values.as_ref().filter(|_| purpose == Purpose::Value);
+    let mut checkpointed = Checkpointed::new(values.unwrap_or(&primal.graph));
     // Beyond the largest buffer no limit helps.
     let limit = options.limits.history.min(MAX_WORDS as usize);
     loop {
@@ -239,20 +242,23 @@ fn expansible(graph: &Graph, loops: &[Region], options: &Options) -> Result<usiz
 fn closed(recorded: &Graph, options: &Options) -> Primal {
     if !options.phi_calculus {
         let graph = simplified(&rolled(recorded, ROLLED), Stage::Primal);
-        return Primal { graph, applied: Vec::new(), refused: Vec::new() };
+        return Primal { graph, values: None, applied: Vec::new(), refused: Vec::new() };
     }
-    let Closed { graph, mut applied, refused, .. } =
+    let Closed { graph, mut applied, refused, without_searches, .. } =
         worth_closing(&rolled(recorded, RerollLimits::DEFAULT));
+    let unrolled = |graph: &Graph| {
+        let graph = unroll(graph, ROLLED.iterations, ROLLED.weight);
+        checked(&graph);
+        graph
+    };
     let graph = match applied.is_empty() {
         true => rolled(recorded, ROLLED),
-        false => {
-            let graph = unroll(&graph, ROLLED.iterations, ROLLED.weight);
-            checked(&graph);
-            graph
-        }
+        false => unrolled(&graph),
     };
     let graph = simplified(&branched(graph, &mut applied), Stage::Primal);
-    Primal { graph, applied, refused }
+    let values = without_searches
+        .map(|graph| simplified(&branched(unrolled(&graph), &mut Vec::new()), Stage::Primal));
+    Primal { graph, values, applied, refused }
 }
 
 /// The graph with closed forms, if those are worth it.
@@ -279,7 +285,7 @@ fn worth_closing(rolled: &Graph) -> Closed {
             None => refused.push(Refused { at, why }),
         }
     }
-    Closed { graph, applied, refused, searches: 0 }
+    Closed { graph, applied, refused, searches: 0, without_searches: None }
 }
 
 /// The graph with simpler branches.

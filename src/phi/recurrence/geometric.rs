@@ -4,43 +4,43 @@ use super::doubling::{digits, loop_of};
 use super::emit::Emitter;
 use super::slopes::{chosen, inverse};
 use crate::op::Op;
-use crate::phi::double::Double;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::{Node, marked};
 
 /// After so many squarings a pair is made normal again: until then what is neglected,
 /// the square of its second part, has grown by no more than some bits.
 const ROUGH: u32 = 3;
-/// Where fractions lose more digits than pairs have to spare: errors of powers grow with
-/// the number of steps.
+/// Where a fraction loses digits, and the first terms of its series have enough.
 struct Near {
     /// The largest n·(a - 1).
     way: f64,
-    /// How many terms of the series count there, and how many of them with all digits.
-    terms: usize,
-    exact: usize,
+    /// How many terms count there, behind the first.
+    terms: u32,
 }
 
-const FEW: Near = Near { way: marked(1.0 / 8192.0), terms: 5, exact: 2 };
-const MANY: Near = Near { way: marked(1.0 / 1024.0), terms: 7, exact: 3 };
-/// From so many steps.
+/// Where the sum is meant, and its derivative, which loses twice as many digits. Errors of
+/// powers grow with the number of steps.
+const SUM: [Near; 2] =
+    [Near { way: marked(1.0 / 8192.0), terms: 4 }, Near { way: marked(1.0 / 1024.0), terms: 5 }];
+/// Where the power less 1 is meant.
+const CHANGE: [Near; 2] = [
+    Near { way: marked(1.0 / 16_777_216.0), terms: 2 },
+    Near { way: marked(1.0 / 16384.0), terms: 4 },
+];
+/// From so many steps the second ones are taken.
 const MANY_STEPS: usize = 1 << 14;
+/// The square of a number that is less than this is one without rounding.
+const EXACT: usize = 1 << 26;
 
-impl Near {
-    fn of(most: usize) -> Near {
-        if most < MANY_STEPS { FEW } else { MANY }
-    }
-}
-
-/// What is known after a number of steps: the power of the factor, and the sum of those
-/// before it.
+/// What is known after a number of steps.
 #[derive(Clone, Copy)]
-pub(super) struct Known {
+pub(super) struct Powers {
+    /// How many they are, and how many at most.
+    number: Node,
+    most: usize,
+    /// The power of the factor, and its derivative by the factor.
     pub(super) power: Pair,
-    pub(super) sum: Pair,
-    /// Their derivatives by the factor.
-    pub(super) power_slope: Pair,
-    pub(super) sum_slope: Pair,
+    pub(super) slope: Pair,
 }
 
 /// Whether something is so.
@@ -74,10 +74,12 @@ pub(super) struct Factor {
 
 impl Factor {
     /// What is known after `times` steps.
-    pub(super) fn after(&self, emitter: &mut Emitter<'_>, times: usize) -> Known {
-        let power = self.power(emitter, times - 1);
+    pub(super) fn after(&self, emitter: &mut Emitter<'_>, times: usize) -> Powers {
+        let before = self.power(emitter, times - 1);
+        let power = emitter.product(before, self.value);
         let number = emitter.constant(times as f64);
-        self.one_more(emitter, power, number, &Near::of(times))
+        let slope = emitter.product(before, number.into());
+        Powers { number, most: times, power, slope }
     }
 
     /// The power of the factor.
@@ -97,11 +99,11 @@ impl Factor {
 
     /// What is known after `count` steps: a loop goes through the digits of that number
     /// less one, from the first one on.
-    pub(super) fn after_count(&self, emitter: &mut Emitter<'_>, count: Node, most: u32) -> Known {
+    pub(super) fn after_count(&self, emitter: &mut Emitter<'_>, count: Node, most: u32) -> Powers {
         let (zero, one) = (emitter.constant(0.0), emitter.constant(1.0));
-        let is_any = emitter.apply(Op::Ge, &[count, one]);
-        let less = emitter.apply(Op::Sub, &[count, one]);
-        let before = emitter.apply(Op::Select, &[is_any, less, zero]);
+        let minus_one = emitter.constant(-1.0);
+        // If there are no steps, no digit of that is one.
+        let before = emitter.apply(Op::Add, &[count, minus_one]);
         let digits = digits(most.saturating_sub(1));
         let highest = emitter.constant(f64::from(digits - 1).exp2());
         let firsts = vec![before, highest, one, zero];
@@ -119,92 +121,166 @@ impl Factor {
             let nexts = vec![left, half, next.high, next.low.unwrap_or(zero)];
             (body.apply(Op::Ge, &[half, one]), nexts)
         });
-        let (one, zero) = (emitter.number(1.0, 0.0), emitter.number(0.0, 0.0));
-        let power = match after[..] {
+        let one: Pair = one.into();
+        let before = match after[..] {
             [.., high, low] => Pair { high, low: Some(low) },
             _ => one,
         };
-        let known = self.one_more(emitter, power, count, &Near::of(most as usize));
-        let mut either = |some, none| chosen(emitter, is_any, some, none);
-        Known {
-            power: either(known.power, one),
-            sum: either(known.sum, zero),
-            power_slope: either(known.power_slope, zero),
-            sum_slope: either(known.sum_slope, zero),
-        }
+        // The other numbers are those of no steps because the power and the count are.
+        let is_any = emitter.apply(Op::Gt, &[count, zero]);
+        let last = chosen(emitter, is_any, self.value, one);
+        let power = emitter.product(before, last);
+        let slope = emitter.product(before, count.into());
+        Powers { number: count, most: most as usize, power, slope }
     }
 
-    /// What is known after `number` steps, where `before` is the power of one step less.
-    fn one_more(
+    /// The power less 1.
+    pub(super) fn change(&self, emitter: &mut Emitter<'_>, powers: &Powers) -> Pair {
+        let (is_far, limits) = self.is_far(emitter, powers, &CHANGE);
+        let far = |emitter: &mut Emitter<'_>| {
+            let less = emitter.number(-1.0, 0.0);
+            normal_sum(emitter, powers.power, less)
+        };
+        let near = |emitter: &mut Emitter<'_>| self.near_change(emitter, powers, limits);
+        either(emitter, is_far, far, near)
+    }
+
+    /// Whether the power may be told from 1, and what to multiply a way by: the power if
+    /// so, otherwise the power less 1.
+    pub(super) fn power_or_change(
         &self,
         emitter: &mut Emitter<'_>,
-        before: Pair,
-        number: Node,
-        limits: &Near,
-    ) -> Known {
-        let (one, less) = (emitter.number(1.0, 0.0), emitter.number(-1.0, 0.0));
-        let power = product(emitter, before, self.value);
-        let power_slope = product(emitter, before, number.into());
-        let way = emitter.apply(Op::Mul, &[self.less_one.high, number]);
-        let is_far = is_beyond(emitter, way, limits.way);
-        let (mut sum, mut sum_slope) = (one, one);
-        if is_far.may_be(true) {
-            // Finite where it is not taken, so that no derivative of that is more than
-            // nothing.
-            let divisor = is_far.either(emitter, self.less_one, one);
-            let inverse = inverse(emitter, divisor);
-            let top = normal_sum(emitter, power, less);
-            sum = product(emitter, top, inverse);
-            let negative = emitter.product(sum, less);
-            let top = normal_sum(emitter, power_slope, negative);
-            sum_slope = product(emitter, top, inverse);
-        }
-        if is_far.may_be(false) {
-            let near = self.series(emitter, number, 0, limits);
-            let near = product(emitter, near, number.into());
-            sum = is_far.either(emitter, sum, near);
-            let near = self.series(emitter, number, 1, limits);
-            let minus_one = emitter.constant(-1.0);
-            let other = emitter.apply(Op::Add, &[number, minus_one]);
-            let half = emitter.number(0.5, 0.0);
-            let half = emitter.product(number.into(), half);
-            let pairs = product(emitter, half, other.into());
-            let near = product(emitter, near, pairs);
-            sum_slope = is_far.either(emitter, sum_slope, near);
-        }
-        Known { power, sum, power_slope, sum_slope }
+        powers: &Powers,
+    ) -> (Whether, Pair) {
+        let (is_far, limits) = self.is_far(emitter, powers, &CHANGE);
+        let near = match is_far.may_be(false) {
+            true => self.near_change(emitter, powers, limits),
+            false => powers.power,
+        };
+        (is_far, is_far.either(emitter, powers.power, near))
     }
 
-    /// Σ_k C(n, k + 1)·(a - 1)ᵏ for n steps, if `order` is 0, or its derivative: as a
-    /// multiple of the first term.
-    fn series(&self, emitter: &mut Emitter<'_>, number: Node, order: usize, limits: &Near) -> Pair {
-        let one = emitter.constant(1.0);
-        let mut sum: Pair = one.into();
-        for term in (order..limits.terms + order).rev() {
-            let k = term as f64;
-            let less = emitter.constant(-k - 1.0);
-            let left = emitter.apply(Op::Add, &[number, less]);
-            let ratio = match order {
-                0 => Double::from(1.0) / (k + 2.0).into(),
-                _ => Double::from(k + 1.0) / (k * (k + 2.0)).into(),
-            };
-            if term - order >= limits.exact {
-                // So small that rounding does not matter.
-                let ratio = emitter.constant(ratio.high);
-                let scaled = emitter.apply(Op::Mul, &[left, ratio]);
-                let scaled = emitter.apply(Op::Mul, &[scaled, self.less_one.high]);
-                sum = emitter.apply(Op::MulAdd, &[scaled, sum.high, one]).into();
-                continue;
-            }
-            let ratio = emitter.number(ratio.high, ratio.low);
-            let scaled = product(emitter, ratio, left.into());
-            let scaled = emitter.product(scaled, self.less_one);
-            let scaled = emitter.product(scaled, sum);
-            sum = emitter.normal(Pair { high: one, low: Some(scaled.high) });
-            sum.low = emitter.add_low(sum.low, scaled.low);
-        }
-        emitter.normal(sum)
+    fn near_change(&self, emitter: &mut Emitter<'_>, powers: &Powers, limits: &Near) -> Pair {
+        let near = self.series(emitter, powers, 0, limits);
+        emitter.product(near, self.less_one)
     }
+
+    /// The sum of the powers before.
+    pub(super) fn sum(&self, emitter: &mut Emitter<'_>, powers: &Powers) -> Pair {
+        let (is_far, limits) = self.is_far(emitter, powers, &SUM);
+        let far = |emitter: &mut Emitter<'_>| {
+            let inverse = self.inverse(emitter, is_far);
+            let less = emitter.number(-1.0, 0.0);
+            let top = normal_sum(emitter, powers.power, less);
+            emitter.product(top, inverse)
+        };
+        let near = |emitter: &mut Emitter<'_>| self.series(emitter, powers, 0, limits);
+        either(emitter, is_far, far, near)
+    }
+
+    /// The derivative of that by the factor.
+    pub(super) fn sum_slope(&self, emitter: &mut Emitter<'_>, powers: &Powers, sum: Pair) -> Pair {
+        let (is_far, limits) = self.is_far(emitter, powers, &SUM);
+        let far = |emitter: &mut Emitter<'_>| {
+            let inverse = self.inverse(emitter, is_far);
+            let less = emitter.number(-1.0, 0.0);
+            let negative = emitter.product(sum, less);
+            let top = normal_sum(emitter, powers.slope, negative);
+            emitter.product(top, inverse)
+        };
+        let near = |emitter: &mut Emitter<'_>| self.series(emitter, powers, 1, limits);
+        either(emitter, is_far, far, near)
+    }
+
+    /// The inverse of the factor less 1; finite where it is not taken, so that no
+    /// derivative of that is more than nothing.
+    fn inverse(&self, emitter: &mut Emitter<'_>, is_far: Whether) -> Pair {
+        let one = emitter.number(1.0, 0.0);
+        let high = is_far.either(emitter, self.less_one.high.into(), one).high;
+        inverse(emitter, Pair { high, low: self.less_one.low })
+    }
+
+    fn is_far<'a>(
+        &self,
+        emitter: &mut Emitter<'_>,
+        powers: &Powers,
+        [few, many]: &'a [Near; 2],
+    ) -> (Whether, &'a Near) {
+        let limits = if powers.most < MANY_STEPS { few } else { many };
+        let way = emitter.apply(Op::Mul, &[self.less_one.high, powers.number]);
+        (is_beyond(emitter, way, limits.way), limits)
+    }
+
+    /// Σ_k C(n, k + 1)·(a - 1)ᵏ for n steps, if `order` is 0, or its derivative. The terms
+    /// behind the first are so small that rounding does not matter.
+    fn series(
+        &self,
+        emitter: &mut Emitter<'_>,
+        powers: &Powers,
+        order: u32,
+        limits: &Near,
+    ) -> Pair {
+        let number = powers.number;
+        let way = emitter.apply(Op::Mul, &[self.less_one.high, number]);
+        let mut rest = None;
+        for term in (order..limits.terms + order).rev() {
+            let k = f64::from(term);
+            let ratio = match order {
+                0 => 1.0 / (k + 2.0),
+                _ => (k + 1.0) / (k * (k + 2.0)),
+            };
+            // (n - k - 1)·(a - 1)
+            let less = emitter.constant(-k - 1.0);
+            let scaled = match emitter.value(number) {
+                Some(number) => {
+                    let left = emitter.constant((number - k - 1.0) * ratio);
+                    emitter.apply(Op::Mul, &[left, self.less_one.high])
+                }
+                None => {
+                    let left = emitter.apply(Op::MulAdd, &[self.less_one.high, less, way]);
+                    let ratio = emitter.constant(ratio);
+                    emitter.apply(Op::Mul, &[left, ratio])
+                }
+            };
+            rest = Some(match rest {
+                Some(rest) => emitter.apply(Op::MulAdd, &[scaled, rest, scaled]),
+                None => scaled,
+            });
+        }
+        let rest = rest.unwrap_or_else(|| emitter.constant(0.0));
+        let first: Pair = match order {
+            0 => number.into(),
+            _ => {
+                let minus_one = emitter.constant(-1.0);
+                let other = emitter.apply(Op::Add, &[number, minus_one]);
+                let half = emitter.constant(0.5);
+                let half = emitter.apply(Op::Mul, &[number, half]);
+                match powers.most < EXACT {
+                    true => emitter.apply(Op::Mul, &[half, other]).into(),
+                    false => emitter.product(half.into(), other.into()),
+                }
+            }
+        };
+        let low = match first.low {
+            Some(low) => emitter.apply(Op::MulAdd, &[first.high, rest, low]),
+            None => emitter.apply(Op::Mul, &[first.high, rest]),
+        };
+        Pair { high: first.high, low: Some(low) }
+    }
+}
+
+/// What `far` or `near` comes to.
+fn either(
+    emitter: &mut Emitter<'_>,
+    is_far: Whether,
+    far: impl FnOnce(&mut Emitter<'_>) -> Pair,
+    near: impl FnOnce(&mut Emitter<'_>) -> Pair,
+) -> Pair {
+    let zero = emitter.number(0.0, 0.0);
+    let far = if is_far.may_be(true) { far(emitter) } else { zero };
+    let near = if is_far.may_be(false) { near(emitter) } else { zero };
+    let number = is_far.either(emitter, far, near);
+    emitter.normal(number)
 }
 
 pub(super) fn product(emitter: &mut Emitter<'_>, a: Pair, b: Pair) -> Pair {

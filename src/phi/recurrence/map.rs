@@ -68,26 +68,32 @@ fn of_one(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Option<Ma
         let added = offset(emitter, row).map(|added| emitter.product(added, number));
         return Some(Map { powers: vec![vec![Some(one)]], added: vec![added] });
     }
-    let Start { shared, change, added, factor, has_added, .. } = Start::of(emitter, system, row)?;
-    let known = factor.after(emitter, times);
-    let factors: Vec<Pair> = shared.iter().map(|part| part.emitted(emitter)).collect();
-    let whole = |emitter: &mut Emitter<'_>, pair: Pair, without: Option<usize>| {
-        let others = factors.iter().enumerate().filter(|&(at, _)| Some(at) != without);
-        others.fold(pair, |whole, (_, &factor)| product(emitter, whole, factor))
-    };
+    let start = Start::of(emitter, system, row)?;
+    let Start { shared, change, added, factor, has_added, .. } = &start;
+    let powers = factor.after(emitter, times);
     let (less_one, number) = (change.emitted(emitter), added.emitted(emitter));
-    let by_added = whole(emitter, known.sum, None);
+    let mut parts = Vec::new();
+    let by_added = match start.has_fixed_point() {
+        true => factor.change(emitter, &powers),
+        false => {
+            let sum = factor.sum(emitter, &powers);
+            if !change.nodes().is_empty() {
+                // For each part the derivatives of the power and of the sum by it. What all
+                // of a step is multiplied by does not move the fixed point.
+                let by_change = start.whole(emitter, powers.slope, None);
+                let slope = factor.sum_slope(emitter, &powers, sum);
+                let slope = start.whole(emitter, slope, None);
+                let slope = start.whole(emitter, slope, None);
+                let slope = product(emitter, number, slope);
+                parts.push((change, Some(by_change), Some(slope)));
+            }
+            start.whole(emitter, sum, None)
+        }
+    };
     let total = has_added.then(|| product(emitter, number, by_added));
-    // For each part the derivatives of the power and of the sum by it. What all of a step
-    // is multiplied by does not move the fixed point.
-    let by_change = whole(emitter, known.power_slope, None);
-    let sum_by_change = whole(emitter, known.sum_slope, None);
-    let sum_by_change = whole(emitter, sum_by_change, None);
-    let sum_by_change = product(emitter, number, sum_by_change);
-    let mut parts =
-        vec![(&change, Some(by_change), Some(sum_by_change)), (&added, None, Some(by_added))];
-    for (at, part) in shared.iter().enumerate() {
-        let slope = whole(emitter, known.power_slope, Some(at));
+    parts.push((added, None, Some(by_added)));
+    for (at, part) in shared.iter().enumerate().filter(|(_, part)| !part.nodes().is_empty()) {
+        let slope = start.whole(emitter, powers.slope, Some(at));
         let [power, sum] = [less_one, number].map(|number| product(emitter, number, slope));
         parts.push((part, Some(power), Some(sum)));
     }
@@ -109,12 +115,12 @@ fn of_one(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Option<Ma
     }
     let [of_power, of_total] = told;
     let (a, b) = (grouped(factor_text(emitter, own)), grouped(offset_text(emitter, row)));
-    emitter.tell(known.power, Told { slopes: of_power, text: format!("{a}^{times}") });
+    emitter.tell(powers.power, Told { slopes: of_power, text: format!("{a}^{times}") });
     if let Some(total) = total {
         let text = format!("{b}·Σ_{{j<{times}}} {a}^j");
         emitter.tell(total, Told { slopes: of_total, text });
     }
-    Some(Map { powers: vec![vec![Some(known.power)]], added: vec![total] })
+    Some(Map { powers: vec![vec![Some(powers.power)]], added: vec![total] })
 }
 
 /// `text` as a factor.

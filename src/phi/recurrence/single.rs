@@ -13,7 +13,11 @@
 //! there S and S' are the first terms of their series in a - 1, which are binomial
 //! coefficients. Where |a| is larger than 1 the end is p + d·S, where d is the first change:
 //! at a fixed point that is zero, and so is all that comes of it, however large the powers
-//! are.
+//! are. What these sums are made of is chosen first, so that each is computed once.
+//!
+//! If the fixed point c is known, as where b and a - 1 are numbers but for what both have as
+//! a factor, there are no fractions: the end is c + (p - c)·aⁿ, and p + (p - c)·(aⁿ - 1)
+//! where the power is near 1.
 //!
 //! A factor g that both b = g·β and a - 1 = g·l have, such as the rate of gradient descent,
 //! does not move the fixed point: ∂y/∂g is (β + l·p)·n·aᵐ, which is no difference of large
@@ -23,9 +27,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Forms};
-use super::geometric::{Factor, Known, Whether, is_beyond, normal_sum, product};
+use super::geometric::{Factor, Powers, Whether, is_beyond, normal_sum, product};
 use super::power::{System, offset};
-use super::slopes::{Parts, Totals, sum_of_products};
+use super::slopes::{Parts, Totals};
 use super::terms::{Step, Terms};
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::{Node, marked};
@@ -48,6 +52,14 @@ impl Part {
                 terms.emitted(emitter).unwrap_or_else(|| emitter.number(0.0, 0.0))
             }
             Part::Made(number, _) => *number,
+        }
+    }
+
+    /// The number; `None` if it is zero.
+    fn number(&self, emitter: &mut Emitter<'_>) -> Option<Pair> {
+        match self {
+            Part::Written(terms) => terms.emitted(emitter),
+            Part::Made(number, _) => Some(*number),
         }
     }
 
@@ -210,54 +222,102 @@ impl Start {
         parts.into_iter().chain(&self.shared).flat_map(Part::nodes).collect()
     }
 
-    /// The number, with its derivatives.
-    fn end(&self, emitter: &mut Emitter<'_>, known: &Known) -> Node {
-        let one = emitter.number(1.0, 0.0);
-        let first = self.first.emitted(emitter);
-        let (less_one, added) = (self.change.emitted(emitter), self.added.emitted(emitter));
-        let shared: Vec<Pair> = self.shared.iter().map(|factor| factor.emitted(emitter)).collect();
-        let whole = |emitter: &mut Emitter<'_>, pair: Pair, without: Option<usize>| {
-            let others = shared.iter().enumerate().filter(|&(at, _)| Some(at) != without);
-            others.fold(pair, |whole, (_, &factor)| product(emitter, whole, factor))
-        };
-        // The first change, without what is shared.
-        let change = sum_of(emitter, &[(less_one, first), (added, one)]);
-        let large = |emitter: &mut Emitter<'_>, a: Pair, b: Pair| {
-            let whole_change = whole(emitter, change, None);
-            sum_of(emitter, &[(first, a), (whole_change, b)])
-        };
-        let small = |emitter: &mut Emitter<'_>, a: Pair, b: Pair| {
-            let whole_added = whole(emitter, added, None);
-            sum_of(emitter, &[(first, a), (whole_added, b)])
-        };
-        let either = |emitter: &mut Emitter<'_>, for_large: [Pair; 2], for_small: [Pair; 2]| {
-            let zero = emitter.number(0.0, 0.0);
-            let then = match self.is_large.may_be(true) {
-                true => large(emitter, for_large[0], for_large[1]),
-                false => zero,
-            };
-            let otherwise = match self.is_large.may_be(false) {
-                true => small(emitter, for_small[0], for_small[1]),
-                false => zero,
-            };
-            self.is_large.either(emitter, then, otherwise)
-        };
-        let value = either(emitter, [one, known.sum], [known.power, known.sum]);
-        let by_sum = whole(emitter, known.sum, None);
-        let leaves = self.leaves();
-        let mut parts: Vec<(&Part, Pair)> = vec![(&self.first, known.power), (&self.added, by_sum)];
-        if !self.change.nodes().is_empty() {
-            let slope =
-                either(emitter, [known.sum, known.sum_slope], [known.power_slope, known.sum_slope]);
-            parts.push((&self.change, whole(emitter, slope, None)));
+    /// Whether its fixed point is known: what is added is that, with the other sign.
+    pub(super) fn has_fixed_point(&self) -> bool {
+        let one = || Terms::number(1.0.into());
+        self.has_added && matches!(&self.change, Part::Written(terms) if *terms == one())
+    }
+
+    /// `pair` multiplied by what all of a step is multiplied by, but for one of that.
+    pub(super) fn whole(
+        &self,
+        emitter: &mut Emitter<'_>,
+        pair: Pair,
+        without: Option<usize>,
+    ) -> Pair {
+        let mut whole = pair;
+        for (_, part) in self.shared.iter().enumerate().filter(|&(at, _)| Some(at) != without) {
+            let factor = part.emitted(emitter);
+            whole = emitter.product(whole, factor);
         }
+        whole
+    }
+
+    /// The number, with its derivatives.
+    fn end(&self, emitter: &mut Emitter<'_>, powers: &Powers) -> Node {
+        let first = self.first.number(emitter);
+        let mut parts = vec![(&self.first, powers.power)];
+        let (value, change) = match self.has_fixed_point() {
+            true => self.from_fixed_point(emitter, powers, first, &mut parts),
+            false => self.from_start(emitter, powers, first, &mut parts),
+        };
         for (at, factor) in self.shared.iter().enumerate() {
-            if !factor.nodes().is_empty() {
-                let slope = product(emitter, change, known.power_slope);
-                parts.push((factor, whole(emitter, slope, Some(at))));
+            if let (false, Some(change)) = (factor.nodes().is_empty(), change) {
+                let slope = emitter.product(change, powers.slope);
+                parts.push((factor, self.whole(emitter, slope, Some(at))));
             }
         }
-        with_slopes(emitter, value, &leaves, &parts)
+        with_slopes(emitter, value, &self.leaves(), &parts)
+    }
+
+    /// The number, and how far from the fixed point it was before.
+    fn from_fixed_point<'a>(
+        &'a self,
+        emitter: &mut Emitter<'_>,
+        powers: &Powers,
+        first: Option<Pair>,
+        parts: &mut Vec<(&'a Part, Pair)>,
+    ) -> (Option<Pair>, Option<Pair>) {
+        let (zero, one) = (emitter.number(0.0, 0.0), emitter.number(1.0, 0.0));
+        let less = emitter.number(-1.0, 0.0);
+        let added = self.added.number(emitter);
+        let way = sum_of(emitter, [(first, Some(one)), (added, Some(one))]);
+        let way = way.map(|way| emitter.normal(way));
+        let fixed = emitter.product(added.unwrap_or(zero), less);
+        let (is_far, factor) = self.factor.power_or_change(emitter, powers);
+        let from = is_far.either(emitter, fixed, first.unwrap_or(zero));
+        let value = sum_of(emitter, [(Some(from), Some(one)), (way, Some(factor))]);
+        if !self.added.nodes().is_empty() {
+            parts.push((&self.added, self.factor.change(emitter, powers)));
+        }
+        (value, way)
+    }
+
+    /// The number, and its first change without what is shared.
+    fn from_start<'a>(
+        &'a self,
+        emitter: &mut Emitter<'_>,
+        powers: &Powers,
+        first: Option<Pair>,
+        parts: &mut Vec<(&'a Part, Pair)>,
+    ) -> (Option<Pair>, Option<Pair>) {
+        let (zero, one) = (emitter.number(0.0, 0.0), emitter.number(1.0, 0.0));
+        let (less_one, added) = (self.change.number(emitter), self.added.number(emitter));
+        let change = sum_of(emitter, [(less_one, first), (added, Some(one))]);
+        let change = change.map(|change| emitter.normal(change));
+        let either = |emitter: &mut Emitter<'_>, for_large: Pair, for_small: Pair| {
+            self.is_large.either(emitter, for_large, for_small)
+        };
+        let sum = self.has_added.then(|| self.factor.sum(emitter, powers));
+        let by_added = sum.map(|sum| self.whole(emitter, sum, None));
+        let by_first = either(emitter, one, powers.power);
+        let summed = either(emitter, change.unwrap_or(zero), added.unwrap_or(zero));
+        let value = sum_of(emitter, [(first, Some(by_first)), (Some(summed), by_added)]);
+        parts.extend(by_added.map(|by_added| (&self.added, by_added)));
+        if !self.change.nodes().is_empty() {
+            let by_first = match sum {
+                Some(sum) => either(emitter, sum, powers.slope),
+                None => powers.slope,
+            };
+            let sum_slope = sum.map(|sum| {
+                let slope = self.factor.sum_slope(emitter, powers, sum);
+                self.whole(emitter, slope, None)
+            });
+            let slope = sum_of(emitter, [(first, Some(by_first)), (Some(summed), sum_slope)]);
+            let slope = slope.map(|slope| self.whole(emitter, slope, None));
+            parts.extend(slope.map(|slope| (&self.change, slope)));
+        }
+        (value, change)
     }
 
     /// The number after `times` steps if nothing is added to it. Half of the power is
@@ -285,7 +345,7 @@ impl Start {
         let mut parts = vec![(&self.first, by_first)];
         let factor = self.factor_part();
         parts.push((&factor, by_factor));
-        with_slopes(emitter, value, &self.leaves(), &parts)
+        with_slopes(emitter, Some(value), &self.leaves(), &parts)
     }
 
     /// The factor, as far as its derivatives go: 1 more or less.
@@ -316,7 +376,7 @@ fn is_large(emitter: &mut Emitter<'_>, factor: Pair, has_added: bool) -> Whether
 /// its derivatives by that.
 fn with_slopes(
     emitter: &mut Emitter<'_>,
-    value: Pair,
+    value: Option<Pair>,
     leaves: &BTreeSet<Node>,
     parts: &[(&Part, Pair)],
 ) -> Node {
@@ -326,16 +386,28 @@ fn with_slopes(
         for (part, slope) in parts {
             factors.push((part.slope(emitter, leaf), Some(*slope)));
         }
-        let total = sum_of_products(emitter, factors, None);
+        let total = sum_of(emitter, factors);
         totals.add(emitter, leaf, total);
     }
     let slopes = totals.rounded(emitter);
-    let value = emitter.rounded(value);
+    let value = match value {
+        Some(value) => emitter.rounded(value),
+        None => emitter.constant(0.0),
+    };
     emitter.with_slopes(value, &slopes)
 }
 
-fn sum_of(emitter: &mut Emitter<'_>, factors: &[(Pair, Pair)]) -> Pair {
-    let factors = factors.iter().map(|&(a, b)| (Some(a), Some(b)));
-    let zero = emitter.number(0.0, 0.0);
-    sum_of_products(emitter, factors, None).unwrap_or(zero)
+/// The sum of products, as it comes.
+fn sum_of(
+    emitter: &mut Emitter<'_>,
+    factors: impl IntoIterator<Item = (Option<Pair>, Option<Pair>)>,
+) -> Option<Pair> {
+    let mut sum = None;
+    for factors in factors {
+        if let (Some(a), Some(b)) = factors {
+            let product = emitter.product(a, b);
+            sum = emitter.sum(sum, Some(product));
+        }
+    }
+    sum
 }

@@ -266,6 +266,20 @@ impl Terms {
         })
     }
 
+    /// The number that this is, if it is one.
+    fn known(&self) -> Option<Double> {
+        let number = self.all.get(&Vec::new()).copied();
+        number.filter(|_| self.all.len() == 1)
+    }
+
+    /// This, divided by `number`.
+    fn over(&self, number: Double) -> Option<Terms> {
+        let over = |(powers, &of): (&Vec<(Node, i32)>, &Double)| (powers.clone(), of / number);
+        let all: BTreeMap<Vec<(Node, i32)>, Double> = self.all.iter().map(over).collect();
+        let is_number = |of: &Double| of.is_finite() && of.high.abs() >= f64::MIN_POSITIVE;
+        all.values().all(is_number).then(|| Terms { all, lost: self.lost.clone() })
+    }
+
     /// Stops the graph where a number that has cancelled is none, and where products that
     /// are written out in another order than they were computed in might lose digits.
     fn require_numbers(&self, emitter: &mut Emitter<'_>) {
@@ -405,6 +419,13 @@ impl Step {
         if less_one.all.len() > 1 {
             // (1 - a)·c is c on the way from a number to c.
             let quotients = all.iter().map(|added| added.quotient(&less_one));
+            if let Some(quotients) = quotients.collect::<Option<Vec<Terms>>>() {
+                all = quotients;
+                shared.push(core::mem::replace(&mut less_one, Terms::number(1.0.into())));
+            }
+        } else if let Some(number) = less_one.known() {
+            // The fixed point is known, too, where its parts are numbers.
+            let quotients = all.iter().map(|added| added.over(number));
             if let Some(quotients) = quotients.collect::<Option<Vec<Terms>>>() {
                 all = quotients;
                 shared.push(core::mem::replace(&mut less_one, Terms::number(1.0.into())));
