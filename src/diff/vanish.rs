@@ -161,8 +161,19 @@ impl Search<'_> {
             Op::Sub if levels > 0 => {
                 sum(self.form(a, 0, depth), scaled(self.form(b, 0, depth), -1))
             }
-            Op::MulAdd if depth > 0 && self.graph.constant(b) == Some(1.0) => {
-                sum(self.form(a, 1, depth - 1), self.form(c, 0, depth - 1))
+            Op::MulAdd if depth > 0 && self.unit(b).is_some() => {
+                let sign = self.unit(b).unwrap_or(1);
+                // One of the two is the sum from which the other is taken.
+                let form = |of_a, of_c| {
+                    let of_a = scaled(self.form(a, of_a, depth - 1), sign);
+                    sum(of_a, self.form(c, of_c, depth - 1))
+                };
+                let first = form(1, 0);
+                if first.len() < 2 {
+                    return first;
+                }
+                let second = form(0, 1);
+                if second.len() < first.len() { second } else { first }
             }
             Op::MulAdd if levels > 0 => sum(self.product(a, b), self.form(c, 0, depth)),
             _ => smallvec![(Term::Node(node), 1)],
@@ -189,6 +200,15 @@ impl Search<'_> {
             }
         }
         smallvec![(Term::Product(a.min(b), a.max(b)), sign)]
+    }
+
+    /// The sign of `node` if that is 1 or -1.
+    fn unit(&self, node: Node) -> Option<i32> {
+        match self.graph.constant(node)? {
+            1.0 => Some(1),
+            -1.0 => Some(-1),
+            _ => None,
+        }
     }
 
     fn signed(&self, node: Node) -> (Node, i32) {
@@ -237,6 +257,10 @@ mod tests {
                    v7 = mul_add v3 v2 v6\n  v8 = sub v0 v7\n  v9 = sub v1 v5\n  \
                    v10 = add v8 v9\n  v11 = add v3 v10\n  return v11\n";
         assert_eq!(found(sum), [8, 9, 10]);
+        let shorter = "graph active 2 inactive 0\nv2 = const -1.0\nb0:\n  v3 = add v0 v1\n  \
+                       v4 = mul_add v0 v2 v3\n  v5 = mul_add v4 v2 v3\n  v6 = sub v0 v5\n  \
+                       v7 = sub v1 v4\n  v8 = add v6 v7\n  v9 = add v3 v8\n  return v9\n";
+        assert_eq!(found(shorter), [6, 7, 8]);
         let quotient = "graph active 2 inactive 0\nb0:\n  v2 = div v0 v1\n  v3 = neg v2\n  \
                         v4 = mul_add v3 v1 v0\n  v5 = add v2 v4\n  return v5\n";
         assert_eq!(found(quotient), [4]);
