@@ -11,8 +11,8 @@ use phigrad::Var;
 use phigrad::check::{Random, Tolerance, close};
 use phigrad::diff::{Wanted, reverse};
 use phigrad::op::Op;
+use phigrad::phi::Rule;
 use phigrad::phi::recurrence::{Solved, solve_all};
-use phigrad::phi::{Refused, Rule};
 use phigrad::ssa::{
     End, Folding, Graph, Lifted, Node, Outcome, Paths, RerollLimits, eliminate_dead_code, fuse,
     interpret, reroll, simplify, verify,
@@ -425,24 +425,20 @@ fn size_of_state(inputs: usize) -> usize {
 fn random_systems_mean_the_same() {
     let mut random = Random::new(7);
     let mut solved = 0;
+    let systems = if cfg!(debug_assertions) { 4 } else { 10 };
     for times in [1, 2, 3, 17, 1000] {
         for size in 1..=4 {
-            for _ in 0..10 {
+            for _ in 0..systems {
                 let graph = system(&mut random, size, times);
                 verify(&graph).unwrap();
                 let points = points(size + 3);
                 let found = compared(&graph, &points);
                 solved += found.applied.len();
-                if times < 1000 {
-                    continue;
+                if times == 1000 {
+                    assert_eq!(loops(&found.graph), 0, "{:?}\n{graph}", found.refused);
                 }
-                // The derivatives by all coefficients of large systems are too much code.
-                let is_large = |refused: &Refused| refused.why.contains("too many steps");
-                let fits =
-                    loops(&found.graph) == 0 || size == 4 && found.refused.iter().all(is_large);
-                assert!(fits, "{:?}\n{graph}", found.refused);
             }
         }
     }
-    assert!(solved > 100, "{solved}");
+    assert!(solved > 10 * systems, "{solved}");
 }

@@ -149,7 +149,7 @@ fn loops_that_are_short_or_not_affine_keep_their_sweep() {
     let curved = parse(&text).unwrap();
     let solved = closed(&curved);
     assert_eq!(solved.graph, curved);
-    let why = "behind it, it is no affine function of what is carried";
+    let why = "no closed form of what it carries: it is no affine function of what is carried";
     assert!(solved.refused[0].why.contains(why), "{:?}", solved.refused);
 }
 

@@ -166,11 +166,19 @@ impl Search<'_> {
             Op::Sub if levels > 0 => {
                 sum(self.form(a, 0, depth), scaled(self.form(b, 0, depth), -1))
             }
-            Op::MulAdd if depth > 0 && self.graph.constant(b) == Some(1.0) => {
-                sum(self.form(a, 1, depth - 1), self.form(c, 0, depth - 1))
-            }
-            Op::MulAdd if depth > 0 && self.graph.constant(b) == Some(-1.0) => {
-                sum(scaled(self.form(a, 0, depth - 1), -1), self.form(c, 1, depth - 1))
+            Op::MulAdd if depth > 0 && self.unit(b).is_some() => {
+                let sign = self.unit(b).unwrap_or(1);
+                // One of the two is the sum from which the other is taken.
+                let form = |of_a, of_c| {
+                    let of_a = scaled(self.form(a, of_a, depth - 1), sign);
+                    sum(of_a, self.form(c, of_c, depth - 1))
+                };
+                let first = form(1, 0);
+                if first.len() < 2 {
+                    return first;
+                }
+                let second = form(0, 1);
+                if second.len() < first.len() { second } else { first }
             }
             Op::MulAdd if levels > 0 => sum(self.product(a, b), self.form(c, 0, depth)),
             _ => smallvec![(Term::Node(node), 1)],
@@ -197,6 +205,15 @@ impl Search<'_> {
             }
         }
         smallvec![(Term::Product(a.min(b), a.max(b)), sign)]
+    }
+
+    /// The sign of `node` if that is 1 or -1.
+    fn unit(&self, node: Node) -> Option<i32> {
+        match self.graph.constant(node)? {
+            1.0 => Some(1),
+            -1.0 => Some(-1),
+            _ => None,
+        }
     }
 
     fn signed(&self, node: Node) -> (Node, i32) {

@@ -160,6 +160,7 @@ fn grouped(refused: Vec<Refused>) -> Vec<Refused> {
 pub(super) const DISPROVED: &str = "its closed form comes to something else";
 
 const AS_A_SUM: &str = "as a sum, ";
+const NOT_BEHIND: &str = "where it is left there is no closed form of what it carries: ";
 /// What is said where each form by itself is that of its loop, and all together come to
 /// something else.
 const CANCELS: &str = "its closed form is right by itself, but what is computed of it cancels, \
@@ -227,7 +228,8 @@ fn recurrences(closed: Closed) -> Closed {
 
 fn searches(closed: Closed) -> Closed {
     let mut found = search_all(&closed.graph);
-    found.refused.iter_mut().for_each(|this| this.why = format!("behind it, {}", this.why));
+    let refused = found.refused.iter_mut();
+    refused.for_each(|this| this.why = format!("{NOT_BEHIND}{}", this.why));
     let graph = (!found.applied.is_empty()).then_some(found.graph);
     let exits = found.applied.iter().filter(|formula| formula.rule == Rule::F5);
     let stays =

@@ -190,7 +190,8 @@ pub(super) trait Pairs {
     }
 }
 
-fn is_power_of_two(x: f64) -> bool {
+/// Whether multiplication by `x` loses no digits.
+pub(super) fn is_power_of_two(x: f64) -> bool {
     const MANTISSA: u64 = (1 << 52) - 1;
     x.is_normal() && x.to_bits() & MANTISSA == 0
 }

@@ -39,7 +39,8 @@ pub(super) fn advanced_by(
     }
     let is_inner = forms.is_inner;
     let emitter = &mut *forms.emitter;
-    if wanted.allows(system, digits(most))
+    if system.states.len() > 1
+        && wanted.allows(system, digits(most))
         && let Some(start) = Start::of(emitter, system, wanted.states)
     {
         return Ok(derived_by(emitter, &start, &system.firsts, count, most));
@@ -83,7 +84,7 @@ pub(super) fn advanced_by(
 ///
 /// The loop goes through the digits from the first one on, and from no steps: what is
 /// known of them is the map that changes nothing.
-fn derived_by(
+pub(super) fn derived_by(
     emitter: &mut Emitter<'_>,
     start: &Start,
     firsts: &[Node],

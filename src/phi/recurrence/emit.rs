@@ -8,10 +8,13 @@ use hashbrown::{HashMap, HashSet};
 
 use crate::op::{MAX_ARITY, Op, eval};
 use crate::phi::pair::{How, Pair, Pairs};
-use crate::ssa::{Access, Def, Graph, Item, Node, NodeData, PlaceId};
+use crate::ssa::{Access, Def, Graph, Item, Node, NodeData, PlaceId, SeriesData};
 
 /// 2²⁵⁶.
 const LARGE: f64 = f64::from_bits(0x4FF0_0000_0000_0000);
+
+/// So many nodes are looked at at most that a node is made of.
+const MOST_SEEN: usize = 256;
 
 /// Steps on their way into a graph: they are nodes of it, and no block has them yet.
 pub(super) struct Emitter<'a> {
@@ -133,14 +136,40 @@ impl<'a> Emitter<'a> {
 
     /// Makes as if the steps after the first `kept` had not been made.
     pub(super) fn forget(&mut self, kept: usize) {
-        let gone: HashSet<Node> = self
-            .items
-            .drain(kept..)
-            .filter_map(|item| match item {
-                Item::Node(node) => Some(node),
-                _ => None,
-            })
-            .collect();
+        let node = |item| if let Item::Node(node) = item { Some(node) } else { None };
+        let gone = self.items.drain(kept..).filter_map(node).collect();
+        self.take_out(&gone);
+    }
+
+    /// Of the steps after the first `kept` leaves those that `wanted` and guards need; all of
+    /// them if there are loops among them.
+    pub(super) fn prune(&mut self, kept: usize, wanted: &[Node]) {
+        if self.items[kept..].iter().any(|item| matches!(item, Item::Region(_))) {
+            return;
+        }
+        let mut needed: HashSet<Node> = wanted.iter().copied().collect();
+        let later = self.items.split_off(kept);
+        let mut left = Vec::new();
+        let mut gone = HashSet::new();
+        for item in later.into_iter().rev() {
+            match item {
+                Item::Node(node) if !needed.contains(&node) => {
+                    gone.insert(node);
+                    continue;
+                }
+                Item::Node(node) => needed.extend(self.graph.nodes[node].args()),
+                Item::Guard { condition, .. } => {
+                    needed.insert(condition);
+                }
+                Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) => {}
+            }
+            left.push(item);
+        }
+        self.items.extend(left.into_iter().rev());
+        self.take_out(&gone);
+    }
+
+    fn take_out(&mut self, gone: &HashSet<Node>) {
         self.known.retain(|_, node| !gone.contains(node));
         let is_gone = |pair: &Pair| {
             gone.contains(&pair.high) || pair.low.is_some_and(|low| gone.contains(&low))
@@ -148,6 +177,31 @@ impl<'a> Emitter<'a> {
         self.origins.retain(|pair, _| !is_gone(pair));
         self.numbers.retain(|_, pair| !is_gone(pair));
         self.told.retain(|pair, _| !is_gone(pair));
+    }
+
+    /// Whether `node` may depend on an active input.
+    pub(super) fn may_be_active(&self, node: Node) -> bool {
+        let (mut seen, mut pending) = (HashSet::new(), vec![node]);
+        while let Some(node) = pending.pop() {
+            if !seen.insert(node) {
+                continue;
+            }
+            match self.graph.nodes[node].def {
+                Def::Const(_) | Def::Iteration(_) => {}
+                Def::Input(number) if !self.graph.is_active(number) => {}
+                Def::Apply(op, args) if seen.len() <= MOST_SEEN => {
+                    pending.extend(&args[..op.arity()]);
+                }
+                Def::Element(access) => match self.graph.series[self.graph.accesses[access].series]
+                {
+                    SeriesData::Constants(_) => {}
+                    SeriesData::Inputs { first, .. } if !self.graph.is_active(first) => {}
+                    _ => return true,
+                },
+                Def::Input(_) | Def::Apply(..) | Def::Phi(..) | Def::Entry(..) => return true,
+            }
+        }
+        false
     }
 
     /// Stops the graph where `node` is not finite.

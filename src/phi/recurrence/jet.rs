@@ -17,9 +17,10 @@
 //! ```
 //!
 //! This is the power of the matrix of A and its change, [[A, v₀·eᵢᵀ], [0, A]], one for
-//! each number that is wanted, however many coefficients there are. All of it is computed
-//! in pairs: where two eigenvalues are almost equal, or a point does not move, what
-//! cancels is far larger than the result.
+//! each number that is wanted, however many coefficients there are. So the steps may be
+//! counted in the call (`doubling`); where their number is known, `binary` takes fewer
+//! products. All of it is computed in pairs: where two eigenvalues are almost equal, or a
+//! point does not move, what cancels is far larger than the result.
 //!
 //! Where something is added, ζ is the start: at a fixed point d is zero then, and so is
 //! all that comes of it, however large the powers are. Where nothing is added ζ is zero,
@@ -31,7 +32,8 @@ use std::collections::BTreeSet;
 use super::emit::Emitter;
 use super::fixed::Fixed;
 use super::power::{Matrix, System, linear_part, offset};
-use super::slopes::{Parts, Totals, chosen, sum_of_products};
+use super::products::{Row, applied, both, product, square, sum_of_products, times, total};
+use super::slopes::{Parts, Totals, chosen};
 use super::terms::Terms;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
@@ -40,26 +42,27 @@ use crate::ssa::{Node, marked};
 /// So many nodes may coefficients be made of.
 const MOST_LEAVES: usize = 64;
 
-type Row = Vec<Option<Pair>>;
-
 /// A system before its first step.
 pub(super) struct Start {
     pub(super) map: Matrix<Pair>,
     /// What is added in a step to the distance from `base`.
-    change: Row,
+    pub(super) change: Row,
     /// ζ, and the first distance from it.
     base: Vec<Node>,
-    first: Row,
+    pub(super) first: Row,
+    /// Whether that distance is zero, if something is added.
+    moves: Option<Node>,
     /// What the start is made of.
     firsts: Vec<Terms>,
     /// The derivatives of the map and of what is added, by the nodes that they are made of.
     slopes: Vec<Slope>,
     /// The numbers that are wanted.
-    outputs: Vec<usize>,
+    pub(super) outputs: Vec<usize>,
     /// Where it comes to if powers vanish, if something is added.
     fixed: Option<Fixed>,
-    has_offset: bool,
-    has_slopes: bool,
+    pub(super) has_offset: bool,
+    /// Whether the map has derivatives that are wanted.
+    pub(super) has_slopes: bool,
 }
 
 struct Slope {
@@ -79,21 +82,21 @@ pub(super) struct Jet {
 
 /// What is known of the derivatives of one number.
 #[derive(Clone)]
-struct Output {
-    number: usize,
-    sums: Row,
-    by_map: Matrix<Pair>,
+pub(super) struct Output {
+    pub(super) number: usize,
+    pub(super) sums: Row,
+    pub(super) by_map: Matrix<Pair>,
 }
 
 /// About how many steps one digit of a number of steps costs, for a system of `size`
 /// numbers of which so many are wanted.
 pub(super) fn steps_of_digit(size: usize, wanted: usize, has_offset: bool) -> usize {
-    /// A product of pairs that is added to another.
-    const PRODUCT: usize = 18;
+    /// A product of pairs that is added to others.
+    const PRODUCT: usize = 14;
     let (square, cube) = (size * size, size * size * size);
     let added = if has_offset { square + wanted * 2 * square } else { 0 };
     // Every other digit is followed by a single step.
-    let doubled = if size == 2 { 6 + wanted * 8 } else { cube + wanted * 2 * cube };
+    let doubled = cube + wanted * 3 * cube / 2;
     let stepped = cube + wanted * (cube + square);
     PRODUCT * (doubled + added + (stepped + added) / 2)
 }
@@ -111,7 +114,9 @@ impl Start {
         let offsets: Row = system.rows.iter().map(|row| offset(emitter, row)).collect();
         let all: Vec<Pair> = rows.iter().flatten().chain(&offsets).flatten().copied().collect();
         let parts = Parts::of(emitter, &all)?;
-        let leaves = parts.leaves();
+        // Nobody asks for derivatives by what no active input leads to.
+        let leaves = parts.leaves().into_iter().filter(|&leaf| emitter.may_be_active(leaf));
+        let leaves: Vec<Node> = leaves.collect();
         if leaves.len() > MOST_LEAVES {
             return None;
         }
@@ -139,6 +144,7 @@ impl Start {
         let (mut base, mut first) = (vec![zero; size], Row::new());
         first.extend(firsts.iter().map(|&first| Some(Pair::from(first))));
         let mut change = vec![None; size];
+        let mut moving = None;
         if has_offset {
             let mut total = zero;
             for pair in added.iter().flatten() {
@@ -146,6 +152,7 @@ impl Start {
                 total = if total == zero { part } else { emitter.apply(Op::Add, &[total, part]) };
             }
             let moves = emitter.apply(Op::Gt, &[total, zero]);
+            moving = Some(moves);
             for (number, &start) in firsts.iter().enumerate() {
                 base[number] = emitter.apply(Op::Select, &[moves, start, zero]);
                 first[number] = Some(emitter.apply(Op::Select, &[moves, zero, start]).into());
@@ -187,6 +194,7 @@ impl Start {
             change,
             base,
             first,
+            moves: moving,
             firsts,
             slopes,
             outputs,
@@ -194,29 +202,6 @@ impl Start {
             has_offset,
             has_slopes,
         })
-    }
-
-    /// What is known after one step.
-    pub(super) fn one(&self, emitter: &mut Emitter<'_>) -> Jet {
-        let one = emitter.number(1.0, 0.0);
-        let size = self.map.len();
-        let unit = |number: usize| -> Row {
-            (0..size).map(|other| (other == number).then_some(one)).collect()
-        };
-        let output = |&number: &usize| Output {
-            number,
-            sums: if self.has_offset { unit(number) } else { vec![None; size] },
-            by_map: match self.has_slopes {
-                true => self
-                    .first
-                    .iter()
-                    .map(|&first| unit(number).iter().map(|one| one.and(first)).collect())
-                    .collect(),
-                false => vec![vec![None; size]; size],
-            },
-        };
-        let outputs = self.outputs.iter().map(output).collect();
-        Jet { power: self.map.clone(), moved: self.change.clone(), outputs }
     }
 
     /// What is known after no steps, and may be other than zero after some: entries of
@@ -252,78 +237,109 @@ impl Start {
             let unit = |other| (other == output.number && self.has_offset).then_some(one);
             let start: Row = (0..self.map.len()).map(unit).collect();
             let by_map = match self.has_slopes {
-                true => {
-                    let terms = [(&self.change, &output.sums), (&self.first, row)];
-                    product(emitter, &self.map, &output.by_map, |emitter, i, j, sum| {
-                        let terms = terms.map(|(column, row)| (column[i], row[j]));
-                        sum_of_products(emitter, terms, sum)
-                    })
-                }
+                true => product(emitter, &self.map, &output.by_map, |i, j| {
+                    [(self.change[i], output.sums[j]), (self.first[i], row[j])]
+                }),
                 false => output.by_map.clone(),
             };
-            let sums = times(emitter, &output.sums, &self.map, &start);
+            let sums = times(emitter, &output.sums, &self.map, &[&start]);
             Output { number: output.number, sums, by_map }
         });
         let outputs = outputs.collect();
         let moved = applied(emitter, &self.map, &jet.moved, &self.change);
-        let power = product(emitter, &self.map, &jet.power, |_, _, _, sum| sum);
+        let power = product(emitter, &self.map, &jet.power, |_, _| []);
         Jet { power, moved, outputs }
     }
 
     /// The states that are wanted, in their order, after the steps that `jet` stands for.
     pub(super) fn ends(&self, emitter: &mut Emitter<'_>, jet: &Jet) -> Vec<(usize, Node)> {
-        let mut ends = Vec::new();
         let way = size_of(emitter, &jet.moved);
-        let at_end = self.fixed.as_ref().map(|fixed| (fixed, is_left_of(emitter, &jet.power)));
-        for output in &jet.outputs {
+        let power: Row = jet.power.iter().flatten().copied().collect();
+        let power = self.fixed.as_ref().map(|_| size_of(emitter, &power));
+        let ends = jet.outputs.iter().map(|output| {
             let row = &jet.power[output.number];
-            let base = self.base[output.number];
-            let value = emitter
-                .sum(Some(base.into()).filter(|_| self.has_offset), jet.moved[output.number]);
-            let terms: Vec<_> = row.iter().copied().zip(self.first.iter().copied()).collect();
-            let mut value = sum_of_products(emitter, terms, value);
-            if let (Some((fixed, is_more)), Some(number)) = (&at_end, value)
-                && fixed.is_zero(output.number)
-            {
-                let base = size_of(emitter, &[Some(base.into())]);
-                let largest = emitter.apply(Op::Add, &[base, way]);
-                value = Some(unless_left(emitter, *is_more, number, largest));
-            }
-            let mut totals = Totals::default();
-            for (first, &slope) in self.firsts.iter().zip(row) {
-                for leaf in first.nodes() {
+            let terms = row.iter().copied().zip(self.first.iter().copied());
+            let value = sum_of_products(emitter, terms, jet.moved[output.number]);
+            (output.number, self.end(emitter, output, row, value, (way, power)))
+        });
+        ends.collect()
+    }
+
+    /// How far it is to `distance`, which is that of an end from ζ, if something is added;
+    /// otherwise zero.
+    pub(super) fn way(&self, emitter: &mut Emitter<'_>, distance: &Row) -> Node {
+        let (way, zero) = (size_of(emitter, distance), emitter.constant(0.0));
+        match self.moves {
+            Some(moves) => emitter.apply(Op::Select, &[moves, way, zero]),
+            None => zero,
+        }
+    }
+
+    /// Whether ends depend on how large powers are.
+    pub(super) fn asks_for_power(&self) -> bool {
+        self.fixed.is_some()
+    }
+
+    /// A state with its derivatives: `output` is known of it, `row` is its row of the power
+    /// of the map, and `distance` is how far from ζ it is. Of all states it is known how far
+    /// the way is, and how large the power.
+    pub(super) fn end(
+        &self,
+        emitter: &mut Emitter<'_>,
+        output: &Output,
+        row: &Row,
+        distance: Option<Pair>,
+        (way, power): (Node, Option<Node>),
+    ) -> Node {
+        let at_end = self.fixed.as_ref().zip(power).map(|(fixed, power)| {
+            let limit = emitter.constant(NOTHING);
+            (fixed, emitter.apply(Op::Gt, &[power, limit]))
+        });
+        let base = self.base[output.number];
+        let from = Some(Pair::from(base)).filter(|_| self.has_offset);
+        let mut value = total(emitter, [], [from, distance]);
+        if let (Some((fixed, is_more)), Some(number)) = (&at_end, value)
+            && fixed.is_zero(output.number)
+        {
+            let base = size_of(emitter, &[Some(base.into())]);
+            let largest = emitter.apply(Op::Add, &[base, way]);
+            value = Some(unless_left(emitter, *is_more, number, largest));
+        }
+        let mut totals = Totals::default();
+        for (first, &slope) in self.firsts.iter().zip(row) {
+            for leaf in first.nodes() {
+                if emitter.may_be_active(leaf) {
                     let own = first.slope(leaf).emitted(emitter);
                     let total = sum_of_products(emitter, [(own, slope)], None);
                     totals.add(emitter, leaf, total);
                 }
             }
-            for slope in &self.slopes {
-                let added = output.sums.iter().copied().zip(slope.of_change.iter().copied());
-                let scaled = slope.of_map.iter().enumerate().flat_map(|(j, row)| {
-                    row.iter().enumerate().map(move |(l, &entry)| (output.by_map[l][j], entry))
-                });
-                let terms: Vec<_> = added.filter(|_| self.has_offset).chain(scaled).collect();
-                let mut total = sum_of_products(emitter, terms, None);
-                if let (Some((fixed, is_more)), Some(number)) = (&at_end, total)
-                    && fixed.is_apart_from(output.number, slope.leaf)
-                {
-                    let map: Row = slope.of_map.iter().flatten().copied().collect();
-                    let [sums, map, change] =
-                        [&output.sums, &map, &slope.of_change].map(|row| size_of(emitter, row));
-                    let largest = emitter.apply(Op::MulAdd, &[way, map, change]);
-                    let largest = emitter.apply(Op::Mul, &[sums, largest]);
-                    total = Some(unless_left(emitter, *is_more, number, largest));
-                }
-                totals.add(emitter, slope.leaf, total);
-            }
-            let slopes = totals.rounded(emitter);
-            let value = match value {
-                Some(value) => emitter.rounded(value),
-                None => emitter.constant(0.0),
-            };
-            ends.push((output.number, emitter.with_slopes(value, &slopes)));
         }
-        ends
+        for slope in &self.slopes {
+            let added = output.sums.iter().copied().zip(slope.of_change.iter().copied());
+            let scaled = slope.of_map.iter().enumerate().flat_map(|(j, row)| {
+                row.iter().enumerate().map(move |(l, &entry)| (output.by_map[l][j], entry))
+            });
+            let terms = added.filter(|_| self.has_offset).chain(scaled);
+            let mut total = sum_of_products(emitter, terms, None);
+            if let (Some((fixed, is_more)), Some(number)) = (&at_end, total)
+                && fixed.is_apart_from(output.number, slope.leaf)
+            {
+                let map: Row = slope.of_map.iter().flatten().copied().collect();
+                let [sums, map, change] =
+                    [&output.sums, &map, &slope.of_change].map(|row| size_of(emitter, row));
+                let largest = emitter.apply(Op::MulAdd, &[way, map, change]);
+                let largest = emitter.apply(Op::Mul, &[sums, largest]);
+                total = Some(unless_left(emitter, *is_more, number, largest));
+            }
+            totals.add(emitter, slope.leaf, total);
+        }
+        let slopes = totals.rounded(emitter);
+        let value = match value {
+            Some(value) => emitter.rounded(value),
+            None => emitter.constant(0.0),
+        };
+        emitter.with_slopes(value, &slopes)
     }
 }
 
@@ -331,11 +347,10 @@ impl Jet {
     /// What is known after twice as many steps.
     pub(super) fn doubled(&self, emitter: &mut Emitter<'_>) -> Jet {
         let outputs = self.outputs.iter().map(|output| {
-            let terms = |emitter: &mut Emitter<'_>, i: usize, j: usize, sum| {
-                sum_of_products(emitter, [(self.moved[i], output.sums[j])], sum)
-            };
-            let by_map = both(emitter, &self.power, &output.by_map, terms);
-            let sums = times(emitter, &output.sums, &self.power, &output.sums);
+            let by_map = both(emitter, &self.power, &output.by_map, |i, j| {
+                [(self.moved[i], output.sums[j])]
+            });
+            let sums = times(emitter, &output.sums, &self.power, &[&output.sums]);
             Output { number: output.number, sums, by_map }
         });
         let outputs = outputs.collect();
@@ -375,7 +390,7 @@ impl Jet {
 const NOTHING: f64 = marked(1.0 / (1u128 << 90) as f64);
 
 /// The sum of the sizes of numbers.
-fn size_of(emitter: &mut Emitter<'_>, row: &[Option<Pair>]) -> Node {
+pub(super) fn size_of(emitter: &mut Emitter<'_>, row: &[Option<Pair>]) -> Node {
     let mut total = emitter.constant(0.0);
     for entry in row.iter().flatten() {
         let size = emitter.apply(Op::Abs, &[entry.high]);
@@ -383,13 +398,6 @@ fn size_of(emitter: &mut Emitter<'_>, row: &[Option<Pair>]) -> Node {
         total = if is_first { size } else { emitter.apply(Op::Add, &[total, size]) };
     }
     total
-}
-
-/// Whether `power` is more than what rounding leaves of sums of powers.
-fn is_left_of(emitter: &mut Emitter<'_>, power: &Matrix<Pair>) -> Node {
-    let all: Row = power.iter().flatten().copied().collect();
-    let (size, limit) = (size_of(emitter, &all), emitter.constant(NOTHING));
-    emitter.apply(Op::Gt, &[size, limit])
 }
 
 /// `number`, but zero where it is no more than what rounding leaves of numbers of the size
@@ -401,99 +409,4 @@ fn unless_left(emitter: &mut Emitter<'_>, is_more: Node, number: Pair, largest: 
     let is_rounding = emitter.apply(Op::Lt, &[size, limit]);
     let exact = chosen(emitter, is_rounding, zero, number);
     chosen(emitter, is_more, number, exact)
-}
-
-/// `a · b`, to whose entries `more` adds something.
-fn product(
-    emitter: &mut Emitter<'_>,
-    a: &Matrix<Pair>,
-    b: &Matrix<Pair>,
-    mut more: impl FnMut(&mut Emitter<'_>, usize, usize, Option<Pair>) -> Option<Pair>,
-) -> Matrix<Pair> {
-    let size = a.len();
-    let mut entry = |i: usize, j: usize| {
-        let terms: Vec<_> = (0..size).map(|k| (a[i][k], b[k][j])).collect();
-        let sum = sum_of_products(emitter, terms, None);
-        more(emitter, i, j, sum)
-    };
-    (0..size).map(|i| (0..size).map(|j| entry(i, j)).collect()).collect()
-}
-
-/// `column` multiplied by `map`, and `addend`.
-fn applied(emitter: &mut Emitter<'_>, map: &Matrix<Pair>, column: &Row, addend: &Row) -> Row {
-    let rows = map.iter().zip(addend);
-    let entry = |(row, &addend): (&Row, &Option<Pair>)| {
-        let terms: Vec<_> = row.iter().copied().zip(column.iter().copied()).collect();
-        sum_of_products(emitter, terms, addend)
-    };
-    rows.map(entry).collect()
-}
-
-/// `row` multiplied by `map`, and `addend`.
-fn times(emitter: &mut Emitter<'_>, row: &Row, map: &Matrix<Pair>, addend: &Row) -> Row {
-    let entry = |column: usize| {
-        let terms: Vec<_> = row.iter().zip(map).map(|(&a, row)| (a, row[column])).collect();
-        sum_of_products(emitter, terms, addend[column])
-    };
-    (0..row.len()).map(entry).collect()
-}
-
-/// `a · a`. Of two rows the products of entries that do not stand on the diagonal are
-/// shared.
-fn square(emitter: &mut Emitter<'_>, a: &Matrix<Pair>) -> Matrix<Pair> {
-    let Some([[p, q], [r, s]]) = two_by_two(a) else {
-        return product(emitter, a, a, |_, _, _, sum| sum);
-    };
-    let trace = emitter.sum(p, s).map(|trace| emitter.normal(trace));
-    let around = sum_of_products(emitter, [(q, r)], None);
-    vec![
-        vec![
-            sum_of_products(emitter, [(p, p)], around),
-            sum_of_products(emitter, [(q, trace)], None),
-        ],
-        vec![
-            sum_of_products(emitter, [(r, trace)], None),
-            sum_of_products(emitter, [(s, s)], around),
-        ],
-    ]
-}
-
-/// `a · b + b · a`, to whose entries `more` adds something.
-fn both(
-    emitter: &mut Emitter<'_>,
-    a: &Matrix<Pair>,
-    b: &Matrix<Pair>,
-    mut more: impl FnMut(&mut Emitter<'_>, usize, usize, Option<Pair>) -> Option<Pair>,
-) -> Matrix<Pair> {
-    let (Some([[p, q], [r, s]]), Some([[t, u], [v, w]])) = (two_by_two(a), two_by_two(b)) else {
-        let before = product(emitter, a, b, more);
-        return product(emitter, b, a, |emitter, i, j, sum| {
-            let sum = emitter.sum(before[i][j], sum);
-            sum.map(|sum| emitter.normal(sum))
-        });
-    };
-    let trace = emitter.sum(p, s).map(|trace| emitter.normal(trace));
-    let other = emitter.sum(t, w).map(|trace| emitter.normal(trace));
-    let around = sum_of_products(emitter, [(q, v), (r, u)], None);
-    let two = emitter.number(2.0, 0.0);
-    let twice = |emitter: &mut Emitter<'_>, a: Option<Pair>| a.map(|a| emitter.product(a, two));
-    let (double_p, double_s) = (twice(emitter, p), twice(emitter, s));
-    let entries = [
-        (0, 0, sum_of_products(emitter, [(double_p, t)], around)),
-        (0, 1, sum_of_products(emitter, [(trace, u), (q, other)], None)),
-        (1, 0, sum_of_products(emitter, [(trace, v), (r, other)], None)),
-        (1, 1, sum_of_products(emitter, [(double_s, w)], around)),
-    ];
-    let entries = entries.map(|(i, j, sum)| more(emitter, i, j, sum));
-    entries.chunks(2).map(<[_]>::to_vec).collect()
-}
-
-fn two_by_two(a: &Matrix<Pair>) -> Option<[[Option<Pair>; 2]; 2]> {
-    match a.as_slice() {
-        [first, second] => match (first.as_slice(), second.as_slice()) {
-            (&[p, q], &[r, s]) => Some([[p, q], [r, s]]),
-            _ => None,
-        },
-        _ => None,
-    }
 }

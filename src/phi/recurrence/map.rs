@@ -16,9 +16,10 @@ use super::emit::{Emitter, Told};
 use super::form::{Base, Coefficient};
 use super::geometric::product;
 use super::power::{Matrix, System, linear_part, offset};
+use super::products::sum_of_products;
 use super::record::{factor_text, offset_text};
 use super::single::Start;
-use super::slopes::{Parts, sum_of_products};
+use super::slopes::Parts;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
 

@@ -4,9 +4,10 @@
 //!
 //! `body` looks at a loop, `form` finds its affine forms, `power` composes them, but for
 //! those with coefficients that are not known: those of a single number are `single`'s (in
-//! other loops `inner`'s), and those of several `jet`'s, with derivatives by what `terms`
-//! and `slopes` know of coefficients, and `fixed` of the point that they lead to; `emit`
-//! writes steps in twice the precision, and `edit` puts them in the loop's place. A loop
+//! other loops `inner`'s), and those of several `jet`'s and, if the number of steps is known,
+//! `binary`'s, with derivatives by what `terms` and `slopes` know of coefficients, and `fixed`
+//! of the point that they lead to; `products` of matrices are made of pairs, `emit` writes
+//! steps in twice the precision, and `edit` puts them in the loop's place. A loop
 //! may pass on anything of its last iteration: the state before that is what is composed,
 //! and the last iteration stays as it was.
 //!
@@ -28,6 +29,7 @@
 //! another loop the sweep goes through powers (`inner`): there a derivative has a relative
 //! error of a few ulps for each squaring.
 
+mod binary;
 mod body;
 mod doubling;
 mod edit;
@@ -40,6 +42,7 @@ mod jet;
 mod map;
 mod nest;
 mod power;
+mod products;
 mod record;
 mod search;
 mod single;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::binary;
+use super::doubling::{derived_by, digits};
 use super::emit::Emitter;
 use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
 use super::inner;
@@ -29,9 +31,12 @@ const CANCELS: f64 = 1e6;
 /// of a second.
 const MOST_PRODUCTS: usize = 1 << 24;
 
-/// Closed forms have no more steps: code takes time to compile, and room.
-const LARGEST: usize = 1 << 16;
-const TOO_LARGE: &str = "its closed form would have too many steps, or coefficients";
+/// Straight code of a closed form has no more steps: it takes time to compile, and room.
+/// Beyond that a loop goes through the digits of the number of steps.
+const STRAIGHT: usize = 1 << 17;
+/// The body of that loop has no more steps.
+const BODY: usize = 1 << 15;
+const MADE: &str = "its coefficients are made of too many values";
 pub(super) const COSTS: &str = "its closed form would cost more than the loop";
 const OVERFLOWS: &str = "the powers of its coefficients are not finite";
 const UNDERFLOWS: &str = "the products of its coefficients underflow";
@@ -54,13 +59,23 @@ pub(super) struct Wanted<'a> {
 impl Wanted<'_> {
     /// Whether so many binary digits of a number of steps of `system` may be not too much.
     pub(super) fn allows(&self, system: &System, digits: u32) -> bool {
+        // What is zero in a matrix costs nothing.
+        digits as usize * self.steps_of_digit(system) <= 4 * self.most
+    }
+
+    /// Whether so many digits are not too much for a loop that goes through them.
+    fn allows_loop(&self, system: &System, digits: u32) -> bool {
+        let steps = self.steps_of_digit(system);
+        steps <= BODY && digits as usize * steps <= self.most
+    }
+
+    /// About how many steps a digit costs at most.
+    fn steps_of_digit(&self, system: &System) -> usize {
         let is_wanted = |state: &&usize| self.states.contains(*state);
         let wanted = system.states.iter().filter(is_wanted).count();
         let mut bases = system.rows.iter().flat_map(|row| row.keys());
         let has_offset = bases.any(|base| matches!(base, Base::Node(_)));
-        let size = system.states.len();
-        // What is zero in a matrix costs nothing.
-        size > 1 && digits as usize * steps_of_digit(size, wanted, has_offset) <= 4 * self.most
+        steps_of_digit(system.states.len(), wanted, has_offset)
     }
 }
 
@@ -85,17 +100,13 @@ pub(super) fn advanced(
         None if forms.is_inner || times < 2 * LAST => match inner::changed(forms, system, times) {
             Some(nodes) => nodes,
             None => match derived(forms.emitter, system, times, wanted) {
-                Some(nodes) => nodes,
-                None => doubled(forms.emitter, system, times),
+                Ok(nodes) => nodes,
+                Err(_) => doubled(forms.emitter, system, times),
             },
         },
         None => match changed(forms, system, times) {
             Some(nodes) => nodes?,
-            None => match derived(forms.emitter, system, times, wanted) {
-                Some(nodes) => nodes,
-                None if wanted.most > LARGEST => return Err(TOO_LARGE),
-                None => return Err(COSTS),
-            },
+            None => derived(forms.emitter, system, times, wanted)?,
         },
     };
     // Powers may overflow where the loop does not, and what comes of that must decide
@@ -332,36 +343,44 @@ fn doubled(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Vec<Node
     }
 }
 
-/// The result of several numbers, with derivatives of twice the precision; `None` if
-/// that would cost too much.
+/// The result of several numbers, with derivatives of twice the precision.
+///
+/// # Errors
+///
+/// Why not: mostly because it would cost too much.
 fn derived(
     emitter: &mut Emitter<'_>,
     system: &System,
     times: usize,
     wanted: &Wanted<'_>,
-) -> Option<Vec<Node>> {
-    if !wanted.allows(system, times.ilog2()) {
-        return None;
+) -> Result<Vec<Node>, &'static str> {
+    let count = u32::try_from(times).map_err(|_| COSTS)?;
+    if system.states.len() < 2 || !wanted.allows(system, times.ilog2()) {
+        return Err(COSTS);
     }
     let before = emitter.items.len();
-    let start = Start::of(emitter, system, wanted.states)?;
-    let mut jet = start.one(emitter);
-    for digit in (0..times.ilog2()).rev() {
-        jet = jet.doubled(emitter);
-        if times >> digit & 1 == 1 {
-            jet = start.stepped(emitter, &jet);
+    let start = Start::of(emitter, system, wanted.states).ok_or(MADE)?;
+    let begun = emitter.items.len();
+    let straight = binary::after(emitter, &start, times, wanted.most.min(STRAIGHT));
+    let nodes = match straight {
+        Some(ends) => {
+            let mut nodes = system.firsts.clone();
+            ends.into_iter().for_each(|(number, node)| nodes[number] = node);
+            nodes
         }
-    }
-    let mut nodes = system.firsts.clone();
-    for (number, node) in start.ends(emitter, &jet) {
-        nodes[number] = node;
-    }
-    if emitter.items.len() - before > wanted.most.min(LARGEST) {
-        emitter.forget(before);
-        return None;
-    }
+        None => {
+            emitter.forget(begun);
+            if !wanted.allows_loop(system, digits(count)) {
+                emitter.forget(before);
+                return Err(COSTS);
+            }
+            let number = emitter.constant(times as f64);
+            derived_by(emitter, &start, &system.firsts, number, count)
+        }
+    };
+    emitter.prune(before, &nodes);
     emitter.derived += emitter.items.len() - before;
-    Some(nodes)
+    Ok(nodes)
 }
 
 /// The map of one step, and what its columns beyond the states belong to.

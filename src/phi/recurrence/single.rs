@@ -11,9 +11,10 @@
 //!
 //! Of these only the power takes many steps. Where a is near 1, both fractions lose digits:
 //! there S and S' are the first terms of their series in a - 1, which are binomial
-//! coefficients. Where |a| is larger than 1 the end is p + d·S, where d is the first change:
-//! at a fixed point that is zero, and so is all that comes of it, however large the powers
-//! are. What these sums are made of is chosen first, so that each is computed once.
+//! coefficients. Where |a| is larger than 1 by more than some 10⁻⁷ the end is p + d·S, where
+//! d is the first change: at a fixed point that is zero, and so is all that comes of it,
+//! however large the powers are. Nearer to 1 both forms keep their digits, as powers are
+//! small there. What these sums are made of is chosen first, so that each is computed once.
 //!
 //! If the fixed point c is known, as where b and a - 1 are numbers but for what both have as
 //! a factor, there are no fractions: the end is c + (p - c)·aⁿ, and p + (p - c)·(aⁿ - 1)
@@ -86,7 +87,7 @@ pub(super) struct Start {
     pub(super) shared: Vec<Part>,
     pub(super) change: Part,
     pub(super) added: Part,
-    /// What it is multiplied by, and whether that is larger than 1.
+    /// What it is multiplied by, and whether powers of that may be large.
     pub(super) factor: Factor,
     is_large: Whether,
     pub(super) has_added: bool,
@@ -364,7 +365,8 @@ impl Start {
     }
 }
 
-/// Whether `factor` is larger than 1, if that matters.
+/// Whether the size of `factor` is more than a number next to 1, by which the form is marked
+/// as one of two, if that matters.
 fn is_large(emitter: &mut Emitter<'_>, factor: Pair, has_added: bool) -> Whether {
     match has_added {
         true => is_beyond(emitter, factor.high, marked(1.0)),

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hashbrown::HashMap;
 
 use super::emit::Emitter;
+use super::products::sum_of_products;
 use super::terms::Terms;
 use crate::op::Op;
 use crate::phi::pair::{How, Pair, Pairs};
@@ -222,22 +223,6 @@ impl Totals {
         let rounded = |(&node, &slope): (&Node, &Pair)| (node, emitter.rounded(slope));
         self.of.iter().map(rounded).collect()
     }
-}
-
-/// The sum of products, and of `addend`.
-pub(super) fn sum_of_products(
-    emitter: &mut Emitter<'_>,
-    factors: impl IntoIterator<Item = (Option<Pair>, Option<Pair>)>,
-    addend: Option<Pair>,
-) -> Option<Pair> {
-    let mut sum = addend;
-    for factors in factors {
-        if let (Some(a), Some(b)) = factors {
-            let product = emitter.product(a, b);
-            sum = emitter.sum(sum, Some(product));
-        }
-    }
-    sum.map(|sum| emitter.normal(sum))
 }
 
 /// `a` if `condition` is not zero, else `b`.

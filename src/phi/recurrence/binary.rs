@@ -1,0 +1,160 @@
+//! What a system of several numbers comes to after a number of steps that is known, and its
+//! derivatives, by squares.
+//!
+//! The maps of 1, 2, 4, … steps are made of each other: `jet` tells how a map and what it
+//! adds double. The binary digits of the number of steps say by which of them the state is
+//! advanced, v → P·v + w. Derivatives go back the same way, as in a sweep, but in pairs. A
+//! row λ, which begins as the unit row of the number that is wanted, passes the advances from
+//! the last to the first:
+//!
+//! ```text
+//! K_P += v·λ,    s_P += λ,    λ → λ·P.
+//! ```
+//!
+//! K_P is the derivative by that map, and s_P that by what it adds. Those of the map of twice
+//! as many steps belong to the map that it is the square of:
+//!
+//! ```text
+//! K_P += P·K_{P²} + K_{P²}·P + w·s_{P²},    s_P += s_{P²} + s_{P²}·P.
+//! ```
+//!
+//! So a digit that is 1 costs products of matrices with columns and rows alone.
+
+use super::emit::Emitter;
+use super::jet::{Output, Start, size_of};
+use super::power::{Matrix, dot};
+use super::products::{Factors, Row, applied, both, square, times, total};
+use crate::phi::pair::{Pair, Pairs};
+use crate::ssa::Node;
+
+/// The last map is applied at least so often: that is less than to make its square, and the
+/// derivatives of that. So it is in the range of numbers if the result is.
+const LEAST: usize = 4;
+
+/// The map of a number of steps.
+struct Level {
+    power: Matrix<Pair>,
+    added: Row,
+}
+
+/// The states that `start` wants, in their order, after `times` steps; `None` if they would
+/// take more than `most` steps of code.
+pub(super) fn after(
+    emitter: &mut Emitter<'_>,
+    start: &Start,
+    times: usize,
+    most: usize,
+) -> Option<Vec<(usize, Node)>> {
+    let most = emitter.items.len() + most;
+    let mut levels = vec![Level { power: start.map.clone(), added: start.change.clone() }];
+    while let Some(last) = levels.last()
+        && times >> levels.len() >= LEAST
+    {
+        let added = applied(emitter, &last.power, &last.added, &last.added);
+        let power = square(emitter, &last.power);
+        levels.push(Level { power, added });
+        if emitter.items.len() > most {
+            return None;
+        }
+    }
+    // The level of each advance, from the first to the last, and the state before it.
+    let mut advances: Vec<(usize, Row)> = Vec::new();
+    let mut state = start.first.clone();
+    for (number, level) in levels.iter().enumerate().rev() {
+        let is_last = number + 1 == levels.len();
+        let repeat = if is_last { times >> number } else { times >> number & 1 };
+        for _ in 0..repeat {
+            let next = applied(emitter, &level.power, &state, &level.added);
+            advances.push((number, core::mem::replace(&mut state, next)));
+        }
+    }
+    let way = start.way(emitter, &state);
+    let power = start.asks_for_power().then(|| size_of_power(emitter, &levels, &advances));
+    let mut ends = Vec::new();
+    for &number in &start.outputs {
+        let (output, row) = back(emitter, start, number, (&levels, &advances), most)?;
+        let end = start.end(emitter, &output, &row, state[number], (way, power));
+        ends.push((number, end));
+    }
+    Some(ends)
+}
+
+/// What is known of the derivatives of one number, and its row of the power of the map;
+/// `None` if there would be more than `most` steps of code.
+fn back(
+    emitter: &mut Emitter<'_>,
+    start: &Start,
+    number: usize,
+    (levels, advances): (&[Level], &[(usize, Row)]),
+    most: usize,
+) -> Option<(Output, Row)> {
+    let size = start.map.len();
+    let one = emitter.number(1.0, 0.0);
+    let nothing = vec![None; size];
+    let mut row: Row = (0..size).map(|other| (other == number).then_some(one)).collect();
+    // For each level the states and rows that meet there.
+    let mut meetings: Vec<Vec<(&Row, Row)>> = levels.iter().map(|_| Vec::new()).collect();
+    for (level, state) in advances.iter().rev() {
+        let next = times(emitter, &row, &levels[*level].power, &[]);
+        meetings[*level].push((state, core::mem::replace(&mut row, next)));
+    }
+    let (mut by_map, mut sums) = (vec![nothing.clone(); size], nothing);
+    for (at, meetings) in meetings.iter().enumerate().rev() {
+        let own = |i: usize, j: usize| meetings.iter().map(move |(state, row)| (state[i], row[j]));
+        let before = emitter.items.len();
+        let above = (at + 1 < levels.len()).then(|| &levels[at]);
+        if start.has_slopes {
+            by_map = match above {
+                Some(level) => both(emitter, &level.power, &by_map, |i, j| {
+                    own(i, j).chain([(level.added[i], sums[j])]).collect::<Vec<Factors>>()
+                }),
+                None => (0..size)
+                    .map(|i| (0..size).map(|j| total(emitter, own(i, j), [])).collect())
+                    .collect(),
+            };
+        }
+        if start.has_offset {
+            let mut rows: Vec<&Row> = meetings.iter().map(|(_, row)| row).collect();
+            let map = match above {
+                Some(level) => {
+                    rows.push(&sums);
+                    &level.power
+                }
+                None => &start.map,
+            };
+            sums = times(emitter, &sums, map, &rows);
+        }
+        // The levels below cost no less.
+        if emitter.items.len() + at * (emitter.items.len() - before) > most {
+            return None;
+        }
+    }
+    Some((Output { number, sums, by_map }, row))
+}
+
+/// About how large the power of the map is that belongs to all advances.
+fn size_of_power(emitter: &mut Emitter<'_>, levels: &[Level], advances: &[(usize, Row)]) -> Node {
+    let mut whole: Option<Matrix<Pair>> = None;
+    for (level, _) in advances {
+        let map = &levels[*level].power;
+        whole = Some(match whole {
+            None => map.clone(),
+            Some(before) => rough_product(emitter, map, &before),
+        });
+    }
+    let all: Row = whole.iter().flatten().flatten().copied().collect();
+    size_of(emitter, &all)
+}
+
+/// `a · b` by ordinary rounding.
+fn rough_product(emitter: &mut Emitter<'_>, a: &Matrix<Pair>, b: &Matrix<Pair>) -> Matrix<Pair> {
+    let mut entry = |row: &Row, column: usize| {
+        let terms = row
+            .iter()
+            .zip(b)
+            .filter_map(|(&a, row)| Some((Pair::from(a?.high), row[column]?.high)));
+        let terms: Vec<(Pair, Node)> = terms.collect();
+        (!terms.is_empty()).then(|| Pair::from(dot(emitter, &terms, None)))
+    };
+    a.iter().map(|row| (0..a.len()).map(|column| entry(row, column)).collect()).collect()
+}
