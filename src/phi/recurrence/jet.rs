@@ -137,7 +137,11 @@ impl Start {
         let zero = emitter.constant(0.0);
         let firsts = system.firsts.clone();
         let (mut base, mut first) = (vec![zero; size], Row::new());
-        first.extend(firsts.iter().map(|&first| Some(Pair::from(first))));
+        let with_rest = |&first: &Node| {
+            emitter.numbers.get(&first).copied().filter(|pair| pair.high == first)
+        };
+        let known: Row = firsts.iter().map(with_rest).collect();
+        first.extend(firsts.iter().zip(&known).map(|(&first, known)| known.or(Some(first.into()))));
         let mut change = vec![None; size];
         if has_offset {
             let mut total = zero;
@@ -148,7 +152,11 @@ impl Start {
             let moves = emitter.apply(Op::Gt, &[total, zero]);
             for (number, &start) in firsts.iter().enumerate() {
                 base[number] = emitter.apply(Op::Select, &[moves, start, zero]);
-                first[number] = Some(emitter.apply(Op::Select, &[moves, zero, start]).into());
+                // What the start has besides is a part of the way from ζ.
+                let rest = known[number].and_then(|pair| pair.low);
+                let high = emitter.apply(Op::Select, &[moves, rest.unwrap_or(zero), start]);
+                let low = rest.map(|rest| emitter.apply(Op::Select, &[moves, zero, rest]));
+                first[number] = Some(Pair { high, low });
             }
             let less = emitter.number(-1.0, 0.0);
             for (row, entries) in map.iter().enumerate() {
@@ -317,11 +325,11 @@ impl Start {
                 totals.add(emitter, slope.leaf, total);
             }
             let slopes = totals.rounded(emitter);
-            let value = match value {
-                Some(value) => emitter.rounded(value),
-                None => emitter.constant(0.0),
-            };
-            ends.push((output.number, emitter.with_slopes(value, &slopes)));
+            let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
+            let rounded = emitter.rounded(value);
+            let node = emitter.with_slopes(rounded, &slopes);
+            emitter.numbers.insert(node, value);
+            ends.push((output.number, node));
         }
         ends
     }

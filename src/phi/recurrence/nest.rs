@@ -47,7 +47,7 @@ enum Step {
 /// Puts a closed form in the place of `region` and the loops in it, if it has some and
 /// all of them are affine.
 pub(super) fn solve(edit: &mut Edit, region: Region) -> Option<Vec<Applied>> {
-    if edit.is_inner(region) || edit.is_gone(region) {
+    if edit.is_gone(region) {
         return None;
     }
     let nest = Nest::of(edit, region).ok()?;

@@ -330,8 +330,10 @@ fn with_slopes(
         totals.add(emitter, leaf, total);
     }
     let slopes = totals.rounded(emitter);
-    let value = emitter.rounded(value);
-    emitter.with_slopes(value, &slopes)
+    let rounded = emitter.rounded(value);
+    let node = emitter.with_slopes(rounded, &slopes);
+    emitter.numbers.insert(node, value);
+    node
 }
 
 fn sum_of(emitter: &mut Emitter<'_>, factors: &[(Pair, Pair)]) -> Pair {

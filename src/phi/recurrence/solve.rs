@@ -11,8 +11,9 @@ use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Form, Forms};
 use super::power::{self, System, advanced};
 use super::record::{place, record};
+use super::rest::{self, is_rest};
 use crate::op::Op;
-use crate::phi::pair::Pairs;
+use crate::phi::pair::{Pair, Pairs};
 use crate::phi::rule::{Applied, Rule};
 use crate::ssa::{Access, AccessData, Def, Graph, Item, Node, Region, SeriesData};
 
@@ -31,12 +32,18 @@ pub(super) fn solve(edit: &mut Edit, region: Region) -> Result<Vec<Applied>, &'s
     let mut plan = Plan::of(edit, &body);
     let mut graph = core::mem::replace(&mut edit.graph, Graph::new(0, 0));
     let place = graph.regions[region].place;
+    let given = rest::given(edit, &mut graph, &body);
     // The graph has what was there, and nodes that no block has: what is made
     // and then given up is in no order.
     let outcome = loop {
         let mut emitter = Emitter::new(&mut graph, place);
+        let pairs = given.iter().map(|this| (this.first, [this.first, this.rest]));
+        emitter.numbers.extend(pairs.map(|(node, [high, rest])| (node, Pair { high, low: Some(rest) })));
         match attempt(edit, &body, &plan, &mut emitter) {
-            Ok(attempt) => break Ok((attempt, emitter.items, emitter.required)),
+            Ok(attempt) => {
+                let given = rest::continued(&mut emitter, &given, &attempt.nodes);
+                break Ok((attempt, emitter.items, emitter.required, given));
+            }
             Err(Failure { why, states }) => {
                 drop(emitter);
                 if states.is_empty() || !plan.give_up(&states, why) {
@@ -46,7 +53,8 @@ pub(super) fn solve(edit: &mut Edit, region: Region) -> Result<Vec<Applied>, &'s
         }
     };
     edit.graph = graph;
-    let (attempt, items, required) = outcome.map_err(|why| plan.why.unwrap_or(why))?;
+    let (attempt, items, required, given) = outcome.map_err(|why| plan.why.unwrap_or(why))?;
+    edit.given.extend(given);
     edit.required.extend(required);
     edit.replace(region, items, attempt.nodes, plan.whole());
     Ok(attempt.applied)
@@ -198,7 +206,6 @@ fn attempt(
     let numbers = body.entries.iter().enumerate();
     let numbered = numbers.map(|(number, &(phi, _))| (phi, number)).collect();
     let mut forms = Forms::new(emitter, body.region, body.times as usize, numbered);
-    forms.is_inner = edit.is_inner(body.region);
     let mut needed: HashSet<Node> = HashSet::new();
     for &state in &states {
         needed.extend(&body.next_cones[state].nodes);
@@ -262,7 +269,10 @@ fn attempt(
     }
     let mut nodes = Vec::new();
     let iterations: BTreeSet<u32> = wanted.iter().map(|wanted| wanted.iteration).collect();
-    let most = FEW + body.times as usize * states.len().max(body.steps.len());
+    let steps = body.times as usize * states.len().max(body.steps.len());
+    let most = FEW + steps;
+    // In another loop few steps are done so often that they count.
+    let most_derived = DERIVED * if edit.is_inner(body.region) { steps } else { most };
     for iteration in iterations {
         let here = || wanted.iter().filter(|wanted| wanted.iteration == iteration);
         // Where nothing is wanted but what is next, there is no iteration to be
@@ -280,11 +290,11 @@ fn attempt(
         let mut at: HashMap<usize, Node> = HashMap::new();
         for system in &systems {
             let failure = |why| Failure { why, states: owned(&system.states, counter) };
-            let goal = power::Wanted { states: &ends, most: DERIVED * most };
+            let goal = power::Wanted { states: &ends, most: most_derived };
             let after = advanced(&mut forms, system, times, &goal).map_err(failure)?;
             at.extend(system.states.iter().copied().zip(after));
             let derived = forms.emitter.derived;
-            if forms.emitter.items.len() - derived > most || derived > DERIVED * most {
+            if forms.emitter.items.len() - derived > most || derived > most_derived {
                 return Err(failure("its closed form would cost more than the loop"));
             }
         }
@@ -333,7 +343,7 @@ impl Forms<'_, '_> {
     pub(super) fn require_moderate(&mut self, system: &System) {
         let mut bases = system.rows.iter().flat_map(|row| row.keys());
         let has_added = bases.any(|base| matches!(base, Base::Node(_)));
-        if system.states.len() == 1 && (self.is_inner || !has_added) {
+        if system.states.len() == 1 && !has_added {
             return;
         }
         let most = self.emitter.constant(f64::MAX / MODERATE);
@@ -388,6 +398,7 @@ impl Tail<'_, '_, '_, '_> {
             return copy;
         }
         match self.forms.emitter.graph.nodes[node].def {
+            _ if is_rest(self.forms.emitter.graph, node) => self.forms.emitter.constant(0.0),
             Def::Iteration(region) if region == self.body.region => {
                 self.forms.emitter.constant(f64::from(self.iteration))
             }

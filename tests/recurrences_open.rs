@@ -1,0 +1,289 @@
+//! Affine loops in a loop that has no closed form itself: each has its own, with its
+//! derivatives, if that is cheaper; values and gradients are as good as those of the tape.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
+
+#[path = "support/precise.rs"]
+mod precise;
+#[path = "support/recurrences.rs"]
+mod support;
+
+use phigrad::check::Random;
+use phigrad::phi::recurrence::solve_all;
+use phigrad::ssa::{Graph, Outcome, interpret, verify};
+use precise::Number;
+use support::{Program, derived, precise, rolled, taped, ulp};
+
+/// Descent of a number, at a rate that changes from one epoch to the next.
+struct Rates {
+    epochs: usize,
+    steps: usize,
+}
+
+impl Program for Rates {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let (mut w, mut rate) = (x[2], x[0]);
+        for _ in 0..self.epochs {
+            for _ in 0..self.steps {
+                w = w - rate * (w - T::from(1.0));
+            }
+            rate = rate * x[1];
+        }
+        w
+    }
+}
+
+/// The same with a rate that falls after every 30 steps.
+struct Schedule;
+
+impl Program for Schedule {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let (mut w, mut rate) = (x[2], x[0]);
+        for i in 0..120 {
+            w = w - rate * T::from(2.0) * (w - T::from(0.7));
+            if i % 30 == 29 {
+                rate = rate * x[1];
+            }
+        }
+        w * w
+    }
+}
+
+/// What the number in an outer step does that is not affine.
+#[derive(Clone, Copy, Debug)]
+enum Opening {
+    /// A coefficient is carried from one iteration to the next.
+    Coefficient,
+    /// What is added is.
+    Product,
+    Quotient,
+}
+
+/// Numbers of which an inner loop makes sums of products, and an outer one something else.
+#[derive(Clone, Debug)]
+struct Nest {
+    outer: usize,
+    inner: usize,
+    opening: Opening,
+    /// For each number what it is multiplied by, the other number that is added, if there
+    /// is one, and what is added: inputs.
+    rows: Vec<(usize, Option<(usize, usize)>, Option<usize>)>,
+    /// Whether a number moves by what its row says, times an input.
+    rate: Option<usize>,
+}
+
+impl Nest {
+    fn random(random: &mut Random, states: usize, inputs: usize) -> Nest {
+        let row = |random: &mut Random, state: usize| {
+            let other = (states > 1 && random.chance(0.7))
+                .then(|| ((state + 1 + random.below(states - 1)) % states, random.below(inputs)));
+            let added = random.chance(0.7).then(|| random.below(inputs));
+            (random.below(inputs), other, added)
+        };
+        Nest {
+            outer: 2 + random.below(30),
+            inner: random.pick(&[2, 3, 7, 16, 50, 133, 400]),
+            opening: random.pick(&[Opening::Coefficient, Opening::Product, Opening::Quotient]),
+            rows: (0..states).map(|state| row(random, state)).collect(),
+            rate: random.chance(0.4).then(|| random.below(inputs)),
+        }
+    }
+}
+
+impl Program for Nest {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let mut z: Vec<T> = (0..self.rows.len()).map(|state| x[state % x.len()]).collect();
+        let mut changed = x[0];
+        for _ in 0..self.outer {
+            for _ in 0..self.inner {
+                let next = |(state, row): (usize, &(usize, Option<(usize, usize)>, Option<usize>))| {
+                    let &(factor, other, added) = row;
+                    let factor = if factor == 0 { changed } else { x[factor] };
+                    let mut sum = z[state] * factor;
+                    if let Some((other, factor)) = other {
+                        sum = sum + z[other] * x[factor];
+                    }
+                    if let Some(added) = added {
+                        sum = sum - x[added];
+                    }
+                    match self.rate {
+                        Some(rate) => z[state] - x[rate] * sum,
+                        None => sum,
+                    }
+                };
+                z = self.rows.iter().enumerate().map(next).collect();
+            }
+            match self.opening {
+                Opening::Coefficient => changed = changed * x[x.len() - 1],
+                Opening::Product => z[0] = z[0] - T::from(0.25) * z[0] * z[0],
+                Opening::Quotient => z[0] = z[0] / (T::from(1.0) + z[0] * z[0]),
+            }
+        }
+        z[0]
+    }
+}
+
+/// The point and others near it: where the tape is right by chance in one of them it is
+/// not in others.
+fn neighbours(point: &[f64], random: &mut Random) -> Vec<Vec<f64>> {
+    let near = |x: &f64| x * (1.0 + random.uniform(-1e-13, 1e-13));
+    let mut near = near;
+    (0..8).map(|_| point.iter().map(&mut near).collect()).collect()
+}
+
+#[derive(Default)]
+struct Compared {
+    components: usize,
+    found: Vec<String>,
+}
+
+impl Compared {
+    fn compare(&mut self, name: &str, graph: &Graph, program: &impl Program, points: &[Vec<f64>]) {
+        for point in points {
+            let exact = precise(program, point);
+            let largest = exact.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
+            // Such powers are the tape's, and of what has underflown nobody knows the digits.
+            if !exact.iter().all(|x| x.abs() < 1e150) || largest < 1e-250 {
+                continue;
+            }
+            let Outcome::Values(got) = interpret(graph, point) else { continue };
+            let error_of_tape = |point: &[f64]| -> Vec<f64> {
+                let (tape, exact) = (taped(program, point), precise(program, point));
+                tape.iter().zip(&exact).map(|(tape, exact)| (tape - exact).abs()).collect()
+            };
+            let mut of_tape = error_of_tape(point);
+            let is_good = |of_tape: &[f64], index: usize| {
+                let error: f64 = (got[index] - exact[index]).abs();
+                error <= 4.0 * of_tape[index] + 4.0 * ulp(exact[index]) + 1e-28 * largest.max(1.0)
+            };
+            self.components += got.len();
+            if (0..got.len()).all(|index| is_good(&of_tape, index)) {
+                continue;
+            }
+            for other in neighbours(point, &mut Random::new(7)) {
+                let errors = error_of_tape(&other);
+                of_tape.iter_mut().zip(errors).for_each(|(of, error)| *of = of.max(error));
+            }
+            for index in (0..got.len()).filter(|&index| !is_good(&of_tape, index)) {
+                let error = (got[index] - exact[index]).abs();
+                self.found.push(format!(
+                    "{name}, {index} at {point:?}: {:e}, off by {error:e}, tape {:e}",
+                    exact[index], of_tape[index]
+                ));
+            }
+        }
+    }
+
+    #[track_caller]
+    fn assert_none(&self) {
+        let shown = self.found.iter().take(20).cloned().collect::<Vec<String>>().join("\n");
+        assert!(self.found.is_empty(), "{} of {}: {shown}", self.found.len(), self.components);
+    }
+}
+
+/// The graph of gradient and value, how many loops had forms, and whether some had none.
+fn opened(program: &impl Program, point: &[f64]) -> (Graph, usize, bool) {
+    let rolled = rolled(program, point);
+    let solved = solve_all(&rolled);
+    verify(&solved.graph).unwrap_or_else(|error| panic!("{error}\n{}", solved.graph));
+    let left = solved.graph.regions.values().filter(|data| data.cycle.is_some()).count();
+    if std::env::var("SHOW").is_ok() {
+        println!("{:?}\n{:?}\n{}", solved.applied, solved.refused, solved.graph);
+    }
+    (derived(&solved.graph), solved.applied.len(), left > 1)
+}
+
+#[test]
+fn rates_that_change_in_epochs() {
+    let (mut random, mut compared) = (Random::new(71), Compared::default());
+    let mut points = vec![vec![0.110_046_442_853, 0.699_213_625_405_299, 0.698_375_662_737_382_9]];
+    points.push(vec![0.110_046_442_852_940_41, 0.699_213_625_405_299, 0.698_375_662_737_382_9]);
+    points.push(vec![0.130_816_948_358_075_6, 0.471_041_216_165_846_7, 0.051_393_271_963_830_59]);
+    for _ in 0..if cfg!(debug_assertions) { 20 } else { 400 } {
+        let rate = 10f64.powf(random.uniform(-4.0, -0.1));
+        points.push(vec![rate, random.uniform(0.3, 1.0), random.uniform(-1.0, 2.0)]);
+        points.push(vec![rate, 1.0, 1.0]);
+    }
+    for (epochs, steps) in [(20, 50), (5, 20), (12, 300)] {
+        let program = Rates { epochs, steps };
+        let (graph, applied, _) = opened(&program, &points[0]);
+        assert_eq!(applied, 1);
+        compared.compare(&format!("{epochs} times {steps}"), &graph, &program, &points);
+    }
+    let (graph, applied, _) = opened(&Schedule, &points[0]);
+    assert_eq!(applied, 1);
+    compared.compare("schedule", &graph, &Schedule, &points);
+    println!("{} {} {}", compared.components, compared.found.len(), compared.found.join("\n"));
+    compared.assert_none();
+}
+
+/// Numbers of all sizes, some of them near one.
+fn number(random: &mut Random) -> f64 {
+    let near = 10f64.powf(random.uniform(-12.0, -2.0));
+    match random.below(10) {
+        0 => 0.0,
+        1 => 1.0,
+        2 => 1.0 - near,
+        3 => near,
+        4 => -0.5,
+        5 => random.uniform(-1.0, 0.0),
+        _ => random.uniform(0.0, 1.0),
+    }
+}
+
+fn run(seed: u64, states: usize, cases: usize) {
+    let cases = if cfg!(debug_assertions) { cases / 20 + 1 } else { cases };
+    let (mut random, mut compared) = (Random::new(seed), Compared::default());
+    let (mut forms, mut loops) = (0, 0);
+    for _ in 0..cases {
+        let inputs = 1 + random.below(5);
+        let nest = Nest::random(&mut random, states, inputs);
+        let points: Vec<Vec<f64>> =
+            (0..5).map(|_| (0..inputs).map(|_| number(&mut random)).collect()).collect();
+        let (graph, applied, is_left) = opened(&nest, &points[0]);
+        forms += usize::from(applied > 0);
+        loops += usize::from(is_left);
+        compared.compare(&format!("{nest:?}"), &graph, &nest, &points);
+    }
+    println!("{} components, {forms} with forms, {loops} of {cases} stay loops", compared.components);
+    compared.assert_none();
+    assert!(forms > 0 && loops > 0 && compared.components > 4 * cases / 10);
+}
+
+#[test]
+fn one_number() {
+    run(72, 1, 1000);
+}
+
+#[test]
+fn two_numbers() {
+    run(73, 2, 300);
+}
+
+#[test]
+fn three_numbers() {
+    run(74, 3, 100);
+}
+
+#[test]
+fn zz_statistics() {
+    let mut random = Random::new(5);
+    for (name, epochs, steps) in [("20x50", 20, 50), ("5x20", 5, 20), ("100x50", 100, 50), ("schedule", 0, 0)] {
+        let start = vec![0.11, 0.699, 0.69];
+        let rates = Rates { epochs, steps };
+        let graph = match epochs { 0 => opened(&Schedule, &start).0, _ => opened(&rates, &start).0 };
+        let mut hist = [0usize; 6];
+        let mut all = 0;
+        for _ in 0..300 {
+            let p = vec![random.uniform(0.01, 0.2), random.uniform(0.3, 1.0), random.uniform(-1.0, 2.0)];
+            let (exact, tape) = match epochs { 0 => (precise(&Schedule, &p), taped(&Schedule, &p)), _ => (precise(&rates, &p), taped(&rates, &p)) };
+            let got = support::values(&graph, &p);
+            for i in 0..4 {
+                all += 1;
+                let bound = 4.0 * (tape[i] - exact[i]).abs() + 4.0 * ulp(exact[i]);
+                let r = (got[i] - exact[i]).abs() / bound;
+                for (h, l) in hist.iter_mut().zip([0.1, 0.5, 1.0, 2.0, 4.0, 10.0]) { if r > l { *h += 1; } }
+            }
+        }
+        println!("{name}: {all} {hist:?}");
+    }
+}
