@@ -95,21 +95,22 @@ impl Program for Nest {
         let mut changed = x[0];
         for _ in 0..self.outer {
             for _ in 0..self.inner {
-                let next = |(state, row): (usize, &(usize, Option<(usize, usize)>, Option<usize>))| {
-                    let &(factor, other, added) = row;
-                    let factor = if factor == 0 { changed } else { x[factor] };
-                    let mut sum = z[state] * factor;
-                    if let Some((other, factor)) = other {
-                        sum = sum + z[other] * x[factor];
-                    }
-                    if let Some(added) = added {
-                        sum = sum - x[added];
-                    }
-                    match self.rate {
-                        Some(rate) => z[state] - x[rate] * sum,
-                        None => sum,
-                    }
-                };
+                let next =
+                    |(state, row): (usize, &(usize, Option<(usize, usize)>, Option<usize>))| {
+                        let &(factor, other, added) = row;
+                        let factor = if factor == 0 { changed } else { x[factor] };
+                        let mut sum = z[state] * factor;
+                        if let Some((other, factor)) = other {
+                            sum = sum + z[other] * x[factor];
+                        }
+                        if let Some(added) = added {
+                            sum = sum - x[added];
+                        }
+                        match self.rate {
+                            Some(rate) => z[state] - x[rate] * sum,
+                            None => sum,
+                        }
+                    };
                 z = self.rows.iter().enumerate().map(next).collect();
             }
             match self.opening {
@@ -244,7 +245,10 @@ fn run(seed: u64, states: usize, cases: usize) {
         loops += usize::from(is_left);
         compared.compare(&format!("{nest:?}"), &graph, &nest, &points);
     }
-    println!("{} components, {forms} with forms, {loops} of {cases} stay loops", compared.components);
+    println!(
+        "{} components, {forms} with forms, {loops} of {cases} stay loops",
+        compared.components
+    );
     compared.assert_none();
     assert!(forms > 0 && loops > 0 && compared.components > 4 * cases / 10);
 }
@@ -262,28 +266,4 @@ fn two_numbers() {
 #[test]
 fn three_numbers() {
     run(74, 3, 100);
-}
-
-#[test]
-fn zz_statistics() {
-    let mut random = Random::new(5);
-    for (name, epochs, steps) in [("20x50", 20, 50), ("5x20", 5, 20), ("100x50", 100, 50), ("schedule", 0, 0)] {
-        let start = vec![0.11, 0.699, 0.69];
-        let rates = Rates { epochs, steps };
-        let graph = match epochs { 0 => opened(&Schedule, &start).0, _ => opened(&rates, &start).0 };
-        let mut hist = [0usize; 6];
-        let mut all = 0;
-        for _ in 0..300 {
-            let p = vec![random.uniform(0.01, 0.2), random.uniform(0.3, 1.0), random.uniform(-1.0, 2.0)];
-            let (exact, tape) = match epochs { 0 => (precise(&Schedule, &p), taped(&Schedule, &p)), _ => (precise(&rates, &p), taped(&rates, &p)) };
-            let got = support::values(&graph, &p);
-            for i in 0..4 {
-                all += 1;
-                let bound = 4.0 * (tape[i] - exact[i]).abs() + 4.0 * ulp(exact[i]);
-                let r = (got[i] - exact[i]).abs() / bound;
-                for (h, l) in hist.iter_mut().zip([0.1, 0.5, 1.0, 2.0, 4.0, 10.0]) { if r > l { *h += 1; } }
-            }
-        }
-        println!("{name}: {all} {hist:?}");
-    }
 }

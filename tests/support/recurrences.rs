@@ -111,10 +111,62 @@ pub fn ulp(x: f64) -> f64 {
     f64::from_bits(x.to_bits() + 1) - x
 }
 
-/// Values of a graph at a point.
-pub fn values(graph: &Graph, x: &[f64]) -> Vec<f64> {
-    match interpret(graph, x) {
-        Outcome::Values(values) => values,
-        other => panic!("{other:?} at {x:?}"),
+/// Where the tape's own error is four times smaller, by more than four ulps.
+#[derive(Default)]
+pub struct Worse {
+    pub components: usize,
+    pub found: Vec<String>,
+}
+
+pub type Terms = fn(&[f64], f64) -> f64;
+
+/// Compares kernel and tape with the reference, as the project promises: an error
+/// of four times the tape's, and four ulps of the result more. Where larger terms
+/// cancel the ulps are those of the terms, whose size `terms` tells from the point
+/// and the largest component.
+pub fn compare(program: &impl Program, points: &[Vec<f64>], terms: Terms) -> Worse {
+    compare_graph(&closed(&rolled(program, &points[0])), program, points, terms)
+}
+
+/// The same for a graph of gradient and value.
+pub fn compare_graph(
+    graph: &Graph,
+    program: &impl Program,
+    points: &[Vec<f64>],
+    terms: Terms,
+) -> Worse {
+    let mut worse = Worse::default();
+    for point in points {
+        let Outcome::Values(got) = interpret(graph, point) else {
+            worse.found.push(format!("no values at {point:?}"));
+            continue;
+        };
+        let (tape, exact) = (taped(program, point), precise(program, point));
+        // Of powers that have all but vanished the derivatives by coefficients of a
+        // system whose eigenvalues are one are known to be worse.
+        if exact[exact.len() - 1].abs() < program.least() {
+            continue;
+        }
+        let largest = exact.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
+        for (index, ((got, tape), exact)) in got.iter().zip(&tape).zip(&exact).enumerate() {
+            // Nor the tape nor the reference is of use where numbers underflow.
+            if exact.abs() < 1e-290 && tape.abs() < 1e-290 {
+                let allowed = 4.0 * ulp(terms(point, largest)) + 1e-289;
+                if got.is_nan() || got.abs() > allowed {
+                    worse.found.push(format!("{index} at {point:?}: {got:e} for {exact:e}"));
+                }
+                continue;
+            }
+            worse.components += 1;
+            let (error, allowed) = ((got - exact).abs(), 4.0 * (tape - exact).abs());
+            let ulps = 4.0 * ulp(exact.abs().max(terms(point, largest)));
+            if error.is_nan() || error > allowed + ulps {
+                let tape_error = (tape - exact).abs();
+                worse.found.push(format!(
+                    "{index} at {point:?}: {exact:e}, kernel off by {error:e}, tape {tape_error:e}"
+                ));
+            }
+        }
     }
+    worse
 }

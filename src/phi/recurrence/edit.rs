@@ -59,15 +59,26 @@ impl Edit {
             }
         }
         let blocks = graph.regions.keys().map(|region| nest.region_block(region)).collect();
-        let around = graph.regions.keys().map(|region| {
-            nest.region_block(region).and_then(|block| nest.block_region(block))
-        });
+        let around = graph
+            .regions
+            .keys()
+            .map(|region| nest.region_block(region).and_then(|block| nest.block_region(block)));
         let around = around.collect();
         let is_inner = |region: &Region| nest.loop_around(*region).is_some();
         let inner = graph.regions.keys().filter(is_inner).collect();
         let graph = graph.clone();
         let (gone, required) = (HashSet::new(), HashMap::new());
-        Edit { graph, replaced, gone, required, histories, blocks, around, inner, given: Vec::new() }
+        Edit {
+            graph,
+            replaced,
+            gone,
+            required,
+            histories,
+            blocks,
+            around,
+            inner,
+            given: Vec::new(),
+        }
     }
 
     /// The node that stands for `node` now.

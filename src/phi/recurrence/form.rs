@@ -80,14 +80,7 @@ impl<'a, 'g> Forms<'a, 'g> {
         times: usize,
         states: HashMap<Node, usize>,
     ) -> Self {
-        Forms {
-            emitter,
-            region,
-            times,
-            states,
-            known: HashMap::new(),
-            budget: TABLES,
-        }
+        Forms { emitter, region, times, states, known: HashMap::new(), budget: TABLES }
     }
 }
 

@@ -137,9 +137,8 @@ impl Start {
         let zero = emitter.constant(0.0);
         let firsts = system.firsts.clone();
         let (mut base, mut first) = (vec![zero; size], Row::new());
-        let with_rest = |&first: &Node| {
-            emitter.numbers.get(&first).copied().filter(|pair| pair.high == first)
-        };
+        let with_rest =
+            |&first: &Node| emitter.numbers.get(&first).copied().filter(|pair| pair.high == first);
         let known: Row = firsts.iter().map(with_rest).collect();
         first.extend(firsts.iter().zip(&known).map(|(&first, known)| known.or(Some(first.into()))));
         let mut change = vec![None; size];

@@ -38,7 +38,9 @@ pub(super) fn solve(edit: &mut Edit, region: Region) -> Result<Vec<Applied>, &'s
     let outcome = loop {
         let mut emitter = Emitter::new(&mut graph, place);
         let pairs = given.iter().map(|this| (this.first, [this.first, this.rest]));
-        emitter.numbers.extend(pairs.map(|(node, [high, rest])| (node, Pair { high, low: Some(rest) })));
+        emitter
+            .numbers
+            .extend(pairs.map(|(node, [high, rest])| (node, Pair { high, low: Some(rest) })));
         match attempt(edit, &body, &plan, &mut emitter) {
             Ok(attempt) => {
                 let given = rest::continued(&mut emitter, &given, &attempt.nodes);
