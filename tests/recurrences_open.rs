@@ -8,6 +8,7 @@ mod precise;
 mod support;
 
 use phigrad::check::Random;
+use phigrad::phi::Refused;
 use phigrad::phi::recurrence::solve_all;
 use phigrad::ssa::{Graph, Outcome, interpret, verify};
 use precise::Number;
@@ -45,6 +46,26 @@ impl Program for Schedule {
             }
         }
         w * w
+    }
+}
+
+/// An account with interest in each month and a payment in each year, over periods between
+/// which the rate changes.
+struct Periods;
+
+impl Program for Periods {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let (mut y, mut rate) = (x[0], x[1]);
+        for _ in 0..8 {
+            for _ in 0..10 {
+                for _ in 0..12 {
+                    y = y * (T::from(1.0) + rate * T::from(1.0 / 12.0)) + x[2];
+                }
+                y = y - x[3];
+            }
+            rate = rate * x[4];
+        }
+        y
     }
 }
 
@@ -126,8 +147,7 @@ impl Program for Nest {
 /// The point and others near it: where the tape is right by chance in one of them it is
 /// not in others.
 fn neighbours(point: &[f64], random: &mut Random) -> Vec<Vec<f64>> {
-    let near = |x: &f64| x * (1.0 + random.uniform(-1e-13, 1e-13));
-    let mut near = near;
+    let mut near = |x: &f64| x * (1.0 + random.uniform(-1e-13, 1e-13));
     (0..8).map(|_| point.iter().map(&mut near).collect()).collect()
 }
 
@@ -181,16 +201,21 @@ impl Compared {
     }
 }
 
-/// The graph of gradient and value, how many loops had forms, and whether some had none.
-fn opened(program: &impl Program, point: &[f64]) -> (Graph, usize, bool) {
-    let rolled = rolled(program, point);
-    let solved = solve_all(&rolled);
+/// A graph of gradient and value, and what became of the loops.
+struct Opened {
+    graph: Graph,
+    forms: usize,
+    /// How many there are still, and why.
+    loops: usize,
+    refused: Vec<Refused>,
+}
+
+fn opened(program: &impl Program, point: &[f64]) -> Opened {
+    let solved = solve_all(&rolled(program, point));
     verify(&solved.graph).unwrap_or_else(|error| panic!("{error}\n{}", solved.graph));
-    let left = solved.graph.regions.values().filter(|data| data.cycle.is_some()).count();
-    if std::env::var("SHOW").is_ok() {
-        println!("{:?}\n{:?}\n{}", solved.applied, solved.refused, solved.graph);
-    }
-    (derived(&solved.graph), solved.applied.len(), left > 1)
+    let (forms, refused) = (solved.applied.len(), solved.refused);
+    let loops = solved.graph.regions.values().filter(|data| data.cycle.is_some()).count();
+    Opened { graph: derived(&solved.graph), forms, loops, refused }
 }
 
 #[test]
@@ -206,15 +231,30 @@ fn rates_that_change_in_epochs() {
     }
     for (epochs, steps) in [(20, 50), (5, 20), (12, 300)] {
         let program = Rates { epochs, steps };
-        let (graph, applied, _) = opened(&program, &points[0]);
-        assert_eq!(applied, 1);
-        compared.compare(&format!("{epochs} times {steps}"), &graph, &program, &points);
+        let opened = opened(&program, &points[0]);
+        assert_eq!((opened.forms, opened.loops), (1, 1), "{:?}", opened.refused);
+        compared.compare(&format!("{epochs} times {steps}"), &opened.graph, &program, &points);
     }
-    let (graph, applied, _) = opened(&Schedule, &points[0]);
-    assert_eq!(applied, 1);
-    compared.compare("schedule", &graph, &Schedule, &points);
-    println!("{} {} {}", compared.components, compared.found.len(), compared.found.join("\n"));
+    let opened = opened(&Schedule, &points[0]);
+    assert_eq!((opened.forms, opened.loops), (1, 1), "{:?}", opened.refused);
+    compared.compare("schedule", &opened.graph, &Schedule, &points);
     compared.assert_none();
+}
+
+#[test]
+fn nests_in_open_loops_have_one_form() {
+    let (mut random, mut compared) = (Random::new(75), Compared::default());
+    let mut point = |rate: f64| {
+        let mut other = || random.uniform(-1.0, 2.0);
+        vec![other(), rate, other(), other(), random.uniform(0.5, 1.2)]
+    };
+    let rates = [0.05, 0.0, 1e-3, 1e-9, -0.03, 0.2, -1.0, -12.0];
+    let points: Vec<Vec<f64>> = rates.into_iter().flat_map(|r| [point(r), point(r)]).collect();
+    let opened = opened(&Periods, &points[0]);
+    assert_eq!((opened.forms, opened.loops), (2, 1), "{:?}", opened.refused);
+    compared.compare("periods", &opened.graph, &Periods, &points);
+    compared.assert_none();
+    assert!(compared.components >= 6 * points.len() / 2);
 }
 
 /// Numbers of all sizes, some of them near one.
@@ -240,15 +280,15 @@ fn run(seed: u64, states: usize, cases: usize) {
         let nest = Nest::random(&mut random, states, inputs);
         let points: Vec<Vec<f64>> =
             (0..5).map(|_| (0..inputs).map(|_| number(&mut random)).collect()).collect();
-        let (graph, applied, is_left) = opened(&nest, &points[0]);
-        forms += usize::from(applied > 0);
-        loops += usize::from(is_left);
-        compared.compare(&format!("{nest:?}"), &graph, &nest, &points);
+        let opened = opened(&nest, &points[0]);
+        assert!(opened.loops == 0 || opened.forms > 0 || !opened.refused.is_empty());
+        forms += usize::from(opened.forms > 0);
+        let costs = |refused: &Refused| refused.why.contains("would cost more than the loop");
+        loops += usize::from(opened.loops > 1 && opened.refused.iter().any(costs));
+        compared.compare(&format!("{nest:?}"), &opened.graph, &nest, &points);
     }
-    println!(
-        "{} components, {forms} with forms, {loops} of {cases} stay loops",
-        compared.components
-    );
+    let components = compared.components;
+    println!("{components} components, {forms} with forms, {loops} of {cases} stay loops");
     compared.assert_none();
     assert!(forms > 0 && loops > 0 && compared.components > 4 * cases / 10);
 }

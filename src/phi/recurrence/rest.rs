@@ -14,16 +14,17 @@ use crate::ssa::{Block, Def, End, Entry, Graph, Node, NodeData, Region};
 
 /// The number of an entry φ that no loop has yet.
 const NONE: u32 = u32::MAX;
+const NOTHING: Def = Def::Const(0.0f64.to_bits());
 
 /// A number that is given on.
 #[derive(Clone, Copy)]
 pub(super) struct Given {
     outer: Region,
     /// The entry φ of the outer loop, and what comes out of the inner one.
-    pub(super) first: Node,
-    pub(super) phi: Node,
+    first: Node,
+    phi: Node,
     /// The entry φ of the second part, and what that is in the next iteration.
-    pub(super) rest: Node,
+    rest: Node,
     next: Node,
 }
 
@@ -57,8 +58,14 @@ pub(super) fn given(edit: &Edit, graph: &mut Graph, body: &Body) -> Vec<Given> {
     all
 }
 
-/// Makes the next second parts of `all`, where `nodes` have taken the place of others; what
-/// has none is left out.
+/// Lets `emitter` compute with the second parts of `all`.
+pub(super) fn known(emitter: &mut Emitter<'_>, all: &[Given]) {
+    let pair = |this: &Given| (this.first, Pair { high: this.first, low: Some(this.rest) });
+    emitter.numbers.extend(all.iter().map(pair));
+}
+
+/// Makes the next second parts of `all`, where `nodes` have taken the place of others. What
+/// has none stays zero, and is left out.
 pub(super) fn continued(
     emitter: &mut Emitter<'_>,
     all: &[Given],
@@ -70,7 +77,13 @@ pub(super) fn continued(
         let low = emitter.normal(whole).low?;
         Some(Given { next: emitter.held(low), ..*given })
     };
-    all.iter().filter_map(next).collect()
+    let nexts: Vec<Option<Given>> = all.iter().map(next).collect();
+    for (given, next) in all.iter().zip(&nexts) {
+        if next.is_none() {
+            emitter.graph.nodes[given.rest].def = NOTHING;
+        }
+    }
+    nexts.into_iter().flatten().collect()
 }
 
 /// Lets the loops of `all` carry the second parts, but those that are gone.
@@ -82,7 +95,7 @@ pub(super) fn carry(edit: &mut Edit, all: &[Given]) {
         let number = entries.len();
         let first = entries.iter().position(|entry| entry.phi == given.first);
         let (Some(first), false) = (first, edit.is_gone(given.outer)) else {
-            edit.graph.nodes[given.rest].def = Def::Const(0.0f64.to_bits());
+            edit.graph.nodes[given.rest].def = NOTHING;
             continue;
         };
         let mut ends = Vec::new();

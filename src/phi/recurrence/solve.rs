@@ -13,7 +13,7 @@ use super::power::{self, System, advanced};
 use super::record::{place, record};
 use super::rest::{self, is_rest};
 use crate::op::Op;
-use crate::phi::pair::{Pair, Pairs};
+use crate::phi::pair::Pairs;
 use crate::phi::rule::{Applied, Rule};
 use crate::ssa::{Access, AccessData, Def, Graph, Item, Node, Region, SeriesData};
 
@@ -21,7 +21,15 @@ use crate::ssa::{Access, AccessData, Def, Graph, Item, Node, Region, SeriesData}
 pub(super) const FEW: usize = 32;
 /// What comes with its derivatives may have so many times as many steps as the loop: that
 /// has a sweep of twice as many, goes through memory, and does one thing after the other.
-pub(super) const DERIVED: usize = 8;
+const DERIVED: usize = 8;
+
+/// How many steps may compute values with their derivatives in the place of `region`, which
+/// takes so many: in another loop few steps are done so often that they count.
+pub(super) fn most_derived(edit: &Edit, region: Region, steps: usize) -> usize {
+    let few = if edit.is_inner(region) { 0 } else { FEW };
+    DERIVED.saturating_mul(steps.saturating_add(few))
+}
+
 /// From so many iterations what they came to may be wanted: each is gone through
 /// by steps of its own.
 const MOST_PASTS: usize = 16;
@@ -37,18 +45,15 @@ pub(super) fn solve(edit: &mut Edit, region: Region) -> Result<Vec<Applied>, &'s
     // and then given up is in no order.
     let outcome = loop {
         let mut emitter = Emitter::new(&mut graph, place);
-        let pairs = given.iter().map(|this| (this.first, [this.first, this.rest]));
-        emitter
-            .numbers
-            .extend(pairs.map(|(node, [high, rest])| (node, Pair { high, low: Some(rest) })));
+        rest::known(&mut emitter, &given);
         match attempt(edit, &body, &plan, &mut emitter) {
             Ok(attempt) => {
                 let given = rest::continued(&mut emitter, &given, &attempt.nodes);
                 break Ok((attempt, emitter.items, emitter.required, given));
             }
             Err(Failure { why, states }) => {
-                drop(emitter);
                 if states.is_empty() || !plan.give_up(&states, why) {
+                    rest::continued(&mut emitter, &given, &[]);
                     break Err(why);
                 }
             }
@@ -273,8 +278,7 @@ fn attempt(
     let iterations: BTreeSet<u32> = wanted.iter().map(|wanted| wanted.iteration).collect();
     let steps = body.times as usize * states.len().max(body.steps.len());
     let most = FEW + steps;
-    // In another loop few steps are done so often that they count.
-    let most_derived = DERIVED * if edit.is_inner(body.region) { steps } else { most };
+    let most_derived = most_derived(edit, body.region, steps);
     for iteration in iterations {
         let here = || wanted.iter().filter(|wanted| wanted.iteration == iteration);
         // Where nothing is wanted but what is next, there is no iteration to be
