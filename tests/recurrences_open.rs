@@ -79,15 +79,17 @@ enum Opening {
     Quotient,
 }
 
+/// Of a number what it is multiplied by, the other number that is added and what that is
+/// multiplied by, and what is added: inputs.
+type Row = (usize, Option<(usize, usize)>, Option<usize>);
+
 /// Numbers of which an inner loop makes sums of products, and an outer one something else.
 #[derive(Clone, Debug)]
 struct Nest {
     outer: usize,
     inner: usize,
     opening: Opening,
-    /// For each number what it is multiplied by, the other number that is added, if there
-    /// is one, and what is added: inputs.
-    rows: Vec<(usize, Option<(usize, usize)>, Option<usize>)>,
+    rows: Vec<Row>,
     /// Whether a number moves by what its row says, times an input.
     rate: Option<usize>,
 }
@@ -116,22 +118,21 @@ impl Program for Nest {
         let mut changed = x[0];
         for _ in 0..self.outer {
             for _ in 0..self.inner {
-                let next =
-                    |(state, row): (usize, &(usize, Option<(usize, usize)>, Option<usize>))| {
-                        let &(factor, other, added) = row;
-                        let factor = if factor == 0 { changed } else { x[factor] };
-                        let mut sum = z[state] * factor;
-                        if let Some((other, factor)) = other {
-                            sum = sum + z[other] * x[factor];
-                        }
-                        if let Some(added) = added {
-                            sum = sum - x[added];
-                        }
-                        match self.rate {
-                            Some(rate) => z[state] - x[rate] * sum,
-                            None => sum,
-                        }
-                    };
+                let next = |(state, row): (usize, &Row)| {
+                    let &(factor, other, added) = row;
+                    let factor = if factor == 0 { changed } else { x[factor] };
+                    let mut sum = z[state] * factor;
+                    if let Some((other, factor)) = other {
+                        sum = sum + z[other] * x[factor];
+                    }
+                    if let Some(added) = added {
+                        sum = sum - x[added];
+                    }
+                    match self.rate {
+                        Some(rate) => z[state] - x[rate] * sum,
+                        None => sum,
+                    }
+                };
                 z = self.rows.iter().enumerate().map(next).collect();
             }
             match self.opening {
