@@ -29,13 +29,13 @@
 use std::collections::BTreeSet;
 
 use super::emit::Emitter;
-use super::fixed::Fixed;
+use super::fixed::{Fixed, is_left_of, size_of, unless_left};
 use super::power::{Matrix, System, linear_part, offset};
-use super::slopes::{Parts, Totals, chosen, sum_of_products};
+use super::slopes::{Parts, Totals, sum_of_products};
 use super::terms::Terms;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
-use crate::ssa::{Node, marked};
+use crate::ssa::Node;
 
 /// So many nodes may coefficients be made of.
 const MOST_LEAVES: usize = 64;
@@ -376,38 +376,6 @@ impl Jet {
         });
         Jet { power, moved, outputs: outputs.collect() }
     }
-}
-
-/// Half an ulp of 1, squared, is less than this, by what errors grow on the way.
-const NOTHING: f64 = marked(1.0 / (1u128 << 90) as f64);
-
-/// The sum of the sizes of numbers.
-fn size_of(emitter: &mut Emitter<'_>, row: &[Option<Pair>]) -> Node {
-    let mut total = emitter.constant(0.0);
-    for entry in row.iter().flatten() {
-        let size = emitter.apply(Op::Abs, &[entry.high]);
-        let is_first = emitter.value(total) == Some(0.0);
-        total = if is_first { size } else { emitter.apply(Op::Add, &[total, size]) };
-    }
-    total
-}
-
-/// Whether `power` is more than what rounding leaves of sums of powers.
-fn is_left_of(emitter: &mut Emitter<'_>, power: &Matrix<Pair>) -> Node {
-    let all: Row = power.iter().flatten().copied().collect();
-    let (size, limit) = (size_of(emitter, &all), emitter.constant(NOTHING));
-    emitter.apply(Op::Gt, &[size, limit])
-}
-
-/// `number`, but zero where it is no more than what rounding leaves of numbers of the size
-/// `largest`, unless there `is_more`.
-fn unless_left(emitter: &mut Emitter<'_>, is_more: Node, number: Pair, largest: Node) -> Pair {
-    let limit = emitter.constant(NOTHING);
-    let (size, zero) = (size_of(emitter, &[Some(number)]), emitter.number(0.0, 0.0));
-    let limit = emitter.apply(Op::Mul, &[largest, limit]);
-    let is_rounding = emitter.apply(Op::Lt, &[size, limit]);
-    let exact = chosen(emitter, is_rounding, zero, number);
-    chosen(emitter, is_more, number, exact)
 }
 
 /// `a · b`, to whose entries `more` adds something.

@@ -5,9 +5,10 @@
 //! `body` looks at a loop, `form` finds its affine forms, `power` composes them, but for
 //! those with coefficients that are not known: those of a single number are `single`'s, and
 //! those of several `jet`'s, with derivatives by what `terms` and `slopes` know of
-//! coefficients, and `fixed` of the point that they lead to; `emit` writes steps in twice the precision, and `edit` puts them in the loop's place. A loop
-//! may pass on anything of its last iteration: the state before that is what is composed,
-//! and the last iteration stays as it was.
+//! coefficients, and `fixed` of the point that they lead to; `emit` writes steps in twice
+//! the precision, and `edit` puts them in the loop's place. A loop may pass on anything of
+//! its last iteration: the state before that is what is composed, and the last iteration
+//! stays as it was.
 //!
 //! An affine loop in an affine loop is a step of that, so both have one form (`nest`, with
 //! `map` for what the inner one makes of the state). Where the outer loop is none, the
