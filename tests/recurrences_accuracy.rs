@@ -4,33 +4,13 @@
 
 #[path = "support/precise.rs"]
 mod precise;
+#[path = "support/recurrences.rs"]
+mod support;
 
-use std::panic::Location;
-
-use phigrad::Var;
 use phigrad::check::Random;
-use phigrad::diff::{Wanted, reverse};
-use phigrad::phi::recurrence::solve_all;
-use phigrad::ssa::{
-    Folding, Graph, Lifted, Outcome, Paths, RerollLimits, eliminate_dead_code, fuse, interpret,
-    parse, reroll, simplify, verify,
-};
-use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
+use phigrad::ssa::{Graph, parse};
 use precise::{Dual, Number};
-
-trait Program {
-    fn eval<T: Number>(&self, x: &[T]) -> T;
-
-    /// What `eval` comes to, where twice the digits are too few for its steps.
-    fn reference(&self, x: &[Dual]) -> Dual {
-        self.eval(x)
-    }
-
-    /// What is nearer to zero is not compared.
-    fn least(&self) -> f64 {
-        0.0
-    }
-}
+use support::{Program, Terms, closed, compare, compare_graph};
 
 struct Geometric(usize);
 impl Program for Geometric {
@@ -103,109 +83,6 @@ impl Program for Spring {
         }
         p
     }
-}
-
-/// Value and gradient in one list.
-fn taped(program: &impl Program, x: &[f64]) -> Vec<f64> {
-    let mut tracer = Tracer::default();
-    let inputs = Inputs { active: x, inactive: &[] };
-    let trace =
-        tracer.run(|x, _| program.eval::<Var>(x), inputs, 1 << 24, Location::caller()).unwrap();
-    let value = trace.value();
-    let gradient = sweep(&trace, &mut Adjoints::default()).to_vec();
-    [gradient, vec![value]].concat()
-}
-
-fn lifted(program: &impl Program, x: &[f64]) -> Graph {
-    let mut tracer = Tracer::default();
-    let mut lifted = Lifted::new(x.len(), 0);
-    let inputs = Inputs { active: x, inactive: &[] };
-    let trace =
-        tracer.run(|x, _| program.eval::<Var>(x), inputs, 1 << 24, Location::caller()).unwrap();
-    lifted.merge(&trace, Paths { paths: 1, nodes: 1 << 24 }).unwrap();
-    Graph::clone(lifted.graph())
-}
-
-fn precise(program: &impl Program, x: &[f64]) -> Vec<f64> {
-    let inputs: Vec<Dual> = x.iter().enumerate().map(|(i, &x)| Dual::input(x, i)).collect();
-    let y = program.reference(&inputs);
-    let mut all: Vec<f64> = (0..x.len()).map(|i| y.slope(i)).collect();
-    all.push(y.value());
-    all
-}
-
-/// The graph of gradient and value, without a loop.
-fn closed(program: &impl Program, x: &[f64]) -> Graph {
-    derived(&reroll(&lifted(program, x), RerollLimits::default()))
-}
-
-fn derived(rolled: &Graph) -> Graph {
-    let solved = solve_all(rolled);
-    verify(&solved.graph).unwrap_or_else(|error| panic!("{error}\n{}", solved.graph));
-    let small = simplify(&solved.graph, Folding::Real);
-    let gradient = reverse(&small, Wanted::GradientAndValue, Folding::Real);
-    let fused = fuse(&eliminate_dead_code(&gradient));
-    verify(&fused).unwrap();
-    assert!(fused.regions.is_empty(), "{:?}\n{rolled}", solved.refused);
-    fused
-}
-
-fn ulp(x: f64) -> f64 {
-    let x = x.abs().max(f64::MIN_POSITIVE);
-    f64::from_bits(x.to_bits() + 1) - x
-}
-
-/// Where the tape's own error is four times smaller, by more than four ulps.
-struct Worse {
-    components: usize,
-    found: Vec<String>,
-}
-
-type Terms = fn(&[f64], f64) -> f64;
-
-/// Compares kernel and tape with the reference, as the project promises: an error
-/// of four times the tape's, and four ulps of the result more. Where larger terms
-/// cancel the ulps are those of the terms, whose size `terms` tells from the point
-/// and the largest component.
-fn compare(program: &impl Program, points: &[Vec<f64>], terms: Terms) -> Worse {
-    compare_graph(&closed(program, &points[0]), program, points, terms)
-}
-
-fn compare_graph(
-    graph: &Graph,
-    program: &impl Program,
-    points: &[Vec<f64>],
-    terms: Terms,
-) -> Worse {
-    let mut worse = Worse { components: 0, found: Vec::new() };
-    for point in points {
-        let Outcome::Values(got) = interpret(graph, point) else { panic!() };
-        let (tape, exact) = (taped(program, point), precise(program, point));
-        // Of powers that have all but vanished the derivatives by coefficients of a
-        // system whose eigenvalues are one are known to be worse.
-        if exact[exact.len() - 1].abs() < program.least() {
-            continue;
-        }
-        let largest = exact.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
-        for (index, ((got, tape), exact)) in got.iter().zip(&tape).zip(&exact).enumerate() {
-            // Nor the tape nor the reference is of use where numbers underflow.
-            if exact.abs() < 1e-290 && tape.abs() < 1e-290 {
-                let allowed = 4.0 * ulp(terms(point, largest)) + 1e-289;
-                assert!(got.abs() <= allowed, "{got:e} for {exact:e}");
-                continue;
-            }
-            worse.components += 1;
-            let (error, allowed) = ((got - exact).abs(), 4.0 * (tape - exact).abs());
-            let ulps = 4.0 * ulp(exact.abs().max(terms(point, largest)));
-            if error.is_nan() || error > allowed + ulps {
-                let tape_error = (tape - exact).abs();
-                worse.found.push(format!(
-                    "{index} at {point:?}: {exact:e}, kernel off by {error:e}, tape {tape_error:e}"
-                ));
-            }
-        }
-    }
-    worse
 }
 
 #[track_caller]
@@ -398,7 +275,7 @@ fn affine_loops_of_all_sizes_and_at_fixed_points() {
         };
         let points: Vec<Vec<f64>> = everywhere(ratios, steps).into_iter().step_by(every).collect();
         let rolled = looped(steps, "  v7 = mul v5 v1\n  v8 = add v7 v2\n");
-        let worse = compare_graph(&derived(&rolled), &Everywhere(steps), &points, |_, _| 0.0);
+        let worse = compare_graph(&closed(&rolled), &Everywhere(steps), &points, |_, _| 0.0);
         components += worse.components;
         found.extend(worse.found);
     }
@@ -410,7 +287,7 @@ fn affine_loops_of_all_sizes_and_at_fixed_points() {
     };
     let points: Vec<Vec<f64>> = points.into_iter().map(inverse).collect();
     let rolled = looped(1000, "  v7 = add v5 v2\n  v8 = div v7 v1\n");
-    let worse = compare_graph(&derived(&rolled), &Quotient(1000), &points, |_, _| 0.0);
+    let worse = compare_graph(&closed(&rolled), &Quotient(1000), &points, |_, _| 0.0);
     let found = worse.found;
     assert!(found.is_empty(), "{} of {}: {}", found.len(), worse.components, found.join("\n"));
 }

@@ -5,32 +5,26 @@
 
 #[path = "support/precise.rs"]
 mod precise;
+#[path = "support/recurrences.rs"]
+mod support;
 
-use std::panic::Location;
-
-use phigrad::Var;
 use phigrad::check::Random;
-use phigrad::diff::{Wanted, reverse};
 use phigrad::phi::{CloseLimits, close};
-use phigrad::ssa::{
-    Folding, Graph, Outcome, eliminate_dead_code, fuse, interpret, parse, simplify,
-};
-use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
-use precise::{Dual, Number};
-
-/// A program of so many steps.
-struct Program<T> {
-    eval: fn(&[T], usize) -> T,
-}
+use phigrad::ssa::{Graph, Outcome, interpret, parse};
+use precise::Number;
+use support::{Stepped, derived, precise, taped, ulp};
 
 /// Rate, momentum, curvature, target, start.
-fn momentum<T: Number>(x: &[T], steps: usize) -> T {
-    let (mut w, mut v) = (x[4], T::from(0.0));
-    for _ in 0..steps {
-        v = v * x[1] - x[0] * (x[2] * w - x[3]);
-        w = w + v;
+struct Momentum;
+impl Stepped for Momentum {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut w, mut v) = (x[4], T::from(0.0));
+        for _ in 0..steps {
+            v = v * x[1] - x[0] * (x[2] * w - x[3]);
+            w = w + v;
+        }
+        w
     }
-    w
 }
 
 fn momentum_graph(steps: usize) -> String {
@@ -44,12 +38,15 @@ fn momentum_graph(steps: usize) -> String {
 }
 
 /// A number from the two before it: two coefficients, two starts.
-fn filter<T: Number>(x: &[T], steps: usize) -> T {
-    let (mut old, mut y) = (x[2], x[3]);
-    for _ in 0..steps {
-        (old, y) = (y, x[0] * y + x[1] * old);
+struct Filter;
+impl Stepped for Filter {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut old, mut y) = (x[2], x[3]);
+        for _ in 0..steps {
+            (old, y) = (y, x[0] * y + x[1] * old);
+        }
+        y
     }
-    y
 }
 
 fn filter_graph(steps: usize) -> String {
@@ -63,13 +60,16 @@ fn filter_graph(steps: usize) -> String {
 }
 
 /// A sum of powers: the only input.
-fn powers<T: Number>(x: &[T], steps: usize) -> T {
-    let (mut sum, mut power) = (T::from(0.0), T::from(1.0));
-    for _ in 0..steps {
-        sum = sum + power;
-        power = power * x[0];
+struct Powers;
+impl Stepped for Powers {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut sum, mut power) = (T::from(0.0), T::from(1.0));
+        for _ in 0..steps {
+            sum = sum + power;
+            power = power * x[0];
+        }
+        sum
     }
-    sum
 }
 
 fn powers_graph(steps: usize) -> String {
@@ -85,46 +85,21 @@ fn powers_graph(steps: usize) -> String {
 /// The graph of gradient and value.
 fn closed(text: &str) -> Graph {
     let graph = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let closed = close(&graph, CloseLimits::default());
-    let gradient =
-        reverse(&simplify(&closed.graph, Folding::Real), Wanted::GradientAndValue, Folding::Real);
-    fuse(&eliminate_dead_code(&gradient))
-}
-
-/// Gradient and value in one list.
-fn taped(program: &Program<Var>, x: &[f64], steps: usize) -> Vec<f64> {
-    let mut tracer = Tracer::default();
-    let inputs = Inputs { active: x, inactive: &[] };
-    let run = |x: &[Var], _: &[Var]| (program.eval)(x, steps);
-    let trace = tracer.run(run, inputs, 1 << 24, Location::caller()).unwrap();
-    let value = trace.value();
-    let gradient = sweep(&trace, &mut Adjoints::default()).to_vec();
-    [gradient, vec![value]].concat()
-}
-
-fn precise(program: &Program<Dual>, x: &[f64], steps: usize) -> Vec<f64> {
-    let inputs: Vec<Dual> = x.iter().enumerate().map(|(i, &x)| Dual::input(x, i)).collect();
-    let y = (program.eval)(&inputs, steps);
-    (0..x.len()).map(|i| y.slope(i)).chain([y.value()]).collect()
-}
-
-fn ulp(x: f64) -> f64 {
-    let x = x.abs().max(f64::MIN_POSITIVE);
-    f64::from_bits(x.to_bits() + 1) - x
+    derived(&close(&graph, CloseLimits::default()).graph)
 }
 
 /// What is worse than four times the tape's error and four ulps, and `slack` of the largest
 /// component.
 fn worse(
     graph: &Graph,
-    programs: &(Program<Var>, Program<Dual>),
+    program: &impl Stepped,
     steps: usize,
     points: &[Vec<f64>],
     slack: f64,
 ) -> Vec<String> {
     let (mut found, mut compared) = (Vec::new(), 0);
     for point in points {
-        let exact = precise(&programs.1, point, steps);
+        let exact = precise(&program.of(steps), point);
         let got = match interpret(graph, point) {
             Outcome::Values(got) => got,
             other => panic!("{other:?} at {point:?}"),
@@ -133,7 +108,7 @@ fn worse(
         if !exact.iter().chain(&got).all(|number| number.is_finite()) {
             continue;
         }
-        let tape = taped(&programs.0, point, steps);
+        let tape = taped(&program.of(steps), point);
         let largest = exact.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
         for (index, ((got, tape), exact)) in got.iter().zip(&tape).zip(&exact).enumerate() {
             compared += 1;
@@ -154,13 +129,6 @@ fn worse(
 fn assert_none(found: &[String]) {
     assert!(found.is_empty(), "{}: {}", found.len(), found[..found.len().min(20)].join("\n"));
 }
-
-const MOMENTUM: (Program<Var>, Program<Dual>) =
-    (Program { eval: momentum::<Var> }, Program { eval: momentum::<Dual> });
-const FILTER: (Program<Var>, Program<Dual>) =
-    (Program { eval: filter::<Var> }, Program { eval: filter::<Dual> });
-const POWERS: (Program<Var>, Program<Dual>) =
-    (Program { eval: powers::<Var> }, Program { eval: powers::<Dual> });
 
 /// Fewer numbers of steps where that takes long.
 fn lengths() -> Vec<usize> {
@@ -183,7 +151,7 @@ fn systems_of_many_steps() {
         }
         let graph = closed(&momentum_graph(steps));
         assert!(graph.regions.is_empty());
-        found.extend(worse(&graph, &MOMENTUM, steps, &points, 1e-27));
+        found.extend(worse(&graph, &Momentum, steps, &points, 1e-27));
         let mut points = Vec::new();
         let roots = [1.0, 1.0 - 1.0 / n, 1.0 - 20.0 / n, 1.0 + 5.0 / n, -1.0];
         for first in roots {
@@ -197,7 +165,7 @@ fn systems_of_many_steps() {
         }
         let graph = closed(&filter_graph(steps));
         assert!(graph.regions.is_empty());
-        found.extend(worse(&graph, &FILTER, steps, &points, 1e-26));
+        found.extend(worse(&graph, &Filter, steps, &points, 1e-26));
     }
     assert_none(&found);
 }
@@ -222,7 +190,7 @@ fn what_the_end_does_not_depend_on_vanishes() {
         let graph = closed(&momentum_graph(steps));
         assert!(graph.regions.is_empty());
         for point in &points {
-            let exact = precise(&MOMENTUM.1, point, steps);
+            let exact = precise(&Momentum.of(steps), point);
             let Outcome::Values(got) = interpret(&graph, point) else { panic!("{point:?}") };
             // The rate and the momentum.
             for index in [0, 1] {
@@ -244,6 +212,6 @@ fn powers_that_almost_overflow() {
     }
     for steps in [50, 51] {
         let graph = closed(&powers_graph(steps));
-        assert_none(&worse(&graph, &POWERS, steps, &points, 0.0));
+        assert_none(&worse(&graph, &Powers, steps, &points, 0.0));
     }
 }

@@ -5,19 +5,13 @@
 
 #[path = "support/precise.rs"]
 mod precise;
+#[path = "support/recurrences.rs"]
+mod support;
 
-use std::panic::Location;
-
-use phigrad::Var;
 use phigrad::check::Random;
-use phigrad::diff::{Wanted, reverse};
-use phigrad::phi::recurrence::solve_all;
-use phigrad::ssa::{
-    Folding, Graph, Lifted, Outcome, Paths, RerollLimits, eliminate_dead_code, fuse, interpret,
-    reroll, simplify, verify,
-};
-use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
-use precise::{Dual, Number};
+use phigrad::ssa::{Outcome, interpret};
+use precise::Number;
+use support::{Program, precise, rolled, solved, taped, ulp};
 
 /// How a coefficient is made of inputs.
 #[derive(Clone, Copy, Debug)]
@@ -93,14 +87,6 @@ impl Steps {
         Steps { count, rows, starts, rate }
     }
 
-    fn eval<T: Number>(&self, x: &[T]) -> T {
-        let mut z: Vec<T> = self.starts.iter().map(|start| start.eval(x)).collect();
-        for _ in 0..self.count {
-            z = (0..z.len()).map(|state| self.next(state, &z, x)).collect();
-        }
-        z[0]
-    }
-
     fn next<T: Number>(&self, state: usize, z: &[T], x: &[T]) -> T {
         let (terms, added) = &self.rows[state];
         let products = terms.iter().map(|(other, made)| z[*other] * made.eval(x));
@@ -113,42 +99,14 @@ impl Steps {
     }
 }
 
-/// Value and gradient in one list.
-fn taped(steps: &Steps, x: &[f64]) -> Vec<f64> {
-    let mut tracer = Tracer::default();
-    let inputs = Inputs { active: x, inactive: &[] };
-    let run = |x: &[Var], _: &[Var]| steps.eval::<Var>(x);
-    let trace = tracer.run(run, inputs, 1 << 24, Location::caller()).unwrap();
-    let value = trace.value();
-    let gradient = sweep(&trace, &mut Adjoints::default()).to_vec();
-    [gradient, vec![value]].concat()
-}
-
-fn precise(steps: &Steps, x: &[f64]) -> Vec<f64> {
-    let inputs: Vec<Dual> = x.iter().enumerate().map(|(i, &x)| Dual::input(x, i)).collect();
-    let y = steps.eval(&inputs);
-    (0..x.len()).map(|i| y.slope(i)).chain([y.value()]).collect()
-}
-
-/// The graph of gradient and value, if the loop is gone.
-fn closed(steps: &Steps, x: &[f64]) -> Option<Graph> {
-    let mut tracer = Tracer::default();
-    let mut lifted = Lifted::new(x.len(), 0);
-    let inputs = Inputs { active: x, inactive: &[] };
-    let run = |x: &[Var], _: &[Var]| steps.eval::<Var>(x);
-    let trace = tracer.run(run, inputs, 1 << 24, Location::caller()).unwrap();
-    lifted.merge(&trace, Paths { paths: 1, nodes: 1 << 24 }).unwrap();
-    let solved = solve_all(&reroll(lifted.graph(), RerollLimits::default()));
-    let small = simplify(&solved.graph, Folding::Real);
-    let gradient = reverse(&small, Wanted::GradientAndValue, Folding::Real);
-    let fused = fuse(&eliminate_dead_code(&gradient));
-    verify(&fused).unwrap();
-    fused.regions.is_empty().then_some(fused)
-}
-
-fn ulp(x: f64) -> f64 {
-    let x = x.abs().max(f64::MIN_POSITIVE);
-    f64::from_bits(x.to_bits() + 1) - x
+impl Program for Steps {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let mut z: Vec<T> = self.starts.iter().map(|start| start.eval(x)).collect();
+        for _ in 0..self.count {
+            z = (0..z.len()).map(|state| self.next(state, &z, x)).collect();
+        }
+        z[0]
+    }
 }
 
 /// Numbers of all sizes, some of them near one.
@@ -176,10 +134,11 @@ fn run(seed: u64, states: usize, counts: &[usize], cases: usize) {
         let mut points: Vec<Vec<f64>> =
             (0..4).map(|_| (0..inputs).map(|_| number(&mut random)).collect()).collect();
         points.push(vec![0.7; inputs]);
-        let Some(graph) = closed(&steps, &points[0]) else {
+        let graph = solved(&rolled(&steps, &points[0]));
+        if !graph.regions.is_empty() {
             loops += 1;
             continue;
-        };
+        }
         for point in &points {
             let exact = precise(&steps, point);
             // Such powers are the tape's.

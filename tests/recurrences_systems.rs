@@ -5,29 +5,18 @@
 
 #[path = "support/precise.rs"]
 mod precise;
+#[path = "support/recurrences.rs"]
+mod support;
 
-use std::panic::Location;
-
-use phigrad::Var;
 use phigrad::check::Random;
-use phigrad::diff::{Wanted, reverse};
-use phigrad::phi::recurrence::solve_all;
 use phigrad::phi::{CloseLimits, close};
-use phigrad::ssa::{
-    Folding, Graph, Lifted, Outcome, Paths, RerollLimits, eliminate_dead_code, fuse, interpret,
-    parse, reroll, simplify, verify,
-};
-use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
-use precise::{Dual, Number};
-
-/// A program of so many steps.
-trait Program {
-    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T;
-}
+use phigrad::ssa::{Graph, Outcome, interpret, parse};
+use precise::Number;
+use support::{Stepped, closed, derived, precise, rolled, taped, ulp};
 
 /// Two numbers with four coefficients and two addends: the first one, or the second.
 struct Two(usize);
-impl Program for Two {
+impl Stepped for Two {
     fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
         let mut z = [x[6], x[7]];
         for _ in 0..steps {
@@ -39,7 +28,7 @@ impl Program for Two {
 
 /// The same without addends.
 struct Linear(usize);
-impl Program for Linear {
+impl Stepped for Linear {
     fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
         let mut z = [x[4], x[5]];
         for _ in 0..steps {
@@ -51,7 +40,7 @@ impl Program for Linear {
 
 /// Gradient descent with momentum: rate, momentum, curvature, target, start.
 struct Momentum;
-impl Program for Momentum {
+impl Stepped for Momentum {
     fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
         let (mut w, mut v) = (x[4], T::from(0.0));
         for _ in 0..steps {
@@ -64,7 +53,7 @@ impl Program for Momentum {
 
 /// A spring: stiffness, damping, step, start, speed.
 struct Spring;
-impl Program for Spring {
+impl Stepped for Spring {
     fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
         let (mut p, mut v) = (x[3], x[4]);
         for _ in 0..steps {
@@ -77,7 +66,7 @@ impl Program for Spring {
 
 /// A number from the two before it: two coefficients, two starts.
 struct Filter;
-impl Program for Filter {
+impl Stepped for Filter {
     fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
         let (mut old, mut y) = (x[2], x[3]);
         for _ in 0..steps {
@@ -89,7 +78,7 @@ impl Program for Filter {
 
 /// A number from the three before it: three coefficients, an addend, three starts.
 struct LongFilter;
-impl Program for LongFilter {
+impl Stepped for LongFilter {
     fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
         let mut y = [x[4], x[5], x[6]];
         for _ in 0..steps {
@@ -101,7 +90,7 @@ impl Program for LongFilter {
 
 /// Place, speed and acceleration: step, drag, starts.
 struct Motion;
-impl Program for Motion {
+impl Stepped for Motion {
     fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
         let (mut p, mut v, mut a) = (x[2], x[3], x[4]);
         for _ in 0..steps {
@@ -113,47 +102,6 @@ impl Program for Motion {
     }
 }
 
-/// Value and gradient in one list.
-fn taped(program: &impl Program, x: &[f64], steps: usize) -> Vec<f64> {
-    let mut tracer = Tracer::default();
-    let inputs = Inputs { active: x, inactive: &[] };
-    let run = |x: &[Var], _: &[Var]| program.eval::<Var>(x, steps);
-    let trace = tracer.run(run, inputs, 1 << 24, Location::caller()).unwrap();
-    let value = trace.value();
-    let gradient = sweep(&trace, &mut Adjoints::default()).to_vec();
-    [gradient, vec![value]].concat()
-}
-
-fn precise(program: &impl Program, x: &[f64], steps: usize) -> Vec<f64> {
-    let inputs: Vec<Dual> = x.iter().enumerate().map(|(i, &x)| Dual::input(x, i)).collect();
-    let y = program.eval(&inputs, steps);
-    (0..x.len()).map(|i| y.slope(i)).chain([y.value()]).collect()
-}
-
-/// The graph of gradient and value, without a loop.
-fn closed(program: &impl Program, x: &[f64], steps: usize) -> Graph {
-    let mut tracer = Tracer::default();
-    let mut lifted = Lifted::new(x.len(), 0);
-    let inputs = Inputs { active: x, inactive: &[] };
-    let run = |x: &[Var], _: &[Var]| program.eval::<Var>(x, steps);
-    let trace = tracer.run(run, inputs, 1 << 24, Location::caller()).unwrap();
-    lifted.merge(&trace, Paths { paths: 1, nodes: 1 << 24 }).unwrap();
-    let rolled = reroll(lifted.graph(), RerollLimits::default());
-    let solved = solve_all(&rolled);
-    verify(&solved.graph).unwrap_or_else(|error| panic!("{error}\n{}", solved.graph));
-    let small = simplify(&solved.graph, Folding::Real);
-    let gradient = reverse(&small, Wanted::GradientAndValue, Folding::Real);
-    let fused = fuse(&eliminate_dead_code(&gradient));
-    verify(&fused).unwrap();
-    assert!(fused.regions.is_empty(), "{:?}\n{rolled}", solved.refused);
-    fused
-}
-
-fn ulp(x: f64) -> f64 {
-    let x = x.abs().max(f64::MIN_POSITIVE);
-    f64::from_bits(x.to_bits() + 1) - x
-}
-
 /// What was found to be worse than four times the tape's error, and four ulps.
 #[derive(Default)]
 struct Worse {
@@ -162,8 +110,8 @@ struct Worse {
 }
 
 impl Worse {
-    fn compare(&mut self, name: &str, program: &impl Program, steps: usize, points: &[Vec<f64>]) {
-        let graph = closed(program, &points[0], steps);
+    fn compare(&mut self, name: &str, program: &impl Stepped, steps: usize, points: &[Vec<f64>]) {
+        let graph = closed(&rolled(&program.of(steps), &points[0]));
         self.compare_graph(name, &graph, program, steps, points, &[]);
     }
 
@@ -172,13 +120,13 @@ impl Worse {
         &mut self,
         name: &str,
         graph: &Graph,
-        program: &impl Program,
+        program: &impl Stepped,
         steps: usize,
         points: &[Vec<f64>],
         inactive: &[f64],
     ) {
         for point in points {
-            let exact = precise(program, point, steps);
+            let exact = precise(&program.of(steps), point);
             // Such powers are the tape's.
             if !exact.iter().all(|x| x.abs() < 1e150) {
                 continue;
@@ -187,7 +135,7 @@ impl Worse {
                 Outcome::Values(got) => got,
                 other => panic!("{other:?} for {exact:?} of {name} at {point:?}"),
             };
-            let tape = taped(program, point, steps);
+            let tape = taped(&program.of(steps), point);
             let largest = exact.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
             // Nor the tape nor the reference is of use where numbers underflow.
             if largest < 1e-250 {
@@ -364,10 +312,7 @@ fn numbers_of_steps_that_are_known_in_the_call() {
     let (mut random, mut worse) = (Random::new(36), Worse::default());
     let closed = close(&counted_momentum(4000), CloseLimits::default());
     assert_eq!(closed.searches, 1, "{:?}", closed.refused);
-    let small = simplify(&closed.graph, Folding::Real);
-    let gradient = reverse(&small, Wanted::GradientAndValue, Folding::Real);
-    let fused = fuse(&eliminate_dead_code(&gradient));
-    verify(&fused).unwrap();
+    let fused = derived(&closed.graph);
     for steps in [0, 1, 2, 3, 17, 100, 1000, 3999] {
         let mut points = Vec::new();
         for size in [0.9, 1e-2, 1e-5] {

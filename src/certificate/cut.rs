@@ -180,6 +180,11 @@ impl<'a> Knife<'a> {
             Def::Phi(region, _) if region.index() >= self.before.regions.len() => {
                 pending.extend([Task::Node(node), Task::Region(region, false)]);
             }
+            // What a loop around carries besides is what rounding has taken: nothing, as far
+            // as that is known here.
+            Def::Entry(region, _) if !is_old && region.index() < self.before.regions.len() => {
+                self.constant(node, 0.0);
+            }
             Def::Apply(..) | Def::Element(_) if !is_old || self.steps <= MOST_STEPS_BEFORE => {
                 pending.push(Task::Step(node));
                 pending.extend(operands(graph, node).into_iter().map(Task::Node));

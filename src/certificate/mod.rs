@@ -40,8 +40,8 @@ use facts::Facts;
 use inputs::Point;
 use lengths::right_at_lengths;
 use numbers::{Dual, Float};
+pub(crate) use whole::agree;
 use whole::{SIZES, agree_where};
-pub use whole::{agree, without_guards};
 
 /// The numbers of iterations before the last one that loops are made to have, besides
 /// their own. A loop has one iteration at least: one of none is not in a graph.

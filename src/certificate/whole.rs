@@ -10,19 +10,7 @@ pub(super) const SIZES: [f64; 6] = [1.0, 0.05, 1e-3, 3.0, 40.0, 1e4];
 /// Whether two graphs of the same inputs come to the same, but for rounding, at
 /// some points, of which there are fewer if a run takes many steps. Guards do not
 /// stop them, so that all of each is compared.
-///
-/// # Examples
-///
-/// ```
-/// use phigrad::phi::agree;
-/// use phigrad::ssa::parse;
-///
-/// let square = parse("graph active 1 inactive 0\nb0:\n  v1 = mul v0 v0\n  return v1\n")?;
-/// let sum = parse("graph active 1 inactive 0\nb0:\n  v1 = add v0 v0\n  return v1\n")?;
-/// assert!(agree(&square, &square) && !agree(&square, &sum));
-/// # Ok::<(), phigrad::ssa::ParseError>(())
-/// ```
-pub fn agree(before: &Graph, after: &Graph) -> bool {
+pub(crate) fn agree(before: &Graph, after: &Graph) -> bool {
     // To compare must not take longer than all else, and each form has been compared by
     // itself: near 2²⁰ steps one is affordable, and another one if that told nothing.
     let points = MOST_STEPS / most_steps(before, |_| 1).max(1);
@@ -72,22 +60,34 @@ fn alike(a: &[f64], b: &[f64]) -> bool {
 }
 
 /// The graph without its guards: what it would come to if they held.
-///
-/// # Examples
-///
-/// ```
-/// use phigrad::phi::without_guards;
-/// use phigrad::ssa::{Outcome, interpret, parse};
-///
-/// let graph = parse("graph active 1 inactive 0\nb0:\n  guard v0\n  return v0\n")?;
-/// assert_eq!(interpret(&without_guards(&graph), &[0.0]), Outcome::Values(vec![0.0]));
-/// # Ok::<(), phigrad::ssa::ParseError>(())
-/// ```
-pub fn without_guards(graph: &Graph) -> Graph {
+pub(super) fn without_guards(graph: &Graph) -> Graph {
     let mut graph = graph.clone();
     let blocks: Vec<_> = graph.blocks.keys().collect();
     for block in blocks {
         graph.blocks[block].items.retain(|item| !matches!(item, Item::Guard { .. }));
     }
     graph
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ssa::parse;
+
+    #[test]
+    fn graphs_agree_with_those_that_come_to_the_same() {
+        let graph = |op: &str| {
+            let text = format!("graph active 1 inactive 0\nb0:\n  v1 = {op} v0 v0\n  return v1\n");
+            parse(&text).unwrap()
+        };
+        let (square, sum) = (graph("mul"), graph("add"));
+        assert!(agree(&square, &square) && !agree(&square, &sum));
+    }
+
+    #[test]
+    fn graphs_without_guards_go_on() {
+        let graph = parse("graph active 1 inactive 0\nb0:\n  guard v0\n  return v0\n").unwrap();
+        assert!(matches!(interpret(&graph, &[0.0]), Outcome::Unseen(_)));
+        assert_eq!(interpret(&without_guards(&graph), &[0.0]), Outcome::Values(vec![0.0]));
+    }
 }

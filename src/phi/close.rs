@@ -67,7 +67,7 @@ pub struct Closed {
 /// but for rounding: values differ from those of the loops by about as much as
 /// those do from the true ones, so a comparison may come out differently only
 /// where rounding decides it. Each closed form is compared with its loop before
-/// it is used; see [`agree`].
+/// it is used.
 ///
 /// # Examples
 ///

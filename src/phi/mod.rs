@@ -16,7 +16,6 @@ mod simplify;
 mod sums;
 mod unroll;
 
-pub use crate::certificate::{agree, without_guards};
 pub use branches::{Branched, simplify_branches};
 pub use close::{CloseLimits, Closed, close};
 pub use notation::{

@@ -21,9 +21,10 @@
 //! So a digit that is 1 costs products of matrices with columns and rows alone.
 
 use super::emit::Emitter;
-use super::jet::{Output, Start, size_of};
-use super::power::{Matrix, dot};
-use super::products::{Factors, Row, applied, both, square, times, total};
+use super::fixed::size_of;
+use super::jet::{Output, Start};
+use super::power::Matrix;
+use super::products::{Factors, Row, applied, both, dot, square, times, total};
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
 

@@ -1,15 +1,14 @@
 //! What an affine recurrence with invariant coefficients comes to after a number of
 //! steps that is computed in the call.
 //!
-//! A loop goes through the binary digits of that number, the last one first: it
-//! squares the map of one step, and applies what it has where the digit is 1. The
-//! derivative is that of an ordinary loop, of as many iterations as there are digits.
+//! A loop goes through the binary digits of that number, the first one first: it doubles
+//! what it has, and makes one step more where the digit is 1. What it carries has its
+//! derivatives with it, so no derivative passes through the loop.
 
 use super::emit::Emitter;
 use super::form::Forms;
-use super::inner;
 use super::jet::Start;
-use super::power::{COSTS, Matrix, System, Wanted, applied, one_step, squared};
+use super::power::{COSTS, Matrix, System, Wanted};
 use super::single::changed_by;
 use super::slopes::chosen;
 use crate::op::Op;
@@ -25,19 +24,9 @@ pub(super) fn advanced_by(
     most: u32,
     wanted: &Wanted<'_>,
 ) -> Result<Vec<Node>, &'static str> {
-    match forms.is_inner {
-        true => {
-            if let Some(node) = inner::changed_by(forms, system, count, most) {
-                return Ok(vec![node]);
-            }
-        }
-        false => {
-            if let Some(node) = changed_by(forms, system, count, most) {
-                return Ok(vec![node?]);
-            }
-        }
+    if let Some(node) = changed_by(forms, system, count, most) {
+        return Ok(vec![node?]);
     }
-    let is_inner = forms.is_inner;
     let emitter = &mut *forms.emitter;
     if system.states.len() > 1
         && wanted.allows(system, digits(most))
@@ -45,39 +34,7 @@ pub(super) fn advanced_by(
     {
         return Ok(derived_by(emitter, &start, &system.firsts, count, most));
     }
-    if !is_inner {
-        return Err(COSTS);
-    }
-    let (map, columns) = one_step(emitter, system);
-    let shape = filled(&map);
-    let firsts = system.firsts.iter().copied().chain(entries(emitter, &map, &shape)).collect();
-    Ok(over_digits(emitter, count, most, firsts, map.len(), |body, odd, carried| {
-        let (state, rest) = carried.split_at(map.len());
-        let mut rest = rest.iter().copied();
-        let mut entry = |column: usize| -> Option<Pair> {
-            let high = rest.next()?;
-            let low = if has_low(&map, column) { rest.next() } else { None };
-            Some(Pair { high, low })
-        };
-        let map: Matrix<Pair> = shape
-            .iter()
-            .map(|row| {
-                let places = row.iter().enumerate();
-                places
-                    .map(|(column, &is_there)| is_there.then(|| entry(column)).flatten())
-                    .collect()
-            })
-            .collect();
-        let after = applied(body, &map, state, &columns);
-        let mut nexts: Vec<Node> = after
-            .iter()
-            .zip(state)
-            .map(|(&after, &before)| body.apply(Op::Select, &[odd, after, before]))
-            .collect();
-        let square = squared(body, &map);
-        nexts.extend(entries(body, &square, &shape));
-        nexts
-    }))
+    Err(COSTS)
 }
 
 /// The states after `count` steps, with derivatives of twice the precision.
@@ -132,53 +89,6 @@ pub(super) fn derived_by(
 /// The pairs whose parts stand in a row.
 fn pairs(parts: &[Node]) -> Vec<Pair> {
     parts.chunks_exact(2).map(|pair| Pair { high: pair[0], low: Some(pair[1]) }).collect()
-}
-
-/// Whether an entry in this column has a second part: what is added to a single number
-/// has none.
-fn has_low(map: &Matrix<Pair>, column: usize) -> bool {
-    map.len() > 1 || column == 0
-}
-
-/// The entries of `map` that may be other than zero, part by part.
-fn entries(emitter: &mut Emitter<'_>, map: &Matrix<Pair>, shape: &[Vec<bool>]) -> Vec<Node> {
-    let zero = emitter.constant(0.0);
-    let mut all = Vec::new();
-    for (row, shape) in map.iter().zip(shape) {
-        for (column, entry) in row.iter().enumerate().filter(|&(column, _)| shape[column]) {
-            all.push(entry.map_or(zero, |entry| entry.high));
-            if has_low(map, column) {
-                all.push(entry.and_then(|entry| entry.low).unwrap_or(zero));
-            }
-        }
-    }
-    all
-}
-
-/// A loop through the binary digits of `count`, the last one first. It carries numbers
-/// that begin as `firsts`; `step` says how they go on where the digit is 1 if its second
-/// argument is not zero. Returns what the first `outputs` of them come to.
-pub(super) fn over_digits(
-    emitter: &mut Emitter<'_>,
-    count: Node,
-    most: u32,
-    firsts: Vec<Node>,
-    outputs: usize,
-    step: impl FnOnce(&mut Emitter<'_>, Node, &[Node]) -> Vec<Node>,
-) -> Vec<Node> {
-    let firsts: Vec<Node> = core::iter::once(count).chain(firsts).collect();
-    let mut after = loop_of(emitter, digits(most), firsts, |body, carried| {
-        let (half, two, one) = (body.constant(0.5), body.constant(2.0), body.constant(1.0));
-        let left = carried.first().copied().unwrap_or(count);
-        let half = body.apply(Op::Mul, &[left, half]);
-        let half = body.apply(Op::Floor, &[half]);
-        let even = body.apply(Op::Mul, &[half, two]);
-        let odd = body.apply(Op::Sub, &[left, even]);
-        let nexts = step(body, odd, carried.get(1..).unwrap_or_default());
-        let again = body.apply(Op::Ge, &[half, one]);
-        (again, core::iter::once(half).chain(nexts).collect())
-    });
-    after.drain(1..).take(outputs).collect()
 }
 
 /// A loop of at most `most` iterations that carries numbers which begin as `firsts`;

@@ -2,6 +2,7 @@
 
 use hashbrown::{HashMap, HashSet};
 
+use super::rest::{Given, carry};
 use crate::entity::Array;
 use crate::phi::replacement::Replacement;
 use crate::ssa::{Block, Def, Graph, Item, Nest, Node, Region, SeriesData};
@@ -26,8 +27,11 @@ pub(super) struct Edit {
     /// What elements read of the histories of a loop's nodes.
     histories: HashMap<Region, Vec<Past>>,
     blocks: Array<Region, Option<Block>>,
-    /// The regions in loops.
+    /// The region in whose blocks each region stands, and the regions in loops.
+    around: Array<Region, Option<Region>>,
     inner: HashSet<Region>,
+    /// What outer loops are to carry besides.
+    pub(super) given: Vec<Given>,
 }
 
 impl Edit {
@@ -55,11 +59,26 @@ impl Edit {
             }
         }
         let blocks = graph.regions.keys().map(|region| nest.region_block(region)).collect();
+        let around = graph
+            .regions
+            .keys()
+            .map(|region| nest.region_block(region).and_then(|block| nest.block_region(block)));
+        let around = around.collect();
         let is_inner = |region: &Region| nest.loop_around(*region).is_some();
         let inner = graph.regions.keys().filter(is_inner).collect();
         let graph = graph.clone();
         let (gone, required) = (HashSet::new(), HashMap::new());
-        Edit { graph, replaced, gone, required, histories, blocks, inner }
+        Edit {
+            graph,
+            replaced,
+            gone,
+            required,
+            histories,
+            blocks,
+            around,
+            inner,
+            given: Vec::new(),
+        }
     }
 
     /// The node that stands for `node` now.
@@ -70,7 +89,12 @@ impl Edit {
         node
     }
 
-    /// Whether `region` is in a loop.
+    /// The region in whose blocks `region` stands.
+    pub(super) fn around(&self, region: Region) -> Option<Region> {
+        self.around[region]
+    }
+
+    /// Whether `region` is in a loop, so that what it takes counts more than once.
     pub(super) fn is_inner(&self, region: Region) -> bool {
         self.inner.contains(&region)
     }
@@ -129,7 +153,9 @@ impl Edit {
     }
 
     /// The graph with everything replaced; the loops that are gone are dead code.
-    pub(super) fn replacement(self) -> Replacement {
+    pub(super) fn replacement(mut self) -> Replacement {
+        let given = core::mem::take(&mut self.given);
+        carry(&mut self, &given);
         Replacement::new(self.graph, self.replaced)
     }
 

@@ -7,8 +7,12 @@
 //! is a quotient of two determinants, which are sums of products of what coefficients are
 //! made of. So it is known before any call what is to be zero.
 
+use super::emit::Emitter;
+use super::slopes::chosen;
 use super::terms::Terms;
-use crate::ssa::Node;
+use crate::op::Op;
+use crate::phi::pair::{Pair, Pairs};
+use crate::ssa::{Node, marked};
 
 /// Sums of more products are not multiplied out.
 const MOST_TERMS: usize = 48;
@@ -80,6 +84,42 @@ fn determinant(matrix: &[Vec<Terms>]) -> Option<Terms> {
         sum = sum.plus(&product(&row[0], &determinant(&minor)?)?.scaled(sign));
     }
     (sum.count() <= MOST_TERMS).then_some(sum)
+}
+
+/// Half an ulp of 1, squared, is less than this, by what errors grow on the way.
+const NOTHING: f64 = marked(1.0 / (1u128 << 90) as f64);
+
+/// The sum of the sizes of numbers.
+pub(super) fn size_of(emitter: &mut Emitter<'_>, row: &[Option<Pair>]) -> Node {
+    let mut total = emitter.constant(0.0);
+    for entry in row.iter().flatten() {
+        let size = emitter.apply(Op::Abs, &[entry.high]);
+        let is_first = emitter.value(total) == Some(0.0);
+        total = if is_first { size } else { emitter.apply(Op::Add, &[total, size]) };
+    }
+    total
+}
+
+/// Whether powers of this size are more than what rounding leaves of sums of powers.
+pub(super) fn is_left(emitter: &mut Emitter<'_>, power: Node) -> Node {
+    let limit = emitter.constant(NOTHING);
+    emitter.apply(Op::Gt, &[power, limit])
+}
+
+/// `number`, but zero where it is no more than what rounding leaves of numbers of the size
+/// `largest`, unless there `is_more`.
+pub(super) fn unless_left(
+    emitter: &mut Emitter<'_>,
+    is_more: Node,
+    number: Pair,
+    largest: Node,
+) -> Pair {
+    let limit = emitter.constant(NOTHING);
+    let (size, zero) = (size_of(emitter, &[Some(number)]), emitter.number(0.0, 0.0));
+    let limit = emitter.apply(Op::Mul, &[largest, limit]);
+    let is_rounding = emitter.apply(Op::Lt, &[size, limit]);
+    let exact = chosen(emitter, is_rounding, zero, number);
+    chosen(emitter, is_more, number, exact)
 }
 
 #[cfg(test)]

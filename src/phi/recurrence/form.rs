@@ -7,6 +7,7 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 
 use super::emit::Emitter;
+use super::rest::is_rest;
 use crate::op::{Op, eval};
 use crate::phi::double::Double;
 use crate::phi::pair::{Pair, Pairs};
@@ -66,14 +67,8 @@ pub(super) struct Forms<'a, 'g> {
     /// The number of each entry φ among those that are carried.
     pub(super) states: HashMap<Node, usize>,
     pub(super) known: HashMap<Node, Form>,
-    /// Of coefficients that are 1 and something, that something.
-    pub(super) beyond_one: HashMap<Pair, Pair>,
-    /// Of coefficients that are products, the rest and the last factor.
-    pub(super) products: HashMap<Pair, (Pair, Node)>,
     /// How many numbers tables may still hold.
     pub(super) budget: usize,
-    /// Whether the loop is in another one.
-    pub(super) is_inner: bool,
 }
 
 impl<'a, 'g> Forms<'a, 'g> {
@@ -85,17 +80,7 @@ impl<'a, 'g> Forms<'a, 'g> {
         times: usize,
         states: HashMap<Node, usize>,
     ) -> Self {
-        Forms {
-            emitter,
-            region,
-            times,
-            states,
-            known: HashMap::new(),
-            beyond_one: HashMap::new(),
-            products: HashMap::new(),
-            budget: TABLES,
-            is_inner: false,
-        }
+        Forms { emitter, region, times, states, known: HashMap::new(), budget: TABLES }
     }
 }
 
@@ -120,6 +105,8 @@ impl Forms<'_, '_> {
                 self.known.insert(node, Form::Table(numbers));
                 self.known[&node].clone()
             }
+            // What a loop carries of rounding errors is none of its numbers.
+            _ if is_rest(self.emitter.graph, node) => Form::Fixed(self.emitter.constant(0.0)),
             _ => Form::Fixed(node),
         }
     }
@@ -257,10 +244,6 @@ impl Forms<'_, '_> {
     fn added(&mut self, a: &Coefficient, b: &Coefficient) -> Result<Coefficient, &'static str> {
         if let (&Coefficient::Fixed(a), &Coefficient::Fixed(b)) = (a, b) {
             let sum = self.emitter.sum(Some(a), Some(b)).ok_or(CHANGES)?;
-            let one = self.emitter.number(1.0, 0.0);
-            if a == one || b == one {
-                self.beyond_one.insert(sum, if a == one { b } else { a });
-            }
             return Ok(Coefficient::Fixed(sum));
         }
         self.table_of(a, b, |a, b| a + b)
@@ -272,24 +255,9 @@ impl Forms<'_, '_> {
         b: &Coefficient,
     ) -> Result<Coefficient, &'static str> {
         if let (&Coefficient::Fixed(a), &Coefficient::Fixed(b)) = (a, b) {
-            return Ok(Coefficient::Fixed(self.product_of(a, b)));
+            return Ok(Coefficient::Fixed(self.emitter.product(a, b)));
         }
         self.table_of(a, b, |a, b| a * b)
-    }
-
-    /// `a · b`, where `b` belongs to the rest of each product that `a` is.
-    fn product_of(&mut self, a: Pair, b: Pair) -> Pair {
-        let product = self.emitter.product(a, b);
-        let (mut whole, mut part) = (product, a);
-        while let Some(&(rest, last)) = self.products.get(&part) {
-            let scaled = self.emitter.product(rest, b);
-            if scaled == whole {
-                break;
-            }
-            self.products.insert(whole, (scaled, last));
-            (whole, part) = (scaled, rest);
-        }
-        product
     }
 
     fn table_of(
@@ -393,9 +361,7 @@ impl Forms<'_, '_> {
                     match is_one {
                         true => (Base::Node(node), Coefficient::Fixed(pair)),
                         false => {
-                            let product = self.emitter.product(pair, node.into());
-                            self.products.insert(product, (pair, node));
-                            (base, Coefficient::Fixed(product))
+                            (base, Coefficient::Fixed(self.emitter.product(pair, node.into())))
                         }
                     }
                 }
@@ -439,12 +405,7 @@ impl Forms<'_, '_> {
         for (base, coefficient) in affine {
             let coefficient = match coefficient {
                 Coefficient::Fixed(pair) => {
-                    let quotient = self.emitter.quotient(pair, divisor);
-                    if let Some(&(rest, last)) = self.products.get(&pair) {
-                        let rest = self.emitter.quotient(rest, divisor);
-                        self.products.insert(quotient, (rest, last));
-                    }
-                    Coefficient::Fixed(quotient)
+                    Coefficient::Fixed(self.emitter.quotient(pair, divisor))
                 }
                 Coefficient::Table(table) => {
                     let divisor = self.emitter.graph.constant(divisor).ok_or(CHANGES)?;

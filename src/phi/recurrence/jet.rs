@@ -30,14 +30,14 @@
 use std::collections::BTreeSet;
 
 use super::emit::Emitter;
-use super::fixed::Fixed;
+use super::fixed::{Fixed, is_left, size_of, unless_left};
 use super::power::{Matrix, System, linear_part, offset};
 use super::products::{Row, applied, both, product, square, sum_of_products, times, total};
-use super::slopes::{Parts, Totals, chosen};
+use super::slopes::{Parts, Totals};
 use super::terms::Terms;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
-use crate::ssa::{Node, marked};
+use crate::ssa::Node;
 
 /// So many nodes may coefficients be made of.
 const MOST_LEAVES: usize = 64;
@@ -142,7 +142,10 @@ impl Start {
         let zero = emitter.constant(0.0);
         let firsts = system.firsts.clone();
         let (mut base, mut first) = (vec![zero; size], Row::new());
-        first.extend(firsts.iter().map(|&first| Some(Pair::from(first))));
+        let with_rest =
+            |&first: &Node| emitter.numbers.get(&first).copied().filter(|pair| pair.high == first);
+        let known: Row = firsts.iter().map(with_rest).collect();
+        first.extend(firsts.iter().zip(&known).map(|(&first, known)| known.or(Some(first.into()))));
         let mut change = vec![None; size];
         let mut moving = None;
         if has_offset {
@@ -155,7 +158,11 @@ impl Start {
             moving = Some(moves);
             for (number, &start) in firsts.iter().enumerate() {
                 base[number] = emitter.apply(Op::Select, &[moves, start, zero]);
-                first[number] = Some(emitter.apply(Op::Select, &[moves, zero, start]).into());
+                // What the start has besides is a part of the way from ζ.
+                let rest = known[number].and_then(|pair| pair.low);
+                let high = emitter.apply(Op::Select, &[moves, rest.unwrap_or(zero), start]);
+                let low = rest.map(|rest| emitter.apply(Op::Select, &[moves, zero, rest]));
+                first[number] = Some(Pair { high, low });
             }
             let less = emitter.number(-1.0, 0.0);
             for (row, entries) in map.iter().enumerate() {
@@ -291,10 +298,8 @@ impl Start {
         distance: Option<Pair>,
         (way, power): (Node, Option<Node>),
     ) -> Node {
-        let at_end = self.fixed.as_ref().zip(power).map(|(fixed, power)| {
-            let limit = emitter.constant(NOTHING);
-            (fixed, emitter.apply(Op::Gt, &[power, limit]))
-        });
+        let at_end =
+            self.fixed.as_ref().zip(power).map(|(fixed, power)| (fixed, is_left(emitter, power)));
         let base = self.base[output.number];
         let from = Some(Pair::from(base)).filter(|_| self.has_offset);
         let mut value = total(emitter, [], [from, distance]);
@@ -335,11 +340,11 @@ impl Start {
             totals.add(emitter, slope.leaf, total);
         }
         let slopes = totals.rounded(emitter);
-        let value = match value {
-            Some(value) => emitter.rounded(value),
-            None => emitter.constant(0.0),
-        };
-        emitter.with_slopes(value, &slopes)
+        let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
+        let rounded = emitter.rounded(value);
+        let node = emitter.with_slopes(rounded, &slopes);
+        emitter.numbers.insert(node, value);
+        node
     }
 }
 
@@ -384,29 +389,4 @@ impl Jet {
         });
         Jet { power, moved, outputs: outputs.collect() }
     }
-}
-
-/// Half an ulp of 1, squared, is less than this, by what errors grow on the way.
-const NOTHING: f64 = marked(1.0 / (1u128 << 90) as f64);
-
-/// The sum of the sizes of numbers.
-pub(super) fn size_of(emitter: &mut Emitter<'_>, row: &[Option<Pair>]) -> Node {
-    let mut total = emitter.constant(0.0);
-    for entry in row.iter().flatten() {
-        let size = emitter.apply(Op::Abs, &[entry.high]);
-        let is_first = emitter.value(total) == Some(0.0);
-        total = if is_first { size } else { emitter.apply(Op::Add, &[total, size]) };
-    }
-    total
-}
-
-/// `number`, but zero where it is no more than what rounding leaves of numbers of the size
-/// `largest`, unless there `is_more`.
-fn unless_left(emitter: &mut Emitter<'_>, is_more: Node, number: Pair, largest: Node) -> Pair {
-    let limit = emitter.constant(NOTHING);
-    let (size, zero) = (size_of(emitter, &[Some(number)]), emitter.number(0.0, 0.0));
-    let limit = emitter.apply(Op::Mul, &[largest, limit]);
-    let is_rounding = emitter.apply(Op::Lt, &[size, limit]);
-    let exact = chosen(emitter, is_rounding, zero, number);
-    chosen(emitter, is_more, number, exact)
 }

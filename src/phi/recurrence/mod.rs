@@ -3,17 +3,18 @@
 //! several numbers).
 //!
 //! `body` looks at a loop, `form` finds its affine forms, `power` composes them, but for
-//! those with coefficients that are not known: those of a single number are `single`'s (in
-//! other loops `inner`'s), and those of several `jet`'s and, if the number of steps is known,
-//! `binary`'s, with derivatives by what `terms` and `slopes` know of coefficients, and `fixed`
-//! of the point that they lead to; `products` of matrices are made of pairs, `emit` writes
-//! steps in twice the precision, and `edit` puts them in the loop's place. A loop
-//! may pass on anything of its last iteration: the state before that is what is composed,
-//! and the last iteration stays as it was.
+//! those with coefficients that are not known: those of a single number are `single`'s, and
+//! those of several `jet`'s and, if the number of steps is known, `binary`'s, with
+//! derivatives by what `terms` and `slopes` know of coefficients, and `fixed` of the point
+//! that they lead to; `products` of matrices are made of pairs, `emit` writes steps in twice
+//! the precision, and `edit` puts them in the loop's place. A loop may pass on anything of
+//! its last iteration: the state before that is what is composed, and the last iteration
+//! stays as it was.
 //!
 //! An affine loop in an affine loop is a step of that, so both have one form (`nest`, with
 //! `map` for what the inner one makes of the state). Where the outer loop is none, the
-//! inner one is solved by itself.
+//! inner one is solved by itself, if that is cheaper in each iteration of the outer one;
+//! `rest` lets that carry the digits that rounding would take in between.
 //!
 //! A loop that is left by a decision on its state stays, to search for the number of
 //! its iterations; behind it is the closed form at that number (`search`, with `ways`
@@ -25,9 +26,7 @@
 //! `jet`): what cancels where coefficients are made of the same inputs, where two
 //! eigenvalues are one, or where a point does not move, may be 10²⁰ times larger than what
 //! is left. That is better than the tape, which rounds in each iteration. Where so few steps
-//! are made that this would cost more than the loop, the loop stays. In the iterations of
-//! another loop the sweep goes through powers (`inner`): there a derivative has a relative
-//! error of a few ulps for each squaring.
+//! are made that this would cost more than the loop, the loop stays.
 
 mod binary;
 mod body;
@@ -37,13 +36,13 @@ mod emit;
 mod fixed;
 mod form;
 mod geometric;
-mod inner;
 mod jet;
 mod map;
 mod nest;
 mod power;
 mod products;
 mod record;
+mod rest;
 mod search;
 mod single;
 mod slopes;

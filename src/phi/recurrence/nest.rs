@@ -17,7 +17,8 @@ use super::form::{Affine, Base, CHANGES, Coefficient, Form, Forms};
 use super::map::{self, Map};
 use super::power::{System, Wanted, advanced};
 use super::record::record;
-use super::solve::{DERIVED, FEW, components};
+use super::rest;
+use super::solve::{FEW, components, most_derived};
 use crate::phi::pair::Pairs;
 use crate::phi::rule::Applied;
 use crate::ssa::{Def, Graph, Item, Node, Region};
@@ -47,7 +48,7 @@ enum Step {
 /// Puts a closed form in the place of `region` and the loops in it, if it has some and
 /// all of them are affine.
 pub(super) fn solve(edit: &mut Edit, region: Region) -> Option<Vec<Applied>> {
-    if edit.is_inner(region) || edit.is_gone(region) {
+    if edit.is_gone(region) {
         return None;
     }
     let nest = Nest::of(edit, region).ok()?;
@@ -58,11 +59,20 @@ pub(super) fn solve(edit: &mut Edit, region: Region) -> Option<Vec<Applied>> {
     let all = inner_regions(&edit.graph, region);
     let mut graph = core::mem::replace(&mut edit.graph, Graph::new(0, 0));
     let place = graph.regions[region].place;
+    // Of a loop that stands for two none of them is the one around.
+    let given = match nest.is_joined {
+        true => Vec::new(),
+        false => rest::given(edit, &mut graph, &nest.body),
+    };
     let mut emitter = Emitter::new(&mut graph, place);
+    rest::known(&mut emitter, &given);
     let outcome = attempt(edit, &nest, &all, &mut emitter);
+    let nodes = outcome.as_ref().map_or(&[][..], |(nodes, _)| nodes);
+    let given = rest::continued(&mut emitter, &given, nodes);
     let (items, required) = (emitter.items, emitter.required);
     edit.graph = graph;
     let (nodes, applied) = outcome.ok()?;
+    edit.given.extend(given);
     edit.required.extend(required);
     edit.replace(region, items, nodes, true);
     edit.leave_out(all);
@@ -218,7 +228,9 @@ fn attempt(
     if !nest.is_joined && !forms.emitter.has_told() {
         return Err("the coefficients of the loops in it are known");
     }
-    let most = FEW.saturating_add(nest.cost());
+    let steps = nest.cost();
+    let most = FEW.saturating_add(steps);
+    let most_derived = most_derived(edit, nest.body.region, steps);
     let mut at: HashMap<usize, Node> = HashMap::new();
     for mut system in systems(rows)? {
         let zero = forms.emitter.constant(0.0);
@@ -234,7 +246,7 @@ fn attempt(
         }
         applied.push(record(&forms, &nest.body, &system));
         let ends: BTreeSet<usize> = system.states.iter().copied().collect();
-        let goal = Wanted { states: &ends, most: DERIVED.saturating_mul(most) };
+        let goal = Wanted { states: &ends, most: most_derived };
         let after = advanced(&mut forms, &system, nest.times, &goal)?;
         at.extend(system.states.iter().copied().zip(after));
     }
@@ -250,7 +262,7 @@ fn attempt(
     }
     let emitter = forms.emitter;
     let own = emitter.items.len().saturating_sub(emitter.derived);
-    if own > most || emitter.derived > DERIVED.saturating_mul(most) {
+    if own > most || emitter.derived > most_derived {
         return Err("its closed form would cost more than the loop");
     }
     match is_outside(emitter, regions, &nodes) {

@@ -6,10 +6,8 @@ use super::binary;
 use super::doubling::{derived_by, digits};
 use super::emit::Emitter;
 use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
-use super::inner;
 use super::jet::{Start, steps_of_digit};
 use super::single::changed;
-use crate::op::Op;
 use crate::phi::double::Double;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
@@ -17,9 +15,6 @@ use crate::ssa::Node;
 /// A linear map of columns to rows; what is missing is zero by structure.
 pub(super) type Matrix<T> = Vec<Vec<Option<T>>>;
 
-/// How often the last power is applied at least: so it is in the range of numbers
-/// if the result is.
-pub(super) const LAST: usize = 2;
 /// Constants nearer to zero than this may have lost digits to underflow.
 const LEAST: f64 = 1e-270;
 
@@ -96,14 +91,6 @@ pub(super) fn advanced(
     }
     let nodes = match known {
         Some(nodes) => nodes,
-        // Few steps are made one by one.
-        None if forms.is_inner || times < 2 * LAST => match inner::changed(forms, system, times) {
-            Some(nodes) => nodes,
-            None => match derived(forms.emitter, system, times, wanted) {
-                Ok(nodes) => nodes,
-                Err(_) => doubled(forms.emitter, system, times),
-            },
-        },
         None => match changed(forms, system, times) {
             Some(nodes) => nodes?,
             None => derived(forms.emitter, system, times, wanted)?,
@@ -189,11 +176,10 @@ fn numeric(
         };
         sources.iter().map(row).collect()
     };
-    let compose = |a: &Matrix<Double>, b: &Matrix<Double>| composed(&mut Doubles, a, b);
     let total = if changes {
         let mut total = step(0);
         for i in 1..times {
-            total = compose(&step(i), &total);
+            total = composed(&step(i), &total);
         }
         total
     } else {
@@ -201,7 +187,7 @@ fn numeric(
         loop {
             if left & 1 == 1 {
                 total = Some(match total {
-                    Some(total) => compose(&power, &total),
+                    Some(total) => composed(&power, &total),
                     None => power.clone(),
                 });
             }
@@ -209,7 +195,7 @@ fn numeric(
             if left == 0 {
                 break total.unwrap_or(power);
             }
-            power = compose(&power, &power);
+            power = composed(&power, &power);
         }
     };
     if let ([row], false) = (&total[..], changes)
@@ -263,84 +249,20 @@ fn combine(
     total.iter().map(row).collect()
 }
 
-/// What the entries of a matrix are added and multiplied by.
-trait Arithmetic<T> {
-    fn added(&mut self, a: Option<T>, b: Option<T>) -> Option<T>;
-    fn multiplied(&mut self, a: T, b: T) -> T;
-    fn normalised(&mut self, a: T) -> T;
-}
-
-struct Doubles;
-
-impl Arithmetic<Double> for Doubles {
-    fn added(&mut self, a: Option<Double>, b: Option<Double>) -> Option<Double> {
-        match (a, b) {
-            (Some(a), Some(b)) => Some(a + b),
-            (a, b) => a.or(b),
-        }
-    }
-
-    fn multiplied(&mut self, a: Double, b: Double) -> Double {
-        a * b
-    }
-
-    fn normalised(&mut self, a: Double) -> Double {
-        a
-    }
-}
-
-impl Arithmetic<Pair> for Emitter<'_> {
-    fn added(&mut self, a: Option<Pair>, b: Option<Pair>) -> Option<Pair> {
-        Pairs::sum(self, a, b)
-    }
-
-    fn multiplied(&mut self, a: Pair, b: Pair) -> Pair {
-        Pairs::product(self, a, b)
-    }
-
-    fn normalised(&mut self, a: Pair) -> Pair {
-        Pairs::normal(self, a)
-    }
-}
-
 /// The map `a` after the map `b`; both leave the columns beyond the rows as they are.
-fn composed<T: Copy>(
-    arithmetic: &mut impl Arithmetic<T>,
-    a: &Matrix<T>,
-    b: &Matrix<T>,
-) -> Matrix<T> {
+fn composed(a: &Matrix<Double>, b: &Matrix<Double>) -> Matrix<Double> {
     let size = a.len();
-    let mut entry = |row: &Vec<Option<T>>, column: usize| {
+    let entry = |row: &Vec<Option<Double>>, column: usize| {
         let mut entry = row[column].filter(|_| column >= size);
         for (factor, other) in row[..size].iter().zip(b) {
             if let (Some(factor), Some(other)) = (*factor, other[column]) {
-                let product = arithmetic.multiplied(factor, other);
-                entry = arithmetic.added(entry, Some(product));
+                let product = factor * other;
+                entry = Some(entry.map_or(product, |entry| entry + product));
             }
         }
-        entry.map(|entry| arithmetic.normalised(entry))
+        entry
     };
     a.iter().map(|row| (0..row.len()).map(|column| entry(row, column)).collect()).collect()
-}
-
-/// The result by powers that are squares of each other: the map after 1, 2, 4, …
-/// steps.
-fn doubled(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Vec<Node> {
-    let (mut map, columns) = one_step(emitter, system);
-    let mut state = system.firsts.clone();
-    let mut left = times;
-    loop {
-        let last = left < 2 * LAST;
-        let repeat = if last { left } else { left & 1 };
-        for _ in 0..repeat {
-            state = applied(emitter, &map, &state, &columns);
-        }
-        if last {
-            return state;
-        }
-        left >>= 1;
-        map = squared(emitter, &map);
-    }
 }
 
 /// The result of several numbers, with derivatives of twice the precision.
@@ -383,79 +305,6 @@ fn derived(
     Ok(nodes)
 }
 
-/// The map of one step, and what its columns beyond the states belong to.
-pub(super) fn one_step(emitter: &mut Emitter<'_>, system: &System) -> (Matrix<Pair>, Vec<Node>) {
-    let size = system.states.len();
-    let rows: Vec<_> = system.rows.iter().map(|row| linear_part(system, row)).collect();
-    let offsets: Vec<_> = system.rows.iter().map(|row| offset(emitter, row)).collect();
-    let with_offset: Vec<usize> = (0..size).filter(|&row| offsets[row].is_some()).collect();
-    // One column for each offset if that costs nothing, so that the offsets are
-    // no part of what is squared; otherwise one for all.
-    let is_known = |pair: &Pair| emitter.graph.constant(pair.high).is_some();
-    let apart = with_offset.len() <= 1 || rows.iter().flatten().flatten().all(is_known);
-    let one: Pair = emitter.constant(1.0).into();
-    let extra = if apart { with_offset.len() } else { 1 };
-    let mut map: Matrix<Pair> = rows;
-    for (row, entries) in map.iter_mut().enumerate() {
-        let place = with_offset.iter().position(|&other| other == row);
-        entries.extend((0..extra).map(|column| match apart {
-            true => (place == Some(column)).then_some(one),
-            false => offsets[row],
-        }));
-    }
-    let columns: Vec<Node> = match apart {
-        true => {
-            let offsets = with_offset.iter().filter_map(|&row| offsets[row]);
-            offsets.map(|offset| emitter.rounded(offset)).collect()
-        }
-        false => vec![one.high],
-    };
-    (map, columns)
-}
-
-/// The map of twice as many steps.
-pub(super) fn squared(emitter: &mut Emitter<'_>, map: &Matrix<Pair>) -> Matrix<Pair> {
-    match &map[..] {
-        [row] => vec![squared_row(emitter, row)],
-        _ => composed(emitter, map, map),
-    }
-}
-
-/// The square of the map of a single number.
-///
-/// What is added to it is multiplied by 1 + a, 1 + a², 1 + a⁴, …: only in the
-/// first of these can anything cancel, and no error but those of the powers of a
-/// is multiplied by more than the number itself.
-fn squared_row(emitter: &mut Emitter<'_>, row: &[Option<Pair>]) -> Vec<Option<Pair>> {
-    let Some(factor) = row[0] else { return row.to_vec() };
-    let product = emitter.product(factor, factor);
-    let square = emitter.normal(product);
-    let added = row[1..].iter().map(|added| {
-        added.map(|added| dot(emitter, &[(factor, added.high)], Some(added.high)).into())
-    });
-    let added: Vec<Option<Pair>> = added.collect();
-    core::iter::once(Some(square)).chain(added).collect()
-}
-
-/// The sum of products and `addend`, by ordinary rounding; that of the pairs
-/// does not count.
-pub(super) fn dot(emitter: &mut Emitter<'_>, terms: &[(Pair, Node)], addend: Option<Node>) -> Node {
-    let one = emitter.constant(1.0);
-    let mut sum = addend;
-    let lows = terms.iter().filter_map(|&(factor, x)| factor.low.map(|low| (low, x)));
-    let highs = terms.iter().map(|&(factor, x)| (factor.high, x));
-    let all: Vec<(Node, Node)> = lows.chain(highs).collect();
-    for (factor, x) in all {
-        sum = Some(match sum {
-            None => emitter.apply(Op::Mul, &[factor, x]),
-            Some(sum) if factor == one => emitter.apply(Op::Add, &[x, sum]),
-            Some(sum) if x == one => emitter.apply(Op::Add, &[factor, sum]),
-            Some(sum) => emitter.apply(Op::MulAdd, &[factor, x, sum]),
-        });
-    }
-    sum.unwrap_or_else(|| emitter.constant(0.0))
-}
-
 pub(super) fn linear_part(system: &System, row: &Affine) -> Vec<Option<Pair>> {
     let pair = |&state: &usize| match row.get(&Base::State(state)) {
         Some(Coefficient::Fixed(pair)) => Some(*pair),
@@ -473,23 +322,4 @@ pub(super) fn offset(emitter: &mut Emitter<'_>, row: &Affine) -> Option<Pair> {
         }
     }
     sum
-}
-
-/// The state after the steps that `map` stands for. There are few such steps, so
-/// that they are rounded as the loop rounds its own does no harm.
-pub(super) fn applied(
-    emitter: &mut Emitter<'_>,
-    map: &Matrix<Pair>,
-    state: &[Node],
-    columns: &[Node],
-) -> Vec<Node> {
-    let row = |row: &Vec<Option<Pair>>| {
-        // What is added comes first: it does not wait for the state.
-        let (own, added) = row.split_at(state.len());
-        let terms = added.iter().zip(columns).chain(own.iter().zip(state));
-        let terms: Vec<(Pair, Node)> =
-            terms.filter_map(|(factor, &x)| factor.map(|factor| (factor, x))).collect();
-        dot(emitter, &terms, None)
-    };
-    map.iter().map(row).collect()
 }

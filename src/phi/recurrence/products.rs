@@ -232,3 +232,22 @@ pub(super) fn both<T: IntoIterator<Item = Factors>>(
     };
     (0..size).map(|i| (0..size).map(|j| entry(i, j)).collect()).collect()
 }
+
+/// The sum of products and `addend`, by ordinary rounding; that of the pairs
+/// does not count.
+pub(super) fn dot(emitter: &mut Emitter<'_>, terms: &[(Pair, Node)], addend: Option<Node>) -> Node {
+    let one = emitter.constant(1.0);
+    let mut sum = addend;
+    let lows = terms.iter().filter_map(|&(factor, x)| factor.low.map(|low| (low, x)));
+    let highs = terms.iter().map(|&(factor, x)| (factor.high, x));
+    let all: Vec<(Node, Node)> = lows.chain(highs).collect();
+    for (factor, x) in all {
+        sum = Some(match sum {
+            None => emitter.apply(Op::Mul, &[factor, x]),
+            Some(sum) if factor == one => emitter.apply(Op::Add, &[x, sum]),
+            Some(sum) if x == one => emitter.apply(Op::Add, &[factor, sum]),
+            Some(sum) => emitter.apply(Op::MulAdd, &[factor, x, sum]),
+        });
+    }
+    sum.unwrap_or_else(|| emitter.constant(0.0))
+}

@@ -217,7 +217,6 @@ impl Attempt<'_> {
         let numbers = ways.entries.iter().enumerate();
         let numbered = numbers.map(|(number, &(phi, _))| (phi, number)).collect();
         let mut forms = Forms::new(&mut emitter, ways.region, ways.bound as usize, numbered);
-        forms.is_inner = edit.is_inner(ways.region);
         for (state, form) in dependent {
             forms.known.insert(ways.entries[state].0, form);
         }

@@ -392,11 +392,11 @@ fn with_slopes(
         totals.add(emitter, leaf, total);
     }
     let slopes = totals.rounded(emitter);
-    let value = match value {
-        Some(value) => emitter.rounded(value),
-        None => emitter.constant(0.0),
-    };
-    emitter.with_slopes(value, &slopes)
+    let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
+    let rounded = emitter.rounded(value);
+    let node = emitter.with_slopes(rounded, &slopes);
+    emitter.numbers.insert(node, value);
+    node
 }
 
 /// The sum of products, as it comes.

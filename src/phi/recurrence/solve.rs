@@ -11,6 +11,7 @@ use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Form, Forms};
 use super::power::{self, System, advanced};
 use super::record::{place, record};
+use super::rest::{self, is_rest};
 use crate::op::Op;
 use crate::phi::pair::Pairs;
 use crate::phi::rule::{Applied, Rule};
@@ -20,7 +21,15 @@ use crate::ssa::{Access, AccessData, Def, Graph, Item, Node, Region, SeriesData}
 pub(super) const FEW: usize = 32;
 /// What comes with its derivatives may have so many times as many steps as the loop: that
 /// has a sweep of twice as many, goes through memory, and does one thing after the other.
-pub(super) const DERIVED: usize = 8;
+const DERIVED: usize = 8;
+
+/// How many steps may compute values with their derivatives in the place of `region`, which
+/// takes so many: in another loop few steps are done so often that they count.
+pub(super) fn most_derived(edit: &Edit, region: Region, steps: usize) -> usize {
+    let few = if edit.is_inner(region) { 0 } else { FEW };
+    DERIVED.saturating_mul(steps.saturating_add(few))
+}
+
 /// From so many iterations what they came to may be wanted: each is gone through
 /// by steps of its own.
 const MOST_PASTS: usize = 16;
@@ -31,22 +40,28 @@ pub(super) fn solve(edit: &mut Edit, region: Region) -> Result<Vec<Applied>, &'s
     let mut plan = Plan::of(edit, &body);
     let mut graph = core::mem::replace(&mut edit.graph, Graph::new(0, 0));
     let place = graph.regions[region].place;
+    let given = rest::given(edit, &mut graph, &body);
     // The graph has what was there, and nodes that no block has: what is made
     // and then given up is in no order.
     let outcome = loop {
         let mut emitter = Emitter::new(&mut graph, place);
+        rest::known(&mut emitter, &given);
         match attempt(edit, &body, &plan, &mut emitter) {
-            Ok(attempt) => break Ok((attempt, emitter.items, emitter.required)),
+            Ok(attempt) => {
+                let given = rest::continued(&mut emitter, &given, &attempt.nodes);
+                break Ok((attempt, emitter.items, emitter.required, given));
+            }
             Err(Failure { why, states }) => {
-                drop(emitter);
                 if states.is_empty() || !plan.give_up(&states, why) {
+                    rest::continued(&mut emitter, &given, &[]);
                     break Err(why);
                 }
             }
         }
     };
     edit.graph = graph;
-    let (attempt, items, required) = outcome.map_err(|why| plan.why.unwrap_or(why))?;
+    let (attempt, items, required, given) = outcome.map_err(|why| plan.why.unwrap_or(why))?;
+    edit.given.extend(given);
     edit.required.extend(required);
     edit.replace(region, items, attempt.nodes, plan.whole());
     Ok(attempt.applied)
@@ -198,7 +213,6 @@ fn attempt(
     let numbers = body.entries.iter().enumerate();
     let numbered = numbers.map(|(number, &(phi, _))| (phi, number)).collect();
     let mut forms = Forms::new(emitter, body.region, body.times as usize, numbered);
-    forms.is_inner = edit.is_inner(body.region);
     let mut needed: HashSet<Node> = HashSet::new();
     for &state in &states {
         needed.extend(&body.next_cones[state].nodes);
@@ -262,7 +276,9 @@ fn attempt(
     }
     let mut nodes = Vec::new();
     let iterations: BTreeSet<u32> = wanted.iter().map(|wanted| wanted.iteration).collect();
-    let most = FEW + body.times as usize * states.len().max(body.steps.len());
+    let steps = body.times as usize * states.len().max(body.steps.len());
+    let most = FEW + steps;
+    let most_derived = most_derived(edit, body.region, steps);
     for iteration in iterations {
         let here = || wanted.iter().filter(|wanted| wanted.iteration == iteration);
         // Where nothing is wanted but what is next, there is no iteration to be
@@ -280,11 +296,11 @@ fn attempt(
         let mut at: HashMap<usize, Node> = HashMap::new();
         for system in &systems {
             let failure = |why| Failure { why, states: owned(&system.states, counter) };
-            let goal = power::Wanted { states: &ends, most: DERIVED * most };
+            let goal = power::Wanted { states: &ends, most: most_derived };
             let after = advanced(&mut forms, system, times, &goal).map_err(failure)?;
             at.extend(system.states.iter().copied().zip(after));
             let derived = forms.emitter.derived;
-            if forms.emitter.items.len() - derived > most || derived > DERIVED * most {
+            if forms.emitter.items.len() - derived > most || derived > most_derived {
                 return Err(failure("its closed form would cost more than the loop"));
             }
         }
@@ -333,7 +349,7 @@ impl Forms<'_, '_> {
     pub(super) fn require_moderate(&mut self, system: &System) {
         let mut bases = system.rows.iter().flat_map(|row| row.keys());
         let has_added = bases.any(|base| matches!(base, Base::Node(_)));
-        if system.states.len() == 1 && (self.is_inner || !has_added) {
+        if system.states.len() == 1 && !has_added {
             return;
         }
         let most = self.emitter.constant(f64::MAX / MODERATE);
@@ -388,6 +404,7 @@ impl Tail<'_, '_, '_, '_> {
             return copy;
         }
         match self.forms.emitter.graph.nodes[node].def {
+            _ if is_rest(self.forms.emitter.graph, node) => self.forms.emitter.constant(0.0),
             Def::Iteration(region) if region == self.body.region => {
                 self.forms.emitter.constant(f64::from(self.iteration))
             }

@@ -6,7 +6,7 @@
 
 use super::chain::{Added, Chain};
 use super::form::moved_out;
-use super::functions::{factors, invariants, values};
+use super::functions::{invariants, taken_apart, values};
 use super::inverses::is_invariant;
 use super::rows::{Place, Steps};
 use crate::op::Op;
@@ -60,7 +60,7 @@ pub(super) fn close_sum_of_exponentials(
     if draft.loop_around(region).is_some() || (count < STEPS && !draft.all_forms) {
         return None;
     }
-    let (scale, all) = factors(draft, region, vec![(false, draft.resolve(term))])?;
+    let (scale, all) = taken_apart(draft, region, vec![(false, draft.resolve(term))])?;
     let (data, others): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|&(_, node)| draft.folds(node));
     let (around, rest): (Vec<_>, Vec<_>) =

@@ -29,10 +29,10 @@ use crate::ssa::{Def, Node, Region};
 const FACTORS: usize = 64;
 
 /// Factors, and divisors (`true`).
-type Factors = Vec<(bool, Node)>;
+pub(super) type Factors = Vec<(bool, Node)>;
 
 /// The factors in `region` of all of these, and their sign.
-pub(super) fn factors(draft: &Draft, region: Region, all: Factors) -> Option<(f64, Factors)> {
+pub(super) fn taken_apart(draft: &Draft, region: Region, all: Factors) -> Option<(f64, Factors)> {
     let (mut found, mut pending, mut sign) = (Vec::new(), all, 1.0);
     while let Some((inverse, node)) = pending.pop() {
         let node = draft.resolve(node);
@@ -81,7 +81,7 @@ pub(super) fn close_logarithms(draft: &mut Draft, region: Region, chain: &Chain)
     if draft.loop_around(region).is_some() {
         return None;
     }
-    let (scale, all) = factors(draft, region, vec![(false, product)])?;
+    let (scale, all) = taken_apart(draft, region, vec![(false, product)])?;
     let (data, invariant): (Factors, Factors) =
         all.into_iter().partition(|&(_, node)| draft.folds(node));
     let is_invariant = |&(_, node): &(bool, Node)| is_invariant(draft, region, node);
@@ -195,7 +195,7 @@ pub(super) fn close_exponentials(
         }
         _ => None,
     };
-    let (sign, all) = factors(draft, region, product.factors.clone())?;
+    let (sign, all) = taken_apart(draft, region, product.factors.clone())?;
     if sign < 0.0 {
         return None;
     }

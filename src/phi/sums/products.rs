@@ -3,26 +3,18 @@
 
 use core::ops::RangeInclusive;
 
-use super::frame::Frame;
-use super::functions::{Product, close_exponentials, invariants};
-use super::moments::Evaluator;
-use super::polynomial::Basis;
-use super::terms::{Variables, terms};
+use super::functions::{Factors, Product, close_exponentials, invariants, taken_apart, values};
 use crate::op::Op;
 use crate::phi::close::CloseLimits;
 use crate::phi::double::Double;
 use crate::phi::draft::Draft;
 use crate::phi::notation::{Brief, number};
-use crate::phi::sums::chain::Added;
 use crate::ssa::{Def, End, Node, Region};
 
 /// What is multiplied by at most so much loses no digits beside a power.
 const LARGE: f64 = 1e100;
 /// What has such a size neither overflows nor loses digits beside a few factors.
 pub(super) const SIZES: RangeInclusive<f64> = 1e-200..=1e200;
-/// So many factors of one iteration are looked at.
-const FACTORS: usize = 64;
-
 /// Replaces products of `region`, a loop; returns their forms.
 pub(super) fn close_products(
     draft: &mut Draft,
@@ -77,45 +69,22 @@ fn factors(draft: &Draft, entry: Node, next: Node, passed: u32) -> Option<Vec<(b
 /// What the numbers among the factors come to in all iterations, and the other factors.
 struct Parts {
     data: Double,
-    invariant: Vec<(bool, Node)>,
+    invariant: Factors,
 }
 
 /// The factors of one iteration, taken apart.
 fn parts(draft: &Draft, region: Region, chain: &Product) -> Option<Parts> {
-    let (mut numbers, mut invariant) = (Vec::new(), Vec::new());
-    let mut pending = chain.factors.clone();
-    while let Some((inverse, node)) = pending.pop() {
-        let node = draft.resolve(node);
-        let args: Vec<Node> = draft.args(node).collect();
-        match draft.graph.nodes[node].def {
-            _ if draft.folds(node) => numbers.push((inverse, node)),
-            Def::Apply(Op::Mul, _) if draft.is_inside(node, region) => {
-                pending.extend(args.into_iter().map(|arg| (inverse, arg)));
-            }
-            Def::Apply(Op::Div, _) if draft.is_inside(node, region) => {
-                pending.extend([(inverse, args[0]), (!inverse, args[1])]);
-            }
-            _ => invariant.push((inverse, node)),
-        }
-        // One that occurs several times is looked at as often.
-        if numbers.len() + invariant.len() + pending.len() > FACTORS {
-            return None;
-        }
-    }
+    let (sign, all) = taken_apart(draft, region, chain.factors.clone())?;
+    let (numbers, invariant): (Factors, Factors) =
+        all.into_iter().partition(|&(_, node)| draft.folds(node));
     // Without either it is a recurrence with coefficients of one kind.
     if numbers.is_empty() || invariant.is_empty() {
         return None;
     }
     // All factors of an iteration come together, so that nothing on the way is too large.
-    let mut each = vec![Double::from(1.0); chain.count as usize];
+    let mut each = vec![Double::from(sign); chain.count as usize];
     for (inverse, node) in numbers {
-        let added = [Added::Term(1.0, node)];
-        let terms = terms(draft, region, &added, Variables::Large, &hashbrown::HashMap::new());
-        let terms = terms.ok().filter(|terms| terms.loops.len() == 1)?;
-        let basis = Basis::new(0, 0, 1)?;
-        let mut evaluator = Evaluator::new(&terms, &basis);
-        let frame = Frame::at(Vec::new());
-        let values = evaluator.values(&frame, chain.count);
+        let values = values(draft, region, node, chain.count)?;
         for (product, factor) in each.iter_mut().zip(values) {
             *product = if inverse { *product / factor } else { *product * factor };
         }

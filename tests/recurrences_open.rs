@@ -1,0 +1,310 @@
+//! Affine loops in a loop that has no closed form itself: each has its own, with its
+//! derivatives, if that is cheaper; values and gradients are as good as those of the tape.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
+
+#[path = "support/precise.rs"]
+mod precise;
+#[path = "support/recurrences.rs"]
+mod support;
+
+use phigrad::check::Random;
+use phigrad::phi::Refused;
+use phigrad::phi::recurrence::solve_all;
+use phigrad::ssa::{Graph, Outcome, interpret, verify};
+use precise::Number;
+use support::{Program, derived, precise, rolled, taped, ulp};
+
+/// Descent of a number, at a rate that changes from one epoch to the next.
+struct Rates {
+    epochs: usize,
+    steps: usize,
+}
+
+impl Program for Rates {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let (mut w, mut rate) = (x[2], x[0]);
+        for _ in 0..self.epochs {
+            for _ in 0..self.steps {
+                w = w - rate * (w - T::from(1.0));
+            }
+            rate = rate * x[1];
+        }
+        w
+    }
+}
+
+/// The same with a rate that falls after every 30 steps.
+struct Schedule;
+
+impl Program for Schedule {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let (mut w, mut rate) = (x[2], x[0]);
+        for i in 0..120 {
+            w = w - rate * T::from(2.0) * (w - T::from(0.7));
+            if i % 30 == 29 {
+                rate = rate * x[1];
+            }
+        }
+        w * w
+    }
+}
+
+/// An account with interest in each month and a payment in each year, over periods between
+/// which the rate changes.
+struct Periods;
+
+impl Program for Periods {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let (mut y, mut rate) = (x[0], x[1]);
+        for _ in 0..8 {
+            for _ in 0..10 {
+                for _ in 0..12 {
+                    y = y * (T::from(1.0) + rate * T::from(1.0 / 12.0)) + x[2];
+                }
+                y = y - x[3];
+            }
+            rate = rate * x[4];
+        }
+        y
+    }
+}
+
+/// What the number in an outer step does that is not affine.
+#[derive(Clone, Copy, Debug)]
+enum Opening {
+    /// A coefficient is carried from one iteration to the next.
+    Coefficient,
+    /// What is added is.
+    Product,
+    Quotient,
+}
+
+/// Of a number what it is multiplied by, the other number that is added and what that is
+/// multiplied by, and what is added: inputs.
+type Row = (usize, Option<(usize, usize)>, Option<usize>);
+
+/// Numbers of which an inner loop makes sums of products, and an outer one something else.
+#[derive(Clone, Debug)]
+struct Nest {
+    outer: usize,
+    inner: usize,
+    opening: Opening,
+    rows: Vec<Row>,
+    /// Whether a number moves by what its row says, times an input.
+    rate: Option<usize>,
+}
+
+impl Nest {
+    fn random(random: &mut Random, states: usize, inputs: usize) -> Nest {
+        let row = |random: &mut Random, state: usize| {
+            let other = (states > 1 && random.chance(0.7))
+                .then(|| ((state + 1 + random.below(states - 1)) % states, random.below(inputs)));
+            let added = random.chance(0.7).then(|| random.below(inputs));
+            (random.below(inputs), other, added)
+        };
+        Nest {
+            outer: 2 + random.below(30),
+            inner: random.pick(&[2, 3, 7, 16, 50, 133, 400]),
+            opening: random.pick(&[Opening::Coefficient, Opening::Product, Opening::Quotient]),
+            rows: (0..states).map(|state| row(random, state)).collect(),
+            rate: random.chance(0.4).then(|| random.below(inputs)),
+        }
+    }
+}
+
+impl Program for Nest {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let mut z: Vec<T> = (0..self.rows.len()).map(|state| x[state % x.len()]).collect();
+        let mut changed = x[0];
+        for _ in 0..self.outer {
+            for _ in 0..self.inner {
+                let next = |(state, row): (usize, &Row)| {
+                    let &(factor, other, added) = row;
+                    let factor = if factor == 0 { changed } else { x[factor] };
+                    let mut sum = z[state] * factor;
+                    if let Some((other, factor)) = other {
+                        sum = sum + z[other] * x[factor];
+                    }
+                    if let Some(added) = added {
+                        sum = sum - x[added];
+                    }
+                    match self.rate {
+                        Some(rate) => z[state] - x[rate] * sum,
+                        None => sum,
+                    }
+                };
+                z = self.rows.iter().enumerate().map(next).collect();
+            }
+            match self.opening {
+                Opening::Coefficient => changed = changed * x[x.len() - 1],
+                Opening::Product => z[0] = z[0] - T::from(0.25) * z[0] * z[0],
+                Opening::Quotient => z[0] = z[0] / (T::from(1.0) + z[0] * z[0]),
+            }
+        }
+        z[0]
+    }
+}
+
+/// The point and others near it: where the tape is right by chance in one of them it is
+/// not in others.
+fn neighbours(point: &[f64], random: &mut Random) -> Vec<Vec<f64>> {
+    let mut near = |x: &f64| x * (1.0 + random.uniform(-1e-13, 1e-13));
+    (0..8).map(|_| point.iter().map(&mut near).collect()).collect()
+}
+
+#[derive(Default)]
+struct Compared {
+    components: usize,
+    found: Vec<String>,
+}
+
+impl Compared {
+    fn compare(&mut self, name: &str, graph: &Graph, program: &impl Program, points: &[Vec<f64>]) {
+        for point in points {
+            let exact = precise(program, point);
+            let largest = exact.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
+            // Such powers are the tape's, and of what has underflown nobody knows the digits.
+            if !exact.iter().all(|x| x.abs() < 1e150) || largest < 1e-250 {
+                continue;
+            }
+            let Outcome::Values(got) = interpret(graph, point) else { continue };
+            let error_of_tape = |point: &[f64]| -> Vec<f64> {
+                let (tape, exact) = (taped(program, point), precise(program, point));
+                tape.iter().zip(&exact).map(|(tape, exact)| (tape - exact).abs()).collect()
+            };
+            let mut of_tape = error_of_tape(point);
+            let is_good = |of_tape: &[f64], index: usize| {
+                let error: f64 = (got[index] - exact[index]).abs();
+                error <= 4.0 * of_tape[index] + 4.0 * ulp(exact[index]) + 1e-28 * largest.max(1.0)
+            };
+            self.components += got.len();
+            if (0..got.len()).all(|index| is_good(&of_tape, index)) {
+                continue;
+            }
+            for other in neighbours(point, &mut Random::new(7)) {
+                let errors = error_of_tape(&other);
+                of_tape.iter_mut().zip(errors).for_each(|(of, error)| *of = of.max(error));
+            }
+            for index in (0..got.len()).filter(|&index| !is_good(&of_tape, index)) {
+                let error = (got[index] - exact[index]).abs();
+                self.found.push(format!(
+                    "{name}, {index} at {point:?}: {:e}, off by {error:e}, tape {:e}",
+                    exact[index], of_tape[index]
+                ));
+            }
+        }
+    }
+
+    #[track_caller]
+    fn assert_none(&self) {
+        let shown = self.found.iter().take(20).cloned().collect::<Vec<String>>().join("\n");
+        assert!(self.found.is_empty(), "{} of {}: {shown}", self.found.len(), self.components);
+    }
+}
+
+/// A graph of gradient and value, and what became of the loops.
+struct Opened {
+    graph: Graph,
+    forms: usize,
+    /// How many there are still, and why.
+    loops: usize,
+    refused: Vec<Refused>,
+}
+
+fn opened(program: &impl Program, point: &[f64]) -> Opened {
+    let solved = solve_all(&rolled(program, point));
+    verify(&solved.graph).unwrap_or_else(|error| panic!("{error}\n{}", solved.graph));
+    let (forms, refused) = (solved.applied.len(), solved.refused);
+    let loops = solved.graph.regions.values().filter(|data| data.cycle.is_some()).count();
+    Opened { graph: derived(&solved.graph), forms, loops, refused }
+}
+
+#[test]
+fn rates_that_change_in_epochs() {
+    let (mut random, mut compared) = (Random::new(71), Compared::default());
+    let mut points = vec![vec![0.110_046_442_853, 0.699_213_625_405_299, 0.698_375_662_737_382_9]];
+    points.push(vec![0.110_046_442_852_940_41, 0.699_213_625_405_299, 0.698_375_662_737_382_9]);
+    points.push(vec![0.130_816_948_358_075_6, 0.471_041_216_165_846_7, 0.051_393_271_963_830_59]);
+    for _ in 0..if cfg!(debug_assertions) { 20 } else { 400 } {
+        let rate = 10f64.powf(random.uniform(-4.0, -0.1));
+        points.push(vec![rate, random.uniform(0.3, 1.0), random.uniform(-1.0, 2.0)]);
+        points.push(vec![rate, 1.0, 1.0]);
+    }
+    for (epochs, steps) in [(20, 50), (5, 20), (12, 300)] {
+        let program = Rates { epochs, steps };
+        let opened = opened(&program, &points[0]);
+        assert_eq!((opened.forms, opened.loops), (1, 1), "{:?}", opened.refused);
+        compared.compare(&format!("{epochs} times {steps}"), &opened.graph, &program, &points);
+    }
+    let opened = opened(&Schedule, &points[0]);
+    assert_eq!((opened.forms, opened.loops), (1, 1), "{:?}", opened.refused);
+    compared.compare("schedule", &opened.graph, &Schedule, &points);
+    compared.assert_none();
+}
+
+#[test]
+fn nests_in_open_loops_have_one_form() {
+    let (mut random, mut compared) = (Random::new(75), Compared::default());
+    let mut point = |rate: f64| {
+        let mut other = || random.uniform(-1.0, 2.0);
+        vec![other(), rate, other(), other(), random.uniform(0.5, 1.2)]
+    };
+    let rates = [0.05, 0.0, 1e-3, 1e-9, -0.03, 0.2, -1.0, -12.0];
+    let points: Vec<Vec<f64>> = rates.into_iter().flat_map(|r| [point(r), point(r)]).collect();
+    let opened = opened(&Periods, &points[0]);
+    assert_eq!((opened.forms, opened.loops), (2, 1), "{:?}", opened.refused);
+    compared.compare("periods", &opened.graph, &Periods, &points);
+    compared.assert_none();
+    assert!(compared.components >= 6 * points.len() / 2);
+}
+
+/// Numbers of all sizes, some of them near one.
+fn number(random: &mut Random) -> f64 {
+    let near = 10f64.powf(random.uniform(-12.0, -2.0));
+    match random.below(10) {
+        0 => 0.0,
+        1 => 1.0,
+        2 => 1.0 - near,
+        3 => near,
+        4 => -0.5,
+        5 => random.uniform(-1.0, 0.0),
+        _ => random.uniform(0.0, 1.0),
+    }
+}
+
+fn run(seed: u64, states: usize, cases: usize) {
+    let cases = if cfg!(debug_assertions) { cases / 20 + 1 } else { cases };
+    let (mut random, mut compared) = (Random::new(seed), Compared::default());
+    let (mut forms, mut loops) = (0, 0);
+    for _ in 0..cases {
+        let inputs = 1 + random.below(5);
+        let nest = Nest::random(&mut random, states, inputs);
+        let points: Vec<Vec<f64>> =
+            (0..5).map(|_| (0..inputs).map(|_| number(&mut random)).collect()).collect();
+        let opened = opened(&nest, &points[0]);
+        assert!(opened.loops == 0 || opened.forms > 0 || !opened.refused.is_empty());
+        forms += usize::from(opened.forms > 0);
+        let costs = |refused: &Refused| refused.why.contains("would cost more than the loop");
+        loops += usize::from(opened.loops > 1 && opened.refused.iter().any(costs));
+        compared.compare(&format!("{nest:?}"), &opened.graph, &nest, &points);
+    }
+    let components = compared.components;
+    println!("{components} components, {forms} with forms, {loops} of {cases} stay loops");
+    compared.assert_none();
+    assert!(forms > 0 && loops > 0 && compared.components > 4 * cases / 10);
+}
+
+#[test]
+fn one_number() {
+    run(72, 1, 1000);
+}
+
+#[test]
+fn two_numbers() {
+    run(73, 2, 300);
+}
+
+#[test]
+fn three_numbers() {
+    run(74, 3, 100);
+}

@@ -1,0 +1,172 @@
+//! Programs whose loops have closed forms: on the tape, in twice the precision, and as
+//! graphs of gradient and value.
+#![allow(dead_code)] // Each target uses a part of it.
+
+use std::panic::Location;
+
+use phigrad::Var;
+use phigrad::diff::{Wanted, reverse};
+use phigrad::phi::recurrence::solve_all;
+use phigrad::ssa::{
+    Folding, Graph, Lifted, Outcome, Paths, RerollLimits, eliminate_dead_code, fuse, interpret,
+    reroll, simplify, verify,
+};
+use phigrad::trace::{Adjoints, Inputs, Trace, Tracer, sweep};
+
+use super::precise::{Dual, Number};
+
+/// A function of its inputs.
+pub trait Program {
+    fn eval<T: Number>(&self, x: &[T]) -> T;
+
+    /// What `eval` comes to, where twice the digits are too few for its steps.
+    fn reference(&self, x: &[Dual]) -> Dual {
+        self.eval(x)
+    }
+
+    /// What is nearer to zero is not compared.
+    fn least(&self) -> f64 {
+        0.0
+    }
+}
+
+/// A program that is told how many steps it takes.
+pub trait Stepped {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T;
+
+    /// The program of so many steps.
+    fn of(&self, steps: usize) -> Steps<'_, Self> {
+        Steps { program: self, steps }
+    }
+}
+
+/// A program of a known number of steps.
+pub struct Steps<'a, S: ?Sized> {
+    program: &'a S,
+    steps: usize,
+}
+
+impl<S: Stepped> Program for Steps<'_, S> {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        self.program.eval(x, self.steps)
+    }
+}
+
+fn traced<T>(program: &impl Program, x: &[f64], look: impl FnOnce(&Trace<'_>) -> T) -> T {
+    let mut tracer = Tracer::default();
+    let inputs = Inputs { active: x, inactive: &[] };
+    let run = |x: &[Var], _: &[Var]| program.eval::<Var>(x);
+    look(&tracer.run(run, inputs, 1 << 24, Location::caller()).unwrap())
+}
+
+/// Gradient and value in one list.
+pub fn taped(program: &impl Program, x: &[f64]) -> Vec<f64> {
+    traced(program, x, |trace| {
+        let gradient = sweep(trace, &mut Adjoints::default()).to_vec();
+        [gradient, vec![trace.value()]].concat()
+    })
+}
+
+/// The same in twice the precision, rounded.
+pub fn precise(program: &impl Program, x: &[f64]) -> Vec<f64> {
+    let inputs: Vec<Dual> = x.iter().enumerate().map(|(i, &x)| Dual::input(x, i)).collect();
+    let y = program.reference(&inputs);
+    (0..x.len()).map(|i| y.slope(i)).chain([y.value()]).collect()
+}
+
+/// The steps of a run as a graph, with loops where they repeat.
+pub fn rolled(program: &impl Program, x: &[f64]) -> Graph {
+    traced(program, x, |trace| {
+        let mut lifted = Lifted::new(x.len(), 0);
+        lifted.merge(trace, Paths { paths: 1, nodes: 1 << 24 }).unwrap();
+        reroll(lifted.graph(), RerollLimits::default())
+    })
+}
+
+/// The graph of gradient and value of what `graph` computes.
+pub fn derived(graph: &Graph) -> Graph {
+    let small = simplify(graph, Folding::Real);
+    let gradient = reverse(&small, Wanted::GradientAndValue, Folding::Real);
+    let fused = fuse(&eliminate_dead_code(&gradient));
+    verify(&fused).unwrap_or_else(|error| panic!("{error}\n{fused}"));
+    fused
+}
+
+/// The graph of gradient and value, with closed forms; there may be loops left.
+pub fn solved(rolled: &Graph) -> Graph {
+    let solved = solve_all(rolled);
+    verify(&solved.graph).unwrap_or_else(|error| panic!("{error}\n{}", solved.graph));
+    derived(&solved.graph)
+}
+
+/// The same, without a loop.
+pub fn closed(rolled: &Graph) -> Graph {
+    let closed = solved(rolled);
+    assert!(closed.regions.is_empty(), "{:?}\n{rolled}", solve_all(rolled).refused);
+    closed
+}
+
+pub fn ulp(x: f64) -> f64 {
+    let x = x.abs().max(f64::MIN_POSITIVE);
+    f64::from_bits(x.to_bits() + 1) - x
+}
+
+/// Where the tape's own error is four times smaller, by more than four ulps.
+#[derive(Default)]
+pub struct Worse {
+    pub components: usize,
+    pub found: Vec<String>,
+}
+
+pub type Terms = fn(&[f64], f64) -> f64;
+
+/// Compares kernel and tape with the reference, as the project promises: an error
+/// of four times the tape's, and four ulps of the result more. Where larger terms
+/// cancel the ulps are those of the terms, whose size `terms` tells from the point
+/// and the largest component.
+pub fn compare(program: &impl Program, points: &[Vec<f64>], terms: Terms) -> Worse {
+    compare_graph(&closed(&rolled(program, &points[0])), program, points, terms)
+}
+
+/// The same for a graph of gradient and value.
+pub fn compare_graph(
+    graph: &Graph,
+    program: &impl Program,
+    points: &[Vec<f64>],
+    terms: Terms,
+) -> Worse {
+    let mut worse = Worse::default();
+    for point in points {
+        let Outcome::Values(got) = interpret(graph, point) else {
+            worse.found.push(format!("no values at {point:?}"));
+            continue;
+        };
+        let (tape, exact) = (taped(program, point), precise(program, point));
+        // Of powers that have all but vanished the derivatives by coefficients of a
+        // system whose eigenvalues are one are known to be worse.
+        if exact[exact.len() - 1].abs() < program.least() {
+            continue;
+        }
+        let largest = exact.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
+        for (index, ((got, tape), exact)) in got.iter().zip(&tape).zip(&exact).enumerate() {
+            // Nor the tape nor the reference is of use where numbers underflow.
+            if exact.abs() < 1e-290 && tape.abs() < 1e-290 {
+                let allowed = 4.0 * ulp(terms(point, largest)) + 1e-289;
+                if got.is_nan() || got.abs() > allowed {
+                    worse.found.push(format!("{index} at {point:?}: {got:e} for {exact:e}"));
+                }
+                continue;
+            }
+            worse.components += 1;
+            let (error, allowed) = ((got - exact).abs(), 4.0 * (tape - exact).abs());
+            let ulps = 4.0 * ulp(exact.abs().max(terms(point, largest)));
+            if error.is_nan() || error > allowed + ulps {
+                let tape_error = (tape - exact).abs();
+                worse.found.push(format!(
+                    "{index} at {point:?}: {exact:e}, kernel off by {error:e}, tape {tape_error:e}"
+                ));
+            }
+        }
+    }
+    worse
+}
