@@ -249,8 +249,8 @@ impl Start {
         let first = self.first.number(emitter);
         let mut parts = vec![(&self.first, powers.power)];
         let (value, change) = match self.has_fixed_point() {
-            true => self.from_fixed_point(emitter, powers, first, &mut parts),
-            false => self.from_start(emitter, powers, first, &mut parts),
+            true => self.around_fixed_point(emitter, powers, first, &mut parts),
+            false => self.after_start(emitter, powers, first, &mut parts),
         };
         for (at, factor) in self.shared.iter().enumerate() {
             if let (false, Some(change)) = (factor.nodes().is_empty(), change) {
@@ -262,7 +262,7 @@ impl Start {
     }
 
     /// The number, and how far from the fixed point it was before.
-    fn from_fixed_point<'a>(
+    fn around_fixed_point<'a>(
         &'a self,
         emitter: &mut Emitter<'_>,
         powers: &Powers,
@@ -285,7 +285,7 @@ impl Start {
     }
 
     /// The number, and its first change without what is shared.
-    fn from_start<'a>(
+    fn after_start<'a>(
         &'a self,
         emitter: &mut Emitter<'_>,
         powers: &Powers,
