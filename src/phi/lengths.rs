@@ -6,12 +6,13 @@
 //! kept; otherwise what is squared is scaled by a power of two before, and the root back.
 //! A call pays two comparisons that always come out the same way.
 
+use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{
-    Builder, Def, Flow, Folding, Graph, Node, decisive_nodes_but, for_each_use, rebuild,
+    Builder, Def, Flow, Folding, Graph, Node, SeriesData, decisive_nodes_but, for_each_use, rebuild,
 };
 
 /// Sums from here on have all digits: a square that vanishes beside it is no part of it.
@@ -60,14 +61,125 @@ pub fn scale_lengths(graph: &Graph) -> Graph {
     graph.nodes.values().flat_map(|data| data.args()).for_each(|&arg| uses[arg] += 1);
     for_each_use(graph, |node| uses[node] += 1);
     let decisive = decisive_nodes_but(graph, &Flow::of(graph), |op, _| is_continuous(op));
+    let found = graph.nodes.keys().filter(|&node| !decisive[node]).filter_map(|node| {
+        let under = root(node).filter(|&under| uses[under] == 1)?;
+        Some((node, sum(graph, &uses, under)?))
+    });
+    let lengths = Lengths { graph, sums: found.collect() };
+    if lengths.sums.is_empty() {
+        return graph.clone();
+    }
     rebuild(graph, Folding::Real, |rebuild, node| {
-        let under = root(node).filter(|&under| !decisive[node] && uses[under] == 1)?;
-        let sum = sum(graph, &uses, under)?;
-        let squared: SmallVec<[Node; MOST_SQUARES]> =
-            sum.squared.iter().map(|&node| rebuild.copied(node)).collect();
-        let plain = rebuild.copied(under);
-        Some(length(&mut rebuild.builder, plain, &squared, &sum.constants))
+        if let (Some(sum), Some(under)) = (lengths.sums.get(&node), root(node)) {
+            let squared: SmallVec<[Node; MOST_SQUARES]> =
+                sum.squared.iter().map(|&node| rebuild.copied(node)).collect();
+            let plain = rebuild.copied(under);
+            return Some(length(&mut rebuild.builder, plain, &squared, &sum.constants));
+        }
+        let Share { adjoint, part, length, rest } = lengths.share(node)?;
+        let [adjoint, part, length] = [adjoint, part, length].map(|node| rebuild.copied(node));
+        let rest = rest.map(|node| rebuild.copied(node));
+        let builder = &mut rebuild.builder;
+        let reciprocal = builder.apply(Op::Recip, &[length]);
+        let share = builder.apply(Op::Mul, &[part, reciprocal]);
+        Some(match rest {
+            Some(rest) => builder.apply(Op::MulAdd, &[share, adjoint, rest]),
+            None => builder.apply(Op::Mul, &[share, adjoint]),
+        })
     })
+}
+
+/// The lengths of a graph, with what is squared in each.
+struct Lengths<'a> {
+    graph: &'a Graph,
+    sums: HashMap<Node, Sum>,
+}
+
+/// What the derivative by a part of a length is: the adjoint of the length times the part
+/// over the length, and perhaps what it is added to.
+struct Share {
+    adjoint: Node,
+    part: Node,
+    length: Node,
+    rest: Option<Node>,
+}
+
+impl Lengths<'_> {
+    /// What `node` is, or was in another iteration.
+    fn origin(&self, node: Node) -> Node {
+        match self.graph.nodes[node].def {
+            Def::Element(access) => match self.graph.series[self.graph.accesses[access].series] {
+                SeriesData::History(past) => past,
+                _ => node,
+            },
+            _ => node,
+        }
+    }
+
+    /// What `node` is twice, or itself.
+    fn undoubled(&self, node: Node) -> Node {
+        match self.graph.nodes[node].def {
+            Def::Apply(Op::Mul, [x, two, _]) if self.graph.constant(two) == Some(2.0) => x,
+            Def::Apply(Op::Mul, [two, x, _]) if self.graph.constant(two) == Some(2.0) => x,
+            Def::Apply(Op::Add, [x, y, _]) if x == y => x,
+            _ => node,
+        }
+    }
+
+    /// What is divided by a length, and that.
+    fn quotient(&self, node: Node) -> Option<(Node, Node)> {
+        let is_length = |node: Node| self.sums.contains_key(&self.origin(node));
+        match self.graph.nodes[node].def {
+            Def::Apply(Op::Div, [a, b, _]) => is_length(b).then_some((a, b)),
+            Def::Apply(Op::Mul, [a, b, _]) => {
+                let recip = |node: Node| match self.graph.nodes[node].def {
+                    Def::Apply(Op::Recip, [b, ..]) if is_length(b) => Some(b),
+                    _ => None,
+                };
+                let first = recip(a).map(|length| (b, length));
+                first.or_else(|| recip(b).map(|length| (a, length)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether `node` is the adjoint of `length` times a part of it, over it, where the
+    /// adjoint has been divided by the length already: divided once more it may vanish or
+    /// overflow, although the product does not.
+    fn share(&self, node: Node) -> Option<Share> {
+        let (a, b, rest) = match self.graph.nodes[node].def {
+            Def::Apply(Op::Mul, [a, b, _]) => (a, b, None),
+            Def::Apply(Op::MulAdd, [a, b, rest]) => (a, b, Some(rest)),
+            _ => return None,
+        };
+        [(a, b), (b, a)].into_iter().find_map(|(quotient, part)| {
+            let (adjoint, length) = self.quotient(quotient)?;
+            let sum = self.sums.get(&self.origin(length))?;
+            let is_part = sum.squared.contains(&self.origin(self.undoubled(part)));
+            let is_share = is_part && self.is_divided(adjoint, self.origin(length));
+            is_share.then_some(Share { adjoint, part, length, rest })
+        })
+    }
+
+    /// Whether `node` is computed from a quotient by `length`, not far away.
+    fn is_divided(&self, node: Node, length: Node) -> bool {
+        /// How many steps are looked at.
+        const MOST_STEPS: usize = 32;
+        let mut pending: SmallVec<[Node; 16]> = smallvec::smallvec![node];
+        for _ in 0..MOST_STEPS {
+            let Some(node) = pending.pop() else { return false };
+            let data = &self.graph.nodes[node];
+            match data.def {
+                Def::Apply(Op::Div, [_, by, _]) | Def::Apply(Op::Recip, [by, ..])
+                    if self.origin(by) == length =>
+                {
+                    return true;
+                }
+                _ => pending.extend(data.args().iter().copied()),
+            }
+        }
+        false
+    }
 }
 
 /// Whether what is singular about `op` is no jump, so that a better number is one of the
@@ -89,6 +201,11 @@ fn sum(graph: &Graph, uses: &Array<Node, u32>, sum: Node) -> Option<Sum> {
     while let Some(part) = pending.pop() {
         match graph.nodes[part].def {
             Def::Apply(Op::Mul, [x, y, _]) if x == y => found.squared.push(x),
+            Def::Apply(Op::Powi | Op::Powf, [x, power, _])
+                if graph.constant(power) == Some(2.0) =>
+            {
+                found.squared.push(x);
+            }
             Def::Apply(Op::Add, [a, b, _]) if part == sum || uses[part] == 1 => {
                 pending.extend([b, a]);
             }
