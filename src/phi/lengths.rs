@@ -185,12 +185,10 @@ impl Lengths<'_> {
 /// Whether what is singular about `op` is no jump, so that a better number is one of the
 /// same function.
 fn is_continuous(op: Op) -> bool {
-    match op {
-        Op::Div | Op::Recip | Op::Powi | Op::Powf | Op::Sqrt | Op::Cbrt | Op::Hypot => true,
-        Op::Ln | Op::Ln1p | Op::Log2 | Op::Log10 | Op::Atan2 | Op::Acosh | Op::Atanh => true,
-        Op::Asin | Op::Acos => true,
-        _ => false,
-    }
+    let is_root = matches!(op, Op::Sqrt | Op::Cbrt | Op::Hypot | Op::Powi | Op::Powf);
+    let is_logarithm = matches!(op, Op::Ln | Op::Ln1p | Op::Log2 | Op::Log10);
+    let is_inverse = matches!(op, Op::Asin | Op::Acos | Op::Acosh | Op::Atanh | Op::Atan2);
+    is_root || is_logarithm || is_inverse || matches!(op, Op::Div | Op::Recip)
 }
 
 /// What is added up in `sum`, if those are squares and constants, and nothing else uses a

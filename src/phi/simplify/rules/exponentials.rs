@@ -129,7 +129,7 @@ pub(super) const RULES: &[Rule] = &[
         "logarithm-of-reciprocal-of-1-and-exponential",
         Real,
         "(ln (recip (add (exp ?x) 1)))",
-        To("(neg (ln (add (exp ?x) 1)))"),
+        To("(neg (ln_1p (exp ?x)))"),
     )
     .accurate()
     .anywhere(),
