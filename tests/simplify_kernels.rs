@@ -215,3 +215,70 @@ fn differences_near_1_keep_their_digits() {
         }
     }
 }
+
+/// The logarithm of a probability p of a logistic model where it is tiny, alone and beside
+/// that of 1 - p.
+#[test]
+fn logarithms_of_logistic_functions_agree_in_all_kernels() {
+    let alone: [fn(&[Var]) -> Var; 3] = [
+        |x| (1.0 / (1.0 + (-x[0]).exp())).ln(),
+        |x| ((-x[0]).exp() + 1.0).recip().ln(),
+        |x| (1.0 - 1.0 / (1.0 + x[0].exp())).ln(),
+    ];
+    for (number, run) in alone.into_iter().enumerate() {
+        let kernel = compiled(run, &[0.5]);
+        for x in [-1e5, -800.0, -710.0, -700.0, -40.0, -1.0, 0.0, 0.5, 40.0, 800.0, 1e5] {
+            let calls = kernel.report().kernel_calls;
+            let (value, slopes) = kernel.value_and_grad(&[x]).unwrap();
+            let (exact, slope) = (-softplus(-x), sigmoid(-x));
+            assert!((value - exact).abs() <= 4.0 * ulp(exact), "{number} {x}: {value} {exact}");
+            assert!((slopes[0] - slope).abs() <= 4.0 * ulp(slope), "{number} {x}: {slopes:?}");
+            assert_eq!(kernel.grad(&[x]).unwrap(), slopes, "{number} {x}");
+            let again = kernel.eval(&[x]).unwrap();
+            assert!((again - exact).abs() <= 4.0 * ulp(exact), "{number} {x}: {again} {exact}");
+            assert_eq!(kernel.report().kernel_calls, calls + 3, "{number} {x}");
+        }
+    }
+}
+
+#[test]
+fn likelihoods_of_logistic_models_agree_in_all_kernels() {
+    const DATA: [(f64, f64); 7] =
+        [(1.0, 1.0), (2.0, 0.0), (-1.5, 1.0), (0.3, 0.0), (0.4, 1.0), (0.5, 0.0), (-2.0, 1.0)];
+    fn loss(x: &[Var], data: &[(f64, f64)]) -> Var {
+        let mut loss = Var::from(0.0);
+        for &(feature, label) in data {
+            let p = 1.0 / (1.0 + (-(x[0] * feature + x[1])).exp());
+            loss -= label * p.ln() + (1.0 - label) * (1.0 - p).ln();
+        }
+        loss
+    }
+    let runs: [fn(&[Var]) -> Var; 4] = [
+        |x| loss(x, &DATA[..1]),
+        |x| loss(x, &DATA[..3]),
+        |x| loss(x, &DATA[..6]),
+        |x| loss(x, &DATA),
+    ];
+    for (run, count) in runs.into_iter().zip([1, 3, 6, 7]) {
+        let kernel = compiled(run, &[0.5, 0.1]);
+        for x in [[0.5, 0.1], [-800.0, 1.0], [800.0, 1.0], [2000.0, -900.0], [30.0, -2.0]] {
+            let (mut value, mut slopes) = (0.0, [0.0; 2]);
+            for &(feature, label) in &DATA[..count] {
+                let z: f64 = x[0] * feature + x[1];
+                value += softplus(if label == 1.0 { -z } else { z });
+                let slope = if label == 1.0 { -sigmoid(-z) } else { sigmoid(z) };
+                slopes = [slopes[0] + slope * feature, slopes[1] + slope];
+            }
+            let calls = kernel.report().kernel_calls;
+            let (got, got_slopes) = kernel.value_and_grad(&x).unwrap();
+            let again = (kernel.eval(&x).unwrap(), kernel.grad(&x).unwrap());
+            assert_eq!(kernel.report().kernel_calls, calls + 3, "{count} {x:?}");
+            let all = [(got, value), (again.0, value)].into_iter();
+            let slopes = got_slopes.iter().zip(slopes).chain(again.1.iter().zip(slopes));
+            for (got, exact) in all.chain(slopes.map(|(&got, exact)| (got, exact))) {
+                let bound = 1e-14 * exact.abs() + 1e-15;
+                assert!((got - exact).abs() <= bound, "{count} {x:?}: {got} {exact}");
+            }
+        }
+    }
+}

@@ -7,6 +7,7 @@ mod branches;
 mod close;
 mod double;
 mod draft;
+mod lengths;
 mod notation;
 mod pair;
 pub mod recurrence;
@@ -18,6 +19,7 @@ mod unroll;
 
 pub use branches::{Branched, simplify_branches};
 pub use close::{CloseLimits, Closed, close};
+pub use lengths::scale_lengths;
 pub use notation::{
     Notation, Phis, Told, closed_program, differentiated_phis, gradient_formula, loops, phis,
     program,

@@ -6,8 +6,8 @@ use super::report::{Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered, without_rounding_errors};
 use crate::jit::{Kernel, MAX_WORDS, history_words, host_fuses, schedule};
 use crate::phi::{
-    Applied, CloseLimits, Closed, Refused, Rule, SimplifyLimits, Stage, close, simplify_branches,
-    simplify_segments, unroll,
+    Applied, CloseLimits, Closed, Refused, Rule, SimplifyLimits, Stage, close, scale_lengths,
+    simplify_branches, simplify_segments, unroll,
 };
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
@@ -119,6 +119,8 @@ fn optimised(primal: &Checkpointed, purpose: Purpose, numerics: Numerics) -> Gra
         graph = fuse(&graph);
         checked(&graph);
     }
+    let graph = scale_lengths(&graph);
+    checked(&graph);
     graph
 }
 

@@ -79,15 +79,15 @@ pub fn fuse(graph: &Graph) -> Graph {
 
 /// Which nodes a condition or a singular primitive depends on.
 pub(crate) fn decisive_nodes(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
-    decisive_nodes_but(graph, flow, |_| false)
+    decisive_nodes_but(graph, flow, |_, _| false)
 }
 
 /// The same, where some operands of singular primitives are known not to come near a
-/// singularity.
+/// singularity, or that is of no matter.
 pub(crate) fn decisive_nodes_but(
     graph: &Graph,
     flow: &Flow<'_>,
-    is_regular: impl Fn(Node) -> bool,
+    is_regular: impl Fn(Op, Node) -> bool,
 ) -> Array<Node, bool> {
     let mut pending: Vec<Node> = Vec::new();
     for block in graph.blocks.values() {
@@ -110,7 +110,7 @@ pub(crate) fn decisive_nodes_but(
         if let Def::Apply(op, _) = data.def {
             for (operand, &arg) in data.args().iter().enumerate() {
                 let has_pole = op == Op::Powi && graph.constant(data.args()[1]) < Some(0.0);
-                if (is_singular(op, operand) || has_pole) && !is_regular(arg) {
+                if (is_singular(op, operand) || has_pole) && !is_regular(op, arg) {
                     pending.push(arg);
                 }
             }

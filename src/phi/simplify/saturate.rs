@@ -84,15 +84,20 @@ impl Saturation {
     /// Applies the rules to what has these primitives, one bit each.
     pub(super) fn run(&self, terms: &mut Terms, mut ops: u64) -> Saturated {
         let most = terms.total_size() * self.limits.growth + 32;
+        // Forms that are finite or accurate where others are not have more room, and come
+        // first: if one of several terms had no such form, that of the others was in vain.
+        let most_of_all = 2 * most;
         let mut went = Saturated { iterations: 0, changed: false, complete: false };
         // What has been added needs not be added again in the next iteration.
         let mut done: HashSet<(usize, Term, Letters<Id>)> = HashSet::new();
         terms.rebuild();
         for _ in 0..self.limits.iterations {
             went.iterations += 1;
-            let matches = self.matches(terms, ops);
+            let mut matches = self.matches(terms, ops);
+            matches.sort_by_key(|found| !found.ready.rule.is_stable);
             let mut again = false;
             for Match { ready, class, term, letters } in matches {
+                let most = if ready.rule.is_stable { most_of_all } else { most };
                 if terms.total_size() > most {
                     break;
                 }
@@ -133,7 +138,7 @@ impl Saturation {
             }
             went.changed |= again;
             went.complete = !again;
-            if !again || terms.total_size() > most {
+            if !again || terms.total_size() > most_of_all {
                 break;
             }
         }

@@ -82,7 +82,7 @@ pub(super) fn scaled(graph: &Graph) -> Option<Graph> {
     }
     // To divide by such a number, or to take its logarithm, decides nothing: its bits change
     // only where it would overflow or vanish.
-    let decisive = decisive_nodes_but(graph, &flow, |node| is_positive[node]);
+    let decisive = decisive_nodes_but(graph, &flow, |_, node| is_positive[node]);
     let known = Known::of(graph, &flow);
     let uses = uses(graph);
     let mut plan = Plan::default();

@@ -1,7 +1,7 @@
 //! From a segment to its e-graph and back.
 
 use egg::{Id, Language};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::cost::latency;
 use super::extract::Choices;
@@ -37,15 +37,35 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn operand(&mut self, node: Node, sight: usize) -> Id {
+    /// How far rules see behind each node that the segment is computed from: as far as
+    /// on the shortest way to it.
+    fn sights(&self) -> HashMap<Node, usize> {
+        let inside: HashSet<Node> = self.segment.nodes.iter().copied().collect();
+        let mut sights = HashMap::new();
+        let mut nodes: Vec<Node> = self.segment.nodes.clone();
+        for sight in (0..=SIGHT).rev() {
+            let mut next = Vec::new();
+            for &arg in nodes.iter().flat_map(|&node| self.graph.nodes[node].args()) {
+                if !inside.contains(&arg) && !sights.contains_key(&arg) {
+                    sights.insert(arg, sight);
+                    next.push(arg);
+                }
+            }
+            nodes = next.into_iter().filter(|&node| self.sees_operands(node)).collect();
+        }
+        sights
+    }
+
+    fn operand(&mut self, node: Node, sights: &HashMap<Node, usize>) -> Id {
         if let Some(&class) = self.classes.get(&node) {
             return class;
         }
+        let sight = sights.get(&node).copied().unwrap_or(0);
         let class = match self.graph.nodes[node].def {
             Def::Const(bits) => self.terms.add(Term::Const(bits)),
             Def::Apply(op, args) if sight > 0 && self.sees_operands(node) => {
                 let args: Vec<Id> =
-                    args[..op.arity()].iter().map(|&arg| self.operand(arg, sight - 1)).collect();
+                    args[..op.arity()].iter().map(|&arg| self.operand(arg, sights)).collect();
                 self.ops |= bit(op);
                 let class = self.terms.add(Term::apply(op, &args));
                 self.tell(node, class);
@@ -93,11 +113,12 @@ impl Reading<'_> {
 
     /// Reads the segment. Returns what it costs, but for what stays as it is.
     fn read(&mut self) -> u64 {
+        let sights = self.sights();
         let mut total = 0;
         for &node in &self.segment.nodes {
             let Def::Apply(op, args) = self.graph.nodes[node].def else { continue };
             let args: Vec<Id> =
-                args[..op.arity()].iter().map(|&arg| self.operand(arg, SIGHT)).collect();
+                args[..op.arity()].iter().map(|&arg| self.operand(arg, &sights)).collect();
             self.ops |= bit(op);
             let class = self.terms.add(Term::apply(op, &args));
             self.classes.insert(node, class);

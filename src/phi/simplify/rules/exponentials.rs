@@ -118,7 +118,21 @@ pub(super) const RULES: &[Rule] = &[
         To("(tanh ?x)"),
     )
     .accurate(),
-    rule("logarithm-of-reciprocal", Real, "(ln (recip ?x))", To("(neg (ln ?x))")).anywhere(),
+    // The reciprocal decides where its logarithm is singular, so it is computed anyway; but
+    // its derivative is infinite where it vanishes.
+    rule("logarithm-of-reciprocal", Real, "(ln (recip ?x))", To("(neg (ln ?x))"))
+        .given(|found| !found.is_compensated())
+        .accurate()
+        .anywhere(),
+    // Also where 1 - p is computed, as in likelihoods: that has an accurate form, too.
+    rule(
+        "logarithm-of-reciprocal-of-1-and-exponential",
+        Real,
+        "(ln (recip (add (exp ?x) 1)))",
+        To("(neg (ln_1p (exp ?x)))"),
+    )
+    .accurate()
+    .anywhere(),
     rule(
         "logarithm-of-complement-of-logistic",
         Real,

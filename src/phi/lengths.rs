@@ -1,0 +1,275 @@
+//! Lengths: roots of sums of squares, which neither overflow nor vanish on the way.
+//!
+//! The squares of 1e200 and 1e-200 are no numbers of use, although √(x² + y²) is one, and
+//! so are its derivatives, which are quotients by it. So the root of a sum of squares
+//! becomes a region: where the sum is of a usual size it is the root of that, all bits
+//! kept; otherwise what is squared is scaled by a power of two before, and the root back.
+//! A call pays two comparisons that always come out the same way.
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use crate::entity::Array;
+use crate::op::Op;
+use crate::ssa::{
+    Builder, Def, Flow, Folding, Graph, Node, SeriesData, decisive_nodes_but, for_each_use, rebuild,
+};
+
+/// Sums from here on have all digits: a square that vanishes beside it is no part of it.
+const LEAST: f64 = f64::from_bits((1023 - 960) << 52);
+/// Squares of numbers from a sum below [`LEAST`] times this are neither tiny nor huge, and
+/// those of numbers from a sum that overflows, times its reciprocal.
+const SCALE: f64 = f64::from_bits((1023 + 600) << 52);
+/// A constant up to this is no part of a sum that overflows.
+const LARGEST_CONSTANT: f64 = 1e270;
+/// Of longer sums there is one in a program, and it is written as a loop.
+const MOST_SQUARES: usize = 8;
+
+/// What is added up under a root.
+struct Sum {
+    /// What is squared, in the order of the program.
+    squared: SmallVec<[Node; MOST_SQUARES]>,
+    constants: SmallVec<[f64; 2]>,
+}
+
+/// The graph with roots of sums of squares, and of constants, that are right also where the
+/// sum overflows or vanishes; for graphs that are not differentiated any more. Everywhere
+/// else the outputs keep their bits. So does what decides something, and a sum that is
+/// used by something else, too, stays as it is.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::phi::scale_lengths;
+/// use phigrad::ssa::{Outcome, interpret, parse};
+///
+/// let text = "graph active 2 inactive 0\nb0:\n  v2 = mul v0 v0\n  v3 = mul v1 v1\n  \
+///             v4 = add v2 v3\n  v5 = sqrt v4\n  return v5\n";
+/// let scaled = scale_lengths(&parse(text)?);
+/// assert_eq!(interpret(&scaled, &[3e200, 4e200]), Outcome::Values(vec![5e200]));
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+pub fn scale_lengths(graph: &Graph) -> Graph {
+    let root = |node: Node| match graph.nodes[node].def {
+        Def::Apply(Op::Sqrt, [sum, ..]) => Some(sum),
+        _ => None,
+    };
+    if !graph.nodes.keys().any(|node| root(node).is_some()) {
+        return graph.clone();
+    }
+    let mut uses = Array::filled(0u32, graph.nodes.len());
+    graph.nodes.values().flat_map(|data| data.args()).for_each(|&arg| uses[arg] += 1);
+    for_each_use(graph, |node| uses[node] += 1);
+    let decisive = decisive_nodes_but(graph, &Flow::of(graph), |op, _| is_continuous(op));
+    let found = graph.nodes.keys().filter(|&node| !decisive[node]).filter_map(|node| {
+        let under = root(node).filter(|&under| uses[under] == 1)?;
+        Some((node, sum(graph, &uses, under)?))
+    });
+    let lengths = Lengths { graph, sums: found.collect() };
+    if lengths.sums.is_empty() {
+        return graph.clone();
+    }
+    rebuild(graph, Folding::Real, |rebuild, node| {
+        if let (Some(sum), Some(under)) = (lengths.sums.get(&node), root(node)) {
+            let squared: SmallVec<[Node; MOST_SQUARES]> =
+                sum.squared.iter().map(|&node| rebuild.copied(node)).collect();
+            let plain = rebuild.copied(under);
+            return Some(length(&mut rebuild.builder, plain, &squared, &sum.constants));
+        }
+        let Share { adjoint, part, length, rest } = lengths.share(node)?;
+        let [adjoint, part, length] = [adjoint, part, length].map(|node| rebuild.copied(node));
+        let rest = rest.map(|node| rebuild.copied(node));
+        let builder = &mut rebuild.builder;
+        let reciprocal = builder.apply(Op::Recip, &[length]);
+        let share = builder.apply(Op::Mul, &[part, reciprocal]);
+        Some(match rest {
+            Some(rest) => builder.apply(Op::MulAdd, &[share, adjoint, rest]),
+            None => builder.apply(Op::Mul, &[share, adjoint]),
+        })
+    })
+}
+
+/// The lengths of a graph, with what is squared in each.
+struct Lengths<'a> {
+    graph: &'a Graph,
+    sums: HashMap<Node, Sum>,
+}
+
+/// What the derivative by a part of a length is: the adjoint of the length times the part
+/// over the length, and perhaps what it is added to.
+struct Share {
+    adjoint: Node,
+    part: Node,
+    length: Node,
+    rest: Option<Node>,
+}
+
+impl Lengths<'_> {
+    /// What `node` is, or was in another iteration.
+    fn origin(&self, node: Node) -> Node {
+        match self.graph.nodes[node].def {
+            Def::Element(access) => match self.graph.series[self.graph.accesses[access].series] {
+                SeriesData::History(past) => past,
+                _ => node,
+            },
+            _ => node,
+        }
+    }
+
+    /// What `node` is twice, or itself.
+    fn undoubled(&self, node: Node) -> Node {
+        match self.graph.nodes[node].def {
+            Def::Apply(Op::Mul, [x, two, _]) if self.graph.constant(two) == Some(2.0) => x,
+            Def::Apply(Op::Mul, [two, x, _]) if self.graph.constant(two) == Some(2.0) => x,
+            Def::Apply(Op::Add, [x, y, _]) if x == y => x,
+            _ => node,
+        }
+    }
+
+    /// What is divided by a length, and that.
+    fn quotient(&self, node: Node) -> Option<(Node, Node)> {
+        let is_length = |node: Node| self.sums.contains_key(&self.origin(node));
+        match self.graph.nodes[node].def {
+            Def::Apply(Op::Div, [a, b, _]) => is_length(b).then_some((a, b)),
+            Def::Apply(Op::Mul, [a, b, _]) => {
+                let recip = |node: Node| match self.graph.nodes[node].def {
+                    Def::Apply(Op::Recip, [b, ..]) if is_length(b) => Some(b),
+                    _ => None,
+                };
+                let first = recip(a).map(|length| (b, length));
+                first.or_else(|| recip(b).map(|length| (a, length)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether `node` is the adjoint of `length` times a part of it, over it, where the
+    /// adjoint has been divided by the length already: divided once more it may vanish or
+    /// overflow, although the product does not.
+    fn share(&self, node: Node) -> Option<Share> {
+        let (a, b, rest) = match self.graph.nodes[node].def {
+            Def::Apply(Op::Mul, [a, b, _]) => (a, b, None),
+            Def::Apply(Op::MulAdd, [a, b, rest]) => (a, b, Some(rest)),
+            _ => return None,
+        };
+        [(a, b), (b, a)].into_iter().find_map(|(quotient, part)| {
+            let (adjoint, length) = self.quotient(quotient)?;
+            let sum = self.sums.get(&self.origin(length))?;
+            let is_part = sum.squared.contains(&self.origin(self.undoubled(part)));
+            let is_share = is_part && self.is_divided(adjoint, self.origin(length));
+            is_share.then_some(Share { adjoint, part, length, rest })
+        })
+    }
+
+    /// Whether `node` is computed from a quotient by `length`, not far away.
+    fn is_divided(&self, node: Node, length: Node) -> bool {
+        /// How many steps are looked at.
+        const MOST_STEPS: usize = 32;
+        let mut pending: SmallVec<[Node; 16]> = smallvec::smallvec![node];
+        for _ in 0..MOST_STEPS {
+            let Some(node) = pending.pop() else { return false };
+            let data = &self.graph.nodes[node];
+            match data.def {
+                Def::Apply(Op::Div, [_, by, _]) | Def::Apply(Op::Recip, [by, ..])
+                    if self.origin(by) == length =>
+                {
+                    return true;
+                }
+                _ => pending.extend(data.args().iter().copied()),
+            }
+        }
+        false
+    }
+}
+
+/// Whether what is singular about `op` is no jump, so that a better number is one of the
+/// same function.
+fn is_continuous(op: Op) -> bool {
+    let is_root = matches!(op, Op::Sqrt | Op::Cbrt | Op::Hypot | Op::Powi | Op::Powf);
+    let is_logarithm = matches!(op, Op::Ln | Op::Ln1p | Op::Log2 | Op::Log10);
+    let is_inverse = matches!(op, Op::Asin | Op::Acos | Op::Acosh | Op::Atanh | Op::Atan2);
+    is_root || is_logarithm || is_inverse || matches!(op, Op::Div | Op::Recip)
+}
+
+/// What is added up in `sum`, if those are squares and constants, and nothing else uses a
+/// part of it.
+fn sum(graph: &Graph, uses: &Array<Node, u32>, sum: Node) -> Option<Sum> {
+    let mut found = Sum { squared: SmallVec::new(), constants: SmallVec::new() };
+    let mut pending: SmallVec<[Node; 8]> = smallvec::smallvec![sum];
+    while let Some(part) = pending.pop() {
+        match graph.nodes[part].def {
+            Def::Apply(Op::Mul, [x, y, _]) if x == y => found.squared.push(x),
+            Def::Apply(Op::Powi | Op::Powf, [x, power, _])
+                if graph.constant(power) == Some(2.0) =>
+            {
+                found.squared.push(x);
+            }
+            Def::Apply(Op::Add, [a, b, _]) if part == sum || uses[part] == 1 => {
+                pending.extend([b, a]);
+            }
+            Def::Const(bits) => {
+                let constant = f64::from_bits(bits);
+                found.constants.push(constant);
+                if !(0.0..=LARGEST_CONSTANT).contains(&constant) {
+                    return None;
+                }
+            }
+            _ => return None,
+        }
+        if found.squared.len() > MOST_SQUARES {
+            return None;
+        }
+    }
+    let parts = found.squared.len() + found.constants.len();
+    (!found.squared.is_empty() && parts > 1).then_some(found)
+}
+
+/// The root of `sum`, the sum of the squares of `squared` and of `constants`.
+fn length(builder: &mut Builder, sum: Node, squared: &[Node], constants: &[f64]) -> Node {
+    let largest = builder.constant(f64::MAX);
+    let is_finite = builder.apply(Op::Le, &[sum, largest]);
+    let region = builder.begin_region(None);
+    let (finite, infinite) = builder.branch(is_finite);
+    builder.enter(finite);
+    if constants.iter().any(|&constant| constant >= LEAST) {
+        let root = builder.apply(Op::Sqrt, &[sum]);
+        builder.finish_block(&[root]);
+    } else {
+        let least = builder.constant(LEAST);
+        let is_usual = builder.apply(Op::Ge, &[sum, least]);
+        let (usual, tiny) = builder.branch(is_usual);
+        builder.enter(usual);
+        let root = builder.apply(Op::Sqrt, &[sum]);
+        builder.finish_block(&[root]);
+        builder.leave();
+        builder.enter(tiny);
+        let root = scaled_root(builder, squared, constants, SCALE);
+        builder.finish_block(&[root]);
+        builder.leave();
+    }
+    builder.leave();
+    builder.enter(infinite);
+    let root = scaled_root(builder, squared, &[], SCALE.recip());
+    builder.finish_block(&[root]);
+    builder.leave();
+    let passed = builder.end_region(region, 1);
+    passed.first().copied().unwrap_or(sum)
+}
+
+fn scaled_root(builder: &mut Builder, squared: &[Node], constants: &[f64], scale: f64) -> Node {
+    let factor = builder.constant(scale);
+    let constants: f64 = constants.iter().map(|constant| constant * scale * scale).sum();
+    let mut sum = (constants != 0.0).then(|| builder.constant(constants));
+    for &node in squared {
+        let scaled = builder.apply(Op::Mul, &[node, factor]);
+        let square = builder.apply(Op::Mul, &[scaled, scaled]);
+        sum = Some(match sum {
+            Some(sum) => builder.apply(Op::Add, &[sum, square]),
+            None => square,
+        });
+    }
+    let sum = sum.unwrap_or(factor);
+    let root = builder.apply(Op::Sqrt, &[sum]);
+    let back = builder.constant(scale.recip());
+    builder.apply(Op::Mul, &[root, back])
+}
