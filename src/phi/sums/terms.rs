@@ -12,6 +12,10 @@ use crate::ssa::{Access, AccessData, Def, Node, Region, SeriesData, Table};
 /// Where polynomials end: the largest degree of a term.
 pub(super) const DEGREE: u32 = 4;
 
+/// The same where the data are known only in a call: quotients are products with inverses
+/// there, which have degrees of their own.
+const LARGE_DEGREE: u32 = 6;
+
 /// How many nodes before a loop are taken as lines in others.
 const LINES: usize = 8;
 
@@ -268,11 +272,25 @@ impl Search<'_> {
         if !self.draft.is_inside(node, self.region) {
             return Ok(self.variables == Variables::Small && self.opens_line(node, op));
         }
-        if self.varies(node)? || matches!(self.variables, Variables::Inside(_)) {
+        if self.varies(node)? {
             return Ok(true);
         }
         let is_polynomial = matches!(op, Op::Add | Op::Sub | Op::Mul | Op::Neg | Op::MulAdd);
-        Ok(self.variables == Variables::Small && is_polynomial)
+        Ok(match self.variables {
+            Variables::Large => false,
+            Variables::Small => is_polynomial,
+            Variables::Inside(_) => {
+                let is_data = |number: usize| {
+                    self.draft.args(node).nth(number).is_some_and(|arg| self.draft.is_passive(arg))
+                };
+                let is_quotient = match op {
+                    Op::Div | Op::Powi => is_data(1),
+                    Op::Select => is_data(0),
+                    _ => false,
+                };
+                is_polynomial || is_quotient || self.draft.is_passive(node)
+            }
+        })
     }
 
     /// Whether `node`, which is known before the loop, is taken as a line in
@@ -446,8 +464,12 @@ impl Search<'_> {
             _ if most == 0 => 0,
             _ => return Err(format!("{op} of what is not data is no polynomial")),
         };
-        if degree > DEGREE {
-            return Err(format!("its terms have a degree above {DEGREE}"));
+        let most = match self.variables {
+            Variables::Inside(_) => LARGE_DEGREE,
+            Variables::Large | Variables::Small => DEGREE,
+        };
+        if degree > most {
+            return Err(format!("its terms have a degree above {most}"));
         }
         Ok(self.push(Step::Apply(op, args), degree))
     }
