@@ -40,7 +40,9 @@ pub(super) fn basis(
     let before = count.saturating_mul(work(lines, &basis));
     // A loop takes three steps for one where its derivatives are computed as well.
     let loops = runs.saturating_mul(3 * count).saturating_mul(lines.terms.steps.len() as u64);
-    match before.saturating_add(runs.saturating_mul(form)) > loops && !all_forms {
+    // To gain little is not worth that its steps wait for each other.
+    let form = before.saturating_add(runs.saturating_mul(form));
+    match form.saturating_mul(2) > loops && !all_forms {
         true => Err("a form would be no shorter".to_owned()),
         false => Ok(basis),
     }

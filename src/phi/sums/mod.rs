@@ -11,6 +11,8 @@
 //! invariant (C8).
 
 mod chain;
+mod change;
+mod choice;
 mod condition;
 mod expand;
 mod exponentials;
