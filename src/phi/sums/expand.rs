@@ -36,8 +36,9 @@ pub(super) fn basis(
         false => Basis::covering(&lines.terms, limit),
     };
     let basis = basis.ok_or_else(|| format!("a form would have more than {limit} monomials"))?;
-    let form = STEP * (basis.len() * (1 + variables)) as u64;
-    let before = count.saturating_mul(work(lines, &basis));
+    let (work, size) = work(lines, &basis);
+    let form = STEP * (size * (1 + variables)) as u64;
+    let before = count.saturating_mul(work);
     // A loop takes three steps for one where its derivatives are computed as well.
     let loops = runs.saturating_mul(3 * count).saturating_mul(lines.terms.steps.len() as u64);
     // To gain little is not worth that its steps wait for each other.
@@ -48,15 +49,21 @@ pub(super) fn basis(
     }
 }
 
-/// About how many steps it takes to compute the coefficients of one iteration.
-fn work(lines: &Lines, basis: &Basis) -> u64 {
-    let terms = &lines.terms;
+/// About how many steps it takes to compute the coefficients of one iteration, and how many
+/// of these there are.
+fn work(lines: &Lines, basis: &Basis) -> (u64, usize) {
+    let (terms, mixes) = (&lines.terms, lines.mixes());
+    let measured: BTreeSet<usize> = lines.variables().into_iter().flatten().collect();
     let line: BTreeSet<usize> = (1..=terms.variables.len()).collect();
     let mut known: Vec<BTreeSet<usize>> = Vec::new();
     let mut all = 0;
     for (step, &degree) in terms.steps.iter().zip(&terms.degrees) {
         let (result, products) = match step {
-            Step::Variable(_) if lines.mixes() => (&line | &BTreeSet::from([0]), 0),
+            // One in no line is a factor: its pivot is zero.
+            Step::Variable(number) if !measured.contains(number) => {
+                (BTreeSet::from([1 + number]), 0)
+            }
+            Step::Variable(_) if mixes => (&line | &BTreeSet::from([0]), 0),
             Step::Variable(number) => (BTreeSet::from([0, 1 + number]), 0),
             Step::Apply(op, args) if degree > 0 => {
                 let [a, b, c] = args.map(|arg| known.get(arg).cloned().unwrap_or_default());
@@ -81,7 +88,9 @@ fn work(lines: &Lines, basis: &Basis) -> u64 {
         all += products;
         known.push(result);
     }
-    STEP * (all + basis.len()) as u64
+    let size =
+        terms.added.iter().flat_map(|&(_, step)| &known[step]).collect::<BTreeSet<_>>().len();
+    (STEP * (all + size) as u64, size)
 }
 
 fn product(basis: &Basis, a: &BTreeSet<usize>, b: &BTreeSet<usize>) -> BTreeSet<usize> {
@@ -94,7 +103,7 @@ impl Sum<'_> {
         &mut self,
         basis: &Basis,
         coordinates: &Coordinates,
-        pivot: &[Node],
+        pivots: &[Node],
     ) -> Node {
         let size = self.variables.len();
         let zero = self.draft.constant(0.0);
@@ -102,10 +111,16 @@ impl Sum<'_> {
             true => coordinates.shear.clone(),
             false => vec![vec![zero; size]; size],
         };
+        let measured: BTreeSet<usize> = self.lines.variables().into_iter().flatten().collect();
+        let pivot = |(number, &pivot): (usize, &Node)| match measured.contains(&number) {
+            true => pivot,
+            false => zero,
+        };
+        let pivot: Vec<Node> = pivots.iter().enumerate().map(pivot).collect();
         let differences = self.inverse(&shear);
         let body = self.begin(2 * basis.len());
         let (lines, region) = (self.lines, self.region);
-        let mut sums = lines.coefficients(self.draft, &body, region, pivot, &differences, basis);
+        let mut sums = lines.coefficients(self.draft, &body, region, &pivot, &differences, basis);
         sums.resize(basis.len(), None);
         let found = self.end_pairs(&body, &sums);
         let monomials: Vec<(Vec<u32>, Pair)> = basis
@@ -118,7 +133,7 @@ impl Sum<'_> {
             .collect();
         let slopes: Vec<Vec<(Vec<u32>, Pair)>> =
             (0..size).map(|number| self.lowered(&monomials, number)).collect();
-        let coordinates = self.coordinates(pivot, &shear);
+        let coordinates = self.coordinates(&pivot, &shear);
         let mut steps = Steps { draft: self.draft, place: Place::Before(self.region) };
         let coordinates: Vec<Pair> =
             coordinates.into_iter().map(|coordinate| steps.normal(coordinate)).collect();

@@ -327,15 +327,18 @@ impl<'a> Sum<'a> {
         let mut steps = Steps { draft: self.draft, place };
         let mut differences: Vec<Pair> = Vec::new();
         for (&variable, &pivot) in self.variables.iter().zip(pivot) {
-            let negative = steps.apply(Op::Neg, &[pivot]);
-            let difference = steps.sum(Some(variable.into()), Some(negative.into()));
+            let negative =
+                (steps.value(pivot) != Some(0.0)).then(|| steps.apply(Op::Neg, &[pivot]).into());
+            let difference = steps.sum(Some(variable.into()), negative);
             differences.push(difference.unwrap_or(variable.into()));
         }
         let coordinate = |(number, &difference): (usize, &Pair)| {
             let mut sum = difference;
             for other in number + 1..differences.len() {
-                let part = steps.product(shear[number][other].into(), differences[other]);
-                sum = steps.sum(Some(sum), Some(part)).unwrap_or(sum);
+                let factor = shear[number][other];
+                let part = (steps.value(factor) != Some(0.0))
+                    .then(|| steps.product(factor.into(), differences[other]));
+                sum = steps.sum(Some(sum), part).unwrap_or(sum);
             }
             sum
         };

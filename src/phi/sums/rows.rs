@@ -61,8 +61,8 @@ impl Lines {
         !self.lines.is_empty()
     }
 
-    /// Whether one of the lines is one in several variables.
-    pub(super) fn mixes(&self) -> bool {
+    /// The variables of each line.
+    pub(super) fn variables(&self) -> Vec<BTreeSet<usize>> {
         let mut variables: Vec<BTreeSet<usize>> = Vec::new();
         for step in &self.terms.steps {
             variables.push(match step {
@@ -73,7 +73,12 @@ impl Lines {
                 _ => BTreeSet::new(),
             });
         }
-        self.lines.iter().any(|&(_, step)| variables[step].len() > 1)
+        self.lines.iter().map(|&(_, step)| variables[step].clone()).collect()
+    }
+
+    /// Whether one of the lines is one in several variables.
+    pub(super) fn mixes(&self) -> bool {
+        self.variables().iter().any(|variables| variables.len() > 1)
     }
 
     /// Writes the rows of one iteration into the body of a loop over the data, which
