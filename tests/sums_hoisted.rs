@@ -393,7 +393,7 @@ fn cubes_of_lines(x: &[Var], d: &[Var]) -> Var {
     let (mut a, mut b) = (x[0], x[1]);
     let mut all = Var::from(0.0);
     let count = d.len() / 2;
-    for _ in 0..80 {
+    for _ in 0..130 {
         let mut sum = Var::from(0.0);
         for i in 0..count {
             let residual = a * d[i] + b - d[count + i];
