@@ -104,8 +104,13 @@ fn points(centre: &[f64]) -> Vec<Vec<f64>> {
 
 /// Numbers around `middle`, up to `width` away, and a line through them with noise.
 fn data(middle: f64, width: f64, noise: f64) -> Vec<f64> {
+    data_of(DATA, middle, width, noise)
+}
+
+/// The same for `count` points.
+fn data_of(count: usize, middle: f64, width: f64, noise: f64) -> Vec<f64> {
     let mut random = Random::new(7);
-    let x: Vec<f64> = (0..DATA).map(|_| middle + width * random.uniform(-1.0, 1.0)).collect();
+    let x: Vec<f64> = (0..count).map(|_| middle + width * random.uniform(-1.0, 1.0)).collect();
     let y = x.iter().map(|x| 0.7 * x + 0.3 + noise * random.uniform(-1.0, 1.0));
     let y: Vec<f64> = y.collect();
     [x, y].concat()
@@ -198,9 +203,50 @@ fn positive(x: &[Var], d: &[Var]) -> Var {
     w
 }
 
+/// Steps down with weights that bound what far data count for.
+#[traced]
+fn bounded(x: &[Var], d: &[Var]) -> Var {
+    let mut w = x[0];
+    for _ in 0..20 {
+        let mut slope = w * 0.0;
+        for i in 0..DATA {
+            let weight = if d[i].abs() > 0.5 { 0.5 / d[i].abs() } else { Var::from(1.0) };
+            slope += weight * (w * d[i] - d[DATA + i]) * d[i];
+        }
+        w -= x[1] * slope;
+    }
+    w
+}
+
+/// Cubes of residuals of one sign, and squares with weights of the others.
+#[traced]
+fn lopsided(x: &[Var], d: &[Var]) -> Var {
+    let mut all = x[0] * 0.0;
+    let mut w = x[0];
+    for _ in 0..120 {
+        let mut sum = w * 0.0;
+        for i in 0..DATA {
+            let residual = w * d[i] - d[DATA + i];
+            if d[i] > d[DATA + i] {
+                sum += residual * residual * residual;
+            } else {
+                sum -= residual * residual * d[i];
+            }
+        }
+        all = all * 0.5 + sum;
+        w = w * 0.75 + x[1];
+    }
+    all
+}
+
 #[test]
 fn data_may_choose_what_is_added() {
-    for (f, inputs) in [(sided as Program, [0.4, 1.1]), (positive, [0.3, 0.01])] {
+    for (f, inputs) in [
+        (sided as Program, [0.4, 1.1]),
+        (positive, [0.3, 0.01]),
+        (bounded, [0.3, 0.01]),
+        (lopsided, [0.3, 0.1]),
+    ] {
         let f = |x: &[Var], d: &[Var]| f(x, d);
         let recorded = Tape::record_with(f);
         let first = data(0.2, 1.0, 0.3);
@@ -252,7 +298,7 @@ fn what_was_not_seen_of_the_data_is_the_tapes() {
     // All above zero, so that one side, or a side of a side, is not seen.
     let seen: Vec<f64> = data(1.0, 0.9, 0.1).iter().map(|x| x.abs() + 0.01).collect();
     let inputs = [0.3, 0.01];
-    for f in [positive as Program, picky] {
+    for f in [positive as Program, picky, bounded, lopsided] {
         let f = |x: &[Var], d: &[Var]| f(x, d);
         let recorded = Tape::record_with(f);
         recorded.value_and_grad(&inputs, &seen).unwrap();
@@ -295,6 +341,97 @@ fn data_that_do_not_tell_variables_apart_do_no_harm() {
             let ratio = worst(f, &points(&[0.7, 0.3]), &data);
             assert!(ratio <= 1.0, "{ratio}");
         }
+    }
+}
+
+/// What `term` of a number and three data comes to, after 120 numbers, the last of which
+/// counts most.
+fn followed(x: &[Var], d: &[Var], term: impl Fn(Var, Var, Var) -> Var) -> Var {
+    let (mut all, mut w) = (Var::from(0.0), x[0]);
+    for _ in 0..120 {
+        let sum = (0..DATA).map(|i| term(w, d[i], d[DATA + i])).sum::<Var>();
+        all = all * 0.5 + sum;
+        w = w * 0.75 + x[1];
+    }
+    all
+}
+
+fn weighted_squares(x: &[Var], d: &[Var]) -> Var {
+    followed(x, d, |w, x, y| (x - y) * (w * x - y) * (w * x - y))
+}
+
+fn cubes(x: &[Var], d: &[Var]) -> Var {
+    followed(x, d, |w, x, y| (w * x - y).powi(3))
+}
+
+fn fourth_powers(x: &[Var], d: &[Var]) -> Var {
+    followed(x, d, |m, x, _| (x - m) * (x - m) * (x - m) * (x - m) * 0.5)
+}
+
+fn curved(x: &[Var], d: &[Var]) -> Var {
+    followed(x, d, |w, x, y| (w * w * x - y) * w * x)
+}
+
+/// Steps up the likelihood of a normal distribution.
+fn likelihood(x: &[Var], d: &[Var]) -> Var {
+    let (mut m, mut s) = (x[0], x[1]);
+    for _ in 0..200 {
+        let (mut by_m, mut by_s) = (Var::from(0.0), Var::from(0.0));
+        for &x in &d[..DATA] {
+            let z = (x - m) / s;
+            by_m += z / s;
+            by_s += (z * z - 1.0) / s;
+        }
+        m += 1e-4 * by_m;
+        s += 1e-4 * by_s;
+    }
+    m + 3.0 * s
+}
+
+/// Steps down the cubes of residuals of a line.
+fn cubes_of_lines(x: &[Var], d: &[Var]) -> Var {
+    let (mut a, mut b) = (x[0], x[1]);
+    let mut all = Var::from(0.0);
+    let count = d.len() / 2;
+    for _ in 0..130 {
+        let mut sum = Var::from(0.0);
+        for i in 0..count {
+            let residual = a * d[i] + b - d[count + i];
+            sum += residual * residual * residual;
+        }
+        all = all * 0.5 + sum;
+        (a, b) = (a * 0.75 + x[0] * 0.25, b * 0.75 + x[1] * 0.25);
+    }
+    all
+}
+
+#[test]
+fn sums_of_higher_degree_are_as_accurate_as_loops() {
+    for (middle, noise) in [(0.0, 0.1), (1e6, 0.1), (1e9, 1.0)] {
+        let data = data(middle, 1.0, noise);
+        let near = |centre: &[f64]| {
+            let sizes = [0.0, 1e-3, 0.3, 20.0];
+            let moved = |size: f64| {
+                let moved = |(i, c): (usize, &f64)| c + if i % 2 == 0 { size } else { -size };
+                centre.iter().enumerate().map(moved).collect()
+            };
+            sizes.map(moved).to_vec()
+        };
+        let lines = near(&[0.7, 0.175]);
+        let both = vec![vec![middle, 0.8], vec![middle + 0.3, 1.3], vec![middle - 2.0, 3.0]];
+        for (name, f, points) in [
+            ("weighted squares", weighted_squares as Program, &lines),
+            ("cubes", cubes, &lines),
+            ("curved", curved, &lines),
+            ("fourth powers", fourth_powers, &near(&[middle, 0.25 * middle])),
+            ("likelihood", likelihood, &both),
+        ] {
+            let ratio = worst(f, points, &data);
+            assert!(ratio <= 1.0, "{name} around {middle}, noise {noise}: {ratio}");
+        }
+        let ratio =
+            worst(cubes_of_lines, &near(&[0.7, 0.3])[1..], &data_of(120, middle, 1.0, noise));
+        assert!(ratio <= 1.0, "cubes of lines around {middle}, noise {noise}: {ratio}");
     }
 }
 

@@ -1,8 +1,9 @@
 //! A reference of twice the digits: straight graphs run on unevaluated sums of
 //! two floats.
 
+use phigrad::entity::Array;
 use phigrad::op::Op;
-use phigrad::ssa::{Def, End, Graph, Item};
+use phigrad::ssa::{Def, End, Graph, Item, Node};
 
 /// The sum of two floats, the second at most half an ulp of the first.
 pub type Pair = (f64, f64);
@@ -105,11 +106,10 @@ pub fn sin(x: Pair) -> Pair {
 /// functions of the list below;
 /// guards are passed over.
 pub fn precisely(graph: &Graph, point: &[f64]) -> Vec<Pair> {
-    let mut values: Vec<Pair> = Vec::new();
-    let at = |node: phigrad::ssa::Node| node.to_string()[1..].parse::<usize>().unwrap();
-    for data in graph.nodes.values() {
+    let mut values: Array<Node, Pair> = Array::filled((0.0, 0.0), graph.nodes.len());
+    for (node, data) in graph.nodes.iter() {
         let arg = |number: usize| match data.def {
-            Def::Apply(_, args) => values[at(args[number])],
+            Def::Apply(_, args) => values[args[number]],
             _ => unreachable!(),
         };
         let value = match data.def {
@@ -133,10 +133,10 @@ pub fn precisely(graph: &Graph, point: &[f64]) -> Vec<Pair> {
             Def::Apply(op, _) if op.is_comparison() || op == Op::Abs => (f64::NAN, 0.0),
             other => panic!("no reference for {other:?}"),
         };
-        values.push(value);
+        values[node] = value;
     }
     let root = &graph.blocks[graph.root()];
     assert!(root.items.iter().all(|item| !matches!(item, Item::Region(_))));
     let End::Return(outputs) = &root.end else { panic!("branches") };
-    outputs.iter().map(|&output| values[at(output)]).collect()
+    outputs.iter().map(|&output| values[output]).collect()
 }

@@ -8,7 +8,7 @@ use super::chain::{Added, Chain};
 use super::form::moved_out;
 use super::functions::{invariants, taken_apart, values};
 use super::inverses::is_invariant;
-use super::rows::{Place, Steps};
+use super::steps::{Place, Steps};
 use crate::op::Op;
 use crate::phi::double::Double;
 use crate::phi::draft::Draft;

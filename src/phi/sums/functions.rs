@@ -14,7 +14,7 @@ use super::moments::Evaluator;
 use super::polynomial::Basis;
 use super::precise::{Polynomial, cost};
 use super::products::SIZES;
-use super::rows::{Place, Steps};
+use super::steps::{Place, Steps};
 use super::terms::{Variables, terms};
 use super::{frame::Frame, precise_part};
 use crate::op::Op;

@@ -10,7 +10,8 @@
 //! √(k + 1) times √(n·Σg²) for n terms g of k variables, for any data and any
 //! values of the variables; of a sum of squares nothing cancels at all. What does
 //! cancel is u + m·v, where the data hardly tell u from v; so that is computed in
-//! pairs of numbers.
+//! pairs of numbers. Other polynomials are added up around the same pivot, in the same
+//! coordinates, of the lines that they are products of (`expand`).
 //!
 //! Source of the process: Å. Björck, "Solving linear least squares problems by
 //! Gram-Schmidt orthogonalization", BIT 7, 1967.
@@ -18,9 +19,14 @@
 use hashbrown::HashMap;
 
 use super::chain::Chain;
-use super::rows::{Coefficient, Kind, Lines, Place, Row, Steps};
+use super::form::moved_out;
+use super::polynomial::Basis;
+use super::rows::{Kind, Lines, Row};
+use super::steps::{Coefficient, Place, Steps};
 use super::terms::{Step, Variables, terms};
+use super::{expand, inverses};
 use crate::op::Op;
+use crate::phi::close::CloseLimits;
 use crate::phi::draft::{Body, Draft};
 use crate::phi::notation::Brief;
 use crate::phi::pair::{Pair, Pairs};
@@ -39,7 +45,14 @@ const DEPENDENT: f64 = 1e-24;
 
 /// Replaces a sum by one over data that is computed before the loops around, and
 /// returns its form, or why there is none.
-pub(super) fn hoist(draft: &mut Draft, region: Region, chain: &Chain) -> Result<String, String> {
+/// Quotients are products with `inverses`.
+pub(super) fn hoist(
+    draft: &mut Draft,
+    region: Region,
+    chain: &Chain,
+    inverses: &HashMap<Node, Node>,
+    limits: &CloseLimits,
+) -> Result<String, String> {
     let mut around = Vec::new();
     let mut next = draft.loop_around(region);
     while let Some(outer) = next {
@@ -54,12 +67,21 @@ pub(super) fn hoist(draft: &mut Draft, region: Region, chain: &Chain) -> Result<
         if runs < RUNS {
             continue;
         }
-        match fitting(draft, region, outer, chain, runs) {
-            Ok(lines) => return Ok(Sum { draft, region, outer, chain, lines: &lines }.emit()),
+        match fitting(draft, region, outer, chain, runs, inverses, limits) {
+            Ok(fit) => {
+                inverses::require(draft, region, inverses);
+                return Ok(Sum::new(draft, region, outer, chain, &fit).emit());
+            }
             Err(this) => why = this,
         }
     }
     Err(why)
+}
+
+/// The lines of terms, and the monomials of those that are neither lines nor squares.
+struct Fit {
+    lines: Lines,
+    basis: Option<Basis>,
 }
 
 /// The terms, if there is a form of them that is good for all data.
@@ -69,8 +91,10 @@ fn fitting(
     outer: Region,
     chain: &Chain,
     runs: u64,
-) -> Result<Lines, String> {
-    let terms = terms(draft, region, &chain.added, Variables::Inside(outer), &HashMap::new())?;
+    inverses: &HashMap<Node, Node>,
+    limits: &CloseLimits,
+) -> Result<Fit, String> {
+    let terms = terms(draft, region, &chain.added, Variables::Inside(outer), inverses)?;
     let is_known = |step: &Step| matches!(step, Step::Known(_) | Step::Read(_));
     if !terms.steps.iter().any(is_known) {
         return Err("none of its data are known before the loops around it".to_owned());
@@ -86,71 +110,59 @@ fn fitting(
     if terms.loops.len() > 1 {
         return Err("its data change with a loop around".to_owned());
     }
-    Lines::of(terms)
+    let lines = Lines::of(terms);
+    let basis = match lines.kind {
+        Kind::Polynomial => {
+            let counts = (u64::from(chain.count), runs);
+            Some(expand::basis(&lines, counts, limits.monomials, draft.all_forms)?)
+        }
+        Kind::Line | Kind::Square => None,
+    };
+    Ok(Fit { lines, basis })
 }
 
 /// A sum on its way out of the loops around.
-struct Sum<'a> {
-    draft: &'a mut Draft,
-    region: Region,
+pub(super) struct Sum<'a> {
+    pub(super) draft: &'a mut Draft,
+    pub(super) region: Region,
     /// The loop before which the data are summed up.
-    outer: Region,
+    pub(super) outer: Region,
     chain: &'a Chain,
-    lines: &'a Lines,
+    pub(super) lines: &'a Lines,
+    basis: Option<&'a Basis>,
+    /// The variables of the lines, before the loop.
+    pub(super) variables: Vec<Node>,
 }
 
 /// The coordinates in which slopes are orthogonal.
-struct Coordinates {
+pub(super) struct Coordinates {
     /// For each slope how much of it each later one has.
-    shear: Vec<Vec<Node>>,
+    pub(super) shear: Vec<Vec<Node>>,
     /// How much of each slope what does not depend on the variables has.
     shifts: Vec<Node>,
 }
 
-impl Sum<'_> {
+impl<'a> Sum<'a> {
+    fn new(
+        draft: &'a mut Draft,
+        region: Region,
+        outer: Region,
+        chain: &'a Chain,
+        fit: &'a Fit,
+    ) -> Self {
+        let variables = fit.lines.terms.variables.iter();
+        let variables = variables.map(|&variable| moved_out(draft, region, variable)).collect();
+        let (lines, basis) = (&fit.lines, fit.basis.as_ref());
+        Sum { draft, region, outer, chain, lines, basis, variables }
+    }
+
     /// Inserts the loops over the data before `outer`, and the form before `region`.
     fn emit(mut self) -> String {
         let coordinates = self.orthogonal();
         let pivot = self.pivot(&coordinates);
-        let variables = self.lines.terms.variables.clone();
-        let size = variables.len();
-        let mut sums = match self.lines.kind {
-            Kind::Line => vec![None; 1 + size],
-            Kind::Square => vec![None; pairs(1 + size).count()],
-        };
-        // Of several variables what is summed up goes into many coefficients, so it is
-        // done in pairs of numbers.
-        let precise = size > 1;
-        // So are the coefficients of lines, which recurrences take many times.
-        let in_pairs = precise || self.lines.kind == Kind::Line;
-        let body = self.begin(if in_pairs { 2 * sums.len() } else { sums.len() });
-        for row in self.lines.rows(self.draft, &body, self.region, Some(&pivot), precise) {
-            let mut steps = Steps { draft: self.draft, place: Place::In(&body) };
-            let slopes = reduced(&mut steps, &row, &coordinates.shear, size, precise).slopes;
-            let slopes: Vec<Coefficient> = slopes.into_iter().map(|x| steps.once(x)).collect();
-            // Of squares those of the value and the slopes, and their products.
-            let all: Vec<Coefficient> = [row.value].into_iter().chain(slopes).collect();
-            match self.lines.kind {
-                Kind::Line => {
-                    for (sum, &part) in sums.iter_mut().zip(&all) {
-                        *sum = steps.plus(*sum, part, false);
-                    }
-                }
-                Kind::Square => {
-                    for (a, b) in pairs(all.len()) {
-                        add_product(&mut steps, row.factor, all[a], all[b], &mut sums[at(a, b)]);
-                    }
-                }
-            }
-        }
-        let sums = match in_pairs {
-            true => self.end_pairs(&body, &sums),
-            false => self.end(&body, &sums).into_iter().map(Pair::from).collect(),
-        };
-        let coordinates = self.coordinates(&variables, &pivot, &coordinates.shear);
-        let form = match self.lines.kind {
-            Kind::Line => self.line(&sums, &coordinates),
-            Kind::Square => self.square(&sums, &coordinates),
+        let form = match self.basis {
+            Some(basis) => self.expanded(basis, &coordinates, &pivot),
+            None => self.summed(&coordinates, &pivot),
         };
         let form = match self.draft.graph.constant(self.chain.first) {
             Some(0.0) => form,
@@ -158,14 +170,62 @@ impl Sum<'_> {
         };
         self.draft.forget_use(self.chain.first);
         self.chain.phis.iter().for_each(|&phi| self.draft.replace(phi, form));
-        self.text(&variables)
+        self.text()
+    }
+
+    /// The form of lines and squares.
+    fn summed(&mut self, coordinates: &Coordinates, pivot: &[Node]) -> Node {
+        let size = self.variables.len();
+        let is_line = self.lines.kind == Kind::Line;
+        let mut sums = match is_line {
+            true => vec![None; 1 + size],
+            false => vec![None; pairs(1 + size).count()],
+        };
+        // Of several variables what is summed up goes into many coefficients, so it is
+        // done in pairs of numbers.
+        let precise = size > 1;
+        // So are the coefficients of lines, which recurrences take many times.
+        let in_pairs = precise || is_line;
+        let body = self.begin(if in_pairs { 2 * sums.len() } else { sums.len() });
+        for row in self.lines.rows(self.draft, &body, self.region, Some(pivot), precise) {
+            let mut steps = Steps { draft: self.draft, place: Place::In(&body) };
+            let slopes = reduced(&mut steps, &row, &coordinates.shear, size, precise).slopes;
+            let slopes: Vec<Coefficient> = slopes.into_iter().map(|x| steps.once(x)).collect();
+            // Of squares those of the value and the slopes, and their products.
+            let all: Vec<Coefficient> = [row.value].into_iter().chain(slopes).collect();
+            if is_line {
+                for (sum, &part) in sums.iter_mut().zip(&all) {
+                    *sum = steps.plus(*sum, part, false);
+                }
+            } else {
+                for (a, b) in pairs(all.len()) {
+                    add_product(&mut steps, row.factor, all[a], all[b], &mut sums[at(a, b)]);
+                }
+            }
+        }
+        let sums = match in_pairs {
+            true => self.end_pairs(&body, &sums),
+            false => self.end(&body, &sums).into_iter().map(Pair::from).collect(),
+        };
+        let coordinates = match (self.variables.as_slice(), pivot) {
+            (&[variable], &[pivot]) => vec![self.before(Op::Sub, &[variable, pivot])],
+            _ => {
+                let all = self.coordinates(pivot, &coordinates.shear);
+                let mut steps = Steps { draft: self.draft, place: Place::Before(self.region) };
+                all.into_iter().map(|coordinate| steps.rounded(coordinate)).collect()
+            }
+        };
+        if is_line { self.line(&sums, &coordinates) } else { self.square(&sums, &coordinates) }
     }
 
     /// Gram-Schmidt: one loop over the data for each variable.
     fn orthogonal(&mut self) -> Coordinates {
-        let size = self.lines.terms.variables.len();
+        let size = self.variables.len();
         let mut found = Coordinates { shear: Vec::new(), shifts: Vec::new() };
         let zero = self.draft.constant(0.0);
+        if !self.lines.has_lines() {
+            return Coordinates { shear: vec![vec![zero; size]; size], shifts: vec![zero; size] };
+        }
         for slope in 0..size {
             // Its square, what it has in common with the value and later slopes, and
             // the square of what it was.
@@ -214,6 +274,9 @@ impl Sum<'_> {
     fn pivot(&mut self, coordinates: &Coordinates) -> Vec<Node> {
         let Coordinates { shear, shifts } = coordinates;
         let mut pivot: Vec<Node> = shifts.clone();
+        if !self.lines.has_lines() {
+            return pivot;
+        }
         for variable in (0..pivot.len()).rev() {
             let mut value = self.ahead(Op::Neg, &[shifts[variable]]);
             for other in variable + 1..pivot.len() {
@@ -225,7 +288,8 @@ impl Sum<'_> {
         pivot
     }
 
-    fn begin(&mut self, sums: usize) -> Body {
+    /// Begins a loop over the data that adds up so many numbers.
+    pub(super) fn begin(&mut self, sums: usize) -> Body {
         let zero = self.draft.constant(0.0);
         self.draft.begin_loop(self.outer, self.chain.count, &vec![zero; sums])
     }
@@ -242,7 +306,7 @@ impl Sum<'_> {
     }
 
     /// Ends a loop that adds these up in pairs of numbers, with two entry φs for each sum.
-    fn end_pairs(&mut self, body: &Body, added: &[Coefficient]) -> Vec<Pair> {
+    pub(super) fn end_pairs(&mut self, body: &Body, added: &[Coefficient]) -> Vec<Pair> {
         let mut steps = Steps { draft: self.draft, place: Place::In(body) };
         let mut nexts = Vec::new();
         for (entry, &added) in body.entries.chunks(2).zip(added) {
@@ -258,30 +322,25 @@ impl Sum<'_> {
     }
 
     /// What the slopes of orthogonal rows are multiplied by.
-    fn coordinates(
-        &mut self,
-        variables: &[Node],
-        pivot: &[Node],
-        shear: &[Vec<Node>],
-    ) -> Vec<Node> {
-        if let ([variable], [pivot]) = (variables, pivot) {
-            return vec![self.before(Op::Sub, &[*variable, *pivot])];
-        }
+    pub(super) fn coordinates(&mut self, pivot: &[Node], shear: &[Vec<Node>]) -> Vec<Pair> {
         let place = Place::Before(self.region);
         let mut steps = Steps { draft: self.draft, place };
         let mut differences: Vec<Pair> = Vec::new();
-        for (&variable, &pivot) in variables.iter().zip(pivot) {
-            let negative = steps.apply(Op::Neg, &[pivot]);
-            let difference = steps.sum(Some(variable.into()), Some(negative.into()));
+        for (&variable, &pivot) in self.variables.iter().zip(pivot) {
+            let negative =
+                (steps.value(pivot) != Some(0.0)).then(|| steps.apply(Op::Neg, &[pivot]).into());
+            let difference = steps.sum(Some(variable.into()), negative);
             differences.push(difference.unwrap_or(variable.into()));
         }
         let coordinate = |(number, &difference): (usize, &Pair)| {
             let mut sum = difference;
             for other in number + 1..differences.len() {
-                let part = steps.product(shear[number][other].into(), differences[other]);
-                sum = steps.sum(Some(sum), Some(part)).unwrap_or(sum);
+                let factor = shear[number][other];
+                let part = (steps.value(factor) != Some(0.0))
+                    .then(|| steps.product(factor.into(), differences[other]));
+                sum = steps.sum(Some(sum), part).unwrap_or(sum);
             }
-            steps.rounded(sum)
+            sum
         };
         differences.iter().enumerate().map(coordinate).collect()
     }
@@ -336,21 +395,23 @@ impl Sum<'_> {
     }
 
     /// The form in mathematical notation.
-    fn text(&self, variables: &[Node]) -> String {
+    fn text(&self) -> String {
         const NAMES: [&str; MOST_VARIABLES] = ["u", "v", "w"];
         let count = self.chain.count;
         let brief = Brief::new(&self.draft.graph);
-        let known = NAMES.iter().zip(variables);
+        let known = NAMES.iter().zip(&self.variables);
         let known = known.map(|(name, &variable)| format!("{name} = {}", brief.node(variable)));
         let known: Vec<String> = known.collect();
-        if variables.is_empty() {
+        if self.variables.is_empty() {
             return format!(
                 "Σ_{{i<{count}}} g(i) = S0, where g(i) is what is added, known before the loops around"
             );
         }
-        let (form, rest) = match (variables.len(), self.lines.kind) {
+        let (form, rest) = match (self.variables.len(), self.lines.kind) {
             (1, Kind::Line) => ("S0 + S1·(u − u₀)", "u₀"),
             (1, Kind::Square) => ("S0 + S1·(u − u₀) + S2·(u − u₀)^2", "u₀"),
+            (1, Kind::Polynomial) => ("Σ_k S(k)·(u − u₀)^k", "u₀"),
+            (_, Kind::Polynomial) => ("Σ_k S(k)·y^k", "the coordinates y"),
             (_, Kind::Line) => ("S0 + Σ_j S1(j)·y(j)", "the coordinates y"),
             (_, Kind::Square) => ("S0 + Σ_j S1(j)·y(j) + Σ_j S2(j)·y(j)^2", "the coordinates y"),
         };

@@ -11,7 +11,10 @@
 //! invariant (C8).
 
 mod chain;
+mod change;
+mod choice;
 mod condition;
+mod expand;
 mod exponentials;
 mod form;
 mod frame;
@@ -23,6 +26,7 @@ mod polynomial;
 mod precise;
 mod products;
 mod rows;
+mod steps;
 mod terms;
 
 use chain::{Chain, chains};
@@ -125,7 +129,7 @@ fn close_sum(
     if let Some(form) = form {
         return Ok((Rule::C7, form));
     }
-    let hoisted = hoist::hoist(draft, region, chain);
+    let hoisted = hoist::hoist(draft, region, chain, &inverses, limits);
     hoisted
         .map(|form| (Rule::C7, form))
         .map_err(|hoisting| format!("{}, and {hoisting}", why.unwrap_or_default()))

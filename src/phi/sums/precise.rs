@@ -10,7 +10,7 @@
 use super::chain::Chain;
 use super::form::moved_out;
 use super::frame::Frame;
-use super::rows::{Place, Steps};
+use super::steps::{Place, Steps};
 use super::terms::Terms;
 use super::{Moments, Sum};
 use crate::phi::double::Double;
@@ -23,7 +23,7 @@ use crate::ssa::{Node, Region};
 const STEP: u64 = 22;
 
 /// A monomial: its exponents and its coefficient.
-type Monomial<'a> = (&'a [u32], Double);
+pub(super) type Monomial<'a, C = Double> = (&'a [u32], C);
 
 /// About how many steps the form and its derivatives take.
 pub(super) fn cost(moments: &Moments, basis: &Basis) -> u64 {
@@ -84,13 +84,13 @@ impl Polynomial {
         }
         let coordinates = sheared(steps, frame, &differences);
         let monomials = monomials(moments, basis);
-        let value = nested(steps, &monomials, &coordinates);
+        let value = nested(steps, &monomials, &coordinates, &of_number);
         let mut by_coordinates: Vec<Option<Pair>> = Vec::new();
         for number in 0..variables.len() {
             let lowered = lowered(&monomials, number);
             let lowered = lowered.iter().map(|(e, sum)| (e.as_slice(), *sum));
             let lowered: Vec<Monomial<'_>> = lowered.collect();
-            by_coordinates.push(nested(steps, &lowered, &coordinates));
+            by_coordinates.push(nested(steps, &lowered, &coordinates, &of_number));
         }
         let mut slopes = Vec::new();
         for (number, &variable) in variables.iter().enumerate() {
@@ -143,23 +143,33 @@ fn lowered(monomials: &[Monomial<'_>], number: usize) -> Vec<(Vec<u32>, Double)>
     with.map(lower).collect()
 }
 
-/// The sum of monomials, by Horner's rule.
-fn nested(steps: &mut Steps<'_>, monomials: &[Monomial<'_>], differences: &[Pair]) -> Option<Pair> {
+/// The sum of monomials, by Horner's rule, with pairs for their coefficients.
+pub(super) fn nested<C: Copy>(
+    steps: &mut Steps<'_>,
+    monomials: &[Monomial<'_, C>],
+    differences: &[Pair],
+    pair: &impl Fn(&mut Steps<'_>, C) -> Pair,
+) -> Option<Pair> {
     let Some((&difference, rest)) = differences.split_first() else {
-        return monomials.first().map(|(_, sum)| steps.number(sum.high, sum.low));
+        return monomials.first().map(|&(_, coefficient)| pair(steps, coefficient));
     };
-    let exponent = |monomial: &Monomial<'_>| monomial.0[monomial.0.len() - differences.len()];
+    let exponent = |monomial: &Monomial<'_, C>| monomial.0[monomial.0.len() - differences.len()];
     let degree = monomials.iter().map(exponent).max()?;
     let mut form: Option<Pair> = None;
     for power in (0..=degree).rev() {
         let inner = monomials.iter().copied().filter(|monomial| exponent(monomial) == power);
-        let inner: Vec<Monomial<'_>> = inner.collect();
+        let inner: Vec<Monomial<'_, C>> = inner.collect();
         form = form.map(|form| {
             let form = steps.normal(form);
             steps.product(form, difference)
         });
-        let inner = nested(steps, &inner, rest);
+        let inner = nested(steps, &inner, rest, pair);
         form = steps.sum(form, inner);
     }
     form
+}
+
+/// The pair of a number of twice the digits.
+fn of_number(steps: &mut Steps<'_>, number: Double) -> Pair {
+    steps.number(number.high, number.low)
 }

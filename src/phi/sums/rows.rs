@@ -1,14 +1,15 @@
-//! What a loop adds up as rows of coefficients: lines in its variables, computed
-//! again in loops over the data.
+//! What a loop adds up as rows of coefficients: lines, or polynomials, in its variables,
+//! computed again in loops over the data.
 
+use std::collections::BTreeSet;
+
+use super::polynomial::Basis;
+use super::steps::{Coefficient, Place, Steps};
 use super::terms::{Step, Terms};
 use crate::op::Op;
 use crate::phi::draft::{Body, Draft};
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::{Def, Node, Region};
-
-/// A coefficient in the body of a loop; none is zero.
-pub(super) type Coefficient = Option<Pair>;
 
 /// What is added in each iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,13 +18,16 @@ pub(super) enum Kind {
     Line,
     /// (a·u + b·v + … + c)², times positive numbers
     Square,
+    /// any other polynomial
+    Polynomial,
 }
 
 /// The terms of a loop as lines in its variables.
 pub(super) struct Lines {
     pub(super) terms: Terms,
     pub(super) kind: Kind,
-    /// The steps that are lines, or of which squares are added, with their factors.
+    /// The steps that are lines, or of which squares or products are added, with their
+    /// factors.
     lines: Vec<(f64, usize)>,
 }
 
@@ -35,19 +39,46 @@ pub(super) struct Row {
 }
 
 impl Lines {
-    /// The lines of `terms`, if those are lines or squares of lines.
-    pub(super) fn of(mut terms: Terms) -> Result<Lines, String> {
+    /// The lines of which `terms` are made.
+    pub(super) fn of(mut terms: Terms) -> Lines {
         if terms.degree() <= 1 {
             let lines = terms.added.clone();
-            return Ok(Lines { terms, kind: Kind::Line, lines });
+            return Lines { terms, kind: Kind::Line, lines };
         }
-        let added = terms.added.clone().into_iter();
-        let lines: Option<Vec<(f64, usize)>> =
-            added.map(|(sign, step)| square(&mut terms, step, sign)).collect();
-        match lines {
-            Some(lines) => Ok(Lines { terms, kind: Kind::Square, lines }),
-            None => Err("its terms are neither lines nor squares of such".to_owned()),
+        let (added, size) = (terms.added.clone(), terms.steps.len());
+        let squares = added.into_iter().map(|(sign, step)| square(&mut terms, step, sign));
+        if let Some(lines) = squares.collect() {
+            return Lines { terms, kind: Kind::Square, lines };
         }
+        terms.steps.truncate(size);
+        terms.degrees.truncate(size);
+        let lines = factors(&terms).into_iter().map(|step| (1.0, step)).collect();
+        Lines { terms, kind: Kind::Polynomial, lines }
+    }
+
+    /// Whether there are lines.
+    pub(super) fn has_lines(&self) -> bool {
+        !self.lines.is_empty()
+    }
+
+    /// The variables of each line.
+    pub(super) fn variables(&self) -> Vec<BTreeSet<usize>> {
+        let mut variables: Vec<BTreeSet<usize>> = Vec::new();
+        for step in &self.terms.steps {
+            variables.push(match step {
+                Step::Variable(number) => BTreeSet::from([*number]),
+                Step::Apply(op, args) => {
+                    args[..op.arity()].iter().flat_map(|&arg| variables[arg].clone()).collect()
+                }
+                _ => BTreeSet::new(),
+            });
+        }
+        self.lines.iter().map(|&(_, step)| variables[step].clone()).collect()
+    }
+
+    /// Whether one of the lines is one in several variables.
+    pub(super) fn mixes(&self) -> bool {
+        self.variables().iter().any(|variables| variables.len() > 1)
     }
 
     /// Writes the rows of one iteration into the body of a loop over the data, which
@@ -61,17 +92,22 @@ impl Lines {
         pivot: Option<&[Node]>,
         precise: bool,
     ) -> Vec<Row> {
-        let steps = Steps { draft, place: Place::In(body) };
-        let mut writer = Writer { steps, body, region, terms: &self.terms, pivot, precise };
-        let results = writer.results();
         let size = self.terms.variables.len();
+        let one = draft.constant(1.0);
+        let unit = |number| move |other| (other == number).then(|| Pair::from(one));
+        let units: Vec<Vec<Coefficient>> =
+            (0..size).map(|number| (0..size).map(unit(number)).collect()).collect();
+        let steps = Steps { draft, place: Place::In(body) };
+        let (terms, differences, basis) = (&self.terms, units.as_slice(), None);
+        let mut writer = Writer { steps, body, region, terms, pivot, differences, basis, precise };
+        let results = writer.results();
         let row = |writer: &mut Writer<'_>, factor: f64, mut line: Vec<Coefficient>| {
             line.resize(1 + size, None);
             let value = writer.steps.once(line[0]);
             Row { factor, value, slopes: line[1..].to_vec() }
         };
         match self.kind {
-            Kind::Square => {
+            Kind::Square | Kind::Polynomial => {
                 let rows = self.lines.iter();
                 let rows =
                     rows.map(|&(factor, step)| row(&mut writer, factor, results[step].clone()));
@@ -91,6 +127,59 @@ impl Lines {
             }
         }
     }
+
+    /// Writes the coefficients of what one iteration adds into the body of a loop over the
+    /// data, which stands for `region`: those of a polynomial in coordinates, of which the
+    /// differences of the variables from `pivot` are linear forms.
+    pub(super) fn coefficients(
+        &self,
+        draft: &mut Draft,
+        body: &Body,
+        region: Region,
+        pivot: &[Node],
+        differences: &[Vec<Coefficient>],
+        basis: &Basis,
+    ) -> Vec<Coefficient> {
+        let steps = Steps { draft, place: Place::In(body) };
+        let (terms, precise) = (&self.terms, true);
+        let (pivot, basis) = (Some(pivot), Some(basis));
+        let mut writer = Writer { steps, body, region, terms, pivot, differences, basis, precise };
+        let results = writer.results();
+        let mut total: Vec<Coefficient> = Vec::new();
+        for &(sign, step) in &self.terms.added {
+            total.resize(total.len().max(results[step].len()), None);
+            for (sum, &part) in total.iter_mut().zip(&results[step]) {
+                *sum = match sign < 0.0 {
+                    true => writer.steps.minus(*sum, part, precise),
+                    false => writer.steps.plus(*sum, part, precise),
+                };
+            }
+        }
+        total
+    }
+}
+
+/// The lines of which the terms are sums of products, but for what does not depend on the
+/// data: a variable alone is a factor, wherever it is zero.
+fn factors(terms: &Terms) -> Vec<usize> {
+    let is_line = |&step: &usize| terms.degrees[step] == 1;
+    let mut used: BTreeSet<usize> =
+        terms.added.iter().map(|&(_, step)| step).filter(is_line).collect();
+    let mut has_data: Vec<bool> = Vec::new();
+    for (step, &degree) in terms.steps.iter().zip(&terms.degrees) {
+        has_data.push(match step {
+            Step::Number(_) | Step::Variable(_) => false,
+            Step::Apply(op, args) => {
+                let args = &args[..op.arity()];
+                if degree > 1 {
+                    used.extend(args.iter().copied().filter(is_line));
+                }
+                args.iter().any(|&arg| has_data[arg])
+            }
+            Step::Element { .. } | Step::Iteration(_) | Step::Known(_) | Step::Read(_) => true,
+        });
+    }
+    used.into_iter().filter(|&step| has_data[step]).collect()
 }
 
 /// The line of which `step` is the square, and the positive factor of that.
@@ -152,81 +241,6 @@ fn square_within(
     found.filter(|(factor, _)| *factor > 0.0 && factor.is_finite())
 }
 
-/// Where steps are made.
-#[derive(Clone, Copy)]
-pub(super) enum Place<'a> {
-    /// Before a loop.
-    Before(Region),
-    /// In the body of one.
-    In(&'a Body),
-}
-
-/// Makes steps and coefficients.
-pub(super) struct Steps<'a> {
-    pub(super) draft: &'a mut Draft,
-    pub(super) place: Place<'a>,
-}
-
-impl Pairs for Steps<'_> {
-    fn apply(&mut self, op: Op, args: &[Node]) -> Node {
-        match self.place {
-            Place::Before(region) => self.draft.apply(region, op, args),
-            Place::In(body) => {
-                let args = core::array::from_fn(|i| args.get(i).copied().unwrap_or(args[0]));
-                self.draft.step(body, Def::Apply(op, args))
-            }
-        }
-    }
-
-    fn constant(&mut self, value: f64) -> Node {
-        self.draft.constant(value)
-    }
-
-    fn value(&self, node: Node) -> Option<f64> {
-        self.draft.graph.constant(node)
-    }
-}
-
-impl Steps<'_> {
-    /// `a · b`, as a pair if it is to be `precise`.
-    pub(super) fn times(&mut self, a: Coefficient, b: Coefficient, precise: bool) -> Coefficient {
-        let (a, b) = (a?, b?);
-        let is_one = |steps: &Self, x: Pair| x.low.is_none() && steps.value(x.high) == Some(1.0);
-        Some(match () {
-            () if is_one(self, a) => b,
-            () if is_one(self, b) => a,
-            () if precise => self.product(a, b),
-            () => self.apply(Op::Mul, &[a.high, b.high]).into(),
-        })
-    }
-
-    /// The coefficient as one number.
-    pub(super) fn once(&mut self, a: Coefficient) -> Coefficient {
-        a.map(|a| self.rounded(a).into())
-    }
-
-    /// `a + b`, as a pair if it is to be `precise`.
-    pub(super) fn plus(&mut self, a: Coefficient, b: Coefficient, precise: bool) -> Coefficient {
-        match (a, b) {
-            (Some(a), Some(b)) if !precise => Some(self.apply(Op::Add, &[a.high, b.high]).into()),
-            (a, b) => self.sum(a, b),
-        }
-    }
-
-    /// `a − b`, as a pair if it is to be `precise`.
-    pub(super) fn minus(&mut self, a: Coefficient, b: Coefficient, precise: bool) -> Coefficient {
-        match (a, b) {
-            (Some(a), Some(b)) if !precise => Some(self.apply(Op::Sub, &[a.high, b.high]).into()),
-            (a, Some(b)) => {
-                let high = self.apply(Op::Neg, &[b.high]);
-                let low = b.low.map(|low| self.apply(Op::Neg, &[low]));
-                self.plus(a, Some(Pair { high, low }), precise)
-            }
-            (a, None) => a,
-        }
-    }
-}
-
 /// Writes the coefficients of terms into the body of a loop over the data.
 struct Writer<'a> {
     steps: Steps<'a>,
@@ -235,26 +249,37 @@ struct Writer<'a> {
     region: Region,
     terms: &'a Terms,
     pivot: Option<&'a [Node]>,
+    /// For each variable its difference from the pivot as a linear form.
+    differences: &'a [Vec<Coefficient>],
+    /// The monomials, if there are more than lines.
+    basis: Option<&'a Basis>,
     precise: bool,
 }
 
 impl Writer<'_> {
-    /// The value at the pivot and the slopes of each step; nothing for squares.
+    /// The value at the pivot and the slopes of each step, or all coefficients if there is a
+    /// basis; nothing for squares if there is none.
     fn results(&mut self) -> Vec<Vec<Coefficient>> {
         let mut results: Vec<Vec<Coefficient>> = Vec::new();
         for (step, &degree) in self.terms.steps.iter().zip(&self.terms.degrees) {
             let result = match step {
-                _ if degree > 1 => Vec::new(),
+                _ if degree > 1 && self.basis.is_none() => Vec::new(),
                 Step::Variable(number) => {
-                    let mut line = vec![None; 1 + self.terms.variables.len()];
-                    line[0] = self.pivot.map(|pivot| pivot[*number].into());
-                    line[1 + number] = Some(self.steps.constant(1.0).into());
+                    let pivot = self.pivot.map(|pivot| pivot[*number]);
+                    let pivot = pivot.filter(|&pivot| self.steps.value(pivot) != Some(0.0));
+                    let mut line = vec![pivot.map(Pair::from)];
+                    line.extend_from_slice(&self.differences[*number]);
                     line
                 }
                 Step::Apply(op, args) => {
                     let empty = Vec::new();
                     let args = args.map(|arg| results.get(arg).unwrap_or(&empty).as_slice());
-                    self.apply(*op, args)
+                    let result = self.apply(*op, args);
+                    match self.basis {
+                        // What cancels in a pair makes its first part no better than the other.
+                        Some(_) => result.into_iter().map(|x| self.normal(x)).collect(),
+                        None => result,
+                    }
                 }
                 other => vec![Some(self.known(other).into())],
             };
@@ -287,12 +312,61 @@ impl Writer<'_> {
         }
     }
 
-    /// The product, of which one factor is a number.
+    fn normal(&mut self, x: Coefficient) -> Coefficient {
+        x.map(|x| self.steps.normal(x))
+    }
+
+    /// The product; one factor is a number if there is no basis.
     fn multiply(&mut self, a: &[Coefficient], b: &[Coefficient]) -> Vec<Coefficient> {
+        if let Some(basis) = self.basis.filter(|_| a.len() > 1 && b.len() > 1) {
+            return self.expanded(a, b, basis);
+        }
         let (line, number) = if a.len() > 1 { (a, b) } else { (b, a) };
         let number = number.first().copied().flatten();
         let precise = self.precise;
         line.iter().map(|&x| self.steps.times(x, number, precise)).collect()
+    }
+
+    /// The product of two polynomials.
+    fn expanded(
+        &mut self,
+        a: &[Coefficient],
+        b: &[Coefficient],
+        basis: &Basis,
+    ) -> Vec<Coefficient> {
+        let mut product: Vec<Coefficient> = vec![None; basis.len()];
+        let two = self.steps.constant(2.0);
+        for (i, &x) in a.iter().enumerate() {
+            for (j, &y) in b.iter().enumerate() {
+                let Some(at) = basis.product(i, j).filter(|_| x.is_some() && y.is_some()) else {
+                    continue;
+                };
+                // Of a square each two different ones come twice.
+                if a == b && i > j {
+                    continue;
+                }
+                let mut part = self.steps.times(x, y, true);
+                if a == b && i < j {
+                    part = self.steps.times(Some(two.into()), part, true);
+                }
+                product[at] = self.steps.plus(product[at], part, true);
+            }
+        }
+        product
+    }
+
+    /// A power with an exponent of at least one, by squares.
+    fn power(&mut self, base: &[Coefficient], exponent: u32) -> Vec<Coefficient> {
+        let mut power = base.to_vec();
+        for bit in (0..exponent.max(1).ilog2()).rev() {
+            power = self.multiply(&power.clone(), &power);
+            if exponent >> bit & 1 == 1 {
+                power = power.into_iter().map(|x| self.normal(x)).collect();
+                power = self.multiply(&power, base);
+            }
+            power = power.into_iter().map(|x| self.normal(x)).collect();
+        }
+        power
     }
 
     fn apply(&mut self, op: Op, args: [&[Coefficient]; 3]) -> Vec<Coefficient> {
@@ -312,6 +386,7 @@ impl Writer<'_> {
             }
             Op::Powi if a.len() > 1 => match at(b, 0).and_then(|x| self.steps.value(x.high)) {
                 Some(1.0) => a.to_vec(),
+                Some(exponent) if self.basis.is_some() => self.power(a, exponent as u32),
                 // Squares do not come here.
                 _ => Vec::new(),
             },

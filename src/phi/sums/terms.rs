@@ -5,15 +5,26 @@ use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 use super::chain::Added;
+use super::choice::{self, Choice, Part};
 use crate::op::Op;
 use crate::phi::draft::Draft;
-use crate::ssa::{Access, AccessData, Def, Node, Region, SeriesData, Table};
+use crate::ssa::{AccessData, Def, Node, Region, SeriesData, Table};
 
 /// Where polynomials end: the largest degree of a term.
 pub(super) const DEGREE: u32 = 4;
 
+/// The same where the data are known only in a call: quotients are products with inverses
+/// there, which have degrees of their own.
+const LARGE_DEGREE: u32 = 6;
+
 /// How many nodes before a loop are taken as lines in others.
 const LINES: usize = 8;
+
+/// What is said of a value of a region in the loop.
+pub(super) const INNER: &str = "a region in it has no closed form";
+
+/// What is said of a condition that has no data alone.
+const CHOSEN: &str = "what it adds is chosen by what is not data";
 
 /// So many steps may compute what a sum begins with.
 const FIRST: usize = 64;
@@ -138,15 +149,15 @@ pub(super) fn terms(
     Ok(search.terms)
 }
 
-struct Search<'a> {
-    draft: &'a Draft,
-    region: Region,
-    variables: Variables,
+pub(super) struct Search<'a> {
+    pub(super) draft: &'a Draft,
+    pub(super) region: Region,
+    pub(super) variables: Variables,
     inverses: &'a HashMap<Node, Node>,
     /// What is known before the loop and taken as a line in another.
     lines: HashSet<Node>,
     /// Whether a node changes from one iteration of the loop to the next.
-    varies: HashMap<Node, bool>,
+    pub(super) varies: HashMap<Node, bool>,
     /// The step of each node.
     steps: HashMap<Node, usize>,
     terms: Terms,
@@ -163,7 +174,7 @@ impl Search<'_> {
                     let condition = self.find(*condition)?;
                     let (then, otherwise) = (self.total(then)?, self.total(otherwise)?);
                     if self.terms.degrees[condition] > 0 {
-                        return Err("what it adds is chosen by what is not data".to_owned());
+                        return Err(CHOSEN.to_owned());
                     }
                     let degree = self.terms.degrees[then].max(self.terms.degrees[otherwise]);
                     let choice = Step::Apply(Op::Select, [condition, then, otherwise]);
@@ -205,11 +216,14 @@ impl Search<'_> {
                 let step = self.leaf(node)?;
                 self.steps.insert(node, step);
             } else if ready {
-                let step = self.apply(node)?;
+                let step = match choice::of(self.draft, self.region, node) {
+                    Some(choice) => self.chosen(&choice)?,
+                    None => self.apply(node)?,
+                };
                 self.steps.insert(node, step);
             } else {
                 pending.push((node, true));
-                let args = self.factors(node);
+                let args = self.operands(node);
                 pending.extend(args.into_iter().map(|arg| (arg, false)));
             }
         }
@@ -247,6 +261,41 @@ impl Search<'_> {
         self.steps.get(&first).copied()
     }
 
+    /// What the step of `node`, an application or a choice, is made of.
+    fn operands(&self, node: Node) -> SmallVec<[Node; 3]> {
+        match choice::of(self.draft, self.region, node) {
+            Some(choice) => choice.nodes().collect(),
+            None => self.factors(node),
+        }
+    }
+
+    /// The step that chooses between those of the sides.
+    fn chosen(&mut self, choice: &Choice) -> Result<usize, String> {
+        let mut steps: Vec<usize> = Vec::new();
+        for part in &choice.parts {
+            let step = match *part {
+                Part::Value(node) => self.known_step(node)?,
+                Part::Choose(condition) => {
+                    let condition = self.known_step(condition)?;
+                    if self.terms.degrees[condition] > 0 {
+                        return Err(CHOSEN.to_owned());
+                    }
+                    let (Some(otherwise), Some(then)) = (steps.pop(), steps.pop()) else {
+                        return Err("it has no step".to_owned());
+                    };
+                    let degree = self.terms.degrees[then].max(self.terms.degrees[otherwise]);
+                    self.push(Step::Apply(Op::Select, [condition, then, otherwise]), degree)
+                }
+            };
+            steps.push(step);
+        }
+        steps.pop().ok_or_else(|| "it has no step".to_owned())
+    }
+
+    fn known_step(&self, node: Node) -> Result<usize, String> {
+        self.steps.get(&node).copied().ok_or_else(|| "it has no step".to_owned())
+    }
+
     /// The operands of `node`; of a quotient that is a product with an inverse its factors.
     fn factors(&self, node: Node) -> SmallVec<[Node; 3]> {
         let mut args: SmallVec<[Node; 3]> = self.draft.args(node).collect();
@@ -261,6 +310,13 @@ impl Search<'_> {
 
     /// Whether the step of `node` is made of those of its operands.
     fn is_open(&mut self, node: Node) -> Result<bool, String> {
+        if choice::of(self.draft, self.region, node).is_some() {
+            // Before the loop it would be a region.
+            return match self.varies(node)? {
+                true => Ok(true),
+                false => Err(INNER.to_owned()),
+            };
+        }
         let Def::Apply(op, _) = self.draft.graph.nodes[node].def else { return Ok(false) };
         if self.draft.folds(node) {
             return Ok(true);
@@ -268,11 +324,25 @@ impl Search<'_> {
         if !self.draft.is_inside(node, self.region) {
             return Ok(self.variables == Variables::Small && self.opens_line(node, op));
         }
-        if self.varies(node)? || matches!(self.variables, Variables::Inside(_)) {
+        if self.varies(node)? {
             return Ok(true);
         }
         let is_polynomial = matches!(op, Op::Add | Op::Sub | Op::Mul | Op::Neg | Op::MulAdd);
-        Ok(self.variables == Variables::Small && is_polynomial)
+        Ok(match self.variables {
+            Variables::Large => false,
+            Variables::Small => is_polynomial,
+            Variables::Inside(_) => {
+                let is_data = |number: usize| {
+                    self.draft.args(node).nth(number).is_some_and(|arg| self.draft.is_passive(arg))
+                };
+                let is_quotient = match op {
+                    Op::Div | Op::Powi => is_data(1),
+                    Op::Select => is_data(0),
+                    _ => false,
+                };
+                is_polynomial || is_quotient || self.draft.is_passive(node)
+            }
+        })
     }
 
     /// Whether `node`, which is known before the loop, is taken as a line in
@@ -288,75 +358,6 @@ impl Search<'_> {
             self.lines.insert(node);
         }
         opens
-    }
-
-    /// Whether `node` may change from one iteration to the next.
-    fn varies(&mut self, node: Node) -> Result<bool, String> {
-        let mut pending = vec![(node, false)];
-        while let Some((node, ready)) = pending.pop() {
-            if self.varies.contains_key(&node) {
-                continue;
-            }
-            let varies = match self.draft.graph.nodes[node].def {
-                Def::Iteration(region) => region == self.region,
-                Def::Element(access) => self.element_varies(node, access)?,
-                _ if !self.draft.is_inside(node, self.region) => false,
-                Def::Apply(..) if ready => {
-                    self.draft.args(node).any(|arg| self.varies.get(&arg) == Some(&true))
-                }
-                Def::Apply(..) => {
-                    pending.push((node, true));
-                    pending.extend(self.draft.args(node).map(|arg| (arg, false)));
-                    continue;
-                }
-                Def::Entry(..) => return Err("its terms depend on what it carries".to_owned()),
-                Def::Phi(..) => return Err("a region in it has no closed form".to_owned()),
-                Def::Input(_) | Def::Const(_) => false,
-            };
-            self.varies.insert(node, varies);
-        }
-        Ok(self.varies.get(&node) == Some(&true))
-    }
-
-    fn element_varies(&self, node: Node, access: Access) -> Result<bool, String> {
-        let data = &self.draft.graph.accesses[access];
-        let moves = data.strides.iter().any(|&(region, step)| region == self.region && step != 0);
-        match &self.draft.graph.series[data.series] {
-            SeriesData::Constants(_) => Ok(moves),
-            _ if !self.draft.is_inside(node, self.region) => Ok(false),
-            SeriesData::Nodes(_) | SeriesData::Inputs { .. } if self.is_known(access) => Ok(moves),
-            SeriesData::Inputs { .. } if moves => {
-                Err("its terms read data that are known only in a call".to_owned())
-            }
-            SeriesData::Inputs { .. } => Ok(false),
-            SeriesData::Nodes(nodes) => {
-                let inside =
-                    |&node: &Node| self.draft.is_inside(self.draft.resolve(node), self.region);
-                if moves || nodes.iter().any(inside) {
-                    return Err("its terms read data that are known only in a call".to_owned());
-                }
-                Ok(false)
-            }
-            SeriesData::History(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => {
-                Err("its terms read what another loop computed".to_owned())
-            }
-        }
-    }
-
-    /// Whether the elements that `access` reads are data before the loop around.
-    fn is_known(&self, access: Access) -> bool {
-        let Variables::Inside(outer) = self.variables else { return false };
-        let data = &self.draft.graph.accesses[access];
-        let is_free = |&(region, stride): &(Region, i32)| {
-            stride == 0 || region == self.region || !self.draft.is_within(Some(region), outer)
-        };
-        let is_outer = |node| self.draft.is_passive(node) && !self.draft.is_inside(node, outer);
-        let are_data = match self.draft.graph.series[data.series] {
-            SeriesData::Inputs { first, .. } => !self.draft.graph.is_active(first),
-            SeriesData::Nodes(_) => self.draft.read(access).all(is_outer),
-            _ => false,
-        };
-        are_data && data.strides.iter().all(is_free)
     }
 
     /// The number of a loop whose iterations matter.
@@ -446,8 +447,12 @@ impl Search<'_> {
             _ if most == 0 => 0,
             _ => return Err(format!("{op} of what is not data is no polynomial")),
         };
-        if degree > DEGREE {
-            return Err(format!("its terms have a degree above {DEGREE}"));
+        let most = match self.variables {
+            Variables::Inside(_) => LARGE_DEGREE,
+            Variables::Large | Variables::Small => DEGREE,
+        };
+        if degree > most {
+            return Err(format!("its terms have a degree above {most}"));
         }
         Ok(self.push(Step::Apply(op, args), degree))
     }
