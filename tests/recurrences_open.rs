@@ -104,7 +104,7 @@ impl Nest {
         };
         Nest {
             outer: 2 + random.below(30),
-            inner: random.pick(&[2, 3, 7, 16, 50, 133, 400]),
+            inner: random.pick(&[2, 3, 4, 5, 7, 16, 50, 133, 400]),
             opening: random.pick(&[Opening::Coefficient, Opening::Product, Opening::Quotient]),
             rows: (0..states).map(|state| row(random, state)).collect(),
             rate: random.chance(0.4).then(|| random.below(inputs)),

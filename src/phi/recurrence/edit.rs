@@ -32,6 +32,8 @@ pub(super) struct Edit {
     inner: HashSet<Region>,
     /// What outer loops are to carry besides.
     pub(super) given: Vec<Given>,
+    /// Whether forms are made that are not worth it, to be compared with their loops.
+    pub(super) all_forms: bool,
 }
 
 impl Edit {
@@ -78,6 +80,7 @@ impl Edit {
             around,
             inner,
             given: Vec::new(),
+            all_forms: false,
         }
     }
 

@@ -107,13 +107,17 @@ pub fn solve_all(graph: &Graph) -> Solved {
     }
     let mut wrong: Vec<Region> = Vec::new();
     for _ in 0..MOST_ATTEMPTS {
-        let (new, applied, refused) = attempt(graph, &wrong);
+        let (new, applied, refused) = attempt(Edit::of(graph), &wrong);
         solved.refused = refused;
         if applied.is_empty() {
             return solved;
         }
-        let disproved =
-            disproved(&new.claim(graph), false, &|graph| attempt(graph, &[]).0.ordered());
+        let rules = |graph: &Graph| {
+            let mut edit = Edit::of(graph);
+            edit.all_forms = true;
+            attempt(edit, &[]).0.ordered()
+        };
+        let disproved = disproved(&new.claim(graph), false, &rules);
         if disproved.is_empty() {
             // All that was put in is visible where it is, so there is an order.
             if let Some(new) = new.ordered() {
@@ -127,11 +131,10 @@ pub fn solve_all(graph: &Graph) -> Solved {
     solved
 }
 
-/// Solves the loops of `graph` but those that have been found `wrong`.
-fn attempt(graph: &Graph, wrong: &[Region]) -> (Replacement, Vec<Applied>, Vec<Refused>) {
+/// Solves the loops of the graph of `edit` but those that have been found `wrong`.
+fn attempt(mut edit: Edit, wrong: &[Region]) -> (Replacement, Vec<Applied>, Vec<Refused>) {
     let (mut applied, mut refused) = (Vec::new(), Vec::new());
-    let mut edit = Edit::of(graph);
-    let order = inside_out(graph);
+    let order = inside_out(&edit.graph);
     for &region in order.iter().rev().filter(|region| !wrong.contains(region)) {
         if let Some(mut found) = nest::solve(&mut edit, region) {
             applied.append(&mut found);
@@ -142,12 +145,12 @@ fn attempt(graph: &Graph, wrong: &[Region]) -> (Replacement, Vec<Applied>, Vec<R
             continue;
         }
         if wrong.contains(&region) {
-            refused.push(refusal(graph, region, DISPROVED));
+            refused.push(refusal(&edit.graph, region, DISPROVED));
             continue;
         }
         match solve::solve(&mut edit, region) {
             Ok(mut found) => applied.append(&mut found),
-            Err(why) => refused.push(refusal(graph, region, why)),
+            Err(why) => refused.push(refusal(&edit.graph, region, why)),
         }
     }
     (edit.replacement(), applied, refused)
@@ -272,7 +275,7 @@ mod tests {
         let graph = parse(text).unwrap();
         let regions: Vec<Region> = graph.regions.keys().collect();
         let loops = |wrong: &[Region]| {
-            let (new, applied, refused) = attempt(&graph, wrong);
+            let (new, applied, refused) = attempt(Edit::of(&graph), wrong);
             assert!(refused.iter().all(|this| this.why == DISPROVED));
             assert_eq!(refused.len(), wrong.len());
             let new = eliminate_dead_code(&new.ordered().unwrap());
@@ -296,7 +299,9 @@ mod tests {
                  b1:\n  v8 = mul v5 v0\n  v9 = add v8 v6\n  v10 = mul v6 v1\n  \
                  v11 = lt v7 v4\n  return v11 v9 v10 v9\n"
             );
-            let (_, applied, refused) = attempt(&parse(&text).unwrap(), &[]);
+            let mut edit = Edit::of(&parse(&text).unwrap());
+            edit.all_forms = true;
+            let (_, applied, refused) = attempt(edit, &[]);
             assert_eq!(applied.len(), 1, "{count} {refused:?}");
         }
     }

@@ -18,7 +18,7 @@ use super::map::{self, Map};
 use super::power::{System, Wanted, advanced};
 use super::record::record;
 use super::rest;
-use super::solve::{FEW, components, most_derived};
+use super::solve::{COMPARED, FEW, components, most_derived};
 use crate::phi::pair::Pairs;
 use crate::phi::rule::Applied;
 use crate::ssa::{Def, Graph, Item, Node, Region};
@@ -229,6 +229,7 @@ fn attempt(
         return Err("the coefficients of the loops in it are known");
     }
     let steps = nest.cost();
+    let steps = if edit.all_forms { steps.max(COMPARED) } else { steps };
     let most = FEW.saturating_add(steps);
     let most_derived = most_derived(edit, nest.body.region, steps);
     let mut at: HashMap<usize, Node> = HashMap::new();

@@ -22,6 +22,8 @@ pub(super) const FEW: usize = 32;
 /// What comes with its derivatives may have so many times as many steps as the loop: that
 /// has a sweep of twice as many, goes through memory, and does one thing after the other.
 const DERIVED: usize = 8;
+/// Forms that are only compared with their loops may take the steps of such loops.
+pub(super) const COMPARED: usize = 1 << 12;
 
 /// How many steps may compute values with their derivatives in the place of `region`, which
 /// takes so many: in another loop few steps are done so often that they count.
@@ -277,6 +279,7 @@ fn attempt(
     let mut nodes = Vec::new();
     let iterations: BTreeSet<u32> = wanted.iter().map(|wanted| wanted.iteration).collect();
     let steps = body.times as usize * states.len().max(body.steps.len());
+    let steps = if edit.all_forms { steps.max(COMPARED) } else { steps };
     let most = FEW + steps;
     let most_derived = most_derived(edit, body.region, steps);
     for iteration in iterations {
