@@ -8,7 +8,9 @@
 //! around a pivot, `condition` the pivot, and `form` makes nodes of it, or `precise` where
 //! parts may cancel. `functions` and `exponentials` are for terms that are no polynomials.
 //! `inverses` makes products of quotients, and `products` are those of data with what is
-//! invariant (C8).
+//! invariant (C8). `change` tells what is the same in all iterations, and `choice` what a
+//! branch in a term chooses. Where data are known only in a call, `hoist` finds the pivot
+//! then, in `rows` of loops made of `steps`; `expand` adds up polynomials around it.
 
 mod chain;
 mod change;
