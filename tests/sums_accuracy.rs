@@ -277,6 +277,51 @@ fn forms_whose_parts_cancel_are_accurate() {
     }
 }
 
+/// Terms that are all small somewhere, far from zero: there is a form only if it keeps its
+/// digits there.
+#[test]
+fn what_is_small_far_from_zero_is_accurate() {
+    let all = [1e3, 0.0, 1e6, 1e9];
+    // It takes long in debug builds.
+    let few = if cfg!(debug_assertions) { 1 } else { all.len() };
+    for &offset in &all[..few] {
+        let numbers: Vec<(f64, f64)> =
+            (0..50).map(|i| (offset + f64::from(i).sin(), offset + f64::from(i).cos())).collect();
+        let both = || numbers.iter().copied();
+        let squares = |x: &[Var]| {
+            let square = |(a, _): (f64, f64)| ((a - x[0]).powi(2) - x[1]).powi(2);
+            both().map(square).sum::<Var>()
+        };
+        let circle = |x: &[Var]| {
+            let distance = |(a, b): (f64, f64)| {
+                (x[0] - a) * (x[0] - a) + (x[1] - b) * (x[1] - b) - x[2] * x[2]
+            };
+            both().map(|point| distance(point).powi(2)).sum::<Var>()
+        };
+        let difference = |x: &[Var]| both().map(|(a, b)| x[0] * a - x[1] * b).sum::<Var>();
+        let differences =
+            |x: &[Var]| both().map(|(a, b)| (x[0] * a - x[1] * b).powi(2)).sum::<Var>();
+        let mut random = Random::new(5);
+        let mut near = || offset + random.uniform(-1.0, 1.0);
+        let pairs: Vec<(f64, f64)> = (0..300).map(|_| (near(), near())).collect();
+        let pairs =
+            |x: &[Var]| pairs.iter().map(|&(a, b)| (x[0] * a - x[1] * b).powi(2)).sum::<Var>();
+        let gap = |x: &[Var]| both().map(|(a, _)| x[0] + a - x[1]).sum::<Var>();
+        for (name, worst) in [
+            ("squares", worst(squares, &points(&[offset, 1.0]))),
+            ("circle", worst(circle, &points(&[offset + 1e-6, offset - 1e-6, 1.0]))),
+            ("difference", worst(difference, &points(&[1.0, 1.0]))),
+            ("differences", worst(differences, &points(&[1.0, 1.0]))),
+            ("differences, large", worst(differences, &points(&[1e9 + 0.5, 1e9 - 0.5]))),
+            ("pairs", worst(pairs, &points(&[1e9 + 0.5, 1e9 - 0.5]))),
+            ("gap", worst(gap, &points(&[offset, 2.0 * offset]))),
+        ] {
+            println!("{name} {offset}: {worst:?}");
+            assert!(worst.is_none_or(|worst| worst <= 1.0), "{name} {offset}: {worst:?}");
+        }
+    }
+}
+
 #[test]
 fn logarithms_and_exponentials_are_accurate() {
     let data = data(100, 3.0, 0.7, 0.3, 0.1);

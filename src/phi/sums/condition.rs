@@ -25,13 +25,18 @@ const VALUES: f64 = 6.0;
 
 /// How large the magnitudes in the form of `moments` are at worst, relative to
 /// what is good: the largest ratio that a search finds, for the value and for the
-/// derivatives. Up to 1 it is good.
-pub(super) fn worst(moments: &Moments, basis: &Basis, frame: &Frame) -> f64 {
+/// derivatives. Up to 1 it is good. At the `center` of what is added up most may cancel.
+pub(super) fn worst(
+    moments: &Moments,
+    basis: &Basis,
+    frame: &Frame,
+    center: Option<&[f64]>,
+) -> f64 {
     let variables = frame.pivot.len();
     let sums: Vec<f64> = moments.sums.iter().map(|sum| sum.rounded()).collect();
     let form = Form { moments, basis, sums, frame };
     let scales: Vec<f64> = (0..variables).map(|variable| form.scale(variable)).collect();
-    let mut starts = Vec::new();
+    let mut starts: Vec<Vec<f64>> = form.from_pivot(center).into_iter().collect();
     for direction in directions(variables) {
         for exponent in -40..=40 {
             let size = 10f64.powf(0.5 * f64::from(exponent));
@@ -48,7 +53,12 @@ pub(super) fn worst(moments: &Moments, basis: &Basis, frame: &Frame) -> f64 {
 }
 
 /// The same, as far as a few points tell.
-pub(super) fn rough(moments: &Moments, basis: &Basis, frame: &Frame) -> f64 {
+pub(super) fn rough(
+    moments: &Moments,
+    basis: &Basis,
+    frame: &Frame,
+    center: Option<&[f64]>,
+) -> f64 {
     let variables = frame.pivot.len();
     let sums: Vec<f64> = moments.sums.iter().map(|sum| sum.rounded()).collect();
     let form = Form { moments, basis, sums, frame };
@@ -63,7 +73,9 @@ pub(super) fn rough(moments: &Moments, basis: &Basis, frame: &Frame) -> f64 {
     let ratios = directions.flat_map(|direction| {
         (-12..=12).map(move |exponent| (direction.clone(), exponent)).collect::<Vec<_>>()
     });
-    ratios.map(|(direction, exponent)| ratio(&direction, exponent)).fold(0.0, f64::max)
+    let all = ratios.map(|(direction, exponent)| ratio(&direction, exponent));
+    let center = form.from_pivot(center).map_or(0.0, |point| form.ratio(&point));
+    all.fold(center, f64::max)
 }
 
 /// Directions to look into: on axes, diagonals, and spread in between.
@@ -99,6 +111,12 @@ struct Form<'a> {
 }
 
 impl Form<'_> {
+    /// Where `center` is, relative to the pivot.
+    fn from_pivot(&self, center: Option<&[f64]>) -> Option<Vec<f64>> {
+        let center = center?.iter().zip(&self.frame.pivot);
+        Some(center.map(|(center, pivot)| center - pivot).collect())
+    }
+
     /// A size of `variable` at which it matters about as much as the constants.
     fn scale(&self, variable: usize) -> f64 {
         let size = self.basis.len();

@@ -7,6 +7,7 @@
 
 use hashbrown::HashMap;
 
+use super::center::center;
 use super::chain::{Added, Chain};
 use super::form::moved_out;
 use super::inverses::is_invariant;
@@ -213,7 +214,9 @@ pub(super) fn close_exponentials(
         return None;
     }
     let mut evaluator = Evaluator::new(&terms, &basis);
-    let (frame, moments) = precise_part(&mut evaluator, &basis, variables, count, 0.0)?;
+    let center = center(&terms, limits.monomials, count, &[]);
+    let center = center.as_deref();
+    let (frame, moments) = precise_part(&mut evaluator, &basis, variables, (count, 0.0), center)?;
     if cost(&moments, &basis) > 3 * u64::from(count) * (1 + terms.steps.len() as u64) {
         return None;
     }

@@ -5,13 +5,14 @@
 //! that are invariant in the loop, with coefficients that are data, the sum is a
 //! polynomial too, of the sums of the coefficients: there is no loop any more.
 //! `chain` finds the sums, `terms` what they add up, `moments` the coefficients
-//! around a pivot, `condition` the pivot, and `form` makes nodes of it, or `precise` where
+//! around a pivot, `condition` and `center` the pivot, and `form` makes nodes of it, or `precise` where
 //! parts may cancel. `functions` and `exponentials` are for terms that are no polynomials.
 //! `inverses` makes products of quotients, and `products` are those of data with what is
 //! invariant (C8). `change` tells what is the same in all iterations, and `choice` what a
 //! branch in a term chooses. Where data are known only in a call, `hoist` finds the pivot
 //! then, in `rows` of loops made of `steps`; `expand` adds up polynomials around it.
 
+mod center;
 mod chain;
 mod change;
 mod choice;
@@ -31,6 +32,7 @@ mod rows;
 mod steps;
 mod terms;
 
+use center::center;
 use chain::{Chain, chains};
 use condition::{pivots, rough, worst};
 use frame::Frame;
@@ -51,8 +53,9 @@ const LARGE: f64 = 1e100;
 const GOOD: f64 = 0.4;
 
 /// In pairs of numbers the magnitudes in a form may be so many times larger than what is
-/// good in single ones.
-const PRECISE: f64 = 1e12;
+/// good in single ones. Pairs would bear more, but where more cancels nothing is left of what
+/// it is compared with.
+const PRECISE: f64 = 1e6;
 
 /// With a frame of at most this ratio the form's error is hardly ever larger than the loop's,
 /// wherever its parts cancel.
@@ -187,9 +190,10 @@ fn fit(
         Ok(Sum { terms: terms.clone(), basis, parts, counts, is_precise })
     };
     // Tangents in loops would keep sums of what is computed there from being found.
-    let precise = |evaluator: &mut Evaluator<'_>| {
+    let precise = |evaluator: &mut Evaluator<'_>, center: Option<&[f64]>| {
         let is_outside = draft.loop_around(region).is_none();
-        let part = is_outside.then(|| precise_part(evaluator, &basis, variables, count, first));
+        let part =
+            is_outside.then(|| precise_part(evaluator, &basis, variables, (count, first), center));
         let part = part.flatten();
         // The loop takes three steps for one where its derivatives are computed as well.
         let work = 3 * u64::from(count) * terms.steps.len() as u64;
@@ -198,15 +202,19 @@ fn fit(
     // Where forms are only compared with their loops, in twice the precision, a few points
     // tell enough of a frame.
     let how_large: HowLarge = if draft.all_forms { rough } else { worst };
-    // A quadratic form in several variables has directions in which its parts cancel.
-    let cancels = variables > 1 && terms.degree() > 1;
-    if cancels && counts.is_empty() {
+    // A form in several variables has directions in which its parts cancel.
+    let is_curved = terms.degree() > 1;
+    if variables > 1 && counts.is_empty() {
+        let center = center(terms, limits.monomials, count, &[]);
+        let center = center.as_deref();
         // To look for a good frame takes long in many variables.
-        let plain = (variables <= FEW)
-            .then(|| part(&mut evaluator, &basis, variables, count, first, &[], how_large));
+        let plain = (variables <= FEW).then(|| {
+            let around = (&[][..], center);
+            part(&mut evaluator, &basis, variables, (count, first), around, how_large)
+        });
         let plain = plain.and_then(Result::ok);
         let is_calm = plain.as_ref().is_some_and(|(ratio, _)| *ratio <= CALM);
-        let precise = if is_calm { None } else { precise(&mut evaluator) };
+        let precise = if is_calm { None } else { precise(&mut evaluator, center) };
         let is_precise = precise.is_some();
         if let Some(part) = precise.or(plain.map(|(_, part)| part)) {
             return sum(basis.clone(), vec![part], counts, is_precise);
@@ -215,11 +223,14 @@ fn fit(
     let mut parts = Vec::new();
     let mut around = vec![0; counts.len()];
     loop {
-        match part(&mut evaluator, &basis, variables, count, first, &around, how_large) {
+        let center = center(terms, limits.monomials, count, &around);
+        let center = center.as_deref();
+        let here = (around.as_slice(), center);
+        match part(&mut evaluator, &basis, variables, (count, first), here, how_large) {
             Ok((_, part)) => parts.push(part),
-            Err(why) if cancels => return Err(why),
+            Err(why) if variables > 1 && is_curved => return Err(why),
             Err(why) => {
-                let part = precise(&mut evaluator).ok_or(why)?;
+                let part = precise(&mut evaluator, center).ok_or(why)?;
                 return sum(basis.clone(), vec![part], counts, true);
             }
         }
@@ -238,8 +249,8 @@ fn precise_part(
     evaluator: &mut Evaluator<'_>,
     basis: &Basis,
     variables: usize,
-    count: u32,
-    first: f64,
+    (count, first): (u32, f64),
+    center: Option<&[f64]>,
 ) -> Option<(Frame, Moments)> {
     let mut at = |frame: Frame| {
         let moments = evaluator.moments(first, &frame, count, &[])?;
@@ -252,21 +263,26 @@ fn precise_part(
     let others = pivots(&zero.1, basis, variables).into_iter().flatten();
     let mut best: Option<(f64, (Frame, Moments))> = None;
     let mut consider = |part: (Frame, Moments)| {
-        let ratio = rough(&part.1, basis, &part.0);
+        let ratio = rough(&part.1, basis, &part.0, center);
         if best.as_ref().is_none_or(|(least, _)| ratio < *least) {
             best = Some((ratio, part));
         }
         ratio <= EASY
     };
-    let found = vertex.into_iter().chain(others).any(|pivot| {
-        let Some(part) = at(Frame::at(pivot)) else { return false };
-        // Once more from there, where less cancels.
-        let step = condition::vertex(&part.1, basis, variables);
-        let next = step.map(|step| part.0.pivot.iter().zip(step).map(|(p, s)| p + s).collect());
-        let part = next.and_then(|next| at(Frame::at(next))).unwrap_or(part);
+    let mut is_good = |part: (Frame, Moments), at: &mut dyn FnMut(Frame) -> Option<_>| {
         let sheared = part.0.sheared(&part.1, basis);
-        consider(part) || sheared.and_then(&mut at).is_some_and(&mut consider)
-    });
+        consider(part) || sheared.and_then(at).is_some_and(&mut consider)
+    };
+    let center = center.and_then(|center| at(Frame::at(center.to_vec())));
+    let found = center.is_some_and(|part| is_good(part, &mut at))
+        || vertex.into_iter().chain(others).any(|pivot| {
+            let Some(part) = at(Frame::at(pivot)) else { return false };
+            // Once more from there, where less cancels.
+            let step = condition::vertex(&part.1, basis, variables);
+            let next = step.map(|step| part.0.pivot.iter().zip(step).map(|(p, s)| p + s).collect());
+            let part = next.and_then(|next| at(Frame::at(next))).unwrap_or(part);
+            is_good(part, &mut at)
+        });
     if !found {
         consider(zero);
     }
@@ -274,7 +290,7 @@ fn precise_part(
 }
 
 /// How large what a form adds up in a frame is, relative to what is good.
-type HowLarge = fn(&Moments, &Basis, &Frame) -> f64;
+type HowLarge = fn(&Moments, &Basis, &Frame, Option<&[f64]>) -> f64;
 
 /// A good frame, with the moments in it, and how large what is added up in it is, relative to
 /// what is good.
@@ -282,9 +298,8 @@ fn part(
     evaluator: &mut Evaluator<'_>,
     basis: &Basis,
     variables: usize,
-    count: u32,
-    first: f64,
-    around: &[u32],
+    (count, first): (u32, f64),
+    (around, center): (&[u32], Option<&[f64]>),
     how_large: HowLarge,
 ) -> Result<(f64, (Frame, Moments)), String> {
     let mut at = |frame: &Frame| evaluator.moments(first, frame, count, around);
@@ -301,7 +316,8 @@ fn part(
     let kinds = pivots(&raw, basis, variables).into_iter().enumerate();
     let found = kinds.filter_map(|(kind, pivot)| Some((Some(kind), pivot?)));
     let found = found.map(|(kind, pivot)| (kind, Frame::at(pivot)));
-    for (kind, mut frame) in found.chain([(None, zero)]) {
+    let center_frame = center.map(|center| (None, Frame::at(center.to_vec())));
+    for (kind, mut frame) in found.chain(center_frame).chain([(None, zero)]) {
         let Some(mut moments) = at(&frame) else { continue };
         // Once more from there, where nothing cancels.
         let step = kind.and_then(|kind| pivots(&moments, basis, variables)[kind].take());
@@ -320,7 +336,7 @@ fn part(
             if sizes.into_iter().any(|size| size.abs() > LARGE) {
                 continue;
             }
-            let ratio = how_large(&moments, basis, &frame);
+            let ratio = how_large(&moments, basis, &frame, center);
             if ratio < least {
                 least = ratio;
                 best = Some((frame, moments));

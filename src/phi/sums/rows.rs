@@ -161,7 +161,7 @@ impl Lines {
 
 /// The lines of which the terms are sums of products, but for what does not depend on the
 /// data: a variable alone is a factor, wherever it is zero.
-fn factors(terms: &Terms) -> Vec<usize> {
+pub(super) fn factors(terms: &Terms) -> Vec<usize> {
     let is_line = |&step: &usize| terms.degrees[step] == 1;
     let mut used: BTreeSet<usize> =
         terms.added.iter().map(|&(_, step)| step).filter(is_line).collect();
