@@ -398,3 +398,18 @@ fn limits_are_kept() {
     }
     assert!(close(&graph, CloseLimits { loops: 0, ..all }).applied.is_empty());
 }
+
+#[test]
+fn products_of_data_that_underflow_have_no_form() {
+    let tiny: Vec<f64> = (0..50).map(|i| 1e-200 * (0.7 * f64::from(i)).sin()).collect();
+    let slope = |w: Var| tiny.iter().map(|&a| (w * a - 1e-200) * a).sum::<Var>();
+    let refused = closed(&[0.5], |x| slope(x[0])).refused;
+    let [refused] = &refused[..] else { panic!("{refused:?}") };
+    assert!(refused.why.contains("too small") && refused.why.contains("underflow"), "{refused}");
+    let f = Tape::builder().hot_threshold(u32::MAX).record(|x| slope(x[0]));
+    let on_tape = f.value_and_grad(&[1e200]).unwrap();
+    f.compile().unwrap();
+    let (value, gradient) = f.value_and_grad(&[1e200]).unwrap();
+    assert_eq!((f.report().kernel_calls, gradient), (1, on_tape.1));
+    assert!(value != 0.0 && (value - on_tape.0).abs() <= 1e-13 * value.abs(), "{value}");
+}

@@ -6,6 +6,9 @@
 
 use core::ops::{Add, Div, Mul, Neg, Sub};
 
+/// Products nearer to zero than this have lost digits.
+const LEAST: f64 = 1e-270;
+
 /// A number of about 106 binary digits; `low` is at most half an ulp of `high`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Double {
@@ -38,6 +41,14 @@ impl Double {
     /// The nearest float.
     pub(super) fn rounded(self) -> f64 {
         self.high + self.low
+    }
+
+    /// The product, which is no number if it is so near to zero that digits are lost: what
+    /// it is multiplied by in a kernel may be so large that they count.
+    pub(super) fn times_in_range(self, other: Double) -> Double {
+        let product = self * other;
+        let is_lost = product.high.abs() < LEAST && self != Double::ZERO && other != Double::ZERO;
+        if is_lost { f64::NAN.into() } else { product }
     }
 
     pub(super) fn is_finite(self) -> bool {

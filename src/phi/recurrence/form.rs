@@ -257,7 +257,7 @@ impl Forms<'_, '_> {
         if let (&Coefficient::Fixed(a), &Coefficient::Fixed(b)) = (a, b) {
             return Ok(Coefficient::Fixed(self.emitter.product(a, b)));
         }
-        self.table_of(a, b, |a, b| a * b)
+        self.table_of(a, b, Double::times_in_range)
     }
 
     fn table_of(

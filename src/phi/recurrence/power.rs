@@ -204,24 +204,16 @@ fn numeric(
         return Ok(None);
     }
     let numbers = || total.iter().flatten().flatten();
-    if changes && !numbers().all(|number| number.is_finite()) {
+    let in_range = |number: &Double| number.is_finite() && number.high.abs() >= LEAST;
+    if !changes && !numbers().all(in_range) {
+        // In steps the numbers stay in range, if those of the loop do.
+        return Ok(None);
+    }
+    if numbers().any(|number| number.high.is_infinite()) {
         return Err(OVERFLOWS);
     }
-    let in_range = |number: &Double| number.is_finite() && number.high.abs() >= LEAST;
-    if !numbers().all(in_range) {
-        if !changes {
-            // In steps the numbers stay in range, if those of the loop do.
-            return Ok(None);
-        }
-        let is_zero = |number: &Double| number.high == 0.0;
-        let has_zero = |coefficient: &Coefficient| match coefficient {
-            Coefficient::Table(table) => table.iter().any(is_zero),
-            Coefficient::Fixed(_) => false,
-        };
-        let zeros = system.rows.iter().flat_map(|row| row.values()).any(has_zero);
-        if !zeros || !numbers().all(|number| is_zero(number) || in_range(number)) {
-            return Err(UNDERFLOWS);
-        }
+    if !numbers().all(|number| number.high == 0.0 || in_range(number)) {
+        return Err(UNDERFLOWS);
     }
     Ok(Some(combine(forms.emitter, system, &bases, &total)))
 }
@@ -256,7 +248,7 @@ fn composed(a: &Matrix<Double>, b: &Matrix<Double>) -> Matrix<Double> {
         let mut entry = row[column].filter(|_| column >= size);
         for (factor, other) in row[..size].iter().zip(b) {
             if let (Some(factor), Some(other)) = (*factor, other[column]) {
-                let product = factor * other;
+                let product = factor.times_in_range(other);
                 entry = Some(entry.map_or(product, |entry| entry + product));
             }
         }

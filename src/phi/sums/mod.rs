@@ -135,9 +135,10 @@ fn close_sum(
         return Ok((Rule::C7, form));
     }
     let hoisted = hoist::hoist(draft, region, chain, &inverses, limits);
-    hoisted
-        .map(|form| (Rule::C7, form))
-        .map_err(|hoisting| format!("{}, and {hoisting}", why.unwrap_or_default()))
+    hoisted.map(|form| (Rule::C7, form)).map_err(|hoisting| match why {
+        Some(why) if why != hoisting => format!("{why}, and {hoisting}"),
+        _ => hoisting,
+    })
 }
 
 /// A sum in closed form.
@@ -304,7 +305,7 @@ fn part(
 ) -> Result<(f64, (Frame, Moments)), String> {
     let mut at = |frame: &Frame| evaluator.moments(first, frame, count, around);
     let zero = Frame::at(vec![0.0; variables]);
-    let raw = at(&zero).ok_or("its data are not finite")?;
+    let raw = at(&zero).ok_or("its data are not finite, or their products are too small")?;
     let fits = |size: f64| size == 0.0 || (1.0 / LARGE..LARGE).contains(&size);
     if !raw.magnitudes.iter().copied().all(fits) {
         return Err("its data are too large or too small".to_owned());

@@ -117,6 +117,8 @@ impl Basis {
         (self.counts.len() > 1).then_some(1 + variable)
     }
 
+    /// The product of two polynomials. A coefficient in which a product loses digits to
+    /// underflow is no number.
     pub(super) fn multiply(&self, a: &[Double], b: &[Double], to: &mut [Double]) {
         to.fill(Double::ZERO);
         for (i, &x) in a.iter().enumerate() {
@@ -127,7 +129,7 @@ impl Basis {
                 if let Some(at) = self.products[i * self.len() + j]
                     && let Some(sum) = to.get_mut(at)
                 {
-                    *sum = *sum + x * y;
+                    *sum = *sum + x.times_in_range(y);
                 }
             }
         }
