@@ -231,12 +231,16 @@ impl Draft {
     /// Stops the graph before `region` where the size of `node` is not between these.
     pub(super) fn require_size(&mut self, region: Region, node: Node, low: f64, high: f64) {
         let size = self.apply(region, Op::Abs, &[node]);
-        for (op, bound) in [(Op::Ge, low), (Op::Le, high)] {
-            let bound = self.constant(bound);
-            let condition = self.apply(region, op, &[size, bound]);
-            self.uses[condition] += 1;
-            self.before[region].push(Item::Guard { condition, expect: true });
-        }
+        self.require(region, Op::Ge, size, low);
+        self.require(region, Op::Le, size, high);
+    }
+
+    /// Stops the graph before `region` where `node` does not compare like that with `bound`.
+    pub(super) fn require(&mut self, region: Region, op: Op, node: Node, bound: f64) {
+        let bound = self.constant(bound);
+        let condition = self.apply(region, op, &[node, bound]);
+        self.uses[condition] += 1;
+        self.before[region].push(Item::Guard { condition, expect: true });
     }
 
     /// Inserts a copy of `node`, an application or element, with other operands,

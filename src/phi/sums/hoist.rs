@@ -20,6 +20,7 @@ use hashbrown::HashMap;
 
 use super::chain::Chain;
 use super::form::moved_out;
+use super::guards::Sizes;
 use super::polynomial::Basis;
 use super::rows::{Kind, Lines, Row};
 use super::steps::{Coefficient, Place, Steps};
@@ -70,7 +71,7 @@ pub(super) fn hoist(
         match fitting(draft, region, outer, chain, runs, inverses, limits) {
             Ok(fit) => {
                 inverses::require(draft, region, inverses);
-                return Ok(Sum::new(draft, region, outer, chain, &fit).emit());
+                return Ok(Sum::new(draft, region, outer, chain, &fit).emit(fit.sizes));
             }
             Err(this) => why = this,
         }
@@ -81,6 +82,7 @@ pub(super) fn hoist(
 /// The lines of terms, and the monomials of those that are neither lines nor squares.
 struct Fit {
     lines: Lines,
+    sizes: Sizes,
     basis: Option<Basis>,
 }
 
@@ -111,6 +113,7 @@ fn fitting(
         return Err("its data change with a loop around".to_owned());
     }
     let lines = Lines::of(terms);
+    let sizes = Sizes::of(&lines)?;
     let basis = match lines.kind {
         Kind::Polynomial => {
             let counts = (u64::from(chain.count), runs);
@@ -118,7 +121,7 @@ fn fitting(
         }
         Kind::Line | Kind::Square => None,
     };
-    Ok(Fit { lines, basis })
+    Ok(Fit { lines, sizes, basis })
 }
 
 /// A sum on its way out of the loops around.
@@ -157,13 +160,17 @@ impl<'a> Sum<'a> {
     }
 
     /// Inserts the loops over the data before `outer`, and the form before `region`.
-    fn emit(mut self) -> String {
+    fn emit(mut self, sizes: Sizes) -> String {
+        self.require_sizes(sizes);
         let coordinates = self.orthogonal();
         let pivot = self.pivot(&coordinates);
+        let quotients = coordinates.shear.iter().flatten().chain(&coordinates.shifts);
+        self.require_quotients(quotients);
         let form = match self.basis {
             Some(basis) => self.expanded(basis, &coordinates, &pivot),
             None => self.summed(&coordinates, &pivot),
         };
+        self.require_finite(self.chain, form);
         let form = match self.draft.graph.constant(self.chain.first) {
             Some(0.0) => form,
             _ => self.before(Op::Add, &[self.chain.first, form]),
@@ -171,6 +178,11 @@ impl<'a> Sum<'a> {
         self.draft.forget_use(self.chain.first);
         self.chain.phis.iter().for_each(|&phi| self.draft.replace(phi, form));
         self.text()
+    }
+
+    /// The number of data.
+    pub(super) fn count(&self) -> u32 {
+        self.chain.count
     }
 
     /// The form of lines and squares.
@@ -249,7 +261,7 @@ impl<'a> Sum<'a> {
             }
             let sums = self.end(&body, &sums);
             // Where the slope has no effect, or none of its own, any pivot is good.
-            // One that is not finite makes the result so, and the call is not served.
+            // One that is not finite stops the graph.
             let is_flat = match slope {
                 0 => self.ahead(Op::Eq, &[sums[0], zero]),
                 _ => {

@@ -10,7 +10,8 @@
 //! `inverses` makes products of quotients, and `products` are those of data with what is
 //! invariant (C8). `change` tells what is the same in all iterations, and `choice` what a
 //! branch in a term chooses. Where data are known only in a call, `hoist` finds the pivot
-//! then, in `rows` of loops made of `steps`; `expand` adds up polynomials around it.
+//! then, in `rows` of loops made of `steps`; `expand` adds up polynomials around it,
+//! and `guards` tells which data that is good for.
 
 mod center;
 mod chain;
@@ -22,6 +23,7 @@ mod exponentials;
 mod form;
 mod frame;
 mod functions;
+mod guards;
 mod hoist;
 mod inverses;
 mod moments;

@@ -61,6 +61,11 @@ impl Lines {
         !self.lines.is_empty()
     }
 
+    /// The steps that are lines, or of which squares or products are added.
+    pub(super) fn steps(&self) -> impl Iterator<Item = usize> + '_ {
+        self.lines.iter().map(|&(_, step)| step)
+    }
+
     /// The variables of each line.
     pub(super) fn variables(&self) -> Vec<BTreeSet<usize>> {
         let mut variables: Vec<BTreeSet<usize>> = Vec::new();
@@ -100,7 +105,7 @@ impl Lines {
         let steps = Steps { draft, place: Place::In(body) };
         let (terms, differences, basis) = (&self.terms, units.as_slice(), None);
         let mut writer = Writer { steps, body, region, terms, pivot, differences, basis, precise };
-        let results = writer.results();
+        let results = writer.results(1);
         let row = |writer: &mut Writer<'_>, factor: f64, mut line: Vec<Coefficient>| {
             line.resize(1 + size, None);
             let value = writer.steps.once(line[0]);
@@ -128,6 +133,22 @@ impl Lines {
         }
     }
 
+    /// Writes what does not depend on the variables into the body of a loop over the data,
+    /// which stands for `region`: the result of each such step.
+    pub(super) fn known(
+        &self,
+        draft: &mut Draft,
+        body: &Body,
+        region: Region,
+    ) -> Vec<Option<Node>> {
+        let steps = Steps { draft, place: Place::In(body) };
+        let (terms, differences, basis, precise) = (&self.terms, &[], None, false);
+        let pivot = None;
+        let mut writer = Writer { steps, body, region, terms, pivot, differences, basis, precise };
+        let results = writer.results(0).into_iter();
+        results.map(|result| Some(result.first().copied()??.high)).collect()
+    }
+
     /// Writes the coefficients of what one iteration adds into the body of a loop over the
     /// data, which stands for `region`: those of a polynomial in coordinates, of which the
     /// differences of the variables from `pivot` are linear forms.
@@ -144,7 +165,7 @@ impl Lines {
         let (terms, precise) = (&self.terms, true);
         let (pivot, basis) = (Some(pivot), Some(basis));
         let mut writer = Writer { steps, body, region, terms, pivot, differences, basis, precise };
-        let results = writer.results();
+        let results = writer.results(1);
         let mut total: Vec<Coefficient> = Vec::new();
         for &(sign, step) in &self.terms.added {
             total.resize(total.len().max(results[step].len()), None);
@@ -258,12 +279,12 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// The value at the pivot and the slopes of each step, or all coefficients if there is a
-    /// basis; nothing for squares if there is none.
-    fn results(&mut self) -> Vec<Vec<Coefficient>> {
+    /// basis; nothing for those above degree `most` if there is none.
+    fn results(&mut self, most: u32) -> Vec<Vec<Coefficient>> {
         let mut results: Vec<Vec<Coefficient>> = Vec::new();
         for (step, &degree) in self.terms.steps.iter().zip(&self.terms.degrees) {
             let result = match step {
-                _ if degree > 1 && self.basis.is_none() => Vec::new(),
+                _ if degree > most && self.basis.is_none() => Vec::new(),
                 Step::Variable(number) => {
                     let pivot = self.pivot.map(|pivot| pivot[*number]);
                     let pivot = pivot.filter(|&pivot| self.steps.value(pivot) != Some(0.0));
