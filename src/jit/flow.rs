@@ -21,7 +21,8 @@ use smallvec::SmallVec;
 use super::lower::{Lowered, Lowering};
 use super::plan::{Next, Plan};
 use super::schedule::Test;
-use crate::ssa::{Node, Region};
+use crate::op::{Op, eval};
+use crate::ssa::{Def, Graph, Node, Region};
 
 /// Returned by a function when the outputs are complete.
 pub(super) const DONE: u32 = u32::MAX;
@@ -91,6 +92,7 @@ pub(super) fn lower(
         Lowering { buffers: [active, inactive, constants, scratch, outputs], ..lowering };
     let mut flow = Flow { lowering, entries, chunks: chunks.clone(), blocks: vec![], unseen: None };
     flow.make_blocks(plan, start, entry);
+    flow.set_cold_blocks(plan);
     let mut marks = Vec::with_capacity(chunks.len());
     for (index, chunk) in plan.chunks[chunks.clone()].iter().enumerate() {
         // What is known there are the values after the chunk that this one
@@ -139,6 +141,23 @@ struct Flow<'a, 'b, 'f> {
 }
 
 impl Flow<'_, '_, '_> {
+    /// Sets the blocks cold that are hardly ever reached.
+    fn set_cold_blocks(&mut self, plan: &Plan) {
+        for chunk in &plan.chunks[self.chunks.clone()] {
+            let Next::Branch { test: Test::Node(condition), then, otherwise } = chunk.next else {
+                continue;
+            };
+            let side = match usual_truth(self.lowering.graph, condition) {
+                Some(true) => otherwise,
+                Some(false) => then,
+                None => continue,
+            };
+            if let (true, Target::Block(block)) = (then != otherwise, self.target(side)) {
+                self.lowering.builder.set_cold_block(block);
+            }
+        }
+    }
+
     /// Makes a block for each chunk, and goes from the start to that of the
     /// entry that is wanted.
     fn make_blocks(&mut self, plan: &Plan, start: ir::Block, entry: Value) {
@@ -311,4 +330,27 @@ impl Flow<'_, '_, '_> {
     fn arguments(&mut self, values: &[Node]) -> SmallVec<[BlockArg; 8]> {
         values.iter().map(|&value| self.lowering.number(value).into()).collect()
     }
+}
+
+/// How a comparison comes out for numbers of a usual size, if it is one with an end of the
+/// range of numbers: a constant so large or so small that few numbers are beyond it.
+fn usual_truth(graph: &Graph, condition: Node) -> Option<bool> {
+    /// Numbers from this on, and up to its reciprocal, are at the ends.
+    const HUGE: f64 = 1e150;
+    let Def::Apply(op, [a, b, _]) = graph.nodes[condition].def else { return None };
+    if !matches!(op, Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne) {
+        return None;
+    }
+    let end = |node: Node| {
+        let constant = graph.constant(node)?;
+        let size = constant.abs();
+        (size >= HUGE || (size > 0.0 && size <= HUGE.recip())).then_some(constant)
+    };
+    let usual = |end: f64| 1f64.copysign(end);
+    let args = match (end(a), end(b)) {
+        (Some(end), None) => [end, usual(end), 0.0],
+        (None, Some(end)) => [usual(end), end, 0.0],
+        _ => return None,
+    };
+    Some(eval(op, args) != 0.0)
 }

@@ -4,7 +4,7 @@
 //! so are its derivatives, which are quotients by it. So the root of a sum of squares
 //! becomes a region: where the sum is of a usual size it is the root of that, all bits
 //! kept; otherwise what is squared is scaled by a power of two before, and the root back.
-//! A call pays two comparisons that always come out the same way.
+//! A call pays a comparison that always comes out the same way, and one branch.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -20,6 +20,8 @@ const LEAST: f64 = f64::from_bits((1023 - 960) << 52);
 /// Squares of numbers from a sum below [`LEAST`] times this are neither tiny nor huge, and
 /// those of numbers from a sum that overflows, times its reciprocal.
 const SCALE: f64 = f64::from_bits((1023 + 600) << 52);
+/// Sums from the reciprocal of this on are scaled down.
+const PER_HUGE: f64 = f64::from_bits((1023 - 1020) << 52);
 /// A constant up to this is no part of a sum that overflows.
 const LARGEST_CONSTANT: f64 = 1e270;
 /// Of longer sums there is one in a program, and it is written as a loop.
@@ -34,7 +36,8 @@ struct Sum {
 
 /// The graph with roots of sums of squares, and of constants, that are right also where the
 /// sum overflows or vanishes; for graphs that are not differentiated any more. Everywhere
-/// else the outputs keep their bits. So does what decides something, and a sum that is
+/// else values keep their bits, and so do derivatives, but for those that are divided by a
+/// length more than once, which are rounded in another order. So does what decides something, and a sum that is
 /// used by something else, too, stays as it is.
 ///
 /// # Examples
@@ -80,8 +83,7 @@ pub fn scale_lengths(graph: &Graph) -> Graph {
         let [adjoint, part, length] = [adjoint, part, length].map(|node| rebuild.copied(node));
         let rest = rest.map(|node| rebuild.copied(node));
         let builder = &mut rebuild.builder;
-        let reciprocal = builder.apply(Op::Recip, &[length]);
-        let share = builder.apply(Op::Mul, &[part, reciprocal]);
+        let share = builder.apply(Op::Div, &[part, length]);
         Some(match rest {
             Some(rest) => builder.apply(Op::MulAdd, &[share, adjoint, rest]),
             None => builder.apply(Op::Mul, &[share, adjoint]),
@@ -226,50 +228,58 @@ fn sum(graph: &Graph, uses: &Array<Node, u32>, sum: Node) -> Option<Sum> {
 
 /// The root of `sum`, the sum of the squares of `squared` and of `constants`.
 fn length(builder: &mut Builder, sum: Node, squared: &[Node], constants: &[f64]) -> Node {
-    let largest = builder.constant(f64::MAX);
-    let is_finite = builder.apply(Op::Le, &[sum, largest]);
-    let region = builder.begin_region(None);
-    let (finite, infinite) = builder.branch(is_finite);
-    builder.enter(finite);
-    if constants.iter().any(|&constant| constant >= LEAST) {
-        let root = builder.apply(Op::Sqrt, &[sum]);
-        builder.finish_block(&[root]);
+    let is_usual = if constants.iter().any(|&constant| constant >= LEAST) {
+        let largest = builder.constant(f64::MAX);
+        builder.apply(Op::Le, &[sum, largest])
     } else {
-        let least = builder.constant(LEAST);
-        let is_usual = builder.apply(Op::Ge, &[sum, least]);
-        let (usual, tiny) = builder.branch(is_usual);
-        builder.enter(usual);
-        let root = builder.apply(Op::Sqrt, &[sum]);
-        builder.finish_block(&[root]);
-        builder.leave();
-        builder.enter(tiny);
-        let root = scaled_root(builder, squared, constants, SCALE);
-        builder.finish_block(&[root]);
-        builder.leave();
-    }
+        is_usual(builder, sum)
+    };
+    let region = builder.begin_region(None);
+    let (usual, unusual) = builder.branch(is_usual);
+    builder.enter(usual);
+    let root = builder.apply(Op::Sqrt, &[sum]);
+    builder.finish_block(&[root]);
     builder.leave();
-    builder.enter(infinite);
-    let root = scaled_root(builder, squared, &[], SCALE.recip());
+    builder.enter(unusual);
+    let root = scaled_root(builder, sum, squared, constants);
     builder.finish_block(&[root]);
     builder.leave();
     let passed = builder.end_region(region, 1);
     passed.first().copied().unwrap_or(sum)
 }
 
-fn scaled_root(builder: &mut Builder, squared: &[Node], constants: &[f64], scale: f64) -> Node {
-    let factor = builder.constant(scale);
-    let constants: f64 = constants.iter().map(|constant| constant * scale * scale).sum();
-    let mut sum = (constants != 0.0).then(|| builder.constant(constants));
+/// Whether `sum`, which is not negative, is at least [`LEAST`] and below 1 / [`PER_HUGE`].
+/// One comparison, so that there is one branch: sum·(1 - sum·p) is the sum itself where that
+/// is below `LEAST`, at least `LEAST` between, and neither above nor for an infinite or
+/// unknown sum.
+fn is_usual(builder: &mut Builder, sum: Node) -> Node {
+    let [one, per_huge, least] = [1.0, PER_HUGE, LEAST].map(|number| builder.constant(number));
+    let share = builder.apply(Op::Mul, &[sum, per_huge]);
+    let rest = builder.apply(Op::Sub, &[one, share]);
+    let product = builder.apply(Op::Mul, &[sum, rest]);
+    builder.apply(Op::Ge, &[product, least])
+}
+
+/// The root of a sum that is tiny or huge, by parts that are scaled before.
+fn scaled_root(builder: &mut Builder, sum: Node, squared: &[Node], constants: &[f64]) -> Node {
+    let [one, large, small, none] =
+        [1.0, SCALE, SCALE.recip(), 0.0].map(|number| builder.constant(number));
+    let is_tiny = builder.apply(Op::Lt, &[sum, one]);
+    let scale = builder.apply(Op::Select, &[is_tiny, large, small]);
+    let back = builder.apply(Op::Select, &[is_tiny, small, large]);
+    let constants: f64 = constants.iter().map(|constant| constant * SCALE * SCALE).sum();
+    let mut scaled_sum = (constants != 0.0 && constants.is_finite()).then(|| {
+        let constants = builder.constant(constants);
+        builder.apply(Op::Select, &[is_tiny, constants, none])
+    });
     for &node in squared {
-        let scaled = builder.apply(Op::Mul, &[node, factor]);
+        let scaled = builder.apply(Op::Mul, &[node, scale]);
         let square = builder.apply(Op::Mul, &[scaled, scaled]);
-        sum = Some(match sum {
-            Some(sum) => builder.apply(Op::Add, &[sum, square]),
+        scaled_sum = Some(match scaled_sum {
+            Some(before) => builder.apply(Op::Add, &[before, square]),
             None => square,
         });
     }
-    let sum = sum.unwrap_or(factor);
-    let root = builder.apply(Op::Sqrt, &[sum]);
-    let back = builder.constant(scale.recip());
+    let root = builder.apply(Op::Sqrt, &[scaled_sum.unwrap_or(sum)]);
     builder.apply(Op::Mul, &[root, back])
 }
