@@ -2,8 +2,9 @@
 //! where squares are numbers of a usual size, and are right where they are not.
 #![allow(clippy::unwrap_used)] // A failing helper fails its test.
 
+use phigrad::op::Op;
 use phigrad::phi::scale_lengths;
-use phigrad::ssa::{Graph, Outcome, interpret, parse, verify};
+use phigrad::ssa::{End, Graph, Outcome, interpret, parse, verify};
 use phigrad::{Recorded, Tape, Var};
 
 type Program = fn(&[Var]) -> Var;
@@ -175,4 +176,22 @@ fn only_lengths_are_scaled() {
     let decides = "v6 = gt v5 v0\n  branch v6 b1 b2\nb1:\n  return v0\nb2:\n  return v1\n";
     assert!(!is_scaled(&format!("{plain}{decides}")));
     assert!(is_scaled(&format!("{plain}v6 = div v0 v5\n  return v6\n")));
+}
+
+#[test]
+fn long_code_keeps_its_lengths() {
+    let scaled = |count: usize| {
+        let mut graph = Graph::new(count + 1, 0);
+        let (root, mut total) = (graph.root(), graph.input(0));
+        for number in 0..count {
+            let parts = [graph.input(number), graph.input(number + 1)];
+            let [a, b] = parts.map(|x| graph.push_apply(root, Op::Mul, &[x, x], None));
+            let sum = graph.push_apply(root, Op::Add, &[a, b], None);
+            let length = graph.push_apply(root, Op::Sqrt, &[sum], None);
+            total = graph.push_apply(root, Op::Add, &[total, length], None);
+        }
+        graph.blocks[root].end = End::Return([total].into_iter().collect());
+        scale_lengths(&graph).regions.len()
+    };
+    assert_eq!((scaled(64), scaled(65)), (64, 0));
 }

@@ -27,6 +27,10 @@ const LARGEST_CONSTANT: f64 = 1e270;
 /// Of longer sums there is one in a program, and it is written as a loop.
 const MOST_SQUARES: usize = 8;
 
+/// In code with more lengths than this the branches, and the blocks that they begin, would
+/// take a fifth of its time, and double that of compiling it.
+const MOST_LENGTHS: usize = 64;
+
 /// What is added up under a root.
 struct Sum {
     /// What is squared, in the order of the program.
@@ -37,8 +41,9 @@ struct Sum {
 /// The graph with roots of sums of squares, and of constants, that are right also where the
 /// sum overflows or vanishes; for graphs that are not differentiated any more. Everywhere
 /// else values keep their bits, and so do derivatives, but for those that are divided by a
-/// length more than once, which are rounded in another order. So does what decides something, and a sum that is
-/// used by something else, too, stays as it is.
+/// length more than once, which are rounded in another order. What decides something stays as
+/// it is, and so do a sum that is used by something else, too, and graphs of more than 64
+/// lengths that are not in loops.
 ///
 /// # Examples
 ///
@@ -69,7 +74,7 @@ pub fn scale_lengths(graph: &Graph) -> Graph {
         Some((node, sum(graph, &uses, under)?))
     });
     let lengths = Lengths { graph, sums: found.collect() };
-    if lengths.sums.is_empty() {
+    if lengths.sums.is_empty() || lengths.sums.len() > MOST_LENGTHS {
         return graph.clone();
     }
     rebuild(graph, Folding::Real, |rebuild, node| {
