@@ -169,3 +169,22 @@ fn what_cancels_in_coefficients_must_be_a_number() {
         assert!(value.is_nan(), "{value} at {a}, {b}");
     }
 }
+
+#[test]
+fn powers_that_vanish_leave_the_derivative_of_what_is_added() -> Result<(), phigrad::Error> {
+    for count in [1000, 1100, 4096] {
+        let half = || {
+            Tape::builder()
+                .hot_threshold(u32::MAX)
+                .record(move |x: &[Var]| (0..count).fold(x[1], |y, _| y * 0.5 + x[0] * x[0]))
+        };
+        let rate = || {
+            Tape::builder()
+                .hot_threshold(u32::MAX)
+                .record(move |x: &[Var]| (0..count).fold(x[1], |y, _| y - 0.75 * (y + x[0] * 3.0)))
+        };
+        compare(half, &[&[0.8, 0.3]], &[0.7, 0.2])?;
+        compare(rate, &[&[0.8, 0.3]], &[0.7, 0.2])?;
+    }
+    Ok(())
+}

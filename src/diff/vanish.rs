@@ -10,8 +10,8 @@ use smallvec::{SmallVec, smallvec};
 use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{
-    Def, Flow, Folding, Graph, Node, eliminate_dead_code, has_alternatives, has_tangents, is_held,
-    rebuild, without_alternatives, without_tangents,
+    Def, FAR, Flow, Folding, Graph, Node, eliminate_dead_code, has_alternatives, has_tangents,
+    is_held, rebuild, without_alternatives, without_tangents,
 };
 
 /// `graph` as a function of real numbers: rounding errors are zero in it, and what
@@ -165,6 +165,10 @@ impl Search<'_> {
             Op::Add if levels > 0 => sum(self.form(a, 0, depth), self.form(b, 0, depth)),
             Op::Sub if levels > 0 => {
                 sum(self.form(a, 0, depth), scaled(self.form(b, 0, depth), -1))
+            }
+            // A tangent, however it is spelt by now, has a derivative.
+            Op::MulAdd if self.graph.constant(c) == Some(-FAR) => {
+                smallvec![(Term::Node(node), 1)]
             }
             Op::MulAdd if depth > 0 && self.unit(b).is_some() => {
                 let sign = self.unit(b).unwrap_or(1);

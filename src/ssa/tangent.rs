@@ -65,6 +65,8 @@ pub(crate) fn is_tangent(graph: &Graph, node: Node) -> bool {
     let constant = |node| graph.constant(node);
     let is_far = |sum: Node| match graph.nodes[sum].def {
         Def::Apply(Op::Add, [a, b, _]) => constant(a) == Some(FAR) || constant(b) == Some(FAR),
+        // Of what is less something, which is less that when FAR is added.
+        Def::Apply(Op::Sub, [a, _, _]) => constant(a) == Some(FAR),
         _ => false,
     };
     constant(c) == Some(-FAR)
@@ -78,6 +80,9 @@ pub(crate) fn is_held(graph: &Graph, node: Node) -> bool {
     is_tangent(graph, tangent)
         && [a, b].into_iter().any(|sum| match graph.nodes[sum].def {
             Def::Apply(Op::Add, args) => args[..2].contains(&number),
+            Def::Apply(Op::Sub, [_, negated, _]) => {
+                matches!(graph.nodes[number].def, Def::Apply(Op::Neg, [x, ..]) if x == negated)
+            }
             _ => false,
         })
 }
@@ -215,6 +220,17 @@ mod tests {
             -FAR
         );
         parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    }
+
+    #[test]
+    fn what_is_less_something_is_held_as_well() {
+        let known = graph(
+            "  v10 = mul v0 v0\n  v11 = neg v10\n  v12 = sub v2 v10\n  \
+             v13 = mul_add v12 v1 v3\n  v14 = sub v11 v13\n  v15 = mul v14 v6\n  \
+             v16 = add v9 v15\n  return v16\n",
+        );
+        let held = known.nodes.keys().filter(|&node| is_held(&known, node)).count();
+        assert_eq!(held, 2);
     }
 
     #[test]
