@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn known_derivatives_are_passed_on_and_no_others() {
-        let far = crate::ssa::FAR;
+        let far = FAR;
         // sin x, of which 7 and its own tangent are said to be the derivatives.
         let text = format!(
             "graph active 1 inactive 0\nv1 = const 1.0\nv2 = const {far:?}\nv3 = const {:?}\n\

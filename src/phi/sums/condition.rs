@@ -36,7 +36,7 @@ pub(super) fn worst(
     let sums: Vec<f64> = moments.sums.iter().map(|sum| sum.rounded()).collect();
     let form = Form { moments, basis, sums, frame };
     let scales: Vec<f64> = (0..variables).map(|variable| form.scale(variable)).collect();
-    let mut starts: Vec<Vec<f64>> = form.from_pivot(center).into_iter().collect();
+    let mut starts: Vec<Vec<f64>> = form.place_of(center).into_iter().collect();
     for direction in directions(variables) {
         for exponent in -40..=40 {
             let size = 10f64.powf(0.5 * f64::from(exponent));
@@ -74,7 +74,7 @@ pub(super) fn rough(
         (-12..=12).map(move |exponent| (direction.clone(), exponent)).collect::<Vec<_>>()
     });
     let all = ratios.map(|(direction, exponent)| ratio(&direction, exponent));
-    let center = form.from_pivot(center).map_or(0.0, |point| form.ratio(&point));
+    let center = form.place_of(center).map_or(0.0, |point| form.ratio(&point));
     all.fold(center, f64::max)
 }
 
@@ -112,7 +112,7 @@ struct Form<'a> {
 
 impl Form<'_> {
     /// Where `center` is, relative to the pivot.
-    fn from_pivot(&self, center: Option<&[f64]>) -> Option<Vec<f64>> {
+    fn place_of(&self, center: Option<&[f64]>) -> Option<Vec<f64>> {
         let center = center?.iter().zip(&self.frame.pivot);
         Some(center.map(|(center, pivot)| center - pivot).collect())
     }
