@@ -54,7 +54,9 @@ struct Sum {
 /// let text = "graph active 2 inactive 0\nb0:\n  v2 = mul v0 v0\n  v3 = mul v1 v1\n  \
 ///             v4 = add v2 v3\n  v5 = sqrt v4\n  return v5\n";
 /// let scaled = scale_lengths(&parse(text)?);
-/// assert_eq!(interpret(&scaled, &[3e200, 4e200]), Outcome::Values(vec![5e200]));
+/// let huge = 2f64.powi(700);
+/// let length = interpret(&scaled, &[3.0 * huge, 4.0 * huge]);
+/// assert_eq!(length, Outcome::Values(vec![5.0 * huge]));
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn scale_lengths(graph: &Graph) -> Graph {
