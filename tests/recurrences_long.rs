@@ -3,16 +3,19 @@
 //! reference of twice the precision.
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
 
+#[path = "support/bound.rs"]
+mod bound;
 #[path = "support/precise.rs"]
 mod precise;
 #[path = "support/recurrences.rs"]
 mod support;
 
+use bound::ulp;
 use phigrad::check::Random;
 use phigrad::phi::{CloseLimits, close};
 use phigrad::ssa::{Graph, Outcome, interpret, parse};
 use precise::Number;
-use support::{Stepped, derived, precise, taped, ulp};
+use support::{Stepped, derived, precise, taped};
 
 /// Rate, momentum, curvature, target, start.
 struct Momentum;

@@ -2,6 +2,8 @@
 //! values and gradients are as good as those of the tape.
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
 
+#[path = "support/bound.rs"]
+mod bound;
 #[path = "support/precise.rs"]
 mod precise;
 #[path = "support/recurrences.rs"]

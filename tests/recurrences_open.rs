@@ -2,6 +2,8 @@
 //! derivatives, if that is cheaper; values and gradients are as good as those of the tape.
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
 
+#[path = "support/bound.rs"]
+mod bound;
 #[path = "support/precise.rs"]
 mod precise;
 #[path = "support/recurrences.rs"]
@@ -10,9 +12,9 @@ mod support;
 use phigrad::check::Random;
 use phigrad::phi::Refused;
 use phigrad::phi::recurrence::solve_all;
-use phigrad::ssa::{Graph, Outcome, interpret, verify};
+use phigrad::ssa::{Graph, verify};
 use precise::Number;
-use support::{Program, derived, precise, rolled, taped, ulp};
+use support::{Compared, Program, derived, number, rolled};
 
 /// Descent of a number, at a rate that changes from one epoch to the next.
 struct Rates {
@@ -145,63 +147,6 @@ impl Program for Nest {
     }
 }
 
-/// The point and others near it: where the tape is right by chance in one of them it is
-/// not in others.
-fn neighbours(point: &[f64], random: &mut Random) -> Vec<Vec<f64>> {
-    let mut near = |x: &f64| x * (1.0 + random.uniform(-1e-13, 1e-13));
-    (0..8).map(|_| point.iter().map(&mut near).collect()).collect()
-}
-
-#[derive(Default)]
-struct Compared {
-    components: usize,
-    found: Vec<String>,
-}
-
-impl Compared {
-    fn compare(&mut self, name: &str, graph: &Graph, program: &impl Program, points: &[Vec<f64>]) {
-        for point in points {
-            let exact = precise(program, point);
-            let largest = exact.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
-            // Such powers are the tape's, and of what has underflown nobody knows the digits.
-            if !exact.iter().all(|x| x.abs() < 1e150) || largest < 1e-250 {
-                continue;
-            }
-            let Outcome::Values(got) = interpret(graph, point) else { continue };
-            let error_of_tape = |point: &[f64]| -> Vec<f64> {
-                let (tape, exact) = (taped(program, point), precise(program, point));
-                tape.iter().zip(&exact).map(|(tape, exact)| (tape - exact).abs()).collect()
-            };
-            let mut of_tape = error_of_tape(point);
-            let is_good = |of_tape: &[f64], index: usize| {
-                let error: f64 = (got[index] - exact[index]).abs();
-                error <= 4.0 * of_tape[index] + 4.0 * ulp(exact[index]) + 1e-28 * largest.max(1.0)
-            };
-            self.components += got.len();
-            if (0..got.len()).all(|index| is_good(&of_tape, index)) {
-                continue;
-            }
-            for other in neighbours(point, &mut Random::new(7)) {
-                let errors = error_of_tape(&other);
-                of_tape.iter_mut().zip(errors).for_each(|(of, error)| *of = of.max(error));
-            }
-            for index in (0..got.len()).filter(|&index| !is_good(&of_tape, index)) {
-                let error = (got[index] - exact[index]).abs();
-                self.found.push(format!(
-                    "{name}, {index} at {point:?}: {:e}, off by {error:e}, tape {:e}",
-                    exact[index], of_tape[index]
-                ));
-            }
-        }
-    }
-
-    #[track_caller]
-    fn assert_none(&self) {
-        let shown = self.found.iter().take(20).cloned().collect::<Vec<String>>().join("\n");
-        assert!(self.found.is_empty(), "{} of {}: {shown}", self.found.len(), self.components);
-    }
-}
-
 /// A graph of gradient and value, and what became of the loops.
 struct Opened {
     graph: Graph,
@@ -256,20 +201,6 @@ fn nests_in_open_loops_have_one_form() {
     compared.compare("periods", &opened.graph, &Periods, &points);
     compared.assert_none();
     assert!(compared.components >= 6 * points.len() / 2);
-}
-
-/// Numbers of all sizes, some of them near one.
-fn number(random: &mut Random) -> f64 {
-    let near = 10f64.powf(random.uniform(-12.0, -2.0));
-    match random.below(10) {
-        0 => 0.0,
-        1 => 1.0,
-        2 => 1.0 - near,
-        3 => near,
-        4 => -0.5,
-        5 => random.uniform(-1.0, 0.0),
-        _ => random.uniform(0.0, 1.0),
-    }
 }
 
 fn run(seed: u64, states: usize, cases: usize) {

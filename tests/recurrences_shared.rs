@@ -3,15 +3,16 @@
 //! against a reference of twice the precision.
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
 
+#[path = "support/bound.rs"]
+mod bound;
 #[path = "support/precise.rs"]
 mod precise;
 #[path = "support/recurrences.rs"]
 mod support;
 
 use phigrad::check::Random;
-use phigrad::ssa::{Outcome, interpret};
 use precise::Number;
-use support::{Program, precise, rolled, solved, taped, ulp};
+use support::{Compared, Program, number, rolled, solved};
 
 /// How a coefficient is made of inputs.
 #[derive(Clone, Copy, Debug)]
@@ -109,24 +110,10 @@ impl Program for Steps {
     }
 }
 
-/// Numbers of all sizes, some of them near one.
-fn number(random: &mut Random) -> f64 {
-    let near = 10f64.powf(random.uniform(-12.0, -2.0));
-    match random.below(10) {
-        0 => 0.0,
-        1 => 1.0,
-        2 => 1.0 - near,
-        3 => near,
-        4 => -0.5,
-        5 => random.uniform(-1.0, 0.0),
-        _ => random.uniform(0.0, 1.0),
-    }
-}
-
 fn run(seed: u64, states: usize, counts: &[usize], cases: usize) {
     let cases = if cfg!(debug_assertions) { cases / 20 + 1 } else { cases };
     let mut random = Random::new(seed);
-    let (mut components, mut loops, mut found) = (0, 0, Vec::new());
+    let (mut compared, mut loops) = (Compared::default(), 0);
     for _ in 0..cases {
         let inputs = 1 + random.below(6);
         let count = random.pick(counts);
@@ -139,36 +126,12 @@ fn run(seed: u64, states: usize, counts: &[usize], cases: usize) {
             loops += 1;
             continue;
         }
-        for point in &points {
-            let exact = precise(&steps, point);
-            // Such powers are the tape's.
-            if !exact.iter().all(|x| x.abs() < 1e150) {
-                continue;
-            }
-            let Outcome::Values(got) = interpret(&graph, point) else { continue };
-            let tape = taped(&steps, point);
-            let largest = exact.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
-            if largest < 1e-250 {
-                continue;
-            }
-            for (index, ((got, tape), exact)) in got.iter().zip(&tape).zip(&exact).enumerate() {
-                components += 1;
-                let (error, of_tape) = ((got - exact).abs(), (tape - exact).abs());
-                // The reference has no more digits.
-                let allowed = 4.0 * of_tape + 4.0 * ulp(*exact) + 1e-27 * largest.max(1.0);
-                if error.is_nan() || error > allowed {
-                    found.push(format!(
-                        "{index} at {point:?}: {exact:e}, off by {error:e}, tape {of_tape:e}, \
-                         largest {largest:e}\n  {steps:?}"
-                    ));
-                }
-            }
-        }
+        compared.compare(&format!("{steps:?}"), &graph, &steps, &points);
     }
-    let shown = found.iter().take(12).cloned().collect::<Vec<String>>().join("\n");
+    let components = compared.components;
     println!("{components} components, {loops} of {cases} stay loops");
     assert!(components > 4 * cases / 10, "{components}");
-    assert!(found.is_empty(), "{} of {components}: {shown}", found.len());
+    compared.assert_none();
 }
 
 #[test]

@@ -3,16 +3,19 @@
 //! the precision.
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
 
+#[path = "support/bound.rs"]
+mod bound;
 #[path = "support/precise.rs"]
 mod precise;
 #[path = "support/recurrences.rs"]
 mod support;
 
+use bound::ulp;
 use phigrad::check::Random;
 use phigrad::phi::{CloseLimits, close};
 use phigrad::ssa::{Graph, Outcome, interpret, parse};
 use precise::Number;
-use support::{Stepped, closed, derived, precise, rolled, taped, ulp};
+use support::{Stepped, closed, derived, precise, rolled, taped};
 
 /// Two numbers with four coefficients and two addends: the first one, or the second.
 struct Two(usize);

@@ -5,6 +5,7 @@
 use std::panic::Location;
 
 use phigrad::Var;
+use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
 use phigrad::phi::recurrence::solve_all;
 use phigrad::ssa::{
@@ -13,6 +14,7 @@ use phigrad::ssa::{
 };
 use phigrad::trace::{Adjoints, Inputs, Trace, Tracer, sweep};
 
+use super::bound::{neighbours, ulp};
 use super::precise::{Dual, Number};
 
 /// A function of its inputs.
@@ -74,12 +76,13 @@ pub fn precise(program: &impl Program, x: &[f64]) -> Vec<f64> {
     (0..x.len()).map(|i| y.slope(i)).chain([y.value()]).collect()
 }
 
-/// The steps of a run as a graph, with loops where they repeat.
+/// The steps of a run as a graph, with loops where they repeat, in plain form as that
+/// which is coarsened.
 pub fn rolled(program: &impl Program, x: &[f64]) -> Graph {
     traced(program, x, |trace| {
         let mut lifted = Lifted::new(x.len(), 0);
         lifted.merge(trace, Paths { paths: 1, nodes: 1 << 24 }).unwrap();
-        reroll(lifted.graph(), RerollLimits::default())
+        simplify(&reroll(lifted.graph(), RerollLimits::default()), Folding::Real)
     })
 }
 
@@ -104,11 +107,6 @@ pub fn closed(rolled: &Graph) -> Graph {
     let closed = solved(rolled);
     assert!(closed.regions.is_empty(), "{:?}\n{rolled}", solve_all(rolled).refused);
     closed
-}
-
-pub fn ulp(x: f64) -> f64 {
-    let x = x.abs().max(f64::MIN_POSITIVE);
-    f64::from_bits(x.to_bits() + 1) - x
 }
 
 /// Where the tape's own error is four times smaller, by more than four ulps.
@@ -169,4 +167,78 @@ pub fn compare_graph(
         }
     }
     worse
+}
+
+/// Random numbers of all sizes, some of them near one.
+pub fn number(random: &mut Random) -> f64 {
+    let near = 10f64.powf(random.uniform(-12.0, -2.0));
+    match random.below(10) {
+        0 => 0.0,
+        1 => 1.0,
+        2 => 1.0 - near,
+        3 => near,
+        4 => -0.5,
+        5 => random.uniform(-1.0, 0.0),
+        _ => random.uniform(0.0, 1.0),
+    }
+}
+
+/// Where the error is more than four times the tape's, here and at points near to it, and
+/// four ulps more.
+#[derive(Default)]
+pub struct Compared {
+    pub components: usize,
+    pub found: Vec<String>,
+}
+
+impl Compared {
+    pub fn compare(
+        &mut self,
+        name: &str,
+        graph: &Graph,
+        program: &impl Program,
+        points: &[Vec<f64>],
+    ) {
+        for point in points {
+            let exact = precise(program, point);
+            let largest = exact.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
+            // Such powers are the tape's, and of what has underflown nobody knows the digits.
+            if !exact.iter().all(|x| x.abs() < 1e150) || largest < 1e-250 {
+                continue;
+            }
+            let Outcome::Values(got) = interpret(graph, point) else { continue };
+            let error_of_tape = |point: &[f64]| -> Vec<f64> {
+                let (tape, exact) = (taped(program, point), precise(program, point));
+                tape.iter().zip(&exact).map(|(tape, exact)| (tape - exact).abs()).collect()
+            };
+            let mut of_tape = error_of_tape(point);
+            let is_good = |of_tape: &[f64], index: usize| {
+                let error: f64 = (got[index] - exact[index]).abs();
+                // The reference has no more digits.
+                error <= 4.0 * of_tape[index] + 4.0 * ulp(exact[index]) + 1e-28 * largest
+            };
+            self.components += got.len();
+            if (0..got.len()).all(|index| is_good(&of_tape, index)) {
+                continue;
+            }
+            for other in neighbours(point) {
+                let errors = error_of_tape(&other);
+                of_tape.iter_mut().zip(errors).for_each(|(of, error)| *of = of.max(error));
+            }
+            for index in (0..got.len()).filter(|&index| !is_good(&of_tape, index)) {
+                let error = (got[index] - exact[index]).abs();
+                self.found.push(format!(
+                    "{name}, {index} at {point:?}: {:e}, off by {error:e}, tape {:e}, \
+                     largest {largest:e}",
+                    exact[index], of_tape[index]
+                ));
+            }
+        }
+    }
+
+    #[track_caller]
+    pub fn assert_none(&self) {
+        let shown = self.found.iter().take(20).cloned().collect::<Vec<String>>().join("\n");
+        assert!(self.found.is_empty(), "{} of {}: {shown}", self.found.len(), self.components);
+    }
 }

@@ -23,9 +23,10 @@
 //! point does not move, what cancels is far larger than the result.
 //!
 //! Where something is added, ζ is the start: at a fixed point d is zero then, and so is
-//! all that comes of it, however large the powers are. Where nothing is added ζ is zero,
-//! and what vanishes does so without a difference. Where all powers have vanished, so have
-//! the derivatives by what the fixed point does not depend on (`fixed`).
+//! all that comes of it, however large the powers are. Where nothing is added, or so little
+//! that the fixed point would be lost next to the start, ζ is zero, and what vanishes does so
+//! without a difference. Where all powers have vanished, so have the derivatives by what the
+//! fixed point does not depend on (`fixed`).
 
 use std::collections::BTreeSet;
 
@@ -154,14 +155,14 @@ impl Start {
                 let part = emitter.apply(Op::Abs, &[pair.high]);
                 total = if total == zero { part } else { emitter.apply(Op::Add, &[total, part]) };
             }
-            let moves = emitter.apply(Op::Gt, &[total, zero]);
-            moving = Some(moves);
+            moving = Some(emitter.apply(Op::Gt, &[total, zero]));
+            let is_start = is_start(emitter, &map, &added, &firsts, total);
             for (number, &start) in firsts.iter().enumerate() {
-                base[number] = emitter.apply(Op::Select, &[moves, start, zero]);
+                base[number] = emitter.apply(Op::Select, &[is_start, start, zero]);
                 // What the start has besides is a part of the way from ζ.
                 let rest = known[number].and_then(|pair| pair.low);
-                let high = emitter.apply(Op::Select, &[moves, rest.unwrap_or(zero), start]);
-                let low = rest.map(|rest| emitter.apply(Op::Select, &[moves, zero, rest]));
+                let high = emitter.apply(Op::Select, &[is_start, rest.unwrap_or(zero), start]);
+                let low = rest.map(|rest| emitter.apply(Op::Select, &[is_start, zero, rest]));
                 first[number] = Some(Pair { high, low });
             }
             let less = emitter.number(-1.0, 0.0);
@@ -346,6 +347,44 @@ impl Start {
         emitter.numbers.insert(node, value);
         node
     }
+}
+
+/// Whether ζ is the start: the first step is no more than so many times what is added in
+/// it, the sum of whose sizes is `total`. Otherwise the start is that many times farther
+/// away than the fixed point, and so many digits of that would be lost.
+fn is_start(
+    emitter: &mut Emitter<'_>,
+    map: &Matrix<Pair>,
+    added: &Row,
+    firsts: &[Node],
+    total: Node,
+) -> Node {
+    const FAR: f64 = (1u32 << 20) as f64;
+    let zero = emitter.constant(0.0);
+    if firsts.iter().all(|&first| emitter.value(first) == Some(0.0)) {
+        return zero;
+    }
+    let mut largest = emitter.constant(FAR);
+    largest = emitter.apply(Op::Mul, &[total, largest]);
+    let less = emitter.constant(-1.0);
+    let mut way: Option<Node> = None;
+    for (number, row) in map.iter().enumerate() {
+        let mut step = emitter.apply(Op::Mul, &[firsts[number], less]);
+        let terms =
+            row.iter().zip(firsts).filter_map(|(entry, &first)| Some(((*entry)?.high, first)));
+        for (entry, first) in terms {
+            step = emitter.apply(Op::MulAdd, &[entry, first, step]);
+        }
+        if let Some(added) = added[number] {
+            step = emitter.apply(Op::Add, &[step, added.high]);
+        }
+        let size = emitter.apply(Op::Abs, &[step]);
+        way = Some(way.map_or(size, |way| emitter.apply(Op::Add, &[way, size])));
+    }
+    let way = way.unwrap_or(total);
+    let is_near = emitter.apply(Op::Le, &[way, largest]);
+    let moves = emitter.apply(Op::Gt, &[total, zero]);
+    emitter.apply(Op::Select, &[moves, is_near, zero])
 }
 
 impl Jet {
