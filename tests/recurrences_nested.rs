@@ -114,9 +114,9 @@ fn the_form_of_a_nest_is_told_from_the_inside_out() {
     let nest = Nest { kind: 0, outer: 100, inner: 120 };
     let solved = solve_all(&rolled(&nest, &[1.0, 0.5, 0.25, 2.0]));
     let forms: Vec<&str> = solved.applied.iter().map(|formula| formula.form.as_str()).collect();
-    let growth = "(1 + 0.008333333333333333·x₁)";
+    let growth = "(0.008333333333333333·x₁ + 1)";
     let inner = "a^120·p + b·Σ_{j<120} a^j, where p = φ_L(x₀, …), \
-                 a = 1 + 0.008333333333333333·x₁, b = x₂";
+                 a = 0.008333333333333333·x₁ + 1, b = x₂";
     let outer = format!(
         "a^100·p + b·Σ_{{j<100}} a^j, where p = x₀, a = {growth}^120, \
          b = x₂·Σ_{{j<120}} {growth}^j + −x₃"

@@ -143,6 +143,7 @@ fn zeros(graph: &Graph) -> Array<Node, bool> {
             Op::Mul => zero[a] || zero[b],
             Op::Add | Op::Sub => zero[a] && zero[b],
             Op::Neg | Op::Div => zero[a],
+            Op::Select => zero[b] && (zero[c] || graph.constant(c) == Some(0.0)),
             _ => false,
         };
     }

@@ -340,10 +340,9 @@ impl Start {
             }
             totals.add(emitter, slope.leaf, total);
         }
-        let slopes = totals.rounded(emitter);
         let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
         let rounded = emitter.rounded(value);
-        let node = emitter.with_slopes(rounded, &slopes);
+        let node = totals.told(emitter, rounded);
         emitter.numbers.insert(node, value);
         node
     }

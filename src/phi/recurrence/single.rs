@@ -391,10 +391,9 @@ fn with_slopes(
         let total = sum_of(emitter, factors);
         totals.add(emitter, leaf, total);
     }
-    let slopes = totals.rounded(emitter);
     let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
     let rounded = emitter.rounded(value);
-    let node = emitter.with_slopes(rounded, &slopes);
+    let node = totals.told(emitter, rounded);
     emitter.numbers.insert(node, value);
     node
 }

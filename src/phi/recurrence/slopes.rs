@@ -13,7 +13,7 @@ use super::products::sum_of_products;
 use super::terms::Terms;
 use crate::op::Op;
 use crate::phi::pair::{How, Pair, Pairs};
-use crate::ssa::Node;
+use crate::ssa::{Def, Node};
 
 /// So many nodes are looked at at most that pairs are made of.
 const MOST_ORIGINS: usize = 4096;
@@ -217,12 +217,40 @@ impl Totals {
         }
     }
 
-    /// The sums, as single numbers.
-    pub(super) fn rounded(mut self, emitter: &mut Emitter<'_>) -> Vec<(Node, Node)> {
+    /// `value` with these sums, as single numbers, as its derivatives.
+    pub(super) fn told(mut self, emitter: &mut Emitter<'_>, value: Node) -> Node {
         self.pass_on(emitter);
-        let rounded = |(&node, &slope): (&Node, &Pair)| (node, emitter.rounded(slope));
-        self.of.iter().map(rounded).collect()
+        let (mut slopes, mut ways) = (Vec::new(), Vec::new());
+        for (&node, &slope) in &self.of {
+            if is_carried(emitter, node) {
+                let (is_near, less_one) = less_one(emitter, slope);
+                let (tangent, zero) = (emitter.tangent(node), emitter.constant(0.0));
+                ways.push(emitter.apply(Op::Select, &[is_near, tangent, zero]));
+                slopes.push((node, less_one));
+            } else {
+                slopes.push((node, emitter.rounded(slope)));
+            }
+        }
+        let value = emitter.with_slopes(value, &slopes);
+        ways.into_iter().fold(value, |value, way| emitter.apply(Op::Add, &[value, way]))
     }
+}
+
+/// Whether a loop around carries `node`, so that derivatives by its first value are products
+/// of all slopes. The same rounding error in each of them would add up.
+fn is_carried(emitter: &Emitter<'_>, node: Node) -> bool {
+    matches!(emitter.graph.nodes[node].def, Def::Entry(..))
+}
+
+/// Whether `slope` is near 1, and how much more than that it is; otherwise the whole.
+fn less_one(emitter: &mut Emitter<'_>, slope: Pair) -> (Node, Node) {
+    let (less, half) = (emitter.constant(-1.0), emitter.constant(0.5));
+    let way = emitter.apply(Op::Add, &[slope.high, less]);
+    let size = emitter.apply(Op::Abs, &[way]);
+    let is_near = emitter.apply(Op::Lt, &[size, half]);
+    let way = Pair { high: way, ..slope };
+    let [way, whole] = [way, slope].map(|pair| emitter.rounded(pair));
+    (is_near, emitter.apply(Op::Select, &[is_near, way, whole]))
 }
 
 /// `a` if `condition` is not zero, else `b`.
