@@ -2,7 +2,9 @@
 //! loops that use them.
 //!
 //! The terms, or what they are squares of, are lines: a·u + b·v + … + c, where a, b
-//! and c are data. The first loops over the data, one for each variable, make the
+//! and c are data. Lines have the sums of these as their coefficients, in pairs of numbers.
+//!
+//! Of squares the first loops over the data, one for each variable, make the
 //! slopes orthogonal to each other by the modified Gram-Schmidt process: e₁ = a,
 //! e₂ = b − m·a, and so on, so that a line is e₁·(u + m·v) + e₂·v + …, and they find
 //! the pivot by least squares. Around it the last loop adds up. Since slopes and
@@ -162,13 +164,9 @@ impl<'a> Sum<'a> {
     /// Inserts the loops over the data before `outer`, and the form before `region`.
     fn emit(mut self, sizes: Sizes) -> String {
         self.require_sizes(sizes);
-        let coordinates = self.orthogonal();
-        let pivot = self.pivot(&coordinates);
-        let quotients = coordinates.shear.iter().flatten().chain(&coordinates.shifts);
-        self.require_quotients(quotients);
-        let form = match self.basis {
-            Some(basis) => self.expanded(basis, &coordinates, &pivot),
-            None => self.summed(&coordinates, &pivot),
+        let form = match self.lines.kind {
+            Kind::Line => self.line(),
+            Kind::Square | Kind::Polynomial => self.around_pivot(),
         };
         self.require_finite(self.chain, form);
         let form = match self.draft.graph.constant(self.chain.first) {
@@ -185,37 +183,58 @@ impl<'a> Sum<'a> {
         self.chain.count
     }
 
-    /// The form of lines and squares.
+    /// The form of lines. Their coefficients are added up, and what they come to is computed,
+    /// in pairs of numbers, so that what cancels needs no pivot.
+    fn line(&mut self) -> Node {
+        let body = self.begin(2 * (1 + self.variables.len()));
+        let mut sums = vec![None; 1 + self.variables.len()];
+        for row in self.lines.rows(self.draft, &body, self.region, None, true) {
+            let mut steps = Steps { draft: self.draft, place: Place::In(&body) };
+            for (sum, part) in sums.iter_mut().zip([row.value].into_iter().chain(row.slopes)) {
+                *sum = steps.plus(*sum, part, true);
+            }
+        }
+        let sums = self.end_pairs(&body, &sums);
+        let mut steps = Steps { draft: self.draft, place: Place::Before(self.region) };
+        let mut form = Some(sums[0]);
+        for (&sum, &variable) in sums[1..].iter().zip(&self.variables) {
+            let part = steps.product(sum, variable.into());
+            form = steps.sum(form, Some(part));
+        }
+        form.map_or(sums[0].high, |form| steps.rounded(form))
+    }
+
+    /// The form of squares and polynomials, around where lines are smallest.
+    fn around_pivot(&mut self) -> Node {
+        let coordinates = self.orthogonal();
+        let pivot = self.pivot(&coordinates);
+        let quotients = coordinates.shear.iter().flatten().chain(&coordinates.shifts);
+        self.require_quotients(quotients);
+        match self.basis {
+            Some(basis) => self.expanded(basis, &coordinates, &pivot),
+            None => self.summed(&coordinates, &pivot),
+        }
+    }
+
+    /// The form of squares.
     fn summed(&mut self, coordinates: &Coordinates, pivot: &[Node]) -> Node {
         let size = self.variables.len();
-        let is_line = self.lines.kind == Kind::Line;
-        let mut sums = match is_line {
-            true => vec![None; 1 + size],
-            false => vec![None; pairs(1 + size).count()],
-        };
+        let mut sums = vec![None; pairs(1 + size).count()];
         // Of several variables what is summed up goes into many coefficients, so it is
         // done in pairs of numbers.
         let precise = size > 1;
-        // So are the coefficients of lines, which recurrences take many times.
-        let in_pairs = precise || is_line;
-        let body = self.begin(if in_pairs { 2 * sums.len() } else { sums.len() });
+        let body = self.begin(if precise { 2 * sums.len() } else { sums.len() });
         for row in self.lines.rows(self.draft, &body, self.region, Some(pivot), precise) {
             let mut steps = Steps { draft: self.draft, place: Place::In(&body) };
             let slopes = reduced(&mut steps, &row, &coordinates.shear, size, precise).slopes;
             let slopes: Vec<Coefficient> = slopes.into_iter().map(|x| steps.once(x)).collect();
-            // Of squares those of the value and the slopes, and their products.
+            // Those of the value and the slopes, and their products.
             let all: Vec<Coefficient> = [row.value].into_iter().chain(slopes).collect();
-            if is_line {
-                for (sum, &part) in sums.iter_mut().zip(&all) {
-                    *sum = steps.plus(*sum, part, false);
-                }
-            } else {
-                for (a, b) in pairs(all.len()) {
-                    add_product(&mut steps, row.factor, all[a], all[b], &mut sums[at(a, b)]);
-                }
+            for (a, b) in pairs(all.len()) {
+                add_product(&mut steps, row.factor, all[a], all[b], &mut sums[at(a, b)]);
             }
         }
-        let sums = match in_pairs {
+        let sums = match precise {
             true => self.end_pairs(&body, &sums),
             false => self.end(&body, &sums).into_iter().map(Pair::from).collect(),
         };
@@ -227,7 +246,7 @@ impl<'a> Sum<'a> {
                 all.into_iter().map(|coordinate| steps.rounded(coordinate)).collect()
             }
         };
-        if is_line { self.line(&sums, &coordinates) } else { self.square(&sums, &coordinates) }
+        self.square(&sums, &coordinates)
     }
 
     /// Gram-Schmidt: one loop over the data for each variable.
@@ -357,24 +376,6 @@ impl<'a> Sum<'a> {
         differences.iter().enumerate().map(coordinate).collect()
     }
 
-    /// A recurrence takes this line many times, so what the sums lack is told, too.
-    fn line(&mut self, sums: &[Pair], coordinates: &[Node]) -> Node {
-        let mut low = sums[0].low;
-        for (&sum, &coordinate) in sums[1..].iter().zip(coordinates) {
-            let part = sum.low.map(|part| self.before(Op::Mul, &[part, coordinate]));
-            low = match (low, part) {
-                (Some(low), Some(part)) => Some(self.before(Op::Add, &[low, part])),
-                (low, part) => low.or(part),
-            };
-        }
-        let mut form = sums[0].high;
-        for (&sum, &coordinate) in sums[1..].iter().zip(coordinates) {
-            let part = self.before(Op::Mul, &[sum.high, coordinate]);
-            form = self.before(Op::Add, &[part, form]);
-        }
-        low.map_or(form, |low| self.before(Op::Add, &[form, low]))
-    }
-
     fn square(&mut self, sums: &[Pair], coordinates: &[Node]) -> Node {
         let sums: Vec<Node> = sums.iter().map(|sum| sum.high).collect();
         let two = self.draft.constant(2.0);
@@ -420,15 +421,18 @@ impl<'a> Sum<'a> {
             );
         }
         let (form, rest) = match (self.variables.len(), self.lines.kind) {
-            (1, Kind::Line) => ("S0 + S1·(u − u₀)", "u₀"),
-            (1, Kind::Square) => ("S0 + S1·(u − u₀) + S2·(u − u₀)^2", "u₀"),
-            (1, Kind::Polynomial) => ("Σ_k S(k)·(u − u₀)^k", "u₀"),
-            (_, Kind::Polynomial) => ("Σ_k S(k)·y^k", "the coordinates y"),
-            (_, Kind::Line) => ("S0 + Σ_j S1(j)·y(j)", "the coordinates y"),
-            (_, Kind::Square) => ("S0 + Σ_j S1(j)·y(j) + Σ_j S2(j)·y(j)^2", "the coordinates y"),
+            (1, Kind::Line) => ("S0 + S1·u", ""),
+            (2, Kind::Line) => ("S0 + S1·u + S2·v", ""),
+            (_, Kind::Line) => ("S0 + S1·u + S2·v + S3·w", ""),
+            (1, Kind::Square) => ("S0 + S1·(u − u₀) + S2·(u − u₀)^2", "u₀ and "),
+            (1, Kind::Polynomial) => ("Σ_k S(k)·(u − u₀)^k", "u₀ and "),
+            (_, Kind::Polynomial) => ("Σ_k S(k)·y^k", "the coordinates y and "),
+            (_, Kind::Square) => {
+                ("S0 + Σ_j S1(j)·y(j) + Σ_j S2(j)·y(j)^2", "the coordinates y and ")
+            }
         };
         format!(
-            "Σ_{{i<{count}}} g(i) = {form}, where g(i) is what is added, {}, and {rest} and the \
+            "Σ_{{i<{count}}} g(i) = {form}, where g(i) is what is added, {}, and {rest}the \
              sums over the data are known before the loops around",
             known.join(", ")
         )

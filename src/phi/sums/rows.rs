@@ -128,7 +128,7 @@ impl Lines {
                         };
                     }
                 }
-                vec![row(&mut writer, 1.0, total)]
+                vec![Row { factor: 1.0, value: total[0], slopes: total[1..].to_vec() }]
             }
         }
     }
