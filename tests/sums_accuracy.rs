@@ -428,7 +428,7 @@ fn random_polynomials_are_accurate() {
     let mut random = Random::new(11);
     // It takes a second for each.
     let is_long = std::env::var_os("PHIGRAD_LONG_TESTS").is_some_and(|value| value == "1");
-    let cases = if cfg!(debug_assertions) { 4 } else { 40 };
+    let cases = if cfg!(debug_assertions) { 4 } else { 200 };
     let cases = if is_long { 1200 } else { cases };
     let (mut forms, mut all) = (0, Vec::new());
     for case in 0..cases {
@@ -451,4 +451,22 @@ fn random_polynomials_are_accurate() {
     println!("{forms} of {cases} have forms");
     assert!(all.is_empty(), "{all:?}");
     assert!(2 * forms >= cases, "{forms}");
+}
+
+#[test]
+fn sums_are_zero_where_factors_without_data_are() {
+    let data = data(60, 3e4, 0.7, 0.3, 0.1);
+    let both = || data.iter().copied();
+    let sizes = [0.0, 1e-300, 1e-17, -3e-9, 1e-4];
+    let points: Vec<Vec<f64>> =
+        sizes.iter().flat_map(|&u| [vec![u, 0.0], vec![u, 1e-17], vec![u, 0.7]]).collect();
+    let well = |w: &[Var]| both().map(|(x, _)| ((w[0] - x) * w[0]).powi(2)).sum::<Var>();
+    let crossed =
+        |w: &[Var]| both().map(|(x, y)| (w[0] * x - y) * (w[1] * y + w[0]) * x).sum::<Var>();
+    for (name, worst) in [("well", worst(well, &points)), ("crossed", worst(crossed, &points))] {
+        assert!(worst.is_none_or(|worst| worst <= 1.0), "{name}: {worst:?}");
+    }
+    // What is a factor alone is where its variable is zero, so there is a form.
+    let scaled = |w: &[Var]| both().map(|(x, _)| w[1] * (w[0] - x).powi(2)).sum::<Var>();
+    assert_accurate("scaled", scaled, &points);
 }

@@ -27,7 +27,7 @@ use super::polynomial::Basis;
 use super::rows::{Kind, Lines, Row};
 use super::steps::{Coefficient, Place, Steps};
 use super::terms::{Step, Variables, terms};
-use super::{expand, inverses};
+use super::{expand, inverses, zeros};
 use crate::op::Op;
 use crate::phi::close::CloseLimits;
 use crate::phi::draft::{Body, Draft};
@@ -118,6 +118,9 @@ fn fitting(
     let sizes = Sizes::of(&lines)?;
     let basis = match lines.kind {
         Kind::Polynomial => {
+            if zeros::may_be_lost(&lines) {
+                return Err(zeros::LOST.to_owned());
+            }
             let counts = (u64::from(chain.count), runs);
             Some(expand::basis(&lines, counts, limits.monomials, draft.all_forms)?)
         }

@@ -5,8 +5,8 @@
 //! that are invariant in the loop, with coefficients that are data, the sum is a
 //! polynomial too, of the sums of the coefficients: there is no loop any more.
 //! `chain` finds the sums, `terms` what they add up, `moments` the coefficients
-//! around a pivot, `condition` and `center` the pivot, and `form` makes nodes of it, or `precise` where
-//! parts may cancel. `functions` and `exponentials` are for terms that are no polynomials.
+//! around a pivot, `condition`, `center` and `zeros` the pivot, and `form` makes nodes of it, or
+//! `precise` where parts may cancel. `functions` and `exponentials` are for terms that are no polynomials.
 //! `inverses` makes products of quotients, and `products` are those of data with what is
 //! invariant (C8). `change` tells what is the same in all iterations, and `choice` what a
 //! branch in a term chooses. Where data are known only in a call, `hoist` finds the pivot
@@ -33,6 +33,7 @@ mod products;
 mod rows;
 mod steps;
 mod terms;
+mod zeros;
 
 use center::center;
 use chain::{Chain, chains};
@@ -265,16 +266,21 @@ fn precise_part(
     let vertex = condition::vertex(&zero.1, basis, variables);
     let others = pivots(&zero.1, basis, variables).into_iter().flatten();
     let mut best: Option<(f64, (Frame, Moments))> = None;
-    let mut consider = |part: (Frame, Moments)| {
-        let ratio = rough(&part.1, basis, &part.0, center);
-        if best.as_ref().is_none_or(|(least, _)| ratio < *least) {
-            best = Some((ratio, part));
-        }
-        ratio <= EASY
-    };
+    let mut consider =
+        |part: (Frame, Moments), at: &mut dyn FnMut(Frame) -> Option<(Frame, Moments)>| {
+            let mut moments = |frame: &Frame| Some(at(frame.clone())?.1);
+            if zeros::are_lost(basis, &part.0, &part.1, &mut moments) {
+                return false;
+            }
+            let ratio = rough(&part.1, basis, &part.0, center);
+            if best.as_ref().is_none_or(|(least, _)| ratio < *least) {
+                best = Some((ratio, part));
+            }
+            ratio <= EASY
+        };
     let mut is_good = |part: (Frame, Moments), at: &mut dyn FnMut(Frame) -> Option<_>| {
         let sheared = part.0.sheared(&part.1, basis);
-        consider(part) || sheared.and_then(at).is_some_and(&mut consider)
+        consider(part, at) || sheared.and_then(&mut *at).is_some_and(|part| consider(part, at))
     };
     let center = center.and_then(|center| at(Frame::at(center.to_vec())));
     let found = center.is_some_and(|part| is_good(part, &mut at))
@@ -287,7 +293,7 @@ fn precise_part(
             is_good(part, &mut at)
         });
     if !found {
-        consider(zero);
+        consider(zero, &mut at);
     }
     best.filter(|&(ratio, _)| ratio <= PRECISE).map(|(_, part)| part)
 }
@@ -339,6 +345,9 @@ fn part(
             if sizes.into_iter().any(|size| size.abs() > LARGE) {
                 continue;
             }
+            if zeros::are_lost(basis, &frame, &moments, &mut at) {
+                continue;
+            }
             let ratio = how_large(&moments, basis, &frame, center);
             if ratio < least {
                 least = ratio;
@@ -351,6 +360,9 @@ fn part(
         if let Some(best) = best.filter(|_| least <= 1.0) {
             return Ok((least, best));
         }
+    }
+    if least.is_infinite() {
+        return Err(zeros::LOST.to_owned());
     }
     Err(format!("its form would lose digits ({least:.1} times as large as what is good)"))
 }

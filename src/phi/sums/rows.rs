@@ -68,6 +68,12 @@ impl Lines {
 
     /// The variables of each line.
     pub(super) fn variables(&self) -> Vec<BTreeSet<usize>> {
+        let variables = self.variables_of_steps();
+        self.lines.iter().map(|&(_, step)| variables[step].clone()).collect()
+    }
+
+    /// The variables of each step.
+    pub(super) fn variables_of_steps(&self) -> Vec<BTreeSet<usize>> {
         let mut variables: Vec<BTreeSet<usize>> = Vec::new();
         for step in &self.terms.steps {
             variables.push(match step {
@@ -78,7 +84,7 @@ impl Lines {
                 _ => BTreeSet::new(),
             });
         }
-        self.lines.iter().map(|&(_, step)| variables[step].clone()).collect()
+        variables
     }
 
     /// Whether one of the lines is one in several variables.
