@@ -8,6 +8,7 @@ mod needed;
 mod order;
 mod reach;
 mod regions;
+mod relays;
 mod reverse;
 mod rows;
 mod running;

@@ -16,6 +16,7 @@ use super::activity::Activity;
 use super::adjoints::Adjoints;
 use super::needed::Needed;
 use super::order::{Entries, Order};
+use super::relays::relays;
 use super::rows::{Row, rows};
 use super::sums::Sums;
 use crate::entity::Array;
@@ -129,6 +130,8 @@ pub(super) struct Reverse<'a> {
     pub(super) sums: Sums,
     pub(super) rows: Vec<Row>,
     pub(super) order: Order,
+    /// What relays pass on to.
+    pub(super) relays: Array<Node, Option<Node>>,
     pub(super) parents: Array<Block, Option<Block>>,
     /// For each block of a region the latest sweep in which an end below it had
     /// an adjoint for its values.
@@ -192,6 +195,7 @@ impl<'a> Reverse<'a> {
             is_again: false,
             adjoints: Adjoints::new(graph.nodes.len()),
             rows: rows(&activity),
+            relays: relays(&activity, folding),
             activity,
             sums: Sums::new(graph),
             parents: graph.parents(),
@@ -421,15 +425,31 @@ impl<'a> Reverse<'a> {
     }
 
     /// Adds `passed` to the adjoint of `node` alone.
-    pub(super) fn add_to_one(&mut self, node: Node, passed: Node) {
-        if self.add_to_sum(node, passed) || self.add_directly(node, passed) {
-            return;
+    pub(super) fn add_to_one(&mut self, mut node: Node, mut passed: Node) {
+        loop {
+            if self.add_to_sum(node, passed) || self.add_directly(node, passed) {
+                return;
+            }
+            let Some(next) = self.relayed(node, passed) else { break };
+            (node, passed) = next;
         }
         let sum = match self.adjoints.get(node) {
             Some(before) => self.builder.apply(Op::Add, &[before, passed]),
             None => passed,
         };
         self.adjoints.set(node, sum);
+    }
+
+    /// If `node` is a relay, what it passes on to, and what of `passed`.
+    fn relayed(&mut self, node: Node, passed: Node) -> Option<(Node, Node)> {
+        let of = self.relays[node]?;
+        let Def::Apply(op, args) = self.graph.nodes[node].def else { return None };
+        let operand = args.iter().position(|&arg| arg == of)?;
+        // Of the operands no more is needed than a factor.
+        let factor = |arg: Node| self.graph.constant(arg);
+        let factors = args.map(factor);
+        let x = factors.map(|factor| factor.map_or(passed, |x| self.builder.constant(x)));
+        Some((of, contribution(&mut self.builder, op, operand, x, passed, passed)?))
     }
 
     fn set_place(&mut self, place: Option<PlaceId>) {

@@ -79,10 +79,19 @@ pub fn precise(program: &impl Program, x: &[f64]) -> Vec<f64> {
 /// The steps of a run as a graph, with loops where they repeat, in plain form as that
 /// which is coarsened.
 pub fn rolled(program: &impl Program, x: &[f64]) -> Graph {
+    simplify(&reroll(&lifted(program, x), RerollLimits::default()), Folding::Real)
+}
+
+/// The steps of a run as a graph without loops, in plain form.
+pub fn straight(program: &impl Program, x: &[f64]) -> Graph {
+    simplify(&lifted(program, x), Folding::Real)
+}
+
+fn lifted(program: &impl Program, x: &[f64]) -> Graph {
     traced(program, x, |trace| {
         let mut lifted = Lifted::new(x.len(), 0);
         lifted.merge(trace, Paths { paths: 1, nodes: 1 << 24 }).unwrap();
-        simplify(&reroll(lifted.graph(), RerollLimits::default()), Folding::Real)
+        Graph::clone(lifted.graph())
     })
 }
 

@@ -1,0 +1,79 @@
+//! Relays: nodes whose adjoint is not collected but passed on at once.
+//!
+//! Where the program computes 2·x or 1 - x in each of its steps, it is computed once in the
+//! graph. If the steps use x as well, what they pass on to both may cancel: on the tape in
+//! each step, and all digits are kept; but not in the two sums over all steps. So what is
+//! added to 2·x is doubled and added to x at once.
+
+use hashbrown::{HashMap, HashSet};
+
+use super::activity::Activity;
+use crate::entity::Array;
+use crate::op::Op;
+use crate::ssa::{Def, Folding, Node, Region};
+
+/// For each node that is a relay the node that it passes on to. Only for
+/// [`Folding::Real`]: otherwise the order of additions is that of the tape anyway.
+pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, Option<Node>> {
+    let mut relays = Array::filled(None, activity.graph.nodes.len());
+    if folding == Folding::Exact {
+        return relays;
+    }
+    let candidates: Vec<(Node, Node)> = activity
+        .graph
+        .nodes
+        .keys()
+        .filter_map(|node| Some((node, of_one_number(activity, node)?)))
+        .collect();
+    if candidates.is_empty() {
+        return relays;
+    }
+    let mut users: HashMap<Node, Vec<Node>> = HashMap::new();
+    for &(node, of) in &candidates {
+        users.insert(node, Vec::new());
+        users.insert(of, Vec::new());
+    }
+    for user in activity.graph.nodes.keys().filter(|&node| activity.active[node]) {
+        for target in activity.targets(user) {
+            if let Some(users) = users.get_mut(&target) {
+                users.push(user);
+            }
+        }
+    }
+    // The loops that use a node again and again.
+    let loops = |node: Node| -> HashSet<Region> {
+        let around = |&user: &Node| {
+            let innermost = activity.nest.node_loop(user);
+            core::iter::successors(innermost, |&loop_| activity.nest.loop_around(loop_))
+                .take_while(|&loop_| !activity.is_inside(node, loop_))
+        };
+        users[&node].iter().flat_map(around).collect()
+    };
+    for (node, of) in candidates {
+        let is_used_with = users[&node].len() > 1 && users[&of].len() > 1;
+        if is_used_with || !loops(node).is_disjoint(&loops(of)) {
+            relays[node] = Some(of);
+        }
+    }
+    relays
+}
+
+/// The one active number that `node` is computed from, if it is its multiple, or differs
+/// from that by what has no derivative.
+fn of_one_number(activity: &Activity<'_>, node: Node) -> Option<Node> {
+    if !activity.active[node] {
+        return None;
+    }
+    let Def::Apply(op, [a, b, _]) = activity.graph.nodes[node].def else { return None };
+    let is_constant = |node: Node| activity.graph.constant(node).is_some();
+    let of = match op {
+        Op::Neg => a,
+        Op::Add if a == b => return None,
+        Op::Add | Op::Sub if activity.active[a] && !activity.active[b] => a,
+        Op::Add | Op::Sub if activity.active[b] && !activity.active[a] => b,
+        Op::Mul if is_constant(b) => a,
+        Op::Mul if is_constant(a) => b,
+        _ => return None,
+    };
+    activity.targets(node).contains(&of).then_some(of)
+}

@@ -1,0 +1,118 @@
+//! Programs that compute 1 - x or 2·x in each step beside x: gradients of loops and of
+//! straight code are as good as the tape's, though such a number is computed once there.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
+
+#[path = "support/bound.rs"]
+mod bound;
+#[path = "support/precise.rs"]
+mod precise;
+#[path = "support/recurrences.rs"]
+mod support;
+
+use bound::ulp;
+use phigrad::check::Random;
+use phigrad::ssa::{Graph, Outcome, interpret};
+use precise::Number;
+use support::{Program, derived, precise, rolled, straight, taped};
+
+/// Probabilities of two states.
+struct Two(usize);
+
+impl Program for Two {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let one = T::from(1.0);
+        let mut p = [one, T::from(0.0)];
+        for _ in 0..self.0 {
+            p = [p[0] * (one - x[0]) + p[1] * x[1], p[0] * x[0] + p[1] * (one - x[1])];
+        }
+        p[0]
+    }
+}
+
+/// Probabilities of three states in a circle.
+struct Three(usize);
+
+impl Program for Three {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let one = T::from(1.0);
+        let mut p = [one, T::from(0.0), T::from(0.0)];
+        for _ in 0..self.0 {
+            p = [
+                p[0] * (one - x[0]) + p[2] * x[2],
+                p[0] * x[0] + p[1] * (one - x[1]),
+                p[1] * x[1] + p[2] * (one - x[2]),
+            ];
+        }
+        p[1] + T::from(2.0) * p[2]
+    }
+}
+
+/// A mean that forgets, of what is not linear.
+struct Forgetting(usize);
+
+impl Program for Forgetting {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let (mut mean, one) = (T::from(0.3), T::from(1.0));
+        for i in 0..self.0 {
+            let scaled = x[1] * T::from(0.3 * i as f64);
+            mean = mean * (one - x[0]) + x[0] * (scaled / (one + scaled * scaled));
+        }
+        mean
+    }
+}
+
+/// Steps to and fro, of which those back are twice as long.
+struct Steps(usize);
+
+impl Program for Steps {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let mut w = x[1];
+        for _ in 0..self.0 {
+            w = w - x[0];
+            w = w - x[0];
+            w = w + T::from(2.0) * x[0];
+        }
+        w * w
+    }
+}
+
+/// Over many points the errors of each component add up to no more than twice the tape's.
+fn check(name: &str, program: &impl Program, inputs: usize) {
+    let mut random = Random::new(81);
+    let mut point = || (0..inputs).map(|_| random.uniform(0.0, 1.0)).collect();
+    let points: Vec<Vec<f64>> = (0..40).map(|_| point()).collect();
+    let graphs: [(&str, Graph); 2] = [
+        ("loops", derived(&rolled(program, &points[0]))),
+        ("straight", derived(&straight(program, &points[0]))),
+    ];
+    for (kind, graph) in &graphs {
+        let mut errors = vec![[0.0; 3]; inputs + 1];
+        for point in &points {
+            let Outcome::Values(got) = interpret(graph, point) else { panic!("it stops") };
+            let (tape, exact) = (taped(program, point), precise(program, point));
+            for (error, ((got, tape), exact)) in
+                errors.iter_mut().zip(got.iter().zip(tape).zip(exact))
+            {
+                let all = [(got - exact).abs(), (tape - exact).abs(), ulp(exact)];
+                error.iter_mut().zip(all).for_each(|(sum, error)| *sum += error);
+            }
+        }
+        for (index, [error, of_tape, ulps]) in errors.into_iter().enumerate() {
+            println!("{name}, {kind}, {index}: {error:e}, tape {of_tape:e}, ulps {ulps:e}");
+            assert!(error <= 2.0 * of_tape + ulps, "{name}, {kind}, {index}");
+        }
+    }
+}
+
+#[test]
+fn probabilities() {
+    check("two states", &Two(40), 2);
+    check("three states", &Three(40), 3);
+    check("three states", &Three(300), 3);
+}
+
+#[test]
+fn means_and_steps() {
+    check("forgetting", &Forgetting(60), 2);
+    check("steps", &Steps(50), 2);
+}
