@@ -29,6 +29,7 @@
 //! are made that this would cost more than the loop, the loop stays.
 
 mod binary;
+mod binomials;
 mod body;
 mod doubling;
 mod edit;

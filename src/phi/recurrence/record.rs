@@ -31,12 +31,12 @@ pub(super) fn record_after(
 ) -> Applied {
     let graph = &*forms.emitter.graph;
     let at = place(forms.emitter, region);
-    let tables = |row: &Affine| row.values().any(|c| matches!(c, Coefficient::Table(_)));
+    let tables = |row: &Affine| row.values().any(|c| !matches!(c, Coefficient::Fixed(_)));
     let changes = system.rows.iter().any(tables);
     let own = system.rows[0].get(&Base::State(system.states[0]));
     let is_one = |c: &Coefficient| match c {
         Coefficient::Fixed(pair) => pair.low.is_none() && graph.constant(pair.high) == Some(1.0),
-        Coefficient::Table(_) => false,
+        Coefficient::Table(_) | Coefficient::Polynomial(_) => false,
     };
     let steady = own.is_some_and(is_one);
     let (rule, form) = match (system.states.len(), changes) {
@@ -97,6 +97,14 @@ fn factor(emitter: &Emitter<'_>, coefficient: &Coefficient) -> String {
             let shown = table.iter().take(2).map(|x| number(x.rounded()));
             format!("[{}, …]", shown.collect::<Vec<String>>().join(", "))
         }
+        Coefficient::Polynomial(parts) => {
+            let part = |(degree, part): (usize, &Option<Pair>)| {
+                let (text, _) = written(emitter, (*part)?);
+                Some(if degree == 0 { text } else { format!("{text}·C(i, {degree})") })
+            };
+            let all: Vec<String> = parts.iter().enumerate().filter_map(part).collect();
+            format!("[{}]", all.join(" + "))
+        }
     }
 }
 
@@ -122,10 +130,10 @@ pub(super) fn offset_text(emitter: &Emitter<'_>, row: &Affine) -> String {
                 let is_one = graph.constant(pair.high) == Some(1.0);
                 fixed.push(((!is_one).then_some(pair.high), node));
             }
-            Coefficient::Table(_) if graph.constant(node) == Some(1.0) => {
+            _ if graph.constant(node) == Some(1.0) => {
                 tables.push(factor(emitter, coefficient));
             }
-            Coefficient::Table(_) => {
+            _ => {
                 let base = Brief::new(graph).combination(&[(None, node)]);
                 tables.push(format!("{}·{base}", factor(emitter, coefficient)));
             }

@@ -312,7 +312,7 @@ impl Attempt<'_> {
             all.push(counter);
         }
         let changes = rows.values().flat_map(|row| row.values());
-        let changes = changes.into_iter().any(|c| matches!(c, Coefficient::Table(_)));
+        let changes = changes.into_iter().any(|c| !matches!(c, Coefficient::Fixed(_)));
         let is_static = ways.is_counted(forms.emitter.graph);
         let mut systems = Vec::new();
         // Before the first step that counts the iteration number is 1 if one has been made.
@@ -444,6 +444,7 @@ fn is_same(a: &Affine, b: &Affine) -> bool {
     let same = |(a, b): (&Coefficient, &Coefficient)| match (a, b) {
         (Coefficient::Fixed(a), Coefficient::Fixed(b)) => a == b,
         (Coefficient::Table(a), Coefficient::Table(b)) => a == b,
+        (Coefficient::Polynomial(a), Coefficient::Polynomial(b)) => a == b,
         _ => false,
     };
     a.keys().eq(b.keys()) && a.values().zip(b.values()).all(same)

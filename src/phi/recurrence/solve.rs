@@ -240,11 +240,13 @@ fn attempt(
     if let Some(failed) = failed {
         return Err(failed);
     }
+    forms.spread(&mut rows);
     forms.count(&mut rows);
     let one = forms.emitter.constant(1.0);
     let counter = forms.counter();
     let is_counted = rows.values().any(|row| row.contains_key(&Base::State(counter)));
-    let mut all: Vec<usize> = states.iter().copied().collect();
+    let mut all: Vec<usize> = rows.keys().copied().collect();
+    all.sort_unstable();
     if is_counted {
         let one_more = Coefficient::Fixed(one.into());
         let row = [(Base::State(counter), one_more.clone()), (Base::Node(one), one_more)];
@@ -335,9 +337,9 @@ fn attempt(
     Ok(Attempt { nodes, applied })
 }
 
-/// The `states` that are carried, without the iteration number.
+/// The `states` that are carried, without the iteration number and products with it.
 fn owned(states: &[usize], counter: usize) -> BTreeSet<usize> {
-    states.iter().copied().filter(|&state| state != counter).collect()
+    states.iter().copied().filter(|&state| state < counter).collect()
 }
 
 /// 2¹²⁸. With larger first values, powers that are less than the smallest normal number

@@ -1,0 +1,217 @@
+//! Sums of powers times polynomials in the iteration number: they have closed forms, whose
+//! values and derivatives are as good as those of the tape.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
+
+#[path = "support/precise.rs"]
+mod precise;
+#[path = "support/recurrences.rs"]
+mod support;
+
+use phigrad::check::Random;
+use phigrad::phi::recurrence::solve_all;
+use phigrad::ssa::{Outcome, interpret};
+use precise::Number;
+use support::{Stepped, derived, precise, rolled, taped, ulp};
+
+/// Σ i·p + start: ratio, first power, start.
+struct Weighted;
+impl Stepped for Weighted {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut sum, mut power) = (x[2], x[1]);
+        for i in 0..steps {
+            sum = sum + T::from(i as f64) * power;
+            power = power * x[0];
+        }
+        sum
+    }
+}
+
+/// Σ c·i·(i−1)·rⁱ, the power last.
+struct Quadratic;
+impl Stepped for Quadratic {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut sum, mut power) = (T::from(0.0), T::from(1.0));
+        for i in 0..steps {
+            let i = i as f64;
+            sum = sum + x[1] * T::from(i) * T::from(i - 1.0) * power;
+            power = x[0] * power;
+        }
+        sum
+    }
+}
+
+/// Coupons that grow: discount, first one, growth.
+struct Growing;
+impl Stepped for Growing {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut sum, mut power) = (T::from(0.0), T::from(1.0));
+        for i in 0..steps {
+            power = power * x[0];
+            sum = sum + (x[1] + x[2] * T::from(i as f64 + 1.0)) * power;
+        }
+        sum
+    }
+}
+
+/// What is counted down.
+struct Backwards;
+impl Stepped for Backwards {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut sum, mut power) = (T::from(0.0), x[1]);
+        for i in (0..steps).rev() {
+            sum = sum + power * T::from(i as f64) * x[2];
+            power = power * x[0];
+        }
+        sum
+    }
+}
+
+/// What moves the price of a bond: yield, coupon, face, and weights of its price, duration
+/// and convexity.
+struct Bond;
+impl Stepped for Bond {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let zero = T::from(0.0);
+        let (mut price, mut duration, mut convexity) = (zero, zero, zero);
+        let mut discount = T::from(1.0);
+        for i in 0..steps {
+            discount = discount / (T::from(1.0) + x[0]);
+            let (value, t) = (x[1] * discount, i as f64 + 1.0);
+            price = price + value;
+            duration = duration + T::from(t) * value;
+            convexity = convexity + T::from(t * (t + 1.0)) * value;
+        }
+        price = price + x[2] * discount;
+        price * x[3] + duration * x[4] + convexity * x[5]
+    }
+}
+
+/// The mean of a geometric distribution, as far as it is added up: probability.
+struct Mean;
+impl Stepped for Mean {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut mean, mut none) = (T::from(0.0), T::from(1.0));
+        for i in 0..steps {
+            mean = mean + T::from(i as f64 + 1.0) * none * x[0];
+            none = none * (T::from(1.0) - x[0]);
+        }
+        mean
+    }
+}
+
+/// What was found to be worse than four times the tape's error, and four ulps.
+#[derive(Default)]
+struct Worse {
+    components: usize,
+    found: Vec<String>,
+}
+
+impl Worse {
+    fn compare(&mut self, name: &str, program: &impl Stepped, steps: usize, points: &[Vec<f64>]) {
+        let program = program.of(steps);
+        let rolled = rolled(&program, &points[0]);
+        let solved = solve_all(&rolled);
+        if steps >= LONG {
+            let left: Vec<&str> = solved.refused.iter().map(|this| this.why.as_str()).collect();
+            assert!(solved.graph.regions.is_empty(), "{name}, {steps} steps: {left:?}");
+        }
+        // Where few steps are made the loop stays, and rounds as the tape does.
+        if !solved.graph.regions.is_empty() {
+            return;
+        }
+        let graph = derived(&solved.graph);
+        for point in points {
+            let exact = precise(&program, point);
+            if !exact.iter().all(|x| x.abs() < 1e150) {
+                continue;
+            }
+            let got = match interpret(&graph, point) {
+                Outcome::Values(got) => got,
+                other => panic!("{other:?} for {exact:?} of {name} at {point:?}"),
+            };
+            let tape = taped(&program, point);
+            for (index, ((got, tape), exact)) in got.iter().zip(&tape).zip(&exact).enumerate() {
+                // Nor the tape nor the reference is of use where numbers underflow.
+                if exact.abs() < 1e-250 && tape.abs() < 1e-250 && got.abs() < 1e-250 {
+                    continue;
+                }
+                self.components += 1;
+                let (error, of_tape) = ((got - exact).abs(), (tape - exact).abs());
+                if error.is_nan() || error > 4.0 * of_tape + 4.0 * ulp(*exact) {
+                    self.found.push(format!(
+                        "{name}, {steps} steps, {index} at {point:?}: {exact:e}, off by \
+                         {error:e}, tape {of_tape:e}"
+                    ));
+                }
+            }
+        }
+    }
+
+    #[track_caller]
+    fn assert_none(&self) {
+        assert!(self.components > 0);
+        let found = &self.found;
+        let shown = found.iter().take(40).cloned().collect::<Vec<String>>().join("\n");
+        assert!(found.is_empty(), "{} of {}: {shown}", found.len(), self.components);
+    }
+}
+
+/// From so many steps no loop is left.
+const LONG: usize = 1000;
+
+const STEPS: [usize; 8] = [1, 2, 3, 17, 100, 1000, 20_000, 1_000_000];
+
+/// So many steps are compared in debug builds at most.
+fn is_slow(steps: usize) -> bool {
+    cfg!(debug_assertions) && steps > 1000
+}
+
+fn ratios(random: &mut Random, steps: usize) -> Vec<f64> {
+    let mut ratios = vec![0.5, 1.0, 0.0, -1.0, -0.5, 2.0, 1e-300, -1e-9, 0.99, 0.9999, -0.999];
+    for distance in [1e-15, 1e-12, 1e-9, 1e-6, 1e-4] {
+        ratios.extend([1.0 - distance, 1.0 + distance, -1.0 + distance, -1.0 - distance]);
+    }
+    let near: Vec<f64> = ratios.iter().map(|r| r * random.uniform(0.9999, 1.0)).collect();
+    ratios.extend(near);
+    ratios.retain(|r: &f64| (steps as f64) * r.abs().ln() < 300.0);
+    if steps > 1000 {
+        ratios.truncate(if steps > 100_000 { 16 } else { 40 });
+    }
+    ratios
+}
+
+#[test]
+fn powers_times_the_iteration_number() {
+    let (mut random, mut worse) = (Random::new(71), Worse::default());
+    for steps in STEPS.into_iter().filter(|&steps| !is_slow(steps)) {
+        let mut points = Vec::new();
+        for r in ratios(&mut random, steps) {
+            let sign = if random.below(2) == 0 { 1.0 } else { -1.0 };
+            points.push(vec![r, random.uniform(0.5, 2.0), sign * random.uniform(0.0, 2.0)]);
+        }
+        worse.compare("weighted", &Weighted, steps, &points);
+        worse.compare("quadratic", &Quadratic, steps, &points);
+        worse.compare("growing", &Growing, steps, &points);
+        worse.compare("backwards", &Backwards, steps, &points);
+    }
+    worse.assert_none();
+}
+
+#[test]
+fn bonds() {
+    let (mut random, mut worse) = (Random::new(72), Worse::default());
+    for steps in STEPS.into_iter().filter(|&steps| !is_slow(steps)) {
+        let mut points = Vec::new();
+        for rate in [0.0, 1e-9, 1e-4, 0.002, 0.05, 0.5, -1e-9, -1e-5] {
+            let mut point = vec![rate, random.uniform(0.01, 2.0), random.uniform(1.0, 100.0)];
+            point.extend([random.uniform(0.1, 1.0), random.uniform(0.1, 1.0)]);
+            point.push(random.uniform(0.1, 1.0));
+            points.push(point);
+        }
+        worse.compare("bond", &Bond, steps, &points);
+        let points: Vec<Vec<f64>> =
+            [0.5, 1e-9, 1e-3, 0.1, 0.999, 1.0, 0.0].into_iter().map(|p| vec![p]).collect();
+        worse.compare("mean", &Mean, steps, &points);
+    }
+    worse.assert_none();
+}
