@@ -6,8 +6,8 @@ use super::report::{Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered, without_rounding_errors};
 use crate::jit::{Kernel, MAX_WORDS, history_words, host_fuses, schedule};
 use crate::phi::{
-    Applied, CloseLimits, Closed, Refused, Rule, SimplifyLimits, Stage, close, scale_lengths,
-    simplify_branches, simplify_segments, unroll,
+    Applied, CloseLimits, Closed, RealExponents, Refused, Rule, SimplifyLimits, Stage, close,
+    scale_lengths, simplify_branches, simplify_segments, unroll,
 };
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
@@ -153,10 +153,11 @@ pub(super) struct Stages {
 pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
     /// The derivatives of larger graphs are not short.
     const MOST_NODES: usize = 4096;
-    let before = rolled(recorded, RerollLimits::DEFAULT);
+    let mut before = rolled(recorded, RerollLimits::DEFAULT);
     let (mut after, mut applied, mut refused) = (before.clone(), Vec::new(), Vec::new());
     if options.phi_calculus && options.numerics == Numerics::Real {
-        let closed = worth_closing(&before);
+        let (closed, with_powers) = closed_with_powers(recorded, || before.clone());
+        before = with_powers.unwrap_or(before);
         refused = closed.refused;
         applied = closed.applied;
         after = without_tangents(&branched(closed.graph, &mut applied));
@@ -247,7 +248,7 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
         return Primal { graph, values: None, applied: Vec::new(), refused: Vec::new() };
     }
     let Closed { graph, mut applied, refused, without_searches, .. } =
-        worth_closing(&rolled(recorded, RerollLimits::DEFAULT));
+        closed_with_powers(recorded, || rolled(recorded, RerollLimits::DEFAULT)).0;
     let unrolled = |graph: &Graph| {
         let graph = unroll(graph, ROLLED.iterations, ROLLED.weight);
         checked(&graph);
@@ -261,6 +262,21 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
     let values = without_searches
         .map(|graph| simplified(&branched(unrolled(&graph), &mut Vec::new()), Stage::Primal));
     Primal { graph, values, applied, refused }
+}
+
+/// The graph with closed forms, and what they were made of if that is not `plain`, the
+/// recorded graph with its loops: integer powers are in loops as others, if all of these
+/// have closed forms.
+fn closed_with_powers(recorded: &Graph, plain: impl Fn() -> Graph) -> (Closed, Option<Graph>) {
+    if let Some(real) = RealExponents::of(recorded) {
+        let rolled = rolled(&real.graph, RerollLimits::DEFAULT);
+        let closed = worth_closing(&rolled);
+        let is_gone = |graph: &Graph| real.are_gone(graph);
+        if is_gone(&closed.graph) && closed.without_searches.as_ref().is_none_or(is_gone) {
+            return (closed, Some(rolled));
+        }
+    }
+    (worth_closing(&plain()), None)
 }
 
 /// The graph with closed forms, if those are worth it.

@@ -8,6 +8,7 @@ use hashbrown::HashMap;
 
 use super::binomials::Polynomial;
 use super::emit::Emitter;
+use super::powers::Power;
 use super::rest::is_rest;
 use crate::op::{Op, eval};
 use crate::phi::double::Double;
@@ -72,6 +73,8 @@ pub(super) struct Forms<'a, 'g> {
     pub(super) known: HashMap<Node, Form>,
     /// How many numbers tables may still hold.
     pub(super) budget: usize,
+    /// The powers that are numbers of the state, if they may be.
+    pub(super) powers: Option<Vec<Power>>,
 }
 
 impl<'a, 'g> Forms<'a, 'g> {
@@ -83,7 +86,15 @@ impl<'a, 'g> Forms<'a, 'g> {
         times: usize,
         states: HashMap<Node, usize>,
     ) -> Self {
-        Forms { emitter, region, times, states, known: HashMap::new(), budget: TABLES }
+        Forms {
+            emitter,
+            region,
+            times,
+            states,
+            known: HashMap::new(),
+            budget: TABLES,
+            powers: None,
+        }
     }
 }
 
@@ -187,6 +198,10 @@ impl Forms<'_, '_> {
                 product.and_then(|product| self.sum(&product, &args[2]))
             }
             Op::Div => self.quotient(&args[0], &args[1]),
+            Op::Powf => match (&args[0], self.numbers(&args[1])) {
+                (&Form::Fixed(of), Some(exponents)) => self.power(of, &exponents).ok_or(NONLINEAR),
+                _ => Err(NONLINEAR),
+            },
             _ => Err(NONLINEAR),
         };
         affine.unwrap_or_else(Form::Other)

@@ -41,6 +41,7 @@ mod jet;
 mod map;
 mod nest;
 mod power;
+mod powers;
 mod products;
 mod record;
 mod rest;

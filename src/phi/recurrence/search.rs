@@ -237,7 +237,7 @@ impl Attempt<'_> {
         for &number in self.wanted {
             outputs.push(self.output(&mut forms, number, &states)?);
         }
-        self.finish(forms, rows, &kept, outputs)
+        self.finish(forms, rows, outputs)
     }
 
     /// What φ `number` of the loop is.
@@ -297,14 +297,17 @@ impl Attempt<'_> {
         &self,
         mut forms: Forms<'_, '_>,
         mut rows: HashMap<usize, Affine>,
-        kept: &[usize],
         outputs: Vec<Output>,
     ) -> Result<Made, &'static str> {
         let ways = self.ways;
         let counter = forms.counter();
+        if self.first.is_none() {
+            forms.spread(&mut rows);
+        }
         forms.count(&mut rows);
         let one = forms.emitter.constant(1.0);
-        let mut all = kept.to_vec();
+        let mut all: Vec<usize> = rows.keys().copied().collect();
+        all.sort_unstable();
         if rows.values().any(|row| row.contains_key(&Base::State(counter))) {
             let one_more = Coefficient::Fixed(one.into());
             let row = [(Base::State(counter), one_more.clone()), (Base::Node(one), one_more)];
@@ -322,7 +325,8 @@ impl Attempt<'_> {
                 return Err("too many numbers depend on each other");
             }
             let first = |&state: &usize| match &self.first {
-                _ if state == counter => number,
+                // Before the first step products with it are zero.
+                _ if state >= counter => number,
                 Some(first) => first[&state],
                 None => ways.entries[state].1,
             };

@@ -10,6 +10,7 @@ use super::edit::Edit;
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Form, Forms};
 use super::power::{self, System, advanced};
+use super::powers::POWERS;
 use super::record::{place, record};
 use super::rest::{self, is_rest};
 use crate::op::Op;
@@ -215,6 +216,7 @@ fn attempt(
     let numbers = body.entries.iter().enumerate();
     let numbered = numbers.map(|(number, &(phi, _))| (phi, number)).collect();
     let mut forms = Forms::new(emitter, body.region, body.times as usize, numbered);
+    forms.powers = Some(Vec::new());
     let mut needed: HashSet<Node> = HashSet::new();
     for &state in &states {
         needed.extend(&body.next_cones[state].nodes);
@@ -240,6 +242,7 @@ fn attempt(
     if let Some(failed) = failed {
         return Err(failed);
     }
+    forms.add_powers(&mut rows);
     forms.spread(&mut rows);
     forms.count(&mut rows);
     let one = forms.emitter.constant(1.0);
@@ -261,7 +264,11 @@ fn attempt(
             return Err(Failure { why, states: owned(&states, counter) });
         }
         let zero = forms.emitter.constant(0.0);
-        let first = |&state: &usize| body.entries.get(state).map_or(zero, |&(_, first)| first);
+        let first = |&state: &usize| match body.entries.get(state) {
+            Some(&(_, first)) => first,
+            None if state >= POWERS => one,
+            None => zero,
+        };
         let system = System {
             rows: states.iter().map(|state| rows[state].clone()).collect(),
             firsts: states.iter().map(first).collect(),

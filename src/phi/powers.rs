@@ -1,0 +1,75 @@
+//! Integer powers in loops: with exponents that are numbers like others.
+//!
+//! The exponent of `powi` is a part of the operation, so xⁱ is another operation in each
+//! iteration, and no loop is made of them. As powers with real exponents they are the same
+//! numbers but for rounding, also of negative numbers. Such powers take longer, and are of
+//! use only where a closed form of the loop is found that has none.
+
+use hashbrown::HashMap;
+
+use crate::op::Op;
+use crate::ssa::{Def, Graph, Node, Place, PlaceId};
+
+/// From so many powers at one place on they may be those of a loop.
+const MOST_APART: usize = 32;
+
+/// A graph some of whose integer powers have real exponents.
+#[derive(Clone, Debug)]
+pub struct RealExponents {
+    /// The graph.
+    pub graph: Graph,
+    /// Where these powers are.
+    places: Vec<Place>,
+}
+
+impl RealExponents {
+    /// `graph` with real exponents where powers to several integers are taken at one place
+    /// of the source; `None` if that is nowhere.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::phi::RealExponents;
+    /// use phigrad::ssa::Graph;
+    ///
+    /// assert!(RealExponents::of(&Graph::new(1, 0)).is_none());
+    /// ```
+    #[must_use]
+    pub fn of(graph: &Graph) -> Option<RealExponents> {
+        let mut found: HashMap<PlaceId, (Vec<Node>, Node, bool)> = HashMap::new();
+        for (node, data) in graph.nodes.iter() {
+            if let (Def::Apply(Op::Powi, [_, exponent, _]), Some(place)) = (data.def, data.place) {
+                let of_place = || (Vec::new(), exponent, false);
+                let (nodes, first, differ) = found.entry(place).or_insert_with(of_place);
+                nodes.push(node);
+                *differ |= graph.constant(*first) != graph.constant(exponent);
+            }
+        }
+        found.retain(|_, (nodes, _, differ)| *differ && nodes.len() >= MOST_APART);
+        let places = found.keys().filter_map(|&place| graph.places.get(place).cloned());
+        let places: Vec<Place> = places.collect();
+        if places.is_empty() {
+            return None;
+        }
+        let mut graph = graph.clone();
+        for &node in found.values().flat_map(|(nodes, ..)| nodes) {
+            if let Def::Apply(_, args) = graph.nodes[node].def {
+                graph.nodes[node].def = Def::Apply(Op::Powf, args);
+            }
+        }
+        Some(RealExponents { graph, places })
+    }
+
+    /// Whether `closed`, which was made of the graph, has none of these powers.
+    #[must_use]
+    pub fn are_gone(&self, closed: &Graph) -> bool {
+        let is_left = |place: Option<PlaceId>| {
+            let place = place.and_then(|place| closed.places.get(place));
+            place.is_none_or(|place| self.places.contains(place))
+        };
+        !closed
+            .nodes
+            .values()
+            .any(|data| matches!(data.def, Def::Apply(Op::Powf, _)) && is_left(data.place))
+    }
+}
