@@ -60,16 +60,23 @@ impl RealExponents {
         Some(RealExponents { graph, places })
     }
 
-    /// Whether `closed`, which was made of the graph, has none of these powers.
+    /// `closed`, which was made of the graph, with integer powers again; `None` if there are
+    /// some whose exponents change.
     #[must_use]
-    pub fn are_gone(&self, closed: &Graph) -> bool {
-        let is_left = |place: Option<PlaceId>| {
-            let place = place.and_then(|place| closed.places.get(place));
-            place.is_none_or(|place| self.places.contains(place))
-        };
-        !closed
-            .nodes
-            .values()
-            .any(|data| matches!(data.def, Def::Apply(Op::Powf, _)) && is_left(data.place))
+    pub fn undone(&self, closed: &Graph) -> Option<Graph> {
+        let mut graph = closed.clone();
+        for (node, data) in closed.nodes.iter() {
+            let Def::Apply(Op::Powf, args) = data.def else { continue };
+            let place = data.place.and_then(|place| closed.places.get(place));
+            if place.is_some_and(|place| !self.places.contains(place)) {
+                continue;
+            }
+            let is_integer = closed.constant(args[1]).is_some_and(|x| x.fract() == 0.0);
+            if place.is_none() || !is_integer {
+                return None;
+            }
+            graph.nodes[node].def = Def::Apply(Op::Powi, args);
+        }
+        Some(graph)
     }
 }

@@ -5,14 +5,15 @@ use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered, without_rounding_errors};
 use crate::jit::{Kernel, MAX_WORDS, history_words, host_fuses, schedule};
+use crate::op::Op;
 use crate::phi::{
     Applied, CloseLimits, Closed, RealExponents, Refused, Rule, SimplifyLimits, Stage, close,
     scale_lengths, simplify_branches, simplify_segments, unroll,
 };
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
-    Block, Folding, Graph, Item, Nest, Region, RerollLimits, Sequence, eliminate_dead_code, expand,
-    fuse, has_tangents, most_steps, reroll, simplify, swept, verify, without_tangents,
+    Block, Def, Folding, Graph, Item, Nest, Region, RerollLimits, Sequence, eliminate_dead_code,
+    expand, fuse, has_tangents, most_steps, reroll, simplify, swept, verify, without_tangents,
 };
 
 /// A kernel, and what there is to know of the graph it was made from.
@@ -270,9 +271,11 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
 fn closed_with_powers(recorded: &Graph, plain: impl Fn() -> Graph) -> (Closed, Option<Graph>) {
     if let Some(real) = RealExponents::of(recorded) {
         let rolled = rolled(&real.graph, RerollLimits::DEFAULT);
-        let closed = worth_closing(&rolled);
-        let is_gone = |graph: &Graph| real.are_gone(graph);
-        if is_gone(&closed.graph) && closed.without_searches.as_ref().is_none_or(is_gone) {
+        let mut closed = worth_closing(&rolled);
+        let values = closed.without_searches.as_ref().map(|graph| real.undone(graph));
+        if let (Some(graph), None | Some(Some(_))) = (real.undone(&closed.graph), &values) {
+            checked(&graph);
+            (closed.graph, closed.without_searches) = (graph, values.flatten());
             return (closed, Some(rolled));
         }
     }
@@ -322,7 +325,16 @@ fn branched(graph: Graph, applied: &mut Vec<Applied>) -> Graph {
 /// of them are not worth their loops: what is found in many short loops is slower
 /// than what is unrolled, also where those are unrolled again.
 fn steps(graph: &Graph) -> u64 {
-    most_steps(graph, |_| 1)
+    most_steps(graph, |item| weight(graph, item))
+}
+
+/// What a step counts: a power takes as long as many.
+fn weight(graph: &Graph, item: &Item) -> u64 {
+    const POWER: u64 = 16;
+    match *item {
+        Item::Node(node) if matches!(graph.nodes[node].def, Def::Apply(Op::Powf, _)) => POWER,
+        _ => 1,
+    }
 }
 
 /// The same with those of the derivative: two for each step that it passes through,
@@ -341,7 +353,7 @@ fn steps_of_both(graph: &Graph) -> u64 {
     let exact = exact.as_ref().unwrap_or(graph);
     let swept = swept(exact);
     let twice = |item: &Item| match *item {
-        Item::Node(node) if swept[node] => 2,
+        Item::Node(node) if swept[node] => 2 * weight(exact, item),
         _ => 0,
     };
     steps(graph).saturating_add(most_steps(exact, twice))

@@ -434,6 +434,9 @@ impl Forms<'_, '_> {
     }
 
     fn quotient(&mut self, a: &Form, b: &Form) -> Result<Form, &'static str> {
+        if let Some(inverse) = self.inverse_power(b) {
+            return self.product(a, &Form::Affine(inverse));
+        }
         let affine = self.affine(a)?;
         let divisor = match b {
             Form::Fixed(node) => *node,

@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Form, Forms};
-use crate::phi::pair::{Pair, Pairs};
+use crate::phi::pair::{How, Pair, Pairs};
 use crate::ssa::Node;
 
 /// From here on numbers of the state are powers: no loop carries so many others.
@@ -13,6 +13,9 @@ pub(super) const POWERS: usize = 1 << 20;
 
 /// Neither first exponents nor steps are larger: such powers are made of products.
 const MOST_EXPONENT: f64 = 64.0;
+
+/// How deep products are looked into to be inverted.
+const MOST_FACTORS: usize = 12;
 
 /// A power that starts at 1.
 pub(super) struct Power {
@@ -38,6 +41,12 @@ impl Forms<'_, '_> {
         }
         let (first, step) = (first as i32, step as i32);
         let before = powered(self.emitter, of, first);
+        let base = self.base_of(of, step)?;
+        Some(Form::Affine([(base, Coefficient::Fixed(before))].into()))
+    }
+
+    /// The number of the state that is `of` to the power of `step` times the iteration.
+    fn base_of(&mut self, of: Node, step: i32) -> Option<Base> {
         let known = |power: &Power| power.of == of && power.step == step;
         let number = match self.powers.as_ref()?.iter().position(known) {
             Some(number) => number,
@@ -48,8 +57,22 @@ impl Forms<'_, '_> {
                 powers.len() - 1
             }
         };
-        let base = Base::State(POWERS + number);
-        Some(Form::Affine([(base, Coefficient::Fixed(before))].into()))
+        Some(Base::State(POWERS + number))
+    }
+
+    /// The inverse of a single power.
+    pub(super) fn inverse_power(&mut self, form: &Form) -> Option<Affine> {
+        let Form::Affine(affine) = form else { return None };
+        let mut all = affine.iter();
+        let (Some((&Base::State(state), Coefficient::Fixed(pair))), None) =
+            (all.next(), all.next())
+        else {
+            return None;
+        };
+        let power = self.powers.as_ref()?.get(state.checked_sub(POWERS)?)?;
+        let (of, step) = (power.of, power.step.checked_neg()?);
+        let inverse = inverse(self.emitter, *pair, MOST_FACTORS)?;
+        Some([(self.base_of(of, step)?, Coefficient::Fixed(inverse))].into())
     }
 
     /// Adds what powers are next to `rows`, of those that these depend on.
@@ -61,6 +84,24 @@ impl Forms<'_, '_> {
                 rows.insert(POWERS + number, row.into());
             }
         }
+    }
+}
+
+/// The inverse of a product of nodes and their inverses.
+fn inverse(emitter: &mut Emitter<'_>, pair: Pair, depth: usize) -> Option<Pair> {
+    let depth = depth.checked_sub(1)?;
+    let one = emitter.number(1.0, 0.0);
+    match emitter.origin(pair) {
+        None if pair.low.is_none() => Some(emitter.quotient(one, pair.high)),
+        Some((_, How::Product(a, b))) => {
+            let (a, b) = (inverse(emitter, a, depth)?, inverse(emitter, b, depth)?);
+            Some(emitter.product(a, b))
+        }
+        Some((_, How::Quotient(a, b))) => {
+            let a = inverse(emitter, a, depth)?;
+            Some(emitter.product(a, b.into()))
+        }
+        _ => None,
     }
 }
 

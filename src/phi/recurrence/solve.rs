@@ -287,7 +287,7 @@ fn attempt(
     }
     let mut nodes = Vec::new();
     let iterations: BTreeSet<u32> = wanted.iter().map(|wanted| wanted.iteration).collect();
-    let steps = body.times as usize * states.len().max(body.steps.len());
+    let steps = body.times as usize * states.len().max(body.weight(forms.emitter.graph));
     let steps = if edit.all_forms { steps.max(COMPARED) } else { steps };
     let most = FEW + steps;
     let most_derived = most_derived(edit, body.region, steps);
