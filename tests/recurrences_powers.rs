@@ -8,10 +8,12 @@ mod precise;
 mod support;
 
 use phigrad::check::Random;
+use phigrad::phi::Rule;
 use phigrad::phi::recurrence::solve_all;
 use phigrad::ssa::{Outcome, interpret};
+use phigrad::{Tape, Var};
 use precise::Number;
-use support::{Stepped, derived, precise, rolled, taped, ulp};
+use support::{Program, Stepped, derived, precise, rolled, taped, ulp};
 
 /// Σ i·p + start: ratio, first power, start.
 struct Weighted;
@@ -99,6 +101,67 @@ impl Stepped for Mean {
     }
 }
 
+/// Σ i·(i+1)·rⁱ as it is written.
+#[derive(Clone, Copy)]
+struct Written;
+impl Stepped for Written {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let mut sum = x[1];
+        for i in 0..steps {
+            sum = sum + T::from((i * (i + 1)) as f64) * x[0].power(i as i32);
+        }
+        sum
+    }
+}
+
+/// What payments, which grow, come to in the end.
+#[derive(Clone, Copy)]
+struct Saved;
+impl Stepped for Saved {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let mut sum = T::from(0.0);
+        for i in 0..steps {
+            let payment = x[1] + x[2] * T::from(i as f64);
+            sum = sum + payment * x[0].power((steps - 1 - i) as i32);
+        }
+        sum
+    }
+}
+
+/// A bond as it is written: yield, coupon, face, and weights of price and duration.
+#[derive(Clone, Copy)]
+struct Discounted(bool);
+impl Stepped for Discounted {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut price, mut duration) = (T::from(0.0), T::from(0.0));
+        let growth = |t: usize| (T::from(1.0) + x[0]).power(t as i32);
+        for t in 1..=steps {
+            let value = match self.0 {
+                true => x[1] / growth(t),
+                false => x[1] * (T::from(1.0) + x[0]).power(-(t as i32)),
+            };
+            price = price + value;
+            duration = duration + T::from(t as f64) * value;
+        }
+        price = price + x[2] / growth(steps);
+        price * x[3] + duration * x[4]
+    }
+}
+
+/// The mean of a geometric distribution as it is written: probability.
+#[derive(Clone, Copy)]
+struct Expected;
+impl Stepped for Expected {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let mut mean = T::from(0.0);
+        for k in 1..=steps {
+            let none = (T::from(1.0) - x[0]).power(k as i32 - 1);
+            mean = mean + T::from(k as f64) * none * x[0];
+        }
+        mean
+    }
+}
+
 /// What was found to be worse than four times the tape's error, and four ulps.
 #[derive(Default)]
 struct Worse {
@@ -129,20 +192,60 @@ impl Worse {
                 Outcome::Values(got) => got,
                 other => panic!("{other:?} for {exact:?} of {name} at {point:?}"),
             };
-            let tape = taped(&program, point);
-            for (index, ((got, tape), exact)) in got.iter().zip(&tape).zip(&exact).enumerate() {
-                // Nor the tape nor the reference is of use where numbers underflow.
-                if exact.abs() < 1e-250 && tape.abs() < 1e-250 && got.abs() < 1e-250 {
-                    continue;
-                }
-                self.components += 1;
-                let (error, of_tape) = ((got - exact).abs(), (tape - exact).abs());
-                if error.is_nan() || error > 4.0 * of_tape + 4.0 * ulp(*exact) {
-                    self.found.push(format!(
-                        "{name}, {steps} steps, {index} at {point:?}: {exact:e}, off by \
-                         {error:e}, tape {of_tape:e}"
-                    ));
-                }
+            self.compare_point(&format!("{name}, {steps} steps"), &program, point, &got);
+        }
+    }
+
+    /// The same for what the library makes of the program.
+    fn compare_recorded(
+        &mut self,
+        name: &str,
+        program: impl Stepped + Copy + Send + Sync + 'static,
+        steps: usize,
+        points: &[Vec<f64>],
+    ) {
+        let run = move |x: &[Var]| program.eval(x, steps);
+        let f = Tape::builder().background(false).record(run);
+        f.grad(&points[0]).unwrap();
+        let explanation = f.explain().unwrap();
+        let is_closed = explanation.rules().contains(&Rule::C6);
+        // What stays as it is rounds as the tape does.
+        if !is_closed && steps < LONG {
+            return;
+        }
+        assert!(is_closed, "{name}: {explanation}");
+        if steps >= LONG {
+            let closed = &explanation.closed.text;
+            assert!(!closed.contains("loop") && !closed.contains('Σ'), "{name}: {closed}");
+        }
+        f.compile().unwrap();
+        let before = f.report().kernel_calls;
+        for point in points {
+            let (value, mut got) = f.value_and_grad(point).unwrap();
+            got.push(value);
+            self.compare_point(&format!("{name}, {steps} steps"), &program.of(steps), point, &got);
+        }
+        if steps >= LONG {
+            assert_eq!(f.report().kernel_calls - before, points.len() as u64, "{name}");
+        }
+    }
+
+    fn compare_point(&mut self, name: &str, program: &impl Program, point: &[f64], got: &[f64]) {
+        let (exact, tape) = (precise(program, point), taped(program, point));
+        let largest = exact.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
+        for (index, ((got, tape), exact)) in got.iter().zip(&tape).zip(&exact).enumerate() {
+            // Nor the tape nor the reference is of use where numbers underflow.
+            if exact.abs() < 1e-250 && tape.abs() < 1e-250 && got.abs() < 1e-250 {
+                continue;
+            }
+            self.components += 1;
+            let (error, of_tape) = ((got - exact).abs(), (tape - exact).abs());
+            // The reference has no more digits.
+            let allowed = 4.0 * of_tape + 4.0 * ulp(*exact) + 1e-29 * largest;
+            if error.is_nan() || error > allowed {
+                self.found.push(format!(
+                    "{name}, {index} at {point:?}: {exact:e}, off by {error:e}, tape {of_tape:e}"
+                ));
             }
         }
     }
@@ -212,6 +315,31 @@ fn bonds() {
         let points: Vec<Vec<f64>> =
             [0.5, 1e-9, 1e-3, 0.1, 0.999, 1.0, 0.0].into_iter().map(|p| vec![p]).collect();
         worse.compare("mean", &Mean, steps, &points);
+    }
+    worse.assert_none();
+}
+
+#[test]
+fn powers_as_they_are_written() {
+    let (mut random, mut worse) = (Random::new(73), Worse::default());
+    for steps in [1, 2, 3, 17, 100, 1000, 20_000].into_iter().filter(|&steps| !is_slow(steps)) {
+        let mut points = Vec::new();
+        for r in ratios(&mut random, steps) {
+            points.push(vec![r, random.uniform(0.5, 2.0), random.uniform(0.0, 2.0)]);
+        }
+        worse.compare_recorded("written", Written, steps, &points);
+        worse.compare_recorded("saved", Saved, steps, &points);
+        let mut points = Vec::new();
+        for rate in [0.05, 0.0, 1e-9, 1e-4, 0.002, -1e-9, -1e-5] {
+            let mut point = vec![rate, random.uniform(0.01, 2.0), random.uniform(1.0, 100.0)];
+            point.extend([random.uniform(0.1, 1.0), random.uniform(0.1, 1.0)]);
+            points.push(point);
+        }
+        worse.compare_recorded("divided", Discounted(true), steps, &points);
+        worse.compare_recorded("discounted", Discounted(false), steps, &points);
+        let points: Vec<Vec<f64>> =
+            [0.5, 1e-9, 1e-3, 0.1, 0.999, 1.0, 0.0].into_iter().map(|p| vec![p]).collect();
+        worse.compare_recorded("expected", Expected, steps, &points);
     }
     worse.assert_none();
 }

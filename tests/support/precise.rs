@@ -15,9 +15,26 @@ pub trait Number:
     + Div<Output = Self>
     + Neg<Output = Self>
 {
+    /// An integer power.
+    fn power(self, exponent: i32) -> Self {
+        let (mut product, mut square) = (Self::from(1.0), self);
+        let mut left = exponent.unsigned_abs();
+        while left > 0 {
+            if left & 1 == 1 {
+                product = product * square;
+            }
+            square = square * square;
+            left >>= 1;
+        }
+        if exponent < 0 { Self::from(1.0) / product } else { product }
+    }
 }
 
-impl Number for Var {}
+impl Number for Var {
+    fn power(self, exponent: i32) -> Self {
+        self.powi(exponent)
+    }
+}
 impl Number for f64 {}
 impl Number for Dual {}
 

@@ -240,6 +240,32 @@ fn product(
     Ok(total)
 }
 
+/// The polynomial in `most` less the iteration number: C(n−i, k) is the sum of
+/// (−1)ᵐ·C(n−m, k−m)·C(i, m).
+pub(super) fn turned(
+    emitter: &mut Emitter<'_>,
+    parts: &[Option<Pair>],
+    most: usize,
+) -> Vec<Option<Pair>> {
+    let mut total: Vec<Option<Pair>> = vec![None; parts.len()];
+    for (k, &part) in parts.iter().enumerate() {
+        let Some(part) = part else { continue };
+        for (m, total) in total.iter_mut().enumerate().take(k + 1) {
+            let mut ways = Double::from(if m % 2 == 0 { 1.0 } else { -1.0 });
+            for j in 0..k - m {
+                let left = most as f64 - m as f64 - j as f64;
+                ways = ways * left.into() / ((j + 1) as f64).into();
+            }
+            if ways != Double::ZERO {
+                let ways = emitter.number(ways.high, ways.low);
+                let part = emitter.product(part, ways);
+                *total = emitter.sum(*total, Some(part));
+            }
+        }
+    }
+    total
+}
+
 /// The differences at zero of the polynomial that `table` is, if it is one of a small degree.
 fn differences(table: &[Double]) -> Option<Vec<Double>> {
     let mut row: Vec<Double> = table.iter().take(DEGREE + 1).copied().collect();

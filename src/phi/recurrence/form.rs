@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 
 use super::binomials::Polynomial;
 use super::emit::Emitter;
-use super::powers::Power;
+use super::powers::Powers;
 use super::rest::is_rest;
 use crate::op::{Op, eval};
 use crate::phi::double::Double;
@@ -74,7 +74,7 @@ pub(super) struct Forms<'a, 'g> {
     /// How many numbers tables may still hold.
     pub(super) budget: usize,
     /// The powers that are numbers of the state, if they may be.
-    pub(super) powers: Option<Vec<Power>>,
+    pub(super) powers: Option<Powers>,
 }
 
 impl<'a, 'g> Forms<'a, 'g> {

@@ -1,8 +1,12 @@
 //! Powers whose exponents are integers in even steps, as xⁱ and (1+y)⁻ⁱ: numbers of the
 //! state, which an iteration multiplies by the power of the step.
+//!
+//! Where exponents go down to zero, as in Σ xⁿ⁻ⁱ, the loop is gone through backwards, if all
+//! that it does is to add up: so no power is the quotient of two that have vanished.
 
 use hashbrown::HashMap;
 
+use super::binomials::turned;
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Form, Forms};
 use crate::phi::pair::{How, Pair, Pairs};
@@ -14,45 +18,104 @@ pub(super) const POWERS: usize = 1 << 20;
 /// Neither first exponents nor steps are larger: such powers are made of products.
 const MOST_EXPONENT: f64 = 64.0;
 
+const MIXED: &str = "its powers go down, and it does more than to add them up";
+
 /// How deep products are looked into to be inverted.
 const MOST_FACTORS: usize = 12;
 
 /// A power that starts at 1.
-pub(super) struct Power {
+struct Power {
     of: Node,
     step: i32,
     /// What it is multiplied by in each iteration.
     factor: Pair,
 }
 
+/// The powers that are numbers of the state.
+#[derive(Default)]
+pub(super) struct Powers {
+    all: Vec<Power>,
+    /// Whether some grow from the first iteration to the last, and some the other way.
+    forwards: bool,
+    backwards: bool,
+}
+
 impl Forms<'_, '_> {
     /// `of` to the power of `exponents`, if these are such that no power is made of a
     /// larger one: that might have vanished.
     pub(super) fn power(&mut self, of: Node, exponents: &[f64]) -> Option<Form> {
-        self.powers.as_ref()?;
-        let first = *exponents.first()?;
-        let step = exponents.get(1).map_or(1.0, |second| second - first);
+        let (&first, &last) = (exponents.first()?, exponents.last()?);
+        let step = exponents.get(1).map_or(first.signum(), |second| second - first);
         let is_even = |(i, &exponent): (usize, &f64)| exponent == first + step * i as f64;
-        let is_small = |number: f64| number.fract() == 0.0 && number.abs() <= MOST_EXPONENT;
-        let grows = step > 0.0 && first >= 0.0 || step < 0.0 && first <= 0.0;
-        let are_even = exponents.iter().enumerate().all(is_even);
-        if !grows || !is_small(first) || !is_small(step) || !are_even {
+        if step == 0.0 || !exponents.iter().enumerate().all(is_even) {
             return None;
         }
-        let (first, step) = (first as i32, step as i32);
-        let before = powered(self.emitter, of, first);
-        let base = self.base_of(of, step)?;
+        let grows = |least: f64, step: f64| least == 0.0 || (least > 0.0) == (step > 0.0);
+        let powers = self.powers.as_mut()?;
+        let (least, step) = match (grows(first, step), grows(last, -step)) {
+            (true, _) => {
+                powers.forwards = true;
+                (first, step)
+            }
+            (false, true) => {
+                powers.backwards = true;
+                (last, -step)
+            }
+            (false, false) => return None,
+        };
+        let is_small = |number: f64| number.fract() == 0.0 && number.abs() <= MOST_EXPONENT;
+        if !is_small(least) || !is_small(step) {
+            return None;
+        }
+        let before = powered(self.emitter, of, least as i32);
+        let base = self.base_of(of, step as i32)?;
         Some(Form::Affine([(base, Coefficient::Fixed(before))].into()))
+    }
+
+    /// Turns the iterations round that `rows` tell of, if powers ask for that; `is_end` says
+    /// that nothing is wanted but what comes out in the end.
+    pub(super) fn turn(
+        &mut self,
+        rows: &mut HashMap<usize, Affine>,
+        is_end: bool,
+    ) -> Result<(), &'static str> {
+        if self.powers.as_ref().is_none_or(|powers| !powers.backwards) {
+            return Ok(());
+        }
+        let one = self.emitter.number(1.0, 0.0);
+        let is_sum = |(&state, row): (&usize, &Affine)| {
+            let own = row.get(&Base::State(state));
+            let is_one = matches!(own, Some(Coefficient::Fixed(pair)) if *pair == one);
+            let mut others = row.keys().filter(|&&base| base != Base::State(state));
+            is_one && others.all(|base| !matches!(base, Base::State(other) if *other < POWERS))
+        };
+        let is_mixed = self.powers.as_ref().is_some_and(|powers| powers.forwards);
+        if !is_end || is_mixed || !rows.iter().all(is_sum) {
+            return Err(MIXED);
+        }
+        for coefficient in rows.values_mut().flat_map(|row| row.values_mut()) {
+            match coefficient {
+                Coefficient::Fixed(_) => {}
+                Coefficient::Table(table) => {
+                    *coefficient = Coefficient::Table(table.iter().rev().copied().collect());
+                }
+                Coefficient::Polynomial(parts) => {
+                    let turned = turned(self.emitter, parts, self.times - 1);
+                    *coefficient = Coefficient::Polynomial(turned.into());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The number of the state that is `of` to the power of `step` times the iteration.
     fn base_of(&mut self, of: Node, step: i32) -> Option<Base> {
         let known = |power: &Power| power.of == of && power.step == step;
-        let number = match self.powers.as_ref()?.iter().position(known) {
+        let number = match self.powers.as_ref()?.all.iter().position(known) {
             Some(number) => number,
             None => {
                 let factor = powered(self.emitter, of, step);
-                let powers = self.powers.as_mut()?;
+                let powers = &mut self.powers.as_mut()?.all;
                 powers.push(Power { of, step, factor });
                 powers.len() - 1
             }
@@ -69,7 +132,7 @@ impl Forms<'_, '_> {
         else {
             return None;
         };
-        let power = self.powers.as_ref()?.get(state.checked_sub(POWERS)?)?;
+        let power = self.powers.as_ref()?.all.get(state.checked_sub(POWERS)?)?;
         let (of, step) = (power.of, power.step.checked_neg()?);
         let inverse = inverse(self.emitter, *pair, MOST_FACTORS)?;
         Some([(self.base_of(of, step)?, Coefficient::Fixed(inverse))].into())
@@ -77,7 +140,8 @@ impl Forms<'_, '_> {
 
     /// Adds what powers are next to `rows`, of those that these depend on.
     pub(super) fn add_powers(&self, rows: &mut HashMap<usize, Affine>) {
-        for (number, power) in self.powers.iter().flatten().enumerate() {
+        let powers = self.powers.iter().flat_map(|powers| &powers.all);
+        for (number, power) in powers.enumerate() {
             let base = Base::State(POWERS + number);
             if rows.values().any(|row| row.contains_key(&base)) {
                 let row = [(base, Coefficient::Fixed(power.factor))];

@@ -10,7 +10,7 @@ use super::edit::Edit;
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Form, Forms};
 use super::power::{self, System, advanced};
-use super::powers::POWERS;
+use super::powers::{POWERS, Powers};
 use super::record::{place, record};
 use super::rest::{self, is_rest};
 use crate::op::Op;
@@ -216,7 +216,7 @@ fn attempt(
     let numbers = body.entries.iter().enumerate();
     let numbered = numbers.map(|(number, &(phi, _))| (phi, number)).collect();
     let mut forms = Forms::new(emitter, body.region, body.times as usize, numbered);
-    forms.powers = Some(Vec::new());
+    forms.powers = Some(Powers::default());
     let mut needed: HashSet<Node> = HashSet::new();
     for &state in &states {
         needed.extend(&body.next_cones[state].nodes);
@@ -242,6 +242,9 @@ fn attempt(
     if let Some(failed) = failed {
         return Err(failed);
     }
+    let is_end =
+        |wanted: &&Wanted| wanted.iteration == body.times - 1 && body.nexts.contains(&wanted.value);
+    forms.turn(&mut rows, wanted.iter().all(is_end))?;
     forms.add_powers(&mut rows);
     forms.spread(&mut rows);
     forms.count(&mut rows);
