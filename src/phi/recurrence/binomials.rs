@@ -31,7 +31,7 @@ pub(super) type Polynomial = Rc<[Option<Pair>]>;
 
 /// A number of the state, or 1 (`None`), times a binomial coefficient of the iteration
 /// number over this.
-type Product = (usize, Option<usize>);
+pub(super) type Product = (usize, Option<usize>);
 
 impl Forms<'_, '_> {
     /// The sum of coefficients of which one is not known, and one may change.
@@ -106,6 +106,10 @@ impl Forms<'_, '_> {
             };
             found.insert(number, next.ok()?);
         }
+        let mut numbers: Vec<(usize, Product)> =
+            spread.numbers.into_iter().map(|(product, number)| (number, product)).collect();
+        numbers.sort_unstable();
+        self.products = numbers.into_iter().map(|(_, product)| product).collect();
         Some(found)
     }
 }

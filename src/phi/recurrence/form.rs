@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 
-use super::binomials::Polynomial;
+use super::binomials::{Polynomial, Product};
 use super::emit::Emitter;
 use super::powers::Powers;
 use super::rest::is_rest;
@@ -73,6 +73,8 @@ pub(super) struct Forms<'a, 'g> {
     pub(super) known: HashMap<Node, Form>,
     /// How many numbers tables may still hold.
     pub(super) budget: usize,
+    /// The numbers of the state after that of the iteration: products with binomials.
+    pub(super) products: Vec<Product>,
     /// The powers that are numbers of the state, if they may be.
     pub(super) powers: Option<Powers>,
 }
@@ -93,6 +95,7 @@ impl<'a, 'g> Forms<'a, 'g> {
             states,
             known: HashMap::new(),
             budget: TABLES,
+            products: Vec::new(),
             powers: None,
         }
     }

@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 use super::binomials::turned;
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Form, Forms};
+use crate::phi::notation::Brief;
 use crate::phi::pair::{How, Pair, Pairs};
 use crate::ssa::Node;
 
@@ -121,6 +122,18 @@ impl Forms<'_, '_> {
             }
         };
         Some(Base::State(POWERS + number))
+    }
+
+    /// The power that number `state` is in iteration i, for people.
+    pub(super) fn power_text(&self, state: usize) -> Option<String> {
+        let power = self.powers.as_ref()?.all.get(state.checked_sub(POWERS)?)?;
+        let of = Brief::new(self.emitter.graph).node(power.of);
+        let of = if of.contains(' ') { format!("({of})") } else { of };
+        Some(match power.step {
+            1 => format!("{of}^i"),
+            -1 => format!("{of}^(−i)"),
+            step => format!("{of}^({}·i)", step.to_string().replace('-', "−")),
+        })
     }
 
     /// The inverse of a single power.
