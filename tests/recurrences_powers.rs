@@ -162,6 +162,34 @@ impl Stepped for Expected {
     }
 }
 
+/// What decays in even steps, and is weighted: rate, start, weight.
+#[derive(Clone, Copy)]
+struct Decay(usize);
+impl Stepped for Decay {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let mut sum = T::from(0.0);
+        for i in self.0..self.0 + steps {
+            let t = T::from(i as f64 * 0.25);
+            sum = sum + (x[1] + x[2] * t) * (-x[0] * t).exponential();
+        }
+        sum
+    }
+}
+
+/// The same around another time.
+#[derive(Clone, Copy)]
+struct Shifted;
+impl Stepped for Shifted {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let mut sum = T::from(0.0);
+        for i in 0..steps {
+            let i = T::from(i as f64);
+            sum = sum + i * (x[1] - x[0] * i).exponential();
+        }
+        sum
+    }
+}
+
 /// What was found to be worse than four times the tape's error, and four ulps.
 #[derive(Default)]
 struct Worse {
@@ -340,6 +368,27 @@ fn powers_as_they_are_written() {
         let points: Vec<Vec<f64>> =
             [0.5, 1e-9, 1e-3, 0.1, 0.999, 1.0, 0.0].into_iter().map(|p| vec![p]).collect();
         worse.compare_recorded("expected", Expected, steps, &points);
+    }
+    worse.assert_none();
+}
+
+#[test]
+fn exponentials_of_the_iteration_number() {
+    let (mut random, mut worse) = (Random::new(74), Worse::default());
+    for steps in [17, 100, 1000, 20_000].into_iter().filter(|&steps| !is_slow(steps)) {
+        let mut points = Vec::new();
+        for rate in [0.01, 0.0, 1.0, 30.0, 1e-3, 1e-6, 1e-9, -1e-9, -1e-4, -1e-2, 1e-300] {
+            if steps as f64 * -rate < 100.0 {
+                let rate = rate * random.uniform(0.9, 1.0);
+                points.push(vec![rate, random.uniform(0.5, 2.0), random.uniform(0.0, 2.0)]);
+                points.push(vec![rate, -random.uniform(0.5, 2.0), -random.uniform(0.0, 2.0)]);
+            }
+        }
+        worse.compare_recorded("decay", Decay(0), steps, &points);
+        worse.compare_recorded("later decay", Decay(1), steps, &points);
+        worse.compare_recorded("latest decay", Decay(7), steps, &points);
+        let points: Vec<Vec<f64>> = points.iter().map(|point| point[..2].to_vec()).collect();
+        worse.compare_recorded("shifted", Shifted, steps, &points);
     }
     worse.assert_none();
 }

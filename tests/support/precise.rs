@@ -28,11 +28,26 @@ pub trait Number:
         }
         if exponent < 0 { Self::from(1.0) / product } else { product }
     }
+
+    /// The exponential, by its series for a number that is halved often.
+    fn exponential(self) -> Self {
+        let small = self * Self::from(0.5f64.powi(12));
+        let (mut sum, mut term) = (Self::from(1.0), Self::from(1.0));
+        for k in 1..20 {
+            term = term * small / Self::from(f64::from(k));
+            sum = sum + term;
+        }
+        (0..12).fold(sum, |power, _| power * power)
+    }
 }
 
 impl Number for Var {
     fn power(self, exponent: i32) -> Self {
         self.powi(exponent)
+    }
+
+    fn exponential(self) -> Self {
+        self.exp()
     }
 }
 impl Number for f64 {}

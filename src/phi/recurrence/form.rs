@@ -201,6 +201,7 @@ impl Forms<'_, '_> {
                 product.and_then(|product| self.sum(&product, &args[2]))
             }
             Op::Div => self.quotient(&args[0], &args[1]),
+            Op::Exp => self.exponential(&args[0]).ok_or(NONLINEAR),
             Op::Powf => match (&args[0], self.numbers(&args[1])) {
                 (&Form::Fixed(of), Some(exponents)) => self.power(of, &exponents).ok_or(NONLINEAR),
                 _ => Err(NONLINEAR),

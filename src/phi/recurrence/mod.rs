@@ -34,6 +34,7 @@ mod body;
 mod doubling;
 mod edit;
 mod emit;
+mod exponentials;
 mod fixed;
 mod form;
 mod geometric;

@@ -26,10 +26,18 @@ const MOST_FACTORS: usize = 12;
 
 /// A power that starts at 1.
 struct Power {
-    of: Node,
-    step: i32,
+    of: Of,
     /// What it is multiplied by in each iteration.
     factor: Pair,
+}
+
+/// What a power is of.
+#[derive(Clone, Copy, PartialEq)]
+enum Of {
+    /// A node to the power of this times the iteration number.
+    Node(Node, i32),
+    /// The exponential of this times the iteration number.
+    Exponential(Pair),
 }
 
 /// The powers that are numbers of the state.
@@ -111,25 +119,40 @@ impl Forms<'_, '_> {
 
     /// The number of the state that is `of` to the power of `step` times the iteration.
     fn base_of(&mut self, of: Node, step: i32) -> Option<Base> {
-        let known = |power: &Power| power.of == of && power.step == step;
-        let number = match self.powers.as_ref()?.all.iter().position(known) {
-            Some(number) => number,
-            None => {
-                let factor = powered(self.emitter, of, step);
-                let powers = &mut self.powers.as_mut()?.all;
-                powers.push(Power { of, step, factor });
-                powers.len() - 1
-            }
-        };
+        let factor = powered(self.emitter, of, step);
+        self.base(Power { of: Of::Node(of, step), factor })
+    }
+
+    /// The number of the state that is the exponential of `step` times the iteration, and
+    /// that of `step` is `factor`.
+    pub(super) fn base_of_exponential(&mut self, step: Pair, factor: Pair) -> Option<Base> {
+        self.powers.as_mut()?.forwards = true;
+        self.base(Power { of: Of::Exponential(step), factor })
+    }
+
+    fn base(&mut self, power: Power) -> Option<Base> {
+        let all = &mut self.powers.as_mut()?.all;
+        let number = all.iter().position(|other| other.of == power.of).unwrap_or_else(|| {
+            all.push(power);
+            all.len() - 1
+        });
         Some(Base::State(POWERS + number))
     }
 
     /// The power that number `state` is in iteration i, for people.
     pub(super) fn power_text(&self, state: usize) -> Option<String> {
         let power = self.powers.as_ref()?.all.get(state.checked_sub(POWERS)?)?;
-        let of = Brief::new(self.emitter.graph).node(power.of);
+        let (of, step) = match power.of {
+            Of::Node(of, step) => (of, step),
+            Of::Exponential(step) => {
+                let step = Brief::new(self.emitter.graph).node(step.high);
+                let step = if step.contains(' ') { format!("({step})") } else { step };
+                return Some(format!("e^({step}·i)"));
+            }
+        };
+        let of = Brief::new(self.emitter.graph).node(of);
         let of = if of.contains(' ') { format!("({of})") } else { of };
-        Some(match power.step {
+        Some(match step {
             1 => format!("{of}^i"),
             -1 => format!("{of}^(−i)"),
             step => format!("{of}^({}·i)", step.to_string().replace('-', "−")),
@@ -146,7 +169,8 @@ impl Forms<'_, '_> {
             return None;
         };
         let power = self.powers.as_ref()?.all.get(state.checked_sub(POWERS)?)?;
-        let (of, step) = (power.of, power.step.checked_neg()?);
+        let Of::Node(of, step) = power.of else { return None };
+        let step = step.checked_neg()?;
         let inverse = inverse(self.emitter, *pair, MOST_FACTORS)?;
         Some([(self.base_of(of, step)?, Coefficient::Fixed(inverse))].into())
     }
