@@ -16,6 +16,7 @@ pub trait Number:
     + Neg<Output = Self>
 {
     /// An integer power.
+    #[allow(dead_code)] // Most programs need no more than the operators.
     fn power(self, exponent: i32) -> Self {
         let (mut product, mut square) = (Self::from(1.0), self);
         let mut left = exponent.unsigned_abs();
@@ -30,6 +31,7 @@ pub trait Number:
     }
 
     /// The exponential, by its series for a number that is halved often.
+    #[allow(dead_code)]
     fn exponential(self) -> Self {
         let small = self * Self::from(0.5f64.powi(12));
         let (mut sum, mut term) = (Self::from(1.0), Self::from(1.0));
