@@ -157,7 +157,7 @@ pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
     let mut before = rolled(recorded, RerollLimits::DEFAULT);
     let (mut after, mut applied, mut refused) = (before.clone(), Vec::new(), Vec::new());
     if options.phi_calculus && options.numerics == Numerics::Real {
-        let (closed, with_powers) = closed_with_powers(recorded, || before.clone());
+        let (closed, with_powers) = closed_with_powers(recorded, &before);
         before = with_powers.unwrap_or(before);
         refused = closed.refused;
         applied = closed.applied;
@@ -249,7 +249,7 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
         return Primal { graph, values: None, applied: Vec::new(), refused: Vec::new() };
     }
     let Closed { graph, mut applied, refused, without_searches, .. } =
-        closed_with_powers(recorded, || rolled(recorded, RerollLimits::DEFAULT)).0;
+        closed_with_powers(recorded, &rolled(recorded, RerollLimits::DEFAULT)).0;
     let unrolled = |graph: &Graph| {
         let graph = unroll(graph, ROLLED.iterations, ROLLED.weight);
         checked(&graph);
@@ -267,19 +267,26 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
 
 /// The graph with closed forms, and what they were made of if that is not `plain`, the
 /// recorded graph with its loops: integer powers are in loops as others, if all of these
-/// have closed forms.
-fn closed_with_powers(recorded: &Graph, plain: impl Fn() -> Graph) -> (Closed, Option<Graph>) {
+/// have closed forms that cost less than such powers do.
+fn closed_with_powers(recorded: &Graph, plain: &Graph) -> (Closed, Option<Graph>) {
+    /// Straight code with powers does so many times as many steps at a time as closed forms
+    /// do; found by experiment.
+    const AT_A_TIME: u64 = 6;
     if let Some(real) = RealExponents::of(recorded) {
         let rolled = rolled(&real.graph, RerollLimits::DEFAULT);
         let mut closed = worth_closing(&rolled);
         let values = closed.without_searches.as_ref().map(|graph| real.undone(graph));
-        if let (Some(graph), None | Some(Some(_))) = (real.undone(&closed.graph), &values) {
+        let graph = real.undone(&closed.graph).filter(|graph| {
+            let cost = AT_A_TIME.saturating_mul(steps_of_both(graph));
+            cost <= steps_of_both(plain)
+        });
+        if let (Some(graph), None | Some(Some(_))) = (graph, &values) {
             checked(&graph);
             (closed.graph, closed.without_searches) = (graph, values.flatten());
             return (closed, Some(rolled));
         }
     }
-    (worth_closing(&plain()), None)
+    (worth_closing(plain), None)
 }
 
 /// The graph with closed forms, if those are worth it.

@@ -23,6 +23,8 @@ pub(super) const FEW: usize = 32;
 /// What comes with its derivatives may have so many times as many steps as the loop: that
 /// has a sweep of twice as many, goes through memory, and does one thing after the other.
 const DERIVED: usize = 8;
+/// Those of sums of powers this part of them.
+const SUMS: usize = 4;
 /// Forms that are only compared with their loops may take the steps of such loops.
 pub(super) const COMPARED: usize = 1 << 12;
 
@@ -315,6 +317,9 @@ fn attempt(
             let after = advanced(&mut forms, system, times, &goal).map_err(failure)?;
             at.extend(system.states.iter().copied().zip(after));
             let derived = forms.emitter.derived;
+            // A sum of products waits less for what came before than a recurrence does.
+            let is_sum = !edit.all_forms && system.states.iter().any(|&state| state > counter);
+            let most_derived = if is_sum { most_derived / SUMS } else { most_derived };
             if forms.emitter.items.len() - derived > most || derived > most_derived {
                 return Err(failure("its closed form would cost more than the loop"));
             }
