@@ -11,7 +11,7 @@ use phigrad::check::Random;
 use phigrad::phi::Rule;
 use phigrad::phi::recurrence::solve_all;
 use phigrad::ssa::{Outcome, interpret};
-use phigrad::{Tape, Var};
+use phigrad::{Tape, Var, traced};
 use precise::Number;
 use support::{Program, Stepped, derived, precise, rolled, taped, ulp};
 
@@ -391,4 +391,97 @@ fn exponentials_of_the_iteration_number() {
         worse.compare_recorded("shifted", Shifted, steps, &points);
     }
     worse.assert_none();
+}
+
+/// What is said of `f`, with its loops.
+fn told(f: impl Fn(&[Var]) -> Var + Send + Sync + 'static) -> String {
+    let f = Tape::builder().background(false).record(f);
+    f.grad(&[0.99, 0.5]).unwrap();
+    f.explain().unwrap().to_string()
+}
+
+#[test]
+fn other_sums_of_powers_stay_loops() {
+    let changes = "its coefficients depend on inputs and change";
+    let own = |x: &[Var]| (0..2000).fold(x[1], |p, i| p * x[0] * (i as f64 * 0.001 + 1.0));
+    assert!(told(own).contains(changes), "{}", told(own));
+    // Weights that are no polynomial.
+    let weighted = |x: &[Var]| {
+        let (mut sum, mut power) = (x[1], Var::from(1.0));
+        for i in 0..2000 {
+            sum += power * f64::from(i).sin();
+            power *= x[0];
+        }
+        sum
+    };
+    assert!(told(weighted).contains(changes), "{}", told(weighted));
+    let fifth = |x: &[Var]| {
+        let (mut sum, mut power) = (x[1], Var::from(1.0));
+        for i in 0..2000 {
+            sum += power * f64::from(i).powi(5);
+            power *= x[0];
+        }
+        sum
+    };
+    assert!(told(fifth).contains(changes), "{}", told(fifth));
+    let halves = |x: &[Var]| (0..2000).map(|i| x[0].powf(f64::from(i) * 0.5)).sum::<Var>();
+    assert!(told(halves).contains("no affine function"), "{}", told(halves));
+    // Powers that go down where the sum is no sum alone.
+    let filtered =
+        |x: &[Var]| (0..2000).fold(x[1], |s, i| s * 0.5 + x[0].powf(1999.0 - f64::from(i)));
+    assert!(told(filtered).contains("its powers go down"), "{}", told(filtered));
+    // Integer powers of which some have no closed form are no loop.
+    let data = |x: &[Var]| (0..200).map(|i| x[0].powi(i) * f64::from(i).sin()).sum::<Var>();
+    assert!(!told(data).contains("loop 2"), "{}", told(data));
+}
+
+#[test]
+fn the_numbers_that_are_added_to_the_state_are_named() {
+    let carried = |x: &[Var]| {
+        let (mut sum, mut power) = (Var::from(0.0), x[1]);
+        for i in 0..1000 {
+            sum += power * f64::from(i);
+            power *= x[0];
+        }
+        sum
+    };
+    let text = "A^1000·p + Σ_{j<1000} A^j·b, 3 numbers: d₁, d₂, i·d₁, where p = (x₁, 0, 0), \
+                A = (x₀, 0, 0; 0, 1, 1; x₀, 0, x₀)";
+    assert!(told(carried).contains(text), "{}", told(carried));
+    let written = |x: &[Var]| (0..1000).map(|i| x[0].powi(i) * f64::from(i * i)).sum::<Var>();
+    let text = "4 numbers: d₁, i·x₀^i, C(i, 2)·x₀^i, x₀^i";
+    assert!(told(written).contains(text), "{}", told(written));
+    let decay = |x: &[Var]| (0..1000).map(|i| (x[0] * -f64::from(i)).exp()).sum::<Var>();
+    assert!(told(decay).contains("e^(−x₀·i)"), "{}", told(decay));
+}
+
+#[test]
+fn sums_of_powers_until_they_are_small() {
+    #[traced]
+    fn mean(ratio: Var, first: Var) -> Var {
+        let (mut sum, mut power, mut i) = (Var::from(0.0), first, 0.0);
+        while power > 1e-6 {
+            sum += power * i;
+            power *= ratio;
+            i += 1.0;
+        }
+        sum
+    }
+    let f = Tape::builder().background(false).record(|x: &[Var]| mean(x[0], x[1]));
+    let points: Vec<[f64; 2]> = (0..10).map(|k| [0.9995 - 1e-4 * f64::from(k), 0.5]).collect();
+    let taped: Vec<_> = points.iter().map(|x| f.value_and_grad(x).unwrap()).collect();
+    f.compile().unwrap();
+    let before = f.report().kernel_calls;
+    for (x, (value, gradient)) in points.iter().zip(taped) {
+        let (found, slopes) = f.value_and_grad(x).unwrap();
+        let close = |a: f64, b: f64| (a - b).abs() <= 1e-12 * b.abs();
+        assert!(close(found, value), "{found} {value}");
+        assert!(slopes.iter().zip(&gradient).all(|(&a, &b)| close(a, b)), "{slopes:?}");
+    }
+    assert_eq!(f.report().kernel_calls - before, 10);
+    let explanation = f.explain().unwrap().to_string();
+    assert!(
+        explanation.contains("A^k·p + Σ_{j<k} A^j·b, 3 numbers: d₁, d₂, i·d₁"),
+        "{explanation}"
+    );
 }

@@ -271,7 +271,7 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
 fn closed_with_powers(recorded: &Graph, plain: &Graph) -> (Closed, Option<Graph>) {
     /// Straight code with powers does so many times as many steps at a time as closed forms
     /// do; found by experiment.
-    const AT_A_TIME: u64 = 6;
+    const AT_A_TIME: u64 = 5;
     if let Some(real) = RealExponents::of(recorded) {
         let rolled = rolled(&real.graph, RerollLimits::DEFAULT);
         let mut closed = worth_closing(&rolled);
