@@ -233,11 +233,11 @@ fn product(
             }
             let whole = emitter.product(of_a, of_b);
             total.resize(total.len().max(j + k + 1), None);
-            for m in j.max(k)..=j + k {
+            for (m, total) in total.iter_mut().enumerate().take(j + k + 1).skip(j.max(k)) {
                 let ways = factorial(m) / factorial(m - j) / factorial(m - k);
                 let ways = emitter.number(ways / factorial(j + k - m), 0.0);
                 let part = emitter.product(whole, ways);
-                total[m] = emitter.sum(total[m], Some(part));
+                *total = emitter.sum(*total, Some(part));
             }
         }
     }
