@@ -62,6 +62,31 @@ impl RealExponents {
 
     /// `closed`, which was made of the graph, with integer powers again; `None` if there are
     /// some whose exponents change.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::op::Op;
+    /// use phigrad::phi::RealExponents;
+    /// use phigrad::ssa::{End, Graph, Place};
+    ///
+    /// // x + x² + … + x⁵⁰, each power at the same place
+    /// let mut graph = Graph::new(1, 0);
+    /// let (root, x) = (graph.root(), graph.input(0));
+    /// let place = graph.places.push(Place { file: "sum.rs".into(), line: 1, column: 1 });
+    /// let mut sum = x;
+    /// for exponent in 2..=50 {
+    ///     let exponent = graph.push_const(f64::from(exponent).to_bits());
+    ///     let power = graph.push_apply(root, Op::Powi, &[x, exponent], Some(place));
+    ///     sum = graph.push_apply(root, Op::Add, &[sum, power], None);
+    /// }
+    /// graph.blocks[root].end = End::Return([sum].into_iter().collect());
+    ///
+    /// let real = RealExponents::of(&graph).expect("there are many");
+    /// assert!(real.graph.to_string().contains("powf"));
+    /// // None of them is in a loop.
+    /// assert_eq!(real.undone(&real.graph).map(|it| it.to_string()), Some(graph.to_string()));
+    /// ```
     #[must_use]
     pub fn undone(&self, closed: &Graph) -> Option<Graph> {
         let mut graph = closed.clone();
