@@ -10,6 +10,7 @@ mod draft;
 mod lengths;
 mod notation;
 mod pair;
+mod powers;
 pub mod recurrence;
 mod replacement;
 mod rule;
@@ -24,6 +25,7 @@ pub use notation::{
     Notation, Phis, Told, closed_program, differentiated_phis, gradient_formula, loops, phis,
     program,
 };
+pub use powers::RealExponents;
 pub use rule::{Applied, Refused, Rule};
 pub use simplify::{
     SegmentRun, Simplified, SimplifyLimits, Stage, Tag, rewrite_rules, simplify_segments,

@@ -5,14 +5,15 @@ use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered, without_rounding_errors};
 use crate::jit::{Kernel, MAX_WORDS, history_words, host_fuses, schedule};
+use crate::op::Op;
 use crate::phi::{
-    Applied, CloseLimits, Closed, Refused, Rule, SimplifyLimits, Stage, close, scale_lengths,
-    simplify_branches, simplify_segments, unroll,
+    Applied, CloseLimits, Closed, RealExponents, Refused, Rule, SimplifyLimits, Stage, close,
+    scale_lengths, simplify_branches, simplify_segments, unroll,
 };
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
-    Block, Folding, Graph, Item, Nest, Region, RerollLimits, Sequence, eliminate_dead_code, expand,
-    fuse, has_tangents, most_steps, reroll, simplify, swept, verify, without_tangents,
+    Block, Def, Folding, Graph, Item, Nest, Region, RerollLimits, Sequence, eliminate_dead_code,
+    expand, fuse, has_tangents, most_steps, reroll, simplify, swept, verify, without_tangents,
 };
 
 /// A kernel, and what there is to know of the graph it was made from.
@@ -153,10 +154,11 @@ pub(super) struct Stages {
 pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
     /// The derivatives of larger graphs are not short.
     const MOST_NODES: usize = 4096;
-    let before = rolled(recorded, RerollLimits::DEFAULT);
+    let mut before = rolled(recorded, RerollLimits::DEFAULT);
     let (mut after, mut applied, mut refused) = (before.clone(), Vec::new(), Vec::new());
     if options.phi_calculus && options.numerics == Numerics::Real {
-        let closed = worth_closing(&before);
+        let (closed, with_powers) = closed_with_powers(recorded, &before);
+        before = with_powers.unwrap_or(before);
         refused = closed.refused;
         applied = closed.applied;
         after = without_tangents(&branched(closed.graph, &mut applied));
@@ -247,7 +249,7 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
         return Primal { graph, values: None, applied: Vec::new(), refused: Vec::new() };
     }
     let Closed { graph, mut applied, refused, without_searches, .. } =
-        worth_closing(&rolled(recorded, RerollLimits::DEFAULT));
+        closed_with_powers(recorded, &rolled(recorded, RerollLimits::DEFAULT)).0;
     let unrolled = |graph: &Graph| {
         let graph = unroll(graph, ROLLED.iterations, ROLLED.weight);
         checked(&graph);
@@ -261,6 +263,30 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
     let values = without_searches
         .map(|graph| simplified(&branched(unrolled(&graph), &mut Vec::new()), Stage::Primal));
     Primal { graph, values, applied, refused }
+}
+
+/// The graph with closed forms, and what they were made of if that is not `plain`, the
+/// recorded graph with its loops: integer powers are in loops as others, if all of these
+/// have closed forms that cost less than such powers do.
+fn closed_with_powers(recorded: &Graph, plain: &Graph) -> (Closed, Option<Graph>) {
+    /// Straight code with powers does so many times as many steps at a time as closed forms
+    /// do; found by experiment.
+    const AT_A_TIME: u64 = 5;
+    if let Some(real) = RealExponents::of(recorded) {
+        let rolled = rolled(&real.graph, RerollLimits::DEFAULT);
+        let mut closed = worth_closing(&rolled);
+        let values = closed.without_searches.as_ref().map(|graph| real.undone(graph));
+        let graph = real.undone(&closed.graph).filter(|graph| {
+            let cost = AT_A_TIME.saturating_mul(steps_of_both(graph));
+            cost <= steps_of_both(plain)
+        });
+        if let (Some(graph), None | Some(Some(_))) = (graph, &values) {
+            checked(&graph);
+            (closed.graph, closed.without_searches) = (graph, values.flatten());
+            return (closed, Some(rolled));
+        }
+    }
+    (worth_closing(plain), None)
 }
 
 /// The graph with closed forms, if those are worth it.
@@ -306,7 +332,16 @@ fn branched(graph: Graph, applied: &mut Vec<Applied>) -> Graph {
 /// of them are not worth their loops: what is found in many short loops is slower
 /// than what is unrolled, also where those are unrolled again.
 fn steps(graph: &Graph) -> u64 {
-    most_steps(graph, |_| 1)
+    most_steps(graph, |item| weight(graph, item))
+}
+
+/// What a step counts: a power takes as long as many.
+fn weight(graph: &Graph, item: &Item) -> u64 {
+    const POWER: u64 = 16;
+    match *item {
+        Item::Node(node) if matches!(graph.nodes[node].def, Def::Apply(Op::Powf, _)) => POWER,
+        _ => 1,
+    }
 }
 
 /// The same with those of the derivative: two for each step that it passes through,
@@ -325,7 +360,7 @@ fn steps_of_both(graph: &Graph) -> u64 {
     let exact = exact.as_ref().unwrap_or(graph);
     let swept = swept(exact);
     let twice = |item: &Item| match *item {
-        Item::Node(node) if swept[node] => 2,
+        Item::Node(node) if swept[node] => 2 * weight(exact, item),
         _ => 0,
     };
     steps(graph).saturating_add(most_steps(exact, twice))

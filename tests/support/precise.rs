@@ -15,9 +15,43 @@ pub trait Number:
     + Div<Output = Self>
     + Neg<Output = Self>
 {
+    /// An integer power.
+    #[allow(dead_code)] // Most programs need no more than the operators.
+    fn power(self, exponent: i32) -> Self {
+        let (mut product, mut square) = (Self::from(1.0), self);
+        let mut left = exponent.unsigned_abs();
+        while left > 0 {
+            if left & 1 == 1 {
+                product = product * square;
+            }
+            square = square * square;
+            left >>= 1;
+        }
+        if exponent < 0 { Self::from(1.0) / product } else { product }
+    }
+
+    /// The exponential, by its series for a number that is halved often.
+    #[allow(dead_code)]
+    fn exponential(self) -> Self {
+        let small = self * Self::from(0.5f64.powi(12));
+        let (mut sum, mut term) = (Self::from(1.0), Self::from(1.0));
+        for k in 1..20 {
+            term = term * small / Self::from(f64::from(k));
+            sum = sum + term;
+        }
+        (0..12).fold(sum, |power, _| power * power)
+    }
 }
 
-impl Number for Var {}
+impl Number for Var {
+    fn power(self, exponent: i32) -> Self {
+        self.powi(exponent)
+    }
+
+    fn exponential(self) -> Self {
+        self.exp()
+    }
+}
 impl Number for f64 {}
 impl Number for Dual {}
 

@@ -113,6 +113,13 @@ impl Body {
         Ok(body)
     }
 
+    /// How many steps an iteration takes; a power counts as many.
+    pub(super) fn weight(&self, graph: &Graph) -> usize {
+        const POWER: usize = 16;
+        let is_power = |node: Node| matches!(graph.nodes[node].def, Def::Apply(Op::Powf, _));
+        self.steps.iter().map(|&node| if is_power(node) { POWER } else { 1 }).sum()
+    }
+
     pub(super) fn is_inside(&self, node: Node) -> bool {
         self.inside.contains(&node)
     }

@@ -6,7 +6,9 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 
+use super::binomials::{Polynomial, Product};
 use super::emit::Emitter;
+use super::powers::Powers;
 use super::rest::is_rest;
 use crate::op::{Op, eval};
 use crate::phi::double::Double;
@@ -44,6 +46,8 @@ pub(super) enum Coefficient {
     Fixed(Pair),
     /// A number for each iteration.
     Table(Rc<[Double]>),
+    /// A polynomial in the iteration number.
+    Polynomial(Polynomial),
 }
 
 pub(super) const CHANGES: &str = "its coefficients depend on inputs and change";
@@ -69,6 +73,10 @@ pub(super) struct Forms<'a, 'g> {
     pub(super) known: HashMap<Node, Form>,
     /// How many numbers tables may still hold.
     pub(super) budget: usize,
+    /// The numbers of the state after that of the iteration: products with binomials.
+    pub(super) products: Vec<Product>,
+    /// The powers that are numbers of the state, if they may be.
+    pub(super) powers: Option<Powers>,
 }
 
 impl<'a, 'g> Forms<'a, 'g> {
@@ -80,7 +88,16 @@ impl<'a, 'g> Forms<'a, 'g> {
         times: usize,
         states: HashMap<Node, usize>,
     ) -> Self {
-        Forms { emitter, region, times, states, known: HashMap::new(), budget: TABLES }
+        Forms {
+            emitter,
+            region,
+            times,
+            states,
+            known: HashMap::new(),
+            budget: TABLES,
+            products: Vec::new(),
+            powers: None,
+        }
     }
 }
 
@@ -184,6 +201,11 @@ impl Forms<'_, '_> {
                 product.and_then(|product| self.sum(&product, &args[2]))
             }
             Op::Div => self.quotient(&args[0], &args[1]),
+            Op::Exp => self.exponential(&args[0]).ok_or(NONLINEAR),
+            Op::Powf => match (&args[0], self.numbers(&args[1])) {
+                (&Form::Fixed(of), Some(exponents)) => self.power(of, &exponents).ok_or(NONLINEAR),
+                _ => Err(NONLINEAR),
+            },
             _ => Err(NONLINEAR),
         };
         affine.unwrap_or_else(Form::Other)
@@ -246,7 +268,10 @@ impl Forms<'_, '_> {
             let sum = self.emitter.sum(Some(a), Some(b)).ok_or(CHANGES)?;
             return Ok(Coefficient::Fixed(sum));
         }
-        self.table_of(a, b, |a, b| a + b)
+        match self.are_known(a, b) {
+            true => self.table_of(a, b, |a, b| a + b),
+            false => self.added_polynomials(a, b),
+        }
     }
 
     fn multiplied(
@@ -257,7 +282,18 @@ impl Forms<'_, '_> {
         if let (&Coefficient::Fixed(a), &Coefficient::Fixed(b)) = (a, b) {
             return Ok(Coefficient::Fixed(self.emitter.product(a, b)));
         }
-        self.table_of(a, b, Double::times_in_range)
+        match self.are_known(a, b) {
+            true => self.table_of(a, b, Double::times_in_range),
+            false => self.multiplied_polynomials(a, b),
+        }
+    }
+
+    fn are_known(&self, a: &Coefficient, b: &Coefficient) -> bool {
+        [a, b].into_iter().all(|coefficient| match coefficient {
+            Coefficient::Fixed(pair) => self.number(*pair).is_some(),
+            Coefficient::Table(_) => true,
+            Coefficient::Polynomial(_) => false,
+        })
     }
 
     fn table_of(
@@ -280,6 +316,7 @@ impl Forms<'_, '_> {
             Coefficient::Fixed(pair) => {
                 self.number(*pair).map(|number| vec![number; self.times].into())
             }
+            Coefficient::Polynomial(_) => None,
         }
     }
 
@@ -289,6 +326,7 @@ impl Forms<'_, '_> {
         let is_unknown = |form: &Self, coefficient: &Coefficient| match coefficient {
             Coefficient::Fixed(pair) => form.number(*pair).is_none(),
             Coefficient::Table(_) => false,
+            Coefficient::Polynomial(_) => true,
         };
         let mut all = rows.values().flat_map(|row| row.values());
         if !all.any(|coefficient| is_unknown(self, coefficient)) {
@@ -336,7 +374,13 @@ impl Forms<'_, '_> {
             (Form::Affine(a), Form::Affine(b)) => {
                 let has_state =
                     |affine: &Affine| affine.keys().any(|base| matches!(base, Base::State(_)));
-                return Err(if has_state(a) && has_state(b) { NONLINEAR } else { CHANGES });
+                let (factor, other) = match (has_state(a), has_state(b)) {
+                    (true, true) => return Err(NONLINEAR),
+                    (true, false) => (b, a),
+                    (false, _) => (a, b),
+                };
+                let factor = self.without_states(factor)?;
+                return self.scaled(other.clone(), &factor);
             }
             (Form::Other(why), _) | (_, Form::Other(why)) => return Err(why),
         };
@@ -368,7 +412,10 @@ impl Forms<'_, '_> {
                 (Base::Node(other), table) => {
                     (Base::Node(self.emitter.apply(Op::Mul, &[other, node])), table)
                 }
-                (Base::State(_), Coefficient::Table(_)) => return Err(CHANGES),
+                (base @ Base::State(_), coefficient) => {
+                    let factor = Coefficient::Fixed(node.into());
+                    (base, self.multiplied(&coefficient, &factor)?)
+                }
             };
             let coefficient = match scaled.remove(&base) {
                 Some(before) => self.added(&before, &coefficient)?,
@@ -391,6 +438,9 @@ impl Forms<'_, '_> {
     }
 
     fn quotient(&mut self, a: &Form, b: &Form) -> Result<Form, &'static str> {
+        if let Some(inverse) = self.inverse_power(b) {
+            return self.product(a, &Form::Affine(inverse));
+        }
         let affine = self.affine(a)?;
         let divisor = match b {
             Form::Fixed(node) => *node,
@@ -407,11 +457,17 @@ impl Forms<'_, '_> {
                 Coefficient::Fixed(pair) => {
                     Coefficient::Fixed(self.emitter.quotient(pair, divisor))
                 }
-                Coefficient::Table(table) => {
-                    let divisor = self.emitter.graph.constant(divisor).ok_or(CHANGES)?;
-                    let divided = table.iter().map(|number| *number / divisor.into());
-                    Coefficient::Table(divided.collect())
-                }
+                coefficient => match (&coefficient, self.emitter.graph.constant(divisor)) {
+                    (Coefficient::Table(table), Some(divisor)) => {
+                        let divided = table.iter().map(|number| *number / divisor.into());
+                        Coefficient::Table(divided.collect())
+                    }
+                    _ => {
+                        let one = self.emitter.number(1.0, 0.0);
+                        let inverse = self.emitter.quotient(one, divisor);
+                        self.multiplied(&coefficient, &Coefficient::Fixed(inverse))?
+                    }
+                },
             };
             quotient.insert(base, coefficient);
         }

@@ -57,7 +57,7 @@ fn of_one(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Option<Ma
     let row = system.rows.first()?;
     let own = match row.get(&Base::State(*system.states.first()?)) {
         Some(&Coefficient::Fixed(own)) => own,
-        Some(Coefficient::Table(_)) => return None,
+        Some(Coefficient::Table(_) | Coefficient::Polynomial(_)) => return None,
         None => {
             let added = offset(emitter, row);
             return Some(Map { powers: vec![vec![None]], added: vec![added] });
@@ -140,8 +140,8 @@ struct Jet {
 }
 
 fn of_several(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Option<Map> {
-    let tables = |coefficient: &Coefficient| matches!(coefficient, Coefficient::Table(_));
-    if system.rows.iter().flat_map(|row| row.values()).any(tables) {
+    let changes = |coefficient: &Coefficient| !matches!(coefficient, Coefficient::Fixed(_));
+    if system.rows.iter().flat_map(|row| row.values()).any(changes) {
         return None;
     }
     let rows: Matrix<Pair> = system.rows.iter().map(|row| linear_part(system, row)).collect();

@@ -11,6 +11,9 @@
 //! its last iteration: the state before that is what is composed, and the last iteration
 //! stays as it was.
 //!
+//! What changes with the iteration number becomes a part of the state: products with
+//! polynomials of it (`binomials`), `powers` and `exponentials`.
+//!
 //! An affine loop in an affine loop is a step of that, so both have one form (`nest`, with
 //! `map` for what the inner one makes of the state). Where the outer loop is none, the
 //! inner one is solved by itself, if that is cheaper in each iteration of the outer one;
@@ -29,10 +32,12 @@
 //! are made that this would cost more than the loop, the loop stays.
 
 mod binary;
+mod binomials;
 mod body;
 mod doubling;
 mod edit;
 mod emit;
+mod exponentials;
 mod fixed;
 mod form;
 mod geometric;
@@ -40,6 +45,7 @@ mod jet;
 mod map;
 mod nest;
 mod power;
+mod powers;
 mod products;
 mod record;
 mod rest;

@@ -240,6 +240,7 @@ fn attempt(
         let is_known = |coefficient: &Coefficient| match coefficient {
             Coefficient::Fixed(pair) => forms.number(*pair).is_some(),
             Coefficient::Table(_) => true,
+            Coefficient::Polynomial(_) => false,
         };
         let mut coefficients = system.rows.iter().flat_map(|row| row.values());
         if nest.is_joined && coefficients.all(is_known) {

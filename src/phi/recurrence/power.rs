@@ -142,10 +142,10 @@ fn numeric(
         match coefficient {
             Coefficient::Table(_) => changes = true,
             Coefficient::Fixed(pair) if forms.number(*pair).is_some() => {}
-            Coefficient::Fixed(_) => {
-                let is_table = |c: &Coefficient| matches!(c, Coefficient::Table(_));
-                let tables = system.rows.iter().flat_map(|row| row.values()).any(is_table);
-                return if tables { Err(CHANGES) } else { Ok(None) };
+            Coefficient::Fixed(_) | Coefficient::Polynomial(_) => {
+                let is_fixed = |c: &Coefficient| matches!(c, Coefficient::Fixed(_));
+                let fixed = system.rows.iter().flat_map(|row| row.values()).all(is_fixed);
+                return if fixed { Ok(None) } else { Err(CHANGES) };
             }
         }
     }
@@ -158,6 +158,7 @@ fn numeric(
             let source = match coefficient {
                 Coefficient::Table(table) => Source::Table(table),
                 Coefficient::Fixed(pair) => Source::Number(forms.number(*pair)?),
+                Coefficient::Polynomial(_) => return None,
             };
             column(system, &bases, base).map(|column| (column, source))
         });

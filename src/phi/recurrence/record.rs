@@ -1,5 +1,6 @@
 //! The record of the formula that a recurrence was solved by.
 
+use super::MOST_STATES;
 use super::body::Body;
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Forms};
@@ -8,6 +9,8 @@ use crate::phi::notation::{Brief, number};
 use crate::phi::pair::{How, Pair};
 use crate::phi::rule::{Applied, Rule};
 use crate::ssa::{Node, Place, Region};
+
+const SUBSCRIPTS: [char; MOST_STATES] = ['₁', '₂', '₃', '₄', '₅', '₆'];
 
 /// Systems of at most so many numbers are written out.
 const WRITTEN: usize = 3;
@@ -31,12 +34,12 @@ pub(super) fn record_after(
 ) -> Applied {
     let graph = &*forms.emitter.graph;
     let at = place(forms.emitter, region);
-    let tables = |row: &Affine| row.values().any(|c| matches!(c, Coefficient::Table(_)));
+    let tables = |row: &Affine| row.values().any(|c| !matches!(c, Coefficient::Fixed(_)));
     let changes = system.rows.iter().any(tables);
     let own = system.rows[0].get(&Base::State(system.states[0]));
     let is_one = |c: &Coefficient| match c {
         Coefficient::Fixed(pair) => pair.low.is_none() && graph.constant(pair.high) == Some(1.0),
-        Coefficient::Table(_) => false,
+        Coefficient::Table(_) | Coefficient::Polynomial(_) => false,
     };
     let steady = own.is_some_and(is_one);
     let (rule, form) = match (system.states.len(), changes) {
@@ -46,7 +49,10 @@ pub(super) fn record_after(
         (1, true) if steady => (Rule::C7, format!("p + Σ_{{i<{n}}} b(i)")),
         (1, true) if system.rows[0].len() == 1 => (Rule::C8, format!("p·Π_{{i<{n}}} a(i)")),
         (1, true) => (Rule::C9, format!("p·Π_{{i<{n}}} a(i) + Σ_i b(i)·Π_{{j>i}} a(j)")),
-        (size, false) => (Rule::C6, format!("A^{n}·p + Σ_{{j<{n}}} A^j·b, {size} numbers")),
+        (_, false) => {
+            let numbers = numbers(forms, system);
+            (Rule::C6, format!("A^{n}·p + Σ_{{j<{n}}} A^j·b, {numbers}"))
+        }
         (size, true) => {
             let form = format!("Π_{{i<{n}}} A(i)·p + Σ_i Π_{{j>i}} A(j)·b(i), {size} numbers");
             (Rule::C9, form)
@@ -55,6 +61,39 @@ pub(super) fn record_after(
     let known = letters(forms.emitter, system, changes, steady);
     let form = if known.is_empty() { form } else { format!("{form}, where {known}") };
     Applied { rule, at, form }
+}
+
+/// How many numbers `system` has; what those are that the loop does not carry.
+fn numbers(forms: &Forms<'_, '_>, system: &System) -> String {
+    let size = system.states.len();
+    let counter = forms.counter();
+    let carried = |state: usize| match forms.power_text(state) {
+        Some(power) => power,
+        None => match system.states.iter().position(|&other| other == state) {
+            Some(at) => format!("d{}", SUBSCRIPTS[at.min(MOST_STATES - 1)]),
+            None => "1".to_owned(),
+        },
+    };
+    let text = |&state: &usize| {
+        let product = state.checked_sub(counter + 1).and_then(|at| forms.products.get(at));
+        let (degree, of) = match product {
+            Some(&product) => product,
+            None if state == counter => (1, None),
+            None => return carried(state),
+        };
+        let binomial = if degree == 1 { "i".to_owned() } else { format!("C(i, {degree})") };
+        match of {
+            Some(of) => format!("{binomial}·{}", carried(of)),
+            None => binomial,
+        }
+    };
+    match system.states.iter().any(|&state| state > counter) {
+        true => {
+            let all: Vec<String> = system.states.iter().map(text).collect();
+            format!("{size} numbers: {}", all.join(", "))
+        }
+        false => format!("{size} numbers"),
+    }
 }
 
 /// What the letters of the form stand for.
@@ -97,6 +136,14 @@ fn factor(emitter: &Emitter<'_>, coefficient: &Coefficient) -> String {
             let shown = table.iter().take(2).map(|x| number(x.rounded()));
             format!("[{}, …]", shown.collect::<Vec<String>>().join(", "))
         }
+        Coefficient::Polynomial(parts) => {
+            let part = |(degree, part): (usize, &Option<Pair>)| {
+                let (text, _) = written(emitter, (*part)?);
+                Some(if degree == 0 { text } else { format!("{text}·C(i, {degree})") })
+            };
+            let all: Vec<String> = parts.iter().enumerate().filter_map(part).collect();
+            format!("[{}]", all.join(" + "))
+        }
     }
 }
 
@@ -122,10 +169,10 @@ pub(super) fn offset_text(emitter: &Emitter<'_>, row: &Affine) -> String {
                 let is_one = graph.constant(pair.high) == Some(1.0);
                 fixed.push(((!is_one).then_some(pair.high), node));
             }
-            Coefficient::Table(_) if graph.constant(node) == Some(1.0) => {
+            _ if graph.constant(node) == Some(1.0) => {
                 tables.push(factor(emitter, coefficient));
             }
-            Coefficient::Table(_) => {
+            _ => {
                 let base = Brief::new(graph).combination(&[(None, node)]);
                 tables.push(format!("{}·{base}", factor(emitter, coefficient)));
             }

@@ -237,7 +237,7 @@ impl Attempt<'_> {
         for &number in self.wanted {
             outputs.push(self.output(&mut forms, number, &states)?);
         }
-        self.finish(forms, rows, &kept, outputs)
+        self.finish(forms, rows, outputs)
     }
 
     /// What φ `number` of the loop is.
@@ -297,14 +297,17 @@ impl Attempt<'_> {
         &self,
         mut forms: Forms<'_, '_>,
         mut rows: HashMap<usize, Affine>,
-        kept: &[usize],
         outputs: Vec<Output>,
     ) -> Result<Made, &'static str> {
         let ways = self.ways;
         let counter = forms.counter();
+        if self.first.is_none() {
+            forms.spread(&mut rows);
+        }
         forms.count(&mut rows);
         let one = forms.emitter.constant(1.0);
-        let mut all = kept.to_vec();
+        let mut all: Vec<usize> = rows.keys().copied().collect();
+        all.sort_unstable();
         if rows.values().any(|row| row.contains_key(&Base::State(counter))) {
             let one_more = Coefficient::Fixed(one.into());
             let row = [(Base::State(counter), one_more.clone()), (Base::Node(one), one_more)];
@@ -312,7 +315,7 @@ impl Attempt<'_> {
             all.push(counter);
         }
         let changes = rows.values().flat_map(|row| row.values());
-        let changes = changes.into_iter().any(|c| matches!(c, Coefficient::Table(_)));
+        let changes = changes.into_iter().any(|c| !matches!(c, Coefficient::Fixed(_)));
         let is_static = ways.is_counted(forms.emitter.graph);
         let mut systems = Vec::new();
         // Before the first step that counts the iteration number is 1 if one has been made.
@@ -322,7 +325,8 @@ impl Attempt<'_> {
                 return Err("too many numbers depend on each other");
             }
             let first = |&state: &usize| match &self.first {
-                _ if state == counter => number,
+                // Before the first step products with it are zero.
+                _ if state >= counter => number,
                 Some(first) => first[&state],
                 None => ways.entries[state].1,
             };
@@ -444,6 +448,7 @@ fn is_same(a: &Affine, b: &Affine) -> bool {
     let same = |(a, b): (&Coefficient, &Coefficient)| match (a, b) {
         (Coefficient::Fixed(a), Coefficient::Fixed(b)) => a == b,
         (Coefficient::Table(a), Coefficient::Table(b)) => a == b,
+        (Coefficient::Polynomial(a), Coefficient::Polynomial(b)) => a == b,
         _ => false,
     };
     a.keys().eq(b.keys()) && a.values().zip(b.values()).all(same)

@@ -10,6 +10,7 @@ use super::edit::Edit;
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Form, Forms};
 use super::power::{self, System, advanced};
+use super::powers::{POWERS, Powers};
 use super::record::{place, record};
 use super::rest::{self, is_rest};
 use crate::op::Op;
@@ -22,6 +23,8 @@ pub(super) const FEW: usize = 32;
 /// What comes with its derivatives may have so many times as many steps as the loop: that
 /// has a sweep of twice as many, goes through memory, and does one thing after the other.
 const DERIVED: usize = 8;
+/// Those of sums of powers this part of them.
+const SUMS: usize = 4;
 /// Forms that are only compared with their loops may take the steps of such loops.
 pub(super) const COMPARED: usize = 1 << 12;
 
@@ -215,6 +218,7 @@ fn attempt(
     let numbers = body.entries.iter().enumerate();
     let numbered = numbers.map(|(number, &(phi, _))| (phi, number)).collect();
     let mut forms = Forms::new(emitter, body.region, body.times as usize, numbered);
+    forms.powers = Some(Powers::default());
     let mut needed: HashSet<Node> = HashSet::new();
     for &state in &states {
         needed.extend(&body.next_cones[state].nodes);
@@ -240,11 +244,17 @@ fn attempt(
     if let Some(failed) = failed {
         return Err(failed);
     }
+    let is_end =
+        |wanted: &&Wanted| wanted.iteration == body.times - 1 && body.nexts.contains(&wanted.value);
+    forms.turn(&mut rows, wanted.iter().all(is_end))?;
+    forms.add_powers(&mut rows);
+    forms.spread(&mut rows);
     forms.count(&mut rows);
     let one = forms.emitter.constant(1.0);
     let counter = forms.counter();
     let is_counted = rows.values().any(|row| row.contains_key(&Base::State(counter)));
-    let mut all: Vec<usize> = states.iter().copied().collect();
+    let mut all: Vec<usize> = rows.keys().copied().collect();
+    all.sort_unstable();
     if is_counted {
         let one_more = Coefficient::Fixed(one.into());
         let row = [(Base::State(counter), one_more.clone()), (Base::Node(one), one_more)];
@@ -259,7 +269,11 @@ fn attempt(
             return Err(Failure { why, states: owned(&states, counter) });
         }
         let zero = forms.emitter.constant(0.0);
-        let first = |&state: &usize| body.entries.get(state).map_or(zero, |&(_, first)| first);
+        let first = |&state: &usize| match body.entries.get(state) {
+            Some(&(_, first)) => first,
+            None if state >= POWERS => one,
+            None => zero,
+        };
         let system = System {
             rows: states.iter().map(|state| rows[state].clone()).collect(),
             firsts: states.iter().map(first).collect(),
@@ -278,7 +292,7 @@ fn attempt(
     }
     let mut nodes = Vec::new();
     let iterations: BTreeSet<u32> = wanted.iter().map(|wanted| wanted.iteration).collect();
-    let steps = body.times as usize * states.len().max(body.steps.len());
+    let steps = body.times as usize * states.len().max(body.weight(forms.emitter.graph));
     let steps = if edit.all_forms { steps.max(COMPARED) } else { steps };
     let most = FEW + steps;
     let most_derived = most_derived(edit, body.region, steps);
@@ -303,6 +317,9 @@ fn attempt(
             let after = advanced(&mut forms, system, times, &goal).map_err(failure)?;
             at.extend(system.states.iter().copied().zip(after));
             let derived = forms.emitter.derived;
+            // A sum of products waits less for what came before than a recurrence does.
+            let is_sum = !edit.all_forms && system.states.iter().any(|&state| state > counter);
+            let most_derived = if is_sum { most_derived / SUMS } else { most_derived };
             if forms.emitter.items.len() - derived > most || derived > most_derived {
                 return Err(failure("its closed form would cost more than the loop"));
             }
@@ -335,9 +352,9 @@ fn attempt(
     Ok(Attempt { nodes, applied })
 }
 
-/// The `states` that are carried, without the iteration number.
+/// The `states` that are carried, without the iteration number and products with it.
 fn owned(states: &[usize], counter: usize) -> BTreeSet<usize> {
-    states.iter().copied().filter(|&state| state != counter).collect()
+    states.iter().copied().filter(|&state| state < counter).collect()
 }
 
 /// 2¹²⁸. With larger first values, powers that are less than the smallest normal number
