@@ -2,18 +2,21 @@
 //! values and derivatives are as good as those of the tape.
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
 
+#[path = "support/bound.rs"]
+mod bound;
 #[path = "support/precise.rs"]
 mod precise;
 #[path = "support/recurrences.rs"]
 mod support;
 
+use bound::ulp;
 use phigrad::check::Random;
 use phigrad::phi::Rule;
 use phigrad::phi::recurrence::solve_all;
 use phigrad::ssa::{Outcome, interpret};
 use phigrad::{Tape, Var, traced};
 use precise::Number;
-use support::{Program, Stepped, derived, precise, rolled, taped, ulp};
+use support::{Program, Stepped, derived, precise, rolled, taped};
 
 /// Σ i·p + start: ratio, first power, start.
 struct Weighted;
