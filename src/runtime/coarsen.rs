@@ -12,7 +12,7 @@ use crate::phi::{
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
     Block, Folding, Graph, Item, Nest, Region, RerollLimits, Sequence, eliminate_dead_code, expand,
-    fuse, has_tangents, most_steps, reroll, simplify, swept, verify, without_tangents,
+    fuse, has_tangents, hoist, most_steps, reroll, simplify, swept, verify, without_tangents,
 };
 
 /// A kernel, and what there is to know of the graph it was made from.
@@ -114,7 +114,8 @@ fn optimised(primal: &Checkpointed, purpose: Purpose, numerics: Numerics) -> Gra
     }
     let derived = derive(primal, purpose, Folding::Real);
     checked(&derived);
-    let mut graph = simplified(&derived, Stage::Final);
+    let mut graph = hoist(&simplified(&derived, Stage::Final));
+    checked(&graph);
     if host_fuses() {
         graph = fuse(&graph);
         checked(&graph);
