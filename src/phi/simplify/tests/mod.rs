@@ -2,6 +2,7 @@
 //! left one against a reference of twice the precision, finite where that is, and
 //! NaN where an operand is; and without the facts that it needs it does nothing.
 
+mod loops;
 mod precise;
 mod random;
 
