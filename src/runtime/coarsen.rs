@@ -166,7 +166,7 @@ pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
     let told = exact.as_ref().unwrap_or(&after);
     let gradient = (told.nodes.len() <= MOST_NODES).then(|| {
         let primal = Checkpointed::new(&simplified(told, Stage::Primal));
-        simplified(&derive(&primal, Purpose::Gradient, Folding::Real), Stage::Final)
+        simplified(&derive(&primal, Purpose::Gradient, Folding::Real), Stage::Shown)
     });
     Stages { before, after, exact, gradient, applied, refused }
 }

@@ -79,7 +79,7 @@ impl SimplifyLimits {
     pub const DEFAULT: SimplifyLimits = SimplifyLimits { iterations: 6, growth: 4 };
 }
 
-/// Whether what is simplified is to be differentiated.
+/// What becomes of what is simplified.
 ///
 /// # Examples
 ///
@@ -94,6 +94,9 @@ pub enum Stage {
     Primal,
     /// It will not be.
     Final,
+    /// It will not be, and is to be read by people: no guards are added that only say that
+    /// numbers do not overflow.
+    Shown,
 }
 
 /// The names of all rewrite rules, and on what numbers they hold. For an example see

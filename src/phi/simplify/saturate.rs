@@ -64,8 +64,13 @@ impl Saturation {
 
     /// The rules whose left side has `op` at its root.
     fn of(&self, op: Op) -> impl Iterator<Item = &'static Ready> {
-        let is_final = self.stage == Stage::Final;
-        let usable = move |ready: &&Ready| is_final || ready.rule.before_derivatives;
+        let stage = self.stage;
+        let usable = move |ready: &&Ready| match stage {
+            Stage::Primal => ready.rule.before_derivatives,
+            Stage::Final => true,
+            // What is computed before a loop may have a guard.
+            Stage::Shown => ready.rule.frees.is_empty(),
+        };
         self.rules[op as usize].iter().filter(usable)
     }
 

@@ -144,9 +144,11 @@ fn a_common_factor_that_changes_stays() {
         let (graph, simple) = simplified(&sum("add", factor), Stage::Final);
         assert_eq!(simple.to_string(), graph.to_string());
     }
-    // Nor before it is differentiated.
-    let (graph, simple) = simplified(&sum("add", "v1"), Stage::Primal);
-    assert_eq!(simple.to_string(), graph.to_string());
+    // Nor before it is differentiated, or where people read it.
+    for stage in [Stage::Primal, Stage::Shown] {
+        let (graph, simple) = simplified(&sum("add", "v1"), stage);
+        assert_eq!(simple.to_string(), graph.to_string());
+    }
 }
 
 #[test]
