@@ -9,8 +9,7 @@ use super::super::language::Term;
 use super::super::loops::Loops;
 use super::super::{SimplifyLimits, Stage, simplify_segments};
 use crate::op::Op;
-use crate::soi::divide;
-use crate::ssa::{Def, Graph, Item, Node, Outcome, hoist, interpret, parse, verify};
+use crate::ssa::{Def, Graph, Item, Node, Outcome, Segments, hoist, interpret, parse, verify};
 
 /// An e-graph with three leaves in two loops, of 10 and 1000 iterations: the first changes
 /// in the outer one, the second in the inner one, the third in none.
@@ -96,7 +95,14 @@ fn sum(op: &str, factor: &str) -> String {
 /// What simplification makes of it, hoisted.
 fn simplified(text: &str, stage: Stage) -> (Graph, Graph) {
     let graph = parse(text).expect(text);
-    let segments = divide(&graph, 64);
+    let steps = |block: &crate::ssa::BlockData| {
+        let nodes = block.items.iter().filter_map(|item| match *item {
+            Item::Node(node) if matches!(graph.nodes[node].def, Def::Apply(..)) => Some(node),
+            _ => None,
+        });
+        nodes.collect()
+    };
+    let segments = Segments::new(&graph, graph.blocks.values().map(steps).collect());
     let simple = simplify_segments(&graph, &segments, stage, SimplifyLimits::DEFAULT).graph;
     let simple = hoist(&simple);
     assert_eq!(verify(&simple), Ok(()), "{simple}");
