@@ -5,8 +5,8 @@
 
 use phigrad::check::{GraphRecipe, Random, Tolerance, close, same};
 use phigrad::ssa::{
-    Folding, Graph, Nest, Outcome, Region, dot, eliminate_dead_code, fuse, interpret, parse,
-    simplify, verify,
+    Def, Folding, Graph, Item, Nest, Outcome, Region, dot, eliminate_dead_code, fuse, hoist,
+    interpret, parse, simplify, verify,
 };
 
 /// Random graphs of several kinds with inputs for them.
@@ -309,4 +309,89 @@ fn deep_nests_of_loops_need_no_deep_stack() {
         assert_eq!(interpret(&graph, &[0.5]), Outcome::Values(vec![expected]));
         assert!(dot(&graph).contains("cluster_r2999"));
     }
+}
+
+#[test]
+fn hoisting_keeps_bits() {
+    let mut moved = 0;
+    for (graph, inputs) in random_graphs(6, 300) {
+        let graph = simplify(&graph, Folding::Real);
+        let hoisted = hoist(&graph);
+        assert_agree(&graph, &hoisted, &inputs, same);
+        moved += usize::from(hoisted != graph);
+        assert_eq!(hoist(&hoisted).to_string(), hoist(&hoist(&hoisted)).to_string());
+    }
+    assert!(moved > 100, "{moved}");
+}
+
+/// A loop in a loop, ten times four iterations; the outer one adds up what the inner one
+/// comes to, which is the sum of the last node of `body`, v10 to this number.
+fn nested(body: &str, last: usize) -> String {
+    let [sum, inner, outer] = [1, 2, 3].map(|more| format!("v{}", last + more));
+    format!(
+        "graph active 2 inactive 0\nv2 = const 9.0\nv3 = const 3.0\nv4 = iteration r0\nv5 = iteration \
+         r1\na0 = constants 1.0 2.0 3.0 4.0 5.0 6.0 7.0 8.0 9.0 10.0\ni0 = a0 base 0 r0*1\ni1 = a0 base \
+         0 r1*1\nb0:\n  {outer} = region r0 b1 bound 10 entries v6=v0\n  return {outer}\nb1:\n  v7 = lt \
+         v4 v2\n  {inner} = region r1 b2 bound 4 entries v8=v6\n  return v7 {inner} {inner}\nb2:\n  v9 \
+         = lt v5 v3\n  {body}\n  {sum} = add v8 v{last}\n  return v9 {sum} {sum}\n"
+    )
+}
+
+/// The primitives and elements of each block of what `hoist` makes of `text`.
+fn steps_of_hoisted(text: &str) -> Vec<Vec<String>> {
+    let graph = parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let hoisted = hoist(&graph);
+    for x in [[0.5, 2.0], [-1.0, 0.25]] {
+        assert_eq!(interpret(&graph, &x), interpret(&hoisted, &x), "{hoisted}");
+    }
+    let steps = |block: &phigrad::ssa::BlockData| {
+        let step = |item: &Item| match *item {
+            Item::Node(node) => match hoisted.nodes[node].def {
+                Def::Apply(op, _) => op.to_string(),
+                _ => "element".to_string(),
+            },
+            Item::Guard { .. } => "guard".to_string(),
+            Item::Region(_) => "region".to_string(),
+            Item::Fill(_) | Item::Accumulate(..) => "sum".to_string(),
+        };
+        block.items.iter().map(step).collect()
+    };
+    hoisted.blocks.values().map(steps).collect()
+}
+
+#[test]
+fn what_no_iteration_changes_is_computed_before_the_loops() {
+    // sin(v0 + v1) before both loops, that of an element of the outer one in that.
+    let body = "v10 = add v0 v1\n  v11 = sin v10\n  v12 = element i0\n  v13 = cos v12\n  v14 = element \
+                i1\n  v15 = mul v11 v13\n  v16 = mul v15 v14\n  guard v11";
+    let steps = steps_of_hoisted(&nested(body, 16));
+    assert_eq!(steps[0], ["add", "sin", "guard", "region"]);
+    assert_eq!(steps[1], ["lt", "element", "cos", "mul", "region"]);
+    assert_eq!(steps[2], ["lt", "element", "mul", "add"]);
+}
+
+#[test]
+fn what_an_iteration_changes_or_need_not_reach_stays() {
+    // The iteration number, what is carried, and what costs less than to read it again.
+    let body = "v10 = mul v5 v0\n  v11 = mul v8 v1\n  v12 = neg v0\n  v13 = add v10 v11\n  v14 = add v13 v12";
+    let steps = steps_of_hoisted(&nested(body, 14));
+    assert_eq!(steps[0], ["region"]);
+    assert_eq!(steps[1], ["lt", "region"]);
+    assert_eq!(steps[2], ["lt", "mul", "mul", "neg", "add", "add", "add"]);
+    // A side of a branch.
+    let text = "graph active 2 inactive 0\nv2 = const 9.0\nv3 = iteration r0\nb0:\n  v10 = region r0 b1 \
+                bound 10 entries v4=v0\n  return v10\nb1:\n  v5 = lt v3 v2\n  v6 = gt v4 v1\n  v9 = \
+                region r1 b2\n  return v5 v9 v9\nb2:\n  branch v6 b3 b4\nb3:\n  v7 = exp v0\n  return \
+                v7\nb4:\n  v8 = sin v1\n  return v8\n";
+    assert_eq!(hoist(&parse(text).unwrap()), parse(text).unwrap());
+}
+
+#[test]
+fn what_a_loop_keeps_of_its_iterations_is_a_step_of_it() {
+    let text = "graph active 2 inactive 0\nv2 = const 9.0\nv3 = iteration r0\nv4 = iteration r1\na0 = \
+                history v7\ni0 = a0 base 9 r1*-1\nb0:\n  v9 = region r0 b1 bound 10 entries v5=v0\n  v14 \
+                = region r1 b2 bound 10 entries v10=v9\n  return v14\nb1:\n  v6 = lt v3 v2\n  v7 = sin \
+                v1\n  v8 = add v5 v7\n  return v6 v8 v8\nb2:\n  v11 = lt v4 v2\n  v12 = element \
+                i0\n  v13 = add v10 v12\n  return v11 v13 v13\n";
+    assert_eq!(hoist(&parse(text).unwrap()), parse(text).unwrap());
 }

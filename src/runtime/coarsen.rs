@@ -13,7 +13,8 @@ use crate::phi::{
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
     Block, Def, Folding, Graph, Item, Nest, Region, RerollLimits, Sequence, eliminate_dead_code,
-    expand, fuse, has_tangents, most_steps, reroll, simplify, swept, verify, without_tangents,
+    expand, fuse, has_tangents, hoist, most_steps, reroll, simplify, swept, verify,
+    without_tangents,
 };
 
 /// A kernel, and what there is to know of the graph it was made from.
@@ -115,7 +116,8 @@ fn optimised(primal: &Checkpointed, purpose: Purpose, numerics: Numerics) -> Gra
     }
     let derived = derive(primal, purpose, Folding::Real);
     checked(&derived);
-    let mut graph = simplified(&derived, Stage::Final);
+    let mut graph = hoist(&simplified(&derived, Stage::Final));
+    checked(&graph);
     if host_fuses() {
         graph = fuse(&graph);
         checked(&graph);
@@ -167,7 +169,7 @@ pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
     let told = exact.as_ref().unwrap_or(&after);
     let gradient = (told.nodes.len() <= MOST_NODES).then(|| {
         let primal = Checkpointed::new(&simplified(told, Stage::Primal));
-        simplified(&derive(&primal, Purpose::Gradient, Folding::Real), Stage::Final)
+        simplified(&derive(&primal, Purpose::Gradient, Folding::Real), Stage::Shown)
     });
     Stages { before, after, exact, gradient, applied, refused }
 }

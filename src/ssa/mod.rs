@@ -1,6 +1,6 @@
 //! The SSA graph: the one representation between recording and native code.
 //!
-//! `lift` feeds it from traces; `simplify` and `fuse` map it to itself, `diff`
+//! `lift` feeds it from traces; `simplify`, `hoist` and `fuse` map it to itself, `diff`
 //! to its gradient, `jit` to a kernel. It has a text form that round-trips
 //! (`print`, `parse`), a verifier, and an interpreter that is its meaning.
 
@@ -14,6 +14,7 @@ mod flow;
 mod fold;
 mod fuse;
 mod graph;
+mod hoist;
 mod interpret;
 mod lift;
 mod nest;
@@ -45,6 +46,7 @@ pub(crate) use fuse::{decisive_nodes, decisive_nodes_but};
 pub use graph::{
     Block, BlockData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId, Region, RegionData,
 };
+pub use hoist::hoist;
 pub(crate) use interpret::{Number, interpret_with};
 pub use interpret::{Outcome, interpret};
 pub use lift::{Decision, Departure, LiftError, Lifted, Merged, Paths, Trips, Unmerge, Unmerged};

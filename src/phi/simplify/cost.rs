@@ -2,13 +2,15 @@
 //! x86-64 server of the benchmarks, calls with their overhead.
 
 use super::language::Term;
+use super::loops::{LoopSet, shared};
 use crate::op::Op;
 
-/// What it takes to compute `term` from its operands.
-pub(super) fn cost(term: &Term) -> u64 {
+/// What it takes to compute `term` from its operands in each iteration, if it changes in
+/// these loops: what is computed before a loop is shared by its iterations.
+pub(super) fn cost(term: &Term, changes: LoopSet, ways: &[(LoopSet, u64)]) -> u64 {
     match term {
         Term::Leaf(_) | Term::Const(_) => 0,
-        Term::Apply(op, _) => latency(*op),
+        Term::Apply(op, _) => shared(latency(*op), changes, ways),
     }
 }
 

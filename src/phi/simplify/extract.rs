@@ -13,6 +13,7 @@ use egg::{Id, Language};
 use super::cost::cost;
 use super::facts::Terms;
 use super::language::Term;
+use super::loops::{ALL, LoopSet};
 use crate::ssa::Node;
 
 /// The choice of a class.
@@ -25,6 +26,17 @@ enum Choice {
     Term(Term),
 }
 
+/// A class whose value is computed by a node that stays as it is.
+#[derive(Clone, Copy)]
+pub(super) struct Pinned {
+    pub(super) class: Id,
+    pub(super) node: Node,
+    /// What it costs to use it in the segment.
+    pub(super) fee: u64,
+    /// The loops around the segment in which it changes.
+    pub(super) changes: LoopSet,
+}
+
 /// The terms that were chosen, by class.
 pub(super) struct Choices {
     choices: Vec<Choice>,
@@ -32,6 +44,9 @@ pub(super) struct Choices {
     costs: Vec<u64>,
     /// What it costs with all that it needs.
     totals: Vec<u64>,
+    /// In which loops around the segment it changes: where it is computed from what is
+    /// computed before a loop, so is it.
+    changes: Vec<LoopSet>,
     /// The classes that each class needs, one bit each, in `words` words.
     needs: Vec<u64>,
     words: usize,
@@ -40,7 +55,7 @@ pub(super) struct Choices {
 impl Choices {
     /// The best terms of an e-graph that has been rebuilt. Classes in `pinned` have
     /// values that are there anyway, for what it costs to use them.
-    pub(super) fn best(terms: &Terms, pinned: &[(Id, Node, u64)]) -> Choices {
+    pub(super) fn best(terms: &Terms, pinned: &[Pinned]) -> Choices {
         let mut classes: Vec<Id> = terms.classes().map(|class| class.id).collect();
         classes.sort_unstable();
         let canonical = |term: &Term| term.map_children(|id| terms.find(id));
@@ -53,14 +68,16 @@ impl Choices {
             choices: vec![Choice::None; count],
             costs: vec![0; count],
             totals: vec![0; count],
+            changes: vec![ALL; count],
             needs: vec![0; count * words],
             words,
         };
-        for &(class, _, fee) in pinned {
+        for &Pinned { class, fee, changes, .. } in pinned {
             let index = usize::from(class);
             // The first of several nodes is used.
             if matches!(best.choices[index], Choice::None) {
                 best.choose(index, Choice::Pinned, fee, fee);
+                best.changes[index] = changes;
             }
         }
         classes.retain(|&class| matches!(best.choices[usize::from(class)], Choice::None));
@@ -76,7 +93,7 @@ impl Choices {
             let is_stuck = class.iter().all(is_superseded);
             let mut improved = false;
             for term in class.iter().filter(|term| is_stuck || !is_superseded(term)) {
-                improved |= best.offer(index, term, &mut all);
+                improved |= best.offer(index, term, terms, &mut all);
             }
             if improved {
                 for parent in class.parents() {
@@ -94,24 +111,32 @@ impl Choices {
 
     /// Takes `term` for the class with this index if that costs less. Returns whether it
     /// does. In `all` the classes that the term needs are gathered.
-    fn offer(&mut self, index: usize, term: &Term, all: &mut [u64]) -> bool {
+    fn offer(&mut self, index: usize, term: &Term, terms: &Terms, all: &mut [u64]) -> bool {
         all.fill(0);
+        let mut changes = match *term {
+            Term::Leaf(number) => terms.analysis.changes_of(number),
+            Term::Const(_) | Term::Apply(..) => 0,
+        };
         for &operand in term.children() {
             match self.choices.get(usize::from(operand)) {
                 None | Some(Choice::None) => return false,
-                Some(Choice::Pinned | Choice::Term(_)) => self.add_needs(operand, all),
+                Some(Choice::Pinned | Choice::Term(_)) => {
+                    self.add_needs(operand, all);
+                    changes |= self.changes[usize::from(operand)];
+                }
             }
         }
         if all[index / 64] & (1 << (index % 64)) != 0 {
             return false;
         }
-        let own = cost(term);
+        let own = cost(term, changes, &terms.analysis.ways);
         let total = own + self.cost_of(all);
         if matches!(self.choices[index], Choice::Term(_)) && self.totals[index] <= total {
             return false;
         }
         self.needs[index * self.words..][..self.words].copy_from_slice(all);
         self.choose(index, Choice::Term(*term), own, total);
+        self.changes[index] = changes;
         true
     }
 

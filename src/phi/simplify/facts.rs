@@ -3,6 +3,7 @@
 use egg::{Analysis, DidMerge, EGraph, Id};
 
 use super::language::Term;
+use super::loops::{ALL, LoopSet, Ways, is_free};
 use super::pattern::bit;
 use super::range::{Range, range_of};
 use crate::op::{MAX_ARITY, Op, eval};
@@ -23,6 +24,9 @@ pub(super) struct Facts {
     pub(super) nan_only_if: Option<u128>,
     /// The primitives of the terms in the class, one bit each.
     pub(super) ops: u64,
+    /// The loops around the segment in which it changes, as far as is known: of equal terms
+    /// the one that changes in fewer may be chosen.
+    pub(super) changes: LoopSet,
     /// Whether its rounding may be made up for, see [`compensated`](super::compensated::compensated).
     pub(super) is_compensated: bool,
 }
@@ -32,6 +36,13 @@ pub(super) struct Facts {
 pub(super) struct Knowledge {
     /// What is known of the leaves.
     pub(super) leaves: Vec<Range>,
+    /// In which of the loops around the segment each leaf changes; in all if that is not
+    /// told.
+    pub(super) changes: Vec<LoopSet>,
+    /// The loops that the segment is in, as far as its steps can be moved out of them.
+    pub(super) ways: Ways,
+    /// The classes whose values must be finite, or the graph is to stop before the loop.
+    pub(super) guarded: Vec<Id>,
     /// Terms that a better one of their class is to replace at any cost.
     pub(super) superseded: Vec<Term>,
     /// The classes of those that are superseded because an exponential in them may
@@ -45,7 +56,7 @@ pub(super) struct Knowledge {
 const LEAVES: u32 = 64;
 
 impl Facts {
-    fn leaf(number: u32, range: Range) -> Facts {
+    fn leaf(number: u32, range: Range, changes: LoopSet) -> Facts {
         let bit = (number < LEAVES).then(|| 1u128 << number);
         let nan_only_if = if range.nan { bit } else { Some(0) };
         Facts {
@@ -54,6 +65,7 @@ impl Facts {
             nan_if: bit.unwrap_or(0),
             nan_only_if,
             ops: 0,
+            changes,
             is_compensated: false,
         }
     }
@@ -61,7 +73,7 @@ impl Facts {
     fn constant(bits: u64) -> Facts {
         let range = Range::constant(f64::from_bits(bits));
         let nan_only_if = if range.nan { None } else { Some(0) };
-        Facts { range, constant: Some(bits), nan_if: 0, nan_only_if, ops: 0, is_compensated: false }
+        Facts { constant: Some(bits), nan_if: 0, nan_only_if, ..Facts::leaf(LEAVES, range, 0) }
     }
 
     /// The same, and what else is known of the number.
@@ -72,6 +84,23 @@ impl Facts {
     }
 }
 
+impl Knowledge {
+    /// Of a segment in these loops.
+    pub(super) fn within(ways: Ways) -> Knowledge {
+        Knowledge { ways, ..Knowledge::default() }
+    }
+
+    /// In which of the loops around the segment this leaf changes.
+    pub(super) fn changes_of(&self, leaf: u32) -> LoopSet {
+        self.changes.get(leaf as usize).copied().unwrap_or(ALL)
+    }
+
+    /// Whether what has these facts is computed before the innermost loop around.
+    pub(super) fn is_free(&self, facts: &Facts) -> bool {
+        is_free(facts.changes, &self.ways)
+    }
+}
+
 impl Analysis<Term> for Knowledge {
     type Data = Facts;
 
@@ -79,7 +108,8 @@ impl Analysis<Term> for Knowledge {
         match *term {
             Term::Leaf(number) => {
                 let known = egraph.analysis.leaves.get(number as usize);
-                Facts::leaf(number, known.copied().unwrap_or(Range::UNKNOWN))
+                let changes = egraph.analysis.changes_of(number);
+                Facts::leaf(number, known.copied().unwrap_or(Range::UNKNOWN), changes)
             }
             Term::Const(bits) => Facts::constant(bits),
             Term::Apply(op, operands) => {
@@ -95,6 +125,7 @@ impl Analysis<Term> for Knowledge {
             nan_if: a.nan_if & b.nan_if,
             nan_only_if: a.nan_only_if.zip(b.nan_only_if).map(|(a, b)| a | b),
             ops: a.ops | b.ops,
+            changes: a.changes & b.changes,
             is_compensated: a.is_compensated || b.is_compensated,
         };
         let did = DidMerge(merged != *a, merged != b);
@@ -171,5 +202,6 @@ fn applied(egraph: &mut Terms, op: Op, operands: &[Id]) -> Facts {
         _ => 0,
     };
     let nan_if = nan_if | origin.unwrap_or(0);
-    Facts { range: result, constant: None, nan_if, nan_only_if, ops: 0, is_compensated: false }
+    let changes = known.iter().fold(0, |all, facts| all | facts.changes);
+    Facts { nan_if, nan_only_if, ..Facts::leaf(LEAVES, result, changes) }
 }

@@ -40,6 +40,11 @@ impl Found<'_> {
         self.facts(name).is_some_and(|facts| facts.ops & bit(op) != 0)
     }
 
+    /// Whether `name` is the same in all iterations of the innermost loop around.
+    pub(super) fn is_free(&self, name: char) -> bool {
+        self.facts(name).is_some_and(|facts| self.terms.analysis.is_free(facts))
+    }
+
     /// Whether an operand of what was found has a rounding error that the program makes
     /// up for.
     pub(super) fn is_compensated(&self) -> bool {
@@ -132,6 +137,25 @@ impl Found<'_> {
         let factor = self.terms.add(Term::constant(factor));
         Some(self.apply(Op::Mul, &[id, factor]))
     }
+}
+
+/// a·(b + c), where the graph stops if the sum is not finite.
+pub(super) fn times_free_sum(found: &mut Found<'_>) -> Option<Id> {
+    times_guarded(found, Op::Add)
+}
+
+/// The same for a·(b - c).
+pub(super) fn times_free_difference(found: &mut Found<'_>) -> Option<Id> {
+    times_guarded(found, Op::Sub)
+}
+
+fn times_guarded(found: &mut Found<'_>, op: Op) -> Option<Id> {
+    let (a, b, c) = (found.id('a')?, found.id('b')?, found.id('c')?);
+    let sum = found.apply(op, &[b, c]);
+    if !found.terms.analysis.guarded.contains(&sum) {
+        found.terms.analysis.guarded.push(sum);
+    }
+    Some(found.apply(Op::Mul, &[a, sum]))
 }
 
 /// `a + b`, if that is no rounded number.

@@ -1,7 +1,7 @@
 //! Simplification of segments by equality saturation, with egg.
 //!
 //! Each segment becomes an e-graph (`language`), in which an analysis keeps what
-//! is known of numbers (`facts`, `range`, `known`). Rules (`rules`, `pattern`) add
+//! is known of numbers (`facts`, `range`, `known`), and in which loops they change (`loops`). Rules (`rules`, `pattern`) add
 //! equal terms; then the cheapest are taken (`extract`, `cost`). What decides
 //! something keeps its bits, and is a part of the e-graph only to be seen by rules.
 //! So are values of blocks around, and of those that a block replays.
@@ -22,6 +22,7 @@ mod facts;
 mod found;
 mod known;
 mod language;
+mod loops;
 mod matching;
 mod pattern;
 mod range;
@@ -40,6 +41,7 @@ pub use self::rules::Tag;
 
 use self::compensated::compensated;
 use self::known::Known;
+use self::loops::Loops;
 use self::saturate::Saturation;
 use self::segment::{Better, better};
 use crate::entity::Array;
@@ -77,7 +79,7 @@ impl SimplifyLimits {
     pub const DEFAULT: SimplifyLimits = SimplifyLimits { iterations: 6, growth: 4 };
 }
 
-/// Whether what is simplified is to be differentiated.
+/// What becomes of what is simplified.
 ///
 /// # Examples
 ///
@@ -92,6 +94,9 @@ pub enum Stage {
     Primal,
     /// It will not be.
     Final,
+    /// It will not be, and is to be read by people: no guards are added that only say that
+    /// numbers do not overflow.
+    Shown,
 }
 
 /// The names of all rewrite rules, and on what numbers they hold. For an example see
@@ -161,6 +166,7 @@ struct Settings<'a> {
     /// Whether a rule may apply in a segment.
     is_candidate: Vec<bool>,
     known: Known<'a>,
+    loops: &'a Loops,
     /// What decides something, and keeps its bits.
     decisive: Array<Node, bool>,
     /// What has a rounding error that may be made up for.
@@ -220,8 +226,9 @@ fn simplified_by_rules(
 ) -> Simplified {
     let unchanged = |runs| Simplified { graph: graph.clone(), runs };
     let saturation = Saturation::new(stage, limits);
-    let is_candidate: Vec<bool> =
-        segments.list.iter().map(|segment| saturation.may_match(graph, segment)).collect();
+    let loops = &Loops::of(graph);
+    let may_match = |segment| saturation.may_match(graph, loops, segment);
+    let is_candidate: Vec<bool> = segments.list.iter().map(may_match).collect();
     if !is_candidate.contains(&true) {
         return unchanged(Vec::new());
     }
@@ -229,7 +236,7 @@ fn simplified_by_rules(
     let (known, decisive) = (Known::of(graph, &flow), decisive_nodes(graph, &flow));
     let (compensated, as_they_are) = (compensated(graph), HashSet::new());
     let mut settings =
-        Settings { segments, is_candidate, known, decisive, compensated, as_they_are };
+        Settings { segments, is_candidate, known, loops, decisive, compensated, as_they_are };
     let mut found: BTreeMap<u32, Better> = BTreeMap::new();
     let mut runs = Vec::new();
     for (number, segment) in (0u32..).zip(&segments.list) {

@@ -8,12 +8,13 @@ use hashbrown::HashSet;
 use super::facts::Terms;
 use super::found::Found;
 use super::language::Term;
+use super::loops::{Loops, is_free};
 use super::matching::{Application, Classes, Letters};
 use super::pattern::{Tree, bit};
 use super::rules::{Right, Rule, rules};
 use super::{SimplifyLimits, Stage};
 use crate::op::Op;
-use crate::ssa::{Def, Graph, Segment};
+use crate::ssa::{Def, Graph, Node, Segment};
 
 /// A rule, read.
 struct Ready {
@@ -63,19 +64,35 @@ impl Saturation {
 
     /// The rules whose left side has `op` at its root.
     fn of(&self, op: Op) -> impl Iterator<Item = &'static Ready> {
-        let is_final = self.stage == Stage::Final;
-        let usable = move |ready: &&Ready| is_final || ready.rule.before_derivatives;
+        let stage = self.stage;
+        let usable = move |ready: &&Ready| match stage {
+            Stage::Primal => ready.rule.before_derivatives,
+            Stage::Final => true,
+            // What is computed before a loop may have a guard.
+            Stage::Shown => ready.rule.frees.is_empty(),
+        };
         self.rules[op as usize].iter().filter(usable)
     }
 
     /// Whether the left side of a rule that is worth it occurs here.
-    pub(super) fn may_match(&self, graph: &Graph, segment: &Segment) -> bool {
+    pub(super) fn may_match(&self, graph: &Graph, loops: &Loops, segment: &Segment) -> bool {
+        let ways = loops.ways(segment.block);
+        // What the rule makes of these can be computed before the loop.
+        let is_moved = |ready: &Ready, letters: &Letters<Node>| {
+            let is_free = |node: Node| is_free(loops.changes(node, segment.block), &ways);
+            letters.iter().all(|&(name, node)| ready.rule.frees.contains(name) == is_free(node))
+        };
         segment.nodes.iter().any(|&node| {
             let Def::Apply(op, args) = graph.nodes[node].def else { return false };
             let application = Application::new(graph, &args[..op.arity()]);
-            self.of(op).filter(|ready| ready.rule.is_worth_it).any(|ready| {
+            let is_worth_it = |ready: &&Ready| {
+                ready.rule.is_worth_it || !ready.rule.frees.is_empty() && !ways.is_empty()
+            };
+            self.of(op).filter(is_worth_it).any(|ready| {
                 let mut occurs = false;
-                application.search(&ready.left, &mut |_| occurs = true);
+                application.search(&ready.left, &mut |letters| {
+                    occurs |= ready.rule.is_worth_it || is_moved(ready, letters);
+                });
                 occurs
             })
         })

@@ -4,10 +4,11 @@ use egg::{Id, Language};
 use hashbrown::{HashMap, HashSet};
 
 use super::cost::latency;
-use super::extract::Choices;
+use super::extract::{Choices, Pinned};
 use super::facts::{Facts, Knowledge, Terms};
 use super::known::KnownAt;
 use super::language::Term;
+use super::loops::shared;
 use super::pattern::bit;
 use super::saturate::Saturation;
 use super::{SegmentRun, Settings};
@@ -30,9 +31,7 @@ struct Reading<'a> {
     terms: Terms,
     classes: HashMap<Node, Id>,
     leaves: Vec<Node>,
-    /// Classes whose values are computed by nodes that stay as they are, and what
-    /// it costs to use them here.
-    pinned: Vec<(Id, Node, u64)>,
+    pinned: Vec<Pinned>,
     ops: u64,
 }
 
@@ -70,7 +69,7 @@ impl Reading<'_> {
                 let class = self.terms.add(Term::apply(op, &args));
                 self.tell(node, class);
                 let fee = if sight == SIGHT { 0 } else { self.fee(node, op) };
-                self.pinned.push((class, node, fee));
+                self.pin(class, node, fee);
                 class
             }
             _ => {
@@ -78,11 +77,18 @@ impl Reading<'_> {
                 self.leaves.push(node);
                 let range = self.known.range(node);
                 self.terms.analysis.leaves.push(range);
+                let changes = self.settings.loops.changes(node, self.segment.block);
+                self.terms.analysis.changes.push(changes);
                 self.terms.add(Term::Leaf(number))
             }
         };
         self.classes.insert(node, class);
         class
+    }
+
+    fn pin(&mut self, class: Id, node: Node, fee: u64) {
+        let changes = self.settings.loops.changes(node, self.segment.block);
+        self.pinned.push(Pinned { class, node, fee, changes });
     }
 
     /// Whether the operands of `node` are visible where the segment is.
@@ -124,9 +130,10 @@ impl Reading<'_> {
             self.classes.insert(node, class);
             self.tell(node, class);
             if self.settings.decisive[node] {
-                self.pinned.push((class, node, 0));
+                self.pin(class, node, 0);
             } else {
-                total += latency(op);
+                let changes = self.settings.loops.changes(node, self.segment.block);
+                total += shared(latency(op), changes, &self.terms.analysis.ways);
             }
         }
         total
@@ -145,6 +152,8 @@ pub(super) struct Better {
     /// The nodes with a better form because an exponential may overflow, each with
     /// that exponential.
     overflowing: Vec<(Node, Node)>,
+    /// The classes whose values must be finite.
+    guarded: HashSet<Id>,
     built: HashMap<Id, Node>,
 }
 
@@ -161,7 +170,7 @@ pub(super) fn better(
         segment,
         settings,
         known: settings.known.at(segment.block),
-        terms: Terms::new(Knowledge::default()),
+        terms: Terms::new(Knowledge::within(settings.loops.ways(segment.block))),
         classes: HashMap::new(),
         leaves: Vec::new(),
         pinned: Vec::new(),
@@ -181,11 +190,12 @@ pub(super) fn better(
     if !went.changed {
         return (None, run);
     }
-    let pinned: Vec<(Id, Node, u64)> = pinned
+    let pinned: Vec<Pinned> = pinned
         .into_iter()
-        .map(|(class, node, fee)| (terms.find(class), node, fee))
-        .filter(|&(class, ..)| terms[class].data.constant.is_none())
+        .map(|pinned| Pinned { class: terms.find(pinned.class), ..pinned })
+        .filter(|pinned| terms[pinned.class].data.constant.is_none())
         .collect();
+    let guarded = terms.analysis.guarded.iter().map(|&class| terms.find(class)).collect();
     let choices = Choices::best(&terms, &pinned);
     let outputs: HashMap<Node, Id> = segment
         .outputs
@@ -200,12 +210,13 @@ pub(super) fn better(
         return (None, run);
     }
     let mut nodes = HashMap::new();
-    for (class, node, _) in pinned {
+    for Pinned { class, node, .. } in pinned {
         // The first of several: it is computed before the others.
         nodes.entry(class).or_insert(node);
     }
     let built = HashMap::new();
-    let better = Better { terms, choices, leaves, pinned: nodes, outputs, overflowing, built };
+    let pinned = nodes;
+    let better = Better { terms, choices, leaves, pinned, outputs, overflowing, guarded, built };
     (Some(better), run)
 }
 
@@ -292,6 +303,12 @@ impl Better {
                     rebuild.builder.apply(*op, &operands?)
                 }
             };
+            if self.guarded.contains(&class) {
+                let builder = &mut rebuild.builder;
+                let (size, most) = (builder.apply(Op::Abs, &[built]), builder.constant(f64::MAX));
+                let is_finite = builder.apply(Op::Le, &[size, most]);
+                builder.guard(is_finite, true);
+            }
             self.built.insert(class, built);
         }
         self.built.get(&class).copied()

@@ -6,7 +6,7 @@ use super::{Rule, may_be_small, rule};
 use crate::op::Op;
 use crate::phi::simplify::found::{
     Found, lower_power, multiple_and_one, multiples, product_of_powers, quotient_of_powers,
-    times_over, times_times,
+    times_free_difference, times_free_sum, times_over, times_times,
 };
 
 /// The rules.
@@ -159,6 +159,23 @@ pub(super) const RULES: &[Rule] = &[
     )
     .given(factors_out)
     .on_the_way(),
+    // One factor computed before the loop; there a sum that overflows stops the graph.
+    rule(
+        "sum-of-products-in-loop",
+        NeedsFact,
+        "(add (mul ?a ?b) (mul ?a ?c))",
+        Made(times_free_sum, &[Op::Mul, Op::Add]),
+    )
+    .given(has_free_factors)
+    .freeing("bc"),
+    rule(
+        "difference-of-products-in-loop",
+        NeedsFact,
+        "(sub (mul ?a ?b) (mul ?a ?c))",
+        Made(times_free_difference, &[Op::Mul, Op::Sub]),
+    )
+    .given(has_free_factors)
+    .freeing("bc"),
     rule(
         "difference-of-squares",
         Real,
@@ -208,6 +225,11 @@ fn factors_out(found: &Found<'_>) -> bool {
     let a = found.range('a');
     let is_large = a.low >= 1.0 || a.high <= -1.0;
     is_large || (found.range('b').is_bounded(large) && found.range('c').is_bounded(large))
+}
+
+/// Whether `b` and `c` are the same in all iterations of the loop around, and `a` is not.
+fn has_free_factors(found: &Found<'_>) -> bool {
+    found.is_free('b') && found.is_free('c') && !found.is_free('a') && !factors_out(found)
 }
 
 /// Whether the reciprocal of `b` is neither infinite nor badly rounded.

@@ -62,6 +62,9 @@ pub(super) struct Rule {
     pub(super) is_accurate: bool,
     /// Whether it is worth an e-graph of its own; if not, it is used where there is one.
     pub(super) is_worth_it: bool,
+    /// The letters of which it makes something that can be computed before a loop. The rule
+    /// is worth an e-graph where they are free of the loop, and the other letters are not.
+    pub(super) frees: &'static str,
     /// Whether what it makes may be differentiated.
     pub(super) before_derivatives: bool,
 }
@@ -85,6 +88,7 @@ const fn rule(name: &'static str, tag: Tag, left: &'static str, right: Right) ->
         is_stable: false,
         is_accurate: false,
         is_worth_it: true,
+        frees: "",
         before_derivatives: false,
     }
 }
@@ -104,6 +108,10 @@ impl Rule {
 
     const fn on_the_way(self) -> Rule {
         Rule { is_worth_it: false, ..self }
+    }
+
+    const fn freeing(self, frees: &'static str) -> Rule {
+        Rule { is_worth_it: false, frees, ..self }
     }
 
     const fn anywhere(self) -> Rule {
