@@ -28,34 +28,40 @@ pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, O
     if candidates.is_empty() {
         return relays;
     }
-    let mut users: HashMap<Node, Vec<Node>> = HashMap::new();
+    let mut uses: HashMap<Node, Uses> = HashMap::new();
     for &(node, of) in &candidates {
-        users.insert(node, Vec::new());
-        users.insert(of, Vec::new());
+        uses.insert(node, Uses::default());
+        uses.insert(of, Uses::default());
     }
-    for user in activity.graph.nodes.keys().filter(|&node| activity.active[node]) {
+    // Elements of series have sums of their own.
+    let is_element = |node: Node| matches!(activity.graph.nodes[node].def, Def::Element(_));
+    let users = activity.graph.nodes.keys().filter(|&node| activity.active[node]);
+    for user in users.filter(|&node| !is_element(node)) {
+        let innermost = activity.nest.node_loop(user);
         for target in activity.targets(user) {
-            if let Some(users) = users.get_mut(&target) {
-                users.push(user);
-            }
+            let Some(found) = uses.get_mut(&target) else { continue };
+            let around =
+                core::iter::successors(innermost, |&loop_| activity.nest.loop_around(loop_));
+            found.count += 1;
+            found.loops.extend(around.take_while(|&loop_| !activity.is_inside(target, loop_)));
         }
     }
-    // The loops that use a node again and again.
-    let loops = |node: Node| -> HashSet<Region> {
-        let around = |&user: &Node| {
-            let innermost = activity.nest.node_loop(user);
-            core::iter::successors(innermost, |&loop_| activity.nest.loop_around(loop_))
-                .take_while(|&loop_| !activity.is_inside(node, loop_))
-        };
-        users[&node].iter().flat_map(around).collect()
-    };
     for (node, of) in candidates {
-        let is_used_with = users[&node].len() > 1 && users[&of].len() > 1;
-        if is_used_with || !loops(node).is_disjoint(&loops(of)) {
+        let [own, others] = [&uses[&node], &uses[&of]];
+        let is_used_with = own.count > 1 && others.count > 1;
+        if is_used_with || !own.loops.is_disjoint(&others.loops) {
             relays[node] = Some(of);
         }
     }
     relays
+}
+
+/// What uses a node.
+#[derive(Default)]
+struct Uses {
+    count: u32,
+    /// The loops in which it is used again and again.
+    loops: HashSet<Region>,
 }
 
 /// The one active number that `node` is computed from, if it is its multiple, or differs
