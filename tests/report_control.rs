@@ -123,6 +123,89 @@ fn closed_forms_that_are_not_finite_are_no_unknown_paths() {
     assert!(text.contains("3 calls left a kernel because a closed form was not finite"), "{text}");
 }
 
+/// Beyond a rate of 2.03 the power of it is not finite; the result and its derivatives may
+/// be.
+fn grown(x: &[Var]) -> Var {
+    let y = (0..1000).fold(x[0], |y, _| y * x[1]) * 1e-200;
+    if x[2] > 1.0 { y * x[2] } else { y }
+}
+
+#[test]
+fn where_closed_forms_do_not_serve_a_kernel_in_reserve_does() {
+    let f = Tape::builder().hot_threshold(20).background(false).record(grown);
+    let tape = Tape::builder().hot_threshold(u32::MAX).record(grown);
+    for i in 0..30 {
+        f.grad(&[1.0, 1.001 + f64::from(i) * 1e-4, 0.5]).unwrap();
+    }
+    let report = f.report();
+    let [kernel] = &report.kernels[..] else { panic!("{report}") };
+    assert!(!kernel.reserve && report.waiting.is_empty(), "{report}");
+    let call = |x: &[f64], served_by_reserve: u64| {
+        let before = f.report().reserve_calls;
+        for (got, expected) in f.grad(x).unwrap().iter().zip(tape.grad(x).unwrap()) {
+            assert!((got - expected).abs() <= 1e-12 * expected.abs(), "{x:?} {got} {expected}");
+        }
+        let report = f.report();
+        assert_eq!(report.reserve_calls - before, served_by_reserve, "{x:?} {report}");
+    };
+    let rates = |from: i32| (from..from + 30).map(|i| 2.1 + f64::from(i) * 0.005);
+    let mut left = rates(0);
+    while f.report().kernels.len() < 2 {
+        call(&[1e-100, left.next().unwrap(), 0.5], 0);
+    }
+    let report = f.report();
+    let fallbacks = report.fallbacks;
+    let text = report.to_string();
+    let [_, reserve] = &report.kernels[..] else { panic!("{report}") };
+    assert!(reserve.reserve && report.waiting.is_empty(), "{report}");
+    assert!(text.contains("kernel Gradient in reserve for 3+0 inputs: 1 path, "), "{text}");
+    // What closed forms there are, the first kernel has.
+    assert!(!report.closed.is_empty() && report.in_closed_forms == fallbacks, "{report}");
+    rates(20).for_each(|rate| call(&[1e-100, rate, 0.5], 1));
+    assert_eq!(f.report().fallbacks, fallbacks);
+    let text = f.report().to_string();
+    let line = "30 calls by kernels in reserve, because a closed form did not serve";
+    assert!(text.contains(line), "{text}");
+    // Neither kernel knows this way; the next ones do.
+    let paths = || f.report().kernels.iter().map(|kernel| kernel.paths).collect::<Vec<_>>();
+    let mut left = rates(0).chain(rates(0));
+    while paths() == [1, 1] {
+        call(&[1e-100, left.next().unwrap(), 1.5], 0);
+    }
+    assert_eq!(paths(), [2, 2]);
+    rates(20).for_each(|rate| call(&[1e-100, rate, 1.5], 1));
+    // Where the first kernel serves, the other one is not asked.
+    let by_kernels = f.report().kernel_calls;
+    call(&[6.0, 1.001, 1.5], 0);
+    assert_eq!(f.report().kernel_calls, by_kernels + 1);
+}
+
+#[test]
+fn a_kernel_in_reserve_is_compiled_with_the_others() {
+    let f = Tape::builder().hot_threshold(u32::MAX).record(grown);
+    f.grad(&[1.0, 1.001, 0.5]).unwrap();
+    f.compile().unwrap();
+    assert_eq!(f.report().kernels.len(), 3);
+    f.grad(&[1e-100, 2.2, 0.5]).unwrap();
+    let report = f.report();
+    let [waiting] = &report.waiting[..] else { panic!("{report}") };
+    assert!(waiting.reserve && !waiting.replaces && waiting.wait == Wait::Compile);
+    let line = "a kernel Gradient in reserve for 3+0 inputs waits for `compile`";
+    assert!(report.to_string().contains(line), "{report}");
+    f.compile().unwrap();
+    let kernels = f.report().kernels;
+    let reserves: Vec<bool> = kernels.iter().map(|kernel| kernel.reserve).collect();
+    assert_eq!(reserves, [false, false, false, true, true, true]);
+    let expected = grown(&[1e-100, 2.2, 0.5].map(Var::from)).value();
+    for value in
+        [f.value_and_grad(&[1e-100, 2.2, 0.5]).unwrap().0, f.eval(&[1e-100, 2.2, 0.5]).unwrap()]
+    {
+        assert!((value - expected).abs() <= 1e-12 * expected, "{value} {expected}");
+    }
+    // The value alone needs no power that is not finite.
+    assert_eq!(f.report().reserve_calls, 1, "{}", f.report());
+}
+
 fn waits(f: &Recorded<impl Fn(&[Var]) -> Var>) -> Vec<(Purpose, bool, Wait)> {
     let waiting = f.report().waiting;
     waiting.iter().map(|waiting| (waiting.purpose, waiting.replaces, waiting.wait)).collect()

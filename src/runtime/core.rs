@@ -1,4 +1,5 @@
-//! One call: by a kernel if there is one and it knows the path, else by the tape.
+//! One call: by a kernel if there is one and it knows the path, else by the one in reserve
+//! if there is one, else by the tape.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::error::{Error, Kind};
 use super::explain::Explanation;
-use super::learning::Known;
+use super::learning::{Left, Role};
 use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal, Report};
 use super::specialisation::Specialisation;
@@ -81,13 +82,21 @@ impl Core {
         {
             match run_kernel(&installed.kernel, inputs, purpose, gradient) {
                 Some(Ok(value)) => {
-                    specialisation.served();
+                    specialisation.served(Role::First);
                     return Ok(value);
                 }
-                Some(Err(NonFinite)) => {
-                    _ = specialisation.non_finite.fetch_add(1, Ordering::Relaxed)
+                ran => {
+                    if let Some(value) = run_reserve(specialisation, inputs, purpose, gradient) {
+                        return Ok(value);
+                    }
+                    left = Some(match ran {
+                        Some(_) => {
+                            specialisation.non_finite.fetch_add(1, Ordering::Relaxed);
+                            Left::NonFinite
+                        }
+                        None => Left::Unseen(specialisation.fell_back(installed)),
+                    });
                 }
-                None => left = Some(specialisation.fell_back(installed)),
             }
         }
         self.call_tape(f, inputs, purpose, left, gradient)
@@ -99,7 +108,7 @@ impl Core {
         f: impl FnOnce(&[Var], &[Var]) -> Var,
         inputs: Inputs<'_>,
         purpose: Purpose,
-        left: Option<Known>,
+        left: Option<Left>,
         gradient: &mut [f64],
     ) -> Result<f64, Error> {
         let specialisation = self.specialisation(inputs);
@@ -118,8 +127,12 @@ impl Core {
             if purpose != Purpose::Value {
                 gradient.copy_from_slice(sweep(&trace, adjoints));
             }
+            let is_finite = (purpose == Purpose::Gradient || trace.value().is_finite())
+                && (purpose == Purpose::Value || all_finite(gradient));
             match specialisation {
-                Some(specialisation) => specialisation.learn(&trace, purpose, left, &self.options),
+                Some(specialisation) => {
+                    specialisation.learn(&trace, purpose, left, is_finite, &self.options);
+                }
                 None => _ = self.beyond_limit.fetch_add(1, Ordering::Relaxed),
             }
             trace.value()
@@ -249,6 +262,22 @@ fn run_kernel(
     // Where the thread is ending there is nothing to keep them for.
     let _ = BUFFERS.try_with(|kept| kept.set(buffers));
     result
+}
+
+/// What the kernel in reserve comes to, if there is one and it serves.
+#[inline(never)]
+fn run_reserve(
+    specialisation: &Specialisation,
+    inputs: Inputs<'_>,
+    purpose: Purpose,
+    gradient: &mut [f64],
+) -> Option<f64> {
+    let reserve = specialisation.reserve(purpose);
+    let Ok(value) = run_kernel(&reserve.as_deref()?.kernel, inputs, purpose, gradient)? else {
+        return None;
+    };
+    specialisation.served(Role::Reserve);
+    Some(value)
 }
 
 /// Without an early exit, so that it is vectorised.

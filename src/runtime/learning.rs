@@ -10,11 +10,34 @@ use crate::phi::{Applied, Refused};
 use crate::ssa::{Departure, Lifted, Place};
 use crate::trace::Trace;
 
+/// Which kernel it is, of those for one purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// That which is tried first.
+    First,
+    /// That which is tried behind it: its loops stay loops, so that it serves also where
+    /// a closed form does not.
+    Reserve,
+}
+
+impl Role {
+    pub(super) const ALL: [Role; 2] = [Role::First, Role::Reserve];
+}
+
 /// What was known: the generation and the version of the graph.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Known {
     pub(super) generation: usize,
     pub(super) version: u64,
+}
+
+/// Why the tape serves although there is a kernel.
+#[derive(Clone, Copy)]
+pub(super) enum Left {
+    /// No kernel knew the path; so much was known to the first one.
+    Unseen(Known),
+    /// The kernel's result was not finite.
+    NonFinite,
 }
 
 /// What the tape's calls have taught.
@@ -31,8 +54,11 @@ pub(super) struct Learning {
     pub(super) last_departure: Option<Departure>,
     /// How often calls left kernels on ways that these knew.
     pub(super) in_closed_forms: u64,
+    /// Whether the tape had a result where a closed form did not serve.
+    pub(super) needs_reserve: bool,
     pub(super) wanted: [bool; 3],
-    pub(super) attempts: [Attempt; 3],
+    /// By role and purpose.
+    pub(super) attempts: [[Attempt; 3]; 2],
     /// Events recorded since the last compilation.
     pub(super) taped_events: u64,
     pub(super) compiling: bool,
@@ -79,6 +105,7 @@ impl Learning {
             left: HashMap::new(),
             last_departure: None,
             in_closed_forms: 0,
+            needs_reserve: false,
             wanted: [false; 3],
             attempts: Default::default(),
             taped_events: 0,
@@ -107,8 +134,14 @@ impl Learning {
     }
 
     /// Whether nothing was compiled for `purpose` since the graph grew.
-    pub(super) fn is_stale(&self, purpose: Purpose) -> bool {
-        self.attempts[purpose as usize].version < self.lifted.version()
+    pub(super) fn is_stale(&self, role: Role, purpose: Purpose) -> bool {
+        // A reserve is for those who need it.
+        let is_needed = match role {
+            Role::First => true,
+            Role::Reserve => self.needs_reserve && !self.closed.is_empty(),
+        };
+        let attempt = &self.attempts[role as usize][purpose as usize];
+        is_needed && attempt.version < self.lifted.version()
     }
 
     /// The events of one call along each path.
@@ -117,8 +150,8 @@ impl Learning {
     }
 
     /// What a kernel for `purpose` waits for; `None` if there is no need of one.
-    pub(super) fn wait(&self, purpose: Purpose, options: &Options) -> Option<Wait> {
-        if self.divergent || !self.wanted[purpose as usize] || !self.is_stale(purpose) {
+    pub(super) fn wait(&self, role: Role, purpose: Purpose, options: &Options) -> Option<Wait> {
+        if self.divergent || !self.wanted[purpose as usize] || !self.is_stale(role, purpose) {
             return None;
         }
         let threshold = u64::from(options.hot_threshold);
@@ -134,8 +167,10 @@ impl Learning {
 
     /// Whether it is time to compile for `purpose`.
     pub(super) fn is_hot(&self, purpose: Purpose, options: &Options) -> bool {
-        matches!(self.wait(purpose, options),
-            Some(Wait::Cold { recorded, needed }) if recorded >= needed)
+        Role::ALL.into_iter().any(|role| {
+            matches!(self.wait(role, purpose, options),
+                Some(Wait::Cold { recorded, needed }) if recorded >= needed)
+        })
     }
 
     /// Notes at which comparison the call of `trace` left a kernel that knew so much.
@@ -159,7 +194,10 @@ impl Learning {
             }
             // The program made no comparison that the kernel did not know, so it was one
             // of the kernel's own.
-            None => self.in_closed_forms += 1,
+            None => {
+                self.in_closed_forms += 1;
+                self.needs_reserve = true;
+            }
         }
     }
 

@@ -2,13 +2,15 @@
 //!
 //! This layer alone knows all others. `recorded` is what users hold;
 //! `specialisation` serves the calls with one length of input, and `learning` keeps
-//! what they taught; `coarsen` decides the order of the passes from graph to kernel.
+//! what they taught, and `job` makes kernels of it; `coarsen` decides the order of the
+//! passes from graph to kernel.
 
 mod coarsen;
 mod core;
 mod error;
 mod explain;
 mod fates;
+mod job;
 mod learning;
 mod options;
 mod recorded;

@@ -145,6 +145,9 @@ pub struct KernelReport {
     pub inactive: usize,
     /// What the kernel computes.
     pub purpose: Purpose,
+    /// Whether it is tried only where the first kernel for the purpose has no result. It
+    /// is made when closed forms keep that kernel from serving, and its loops stay loops.
+    pub reserve: bool,
     /// The number of paths it knows.
     pub paths: usize,
     /// The nodes of the recorded graph it was made from, in all iterations of loops.
@@ -222,6 +225,8 @@ pub struct Waiting {
     pub inactive: usize,
     /// What the kernel is to compute.
     pub purpose: Purpose,
+    /// Whether it is to be in reserve, see [`KernelReport::reserve`].
+    pub reserve: bool,
     /// Whether there is a kernel that knows less.
     pub replaces: bool,
     /// What it waits for.
@@ -248,9 +253,10 @@ pub enum Wait {
 
 impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Waiting { active, inactive, purpose, replaces, wait } = self;
+        let Waiting { active, inactive, purpose, reserve, replaces, wait } = self;
         let which = if *replaces { "newer kernel" } else { "kernel" };
-        write!(f, "a {which} {purpose:?} for {active}+{inactive} inputs ")?;
+        let role = if *reserve { " in reserve" } else { "" };
+        write!(f, "a {which} {purpose:?}{role} for {active}+{inactive} inputs ")?;
         match wait {
             Wait::Compiling => write!(f, "is being compiled"),
             Wait::Cold { recorded, needed } => {
@@ -293,11 +299,14 @@ pub struct Report {
     pub tape_calls: u64,
     /// Calls that a kernel served.
     pub kernel_calls: u64,
+    /// Those of them that a kernel in reserve served, see [`KernelReport::reserve`].
+    pub reserve_calls: u64,
     /// Calls in which a kernel met a path it does not know, so that the tape served.
     /// After many in a row the kernel is tried less often.
     pub fallbacks: u64,
     /// Those of the fallbacks on paths that the kernel does know: a number in a closed
     /// form was not finite there, or came so close to another one that rounding decided.
+    /// They are few: a kernel in reserve takes such calls over.
     pub in_closed_forms: u64,
     /// Calls in which a kernel's result was not finite, so that the tape decided.
     pub non_finite: u64,
@@ -358,6 +367,10 @@ impl fmt::Display for Report {
             self.fallbacks.saturating_sub(self.in_closed_forms),
             self.non_finite
         )?;
+        if self.reserve_calls > 0 {
+            let calls = Count(self.reserve_calls, "call");
+            writeln!(f, "{calls} by kernels in reserve, because a closed form did not serve")?;
+        }
         if self.in_closed_forms > 0 {
             writeln!(
                 f,
@@ -382,8 +395,9 @@ impl fmt::Display for Report {
         for kernel in &self.kernels {
             writeln!(
                 f,
-                "kernel {:?} for {}+{} inputs: {}, {} from {}, {}, {:.3} ms",
+                "kernel {:?}{} for {}+{} inputs: {}, {} from {}, {}, {:.3} ms",
                 kernel.purpose,
+                if kernel.reserve { " in reserve" } else { "" },
                 kernel.active,
                 kernel.inactive,
                 Count(kernel.paths as u64, "path"),

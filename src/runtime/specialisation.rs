@@ -2,18 +2,15 @@
 //! paths seen, the kernels made from it, and when to make them.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-use smallvec::SmallVec;
 
-use super::coarsen::{Coarsened, Primal, coarsen, primal};
 use super::explain::Explanation;
-use super::learning::{Known, Learning};
+use super::job::Job;
+use super::learning::{Known, Learning, Left, Role};
 use super::options::Options;
-use super::report::{DecisionReport, KernelReport, Purpose, Refusal, Report, Waiting};
+use super::report::{DecisionReport, Purpose, Refusal, Report, Waiting};
 use crate::jit::Kernel;
 use crate::ssa::{End, Graph, Item, LiftError, Merged, Paths, most_steps};
 use crate::trace::{Detail, Trace};
@@ -21,17 +18,20 @@ use crate::trace::{Detail, Trace};
 /// A kernel, and what was known when it was made.
 pub(super) struct Installed {
     pub(super) kernel: Kernel,
-    known: Known,
+    pub(super) known: Known,
 }
 
 pub(super) struct Specialisation {
     pub(super) active: usize,
     pub(super) inactive: usize,
-    kernels: [ArcSwapOption<Installed>; 3],
+    /// By role and purpose.
+    kernels: [[ArcSwapOption<Installed>; 3]; 2],
     learning: Mutex<Learning>,
     compiled: Condvar,
     pub(super) tape_calls: AtomicU64,
     kernel_calls: AtomicU64,
+    /// Those of them that a reserve served.
+    reserve_calls: AtomicU64,
     fallbacks: AtomicU64,
     pub(super) non_finite: AtomicU64,
     /// Calls in which the kernel did not know the path, since it last did.
@@ -63,6 +63,7 @@ impl Specialisation {
             compiled: Condvar::new(),
             tape_calls: AtomicU64::new(0),
             kernel_calls: AtomicU64::new(0),
+            reserve_calls: AtomicU64::new(0),
             fallbacks: AtomicU64::new(0),
             non_finite: AtomicU64::new(0),
             misses: AtomicU32::new(0),
@@ -80,18 +81,26 @@ impl Specialisation {
             self.pause.store(pause - 1, Ordering::Relaxed);
             return arc_swap::Guard::from_inner(None);
         }
-        self.kernels[purpose as usize].load()
+        self.kernels[Role::First as usize][purpose as usize].load()
     }
 
-    /// Notes that a kernel served a call.
-    pub(super) fn served(&self) {
+    /// The kernel to be tried behind that, if there is one.
+    pub(super) fn reserve(&self, purpose: Purpose) -> arc_swap::Guard<Option<Arc<Installed>>> {
+        self.kernels[Role::Reserve as usize][purpose as usize].load()
+    }
+
+    /// Notes that the kernel of this role served a call.
+    pub(super) fn served(&self, role: Role) {
         self.kernel_calls.fetch_add(1, Ordering::Relaxed);
+        if role == Role::Reserve {
+            self.reserve_calls.fetch_add(1, Ordering::Relaxed);
+        }
         if self.misses.load(Ordering::Relaxed) > 0 {
             self.misses.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Notes that a kernel did not know the path of a call. Returns what it knew.
+    /// Notes that no kernel knew the path of a call. Returns what the first one knew.
     pub(super) fn fell_back(&self, installed: &Installed) -> Known {
         self.fallbacks.fetch_add(1, Ordering::Relaxed);
         let misses = self.misses.fetch_add(1, Ordering::Relaxed);
@@ -109,7 +118,7 @@ impl Specialisation {
     /// A bare run cannot teach its path, only that there is one to be looked at.
     pub(super) fn detail(&self) -> Detail {
         let curiosity = self.curiosity.load(Ordering::Relaxed);
-        if curiosity > WATCHFUL || self.kernels.iter().any(|kernel| kernel.load().is_some()) {
+        if curiosity > WATCHFUL || self.kernels[0].iter().any(|kernel| kernel.load().is_some()) {
             Detail::Captures
         } else if curiosity > 0 || is_checked(self.tape_calls.load(Ordering::Relaxed)) {
             Detail::Marks
@@ -118,13 +127,14 @@ impl Specialisation {
         }
     }
 
-    /// Learns from a call that the tape served, perhaps because a kernel that knew
-    /// what `left` says did not know its path, and compiles when that pays.
+    /// Learns from a call that the tape served, perhaps because it `left` a kernel, and
+    /// compiles when that pays. `is_finite` tells of the result.
     pub(super) fn learn(
         self: &Arc<Self>,
         trace: &Trace<'_>,
         purpose: Purpose,
-        left: Option<Known>,
+        left: Option<Left>,
+        is_finite: bool,
         options: &Options,
     ) {
         let before = self.tape_calls.fetch_add(1, Ordering::Relaxed);
@@ -149,8 +159,10 @@ impl Specialisation {
                 self.merge(&mut learning, trace, options);
             }
         }
-        if let Some(known) = left {
-            learning.depart(trace, known);
+        match left {
+            Some(Left::Unseen(known)) => learning.depart(trace, known),
+            Some(Left::NonFinite) => learning.needs_reserve |= is_finite,
+            None => {}
         }
         if learning.is_hot(purpose, options) {
             self.start_compiling(learning, options);
@@ -165,8 +177,7 @@ impl Specialisation {
             // What was merged before rested on a region that cannot be merged.
             learning.seen.clear();
             learning.glimpsed.clear();
-            learning.attempts = Default::default();
-            self.kernels.iter().for_each(|kernel| kernel.store(None));
+            self.withdraw(learning);
         }
         match merged {
             Ok(Merged::Known | Merged::First) => {}
@@ -177,12 +188,30 @@ impl Specialisation {
             Err(error) => {
                 if matches!(error, LiftError::Divergent { .. }) {
                     learning.divergent = true;
-                    learning.attempts = Default::default();
-                    self.kernels.iter().for_each(|kernel| kernel.store(None));
+                    self.withdraw(learning);
                 }
                 learning.refuse(error.into());
             }
         }
+    }
+
+    /// Takes all kernels out of use.
+    fn withdraw(&self, learning: &mut Learning) {
+        learning.attempts = Default::default();
+        self.kernels.iter().flatten().for_each(|kernel| kernel.store(None));
+    }
+
+    /// Puts a kernel to use.
+    pub(super) fn install(&self, role: Role, purpose: Purpose, installed: Installed) {
+        self.misses.store(0, Ordering::Relaxed);
+        self.pause.store(0, Ordering::Relaxed);
+        self.kernels[role as usize][purpose as usize].store(Some(Arc::new(installed)));
+    }
+
+    /// Wakes those who wait for the end of a compilation.
+    pub(super) fn end_compiling(&self) {
+        self.lock().compiling = false;
+        self.compiled.notify_all();
     }
 
     fn start_compiling(self: &Arc<Self>, learning: MutexGuard<'_, Learning>, options: &Options) {
@@ -210,7 +239,9 @@ impl Specialisation {
         }
         Job::start(self, learning, |_| [true; 3]).run(options);
         let learning = self.lock();
-        let refused = learning.attempts.iter().find_map(|attempt| attempt.refusal.clone());
+        let refused = learning.attempts[Role::First as usize]
+            .iter()
+            .find_map(|attempt| attempt.refusal.clone());
         refused.map_or(Ok(true), Err)
     }
 
@@ -222,6 +253,7 @@ impl Specialisation {
         report.conditions += conditions(learning.lifted.compact());
         report.tape_calls += self.tape_calls.load(Ordering::Relaxed);
         report.kernel_calls += self.kernel_calls.load(Ordering::Relaxed);
+        report.reserve_calls += self.reserve_calls.load(Ordering::Relaxed);
         report.fallbacks += self.fallbacks.load(Ordering::Relaxed);
         report.in_closed_forms += learning.in_closed_forms;
         report.non_finite += self.non_finite.load(Ordering::Relaxed);
@@ -231,12 +263,15 @@ impl Specialisation {
             report.refusals.push(Refusal::TooManyToShare { limit: options.limits.nodes });
         }
         report.last_departure = learning.last_departure.clone().or(report.last_departure.take());
-        report.waiting.extend(Purpose::ALL.into_iter().filter_map(|purpose| {
-            let wait = learning.wait(purpose, options)?;
-            let replaces = learning.attempts[purpose as usize].kernel.is_some();
-            let (active, inactive) = (self.active, self.inactive);
-            Some(Waiting { active, inactive, purpose, replaces, wait })
-        }));
+        for role in Role::ALL {
+            report.waiting.extend(Purpose::ALL.into_iter().filter_map(|purpose| {
+                let wait = learning.wait(role, purpose, options)?;
+                let attempt = &learning.attempts[role as usize][purpose as usize];
+                let (reserve, replaces) = (role == Role::Reserve, attempt.kernel.is_some());
+                let (active, inactive) = (self.active, self.inactive);
+                Some(Waiting { active, inactive, purpose, reserve, replaces, wait })
+            }));
+        }
         for decision in learning.lifted.decisions() {
             let left = learning.left.get(&(decision.at.clone(), decision.op));
             let left = left.copied().unwrap_or(0);
@@ -250,7 +285,7 @@ impl Specialisation {
         }
         report.closed.extend(learning.closed.iter().cloned());
         report.open.extend(learning.open.iter().cloned());
-        for attempt in &learning.attempts {
+        for attempt in learning.attempts.iter().flatten() {
             report.kernels.extend(attempt.kernel.clone());
             if let Some(refusal) = &attempt.refusal
                 && !report.refusals.contains(refusal)
@@ -277,108 +312,9 @@ impl Specialisation {
         self.tape_calls.load(Ordering::Relaxed) + self.kernel_calls.load(Ordering::Relaxed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Learning> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Learning> {
         // No user code runs under the lock, and each step leaves it consistent.
         self.learning.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A compilation under way; at its end, however it comes, those who wait for it
-/// go on.
-struct Job {
-    specialisation: Arc<Specialisation>,
-    graph: Arc<Graph>,
-    paths: usize,
-    version: u64,
-    generation: usize,
-    purposes: SmallVec<[Purpose; 3]>,
-}
-
-impl Job {
-    /// Takes on those of the purposes that are stale.
-    fn start(
-        specialisation: &Arc<Specialisation>,
-        mut learning: MutexGuard<'_, Learning>,
-        wanted: impl FnOnce(&Learning) -> [bool; 3],
-    ) -> Self {
-        let wanted = wanted(&learning);
-        let stale = |&purpose: &Purpose| wanted[purpose as usize] && learning.is_stale(purpose);
-        let purposes = Purpose::ALL.into_iter().filter(stale).collect();
-        learning.compiling = true;
-        learning.taped_events = 0;
-        Job {
-            specialisation: Arc::clone(specialisation),
-            graph: Arc::clone(learning.lifted.compact()),
-            paths: learning.lifted.paths(),
-            version: learning.lifted.version(),
-            generation: learning.lifted.generation(),
-            purposes,
-        }
-    }
-
-    /// Makes the kernels and installs them.
-    fn run(self, options: &Options) {
-        if self.purposes.is_empty() {
-            return;
-        }
-        let start = Instant::now();
-        let primal = unwound(|| primal(&self.graph, options));
-        let shared = start.elapsed();
-        if let Ok(primal) = &primal {
-            self.note_forms(primal);
-        }
-        for &purpose in &self.purposes {
-            // Nobody is left to call a kernel.
-            if Arc::strong_count(&self.specialisation) == 1 {
-                return;
-            }
-            let start = Instant::now();
-            let result = match &primal {
-                Ok(primal) => unwound(|| coarsen(primal, purpose, options)),
-                Err(refusal) => Err(refusal.clone()),
-            };
-            self.install(purpose, result, shared + start.elapsed());
-        }
-    }
-
-    /// Keeps what φ-calculus came to, for the report.
-    fn note_forms(&self, primal: &Primal) {
-        let mut learning = self.specialisation.lock();
-        learning.closed.clone_from(&primal.applied);
-        learning.open.clone_from(&primal.refused);
-    }
-
-    fn install(&self, purpose: Purpose, result: Result<Coarsened, Refusal>, elapsed: Duration) {
-        let specialisation = &self.specialisation;
-        let mut learning = specialisation.lock();
-        if learning.divergent || learning.lifted.generation() != self.generation {
-            return;
-        }
-        let attempt = &mut learning.attempts[purpose as usize];
-        attempt.version = self.version;
-        attempt.refusal = result.as_ref().err().cloned();
-        if let Ok(coarsened) = result {
-            attempt.kernel = Some(KernelReport {
-                active: specialisation.active,
-                inactive: specialisation.inactive,
-                purpose,
-                paths: self.paths,
-                recorded_nodes: nodes(&self.graph),
-                nodes: coarsened.nodes,
-                history: coarsened.history,
-                recomputed: coarsened.recomputed,
-                segments: coarsened.segments,
-                crossing: coarsened.crossing,
-                bytes: coarsened.kernel.bytes(),
-                code_bytes: coarsened.kernel.code_bytes(),
-                compile_time: elapsed,
-            });
-            specialisation.misses.store(0, Ordering::Relaxed);
-            specialisation.pause.store(0, Ordering::Relaxed);
-            let known = Known { generation: self.generation, version: self.version };
-            let installed = Installed { kernel: coarsened.kernel, known };
-            specialisation.kernels[purpose as usize].store(Some(Arc::new(installed)));
-        }
     }
 }
 
@@ -394,23 +330,4 @@ fn conditions(graph: &Graph) -> usize {
     let ends = graph.blocks.values().map(|block| &block.end);
     let branches = ends.filter(|end| matches!(end, End::Branch { .. })).count();
     branches.saturating_add(usize::try_from(guards).unwrap_or(usize::MAX))
-}
-
-/// The number of nodes of a recorded graph, in all iterations.
-fn nodes(graph: &Graph) -> usize {
-    let once: usize = graph.blocks.values().map(|block| block.items.len()).sum();
-    let all = usize::try_from(most_steps(graph, |_| 1)).unwrap_or(usize::MAX);
-    graph.nodes.len().saturating_add(all.saturating_sub(once))
-}
-
-/// What `stage` comes to; a bug in it must not take the process along.
-fn unwound<T>(stage: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
-    catch_unwind(AssertUnwindSafe(stage)).unwrap_or(Err(Refusal::Panicked))
-}
-
-impl Drop for Job {
-    fn drop(&mut self) {
-        self.specialisation.lock().compiling = false;
-        self.specialisation.compiled.notify_all();
-    }
 }

@@ -1,0 +1,147 @@
+//! A compilation: takes on the kernels that are stale, makes them and installs them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, MutexGuard};
+use std::time::{Duration, Instant};
+
+use smallvec::SmallVec;
+
+use super::coarsen::{Coarsened, Primal, coarsen, primal};
+use super::learning::{Known, Learning, Role};
+use super::options::Options;
+use super::report::{KernelReport, Purpose, Refusal};
+use super::specialisation::{Installed, Specialisation};
+use crate::ssa::{Graph, most_steps};
+
+/// A compilation under way; at its end, however it comes, those who wait for it
+/// go on.
+pub(super) struct Job {
+    specialisation: Arc<Specialisation>,
+    graph: Arc<Graph>,
+    paths: usize,
+    version: u64,
+    generation: usize,
+    kernels: SmallVec<[(Role, Purpose); 6]>,
+}
+
+impl Job {
+    /// Takes on those kernels that are stale, of the purposes that are wanted.
+    pub(super) fn start(
+        specialisation: &Arc<Specialisation>,
+        mut learning: MutexGuard<'_, Learning>,
+        wanted: impl FnOnce(&Learning) -> [bool; 3],
+    ) -> Self {
+        let wanted = wanted(&learning);
+        let all = |role| Purpose::ALL.into_iter().map(move |purpose| (role, purpose));
+        let kernels = Role::ALL.into_iter().flat_map(all);
+        let is_stale = |&(role, purpose): &(Role, Purpose)| {
+            wanted[purpose as usize] && learning.is_stale(role, purpose)
+        };
+        let kernels = kernels.filter(is_stale).collect();
+        learning.compiling = true;
+        learning.taped_events = 0;
+        Job {
+            specialisation: Arc::clone(specialisation),
+            graph: Arc::clone(learning.lifted.compact()),
+            paths: learning.lifted.paths(),
+            version: learning.lifted.version(),
+            generation: learning.lifted.generation(),
+            kernels,
+        }
+    }
+
+    /// Makes the kernels and installs them.
+    pub(super) fn run(self, options: &Options) {
+        self.make(Role::First, options);
+        let options = Options { phi_calculus: false, ..*options };
+        self.make(Role::Reserve, &options);
+    }
+
+    fn make(&self, role: Role, options: &Options) {
+        let kernels = self.kernels.iter().filter(|kernel| kernel.0 == role);
+        let mut purposes = kernels.map(|&(_, purpose)| purpose).peekable();
+        if purposes.peek().is_none() {
+            return;
+        }
+        let start = Instant::now();
+        let primal = unwound(|| primal(&self.graph, options));
+        let shared = start.elapsed();
+        if let (Role::First, Ok(primal)) = (role, &primal) {
+            self.note_forms(primal);
+        }
+        for purpose in purposes {
+            // Nobody is left to call a kernel.
+            if Arc::strong_count(&self.specialisation) == 1 {
+                return;
+            }
+            let start = Instant::now();
+            let result = match &primal {
+                Ok(primal) => unwound(|| coarsen(primal, purpose, options)),
+                Err(refusal) => Err(refusal.clone()),
+            };
+            self.install(role, purpose, result, shared + start.elapsed());
+        }
+    }
+
+    /// Keeps what φ-calculus came to, for the report.
+    fn note_forms(&self, primal: &Primal) {
+        let mut learning = self.specialisation.lock();
+        learning.closed.clone_from(&primal.applied);
+        learning.open.clone_from(&primal.refused);
+    }
+
+    fn install(
+        &self,
+        role: Role,
+        purpose: Purpose,
+        result: Result<Coarsened, Refusal>,
+        elapsed: Duration,
+    ) {
+        let specialisation = &self.specialisation;
+        let mut learning = specialisation.lock();
+        if learning.divergent || learning.lifted.generation() != self.generation {
+            return;
+        }
+        let attempt = &mut learning.attempts[role as usize][purpose as usize];
+        attempt.version = self.version;
+        attempt.refusal = result.as_ref().err().cloned();
+        if let Ok(coarsened) = result {
+            attempt.kernel = Some(KernelReport {
+                active: specialisation.active,
+                inactive: specialisation.inactive,
+                purpose,
+                reserve: role == Role::Reserve,
+                paths: self.paths,
+                recorded_nodes: nodes(&self.graph),
+                nodes: coarsened.nodes,
+                history: coarsened.history,
+                recomputed: coarsened.recomputed,
+                segments: coarsened.segments,
+                crossing: coarsened.crossing,
+                bytes: coarsened.kernel.bytes(),
+                code_bytes: coarsened.kernel.code_bytes(),
+                compile_time: elapsed,
+            });
+            let known = Known { generation: self.generation, version: self.version };
+            specialisation.install(role, purpose, Installed { kernel: coarsened.kernel, known });
+        }
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.specialisation.end_compiling();
+    }
+}
+
+/// The number of nodes of a recorded graph, in all iterations.
+fn nodes(graph: &Graph) -> usize {
+    let once: usize = graph.blocks.values().map(|block| block.items.len()).sum();
+    let all = usize::try_from(most_steps(graph, |_| 1)).unwrap_or(usize::MAX);
+    graph.nodes.len().saturating_add(all.saturating_sub(once))
+}
+
+/// What `stage` comes to; a bug in it must not take the process along.
+fn unwound<T>(stage: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+    catch_unwind(AssertUnwindSafe(stage)).unwrap_or(Err(Refusal::Panicked))
+}
