@@ -12,8 +12,8 @@ use phigrad::check::{Program, Random, Recipe};
 use phigrad::diff::{Checkpointed, Wanted, checkpoint, reverse};
 use phigrad::jit::{RunError, compile};
 use phigrad::ssa::{
-    Folding, Graph, Lifted, Outcome, Paths, RerollLimits, eliminate_dead_code, fuse, interpret,
-    reroll, simplify, verify,
+    Folding, Graph, Lifted, Outcome, Paths, RerollLimits, eliminate_dead_code, fuse, hoist,
+    interpret, reroll, simplify, verify,
 };
 use phigrad::trace::{Inputs, Tracer};
 
@@ -59,7 +59,7 @@ fn random_programs_have_the_same_gradients() {
         Recipe { annotated: true, jumps: 0.1, ..base },
         Recipe { annotated: true, guards: 0.3, counters: 1, locals: 2, ..base },
     ];
-    let (mut split, mut again, mut known, mut unknown) = (0, 0, 0, 0);
+    let (mut split, mut again, mut moved, mut known, mut unknown) = (0, 0, 0, 0, 0);
     for (kind, recipe) in recipes.into_iter().enumerate() {
         let mut random = Random::new(kind as u64);
         for _ in 0..160 {
@@ -79,8 +79,18 @@ fn random_programs_have_the_same_gradients() {
                 verify(&gradient).unwrap_or_else(|error| panic!("{error}\n{gradient}\n{primal}"));
                 let fused = fuse(&gradient);
                 verify(&fused).unwrap_or_else(|error| panic!("{error}\n{fused}\n{gradient}"));
+                let small = simplify(&gradient, Folding::Real);
+                let hoisted = hoist(&small);
+                verify(&hoisted).unwrap_or_else(|error| panic!("{error}\n{hoisted}\n{small}"));
+                moved += usize::from(hoisted != small);
                 for (point, expected) in run.iter().zip(&expected) {
                     let found = interpreted(&gradient, point);
+                    let [small, hoisted] = [&small, &hoisted].map(|one| interpreted(one, point));
+                    let same = match (&small, &hoisted) {
+                        (Some(small), Some(hoisted)) => all_same(small, hoisted),
+                        (small, hoisted) => small == hoisted,
+                    };
+                    assert!(same, "{small:?} {hoisted:?}\n{gradient}");
                     let in_code = native(&gradient, point);
                     assert_eq!(found.is_some(), expected.is_some(), "{gradient}\n{graph}");
                     assert_eq!(found.is_some(), in_code.is_some(), "{gradient}");
@@ -101,5 +111,6 @@ fn random_programs_have_the_same_gradients() {
             again += checkpointed.recomputed.len();
         }
     }
-    assert!(split > 50 && again > split && known > 500, "{split} {again} {known} {unknown}");
+    assert!(split > 50 && again > split && moved > 50, "{split} {again} {moved}");
+    assert!(known > 500, "{known} {unknown}");
 }

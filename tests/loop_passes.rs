@@ -387,6 +387,18 @@ fn what_an_iteration_changes_or_need_not_reach_stays() {
 }
 
 #[test]
+fn what_a_replayed_loop_computes_is_computed_before_it() {
+    // sin(exp(v0)·v1) is needed in the loop that replays, exp(v0) in both.
+    let text = "graph active 2 inactive 0\nv2 = const 9.0\nv3 = iteration r0\nb0:\n  v8 = region r0 \
+                b1 bound 10 entries v4=v0\n  v13 = region r1 b2 bound 10 entries v9=v8 replays r0\n  \
+                return v13\nb1:\n  v5 = exp v0\n  v6 = add v4 v5\n  v7 = lt v3 v2\n  return v7 v6 \
+                v6\nb2:\n  v10 = mul v5 v1\n  v11 = sin v10\n  v12 = add v9 v11\n  return v12 v12\n";
+    let steps = steps_of_hoisted(text);
+    assert_eq!(steps[0], ["exp", "region", "mul", "sin", "region"]);
+    assert_eq!(steps[1..], [vec!["add", "lt"], vec!["add"]]);
+}
+
+#[test]
 fn what_a_loop_keeps_of_its_iterations_is_a_step_of_it() {
     let text = "graph active 2 inactive 0\nv2 = const 9.0\nv3 = iteration r0\nv4 = iteration r1\na0 = \
                 history v7\ni0 = a0 base 9 r1*-1\nb0:\n  v9 = region r0 b1 bound 10 entries v5=v0\n  v14 \

@@ -146,3 +146,47 @@ fn sums_that_overflow_before_a_loop_are_those_of_the_tape() {
     }
     assert_eq!(kernel.report().kernel_calls, calls + 3);
 }
+
+/// A number that no iteration changes, used on the way there and back; what the sum comes
+/// to decides.
+#[phigrad::traced]
+fn decided(x: &[Var]) -> Var {
+    let mut s = x[1];
+    for i in 0..300 {
+        let d = (i as f64 * 0.7).sin();
+        s = s + x[0].exp().sin() * d + (x[1] * d).sin();
+    }
+    let mut r = x[0] * 7.0;
+    if s < 3.0 {
+        r = x[0] + s.sin();
+    }
+    r
+}
+
+/// The same with what is carried in the terms.
+fn carried(x: &[Var]) -> Var {
+    data().into_iter().fold(x[1], |s, d| {
+        s + x[0].exp().sin() * d / (s * s + 1.0) + (x[0] * x[0]).atan() * d * s.tanh()
+    })
+}
+
+#[test]
+fn what_is_used_on_the_way_back_is_computed_before_the_way_there() {
+    for (run, taught) in
+        [(decided as Program, [[0.9, 0.3], [0.9, 30.0]]), (carried, [[0.9, 0.3], [-0.4, 1.0]])]
+    {
+        let tape = Tape::builder().hot_threshold(u32::MAX).background(false).record(run);
+        let kernel = Tape::builder().hot_threshold(u32::MAX).background(false).record(run);
+        taught.iter().for_each(|x| drop(kernel.value_and_grad(x).unwrap()));
+        kernel.compile().unwrap();
+        for x in [[0.9, 0.3], [0.7, 30.0], [0.8, 0.35], [-0.2, 0.1]] {
+            let (got, expected) = (kernel.value_and_grad(&x), tape.value_and_grad(&x));
+            let rows = row(got.unwrap()).into_iter().zip(row(expected.unwrap()));
+            for (got, expected) in rows {
+                let size = expected.abs().max(1.0);
+                assert!((got - expected).abs() <= 1e-12 * size, "{x:?}: {got} {expected}");
+            }
+        }
+        assert_eq!(kernel.report().kernel_calls, 4, "{}", kernel.report());
+    }
+}

@@ -116,3 +116,28 @@ fn means_and_steps() {
     check("forgetting", &Forgetting(60), 2);
     check("steps", &Steps(50), 2);
 }
+
+#[test]
+fn chains_of_multiples_grow_in_proportion() {
+    /// Numbers that are multiples of the one before, each of them used twice.
+    struct Chain(usize);
+
+    impl Program for Chain {
+        fn eval<T: Number>(&self, x: &[T]) -> T {
+            let (mut v, mut sum, one) = (x[0], T::from(0.0), T::from(1.0));
+            let mut random = Random::new(5);
+            for _ in 0..self.0 {
+                v = v * T::from(random.uniform(0.9, 1.1));
+                sum = match random.below(3) {
+                    0 => sum + v * v,
+                    1 => sum + one / (one + v * v),
+                    _ => sum - v / (v * v + one),
+                };
+            }
+            sum
+        }
+    }
+    let size = |length| derived(&straight(&Chain(length), &[0.3])).nodes.len();
+    let (short, long) = (size(100), size(400));
+    assert!(long <= 5 * short, "{short} {long}");
+}

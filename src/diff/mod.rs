@@ -5,6 +5,7 @@ mod adjoints;
 mod checkpoint;
 mod loops;
 mod needed;
+mod opposed;
 mod order;
 mod reach;
 mod regions;

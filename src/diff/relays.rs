@@ -12,6 +12,9 @@ use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{Def, Folding, Node, Region};
 
+/// Relays of relays: what goes through a chain is multiplied again for each of them.
+const LONGEST_CHAIN: u8 = 4;
+
 /// For each node that is a relay the node that it passes on to. Only for
 /// [`Folding::Real`]: otherwise the order of additions is that of the tape anyway.
 pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, Option<Node>> {
@@ -46,11 +49,16 @@ pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, O
             found.loops.extend(around.take_while(|&loop_| !activity.is_inside(target, loop_)));
         }
     }
+    let mut lengths: HashMap<Node, u8> = HashMap::new();
+    // Operands come first.
     for (node, of) in candidates {
+        let length = lengths.get(&of).map_or(1, |length| length + 1);
         let [own, others] = [&uses[&node], &uses[&of]];
         let is_used_with = own.count > 1 && others.count > 1;
-        if is_used_with || !own.loops.is_disjoint(&others.loops) {
+        let is_relay = is_used_with || !own.loops.is_disjoint(&others.loops);
+        if is_relay && length <= LONGEST_CHAIN {
             relays[node] = Some(of);
+            lengths.insert(node, length);
         }
     }
     relays

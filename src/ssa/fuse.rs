@@ -21,9 +21,7 @@ use crate::op::{Op, is_singular};
 /// a quotient times a number and a constant: a/a is 1. The first two also hold
 /// through φs, loops and series. So is a sum of several products of what a loop carries,
 /// to which it leads again: columns of a matrix that sum to 1 keep what is equal. And so
-/// are sums over the iterations of a loop of which one is subtracted from another. Of
-/// products with a common factor that are added to something with opposite signs the factor is
-/// multiplied by the difference.
+/// are sums over the iterations of a loop of which one is subtracted from another.
 ///
 /// Worth it only where the host multiplies and adds in one instruction.
 ///
@@ -51,20 +49,6 @@ pub fn fuse(graph: &Graph) -> Graph {
         };
         if decisive[node] || circles[node].is_some_and(|circle| subtracted.contains(&circle)) {
             return None;
-        }
-        let is_apart_from = |other: Node| nest.node_loop(other) != nest.node_loop(node);
-        let is_as_it_is = |a: Node, b: Node| {
-            is_apart_from(a) || carried[a] && carried[b] || may_cancel(graph, &products, op, [a, b])
-        };
-        if let Some(both) = opposed(graph, &uses, node)
-            && !is_as_it_is(both.last, both.rest)
-            && !is_as_it_is(both.before, both.rest)
-            && !is_apart_from(both.sum)
-        {
-            let [factor, more, less, rest] =
-                [both.factor, both.more, both.less, both.rest].map(|node| rebuild.copied(node));
-            let difference = rebuild.builder.apply(Op::Sub, &[more, less]);
-            return Some(rebuild.builder.apply(Op::MulAdd, &[factor, difference, rest]));
         }
         // The second operand first: sums grow to the left, so the product is
         // more often there.
@@ -239,52 +223,6 @@ impl Product {
             |node: Node| matches!(graph.nodes[node].def, Def::Apply(Op::Div | Op::Recip, _));
         is_quotient(self.x) || is_quotient(self.y)
     }
-}
-
-/// A sum to which products with a common factor are added, one of them with the other sign:
-/// what one of them adds the other may take away again, but for what rounding leaves.
-struct Opposed {
-    factor: Node,
-    /// What the factor is multiplied by where that is added, and where it is subtracted.
-    more: Node,
-    less: Node,
-    /// What both are added to.
-    rest: Node,
-    /// The sum to which the last one is added, and the two products.
-    sum: Node,
-    before: Node,
-    last: Node,
-}
-
-/// What `node` is, if that is a sum of opposed products and something else.
-fn opposed(graph: &Graph, uses: &Array<Node, u32>, node: Node) -> Option<Opposed> {
-    let (sum, last, of_last) = summands(graph, uses, node)?;
-    if uses[sum] != 1 {
-        return None;
-    }
-    let (rest, before, of_before) = summands(graph, uses, sum)?;
-    if of_last.negated == of_before.negated {
-        return None;
-    }
-    let (a, b) = (&of_last, &of_before);
-    let common =
-        [(a.x, a.y, b.x, b.y), (a.x, a.y, b.y, b.x), (a.y, a.x, b.x, b.y), (a.y, a.x, b.y, b.x)];
-    let (factor, own, _, other) = common.into_iter().find(|(own, _, other, _)| own == other)?;
-    let (more, less) = if of_last.negated { (other, own) } else { (own, other) };
-    (more != less).then_some(Opposed { factor, more, less, rest, sum, before, last })
-}
-
-/// The sum that `node` is of something and a product that nothing else uses.
-fn summands(graph: &Graph, uses: &Array<Node, u32>, node: Node) -> Option<(Node, Node, Product)> {
-    let Def::Apply(op @ (Op::Add | Op::Sub), [a, b, _]) = graph.nodes[node].def else {
-        return None;
-    };
-    if let Some(last) = product(graph, uses, b) {
-        let negated = last.negated != (op == Op::Sub);
-        return Some((a, b, Product { negated, ..last }));
-    }
-    let last = product(graph, uses, a).filter(|_| op == Op::Add)?;
-    Some((b, a, last))
 }
 
 /// The product that `node` is, possibly negated, if nothing else uses it.

@@ -8,6 +8,7 @@ use super::nest::Nest;
 use super::renumber::in_order;
 use super::series::{Access, SeriesData};
 use super::simplify::simplify;
+use super::verify::verify;
 use crate::entity::Array;
 use crate::op::Op;
 
@@ -44,6 +45,7 @@ pub fn hoist(graph: &Graph) -> Graph {
         return graph.clone();
     }
     let moved = moved(graph, &ways, &search.guards);
+    debug_assert!(in_order(&moved).is_none_or(|moved| verify(&moved).is_ok()), "{moved}");
     // What was computed in several loops may be computed once before them.
     in_order(&moved).map_or_else(|| graph.clone(), |moved| simplify(&moved, Folding::Real))
 }
@@ -200,10 +202,11 @@ impl<'a> Search<'a> {
                 let (Some(possible), Some(own)) = (possible[arg], self.nest.node_block(arg)) else {
                     continue;
                 };
-                if self.is_below(own, way.to) {
+                let root = graph.regions[way.before].root;
+                if own == root || self.is_below(own, root) {
                     further(&mut ways[arg], way);
                 } else if !self.is_below(way.to, own) && way.to != own {
-                    // It was visible only because its loop is replayed.
+                    // It was visible only because its loop, another one, is replayed.
                     further(&mut ways[arg], possible);
                 }
             }

@@ -11,12 +11,11 @@
 //! which is affine in such products, and has no coefficient that changes. So Σ i·rⁱ is a
 //! system of three numbers. Binomials keep it near rⁱ: all that is added is 1 or r.
 
-use std::rc::Rc;
-
 use hashbrown::HashMap;
 
 use super::emit::Emitter;
 use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
+use super::line::{Line, line};
 use crate::phi::double::Double;
 use crate::phi::pair::{Pair, Pairs};
 
@@ -26,8 +25,15 @@ const DEGREE: usize = 4;
 /// So many numbers are added to the state at most.
 const MOST_PRODUCTS: usize = 5;
 
-/// What the binomial coefficients of the iteration number over 0, 1, 2, … are multiplied by.
-pub(super) type Polynomial = Rc<[Option<Pair>]>;
+/// A polynomial in the iteration number.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Polynomial {
+    /// What the binomial coefficients of the iteration number over 0, 1, 2, … are
+    /// multiplied by.
+    pub(super) parts: Vec<Option<Pair>>,
+    /// Whether it is what the program computes, and not only next to rounded numbers.
+    pub(super) is_exact: bool,
+}
 
 /// A number of the state, or 1 (`None`), times a binomial coefficient of the iteration
 /// number over this.
@@ -41,7 +47,7 @@ impl Forms<'_, '_> {
         b: &Coefficient,
     ) -> Result<Coefficient, &'static str> {
         let (a, b) = (polynomial(self.emitter, a)?, polynomial(self.emitter, b)?);
-        Ok(Coefficient::Polynomial(sum(self.emitter, &a, &b).into()))
+        Ok(Coefficient::Polynomial(sum(self.emitter, &a, &b)))
     }
 
     /// The product of such coefficients.
@@ -51,19 +57,20 @@ impl Forms<'_, '_> {
         b: &Coefficient,
     ) -> Result<Coefficient, &'static str> {
         let (a, b) = (polynomial(self.emitter, a)?, polynomial(self.emitter, b)?);
-        Ok(Coefficient::Polynomial(product(self.emitter, &a, &b)?.into()))
+        Ok(Coefficient::Polynomial(product(self.emitter, &a, &b)?))
     }
 
     /// What an affine form without states is as one polynomial.
     pub(super) fn without_states(&mut self, affine: &Affine) -> Result<Coefficient, &'static str> {
-        let mut total: Vec<Option<Pair>> = Vec::new();
+        let mut total = Polynomial { parts: Vec::new(), is_exact: true };
         for (base, coefficient) in affine {
             let &Base::Node(node) = base else { return Err(CHANGES) };
             let part = polynomial(self.emitter, coefficient)?;
-            let part = product(self.emitter, &part, &[Some(node.into())])?;
+            let node = Polynomial { parts: vec![Some(node.into())], is_exact: true };
+            let part = product(self.emitter, &part, &node)?;
             total = sum(self.emitter, &total, &part);
         }
-        Ok(Coefficient::Polynomial(total.into()))
+        Ok(Coefficient::Polynomial(total))
     }
 
     /// Makes products with the iteration number parts of the state in `rows` where that lets
@@ -83,7 +90,7 @@ impl Forms<'_, '_> {
                 (Base::State(_), Coefficient::Table(_)) => changes = true,
                 // Even steps need no more than the iteration number.
                 (Base::Node(_), Coefficient::Table(table)) => {
-                    changes |= differences(table).is_none_or(|all| all.len() > 2);
+                    changes |= differences(table).is_none_or(|(all, _)| all.len() > 2);
                 }
             }
         }
@@ -157,16 +164,17 @@ impl Spread<'_, '_> {
     /// is what it is next.
     fn product(&mut self, row: &Affine, degree: usize) -> Result<Affine, &'static str> {
         let one = Some(self.emitter.number(1.0, 0.0));
-        let mut binomial = vec![None; degree];
-        binomial.push(one);
+        let mut parts = vec![None; degree];
+        parts.push(one);
         if degree > 0 {
-            binomial[degree - 1] = one;
+            parts[degree - 1] = one;
         }
+        let binomial = Polynomial { parts, is_exact: true };
         let mut spread = Affine::new();
         for (&base, coefficient) in row {
             let parts = polynomial(self.emitter, coefficient)?;
-            let parts = product(self.emitter, &parts, &binomial)?;
-            for (degree, part) in parts.into_iter().enumerate() {
+            let product = product(self.emitter, &parts, &binomial)?;
+            for (degree, part) in product.parts.into_iter().enumerate() {
                 let Some(part) = part else { continue };
                 let (base, part) = match base {
                     Base::Node(_) if degree == 0 => (base, part),
@@ -198,35 +206,38 @@ impl Spread<'_, '_> {
 fn polynomial(
     emitter: &mut Emitter<'_>,
     coefficient: &Coefficient,
-) -> Result<Vec<Option<Pair>>, &'static str> {
+) -> Result<Polynomial, &'static str> {
     Ok(match coefficient {
-        Coefficient::Fixed(pair) => vec![Some(*pair)],
-        Coefficient::Polynomial(parts) => parts.to_vec(),
+        Coefficient::Fixed(pair) => Polynomial { parts: vec![Some(*pair)], is_exact: true },
+        Coefficient::Polynomial(polynomial) => polynomial.clone(),
         Coefficient::Table(table) => {
             let number = |difference: Double| {
                 let is_there = difference != Double::ZERO;
                 is_there.then(|| emitter.number(difference.high, difference.low))
             };
-            differences(table).ok_or(CHANGES)?.into_iter().map(number).collect()
+            let (differences, is_exact) = differences(table).ok_or(CHANGES)?;
+            Polynomial { parts: differences.into_iter().map(number).collect(), is_exact }
         }
     })
 }
 
-fn sum(emitter: &mut Emitter<'_>, a: &[Option<Pair>], b: &[Option<Pair>]) -> Vec<Option<Pair>> {
-    let at = |of: &[Option<Pair>], degree: usize| of.get(degree).copied().flatten();
-    (0..a.len().max(b.len())).map(|degree| emitter.sum(at(a, degree), at(b, degree))).collect()
+fn sum(emitter: &mut Emitter<'_>, a: &Polynomial, b: &Polynomial) -> Polynomial {
+    let at = |of: &Polynomial, degree: usize| of.parts.get(degree).copied().flatten();
+    let degrees = 0..a.parts.len().max(b.parts.len());
+    let parts = degrees.map(|degree| emitter.sum(at(a, degree), at(b, degree))).collect();
+    Polynomial { parts, is_exact: a.is_exact && b.is_exact }
 }
 
 /// The product: C(i, j)·C(i, k) is the sum of m!/((m−j)!·(m−k)!·(j+k−m)!)·C(i, m).
 fn product(
     emitter: &mut Emitter<'_>,
-    a: &[Option<Pair>],
-    b: &[Option<Pair>],
-) -> Result<Vec<Option<Pair>>, &'static str> {
+    a: &Polynomial,
+    b: &Polynomial,
+) -> Result<Polynomial, &'static str> {
     let factorial = |n: usize| (1..=n).map(|k| k as f64).product::<f64>();
     let mut total: Vec<Option<Pair>> = Vec::new();
-    for (j, &of_a) in a.iter().enumerate() {
-        for (k, &of_b) in b.iter().enumerate() {
+    for (j, &of_a) in a.parts.iter().enumerate() {
+        for (k, &of_b) in b.parts.iter().enumerate() {
             let (Some(of_a), Some(of_b)) = (of_a, of_b) else { continue };
             if j + k > DEGREE {
                 return Err(CHANGES);
@@ -241,16 +252,17 @@ fn product(
             }
         }
     }
-    Ok(total)
+    Ok(Polynomial { parts: total, is_exact: a.is_exact && b.is_exact })
 }
 
 /// The polynomial in `most` less the iteration number: C(n−i, k) is the sum of
 /// (−1)ᵐ·C(n−m, k−m)·C(i, m).
 pub(super) fn turned(
     emitter: &mut Emitter<'_>,
-    parts: &[Option<Pair>],
+    polynomial: &Polynomial,
     most: usize,
-) -> Vec<Option<Pair>> {
+) -> Polynomial {
+    let Polynomial { parts, is_exact } = polynomial;
     let mut total: Vec<Option<Pair>> = vec![None; parts.len()];
     for (k, &part) in parts.iter().enumerate() {
         let Some(part) = part else { continue };
@@ -267,11 +279,20 @@ pub(super) fn turned(
             }
         }
     }
-    total
+    Polynomial { parts: total, is_exact: *is_exact }
 }
 
-/// The differences at zero of the polynomial that `table` is, if it is one of a small degree.
-fn differences(table: &[Double]) -> Option<Vec<Double>> {
+/// The differences at zero of the polynomial that `table` is, if it is one of a small degree,
+/// or that it is next to, if that is a line; whether it is exactly that.
+fn differences(table: &[Double]) -> Option<(Vec<Double>, bool)> {
+    if let Some(exact) = exact_differences(table) {
+        return Some((exact, true));
+    }
+    let Line { first, step, is_exact } = line(table)?;
+    Some((vec![first, step], is_exact))
+}
+
+fn exact_differences(table: &[Double]) -> Option<Vec<Double>> {
     let mut row: Vec<Double> = table.iter().take(DEGREE + 1).copied().collect();
     let mut differences = Vec::new();
     while let Some(&first) = row.first() {
@@ -305,12 +326,16 @@ mod tests {
         let table = |f: fn(f64) -> f64| -> Vec<Double> {
             (0..50).map(|i| Double::from(f(f64::from(i)))).collect()
         };
-        let known = |f| differences(&table(f)).map(|all| all.iter().map(|d| d.rounded()).collect());
+        let known =
+            |f| exact_differences(&table(f)).map(|all| all.iter().map(|d| d.rounded()).collect());
         assert_eq!(known(|i| i), Some(vec![0.0, 1.0]));
         assert_eq!(known(|i| 2.0 * i * i - 5.0), Some(vec![-5.0, 2.0, 4.0]));
         assert_eq!(known(|i| i * i * i), Some(vec![0.0, 1.0, 6.0, 6.0]));
         assert_eq!(known(|i| i.powi(5)), None::<Vec<f64>>);
         assert_eq!(known(|i| if i < 40.0 { i } else { 0.0 }), None);
-        assert_eq!(differences(&table(|i| i)[..2]), None);
+        assert_eq!(exact_differences(&table(|i| i)[..2]), None);
+        let (_, is_exact) = differences(&table(|i| i / 3.0)).unwrap();
+        assert!(!is_exact);
+        assert_eq!(differences(&table(|i| i * i / 3.0)), None);
     }
 }

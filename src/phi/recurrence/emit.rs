@@ -219,6 +219,13 @@ impl<'a> Emitter<'a> {
         self.required.push((condition, node));
     }
 
+    /// Stops the graph where `node` is not less than `limit`.
+    pub(super) fn require_below(&mut self, node: Node, limit: f64) {
+        let limit = self.graph.push_const(limit.to_bits());
+        let condition = self.step(Def::Apply(Op::Lt, [node, limit, node]));
+        self.items.push(Item::Guard { condition, expect: true });
+    }
+
     /// Stops the graph where `node`, or its inverse, is so large that products of a few such
     /// numbers may overflow on the way.
     pub(super) fn require_size(&mut self, node: Node, inverted: bool) {

@@ -18,10 +18,10 @@ impl Forms<'_, '_> {
     pub(super) fn exponential(&mut self, exponent: &Form) -> Option<Form> {
         self.powers.as_ref()?;
         let Form::Affine(exponent) = exponent else { return None };
-        let Ok(Coefficient::Polynomial(parts)) = self.without_states(exponent) else {
+        let Ok(Coefficient::Polynomial(polynomial)) = self.without_states(exponent) else {
             return None;
         };
-        let (first, step) = match &parts[..] {
+        let (first, step) = match &polynomial.parts[..] {
             [first, Some(step)] => (*first, *step),
             _ => return None,
         };
@@ -37,6 +37,11 @@ impl Forms<'_, '_> {
                 before
             }
         };
+        if !polynomial.is_exact {
+            // Where it grows so do the errors of rounded exponents, to so many ulps.
+            const MOST_GROWTH: f64 = 4.0;
+            self.emitter.require_below(factor.high, (MOST_GROWTH / self.times as f64).exp());
+        }
         let base = self.base_of_exponential(step, factor)?;
         let affine: Affine = [(base, Coefficient::Fixed(before))].into();
         Some(Form::Affine(affine))

@@ -8,6 +8,7 @@ use hashbrown::HashMap;
 
 use super::binomials::{Polynomial, Product};
 use super::emit::Emitter;
+use super::line::{Line, line};
 use super::powers::Powers;
 use super::rest::is_rest;
 use crate::op::{Op, eval};
@@ -342,7 +343,7 @@ impl Forms<'_, '_> {
                 let (&Base::Node(node), Coefficient::Table(table)) = (base, &*coefficient) else {
                     continue;
                 };
-                let Some((first, step)) = even(table) else { continue };
+                let Some(Line { first, step, .. }) = line(table) else { continue };
                 let step = self.emitter.number(step.high, step.low);
                 let step = self.emitter.product(step, node.into());
                 steps = self.emitter.sum(steps, Some(step));
@@ -473,13 +474,4 @@ impl Forms<'_, '_> {
         }
         Ok(Form::Affine(quotient))
     }
-}
-
-/// The first number and the step of numbers in even steps.
-fn even(table: &[Double]) -> Option<(Double, Double)> {
-    let first = *table.first()?;
-    let step = *table.get(1)? - first;
-    let at = |i: usize| first + step * (i as f64).into();
-    let is_even = table.iter().enumerate().all(|(i, &number)| number == at(i));
-    is_even.then_some((first, step))
 }

@@ -42,6 +42,7 @@ mod fixed;
 mod form;
 mod geometric;
 mod jet;
+mod line;
 mod map;
 mod nest;
 mod power;

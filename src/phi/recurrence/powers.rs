@@ -108,9 +108,8 @@ impl Forms<'_, '_> {
                 Coefficient::Table(table) => {
                     *coefficient = Coefficient::Table(table.iter().rev().copied().collect());
                 }
-                Coefficient::Polynomial(parts) => {
-                    let turned = turned(self.emitter, parts, self.times - 1);
-                    *coefficient = Coefficient::Polynomial(turned.into());
+                Coefficient::Polynomial(polynomial) => {
+                    *polynomial = turned(self.emitter, polynomial, self.times - 1);
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! The record of the formula that a recurrence was solved by.
 
 use super::MOST_STATES;
+use super::binomials::Polynomial;
 use super::body::Body;
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Forms};
@@ -136,7 +137,7 @@ fn factor(emitter: &Emitter<'_>, coefficient: &Coefficient) -> String {
             let shown = table.iter().take(2).map(|x| number(x.rounded()));
             format!("[{}, …]", shown.collect::<Vec<String>>().join(", "))
         }
-        Coefficient::Polynomial(parts) => {
+        Coefficient::Polynomial(Polynomial { parts, .. }) => {
             let part = |(degree, part): (usize, &Option<Pair>)| {
                 let (text, _) = written(emitter, (*part)?);
                 Some(if degree == 0 { text } else { format!("{text}·C(i, {degree})") })

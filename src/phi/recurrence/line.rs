@@ -1,0 +1,127 @@
+//! Numbers in even steps, also rounded ones, such as those of `i as f64 / 12.0`.
+
+use crate::phi::double::Double;
+
+/// The line that numbers are on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Line {
+    pub(super) first: Double,
+    pub(super) step: Double,
+    /// Whether the numbers are those of the line, and not only next to them.
+    pub(super) is_exact: bool,
+}
+
+/// Numbers so near to a line, in parts of their size, are on it: both were computed with
+/// twice the digits.
+const EXACT: f64 = 1e-29;
+
+/// The line of `table`, if each number is at most a unit of its last place away from it:
+/// that is how much the program's own rounding moves them.
+pub(super) fn line(table: &[Double]) -> Option<Line> {
+    let (first, step) = (*table.first()?, *table.get(1)? - *table.first()?);
+    if distance(table, first, step, 0.0).is_some() {
+        return Some(Line { first, step, is_exact: true });
+    }
+    let is_single = table.iter().all(|number| number.low == 0.0);
+    let mut most = if is_single { f64::EPSILON } else { EXACT };
+    let mut best = None;
+    for step in steps(table) {
+        for first in firsts(first, step) {
+            // An earlier line is a simpler one.
+            if let Some(distance) = distance(table, first, step, most)
+                && (best.is_none() || distance < most)
+            {
+                most = distance;
+                best = Some(Line { first, step, is_exact: distance <= EXACT });
+            }
+        }
+    }
+    best
+}
+
+/// The largest distance of a number from the line, in parts of its size, if none is more
+/// than `most`.
+fn distance(table: &[Double], first: Double, step: Double, most: f64) -> Option<f64> {
+    let mut largest: f64 = 0.0;
+    for (i, &number) in table.iter().enumerate() {
+        let off = (number - (first + step * (i as f64).into())).rounded().abs();
+        let size = number.high.abs();
+        if !(off <= most * size && off.is_finite()) {
+            return None;
+        }
+        if off > 0.0 {
+            largest = largest.max(off / size);
+        }
+    }
+    Some(largest)
+}
+
+/// What steps the numbers may have: a part of 1, that of the first two, that of both ends.
+fn steps(table: &[Double]) -> impl Iterator<Item = Double> {
+    let (first, last) = (table[0], table[table.len() - 1]);
+    let ends = (last - first) / (table.len().max(2) as f64 - 1.0).into();
+    let parts = (Double::from(1.0) / ends).rounded().round();
+    let of_one = (parts != 0.0 && parts.is_finite()).then(|| Double::from(1.0) / parts.into());
+    of_one.into_iter().chain(table.get(1).map(|&second| second - first)).chain([ends])
+}
+
+/// What the first number may be: half the step so many times, or as it is.
+fn firsts(first: Double, step: Double) -> [Double; 2] {
+    let halves = (first / step * 2.0.into()).rounded().round();
+    [step * (halves / 2.0).into(), first]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line_of(f: impl Fn(f64) -> f64) -> Option<Line> {
+        let table: Vec<Double> = (0..500).map(|i| f(f64::from(i)).into()).collect();
+        line(&table)
+    }
+
+    #[test]
+    fn numbers_in_even_steps_are_on_a_line() {
+        let exact = line_of(|i| 3.0 - 0.25 * i).unwrap();
+        assert_eq!(exact, Line { first: 3.0.into(), step: (-0.25).into(), is_exact: true });
+    }
+
+    #[test]
+    fn rounded_numbers_are_next_to_the_line_they_were_computed_from() {
+        let twelfth = Double::from(1.0) / 12.0.into();
+        let tests: [(fn(f64) -> f64, Double, Double); 6] = [
+            (|i| i / 12.0, Double::ZERO, twelfth),
+            (|i| (i + 1.0) / 12.0, twelfth, twelfth),
+            (|i| (i + 0.5) / 12.0, twelfth * 0.5.into(), twelfth),
+            (|i| (499.0 - i) / 12.0, twelfth * 499.0.into(), -twelfth),
+            (|i| i * 0.01, Double::ZERO, 0.01.into()),
+            (|i| (i + 3.0) * 0.3, Double::from(3.0) * 0.3.into(), 0.3.into()),
+        ];
+        for (i, (f, first, step)) in tests.into_iter().enumerate() {
+            let line = line_of(f).unwrap();
+            assert!(!line.is_exact, "{i}: {line:?}");
+            let near = |a: Double, b: Double| (a - b).rounded().abs() <= 1e-16 * b.high.abs();
+            assert!(near(line.first, first) && near(line.step, step), "{i}: {line:?}");
+        }
+        // Parts of 1, and what the first two numbers tell, are found with twice the digits.
+        assert_eq!(line_of(|i| i / 12.0).unwrap().step, twelfth);
+        assert_eq!(line_of(|i| i * 0.07).unwrap().step, 0.07.into());
+    }
+
+    #[test]
+    fn other_numbers_are_on_no_line() {
+        assert_eq!(line_of(|i| i * i), None);
+        assert_eq!(line_of(|i| if i == 499.0 { 7.0 } else { i / 12.0 }), None);
+        // Each addition rounds, and the errors add up.
+        let table: Vec<Double> = core::iter::successors(Some(0.0), |t| Some(t + 0.1))
+            .take(500)
+            .map(Double::from)
+            .collect();
+        assert_eq!(line(&table), None);
+        // Near zero the rounding of 5 is larger than the number.
+        assert_eq!(line_of(|i| 5.0 - i * 0.01), None);
+        assert_eq!(line_of(|_| f64::NAN), None);
+        assert_eq!(line_of(|i| i * f64::INFINITY), None);
+        assert_eq!(line(&[1.0.into()]), None);
+    }
+}
