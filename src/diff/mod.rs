@@ -5,7 +5,6 @@ mod adjoints;
 mod checkpoint;
 mod loops;
 mod needed;
-mod opposed;
 mod order;
 mod reach;
 mod regions;

@@ -15,7 +15,6 @@
 use super::activity::Activity;
 use super::adjoints::Adjoints;
 use super::needed::Needed;
-use super::opposed::added;
 use super::order::{Entries, Order};
 use super::relays::relays;
 use super::rows::{Row, rows};
@@ -435,7 +434,7 @@ impl<'a> Reverse<'a> {
             (node, passed) = next;
         }
         let sum = match self.adjoints.get(node) {
-            Some(before) => added(&mut self.builder, before, passed),
+            Some(before) => self.builder.apply(Op::Add, &[before, passed]),
             None => passed,
         };
         self.adjoints.set(node, sum);

@@ -11,7 +11,7 @@ use crate::op::Op;
 use crate::ssa::{Def, Graph, Node, Place, PlaceId};
 
 /// From so many powers at one place on they may be those of a loop.
-const MOST_APART: usize = 32;
+const FEWEST_POWERS: usize = 32;
 
 /// A graph some of whose integer powers have real exponents.
 #[derive(Clone, Debug)]
@@ -45,8 +45,10 @@ impl RealExponents {
                 *differ |= graph.constant(*first) != graph.constant(exponent);
             }
         }
-        found.retain(|_, (nodes, _, differ)| *differ && nodes.len() >= MOST_APART);
-        let places = found.keys().filter_map(|&place| graph.places.get(place).cloned());
+        found.retain(|_, (nodes, _, differ)| *differ && nodes.len() >= FEWEST_POWERS);
+        let mut places: Vec<PlaceId> = found.keys().copied().collect();
+        places.sort_unstable();
+        let places = places.into_iter().filter_map(|place| graph.places.get(place).cloned());
         let places: Vec<Place> = places.collect();
         if places.is_empty() {
             return None;
@@ -61,7 +63,7 @@ impl RealExponents {
     }
 
     /// `closed`, which was made of the graph, with integer powers again; `None` if there are
-    /// some whose exponents change.
+    /// some whose exponents change, or are none that an integer power may have.
     ///
     /// # Examples
     ///
@@ -96,7 +98,8 @@ impl RealExponents {
             if place.is_some_and(|place| !self.places.contains(place)) {
                 continue;
             }
-            let is_integer = closed.constant(args[1]).is_some_and(|x| x.fract() == 0.0);
+            let is_integer = |x: f64| x.fract() == 0.0 && x.abs() <= f64::from(i32::MAX);
+            let is_integer = closed.constant(args[1]).is_some_and(is_integer);
             if place.is_none() || !is_integer {
                 return None;
             }

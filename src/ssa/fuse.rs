@@ -21,7 +21,9 @@ use crate::op::{Op, is_singular};
 /// a quotient times a number and a constant: a/a is 1. The first two also hold
 /// through φs, loops and series. So is a sum of several products of what a loop carries,
 /// to which it leads again: columns of a matrix that sum to 1 keep what is equal. And so
-/// are sums over the iterations of a loop of which one is subtracted from another.
+/// are sums over the iterations of a loop of which one is subtracted from another, and those
+/// of products with a common factor and opposite signs: what one of them adds the other may
+/// take away again, as often as there are iterations.
 ///
 /// Worth it only where the host multiplies and adds in one instruction.
 ///
@@ -41,13 +43,15 @@ pub fn fuse(graph: &Graph) -> Graph {
     let decisive = decisive_nodes(graph, &flow);
     let products = product_nodes(graph, &flow);
     let circles = circles(graph, &flow);
+    let opposed = opposed_sums(graph, &uses);
     let (carried, subtracted) =
         (carried_products(graph, &circles), subtracted_sums(graph, &flow, &circles));
     let fused = rebuild(graph, Folding::Real, |rebuild, node| {
         let Def::Apply(op @ (Op::Add | Op::Sub), [a, b, _]) = graph.nodes[node].def else {
             return None;
         };
-        if decisive[node] || circles[node].is_some_and(|circle| subtracted.contains(&circle)) {
+        let is_subtracted = circles[node].is_some_and(|circle| subtracted.contains(&circle));
+        if decisive[node] || opposed[node] || is_subtracted {
             return None;
         }
         // The second operand first: sums grow to the left, so the product is
@@ -150,6 +154,11 @@ fn product_nodes(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
                 Def::Apply(Op::Neg, [inner, ..]) => products[inner],
                 // Doubled without rounding.
                 Def::Apply(Op::Add, [a, b, _]) if a == b => products[a],
+                // A sum that begins with zero, or has no other term.
+                Def::Apply(Op::Add, [a, b, _]) if graph.constant(a) == Some(0.0) => products[b],
+                Def::Apply(Op::Add | Op::Sub, [a, b, _]) if graph.constant(b) == Some(0.0) => {
+                    products[a]
+                }
                 Def::Phi(..) | Def::Entry(..) => {
                     !products[node] && flow.sources(node).iter().any(|&value| products[value])
                 }
@@ -225,6 +234,35 @@ impl Product {
     }
 }
 
+/// Which nodes are sums to which products with a common factor are added one after the other,
+/// one of them with the other sign.
+fn opposed_sums(graph: &Graph, uses: &Array<Node, u32>) -> Array<Node, bool> {
+    let mut opposed = Array::filled(false, graph.nodes.len());
+    for node in graph.nodes.keys() {
+        let Some((sum, last)) = summands(graph, uses, node) else { continue };
+        let Some((_, before)) = summands(graph, uses, sum) else { continue };
+        let has_common = [last.x, last.y].iter().any(|&x| x == before.x || x == before.y);
+        if has_common && last.negated != before.negated {
+            opposed[node] = true;
+            opposed[sum] = true;
+        }
+    }
+    opposed
+}
+
+/// The sum that `node` is of something and a product that nothing else uses.
+fn summands(graph: &Graph, uses: &Array<Node, u32>, node: Node) -> Option<(Node, Product)> {
+    let Def::Apply(op @ (Op::Add | Op::Sub), [a, b, _]) = graph.nodes[node].def else {
+        return None;
+    };
+    if let Some(last) = product(graph, uses, b) {
+        let negated = last.negated != (op == Op::Sub);
+        return Some((a, Product { negated, ..last }));
+    }
+    let last = product(graph, uses, a).filter(|_| op == Op::Add)?;
+    Some((b, last))
+}
+
 /// The product that `node` is, possibly negated, if nothing else uses it.
 fn product(graph: &Graph, uses: &Array<Node, u32>, node: Node) -> Option<Product> {
     if uses[node] != 1 {
@@ -268,7 +306,7 @@ fn count_uses(graph: &Graph) -> Array<Node, u32> {
 #[cfg(test)]
 mod tests {
     use super::fuse;
-    use crate::ssa::parse;
+    use crate::ssa::{Outcome, interpret, parse};
 
     fn fused(text: &str) -> bool {
         let graph = parse(&format!("graph active 3 inactive 0\n{text}"));
@@ -305,5 +343,10 @@ mod tests {
         let doubled = "b0:\n  v3 = mul v0 v1\n  v4 = add v3 v3\n  v5 = mul v1 v2\n  v6 = add v5 v4\n  return v6\n";
         assert!(!fused(doubled));
         assert!(fused(&doubled.replace("add v3 v3", "add v3 v0")));
+        // 0 + a·a - a·a
+        let begun = "graph active 1 inactive 0\nv1 = const 0.0\nb0:\n  v2 = mul v0 v0\n  v3 = add \
+                     v1 v2\n  v4 = mul v0 v0\n  v5 = sub v3 v4\n  return v5\n";
+        let graph = parse(begun).unwrap();
+        assert_eq!(interpret(&fuse(&graph), &[0.1]), Outcome::Values(vec![0.0]));
     }
 }

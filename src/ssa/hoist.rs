@@ -45,9 +45,13 @@ pub fn hoist(graph: &Graph) -> Graph {
         return graph.clone();
     }
     let moved = moved(graph, &ways, &search.guards);
-    debug_assert!(in_order(&moved).is_none_or(|moved| verify(&moved).is_ok()), "{moved}");
+    let moved = in_order(&moved).filter(|moved| {
+        let verified = verify(moved);
+        debug_assert!(verified.is_ok(), "{verified:?}\n{graph}");
+        verified.is_ok()
+    });
     // What was computed in several loops may be computed once before them.
-    in_order(&moved).map_or_else(|| graph.clone(), |moved| simplify(&moved, Folding::Real))
+    moved.map_or_else(|| graph.clone(), |moved| simplify(&moved, Folding::Real))
 }
 
 /// Where a step goes: before a loop, and into which block that is.
@@ -171,13 +175,6 @@ impl<'a> Search<'a> {
     fn wanted(&mut self, possible: &Array<Node, Option<Way>>) -> Array<Node, Option<Way>> {
         let graph = self.graph;
         let mut ways: Array<Node, Option<Way>> = Array::filled(None, graph.nodes.len());
-        // The outermost of the blocks where it is needed.
-        let depths = &self.depths;
-        let further = |way: &mut Option<Way>, other: Way| {
-            if way.is_none_or(|way| depths[other.to] < depths[way.to]) {
-                *way = Some(other);
-            }
-        };
         for (block, data) in graph.blocks.iter() {
             for (index, item) in data.items.iter().enumerate() {
                 let Item::Guard { condition, .. } = *item else { continue };
@@ -185,9 +182,7 @@ impl<'a> Search<'a> {
                     self.outermost(block, |search, _, above| search.is_above(condition, above));
                 if let Some(way) = way {
                     self.guards.insert((block, index), way);
-                    if possible[condition].is_some() {
-                        further(&mut ways[condition], way);
-                    }
+                    self.bring(condition, way, possible, &mut ways);
                 }
             }
         }
@@ -195,23 +190,39 @@ impl<'a> Search<'a> {
             if let (Def::Apply(op, _), Some(way)) = (data.def, possible[node])
                 && is_worth_it(op)
             {
-                further(&mut ways[node], way);
+                self.send(way, &mut ways[node]);
             }
             let Some(way) = ways[node] else { continue };
-            for &arg in data.args() {
-                let (Some(possible), Some(own)) = (possible[arg], self.nest.node_block(arg)) else {
-                    continue;
-                };
-                let root = graph.regions[way.before].root;
-                if own == root || self.is_below(own, root) {
-                    further(&mut ways[arg], way);
-                } else if !self.is_below(way.to, own) && way.to != own {
-                    // It was visible only because its loop, another one, is replayed.
-                    further(&mut ways[arg], possible);
-                }
-            }
+            data.args().iter().for_each(|&arg| self.bring(arg, way, possible, &mut ways));
         }
         ways
+    }
+
+    /// Lets `node` be there where something goes that needs it.
+    fn bring(
+        &self,
+        node: Node,
+        way: Way,
+        possible: &Array<Node, Option<Way>>,
+        ways: &mut Array<Node, Option<Way>>,
+    ) {
+        let (Some(possible), Some(own)) = (possible[node], self.nest.node_block(node)) else {
+            return;
+        };
+        let root = self.graph.regions[way.before].root;
+        if own == root || self.is_below(own, root) {
+            self.send(way, &mut ways[node]);
+        } else if !self.is_below(way.to, own) && way.to != own {
+            // It was visible only because its loop, another one, is replayed.
+            self.send(possible, &mut ways[node]);
+        }
+    }
+
+    /// Of all places where a step is needed it goes to the outermost one.
+    fn send(&self, way: Way, to: &mut Option<Way>) {
+        if to.is_none_or(|before| self.depths[way.to] < self.depths[before.to]) {
+            *to = Some(way);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ pub fn ulp(x: f64) -> f64 {
 pub fn neighbours(x: &[f64]) -> Vec<Vec<f64>> {
     let mut all = vec![x.to_vec()];
     for i in 0..x.len() {
-        for step in [-1e-12, 3e-12, -2e-13, 1e-13, 1e-14, -1e-15] {
+        for step in [-1e-13, 6e-14, -3e-14, 1e-14, 3e-15, -1e-15] {
             let mut next = x.to_vec();
             next[i] += step * next[i].abs().max(1e-6);
             all.push(next);

@@ -1,10 +1,11 @@
 //! Simplification of segments by equality saturation, with egg.
 //!
 //! Each segment becomes an e-graph (`language`), in which an analysis keeps what
-//! is known of numbers (`facts`, `range`, `known`), and in which loops they change (`loops`). Rules (`rules`, `pattern`) add
-//! equal terms; then the cheapest are taken (`extract`, `cost`). What decides
-//! something keeps its bits, and is a part of the e-graph only to be seen by rules.
-//! So are values of blocks around, and of those that a block replays.
+//! is known of numbers (`facts`, `range`, `known`), and in which loops they change
+//! (`loops`). Rules (`rules`, `pattern`) add equal terms; then the cheapest are taken
+//! (`extract`, `cost`). What decides something keeps its bits, and is a part of the
+//! e-graph only to be seen by rules. So are values of blocks around, and of those that a
+//! block replays.
 //!
 //! Sums of exponentials of which only quotients and logarithms are used are scaled
 //! (`scale`): that is no matter of single terms.
