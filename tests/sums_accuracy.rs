@@ -349,6 +349,36 @@ fn logarithms_and_exponentials_are_accurate() {
 }
 
 #[test]
+fn likelihoods_are_accurate_at_their_maximum() {
+    for (mean, noise) in [(3.0, 0.5), (1e3, 1.0), (1e9, 1.0)] {
+        let data: Vec<f64> = (0..200).map(|i| mean + noise * (f64::from(i) * 0.7).sin()).collect();
+        let near = |at: f64| -> Vec<Vec<f64>> {
+            let steps = [0.0, 1e-12, -1e-9, 1e-6, -1e-3, 0.1, 3.0];
+            steps.iter().map(|step| vec![at * (1.0 + step)]).collect()
+        };
+        let name = format!("poisson {mean}");
+        assert_accurate(
+            &name,
+            |x| data.iter().map(|&k| x[0].ln() * k - x[0]).sum(),
+            &near(data.iter().sum::<f64>() / 200.0),
+        );
+        let name = format!("exponential {mean}");
+        assert_accurate(
+            &name,
+            |x| data.iter().map(|&t| x[0].ln() - x[0] * t).sum(),
+            &near(200.0 / data.iter().sum::<f64>()),
+        );
+        let name = format!("of two rates {mean}");
+        let rates = near(mean).into_iter().map(|x| vec![x[0], 0.5 / x[0]]).collect::<Vec<_>>();
+        assert_accurate(
+            &name,
+            |x| data.iter().map(|&t| x[0].ln() * t - x[0] + 0.5 * x[1].ln() - x[1] * t).sum(),
+            &rates,
+        );
+    }
+}
+
+#[test]
 fn sums_of_exponentials_are_accurate() {
     let data = data(100, 3.0, 0.7, 0.3, 0.1);
     let both = || data.iter().copied();

@@ -217,7 +217,8 @@ fn fit(
             part(&mut evaluator, &basis, variables, (count, first), around, how_large)
         });
         let plain = plain.and_then(Result::ok);
-        let is_calm = plain.as_ref().is_some_and(|(ratio, _)| *ratio <= CALM);
+        let is_calm = plain.as_ref().is_some_and(|(ratio, _)| *ratio <= CALM)
+            && !precise::has_logarithm(draft, &terms.variables);
         let precise = if is_calm { None } else { precise(&mut evaluator, center) };
         let is_precise = precise.is_some();
         if let Some(part) = precise.or(plain.map(|(_, part)| part)) {

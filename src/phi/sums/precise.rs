@@ -13,11 +13,12 @@ use super::frame::Frame;
 use super::steps::{Place, Steps};
 use super::terms::Terms;
 use super::{Moments, Sum};
+use crate::op::Op;
 use crate::phi::double::Double;
 use crate::phi::draft::Draft;
 use crate::phi::pair::{Pair, Pairs};
 use crate::phi::sums::polynomial::Basis;
-use crate::ssa::{Node, Region};
+use crate::ssa::{Def, Node, Region};
 
 /// About how many steps a product of pairs takes to which another pair is added.
 const STEP: u64 = 22;
@@ -49,10 +50,48 @@ pub(super) fn emit(draft: &mut Draft, region: Region, chain: &Chain, sum: &Sum) 
     let value = steps.rounded(value);
     let one = steps.constant(1.0);
     let mut slopes: Vec<(Node, Node)> = first.into_iter().map(|first| (first, one)).collect();
-    for (variable, slope) in polynomial.slopes {
+    for (variable, slope) in by_what_logarithms_are_of(&mut steps, polynomial.slopes) {
         slopes.push((variable, steps.rounded(slope)));
     }
     steps.with_slopes(value, &slopes)
+}
+
+/// Whether one of `variables` is the logarithm of another one, so that the derivatives
+/// by both may cancel: those of a·ln x − b·x do at its maximum, and each term may have its
+/// own near to that.
+pub(super) fn has_logarithm(draft: &Draft, variables: &[Node]) -> bool {
+    variables.iter().any(|&variable| {
+        let of = logarithm(draft, variable);
+        of.is_some_and(|of| variables.iter().any(|&variable| draft.resolve(variable) == of))
+    })
+}
+
+/// What `node` is the logarithm of.
+fn logarithm(draft: &Draft, node: Node) -> Option<Node> {
+    match draft.graph.nodes[draft.resolve(node)].def {
+        Def::Apply(Op::Ln, [of, ..]) => Some(draft.resolve(of)),
+        _ => None,
+    }
+}
+
+/// `slopes` with those by logarithms of other variables among those by these.
+fn by_what_logarithms_are_of(
+    steps: &mut Steps<'_>,
+    mut slopes: Vec<(Node, Pair)>,
+) -> Vec<(Node, Pair)> {
+    for number in (0..slopes.len()).rev() {
+        let (variable, slope) = slopes[number];
+        let Some(of) = logarithm(steps.draft, variable) else { continue };
+        let of_slopes = slopes.iter().position(|&(variable, _)| variable == of);
+        if let Some(other) = of_slopes {
+            let part = steps.quotient(slope, of);
+            if let Some(sum) = steps.sum(Some(slopes[other].1), Some(part)) {
+                slopes[other].1 = sum;
+                slopes.remove(number);
+            }
+        }
+    }
+    slopes
 }
 
 /// A polynomial as steps before a loop.
