@@ -2,11 +2,14 @@
 //! tape, and no number where sums overflow that are computed before the loop alone.
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
 
+#[path = "support/bound.rs"]
+mod bound;
 #[path = "common/precise.rs"]
 mod precise;
 
 use std::panic::Location;
 
+use bound::ulp;
 use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
 use phigrad::ssa::{Folding, Graph, Lifted, Paths};
@@ -78,10 +81,6 @@ fn recorded(run: Program, point: &[f64]) -> Graph {
 fn error(found: f64, reference: Pair) -> f64 {
     let difference = sub((found, 0.0), reference);
     (difference.0 + difference.1).abs()
-}
-
-fn ulp(x: f64) -> f64 {
-    (x.abs().next_up() - x.abs()).max(f64::MIN_POSITIVE)
 }
 
 /// The value and the gradient, in one row.

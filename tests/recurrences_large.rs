@@ -3,11 +3,14 @@
 //! straight code would be too long a loop goes through the digits of the number of steps.
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
 
+#[path = "support/bound.rs"]
+mod bound;
 #[path = "support/precise.rs"]
 mod precise;
 
 use std::panic::Location;
 
+use bound::ulp;
 use phigrad::Var;
 use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
@@ -168,11 +171,6 @@ fn precise(program: &Dense, x: &[f64]) -> Vec<f64> {
     let inputs: Vec<Dual> = x.iter().enumerate().map(|(i, &x)| Dual::input(x, i)).collect();
     let y = program.eval(&inputs);
     (0..x.len()).map(|i| y.slope(i)).chain([y.value()]).collect()
-}
-
-fn ulp(x: f64) -> f64 {
-    let x = x.abs().max(f64::MIN_POSITIVE);
-    f64::from_bits(x.to_bits() + 1) - x
 }
 
 #[track_caller]

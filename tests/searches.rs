@@ -2,10 +2,13 @@
 //! at the number of iterations, and no derivative passes through them.
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
 
+#[path = "support/bound.rs"]
+mod bound;
 #[path = "support/precise.rs"]
 mod precise;
 mod support;
 
+use bound::ulp;
 use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
 use phigrad::phi::{CloseLimits, Closed, Rule, close};
@@ -54,11 +57,6 @@ fn values(graph: &Graph, inputs: &[f64]) -> Vec<f64> {
         Outcome::Values(values) => values,
         Outcome::Unseen(node) => panic!("stopped at {node}\n{graph}"),
     }
-}
-
-fn ulp(x: f64) -> f64 {
-    let x = x.abs().max(f64::MIN_POSITIVE);
-    f64::from_bits(x.to_bits() + 1) - x
 }
 
 #[test]

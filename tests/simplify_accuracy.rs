@@ -3,11 +3,14 @@
 //! gradients.
 #![allow(clippy::unwrap_used)] // A failing helper fails its test.
 
+#[path = "support/bound.rs"]
+mod bound;
 #[path = "support/functions.rs"]
 mod functions;
 #[path = "support/precise.rs"]
 mod precise;
 
+use bound::ulp;
 use functions::Real;
 use phigrad::{Recorded, Tape, Var};
 use precise::{Dual, Wide};
@@ -314,12 +317,13 @@ fn compiled(run: fn(&[Var]) -> Var, at: &[f64], all: &[Vec<f64>]) -> Recorded<fn
     f
 }
 
-fn ulp(x: f64) -> f64 {
-    (x.abs().next_up() - x.abs()).max(f64::MIN_POSITIVE)
+/// The derivatives and the value, each with what is missing in its digits.
+fn parts(exact: Dual, inputs: usize) -> Vec<Wide> {
+    (0..inputs).map(|i| exact.wide_slope(i)).chain([exact.wide()]).collect()
 }
 
 /// The inputs, and some near to them: where the tape is right by chance in one of them it
-/// is not in others.
+/// is not in others. Formulas are compared at few points, where next to them it may be so, too.
 fn neighbours(x: &[f64]) -> Vec<Vec<f64>> {
     let mut all = vec![x.to_vec()];
     for i in 0..x.len() {
@@ -332,10 +336,8 @@ fn neighbours(x: &[f64]) -> Vec<Vec<f64>> {
     all
 }
 
-/// The derivatives and the value, each with what is missing in its digits.
-fn parts(exact: Dual, inputs: usize) -> Vec<Wide> {
-    (0..inputs).map(|i| exact.wide_slope(i)).chain([exact.wide()]).collect()
-}
+/// What is smaller has lost digits on the way, or all of them.
+const TINY: f64 = f64::MIN_POSITIVE;
 
 fn check(formula: &Formula) -> Vec<String> {
     let Formula { name, run, exact, points } = formula;
@@ -369,7 +371,7 @@ fn check(formula: &Formula) -> Vec<String> {
                     (false, _) => continue,
                     (true, false) if !got.is_finite() => continue,
                     (true, false) => 1e-12 * exact.0.abs() + 1e-15 * size,
-                    (true, true) => 4.0 * error(exact, taped) + 4.0 * ulp(exact.0),
+                    (true, true) => 4.0 * error(exact, taped) + 4.0 * ulp(exact.0).max(TINY),
                 };
                 if error(exact, got) <= bound {
                     continue;
@@ -378,7 +380,9 @@ fn check(formula: &Formula) -> Vec<String> {
                     .iter()
                     .map(|x| error(truth(x)[part], flat(tape.value_and_grad(x).unwrap())[part]))
                     .fold(0.0, f64::max);
-                if !taped.is_finite() || error(exact, got) > 4.0 * worst + 4.0 * ulp(exact.0) {
+                if !taped.is_finite()
+                    || error(exact, got) > 4.0 * worst + 4.0 * ulp(exact.0).max(TINY)
+                {
                     failures.push(format!(
                         "{name} {part} {x:?}: {got:e} in the kernel, {taped:e} on the tape, {:e}",
                         exact.0

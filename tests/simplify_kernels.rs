@@ -2,6 +2,10 @@
 //! finite where the tape is.
 #![allow(clippy::unwrap_used)] // A failing helper fails its test.
 
+#[path = "support/bound.rs"]
+mod bound;
+
+use bound::ulp;
 use phigrad::{Recorded, Tape, Var};
 
 /// A formula, and its value and gradient by hand in a form that is accurate.
@@ -104,10 +108,6 @@ fn compiled(run: fn(&[Var]) -> Var, at: &[f64]) -> Recorded<fn(&[Var]) -> Var> {
         f.compile().unwrap();
     }
     f
-}
-
-fn ulp(x: f64) -> f64 {
-    (x.abs().next_up() - x.abs()).max(f64::MIN_POSITIVE)
 }
 
 #[test]

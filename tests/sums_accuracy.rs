@@ -2,11 +2,14 @@
 //! compared with a reference of twice the digits, values and gradients.
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
 
+#[path = "support/bound.rs"]
+mod bound;
 #[path = "common/precise.rs"]
 mod precise;
 
 use std::panic::Location;
 
+use bound::ulp;
 use phigrad::Var;
 use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
@@ -70,10 +73,6 @@ fn with_inputs_for_constants(graph: &Graph) -> (Graph, Vec<f64>) {
 fn error(found: f64, reference: Pair) -> f64 {
     let difference = sub((found, 0.0), reference);
     (difference.0 + difference.1).abs()
-}
-
-fn ulp(x: f64) -> f64 {
-    (x.abs() * f64::EPSILON).max(f64::MIN_POSITIVE)
 }
 
 /// The largest ratio of the form's error to four times the loop's plus four

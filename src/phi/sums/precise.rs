@@ -62,15 +62,27 @@ pub(super) fn emit(draft: &mut Draft, region: Region, chain: &Chain, sum: &Sum) 
 pub(super) fn has_logarithm(draft: &Draft, variables: &[Node]) -> bool {
     variables.iter().any(|&variable| {
         let of = logarithm(draft, variable);
-        of.is_some_and(|of| variables.iter().any(|&variable| draft.resolve(variable) == of))
+        of.is_some_and(|(_, of)| variables.iter().any(|&variable| draft.resolve(variable) == of))
     })
 }
 
-/// What `node` is the logarithm of.
-fn logarithm(draft: &Draft, node: Node) -> Option<Node> {
-    match draft.graph.nodes[draft.resolve(node)].def {
-        Def::Apply(Op::Ln, [of, ..]) => Some(draft.resolve(of)),
-        _ => None,
+/// How many times which number's logarithm `node` is.
+fn logarithm(draft: &Draft, node: Node) -> Option<(f64, Node)> {
+    let constant = |node: Node| draft.graph.constant(draft.resolve(node));
+    let (mut times, mut node) = (1.0, draft.resolve(node));
+    loop {
+        let factor;
+        (factor, node) = match draft.graph.nodes[node].def {
+            Def::Apply(Op::Ln, [of, ..]) => return Some((times, draft.resolve(of))),
+            Def::Apply(Op::Neg, [of, ..]) => (-1.0, of),
+            Def::Apply(Op::Mul, [a, b, _]) => match (constant(a), constant(b)) {
+                (Some(factor), _) => (factor, b),
+                (_, factor) => (factor?, a),
+            },
+            _ => return None,
+        };
+        times *= factor;
+        node = draft.resolve(node);
     }
 }
 
@@ -81,9 +93,11 @@ fn by_what_logarithms_are_of(
 ) -> Vec<(Node, Pair)> {
     for number in (0..slopes.len()).rev() {
         let (variable, slope) = slopes[number];
-        let Some(of) = logarithm(steps.draft, variable) else { continue };
+        let Some((times, of)) = logarithm(steps.draft, variable) else { continue };
         let of_slopes = slopes.iter().position(|&(variable, _)| variable == of);
         if let Some(other) = of_slopes {
+            let times = steps.number(times, 0.0);
+            let slope = steps.product(times, slope);
             let part = steps.quotient(slope, of);
             if let Some(sum) = steps.sum(Some(slopes[other].1), Some(part)) {
                 slopes[other].1 = sum;
