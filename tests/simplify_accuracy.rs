@@ -10,7 +10,7 @@ mod functions;
 #[path = "support/precise.rs"]
 mod precise;
 
-use bound::ulp;
+use bound::{neighbours, ulp};
 use functions::Real;
 use phigrad::{Recorded, Tape, Var};
 use precise::{Dual, Wide};
@@ -320,20 +320,6 @@ fn compiled(run: fn(&[Var]) -> Var, at: &[f64], all: &[Vec<f64>]) -> Recorded<fn
 /// The derivatives and the value, each with what is missing in its digits.
 fn parts(exact: Dual, inputs: usize) -> Vec<Wide> {
     (0..inputs).map(|i| exact.wide_slope(i)).chain([exact.wide()]).collect()
-}
-
-/// The inputs, and some near to them: where the tape is right by chance in one of them it
-/// is not in others. Formulas are compared at few points, where next to them it may be so, too.
-fn neighbours(x: &[f64]) -> Vec<Vec<f64>> {
-    let mut all = vec![x.to_vec()];
-    for i in 0..x.len() {
-        for step in [-1e-9, -1e-12, 3e-12, 2e-10, 1e-14, -1e-15] {
-            let mut next = x.to_vec();
-            next[i] += step * next[i].abs().max(1e-6);
-            all.push(next);
-        }
-    }
-    all
 }
 
 /// What is smaller has lost digits on the way, or all of them.
