@@ -351,10 +351,8 @@ fn logarithms_and_exponentials_are_accurate() {
 fn likelihoods_are_accurate_at_their_maximum() {
     for (mean, noise) in [(3.0, 0.5), (1e3, 1.0), (1e9, 1.0)] {
         let data: Vec<f64> = (0..200).map(|i| mean + noise * (f64::from(i) * 0.7).sin()).collect();
-        let near = |at: f64| -> Vec<Vec<f64>> {
-            let steps = [0.0, 1e-12, -1e-9, 1e-6, -1e-3, 0.1, 3.0];
-            steps.iter().map(|step| vec![at * (1.0 + step)]).collect()
-        };
+        let steps = [0.0, 1e-12, -1e-9, 1e-6, -1e-3, 0.1, 3.0];
+        let near = |at: f64| steps.map(|step| vec![at * (1.0 + step)]).to_vec();
         let name = format!("poisson {mean}");
         assert_accurate(
             &name,
