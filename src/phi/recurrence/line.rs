@@ -89,7 +89,8 @@ mod tests {
     #[test]
     fn rounded_numbers_are_next_to_the_line_they_were_computed_from() {
         let twelfth = Double::from(1.0) / 12.0.into();
-        let tests: [(fn(f64) -> f64, Double, Double); 6] = [
+        type Test = (fn(f64) -> f64, Double, Double);
+        let tests: [Test; 6] = [
             (|i| i / 12.0, Double::ZERO, twelfth),
             (|i| (i + 1.0) / 12.0, twelfth, twelfth),
             (|i| (i + 0.5) / 12.0, twelfth * 0.5.into(), twelfth),
