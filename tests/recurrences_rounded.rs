@@ -137,6 +137,17 @@ fn where_errors_of_rounded_exponents_grow_the_loop_serves() {
 }
 
 #[test]
+fn exponents_far_from_zero_stay_as_they_are() {
+    // The errors of these times count as often as the rate is large.
+    for time in [(|i| (i + 600.0) / 12.0) as Time, |i| (1000.0 - i) / 12.0] {
+        let payments = Payments(time);
+        let program = payments.of(1000);
+        let solved = solve_all(&rolled(&program, &[0.5, 1.0, 0.5]));
+        assert!(solved.applied.is_empty() && !solved.refused.is_empty());
+    }
+}
+
+#[test]
 fn rounded_times_are_shown_as_numbers() {
     let f = Tape::record(|x: &[Var]| Payments(|i| i / 8.0 * 0.1).eval(x, 1000));
     f.grad(&[0.1, 1.0, 0.5]).unwrap();

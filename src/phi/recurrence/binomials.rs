@@ -31,8 +31,19 @@ pub(super) struct Polynomial {
     /// What the binomial coefficients of the iteration number over 0, 1, 2, … are
     /// multiplied by.
     pub(super) parts: Vec<Option<Pair>>,
-    /// Whether it is what the program computes, and not only next to rounded numbers.
-    pub(super) is_exact: bool,
+    /// Whether it is only next to rounded numbers that the program computes.
+    pub(super) rounded: Rounded,
+}
+
+/// How the numbers of a program are rounded that a polynomial is next to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rounded {
+    /// They are those of the polynomial.
+    Not,
+    /// They are on a line that begins with zero, or at most two steps from it.
+    FromZero,
+    /// They are on another line.
+    Anywhere,
 }
 
 /// A number of the state, or 1 (`None`), times a binomial coefficient of the iteration
@@ -62,11 +73,11 @@ impl Forms<'_, '_> {
 
     /// What an affine form without states is as one polynomial.
     pub(super) fn without_states(&mut self, affine: &Affine) -> Result<Coefficient, &'static str> {
-        let mut total = Polynomial { parts: Vec::new(), is_exact: true };
+        let mut total = Polynomial { parts: Vec::new(), rounded: Rounded::Not };
         for (base, coefficient) in affine {
             let &Base::Node(node) = base else { return Err(CHANGES) };
             let part = polynomial(self.emitter, coefficient)?;
-            let node = Polynomial { parts: vec![Some(node.into())], is_exact: true };
+            let node = Polynomial { parts: vec![Some(node.into())], rounded: Rounded::Not };
             let part = product(self.emitter, &part, &node)?;
             total = sum(self.emitter, &total, &part);
         }
@@ -169,7 +180,7 @@ impl Spread<'_, '_> {
         if degree > 0 {
             parts[degree - 1] = one;
         }
-        let binomial = Polynomial { parts, is_exact: true };
+        let binomial = Polynomial { parts, rounded: Rounded::Not };
         let mut spread = Affine::new();
         for (&base, coefficient) in row {
             let parts = polynomial(self.emitter, coefficient)?;
@@ -208,15 +219,15 @@ fn polynomial(
     coefficient: &Coefficient,
 ) -> Result<Polynomial, &'static str> {
     Ok(match coefficient {
-        Coefficient::Fixed(pair) => Polynomial { parts: vec![Some(*pair)], is_exact: true },
+        Coefficient::Fixed(pair) => Polynomial { parts: vec![Some(*pair)], rounded: Rounded::Not },
         Coefficient::Polynomial(polynomial) => polynomial.clone(),
         Coefficient::Table(table) => {
             let number = |difference: Double| {
                 let is_there = difference != Double::ZERO;
                 is_there.then(|| emitter.number(difference.high, difference.low))
             };
-            let (differences, is_exact) = differences(table).ok_or(CHANGES)?;
-            Polynomial { parts: differences.into_iter().map(number).collect(), is_exact }
+            let (differences, rounded) = differences(table).ok_or(CHANGES)?;
+            Polynomial { parts: differences.into_iter().map(number).collect(), rounded }
         }
     })
 }
@@ -225,7 +236,7 @@ fn sum(emitter: &mut Emitter<'_>, a: &Polynomial, b: &Polynomial) -> Polynomial 
     let at = |of: &Polynomial, degree: usize| of.parts.get(degree).copied().flatten();
     let degrees = 0..a.parts.len().max(b.parts.len());
     let parts = degrees.map(|degree| emitter.sum(at(a, degree), at(b, degree))).collect();
-    Polynomial { parts, is_exact: a.is_exact && b.is_exact }
+    Polynomial { parts, rounded: a.rounded.max(b.rounded) }
 }
 
 /// The product: C(i, j)·C(i, k) is the sum of m!/((m−j)!·(m−k)!·(j+k−m)!)·C(i, m).
@@ -252,7 +263,7 @@ fn product(
             }
         }
     }
-    Ok(Polynomial { parts: total, is_exact: a.is_exact && b.is_exact })
+    Ok(Polynomial { parts: total, rounded: a.rounded.max(b.rounded) })
 }
 
 /// The polynomial in `most` less the iteration number: C(n−i, k) is the sum of
@@ -262,7 +273,7 @@ pub(super) fn turned(
     polynomial: &Polynomial,
     most: usize,
 ) -> Polynomial {
-    let Polynomial { parts, is_exact } = polynomial;
+    let Polynomial { parts, rounded } = polynomial;
     let mut total: Vec<Option<Pair>> = vec![None; parts.len()];
     for (k, &part) in parts.iter().enumerate() {
         let Some(part) = part else { continue };
@@ -279,17 +290,22 @@ pub(super) fn turned(
             }
         }
     }
-    Polynomial { parts: total, is_exact: *is_exact }
+    Polynomial { parts: total, rounded: *rounded }
 }
 
 /// The differences at zero of the polynomial that `table` is, if it is one of a small degree,
-/// or that it is next to, if that is a line; whether it is exactly that.
-fn differences(table: &[Double]) -> Option<(Vec<Double>, bool)> {
+/// or that it is next to, if that is a line.
+fn differences(table: &[Double]) -> Option<(Vec<Double>, Rounded)> {
     if let Some(exact) = exact_differences(table) {
-        return Some((exact, true));
+        return Some((exact, Rounded::Not));
     }
     let Line { first, step, is_exact } = line(table)?;
-    Some((vec![first, step], is_exact))
+    let rounded = match (is_exact, first.high.abs() <= 2.0 * step.high.abs()) {
+        (true, _) => Rounded::Not,
+        (false, true) => Rounded::FromZero,
+        (false, false) => Rounded::Anywhere,
+    };
+    Some((vec![first, step], rounded))
 }
 
 fn exact_differences(table: &[Double]) -> Option<Vec<Double>> {
@@ -334,8 +350,10 @@ mod tests {
         assert_eq!(known(|i| i.powi(5)), None::<Vec<f64>>);
         assert_eq!(known(|i| if i < 40.0 { i } else { 0.0 }), None);
         assert_eq!(exact_differences(&table(|i| i)[..2]), None);
-        let (_, is_exact) = differences(&table(|i| i / 3.0)).unwrap();
-        assert!(!is_exact);
+        let rounded = |f| differences(&table(f)).map(|(_, rounded)| rounded);
+        assert_eq!(rounded(|i| i / 4.0), Some(Rounded::Not));
+        assert_eq!(rounded(|i| (i + 2.0) / 3.0), Some(Rounded::FromZero));
+        assert_eq!(rounded(|i| (49.0 - i) / 3.0), Some(Rounded::Anywhere));
         assert_eq!(differences(&table(|i| i * i / 3.0)), None);
     }
 }

@@ -1,6 +1,7 @@
 //! Exponentials of the iteration number, as exp(−k·i): powers of exp(−k), which is computed
 //! with twice the digits. Its error counts as often as it is multiplied.
 
+use super::binomials::Rounded;
 use super::emit::{Emitter, Told};
 use super::form::{Affine, Coefficient, Form, Forms};
 use super::slopes::Parts;
@@ -37,10 +38,16 @@ impl Forms<'_, '_> {
                 before
             }
         };
-        if !polynomial.is_exact {
-            // Where it grows so do the errors of rounded exponents, to so many ulps.
-            const MOST_GROWTH: f64 = 4.0;
-            self.emitter.require_below(factor.high, (MOST_GROWTH / self.times as f64).exp());
+        match polynomial.rounded {
+            Rounded::Not => {}
+            // The largest exponentials are those near zero, or of small exponents. Where these
+            // are large so are their errors.
+            Rounded::FromZero => {
+                const MOST_GROWTH: f64 = 4.0;
+                let most = (MOST_GROWTH / self.times as f64).exp();
+                self.emitter.require_below(factor.high, most);
+            }
+            Rounded::Anywhere => return None,
         }
         let base = self.base_of_exponential(step, factor)?;
         let affine: Affine = [(base, Coefficient::Fixed(before))].into();
