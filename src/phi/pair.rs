@@ -57,19 +57,23 @@ pub(super) trait Pairs {
             (Some(a), Some(b)) => (a, b),
             (a, b) => return a.or(b),
         };
-        let high = self.apply(Op::Add, &[a.high, b.high]);
-        // Knuth's sum without error. The constant keeps the differences as they are.
-        let less = self.constant(-1.0);
-        let of_b = self.apply(Op::MulAdd, &[a.high, less, high]);
-        let of_a = self.apply(Op::MulAdd, &[of_b, less, high]);
-        let (lost_a, lost_b) =
-            (self.apply(Op::Sub, &[a.high, of_a]), self.apply(Op::Sub, &[b.high, of_b]));
-        let lost = self.apply(Op::Add, &[lost_a, lost_b]);
+        let (high, lost) = self.split_sum(a.high, b.high);
         let low = self.add_low(Some(lost), a.low);
         let low = self.add_low(low, b.low);
         let sum = Pair { high, low: self.unless_zero(low) };
         self.made(sum, How::Sum(a, b));
         Some(sum)
+    }
+
+    /// `a + b`, and what rounding takes from it, by Knuth's sum without error. That the
+    /// differences are products makes rewriting leave them as they are.
+    fn split_sum(&mut self, a: Node, b: Node) -> (Node, Node) {
+        let sum = self.apply(Op::Add, &[a, b]);
+        let less = self.constant(-1.0);
+        let of_b = self.apply(Op::MulAdd, &[a, less, sum]);
+        let of_a = self.apply(Op::MulAdd, &[of_b, less, sum]);
+        let (lost_a, lost_b) = (self.apply(Op::Sub, &[a, of_a]), self.apply(Op::Sub, &[b, of_b]));
+        (sum, self.apply(Op::Add, &[lost_a, lost_b]))
     }
 
     /// `a · b`.

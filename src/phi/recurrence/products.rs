@@ -45,7 +45,7 @@ pub(super) fn total(
     }
     let low = emitter.add_low(sum.lost, sum.cross);
     let sum = Pair { high: sum.high?, low: emitter.unless_zero(low) };
-    Some(shifted(emitter, sum))
+    Some(emitter.normal(sum))
 }
 
 /// A sum of pairs in the making.
@@ -97,33 +97,14 @@ impl Sum {
         });
     }
 
-    /// Adds `number` by Knuth's sum without error. That the differences are products makes
-    /// rewriting leave them as they are.
+    /// Adds `number`.
     fn add(&mut self, emitter: &mut Emitter<'_>, number: Node) {
         let Some(before) = self.high.replace(number) else { return };
-        let less = emitter.constant(-1.0);
-        let sum = emitter.apply(Op::Add, &[before, number]);
-        let of_number = emitter.apply(Op::MulAdd, &[before, less, sum]);
-        let of_before = emitter.apply(Op::MulAdd, &[of_number, less, sum]);
-        let lost = [
-            emitter.apply(Op::Sub, &[before, of_before]),
-            emitter.apply(Op::Sub, &[number, of_number]),
-        ];
-        let lost = emitter.apply(Op::Add, &lost);
+        let (sum, lost) = emitter.split_sum(before, number);
         let lost = emitter.unless_zero(Some(lost));
         self.lost = emitter.add_low(self.lost, lost);
         self.high = Some(sum);
     }
-}
-
-/// The same number with a second part of at most half an ulp of the first.
-fn shifted(emitter: &mut Emitter<'_>, a: Pair) -> Pair {
-    let Some(low) = a.low else { return a };
-    let less = emitter.constant(-1.0);
-    let high = emitter.apply(Op::Add, &[a.high, low]);
-    let moved = emitter.apply(Op::MulAdd, &[a.high, less, high]);
-    let low = emitter.apply(Op::Sub, &[low, moved]);
-    Pair { high, low: emitter.unless_zero(Some(low)) }
 }
 
 /// `a · b`, to each entry of which these products are added.
