@@ -108,15 +108,17 @@ struct Answer {
 }
 
 /// A program in its three forms.
+///
+/// Of one type, so that the checks are compiled once and not for each program.
 #[derive(Clone, Copy)]
-pub struct Program<A, B, C> {
+pub struct Program<'a> {
     pub name: &'static str,
-    pub annotated: A,
-    pub unannotated: B,
-    pub plain: C,
+    pub annotated: fn(&[Var]) -> Var,
+    pub unannotated: fn(&[Var]) -> Var,
+    pub plain: &'a dyn Fn(&[f64]) -> f64,
 }
 
-impl<A, B, C> fmt::Display for Program<A, B, C> {
+impl fmt::Display for Program<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
@@ -124,19 +126,14 @@ impl<A, B, C> fmt::Display for Program<A, B, C> {
 
 const LIMIT: usize = 1 << 20;
 
-fn taped(tracer: &mut Tracer, run: impl Fn(&[Var]) -> Var, x: &[f64]) -> Answer {
+fn taped(tracer: &mut Tracer, run: fn(&[Var]) -> Var, x: &[f64]) -> Answer {
     let inputs = Inputs { active: x, inactive: &[] };
     let trace = tracer.run(|x, _| run(x), inputs, LIMIT, Location::caller()).unwrap();
     let gradient = sweep(&trace, &mut Adjoints::default()).to_vec();
     Answer { value: trace.value(), gradient }
 }
 
-impl<A, B, C> Program<A, B, C>
-where
-    A: Fn(&[Var]) -> Var,
-    B: Fn(&[Var]) -> Var,
-    C: Fn(&[f64]) -> f64,
-{
+impl Program<'_> {
     /// Checks everything.
     pub fn check(&self, domain: Domain, expect: Expect) {
         // A stream for each step, so that none depends on how long another is.
@@ -200,8 +197,8 @@ where
     fn agree(&self, points: &[Vec<f64>]) {
         let mut tracer = Tracer::default();
         for x in points {
-            let annotated = taped(&mut tracer, &self.annotated, x);
-            let unannotated = taped(&mut tracer, &self.unannotated, x);
+            let annotated = taped(&mut tracer, self.annotated, x);
+            let unannotated = taped(&mut tracer, self.unannotated, x);
             let plain = (self.plain)(x);
             assert!(same(annotated.value, unannotated.value), "{self} at {x:?}");
             assert!(same(annotated.value, plain), "{self} at {x:?}: {annotated:?} {plain}");
@@ -257,7 +254,7 @@ where
         for (index, x) in lessons.iter().chain(points).enumerate() {
             let Outcome::Values(values) = interpret(graph, x) else { continue };
             known += usize::from(index >= lessons.len());
-            let answer = taped(&mut tracer, &self.annotated, x);
+            let answer = taped(&mut tracer, self.annotated, x);
             assert!(
                 values.len() == 1 && same(values[0], answer.value),
                 "{self} at {x:?}: the graph has {values:?}, the tape {answer:?}\n{graph}"
@@ -286,10 +283,10 @@ where
     fn served(&self, numerics: Numerics, closes: bool, points: &[Vec<f64>], expect: Expect) {
         let builder = Tape::builder().numerics(numerics).phi_calculus(closes);
         let builder = builder.background(false).hot_threshold(30);
-        let recorded = builder.record(&self.annotated);
+        let recorded = builder.record(self.annotated);
         let mut tracer = Tracer::default();
         for (index, x) in points.iter().enumerate() {
-            let expected = taped(&mut tracer, &self.annotated, x);
+            let expected = taped(&mut tracer, self.annotated, x);
             let (value, gradient) = recorded.value_and_grad(x).unwrap();
             let found = Answer { value, gradient };
             match numerics {
@@ -340,12 +337,7 @@ where
 
     /// Prints how much is known with and without regions.
     fn show(&self, lessons: &[Vec<f64>], points: &[Vec<f64>], known: f64) {
-        let without = Program {
-            name: self.name,
-            annotated: &self.unannotated,
-            unannotated: &self.unannotated,
-            plain: &self.plain,
-        };
+        let without = Program { annotated: self.unannotated, ..*self };
         let lifted = without.learn(lessons, Expect::Sound);
         let graph = lifted.graph();
         let is_known = |x: &&Vec<f64>| matches!(interpret(graph, x), Outcome::Values(_));
@@ -394,7 +386,7 @@ macro_rules! programs {
                         name,
                         annotated: annotated::run::<phigrad::Var>,
                         unannotated: unannotated::run::<phigrad::Var>,
-                        plain: unannotated::run::<f64>,
+                        plain: &unannotated::run::<f64>,
                     };
                     program.check($domain, $expect);
                 }
@@ -440,7 +432,7 @@ macro_rules! ordinary {
                         name: concat!(module_path!()),
                         annotated: annotated::run,
                         unannotated: unannotated::run,
-                        plain: value_of(unannotated::run),
+                        plain: &value_of(unannotated::run),
                     };
                     program.check_lightly($domain);
                 }
