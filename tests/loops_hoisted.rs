@@ -91,7 +91,7 @@ fn row((value, mut gradient): (f64, Vec<f64>)) -> Vec<f64> {
 
 #[test]
 fn kernels_are_as_accurate_as_the_tape() {
-    let count = if cfg!(debug_assertions) { 8 } else { 40 };
+    let count = 40;
     let mut random = Random::new(31);
     for (name, run) in PROGRAMS {
         let kernel = compiled(run, Numerics::Real, &[0.5, 0.25, -0.75]);

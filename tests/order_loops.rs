@@ -296,7 +296,7 @@ fn check(program: &Program, points: &[(Vec<f64>, Vec<f64>)], counts: &mut Counts
 fn gradients_of_loops_of_all_shapes_have_the_bits_of_straight_code() {
     let mut counts = Counts::default();
     let mut random = Random::new(20);
-    for _ in 0..if cfg!(debug_assertions) { 500 } else { 8000 } {
+    for _ in 0..8000 {
         let program = program(&mut random);
         let points: Vec<_> = (0..3).map(|_| point(&mut random)).collect();
         check(&program, &points, &mut counts);

@@ -108,7 +108,7 @@ fn gradients_of_loops_that_stay_have_the_bits_of_straight_code() {
     let mut counts = Counts::default();
     for (kind, recipe) in recipes.into_iter().enumerate() {
         let mut random = Random::new(kind as u64 + 70);
-        for _ in 0..if cfg!(debug_assertions) { 120 } else { 1500 } {
+        for _ in 0..1500 {
             let program = recipe.program(&mut random);
             let mut run = points(&recipe, &mut random, 3);
             let learnt = run.clone();

@@ -425,10 +425,9 @@ fn size_of_state(inputs: usize) -> usize {
 fn random_systems_mean_the_same() {
     let mut random = Random::new(7);
     let mut solved = 0;
-    let systems = if cfg!(debug_assertions) { 4 } else { 10 };
     for times in [1, 2, 3, 17, 1000] {
         for size in 1..=4 {
-            for _ in 0..systems {
+            for _ in 0..10 {
                 let graph = system(&mut random, size, times);
                 verify(&graph).unwrap();
                 let points = points(size + 3);
@@ -440,5 +439,5 @@ fn random_systems_mean_the_same() {
             }
         }
     }
-    assert!(solved > 10 * systems, "{solved}");
+    assert!(solved > 100, "{solved}");
 }

@@ -46,10 +46,9 @@ fn random_programs_mean_the_same() {
     // Small limits, so that as much as possible becomes loops.
     let eager = RerollLimits { iterations: 2, weight: 2, ..RerollLimits::default() };
     let (mut applied, mut same, mut back, mut other) = (0, 0, 0, Vec::new());
-    let programs = if cfg!(debug_assertions) { 80 } else { 200 };
     for (kind, recipe) in recipes.into_iter().enumerate() {
         let mut random = Random::new(kind as u64 + 20);
-        for _ in 0..programs {
+        for _ in 0..200 {
             let program = recipe.program(&mut random);
             let mut at = points(&recipe, &mut random, 2);
             let rolled = reroll(&merged(&program, &at), eager);
@@ -86,6 +85,6 @@ fn random_programs_mean_the_same() {
             }
         }
     }
-    assert!(applied > programs / 2 && same > 2 * back, "{applied} {same} {back}");
+    assert!(applied > 100 && same > 2 * back, "{applied} {same} {back}");
     assert!(other.is_empty(), "{} of {same}: {}", other.len(), other[0]);
 }

@@ -111,7 +111,6 @@ impl Program for Steps {
 }
 
 fn run(seed: u64, states: usize, counts: &[usize], cases: usize) {
-    let cases = if cfg!(debug_assertions) { cases / 20 + 1 } else { cases };
     let mut random = Random::new(seed);
     let (mut compared, mut loops) = (Compared::default(), 0);
     for _ in 0..cases {

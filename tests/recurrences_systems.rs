@@ -217,8 +217,7 @@ const STEPS: [usize; 3] = [400, 1000, 5000];
 
 /// So many of the points are taken at `steps` steps, of those that do not take long.
 fn every(steps: usize, least: usize) -> usize {
-    let slow = if cfg!(debug_assertions) { 4 } else { 1 };
-    least * slow * if steps > 1000 { 8 } else { 1 }
+    least * if steps > 1000 { 8 } else { 1 }
 }
 
 #[test]

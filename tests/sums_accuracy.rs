@@ -91,9 +91,7 @@ fn worst(f: impl Fn(&[Var]) -> Var, points: &[Vec<f64>]) -> Option<f64> {
     let (unfolded, constants) = with_inputs_for_constants(&straight);
     let exact = gradient(&unfolded);
     let mut worst: f64 = 0.0;
-    // All of them take minutes in debug builds.
-    let step = if cfg!(debug_assertions) { 3 } else { 1 };
-    for point in points.iter().step_by(step) {
+    for point in points {
         // The loop may be right by chance: its error is that of points around.
         let near = |k: i32| point.iter().map(move |x| x * (1.0 + f64::from(k) * 7e-15));
         let near = (-5..5).map(|k| near(k).collect::<Vec<f64>>());
@@ -194,9 +192,7 @@ fn variances_are_accurate() {
 #[test]
 fn lines_through_points_are_accurate() {
     let all = [(1e6, false), (1.7, true), (0.0, false), (0.5, false), (1.0, false), (10.0, false)];
-    // It takes long in debug builds.
-    let few = if cfg!(debug_assertions) { 3 } else { all.len() };
-    for &(mean, sorted) in &all[..few] {
+    for (mean, sorted) in all {
         for noise in [0.1, 0.0] {
             let mut data = data(300, mean, 0.7, 0.3, noise);
             if sorted {
@@ -243,9 +239,7 @@ fn forms_of_many_kinds_are_accurate() {
 #[test]
 fn forms_whose_parts_cancel_are_accurate() {
     let all = [(1e3, 0.1), (0.0, 0.1), (0.5, 0.0), (1e6, 0.1)];
-    // It takes long in debug builds.
-    let few = if cfg!(debug_assertions) { 1 } else { all.len() };
-    for &(mean, noise) in &all[..few] {
+    for (mean, noise) in all {
         let data = data(60, mean, 0.7, 0.3, noise);
         let both = || data.iter().copied();
         let at = |name: &str| format!("{name} {mean} {noise}");
@@ -281,9 +275,7 @@ fn forms_whose_parts_cancel_are_accurate() {
 #[test]
 fn what_is_small_far_from_zero_is_accurate() {
     let all = [1e3, 0.0, 1e6, 1e9];
-    // It takes long in debug builds.
-    let few = if cfg!(debug_assertions) { 1 } else { all.len() };
-    for &offset in &all[..few] {
+    for offset in all {
         let numbers: Vec<(f64, f64)> =
             (0..50).map(|i| (offset + f64::from(i).sin(), offset + f64::from(i).cos())).collect();
         let both = || numbers.iter().copied();
@@ -408,9 +400,7 @@ fn sums_of_exponentials_are_accurate() {
 #[test]
 fn double_sums_are_accurate() {
     let data = data(40, 2.0, 0.7, 0.3, 0.1);
-    // It takes long in debug builds.
-    let step = if cfg!(debug_assertions) { 5 } else { 1 };
-    let points: Vec<Vec<f64>> = points(&[0.7, 0.3]).into_iter().step_by(step).collect();
+    let points = points(&[0.7, 0.3]);
     let all = |w: &[Var]| {
         let mut sum = Var::from(0.0);
         for &(x, _) in &data {
@@ -455,8 +445,7 @@ fn random_polynomials_are_accurate() {
     let mut random = Random::new(11);
     // It takes a second for each.
     let is_long = std::env::var_os("PHIGRAD_LONG_TESTS").is_some_and(|value| value == "1");
-    let cases = if cfg!(debug_assertions) { 4 } else { 200 };
-    let cases = if is_long { 1200 } else { cases };
+    let cases = if is_long { 1200 } else { 200 };
     let (mut forms, mut all) = (0, Vec::new());
     for case in 0..cases {
         let variables: Vec<usize> = (0..1 + random.below(3)).collect();
