@@ -154,3 +154,88 @@ fn rounded_times_are_shown_as_numbers() {
     let text = f.explain().unwrap().to_string();
     assert!(text.contains("e^(−0.0125·x₀·i)"), "{text}");
 }
+
+/// Rounded times as weights of numbers that turn round: ratio of the turn.
+#[derive(Clone, Copy)]
+struct Turning(Time);
+impl Stepped for Turning {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut sum, mut u, mut v) = (T::from(0.0), x[0], x[1]);
+        for i in 0..steps {
+            sum = sum + u * T::from(self.0(i as f64));
+            (u, v) = (-v, u - v * x[2]);
+        }
+        sum
+    }
+}
+
+/// Payments that are damped from one step to the next: rate, damping.
+#[derive(Clone, Copy)]
+struct Damped(Time);
+impl Stepped for Damped {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let mut sum = T::from(0.0);
+        for i in 0..steps {
+            sum = sum * x[1] + (-x[0] * T::from(self.0(i as f64))).exponential();
+        }
+        sum
+    }
+}
+
+/// Exponents that are the difference of a rounded number and one that is none: both rates.
+#[derive(Clone, Copy)]
+struct Against(Time);
+impl Stepped for Against {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let mut sum = T::from(0.0);
+        for i in 0..steps {
+            let exponent = x[1] * T::from(i as f64) - x[0] * T::from(self.0(i as f64));
+            sum = sum + exponent.exponential();
+        }
+        sum
+    }
+}
+
+fn assert_open(name: &str, program: &impl Stepped, x: &[f64], why: Option<&str>) {
+    let solved = solve_all(&rolled(&program.of(1000), x));
+    let whys: Vec<&str> = solved.refused.iter().map(|this| this.why.as_str()).collect();
+    assert!(!solved.graph.regions.is_empty(), "{name}: {:?}", solved.applied);
+    assert!(why.is_none_or(|why| whys.iter().any(|this| this.contains(why))), "{name}: {whys:?}");
+}
+
+#[test]
+fn where_rounding_errors_may_add_up_the_loop_stays() {
+    let why = Some("rounding errors of its numbers");
+    for (name, time) in TIMES {
+        assert_open(name, &Turning(time), &[1.0, 0.0, 1.0], why);
+        assert_open(name, &Damped(time), &[8.0, 0.25], why);
+        assert_open(name, &Against(time), &[8.0, 8.0 / 12.0], None);
+    }
+    // Numbers that are not rounded have no such errors.
+    for (name, time) in [("quarters", (|i| i / 4.0) as Time), ("numbers", |i| i)] {
+        for solved in [
+            solve_all(&rolled(&Turning(time).of(1000), &[1.0, 0.0, 1.0])),
+            solve_all(&rolled(&Damped(time).of(1000), &[8.0, 0.25])),
+            solve_all(&rolled(&Against(time).of(1000), &[8.0, 8.0 / 12.0])),
+        ] {
+            assert!(solved.graph.regions.is_empty(), "{name}: {:?}", solved.refused);
+        }
+    }
+}
+
+#[test]
+fn alternating_sums_of_rounded_numbers_are_as_good_as_the_tapes() {
+    let mut compared = Compared::default();
+    // Nothing but the sum itself is rounded by the tape.
+    for (name, time) in TIMES {
+        for steps in [500, 1000, 10_000] {
+            let program = Weights(time);
+            let program = program.of(steps);
+            let solved = solve_all(&rolled(&program, &[-1.0, 1.0]));
+            let points = [vec![-1.0, 1.0], vec![1.0, 1.0], vec![-1.0, 4.0], vec![-0.5, 2.0]];
+            let name = format!("{name}, {steps} steps");
+            compared.compare(&name, &derived(&solved.graph), &program, &points);
+        }
+    }
+    compared.assert_none();
+}

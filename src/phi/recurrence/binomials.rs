@@ -14,7 +14,7 @@
 use hashbrown::HashMap;
 
 use super::emit::Emitter;
-use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
+use super::form::{Affine, Base, CHANGES, Coefficient, Forms, Rows};
 use super::line::{Line, line};
 use crate::phi::double::Double;
 use crate::phi::pair::{Pair, Pairs};
@@ -42,7 +42,7 @@ pub(super) enum Rounded {
     Not,
     /// They are on a line that begins with zero, or at most two steps from it.
     FromZero,
-    /// They are on another line.
+    /// They are on another line, or a sum of those on several.
     Anywhere,
 }
 
@@ -86,13 +86,13 @@ impl Forms<'_, '_> {
 
     /// Makes products with the iteration number parts of the state in `rows` where that lets
     /// numbers that change with it and coefficients that are not known go together.
-    pub(super) fn spread(&mut self, rows: &mut HashMap<usize, Affine>) {
+    pub(super) fn spread(&mut self, rows: &mut Rows) {
         if let Some(spread) = self.spread_rows(rows) {
             *rows = spread;
         }
     }
 
-    fn spread_rows(&mut self, rows: &HashMap<usize, Affine>) -> Option<HashMap<usize, Affine>> {
+    fn spread_rows(&mut self, rows: &Rows) -> Option<Rows> {
         let (mut changes, mut is_unknown) = (false, false);
         for (base, coefficient) in rows.values().flatten() {
             match (base, coefficient) {
@@ -111,11 +111,9 @@ impl Forms<'_, '_> {
         let counter = self.counter();
         let emitter = &mut *self.emitter;
         let mut spread = Spread { emitter, counter, numbers: HashMap::new(), pending: Vec::new() };
-        let mut states: Vec<usize> = rows.keys().copied().collect();
-        states.sort_unstable();
-        let mut found: HashMap<usize, Affine> = HashMap::new();
-        for state in states {
-            found.insert(state, spread.product(&rows[&state], 0).ok()?);
+        let mut found = Rows::new();
+        for (&state, row) in rows {
+            found.insert(state, spread.product(row, 0).ok()?);
         }
         while let Some((number, (degree, of))) = spread.pending.pop() {
             let next = match of {
@@ -236,7 +234,13 @@ fn sum(emitter: &mut Emitter<'_>, a: &Polynomial, b: &Polynomial) -> Polynomial 
     let at = |of: &Polynomial, degree: usize| of.parts.get(degree).copied().flatten();
     let degrees = 0..a.parts.len().max(b.parts.len());
     let parts = degrees.map(|degree| emitter.sum(at(a, degree), at(b, degree))).collect();
-    Polynomial { parts, rounded: a.rounded.max(b.rounded) }
+    let mut rounded = a.rounded.max(b.rounded);
+    // The sum may be near zero where what is rounded is not.
+    let changes = |of: &Polynomial| of.parts.len() > 1;
+    if rounded != Rounded::Not && changes(a) && changes(b) {
+        rounded = Rounded::Anywhere;
+    }
+    Polynomial { parts, rounded }
 }
 
 /// The product: C(i, j)·C(i, k) is the sum of m!/((m−j)!·(m−k)!·(j+k−m)!)·C(i, m).
@@ -295,7 +299,7 @@ pub(super) fn turned(
 
 /// The differences at zero of the polynomial that `table` is, if it is one of a small degree,
 /// or that it is next to, if that is a line.
-fn differences(table: &[Double]) -> Option<(Vec<Double>, Rounded)> {
+pub(super) fn differences(table: &[Double]) -> Option<(Vec<Double>, Rounded)> {
     if let Some(exact) = exact_differences(table) {
         return Some((exact, Rounded::Not));
     }

@@ -40,8 +40,8 @@ impl Forms<'_, '_> {
         };
         match polynomial.rounded {
             Rounded::Not => {}
-            // The largest exponentials are those near zero, or of small exponents. Where these
-            // are large so are their errors.
+            // The largest exponentials of a sum are those near zero, or of small exponents.
+            // Where these are large so are their errors.
             Rounded::FromZero => {
                 const MOST_GROWTH: f64 = 4.0;
                 let most = (MOST_GROWTH / self.times as f64).exp();
@@ -49,7 +49,8 @@ impl Forms<'_, '_> {
             }
             Rounded::Anywhere => return None,
         }
-        let base = self.base_of_exponential(step, factor)?;
+        let is_rounded = polynomial.rounded != Rounded::Not;
+        let base = self.base_of_exponential(step, factor, is_rounded)?;
         let affine: Affine = [(base, Coefficient::Fixed(before))].into();
         Some(Form::Affine(affine))
     }

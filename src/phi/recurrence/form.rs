@@ -32,6 +32,9 @@ pub(super) enum Form {
 /// A sum of products of coefficients with what they belong to.
 pub(super) type Affine = BTreeMap<Base, Coefficient>;
 
+/// What each number of the state is after an iteration, in the order of the numbers.
+pub(super) type Rows = BTreeMap<usize, Affine>;
+
 /// What a coefficient belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Base {
@@ -323,21 +326,12 @@ impl Forms<'_, '_> {
 
     /// Makes the iteration number a part of the state in `rows` where that lets
     /// numbers in even steps and coefficients that are not known go together.
-    pub(super) fn count(&mut self, rows: &mut HashMap<usize, Affine>) {
-        let is_unknown = |form: &Self, coefficient: &Coefficient| match coefficient {
-            Coefficient::Fixed(pair) => form.number(*pair).is_none(),
-            Coefficient::Table(_) => false,
-            Coefficient::Polynomial(_) => true,
-        };
-        let mut all = rows.values().flat_map(|row| row.values());
-        if !all.any(|coefficient| is_unknown(self, coefficient)) {
+    pub(super) fn count(&mut self, rows: &mut Rows) {
+        if !self.has_unknown(rows) {
             return;
         }
         let counter = Base::State(self.counter());
-        let mut states: Vec<usize> = rows.keys().copied().collect();
-        states.sort_unstable();
-        for state in states {
-            let Some(row) = rows.get_mut(&state) else { continue };
+        for row in rows.values_mut() {
             let mut steps: Option<Pair> = None;
             for (base, coefficient) in row.iter_mut() {
                 let (&Base::Node(node), Coefficient::Table(table)) = (base, &*coefficient) else {
@@ -353,6 +347,16 @@ impl Forms<'_, '_> {
                 row.insert(counter, Coefficient::Fixed(steps));
             }
         }
+    }
+
+    /// Whether some coefficient of `rows` is not known.
+    pub(super) fn has_unknown(&self, rows: &Rows) -> bool {
+        let mut all = rows.values().flat_map(|row| row.values());
+        all.any(|coefficient| match coefficient {
+            Coefficient::Fixed(pair) => self.number(*pair).is_none(),
+            Coefficient::Table(_) => false,
+            Coefficient::Polynomial(_) => true,
+        })
     }
 
     /// The number that `pair` is, if it is known.

@@ -15,21 +15,31 @@ pub(super) struct Line {
 /// twice the digits.
 const EXACT: f64 = 1e-29;
 
-/// The line of `table`, if each number is at most a unit of its last place away from it:
-/// that is how much the program's own rounding moves them.
+/// As far as this, in parts of their size, one rounding moves numbers.
+const ROUNDED: f64 = f64::EPSILON / 2.0;
+
+/// Independent roundings add up to less than so many times the root of the sum of the
+/// squares of the largest they may be: of 1000 numbers as i/12, i/252, i·0.01 or i·0.1 to
+/// between 0.6 and 2.5 times. But those of i·0.1 go one way for thousands of numbers, and add
+/// up to 15 times for 10⁵.
+const MOST_ADDED: f64 = 2.5;
+
+/// The line of `table`, if each number is rounded once from it, and these roundings do not
+/// add up.
 pub(super) fn line(table: &[Double]) -> Option<Line> {
     let (first, step) = (*table.first()?, *table.get(1)? - *table.first()?);
     if distance(table, first, step, 0.0).is_some() {
         return Some(Line { first, step, is_exact: true });
     }
     let is_single = table.iter().all(|number| number.low == 0.0);
-    let mut most = if is_single { f64::EPSILON } else { EXACT };
+    let mut most = if is_single { ROUNDED } else { EXACT };
     let mut best = None;
     for step in steps(table) {
         for first in firsts(first, step) {
             // An earlier line is a simpler one.
             if let Some(distance) = distance(table, first, step, most)
                 && (best.is_none() || distance < most)
+                && (distance <= EXACT || is_noise(table, first, step))
             {
                 most = distance;
                 best = Some(Line { first, step, is_exact: distance <= EXACT });
@@ -56,13 +66,30 @@ fn distance(table: &[Double], first: Double, step: Double, most: f64) -> Option<
     Some(largest)
 }
 
-/// What steps the numbers may have: a part of 1, that of the first two, that of both ends.
+/// Whether what the numbers of `table` are away from the line adds up to no more than noise
+/// does, also with signs in turn. By Abel's summation it does not with powers as weights either.
+fn is_noise(table: &[Double], first: Double, step: Double) -> bool {
+    let (mut sum, mut turning, mut squares) = (0.0, 0.0, 0.0);
+    table.iter().enumerate().all(|(i, &number)| {
+        let off = (number - (first + step * (i as f64).into())).rounded();
+        sum += off;
+        turning += if i % 2 == 0 { off } else { -off };
+        squares += number.high * number.high;
+        let most = MOST_ADDED * ROUNDED * f64::sqrt(squares);
+        sum.abs() <= most && turning.abs() <= most
+    })
+}
+
+/// What steps the numbers may have: a part of 1, that of the first two, that of the last two,
+/// that of both ends.
 fn steps(table: &[Double]) -> impl Iterator<Item = Double> {
     let (first, last) = (table[0], table[table.len() - 1]);
+    let of_two = |i: usize| Some(*table.get(i + 1)? - *table.get(i)?);
     let ends = (last - first) / (table.len().max(2) as f64 - 1.0).into();
     let parts = (Double::from(1.0) / ends).rounded().round();
     let of_one = (parts != 0.0 && parts.is_finite()).then(|| Double::from(1.0) / parts.into());
-    of_one.into_iter().chain(table.get(1).map(|&second| second - first)).chain([ends])
+    let last_two = table.len().checked_sub(2).and_then(of_two);
+    of_one.into_iter().chain(of_two(0)).chain(last_two).chain([ends])
 }
 
 /// What the first number may be: half the step so many times, or as it is.
@@ -75,9 +102,12 @@ fn firsts(first: Double, step: Double) -> [Double; 2] {
 mod tests {
     use super::*;
 
+    fn table_of(f: impl Fn(f64) -> f64) -> Vec<Double> {
+        (0..500).map(|i| f(f64::from(i)).into()).collect()
+    }
+
     fn line_of(f: impl Fn(f64) -> f64) -> Option<Line> {
-        let table: Vec<Double> = (0..500).map(|i| f(f64::from(i)).into()).collect();
-        line(&table)
+        line(&table_of(f))
     }
 
     #[test]
@@ -107,6 +137,7 @@ mod tests {
         // Parts of 1, and what the first two numbers tell, are found with twice the digits.
         assert_eq!(line_of(|i| i / 12.0).unwrap().step, twelfth);
         assert_eq!(line_of(|i| i * 0.07).unwrap().step, 0.07.into());
+        assert_eq!(line_of(|i| (499.0 - i) * 0.07).unwrap().step, (-0.07).into());
     }
 
     #[test]
@@ -119,6 +150,24 @@ mod tests {
             .map(Double::from)
             .collect();
         assert_eq!(line(&table), None);
+        // Next to one rounded number is none that two roundings move.
+        assert_eq!(line_of(|i| if i == 25.0 { (i / 12.0).next_up() } else { i / 12.0 }), None);
+        // All roundings are up, if these are small enough.
+        let up = |i: f64| {
+            let (near, exact) = (i / 3.0, Double::from(i) / 3.0.into());
+            let off = (Double::from(near.next_up()) - exact).rounded();
+            let is_near = near > 0.0 && off <= ROUNDED * near;
+            if is_near { near.next_up() } else { near }
+        };
+        assert!(
+            distance(&table_of(up), Double::ZERO, Double::from(1.0) / 3.0.into(), ROUNDED)
+                .is_some()
+        );
+        assert_eq!(line_of(up), None);
+        let tenths =
+            |n: u32| -> Vec<Double> { (0..n).map(|i| Double::from(f64::from(i) * 0.1)).collect() };
+        assert!(line(&tenths(1000)).is_some());
+        assert_eq!(line(&tenths(100_000)), None);
         // Near zero the rounding of 5 is larger than the number.
         assert_eq!(line_of(|i| 5.0 - i * 0.01), None);
         assert_eq!(line_of(|_| f64::NAN), None);

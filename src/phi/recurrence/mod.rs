@@ -12,7 +12,8 @@
 //! stays as it was.
 //!
 //! What changes with the iteration number becomes a part of the state: products with
-//! polynomials of it (`binomials`), `powers` and `exponentials`.
+//! polynomials of it (`binomials`), `powers` and `exponentials`. Numbers in even steps may be
+//! rounded ones next to a `line`; where that may stand for them is `rounded`'s to say.
 //!
 //! An affine loop in an affine loop is a step of that, so both have one form (`nest`, with
 //! `map` for what the inner one makes of the state). Where the outer loop is none, the
@@ -50,6 +51,7 @@ mod powers;
 mod products;
 mod record;
 mod rest;
+mod rounded;
 mod search;
 mod single;
 mod slopes;

@@ -13,11 +13,12 @@ use hashbrown::{HashMap, HashSet};
 use super::body::Body;
 use super::edit::Edit;
 use super::emit::Emitter;
-use super::form::{Affine, Base, CHANGES, Coefficient, Form, Forms};
+use super::form::{Affine, Base, CHANGES, Coefficient, Form, Forms, Rows};
 use super::map::{self, Map};
 use super::power::{System, Wanted, advanced};
 use super::record::record;
 use super::rest;
+use super::rounded::ROUNDED;
 use super::solve::{COMPARED, FEW, components, most_derived};
 use crate::phi::pair::Pairs;
 use crate::phi::rule::Applied;
@@ -310,16 +311,19 @@ fn rows(
     forms: &mut Forms<'_, '_>,
     nest: &Nest,
     applied: &mut Vec<Applied>,
-) -> Result<HashMap<usize, Affine>, &'static str> {
+) -> Result<Rows, &'static str> {
     for step in &nest.steps {
         match step {
             Step::Node(node) => forms.learn(*node, |node| edit.resolved(node)),
             Step::Inner(inner) => go_through(edit, forms, inner, applied)?,
         }
     }
-    let mut rows = HashMap::new();
+    let mut rows = Rows::new();
     for (number, &next) in nest.body.nexts.iter().enumerate() {
         rows.insert(number, forms.row(next)?);
+    }
+    if !forms.rounded(&rows).is_empty() {
+        return Err(ROUNDED);
     }
     forms.count(&mut rows);
     let counter = forms.counter();
@@ -333,9 +337,8 @@ fn rows(
 }
 
 /// The numbers of `rows` in groups that depend on each other.
-fn systems(rows: HashMap<usize, Affine>) -> Result<Vec<System>, &'static str> {
-    let all: BTreeSet<usize> = rows.keys().copied().collect();
-    let all: Vec<usize> = all.into_iter().collect();
+fn systems(rows: Rows) -> Result<Vec<System>, &'static str> {
+    let all: Vec<usize> = rows.keys().copied().collect();
     let system = |states: Vec<usize>| match states.len() > MOST_STATES {
         true => Err("too many numbers depend on each other"),
         false => {

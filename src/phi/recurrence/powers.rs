@@ -4,11 +4,9 @@
 //! Where exponents go down to zero, as in Σ xⁿ⁻ⁱ, the loop is gone through backwards, if all
 //! that it does is to add up: so no power is the quotient of two that have vanished.
 
-use hashbrown::HashMap;
-
 use super::binomials::turned;
 use super::emit::Emitter;
-use super::form::{Affine, Base, Coefficient, Form, Forms};
+use super::form::{Affine, Base, Coefficient, Form, Forms, Rows};
 use crate::phi::notation::Brief;
 use crate::phi::pair::{How, Pair, Pairs};
 use crate::ssa::Node;
@@ -29,6 +27,8 @@ struct Power {
     of: Of,
     /// What it is multiplied by in each iteration.
     factor: Pair,
+    /// Whether the program rounds exponents that are in even steps here.
+    is_rounded: bool,
 }
 
 /// What a power is of.
@@ -83,11 +83,7 @@ impl Forms<'_, '_> {
 
     /// Turns the iterations round that `rows` tell of, if powers ask for that; `is_end` says
     /// that nothing is wanted but what comes out in the end.
-    pub(super) fn turn(
-        &mut self,
-        rows: &mut HashMap<usize, Affine>,
-        is_end: bool,
-    ) -> Result<(), &'static str> {
+    pub(super) fn turn(&mut self, rows: &mut Rows, is_end: bool) -> Result<(), &'static str> {
         if self.powers.as_ref().is_none_or(|powers| !powers.backwards) {
             return Ok(());
         }
@@ -119,22 +115,40 @@ impl Forms<'_, '_> {
     /// The number of the state that is `of` to the power of `step` times the iteration.
     fn base_of(&mut self, of: Node, step: i32) -> Option<Base> {
         let factor = powered(self.emitter, of, step);
-        self.base(Power { of: Of::Node(of, step), factor })
+        self.base(Power { of: Of::Node(of, step), factor, is_rounded: false })
     }
 
     /// The number of the state that is the exponential of `step` times the iteration, and
     /// that of `step` is `factor`.
-    pub(super) fn base_of_exponential(&mut self, step: Pair, factor: Pair) -> Option<Base> {
+    pub(super) fn base_of_exponential(
+        &mut self,
+        step: Pair,
+        factor: Pair,
+        is_rounded: bool,
+    ) -> Option<Base> {
         self.powers.as_mut()?.forwards = true;
-        self.base(Power { of: Of::Exponential(step), factor })
+        self.base(Power { of: Of::Exponential(step), factor, is_rounded })
+    }
+
+    /// Whether number `state` is an exponential whose exponents the program rounds.
+    pub(super) fn is_rounded_exponential(&self, state: usize) -> bool {
+        let number = state.checked_sub(POWERS);
+        let power = number.and_then(|number| self.powers.as_ref()?.all.get(number));
+        power.is_some_and(|power| power.is_rounded)
     }
 
     fn base(&mut self, power: Power) -> Option<Base> {
         let all = &mut self.powers.as_mut()?.all;
-        let number = all.iter().position(|other| other.of == power.of).unwrap_or_else(|| {
-            all.push(power);
-            all.len() - 1
-        });
+        let number = match all.iter().position(|other| other.of == power.of) {
+            Some(number) => {
+                all[number].is_rounded |= power.is_rounded;
+                number
+            }
+            None => {
+                all.push(power);
+                all.len() - 1
+            }
+        };
         Some(Base::State(POWERS + number))
     }
 
@@ -175,7 +189,7 @@ impl Forms<'_, '_> {
     }
 
     /// Adds what powers are next to `rows`, of those that these depend on.
-    pub(super) fn add_powers(&self, rows: &mut HashMap<usize, Affine>) {
+    pub(super) fn add_powers(&self, rows: &mut Rows) {
         let powers = self.powers.iter().flat_map(|powers| &powers.all);
         for (number, power) in powers.enumerate() {
             let base = Base::State(POWERS + number);

@@ -17,9 +17,10 @@ use super::MOST_STATES;
 use super::doubling::advanced_by;
 use super::edit::Edit;
 use super::emit::Emitter;
-use super::form::{Affine, Base, CHANGES, Coefficient, Form, Forms};
+use super::form::{Affine, Base, CHANGES, Coefficient, Form, Forms, Rows};
 use super::power::{System, Wanted, advanced};
 use super::record::record_after;
+use super::rounded::ROUNDED;
 use super::solve::components;
 use super::ways::Ways;
 use crate::entity::Array;
@@ -221,7 +222,7 @@ impl Attempt<'_> {
             forms.known.insert(ways.entries[state].0, form);
         }
         ways.learn(edit, &mut forms, |node| needed.contains(&node));
-        let mut rows: HashMap<usize, Affine> = HashMap::new();
+        let mut rows = Rows::new();
         for &state in &kept {
             for leaf in ways.leaves.iter().filter(|leaf| leaf.again.goes_on()) {
                 let row = forms.row(leaf.nexts[state])?;
@@ -296,18 +297,20 @@ impl Attempt<'_> {
     fn finish(
         &self,
         mut forms: Forms<'_, '_>,
-        mut rows: HashMap<usize, Affine>,
+        mut rows: Rows,
         outputs: Vec<Output>,
     ) -> Result<Made, &'static str> {
         let ways = self.ways;
         let counter = forms.counter();
+        if !forms.rounded(&rows).is_empty() {
+            return Err(ROUNDED);
+        }
         if self.first.is_none() {
             forms.spread(&mut rows);
         }
         forms.count(&mut rows);
         let one = forms.emitter.constant(1.0);
         let mut all: Vec<usize> = rows.keys().copied().collect();
-        all.sort_unstable();
         if rows.values().any(|row| row.contains_key(&Base::State(counter))) {
             let one_more = Coefficient::Fixed(one.into());
             let row = [(Base::State(counter), one_more.clone()), (Base::Node(one), one_more)];

@@ -8,11 +8,12 @@ use super::MOST_STATES;
 use super::body::{Body, Cone};
 use super::edit::Edit;
 use super::emit::Emitter;
-use super::form::{Affine, Base, Coefficient, Form, Forms};
+use super::form::{Affine, Base, Coefficient, Form, Forms, Rows};
 use super::power::{self, System, advanced};
 use super::powers::{POWERS, Powers};
 use super::record::{place, record};
 use super::rest::{self, is_rest};
+use super::rounded::ROUNDED;
 use crate::op::Op;
 use crate::phi::pair::Pairs;
 use crate::phi::rule::{Applied, Rule};
@@ -229,7 +230,7 @@ fn attempt(
     for &node in body.steps.iter().filter(|node| needed.contains(*node)) {
         forms.learn(node, |node| edit.resolved(node));
     }
-    let mut rows: HashMap<usize, Affine> = HashMap::new();
+    let mut rows = Rows::new();
     let mut failed: Option<Failure> = None;
     for &state in &states {
         match forms.row(body.nexts[state]) {
@@ -248,13 +249,16 @@ fn attempt(
         |wanted: &&Wanted| wanted.iteration == body.times - 1 && body.nexts.contains(&wanted.value);
     forms.turn(&mut rows, wanted.iter().all(is_end))?;
     forms.add_powers(&mut rows);
+    let rounded = forms.rounded(&rows);
+    if !rounded.is_empty() {
+        return Err(Failure { why: ROUNDED, states: rounded });
+    }
     forms.spread(&mut rows);
     forms.count(&mut rows);
     let one = forms.emitter.constant(1.0);
     let counter = forms.counter();
     let is_counted = rows.values().any(|row| row.contains_key(&Base::State(counter)));
     let mut all: Vec<usize> = rows.keys().copied().collect();
-    all.sort_unstable();
     if is_counted {
         let one_more = Coefficient::Fixed(one.into());
         let row = [(Base::State(counter), one_more.clone()), (Base::Node(one), one_more)];
@@ -387,7 +391,7 @@ impl Forms<'_, '_> {
 }
 
 /// The states in groups that do not depend on each other.
-pub(super) fn components(states: &[usize], rows: &HashMap<usize, Affine>) -> Vec<Vec<usize>> {
+pub(super) fn components(states: &[usize], rows: &Rows) -> Vec<Vec<usize>> {
     let mut group: HashMap<usize, usize> = states.iter().map(|&state| (state, state)).collect();
     for &state in states {
         for base in rows[&state].keys() {
