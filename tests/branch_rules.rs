@@ -68,6 +68,23 @@ fn f1_equal_values_are_no_choice() {
 }
 
 #[test]
+fn f1_copies_what_is_used_many_times_once() {
+    // Written out, the last step has 3¹⁵ operands.
+    let side = |first: usize| {
+        let mut text = format!("  v{first} = sin v1\n");
+        for node in first + 1..first + 16 {
+            let before = node - 1;
+            text += &format!("  v{node} = mul_add v{before} v{before} v{before}\n");
+        }
+        format!("{text}  return v{}\n", first + 15)
+    };
+    let text = branch("v36", "  return v36\n", &side(4), &side(20));
+    let branched = branched(&text);
+    assert_eq!(branched.applied.iter().map(|applied| applied.rule).collect::<Vec<_>>(), [Rule::F1]);
+    assert!(branched.graph.regions.is_empty() && branched.graph.nodes.len() < 60);
+}
+
+#[test]
 fn f1_is_refused_where_the_values_differ() {
     let text = branch(
         "v6",

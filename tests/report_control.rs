@@ -267,3 +267,115 @@ fn comparisons_with_nan_have_no_margin() {
     f.grad(&[f64::NAN, 1.0]).unwrap();
     assert_eq!(f.report().decisions[0].decision.margin, f64::INFINITY);
 }
+
+/// Lets closed forms overflow until there is a kernel in reserve.
+fn with_reserve(f: &Recorded<impl Fn(&[Var]) -> Var>) {
+    for i in 0..200 {
+        f.grad(&[1.0, 1.001 + f64::from(i) * 1e-4, 0.5]).unwrap();
+        f.grad(&[1e-100, 2.1 + f64::from(i) * 1e-3, 0.5]).unwrap();
+    }
+    let kernels = f.report().kernels;
+    assert_eq!(kernels.iter().map(|kernel| kernel.reserve).collect::<Vec<_>>(), [false, true]);
+}
+
+#[test]
+fn a_first_kernel_that_never_serves_is_not_tried_in_each_call() {
+    let f = Tape::builder().hot_threshold(20).background(false).record(grown);
+    let tape = Tape::builder().hot_threshold(u32::MAX).record(grown);
+    with_reserve(&f);
+    let before = f.report();
+    let x = [1e-100, 2.2, 0.5];
+    let expected = tape.grad(&x).unwrap();
+    for _ in 0..3000 {
+        let got = f.grad(&x).unwrap();
+        assert!(got.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= 1e-12 * b.abs()));
+    }
+    let report = f.report();
+    assert_eq!(report.reserve_calls - before.reserve_calls, 3000);
+    assert_eq!(report.tape_calls, before.tape_calls);
+    // Once it serves again, it does so in each call.
+    for _ in 0..100 {
+        f.grad(&[1.0, 1.001, 0.5]).unwrap();
+    }
+    let before = f.report();
+    for _ in 0..50 {
+        f.grad(&[1.0, 1.001, 0.5]).unwrap();
+    }
+    let report = f.report();
+    assert_eq!(report.kernel_calls - before.kernel_calls, 50, "{report}");
+    assert_eq!(report.reserve_calls, before.reserve_calls, "{report}");
+}
+
+#[test]
+fn threads_share_a_kernel_in_reserve() {
+    let f = Tape::builder().hot_threshold(20).record(grown);
+    let tape = Tape::builder().hot_threshold(u32::MAX).record(grown);
+    let points: Vec<[f64; 3]> = (0..400)
+        .map(|i| match i % 3 {
+            0 => [1.0, 1.001 + f64::from(i) * 1e-4, 0.5],
+            1 => [1e-100, 2.1 + f64::from(i) * 1e-4, 0.5],
+            _ => [1e-100, 2.1 + f64::from(i) * 1e-4, 1.5],
+        })
+        .collect();
+    let expected: Vec<Vec<f64>> = points.iter().map(|x| tape.grad(x).unwrap()).collect();
+    let run = || {
+        for (x, expected) in points.iter().zip(&expected) {
+            let got = f.grad(x).unwrap();
+            let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-12 * b.abs();
+            assert!(got.iter().zip(expected).all(near), "{x:?} {got:?} {expected:?}");
+        }
+    };
+    let rounds = (0..1000).take_while(|_| {
+        std::thread::scope(|scope| (0..4).for_each(|_| _ = scope.spawn(run)));
+        let kernels = f.report().kernels;
+        !kernels.iter().any(|kernel| kernel.reserve && kernel.paths == 2)
+    });
+    assert!(rounds.count() < 1000, "{}", f.report());
+    let before = f.report().reserve_calls;
+    run();
+    assert!(f.report().reserve_calls > before, "{}", f.report());
+}
+
+#[test]
+fn a_kernel_in_reserve_that_is_refused_is_reported() {
+    let mut limits = Limits::default();
+    limits.compiled = 5000;
+    // Each power is another operation on the tape, so without closed forms it is no loop.
+    let powers = |x: &[Var]| {
+        let sum: Var = (0..6000).map(|i| x[2].powi(i) * f64::from(i)).sum();
+        grown(&[x[0], x[1], 0.5.into()]) + sum
+    };
+    let f = Tape::builder().hot_threshold(20).background(false).limits(limits).record(powers);
+    for i in 0..100 {
+        let small = f64::from(i) * 1e-4;
+        f.grad(&[1.0, 1.001 + small, 0.5]).unwrap();
+        f.grad(&[1e-100, 2.1 + small, 0.5 + small]).unwrap();
+    }
+    let report = f.report();
+    assert_eq!(report.kernels.len(), 1, "{report}");
+    let [Refusal::Reserve(refusal)] = &report.refusals[..] else { panic!("{report}") };
+    assert!(matches!(**refusal, Refusal::TooManyToCompile { limit: 5000, .. }), "{report}");
+    assert!(report.to_string().contains("no kernel in reserve, so the tape serves"), "{report}");
+    assert!(f.compile().is_ok());
+}
+
+#[test]
+fn a_kernel_in_reserve_goes_when_runs_differ() {
+    let hidden = std::cell::Cell::new(3.0);
+    let f = Tape::builder()
+        .hot_threshold(20)
+        .background(false)
+        .record(|x: &[Var]| grown(&[x[0] * hidden.get(), x[1], x[2]]));
+    with_reserve(&f);
+    hidden.set(2.0);
+    // No kernel knows this way, so the tape is asked.
+    f.grad(&[1e-100, 2.2, 1.5]).unwrap();
+    let report = f.report();
+    assert!(matches!(report.refusals[..], [Refusal::Path(_)]), "{report}");
+    let x = [1e-100, 2.2, 0.5];
+    let gradient = f.grad(&x).unwrap();
+    assert_eq!(f.report().tape_calls, report.tape_calls + 1);
+    let tape = Tape::builder().hot_threshold(u32::MAX);
+    let tape = tape.record(|x: &[Var]| grown(&[x[0] * 2.0, x[1], x[2]]));
+    assert_eq!(gradient, tape.grad(&x).unwrap());
+}

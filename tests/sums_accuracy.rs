@@ -364,6 +364,13 @@ fn likelihoods_are_accurate_at_their_maximum() {
             |x| data.iter().map(|&t| x[0].ln() * t - x[0] + 0.5 * x[1].ln() - x[1] * t).sum(),
             &rates,
         );
+        let name = format!("of a rate that is computed {mean}");
+        let squares = near(mean).into_iter().map(|x| vec![x[0] * x[0]]).collect::<Vec<_>>();
+        let term = |x: Var, k: f64| {
+            let rate = x.sqrt();
+            (3.0 * rate).ln() * k - rate
+        };
+        assert_accurate(&name, |x| data.iter().map(|&k| term(x[0], k)).sum(), &squares);
     }
 }
 

@@ -295,7 +295,9 @@ fn closed_with_powers(recorded: &Graph, plain: &Graph) -> (Closed, Option<Graph>
 fn worth_closing(rolled: &Graph) -> Closed {
     let closed = close(rolled, CloseLimits::DEFAULT);
     let plain = without_tangents(&closed.graph);
-    let saves = |steps: fn(&Graph) -> u64, new: &Graph| 10 * steps(new) <= 9 * steps(rolled);
+    let saves = |steps: fn(&Graph) -> u64, new: &Graph| {
+        10 * u128::from(steps(new)) <= 9 * u128::from(steps(rolled))
+    };
     // What is left of a search saves nothing but its sweep, and what comes with its
     // derivatives has none.
     let has_sweep = closed.searches > 0 || has_tangents(&closed.graph);
@@ -330,7 +332,8 @@ fn branched(graph: Graph, applied: &mut Vec<Applied>) -> Graph {
     graph
 }
 
-/// How many steps a run takes at most. Closed forms that save less than a tenth
+/// How many steps a run takes at most, if it takes both sides of each branch: the closed
+/// graph has the branches of the other one. Closed forms that save less than a tenth
 /// of them are not worth their loops: what is found in many short loops is slower
 /// than what is unrolled, also where those are unrolled again.
 fn steps(graph: &Graph) -> u64 {

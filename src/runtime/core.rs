@@ -13,8 +13,8 @@ use super::explain::Explanation;
 use super::learning::{Left, Role};
 use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal, Report};
-use super::specialisation::Specialisation;
-use crate::jit::{Kernel, RunError};
+use super::specialisation::{Installed, Specialisation};
+use crate::jit::RunError;
 use crate::trace::{Adjoints, Detail, Inputs, Site, Tracer, Var, sweep};
 
 /// What both kinds of recorded function share: everything but the function.
@@ -77,26 +77,16 @@ impl Core {
             return Err(Kind::Shape { expected, found }.into());
         }
         let mut left = None;
-        if let Some(specialisation) = find(&self.specialisations.load(), inputs)
-            && let Some(installed) = specialisation.kernel(purpose).as_deref()
-        {
-            match run_kernel(&installed.kernel, inputs, purpose, gradient) {
-                Some(Ok(value)) => {
-                    specialisation.served(Role::First);
-                    return Ok(value);
+        if let Some(specialisation) = find(&self.specialisations.load(), inputs) {
+            for role in Role::ALL {
+                match run_kernel(specialisation, role, inputs, purpose, gradient) {
+                    Some(Ok(value)) => return Ok(value),
+                    Some(Err(why)) => _ = left.get_or_insert(why),
+                    None => {}
                 }
-                ran => {
-                    if let Some(value) = run_reserve(specialisation, inputs, purpose, gradient) {
-                        return Ok(value);
-                    }
-                    left = Some(match ran {
-                        Some(_) => {
-                            specialisation.non_finite.fetch_add(1, Ordering::Relaxed);
-                            Left::NonFinite
-                        }
-                        None => Left::Unseen(specialisation.fell_back(installed)),
-                    });
-                }
+            }
+            if let Some(left) = left {
+                specialisation.fell_back(left);
             }
         }
         self.call_tape(f, inputs, purpose, left, gradient)
@@ -228,19 +218,17 @@ fn find<'a>(
     specialisations.iter().find(|s| s.active == active && s.inactive == inactive)
 }
 
-/// A kernel's result was not finite; the tape must decide. The kernel passes
-/// on zero adjoints where the sweep does not, and its rewrites assume finite
-/// numbers, so only the tape's NaN or infinity counts.
-struct NonFinite;
-
-/// Runs `kernel`; `None` when it does not know the path. Writes nothing
-/// unless it succeeds.
+/// Runs the kernel of this role, unless there is none or it is not worth a try. Writes
+/// nothing unless it succeeds.
 fn run_kernel(
-    kernel: &Kernel,
+    specialisation: &Specialisation,
+    role: Role,
     inputs: Inputs<'_>,
     purpose: Purpose,
     gradient: &mut [f64],
-) -> Option<Result<f64, NonFinite>> {
+) -> Option<Result<f64, Left>> {
+    let installed = specialisation.kernel(role, purpose);
+    let Installed { kernel, known } = installed.as_deref()?;
     let mut buffers = BUFFERS.try_with(Cell::take).unwrap_or_default();
     let Buffers { scratch, outputs } = &mut buffers;
     let count = kernel.outputs();
@@ -248,36 +236,25 @@ fn run_kernel(
         outputs.resize(count, 0.0);
     }
     let outputs = &mut outputs[..count];
-    let ran = kernel.run(inputs.active, inputs.inactive, scratch, outputs);
-    let result = match ran {
-        Err(RunError::Unseen | RunError::Shape) => None,
-        Ok(()) if !all_finite(outputs) => Some(Err(NonFinite)),
+    let result = match kernel.run(inputs.active, inputs.inactive, scratch, outputs) {
+        Err(RunError::Unseen | RunError::Shape) => {
+            specialisation.missed(role, purpose);
+            Err(Left::Unseen(*known))
+        }
+        // It passes on zero adjoints where the sweep does not, and its rewrites assume
+        // finite numbers, so only the tape's NaN or infinity counts.
+        Ok(()) if !all_finite(outputs) => Err(Left::NonFinite),
         Ok(()) => {
             if purpose != Purpose::Value {
                 gradient.copy_from_slice(&outputs[..gradient.len()]);
             }
-            Some(Ok(outputs.last().copied().unwrap_or(f64::NAN)))
+            specialisation.served(role, purpose);
+            Ok(outputs.last().copied().unwrap_or(f64::NAN))
         }
     };
     // Where the thread is ending there is nothing to keep them for.
     let _ = BUFFERS.try_with(|kept| kept.set(buffers));
-    result
-}
-
-/// What the kernel in reserve comes to, if there is one and it serves.
-#[inline(never)]
-fn run_reserve(
-    specialisation: &Specialisation,
-    inputs: Inputs<'_>,
-    purpose: Purpose,
-    gradient: &mut [f64],
-) -> Option<f64> {
-    let reserve = specialisation.reserve(purpose);
-    let Ok(value) = run_kernel(&reserve.as_deref()?.kernel, inputs, purpose, gradient)? else {
-        return None;
-    };
-    specialisation.served(Role::Reserve);
-    Some(value)
+    Some(result)
 }
 
 /// Without an early exit, so that it is vectorised.

@@ -104,7 +104,10 @@ impl Job {
         }
         let attempt = &mut learning.attempts[role as usize][purpose as usize];
         attempt.version = self.version;
-        attempt.refusal = result.as_ref().err().cloned();
+        attempt.refusal = result.as_ref().err().cloned().map(|refusal| match role {
+            Role::First => refusal,
+            Role::Reserve => Refusal::Reserve(Box::new(refusal)),
+        });
         if let Ok(coarsened) = result {
             attempt.kernel = Some(KernelReport {
                 active: specialisation.active,

@@ -34,9 +34,9 @@ pub(super) struct Known {
 /// Why the tape serves although there is a kernel.
 #[derive(Clone, Copy)]
 pub(super) enum Left {
-    /// No kernel knew the path; so much was known to the first one.
+    /// No kernel knew the path; so much was known to the one that was tried first.
     Unseen(Known),
-    /// The kernel's result was not finite.
+    /// Its result was not finite.
     NonFinite,
 }
 
@@ -54,7 +54,8 @@ pub(super) struct Learning {
     pub(super) last_departure: Option<Departure>,
     /// How often calls left kernels on ways that these knew.
     pub(super) in_closed_forms: u64,
-    /// Whether the tape had a result where a closed form did not serve.
+    /// Whether the tape had a result where a closed form did not serve: where one does not,
+    /// those of other purposes are likely not to.
     pub(super) needs_reserve: bool,
     pub(super) wanted: [bool; 3],
     /// By role and purpose.

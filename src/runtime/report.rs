@@ -97,6 +97,9 @@ pub enum Refusal {
     /// The compiler panicked, which is a bug of this library.
     #[error("the compiler failed unexpectedly; please report this")]
     Panicked,
+    /// There is no kernel in reserve, so where a closed form does not serve the tape does.
+    #[error("no kernel in reserve, so the tape serves where a closed form does not: {0}")]
+    Reserve(Box<Refusal>),
     /// No thread could be started to compile on.
     #[error("no thread could be started to compile on: {reason}")]
     Thread {

@@ -21,11 +21,21 @@ pub(super) struct Installed {
     pub(super) known: Known,
 }
 
+/// The kernel in use for one role and purpose, if there is one, and how it fares.
+#[derive(Default)]
+struct Slot {
+    kernel: ArcSwapOption<Installed>,
+    /// Calls in which it did not know the path, since it last did.
+    misses: AtomicU32,
+    /// Calls left that do not try it.
+    pause: AtomicU32,
+}
+
 pub(super) struct Specialisation {
     pub(super) active: usize,
     pub(super) inactive: usize,
     /// By role and purpose.
-    kernels: [[ArcSwapOption<Installed>; 3]; 2],
+    slots: [[Slot; 3]; 2],
     learning: Mutex<Learning>,
     compiled: Condvar,
     pub(super) tape_calls: AtomicU64,
@@ -33,11 +43,7 @@ pub(super) struct Specialisation {
     /// Those of them that a reserve served.
     reserve_calls: AtomicU64,
     fallbacks: AtomicU64,
-    pub(super) non_finite: AtomicU64,
-    /// Calls in which the kernel did not know the path, since it last did.
-    misses: AtomicU32,
-    /// Calls left that do not try the kernel.
-    pause: AtomicU32,
+    non_finite: AtomicU64,
     /// Calls left of the tape that are looked at closely.
     curiosity: AtomicU32,
 }
@@ -58,7 +64,7 @@ impl Specialisation {
         Specialisation {
             active,
             inactive,
-            kernels: Default::default(),
+            slots: Default::default(),
             learning: Mutex::new(Learning::new(active, inactive)),
             compiled: Condvar::new(),
             tape_calls: AtomicU64::new(0),
@@ -66,47 +72,58 @@ impl Specialisation {
             reserve_calls: AtomicU64::new(0),
             fallbacks: AtomicU64::new(0),
             non_finite: AtomicU64::new(0),
-            misses: AtomicU32::new(0),
-            pause: AtomicU32::new(0),
             curiosity: AtomicU32::new(CURIOUS + WATCHFUL),
         }
     }
 
-    /// The kernel for `purpose`, if there is one and it is worth a try: a kernel
-    /// that meets unknown paths again and again is tried less and less.
-    pub(super) fn kernel(&self, purpose: Purpose) -> arc_swap::Guard<Option<Arc<Installed>>> {
-        let pause = self.pause.load(Ordering::Relaxed);
-        if pause > 0 {
-            // Calls at the same time may count as one; that is good enough.
-            self.pause.store(pause - 1, Ordering::Relaxed);
-            return arc_swap::Guard::from_inner(None);
-        }
-        self.kernels[Role::First as usize][purpose as usize].load()
+    fn slot(&self, role: Role, purpose: Purpose) -> &Slot {
+        &self.slots[role as usize][purpose as usize]
     }
 
-    /// The kernel to be tried behind that, if there is one.
-    pub(super) fn reserve(&self, purpose: Purpose) -> arc_swap::Guard<Option<Arc<Installed>>> {
-        self.kernels[Role::Reserve as usize][purpose as usize].load()
+    /// The kernel of this role, if there is one and it is worth a try: a kernel
+    /// that meets unknown paths again and again is tried less and less.
+    pub(super) fn kernel(
+        &self,
+        role: Role,
+        purpose: Purpose,
+    ) -> arc_swap::Guard<Option<Arc<Installed>>> {
+        let slot = self.slot(role, purpose);
+        let pause = slot.pause.load(Ordering::Relaxed);
+        if pause > 0 {
+            // Calls at the same time may count as one; that is good enough.
+            slot.pause.store(pause - 1, Ordering::Relaxed);
+            return arc_swap::Guard::from_inner(None);
+        }
+        slot.kernel.load()
     }
 
     /// Notes that the kernel of this role served a call.
-    pub(super) fn served(&self, role: Role) {
+    pub(super) fn served(&self, role: Role, purpose: Purpose) {
         self.kernel_calls.fetch_add(1, Ordering::Relaxed);
         if role == Role::Reserve {
             self.reserve_calls.fetch_add(1, Ordering::Relaxed);
         }
-        if self.misses.load(Ordering::Relaxed) > 0 {
-            self.misses.store(0, Ordering::Relaxed);
+        let slot = self.slot(role, purpose);
+        if slot.misses.load(Ordering::Relaxed) > 0 {
+            slot.misses.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Notes that no kernel knew the path of a call. Returns what the first one knew.
-    pub(super) fn fell_back(&self, installed: &Installed) -> Known {
-        self.fallbacks.fetch_add(1, Ordering::Relaxed);
-        let misses = self.misses.fetch_add(1, Ordering::Relaxed);
+    /// Notes that the kernel of this role did not know the path of a call.
+    pub(super) fn missed(&self, role: Role, purpose: Purpose) {
+        let slot = self.slot(role, purpose);
+        let misses = slot.misses.fetch_add(1, Ordering::Relaxed);
         let pause = misses.saturating_sub(PATIENCE).min(LONGEST_PAUSE);
-        self.pause.store(pause, Ordering::Relaxed);
-        installed.known
+        slot.pause.store(pause, Ordering::Relaxed);
+    }
+
+    /// Notes that the tape has to serve a call, for that reason.
+    pub(super) fn fell_back(&self, left: Left) {
+        let counter = match left {
+            Left::Unseen(_) => &self.fallbacks,
+            Left::NonFinite => &self.non_finite,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
     }
 
     /// What the tape's next run should tell. Captures are there so that what is
@@ -118,7 +135,7 @@ impl Specialisation {
     /// A bare run cannot teach its path, only that there is one to be looked at.
     pub(super) fn detail(&self) -> Detail {
         let curiosity = self.curiosity.load(Ordering::Relaxed);
-        if curiosity > WATCHFUL || self.kernels[0].iter().any(|kernel| kernel.load().is_some()) {
+        if curiosity > WATCHFUL || self.slots[0].iter().any(|slot| slot.kernel.load().is_some()) {
             Detail::Captures
         } else if curiosity > 0 || is_checked(self.tape_calls.load(Ordering::Relaxed)) {
             Detail::Marks
@@ -198,14 +215,16 @@ impl Specialisation {
     /// Takes all kernels out of use.
     fn withdraw(&self, learning: &mut Learning) {
         learning.attempts = Default::default();
-        self.kernels.iter().flatten().for_each(|kernel| kernel.store(None));
+        learning.needs_reserve = false;
+        self.slots.iter().flatten().for_each(|slot| slot.kernel.store(None));
     }
 
     /// Puts a kernel to use.
     pub(super) fn install(&self, role: Role, purpose: Purpose, installed: Installed) {
-        self.misses.store(0, Ordering::Relaxed);
-        self.pause.store(0, Ordering::Relaxed);
-        self.kernels[role as usize][purpose as usize].store(Some(Arc::new(installed)));
+        let slot = self.slot(role, purpose);
+        slot.misses.store(0, Ordering::Relaxed);
+        slot.pause.store(0, Ordering::Relaxed);
+        slot.kernel.store(Some(Arc::new(installed)));
     }
 
     /// Wakes those who wait for the end of a compilation.

@@ -10,6 +10,7 @@ mod meets;
 mod place;
 
 use core::cell::OnceCell;
+use std::collections::BTreeSet;
 
 use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
@@ -200,23 +201,20 @@ impl<'a> Edit<'a> {
     /// region computed it, so nothing more is computed than before.
     fn copied(&mut self, node: Node, region: Region) -> Option<Node> {
         let (block, at) = self.places.regions[region]?;
-        let mut order: Vec<Node> = Vec::new();
+        let mut moved: BTreeSet<Node> = BTreeSet::new();
         let mut pending = vec![node];
         while let Some(node) = pending.pop() {
-            if self.places.is_visible(node, block, at) {
+            if self.places.is_visible(node, block, at) || !moved.insert(node) {
                 continue;
             }
-            order.retain(|&known| known != node);
-            order.push(node);
-            if order.len() > MOST_MOVED || !matches!(self.graph().nodes[node].def, Def::Apply(..)) {
+            if moved.len() > MOST_MOVED || !matches!(self.graph().nodes[node].def, Def::Apply(..)) {
                 return None;
             }
             pending.extend(self.graph().nodes[node].args());
         }
-        // Operands have smaller ids.
-        order.sort_unstable();
         let mut copies: HashMap<Node, Node> = HashMap::new();
-        for node in order {
+        // Operands have smaller ids.
+        for node in moved {
             let NodeData { def: Def::Apply(op, args), place } = self.graph().nodes[node] else {
                 return None;
             };

@@ -136,8 +136,15 @@ impl<'a> Emitter<'a> {
 
     /// Makes as if the steps after the first `kept` had not been made.
     pub(super) fn forget(&mut self, kept: usize) {
-        let node = |item| if let Item::Node(node) = item { Some(node) } else { None };
-        let gone = self.items.drain(kept..).filter_map(node).collect();
+        let (mut gone, mut unguarded) = (HashSet::new(), HashSet::new());
+        for item in self.items.drain(kept..) {
+            match item {
+                Item::Node(node) => _ = gone.insert(node),
+                Item::Guard { condition, .. } => _ = unguarded.insert(condition),
+                Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) => {}
+            }
+        }
+        self.required.retain(|(condition, _)| !unguarded.contains(condition));
         self.take_out(&gone);
     }
 

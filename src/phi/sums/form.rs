@@ -15,8 +15,8 @@ use crate::ssa::{Def, Node, Region};
 pub(super) fn emit(draft: &mut Draft, region: Region, chain: &Chain, sum: &Sum) -> Node {
     let mut writer = Writer { draft, region, sum };
     let mut differences = Vec::new();
-    for (number, &variable) in sum.terms.variables.iter().enumerate() {
-        let variable = moved_out(writer.draft, region, variable);
+    let variables = all_moved_out(writer.draft, region, &sum.terms.variables);
+    for (number, variable) in variables.into_iter().enumerate() {
         let pivots = sum.parts.iter().map(|(frame, _)| frame.pivot[number].into()).collect();
         differences.push(match writer.numbers(pivots) {
             None => variable,
@@ -38,8 +38,13 @@ pub(super) fn emit(draft: &mut Draft, region: Region, chain: &Chain, sum: &Sum) 
 
 /// `node`, which is invariant in the loop, before it.
 pub(super) fn moved_out(draft: &mut Draft, region: Region, node: Node) -> Node {
+    all_moved_out(draft, region, &[node])[0]
+}
+
+/// `nodes`, which are invariant in the loop, before it: what several are made of once.
+pub(super) fn all_moved_out(draft: &mut Draft, region: Region, nodes: &[Node]) -> Vec<Node> {
     let mut copies: HashMap<Node, Node> = HashMap::new();
-    let mut pending = vec![(node, false)];
+    let mut pending: Vec<(Node, bool)> = nodes.iter().rev().map(|&node| (node, false)).collect();
     while let Some((node, ready)) = pending.pop() {
         if copies.contains_key(&node) {
             continue;
@@ -57,7 +62,7 @@ pub(super) fn moved_out(draft: &mut Draft, region: Region, node: Node) -> Node {
             pending.extend(draft.args(node).map(|arg| (arg, false)));
         }
     }
-    copies[&node]
+    nodes.iter().map(|node| copies[node]).collect()
 }
 
 struct Writer<'a> {

@@ -21,7 +21,7 @@
 use hashbrown::HashMap;
 
 use super::chain::Chain;
-use super::form::moved_out;
+use super::form::all_moved_out;
 use super::guards::Sizes;
 use super::polynomial::Basis;
 use super::rows::{Kind, Lines, Row};
@@ -158,8 +158,7 @@ impl<'a> Sum<'a> {
         chain: &'a Chain,
         fit: &'a Fit,
     ) -> Self {
-        let variables = fit.lines.terms.variables.iter();
-        let variables = variables.map(|&variable| moved_out(draft, region, variable)).collect();
+        let variables = all_moved_out(draft, region, &fit.lines.terms.variables);
         let (lines, basis) = (&fit.lines, fit.basis.as_ref());
         Sum { draft, region, outer, chain, lines, basis, variables }
     }

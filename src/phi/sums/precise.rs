@@ -8,7 +8,7 @@
 //! derivatives are polynomials of their own, also in pairs, and tangents tell them.
 
 use super::chain::Chain;
-use super::form::moved_out;
+use super::form::all_moved_out;
 use super::frame::Frame;
 use super::steps::{Place, Steps};
 use super::terms::Terms;
@@ -66,23 +66,32 @@ pub(super) fn has_logarithm(draft: &Draft, variables: &[Node]) -> bool {
     })
 }
 
-/// How many times which number's logarithm `node` is.
+/// How many times the logarithm of which number, or of a constant times that, `node` is: by
+/// that number the derivative is the same.
 fn logarithm(draft: &Draft, node: Node) -> Option<(f64, Node)> {
+    let (times, logarithm) = without_factors(draft, node);
+    match draft.graph.nodes[logarithm].def {
+        Def::Apply(Op::Ln, [of, ..]) => Some((times, without_factors(draft, of).1)),
+        _ => None,
+    }
+}
+
+/// The constant factors of `node`, and what they multiply.
+fn without_factors(draft: &Draft, node: Node) -> (f64, Node) {
     let constant = |node: Node| draft.graph.constant(draft.resolve(node));
     let (mut times, mut node) = (1.0, draft.resolve(node));
     loop {
-        let factor;
-        (factor, node) = match draft.graph.nodes[node].def {
-            Def::Apply(Op::Ln, [of, ..]) => return Some((times, draft.resolve(of))),
+        let (factor, of) = match draft.graph.nodes[node].def {
             Def::Apply(Op::Neg, [of, ..]) => (-1.0, of),
             Def::Apply(Op::Mul, [a, b, _]) => match (constant(a), constant(b)) {
                 (Some(factor), _) => (factor, b),
-                (_, factor) => (factor?, a),
+                (_, Some(factor)) => (factor, a),
+                _ => return (times, node),
             },
-            _ => return None,
+            _ => return (times, node),
         };
         times *= factor;
-        node = draft.resolve(node);
+        node = draft.resolve(of);
     }
 }
 
@@ -126,9 +135,7 @@ impl Polynomial {
         frame: &Frame,
         moments: &Moments,
     ) -> Polynomial {
-        let variables = terms.variables.iter();
-        let variables: Vec<Node> =
-            variables.map(|&variable| moved_out(steps.draft, region, variable)).collect();
+        let variables = all_moved_out(steps.draft, region, &terms.variables);
         let mut differences: Vec<Pair> = Vec::new();
         for (&variable, &pivot) in variables.iter().zip(&frame.pivot) {
             let variable = Pair::from(variable);
