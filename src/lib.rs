@@ -86,8 +86,8 @@
 //! [`Numerics::Real`], the default, they may round differently: products are
 //! fused with additions where the host can, and equal subexpressions are
 //! computed once. Either way a kernel's result that is not finite does not
-//! count: the tape computes the call again, so NaN and infinity come from the
-//! tape alone.
+//! count: a kernel in reserve, whose loops are no closed forms, or the tape
+//! computes the call again, so NaN and infinity come from the tape alone.
 //!
 //! Where a function has no derivative the tape takes one of the subgradients: 0
 //! for `abs` at 0, the second operand's for `min` and `max` at a tie. Where it
@@ -126,8 +126,10 @@
 //!
 //! Most users need only what this page names. The modules are the stages
 //! between trace and kernel, for those who want to look inside: [`op`] (the
-//! primitives), [`trace`], [`ssa`] (the graph and its text form), [`diff`],
-//! [`jit`], and [`entity`] (typed ids). They may change more often than the rest.
+//! primitives), [`trace`], [`flow`] (what annotated functions call), [`ssa`] (the
+//! graph and its text form), [`phi`] (closed forms and simplification), [`diff`],
+//! [`soi`] (segments), [`jit`], and [`entity`] (typed ids). They may change more
+//! often than the rest.
 //! [`check`] has what tests of gradients need.
 //!
 //! The idea of coarsening a trace before it is differentiated is that of
