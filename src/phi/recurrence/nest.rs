@@ -322,6 +322,11 @@ fn rows(
     for (number, &next) in nest.body.nexts.iter().enumerate() {
         rows.insert(number, forms.row(next)?);
     }
+    // What only an outer loop changes.
+    let one = forms.emitter.number(1.0, 0.0);
+    for other in rows.len()..forms.counter() {
+        rows.insert(other, [(Base::State(other), Coefficient::Fixed(one))].into());
+    }
     if !forms.rounded(&rows).is_empty() {
         return Err(ROUNDED);
     }
@@ -381,11 +386,7 @@ fn go_through(
     let own = nest.body.entries.len();
     let mut forms = Forms::new(&mut *outer.emitter, nest.body.region, nest.times, states);
     forms.known = known;
-    let mut rows = rows(edit, &mut forms, nest, applied)?;
-    let one = forms.emitter.number(1.0, 0.0);
-    for other in own..firsts.len() {
-        rows.insert(other, [(Base::State(other), Coefficient::Fixed(one))].into());
-    }
+    let rows = rows(edit, &mut forms, nest, applied)?;
     let mut maps: Vec<(Vec<usize>, Map)> = Vec::new();
     for mut system in systems(rows)? {
         let zero = forms.emitter.constant(0.0);
