@@ -196,20 +196,20 @@ impl Stepped for Against {
     }
 }
 
-fn assert_open(name: &str, program: &impl Stepped, x: &[f64], why: Option<&str>) {
+fn assert_open(name: &str, program: &impl Stepped, x: &[f64]) {
     let solved = solve_all(&rolled(&program.of(1000), x));
     let whys: Vec<&str> = solved.refused.iter().map(|this| this.why.as_str()).collect();
     assert!(!solved.graph.regions.is_empty(), "{name}: {:?}", solved.applied);
-    assert!(why.is_none_or(|why| whys.iter().any(|this| this.contains(why))), "{name}: {whys:?}");
+    let why = "the rounding errors of its numbers in even steps may add up";
+    assert!(whys.contains(&why), "{name}: {whys:?}");
 }
 
 #[test]
 fn where_rounding_errors_may_add_up_the_loop_stays() {
-    let why = Some("rounding errors of its numbers");
     for (name, time) in TIMES {
-        assert_open(name, &Turning(time), &[1.0, 0.0, 1.0], why);
-        assert_open(name, &Damped(time), &[8.0, 0.25], why);
-        assert_open(name, &Against(time), &[8.0, 8.0 / 12.0], None);
+        assert_open(name, &Turning(time), &[1.0, 0.0, 1.0]);
+        assert_open(name, &Damped(time), &[8.0, 0.25]);
+        assert_open(name, &Against(time), &[8.0, 8.0 / 12.0]);
     }
     // Numbers that are not rounded have no such errors.
     for (name, time) in [("quarters", (|i| i / 4.0) as Time), ("numbers", |i| i)] {
@@ -225,17 +225,37 @@ fn where_rounding_errors_may_add_up_the_loop_stays() {
 
 #[test]
 fn alternating_sums_of_rounded_numbers_are_as_good_as_the_tapes() {
-    let mut compared = Compared::default();
-    // Nothing but the sum itself is rounded by the tape.
-    for (name, time) in TIMES {
-        for steps in [500, 1000, 10_000] {
-            let program = Weights(time);
-            let program = program.of(steps);
-            let solved = solve_all(&rolled(&program, &[-1.0, 1.0]));
-            let points = [vec![-1.0, 1.0], vec![1.0, 1.0], vec![-1.0, 4.0], vec![-0.5, 2.0]];
+    // Those of the last ones go one way for some hundred numbers, and then another way.
+    let drifting: [(&str, Time); 2] = [
+        ("nearly numbers", |i| i * (1.0 + 2058.0 * f64::EPSILON)),
+        ("others", |i| i * (1.0 + 1543.0 * f64::EPSILON)),
+    ];
+    let (mut compared, mut open) = (Compared::default(), Vec::new());
+    for (name, time) in TIMES.into_iter().chain(drifting) {
+        for steps in [500, 1000, 3000, 10_000] {
+            let (plain, damped) = (Weights(time), Down(time));
+            let (plain, damped) = (plain.of(steps), damped.of(steps));
             let name = format!("{name}, {steps} steps");
-            compared.compare(&name, &derived(&solved.graph), &program, &points);
+            let solved = solve_all(&rolled(&plain, &[-1.0, 1.0]));
+            if !solved.graph.regions.is_empty() {
+                open.push(name);
+                continue;
+            }
+            // Nothing but the sum itself is rounded by the tape.
+            let points = [vec![-1.0, 1.0], vec![1.0, 1.0], vec![-1.0, 4.0], vec![-0.5, 2.0]];
+            compared.compare(&name, &derived(&solved.graph), &plain, &points);
+            let solved = solve_all(&rolled(&damped, &[-1.0, 1.0]));
+            let points = [-0.9, -0.95, -0.99, 0.95].map(|ratio| vec![ratio, 1.0]);
+            compared.compare(&format!("{name}, damped"), &derived(&solved.graph), &damped, &points);
         }
     }
+    let stays = [
+        "steps, 10000 steps",
+        "nearly numbers, 3000 steps",
+        "nearly numbers, 10000 steps",
+        "others, 3000 steps",
+        "others, 10000 steps",
+    ];
+    assert_eq!(open, stays);
     compared.assert_none();
 }

@@ -1,4 +1,4 @@
-//! The same program is made the same graph and the same code, whenever it is compiled.
+//! The same program is made the same graph, and as much code, whenever it is compiled.
 #![allow(clippy::unwrap_used)] // Helpers of tests may fail like tests.
 
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use phigrad::{Tape, Var};
 /// How often each program is compiled.
 const TIMES: usize = 8;
 
-/// All that is told of what `f` becomes, and the bytes of its code.
+/// All that is told of what `f` becomes, and how large its code is.
 fn compiled(f: fn(&[Var]) -> Var, x: &[f64]) -> String {
     let f = Tape::builder().hot_threshold(2).background(false).record(f);
     for _ in 0..4 {

@@ -38,8 +38,18 @@ pub(super) struct Primal {
     values: Option<Graph>,
     /// The formulas of φ-calculus that made it.
     pub(super) applied: Vec<Applied>,
+    /// Whether closed forms stand for loops in it.
+    pub(super) closes_loops: bool,
     /// The loops that are left.
     pub(super) refused: Vec<Refused>,
+}
+
+impl Primal {
+    /// Without φ-calculus.
+    fn plain(graph: Graph) -> Self {
+        let (applied, refused) = Default::default();
+        Primal { graph, values: None, applied, closes_loops: false, refused }
+    }
 }
 
 /// What is worth a loop. A loop of few steps is faster unrolled, by up to a half,
@@ -52,10 +62,7 @@ pub(super) fn primal(recorded: &Graph, options: &Options) -> Result<Primal, Refu
     let primal = match options.numerics {
         // The derivative must add up what the tape adds up, so equal nodes may
         // be shared only afterwards.
-        Numerics::Exact => {
-            let graph = rolled_in_order(recorded, options)?;
-            Primal { graph, values: None, applied: Vec::new(), refused: Vec::new() }
-        }
+        Numerics::Exact => Primal::plain(rolled_in_order(recorded, options)?),
         Numerics::Real => closed(recorded, options),
     };
     limited(&primal.graph, options)?;
@@ -247,8 +254,7 @@ fn expansible(graph: &Graph, loops: &[Region], options: &Options) -> Result<usiz
 /// any; other short loops stay unrolled.
 fn closed(recorded: &Graph, options: &Options) -> Primal {
     if !options.phi_calculus {
-        let graph = simplified(&rolled(recorded, ROLLED), Stage::Primal);
-        return Primal { graph, values: None, applied: Vec::new(), refused: Vec::new() };
+        return Primal::plain(simplified(&rolled(recorded, ROLLED), Stage::Primal));
     }
     let Closed { graph, mut applied, refused, without_searches, .. } =
         closed_with_powers(recorded, &rolled(recorded, RerollLimits::DEFAULT)).0;
@@ -257,14 +263,12 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
         checked(&graph);
         graph
     };
-    let graph = match applied.is_empty() {
-        true => rolled(recorded, ROLLED),
-        false => unrolled(&graph),
-    };
+    let closes_loops = !applied.is_empty();
+    let graph = if closes_loops { unrolled(&graph) } else { rolled(recorded, ROLLED) };
     let graph = simplified(&branched(graph, &mut applied), Stage::Primal);
     let values = without_searches
         .map(|graph| simplified(&branched(unrolled(&graph), &mut Vec::new()), Stage::Primal));
-    Primal { graph, values, applied, refused }
+    Primal { graph, values, applied, closes_loops, refused }
 }
 
 /// The graph with closed forms, and what they were made of if that is not `plain`, the

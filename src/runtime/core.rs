@@ -1,5 +1,5 @@
-//! One call: by a kernel if there is one and it knows the path, else by the one in reserve
-//! if there is one, else by the tape.
+//! One call: by a kernel if there is one that does not pause and it knows the path, else by
+//! the one in reserve on the same terms, else by the tape.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -10,10 +10,10 @@ use smallvec::SmallVec;
 
 use super::error::{Error, Kind};
 use super::explain::Explanation;
-use super::learning::{Left, Role};
+use super::learning::{Left, Role, Why};
 use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal, Report};
-use super::specialisation::{Installed, Specialisation};
+use super::specialisation::Specialisation;
 use crate::jit::RunError;
 use crate::trace::{Adjoints, Detail, Inputs, Site, Tracer, Var, sweep};
 
@@ -228,7 +228,11 @@ fn run_kernel(
     gradient: &mut [f64],
 ) -> Option<Result<f64, Left>> {
     let installed = specialisation.kernel(role, purpose);
-    let Installed { kernel, known } = installed.as_deref()?;
+    let installed = installed.as_deref()?;
+    if installed.pauses() {
+        return None;
+    }
+    let kernel = &installed.kernel;
     let mut buffers = BUFFERS.try_with(Cell::take).unwrap_or_default();
     let Buffers { scratch, outputs } = &mut buffers;
     let count = kernel.outputs();
@@ -237,21 +241,22 @@ fn run_kernel(
     }
     let outputs = &mut outputs[..count];
     let result = match kernel.run(inputs.active, inputs.inactive, scratch, outputs) {
-        Err(RunError::Unseen | RunError::Shape) => {
-            specialisation.missed(role, purpose);
-            Err(Left::Unseen(*known))
-        }
+        Err(RunError::Unseen | RunError::Shape) => Err(Why::Unseen),
         // It passes on zero adjoints where the sweep does not, and its rewrites assume
         // finite numbers, so only the tape's NaN or infinity counts.
-        Ok(()) if !all_finite(outputs) => Err(Left::NonFinite),
+        Ok(()) if !all_finite(outputs) => Err(Why::NonFinite),
         Ok(()) => {
             if purpose != Purpose::Value {
                 gradient.copy_from_slice(&outputs[..gradient.len()]);
             }
-            specialisation.served(role, purpose);
+            specialisation.served(role, installed);
             Ok(outputs.last().copied().unwrap_or(f64::NAN))
         }
     };
+    let result = result.map_err(|why| {
+        installed.missed();
+        Left { role, known: installed.known, why }
+    });
     // Where the thread is ending there is nothing to keep them for.
     let _ = BUFFERS.try_with(|kept| kept.set(buffers));
     Some(result)

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use smallvec::SmallVec;
 
 use super::coarsen::{Coarsened, Primal, coarsen, primal};
-use super::learning::{Known, Learning, Role};
+use super::learning::{Forms, Known, Learning, Role};
 use super::options::Options;
 use super::report::{KernelReport, Purpose, Refusal};
 use super::specialisation::{Installed, Specialisation};
@@ -85,9 +85,19 @@ impl Job {
 
     /// Keeps what φ-calculus came to, for the report.
     fn note_forms(&self, primal: &Primal) {
-        let mut learning = self.specialisation.lock();
-        learning.closed.clone_from(&primal.applied);
-        learning.open.clone_from(&primal.refused);
+        let Some(mut learning) = self.learning() else { return };
+        learning.forms = Forms {
+            closed: primal.applied.clone(),
+            open: primal.refused.clone(),
+            closes_loops: primal.closes_loops,
+        };
+    }
+
+    /// What has been learnt, unless the graph of this job has been given up.
+    fn learning(&self) -> Option<MutexGuard<'_, Learning>> {
+        let learning = self.specialisation.lock();
+        let is_current = learning.lifted.generation() == self.generation;
+        (is_current && !learning.divergent).then_some(learning)
     }
 
     fn install(
@@ -97,11 +107,8 @@ impl Job {
         result: Result<Coarsened, Refusal>,
         elapsed: Duration,
     ) {
+        let Some(mut learning) = self.learning() else { return };
         let specialisation = &self.specialisation;
-        let mut learning = specialisation.lock();
-        if learning.divergent || learning.lifted.generation() != self.generation {
-            return;
-        }
         let attempt = &mut learning.attempts[role as usize][purpose as usize];
         attempt.version = self.version;
         attempt.refusal = result.as_ref().err().cloned().map(|refusal| match role {
@@ -126,7 +133,7 @@ impl Job {
                 compile_time: elapsed,
             });
             let known = Known { generation: self.generation, version: self.version };
-            specialisation.install(role, purpose, Installed { kernel: coarsened.kernel, known });
+            specialisation.install(role, purpose, Installed::new(coarsened.kernel, known));
         }
     }
 }

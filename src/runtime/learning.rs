@@ -31,11 +31,20 @@ pub(super) struct Known {
     pub(super) version: u64,
 }
 
-/// Why the tape serves although there is a kernel.
+/// A call that a kernel did not serve.
 #[derive(Clone, Copy)]
-pub(super) enum Left {
-    /// No kernel knew the path; so much was known to the one that was tried first.
-    Unseen(Known),
+pub(super) struct Left {
+    pub(super) role: Role,
+    /// What the kernel knew.
+    pub(super) known: Known,
+    pub(super) why: Why,
+}
+
+/// Why a kernel did not serve.
+#[derive(Clone, Copy)]
+pub(super) enum Why {
+    /// A guard of it failed.
+    Unseen,
     /// Its result was not finite.
     NonFinite,
 }
@@ -52,7 +61,7 @@ pub(super) struct Learning {
     /// How often calls left kernels, by comparison, and where the last one did.
     pub(super) left: HashMap<(Place, Op), u64>,
     pub(super) last_departure: Option<Departure>,
-    /// How often calls left kernels on ways that these knew.
+    /// How often calls left first kernels on ways that these knew.
     pub(super) in_closed_forms: u64,
     /// Whether the tape had a result where a closed form did not serve: where one does not,
     /// those of other purposes are likely not to.
@@ -65,11 +74,19 @@ pub(super) struct Learning {
     pub(super) compiling: bool,
     /// Why paths were not learnt.
     pub(super) refusals: Vec<Refusal>,
-    /// What became of the loops when kernels were made.
-    pub(super) closed: Vec<Applied>,
-    pub(super) open: Vec<Refused>,
+    /// What φ-calculus came to when kernels were made.
+    pub(super) forms: Forms,
     /// Runs of one path differed, so no kernel can be trusted.
     pub(super) divergent: bool,
+}
+
+/// What φ-calculus came to.
+#[derive(Default)]
+pub(super) struct Forms {
+    pub(super) closed: Vec<Applied>,
+    pub(super) open: Vec<Refused>,
+    /// Whether closed forms stand for loops.
+    pub(super) closes_loops: bool,
 }
 
 /// A way through the function.
@@ -112,8 +129,7 @@ impl Learning {
             taped_events: 0,
             compiling: false,
             refusals: Vec::new(),
-            closed: Vec::new(),
-            open: Vec::new(),
+            forms: Forms::default(),
             divergent: false,
         }
     }
@@ -139,7 +155,7 @@ impl Learning {
         // A reserve is for those who need it.
         let is_needed = match role {
             Role::First => true,
-            Role::Reserve => self.needs_reserve && !self.closed.is_empty(),
+            Role::Reserve => self.needs_reserve && self.forms.closes_loops,
         };
         let attempt = &self.attempts[role as usize][purpose as usize];
         is_needed && attempt.version < self.lifted.version()
@@ -174,11 +190,27 @@ impl Learning {
         })
     }
 
-    /// Notes at which comparison the call of `trace` left a kernel that knew so much.
-    pub(super) fn depart(&mut self, trace: &Trace<'_>, known: Known) {
+    /// Takes what was learnt of kernels back, as they are out of use.
+    pub(super) fn withdraw(&mut self) {
+        self.attempts = Default::default();
+        self.needs_reserve = false;
+        self.forms = Forms::default();
+    }
+
+    /// Notes that the call of `trace` left a kernel, and whether the tape's result is finite.
+    pub(super) fn leave(&mut self, trace: &Trace<'_>, left: Left, is_finite: bool) {
+        let Left { role, known, why } = left;
         if self.divergent || known.generation != self.lifted.generation() {
             return;
         }
+        match why {
+            Why::NonFinite => self.needs_reserve |= is_finite,
+            Why::Unseen => self.depart(trace, role, known),
+        }
+    }
+
+    /// Notes at which comparison the call of `trace` left a kernel that knew so much.
+    fn depart(&mut self, trace: &Trace<'_>, role: Role, known: Known) {
         let way = self.seen.entry(trace.signature).or_default();
         let departure = match &way.departure {
             Some((before, departure)) if *before == known => departure.clone(),
@@ -194,11 +226,12 @@ impl Learning {
                 self.last_departure = Some(departure);
             }
             // The program made no comparison that the kernel did not know, so it was one
-            // of the kernel's own.
-            None => {
+            // of the kernel's own. A kernel in reserve has few, none of them for closed forms.
+            None if role == Role::First => {
                 self.in_closed_forms += 1;
                 self.needs_reserve = true;
             }
+            None => {}
         }
     }
 

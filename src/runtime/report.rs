@@ -97,8 +97,9 @@ pub enum Refusal {
     /// The compiler panicked, which is a bug of this library.
     #[error("the compiler failed unexpectedly; please report this")]
     Panicked,
-    /// There is no kernel in reserve, so where a closed form does not serve the tape does.
-    #[error("no kernel in reserve, so the tape serves where a closed form does not: {0}")]
+    /// A kernel in reserve was not made of what is known now: where a closed form does not
+    /// serve, the tape does, or a kernel in reserve that was made of less.
+    #[error("no kernel in reserve was made for calls that a closed form does not serve: {0}")]
     Reserve(Box<Refusal>),
     /// No thread could be started to compile on.
     #[error("no thread could be started to compile on: {reason}")]
@@ -148,8 +149,9 @@ pub struct KernelReport {
     pub inactive: usize,
     /// What the kernel computes.
     pub purpose: Purpose,
-    /// Whether it is tried only where the first kernel for the purpose has no result. It
-    /// is made when closed forms keep that kernel from serving, and its loops stay loops.
+    /// Whether it is tried only where the first kernel for the purpose has no result or, as
+    /// that was so again and again, pauses. It is made when closed forms keep that kernel
+    /// from serving, and its loops stay loops.
     pub reserve: bool,
     /// The number of paths it knows.
     pub paths: usize,
@@ -305,7 +307,7 @@ pub struct Report {
     /// Those of them that a kernel in reserve served, see [`KernelReport::reserve`].
     pub reserve_calls: u64,
     /// Calls in which a kernel met a path it does not know, so that the tape served.
-    /// After many in a row the kernel is tried less often.
+    /// A kernel that has not served many calls in a row is tried less often.
     pub fallbacks: u64,
     /// Those of the fallbacks on paths that the kernel does know: a number in a closed
     /// form was not finite there, or came so close to another one that rounding decided.
@@ -372,7 +374,7 @@ impl fmt::Display for Report {
         )?;
         if self.reserve_calls > 0 {
             let calls = Count(self.reserve_calls, "call");
-            writeln!(f, "{calls} by kernels in reserve, because a closed form did not serve")?;
+            writeln!(f, "{calls} by kernels in reserve, where closed forms did not serve")?;
         }
         if self.in_closed_forms > 0 {
             writeln!(

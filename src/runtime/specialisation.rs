@@ -8,34 +8,52 @@ use arc_swap::ArcSwapOption;
 
 use super::explain::Explanation;
 use super::job::Job;
-use super::learning::{Known, Learning, Left, Role};
+use super::learning::{Known, Learning, Left, Role, Why};
 use super::options::Options;
 use super::report::{DecisionReport, Purpose, Refusal, Report, Waiting};
 use crate::jit::Kernel;
 use crate::ssa::{End, Graph, Item, LiftError, Merged, Paths, most_steps};
 use crate::trace::{Detail, Trace};
 
-/// A kernel, and what was known when it was made.
+/// A kernel in use, what was known when it was made, and how it fares.
 pub(super) struct Installed {
     pub(super) kernel: Kernel,
     pub(super) known: Known,
-}
-
-/// The kernel in use for one role and purpose, if there is one, and how it fares.
-#[derive(Default)]
-struct Slot {
-    kernel: ArcSwapOption<Installed>,
-    /// Calls in which it did not know the path, since it last did.
+    /// Calls that it did not serve, since it last did.
     misses: AtomicU32,
     /// Calls left that do not try it.
     pause: AtomicU32,
+}
+
+impl Installed {
+    pub(super) fn new(kernel: Kernel, known: Known) -> Self {
+        Installed { kernel, known, misses: AtomicU32::new(0), pause: AtomicU32::new(0) }
+    }
+
+    /// Whether it is not worth a try: a kernel that does not serve again and again is tried
+    /// less and less.
+    pub(super) fn pauses(&self) -> bool {
+        let pause = self.pause.load(Ordering::Relaxed);
+        if pause > 0 {
+            // Calls at the same time may count as one; that is good enough.
+            self.pause.store(pause - 1, Ordering::Relaxed);
+        }
+        pause > 0
+    }
+
+    /// Notes that it did not serve a call.
+    pub(super) fn missed(&self) {
+        let misses = self.misses.fetch_add(1, Ordering::Relaxed);
+        let pause = misses.saturating_sub(PATIENCE).min(LONGEST_PAUSE);
+        self.pause.store(pause, Ordering::Relaxed);
+    }
 }
 
 pub(super) struct Specialisation {
     pub(super) active: usize,
     pub(super) inactive: usize,
     /// By role and purpose.
-    slots: [[Slot; 3]; 2],
+    kernels: [[ArcSwapOption<Installed>; 3]; 2],
     learning: Mutex<Learning>,
     compiled: Condvar,
     pub(super) tape_calls: AtomicU64,
@@ -64,7 +82,7 @@ impl Specialisation {
         Specialisation {
             active,
             inactive,
-            slots: Default::default(),
+            kernels: Default::default(),
             learning: Mutex::new(Learning::new(active, inactive)),
             compiled: Condvar::new(),
             tape_calls: AtomicU64::new(0),
@@ -76,52 +94,31 @@ impl Specialisation {
         }
     }
 
-    fn slot(&self, role: Role, purpose: Purpose) -> &Slot {
-        &self.slots[role as usize][purpose as usize]
-    }
-
-    /// The kernel of this role, if there is one and it is worth a try: a kernel
-    /// that meets unknown paths again and again is tried less and less.
+    /// The kernel of this role, if there is one.
     pub(super) fn kernel(
         &self,
         role: Role,
         purpose: Purpose,
     ) -> arc_swap::Guard<Option<Arc<Installed>>> {
-        let slot = self.slot(role, purpose);
-        let pause = slot.pause.load(Ordering::Relaxed);
-        if pause > 0 {
-            // Calls at the same time may count as one; that is good enough.
-            slot.pause.store(pause - 1, Ordering::Relaxed);
-            return arc_swap::Guard::from_inner(None);
-        }
-        slot.kernel.load()
+        self.kernels[role as usize][purpose as usize].load()
     }
 
     /// Notes that the kernel of this role served a call.
-    pub(super) fn served(&self, role: Role, purpose: Purpose) {
+    pub(super) fn served(&self, role: Role, installed: &Installed) {
         self.kernel_calls.fetch_add(1, Ordering::Relaxed);
         if role == Role::Reserve {
             self.reserve_calls.fetch_add(1, Ordering::Relaxed);
         }
-        let slot = self.slot(role, purpose);
-        if slot.misses.load(Ordering::Relaxed) > 0 {
-            slot.misses.store(0, Ordering::Relaxed);
+        if installed.misses.load(Ordering::Relaxed) > 0 {
+            installed.misses.store(0, Ordering::Relaxed);
         }
-    }
-
-    /// Notes that the kernel of this role did not know the path of a call.
-    pub(super) fn missed(&self, role: Role, purpose: Purpose) {
-        let slot = self.slot(role, purpose);
-        let misses = slot.misses.fetch_add(1, Ordering::Relaxed);
-        let pause = misses.saturating_sub(PATIENCE).min(LONGEST_PAUSE);
-        slot.pause.store(pause, Ordering::Relaxed);
     }
 
     /// Notes that the tape has to serve a call, for that reason.
     pub(super) fn fell_back(&self, left: Left) {
-        let counter = match left {
-            Left::Unseen(_) => &self.fallbacks,
-            Left::NonFinite => &self.non_finite,
+        let counter = match left.why {
+            Why::Unseen => &self.fallbacks,
+            Why::NonFinite => &self.non_finite,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -135,7 +132,8 @@ impl Specialisation {
     /// A bare run cannot teach its path, only that there is one to be looked at.
     pub(super) fn detail(&self) -> Detail {
         let curiosity = self.curiosity.load(Ordering::Relaxed);
-        if curiosity > WATCHFUL || self.slots[0].iter().any(|slot| slot.kernel.load().is_some()) {
+        let has_kernel = || self.kernels.iter().flatten().any(|kernel| kernel.load().is_some());
+        if curiosity > WATCHFUL || has_kernel() {
             Detail::Captures
         } else if curiosity > 0 || is_checked(self.tape_calls.load(Ordering::Relaxed)) {
             Detail::Marks
@@ -176,10 +174,8 @@ impl Specialisation {
                 self.merge(&mut learning, trace, options);
             }
         }
-        match left {
-            Some(Left::Unseen(known)) => learning.depart(trace, known),
-            Some(Left::NonFinite) => learning.needs_reserve |= is_finite,
-            None => {}
+        if let Some(left) = left {
+            learning.leave(trace, left, is_finite);
         }
         if learning.is_hot(purpose, options) {
             self.start_compiling(learning, options);
@@ -214,17 +210,13 @@ impl Specialisation {
 
     /// Takes all kernels out of use.
     fn withdraw(&self, learning: &mut Learning) {
-        learning.attempts = Default::default();
-        learning.needs_reserve = false;
-        self.slots.iter().flatten().for_each(|slot| slot.kernel.store(None));
+        learning.withdraw();
+        self.kernels.iter().flatten().for_each(|kernel| kernel.store(None));
     }
 
     /// Puts a kernel to use.
     pub(super) fn install(&self, role: Role, purpose: Purpose, installed: Installed) {
-        let slot = self.slot(role, purpose);
-        slot.misses.store(0, Ordering::Relaxed);
-        slot.pause.store(0, Ordering::Relaxed);
-        slot.kernel.store(Some(Arc::new(installed)));
+        self.kernels[role as usize][purpose as usize].store(Some(Arc::new(installed)));
     }
 
     /// Wakes those who wait for the end of a compilation.
@@ -302,8 +294,8 @@ impl Specialisation {
                 report.unmerged.push(unmerged.clone());
             }
         }
-        report.closed.extend(learning.closed.iter().cloned());
-        report.open.extend(learning.open.iter().cloned());
+        report.closed.extend(learning.forms.closed.iter().cloned());
+        report.open.extend(learning.forms.open.iter().cloned());
         for attempt in learning.attempts.iter().flatten() {
             report.kernels.extend(attempt.kernel.clone());
             if let Some(refusal) = &attempt.refusal

@@ -40,9 +40,10 @@ pub(super) struct Polynomial {
 pub(super) enum Rounded {
     /// They are those of the polynomial.
     Not,
-    /// They are on a line that begins with zero, or at most two steps from it.
+    /// They are on a line that has begun at most two steps from zero. Gone through backwards
+    /// it ends there; no exponential is made of that.
     FromZero,
-    /// They are on another line, or a sum of those on several.
+    /// They are on another line, or made of those on one and of others that change.
     Anywhere,
 }
 

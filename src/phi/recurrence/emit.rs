@@ -144,6 +144,12 @@ impl<'a> Emitter<'a> {
                 Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) => {}
             }
         }
+        // A step may be guarded again that was before.
+        for item in &self.items {
+            if let Item::Guard { condition, .. } = item {
+                unguarded.remove(condition);
+            }
+        }
         self.required.retain(|(condition, _)| !unguarded.contains(condition));
         self.take_out(&gone);
     }

@@ -1,9 +1,10 @@
 //! Exponentials of the iteration number, as exp(−k·i): powers of exp(−k), which is computed
 //! with twice the digits. Its error counts as often as it is multiplied.
 
-use super::binomials::Rounded;
+use super::binomials::{Polynomial, Rounded};
 use super::emit::{Emitter, Told};
-use super::form::{Affine, Coefficient, Form, Forms};
+use super::form::{Affine, Coefficient, Form, Forms, NONLINEAR};
+use super::rounded::ADD_UP;
 use super::slopes::Parts;
 use crate::phi::double::Double;
 use crate::phi::notation::Brief;
@@ -16,13 +17,22 @@ const TERMS: usize = 14;
 
 impl Forms<'_, '_> {
     /// The exponential of `exponent`, if that grows in even steps.
-    pub(super) fn exponential(&mut self, exponent: &Form) -> Option<Form> {
-        self.powers.as_ref()?;
-        let Form::Affine(exponent) = exponent else { return None };
-        let Ok(Coefficient::Polynomial(polynomial)) = self.without_states(exponent) else {
-            return None;
+    pub(super) fn exponential(&mut self, exponent: &Form) -> Result<Form, &'static str> {
+        let (Some(_), Form::Affine(exponent)) = (&self.powers, exponent) else {
+            return Err(NONLINEAR);
         };
-        let (first, step) = match &polynomial.parts[..] {
+        let Ok(Coefficient::Polynomial(polynomial)) = self.without_states(exponent) else {
+            return Err(NONLINEAR);
+        };
+        if polynomial.rounded == Rounded::Anywhere {
+            return Err(ADD_UP);
+        }
+        self.power_of_e(&polynomial).ok_or(NONLINEAR)
+    }
+
+    /// exp(`exponent`), if that grows in even steps.
+    fn power_of_e(&mut self, exponent: &Polynomial) -> Option<Form> {
+        let (first, step) = match &exponent.parts[..] {
             [first, Some(step)] => (*first, *step),
             _ => return None,
         };
@@ -38,18 +48,14 @@ impl Forms<'_, '_> {
                 before
             }
         };
-        match polynomial.rounded {
-            Rounded::Not => {}
-            // The largest exponentials of a sum are those near zero, or of small exponents.
-            // Where these are large so are their errors.
-            Rounded::FromZero => {
-                const MOST_GROWTH: f64 = 4.0;
-                let most = (MOST_GROWTH / self.times as f64).exp();
-                self.emitter.require_below(factor.high, most);
-            }
-            Rounded::Anywhere => return None,
+        let is_rounded = exponent.rounded != Rounded::Not;
+        if is_rounded {
+            /// The largest exponentials of a sum are those near zero, or of small exponents.
+            /// Where these are large so are their errors.
+            const MOST_GROWTH: f64 = 4.0;
+            let most = (MOST_GROWTH / self.times as f64).exp();
+            self.emitter.require_below(factor.high, most);
         }
-        let is_rounded = polynomial.rounded != Rounded::Not;
         let base = self.base_of_exponential(step, factor, is_rounded)?;
         let affine: Affine = [(base, Coefficient::Fixed(before))].into();
         Some(Form::Affine(affine))

@@ -55,7 +55,7 @@ pub(super) enum Coefficient {
 }
 
 pub(super) const CHANGES: &str = "its coefficients depend on inputs and change";
-const NONLINEAR: &str = "it is no affine function of what is carried";
+pub(super) const NONLINEAR: &str = "it is no affine function of what is carried";
 const ELEMENT: &str = "it depends on elements of inputs or computed values";
 const INNER: &str = "it depends on what an inner region comes to";
 const TERMS: &str = "it depends on too many values";
@@ -205,7 +205,7 @@ impl Forms<'_, '_> {
                 product.and_then(|product| self.sum(&product, &args[2]))
             }
             Op::Div => self.quotient(&args[0], &args[1]),
-            Op::Exp => self.exponential(&args[0]).ok_or(NONLINEAR),
+            Op::Exp => self.exponential(&args[0]),
             Op::Powf => match (&args[0], self.numbers(&args[1])) {
                 (&Form::Fixed(of), Some(exponents)) => self.power(of, &exponents).ok_or(NONLINEAR),
                 _ => Err(NONLINEAR),
@@ -325,11 +325,22 @@ impl Forms<'_, '_> {
     }
 
     /// Makes the iteration number a part of the state in `rows` where that lets
-    /// numbers in even steps and coefficients that are not known go together.
+    /// numbers in even steps and coefficients that are not known go together, and gives it
+    /// a row if there is a use of it.
     pub(super) fn count(&mut self, rows: &mut Rows) {
-        if !self.has_unknown(rows) {
-            return;
+        if self.has_unknown(rows) {
+            self.count_lines(rows);
         }
+        let counter = self.counter();
+        if rows.values().any(|row| row.contains_key(&Base::State(counter))) {
+            let one = self.emitter.constant(1.0);
+            let one_more = Coefficient::Fixed(one.into());
+            let row = [(Base::State(counter), one_more.clone()), (Base::Node(one), one_more)];
+            rows.insert(counter, row.into());
+        }
+    }
+
+    fn count_lines(&mut self, rows: &mut Rows) {
         let counter = Base::State(self.counter());
         for row in rows.values_mut() {
             let mut steps: Option<Pair> = None;

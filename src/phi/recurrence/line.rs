@@ -16,12 +16,12 @@ pub(super) struct Line {
 const EXACT: f64 = 1e-29;
 
 /// As far as this, in parts of their size, one rounding moves numbers.
-const ROUNDED: f64 = f64::EPSILON / 2.0;
+const HALF_ULP: f64 = f64::EPSILON / 2.0;
 
 /// Independent roundings add up to less than so many times the root of the sum of the
 /// squares of the largest they may be: of 1000 numbers as i/12, i/252, i·0.01 or i·0.1 to
 /// between 0.6 and 2.5 times. But those of i·0.1 go one way for thousands of numbers, and add
-/// up to 15 times for 10⁵.
+/// up to 15 times for 10⁵; those of i·0.001 do for 32, and add up to 3.8 times.
 const MOST_ADDED: f64 = 2.5;
 
 /// The line of `table`, if each number is rounded once from it, and these roundings do not
@@ -32,7 +32,7 @@ pub(super) fn line(table: &[Double]) -> Option<Line> {
         return Some(Line { first, step, is_exact: true });
     }
     let is_single = table.iter().all(|number| number.low == 0.0);
-    let mut most = if is_single { ROUNDED } else { EXACT };
+    let mut most = if is_single { HALF_ULP } else { EXACT };
     let mut best = None;
     for step in steps(table) {
         for first in firsts(first, step) {
@@ -67,17 +67,57 @@ fn distance(table: &[Double], first: Double, step: Double, most: f64) -> Option<
 }
 
 /// Whether what the numbers of `table` are away from the line adds up to no more than noise
-/// does, also with signs in turn. By Abel's summation it does not with powers as weights either.
+/// does, also with signs in turn: from the first number on, as in a sum, and in windows of
+/// each size, as in one that forgets.
 fn is_noise(table: &[Double], first: Double, step: Double) -> bool {
-    let (mut sum, mut turning, mut squares) = (0.0, 0.0, 0.0);
-    table.iter().enumerate().all(|(i, &number)| {
-        let off = (number - (first + step * (i as f64).into())).rounded();
-        sum += off;
-        turning += if i % 2 == 0 { off } else { -off };
-        squares += number.high * number.high;
-        let most = MOST_ADDED * ROUNDED * f64::sqrt(squares);
-        sum.abs() <= most && turning.abs() <= most
-    })
+    let largest = table.iter().fold(0.0, |most: f64, number| most.max(number.high.abs()));
+    let mut windows: Vec<Added> = Vec::with_capacity(table.len());
+    for (i, &number) in table.iter().enumerate() {
+        let off = (number - (first + step * (i as f64).into())).rounded() / largest;
+        let turning = if i % 2 == 0 { off } else { -off };
+        windows.push(Added { off, turning, squares: (number.high / largest).powi(2) });
+    }
+    let mut so_far = Added::default();
+    let mut is_noise = windows.iter().all(|&window| {
+        so_far = so_far + window;
+        so_far.is_noise()
+    });
+    while is_noise && windows.len() > 1 {
+        let pair = |pair: &[Added]| pair.iter().fold(Added::default(), |all, &one| all + one);
+        windows = windows.chunks(2).map(pair).collect();
+        is_noise = windows.iter().all(|window| window.is_noise());
+    }
+    is_noise
+}
+
+/// What some numbers of a table add up to, in parts of its largest one.
+#[derive(Clone, Copy, Default)]
+struct Added {
+    /// Their distances from the line.
+    off: f64,
+    /// The same with signs in turn.
+    turning: f64,
+    /// The squares of the numbers.
+    squares: f64,
+}
+
+impl Added {
+    fn is_noise(self) -> bool {
+        let most = MOST_ADDED * HALF_ULP * self.squares.sqrt();
+        self.off.abs() <= most && self.turning.abs() <= most
+    }
+}
+
+impl core::ops::Add for Added {
+    type Output = Added;
+
+    fn add(self, other: Added) -> Added {
+        Added {
+            off: self.off + other.off,
+            turning: self.turning + other.turning,
+            squares: self.squares + other.squares,
+        }
+    }
 }
 
 /// What steps the numbers may have: a part of 1, that of the first two, that of the last two,
@@ -156,18 +196,27 @@ mod tests {
         let up = |i: f64| {
             let (near, exact) = (i / 3.0, Double::from(i) / 3.0.into());
             let off = (Double::from(near.next_up()) - exact).rounded();
-            let is_near = near > 0.0 && off <= ROUNDED * near;
+            let is_near = near > 0.0 && off <= HALF_ULP * near;
             if is_near { near.next_up() } else { near }
         };
         assert!(
-            distance(&table_of(up), Double::ZERO, Double::from(1.0) / 3.0.into(), ROUNDED)
+            distance(&table_of(up), Double::ZERO, Double::from(1.0) / 3.0.into(), HALF_ULP)
                 .is_some()
         );
         assert_eq!(line_of(up), None);
         let tenths =
             |n: u32| -> Vec<Double> { (0..n).map(|i| Double::from(f64::from(i) * 0.1)).collect() };
-        assert!(line(&tenths(1000)).is_some());
-        assert_eq!(line(&tenths(100_000)), None);
+        for scale in [1.0, f64::exp2(530.0), f64::exp2(-540.0)] {
+            let scaled = |n: u32| -> Vec<Double> {
+                tenths(n).into_iter().map(|number| (number.high * scale).into()).collect()
+            };
+            assert!(line(&scaled(1000)).is_some());
+            assert_eq!(line(&scaled(100_000)), None);
+        }
+        // They go one way for some hundred numbers, and another way for the next ones.
+        let windows = |i: f64| i * (1.0 + 1543.0 * f64::EPSILON);
+        let table: Vec<Double> = (0..3000).map(|i| windows(f64::from(i)).into()).collect();
+        assert!(line(&table[..1000]).is_some() && line(&table).is_none());
         // Near zero the rounding of 5 is larger than the number.
         assert_eq!(line_of(|i| 5.0 - i * 0.01), None);
         assert_eq!(line_of(|_| f64::NAN), None);

@@ -18,7 +18,7 @@ use super::map::{self, Map};
 use super::power::{System, Wanted, advanced};
 use super::record::record;
 use super::rest;
-use super::rounded::ROUNDED;
+use super::rounded::ADD_UP;
 use super::solve::{COMPARED, FEW, components, most_derived};
 use crate::phi::pair::Pairs;
 use crate::phi::rule::Applied;
@@ -327,23 +327,15 @@ fn rows(
     for other in rows.len()..forms.counter() {
         rows.insert(other, [(Base::State(other), Coefficient::Fixed(one))].into());
     }
-    if !forms.rounded(&rows).is_empty() {
-        return Err(ROUNDED);
+    if !forms.unfit_for_lines(&rows).is_empty() {
+        return Err(ADD_UP);
     }
     forms.count(&mut rows);
-    let counter = forms.counter();
-    if rows.values().any(|row| row.contains_key(&Base::State(counter))) {
-        let one = forms.emitter.constant(1.0);
-        let one_more = Coefficient::Fixed(one.into());
-        let row = [(Base::State(counter), one_more.clone()), (Base::Node(one), one_more)];
-        rows.insert(counter, row.into());
-    }
     Ok(rows)
 }
 
 /// The numbers of `rows` in groups that depend on each other.
 fn systems(rows: Rows) -> Result<Vec<System>, &'static str> {
-    let all: Vec<usize> = rows.keys().copied().collect();
     let system = |states: Vec<usize>| match states.len() > MOST_STATES {
         true => Err("too many numbers depend on each other"),
         false => {
@@ -351,7 +343,7 @@ fn systems(rows: Rows) -> Result<Vec<System>, &'static str> {
             Ok(System { rows, firsts: Vec::new(), states })
         }
     };
-    components(&all, &rows).into_iter().map(system).collect()
+    components(&rows).into_iter().map(system).collect()
 }
 
 /// Finds the forms of what comes out of a loop in the loop of `outer`.

@@ -2,7 +2,8 @@
 //!
 //! The rounding of one number is as small as that of the tape's product with it, and the
 //! roundings of a line's numbers do not add up (`line`). It stays so if powers of single
-//! numbers multiply them, whose size goes one way. Several numbers that depend on each other,
+//! numbers multiply them, or sums of such powers, whose size turns at most a few times.
+//! Several numbers that depend on each other,
 //! as those of a rotation, may pick those out that are rounded one way. And an exponential is
 //! as wrong as its exponent is large: those of a sum that begins at zero are largest where
 //! exponents are small, unless the sum is damped.
@@ -14,18 +15,17 @@ use super::form::{Base, Coefficient, Forms, Rows};
 use super::solve::components;
 
 /// Why rounded numbers stay as they are.
-pub(super) const ROUNDED: &str = "the rounding errors of its numbers in even steps may add up";
+pub(super) const ADD_UP: &str = "the rounding errors of its numbers in even steps may add up";
 
 impl Forms<'_, '_> {
     /// The states of `rows` with rounded numbers that no line may stand for.
-    pub(super) fn rounded(&self, rows: &Rows) -> BTreeSet<usize> {
+    pub(super) fn unfit_for_lines(&self, rows: &Rows) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
         // Known numbers stay as they are.
         if !self.has_unknown(rows) {
             return found;
         }
-        let all: Vec<usize> = rows.keys().copied().collect();
-        for states in components(&all, rows) {
+        for states in components(rows) {
             let are_powers = states.iter().all(|&state| is_power(state, rows));
             let is_lost = |&state: &usize| {
                 let row = &rows[&state];

@@ -20,7 +20,7 @@ use super::emit::Emitter;
 use super::form::{Affine, Base, CHANGES, Coefficient, Form, Forms, Rows};
 use super::power::{System, Wanted, advanced};
 use super::record::record_after;
-use super::rounded::ROUNDED;
+use super::rounded::ADD_UP;
 use super::solve::components;
 use super::ways::Ways;
 use crate::entity::Array;
@@ -302,28 +302,20 @@ impl Attempt<'_> {
     ) -> Result<Made, &'static str> {
         let ways = self.ways;
         let counter = forms.counter();
-        if !forms.rounded(&rows).is_empty() {
-            return Err(ROUNDED);
+        if !forms.unfit_for_lines(&rows).is_empty() {
+            return Err(ADD_UP);
         }
         if self.first.is_none() {
             forms.spread(&mut rows);
         }
         forms.count(&mut rows);
-        let one = forms.emitter.constant(1.0);
-        let mut all: Vec<usize> = rows.keys().copied().collect();
-        if rows.values().any(|row| row.contains_key(&Base::State(counter))) {
-            let one_more = Coefficient::Fixed(one.into());
-            let row = [(Base::State(counter), one_more.clone()), (Base::Node(one), one_more)];
-            rows.insert(counter, row.into());
-            all.push(counter);
-        }
         let changes = rows.values().flat_map(|row| row.values());
         let changes = changes.into_iter().any(|c| !matches!(c, Coefficient::Fixed(_)));
         let is_static = ways.is_counted(forms.emitter.graph);
         let mut systems = Vec::new();
         // Before the first step that counts the iteration number is 1 if one has been made.
         let number = forms.emitter.constant(f64::from(u8::from(self.first.is_some())));
-        for states in components(&all, &rows) {
+        for states in components(&rows) {
             if states.len() > MOST_STATES {
                 return Err("too many numbers depend on each other");
             }

@@ -8,12 +8,12 @@ use super::MOST_STATES;
 use super::body::{Body, Cone};
 use super::edit::Edit;
 use super::emit::Emitter;
-use super::form::{Affine, Base, Coefficient, Form, Forms, Rows};
+use super::form::{Affine, Base, Form, Forms, Rows};
 use super::power::{self, System, advanced};
 use super::powers::{POWERS, Powers};
 use super::record::{place, record};
 use super::rest::{self, is_rest};
-use super::rounded::ROUNDED;
+use super::rounded::ADD_UP;
 use crate::op::Op;
 use crate::phi::pair::Pairs;
 use crate::phi::rule::{Applied, Rule};
@@ -249,25 +249,17 @@ fn attempt(
         |wanted: &&Wanted| wanted.iteration == body.times - 1 && body.nexts.contains(&wanted.value);
     forms.turn(&mut rows, wanted.iter().all(is_end))?;
     forms.add_powers(&mut rows);
-    let rounded = forms.rounded(&rows);
+    let rounded = forms.unfit_for_lines(&rows);
     if !rounded.is_empty() {
-        return Err(Failure { why: ROUNDED, states: rounded });
+        return Err(Failure { why: ADD_UP, states: rounded });
     }
     forms.spread(&mut rows);
     forms.count(&mut rows);
     let one = forms.emitter.constant(1.0);
     let counter = forms.counter();
-    let is_counted = rows.values().any(|row| row.contains_key(&Base::State(counter)));
-    let mut all: Vec<usize> = rows.keys().copied().collect();
-    if is_counted {
-        let one_more = Coefficient::Fixed(one.into());
-        let row = [(Base::State(counter), one_more.clone()), (Base::Node(one), one_more)];
-        rows.insert(counter, row.into());
-        all.push(counter);
-    }
     let mut applied = Vec::new();
     let mut systems = Vec::new();
-    for states in components(&all, &rows) {
+    for states in components(&rows) {
         if states.len() > MOST_STATES {
             let why = "too many numbers depend on each other";
             return Err(Failure { why, states: owned(&states, counter) });
@@ -391,17 +383,17 @@ impl Forms<'_, '_> {
 }
 
 /// The states in groups that do not depend on each other.
-pub(super) fn components(states: &[usize], rows: &Rows) -> Vec<Vec<usize>> {
-    let mut group: HashMap<usize, usize> = states.iter().map(|&state| (state, state)).collect();
-    for &state in states {
-        for base in rows[&state].keys() {
+pub(super) fn components(rows: &Rows) -> Vec<Vec<usize>> {
+    let mut group: HashMap<usize, usize> = rows.keys().map(|&state| (state, state)).collect();
+    for (&state, row) in rows {
+        for base in row.keys() {
             let Base::State(other) = *base else { continue };
             let (a, b) = (group[&state], group[&other]);
             group.values_mut().filter(|of| **of == b).for_each(|of| *of = a);
         }
     }
     let mut found: Vec<Vec<usize>> = Vec::new();
-    for &state in states {
+    for &state in rows.keys() {
         match found.iter_mut().find(|other| group[&other[0]] == group[&state]) {
             Some(other) => other.push(state),
             None => found.push(vec![state]),

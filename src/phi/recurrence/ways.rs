@@ -7,7 +7,7 @@ use hashbrown::{HashMap, HashSet};
 use super::body::is_counted;
 use super::edit::Edit;
 use super::emit::Emitter;
-use super::form::{Base, Coefficient, Form, Forms};
+use super::form::{Base, Coefficient, Form, Forms, NONLINEAR};
 use crate::op::Op;
 use crate::phi::pair::Pairs;
 use crate::ssa::{Access, Block, Def, End, Graph, Item, Node, NodeData, Region, SeriesData};
@@ -15,7 +15,6 @@ use crate::ssa::{Access, Block, Def, End, Graph, Item, Node, NodeData, Region, S
 /// A loop that carries more numbers is not looked at.
 const MOST_CARRIED: usize = 64;
 
-const NONLINEAR: &str = "it is no affine function of what is carried";
 const INNER: &str = "it depends on what an inner region comes to";
 const BEFORE: &str = "it depends on what was carried before";
 
