@@ -269,6 +269,8 @@ impl Pairs for Emitter<'_> {
             (Op::Mul, [_, Some(Some(1.0)), _]) => return args[0],
             (Op::Mul, [Some(Some(-1.0)), ..]) => return self.apply(Op::Neg, &args[1..2]),
             (Op::Mul, [_, Some(Some(-1.0)), _]) => return self.apply(Op::Neg, &args[..1]),
+            (Op::Select, [Some(Some(0.0)), ..]) => return args[2],
+            (Op::Select, [Some(Some(_)), ..]) => return args[1],
             _ => {}
         }
         let args: [Node; MAX_ARITY] =

@@ -22,16 +22,17 @@
 //! products. All of it is computed in pairs: where two eigenvalues are almost equal, or a
 //! point does not move, what cancels is far larger than the result.
 //!
-//! Where something is added, ζ is the start: at a fixed point d is zero then, and so is
-//! all that comes of it, however large the powers are. Where nothing is added, or so little
-//! that the fixed point would be lost next to the start, ζ is zero, and what vanishes does so
-//! without a difference. Where all powers have vanished, so have the derivatives by what the
-//! fixed point does not depend on (`fixed`).
+//! For numbers to which something is added ζ is the start: at a fixed point d is zero then,
+//! and so is all that comes of it, however large the powers are. For those to which nothing
+//! is added, or so little that the fixed point would be lost next to the start, ζ is zero, and
+//! what vanishes does so without a difference (`point`). Where all powers have vanished, so
+//! have the derivatives by what the fixed point does not depend on (`fixed`).
 
 use std::collections::BTreeSet;
 
 use super::emit::Emitter;
 use super::fixed::{Fixed, is_left, size_of, unless_left};
+use super::point::Point;
 use super::power::{Matrix, System, linear_part, offset};
 use super::products::{Row, applied, both, product, square, sum_of_products, times, total};
 use super::slopes::{Parts, Totals};
@@ -61,6 +62,8 @@ pub(super) struct Start {
     pub(super) outputs: Vec<usize>,
     /// Where it comes to if powers vanish, if something is added.
     fixed: Option<Fixed>,
+    /// To which numbers or what they depend on something is added.
+    is_driven: Vec<bool>,
     pub(super) has_offset: bool,
     /// Whether the map has derivatives that are wanted.
     pub(super) has_slopes: bool,
@@ -148,7 +151,7 @@ impl Start {
         let known: Row = firsts.iter().map(with_rest).collect();
         first.extend(firsts.iter().zip(&known).map(|(&first, known)| known.or(Some(first.into()))));
         let mut change = vec![None; size];
-        let mut moving = None;
+        let (mut moving, mut is_driven) = (None, vec![false; size]);
         if has_offset {
             let mut total = zero;
             for pair in added.iter().flatten() {
@@ -156,8 +159,12 @@ impl Start {
                 total = if total == zero { part } else { emitter.apply(Op::Add, &[total, part]) };
             }
             moving = Some(emitter.apply(Op::Gt, &[total, zero]));
-            let is_start = is_start(emitter, &map, &added, &firsts, total);
-            for (number, &start) in firsts.iter().enumerate() {
+            let point = Point::of(emitter, &map, &added, &firsts);
+            is_driven = point.is_driven;
+            for (number, (&start, is_start)) in firsts.iter().zip(point.is_start).enumerate() {
+                if emitter.value(is_start) == Some(0.0) {
+                    continue;
+                }
                 base[number] = emitter.apply(Op::Select, &[is_start, start, zero]);
                 // What the start has besides is a part of the way from ζ.
                 let rest = known[number].and_then(|pair| pair.low);
@@ -169,10 +176,12 @@ impl Start {
             for (row, entries) in map.iter().enumerate() {
                 // What is left of a coefficient near one is known where it is written out.
                 let own = less_one.as_ref().map(|all| all[row].emitted(emitter));
-                let back = own.is_none().then(|| (Some(less), Some(Pair::from(base[row]))));
+                let from =
+                    |column: usize| Some(Pair::from(base[column])).filter(|_| base[column] != zero);
+                let back = own.is_none().then(|| (Some(less), from(row)));
                 let terms = entries.iter().enumerate().map(|(column, &entry)| {
                     let entry = own.filter(|_| column == row).unwrap_or(entry);
-                    (entry, Some(base[column].into()))
+                    (entry, from(column))
                 });
                 let terms: Vec<_> = back.into_iter().chain(terms).collect();
                 change[row] = sum_of_products(emitter, terms, added[row]);
@@ -187,7 +196,8 @@ impl Start {
             let mut of_change: Row = offsets.iter().map(of).collect();
             if has_offset {
                 for (change, row) in of_change.iter_mut().zip(&of_map) {
-                    let terms = row.iter().zip(&base).map(|(&a, &z)| (a, Some(z.into())));
+                    let base = base.iter().map(|&z| (z != zero).then(|| z.into()));
+                    let terms = row.iter().copied().zip(base);
                     *change = sum_of_products(emitter, terms.collect::<Vec<_>>(), *change);
                 }
             }
@@ -207,6 +217,7 @@ impl Start {
             slopes,
             outputs,
             fixed,
+            is_driven,
             has_offset,
             has_slopes,
         })
@@ -299,10 +310,11 @@ impl Start {
         distance: Option<Pair>,
         (way, power): (Node, Option<Node>),
     ) -> Node {
-        let at_end =
-            self.fixed.as_ref().zip(power).map(|(fixed, power)| (fixed, is_left(emitter, power)));
+        // What nothing is added to vanishes without a difference.
+        let fixed = self.fixed.as_ref().filter(|_| self.is_driven[output.number]);
+        let at_end = fixed.zip(power).map(|(fixed, power)| (fixed, is_left(emitter, power)));
         let base = self.base[output.number];
-        let from = Some(Pair::from(base)).filter(|_| self.has_offset);
+        let from = (emitter.value(base) != Some(0.0)).then(|| Pair::from(base));
         let mut value = total(emitter, [], [from, distance]);
         if let (Some((fixed, is_more)), Some(number)) = (&at_end, value)
             && fixed.is_zero(output.number)
@@ -346,44 +358,6 @@ impl Start {
         emitter.numbers.insert(node, value);
         node
     }
-}
-
-/// Whether ζ is the start: the first step is no more than so many times what is added in
-/// it, the sum of whose sizes is `total`. Otherwise the start is that many times farther
-/// away than the fixed point, and so many digits of that would be lost.
-fn is_start(
-    emitter: &mut Emitter<'_>,
-    map: &Matrix<Pair>,
-    added: &Row,
-    firsts: &[Node],
-    total: Node,
-) -> Node {
-    const FAR: f64 = (1u32 << 20) as f64;
-    let zero = emitter.constant(0.0);
-    if firsts.iter().all(|&first| emitter.value(first) == Some(0.0)) {
-        return zero;
-    }
-    let mut largest = emitter.constant(FAR);
-    largest = emitter.apply(Op::Mul, &[total, largest]);
-    let less = emitter.constant(-1.0);
-    let mut way: Option<Node> = None;
-    for (number, row) in map.iter().enumerate() {
-        let mut step = emitter.apply(Op::Mul, &[firsts[number], less]);
-        let terms =
-            row.iter().zip(firsts).filter_map(|(entry, &first)| Some(((*entry)?.high, first)));
-        for (entry, first) in terms {
-            step = emitter.apply(Op::MulAdd, &[entry, first, step]);
-        }
-        if let Some(added) = added[number] {
-            step = emitter.apply(Op::Add, &[step, added.high]);
-        }
-        let size = emitter.apply(Op::Abs, &[step]);
-        way = Some(way.map_or(size, |way| emitter.apply(Op::Add, &[way, size])));
-    }
-    let way = way.unwrap_or(total);
-    let is_near = emitter.apply(Op::Le, &[way, largest]);
-    let moves = emitter.apply(Op::Gt, &[total, zero]);
-    emitter.apply(Op::Select, &[moves, is_near, zero])
 }
 
 impl Jet {

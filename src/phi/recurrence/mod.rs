@@ -46,6 +46,7 @@ mod jet;
 mod line;
 mod map;
 mod nest;
+mod point;
 mod power;
 mod powers;
 mod products;

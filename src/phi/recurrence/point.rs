@@ -1,0 +1,134 @@
+//! The point from which a system of recurrences is measured.
+//!
+//! Each number is measured from where it starts, or from zero. At a fixed point the way from
+//! the start is zero, and so is all that comes of it, however large the powers are. But what
+//! becomes far smaller than its start loses its digits in the difference; from zero it
+//! vanishes without one.
+
+use super::emit::Emitter;
+use super::power::Matrix;
+use super::products::Row;
+use crate::op::Op;
+use crate::phi::pair::{Pair, Pairs};
+use crate::ssa::Node;
+
+/// A number that starts so many times farther away than what is added to it takes it is
+/// measured from zero.
+const FAR: f64 = (1u32 << 20) as f64;
+
+/// Where the numbers of a system are measured from.
+pub(super) struct Point {
+    /// Whether a number is measured from its start: known by structure, or found out.
+    pub(super) is_start: Vec<Node>,
+    /// Whether anything is added to a number, or to one that it depends on.
+    pub(super) is_driven: Vec<bool>,
+}
+
+impl Point {
+    /// That of the system with these coefficients, of which some are added.
+    pub(super) fn of(
+        emitter: &mut Emitter<'_>,
+        map: &Matrix<Pair>,
+        added: &Row,
+        firsts: &[Node],
+    ) -> Point {
+        let system = Of { map, added, firsts };
+        let is_driven = system.driven(emitter);
+        let effects = system.effects(emitter, &is_driven);
+        let (yes, no) = (emitter.constant(1.0), emitter.constant(0.0));
+        let is_start = (0..firsts.len()).map(|number| {
+            let starts_at_zero = emitter.value(firsts[number]) == Some(0.0);
+            match is_driven[number] && !starts_at_zero {
+                // What stays is added to others.
+                true if system.stays(emitter, number) => yes,
+                true => {
+                    let way = system.way(emitter, number);
+                    let far = emitter.constant(FAR);
+                    let most = emitter.apply(Op::Mul, &[effects[number], far]);
+                    emitter.apply(Op::Lt, &[way, most])
+                }
+                false => no,
+            }
+        });
+        Point { is_start: is_start.collect(), is_driven }
+    }
+}
+
+/// A system.
+struct Of<'a> {
+    map: &'a Matrix<Pair>,
+    added: &'a Row,
+    firsts: &'a [Node],
+}
+
+impl Of<'_> {
+    /// Whether a number is the same after each step, by structure.
+    fn stays(&self, emitter: &Emitter<'_>, number: usize) -> bool {
+        let mut row = self.map[number].iter().enumerate();
+        let is_one = |entry: &Pair| entry.low.is_none() && emitter.value(entry.high) == Some(1.0);
+        self.added[number].is_none()
+            && row.all(|(other, entry)| match entry {
+                Some(entry) => other == number && is_one(entry),
+                None => other != number,
+            })
+    }
+
+    fn driven(&self, emitter: &Emitter<'_>) -> Vec<bool> {
+        let size = self.firsts.len();
+        let is_source = |number: usize| self.added[number].is_some() || self.stays(emitter, number);
+        let mut driven: Vec<bool> = (0..size).map(is_source).collect();
+        // A way from a number to another one is no longer than there are numbers.
+        for _ in 1..size {
+            for (number, row) in self.map.iter().enumerate() {
+                driven[number] |= (0..size).any(|other| row[other].is_some() && driven[other]);
+            }
+        }
+        driven
+    }
+
+    /// About how much of what is added comes to each number in a few steps, by ordinary
+    /// rounding.
+    fn effects(&self, emitter: &mut Emitter<'_>, is_driven: &[bool]) -> Vec<Node> {
+        let size = self.firsts.len();
+        let sources = (0..size).map(|number| match self.added[number] {
+            Some(added) => emitter.apply(Op::Abs, &[added.high]),
+            None if self.stays(emitter, number) => emitter.apply(Op::Abs, &[self.firsts[number]]),
+            None => emitter.constant(0.0),
+        });
+        let sources: Vec<Node> = sources.collect();
+        let mut effects = sources.clone();
+        for _ in 1..size {
+            let next = (0..size).map(|number| {
+                let mut effect = sources[number];
+                for (other, entry) in self.map[number].iter().enumerate() {
+                    let Some(entry) = entry.filter(|_| other != number && is_driven[other]) else {
+                        continue;
+                    };
+                    if emitter.value(effects[other]) == Some(0.0) {
+                        continue;
+                    }
+                    let size = emitter.apply(Op::Abs, &[entry.high]);
+                    effect = emitter.apply(Op::MulAdd, &[size, effects[other], effect]);
+                }
+                effect
+            });
+            effects = next.collect();
+        }
+        effects
+    }
+
+    /// How far the first step takes a number.
+    fn way(&self, emitter: &mut Emitter<'_>, number: usize) -> Node {
+        let less = emitter.constant(-1.0);
+        let mut step = emitter.apply(Op::Mul, &[self.firsts[number], less]);
+        for (entry, &first) in self.map[number].iter().zip(self.firsts) {
+            if let Some(entry) = entry {
+                step = emitter.apply(Op::MulAdd, &[entry.high, first, step]);
+            }
+        }
+        if let Some(added) = self.added[number] {
+            step = emitter.apply(Op::Add, &[step, added.high]);
+        }
+        emitter.apply(Op::Abs, &[step])
+    }
+}
