@@ -27,6 +27,8 @@ pub(super) struct Facts {
     /// The loops around the segment in which it changes, as far as is known: of equal terms
     /// the one that changes in fewer may be chosen.
     pub(super) changes: LoopSet,
+    /// Whether it depends on what a loop around the segment carries.
+    pub(super) is_carried: bool,
     /// Whether its rounding may be made up for, see [`compensated`](super::compensated::compensated).
     pub(super) is_compensated: bool,
 }
@@ -39,6 +41,8 @@ pub(super) struct Knowledge {
     /// In which of the loops around the segment each leaf changes; in all if that is not
     /// told.
     pub(super) changes: Vec<LoopSet>,
+    /// The leaves that depend on what a loop around them carries, as far as that is told.
+    pub(super) carried: Vec<bool>,
     /// The loops that the segment is in, as far as its steps can be moved out of them.
     pub(super) ways: Ways,
     /// The classes whose values must be finite, or the graph is to stop before the loop.
@@ -56,7 +60,7 @@ pub(super) struct Knowledge {
 const LEAVES: u32 = 64;
 
 impl Facts {
-    fn leaf(number: u32, range: Range, changes: LoopSet) -> Facts {
+    fn leaf(number: u32, range: Range, changes: LoopSet, is_carried: bool) -> Facts {
         let bit = (number < LEAVES).then(|| 1u128 << number);
         let nan_only_if = if range.nan { bit } else { Some(0) };
         Facts {
@@ -66,6 +70,7 @@ impl Facts {
             nan_only_if,
             ops: 0,
             changes,
+            is_carried,
             is_compensated: false,
         }
     }
@@ -73,7 +78,12 @@ impl Facts {
     fn constant(bits: u64) -> Facts {
         let range = Range::constant(f64::from_bits(bits));
         let nan_only_if = if range.nan { None } else { Some(0) };
-        Facts { constant: Some(bits), nan_if: 0, nan_only_if, ..Facts::leaf(LEAVES, range, 0) }
+        Facts {
+            constant: Some(bits),
+            nan_if: 0,
+            nan_only_if,
+            ..Facts::leaf(LEAVES, range, 0, false)
+        }
     }
 
     /// The same, and what else is known of the number.
@@ -109,7 +119,9 @@ impl Analysis<Term> for Knowledge {
             Term::Leaf(number) => {
                 let known = egraph.analysis.leaves.get(number as usize);
                 let changes = egraph.analysis.changes_of(number);
-                Facts::leaf(number, known.copied().unwrap_or(Range::UNKNOWN), changes)
+                let is_carried = egraph.analysis.carried.get(number as usize);
+                let range = known.copied().unwrap_or(Range::UNKNOWN);
+                Facts::leaf(number, range, changes, is_carried.copied().unwrap_or(false))
             }
             Term::Const(bits) => Facts::constant(bits),
             Term::Apply(op, operands) => {
@@ -126,6 +138,7 @@ impl Analysis<Term> for Knowledge {
             nan_only_if: a.nan_only_if.zip(b.nan_only_if).map(|(a, b)| a | b),
             ops: a.ops | b.ops,
             changes: a.changes & b.changes,
+            is_carried: a.is_carried && b.is_carried,
             is_compensated: a.is_compensated || b.is_compensated,
         };
         let did = DidMerge(merged != *a, merged != b);
@@ -203,5 +216,6 @@ fn applied(egraph: &mut Terms, op: Op, operands: &[Id]) -> Facts {
     };
     let nan_if = nan_if | origin.unwrap_or(0);
     let changes = known.iter().fold(0, |all, facts| all | facts.changes);
-    Facts { nan_if, nan_only_if, ..Facts::leaf(LEAVES, result, changes) }
+    let is_carried = known.iter().any(|facts| facts.is_carried);
+    Facts { nan_if, nan_only_if, ..Facts::leaf(LEAVES, result, changes, is_carried) }
 }

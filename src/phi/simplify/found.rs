@@ -45,6 +45,18 @@ impl Found<'_> {
         self.facts(name).is_some_and(|facts| self.terms.analysis.is_free(facts))
     }
 
+    /// Whether `name` depends on what a loop around it carries. There the rounding error of
+    /// what is free of the loop comes again in each iteration, and adds up.
+    pub(super) fn is_carried(&self, name: char) -> bool {
+        self.facts(name).is_some_and(|facts| facts.is_carried)
+    }
+
+    /// Whether `name` is the same in all iterations of the innermost loop around, also if it
+    /// is not computed before that.
+    pub(super) fn stays(&self, name: char) -> bool {
+        self.is_free(name) || self.facts(name).is_some_and(|facts| facts.changes == 0)
+    }
+
     /// Whether an operand of what was found has a rounding error that the program makes
     /// up for.
     pub(super) fn is_compensated(&self) -> bool {
@@ -127,11 +139,11 @@ impl Found<'_> {
         Some(self.apply(Op::Powf, &[base, exponent]))
     }
 
-    /// `name` times `factor`, if that is a factor that overflows and underflows no
-    /// earlier than the two that it is made of.
-    fn scaled(&mut self, name: char, factor: f64) -> Option<Id> {
+    /// `name` times `factor`, which `is_exact` or rounded, if that is a factor that overflows
+    /// and underflows no earlier than the two that it is made of.
+    fn scaled(&mut self, name: char, factor: f64, is_exact: bool) -> Option<Id> {
         let id = self.id(name)?;
-        if !factor.is_normal() {
+        if !factor.is_normal() || !is_exact && self.is_carried(name) {
             return None;
         }
         let factor = self.terms.add(Term::constant(factor));
@@ -187,21 +199,23 @@ pub(super) fn product_of_powers(found: &mut Found<'_>) -> Option<Id> {
 }
 
 pub(super) fn times_times(found: &mut Found<'_>) -> Option<Id> {
-    let factor = found.constant('k')? * found.constant('m')?;
-    found.scaled('x', factor)
+    let (k, m) = (found.constant('k')?, found.constant('m')?);
+    let factor = k * m;
+    found.scaled('x', factor, k.mul_add(m, -factor) == 0.0)
 }
 
 pub(super) fn times_over(found: &mut Found<'_>) -> Option<Id> {
-    let factor = found.constant('k')? / found.constant('m')?;
-    found.scaled('x', factor)
+    let (k, m) = (found.constant('k')?, found.constant('m')?);
+    let factor = k / m;
+    found.scaled('x', factor, factor.mul_add(m, -k) == 0.0)
 }
 
 pub(super) fn multiples(found: &mut Found<'_>) -> Option<Id> {
-    let factor = found.constant('k')? + found.constant('m')?;
-    found.scaled('x', factor)
+    let (k, m) = (found.constant('k')?, found.constant('m')?);
+    found.scaled('x', k + m, exact_sum(k, m).is_some())
 }
 
 pub(super) fn multiple_and_one(found: &mut Found<'_>) -> Option<Id> {
-    let factor = found.constant('k')? + 1.0;
-    found.scaled('x', factor)
+    let k = found.constant('k')?;
+    found.scaled('x', k + 1.0, exact_sum(k, 1.0).is_some())
 }

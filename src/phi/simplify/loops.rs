@@ -1,7 +1,9 @@
 //! Which nodes change from one iteration to the next, in which of the loops around them.
 //!
 //! What is the same in all iterations of a loop is *free* of it: it is computed before the
-//! loop, so what it costs there is shared by all iterations.
+//! loop, so what it costs there is shared by all iterations. But what a loop *carries* sees
+//! the rounding error of a number that is free of it again in each iteration, always the
+//! same; those of numbers that change go this way and that.
 
 use crate::entity::Array;
 use crate::ssa::{Block, Def, Graph, Nest, Node, Region, SeriesData};
@@ -20,6 +22,8 @@ pub(super) struct Loops {
     depths: Array<Region, u32>,
     /// For each node the loops in which its value changes, of those that are around it.
     changes: Array<Node, LoopSet>,
+    /// For each node whether it depends on what a loop around it carries.
+    carried: Array<Node, bool>,
     /// For each region how many iterations it has at most, if it is a loop.
     bounds: Array<Region, u32>,
     roots: Array<Region, Block>,
@@ -53,12 +57,14 @@ impl Loops {
             nest,
             depths,
             changes: Array::filled(0, graph.nodes.len()),
+            carried: Array::filled(false, graph.nodes.len()),
             bounds: graph.regions.keys().map(|region| bound(&region)).collect(),
             roots: graph.regions.values().map(|data| data.root).collect(),
         };
         if graph.regions.values().any(|data| data.cycle.is_some()) {
             for node in graph.nodes.keys() {
                 loops.changes[node] = loops.finds_changes(graph, node);
+                loops.carried[node] = loops.finds_carried(graph, node);
             }
         }
         loops
@@ -87,6 +93,30 @@ impl Loops {
             }
             Def::Phi(..) | Def::Entry(..) => outermost(self.count(here)),
         }
+    }
+
+    fn finds_carried(&self, graph: &Graph, node: Node) -> bool {
+        let is_in_loop = || self.nest.node_loop(node).is_some();
+        match graph.nodes[node].def {
+            Def::Input(_) | Def::Const(_) | Def::Iteration(_) => false,
+            Def::Apply(..) => graph.nodes[node].args().iter().any(|&arg| self.carried[arg]),
+            Def::Element(access) => match &graph.series[graph.accesses[access].series] {
+                SeriesData::Constants(_) | SeriesData::Inputs { .. } => false,
+                SeriesData::Nodes(nodes) => nodes.iter().any(|&node| self.carried[node]),
+                // That loop has ended; one around it goes on.
+                SeriesData::History(node) => {
+                    let own = self.nest.node_loop(*node);
+                    own.is_some_and(|region| self.nest.loop_around(region).is_some())
+                }
+                SeriesData::Sums(_) | SeriesData::Outputs { .. } => is_in_loop(),
+            },
+            Def::Phi(..) | Def::Entry(..) => is_in_loop(),
+        }
+    }
+
+    /// Whether the value of `node` depends on what a loop around it carries.
+    pub(super) fn is_carried(&self, node: Node) -> bool {
+        self.carried[node]
     }
 
     /// How many loops there are from the outside to `innermost`.

@@ -79,6 +79,7 @@ impl Reading<'_> {
                 self.terms.analysis.leaves.push(range);
                 let changes = self.settings.loops.changes(node, self.segment.block);
                 self.terms.analysis.changes.push(changes);
+                self.terms.analysis.carried.push(self.settings.loops.is_carried(node));
                 self.terms.add(Term::Leaf(number))
             }
         };

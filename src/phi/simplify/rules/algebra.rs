@@ -219,8 +219,19 @@ fn is_integer(found: &Found<'_>) -> bool {
     found.range('x').integer
 }
 
-/// Whether `b + c` overflows only where `a·b + a·c` does.
+/// Whether `b + c` overflows only where `a·b + a·c` does, and its rounding error does not add
+/// up.
 fn factors_out(found: &Found<'_>) -> bool {
+    !adds_up(found, &['b', 'c']) && is_in_range(found)
+}
+
+/// Whether what is computed of `others` has the same rounding error in all iterations of a
+/// loop that carries `a`.
+fn adds_up(found: &Found<'_>, others: &[char]) -> bool {
+    found.is_carried('a') && others.iter().all(|&name| found.stays(name))
+}
+
+fn is_in_range(found: &Found<'_>) -> bool {
     let large = f64::MAX / 2.0;
     let a = found.range('a');
     let is_large = a.low >= 1.0 || a.high <= -1.0;
@@ -229,12 +240,13 @@ fn factors_out(found: &Found<'_>) -> bool {
 
 /// Whether `b` and `c` are the same in all iterations of the loop around, and `a` is not.
 fn has_free_factors(found: &Found<'_>) -> bool {
-    found.is_free('b') && found.is_free('c') && !found.is_free('a') && !factors_out(found)
+    let are_free = found.is_free('b') && found.is_free('c') && !found.is_free('a');
+    are_free && !found.is_carried('a') && !is_in_range(found)
 }
 
 /// Whether the reciprocal of `b` is neither infinite nor badly rounded.
 fn has_good_reciprocal(found: &Found<'_>) -> bool {
     let b = found.range('b');
     let is_constant = found.constant('b').is_some() || found.constant('a').is_some();
-    !is_constant && (b.low >= 1e-290 || b.high <= -1e-290)
+    !is_constant && !adds_up(found, &['b']) && (b.low >= 1e-290 || b.high <= -1e-290)
 }
