@@ -128,6 +128,30 @@ fn the_form_of_a_nest_is_told_from_the_inside_out() {
     assert!(solved.graph.regions.is_empty());
 }
 
+/// A number that only the last iteration of the outer loop matters to.
+struct Beside;
+
+impl Program for Beside {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let (mut s, mut q) = (x[1], x[0]);
+        for _ in 0..100 {
+            for _ in 0..101 {
+                s = s * x[0];
+            }
+            q = s * T::from(0.02);
+        }
+        q * s
+    }
+}
+
+#[test]
+fn powers_of_powers_keep_their_digits_where_the_nest_is_none() {
+    let rates = [1.0001, 0.9999, 0.99, 1.0 + 3e-7, 0.999, 1.001, 0.3, 1.0, 0.0];
+    let points: Vec<Vec<f64>> = rates.iter().map(|&rate| vec![rate, 1.5]).collect();
+    let worse = compare(&Beside, &points, |_, _| 0.0);
+    assert!(worse.components > 20 && worse.found.is_empty(), "{:?}", worse.found);
+}
+
 /// Descent at a rate that falls after each epoch.
 struct Epochs;
 

@@ -30,6 +30,9 @@ pub(super) struct Emitter<'a> {
     made: usize,
     /// Pairs whose derivatives are known otherwise.
     told: HashMap<Pair, Told>,
+    /// Products and sums whose rounding errors are computed as well: what they are besides
+    /// these errors is no sum of products of what they were computed of.
+    pub(super) measured: HashSet<Node>,
     /// The conditions that guards require, and the nodes that are to be finite.
     pub(super) required: Vec<(Node, Node)>,
     /// How many of the steps compute derivatives, or values with them.
@@ -60,10 +63,37 @@ impl<'a> Emitter<'a> {
             numbers: HashMap::new(),
             made: 0,
             told,
+            measured: HashSet::new(),
             required,
             derived: 0,
             overflows: false,
         }
+    }
+
+    /// Applies a step of a loop to what is before it.
+    pub(super) fn copied(&mut self, op: Op, args: &[Node]) -> Node {
+        if let (Op::MulAdd, &[a, b, c]) = (op, args) {
+            let factors = [a, b];
+            let def = |node: Node| self.graph.nodes[node].def;
+            let is_less = |node: Node| self.graph.constant(node) == Some(-1.0);
+            let measured = match def(c) {
+                // a·b - (a·b)
+                Def::Apply(Op::Neg, [of, ..]) => match def(of) {
+                    Def::Apply(Op::Mul, [x, y, _]) => {
+                        ([x, y] == factors || [y, x] == factors).then_some(of)
+                    }
+                    _ => None,
+                },
+                // (a + b) - a
+                Def::Apply(Op::Add, [x, y, _]) => {
+                    let less = |less, of| is_less(less) && (of == x || of == y);
+                    (less(a, b) || less(b, a)).then_some(c)
+                }
+                _ => None,
+            };
+            self.measured.extend(measured);
+        }
+        self.apply(op, args)
     }
 
     pub(super) fn element(&mut self, access: Access) -> Node {

@@ -187,7 +187,7 @@ impl Forms<'_, '_> {
             _ => None,
         };
         if let Some(nodes) = args.iter().map(fixed).collect::<Option<Vec<Node>>>() {
-            return Form::Fixed(self.emitter.apply(op, &nodes));
+            return Form::Fixed(self.emitter.copied(op, &nodes));
         }
         if let Some(form) = self.table(op, args) {
             return form;

@@ -205,7 +205,7 @@ impl Start {
         }
         let has_slopes =
             slopes.iter().any(|slope| slope.of_map.iter().flatten().any(Option::is_some));
-        let firsts = firsts.iter().map(|&first| Terms::of_node(emitter.graph, first)).collect();
+        let firsts = firsts.iter().map(|&first| Terms::of_node(emitter, first)).collect();
         let outputs = (0..size).filter(|&number| wanted.contains(&system.states[number])).collect();
         Some(Start {
             map,

@@ -151,12 +151,12 @@ impl Start {
             match base {
                 Base::State(_) => less_one = less_one.plus(&terms),
                 Base::Node(node) => {
-                    let whole = terms.times(&Terms::of_node(emitter.graph, node));
+                    let whole = terms.times(&Terms::of_node(emitter, node));
                     added.push(whole.or_else(|| terms.times(&Terms::node(node)))?);
                 }
             }
         }
-        let first = Terms::of_node(emitter.graph, *system.firsts.first()?);
+        let first = Terms::of_node(emitter, *system.firsts.first()?);
         let factor = less_one.plus(&Terms::number(1.0.into()));
         let zero = emitter.number(0.0, 0.0);
         let value = factor.emitted(emitter).unwrap_or(zero);
@@ -205,7 +205,7 @@ impl Start {
         let less_one = normal_sum(emitter, value, less);
         let [of_factor, of_added] = slopes;
         let is_large = is_large(emitter, value, added.is_some());
-        let first = Terms::of_node(emitter.graph, *system.firsts.first()?);
+        let first = Terms::of_node(emitter, *system.firsts.first()?);
         Some(Start {
             first: Part::Written(first),
             shared: Vec::new(),

@@ -202,7 +202,7 @@ impl Totals {
     fn pass_on(&mut self, emitter: &mut Emitter<'_>) {
         for _ in 0..MOST_PASSED {
             let mut all = self.of.keys().rev().map(|&node| {
-                let terms = Terms::of_node(emitter.graph, node);
+                let terms = Terms::of_node(emitter, node);
                 (node, terms)
             });
             let Some((node, terms)) = all.find(|(node, terms)| *terms != Terms::node(*node)) else {

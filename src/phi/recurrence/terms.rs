@@ -14,7 +14,7 @@ use super::slopes::inverse;
 use crate::op::Op;
 use crate::phi::double::Double;
 use crate::phi::pair::{How, Pair, Pairs};
-use crate::ssa::{Def, Graph, Node, is_held, is_tangent};
+use crate::ssa::{Def, Node, is_held, is_tangent};
 
 /// A number of more terms is not written out: it is a node.
 const MOST_TERMS: usize = 6;
@@ -60,8 +60,8 @@ impl Terms {
     }
 
     /// What `node` was made of, or that node.
-    pub(super) fn of_node(graph: &Graph, node: Node) -> Terms {
-        Terms::written(graph, node, DEPTH)
+    pub(super) fn of_node(emitter: &Emitter<'_>, node: Node) -> Terms {
+        Terms::written(emitter, node, DEPTH)
     }
 
     /// `known` are those that were asked for before.
@@ -94,7 +94,7 @@ impl Terms {
             return None;
         }
         let terms = match emitter.origin(pair) {
-            None if pair.low.is_none() => Terms::of_node(emitter.graph, pair.high),
+            None if pair.low.is_none() => Terms::of_node(emitter, pair.high),
             None => return None,
             Some((_, How::Sum(a, b))) => {
                 let a = Terms::of_pair(emitter, a, depth, known)?;
@@ -111,7 +111,7 @@ impl Terms {
                 }
             }
             Some((_, How::Quotient(a, b))) => {
-                let divisor = Terms::of_node(emitter.graph, b).inverse();
+                let divisor = Terms::of_node(emitter, b).inverse();
                 let divisor = divisor.unwrap_or_else(|| Terms::inverse_of(b));
                 Terms::of_pair(emitter, a, depth, known)?.times(&divisor)?
             }
@@ -119,16 +119,18 @@ impl Terms {
         (terms.all.len() <= 2 * MOST_TERMS).then_some(terms)
     }
 
-    fn written(graph: &Graph, node: Node, depth: usize) -> Terms {
+    fn written(emitter: &Emitter<'_>, node: Node, depth: usize) -> Terms {
+        let graph = &*emitter.graph;
         if let Some(number) = graph.constant(node).filter(|number| number.is_finite()) {
             return Terms::number(number.into());
         }
         let whole = Terms::node(node);
         let Def::Apply(op, [a, b, _]) = graph.nodes[node].def else { return whole };
-        if depth == 0 || is_tangent(graph, node) || is_held(graph, node) {
+        let is_whole = emitter.measured.contains(&node);
+        if depth == 0 || is_whole || is_tangent(graph, node) || is_held(graph, node) {
             return whole;
         }
-        let of = |node| Terms::written(graph, node, depth - 1);
+        let of = |node| Terms::written(emitter, node, depth - 1);
         let written = match op {
             Op::Add => Some(of(a).plus(&of(b))),
             Op::Sub => Some(of(a).plus(&of(b).scaled(-1.0))),
@@ -354,7 +356,7 @@ fn value(emitter: &mut Emitter<'_>, node: Node) -> Pair {
     // First, so that what is made of many is not looked at in all ways.
     let mut pair = node.into();
     emitter.numbers.insert(node, pair);
-    let written = Terms::of_node(emitter.graph, node);
+    let written = Terms::of_node(emitter, node);
     if emitter.numbers.len() <= MOST_NUMBERS && written != Terms::node(node) {
         pair = written.emitted(emitter).unwrap_or_else(|| emitter.number(0.0, 0.0));
         emitter.numbers.insert(node, pair);
