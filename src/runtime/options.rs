@@ -149,7 +149,9 @@ pub struct TapeBuilder {
 impl TapeBuilder {
     /// Calls on the tape, for a function with one path, before it is compiled
     /// by itself; `u32::MAX` means never. With several paths the number counts
-    /// relative to the size of all paths together.
+    /// relative to the size of all paths together. Value, gradient and both of them have
+    /// kernels of their own: each is made when it has been asked for on the tape and such a
+    /// number of calls of any kind has been served there since the last compilation.
     ///
     /// Each path that is learnt later makes the kernel out of date, and it is made
     /// again after as many calls on the tape again: a low number makes a function
