@@ -43,7 +43,7 @@ impl Program for Step {
                 Step::Factors => s * number(0.7) * number(11.0 / 7.0) * x[1],
                 Step::Quotients => {
                     t = t / x[1] * number(0.909);
-                    s / x[1] * number(0.909) + (t - t)
+                    s / x[1] * number(0.909)
                 }
             };
             s = next + s * s * s * little;
