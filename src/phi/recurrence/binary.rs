@@ -21,10 +21,9 @@
 //! So a digit that is 1 costs products of matrices with columns and rows alone.
 
 use super::emit::Emitter;
-use super::fixed::size_of;
-use super::jet::{Output, Start};
+use super::jet::{Output, Sizes, Start};
 use super::power::Matrix;
-use super::products::{Factors, Row, applied, both, dot, square, times, total};
+use super::products::{Factors, Row, applied, both, dot, size_of, square, times, total};
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
 
@@ -70,11 +69,19 @@ pub(super) fn after(
         }
     }
     let way = start.way(emitter, &state);
-    let power = start.asks_for_power().then(|| size_of_power(emitter, &levels, &advances));
+    let power = start.asks_for_power().then(|| {
+        let numbers = 0..start.map.len();
+        let rows = numbers.flat_map(|number| rough_row(emitter, &levels, &advances, number));
+        let rows: Row = rows.collect();
+        size_of(emitter, &rows)
+    });
+    let steps = emitter.constant(times as f64);
     let mut ends = Vec::new();
     for &number in &start.outputs {
         let (output, row) = back(emitter, start, number, (&levels, &advances), most)?;
-        let end = start.end(emitter, &output, &row, state[number], (way, power));
+        let rough = rough_row(emitter, &levels, &advances, number);
+        let sizes = Sizes { steps, way, power, row: &rough };
+        let end = start.end(emitter, &output, &row, state[number], &sizes);
         ends.push((number, end));
     }
     Some(ends)
@@ -133,29 +140,26 @@ fn back(
     Some((Output { number, sums, by_map }, row))
 }
 
-/// About how large the power of the map is that belongs to all advances.
-fn size_of_power(emitter: &mut Emitter<'_>, levels: &[Level], advances: &[(usize, Row)]) -> Node {
-    let mut whole: Option<Matrix<Pair>> = None;
-    for (level, _) in advances {
-        let map = &levels[*level].power;
-        whole = Some(match whole {
-            None => map.clone(),
-            Some(before) => rough_product(emitter, map, &before),
+/// About what the row of a number is in the power of the map that belongs to all advances.
+fn rough_row(
+    emitter: &mut Emitter<'_>,
+    levels: &[Level],
+    advances: &[(usize, Row)],
+    number: usize,
+) -> Row {
+    let one = emitter.number(1.0, 0.0);
+    let size = levels.first().map_or(0, |level| level.power.len());
+    let mut row: Row = (0..size).map(|other| (other == number).then_some(one)).collect();
+    for (level, _) in advances.iter().rev() {
+        let power = &levels[*level].power;
+        let next = (0..size).map(|column| {
+            let terms = row.iter().zip(power).filter_map(|(entry, row)| {
+                Some((Pair::from(entry.as_ref()?.high), row[column]?.high))
+            });
+            let terms: Vec<(Pair, Node)> = terms.collect();
+            (!terms.is_empty()).then(|| Pair::from(dot(emitter, &terms, None)))
         });
+        row = next.collect();
     }
-    let all: Row = whole.iter().flatten().flatten().copied().collect();
-    size_of(emitter, &all)
-}
-
-/// `a · b` by ordinary rounding.
-fn rough_product(emitter: &mut Emitter<'_>, a: &Matrix<Pair>, b: &Matrix<Pair>) -> Matrix<Pair> {
-    let mut entry = |row: &Row, column: usize| {
-        let terms = row
-            .iter()
-            .zip(b)
-            .filter_map(|(&a, row)| Some((Pair::from(a?.high), row[column]?.high)));
-        let terms: Vec<(Pair, Node)> = terms.collect();
-        (!terms.is_empty()).then(|| Pair::from(dot(emitter, &terms, None)))
-    };
-    a.iter().map(|row| (0..a.len()).map(|column| entry(row, column)).collect()).collect()
+    row
 }

@@ -80,7 +80,7 @@ pub(super) fn derived_by(
     });
     let jet = shape.with(&pairs(after.get(2..).unwrap_or_default()));
     let mut nodes = firsts.to_vec();
-    for (number, node) in start.ends(emitter, &jet) {
+    for (number, node) in start.ends(emitter, &jet, count) {
         nodes[number] = node;
     }
     nodes

@@ -8,6 +8,7 @@
 //! made of. So it is known before any call what is to be zero.
 
 use super::emit::Emitter;
+use super::products::size_of;
 use super::slopes::chosen;
 use super::terms::Terms;
 use crate::op::Op;
@@ -88,17 +89,6 @@ fn determinant(matrix: &[Vec<Terms>]) -> Option<Terms> {
 
 /// Half an ulp of 1, squared, is less than this, by what errors grow on the way.
 const NOTHING: f64 = marked(1.0 / (1u128 << 90) as f64);
-
-/// The sum of the sizes of numbers.
-pub(super) fn size_of(emitter: &mut Emitter<'_>, row: &[Option<Pair>]) -> Node {
-    let mut total = emitter.constant(0.0);
-    for entry in row.iter().flatten() {
-        let size = emitter.apply(Op::Abs, &[entry.high]);
-        let is_first = emitter.value(total) == Some(0.0);
-        total = if is_first { size } else { emitter.apply(Op::Add, &[total, size]) };
-    }
-    total
-}
 
 /// Whether powers of this size are more than what rounding leaves of sums of powers.
 pub(super) fn is_left(emitter: &mut Emitter<'_>, power: Node) -> Node {

@@ -36,7 +36,7 @@ const EXACT: usize = 1 << 26;
 #[derive(Clone, Copy)]
 pub(super) struct Powers {
     /// How many they are, and how many at most.
-    number: Node,
+    pub(super) number: Node,
     most: usize,
     /// The power of the factor, and its derivative by the factor.
     pub(super) power: Pair,

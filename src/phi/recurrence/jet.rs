@@ -30,11 +30,14 @@
 
 use std::collections::BTreeSet;
 
+use super::doubt::Doubt;
 use super::emit::Emitter;
-use super::fixed::{Fixed, is_left, size_of, unless_left};
+use super::fixed::{Fixed, is_left, unless_left};
 use super::point::Point;
 use super::power::{Matrix, System, linear_part, offset};
-use super::products::{Row, applied, both, product, square, sum_of_products, times, total};
+use super::products::{
+    Factors, Row, applied, both, product, size_of, square, sum_of_products, times, total,
+};
 use super::slopes::{Parts, Totals};
 use super::terms::Terms;
 use crate::op::Op;
@@ -90,6 +93,17 @@ pub(super) struct Output {
     pub(super) number: usize,
     pub(super) sums: Row,
     pub(super) by_map: Matrix<Pair>,
+}
+
+/// How large is what the state of a number comes from.
+pub(super) struct Sizes<'a> {
+    pub(super) steps: Node,
+    /// How far all numbers are from ζ.
+    pub(super) way: Node,
+    /// The power of the map, if it is asked for.
+    pub(super) power: Option<Node>,
+    /// The row of that number in the power, if only to some digits.
+    pub(super) row: &'a Row,
 }
 
 /// About how many steps one digit of a number of steps costs, for a system of `size`
@@ -270,8 +284,13 @@ impl Start {
         Jet { power, moved, outputs }
     }
 
-    /// The states that are wanted, in their order, after the steps that `jet` stands for.
-    pub(super) fn ends(&self, emitter: &mut Emitter<'_>, jet: &Jet) -> Vec<(usize, Node)> {
+    /// The states that are wanted, in their order, after so many steps, which `jet` stands for.
+    pub(super) fn ends(
+        &self,
+        emitter: &mut Emitter<'_>,
+        jet: &Jet,
+        steps: Node,
+    ) -> Vec<(usize, Node)> {
         let way = size_of(emitter, &jet.moved);
         let power: Row = jet.power.iter().flatten().copied().collect();
         let power = self.fixed.as_ref().map(|_| size_of(emitter, &power));
@@ -279,7 +298,8 @@ impl Start {
             let row = &jet.power[output.number];
             let terms = row.iter().copied().zip(self.first.iter().copied());
             let value = sum_of_products(emitter, terms, jet.moved[output.number]);
-            (output.number, self.end(emitter, output, row, value, (way, power)))
+            let sizes = Sizes { steps, way, power, row };
+            (output.number, self.end(emitter, output, row, value, &sizes))
         });
         ends.collect()
     }
@@ -299,23 +319,50 @@ impl Start {
         self.fixed.is_some()
     }
 
+    /// `value`, measured from `base`, if it is not to be doubted.
+    fn checked(
+        &self,
+        emitter: &mut Emitter<'_>,
+        value: Pair,
+        base: Node,
+        sizes: &Sizes<'_>,
+    ) -> Pair {
+        let (mut before, mut after) = (emitter.apply(Op::Abs, &[base]), emitter.constant(0.0));
+        for ((&first, &change), entry) in self.first.iter().zip(&self.change).zip(sizes.row) {
+            let Some(entry) = entry else { continue };
+            // The sum of powers is no larger than so many times the last, where these grow.
+            let [first, change, entry] =
+                [first, change, Some(*entry)].map(|part| size_of(emitter, &[part]));
+            let part = emitter.apply(Op::MulAdd, &[change, sizes.steps, first]);
+            before = emitter.apply(Op::Add, &[before, part]);
+            after = emitter.apply(Op::MulAdd, &[entry, part, after]);
+        }
+        match Doubt::of(emitter, sizes.steps, before, after) {
+            Some(doubt) => doubt.checked(emitter, value, after),
+            None => value,
+        }
+    }
+
     /// A state with its derivatives: `output` is known of it, `row` is its row of the power
-    /// of the map, and `distance` is how far from ζ it is. Of all states it is known how far
-    /// the way is, and how large the power.
+    /// of the map, and `distance` is how far from ζ it is.
     pub(super) fn end(
         &self,
         emitter: &mut Emitter<'_>,
         output: &Output,
         row: &Row,
         distance: Option<Pair>,
-        (way, power): (Node, Option<Node>),
+        sizes: &Sizes<'_>,
     ) -> Node {
+        let &Sizes { steps, way, power, .. } = sizes;
         // What nothing is added to vanishes without a difference.
         let fixed = self.fixed.as_ref().filter(|_| self.is_driven[output.number]);
         let at_end = fixed.zip(power).map(|(fixed, power)| (fixed, is_left(emitter, power)));
         let base = self.base[output.number];
         let from = (emitter.value(base) != Some(0.0)).then(|| Pair::from(base));
         let mut value = total(emitter, [], [from, distance]);
+        if let Some(number) = value {
+            value = Some(self.checked(emitter, number, base, sizes));
+        }
         if let (Some((fixed, is_more)), Some(number)) = (&at_end, value)
             && fixed.is_zero(output.number)
         {
@@ -328,8 +375,7 @@ impl Start {
             for leaf in first.nodes() {
                 if emitter.may_be_active(leaf) {
                     let own = first.slope(leaf).emitted(emitter);
-                    let total = sum_of_products(emitter, [(own, slope)], None);
-                    totals.add(emitter, leaf, total);
+                    totals.add(emitter, leaf, &[(own, slope)]);
                 }
             }
         }
@@ -338,8 +384,8 @@ impl Start {
             let scaled = slope.of_map.iter().enumerate().flat_map(|(j, row)| {
                 row.iter().enumerate().map(move |(l, &entry)| (output.by_map[l][j], entry))
             });
-            let terms = added.filter(|_| self.has_offset).chain(scaled);
-            let mut total = sum_of_products(emitter, terms, None);
+            let terms: Vec<Factors> = added.filter(|_| self.has_offset).chain(scaled).collect();
+            let mut total = sum_of_products(emitter, terms.iter().copied(), None);
             if let (Some((fixed, is_more)), Some(number)) = (&at_end, total)
                 && fixed.is_apart_from(output.number, slope.leaf)
             {
@@ -350,11 +396,13 @@ impl Start {
                 let largest = emitter.apply(Op::Mul, &[sums, largest]);
                 total = Some(unless_left(emitter, *is_more, number, largest));
             }
-            totals.add(emitter, slope.leaf, total);
+            totals.add_sum(emitter, slope.leaf, total, &terms);
         }
         let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
         let rounded = emitter.rounded(value);
-        let node = totals.told(emitter, rounded);
+        let (one, power) = (emitter.constant(1.0), size_of(emitter, row));
+        let doubt = Doubt::of(emitter, steps, one, power);
+        let node = totals.told(emitter, rounded, doubt);
         emitter.numbers.insert(node, value);
         node
     }

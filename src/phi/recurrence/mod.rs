@@ -29,13 +29,15 @@
 //! Values and derivatives are computed with twice the digits, and rounded once (`single`,
 //! `jet`): what cancels where coefficients are made of the same inputs, where two
 //! eigenvalues are one, or where a point does not move, may be 10²⁰ times larger than what
-//! is left. That is better than the tape, which rounds in each iteration. Where so few steps
-//! are made that this would cost more than the loop, the loop stays.
+//! is left. That is better than the tape, which rounds in each iteration. Where more cancels
+//! than that, the result is no number, and the loop serves (`doubt`). Where so few steps are
+//! made that this would cost more than the loop, the loop stays.
 
 mod binary;
 mod binomials;
 mod body;
 mod doubling;
+mod doubt;
 mod edit;
 mod emit;
 mod exponentials;

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use super::binary;
 use super::doubling::{derived_by, digits};
+use super::doubt::Doubt;
 use super::emit::Emitter;
 use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
 use super::jet::{Start, steps_of_digit};
+use super::products::{Row, size_of};
 use super::single::changed;
 use crate::phi::double::Double;
 use crate::phi::pair::{Pair, Pairs};
@@ -216,7 +218,7 @@ fn numeric(
     if !numbers().all(|number| number.high == 0.0 || in_range(number)) {
         return Err(UNDERFLOWS);
     }
-    Ok(Some(combine(forms.emitter, system, &bases, &total)))
+    Ok(Some(combine(forms.emitter, system, &bases, &total, times)))
 }
 
 fn combine(
@@ -224,20 +226,27 @@ fn combine(
     system: &System,
     bases: &[Node],
     total: &Matrix<Double>,
+    times: usize,
 ) -> Vec<Node> {
     let columns: Vec<Node> = system.firsts.iter().chain(bases).copied().collect();
     let row = |row: &Vec<Option<Double>>| {
-        let mut sum = None;
+        let (mut sum, mut terms) = (None, Row::new());
         for (number, &node) in row.iter().zip(&columns) {
             let Some(number) = number else { continue };
             let factor = emitter.number(number.high, number.low);
             let product = emitter.product(factor, node.into());
+            terms.push(Some(product));
             sum = emitter.sum(sum, Some(product));
         }
-        match sum {
-            Some(sum) => emitter.rounded(sum),
-            None => emitter.constant(0.0),
+        let Some(mut sum) = sum else { return emitter.constant(0.0) };
+        let largest = row.iter().flatten().fold(0.0, |max: f64, number| max.max(number.high.abs()));
+        let [steps, one, largest] =
+            [times as f64, 1.0, largest].map(|number| emitter.constant(number));
+        if let (Some(doubt), [_, _, ..]) = (Doubt::of(emitter, steps, one, largest), &terms[..]) {
+            let size = size_of(emitter, &terms);
+            sum = doubt.checked(emitter, sum, size);
         }
+        emitter.rounded(sum)
     };
     total.iter().map(row).collect()
 }

@@ -26,10 +26,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::doubt::Doubt;
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Forms};
 use super::geometric::{Factor, Powers, Whether, is_beyond, normal_sum, product};
 use super::power::{System, offset};
+use super::products::size_of;
 use super::slopes::{Parts, Totals};
 use super::terms::{Step, Terms};
 use crate::phi::pair::{Pair, Pairs};
@@ -258,7 +260,10 @@ impl Start {
                 parts.push((factor, self.whole(emitter, slope, Some(at))));
             }
         }
-        with_slopes(emitter, value, &self.leaves(), &parts)
+        let power = size_of(emitter, &[Some(powers.power)]);
+        let one = emitter.constant(1.0);
+        let doubt = Doubt::of(emitter, powers.number, one, power);
+        with_slopes(emitter, value, &self.leaves(), &parts, doubt)
     }
 
     /// The number, and how far from the fixed point it was before.
@@ -346,7 +351,7 @@ impl Start {
         let mut parts = vec![(&self.first, by_first)];
         let factor = self.factor_part();
         parts.push((&factor, by_factor));
-        with_slopes(emitter, Some(value), &self.leaves(), &parts)
+        with_slopes(emitter, Some(value), &self.leaves(), &parts, None)
     }
 
     /// The factor, as far as its derivatives go: 1 more or less.
@@ -375,12 +380,13 @@ fn is_large(emitter: &mut Emitter<'_>, factor: Pair, has_added: bool) -> Whether
 }
 
 /// `value` with its derivatives by `leaves`, where `parts` are what it was computed of and
-/// its derivatives by that.
+/// its derivatives by that, if there is no `doubt`.
 fn with_slopes(
     emitter: &mut Emitter<'_>,
     value: Option<Pair>,
     leaves: &BTreeSet<Node>,
     parts: &[(&Part, Pair)],
+    doubt: Option<Doubt>,
 ) -> Node {
     let mut totals = Totals::default();
     for &leaf in leaves {
@@ -388,12 +394,12 @@ fn with_slopes(
         for (part, slope) in parts {
             factors.push((part.slope(emitter, leaf), Some(*slope)));
         }
-        let total = sum_of(emitter, factors);
-        totals.add(emitter, leaf, total);
+        let total = sum_of(emitter, factors.iter().copied());
+        totals.add_sum(emitter, leaf, total, &factors);
     }
     let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
     let rounded = emitter.rounded(value);
-    let node = totals.told(emitter, rounded);
+    let node = totals.told(emitter, rounded, doubt);
     emitter.numbers.insert(node, value);
     node
 }

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 
+use super::doubt::Doubt;
 use super::emit::Emitter;
-use super::products::sum_of_products;
+use super::products::{Factors, Row, size_of, sum_of_products};
 use super::terms::Terms;
 use crate::op::Op;
 use crate::phi::pair::{How, Pair, Pairs};
@@ -186,14 +187,38 @@ impl Parts {
 /// Sums of what belongs to the same node.
 #[derive(Default)]
 pub(super) struct Totals {
-    of: BTreeMap<Node, Pair>,
+    of: BTreeMap<Node, Total>,
+}
+
+/// A sum, and numbers whose sizes come to that of its terms.
+#[derive(Default)]
+struct Total {
+    sum: Option<Pair>,
+    terms: Vec<Node>,
 }
 
 impl Totals {
-    pub(super) fn add(&mut self, emitter: &mut Emitter<'_>, node: Node, slope: Option<Pair>) {
-        let before = self.of.get(&node).copied();
-        if let Some(sum) = emitter.sum(before, slope) {
-            self.of.insert(node, sum);
+    /// Adds the sum of `factors`.
+    pub(super) fn add(&mut self, emitter: &mut Emitter<'_>, node: Node, factors: &[Factors]) {
+        let sum = sum_of_products(emitter, factors.iter().copied(), None);
+        self.add_sum(emitter, node, sum, factors);
+    }
+
+    /// Adds `sum`, which is that of `factors` as it is known otherwise.
+    pub(super) fn add_sum(
+        &mut self,
+        emitter: &mut Emitter<'_>,
+        node: Node,
+        sum: Option<Pair>,
+        factors: &[Factors],
+    ) {
+        let Some(sum) = sum else { return };
+        let total = self.of.entry(node).or_default();
+        total.sum = emitter.sum(total.sum, Some(sum));
+        for factors in factors {
+            if let (Some(a), Some(b)) = factors {
+                total.terms.push(emitter.apply(Op::Mul, &[a.high, b.high]));
+            }
         }
     }
 
@@ -208,20 +233,33 @@ impl Totals {
             let Some((node, terms)) = all.find(|(node, terms)| *terms != Terms::node(*node)) else {
                 return;
             };
-            let slope = self.of.remove(&node);
+            let Some(total) = self.of.remove(&node) else { return };
             for leaf in terms.nodes() {
                 let own = terms.slope(leaf).emitted(emitter);
-                let total = sum_of_products(emitter, [(own, slope)], None);
-                self.add(emitter, leaf, total);
+                let sum = sum_of_products(emitter, [(own, total.sum)], None);
+                let terms = total.terms.iter().map(|&term| (own, Some(term.into())));
+                let terms: Vec<Factors> = terms.collect();
+                self.add_sum(emitter, leaf, sum, &terms);
             }
         }
     }
 
-    /// `value` with these sums, as single numbers, as its derivatives.
-    pub(super) fn told(mut self, emitter: &mut Emitter<'_>, value: Node) -> Node {
+    /// `value` with these sums, as single numbers, as its derivatives, if there is no doubt.
+    pub(super) fn told(
+        mut self,
+        emitter: &mut Emitter<'_>,
+        value: Node,
+        doubt: Option<Doubt>,
+    ) -> Node {
         self.pass_on(emitter);
         let (mut slopes, mut ways) = (Vec::new(), Vec::new());
-        for (&node, &slope) in &self.of {
+        for (&node, total) in &self.of {
+            let Some(mut slope) = total.sum else { continue };
+            if let (Some(doubt), [_, _, ..]) = (doubt, &total.terms[..]) {
+                let terms: Row = total.terms.iter().map(|&term| Some(term.into())).collect();
+                let size = size_of(emitter, &terms);
+                slope = doubt.checked(emitter, slope, size);
+            }
             if is_carried(emitter, node) {
                 let (is_near, less_one) = less_one(emitter, slope);
                 let (tangent, zero) = (emitter.tangent(node), emitter.constant(0.0));

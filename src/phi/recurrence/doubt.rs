@@ -1,0 +1,53 @@
+//! Where nothing is left of a sum but rounding.
+//!
+//! At a fixed point that repels, or where a program never leaves the few directions in which
+//! a system does not grow, terms with large powers add up to little or nothing. The loop
+//! stays there exactly, or not at all; of the sum no digit is left, not even with twice the
+//! digits. There the closed form is no number, so that its kernel does not serve, and one
+//! with the loop does.
+//!
+//! Where powers are small terms are so, too, and so is what rounding leaves of them.
+
+use super::emit::Emitter;
+use crate::op::Op;
+use crate::phi::pair::{Pair, Pairs};
+use crate::ssa::Node;
+
+/// Pairs tell 104 binary digits apart. Powers of n steps have lost as many of them as n has,
+/// and 50 are to be left of a sum.
+const DIGITS: f64 = (1u64 << 50) as f64;
+
+/// Whether sums are to be doubted.
+#[derive(Clone, Copy)]
+pub(super) struct Doubt {
+    /// What is less than its terms by this has too few digits.
+    limit: Node,
+}
+
+impl Doubt {
+    /// Of sums of what was of the size `before` and is of the size `after` a number of
+    /// `steps`; `None` if it is known not to be much larger.
+    pub(super) fn of(
+        emitter: &mut Emitter<'_>,
+        steps: Node,
+        before: Node,
+        after: Node,
+    ) -> Option<Doubt> {
+        let one_step = emitter.constant(1.0 / DIGITS);
+        let limit = emitter.apply(Op::Mul, &[steps, one_step]);
+        let scaled = emitter.apply(Op::Mul, &[after, limit]);
+        let is_large = emitter.apply(Op::Gt, &[scaled, before]);
+        let zero = emitter.constant(0.0);
+        let limit = emitter.apply(Op::Select, &[is_large, limit, zero]);
+        (emitter.value(limit) != Some(0.0)).then_some(Doubt { limit })
+    }
+
+    /// `sum`, of terms whose sizes come to `size`; no number if too little is left of them.
+    pub(super) fn checked(self, emitter: &mut Emitter<'_>, sum: Pair, size: Node) -> Pair {
+        let limit = emitter.apply(Op::Mul, &[size, self.limit]);
+        let left = emitter.apply(Op::Abs, &[sum.high]);
+        let is_lost = emitter.apply(Op::Lt, &[left, limit]);
+        let no_number = emitter.graph.push_const(f64::NAN.to_bits());
+        Pair { high: emitter.apply(Op::Select, &[is_lost, no_number, sum.high]), ..sum }
+    }
+}

@@ -1,0 +1,168 @@
+//! Programs that stay where their loops would take all else far away: of closed forms nothing
+//! is left there but rounding, so they are not used.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
+
+#[path = "support/bound.rs"]
+mod bound;
+#[path = "support/precise.rs"]
+mod precise;
+#[path = "support/recurrences.rs"]
+mod support;
+
+use bound::ulp;
+use phigrad::ssa::{Outcome, interpret};
+use phigrad::{Tape, Var};
+use precise::Number;
+use support::{Stepped, closed, precise, rolled, taped};
+
+const STEPS: usize = 2000;
+
+/// A number that follows one that decays.
+#[derive(Clone, Copy)]
+struct Follower;
+impl Stepped for Follower {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut s, mut t) = (T::from(1.0), T::from(1.0));
+        for _ in 0..steps {
+            s = s - x[0] * (s - t);
+            t = t * x[1];
+        }
+        s
+    }
+}
+
+/// Two numbers that go away from each other, and both of them in one direction.
+#[derive(Clone, Copy)]
+struct Saddle;
+impl Stepped for Saddle {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut s, mut t) = (x[1], T::from(1.0));
+        for _ in 0..steps {
+            let way = x[0] * (s - t);
+            s = s - way + T::from(0.5);
+            t = t + way + T::from(0.5);
+        }
+        s
+    }
+}
+
+/// A number that begins where it goes to, or leaves.
+#[derive(Clone, Copy)]
+struct Target;
+impl Stepped for Target {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let mut s = x[1];
+        for _ in 0..steps {
+            s = s - x[0] * (s - T::from(1.0)) + x[0] * (x[1] - T::from(1.0));
+        }
+        s
+    }
+}
+
+/// The numbers of the first with a rate that is known.
+#[derive(Clone, Copy)]
+struct Known;
+impl Stepped for Known {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut s, mut t) = (x[1], T::from(1.0));
+        for _ in 0..steps {
+            let way = T::from(0.0625) * (s - t);
+            s = s + way;
+            t = t - way * T::from(0.5);
+        }
+        s + x[0]
+    }
+}
+
+/// What may be left of a zero where nothing is far away: of terms near one.
+const NOTHING: f64 = 1e-30;
+
+/// Whether `got` is as near to the truth as the promise says, with the tape's error at the
+/// point itself: there it is right to the last digit.
+fn assert_good(got: &[f64], program: &impl Stepped, x: &[f64]) {
+    let program = program.of(STEPS);
+    let (tape, exact) = (taped(&program, x), precise(&program, x));
+    for ((got, tape), exact) in got.iter().zip(tape).zip(exact) {
+        let limit = 4.0 * (tape - exact).abs() + 4.0 * ulp(exact) + NOTHING;
+        assert!((got - exact).abs() <= limit, "{got:e} for {exact:e} at {x:?}, tape {tape:e}");
+    }
+}
+
+/// Compares forms and kernels at points of rest, and forms at others, from which it goes away.
+fn compare(
+    program: impl Stepped + Copy + Send + Sync + 'static,
+    rest: &[[f64; 2]],
+    others: &[[f64; 2]],
+) {
+    let graph = closed(&rolled(&program.of(STEPS), &rest[0]));
+    let values = |x: &[f64]| match interpret(&graph, x) {
+        Outcome::Values(values) => values.iter().all(|x| x.is_finite()).then_some(values),
+        Outcome::Unseen(_) => None,
+    };
+    let f = Tape::builder().background(false).record(move |x: &[Var]| program.eval(x, STEPS));
+    let served = |x: &[f64]| {
+        let (value, gradient) = f.value_and_grad(x).unwrap();
+        [gradient, vec![value]].concat()
+    };
+    for _ in 0..4 {
+        served(&[-0.06, 0.9]);
+    }
+    f.compile().unwrap();
+    assert!(!f.report().closed.is_empty(), "{}", f.report());
+    for point in rest {
+        if let Some(got) = values(point) {
+            assert_good(&got, &program, point);
+        }
+        // The first calls are the tape's, those after them of a kernel in reserve.
+        for _ in 0..8 {
+            assert_good(&served(point), &program, point);
+        }
+    }
+    for point in others {
+        let got = values(point).unwrap_or_else(|| panic!("no form at {point:?}"));
+        assert_good(&got, &program, point);
+    }
+}
+
+#[test]
+fn what_rests_where_it_is_repelled_has_the_digits_of_the_loop() {
+    let (near, far) = ([-0.06, 1.001], [2.25, 0.6]);
+    let rest = [[-0.06, 1.0], [-0.125, 1.0], [2.25, 1.0], [0.5, 1.0], [0.0, 1.0]];
+    compare(Follower, &rest, &[near, far, [0.5, 0.999]]);
+    let rest = [[-0.06, 1.0], [-0.125, 1.0], [0.25, 1.0], [1.125, 1.0]];
+    compare(Saddle, &rest, &[near, [1.125, 0.6], [0.25, 0.5]]);
+    compare(Target, &[[-0.06, 1.0], [-0.125, 1.0], [2.25, 1.0], [0.5, 1.0]], &[[0.5, 0.7]]);
+    compare(Known, &[[0.3, 1.0], [-0.06, 1.0]], &[[0.3, 1.001], [0.3, -5.0]]);
+}
+
+#[test]
+fn so_does_what_rests_for_a_number_of_steps_that_is_known_in_the_call() {
+    #[phigrad::traced]
+    fn counted(x: &[Var], data: &[Var]) -> Var {
+        let (mut s, mut t, mut i) = (Var::from(1.0), Var::from(1.0), 0.0);
+        while data[0] > i {
+            s -= x[0] * (s - t);
+            t *= x[1];
+            i += 1.0;
+        }
+        s
+    }
+    let make = || Tape::builder().background(false).record_with(counted);
+    let (f, tape) = (make(), Tape::builder().hot_threshold(u32::MAX).record_with(counted));
+    for steps in [2000.0, 1500.0, 1800.0, 1900.0] {
+        f.value_and_grad(&[-0.06, 0.9], &[steps]).unwrap();
+    }
+    f.compile().unwrap();
+    assert!(!f.report().closed.is_empty(), "{}", f.report());
+    for (x, steps) in [([-0.06, 1.0], 2000.0), ([2.25, 1.0], 1000.0), ([-0.125, 1.0], 1700.0)] {
+        for _ in 0..8 {
+            let ((value, gradient), (expected, derivatives)) = (
+                f.value_and_grad(&x, &[steps]).unwrap(),
+                tape.value_and_grad(&x, &[steps]).unwrap(),
+            );
+            assert_eq!((value, gradient[0]), (expected, derivatives[0]), "{x:?}");
+            let error = (gradient[1] - derivatives[1]).abs();
+            assert!(error <= 1e-12 * derivatives[1].abs(), "{gradient:?} {derivatives:?}");
+        }
+    }
+}
