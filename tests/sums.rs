@@ -117,9 +117,10 @@ fn gradient_descent_has_no_loop_over_its_data() {
     assert!(closed.graph.regions.keys().flat_map(entries).all(|phi| !swept[phi]));
     // Behind the `while` are powers for a number of iterations, by doubling, and the way
     // from the fixed point. They are computed in pairs of numbers, together with their
-    // derivatives, so that nothing is left for the sweep.
-    assert!(closed.graph.nodes.len() < 225, "{}", closed.graph);
-    assert!(steps(&closed.graph) <= 195, "{}", closed.graph);
+    // derivatives, so that nothing is left for the sweep; eleven steps ask whether a digit
+    // of these is left where the powers have grown.
+    assert!(closed.graph.nodes.len() < 238, "{}", closed.graph);
+    assert!(steps(&closed.graph) <= 206, "{}", closed.graph);
     let exact = without_rounding_errors(&closed.graph).unwrap();
     assert!(steps(&exact) <= 55, "{exact}");
     // Twice the iterations are one doubling more.
