@@ -90,6 +90,43 @@ fn values(name: &str, graph: &Graph, x: &[f64]) -> Vec<f64> {
     }
 }
 
+/// The square of the first input, whatever the second is: it begins where it goes to, or leaves.
+fn square(x: &[Var], _: &[Var]) -> Var {
+    let square = x[0] * x[0];
+    let mut s = square;
+    for _ in 0..1000 {
+        s = s - x[1] * (s - 1.0) + x[1] * (square - 1.0);
+    }
+    s
+}
+
+#[test]
+fn where_nothing_is_left_of_a_closed_form_its_second_derivatives_are_no_numbers() {
+    let mut tracer = Tracer::default();
+    let mut lifted = Lifted::new(2, 0);
+    let inputs = Inputs { active: &[0.4, 0.5], inactive: &[] };
+    let trace = tracer.run(square, inputs, 1 << 20, Location::caller()).unwrap();
+    lifted.merge(&trace, Paths { paths: 1, nodes: 1 << 20 }).unwrap();
+    let straight = Graph::clone(lifted.graph());
+    let rolled = simplify(&reroll(&straight, RerollLimits::default()), Folding::Real);
+    let closed = close(&rolled, CloseLimits::default());
+    assert!(!closed.applied.is_empty(), "{:?}", closed.refused);
+    let plain = second(&closed.graph, Folding::Real);
+    let small = fuse(&hoist(&simplify(&plain, Folding::Real)));
+    let points = [[1.0, -0.06], [0.5, -0.25], [1.0, 2.25], [1.0, 0.5], [0.9, 0.5], [0.9, 1e-3]];
+    for graph in [&plain, &small] {
+        let mut served = 0;
+        for x in points {
+            let Outcome::Values(got) = interpret(graph, &x) else { continue };
+            for (got, expected) in got.iter().zip([2.0, 0.0]).filter(|(got, _)| got.is_finite()) {
+                served += 1;
+                assert!((got - expected).abs() <= 1e-9, "{x:?}: {got:e} {expected:e}");
+            }
+        }
+        assert!((4..2 * points.len()).contains(&served), "{served}");
+    }
+}
+
 #[test]
 fn second_derivatives_with_closed_forms_are_those_of_the_program() {
     let programs: [(&str, Run, bool); 6] = [

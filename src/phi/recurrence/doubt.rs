@@ -48,6 +48,9 @@ impl Doubt {
         let left = emitter.apply(Op::Abs, &[sum.high]);
         let is_lost = emitter.apply(Op::Lt, &[left, limit]);
         let no_number = emitter.graph.push_const(f64::NAN.to_bits());
-        Pair { high: emitter.apply(Op::Select, &[is_lost, no_number, sum.high]), ..sum }
+        let one = emitter.constant(1.0);
+        // A factor makes what is derived from it no number, too.
+        let factor = emitter.apply(Op::Select, &[is_lost, no_number, one]);
+        Pair { high: emitter.apply(Op::Mul, &[sum.high, factor]), ..sum }
     }
 }
