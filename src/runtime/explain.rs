@@ -10,7 +10,7 @@ use crate::phi::{
     Notation, Phis, Refused, Rule, closed_program, differentiated_phis, gradient_formula, loops,
     phis, program,
 };
-use crate::ssa::{Graph, Place, dot, has_alternatives};
+use crate::ssa::{Graph, Place, dot, has_alternatives, has_doubts};
 
 /// So many places are listed with their φs.
 const MOST_PLACES: usize = 16;
@@ -156,6 +156,11 @@ impl Explanation {
             let note = "where a factor is one or almost so, the kernel computes powers and their \
                         sums by other forms, which are not shown: a quotient 0/0 stands for its \
                         limit";
+            notes.push(note.to_owned());
+        }
+        if has_doubts(&after) {
+            let note = "where of a sum nothing is left but rounding, the kernel does not serve, \
+                        and one with the loops does; what asks for that is not shown";
             notes.push(note.to_owned());
         }
         let shown = match gradient.as_ref().map(|graph| gradient_formula(graph, pivots)) {

@@ -12,6 +12,9 @@
 //! tangent is not known as such any more, its derivative is less itself, which is zero
 //! as well. A tangent is a mark more than a computation: [`without_tangents`] takes it out
 //! before anything is compiled.
+//!
+//! What people are not shown is marked, too: other forms of the same number, and what asks
+//! whether enough of its digits are known.
 
 use super::dead::eliminate_dead_code;
 use super::fold::Folding;
@@ -36,6 +39,20 @@ pub(crate) const fn marked(limit: f64) -> f64 {
     f64::from_bits(limit.to_bits() & !(u32::MAX as u64) | MARK)
 }
 
+/// What a number is where too few of its digits are known.
+pub(crate) const NO_NUMBER: u64 = f64::NAN.to_bits() | MARK;
+
+/// The other one, if `node` is it or [`NO_NUMBER`].
+fn undoubted(graph: &Graph, node: Node) -> Option<Node> {
+    let Def::Apply(Op::Select, [_, then, otherwise]) = graph.nodes[node].def else { return None };
+    graph.constant(then).filter(|number| number.to_bits() == NO_NUMBER).map(|_| otherwise)
+}
+
+/// Whether there are numbers of which too few digits may be known.
+pub(crate) fn has_doubts(graph: &Graph) -> bool {
+    graph.nodes.keys().any(|node| undoubted(graph, node).is_some())
+}
+
 /// The form for people, if `node` chooses between two of the same number.
 fn preferred(graph: &Graph, node: Node) -> Option<Node> {
     let Def::Apply(Op::Select, [condition, then, otherwise]) = graph.nodes[node].def else {
@@ -51,10 +68,11 @@ pub(crate) fn has_alternatives(graph: &Graph) -> bool {
     graph.nodes.keys().any(|node| preferred(graph, node).is_some())
 }
 
-/// `graph` with the forms for people, if numbers have several.
+/// `graph` with the forms for people, if numbers have several, and without doubts.
 pub(crate) fn without_alternatives(graph: &Graph) -> Graph {
     let plain = rebuild(graph, Folding::Real, |rebuild, node| {
-        preferred(graph, node).map(|form| rebuild.copied(form))
+        let form = preferred(graph, node).or_else(|| undoubted(graph, node));
+        form.map(|form| rebuild.copied(form))
     });
     eliminate_dead_code(&plain)
 }

@@ -11,7 +11,7 @@
 use super::emit::Emitter;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
-use crate::ssa::Node;
+use crate::ssa::{NO_NUMBER, Node};
 
 /// Pairs tell 104 binary digits apart. Powers of n steps have lost as many of them as n has,
 /// and 50 are to be left of a sum.
@@ -26,7 +26,9 @@ pub(super) struct Doubt {
 
 impl Doubt {
     /// Of sums of what was of the size `before` and is of the size `after` a number of
-    /// `steps`; `None` if it is known not to be much larger.
+    /// `steps`; `None` if it is known not to be much larger. What has grown by less leaves so
+    /// little that nobody sees it next to what was there before, half an ulp at most; and
+    /// sums that grow as powers of n do keep their forms.
     pub(super) fn of(
         emitter: &mut Emitter<'_>,
         steps: Node,
@@ -47,7 +49,7 @@ impl Doubt {
         let limit = emitter.apply(Op::Mul, &[size, self.limit]);
         let left = emitter.apply(Op::Abs, &[sum.high]);
         let is_lost = emitter.apply(Op::Lt, &[left, limit]);
-        let no_number = emitter.graph.push_const(f64::NAN.to_bits());
+        let no_number = emitter.graph.push_const(NO_NUMBER);
         let one = emitter.constant(1.0);
         // A factor makes what is derived from it no number, too.
         let factor = emitter.apply(Op::Select, &[is_lost, no_number, one]);
