@@ -74,8 +74,39 @@ impl Stepped for Known {
     }
 }
 
+/// Two numbers that go away from each other unless they are the same, and a third that they
+/// both follow and that follows them.
+fn followed<T: Number>(x: &[T], steps: usize) -> [T; 3] {
+    let (mut u, mut s, mut t) = (x[1], T::from(0.0), T::from(0.0));
+    for _ in 0..steps {
+        let (way, both) = (x[0] * (s - t), T::from(0.55) * u);
+        u = T::from(0.7) * u + T::from(0.15) * (s + t);
+        s = T::from(0.45) * s + way + both;
+        t = T::from(0.45) * t - way + both;
+    }
+    [u, s, t]
+}
+
+/// What leaves them is not in the start: a large power of it is multiplied by zero.
+#[derive(Clone, Copy)]
+struct Together;
+impl Stepped for Together {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        followed(x, steps)[1]
+    }
+}
+
+/// It has no part in what is asked for, but in all that this is computed from.
+#[derive(Clone, Copy)]
+struct Apart;
+impl Stepped for Apart {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        followed(x, steps)[0]
+    }
+}
+
 /// What may be left of a zero where nothing is far away: of terms near one.
-const NOTHING: f64 = 1e-30;
+const NOTHING: f64 = 1e-28;
 
 /// Whether `got` is as near to the truth as the promise says, with the tape's error at the
 /// point itself: there it is right to the last digit.
@@ -132,7 +163,46 @@ fn what_rests_where_it_is_repelled_has_the_digits_of_the_loop() {
     let rest = [[-0.06, 1.0], [-0.125, 1.0], [0.25, 1.0], [1.125, 1.0]];
     compare(Saddle, &rest, &[near, [1.125, 0.6], [0.25, 0.5]]);
     compare(Target, &[[-0.06, 1.0], [-0.125, 1.0], [2.25, 1.0], [0.5, 1.0]], &[[0.5, 0.7]]);
+    let rest = [[0.29, 1.0], [0.295, 1.0], [0.31, 1.0], [0.35, 1.0], [0.4, -2.0]];
+    compare(Together, &rest, &[[0.1, 1.0], [0.2, 0.7], [0.27, 1.0]]);
+    compare(Apart, &rest, &[[0.1, 1.0], [0.2, 0.7], [0.27, 1.0]]);
     compare(Known, &[[0.3, 1.0], [-0.06, 1.0]], &[[0.3, 1.001], [0.3, -5.0]]);
+}
+
+#[test]
+fn large_powers_of_what_is_not_there_do_no_harm() {
+    #[phigrad::traced]
+    fn counted(x: &[Var], data: &[Var]) -> Var {
+        let (mut u, mut s, mut t, mut i) = (x[1], Var::from(0.0), Var::from(0.0), 0.0);
+        while data[0] > i {
+            let (way, both) = (x[0] * (s - t), 0.55 * u);
+            u = 0.7 * u + 0.15 * (s + t);
+            s = 0.45 * s + way + both;
+            t = 0.45 * t - way + both;
+            i += 1.0;
+        }
+        s + 2.0 * u
+    }
+    let make = || Tape::builder().background(false).record_with(counted);
+    let (f, tape) = (make(), Tape::builder().hot_threshold(u32::MAX).record_with(counted));
+    for steps in [2000.0, 1500.0, 1800.0, 1900.0] {
+        f.value_and_grad(&[0.2, 0.9], &[steps]).unwrap();
+    }
+    f.compile().unwrap();
+    assert!(!f.report().closed.is_empty(), "{}", f.report());
+    for rate in [0.2, 0.28, 0.285, 0.29, 0.292, 0.295, 0.31, 0.35, 0.4] {
+        for _ in 0..8 {
+            let point = [rate, 1.0];
+            let (value, gradient) = f.value_and_grad(&point, &[2000.0]).unwrap();
+            // The fixed point, to which all of it comes, and so does the tape for low rates.
+            let limit = 33.0 / 17.0;
+            let (expected, derivatives) = tape.value_and_grad(&point, &[2000.0]).unwrap();
+            let near =
+                |got: f64, tape: f64| (got - limit).abs() <= 4.0 * (tape - limit).abs() + 1e-13;
+            let is_good = near(value, expected) && near(gradient[1], derivatives[1]);
+            assert!(is_good, "{rate}: {value:e} {gradient:?}\n{}", f.report());
+        }
+    }
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub(crate) const NO_NUMBER: u64 = f64::NAN.to_bits() | MARK;
 /// The other one, if `node` is it or [`NO_NUMBER`].
 fn undoubted(graph: &Graph, node: Node) -> Option<Node> {
     let Def::Apply(Op::Select, [_, then, otherwise]) = graph.nodes[node].def else { return None };
-    graph.constant(then).filter(|number| number.to_bits() == NO_NUMBER).map(|_| otherwise)
+    graph.constant(otherwise).filter(|number| number.to_bits() == NO_NUMBER).map(|_| then)
 }
 
 /// Whether there are numbers of which too few digits may be known.

@@ -23,7 +23,7 @@
 use super::emit::Emitter;
 use super::jet::{Output, Sizes, Start};
 use super::power::Matrix;
-use super::products::{Factors, Row, applied, both, dot, size_of, square, times, total};
+use super::products::{Factors, Row, applied, both, dot, square, times, total};
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
 
@@ -69,18 +69,14 @@ pub(super) fn after(
         }
     }
     let way = start.way(emitter, &state);
-    let power = start.asks_for_power().then(|| {
-        let numbers = 0..start.map.len();
-        let rows = numbers.flat_map(|number| rough_row(emitter, &levels, &advances, number));
-        let rows: Row = rows.collect();
-        size_of(emitter, &rows)
-    });
+    let numbers = 0..start.map.len();
+    let rough = numbers.map(|number| rough_row(emitter, &levels, &advances, number));
+    let power: Matrix<Pair> = rough.collect();
     let steps = emitter.constant(times as f64);
     let mut ends = Vec::new();
     for &number in &start.outputs {
         let (output, row) = back(emitter, start, number, (&levels, &advances), most)?;
-        let rough = rough_row(emitter, &levels, &advances, number);
-        let sizes = Sizes { steps, way, power, row: &rough };
+        let sizes = Sizes { steps, way, power: &power };
         let end = start.end(emitter, &output, &row, state[number], &sizes);
         ends.push((number, end));
     }

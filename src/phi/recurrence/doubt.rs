@@ -38,9 +38,10 @@ impl Doubt {
         let one_step = emitter.constant(1.0 / DIGITS);
         let limit = emitter.apply(Op::Mul, &[steps, one_step]);
         let scaled = emitter.apply(Op::Mul, &[after, limit]);
-        let is_large = emitter.apply(Op::Gt, &[scaled, before]);
+        // What is NaN is doubted.
+        let is_small = emitter.apply(Op::Le, &[scaled, before]);
         let zero = emitter.constant(0.0);
-        let limit = emitter.apply(Op::Select, &[is_large, limit, zero]);
+        let limit = emitter.apply(Op::Select, &[is_small, zero, limit]);
         (emitter.value(limit) != Some(0.0)).then_some(Doubt { limit })
     }
 
@@ -48,11 +49,11 @@ impl Doubt {
     pub(super) fn checked(self, emitter: &mut Emitter<'_>, sum: Pair, size: Node) -> Pair {
         let limit = emitter.apply(Op::Mul, &[size, self.limit]);
         let left = emitter.apply(Op::Abs, &[sum.high]);
-        let is_lost = emitter.apply(Op::Lt, &[left, limit]);
+        let is_left = emitter.apply(Op::Ge, &[left, limit]);
         let no_number = emitter.graph.push_const(NO_NUMBER);
         let one = emitter.constant(1.0);
         // A factor makes what is derived from it no number, too.
-        let factor = emitter.apply(Op::Select, &[is_lost, no_number, one]);
+        let factor = emitter.apply(Op::Select, &[is_left, one, no_number]);
         Pair { high: emitter.apply(Op::Mul, &[sum.high, factor]), ..sum }
     }
 }

@@ -95,15 +95,13 @@ pub(super) struct Output {
     pub(super) by_map: Matrix<Pair>,
 }
 
-/// How large is what the state of a number comes from.
+/// How large is what states come from.
 pub(super) struct Sizes<'a> {
     pub(super) steps: Node,
     /// How far all numbers are from ζ.
     pub(super) way: Node,
-    /// The power of the map, if it is asked for.
-    pub(super) power: Option<Node>,
-    /// The row of that number in the power, if only to some digits.
-    pub(super) row: &'a Row,
+    /// The power of the map, if only to some digits.
+    pub(super) power: &'a Matrix<Pair>,
 }
 
 /// About how many steps one digit of a number of steps costs, for a system of `size`
@@ -292,13 +290,11 @@ impl Start {
         steps: Node,
     ) -> Vec<(usize, Node)> {
         let way = size_of(emitter, &jet.moved);
-        let power: Row = jet.power.iter().flatten().copied().collect();
-        let power = self.fixed.as_ref().map(|_| size_of(emitter, &power));
         let ends = jet.outputs.iter().map(|output| {
             let row = &jet.power[output.number];
             let terms = row.iter().copied().zip(self.first.iter().copied());
             let value = sum_of_products(emitter, terms, jet.moved[output.number]);
-            let sizes = Sizes { steps, way, power, row };
+            let sizes = Sizes { steps, way, power: &jet.power };
             (output.number, self.end(emitter, output, row, value, &sizes))
         });
         ends.collect()
@@ -314,33 +310,30 @@ impl Start {
         }
     }
 
-    /// Whether ends depend on how large powers are.
-    pub(super) fn asks_for_power(&self) -> bool {
-        self.fixed.is_some()
+    /// The numbers that this one depends on, itself among them.
+    fn origins(&self, number: usize) -> BTreeSet<usize> {
+        let (mut origins, mut pending) = (BTreeSet::from([number]), vec![number]);
+        while let Some(number) = pending.pop() {
+            for (other, entry) in self.map[number].iter().enumerate() {
+                if entry.is_some() && origins.insert(other) {
+                    pending.push(other);
+                }
+            }
+        }
+        origins
     }
 
-    /// `value`, measured from `base`, if it is not to be doubted.
-    fn checked(
-        &self,
-        emitter: &mut Emitter<'_>,
-        value: Pair,
-        base: Node,
-        sizes: &Sizes<'_>,
-    ) -> Pair {
-        let (mut before, mut after) = (emitter.apply(Op::Abs, &[base]), emitter.constant(0.0));
-        for ((&first, &change), entry) in self.first.iter().zip(&self.change).zip(sizes.row) {
-            let Some(entry) = entry else { continue };
-            // The sum of powers is no larger than so many times the last, where these grow.
-            let [first, change, entry] =
-                [first, change, Some(*entry)].map(|part| size_of(emitter, &[part]));
-            let part = emitter.apply(Op::MulAdd, &[change, sizes.steps, first]);
-            before = emitter.apply(Op::Add, &[before, part]);
-            after = emitter.apply(Op::MulAdd, &[entry, part, after]);
+    /// How large the start and all steps are for `origins`: the sum of powers is no larger
+    /// than so many times the last, where these grow.
+    fn span(&self, emitter: &mut Emitter<'_>, origins: &BTreeSet<usize>, steps: Node) -> Node {
+        let mut span = emitter.constant(0.0);
+        for &origin in origins {
+            let [first, change] =
+                [self.first[origin], self.change[origin]].map(|part| size_of(emitter, &[part]));
+            let part = emitter.apply(Op::MulAdd, &[change, steps, first]);
+            span = emitter.apply(Op::Add, &[span, part]);
         }
-        match Doubt::of(emitter, sizes.steps, before, after) {
-            Some(doubt) => doubt.checked(emitter, value, after),
-            None => value,
-        }
+        span
     }
 
     /// A state with its derivatives: `output` is known of it, `row` is its row of the power
@@ -353,15 +346,28 @@ impl Start {
         distance: Option<Pair>,
         sizes: &Sizes<'_>,
     ) -> Node {
-        let &Sizes { steps, way, power, .. } = sizes;
+        let &Sizes { steps, way, power } = sizes;
+        // A small entry of a power may be what is left of the largest.
+        let origins = self.origins(output.number);
+        let reached: Row = origins.iter().flat_map(|&origin| power[origin].clone()).collect();
+        let largest = size_of(emitter, &reached);
+        let span = self.span(emitter, &origins, steps);
         // What nothing is added to vanishes without a difference.
         let fixed = self.fixed.as_ref().filter(|_| self.is_driven[output.number]);
-        let at_end = fixed.zip(power).map(|(fixed, power)| (fixed, is_left(emitter, power)));
+        let at_end = fixed.map(|fixed| {
+            let power: Row = power.iter().flatten().copied().collect();
+            let power = size_of(emitter, &power);
+            (fixed, is_left(emitter, power))
+        });
         let base = self.base[output.number];
         let from = (emitter.value(base) != Some(0.0)).then(|| Pair::from(base));
         let mut value = total(emitter, [], [from, distance]);
         if let Some(number) = value {
-            value = Some(self.checked(emitter, number, base, sizes));
+            let before = emitter.apply(Op::Abs, &[base]);
+            let before = emitter.apply(Op::Add, &[before, span]);
+            let after = emitter.apply(Op::Mul, &[largest, span]);
+            let doubt = Doubt::of(emitter, steps, before, after);
+            value = Some(doubt.map_or(number, |doubt| doubt.checked(emitter, number, after)));
         }
         if let (Some((fixed, is_more)), Some(number)) = (&at_end, value)
             && fixed.is_zero(output.number)
@@ -400,8 +406,8 @@ impl Start {
         }
         let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
         let rounded = emitter.rounded(value);
-        let (one, power) = (emitter.constant(1.0), size_of(emitter, row));
-        let doubt = Doubt::of(emitter, steps, one, power);
+        let (one, row) = (emitter.constant(1.0), size_of(emitter, &power[output.number]));
+        let doubt = Doubt::of(emitter, steps, one, row);
         let node = totals.told(emitter, rounded, doubt);
         emitter.numbers.insert(node, value);
         node

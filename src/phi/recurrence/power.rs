@@ -10,6 +10,7 @@ use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
 use super::jet::{Start, steps_of_digit};
 use super::products::{Row, size_of};
 use super::single::changed;
+use crate::op::Op;
 use crate::phi::double::Double;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
@@ -229,21 +230,25 @@ fn combine(
     times: usize,
 ) -> Vec<Node> {
     let columns: Vec<Node> = system.firsts.iter().chain(bases).copied().collect();
+    // A small entry may be what is left of the largest.
+    let powers = total.iter().flat_map(|row| &row[..total.len()]).flatten();
+    let largest = powers.fold(0.0, |max: f64, number| max.max(number.high.abs()));
     let row = |row: &Vec<Option<Double>>| {
-        let (mut sum, mut terms) = (None, Row::new());
+        let (mut sum, mut terms, mut sizes) = (None, Row::new(), Row::new());
         for (number, &node) in row.iter().zip(&columns) {
             let Some(number) = number else { continue };
             let factor = emitter.number(number.high, number.low);
             let product = emitter.product(factor, node.into());
             terms.push(Some(product));
+            sizes.push(Some(node.into()));
             sum = emitter.sum(sum, Some(product));
         }
         let Some(mut sum) = sum else { return emitter.constant(0.0) };
-        let largest = row.iter().flatten().fold(0.0, |max: f64, number| max.max(number.high.abs()));
         let [steps, one, largest] =
             [times as f64, 1.0, largest].map(|number| emitter.constant(number));
-        if let (Some(doubt), [_, _, ..]) = (Doubt::of(emitter, steps, one, largest), &terms[..]) {
-            let size = size_of(emitter, &terms);
+        if let Some(doubt) = Doubt::of(emitter, steps, one, largest) {
+            let [terms, columns] = [terms, sizes].map(|row| size_of(emitter, &row));
+            let size = emitter.apply(Op::MulAdd, &[columns, largest, terms]);
             sum = doubt.checked(emitter, sum, size);
         }
         emitter.rounded(sum)
