@@ -14,7 +14,7 @@ use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::{NO_NUMBER, Node};
 
 /// Pairs tell 104 binary digits apart. Powers of n steps have lost as many of them as n has,
-/// and 50 are to be left of a sum.
+/// and so many, with four to spare, may cancel that 50 are left of a sum.
 const DIGITS: f64 = (1u64 << 50) as f64;
 
 /// Whether sums are to be doubted.
@@ -26,9 +26,9 @@ pub(super) struct Doubt {
 
 impl Doubt {
     /// Of sums of what was of the size `before` and is of the size `after` a number of
-    /// `steps`; `None` if it is known not to be much larger. What has grown by less leaves so
-    /// little that nobody sees it next to what was there before, half an ulp at most; and
-    /// sums that grow as powers of n do keep their forms.
+    /// `steps`; `None` if it is known not to be much larger. What has grown by less leaves
+    /// little next to what was there before; and sums that grow as powers of n do keep their
+    /// forms.
     pub(super) fn of(
         emitter: &mut Emitter<'_>,
         steps: Node,

@@ -28,10 +28,11 @@
 //!
 //! Values and derivatives are computed with twice the digits, and rounded once (`single`,
 //! `jet`): what cancels where coefficients are made of the same inputs, where two
-//! eigenvalues are one, or where a point does not move, may be 10²⁰ times larger than what
-//! is left. That is better than the tape, which rounds in each iteration. Where more cancels
-//! than that, the result is no number, and the loop serves (`doubt`). Where so few steps are
-//! made that this would cost more than the loop, the loop stays.
+//! eigenvalues are one, or where a point does not move, may be far larger than what is
+//! left. That is better than the tape, which rounds in each iteration. Where powers have
+//! grown and less than n·2⁻⁵⁰ is left of n steps, the result is no number, and the loop
+//! serves (`doubt`). Where so few steps are made that this would cost more than the loop,
+//! the loop stays.
 
 mod binary;
 mod binomials;
