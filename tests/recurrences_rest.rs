@@ -106,7 +106,7 @@ impl Stepped for Apart {
 }
 
 /// What may be left of a zero where nothing is far away: of terms near one.
-const NOTHING: f64 = 1e-28;
+const NOTHING: f64 = 1e-30;
 
 /// Whether `got` is as near to the truth as the promise says, with the tape's error at the
 /// point itself: there it is right to the last digit.
@@ -164,8 +164,8 @@ fn what_rests_where_it_is_repelled_has_the_digits_of_the_loop() {
     compare(Saddle, &rest, &[near, [1.125, 0.6], [0.25, 0.5]]);
     compare(Target, &[[-0.06, 1.0], [-0.125, 1.0], [2.25, 1.0], [0.5, 1.0]], &[[0.5, 0.7]]);
     let rest = [[0.29, 1.0], [0.295, 1.0], [0.31, 1.0], [0.35, 1.0], [0.4, -2.0]];
-    compare(Together, &rest, &[[0.1, 1.0], [0.2, 0.7], [0.27, 1.0]]);
-    compare(Apart, &rest, &[[0.1, 1.0], [0.2, 0.7], [0.27, 1.0]]);
+    compare(Together, &rest, &[]);
+    compare(Apart, &rest, &[]);
     compare(Known, &[[0.3, 1.0], [-0.06, 1.0]], &[[0.3, 1.001], [0.3, -5.0]]);
 }
 
