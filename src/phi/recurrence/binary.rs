@@ -21,7 +21,7 @@
 //! So a digit that is 1 costs products of matrices with columns and rows alone.
 
 use super::emit::Emitter;
-use super::jet::{Output, Sizes, Start};
+use super::jet::{Output, Start};
 use super::power::Matrix;
 use super::products::{Factors, Row, applied, both, dot, square, times, total};
 use crate::phi::pair::{Pair, Pairs};
@@ -69,16 +69,21 @@ pub(super) fn after(
         }
     }
     let way = start.way(emitter, &state);
+    let needed = start.needed();
     let numbers = 0..start.map.len();
-    let rough = numbers.map(|number| rough_row(emitter, &levels, &advances, number));
+    let rough = numbers.map(|number| match needed.contains(&number) {
+        true => rough_row(emitter, &levels, &advances, number),
+        false => vec![None; start.map.len()],
+    });
     let power: Matrix<Pair> = rough.collect();
+    let earlier = levels.last().map_or(&start.map, |level| &level.power);
     let steps = emitter.constant(times as f64);
+    let end = start.ended(emitter, way, [earlier, &power], steps);
     let mut ends = Vec::new();
     for &number in &start.outputs {
         let (output, row) = back(emitter, start, number, (&levels, &advances), most)?;
-        let sizes = Sizes { steps, way, power: &power };
-        let end = start.end(emitter, &output, &row, state[number], &sizes);
-        ends.push((number, end));
+        let node = start.end(emitter, &output, &row, state[number], &end);
+        ends.push((number, node));
     }
     Some(ends)
 }

@@ -1,4 +1,4 @@
-//! Where nothing is left of a sum but rounding.
+//! Where nothing is left of what a recurrence comes to but rounding.
 //!
 //! At a fixed point that repels, or where a program never leaves the few directions in which
 //! a system does not grow, terms with large powers add up to little or nothing. The loop
@@ -6,54 +6,231 @@
 //! digits. There the closed form is no number, so that its kernel does not serve, and one
 //! with the loop does.
 //!
-//! Where powers are small terms are so, too, and so is what rounding leaves of them.
+//! What rounding leaves of an entry of Aⁿ may come from any entry on its way: with
+//! W = 1 + |A| + |A|² + …, which tells how large the ways from a number to another one are,
+//! it is no more than a few bits of W·|Aⁿ|·W. In which units numbers are does not matter to
+//! that, and what a number does not depend on has no part in it. Where powers are small, so
+//! is what rounding leaves of them; and polynomials of n keep their digits, so that only what
+//! grows faster is doubted.
 
 use super::emit::Emitter;
+use super::power::Matrix;
+use super::products::Row;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
-use crate::ssa::{NO_NUMBER, Node};
+use crate::ssa::Node;
 
-/// Pairs tell 104 binary digits apart. Powers of n steps have lost as many of them as n has,
-/// and so many, with four to spare, may cancel that 50 are left of a sum.
-const DIGITS: f64 = (1u64 << 50) as f64;
+/// This part of its terms is to be left of a sum, for each step: pairs tell 104 binary digits
+/// apart, powers of n steps have lost as many of them as n has, and 50 of the rest are to be
+/// left, with four to spare.
+const PART: f64 = 1.0 / (1u64 << 50) as f64;
 
-/// Whether sums are to be doubted.
-#[derive(Clone, Copy)]
+/// What has grown by less is not doubted.
+const GROWTH: f64 = (1u32 << 20) as f64;
+
+/// The earlier of two powers is of so many times fewer steps at most.
+const EARLIER: f64 = 8.0;
+
+/// Sizes of numbers; what is missing is zero.
+type Sizes = Vec<Option<Node>>;
+
+/// `sum`, but no number if it is less than `least`.
+pub(super) fn checked(emitter: &mut Emitter<'_>, sum: Pair, least: Node) -> Pair {
+    let size = emitter.apply(Op::Abs, &[sum.high]);
+    let is_more = emitter.apply(Op::Ge, &[size, least]);
+    let (one, no_number) = (emitter.constant(1.0), emitter.no_number());
+    // A factor makes what is derived from it no number, too.
+    let factor = emitter.apply(Op::Select, &[is_more, one, no_number]);
+    Pair { high: emitter.apply(Op::Mul, &[sum.high, factor]), ..sum }
+}
+
+/// What is to be left of the terms of a sum where a power has grown to this size after a
+/// number of `steps`, as a part of them; `None` if it is known not to have grown by much.
+pub(super) fn least_part(emitter: &mut Emitter<'_>, steps: Node, power: Node) -> Option<Node> {
+    let part = part(emitter, steps);
+    let scaled = emitter.apply(Op::Mul, &[power, part]);
+    let one = emitter.constant(1.0);
+    unless_small(emitter, [scaled, one], part)
+}
+
+/// What is to be left of states and their derivatives.
 pub(super) struct Doubt {
-    /// What is less than its terms by this has too few digits.
-    limit: Node,
+    steps: Node,
+    /// How large the ways from one number to another are.
+    ways: Matrix<Node>,
+    /// What is to be left of the entries of the power.
+    least: Matrix<Node>,
+    /// How large the start and all steps are, and what they lead to.
+    reached: Sizes,
+    /// What is to be left of the numbers.
+    ends: Sizes,
 }
 
 impl Doubt {
-    /// Of sums of what was of the size `before` and is of the size `after` a number of
-    /// `steps`; `None` if it is known not to be much larger. What has grown by less leaves
-    /// little next to what was there before; and sums that grow as powers of n do keep their
-    /// forms.
+    /// Of what a system comes to by a number of `steps` of `map`. Of `power`, which belongs to
+    /// them, and of an `earlier` one only some digits count.
     pub(super) fn of(
         emitter: &mut Emitter<'_>,
+        map: &Matrix<Pair>,
+        [earlier, power]: [&Matrix<Pair>; 2],
         steps: Node,
-        before: Node,
-        after: Node,
-    ) -> Option<Doubt> {
-        let one_step = emitter.constant(1.0 / DIGITS);
-        let limit = emitter.apply(Op::Mul, &[steps, one_step]);
-        let scaled = emitter.apply(Op::Mul, &[after, limit]);
-        // What is NaN is doubted.
-        let is_small = emitter.apply(Op::Le, &[scaled, before]);
-        let zero = emitter.constant(0.0);
-        let limit = emitter.apply(Op::Select, &[is_small, zero, limit]);
-        (emitter.value(limit) != Some(0.0)).then_some(Doubt { limit })
+        [first, change]: [&Row; 2],
+    ) -> Doubt {
+        let ways = ways(emitter, map);
+        let [before, after] = [earlier, power].map(|power| {
+            let power = sizes_of(emitter, power);
+            let power = product(emitter, &ways, &power);
+            product(emitter, &power, &ways)
+        });
+        let part = part(emitter, steps);
+        // Polynomials of the number of steps grow by no more.
+        let growth = (1..map.len()).fold(GROWTH, |growth, _| growth * EARLIER);
+        let growth = emitter.constant(growth);
+        let mut least = Vec::new();
+        for (before, after) in before.iter().zip(&after) {
+            let mut row = Sizes::new();
+            for (&before, &after) in before.iter().zip(after) {
+                row.push(after.and_then(|after| {
+                    let limit = scaled(emitter, before, growth);
+                    let limit = limit.unwrap_or_else(|| emitter.constant(0.0));
+                    let least = emitter.apply(Op::Mul, &[after, part]);
+                    unless_small(emitter, [after, limit], least)
+                }));
+            }
+            least.push(row);
+        }
+        let mut spans = Sizes::new();
+        for (first, change) in first.iter().zip(change) {
+            let [first, change] = [first, change].map(|part| size(emitter, *part));
+            spans.push(sum(emitter, [(Some(steps), change)], first));
+        }
+        let [reached, ends] = [&ways, &least].map(|map| applied(emitter, map, &spans));
+        Doubt { steps, ways, least, reached, ends }
     }
 
-    /// `sum`, of terms whose sizes come to `size`; no number if too little is left of them.
-    pub(super) fn checked(self, emitter: &mut Emitter<'_>, sum: Pair, size: Node) -> Pair {
-        let limit = emitter.apply(Op::Mul, &[size, self.limit]);
-        let left = emitter.apply(Op::Abs, &[sum.high]);
-        let is_left = emitter.apply(Op::Ge, &[left, limit]);
-        let no_number = emitter.graph.push_const(NO_NUMBER);
-        let one = emitter.constant(1.0);
-        // A factor makes what is derived from it no number, too.
-        let factor = emitter.apply(Op::Select, &[is_left, one, no_number]);
-        Pair { high: emitter.apply(Op::Mul, &[sum.high, factor]), ..sum }
+    /// What is to be left of a number, if that is known.
+    pub(super) fn end(&self, number: usize) -> Option<Node> {
+        self.ends[number]
     }
+
+    /// The same of its derivative by what another one starts with.
+    pub(super) fn by_start(&self, number: usize, other: usize) -> Option<Node> {
+        self.least[number][other]
+    }
+
+    /// The same of that by what each step adds so much of to the numbers.
+    pub(super) fn by_added(
+        &self,
+        emitter: &mut Emitter<'_>,
+        number: usize,
+        added: &Row,
+    ) -> Option<Node> {
+        let mut total = None;
+        for (&least, added) in self.least[number].iter().zip(added) {
+            let added = size(emitter, *added);
+            total = sum(emitter, [(least, added)], total);
+        }
+        scaled(emitter, total, self.steps)
+    }
+
+    /// The same of that by what the map has so much of.
+    pub(super) fn by_map(
+        &self,
+        emitter: &mut Emitter<'_>,
+        number: usize,
+        map: &Matrix<Pair>,
+    ) -> Option<Node> {
+        let (ways, least) = (&self.ways[number], &self.least[number]);
+        let mut total = None;
+        for ((row, &way), &least) in map.iter().zip(ways).zip(least) {
+            for (column, entry) in row.iter().enumerate() {
+                // Powers may have grown before and after.
+                let own = [(least, self.reached[column]), (way, self.ends[column])];
+                let own = sum(emitter, own, None);
+                let entry = size(emitter, *entry);
+                total = sum(emitter, [(own, entry)], total);
+            }
+        }
+        scaled(emitter, total, self.steps)
+    }
+}
+
+/// The part that is to be left of sums after a number of `steps`.
+fn part(emitter: &mut Emitter<'_>, steps: Node) -> Node {
+    let part = emitter.constant(PART);
+    emitter.apply(Op::Mul, &[steps, part])
+}
+
+/// `least`, but zero if a size is no more than this; `None` if it is known to be.
+fn unless_small(emitter: &mut Emitter<'_>, [size, small]: [Node; 2], least: Node) -> Option<Node> {
+    // What is NaN is doubted.
+    let is_small = emitter.apply(Op::Le, &[size, small]);
+    let zero = emitter.constant(0.0);
+    let least = emitter.apply(Op::Select, &[is_small, zero, least]);
+    (emitter.value(least) != Some(0.0)).then_some(least)
+}
+
+/// How large the ways from one number to another are in `map`: Σ |A|ᵏ. There are as many
+/// steps on them as other numbers at most.
+fn ways(emitter: &mut Emitter<'_>, map: &Matrix<Pair>) -> Matrix<Node> {
+    let (map, one) = (sizes_of(emitter, map), emitter.constant(1.0));
+    let mut ways: Matrix<Node> = map.iter().map(|row| vec![None; row.len()]).collect();
+    for _ in 0..map.len() {
+        ways = product(emitter, &map, &ways);
+        for (number, row) in ways.iter_mut().enumerate() {
+            row[number] = Some(match row[number] {
+                Some(entry) => emitter.apply(Op::Add, &[entry, one]),
+                None => one,
+            });
+        }
+    }
+    ways
+}
+
+fn size(emitter: &mut Emitter<'_>, pair: Option<Pair>) -> Option<Node> {
+    let size = emitter.apply(Op::Abs, &[pair?.high]);
+    (emitter.value(size) != Some(0.0)).then_some(size)
+}
+
+fn sizes_of(emitter: &mut Emitter<'_>, map: &Matrix<Pair>) -> Matrix<Node> {
+    map.iter().map(|row| row.iter().map(|&entry| size(emitter, entry)).collect()).collect()
+}
+
+fn scaled(emitter: &mut Emitter<'_>, size: Option<Node>, by: Node) -> Option<Node> {
+    sum(emitter, [(size, Some(by))], None)
+}
+
+/// The sum of products of sizes, and of `addend`.
+fn sum(
+    emitter: &mut Emitter<'_>,
+    terms: impl IntoIterator<Item = (Option<Node>, Option<Node>)>,
+    addend: Option<Node>,
+) -> Option<Node> {
+    let one = emitter.constant(1.0);
+    let mut total = addend;
+    for terms in terms {
+        let (Some(a), Some(b)) = terms else { continue };
+        total = Some(match total {
+            None => emitter.apply(Op::Mul, &[a, b]),
+            Some(total) if a == one => emitter.apply(Op::Add, &[b, total]),
+            Some(total) if b == one => emitter.apply(Op::Add, &[a, total]),
+            Some(total) => emitter.apply(Op::MulAdd, &[a, b, total]),
+        });
+    }
+    total
+}
+
+fn applied(emitter: &mut Emitter<'_>, map: &Matrix<Node>, column: &Sizes) -> Sizes {
+    let entry = |row: &Sizes| sum(emitter, row.iter().copied().zip(column.iter().copied()), None);
+    map.iter().map(entry).collect()
+}
+
+fn product(emitter: &mut Emitter<'_>, a: &Matrix<Node>, b: &Matrix<Node>) -> Matrix<Node> {
+    let mut product = Matrix::new();
+    for row in a {
+        let column = |other: usize| b.iter().map(move |row| row[other]);
+        let entry = |other| sum(emitter, row.iter().copied().zip(column(other)), None);
+        product.push((0..row.len()).map(entry).collect());
+    }
+    product
 }

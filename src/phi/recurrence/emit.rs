@@ -8,7 +8,7 @@ use hashbrown::{HashMap, HashSet};
 
 use crate::op::{MAX_ARITY, Op, eval};
 use crate::phi::pair::{How, Pair, Pairs};
-use crate::ssa::{Access, Def, Graph, Item, Node, NodeData, PlaceId, SeriesData};
+use crate::ssa::{Access, Def, Graph, Item, NO_NUMBER, Node, NodeData, PlaceId, SeriesData};
 
 /// 2²⁵⁶.
 const LARGE: f64 = f64::from_bits(0x4FF0_0000_0000_0000);
@@ -117,6 +117,12 @@ impl<'a> Emitter<'a> {
         self.items.push(Item::Node(node));
         self.known.insert(def, node);
         node
+    }
+
+    /// What numbers are of which too few digits are known.
+    pub(super) fn no_number(&mut self) -> Node {
+        let graph = &mut self.graph;
+        *self.known.entry(Def::Const(NO_NUMBER)).or_insert_with(|| graph.push_const(NO_NUMBER))
     }
 
     /// What `pair` was made of, with a number that is larger than those of its operands.

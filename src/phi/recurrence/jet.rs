@@ -30,7 +30,7 @@
 
 use std::collections::BTreeSet;
 
-use super::doubt::Doubt;
+use super::doubt::{Doubt, checked};
 use super::emit::Emitter;
 use super::fixed::{Fixed, is_left, unless_left};
 use super::point::Point;
@@ -95,13 +95,13 @@ pub(super) struct Output {
     pub(super) by_map: Matrix<Pair>,
 }
 
-/// How large is what states come from.
-pub(super) struct Sizes<'a> {
-    pub(super) steps: Node,
+/// What states come from.
+pub(super) struct End<'a> {
     /// How far all numbers are from ζ.
     pub(super) way: Node,
     /// The power of the map, if only to some digits.
     pub(super) power: &'a Matrix<Pair>,
+    pub(super) doubt: Doubt,
 }
 
 /// About how many steps one digit of a number of steps costs, for a system of `size`
@@ -283,19 +283,21 @@ impl Start {
     }
 
     /// The states that are wanted, in their order, after so many steps, which `jet` stands for.
+    /// The power `earlier` is of half as many.
     pub(super) fn ends(
         &self,
         emitter: &mut Emitter<'_>,
         jet: &Jet,
+        earlier: &Matrix<Pair>,
         steps: Node,
     ) -> Vec<(usize, Node)> {
         let way = size_of(emitter, &jet.moved);
+        let end = self.ended(emitter, way, [earlier, &jet.power], steps);
         let ends = jet.outputs.iter().map(|output| {
             let row = &jet.power[output.number];
             let terms = row.iter().copied().zip(self.first.iter().copied());
             let value = sum_of_products(emitter, terms, jet.moved[output.number]);
-            let sizes = Sizes { steps, way, power: &jet.power };
-            (output.number, self.end(emitter, output, row, value, &sizes))
+            (output.number, self.end(emitter, output, row, value, &end))
         });
         ends.collect()
     }
@@ -310,30 +312,30 @@ impl Start {
         }
     }
 
-    /// The numbers that this one depends on, itself among them.
-    fn origins(&self, number: usize) -> BTreeSet<usize> {
-        let (mut origins, mut pending) = (BTreeSet::from([number]), vec![number]);
+    /// The numbers that the wanted ones depend on, and these.
+    pub(super) fn needed(&self) -> BTreeSet<usize> {
+        let (mut needed, mut pending) = (BTreeSet::new(), self.outputs.clone());
         while let Some(number) = pending.pop() {
-            for (other, entry) in self.map[number].iter().enumerate() {
-                if entry.is_some() && origins.insert(other) {
-                    pending.push(other);
-                }
+            if needed.insert(number) {
+                let row = self.map[number].iter().enumerate();
+                pending.extend(row.filter(|(_, entry)| entry.is_some()).map(|(other, _)| other));
             }
         }
-        origins
+        needed
     }
 
-    /// How large the start and all steps are for `origins`: the sum of powers is no larger
-    /// than so many times the last, where these grow.
-    fn span(&self, emitter: &mut Emitter<'_>, origins: &BTreeSet<usize>, steps: Node) -> Node {
-        let mut span = emitter.constant(0.0);
-        for &origin in origins {
-            let [first, change] =
-                [self.first[origin], self.change[origin]].map(|part| size_of(emitter, &[part]));
-            let part = emitter.apply(Op::MulAdd, &[change, steps, first]);
-            span = emitter.apply(Op::Add, &[span, part]);
-        }
-        span
+    /// What comes to an end by a number of `steps`, which `power` belongs to. That of
+    /// `earlier` is one of far fewer steps.
+    pub(super) fn ended<'a>(
+        &self,
+        emitter: &mut Emitter<'_>,
+        way: Node,
+        [earlier, power]: [&'a Matrix<Pair>; 2],
+        steps: Node,
+    ) -> End<'a> {
+        let starts = [&self.first, &self.change];
+        let doubt = Doubt::of(emitter, &self.map, [earlier, power], steps, starts);
+        End { way, power, doubt }
     }
 
     /// A state with its derivatives: `output` is known of it, `row` is its row of the power
@@ -344,14 +346,8 @@ impl Start {
         output: &Output,
         row: &Row,
         distance: Option<Pair>,
-        sizes: &Sizes<'_>,
+        End { way, power, doubt }: &End<'_>,
     ) -> Node {
-        let &Sizes { steps, way, power } = sizes;
-        // A small entry of a power may be what is left of the largest.
-        let origins = self.origins(output.number);
-        let reached: Row = origins.iter().flat_map(|&origin| power[origin].clone()).collect();
-        let largest = size_of(emitter, &reached);
-        let span = self.span(emitter, &origins, steps);
         // What nothing is added to vanishes without a difference.
         let fixed = self.fixed.as_ref().filter(|_| self.is_driven[output.number]);
         let at_end = fixed.map(|fixed| {
@@ -362,26 +358,26 @@ impl Start {
         let base = self.base[output.number];
         let from = (emitter.value(base) != Some(0.0)).then(|| Pair::from(base));
         let mut value = total(emitter, [], [from, distance]);
-        if let Some(number) = value {
-            let before = emitter.apply(Op::Abs, &[base]);
-            let before = emitter.apply(Op::Add, &[before, span]);
-            let after = emitter.apply(Op::Mul, &[largest, span]);
-            let doubt = Doubt::of(emitter, steps, before, after);
-            value = Some(doubt.map_or(number, |doubt| doubt.checked(emitter, number, after)));
+        if let (Some(number), Some(least)) = (value, doubt.end(output.number)) {
+            // A digit that is lost next to the start is none of the loop's.
+            let base = emitter.apply(Op::Abs, &[base]);
+            let least = emitter.apply(Op::Sub, &[least, base]);
+            value = Some(checked(emitter, number, least));
         }
         if let (Some((fixed, is_more)), Some(number)) = (&at_end, value)
             && fixed.is_zero(output.number)
         {
             let base = size_of(emitter, &[Some(base.into())]);
-            let largest = emitter.apply(Op::Add, &[base, way]);
+            let largest = emitter.apply(Op::Add, &[base, *way]);
             value = Some(unless_left(emitter, *is_more, number, largest));
         }
         let mut totals = Totals::default();
-        for (first, &slope) in self.firsts.iter().zip(row) {
+        for (other, (first, &slope)) in self.firsts.iter().zip(row).enumerate() {
+            let least = doubt.by_start(output.number, other);
             for leaf in first.nodes() {
                 if emitter.may_be_active(leaf) {
                     let own = first.slope(leaf).emitted(emitter);
-                    totals.add(emitter, leaf, &[(own, slope)]);
+                    totals.add(emitter, leaf, (own, slope), least);
                 }
             }
         }
@@ -391,24 +387,26 @@ impl Start {
                 row.iter().enumerate().map(move |(l, &entry)| (output.by_map[l][j], entry))
             });
             let terms: Vec<Factors> = added.filter(|_| self.has_offset).chain(scaled).collect();
-            let mut total = sum_of_products(emitter, terms.iter().copied(), None);
+            let mut total = sum_of_products(emitter, terms, None);
             if let (Some((fixed, is_more)), Some(number)) = (&at_end, total)
                 && fixed.is_apart_from(output.number, slope.leaf)
             {
                 let map: Row = slope.of_map.iter().flatten().copied().collect();
                 let [sums, map, change] =
                     [&output.sums, &map, &slope.of_change].map(|row| size_of(emitter, row));
-                let largest = emitter.apply(Op::MulAdd, &[way, map, change]);
+                let largest = emitter.apply(Op::MulAdd, &[*way, map, change]);
                 let largest = emitter.apply(Op::Mul, &[sums, largest]);
                 total = Some(unless_left(emitter, *is_more, number, largest));
             }
-            totals.add_sum(emitter, slope.leaf, total, &terms);
+            let least = [
+                doubt.by_map(emitter, output.number, &slope.of_map),
+                doubt.by_added(emitter, output.number, &slope.of_change),
+            ];
+            totals.add_sum(emitter, slope.leaf, total, least);
         }
         let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
         let rounded = emitter.rounded(value);
-        let (one, row) = (emitter.constant(1.0), size_of(emitter, &power[output.number]));
-        let doubt = Doubt::of(emitter, steps, one, row);
-        let node = totals.told(emitter, rounded, doubt);
+        let node = totals.told(emitter, rounded);
         emitter.numbers.insert(node, value);
         node
     }

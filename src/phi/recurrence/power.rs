@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::binary;
 use super::doubling::{derived_by, digits};
-use super::doubt::Doubt;
+use super::doubt::{Doubt, checked};
 use super::emit::Emitter;
 use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
 use super::jet::{Start, steps_of_digit};
@@ -23,7 +23,7 @@ const LEAST: f64 = 1e-270;
 
 /// Powers larger than this are not multiplied by the start of a single number: at a
 /// fixed point all digits of the product would cancel.
-const CANCELS: f64 = 1e6;
+const CANCELING: f64 = 1e6;
 
 /// So many products are computed at most where coefficients change: some tenths
 /// of a second.
@@ -37,6 +37,7 @@ const BODY: usize = 1 << 15;
 const MADE: &str = "its coefficients are made of too many values";
 pub(super) const COSTS: &str = "its closed form would cost more than the loop";
 const OVERFLOWS: &str = "the powers of its coefficients are not finite";
+const CANCELS: &str = "its numbers cancel where powers of its coefficients do not";
 const UNDERFLOWS: &str = "the products of its coefficients underflow";
 
 /// A system of recurrences: its next state as a function of its state.
@@ -88,7 +89,7 @@ pub(super) fn advanced(
     if times == 0 {
         return Ok(system.firsts.clone());
     }
-    let known = numeric(forms, system, times)?;
+    let known = numeric(forms, system, times, wanted)?;
     if known.is_none() {
         forms.require_moderate(system);
     }
@@ -137,6 +138,7 @@ fn numeric(
     forms: &mut Forms<'_, '_>,
     system: &System,
     times: usize,
+    wanted: &Wanted<'_>,
 ) -> Result<Option<Vec<Node>>, &'static str> {
     let (size, bases) = (system.states.len(), bases(system));
     let width = size + bases.len();
@@ -180,30 +182,30 @@ fn numeric(
         };
         sources.iter().map(row).collect()
     };
-    let total = if changes {
-        let mut total = step(0);
+    let (earlier, total) = if changes {
+        let (mut earlier, mut total) = (step(0), step(0));
         for i in 1..times {
+            if i == times / 2 {
+                earlier = total.clone();
+            }
             total = composed(&step(i), &total);
         }
-        total
+        (earlier, total)
     } else {
-        let (mut power, mut total, mut left) = (step(0), None, times);
-        loop {
-            if left & 1 == 1 {
-                total = Some(match total {
-                    Some(total) => composed(&power, &total),
-                    None => power.clone(),
-                });
+        // From the first digit on, so that what is before the last one is of half the steps.
+        let (one, mut total) = (step(0), step(0));
+        let mut earlier = total.clone();
+        for digit in (0..times.ilog2()).rev() {
+            earlier = total;
+            total = composed(&earlier, &earlier);
+            if times >> digit & 1 == 1 {
+                total = composed(&one, &total);
             }
-            left >>= 1;
-            if left == 0 {
-                break total.unwrap_or(power);
-            }
-            power = composed(&power, &power);
         }
+        (earlier, total)
     };
     if let ([row], false) = (&total[..], changes)
-        && row[0].is_some_and(|power| power.high.abs() > CANCELS)
+        && row[0].is_some_and(|power| power.high.abs() > CANCELING)
     {
         return Ok(None);
     }
@@ -219,41 +221,86 @@ fn numeric(
     if !numbers().all(|number| number.high == 0.0 || in_range(number)) {
         return Err(UNDERFLOWS);
     }
-    Ok(Some(combine(forms.emitter, system, &bases, &total, times)))
+    let mut largest = step(0);
+    for i in 1..if changes { times } else { 1 } {
+        for (largest, entry) in largest.iter_mut().flatten().zip(step(i).into_iter().flatten()) {
+            if entry
+                .is_some_and(|entry| largest.is_none_or(|own| own.high.abs() < entry.high.abs()))
+            {
+                *largest = entry;
+            }
+        }
+    }
+    let maps = [&largest, &earlier, &total];
+    combine(forms.emitter, system, maps, (&bases, times), wanted).map(Some)
 }
 
+/// The states that `total`, a map of columns to rows, leads to after so many `times`; `step` is the
+/// largest that one is, and `earlier` the map of half as many.
 fn combine(
     emitter: &mut Emitter<'_>,
     system: &System,
-    bases: &[Node],
-    total: &Matrix<Double>,
-    times: usize,
-) -> Vec<Node> {
+    [step, earlier, total]: [&Matrix<Double>; 3],
+    (bases, times): (&[Node], usize),
+    wanted: &Wanted<'_>,
+) -> Result<Vec<Node>, &'static str> {
+    let size = total.len();
+    let steps = emitter.constant(times as f64);
+    let doubt = {
+        let [map, earlier, power] = [step, earlier, total].map(|map| -> Matrix<Pair> {
+            map.iter().map(|row| rough(emitter, &row[..size])).collect()
+        });
+        let first: Row = system.firsts.iter().map(|&first| Some(first.into())).collect();
+        let mut change = Row::new();
+        for row in step {
+            let mut terms = Row::new();
+            for (factor, &node) in rough(emitter, &row[size..]).into_iter().zip(bases) {
+                terms
+                    .push(factor.map(|factor| emitter.apply(Op::Mul, &[factor.high, node]).into()));
+            }
+            change.push(Some(size_of(emitter, &terms).into()));
+        }
+        Doubt::of(emitter, &map, [&earlier, &power], steps, [&first, &change])
+    };
     let columns: Vec<Node> = system.firsts.iter().chain(bases).copied().collect();
-    // A small entry may be what is left of the largest.
-    let powers = total.iter().flat_map(|row| &row[..total.len()]).flatten();
-    let largest = powers.fold(0.0, |max: f64, number| max.max(number.high.abs()));
-    let row = |row: &Vec<Option<Double>>| {
-        let (mut sum, mut terms, mut sizes) = (None, Row::new(), Row::new());
-        for (number, &node) in row.iter().zip(&columns) {
-            let Some(number) = number else { continue };
-            let factor = emitter.number(number.high, number.low);
+    let mut ends = Vec::new();
+    for (number, (row, state)) in total.iter().zip(&system.states).enumerate() {
+        let mut sum = None;
+        for (column, (entry, &node)) in row.iter().zip(&columns).enumerate() {
+            let Some(entry) = entry else { continue };
+            let least = match column < size {
+                true => doubt.by_start(number, column),
+                false => {
+                    let added: Vec<_> = step.iter().map(|row| row[column]).collect();
+                    let added = rough(emitter, &added);
+                    doubt.by_added(emitter, number, &added)
+                }
+            };
+            let least = least.map_or(Some(0.0), |least| emitter.value(least));
+            if wanted.states.contains(state)
+                && !least.is_some_and(|least| entry.high.abs() >= least)
+            {
+                return Err(CANCELS);
+            }
+            let factor = emitter.number(entry.high, entry.low);
             let product = emitter.product(factor, node.into());
-            terms.push(Some(product));
-            sizes.push(Some(node.into()));
             sum = emitter.sum(sum, Some(product));
         }
-        let Some(mut sum) = sum else { return emitter.constant(0.0) };
-        let [steps, one, largest] =
-            [times as f64, 1.0, largest].map(|number| emitter.constant(number));
-        if let Some(doubt) = Doubt::of(emitter, steps, one, largest) {
-            let [terms, columns] = [terms, sizes].map(|row| size_of(emitter, &row));
-            let size = emitter.apply(Op::MulAdd, &[columns, largest, terms]);
-            sum = doubt.checked(emitter, sum, size);
-        }
-        emitter.rounded(sum)
-    };
-    total.iter().map(row).collect()
+        ends.push(match (sum, doubt.end(number)) {
+            (None, _) => emitter.constant(0.0),
+            (Some(sum), None) => emitter.rounded(sum),
+            (Some(sum), Some(least)) => {
+                let sum = checked(emitter, sum, least);
+                emitter.rounded(sum)
+            }
+        });
+    }
+    Ok(ends)
+}
+
+/// The first digits of numbers.
+fn rough(emitter: &mut Emitter<'_>, row: &[Option<Double>]) -> Row {
+    row.iter().map(|entry| entry.map(|entry| emitter.number(entry.high, 0.0))).collect()
 }
 
 /// The map `a` after the map `b`; both leave the columns beyond the rows as they are.

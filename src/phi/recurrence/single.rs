@@ -26,14 +26,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::doubt::Doubt;
+use super::doubt::least_part;
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Forms};
 use super::geometric::{Factor, Powers, Whether, is_beyond, normal_sum, product};
 use super::power::{System, offset};
-use super::products::size_of;
+use super::products::{Factors, Row, size_of};
 use super::slopes::{Parts, Totals};
 use super::terms::{Step, Terms};
+use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::{Node, marked};
 
@@ -261,9 +262,8 @@ impl Start {
             }
         }
         let power = size_of(emitter, &[Some(powers.power)]);
-        let one = emitter.constant(1.0);
-        let doubt = Doubt::of(emitter, powers.number, one, power);
-        with_slopes(emitter, value, &self.leaves(), &parts, doubt)
+        let least = least_part(emitter, powers.number, power);
+        with_slopes(emitter, value, &self.leaves(), &parts, least)
     }
 
     /// The number, and how far from the fixed point it was before.
@@ -380,13 +380,13 @@ fn is_large(emitter: &mut Emitter<'_>, factor: Pair, has_added: bool) -> Whether
 }
 
 /// `value` with its derivatives by `leaves`, where `parts` are what it was computed of and
-/// its derivatives by that, if there is no `doubt`.
+/// its derivatives by that. The part `least` of the terms of these is to be left.
 fn with_slopes(
     emitter: &mut Emitter<'_>,
     value: Option<Pair>,
     leaves: &BTreeSet<Node>,
     parts: &[(&Part, Pair)],
-    doubt: Option<Doubt>,
+    least: Option<Node>,
 ) -> Node {
     let mut totals = Totals::default();
     for &leaf in leaves {
@@ -395,20 +395,32 @@ fn with_slopes(
             factors.push((part.slope(emitter, leaf), Some(*slope)));
         }
         let total = sum_of(emitter, factors.iter().copied());
-        totals.add_sum(emitter, leaf, total, &factors);
+        let least = least.map(|part| {
+            let size = sizes(emitter, &factors);
+            emitter.apply(Op::Mul, &[size, part])
+        });
+        totals.add_sum(emitter, leaf, total, [least]);
     }
     let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
     let rounded = emitter.rounded(value);
-    let node = totals.told(emitter, rounded, doubt);
+    let node = totals.told(emitter, rounded);
     emitter.numbers.insert(node, value);
     node
 }
 
+/// The sum of the sizes of products.
+fn sizes(emitter: &mut Emitter<'_>, factors: &[Factors]) -> Node {
+    let mut terms = Row::new();
+    for factors in factors {
+        if let (Some(a), Some(b)) = factors {
+            terms.push(Some(emitter.apply(Op::Mul, &[a.high, b.high]).into()));
+        }
+    }
+    size_of(emitter, &terms)
+}
+
 /// The sum of products, as it comes.
-fn sum_of(
-    emitter: &mut Emitter<'_>,
-    factors: impl IntoIterator<Item = (Option<Pair>, Option<Pair>)>,
-) -> Option<Pair> {
+fn sum_of(emitter: &mut Emitter<'_>, factors: impl IntoIterator<Item = Factors>) -> Option<Pair> {
     let mut sum = None;
     for factors in factors {
         if let (Some(a), Some(b)) = factors {

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 
-use super::doubt::Doubt;
+use super::doubt::checked;
 use super::emit::Emitter;
-use super::products::{Factors, Row, size_of, sum_of_products};
+use super::products::{Factors, sum_of_products};
 use super::terms::Terms;
 use crate::op::Op;
 use crate::phi::pair::{How, Pair, Pairs};
@@ -190,35 +190,46 @@ pub(super) struct Totals {
     of: BTreeMap<Node, Total>,
 }
 
-/// A sum, and numbers whose sizes come to that of its terms.
-#[derive(Default)]
+/// A sum, and what is to be left of it so that it is more than rounding.
+#[derive(Clone, Copy, Default)]
 struct Total {
     sum: Option<Pair>,
-    terms: Vec<Node>,
+    least: Option<Node>,
 }
 
 impl Totals {
-    /// Adds the sum of `factors`.
-    pub(super) fn add(&mut self, emitter: &mut Emitter<'_>, node: Node, factors: &[Factors]) {
-        let sum = sum_of_products(emitter, factors.iter().copied(), None);
-        self.add_sum(emitter, node, sum, factors);
+    /// Adds the product of `factors`. Of the second one `least` is to be left.
+    pub(super) fn add(
+        &mut self,
+        emitter: &mut Emitter<'_>,
+        node: Node,
+        factors: Factors,
+        least: Option<Node>,
+    ) {
+        let sum = sum_of_products(emitter, [factors], None);
+        let least = factors.0.zip(least).map(|(own, least)| {
+            let size = emitter.apply(Op::Abs, &[own.high]);
+            emitter.apply(Op::Mul, &[size, least])
+        });
+        self.add_sum(emitter, node, sum, [least]);
     }
 
-    /// Adds `sum`, which is that of `factors` as it is known otherwise.
+    /// Adds `sum`, of which all of `least` is to be left.
     pub(super) fn add_sum(
         &mut self,
         emitter: &mut Emitter<'_>,
         node: Node,
         sum: Option<Pair>,
-        factors: &[Factors],
+        least: impl IntoIterator<Item = Option<Node>>,
     ) {
         let Some(sum) = sum else { return };
         let total = self.of.entry(node).or_default();
         total.sum = emitter.sum(total.sum, Some(sum));
-        for factors in factors {
-            if let (Some(a), Some(b)) = factors {
-                total.terms.push(emitter.apply(Op::Mul, &[a.high, b.high]));
-            }
+        for least in least.into_iter().flatten() {
+            total.least = Some(match total.least {
+                Some(total) => emitter.apply(Op::Add, &[total, least]),
+                None => least,
+            });
         }
     }
 
@@ -236,29 +247,19 @@ impl Totals {
             let Some(total) = self.of.remove(&node) else { return };
             for leaf in terms.nodes() {
                 let own = terms.slope(leaf).emitted(emitter);
-                let sum = sum_of_products(emitter, [(own, total.sum)], None);
-                let terms = total.terms.iter().map(|&term| (own, Some(term.into())));
-                let terms: Vec<Factors> = terms.collect();
-                self.add_sum(emitter, leaf, sum, &terms);
+                self.add(emitter, leaf, (own, total.sum), total.least);
             }
         }
     }
 
-    /// `value` with these sums, as single numbers, as its derivatives, if there is no doubt.
-    pub(super) fn told(
-        mut self,
-        emitter: &mut Emitter<'_>,
-        value: Node,
-        doubt: Option<Doubt>,
-    ) -> Node {
+    /// `value` with these sums, as single numbers, as its derivatives.
+    pub(super) fn told(mut self, emitter: &mut Emitter<'_>, value: Node) -> Node {
         self.pass_on(emitter);
         let (mut slopes, mut ways) = (Vec::new(), Vec::new());
         for (&node, total) in &self.of {
             let Some(mut slope) = total.sum else { continue };
-            if let (Some(doubt), [_, _, ..]) = (doubt, &total.terms[..]) {
-                let terms: Row = total.terms.iter().map(|&term| Some(term.into())).collect();
-                let size = size_of(emitter, &terms);
-                slope = doubt.checked(emitter, slope, size);
+            if let Some(least) = total.least {
+                slope = checked(emitter, slope, least);
             }
             if is_carried(emitter, node) {
                 let (is_near, less_one) = less_one(emitter, slope);
