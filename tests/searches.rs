@@ -292,6 +292,29 @@ fn growth_until_a_limit_has_a_closed_form() {
 }
 
 #[test]
+fn the_first_iteration_may_add_a_large_number() {
+    #[traced]
+    fn grown(mut y: Var, factor: Var, added: Var) -> Var {
+        while y < 1e6 {
+            y = y * factor + added;
+        }
+        y
+    }
+    let f = Tape::builder().background(false).record(|x: &[Var]| grown(x[0], x[1], x[2]));
+    for k in 0..40 {
+        f.grad(&[0.5, 1.01 + 0.001 * f64::from(k), 1.0 + f64::from(k)]).unwrap();
+    }
+    f.compile().unwrap();
+    let before = f.report().kernel_calls;
+    for added in [1e7, 1e60] {
+        for factor in [1.01, 0.3, -2.0, 1.0] {
+            assert_eq!(f.grad(&[0.5, factor, added]).unwrap(), [factor, 0.5, 1.0]);
+        }
+    }
+    assert!(f.report().kernel_calls > before, "{}", f.report());
+}
+
+#[test]
 fn what_is_left_of_a_descent_near_its_end_is_accurate() {
     // The derivative of w by the rate, by the same number of steps with 60 digits. On the
     // tape it has the errors of slopes that have all but vanished.

@@ -10,8 +10,8 @@ use smallvec::{SmallVec, smallvec};
 use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{
-    Def, FAR, Flow, Folding, Graph, Node, eliminate_dead_code, has_alternatives, has_doubts,
-    has_tangents, is_held, rebuild, without_alternatives, without_tangents,
+    Def, FAR, Flow, Folding, Graph, Node, eliminate_dead_code, for_people, has_tangents, is_held,
+    rebuild, without_tangents,
 };
 
 /// `graph` as a function of real numbers: rounding errors are zero in it, and what
@@ -33,9 +33,7 @@ use crate::ssa::{
 pub fn without_rounding_errors(graph: &Graph) -> Option<Graph> {
     // Values with known derivatives are functions again.
     let mut exact = has_tangents(graph).then(|| without_tangents(graph));
-    if has_alternatives(graph) || has_doubts(graph) {
-        exact = Some(without_alternatives(exact.as_ref().unwrap_or(graph)));
-    }
+    exact = for_people(exact.as_ref().unwrap_or(graph)).or(exact);
     // Where some are gone, others show.
     for _ in 0..ROUNDS {
         let graph = exact.as_ref().unwrap_or(graph);

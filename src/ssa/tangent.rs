@@ -68,13 +68,17 @@ pub(crate) fn has_alternatives(graph: &Graph) -> bool {
     graph.nodes.keys().any(|node| preferred(graph, node).is_some())
 }
 
-/// `graph` with the forms for people, if numbers have several, and without doubts.
-pub(crate) fn without_alternatives(graph: &Graph) -> Graph {
+/// `graph` with the forms for people, if numbers have several, and without doubts; `None` if
+/// it is that already.
+pub(crate) fn for_people(graph: &Graph) -> Option<Graph> {
+    if !has_alternatives(graph) && !has_doubts(graph) {
+        return None;
+    }
     let plain = rebuild(graph, Folding::Real, |rebuild, node| {
         let form = preferred(graph, node).or_else(|| undoubted(graph, node));
         form.map(|form| rebuild.copied(form))
     });
-    eliminate_dead_code(&plain)
+    Some(eliminate_dead_code(&plain))
 }
 
 /// Whether `node` is the tangent of something.
