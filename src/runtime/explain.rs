@@ -113,7 +113,8 @@ impl Explanation {
         let derived = match &gradient {
             // What has no place is no φ of the program.
             Some(_) => {
-                differentiated_phis(&after).into_iter().filter(|c2| c2.at.is_some()).collect()
+                let shown = exact.as_ref().unwrap_or(&after);
+                differentiated_phis(shown).into_iter().filter(|c2| c2.at.is_some()).collect()
             }
             None => Vec::new(),
         };

@@ -111,6 +111,9 @@ impl Script {
                     Term::Apply(Op::Abs, inner) => &inner[0],
                     other => other,
                 };
+                if let Some(bounded) = bounded(inner) {
+                    return self.compared(&bounded, holds);
+                }
                 let not = if holds { "" } else { "not " };
                 let words = self.words(&format!(" is {not}finite"));
                 format!("{}{words}", self.at_least(inner, Level::Sum))
@@ -127,6 +130,18 @@ impl Script {
     }
 }
 
+/// That a number is within the range in which its product with a large constant is finite, if
+/// `term` is such a product: a guard against what comes later, which overflows much earlier.
+fn bounded(term: &Term) -> Option<Term> {
+    /// Smaller constants are taken for the program's own.
+    const LARGE: f64 = 1e200;
+    let Term::Apply(Op::Mul, args) = term else { return None };
+    let (Term::Number(scale), number) = (&args[0], &args[1]) else { return None };
+    let limit = Term::Number(f64::MAX / scale);
+    let size = Term::apply(Op::Abs, [number.clone()]);
+    (*scale > LARGE).then(|| Term::apply(Op::Le, [size, limit]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::term::Name;
@@ -139,6 +154,20 @@ mod tests {
 
     fn choice(condition: Term, a: Term, b: Term) -> Term {
         Term::apply(Op::Select, [condition, a, b])
+    }
+
+    #[test]
+    fn finite_products_with_large_constants_are_bounds() {
+        let x = || Term::Name(Name { letter: "x", number: Some(0) });
+        let finite = |scale: f64| {
+            let product = Term::apply(Op::Mul, [Term::Number(scale), x()]);
+            let size = Term::apply(Op::Abs, [product]);
+            Term::apply(Op::Lt, [size, Term::Number(f64::INFINITY)])
+        };
+        let large = finite(f64::MAX / 4e38);
+        assert_eq!(Script::Unicode.condition(&large, true), "|x₀| ≤ 4e38");
+        assert_eq!(Script::Unicode.condition(&large, false), "|x₀| > 4e38");
+        assert_eq!(Script::Unicode.condition(&finite(3.0), true), "3·x₀ is finite");
     }
 
     #[test]
