@@ -20,6 +20,7 @@
 //!
 //! So a digit that is 1 costs products of matrices with columns and rows alone.
 
+use super::doubt::Halves;
 use super::emit::Emitter;
 use super::jet::{Output, Start};
 use super::power::Matrix;
@@ -69,16 +70,10 @@ pub(super) fn after(
         }
     }
     let way = start.way(emitter, &state);
-    let needed = start.needed();
-    let numbers = 0..start.map.len();
-    let rough = numbers.map(|number| match needed.contains(&number) {
-        true => rough_row(emitter, &levels, &advances, number),
-        false => vec![None; start.map.len()],
-    });
-    let power: Matrix<Pair> = rough.collect();
-    let earlier = levels.last().map_or(&start.map, |level| &level.power);
     let steps = emitter.constant(times as f64);
-    let end = start.ended(emitter, way, [earlier, &power], steps);
+    let [power, later, earlier] = rough(emitter, start, &levels, &advances);
+    let halves = Halves { power: &power, later: &later, earlier: &earlier };
+    let end = start.ended(emitter, way, &halves, steps);
     let mut ends = Vec::new();
     for &number in &start.outputs {
         let (output, row) = back(emitter, start, number, (&levels, &advances), most)?;
@@ -141,26 +136,45 @@ fn back(
     Some((Output { number, sums, by_map }, row))
 }
 
-/// About what the row of a number is in the power of the map that belongs to all advances.
-fn rough_row(
+/// About what the power of the map is that belongs to all advances, as far as it is needed, and
+/// what it is for those after half of all steps and for those before.
+fn rough(
     emitter: &mut Emitter<'_>,
+    start: &Start,
     levels: &[Level],
     advances: &[(usize, Row)],
-    number: usize,
-) -> Row {
-    let one = emitter.number(1.0, 0.0);
-    let size = levels.first().map_or(0, |level| level.power.len());
-    let mut row: Row = (0..size).map(|other| (other == number).then_some(one)).collect();
-    for (level, _) in advances.iter().rev() {
-        let power = &levels[*level].power;
-        let next = (0..size).map(|column| {
-            let terms = row.iter().zip(power).filter_map(|(entry, row)| {
-                Some((Pair::from(entry.as_ref()?.high), row[column]?.high))
-            });
-            let terms: Vec<(Pair, Node)> = terms.collect();
-            (!terms.is_empty()).then(|| Pair::from(dot(emitter, &terms, None)))
-        });
-        row = next.collect();
+) -> [Matrix<Pair>; 3] {
+    let (one, size) = (emitter.number(1.0, 0.0), start.map.len());
+    let last = levels.len() - 1;
+    // The last map is that of a fourth to an eighth of all steps.
+    let repeat = advances.iter().filter(|&&(level, _)| level == last).count() / 2;
+    let needed = start.needed();
+    let units = (0..size).map(|number| {
+        let unit = |other| (other == number && needed.contains(&number)).then_some(one);
+        (0..size).map(unit).collect()
+    });
+    let mut later: Matrix<Pair> = units.collect();
+    for &(level, _) in advances[repeat..].iter().rev() {
+        later = rough_product(emitter, &later, &levels[level].power);
     }
-    row
+    let own = &levels[last].power;
+    let mut earlier = own.clone();
+    for _ in 1..repeat {
+        earlier = rough_product(emitter, &earlier, own);
+    }
+    let power = rough_product(emitter, &later, &earlier);
+    [power, later, earlier]
+}
+
+/// `a · b`, without second parts.
+fn rough_product(emitter: &mut Emitter<'_>, a: &Matrix<Pair>, b: &Matrix<Pair>) -> Matrix<Pair> {
+    let mut entry = |row: &Row, column: usize| {
+        let terms = row
+            .iter()
+            .zip(b)
+            .filter_map(|(entry, row)| Some((Pair::from(entry.as_ref()?.high), row[column]?.high)));
+        let terms: Vec<(Pair, Node)> = terms.collect();
+        (!terms.is_empty()).then(|| Pair::from(dot(emitter, &terms, None)))
+    };
+    a.iter().map(|row| (0..row.len()).map(|column| entry(row, column)).collect()).collect()
 }

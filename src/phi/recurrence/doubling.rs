@@ -54,11 +54,11 @@ pub(super) fn derived_by(
     let highest = f64::from(digits(most) - 1).exp2();
     let mut all = vec![count, emitter.constant(highest)];
     all.extend(parts.iter().flat_map(|part| [part.high, part.low.unwrap_or(zero)]));
-    // What the power was before, to see how it grows.
-    let earlier = all.len();
+    // The power before its last square and step, which it is to be compared with.
+    let at = all.len();
     all.extend(shape.power.iter().flatten().flatten().map(|entry| entry.high));
     let after = loop_of(emitter, digits(most), all, |body, carried| {
-        let &[left, place, ref rest @ ..] = &carried[..earlier] else { return (zero, Vec::new()) };
+        let &[left, place, ref rest @ ..] = &carried[..at] else { return (zero, Vec::new()) };
         let jet = shape.with(&pairs(rest));
         let is_one = body.apply(Op::Ge, &[left, place]);
         let less = body.apply(Op::Sub, &[left, place]);
@@ -82,9 +82,9 @@ pub(super) fn derived_by(
         nexts.extend(jet.power.iter().flatten().flatten().map(|entry| entry.high));
         (body.apply(Op::Ge, &[half, one]), nexts)
     });
-    let jet = shape.with(&pairs(after.get(2..earlier).unwrap_or_default()));
-    let mut earlier = after.get(earlier..).unwrap_or_default().iter().copied();
-    let mut entry = |entry: &Option<Pair>| entry.and_then(|_| earlier.next()).map(Pair::from);
+    let jet = shape.with(&pairs(after.get(2..at).unwrap_or_default()));
+    let mut rest = after.get(at..).unwrap_or_default().iter().copied();
+    let mut entry = |entry: &Option<Pair>| entry.and_then(|_| rest.next()).map(Pair::from);
     let earlier = shape.power.iter().map(|row| row.iter().map(&mut entry).collect()).collect();
     let mut nodes = firsts.to_vec();
     for (number, node) in start.ends(emitter, &jet, &earlier, count) {

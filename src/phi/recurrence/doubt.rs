@@ -8,10 +8,15 @@
 //!
 //! What rounding leaves of an entry of Aⁿ may come from any entry on its way: with
 //! W = 1 + |A| + |A|² + …, which tells how large the ways from a number to another one are,
-//! it is no more than a few bits of W·|Aⁿ|·W. In which units numbers are does not matter to
-//! that, and what a number does not depend on has no part in it. Where powers are small, so
-//! is what rounding leaves of them; and polynomials of n keep their digits, so that only what
-//! grows faster is doubted.
+//! it is no more than a few bits of W·|Aⁿ|·W. That counts where powers grow faster than
+//! polynomials of n. Where they do not, but Aⁿ = B·C cancels, with about as many steps in B as
+//! in C, what rounding leaves is that of |B|·|C|, which then is far more than |A|·|Aⁿ|. In which
+//! units numbers are does not matter to all of that, and what a number does not depend on has no
+//! part in it. What is little next to W alone does not count.
+//!
+//! Powers of a single number have all of their digits, so that its value needs no doubt where
+//! it is measured from its start (`single`), and of maps that are numbers it is known which
+//! digits they have (`folded`).
 
 use super::emit::Emitter;
 use super::power::Matrix;
@@ -20,21 +25,32 @@ use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
 
-/// This part of its terms is to be left of a sum, for each step: pairs tell 104 binary digits
-/// apart, powers of n steps have lost as many of them as n has, and 50 of the rest are to be
-/// left, with four to spare.
+/// This part of its terms is to be left of a sum, for each step: so much more than the 2⁻¹⁰⁴
+/// that rounding takes that the digits of a rounded number are true.
 const PART: f64 = 1.0 / (1u64 << 50) as f64;
 
-/// What has grown by less is not doubted.
-const GROWTH: f64 = (1u32 << 20) as f64;
+/// What has grown by less than this in half of the steps, and by 2 for each other number, has
+/// grown as a polynomial of their number.
+const GROWTH: f64 = (1u32 << 12) as f64;
 
-/// The earlier of two powers is of so many times fewer steps at most.
-const EARLIER: f64 = 8.0;
+/// Powers cancel where the product of the sizes of their halves is so much larger.
+const CANCELS: f64 = (1u32 << 8) as f64;
+
+/// What is to be left does not count if it is this part of the ways.
+const NOTHING: f64 = 1.0 / (1u64 << 30) as f64;
+
+/// A power of a map as the product of two others, of about as many steps. Of all of them only
+/// some digits count.
+pub(super) struct Halves<'a> {
+    pub(super) power: &'a Matrix<Pair>,
+    pub(super) later: &'a Matrix<Pair>,
+    pub(super) earlier: &'a Matrix<Pair>,
+}
 
 /// Sizes of numbers; what is missing is zero.
 type Sizes = Vec<Option<Node>>;
 
-/// `sum`, but no number if it is less than `least`.
+/// `sum`, but no number if it is less than `least`; if that is negative, it is a number always.
 pub(super) fn checked(emitter: &mut Emitter<'_>, sum: Pair, least: Node) -> Pair {
     let size = emitter.apply(Op::Abs, &[sum.high]);
     let is_more = emitter.apply(Op::Ge, &[size, least]);
@@ -67,37 +83,48 @@ pub(super) struct Doubt {
 }
 
 impl Doubt {
-    /// Of what a system comes to by a number of `steps` of `map`. Of `power`, which belongs to
-    /// them, and of an `earlier` one only some digits count.
+    /// Of what a system comes to by a number of `steps` of `map`, which the `halves` are of.
+    /// It starts as `first`, and each step adds `change`.
     pub(super) fn of(
         emitter: &mut Emitter<'_>,
         map: &Matrix<Pair>,
-        [earlier, power]: [&Matrix<Pair>; 2],
+        halves: &Halves<'_>,
         steps: Node,
         [first, change]: [&Row; 2],
     ) -> Doubt {
         let ways = ways(emitter, map);
+        let [power, later, earlier] =
+            [halves.power, halves.later, halves.earlier].map(|power| sizes_of(emitter, power));
+        let both = product(emitter, &later, &earlier);
+        let sizes = sizes_of(emitter, map);
+        let next = [product(emitter, &sizes, &power), product(emitter, &power, &sizes)];
         let [before, after] = [earlier, power].map(|power| {
-            let power = sizes_of(emitter, power);
             let power = product(emitter, &ways, &power);
             product(emitter, &power, &ways)
         });
         let part = part(emitter, steps);
-        // Polynomials of the number of steps grow by no more.
-        let growth = (1..map.len()).fold(GROWTH, |growth, _| growth * EARLIER);
-        let growth = emitter.constant(growth);
-        let mut least = Vec::new();
-        for (before, after) in before.iter().zip(&after) {
-            let mut row = Sizes::new();
-            for (&before, &after) in before.iter().zip(after) {
-                row.push(after.and_then(|after| {
-                    let limit = scaled(emitter, before, growth);
-                    let limit = limit.unwrap_or_else(|| emitter.constant(0.0));
-                    let least = emitter.apply(Op::Mul, &[after, part]);
-                    unless_small(emitter, [after, limit], least)
-                }));
-            }
-            least.push(row);
+        let growth = emitter.constant(GROWTH * f64::from(1u32 << (map.len() - 1).min(31)));
+        let [nothing, cancels] = [NOTHING, CANCELS].map(|limit| emitter.constant(limit));
+        let mut least = Matrix::new();
+        for (i, row) in after.iter().enumerate() {
+            let entry = |(j, &after): (usize, &Option<Node>)| {
+                let after = after?;
+                let limit = scaled(emitter, before[i][j], growth);
+                let limit = limit.unwrap_or_else(|| emitter.constant(0.0));
+                let grown = unless_small(emitter, [after, limit], after);
+                let limit = sum(emitter, next.iter().map(|of| (of[i][j], Some(cancels))), None);
+                let limit = limit.unwrap_or_else(|| emitter.constant(0.0));
+                let both = both[i][j].and_then(|both| unless_small(emitter, [both, limit], both));
+                let terms = match (grown, both) {
+                    (Some(grown), Some(both)) => emitter.apply(Op::Add, &[grown, both]),
+                    (grown, both) => grown.or(both)?,
+                };
+                let least = emitter.apply(Op::Mul, &[terms, part]);
+                let limit = scaled(emitter, ways[i][j], nothing);
+                let limit = limit.unwrap_or_else(|| emitter.constant(0.0));
+                unless_small(emitter, [least, limit], least)
+            };
+            least.push(row.iter().enumerate().map(entry).collect());
         }
         let mut spans = Sizes::new();
         for (first, change) in first.iter().zip(change) {

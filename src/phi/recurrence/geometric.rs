@@ -181,18 +181,15 @@ impl Factor {
     /// The derivative of that by the factor.
     pub(super) fn sum_slope(&self, emitter: &mut Emitter<'_>, powers: &Powers, sum: Pair) -> Pair {
         let (is_far, limits) = self.is_far(emitter, powers, &SUM);
-        let zero = emitter.number(0.0, 0.0);
         let far = |emitter: &mut Emitter<'_>| {
             let inverse = self.inverse(emitter, is_far);
             let less = emitter.number(-1.0, 0.0);
             let negative = emitter.product(sum, less);
-            let mut top = normal_sum(emitter, powers.slope, negative);
+            let top = normal_sum(emitter, powers.slope, negative);
             // The sum of one power is 1, whose rounding is no slope.
-            if emitter.value(powers.number).is_none() {
-                let one = emitter.constant(1.0);
-                let has_more = emitter.apply(Op::Gt, &[powers.number, one]);
-                top = chosen(emitter, has_more, top, zero);
-            }
+            let (zero, one) = (emitter.number(0.0, 0.0), emitter.constant(1.0));
+            let has_more = emitter.apply(Op::Gt, &[powers.number, one]);
+            let top = chosen(emitter, has_more, top, zero);
             emitter.product(top, inverse)
         };
         let near = |emitter: &mut Emitter<'_>| self.series(emitter, powers, 1, limits);

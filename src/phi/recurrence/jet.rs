@@ -30,7 +30,7 @@
 
 use std::collections::BTreeSet;
 
-use super::doubt::{Doubt, checked};
+use super::doubt::{Doubt, Halves, checked};
 use super::emit::Emitter;
 use super::fixed::{Fixed, is_left, unless_left};
 use super::point::Point;
@@ -283,7 +283,7 @@ impl Start {
     }
 
     /// The states that are wanted, in their order, after so many steps, which `jet` stands for.
-    /// The power `earlier` is of half as many.
+    /// Its power is the square of `earlier`, and perhaps one step more.
     pub(super) fn ends(
         &self,
         emitter: &mut Emitter<'_>,
@@ -292,7 +292,8 @@ impl Start {
         steps: Node,
     ) -> Vec<(usize, Node)> {
         let way = size_of(emitter, &jet.moved);
-        let end = self.ended(emitter, way, [earlier, &jet.power], steps);
+        let halves = Halves { power: &jet.power, later: earlier, earlier };
+        let end = self.ended(emitter, way, &halves, steps);
         let ends = jet.outputs.iter().map(|output| {
             let row = &jet.power[output.number];
             let terms = row.iter().copied().zip(self.first.iter().copied());
@@ -324,18 +325,17 @@ impl Start {
         needed
     }
 
-    /// What comes to an end by a number of `steps`, which `power` belongs to. That of
-    /// `earlier` is one of far fewer steps.
+    /// What comes to an end by a number of `steps`, which the `halves` are of.
     pub(super) fn ended<'a>(
         &self,
         emitter: &mut Emitter<'_>,
         way: Node,
-        [earlier, power]: [&'a Matrix<Pair>; 2],
+        halves: &Halves<'a>,
         steps: Node,
     ) -> End<'a> {
         let starts = [&self.first, &self.change];
-        let doubt = Doubt::of(emitter, &self.map, [earlier, power], steps, starts);
-        End { way, power, doubt }
+        let doubt = Doubt::of(emitter, &self.map, halves, steps, starts);
+        End { way, power: halves.power, doubt }
     }
 
     /// A state with its derivatives: `output` is known of it, `row` is its row of the power

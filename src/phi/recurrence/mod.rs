@@ -43,6 +43,7 @@ mod edit;
 mod emit;
 mod exponentials;
 mod fixed;
+mod folded;
 mod form;
 mod geometric;
 mod jet;

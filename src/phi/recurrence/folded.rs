@@ -1,0 +1,308 @@
+//! What an affine recurrence comes to if all its coefficients are known numbers: its maps are
+//! composed here, and what is left is one linear combination.
+//!
+//! How many digits rounding has taken from it is measured. All is composed again with products
+//! that are off by a known part, which is far larger than what rounding takes, and as small as
+//! that next to the numbers; the entries are then off by as many times what rounding has taken
+//! from them.
+
+use std::collections::BTreeSet;
+
+use super::doubt::checked;
+use super::emit::Emitter;
+use super::form::{Base, CHANGES, Coefficient, Forms};
+use super::power::{Matrix, OVERFLOWS, System, Wanted};
+use super::products::{Row, size_of};
+use crate::op::Op;
+use crate::phi::double::Double;
+use crate::phi::pair::Pairs;
+use crate::ssa::Node;
+
+/// Constants nearer to zero than this may have lost digits to underflow.
+const LEAST: f64 = 1e-270;
+
+/// Powers larger than this are not multiplied by the start of a single number: at a
+/// fixed point all digits of the product would cancel.
+const MOST_OF_ONE: f64 = 1e6;
+
+/// So many products are computed at most where coefficients change: some tenths
+/// of a second.
+const MOST_PRODUCTS: usize = 1 << 24;
+
+/// The part by which products are off, to one side or the other, in each of two more
+/// compositions: by chance what they come to may be the same in one of them. Rounding takes
+/// 2⁻¹⁰⁴ at most.
+const OFF: f64 = 1.0 / (1u128 << 80) as f64;
+const SEEDS: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xD1B5_4A32_D192_ED03];
+
+/// An entry is to be so many times what it is off by: then the 54 digits are true that a
+/// rounded number has, and two bits more.
+const KNOWN: f64 = (1u64 << 32) as f64;
+
+/// What entries are off by does not count if it is this part of the ways that lead from one
+/// number to another: rounding has taken 2⁻⁸⁴ of them.
+const NOTHING: f64 = 1.0 / (1u64 << 62) as f64;
+
+const CANCELS: &str = "its numbers cancel where powers of its coefficients do not";
+const UNDERFLOWS: &str = "the products of its coefficients underflow";
+
+/// Where a coefficient comes from.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Number(Double),
+    Table(&'a [Double]),
+}
+
+/// The map of each step, of columns to rows: the states and, behind them, the nodes that are
+/// added.
+struct Steps<'a> {
+    rows: Vec<Vec<(usize, Source<'a>)>>,
+    width: usize,
+    times: usize,
+    changes: bool,
+}
+
+/// The states after `times` steps where all coefficients are known; `None` if not all are, or
+/// if numbers stay in range in steps only.
+///
+/// # Errors
+///
+/// Why there is no form.
+pub(super) fn folded(
+    forms: &mut Forms<'_, '_>,
+    system: &System,
+    times: usize,
+    wanted: &Wanted<'_>,
+) -> Result<Option<Vec<Node>>, &'static str> {
+    let bases = bases(system);
+    let Some(steps) = Steps::of(forms, system, &bases, times)? else { return Ok(None) };
+    let total = steps.composed(None);
+    if let ([row], false) = (&total[..], steps.changes)
+        && row[0].is_some_and(|power| power.high.abs() > MOST_OF_ONE)
+    {
+        return Ok(None);
+    }
+    let numbers = || total.iter().flatten().flatten();
+    let in_range = |number: &Double| number.is_finite() && number.high.abs() >= LEAST;
+    if !steps.changes && !numbers().all(in_range) {
+        // In steps the numbers stay in range, if those of the loop do.
+        return Ok(None);
+    }
+    if numbers().any(|number| number.high.is_infinite()) {
+        return Err(OVERFLOWS);
+    }
+    if !numbers().all(|number| number.high == 0.0 || in_range(number)) {
+        return Err(UNDERFLOWS);
+    }
+    let off = steps.off(&total);
+    let columns: Vec<Node> = system.firsts.iter().chain(&bases).copied().collect();
+    let mut ends = Vec::new();
+    for ((row, off), state) in total.iter().zip(&off).zip(&system.states) {
+        // Its entries are the derivatives.
+        let has_digits = |(entry, off): (&Option<Double>, &f64)| {
+            entry.is_none_or(|entry| entry.high.abs() >= KNOWN * off)
+        };
+        if wanted.states.contains(state) && !row.iter().zip(off).all(has_digits) {
+            return Err(CANCELS);
+        }
+        ends.push(combined(forms.emitter, row, off, &columns));
+    }
+    Ok(Some(ends))
+}
+
+/// The nodes, other than states, that the rows refer to.
+fn bases(system: &System) -> Vec<Node> {
+    let all = system.rows.iter().flat_map(|row| row.keys());
+    let nodes = all.filter_map(|base| match base {
+        Base::Node(node) => Some(*node),
+        Base::State(_) => None,
+    });
+    nodes.collect::<BTreeSet<Node>>().into_iter().collect()
+}
+
+fn column(system: &System, bases: &[Node], base: Base) -> Option<usize> {
+    match base {
+        Base::State(state) => system.states.iter().position(|&other| other == state),
+        Base::Node(node) => {
+            bases.iter().position(|&other| other == node).map(|at| at + system.states.len())
+        }
+    }
+}
+
+/// The sum of `columns`, each so many times, where factors are `off` by so much; no number if
+/// too few digits are left.
+fn combined(
+    emitter: &mut Emitter<'_>,
+    row: &[Option<Double>],
+    off: &[f64],
+    columns: &[Node],
+) -> Node {
+    let (mut sum, mut sizes) = (None, Row::new());
+    for ((entry, &off), &node) in row.iter().zip(off).zip(columns) {
+        let Some(entry) = entry else { continue };
+        let factor = emitter.number(entry.high, entry.low);
+        let product = emitter.product(factor, node.into());
+        sum = emitter.sum(sum, Some(product));
+        if off != 0.0 {
+            let part = emitter.constant(off * KNOWN);
+            sizes.push(Some(emitter.apply(Op::Mul, &[node, part]).into()));
+        }
+    }
+    let Some(mut sum) = sum else { return emitter.constant(0.0) };
+    if !sizes.is_empty() {
+        let least = size_of(emitter, &sizes);
+        sum = checked(emitter, sum, least);
+    }
+    emitter.rounded(sum)
+}
+
+impl<'a> Steps<'a> {
+    fn of(
+        forms: &Forms<'_, '_>,
+        system: &'a System,
+        bases: &[Node],
+        times: usize,
+    ) -> Result<Option<Steps<'a>>, &'static str> {
+        let all = || system.rows.iter().flat_map(|row| row.values());
+        let changes = all().any(|coefficient| matches!(coefficient, Coefficient::Table(_)));
+        let size = system.states.len();
+        let width = size + bases.len();
+        let mut rows = Vec::with_capacity(size);
+        for row in &system.rows {
+            let mut places = Vec::new();
+            for (&base, coefficient) in row {
+                let source = match coefficient {
+                    Coefficient::Table(table) => Some(Source::Table(table)),
+                    Coefficient::Fixed(pair) => forms.number(*pair).map(Source::Number),
+                    Coefficient::Polynomial(_) => None,
+                };
+                let Some(source) = source else {
+                    let is_fixed = |c: &Coefficient| matches!(c, Coefficient::Fixed(_));
+                    return if all().all(is_fixed) { Ok(None) } else { Err(CHANGES) };
+                };
+                places.extend(column(system, bases, base).map(|column| (column, source)));
+            }
+            rows.push(places);
+        }
+        if changes && times.saturating_mul(size * size * width) > MOST_PRODUCTS {
+            return Err("it has too many iterations to be folded");
+        }
+        Ok(Some(Steps { rows, width, times, changes }))
+    }
+
+    /// The map of step `i`.
+    fn step(&self, i: usize) -> Matrix<Double> {
+        let row = |places: &Vec<(usize, Source<'_>)>| {
+            let mut numbers = vec![None; self.width];
+            for &(column, source) in places {
+                numbers[column] = match source {
+                    Source::Table(table) => table.get(i).copied(),
+                    Source::Number(number) => Some(number),
+                };
+            }
+            numbers
+        };
+        self.rows.iter().map(row).collect()
+    }
+
+    /// The map of all steps. With a `seed` its products are off.
+    fn composed(&self, seed: Option<u64>) -> Matrix<Double> {
+        let mut signs = seed.map(Signs);
+        let mut total = self.step(0);
+        if self.changes {
+            for i in 1..self.times {
+                total = composed(&self.step(i), &total, &mut signs);
+            }
+            return total;
+        }
+        let one = total.clone();
+        for digit in (0..self.times.ilog2()).rev() {
+            total = composed(&total, &total, &mut signs);
+            if self.times >> digit & 1 == 1 {
+                total = composed(&one, &total, &mut signs);
+            }
+        }
+        total
+    }
+
+    /// By how much the entries of `total` are off if products are, or zero if that does not
+    /// count.
+    fn off(&self, total: &Matrix<Double>) -> Vec<Vec<f64>> {
+        let ways = self.ways();
+        let mut off: Vec<Vec<f64>> = total.iter().map(|row| vec![0.0; row.len()]).collect();
+        for seed in SEEDS {
+            for ((off, row), other) in off.iter_mut().zip(total).zip(self.composed(Some(seed))) {
+                for ((off, entry), other) in off.iter_mut().zip(row).zip(other) {
+                    let difference = entry.zip(other).map(|(a, b)| (a - b).rounded().abs());
+                    *off = difference.map_or(*off, |difference| off.max(difference));
+                }
+            }
+        }
+        for (off, way) in off.iter_mut().flatten().zip(ways.iter().flatten()) {
+            if *off <= NOTHING * way {
+                *off = 0.0;
+            }
+        }
+        off
+    }
+
+    /// How large the ways from columns to rows are: Σ|A|ᵏ for states, where there are as many
+    /// steps on a way as other states at most, and what comes to them of what is added.
+    fn ways(&self) -> Vec<Vec<f64>> {
+        let size = self.rows.len();
+        let mut largest = vec![vec![0.0f64; self.width]; size];
+        for i in 0..if self.changes { self.times } else { 1 } {
+            for (largest, entry) in largest.iter_mut().flatten().zip(self.step(i).iter().flatten())
+            {
+                *largest = largest.max(entry.map_or(0.0, |entry| entry.high.abs()));
+            }
+        }
+        let mut ways = vec![vec![0.0; self.width]; size];
+        for _ in 0..size {
+            let before = ways.clone();
+            for (i, row) in ways.iter_mut().enumerate() {
+                for (column, entry) in row.iter_mut().enumerate() {
+                    let through = (0..size).map(|k| largest[i][k] * before[k][column]);
+                    let own = match column < size {
+                        true => f64::from(u8::from(i == column)),
+                        false => self.times as f64 * largest[i][column],
+                    };
+                    *entry = through.sum::<f64>() + own;
+                }
+            }
+        }
+        ways
+    }
+}
+
+/// To which sides products are off.
+struct Signs(u64);
+
+impl Signs {
+    /// By Marsaglia's xorshift.
+    fn next(&mut self) -> Double {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        Double { high: 1.0, low: if self.0 >> 63 == 0 { OFF } else { -OFF } }
+    }
+}
+
+/// The map `a` after the map `b`; both leave the columns beyond the rows as they are.
+fn composed(a: &Matrix<Double>, b: &Matrix<Double>, signs: &mut Option<Signs>) -> Matrix<Double> {
+    let size = a.len();
+    let mut entry = |row: &Vec<Option<Double>>, column: usize| {
+        let mut entry = row[column].filter(|_| column >= size);
+        for (factor, other) in row[..size].iter().zip(b) {
+            if let (Some(factor), Some(other)) = (*factor, other[column]) {
+                let mut product = factor.times_in_range(other);
+                if let Some(signs) = signs {
+                    product = product * signs.next();
+                }
+                entry = Some(entry.map_or(product, |entry| entry + product));
+            }
+        }
+        entry
+    };
+    a.iter().map(|row| (0..row.len()).map(|column| entry(row, column)).collect()).collect()
+}
