@@ -9,9 +9,10 @@ mod precise;
 #[path = "support/recurrences.rs"]
 mod support;
 
+use phigrad::ssa::{Outcome, interpret};
 use phigrad::{Tape, Var};
 use precise::Number;
-use support::{Compared, Stepped, closed, rolled};
+use support::{Compared, Stepped, closed, precise, rolled, taped};
 
 /// What decays goes over into what is supplied: rates of decay and use, supply.
 struct Chain;
@@ -51,6 +52,34 @@ impl Stepped for Product {
             t = s * x[1] + t * x[2] + T::from(1.0);
         }
         s * t
+    }
+}
+
+/// What decays is added to a number that goes to another place, and is far less than that at last.
+struct Beside;
+impl Stepped for Beside {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut s, mut t) = (x[0], T::from(0.0));
+        for _ in 0..steps {
+            t = x[2] * t + T::from(1.0) + s;
+            s = s * x[1];
+        }
+        t
+    }
+}
+
+/// The same where a factor says how much is added.
+struct Scaled;
+impl Stepped for Scaled {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut s, mut t) = (T::from(1.0), T::from(1.0));
+        for i in 0..steps {
+            t = t + s * T::from(i as f64);
+            t = x[1] * x[1] * t + (T::from(1.0) - x[1]);
+            t = t + x[0] * s;
+            s = s * x[1];
+        }
+        s + t * x[2]
     }
 }
 
@@ -110,6 +139,31 @@ fn what_decays_keeps_its_digits() {
     compare(&mut compared, ("kept", [100, 240]), &Kept, &points);
     assert!(compared.components > 200, "{}", compared.components);
     compared.assert_none();
+}
+
+/// Whether all derivatives are as good as those of the tape, however small they are next to the
+/// value.
+fn assert_exact(program: &impl Stepped, steps: usize, points: &[[f64; 3]]) {
+    let program = program.of(steps);
+    let graph = closed(&rolled(&program, &points[0]));
+    for point in points {
+        let Outcome::Values(got) = interpret(&graph, point) else { panic!("{point:?}") };
+        let (tape, exact) = (taped(&program, point), precise(&program, point));
+        for ((got, tape), exact) in got.iter().zip(&tape).zip(&exact) {
+            let limit = 4.0 * (tape - exact).abs() + 1e-14 * exact.abs();
+            assert!((got - exact).abs() <= limit, "{got:e} for {exact:e} at {point:?}");
+        }
+    }
+}
+
+#[test]
+fn derivatives_by_what_decays_are_no_rounding_errors() {
+    let points = [0.8, 0.82, 0.84, 0.85, 0.7, 0.6].map(|rate| [1.0, rate, 0.5]);
+    assert_exact(&Beside, 150, &points);
+    assert_exact(&Beside, 400, &points);
+    let points = [0.7, 0.5, 0.7224435, 0.5621].map(|rate| [1.0, rate, 1.0]);
+    assert_exact(&Scaled, 400, &points);
+    assert_exact(&Scaled, 1000, &points);
 }
 
 #[test]

@@ -391,7 +391,12 @@ impl Start {
             if let (Some((fixed, is_more)), Some(number)) = (&at_end, total)
                 && fixed.is_apart_from(output.number, slope.leaf)
             {
-                let map: Row = slope.of_map.iter().flatten().copied().collect();
+                // What numbers to which nothing is added are multiplied by has all digits.
+                let driven = |row: &Row| -> Row {
+                    let entries = row.iter().zip(&self.is_driven);
+                    entries.filter(|(_, is_driven)| **is_driven).map(|(entry, _)| *entry).collect()
+                };
+                let map: Row = slope.of_map.iter().flat_map(driven).collect();
                 let [sums, map, change] =
                     [&output.sums, &map, &slope.of_change].map(|row| size_of(emitter, row));
                 let largest = emitter.apply(Op::MulAdd, &[*way, map, change]);
