@@ -188,3 +188,23 @@ fn powers_that_vanish_leave_the_derivative_of_what_is_added() -> Result<(), phig
     }
     Ok(())
 }
+
+#[test]
+fn quotients_by_what_has_no_square() -> Result<(), phigrad::Error> {
+    let nest = || {
+        Tape::builder().background(false).record(|x: &[Var]| {
+            let mut s = Var::from(1.0);
+            for _ in 0..40 {
+                for _ in 0..35 {
+                    s = x[0] * s + x[0];
+                }
+                s = x[1] * s / x[1];
+            }
+            s * x[1]
+        })
+    };
+    for x in [[0.1, 1e150], [0.1, 1e160], [0.1, 1e170], [1e-9, 1e200], [0.1, 1e-170]] {
+        compare(nest, &[&[0.5, 0.6]], &x)?;
+    }
+    Ok(())
+}

@@ -330,3 +330,27 @@ fn momentum_and_springs() {
     assert!(components > 0);
     assert!(found.is_empty(), "{} of {components}: {}", found.len(), found.join("\n"));
 }
+
+#[test]
+fn inverses_in_coefficients() {
+    /// What is multiplied by inverses, which are rounded alike in each step.
+    struct Inverses(usize);
+    impl Program for Inverses {
+        fn eval<T: Number>(&self, x: &[T]) -> T {
+            let one = T::from(1.0);
+            let mut s = one + x[1];
+            for _ in 0..self.0 {
+                s = s * (one / (one + x[1]));
+                s = s * x[0] + s * (x[1] * (one / x[0]));
+            }
+            s
+        }
+    }
+    let mut random = Random::new(27);
+    let mut point = || vec![random.uniform(0.5, 1.5), random.uniform(0.2, 0.7)];
+    let points: Vec<Vec<f64>> = (0..60).map(|_| point()).collect();
+    for steps in [100, 400] {
+        let worse = compare(&Inverses(steps), &points, |_, _| 0.0);
+        assert!(worse.found.is_empty(), "{:?}", worse.found);
+    }
+}

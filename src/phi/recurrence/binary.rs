@@ -74,6 +74,9 @@ pub(super) fn after(
     let [power, later, earlier] = rough(emitter, start, &levels, &advances);
     let halves = Halves { power: &power, later: &later, earlier: &earlier };
     let end = start.ended(emitter, way, &halves, steps);
+    if emitter.items.len() > most {
+        return None;
+    }
     let mut ends = Vec::new();
     for &number in &start.outputs {
         let (output, row) = back(emitter, start, number, (&levels, &advances), most)?;

@@ -34,7 +34,7 @@ const PART: f64 = 1.0 / (1u64 << 50) as f64;
 const GROWTH: f64 = (1u32 << 12) as f64;
 
 /// Powers cancel where the product of the sizes of their halves is so much larger.
-const CANCELS: f64 = (1u32 << 8) as f64;
+const CANCELLATION: f64 = (1u32 << 8) as f64;
 
 /// What is to be left does not count if it is this part of the ways.
 const NOTHING: f64 = 1.0 / (1u64 << 30) as f64;
@@ -92,6 +92,8 @@ impl Doubt {
         steps: Node,
         [first, change]: [&Row; 2],
     ) -> Doubt {
+        // Sizes that overflow are doubted, and no reason against the form.
+        let overflows = emitter.overflows;
         let ways = ways(emitter, map);
         let [power, later, earlier] =
             [halves.power, halves.later, halves.earlier].map(|power| sizes_of(emitter, power));
@@ -104,7 +106,7 @@ impl Doubt {
         });
         let part = part(emitter, steps);
         let growth = emitter.constant(GROWTH * f64::from(1u32 << (map.len() - 1).min(31)));
-        let [nothing, cancels] = [NOTHING, CANCELS].map(|limit| emitter.constant(limit));
+        let [nothing, cancels] = [NOTHING, CANCELLATION].map(|limit| emitter.constant(limit));
         let mut least = Matrix::new();
         for (i, row) in after.iter().enumerate() {
             let entry = |(j, &after): (usize, &Option<Node>)| {
@@ -132,6 +134,7 @@ impl Doubt {
             spans.push(sum(emitter, [(Some(steps), change)], first));
         }
         let [reached, ends] = [&ways, &least].map(|map| applied(emitter, map, &spans));
+        emitter.overflows = overflows;
         Doubt { steps, ways, least, reached, ends }
     }
 

@@ -107,7 +107,7 @@ fn derived(
     }
     let before = emitter.items.len();
     let start = Start::of(emitter, system, wanted.states).ok_or(MADE)?;
-    let begun = emitter.items.len();
+    let (begun, overflows) = (emitter.items.len(), emitter.overflows);
     let straight = binary::after(emitter, &start, times, wanted.most.min(STRAIGHT));
     let nodes = match straight {
         Some(ends) => {
@@ -117,6 +117,7 @@ fn derived(
         }
         None => {
             emitter.forget(begun);
+            emitter.overflows = overflows;
             if !wanted.allows_loop(system, digits(count)) {
                 emitter.forget(before);
                 return Err(COSTS);

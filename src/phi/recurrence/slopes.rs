@@ -92,6 +92,8 @@ impl Origins {
                 }
                 How::Quotient(a, b) => {
                     let of_b = slopes.get(&Pair::from(b)).copied().map(|slope| {
+                        // It is divided twice, and may be multiplied again after that.
+                        [true, false].into_iter().for_each(|of| emitter.require_size(b, of));
                         let whole = emitter.product(pair, slope);
                         let less = emitter.number(-1.0, 0.0);
                         emitter.product(whole, less)

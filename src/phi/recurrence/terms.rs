@@ -145,6 +145,7 @@ impl Terms {
                 let divisor = of(b).inverse().unwrap_or_else(|| Terms::inverse_of(b));
                 of(a).times(&divisor)
             }
+            Op::Recip => Some(of(a).inverse().unwrap_or_else(|| Terms::inverse_of(a))),
             _ => None,
         };
         written.filter(|terms| terms.all.len() <= MOST_TERMS).unwrap_or(whole)
