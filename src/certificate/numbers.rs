@@ -114,6 +114,7 @@ impl Number for Dual {
             Op::Neg => a.negated(),
             Op::Mul => a.times(b),
             Op::Div => a.over(b),
+            Op::Recip => Dual::constant(1.0).over(a),
             // A tangent is zero, whatever the digits: only its derivative counts.
             Op::MulAdd if c.value.high == -FAR => {
                 Dual::of(Twice::default(), a.times(b).plus(c).slope)

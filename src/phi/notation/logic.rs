@@ -130,16 +130,20 @@ impl Script {
     }
 }
 
-/// That a number is within the range in which its product with a large constant is finite, if
-/// `term` is such a product: a guard against what comes later, which overflows much earlier.
+/// That a number is within the range in which its product or quotient with a large constant is
+/// finite, if `term` is such a one: a guard against what comes later, which overflows much
+/// earlier.
 fn bounded(term: &Term) -> Option<Term> {
     /// Smaller constants are taken for the program's own.
     const LARGE: f64 = 1e200;
-    let Term::Apply(Op::Mul, args) = term else { return None };
-    let (Term::Number(scale), number) = (&args[0], &args[1]) else { return None };
-    let limit = Term::Number(f64::MAX / scale);
+    let Term::Apply(op @ (Op::Mul | Op::Div), args) = term else { return None };
+    let (&Term::Number(scale), number) = (&args[0], &args[1]) else { return None };
     let size = Term::apply(Op::Abs, [number.clone()]);
-    (*scale > LARGE).then(|| Term::apply(Op::Le, [size, limit]))
+    let (relation, limit) = match op {
+        Op::Mul => (Op::Le, f64::MAX / scale),
+        _ => (Op::Ge, scale / f64::MAX),
+    };
+    (scale > LARGE).then(|| Term::apply(relation, [size, Term::Number(limit)]))
 }
 
 #[cfg(test)]
@@ -168,6 +172,10 @@ mod tests {
         assert_eq!(Script::Unicode.condition(&large, true), "|x₀| ≤ 4e38");
         assert_eq!(Script::Unicode.condition(&large, false), "|x₀| > 4e38");
         assert_eq!(Script::Unicode.condition(&finite(3.0), true), "3·x₀ is finite");
+        let quotient = Term::apply(Op::Div, [Term::Number(f64::MAX * 4e-77), x()]);
+        let size = Term::apply(Op::Abs, [quotient]);
+        let large = Term::apply(Op::Lt, [size, Term::Number(f64::INFINITY)]);
+        assert_eq!(Script::Unicode.condition(&large, true), "|x₀| ≥ 4e-77");
     }
 
     #[test]
