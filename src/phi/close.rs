@@ -241,6 +241,8 @@ fn searches(closed: Closed) -> Closed {
     if closed.applied.len() > before {
         closed.searches = searches;
         closed.without_searches = Some(without);
+        // Why it is no sum and no recurrence does not matter any more.
+        closed.refused.retain(|known| stays.iter().all(|search| search.at != known.at));
         closed.refused.extend(stays);
     }
     closed
