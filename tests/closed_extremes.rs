@@ -203,7 +203,9 @@ fn quotients_by_what_has_no_square() -> Result<(), phigrad::Error> {
             s * x[1]
         })
     };
-    for x in [[0.1, 1e150], [0.1, 1e160], [0.1, 1e170], [1e-9, 1e200], [0.1, 1e-170]] {
+    let moderate = [[0.1, 1e70], [0.1, 1e-70]];
+    let others = [[0.1, 1e150], [0.1, 1e160], [0.1, 1e170], [1e-9, 1e200], [0.1, 1e-170]];
+    for x in moderate.into_iter().chain(others) {
         compare(nest, &[&[0.5, 0.6]], &x)?;
     }
     Ok(())

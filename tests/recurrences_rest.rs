@@ -214,7 +214,7 @@ struct Sheared;
 impl Stepped for Sheared {
     fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
         let (mut s, mut t) = (x[1], T::from(1.0));
-        for _ in 0..10 * steps {
+        for _ in 0..100 * steps {
             let way = x[0] * (s - t);
             s = s + way;
             t = t + way;
@@ -349,6 +349,45 @@ fn large_powers_of_what_is_not_there_do_no_harm() {
     }
     let report = f.report();
     assert!(report.kernel_calls > 20 && report.reserve_calls > 20, "{report}");
+}
+
+#[test]
+fn what_is_smooth_or_turns_is_served_by_its_form() {
+    /// A number that goes on as it does, in `steps` small steps.
+    fn smooth(x: &[Var], steps: usize) -> Var {
+        let (mut u, mut v) = (x[0], x[1]);
+        for _ in 0..steps {
+            (u, v) = (2.0 * u - v + 1e-9, u);
+        }
+        u * u
+    }
+    /// Whole turns that grow a little.
+    fn turned(x: &[Var], (steps, growth): (usize, f64)) -> Var {
+        let (sin, cos) = core::f64::consts::TAU.mul_add(1.0 / 360.0, 0.0).sin_cos();
+        let (mut u, mut v) = (x[0], x[1]);
+        for _ in 0..steps {
+            (u, v) = (growth * (cos * u - sin * v), growth * (sin * u + cos * v));
+        }
+        u + v * v
+    }
+    fn assert_served<F: Fn(&[Var]) -> Var + Send + Sync + Copy + 'static>(program: F) {
+        let f = Tape::builder().background(false).record(program);
+        let tape = Tape::builder().hot_threshold(u32::MAX).record(program);
+        f.grad(&[1.0, 0.99999]).unwrap();
+        f.compile().unwrap();
+        for x in [[1.0, 0.99999], [1.0, 0.999999], [0.3, 0.5]] {
+            let (got, expected) = (f.grad(&x).unwrap(), tape.grad(&x).unwrap());
+            let is_near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-6 * b.abs();
+            assert!(got.iter().zip(&expected).all(is_near), "{got:?} {expected:?}");
+        }
+        let report = f.report();
+        assert!(report.kernel_calls == 3 && report.reserve_calls == 0, "{report}");
+        assert!(!report.closed.is_empty(), "{report}");
+    }
+    assert_served(|x: &[Var]| smooth(x, 30_000));
+    assert_served(|x: &[Var]| smooth(x, 300_000));
+    assert_served(|x: &[Var]| turned(x, (90_000, 1.0)));
+    assert_served(|x: &[Var]| turned(x, (3600, 1.001)));
 }
 
 #[test]

@@ -160,6 +160,7 @@ fn grouped(refused: Vec<Refused>) -> Vec<Refused> {
 pub(super) const DISPROVED: &str = "its closed form comes to something else";
 
 const AS_A_SUM: &str = "as a sum, ";
+const AS_A_RECURRENCE: &str = "as a recurrence, ";
 const NOT_BEHIND: &str = "where it is left there is no closed form of what it carries: ";
 /// What is said where each form by itself is that of its loop, and all together come to
 /// something else.
@@ -221,7 +222,7 @@ fn refusal(graph: &Graph, region: Region) -> Refused {
 
 fn recurrences(closed: Closed) -> Closed {
     let mut solved = solve_all(&closed.graph);
-    solved.refused.iter_mut().for_each(|this| this.why = format!("as a recurrence, {}", this.why));
+    solved.refused.iter_mut().for_each(|this| this.why = format!("{AS_A_RECURRENCE}{}", this.why));
     let graph = (!solved.applied.is_empty()).then_some(solved.graph);
     certified(closed, graph, solved.applied, solved.refused)
 }
@@ -242,7 +243,11 @@ fn searches(closed: Closed) -> Closed {
         closed.searches = searches;
         closed.without_searches = Some(without);
         // Why it is no sum and no recurrence does not matter any more.
-        closed.refused.retain(|known| stays.iter().all(|search| search.at != known.at));
+        let is_search = |at: &Option<Place>| stays.iter().any(|search| search.at == *at);
+        closed.refused.retain(|known| {
+            let is_settled = [AS_A_SUM, AS_A_RECURRENCE].iter().any(|of| known.why.starts_with(of));
+            !(is_settled && known.at.is_some() && is_search(&known.at))
+        });
         closed.refused.extend(stays);
     }
     closed

@@ -111,7 +111,7 @@ impl Script {
                     Term::Apply(Op::Abs, inner) => &inner[0],
                     other => other,
                 };
-                if let Some(bounded) = bounded(inner) {
+                if let (true, Some(bounded)) = (*inner != args[0], bounded(inner)) {
                     return self.compared(&bounded, holds);
                 }
                 let not = if holds { "" } else { "not " };
@@ -143,7 +143,7 @@ fn bounded(term: &Term) -> Option<Term> {
         Op::Mul => (Op::Le, f64::MAX / scale),
         _ => (Op::Ge, scale / f64::MAX),
     };
-    (scale > LARGE).then(|| Term::apply(relation, [size, Term::Number(limit)]))
+    (scale > LARGE && scale.is_finite()).then(|| Term::apply(relation, [size, Term::Number(limit)]))
 }
 
 #[cfg(test)]

@@ -149,15 +149,15 @@ fn rough(
 ) -> [Matrix<Pair>; 3] {
     let (one, size) = (emitter.number(1.0, 0.0), start.map.len());
     let last = levels.len() - 1;
-    // The last map is that of a fourth to an eighth of all steps.
-    let repeat = advances.iter().filter(|&&(level, _)| level == last).count() / 2;
+    // The last map is applied less than eight times, and others once: that is half of all steps.
+    let repeat = (advances.iter().filter(|&&(level, _)| level == last).count() / 2).max(1);
     let needed = start.needed();
     let units = (0..size).map(|number| {
         let unit = |other| (other == number && needed.contains(&number)).then_some(one);
         (0..size).map(unit).collect()
     });
     let mut later: Matrix<Pair> = units.collect();
-    for &(level, _) in advances[repeat..].iter().rev() {
+    for &(level, _) in advances.iter().skip(repeat).rev() {
         later = rough_product(emitter, &later, &levels[level].power);
     }
     let own = &levels[last].power;

@@ -9,10 +9,10 @@
 //! What rounding leaves of an entry of Aⁿ may come from any entry on its way: with
 //! W = 1 + |A| + |A|² + …, which tells how large the ways from a number to another one are,
 //! it is no more than a few bits of W·|Aⁿ|·W. That counts where powers grow faster than
-//! polynomials of n. Where they do not, but Aⁿ = B·C cancels, with about as many steps in B as
-//! in C, what rounding leaves is that of |B|·|C|, which then is far more than |A|·|Aⁿ|. In which
+//! polynomials of n. Where they do not, with Aⁿ = B·C and about as many steps in B as in C,
+//! what rounding leaves is that of |B|·|C|, which counts if it is much even next to W. In which
 //! units numbers are does not matter to all of that, and what a number does not depend on has no
-//! part in it. What is little next to W alone does not count.
+//! part in it.
 //!
 //! Powers of a single number have all of their digits, so that its value needs no doubt where
 //! it is measured from its start (`single`), and of maps that are numbers it is known which
@@ -33,11 +33,12 @@ const PART: f64 = 1.0 / (1u64 << 50) as f64;
 /// grown as a polynomial of their number.
 const GROWTH: f64 = (1u32 << 12) as f64;
 
-/// Powers cancel where the product of the sizes of their halves is so much larger.
-const CANCELLATION: f64 = (1u32 << 8) as f64;
-
-/// What is to be left does not count if it is this part of the ways.
+/// What is to be left where powers have grown does not count if it is no more than this part of
+/// the ways.
 const NOTHING: f64 = 1.0 / (1u64 << 30) as f64;
+
+/// The same where they have not: rounding has taken 2⁻⁴⁰ of the ways.
+const MUCH: f64 = (1u64 << 14) as f64;
 
 /// A power of a map as the product of two others, of about as many steps. Of all of them only
 /// some digits count.
@@ -66,7 +67,7 @@ pub(super) fn least_part(emitter: &mut Emitter<'_>, steps: Node, power: Node) ->
     let part = part(emitter, steps);
     let scaled = emitter.apply(Op::Mul, &[power, part]);
     let one = emitter.constant(1.0);
-    unless_small(emitter, [scaled, one], part)
+    unless_small(emitter, scaled, Some(one), part)
 }
 
 /// What is to be left of states and their derivatives.
@@ -98,33 +99,31 @@ impl Doubt {
         let [power, later, earlier] =
             [halves.power, halves.later, halves.earlier].map(|power| sizes_of(emitter, power));
         let both = product(emitter, &later, &earlier);
-        let sizes = sizes_of(emitter, map);
-        let next = [product(emitter, &sizes, &power), product(emitter, &power, &sizes)];
         let [before, after] = [earlier, power].map(|power| {
             let power = product(emitter, &ways, &power);
             product(emitter, &power, &ways)
         });
         let part = part(emitter, steps);
         let growth = emitter.constant(GROWTH * f64::from(1u32 << (map.len() - 1).min(31)));
-        let [nothing, cancels] = [NOTHING, CANCELLATION].map(|limit| emitter.constant(limit));
+        let [nothing, much] = [NOTHING, MUCH].map(|limit| emitter.constant(limit));
         let mut least = Matrix::new();
         for (i, row) in after.iter().enumerate() {
             let entry = |(j, &after): (usize, &Option<Node>)| {
                 let after = after?;
                 let limit = scaled(emitter, before[i][j], growth);
-                let limit = limit.unwrap_or_else(|| emitter.constant(0.0));
-                let grown = unless_small(emitter, [after, limit], after);
-                let limit = sum(emitter, next.iter().map(|of| (of[i][j], Some(cancels))), None);
-                let limit = limit.unwrap_or_else(|| emitter.constant(0.0));
-                let both = both[i][j].and_then(|both| unless_small(emitter, [both, limit], both));
-                let terms = match (grown, both) {
-                    (Some(grown), Some(both)) => emitter.apply(Op::Add, &[grown, both]),
-                    (grown, both) => grown.or(both)?,
-                };
-                let least = emitter.apply(Op::Mul, &[terms, part]);
-                let limit = scaled(emitter, ways[i][j], nothing);
-                let limit = limit.unwrap_or_else(|| emitter.constant(0.0));
-                unless_small(emitter, [least, limit], least)
+                let grown = unless_small(emitter, after, limit, after);
+                let mut least = None;
+                for (terms, much) in [(grown, nothing), (both[i][j], much)] {
+                    let Some(terms) = terms else { continue };
+                    let of_terms = emitter.apply(Op::Mul, &[terms, part]);
+                    let limit = scaled(emitter, ways[i][j], much);
+                    let own = unless_small(emitter, of_terms, limit, of_terms);
+                    least = match (least, own) {
+                        (Some(least), Some(own)) => Some(emitter.apply(Op::Add, &[least, own])),
+                        (least, own) => least.or(own),
+                    };
+                }
+                least
             };
             least.push(row.iter().enumerate().map(entry).collect());
         }
@@ -191,11 +190,17 @@ fn part(emitter: &mut Emitter<'_>, steps: Node) -> Node {
     emitter.apply(Op::Mul, &[steps, part])
 }
 
-/// `least`, but zero if a size is no more than this; `None` if it is known to be.
-fn unless_small(emitter: &mut Emitter<'_>, [size, small]: [Node; 2], least: Node) -> Option<Node> {
-    // What is NaN is doubted.
-    let is_small = emitter.apply(Op::Le, &[size, small]);
+/// `least`, but zero if a size is no more than `small`; `None` if it is known to be. What is
+/// missing is zero.
+fn unless_small(
+    emitter: &mut Emitter<'_>,
+    size: Node,
+    small: Option<Node>,
+    least: Node,
+) -> Option<Node> {
     let zero = emitter.constant(0.0);
+    // What is NaN is doubted.
+    let is_small = emitter.apply(Op::Le, &[size, small.unwrap_or(zero)]);
     let least = emitter.apply(Op::Select, &[is_small, zero, least]);
     (emitter.value(least) != Some(0.0)).then_some(least)
 }

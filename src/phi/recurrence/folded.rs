@@ -2,9 +2,10 @@
 //! composed here, and what is left is one linear combination.
 //!
 //! How many digits rounding has taken from it is measured. All is composed again with products
-//! that are off by a known part, which is far larger than what rounding takes, and as small as
-//! that next to the numbers; the entries are then off by as many times what rounding has taken
-//! from them.
+//! that are off by a small part, which is far larger than what rounding takes; the entries are
+//! then off by as many times what rounding has taken from them. That counts where powers are
+//! larger, on the way, than polynomials of the number of steps may be: there a program may rest
+//! while the terms of its form grow.
 
 use std::collections::BTreeSet;
 
@@ -25,13 +26,12 @@ const LEAST: f64 = 1e-270;
 /// fixed point all digits of the product would cancel.
 const MOST_OF_ONE: f64 = 1e6;
 
-/// So many products are computed at most where coefficients change: some tenths
-/// of a second.
+/// So many products are computed at most where coefficients change, three times: one or two
+/// seconds.
 const MOST_PRODUCTS: usize = 1 << 24;
 
-/// The part by which products are off, to one side or the other, in each of two more
-/// compositions: by chance what they come to may be the same in one of them. Rounding takes
-/// 2⁻¹⁰⁴ at most.
+/// By about this part products are off, to one side or the other, in each of two more
+/// compositions. Rounding takes 2⁻¹⁰⁴ of them and of their sums at most.
 const OFF: f64 = 1.0 / (1u128 << 80) as f64;
 const SEEDS: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xD1B5_4A32_D192_ED03];
 
@@ -39,9 +39,12 @@ const SEEDS: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xD1B5_4A32_D192_ED03];
 /// rounded number has, and two bits more.
 const KNOWN: f64 = (1u64 << 32) as f64;
 
-/// What entries are off by does not count if it is this part of the ways that lead from one
-/// number to another: rounding has taken 2⁻⁸⁴ of them.
-const NOTHING: f64 = 1.0 / (1u64 << 62) as f64;
+/// Polynomials of the number of steps are no more than so many times its power.
+const GROWTH: f64 = (1u32 << 12) as f64;
+
+/// What entries are off by counts in any case if it is this part of the ways that lead from
+/// one number to another: rounding has taken 2⁻⁴⁰ of them.
+const MUCH: f64 = 1.0 / (1u32 << 16) as f64;
 
 const CANCELS: &str = "its numbers cancel where powers of its coefficients do not";
 const UNDERFLOWS: &str = "the products of its coefficients underflow";
@@ -103,7 +106,8 @@ pub(super) fn folded(
             entry.is_none_or(|entry| entry.high.abs() >= KNOWN * off)
         };
         if wanted.states.contains(state) && !row.iter().zip(off).all(has_digits) {
-            return Err(CANCELS);
+            // In steps it is looked at in each call.
+            return if steps.changes { Err(CANCELS) } else { Ok(None) };
         }
         ends.push(combined(forms.emitter, row, off, &columns));
     }
@@ -144,8 +148,11 @@ fn combined(
         let product = emitter.product(factor, node.into());
         sum = emitter.sum(sum, Some(product));
         if off != 0.0 {
+            // If it overflows there are too few digits, which is no reason against the form.
+            let overflows = emitter.overflows;
             let part = emitter.constant(off * KNOWN);
             sizes.push(Some(emitter.apply(Op::Mul, &[node, part]).into()));
+            emitter.overflows = overflows;
         }
     }
     let Some(mut sum) = sum else { return emitter.constant(0.0) };
@@ -207,20 +214,31 @@ impl<'a> Steps<'a> {
 
     /// The map of all steps. With a `seed` its products are off.
     fn composed(&self, seed: Option<u64>) -> Matrix<Double> {
-        let mut signs = seed.map(Signs);
+        self.composed_with(&mut seed.map(Signs), |_| {})
+    }
+
+    /// The same, with a look at the maps on the way.
+    fn composed_with(
+        &self,
+        signs: &mut Option<Signs>,
+        mut look: impl FnMut(&Matrix<Double>),
+    ) -> Matrix<Double> {
         let mut total = self.step(0);
+        look(&total);
         if self.changes {
             for i in 1..self.times {
-                total = composed(&self.step(i), &total, &mut signs);
+                total = composed(&self.step(i), &total, signs);
+                look(&total);
             }
             return total;
         }
         let one = total.clone();
         for digit in (0..self.times.ilog2()).rev() {
-            total = composed(&total, &total, &mut signs);
+            total = composed(&total, &total, signs);
             if self.times >> digit & 1 == 1 {
-                total = composed(&one, &total, &mut signs);
+                total = composed(&one, &total, signs);
             }
+            look(&total);
         }
         total
     }
@@ -228,7 +246,7 @@ impl<'a> Steps<'a> {
     /// By how much the entries of `total` are off if products are, or zero if that does not
     /// count.
     fn off(&self, total: &Matrix<Double>) -> Vec<Vec<f64>> {
-        let ways = self.ways();
+        let size = self.rows.len();
         let mut off: Vec<Vec<f64>> = total.iter().map(|row| vec![0.0; row.len()]).collect();
         for seed in SEEDS {
             for ((off, row), other) in off.iter_mut().zip(total).zip(self.composed(Some(seed))) {
@@ -238,24 +256,34 @@ impl<'a> Steps<'a> {
                 }
             }
         }
-        for (off, way) in off.iter_mut().flatten().zip(ways.iter().flatten()) {
-            if *off <= NOTHING * way {
-                *off = 0.0;
+        let mut largest = vec![vec![0.0f64; self.width]; size];
+        self.composed_with(&mut None, |power| raise(&mut largest, power));
+        let ways = self.ways();
+        let power = i32::try_from(size).map_or(0, |size| size - 1);
+        let most = GROWTH * (self.times as f64).powi(power);
+        for (i, (off, way)) in off.iter_mut().zip(&ways).enumerate() {
+            let grown: Vec<bool> = (0..size)
+                .map(|j| sandwich(&ways, &largest, (i, j)) > most * way[j].max(f64::MIN_POSITIVE))
+                .collect();
+            let any = grown.iter().any(|&grown| grown);
+            for (column, (off, way)) in off.iter_mut().zip(way).enumerate() {
+                let has_grown = grown.get(column).copied().unwrap_or(any);
+                if !has_grown && *off <= MUCH * way {
+                    *off = 0.0;
+                }
             }
         }
         off
     }
 
-    /// How large the ways from columns to rows are: Σ|A|ᵏ for states, where there are as many
-    /// steps on a way as other states at most, and what comes to them of what is added.
+    /// How large the ways from columns to rows are in the largest of all steps: Σ|A|ᵏ for
+    /// states, where there are as many steps on a way as other states at most, and what comes
+    /// to them of what is added.
     fn ways(&self) -> Vec<Vec<f64>> {
         let size = self.rows.len();
         let mut largest = vec![vec![0.0f64; self.width]; size];
         for i in 0..if self.changes { self.times } else { 1 } {
-            for (largest, entry) in largest.iter_mut().flatten().zip(self.step(i).iter().flatten())
-            {
-                *largest = largest.max(entry.map_or(0.0, |entry| entry.high.abs()));
-            }
+            raise(&mut largest, &self.step(i));
         }
         let mut ways = vec![vec![0.0; self.width]; size];
         for _ in 0..size {
@@ -275,16 +303,32 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// To which sides products are off.
+/// Makes entries as large as those of `map` are.
+fn raise(largest: &mut [Vec<f64>], map: &Matrix<Double>) {
+    for (largest, entry) in largest.iter_mut().flatten().zip(map.iter().flatten()) {
+        *largest = largest.max(entry.map_or(0.0, |entry| entry.high.abs()));
+    }
+}
+
+/// An entry of `ways · power · ways`.
+fn sandwich(ways: &[Vec<f64>], power: &[Vec<f64>], (row, column): (usize, usize)) -> f64 {
+    let size = ways.len();
+    let inner = |k: usize| (0..size).map(|l| power[k][l] * ways[l][column]).sum::<f64>();
+    (0..size).map(|k| ways[row][k] * inner(k)).sum()
+}
+
+/// To which sides products are off, and by how much: not all by the same, or what cancels would
+/// do so again.
 struct Signs(u64);
 
 impl Signs {
-    /// By Marsaglia's xorshift.
+    /// The next factor, by Marsaglia's xorshift.
     fn next(&mut self) -> Double {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        Double { high: 1.0, low: if self.0 >> 63 == 0 { OFF } else { -OFF } }
+        let part = OFF * (0.5 + (self.0 & u64::from(u32::MAX)) as f64 / f64::from(u32::MAX));
+        Double { high: 1.0, low: if self.0 >> 63 == 0 { part } else { -part } }
     }
 }
 
