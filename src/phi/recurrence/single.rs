@@ -395,7 +395,9 @@ fn with_slopes(
             factors.push((part.slope(emitter, leaf), Some(*slope)));
         }
         let total = sum_of(emitter, factors.iter().copied());
-        let least = least.map(|part| {
+        // A single term is all that there is.
+        let terms = factors.iter().filter(|(a, b)| a.is_some() && b.is_some()).count();
+        let least = least.filter(|_| terms > 1).map(|part| {
             let size = sizes(emitter, &factors);
             emitter.apply(Op::Mul, &[size, part])
         });
