@@ -12,7 +12,7 @@ use crate::ssa::{Node, marked};
 const ROUGH: u32 = 3;
 /// Where a fraction loses digits, and the first terms of its series have enough.
 struct Near {
-    /// The largest n·(a - 1).
+    /// The largest n·(a - 1); where the sum is meant, (n - 1)·(a - 1).
     way: f64,
     /// How many terms count there, behind the first.
     terms: u32,
@@ -136,7 +136,7 @@ impl Factor {
 
     /// The power less 1.
     pub(super) fn change(&self, emitter: &mut Emitter<'_>, powers: &Powers) -> Pair {
-        let (is_far, limits) = self.is_far(emitter, powers, &CHANGE);
+        let (is_far, limits) = self.is_far(emitter, powers, powers.number, &CHANGE);
         let far = |emitter: &mut Emitter<'_>| {
             let less = emitter.number(-1.0, 0.0);
             normal_sum(emitter, powers.power, less)
@@ -152,7 +152,7 @@ impl Factor {
         emitter: &mut Emitter<'_>,
         powers: &Powers,
     ) -> (Whether, Pair) {
-        let (is_far, limits) = self.is_far(emitter, powers, &CHANGE);
+        let (is_far, limits) = self.is_far(emitter, powers, powers.number, &CHANGE);
         let near = match is_far.may_be(false) {
             true => self.near_change(emitter, powers, limits),
             false => powers.power,
@@ -167,7 +167,7 @@ impl Factor {
 
     /// The sum of the powers before.
     pub(super) fn sum(&self, emitter: &mut Emitter<'_>, powers: &Powers) -> Pair {
-        let (is_far, limits) = self.is_far(emitter, powers, &SUM);
+        let (is_far, limits) = self.is_sum_far(emitter, powers);
         let far = |emitter: &mut Emitter<'_>| {
             let inverse = self.inverse(emitter, is_far);
             let less = emitter.number(-1.0, 0.0);
@@ -180,16 +180,12 @@ impl Factor {
 
     /// The derivative of that by the factor.
     pub(super) fn sum_slope(&self, emitter: &mut Emitter<'_>, powers: &Powers, sum: Pair) -> Pair {
-        let (is_far, limits) = self.is_far(emitter, powers, &SUM);
+        let (is_far, limits) = self.is_sum_far(emitter, powers);
         let far = |emitter: &mut Emitter<'_>| {
             let inverse = self.inverse(emitter, is_far);
             let less = emitter.number(-1.0, 0.0);
             let negative = emitter.product(sum, less);
             let top = normal_sum(emitter, powers.slope, negative);
-            // The sum of one power is 1, whose rounding is no slope.
-            let (zero, one) = (emitter.number(0.0, 0.0), emitter.constant(1.0));
-            let has_more = emitter.apply(Op::Gt, &[powers.number, one]);
-            let top = chosen(emitter, has_more, top, zero);
             emitter.product(top, inverse)
         };
         let near = |emitter: &mut Emitter<'_>| self.series(emitter, powers, 1, limits);
@@ -204,14 +200,23 @@ impl Factor {
         inverse(emitter, Pair { high, low: self.less_one.low })
     }
 
+    /// The sum of one power is near whatever the factor is: it is 1, and what rounding
+    /// leaves of that in a fraction would be a slope.
+    fn is_sum_far(&self, emitter: &mut Emitter<'_>, powers: &Powers) -> (Whether, &'static Near) {
+        let minus_one = emitter.constant(-1.0);
+        let further = emitter.apply(Op::Add, &[powers.number, minus_one]);
+        self.is_far(emitter, powers, further, &SUM)
+    }
+
     fn is_far<'a>(
         &self,
         emitter: &mut Emitter<'_>,
         powers: &Powers,
+        steps: Node,
         [few, many]: &'a [Near; 2],
     ) -> (Whether, &'a Near) {
         let limits = if powers.most < MANY_STEPS { few } else { many };
-        let way = emitter.apply(Op::Mul, &[self.less_one.high, powers.number]);
+        let way = emitter.apply(Op::Mul, &[self.less_one.high, steps]);
         (is_beyond(emitter, way, limits.way), limits)
     }
 
