@@ -109,6 +109,23 @@ impl Stepped for Kept {
     }
 }
 
+/// A number that decays next to one that something is added to, of which nothing comes to it:
+/// that is known, or found in the call.
+struct Idle {
+    is_known: bool,
+}
+impl Stepped for Idle {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut s, mut t) = (T::from(1.0), T::from(1.0));
+        let part = if self.is_known { T::from(0.0) } else { x[2] };
+        for _ in 0..steps {
+            s = s * x[0] + T::from(1.0);
+            t = (t + s * part) * x[1];
+        }
+        t
+    }
+}
+
 fn compare(
     compared: &mut Compared,
     (name, steps): (&str, [usize; 2]),
@@ -164,6 +181,11 @@ fn derivatives_by_what_decays_are_no_rounding_errors() {
     let points = [0.7, 0.5, 0.7224435, 0.5621].map(|rate| [1.0, rate, 1.0]);
     assert_exact(&Scaled, 400, &points);
     assert_exact(&Scaled, 1000, &points);
+    let points = [-0.1, 0.125, 0.25, -0.5].map(|rate| [0.5, rate, 0.0]);
+    for is_known in [true, false] {
+        assert_exact(&Idle { is_known }, 60, &points);
+        assert_exact(&Idle { is_known }, 150, &points);
+    }
 }
 
 #[test]

@@ -69,11 +69,10 @@ pub(super) fn after(
             advances.push((number, core::mem::replace(&mut state, next)));
         }
     }
-    let way = start.way(emitter, &state);
     let steps = emitter.constant(times as f64);
     let [power, later, earlier] = rough(emitter, start, &levels, &advances);
     let halves = Halves { power: &power, later: &later, earlier: &earlier };
-    let end = start.ended(emitter, way, &halves, steps);
+    let end = start.ended(emitter, &state, &halves, steps);
     if emitter.items.len() > most {
         return None;
     }

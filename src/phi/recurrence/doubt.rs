@@ -21,6 +21,7 @@
 use super::emit::Emitter;
 use super::power::Matrix;
 use super::products::Row;
+use super::sizes::{Sizes, applied, product, scaled, size, sizes_of, sum};
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
@@ -47,9 +48,6 @@ pub(super) struct Halves<'a> {
     pub(super) later: &'a Matrix<Pair>,
     pub(super) earlier: &'a Matrix<Pair>,
 }
-
-/// Sizes of numbers; what is missing is zero.
-type Sizes = Vec<Option<Node>>;
 
 /// `sum`, but no number if it is less than `least`; if that is negative, it is a number always.
 pub(super) fn checked(emitter: &mut Emitter<'_>, sum: Pair, least: Node) -> Pair {
@@ -137,6 +135,16 @@ impl Doubt {
         Doubt { steps, ways, least, reached, ends }
     }
 
+    /// How large the numbers that numbers depend on are, next to what comes of them, where all
+    /// are as large as `row`.
+    pub(super) fn reach(&self, emitter: &mut Emitter<'_>, row: &Row) -> Sizes {
+        let overflows = emitter.overflows;
+        let row: Sizes = row.iter().map(|&number| size(emitter, number)).collect();
+        let reach = applied(emitter, &self.ways, &row);
+        emitter.overflows = overflows;
+        reach
+    }
+
     /// What is to be left of a number, if that is known.
     pub(super) fn end(&self, number: usize) -> Option<Node> {
         self.ends[number]
@@ -220,52 +228,4 @@ fn ways(emitter: &mut Emitter<'_>, map: &Matrix<Pair>) -> Matrix<Node> {
         }
     }
     ways
-}
-
-fn size(emitter: &mut Emitter<'_>, pair: Option<Pair>) -> Option<Node> {
-    let size = emitter.apply(Op::Abs, &[pair?.high]);
-    (emitter.value(size) != Some(0.0)).then_some(size)
-}
-
-fn sizes_of(emitter: &mut Emitter<'_>, map: &Matrix<Pair>) -> Matrix<Node> {
-    map.iter().map(|row| row.iter().map(|&entry| size(emitter, entry)).collect()).collect()
-}
-
-fn scaled(emitter: &mut Emitter<'_>, size: Option<Node>, by: Node) -> Option<Node> {
-    sum(emitter, [(size, Some(by))], None)
-}
-
-/// The sum of products of sizes, and of `addend`.
-fn sum(
-    emitter: &mut Emitter<'_>,
-    terms: impl IntoIterator<Item = (Option<Node>, Option<Node>)>,
-    addend: Option<Node>,
-) -> Option<Node> {
-    let one = emitter.constant(1.0);
-    let mut total = addend;
-    for terms in terms {
-        let (Some(a), Some(b)) = terms else { continue };
-        total = Some(match total {
-            None => emitter.apply(Op::Mul, &[a, b]),
-            Some(total) if a == one => emitter.apply(Op::Add, &[b, total]),
-            Some(total) if b == one => emitter.apply(Op::Add, &[a, total]),
-            Some(total) => emitter.apply(Op::MulAdd, &[a, b, total]),
-        });
-    }
-    total
-}
-
-fn applied(emitter: &mut Emitter<'_>, map: &Matrix<Node>, column: &Sizes) -> Sizes {
-    let entry = |row: &Sizes| sum(emitter, row.iter().copied().zip(column.iter().copied()), None);
-    map.iter().map(entry).collect()
-}
-
-fn product(emitter: &mut Emitter<'_>, a: &Matrix<Node>, b: &Matrix<Node>) -> Matrix<Node> {
-    let mut product = Matrix::new();
-    for row in a {
-        let column = |other: usize| b.iter().map(move |row| row[other]);
-        let entry = |other| sum(emitter, row.iter().copied().zip(column(other)), None);
-        product.push((0..row.len()).map(entry).collect());
-    }
-    product
 }

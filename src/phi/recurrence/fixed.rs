@@ -8,7 +8,7 @@
 //! made of. So it is known before any call what is to be zero.
 
 use super::emit::Emitter;
-use super::products::size_of;
+use super::sizes::total_size;
 use super::slopes::chosen;
 use super::terms::Terms;
 use crate::op::Op;
@@ -105,7 +105,7 @@ pub(super) fn unless_left(
     largest: Node,
 ) -> Pair {
     let limit = emitter.constant(NOTHING);
-    let (size, zero) = (size_of(emitter, &[Some(number)]), emitter.number(0.0, 0.0));
+    let (size, zero) = (total_size(emitter, &[Some(number)]), emitter.number(0.0, 0.0));
     let limit = emitter.apply(Op::Mul, &[largest, limit]);
     let is_rounding = emitter.apply(Op::Lt, &[size, limit]);
     let exact = chosen(emitter, is_rounding, zero, number);

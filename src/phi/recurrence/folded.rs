@@ -13,7 +13,8 @@ use super::doubt::checked;
 use super::emit::Emitter;
 use super::form::{Base, CHANGES, Coefficient, Forms};
 use super::power::{Matrix, OVERFLOWS, System, Wanted};
-use super::products::{Row, size_of};
+use super::products::Row;
+use super::sizes::total_size;
 use crate::op::Op;
 use crate::phi::double::Double;
 use crate::phi::pair::Pairs;
@@ -157,7 +158,7 @@ fn combined(
     }
     let Some(mut sum) = sum else { return emitter.constant(0.0) };
     if !sizes.is_empty() {
-        let least = size_of(emitter, &sizes);
+        let least = total_size(emitter, &sizes);
         sum = checked(emitter, sum, least);
     }
     emitter.rounded(sum)

@@ -36,8 +36,9 @@ use super::fixed::{Fixed, is_left, unless_left};
 use super::point::Point;
 use super::power::{Matrix, System, linear_part, offset};
 use super::products::{
-    Factors, Row, applied, both, product, size_of, square, sum_of_products, times, total,
+    Factors, Row, applied, both, product, square, sum_of_products, times, total,
 };
+use super::sizes::{self, Sizes, size, sizes_of, total_size};
 use super::slopes::{Parts, Totals};
 use super::terms::Terms;
 use crate::op::Op;
@@ -79,6 +80,23 @@ struct Slope {
     of_change: Row,
 }
 
+impl Slope {
+    /// How large the terms are of this derivative of a number with these `sums`, where numbers
+    /// `reach` so far.
+    fn terms(&self, emitter: &mut Emitter<'_>, sums: &Row, reach: &Sizes) -> Node {
+        let map = sizes_of(emitter, &self.of_map);
+        let mut total = None;
+        for ((&sum, &added), row) in sums.iter().zip(&self.of_change).zip(map) {
+            let own = size(emitter, added);
+            let change = row.into_iter().zip(reach.iter().copied());
+            let change = sizes::sum(emitter, change, own);
+            let sum = size(emitter, sum);
+            total = sizes::sum(emitter, [(sum, change)], total);
+        }
+        total.unwrap_or_else(|| emitter.constant(0.0))
+    }
+}
+
 /// What is known after a number of steps.
 #[derive(Clone)]
 pub(super) struct Jet {
@@ -97,8 +115,8 @@ pub(super) struct Output {
 
 /// What states come from.
 pub(super) struct End<'a> {
-    /// How far all numbers are from ζ.
-    pub(super) way: Node,
+    /// How far from ζ numbers are, and those that they depend on, next to what comes of them.
+    pub(super) reach: Sizes,
     /// The power of the map, if only to some digits.
     pub(super) power: &'a Matrix<Pair>,
     pub(super) doubt: Doubt,
@@ -291,9 +309,8 @@ impl Start {
         earlier: &Matrix<Pair>,
         steps: Node,
     ) -> Vec<(usize, Node)> {
-        let way = size_of(emitter, &jet.moved);
         let halves = Halves { power: &jet.power, later: earlier, earlier };
-        let end = self.ended(emitter, way, &halves, steps);
+        let end = self.ended(emitter, &jet.moved, &halves, steps);
         let ends = jet.outputs.iter().map(|output| {
             let row = &jet.power[output.number];
             let terms = row.iter().copied().zip(self.first.iter().copied());
@@ -301,16 +318,6 @@ impl Start {
             (output.number, self.end(emitter, output, row, value, &end))
         });
         ends.collect()
-    }
-
-    /// How far it is to `distance`, which is that of an end from ζ, if something is added;
-    /// otherwise zero.
-    pub(super) fn way(&self, emitter: &mut Emitter<'_>, distance: &Row) -> Node {
-        let (way, zero) = (size_of(emitter, distance), emitter.constant(0.0));
-        match self.moves {
-            Some(moves) => emitter.apply(Op::Select, &[moves, way, zero]),
-            None => zero,
-        }
     }
 
     /// The numbers that the wanted ones depend on, and these.
@@ -325,17 +332,25 @@ impl Start {
         needed
     }
 
-    /// What comes to an end by a number of `steps`, which the `halves` are of.
+    /// What comes to an end by a number of `steps`, which the `halves` are of, so far from ζ.
     pub(super) fn ended<'a>(
         &self,
         emitter: &mut Emitter<'_>,
-        way: Node,
+        distance: &Row,
         halves: &Halves<'a>,
         steps: Node,
     ) -> End<'a> {
         let starts = [&self.first, &self.change];
         let doubt = Doubt::of(emitter, &self.map, halves, steps, starts);
-        End { way, power: halves.power, doubt }
+        // Where nothing is added there is no difference.
+        let zero = emitter.constant(0.0);
+        let moves = self.moves.filter(|_| self.fixed.is_some()).unwrap_or(zero);
+        let reach = doubt.reach(emitter, distance).into_iter().map(|reach| {
+            let reach = emitter.apply(Op::Select, &[moves, reach?, zero]);
+            (reach != zero).then_some(reach)
+        });
+        let reach = reach.collect();
+        End { reach, power: halves.power, doubt }
     }
 
     /// A state with its derivatives: `output` is known of it, `row` is its row of the power
@@ -346,13 +361,13 @@ impl Start {
         output: &Output,
         row: &Row,
         distance: Option<Pair>,
-        End { way, power, doubt }: &End<'_>,
+        End { reach, power, doubt }: &End<'_>,
     ) -> Node {
         // What nothing is added to vanishes without a difference.
         let fixed = self.fixed.as_ref().filter(|_| self.is_driven[output.number]);
         let at_end = fixed.map(|fixed| {
             let power: Row = power.iter().flatten().copied().collect();
-            let power = size_of(emitter, &power);
+            let power = total_size(emitter, &power);
             (fixed, is_left(emitter, power))
         });
         let base = self.base[output.number];
@@ -367,8 +382,11 @@ impl Start {
         if let (Some((fixed, is_more)), Some(number)) = (&at_end, value)
             && fixed.is_zero(output.number)
         {
-            let base = size_of(emitter, &[Some(base.into())]);
-            let largest = emitter.apply(Op::Add, &[base, *way]);
+            let base = total_size(emitter, &[Some(base.into())]);
+            let largest = match reach[output.number] {
+                Some(reach) => emitter.apply(Op::Add, &[base, reach]),
+                None => base,
+            };
             value = Some(unless_left(emitter, *is_more, number, largest));
         }
         let mut totals = Totals::default();
@@ -391,16 +409,7 @@ impl Start {
             if let (Some((fixed, is_more)), Some(number)) = (&at_end, total)
                 && fixed.is_apart_from(output.number, slope.leaf)
             {
-                // What numbers to which nothing is added are multiplied by has all digits.
-                let driven = |row: &Row| -> Row {
-                    let entries = row.iter().zip(&self.is_driven);
-                    entries.filter(|(_, is_driven)| **is_driven).map(|(entry, _)| *entry).collect()
-                };
-                let map: Row = slope.of_map.iter().flat_map(driven).collect();
-                let [sums, map, change] =
-                    [&output.sums, &map, &slope.of_change].map(|row| size_of(emitter, row));
-                let largest = emitter.apply(Op::MulAdd, &[*way, map, change]);
-                let largest = emitter.apply(Op::Mul, &[sums, largest]);
+                let largest = slope.terms(emitter, &output.sums, reach);
                 total = Some(unless_left(emitter, *is_more, number, largest));
             }
             let least = [

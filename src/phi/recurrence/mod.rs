@@ -59,6 +59,7 @@ mod rest;
 mod rounded;
 mod search;
 mod single;
+mod sizes;
 mod slopes;
 mod solve;
 mod terms;

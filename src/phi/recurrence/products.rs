@@ -214,17 +214,6 @@ pub(super) fn both<T: IntoIterator<Item = Factors>>(
     (0..size).map(|i| (0..size).map(|j| entry(i, j)).collect()).collect()
 }
 
-/// The sum of the sizes of numbers.
-pub(super) fn size_of(emitter: &mut Emitter<'_>, row: &[Option<Pair>]) -> Node {
-    let mut total = emitter.constant(0.0);
-    for entry in row.iter().flatten() {
-        let size = emitter.apply(Op::Abs, &[entry.high]);
-        let is_first = emitter.value(total) == Some(0.0);
-        total = if is_first { size } else { emitter.apply(Op::Add, &[total, size]) };
-    }
-    total
-}
-
 /// The sum of products and `addend`, by ordinary rounding; that of the pairs
 /// does not count.
 pub(super) fn dot(emitter: &mut Emitter<'_>, terms: &[(Pair, Node)], addend: Option<Node>) -> Node {

@@ -31,7 +31,8 @@ use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Forms};
 use super::geometric::{Factor, Powers, Whether, is_beyond, normal_sum, product};
 use super::power::{System, offset};
-use super::products::{Factors, Row, size_of};
+use super::products::{Factors, Row};
+use super::sizes::total_size;
 use super::slopes::{Parts, Totals};
 use super::terms::{Step, Terms};
 use crate::op::Op;
@@ -261,7 +262,7 @@ impl Start {
                 parts.push((factor, self.whole(emitter, slope, Some(at))));
             }
         }
-        let power = size_of(emitter, &[Some(powers.power)]);
+        let power = total_size(emitter, &[Some(powers.power)]);
         let least = least_part(emitter, powers.number, power);
         with_slopes(emitter, value, &self.leaves(), &parts, least)
     }
@@ -418,7 +419,7 @@ fn sizes(emitter: &mut Emitter<'_>, factors: &[Factors]) -> Node {
             terms.push(Some(emitter.apply(Op::Mul, &[a.high, b.high]).into()));
         }
     }
-    size_of(emitter, &terms)
+    total_size(emitter, &terms)
 }
 
 /// The sum of products, as it comes.
