@@ -97,29 +97,34 @@ impl Doubt {
         let [power, later, earlier] =
             [halves.power, halves.later, halves.earlier].map(|power| sizes_of(emitter, power));
         let both = product(emitter, &later, &earlier);
-        let [before, after] = [earlier, power].map(|power| {
-            let power = product(emitter, &ways, &power);
+        let [before, after] = [&earlier, &power].map(|power| {
+            let power = product(emitter, &ways, power);
             product(emitter, &power, &ways)
         });
         let part = part(emitter, steps);
+        let one = emitter.constant(1.0);
         let growth = emitter.constant(GROWTH * f64::from(1u32 << (map.len() - 1).min(31)));
+        let mut lost = emitter.constant(GROWTH);
+        for _ in 1..map.len() {
+            lost = emitter.apply(Op::Mul, &[lost, steps]);
+        }
         let [nothing, much] = [NOTHING, MUCH].map(|limit| emitter.constant(limit));
         let mut least = Matrix::new();
         for (i, row) in after.iter().enumerate() {
             let entry = |(j, &after): (usize, &Option<Node>)| {
-                let after = after?;
+                let (after, way) = (after?, ways[i][j]);
                 let limit = scaled(emitter, before[i][j], growth);
                 let grown = unless_small(emitter, after, limit, after);
+                let left = [(power[i][j], Some(lost)), (way, Some(lost))];
+                let left = sum(emitter, left, None);
+                let cancelled = both[i][j].and_then(|both| unless_small(emitter, both, left, both));
                 let mut least = None;
-                for (terms, much) in [(grown, nothing), (both[i][j], much)] {
+                for (terms, much) in [(grown, nothing), (both[i][j], much), (cancelled, nothing)] {
                     let Some(terms) = terms else { continue };
                     let of_terms = emitter.apply(Op::Mul, &[terms, part]);
-                    let limit = scaled(emitter, ways[i][j], much);
+                    let limit = scaled(emitter, way, much);
                     let own = unless_small(emitter, of_terms, limit, of_terms);
-                    least = match (least, own) {
-                        (Some(least), Some(own)) => Some(emitter.apply(Op::Add, &[least, own])),
-                        (least, own) => least.or(own),
-                    };
+                    least = sum(emitter, [(own, Some(one))], least);
                 }
                 least
             };
