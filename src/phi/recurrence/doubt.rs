@@ -10,7 +10,8 @@
 //! W = 1 + |A| + |A|² + …, which tells how large the ways from a number to another one are,
 //! it is no more than a few bits of W·|Aⁿ|·W. That counts where powers grow faster than
 //! polynomials of n. Where they do not, with Aⁿ = B·C and about as many steps in B as in C,
-//! what rounding leaves is that of |B|·|C|, which counts if it is much even next to W. In which
+//! what rounding leaves is that of |B|·|C|. It counts if that is larger than W + |Aⁿ| by more
+//! than polynomials, so that much cancels in B·C, and if it is much even next to W. In which
 //! units numbers are does not matter to all of that, and what a number does not depend on has no
 //! part in it.
 //!
@@ -31,7 +32,8 @@ use crate::ssa::Node;
 const PART: f64 = 1.0 / (1u64 << 50) as f64;
 
 /// What has grown by less than this in half of the steps, and by 2 for each other number, has
-/// grown as a polynomial of their number.
+/// grown as a polynomial of their number; and what is larger by less than this and the number
+/// of steps for each other number is so as a polynomial.
 const GROWTH: f64 = (1u32 << 12) as f64;
 
 /// What is to be left where powers have grown does not count if it is no more than this part of

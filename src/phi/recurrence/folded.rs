@@ -3,9 +3,9 @@
 //!
 //! How many digits rounding has taken from it is measured. All is composed again with products
 //! that are off by a small part, which is far larger than what rounding takes; the entries are
-//! then off by as many times what rounding has taken from them. That counts where powers are
-//! larger, on the way, than polynomials of the number of steps may be: there a program may rest
-//! while the terms of its form grow.
+//! then off by as many times what rounding has taken from them. That counts where powers, or
+//! what they are off by, are larger than polynomials of the number of steps may be: there a
+//! program may rest while the terms of its form grow.
 
 use std::collections::BTreeSet;
 
@@ -15,6 +15,7 @@ use super::form::{Base, CHANGES, Coefficient, Forms};
 use super::power::{Matrix, OVERFLOWS, System, Wanted};
 use super::products::Row;
 use super::sizes::total_size;
+use super::slopes::Totals;
 use crate::op::Op;
 use crate::phi::double::Double;
 use crate::phi::pair::Pairs;
@@ -57,6 +58,16 @@ enum Source<'a> {
     Table(&'a [Double]),
 }
 
+impl Source<'_> {
+    /// What it is in step `i`.
+    fn number(self, i: usize) -> Option<Double> {
+        match self {
+            Source::Number(number) => Some(number),
+            Source::Table(table) => table.get(i).copied(),
+        }
+    }
+}
+
 /// The map of each step, of columns to rows: the states and, behind them, the nodes that are
 /// added.
 struct Steps<'a> {
@@ -80,7 +91,7 @@ pub(super) fn folded(
 ) -> Result<Option<Vec<Node>>, &'static str> {
     let bases = bases(system);
     let Some(steps) = Steps::of(forms, system, &bases, times)? else { return Ok(None) };
-    let total = steps.composed(None);
+    let (total, largest) = steps.composed_with_largest();
     if let ([row], false) = (&total[..], steps.changes)
         && row[0].is_some_and(|power| power.high.abs() > MOST_OF_ONE)
     {
@@ -98,7 +109,7 @@ pub(super) fn folded(
     if !numbers().all(|number| number.high == 0.0 || in_range(number)) {
         return Err(UNDERFLOWS);
     }
-    let off = steps.off(&total);
+    let off = steps.off(&total, &largest);
     let columns: Vec<Node> = system.firsts.iter().chain(&bases).copied().collect();
     let mut ends = Vec::new();
     for ((row, off), state) in total.iter().zip(&off).zip(&system.states) {
@@ -142,12 +153,15 @@ fn combined(
     off: &[f64],
     columns: &[Node],
 ) -> Node {
-    let (mut sum, mut sizes) = (None, Row::new());
+    let (mut sum, mut sizes, mut totals) = (None, Row::new(), Totals::default());
     for ((entry, &off), &node) in row.iter().zip(off).zip(columns) {
         let Some(entry) = entry else { continue };
         let factor = emitter.number(entry.high, entry.low);
         let product = emitter.product(factor, node.into());
         sum = emitter.sum(sum, Some(product));
+        if emitter.may_be_active(node) {
+            totals.add_sum(emitter, node, Some(factor), []);
+        }
         if off != 0.0 {
             // If it overflows there are too few digits, which is no reason against the form.
             let overflows = emitter.overflows;
@@ -161,7 +175,8 @@ fn combined(
         let least = total_size(emitter, &sizes);
         sum = checked(emitter, sum, least);
     }
-    emitter.rounded(sum)
+    let rounded = emitter.rounded(sum);
+    totals.told(emitter, rounded)
 }
 
 impl<'a> Steps<'a> {
@@ -202,24 +217,42 @@ impl<'a> Steps<'a> {
     fn step(&self, i: usize) -> Matrix<Double> {
         let row = |places: &Vec<(usize, Source<'_>)>| {
             let mut numbers = vec![None; self.width];
-            for &(column, source) in places {
-                numbers[column] = match source {
-                    Source::Table(table) => table.get(i).copied(),
-                    Source::Number(number) => Some(number),
-                };
-            }
+            places.iter().for_each(|&(column, source)| numbers[column] = source.number(i));
             numbers
         };
         self.rows.iter().map(row).collect()
     }
 
-    /// The map of all steps. With a `seed` its products are off.
-    fn composed(&self, seed: Option<u64>) -> Matrix<Double> {
-        self.composed_with(&mut seed.map(Signs), |_| {})
+    /// The map of step `i` after the map `before`.
+    fn stepped(
+        &self,
+        i: usize,
+        before: &Matrix<Double>,
+        signs: &mut Option<Signs>,
+    ) -> Matrix<Double> {
+        let mut row = |places: &Vec<(usize, Source<'_>)>| {
+            let mut row = vec![None; self.width];
+            for &(column, source) in places {
+                let Some(number) = source.number(i) else { continue };
+                match before.get(column) {
+                    Some(before) => add_multiple(&mut row, number, before, signs),
+                    None => add(&mut row[column], number),
+                }
+            }
+            row
+        };
+        self.rows.iter().map(&mut row).collect()
     }
 
-    /// The same, with a look at the maps on the way.
-    fn composed_with(
+    /// The map of all steps, and how large its entries are on the way.
+    fn composed_with_largest(&self) -> (Matrix<Double>, Vec<Vec<f64>>) {
+        let mut largest = vec![vec![0.0f64; self.width]; self.rows.len()];
+        let total = self.composed(&mut None, |power| raise(&mut largest, power));
+        (total, largest)
+    }
+
+    /// The map of all steps, with a look at those on the way; with `signs` products are off.
+    fn composed(
         &self,
         signs: &mut Option<Signs>,
         mut look: impl FnMut(&Matrix<Double>),
@@ -228,16 +261,15 @@ impl<'a> Steps<'a> {
         look(&total);
         if self.changes {
             for i in 1..self.times {
-                total = composed(&self.step(i), &total, signs);
+                total = self.stepped(i, &total, signs);
                 look(&total);
             }
             return total;
         }
-        let one = total.clone();
         for digit in (0..self.times.ilog2()).rev() {
             total = composed(&total, &total, signs);
             if self.times >> digit & 1 == 1 {
-                total = composed(&one, &total, signs);
+                total = self.stepped(0, &total, signs);
             }
             look(&total);
         }
@@ -245,31 +277,33 @@ impl<'a> Steps<'a> {
     }
 
     /// By how much the entries of `total` are off if products are, or zero if that does not
-    /// count.
-    fn off(&self, total: &Matrix<Double>) -> Vec<Vec<f64>> {
+    /// count; on the way they are as large as `largest`.
+    fn off(&self, total: &Matrix<Double>, largest: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let size = self.rows.len();
         let mut off: Vec<Vec<f64>> = total.iter().map(|row| vec![0.0; row.len()]).collect();
         for seed in SEEDS {
-            for ((off, row), other) in off.iter_mut().zip(total).zip(self.composed(Some(seed))) {
+            let other = self.composed(&mut Some(Signs(seed)), |_| {});
+            for ((off, row), other) in off.iter_mut().zip(total).zip(other) {
                 for ((off, entry), other) in off.iter_mut().zip(row).zip(other) {
                     let difference = entry.zip(other).map(|(a, b)| (a - b).rounded().abs());
                     *off = difference.map_or(*off, |difference| off.max(difference));
                 }
             }
         }
-        let mut largest = vec![vec![0.0f64; self.width]; size];
-        self.composed_with(&mut None, |power| raise(&mut largest, power));
         let ways = self.ways();
         let power = i32::try_from(size).map_or(0, |size| size - 1);
         let most = GROWTH * (self.times as f64).powi(power);
         for (i, (off, way)) in off.iter_mut().zip(&ways).enumerate() {
             let grown: Vec<bool> = (0..size)
-                .map(|j| sandwich(&ways, &largest, (i, j)) > most * way[j].max(f64::MIN_POSITIVE))
+                .map(|j| sandwich(&ways, largest, (i, j)) > most * way[j].max(f64::MIN_POSITIVE))
                 .collect();
             let any = grown.iter().any(|&grown| grown);
             for (column, (off, way)) in off.iter_mut().zip(way).enumerate() {
                 let has_grown = grown.get(column).copied().unwrap_or(any);
-                if !has_grown && *off <= MUCH * way {
+                let left = way + total[i][column].map_or(0.0, |entry| entry.high.abs());
+                // Each step adds to it.
+                let kept = OFF * most * self.times as f64 * left;
+                if !has_grown && *off <= kept.min(MUCH * way) {
                     *off = 0.0;
                 }
             }
@@ -335,19 +369,35 @@ impl Signs {
 
 /// The map `a` after the map `b`; both leave the columns beyond the rows as they are.
 fn composed(a: &Matrix<Double>, b: &Matrix<Double>, signs: &mut Option<Signs>) -> Matrix<Double> {
-    let size = a.len();
-    let mut entry = |row: &Vec<Option<Double>>, column: usize| {
-        let mut entry = row[column].filter(|_| column >= size);
-        for (factor, other) in row[..size].iter().zip(b) {
-            if let (Some(factor), Some(other)) = (*factor, other[column]) {
-                let mut product = factor.times_in_range(other);
-                if let Some(signs) = signs {
-                    product = product * signs.next();
-                }
-                entry = Some(entry.map_or(product, |entry| entry + product));
-            }
+    let mut row = |numbers: &Vec<Option<Double>>| {
+        let (own, beyond) = numbers.split_at(b.len());
+        let mut row = vec![None; own.len()];
+        row.extend(beyond);
+        for (number, before) in own.iter().zip(b) {
+            number.iter().for_each(|&number| add_multiple(&mut row, number, before, signs));
         }
-        entry
+        row
     };
-    a.iter().map(|row| (0..row.len()).map(|column| entry(row, column)).collect()).collect()
+    a.iter().map(&mut row).collect()
+}
+
+/// Adds `number` times `other` to `row`.
+fn add_multiple(
+    row: &mut [Option<Double>],
+    number: Double,
+    other: &[Option<Double>],
+    signs: &mut Option<Signs>,
+) {
+    for (entry, other) in row.iter_mut().zip(other) {
+        let Some(other) = *other else { continue };
+        let mut product = number.times_in_range(other);
+        if let Some(signs) = signs {
+            product = product * signs.next();
+        }
+        add(entry, product);
+    }
+}
+
+fn add(entry: &mut Option<Double>, number: Double) {
+    *entry = Some(entry.map_or(number, |entry| entry + number));
 }

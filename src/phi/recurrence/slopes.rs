@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 use super::doubt::checked;
 use super::emit::Emitter;
 use super::products::{Factors, sum_of_products};
-use super::terms::Terms;
+use super::terms::{Terms, value};
 use crate::op::Op;
 use crate::phi::pair::{How, Pair, Pairs};
 use crate::ssa::{Def, Node};
@@ -72,6 +72,33 @@ impl Origins {
         }
         leaves.sort_unstable();
         Some(Origins { steps: steps.into_values().collect(), told, leaves })
+    }
+
+    /// What the pairs come to with all digits of the nodes that they were made of; those that
+    /// are not there are what they were.
+    fn numbers(&self, emitter: &mut Emitter<'_>) -> HashMap<Pair, Pair> {
+        let mut numbers = HashMap::new();
+        let number_of = |emitter: &mut Emitter<'_>, numbers: &HashMap<Pair, Pair>, pair: Pair| {
+            let is_leaf = pair.low.is_none() && emitter.value(pair.high).is_none();
+            match numbers.get(&pair) {
+                Some(&number) => number,
+                None if is_leaf => value(emitter, pair.high),
+                None => pair,
+            }
+        };
+        for &(pair, how) in &self.steps {
+            let (How::Sum(a, b) | How::Product(a, b)) = how else { continue };
+            let new = [a, b].map(|operand| number_of(emitter, &numbers, operand));
+            if new == [a, b] {
+                continue;
+            }
+            let number = match how {
+                How::Sum(..) => emitter.sum(Some(new[0]), Some(new[1])).unwrap_or(new[0]),
+                _ => emitter.product(new[0], new[1]),
+            };
+            numbers.insert(pair, emitter.normal(number));
+        }
+        numbers
     }
 
     /// The derivatives by `leaf`, those that are not zero everywhere.
@@ -166,7 +193,11 @@ impl Parts {
                 };
                 in_order.into_iter().map(number).collect()
             }
-            Parts::Made(all, _) => all.iter().map(|&pair| (pair, pair)).collect(),
+            Parts::Made(all, origins) => {
+                let made = origins.numbers(emitter);
+                let number = |&pair: &Pair| (pair, made.get(&pair).copied().unwrap_or(pair));
+                all.iter().map(number).collect()
+            }
         }
     }
 

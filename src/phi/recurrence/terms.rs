@@ -350,7 +350,7 @@ fn powered(emitter: &mut Emitter<'_>, of: Pair, power: u32) -> Pair {
 }
 
 /// What `node` comes to, with twice the digits where it is made of others.
-fn value(emitter: &mut Emitter<'_>, node: Node) -> Pair {
+pub(super) fn value(emitter: &mut Emitter<'_>, node: Node) -> Pair {
     if let Some(&known) = emitter.numbers.get(&node) {
         return known;
     }

@@ -1,0 +1,212 @@
+//! Closed forms of random affine loops, and of loops in them: as good as the tape.
+//! `PHIGRAD_LONG_TESTS=1` looks at thirty times as many: half a minute in release builds.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
+
+#[path = "support/bound.rs"]
+mod bound;
+#[path = "support/precise.rs"]
+mod precise;
+#[path = "support/recurrences.rs"]
+mod support;
+
+use phigrad::check::Random;
+use precise::Number;
+use support::{Compared, Program, number, rolled, solved};
+
+const INPUTS: usize = 3;
+
+/// A number that stays in all iterations.
+#[derive(Clone, Copy, Debug)]
+enum Leaf {
+    Known(f64),
+    Input(usize),
+    /// What is left of one.
+    Rest(usize),
+    Product(usize, usize),
+    Multiple(f64, usize),
+    Inverse(usize),
+    /// The number of the iteration, scaled.
+    Number(f64),
+}
+
+impl Leaf {
+    fn of(random: &mut Random) -> Leaf {
+        let input = random.below(INPUTS);
+        let known = [0.0, 1.0, -1.0, 0.5, 2.0, 0.1, 0.9, -0.3, 1.0 / 3.0, 0.01];
+        match random.below(13) {
+            0..=3 => Leaf::Known(random.pick(&known)),
+            4..=6 => Leaf::Input(input),
+            7 | 8 => Leaf::Rest(input),
+            9 => Leaf::Product(input, random.below(INPUTS)),
+            10 => Leaf::Multiple(random.pick(&known), input),
+            11 => Leaf::Inverse(input),
+            _ => Leaf::Number(random.pick(&[1.0, 0.125, 1e-3, -1.0 / 3.0])),
+        }
+    }
+
+    fn eval<T: Number>(self, x: &[T], i: usize) -> T {
+        let one = T::from(1.0);
+        match self {
+            Leaf::Known(value) => T::from(value),
+            Leaf::Input(input) => x[input],
+            Leaf::Rest(input) => one - x[input],
+            Leaf::Product(a, b) => x[a] * x[b],
+            Leaf::Multiple(value, input) => T::from(value) * x[input],
+            Leaf::Number(scale) => T::from(scale * i as f64),
+            Leaf::Inverse(input) => one / (one + x[input] * x[input]),
+        }
+    }
+}
+
+/// What becomes of a number in an iteration, with another one where it says so.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Times(Leaf),
+    Plus(Leaf),
+    Affine(Leaf, Leaf),
+    /// A part of the other one is added.
+    From(usize, Leaf),
+    /// It goes a part of the way to the other one.
+    Towards(usize, Leaf),
+    /// It goes a part of the way to a number that stays.
+    To(Leaf, Leaf),
+    /// It becomes a mixture of itself and the other one.
+    Mixed(Leaf, usize, Leaf),
+    Minus(usize),
+    Is(usize),
+    Over(Leaf),
+}
+
+impl Step {
+    fn of(random: &mut Random, states: usize) -> Step {
+        let (a, b, other) = (Leaf::of(random), Leaf::of(random), random.below(states));
+        match random.below(14) {
+            0 | 1 => Step::Times(a),
+            2 => Step::Plus(a),
+            3 | 4 => Step::Affine(a, b),
+            5 | 6 => Step::From(other, a),
+            7 | 8 => Step::Towards(other, a),
+            9 => Step::To(a, b),
+            10 | 11 => Step::Mixed(a, other, b),
+            12 => random.pick(&[Step::Minus(other), Step::Is(other)]),
+            _ => Step::Over(Leaf::Inverse(random.below(INPUTS))),
+        }
+    }
+
+    fn eval<T: Number>(self, own: T, states: &[T], (x, i): (&[T], usize)) -> T {
+        match self {
+            Step::Times(factor) => own * factor.eval(x, i),
+            Step::Plus(added) => own + added.eval(x, i),
+            Step::Affine(factor, added) => factor.eval(x, i) * own + added.eval(x, i),
+            Step::From(other, part) => own + part.eval(x, i) * states[other],
+            Step::Towards(other, part) => own - part.eval(x, i) * (own - states[other]),
+            Step::To(goal, part) => own + part.eval(x, i) * (goal.eval(x, i) - own),
+            Step::Mixed(a, other, b) => a.eval(x, i) * own + b.eval(x, i) * states[other],
+            Step::Minus(other) => own - states[other],
+            Step::Is(other) => states[other],
+            Step::Over(divisor) => own / divisor.eval(x, i),
+        }
+    }
+}
+
+/// What is done in an iteration.
+type Body = Vec<(usize, Step)>;
+
+/// Where numbers overflow or underflow the tape is no measure.
+const RANGE: core::ops::Range<f64> = 1e-250..1e150;
+
+/// A loop, perhaps with one in it, before the rest of its iteration.
+#[derive(Debug)]
+struct Affine {
+    firsts: Vec<Leaf>,
+    inner: Option<(usize, Body)>,
+    body: Body,
+    steps: usize,
+    /// Two numbers that are multiplied in the end, or one.
+    outputs: (usize, Option<usize>),
+}
+
+impl Affine {
+    fn of(random: &mut Random) -> Affine {
+        let size = random.pick(&[1, 2, 2, 3, 3, 4]);
+        let body = |random: &mut Random, most: usize| -> Body {
+            let steps = 1 + random.below(most);
+            (0..steps).map(|_| (random.below(size), Step::of(random, size))).collect()
+        };
+        let is_nest = random.chance(0.25);
+        let inner = is_nest.then(|| (random.pick(&[8, 15, 40]), body(random, 3)));
+        let steps = match is_nest {
+            true => random.pick(&[10, 30, 60]),
+            false => random.pick(&[64, 150, 333, 1000, 2000]),
+        };
+        let other = random.below(size);
+        let outputs = (random.below(size), random.chance(0.2).then_some(other));
+        let firsts = (0..size).map(|_| Leaf::of(random)).collect();
+        Affine { firsts, inner, body: body(random, size + 2), steps, outputs }
+    }
+}
+
+fn run<T: Number>(body: &Body, states: &mut [T], x: &[T], i: usize) {
+    for &(number, step) in body {
+        states[number] = step.eval(states[number], states, (x, i));
+    }
+}
+
+impl Affine {
+    /// Whether all numbers stay in range at a point.
+    fn is_in_range(&self, x: &[f64]) -> bool {
+        let mut is_in_range = true;
+        self.states(x, |states| {
+            is_in_range &= states.iter().all(|&s| s == 0.0 || RANGE.contains(&s.abs()));
+        });
+        is_in_range
+    }
+
+    /// What the numbers come to; `look` sees them after each iteration.
+    fn states<T: Number>(&self, x: &[T], mut look: impl FnMut(&[T])) -> Vec<T> {
+        let mut states: Vec<T> = self.firsts.iter().map(|first| first.eval(x, 1)).collect();
+        for i in 0..self.steps {
+            if let Some((times, inner)) = &self.inner {
+                for k in 0..*times {
+                    run(inner, &mut states, x, k);
+                }
+            }
+            run(&self.body, &mut states, x, i);
+            look(&states);
+        }
+        states
+    }
+}
+
+impl Program for Affine {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let states = self.states(x, |_| ());
+        let (output, factor) = self.outputs;
+        // All inputs are there.
+        let value = states[output] + T::from(0.0) * (x[0] + x[1] + x[2]);
+        factor.map_or(value, |factor| value * states[factor])
+    }
+}
+
+#[test]
+fn random_affine_loops_are_as_good_as_the_tape() {
+    let is_long = std::env::var_os("PHIGRAD_LONG_TESTS").is_some_and(|value| value == "1");
+    let mut compared = Compared::default();
+    let cases = if is_long { 3000 } else { 100 };
+    let mut open = 0;
+    for case in 0..cases {
+        let mut random = Random::new(case);
+        let program = Affine::of(&mut random);
+        let scale = random.pick(&[1.0, 1.0, 1.0, 3.0, 100.0]);
+        let mut input = || number(&mut random) * random.pick(&[1.0, scale]);
+        let points: Vec<Vec<f64>> =
+            (0..4).map(|_| (0..INPUTS).map(|_| input()).collect()).collect();
+        let graph = solved(&rolled(&program, &points[0]));
+        open += u64::from(!graph.regions.is_empty());
+        let points: Vec<_> = points.into_iter().filter(|x| program.is_in_range(x)).collect();
+        compared.compare(&format!("case {case}, {program:?}"), &graph, &program, &points);
+    }
+    assert!(compared.components as u64 > 5 * cases, "{}", compared.components);
+    assert!(10 * open < 3 * cases, "{open} of {cases} are open");
+    compared.assert_few();
+}
