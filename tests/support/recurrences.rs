@@ -213,52 +213,58 @@ impl Compared {
         points: &[Vec<f64>],
     ) {
         for point in points {
-            let exact = precise(program, point);
-            let largest = exact.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
-            // Such powers are the tape's, and of what has underflown nobody knows the digits.
-            if !exact.iter().all(|x| x.abs() < 1e150) || largest < 1e-250 {
-                continue;
+            if let Outcome::Values(got) = interpret(graph, point) {
+                self.compare_at(name, &got, program, point);
             }
-            let Outcome::Values(got) = interpret(graph, point) else { continue };
-            // What is not finite is not given: a kernel with the loop serves.
-            if got.iter().any(|number| number.is_nan()) {
-                self.unserved += 1;
-                continue;
+        }
+    }
+
+    /// The same for what comes out at one point: gradient and value.
+    pub fn compare_at(&mut self, name: &str, got: &[f64], program: &impl Program, point: &[f64]) {
+        let exact = precise(program, point);
+        let largest = exact.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
+        // Such powers are the tape's, and of what has underflown nobody knows the digits.
+        if !exact.iter().all(|x| x.abs() < 1e150) || largest < 1e-250 {
+            return;
+        }
+        // What is not finite is not given: a kernel with the loop serves.
+        if got.iter().any(|number| number.is_nan()) {
+            self.unserved += 1;
+            return;
+        }
+        let error_of_tape = |point: &[f64]| -> Vec<f64> {
+            let (tape, exact) = (taped(program, point), precise(program, point));
+            let error = |(tape, exact): (&f64, &f64)| (tape - exact).abs();
+            // Where it is no number the tape is no measure.
+            let error = |pair| Some(error(pair)).filter(|error| error.is_finite());
+            let errors = tape.iter().zip(&exact).map(error);
+            errors.map(|error| error.unwrap_or(f64::INFINITY)).collect()
+        };
+        let mut of_tape = error_of_tape(point);
+        let is_good = |of_tape: &[f64], index: usize| {
+            let error: f64 = (got[index] - exact[index]).abs();
+            // The reference has no more digits.
+            error <= 4.0 * of_tape[index] + 4.0 * ulp(exact[index]) + 1e-28 * largest
+        };
+        self.components += got.len();
+        if (0..got.len()).all(|index| is_good(&of_tape, index)) {
+            return;
+        }
+        for other in neighbours(point) {
+            let errors = error_of_tape(&other);
+            of_tape.iter_mut().zip(errors).for_each(|(of, error)| *of = of.max(error));
+        }
+        for index in (0..got.len()).filter(|&index| !is_good(&of_tape, index)) {
+            let error = (got[index] - exact[index]).abs();
+            let found = format!(
+                "{name}, {index} at {point:?}: {:e}, off by {error:e}, tape {:e}, \
+                 largest {largest:e}",
+                exact[index], of_tape[index]
+            );
+            if error > 16.0 * of_tape[index] + 1e-13 * largest {
+                self.far.push(found.clone());
             }
-            let error_of_tape = |point: &[f64]| -> Vec<f64> {
-                let (tape, exact) = (taped(program, point), precise(program, point));
-                let error = |(tape, exact): (&f64, &f64)| (tape - exact).abs();
-                // Where it is no number the tape is no measure.
-                let error = |pair| Some(error(pair)).filter(|error| error.is_finite());
-                let errors = tape.iter().zip(&exact).map(error);
-                errors.map(|error| error.unwrap_or(f64::INFINITY)).collect()
-            };
-            let mut of_tape = error_of_tape(point);
-            let is_good = |of_tape: &[f64], index: usize| {
-                let error: f64 = (got[index] - exact[index]).abs();
-                // The reference has no more digits.
-                error <= 4.0 * of_tape[index] + 4.0 * ulp(exact[index]) + 1e-28 * largest
-            };
-            self.components += got.len();
-            if (0..got.len()).all(|index| is_good(&of_tape, index)) {
-                continue;
-            }
-            for other in neighbours(point) {
-                let errors = error_of_tape(&other);
-                of_tape.iter_mut().zip(errors).for_each(|(of, error)| *of = of.max(error));
-            }
-            for index in (0..got.len()).filter(|&index| !is_good(&of_tape, index)) {
-                let error = (got[index] - exact[index]).abs();
-                let found = format!(
-                    "{name}, {index} at {point:?}: {:e}, off by {error:e}, tape {:e}, \
-                     largest {largest:e}",
-                    exact[index], of_tape[index]
-                );
-                if error > 16.0 * of_tape[index] + 1e-13 * largest {
-                    self.far.push(found.clone());
-                }
-                self.found.push(found);
-            }
+            self.found.push(found);
         }
     }
 
