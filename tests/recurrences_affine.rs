@@ -1,5 +1,5 @@
 //! Closed forms of random affine loops, and of loops in them: as good as the tape.
-//! `PHIGRAD_LONG_TESTS=1` looks at thirty times as many: half a minute in release builds.
+//! `PHIGRAD_LONG_TESTS=1` looks at thirty times as many: under a minute in release builds.
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
 
 #[path = "support/bound.rs"]

@@ -261,7 +261,7 @@ impl Compared {
                  largest {largest:e}",
                 exact[index], of_tape[index]
             );
-            if error > 16.0 * of_tape[index] + 1e-13 * largest {
+            if error > 16.0 * of_tape[index] + 1e-12 * largest {
                 self.far.push(found.clone());
             }
             self.found.push(found);
