@@ -10,9 +10,10 @@ mod precise;
 mod support;
 
 use phigrad::check::Random;
-use phigrad::phi::Refused;
 use phigrad::phi::recurrence::solve_all;
+use phigrad::phi::{Refused, Rule};
 use phigrad::ssa::{Graph, verify};
+use phigrad::{Tape, Var};
 use precise::Number;
 use support::{Compared, Program, derived, number, rolled};
 
@@ -237,4 +238,26 @@ fn two_numbers() {
 #[test]
 fn three_numbers() {
     run(74, 3, 100);
+}
+
+#[test]
+fn sums_are_found_over_what_a_loop_with_known_coefficients_comes_to() {
+    let f = Tape::builder().background(false).record_with(|x: &[Var], data: &[Var]| {
+        let mut total = Var::from(0.0);
+        for _ in 0..50 {
+            // It depends on the iteration before, so the loops around stay.
+            let mut w = x[0] + total.sin();
+            for _ in 0..40 {
+                w = 0.5 * w + 1.0;
+            }
+            total += data.iter().map(|&d| (w - d) * (w - d)).sum::<Var>();
+        }
+        total
+    });
+    let data: Vec<f64> = (0..100).map(f64::from).collect();
+    f.grad(&[1.0], &data).unwrap();
+    f.compile().unwrap();
+    let report = f.report();
+    let rules: Vec<Rule> = report.closed.iter().map(|applied| applied.rule).collect();
+    assert!(rules.contains(&Rule::C6) && rules.contains(&Rule::C7), "{report}");
 }

@@ -223,6 +223,24 @@ impl Stepped for Sheared {
     }
 }
 
+/// A number that an inner loop takes away from another one, unless they are the same; after it
+/// they are. With a rate that is known if there is one.
+#[derive(Clone, Copy)]
+struct Joined(Option<f64>);
+impl Stepped for Joined {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut s, mut t) = (T::from(0.0), x[1]);
+        let rate = self.0.map_or(x[0], T::from);
+        for _ in 0..steps / 200 {
+            for _ in 0..40 {
+                s = s - rate * (s - t);
+            }
+            t = s;
+        }
+        s + x[0]
+    }
+}
+
 /// What may be left of a zero where nothing is far away: of terms near one.
 const NOTHING: f64 = 1e-30;
 
@@ -317,6 +335,8 @@ fn what_rests_where_it_is_repelled_has_the_digits_of_the_loop() {
     compare(Early, &[[1.0, 1.0], [0.5, 1.0]], &[[1.0, 0.7]]);
     compare(Back, &[[1.0, 1.0], [0.7, 0.7]], &[[0.7, 0.8]]);
     compare(Sheared, &[[1.1e5, 1.0], [100_000.1, 1.0]], &[[0.3, 1.1]]);
+    compare(Joined(None), &[[-0.5, 1.0], [-1.5, 0.7], [2.75, 1.0]], &[[0.3, 1.0], [1.5, 0.7]]);
+    compare_served(Joined(Some(-0.5)), &[[-0.5, 1.0], [0.3, 0.7]]);
     compare(Known, &[[0.3, 1.0], [-0.06, 1.0]], &[[0.3, 1.001], [0.3, -5.0]]);
 }
 

@@ -311,6 +311,12 @@ fn the_first_iteration_may_add_a_large_number() {
             assert_eq!(f.grad(&[0.5, factor, added]).unwrap(), [factor, 0.5, 1.0]);
         }
     }
+    // Two iterations, and none.
+    for factor in [1.0 + 1e-5, 1.0, 1.01, 3.0] {
+        let got = f.grad(&[0.5, factor, 6e5]).unwrap();
+        assert_eq!(got, [factor * factor, factor + 6e5, factor + 1.0]);
+        assert_eq!(f.grad(&[1e6, factor, 6e5]).unwrap(), [1.0, 0.0, 0.0]);
+    }
     assert!(f.report().kernel_calls > before, "{}", f.report());
 }
 

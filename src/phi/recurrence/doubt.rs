@@ -10,9 +10,9 @@
 //! W = 1 + |A| + |A|² + …, which tells how large the ways from a number to another one are,
 //! it is no more than a few bits of W·|Aⁿ|·W. That counts where powers grow faster than
 //! polynomials of n. Where they do not, with Aⁿ = B·C and about as many steps in B as in C,
-//! what rounding leaves is that of |B|·|C|. It counts if that is larger than W + |Aⁿ| by more
-//! than polynomials, so that much cancels in B·C, and if it is much even next to W. In which
-//! units numbers are does not matter to all of that, and what a number does not depend on has no
+//! what rounding leaves is that of |B|·|C|. It counts in two cases: if |B|·|C| is larger than
+//! W + |Aⁿ| by more than polynomials, so that much cancels in B·C; or if it is much even next to
+//! W. In which units numbers are does not matter to all of that, and what a number does not depend on has no
 //! part in it.
 //!
 //! Powers of a single number have all of their digits, so that its value needs no doubt where
@@ -22,7 +22,7 @@
 use super::emit::Emitter;
 use super::power::Matrix;
 use super::products::Row;
-use super::sizes::{Sizes, applied, product, scaled, size, sizes_of, sum};
+use super::sizes::{GROWTH, Sizes, applied, product, scaled, size, sizes_of, sum};
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
@@ -31,16 +31,11 @@ use crate::ssa::Node;
 /// that rounding takes that the digits of a rounded number are true.
 const PART: f64 = 1.0 / (1u64 << 50) as f64;
 
-/// What has grown by less than this in half of the steps, and by 2 for each other number, has
-/// grown as a polynomial of their number; and what is larger by less than this and the number
-/// of steps for each other number is so as a polynomial.
-const GROWTH: f64 = (1u32 << 12) as f64;
-
-/// What is to be left where powers have grown does not count if it is no more than this part of
-/// the ways.
+/// What is to be left where powers have grown or cancel does not count if it is no more than this
+/// part of the ways.
 const NOTHING: f64 = 1.0 / (1u64 << 30) as f64;
 
-/// The same where they have not: rounding has taken 2⁻⁴⁰ of the ways.
+/// The same where they do neither: rounding has taken 2⁻⁴⁰ of the ways.
 const MUCH: f64 = (1u64 << 14) as f64;
 
 /// A power of a map as the product of two others, of about as many steps. Of all of them only
@@ -105,26 +100,31 @@ impl Doubt {
         });
         let part = part(emitter, steps);
         let one = emitter.constant(1.0);
+        // Of half of the steps a polynomial is no more than twice as small for each other number.
         let growth = emitter.constant(GROWTH * f64::from(1u32 << (map.len() - 1).min(31)));
-        let mut lost = emitter.constant(GROWTH);
+        let mut polynomial = emitter.constant(GROWTH);
         for _ in 1..map.len() {
-            lost = emitter.apply(Op::Mul, &[lost, steps]);
+            polynomial = emitter.apply(Op::Mul, &[polynomial, steps]);
         }
-        let [nothing, much] = [NOTHING, MUCH].map(|limit| emitter.constant(limit));
+        let [nothing, much] = [NOTHING, MUCH].map(|part| emitter.constant(part));
         let mut least = Matrix::new();
         for (i, row) in after.iter().enumerate() {
             let entry = |(j, &after): (usize, &Option<Node>)| {
                 let (after, way) = (after?, ways[i][j]);
                 let limit = scaled(emitter, before[i][j], growth);
                 let grown = unless_small(emitter, after, limit, after);
-                let left = [(power[i][j], Some(lost)), (way, Some(lost))];
-                let left = sum(emitter, left, None);
-                let cancelled = both[i][j].and_then(|both| unless_small(emitter, both, left, both));
+                let whole = [(power[i][j], Some(polynomial)), (way, Some(polynomial))];
+                let limit = sum(emitter, whole, None);
+                let cancels = both[i][j].and_then(|both| unless_small(emitter, both, limit, one));
+                let of_both = match cancels {
+                    Some(cancels) => emitter.apply(Op::Select, &[cancels, nothing, much]),
+                    None => much,
+                };
                 let mut least = None;
-                for (terms, much) in [(grown, nothing), (both[i][j], much), (cancelled, nothing)] {
+                for (terms, part_of_way) in [(grown, nothing), (both[i][j], of_both)] {
                     let Some(terms) = terms else { continue };
                     let of_terms = emitter.apply(Op::Mul, &[terms, part]);
-                    let limit = scaled(emitter, way, much);
+                    let limit = scaled(emitter, way, part_of_way);
                     let own = unless_small(emitter, of_terms, limit, of_terms);
                     least = sum(emitter, [(own, Some(one))], least);
                 }
@@ -142,8 +142,8 @@ impl Doubt {
         Doubt { steps, ways, least, reached, ends }
     }
 
-    /// How large the numbers that numbers depend on are, next to what comes of them, where all
-    /// are as large as `row`.
+    /// How large the terms may be that the numbers are sums of, where they are as large as `row`:
+    /// W·|row|. What was larger before has come to that, but for what has vanished with powers.
     pub(super) fn reach(&self, emitter: &mut Emitter<'_>, row: &Row) -> Sizes {
         let overflows = emitter.overflows;
         let row: Sizes = row.iter().map(|&number| size(emitter, number)).collect();

@@ -14,7 +14,7 @@ use super::emit::Emitter;
 use super::form::{Base, CHANGES, Coefficient, Forms};
 use super::power::{Matrix, OVERFLOWS, System, Wanted};
 use super::products::Row;
-use super::sizes::total_size;
+use super::sizes::{GROWTH, total_size};
 use super::slopes::Totals;
 use crate::op::Op;
 use crate::phi::double::Double;
@@ -40,9 +40,6 @@ const SEEDS: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xD1B5_4A32_D192_ED03];
 /// An entry is to be so many times what it is off by: then the 54 digits are true that a
 /// rounded number has, and two bits more.
 const KNOWN: f64 = (1u64 << 32) as f64;
-
-/// Polynomials of the number of steps are no more than so many times its power.
-const GROWTH: f64 = (1u32 << 12) as f64;
 
 /// What entries are off by counts in any case if it is this part of the ways that lead from
 /// one number to another: rounding has taken 2⁻⁴⁰ of them.
@@ -110,18 +107,27 @@ pub(super) fn folded(
         return Err(UNDERFLOWS);
     }
     let off = steps.off(&total, &largest);
+    // In steps it is looked at in each call how many digits are left.
+    let cancels = || if steps.changes { Err(CANCELS) } else { Ok(None) };
+    let is_wanted = |number: &usize| wanted.states.contains(&system.states[*number]);
+    let numbers = (0..total.len()).filter(is_wanted);
+    let mut entries = numbers.clone().flat_map(|number| total[number].iter().zip(&off[number]));
+    // The entries are the derivatives.
+    if !entries.all(|(entry, off)| entry.is_none_or(|entry| entry.high.abs() >= KNOWN * off)) {
+        return cancels();
+    }
     let columns: Vec<Node> = system.firsts.iter().chain(&bases).copied().collect();
-    let mut ends = Vec::new();
-    for ((row, off), state) in total.iter().zip(&off).zip(&system.states) {
-        // Its entries are the derivatives.
-        let has_digits = |(entry, off): (&Option<Double>, &f64)| {
-            entry.is_none_or(|entry| entry.high.abs() >= KNOWN * off)
-        };
-        if wanted.states.contains(state) && !row.iter().zip(off).all(has_digits) {
-            // In steps it is looked at in each call.
-            return if steps.changes { Err(CANCELS) } else { Ok(None) };
-        }
-        ends.push(combined(forms.emitter, row, off, &columns));
+    let emitter = &mut *forms.emitter;
+    let (before, overflows) = (emitter.items.len(), emitter.overflows);
+    let mut ends = system.firsts.clone();
+    for number in numbers {
+        ends[number] = combined(emitter, &total[number], &off[number], &columns);
+    }
+    if emitter.overflows && !overflows {
+        // A derivative is known to have too few digits.
+        emitter.forget(before);
+        emitter.overflows = false;
+        return cancels();
     }
     Ok(Some(ends))
 }
@@ -146,28 +152,32 @@ fn column(system: &System, bases: &[Node], base: Base) -> Option<usize> {
 }
 
 /// The sum of `columns`, each so many times, where factors are `off` by so much; no number if
-/// too few digits are left.
+/// too few digits are left. Its derivatives are told where what columns were computed of is the
+/// same, so that some may cancel.
 fn combined(
     emitter: &mut Emitter<'_>,
     row: &[Option<Double>],
     off: &[f64],
     columns: &[Node],
 ) -> Node {
+    let before = emitter.items.len();
     let (mut sum, mut sizes, mut totals) = (None, Row::new(), Totals::default());
     for ((entry, &off), &node) in row.iter().zip(off).zip(columns) {
         let Some(entry) = entry else { continue };
         let factor = emitter.number(entry.high, entry.low);
         let product = emitter.product(factor, node.into());
         sum = emitter.sum(sum, Some(product));
-        if emitter.may_be_active(node) {
-            totals.add_sum(emitter, node, Some(factor), []);
-        }
+        let mut least = None;
         if off != 0.0 {
             // If it overflows there are too few digits, which is no reason against the form.
             let overflows = emitter.overflows;
             let part = emitter.constant(off * KNOWN);
             sizes.push(Some(emitter.apply(Op::Mul, &[node, part]).into()));
             emitter.overflows = overflows;
+            least = Some(part);
+        }
+        if emitter.may_be_active(node) {
+            totals.add_sum(emitter, node, Some(factor), [least]);
         }
     }
     let Some(mut sum) = sum else { return emitter.constant(0.0) };
@@ -175,8 +185,12 @@ fn combined(
         let least = total_size(emitter, &sizes);
         sum = checked(emitter, sum, least);
     }
-    let rounded = emitter.rounded(sum);
-    totals.told(emitter, rounded)
+    let mut node = emitter.rounded(sum);
+    if totals.meet(emitter) {
+        node = totals.told(emitter, node);
+        emitter.derived += emitter.items.len() - before;
+    }
+    node
 }
 
 impl<'a> Steps<'a> {
@@ -285,8 +299,9 @@ impl<'a> Steps<'a> {
             let other = self.composed(&mut Some(Signs(seed)), |_| {});
             for ((off, row), other) in off.iter_mut().zip(total).zip(other) {
                 for ((off, entry), other) in off.iter_mut().zip(row).zip(other) {
-                    let difference = entry.zip(other).map(|(a, b)| (a - b).rounded().abs());
-                    *off = difference.map_or(*off, |difference| off.max(difference));
+                    let Some((a, b)) = entry.zip(other) else { continue };
+                    let difference = (a - b).rounded().abs();
+                    *off = if difference.is_nan() { f64::INFINITY } else { off.max(difference) };
                 }
             }
         }
@@ -300,10 +315,10 @@ impl<'a> Steps<'a> {
             let any = grown.iter().any(|&grown| grown);
             for (column, (off, way)) in off.iter_mut().zip(way).enumerate() {
                 let has_grown = grown.get(column).copied().unwrap_or(any);
-                let left = way + total[i][column].map_or(0.0, |entry| entry.high.abs());
+                let size = way + total[i][column].map_or(0.0, |entry| entry.high.abs());
                 // Each step adds to it.
-                let kept = OFF * most * self.times as f64 * left;
-                if !has_grown && *off <= kept.min(MUCH * way) {
+                let few = OFF * most * self.times as f64 * size;
+                if !has_grown && *off <= few.min(MUCH * way) {
                     *off = 0.0;
                 }
             }

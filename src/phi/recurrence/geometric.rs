@@ -201,7 +201,7 @@ impl Factor {
     }
 
     /// The sum of one power is near whatever the factor is: it is 1, and what rounding
-    /// leaves of that in a fraction would be a slope.
+    /// leaves of that in a fraction would be a slope. For factors beyond 10⁶⁰ it is no number.
     fn is_sum_far(&self, emitter: &mut Emitter<'_>, powers: &Powers) -> (Whether, &'static Near) {
         let minus_one = emitter.constant(-1.0);
         let further = emitter.apply(Op::Add, &[powers.number, minus_one]);
@@ -216,6 +216,9 @@ impl Factor {
         [few, many]: &'a [Near; 2],
     ) -> (Whether, &'a Near) {
         let limits = if powers.most < MANY_STEPS { few } else { many };
+        if emitter.value(steps) == Some(0.0) {
+            return (Whether::Known(false), limits);
+        }
         let way = emitter.apply(Op::Mul, &[self.less_one.high, steps]);
         (is_beyond(emitter, way, limits.way), limits)
     }

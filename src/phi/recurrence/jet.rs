@@ -83,7 +83,7 @@ struct Slope {
 impl Slope {
     /// How large the terms are of this derivative of a number with these `sums`, where numbers
     /// `reach` so far.
-    fn terms(&self, emitter: &mut Emitter<'_>, sums: &Row, reach: &Sizes) -> Node {
+    fn size(&self, emitter: &mut Emitter<'_>, sums: &Row, reach: &Sizes) -> Node {
         let map = sizes_of(emitter, &self.of_map);
         let mut total = None;
         for ((&sum, &added), row) in sums.iter().zip(&self.of_change).zip(map) {
@@ -342,14 +342,14 @@ impl Start {
     ) -> End<'a> {
         let starts = [&self.first, &self.change];
         let doubt = Doubt::of(emitter, &self.map, halves, steps, starts);
-        // Where nothing is added there is no difference.
-        let zero = emitter.constant(0.0);
-        let moves = self.moves.filter(|_| self.fixed.is_some()).unwrap_or(zero);
-        let reach = doubt.reach(emitter, distance).into_iter().map(|reach| {
-            let reach = emitter.apply(Op::Select, &[moves, reach?, zero]);
-            (reach != zero).then_some(reach)
-        });
-        let reach = reach.collect();
+        let mut reach = vec![None; distance.len()];
+        if let (Some(moves), Some(_)) = (self.moves, &self.fixed) {
+            // Where nothing is added there is no difference.
+            let zero = emitter.constant(0.0);
+            let of_all = doubt.reach(emitter, distance).into_iter();
+            let mut moved = |reach| emitter.apply(Op::Select, &[moves, reach, zero]);
+            reach = of_all.map(|reach| reach.map(&mut moved)).collect();
+        }
         End { reach, power: halves.power, doubt }
     }
 
@@ -373,19 +373,18 @@ impl Start {
         let base = self.base[output.number];
         let from = (emitter.value(base) != Some(0.0)).then(|| Pair::from(base));
         let mut value = total(emitter, [], [from, distance]);
+        let size_of_base = emitter.apply(Op::Abs, &[base]);
         if let (Some(number), Some(least)) = (value, doubt.end(output.number)) {
             // A digit that is lost next to the start is none of the loop's.
-            let base = emitter.apply(Op::Abs, &[base]);
-            let least = emitter.apply(Op::Sub, &[least, base]);
+            let least = emitter.apply(Op::Sub, &[least, size_of_base]);
             value = Some(checked(emitter, number, least));
         }
         if let (Some((fixed, is_more)), Some(number)) = (&at_end, value)
             && fixed.is_zero(output.number)
         {
-            let base = total_size(emitter, &[Some(base.into())]);
             let largest = match reach[output.number] {
-                Some(reach) => emitter.apply(Op::Add, &[base, reach]),
-                None => base,
+                Some(reach) => emitter.apply(Op::Add, &[size_of_base, reach]),
+                None => size_of_base,
             };
             value = Some(unless_left(emitter, *is_more, number, largest));
         }
@@ -409,7 +408,7 @@ impl Start {
             if let (Some((fixed, is_more)), Some(number)) = (&at_end, total)
                 && fixed.is_apart_from(output.number, slope.leaf)
             {
-                let largest = slope.terms(emitter, &output.sums, reach);
+                let largest = slope.size(emitter, &output.sums, reach);
                 total = Some(unless_left(emitter, *is_more, number, largest));
             }
             let least = [

@@ -7,6 +7,10 @@ use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
 
+/// What is larger than another number by less than this and the number of steps, once for each
+/// other number of a system, may be so as a polynomial of that number.
+pub(super) const GROWTH: f64 = (1u32 << 12) as f64;
+
 /// Sizes of the numbers of a row or column.
 pub(super) type Sizes = Vec<Option<Node>>;
 
@@ -21,15 +25,18 @@ pub(super) fn total_size(emitter: &mut Emitter<'_>, row: &[Option<Pair>]) -> Nod
     total
 }
 
+/// How large `pair` is; what is known to be zero is missing.
 pub(super) fn size(emitter: &mut Emitter<'_>, pair: Option<Pair>) -> Option<Node> {
     let size = emitter.apply(Op::Abs, &[pair?.high]);
     (emitter.value(size) != Some(0.0)).then_some(size)
 }
 
+/// The same of the entries of `map`.
 pub(super) fn sizes_of(emitter: &mut Emitter<'_>, map: &Matrix<Pair>) -> Matrix<Node> {
     map.iter().map(|row| row.iter().map(|&entry| size(emitter, entry)).collect()).collect()
 }
 
+/// `size · by`.
 pub(super) fn scaled(emitter: &mut Emitter<'_>, size: Option<Node>, by: Node) -> Option<Node> {
     sum(emitter, [(size, Some(by))], None)
 }
@@ -54,11 +61,13 @@ pub(super) fn sum(
     total
 }
 
+/// `map · column`.
 pub(super) fn applied(emitter: &mut Emitter<'_>, map: &Matrix<Node>, column: &Sizes) -> Sizes {
     let entry = |row: &Sizes| sum(emitter, row.iter().copied().zip(column.iter().copied()), None);
     map.iter().map(entry).collect()
 }
 
+/// `a · b`.
 pub(super) fn product(
     emitter: &mut Emitter<'_>,
     a: &Matrix<Node>,

@@ -4,6 +4,7 @@
 //! through them would add up what cancels, as the rate of gradient descent does at its
 //! end; so what is next to be added up is known with twice the digits.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
@@ -30,6 +31,7 @@ pub(super) struct Origins {
     told: Vec<(Pair, Vec<(Node, Pair)>)>,
     /// The nodes that they all were made of.
     pub(super) leaves: Vec<Node>,
+    numbers: OnceCell<HashMap<Pair, Pair>>,
 }
 
 impl Origins {
@@ -71,34 +73,33 @@ impl Origins {
             }
         }
         leaves.sort_unstable();
-        Some(Origins { steps: steps.into_values().collect(), told, leaves })
+        let steps = steps.into_values().collect();
+        Some(Origins { steps, told, leaves, numbers: OnceCell::new() })
     }
 
     /// What the pairs come to with all digits of the nodes that they were made of; those that
     /// are not there are what they were.
-    fn numbers(&self, emitter: &mut Emitter<'_>) -> HashMap<Pair, Pair> {
-        let mut numbers = HashMap::new();
-        let number_of = |emitter: &mut Emitter<'_>, numbers: &HashMap<Pair, Pair>, pair: Pair| {
-            let is_leaf = pair.low.is_none() && emitter.value(pair.high).is_none();
-            match numbers.get(&pair) {
-                Some(&number) => number,
-                None if is_leaf => value(emitter, pair.high),
-                None => pair,
+    fn numbers(&self, emitter: &mut Emitter<'_>) -> &HashMap<Pair, Pair> {
+        self.numbers.get_or_init(|| {
+            let mut numbers = HashMap::new();
+            for &(pair, how) in &self.steps {
+                let operands = match how {
+                    How::Sum(a, b) | How::Product(a, b) => [a, b],
+                    How::Quotient(a, b) => [a, b.into()],
+                };
+                let [a, b] = operands.map(|operand| whole(emitter, &numbers, operand));
+                if [a, b] == operands {
+                    continue;
+                }
+                let number = match how {
+                    How::Sum(..) => emitter.sum(Some(a), Some(b)).unwrap_or(pair),
+                    How::Product(..) => emitter.product(a, b),
+                    How::Quotient(..) => quotient(emitter, a, b),
+                };
+                numbers.insert(pair, emitter.normal(number));
             }
-        };
-        for &(pair, how) in &self.steps {
-            let (How::Sum(a, b) | How::Product(a, b)) = how else { continue };
-            let new = [a, b].map(|operand| number_of(emitter, &numbers, operand));
-            if new == [a, b] {
-                continue;
-            }
-            let number = match how {
-                How::Sum(..) => emitter.sum(Some(new[0]), Some(new[1])).unwrap_or(new[0]),
-                _ => emitter.product(new[0], new[1]),
-            };
-            numbers.insert(pair, emitter.normal(number));
-        }
-        numbers
+            numbers
+        })
     }
 
     /// The derivatives by `leaf`, those that are not zero everywhere.
@@ -109,26 +110,33 @@ impl Origins {
             let own = known.iter().find(|&&(node, _)| node == leaf);
             slopes.extend(own.map(|&(_, slope)| (*pair, slope)));
         }
+        let numbers = self.numbers(emitter);
         for &(pair, how) in &self.steps {
             let slope = match how {
                 How::Sum(a, b) => emitter.sum(slopes.get(&a).copied(), slopes.get(&b).copied()),
                 How::Product(a, b) => {
-                    let of_a = slopes.get(&a).copied().map(|slope| emitter.product(slope, b));
-                    let of_b = slopes.get(&b).copied().map(|slope| emitter.product(a, slope));
+                    let mut scaled = |slope: Pair, by: Pair| {
+                        let by = whole(emitter, numbers, by);
+                        emitter.product(slope, by)
+                    };
+                    let of_a = slopes.get(&a).map(|&slope| scaled(slope, b));
+                    let of_b = slopes.get(&b).map(|&slope| scaled(slope, a));
                     emitter.sum(of_a, of_b)
                 }
                 How::Quotient(a, b) => {
                     let of_b = slopes.get(&Pair::from(b)).copied().map(|slope| {
                         // It is divided twice, and may be multiplied again after that.
                         [true, false].into_iter().for_each(|of| emitter.require_size(b, of));
-                        let whole = emitter.product(pair, slope);
+                        let of = whole(emitter, numbers, pair);
+                        let product = emitter.product(of, slope);
                         let less = emitter.number(-1.0, 0.0);
-                        emitter.product(whole, less)
+                        emitter.product(product, less)
                     });
                     let above = emitter.sum(slopes.get(&a).copied(), of_b);
                     above.map(|above| {
                         let above = emitter.normal(above);
-                        emitter.quotient(above, b)
+                        let divisor = whole(emitter, numbers, b.into());
+                        quotient(emitter, above, divisor)
                     })
                 }
             };
@@ -140,6 +148,17 @@ impl Origins {
             }
         }
         slopes
+    }
+}
+
+/// `pair` with all digits, where `numbers` are those of pairs that were made.
+fn whole(emitter: &mut Emitter<'_>, numbers: &HashMap<Pair, Pair>, pair: Pair) -> Pair {
+    let is_node = pair.low.is_none() && emitter.value(pair.high).is_none();
+    match numbers.get(&pair) {
+        Some(&number) => number,
+        // What was made may have no second part either.
+        None if is_node && emitter.origin(pair).is_none() => value(emitter, pair.high),
+        None => pair,
     }
 }
 
@@ -194,9 +213,8 @@ impl Parts {
                 in_order.into_iter().map(number).collect()
             }
             Parts::Made(all, origins) => {
-                let made = origins.numbers(emitter);
-                let number = |&pair: &Pair| (pair, made.get(&pair).copied().unwrap_or(pair));
-                all.iter().map(number).collect()
+                let numbers = origins.numbers(emitter);
+                all.iter().map(|&pair| (pair, whole(emitter, numbers, pair))).collect()
             }
         }
     }
@@ -266,17 +284,29 @@ impl Totals {
         }
     }
 
+    /// Whether some of the nodes were computed of the same, so that derivatives by that add up.
+    pub(super) fn meet(&self, emitter: &Emitter<'_>) -> bool {
+        let leaves = self.of.keys().flat_map(|&node| Terms::of_node(emitter, node).nodes());
+        let mut seen = BTreeSet::new();
+        leaves.filter(|&leaf| emitter.may_be_active(leaf)).any(|leaf| !seen.insert(leaf))
+    }
+
     /// Passes derivatives on to what nodes were computed of: several of them may have been
     /// computed of the same, and what cancels there is known with twice the digits.
     fn pass_on(&mut self, emitter: &mut Emitter<'_>) {
+        let mut whole = BTreeSet::new();
         for _ in 0..MOST_PASSED {
-            let mut all = self.of.keys().rev().map(|&node| {
-                let terms = Terms::of_node(emitter, node);
-                (node, terms)
+            // What was made later may have been computed of what was made before.
+            let made = self.of.keys().rev().filter(|&node| !whole.contains(node));
+            let made = made.copied().map(|node| (node, Terms::of_node(emitter, node)));
+            let mut others = Vec::new();
+            let found = made.into_iter().find(|(node, terms)| {
+                let is_whole = *terms == Terms::node(*node);
+                others.extend(is_whole.then_some(*node));
+                !is_whole
             });
-            let Some((node, terms)) = all.find(|(node, terms)| *terms != Terms::node(*node)) else {
-                return;
-            };
+            whole.extend(others);
+            let Some((node, terms)) = found else { return };
             let Some(total) = self.of.remove(&node) else { return };
             for leaf in terms.nodes() {
                 let own = terms.slope(leaf).emitted(emitter);
@@ -304,6 +334,7 @@ impl Totals {
             }
         }
         let value = emitter.with_slopes(value, &slopes);
+        ways.retain(|&way| emitter.value(way) != Some(0.0));
         ways.into_iter().fold(value, |value, way| emitter.apply(Op::Add, &[value, way]))
     }
 }
@@ -334,6 +365,17 @@ pub(super) fn chosen(emitter: &mut Emitter<'_>, condition: Node, a: Pair, b: Pai
         emitter.apply(Op::Select, &[condition, a, b])
     });
     Pair { high, low }
+}
+
+/// `a / b`.
+pub(super) fn quotient(emitter: &mut Emitter<'_>, a: Pair, b: Pair) -> Pair {
+    match b.low {
+        Some(_) => {
+            let inverse = inverse(emitter, b);
+            emitter.product(a, inverse)
+        }
+        None => emitter.quotient(a, b.high),
+    }
 }
 
 /// The inverse of a pair.

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hashbrown::HashMap;
 
 use super::emit::Emitter;
-use super::slopes::inverse;
+use super::slopes::quotient;
 use crate::op::Op;
 use crate::phi::double::Double;
 use crate::phi::pair::{How, Pair, Pairs};
@@ -321,13 +321,7 @@ impl Terms {
                     let normal = emitter.normal(product);
                     let divisor = value(emitter, node);
                     let divisor = powered(emitter, divisor, power.unsigned_abs());
-                    product = match divisor.low {
-                        Some(_) => {
-                            let inverse = inverse(emitter, divisor);
-                            emitter.product(normal, inverse)
-                        }
-                        None => emitter.quotient(normal, divisor.high),
-                    };
+                    product = quotient(emitter, normal, divisor);
                 }
             }
             sum = emitter.sum(sum, Some(product));
