@@ -92,7 +92,10 @@ impl Step {
             9 => Step::To(a, b),
             10 | 11 => Step::Mixed(a, other, b),
             12 => random.pick(&[Step::Minus(other), Step::Is(other)]),
-            _ => Step::Over(Leaf::Inverse(random.below(INPUTS))),
+            _ => {
+                let input = random.below(INPUTS);
+                Step::Over(random.pick(&[Leaf::Inverse(input), Leaf::Rest(input)]))
+            }
         }
     }
 
@@ -245,6 +248,42 @@ fn what_inputs_were_computed_from_has_all_digits() {
         }
     }
     assert_eq!(compared.components, 4 * 12);
+    compared.assert_none();
+}
+
+/// (1 + x)/(1 + x), often: 1, of which nothing is left where it is multiplied out for a small
+/// 1 + x.
+struct Ratios {
+    ratios: i32,
+}
+
+impl Program for Ratios {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let mut w = T::from(1.5);
+        for _ in 0..250 {
+            for power in 0..self.ratios {
+                w = (w + x[0] * w + x[0].power(power)) / (x[0] + T::from(1.0));
+            }
+        }
+        w
+    }
+}
+
+#[test]
+fn what_cancels_is_not_multiplied_out() {
+    let mut compared = Compared::default();
+    for ratios in [1, 2, 3, 4, 6] {
+        let f = Tape::builder().background(false);
+        let f = f.record(move |x: &[Var]| Ratios { ratios }.eval(x));
+        f.value_and_grad(&[0.3]).unwrap();
+        f.compile().unwrap();
+        for x in [0.3, -0.99, -0.999, -0.9997, -0.9999, -0.99999, -0.999998951] {
+            let (value, gradient) = f.value_and_grad(&[x]).unwrap();
+            let got = [gradient, vec![value]].concat();
+            compared.compare_at(&format!("{ratios} ratios"), &got, &Ratios { ratios }, &[x]);
+        }
+    }
+    assert_eq!(compared.components, 5 * 7 * 2);
     compared.assert_none();
 }
 

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hashbrown::HashMap;
 
 use super::emit::Emitter;
+use super::sizes::total_size;
 use super::slopes::quotient;
 use crate::op::Op;
 use crate::phi::double::Double;
@@ -24,6 +25,12 @@ const DEPTH: usize = 8;
 const MOST_NUMBERS: usize = 128;
 /// Products of higher powers are not written out.
 const MOST_POWER: i32 = 1 << 12;
+/// Sums of products of more factors are not written out: more may cancel in them than did where
+/// they were computed.
+const MOST_FACTORS: u32 = 6;
+/// Products may be so many times larger than their sum, or than 1: of twice the digits more
+/// are left of that than a million steps need.
+const MOST_CANCELLED: f64 = (1u64 << 40) as f64;
 /// What is left of two numbers that cancel is zero if it is this much smaller.
 const NOTHING: f64 = 1e-29;
 
@@ -103,6 +110,10 @@ impl Terms {
             Some((_, How::Product(a, b))) => {
                 let whole = [a, b].map(|factor| Terms::of_pair(emitter, factor, depth, known));
                 let [Some(of_a), Some(of_b)] = whole else { return None };
+                let of_a =
+                    if a.low.is_none() { of_b.divisor(a.high).unwrap_or(of_a) } else { of_a };
+                let of_b =
+                    if b.low.is_none() { of_a.divisor(b.high).unwrap_or(of_b) } else { of_b };
                 match (of_a.times(&of_b), a.low, b.low) {
                     (Some(product), ..) => product,
                     (None, _, None) => of_a.times(&Terms::node(b.high))?,
@@ -111,12 +122,11 @@ impl Terms {
                 }
             }
             Some((_, How::Quotient(a, b))) => {
-                let divisor = Terms::of_node(emitter, b).inverse();
-                let divisor = divisor.unwrap_or_else(|| Terms::inverse_of(b));
-                Terms::of_pair(emitter, a, depth, known)?.times(&divisor)?
+                let of_a = Terms::of_pair(emitter, a, depth, known)?;
+                of_a.divided(&Terms::of_node(emitter, b), b)?
             }
         };
-        (terms.all.len() <= 2 * MOST_TERMS).then_some(terms)
+        terms.is_short(2 * MOST_TERMS).then_some(terms)
     }
 
     fn written(emitter: &Emitter<'_>, node: Node, depth: usize) -> Terms {
@@ -137,18 +147,17 @@ impl Terms {
             Op::Neg => Some(of(a).scaled(-1.0)),
             Op::Mul => {
                 let (of_a, of_b) = (of(a), of(b));
+                let of_a = of_b.divisor(a).unwrap_or(of_a);
+                let of_b = of_a.divisor(b).unwrap_or(of_b);
                 // What is multiplied out may cancel that did not before.
                 let product = of_a.times(&of_b);
                 product.or_else(|| of_a.times(&Terms::node(b)))
             }
-            Op::Div => {
-                let divisor = of(b).inverse().unwrap_or_else(|| Terms::inverse_of(b));
-                of(a).times(&divisor)
-            }
+            Op::Div => of(a).divided(&of(b), b),
             Op::Recip => Some(of(a).inverse().unwrap_or_else(|| Terms::inverse_of(a))),
             _ => None,
         };
-        written.filter(|terms| terms.all.len() <= MOST_TERMS).unwrap_or(whole)
+        written.filter(|terms| terms.is_short(MOST_TERMS)).unwrap_or(whole)
     }
 
     pub(super) fn is_zero(&self) -> bool {
@@ -157,6 +166,27 @@ impl Terms {
 
     fn inverse_of(node: Node) -> Terms {
         Terms::product(vec![(node, -1)], 1.0.into())
+    }
+
+    /// `node` itself, if it is a divisor in all products: what it was computed of would not
+    /// cancel.
+    fn divisor(&self, node: Node) -> Option<Terms> {
+        let divides = |powers: &Vec<(Node, i32)>| powers.iter().any(|&(of, n)| of == node && n < 0);
+        (!self.all.is_empty() && self.all.keys().all(divides)).then(|| Terms::node(node))
+    }
+
+    /// The quotient by `divisor`, which is what `node` was computed of.
+    fn divided(&self, divisor: &Terms, node: Node) -> Option<Terms> {
+        if let Some(inverse) = divisor.inverse() {
+            return self.times(&inverse);
+        }
+        match self.quotient(divisor) {
+            Some(mut quotient) => {
+                quotient.lost.extend([(node, 1), (node, -1)]);
+                Some(quotient)
+            }
+            None => self.times(&Terms::inverse_of(node)),
+        }
     }
 
     /// The inverse of a single term.
@@ -295,10 +325,20 @@ impl Terms {
         }
     }
 
+    /// Stops the graph where so much of products that were written out cancels in `sum` that a
+    /// factor, or its derivative, would be off by what counts in many steps.
+    fn require_digits(emitter: &mut Emitter<'_>, products: &[Option<Pair>], sum: Pair) {
+        let size = total_size(emitter, products);
+        let largest = emitter.constant(-MOST_CANCELLED);
+        let left = emitter.apply(Op::Abs, &[sum.high]);
+        let more = emitter.apply(Op::MulAdd, &[left, largest, size]);
+        emitter.require_below(more, MOST_CANCELLED);
+    }
+
     /// The pair that this comes to; `None` if it is zero.
     pub(super) fn emitted(&self, emitter: &mut Emitter<'_>) -> Option<Pair> {
         self.require_numbers(emitter);
-        let mut sum = None;
+        let (mut sum, mut products) = (None, Vec::new());
         for (powers, number) in &self.all {
             let mut product: Option<Pair> = None;
             for &(node, power) in powers {
@@ -325,8 +365,26 @@ impl Terms {
                 }
             }
             sum = emitter.sum(sum, Some(product));
+            products.push(Some(product));
         }
-        sum.map(|sum| emitter.normal(sum))
+        let sum = sum.map(|sum| emitter.normal(sum));
+        if let (Some(sum), true) = (sum, products.len() > 1 && self.degree() > 1) {
+            Terms::require_digits(emitter, &products, sum);
+        }
+        sum
+    }
+
+    /// Whether it is no more than `most` products, and those of few factors if they are several.
+    fn is_short(&self, most: usize) -> bool {
+        self.all.len() <= most && (self.all.len() < 2 || self.degree() <= MOST_FACTORS)
+    }
+
+    /// The most factors of a product, divisors among them.
+    fn degree(&self) -> u32 {
+        let degree = |powers: &Vec<(Node, i32)>| -> u32 {
+            powers.iter().map(|&(_, of)| of.unsigned_abs()).sum()
+        };
+        self.all.keys().map(degree).max().unwrap_or(0)
     }
 }
 
