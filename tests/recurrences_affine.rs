@@ -152,35 +152,38 @@ impl Affine {
     }
 }
 
-fn run<T: Number>(body: &Body, states: &mut [T], (x, i): (&[T], usize), look: &mut impl FnMut(T)) {
+fn run<T: Number>(
+    body: &Body,
+    states: &mut [T],
+    (x, i): (&[T], usize),
+    look: &mut impl FnMut(usize, T),
+) {
     for &(number, step) in body {
         states[number] = step.eval(states[number], states, (x, i));
-        look(states[number]);
+        look(number, states[number]);
     }
 }
 
 impl Affine {
     /// Whether the tape and the reference tell at a point what comes out: all numbers are in
-    /// range, and those of the last iteration are not far larger than what is left of them.
+    /// range, and in the last iteration none is far larger than what is left of it.
     fn is_measured(&self, x: &[f64]) -> bool {
-        let (mut is_in_range, mut largest) = (true, 0.0);
-        let last = self.steps - 1;
-        let states = self.states(x, |i, state: f64| {
+        let (mut is_in_range, mut largest) = (true, vec![0.0; self.firsts.len()]);
+        let states = self.states(x, |i, number, state: f64| {
             is_in_range &= state == 0.0 || RANGE.contains(&state.abs());
-            if i == last {
-                largest = state.abs().max(largest);
+            if i == self.steps - 1 {
+                largest[number] = state.abs().max(largest[number]);
             }
         });
-        let (output, factor) = self.outputs;
-        let is_left = |output: usize| states[output].abs() >= 1e-12 * largest;
-        is_in_range && is_left(output) && factor.is_none_or(is_left)
+        let mut pairs = states.iter().zip(largest);
+        is_in_range && pairs.all(|(state, largest)| state.abs() >= 1e-12 * largest)
     }
 
     /// What the numbers come to; `look` sees each in each iteration.
-    fn states<T: Number>(&self, x: &[T], mut look: impl FnMut(usize, T)) -> Vec<T> {
+    fn states<T: Number>(&self, x: &[T], mut look: impl FnMut(usize, usize, T)) -> Vec<T> {
         let mut states: Vec<T> = self.firsts.iter().map(|first| first.eval(x, 1)).collect();
         for i in 0..self.steps {
-            let mut look = |state| look(i, state);
+            let mut look = |number, state| look(i, number, state);
             if let Some((times, inner)) = &self.inner {
                 for k in 0..*times {
                     run(inner, &mut states, (x, k), &mut look);
@@ -194,7 +197,7 @@ impl Affine {
 
 impl Program for Affine {
     fn eval<T: Number>(&self, x: &[T]) -> T {
-        let states = self.states(x, |_, _| ());
+        let states = self.states(x, |_, _, _| ());
         let (output, factor) = self.outputs;
         // All inputs are there.
         let value = states[output] + T::from(0.0) * (x[0] + x[1] + x[2]);
