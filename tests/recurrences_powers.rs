@@ -446,7 +446,7 @@ fn the_numbers_that_are_added_to_the_state_are_named() {
         }
         sum
     };
-    let text = "A^1000·p + Σ_{j<1000} A^j·b, 3 numbers: d₁, d₂, i·d₁, where p = (x₁, 0, 0), \
+    let text = "A^1000·p, 3 numbers: d₁, d₂, i·d₁, where p = (x₁, 0, 0), \
                 A = (x₀, 0, 0; 0, 1, 1; x₀, 0, x₀)";
     assert!(told(carried).contains(text), "{}", told(carried));
     let written = |x: &[Var]| (0..1000).map(|i| x[0].powi(i) * f64::from(i * i)).sum::<Var>();
@@ -482,7 +482,7 @@ fn sums_of_powers_until_they_are_small() {
     assert_eq!(f.report().kernel_calls - before, 10);
     let explanation = f.explain().unwrap().to_string();
     assert!(
-        explanation.contains("A^k·p + Σ_{j<k} A^j·b, 3 numbers: d₁, d₂, i·d₁"),
+        explanation.contains("A^k·p, 3 numbers: d₁, d₂, i·d₁"),
         "{explanation}"
     );
 }

@@ -43,6 +43,8 @@ pub(super) fn record_after(
         Coefficient::Table(_) | Coefficient::Polynomial(_) => false,
     };
     let steady = own.is_some_and(is_one);
+    let mut bases = system.rows.iter().flat_map(|row| row.keys());
+    let is_driven = bases.any(|base| matches!(base, Base::Node(_)));
     let (rule, form) = match (system.states.len(), changes) {
         (1, false) if steady => (Rule::C6, format!("p + {n}·b")),
         (1, false) if system.rows[0].len() == 1 => (Rule::C6, format!("a^{n}·p")),
@@ -51,12 +53,12 @@ pub(super) fn record_after(
         (1, true) if system.rows[0].len() == 1 => (Rule::C8, format!("p·Π_{{i<{n}}} a(i)")),
         (1, true) => (Rule::C9, format!("p·Π_{{i<{n}}} a(i) + Σ_i b(i)·Π_{{j>i}} a(j)")),
         (_, false) => {
-            let numbers = numbers(forms, system);
-            (Rule::C6, format!("A^{n}·p + Σ_{{j<{n}}} A^j·b, {numbers}"))
+            let added = if is_driven { format!(" + Σ_{{j<{n}}} A^j·b") } else { String::new() };
+            (Rule::C6, format!("A^{n}·p{added}, {}", numbers(forms, system)))
         }
         (size, true) => {
-            let form = format!("Π_{{i<{n}}} A(i)·p + Σ_i Π_{{j>i}} A(j)·b(i), {size} numbers");
-            (Rule::C9, form)
+            let added = if is_driven { " + Σ_i Π_{j>i} A(j)·b(i)" } else { "" };
+            (Rule::C9, format!("Π_{{i<{n}}} A(i)·p{added}, {size} numbers"))
         }
     };
     let known = letters(forms.emitter, system, changes, steady);
