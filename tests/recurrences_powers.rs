@@ -481,8 +481,5 @@ fn sums_of_powers_until_they_are_small() {
     }
     assert_eq!(f.report().kernel_calls - before, 10);
     let explanation = f.explain().unwrap().to_string();
-    assert!(
-        explanation.contains("A^k·p, 3 numbers: d₁, d₂, i·d₁"),
-        "{explanation}"
-    );
+    assert!(explanation.contains("A^k·p, 3 numbers: d₁, d₂, i·d₁"), "{explanation}");
 }
