@@ -290,6 +290,45 @@ fn what_cancels_is_not_multiplied_out() {
     compared.assert_none();
 }
 
+/// Interest that is paid some times before something is added.
+struct Interest {
+    times: usize,
+}
+
+impl Program for Interest {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let mut balance = T::from(100.0);
+        for _ in 0..300 {
+            for _ in 0..self.times {
+                balance = balance + balance * x[0];
+            }
+            balance = balance + x[1];
+        }
+        balance
+    }
+}
+
+#[test]
+fn powers_of_sums_have_closed_forms() {
+    let mut compared = Compared::default();
+    for times in [4, 7, 12, 20] {
+        let f = Tape::builder().background(false);
+        let f = f.record(move |x: &[Var]| Interest { times }.eval(x));
+        f.value_and_grad(&[1e-3, 1.0]).unwrap();
+        f.compile().unwrap();
+        for rate in [0.0, 1e-16, -1e-12, 1e-9, 1e-6, 1e-3, 0.01, -0.01, -0.5, -1.0, -2.0] {
+            let (value, gradient) = f.value_and_grad(&[rate, 1.0]).unwrap();
+            let got = [gradient, vec![value]].concat();
+            compared.compare_at(&format!("{times}"), &got, &Interest { times }, &[rate, 1.0]);
+        }
+        let report = f.report();
+        assert!(report.kernel_calls == 11 && report.reserve_calls == 0, "{report}");
+        assert!(!report.closed.is_empty() && report.open.is_empty(), "{report}");
+    }
+    assert_eq!(compared.components, 4 * 11 * 3);
+    compared.assert_none();
+}
+
 #[test]
 fn random_affine_loops_are_as_good_as_the_tape() {
     let is_long = std::env::var_os("PHIGRAD_LONG_TESTS").is_some_and(|value| value == "1");

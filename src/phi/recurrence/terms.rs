@@ -25,9 +25,6 @@ const DEPTH: usize = 8;
 const MOST_NUMBERS: usize = 128;
 /// Products of higher powers are not written out.
 const MOST_POWER: i32 = 1 << 12;
-/// Sums of products of more factors are not written out: more may cancel in them than did where
-/// they were computed.
-const MOST_FACTORS: u32 = 6;
 /// Products may be so many times larger than their sum, or than 1: of twice the digits more
 /// are left of that than a million steps need.
 const MOST_CANCELLED: f64 = (1u64 << 40) as f64;
@@ -126,7 +123,7 @@ impl Terms {
                 of_a.divided(&Terms::of_node(emitter, b), b)?
             }
         };
-        terms.is_short(2 * MOST_TERMS).then_some(terms)
+        (terms.all.len() <= 2 * MOST_TERMS).then_some(terms)
     }
 
     fn written(emitter: &Emitter<'_>, node: Node, depth: usize) -> Terms {
@@ -157,7 +154,7 @@ impl Terms {
             Op::Recip => Some(of(a).inverse().unwrap_or_else(|| Terms::inverse_of(a))),
             _ => None,
         };
-        written.filter(|terms| terms.is_short(MOST_TERMS)).unwrap_or(whole)
+        written.filter(|terms| terms.all.len() <= MOST_TERMS).unwrap_or(whole)
     }
 
     pub(super) fn is_zero(&self) -> bool {
@@ -372,11 +369,6 @@ impl Terms {
             Terms::require_digits(emitter, &products, sum);
         }
         sum
-    }
-
-    /// Whether it is no more than `most` products, and those of few factors if they are several.
-    fn is_short(&self, most: usize) -> bool {
-        self.all.len() <= most && (self.all.len() < 2 || self.degree() <= MOST_FACTORS)
     }
 
     /// The most factors of a product, divisors among them.
