@@ -206,7 +206,10 @@ impl Program for Affine {
 }
 
 /// Gradient and value of a program, of a kernel that was made after a call at the first point.
-fn served(program: &Arc<Affine>, points: &[Vec<f64>]) -> (Vec<Vec<f64>>, Report) {
+fn served<P: Program + Send + Sync + 'static>(
+    program: &Arc<P>,
+    points: &[Vec<f64>],
+) -> (Vec<Vec<f64>>, Report) {
     let traced = program.clone();
     let f = Tape::builder().background(false).record(move |x: &[Var]| traced.eval(x));
     f.value_and_grad(&points[0]).unwrap();
@@ -276,14 +279,11 @@ impl Program for Ratios {
 fn what_cancels_is_not_multiplied_out() {
     let mut compared = Compared::default();
     for ratios in [1, 2, 3, 4, 6] {
-        let f = Tape::builder().background(false);
-        let f = f.record(move |x: &[Var]| Ratios { ratios }.eval(x));
-        f.value_and_grad(&[0.3]).unwrap();
-        f.compile().unwrap();
-        for x in [0.3, -0.99, -0.999, -0.9997, -0.9999, -0.99999, -0.999998951] {
-            let (value, gradient) = f.value_and_grad(&[x]).unwrap();
-            let got = [gradient, vec![value]].concat();
-            compared.compare_at(&format!("{ratios} ratios"), &got, &Ratios { ratios }, &[x]);
+        let program = Arc::new(Ratios { ratios });
+        let points = [0.3, -0.99, -0.999, -0.9997, -0.9999, -0.99999, -0.999998951];
+        let points = points.map(|x| vec![x]);
+        for (got, x) in served(&program, &points).0.iter().zip(&points) {
+            compared.compare_at(&format!("{ratios} ratios"), got, &*program, x);
         }
     }
     assert_eq!(compared.components, 5 * 7 * 2);
@@ -312,16 +312,13 @@ impl Program for Interest {
 fn powers_of_sums_have_closed_forms() {
     let mut compared = Compared::default();
     for times in [4, 7, 12, 20] {
-        let f = Tape::builder().background(false);
-        let f = f.record(move |x: &[Var]| Interest { times }.eval(x));
-        f.value_and_grad(&[1e-3, 1.0]).unwrap();
-        f.compile().unwrap();
-        for rate in [0.0, 1e-16, -1e-12, 1e-9, 1e-6, 1e-3, 0.01, -0.01, -0.5, -1.0, -2.0] {
-            let (value, gradient) = f.value_and_grad(&[rate, 1.0]).unwrap();
-            let got = [gradient, vec![value]].concat();
-            compared.compare_at(&format!("{times}"), &got, &Interest { times }, &[rate, 1.0]);
+        let program = Arc::new(Interest { times });
+        let rates = [1e-3, 0.0, 1e-16, -1e-12, 1e-9, 1e-6, 0.01, -0.01, -0.5, -1.0, -2.0];
+        let points = rates.map(|rate| vec![rate, 1.0]);
+        let (values, report) = served(&program, &points);
+        for (got, x) in values.iter().zip(&points) {
+            compared.compare_at(&format!("{times} times"), got, &*program, x);
         }
-        let report = f.report();
         assert!(report.kernel_calls == 11 && report.reserve_calls == 0, "{report}");
         assert!(!report.closed.is_empty() && report.open.is_empty(), "{report}");
     }

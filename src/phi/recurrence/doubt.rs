@@ -12,8 +12,8 @@
 //! polynomials of n. Where they do not, with Aⁿ = B·C and about as many steps in B as in C,
 //! what rounding leaves is that of |B|·|C|. It counts in two cases: if |B|·|C| is larger than
 //! W + |Aⁿ| by more than polynomials, so that much cancels in B·C; or if it is much even next to
-//! W. In which units numbers are does not matter to all of that, and what a number does not depend on has no
-//! part in it.
+//! W. In which units numbers are does not matter to all of that, and what a number does not
+//! depend on has no part in it.
 //!
 //! Powers of a single number have all of their digits, so that its value needs no doubt where
 //! it is measured from its start (`single`), and of maps that are numbers it is known which

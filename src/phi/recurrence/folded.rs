@@ -110,23 +110,23 @@ pub(super) fn folded(
     // In steps it is looked at in each call how many digits are left.
     let cancels = || if steps.changes { Err(CANCELS) } else { Ok(None) };
     let is_wanted = |number: &usize| wanted.states.contains(&system.states[*number]);
-    let numbers = (0..total.len()).filter(is_wanted);
-    let mut entries = numbers.clone().flat_map(|number| total[number].iter().zip(&off[number]));
+    let outputs = (0..total.len()).filter(is_wanted);
+    let mut entries = outputs.clone().flat_map(|number| total[number].iter().zip(&off[number]));
     // The entries are the derivatives.
     if !entries.all(|(entry, off)| entry.is_none_or(|entry| entry.high.abs() >= KNOWN * off)) {
         return cancels();
     }
     let columns: Vec<Node> = system.firsts.iter().chain(&bases).copied().collect();
     let emitter = &mut *forms.emitter;
-    let (before, overflows) = (emitter.items.len(), emitter.overflows);
+    let (before, derived, overflows) = (emitter.items.len(), emitter.derived, emitter.overflows);
     let mut ends = system.firsts.clone();
-    for number in numbers {
+    for number in outputs {
         ends[number] = combined(emitter, &total[number], &off[number], &columns);
     }
     if emitter.overflows && !overflows {
         // A derivative is known to have too few digits.
         emitter.forget(before);
-        emitter.overflows = false;
+        (emitter.derived, emitter.overflows) = (derived, false);
         return cancels();
     }
     Ok(Some(ends))
