@@ -83,9 +83,8 @@
 //!
 //! All numbers are `f64`; lengths are numbers of them. With
 //! [`Numerics::Exact`] kernels return the tape's bits. With
-//! [`Numerics::Real`], the default, they may round differently: products are
-//! fused with additions where the host can, and equal subexpressions are
-//! computed once. Either way a kernel's result that is not finite does not
+//! [`Numerics::Real`], the default, they may round differently: closed
+//! forms stand for loops, and equal subexpressions are computed once. Either way a kernel's result that is not finite does not
 //! count: a kernel in reserve, whose loops are no closed forms, or the tape
 //! computes the call again, so NaN and infinity come from the tape alone.
 //!

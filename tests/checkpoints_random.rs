@@ -12,8 +12,8 @@ use phigrad::check::{Program, Random, Recipe};
 use phigrad::diff::{Checkpointed, Wanted, checkpoint, reverse};
 use phigrad::jit::{RunError, compile};
 use phigrad::ssa::{
-    Folding, Graph, Lifted, Outcome, Paths, RerollLimits, eliminate_dead_code, fuse, hoist,
-    interpret, reroll, simplify, verify,
+    Folding, Graph, Lifted, Outcome, Paths, RerollLimits, eliminate_dead_code, hoist, interpret,
+    reroll, simplify, verify,
 };
 use phigrad::trace::{Inputs, Tracer};
 
@@ -77,8 +77,6 @@ fn random_programs_have_the_same_gradients() {
                 let gradient = checkpointed.reverse(Wanted::GradientAndValue, Folding::Exact);
                 let gradient = eliminate_dead_code(&gradient);
                 verify(&gradient).unwrap_or_else(|error| panic!("{error}\n{gradient}\n{primal}"));
-                let fused = fuse(&gradient);
-                verify(&fused).unwrap_or_else(|error| panic!("{error}\n{fused}\n{gradient}"));
                 let small = simplify(&gradient, Folding::Real);
                 let hoisted = hoist(&small);
                 verify(&hoisted).unwrap_or_else(|error| panic!("{error}\n{hoisted}\n{small}"));

@@ -5,8 +5,8 @@
 
 use phigrad::check::{GraphRecipe, Random, Tolerance, close, same};
 use phigrad::ssa::{
-    Def, Folding, Graph, Item, Nest, Outcome, Region, dot, eliminate_dead_code, fuse, hoist,
-    interpret, parse, simplify, verify,
+    Def, Folding, Graph, Item, Nest, Outcome, Region, dot, eliminate_dead_code, hoist, interpret,
+    parse, simplify, verify,
 };
 
 /// Random graphs of several kinds with inputs for them.
@@ -125,11 +125,10 @@ fn exact_simplification_keeps_every_bit() {
 }
 
 #[test]
-fn real_simplification_and_fusion_stay_near() {
+fn real_simplification_stays_near() {
     for (graph, inputs) in random_graphs(4, 300) {
         let small = simplify(&graph, Folding::Real);
         assert_agree(&graph, &small, &inputs, near);
-        assert_agree(&graph, &fuse(&small), &inputs, near);
     }
 }
 
@@ -268,22 +267,6 @@ fn elements_of_sums_are_not_the_same_before_and_after_they_are_filled_again() {
     assert_eq!(small.to_string().matches("element i0").count(), 2, "{small}");
 }
 
-#[test]
-fn products_in_loops_are_fused_where_they_are_summed() {
-    let text = "graph active 2 inactive 0\nv2 = const 0.0\nv3 = const 3.0\nv5 = iteration r0\na0 = nodes v0 \
-                v1 v0 v1\ni0 = a0 base 0 r0*1\nb0:\n  v10 = mul v0 v0\n  v12 = region r0 b1 bound 4 entries \
-                v4=v2\n  return v12\nb1:\n  v6 = element i0\n  v7 = mul v6 v6\n  v8 = add v4 v7\n  v9 = lt \
-                v5 v3\n  v11 = add v8 v10\n  return v9 v8 v11\n";
-    let fused = fuse(&parse(text).unwrap_or_else(|error| panic!("{error}"))).to_string();
-    assert!(fused.contains("= mul_add v5 v5 v4"), "{fused}");
-    // Not the one before the loop, which is computed once.
-    assert_eq!(fused.matches(" mul ").count(), 1, "{fused}");
-    // What decides how often it goes on is left as it is.
-    let decisive = text.replace("lt v5 v3", "lt v4 v3");
-    let kept = fuse(&parse(&decisive).unwrap()).to_string();
-    assert_eq!(kept.matches(" mul ").count(), 2, "{kept}");
-}
-
 /// A loop in a loop in a loop …
 #[test]
 fn deep_nests_of_loops_need_no_deep_stack() {
@@ -305,7 +288,7 @@ fn deep_nests_of_loops_need_no_deep_stack() {
     assert_eq!(verify(&graph), Ok(()));
     assert_eq!(parse(&graph.to_string()).unwrap(), graph);
     let expected = (0..3000).fold(0.5f64, |value, _| value.sin());
-    for graph in [simplify(&graph, Folding::Real), fuse(&graph), graph] {
+    for graph in [simplify(&graph, Folding::Real), graph] {
         assert_eq!(interpret(&graph, &[0.5]), Outcome::Values(vec![expected]));
         assert!(dot(&graph).contains("cluster_r2999"));
     }

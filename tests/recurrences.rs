@@ -14,7 +14,7 @@ use phigrad::op::Op;
 use phigrad::phi::Rule;
 use phigrad::phi::recurrence::{Solved, solve_all};
 use phigrad::ssa::{
-    End, Folding, Graph, Lifted, Node, Outcome, Paths, RerollLimits, eliminate_dead_code, fuse,
+    End, Folding, Graph, Lifted, Node, Outcome, Paths, RerollLimits, eliminate_dead_code,
     interpret, reroll, simplify, verify,
 };
 use phigrad::trace::{Inputs, Tracer};
@@ -38,7 +38,7 @@ fn compared(graph: &Graph, points: &[Vec<f64>]) -> Solved {
         let simple = simplify(graph, Folding::Real);
         eliminate_dead_code(&reverse(&simple, Wanted::GradientAndValue, Folding::Real))
     };
-    let (open, closed) = (gradient(graph), fuse(&gradient(&solved.graph)));
+    let (open, closed) = (gradient(graph), gradient(&solved.graph));
     verify(&closed).unwrap();
     for point in points {
         match (interpret(&open, point), interpret(&closed, point)) {

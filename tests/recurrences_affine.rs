@@ -166,17 +166,25 @@ fn run<T: Number>(
 
 impl Affine {
     /// Whether the tape and the reference tell at a point what comes out: all numbers are in
-    /// range, and in the last iteration none is far larger than what is left of it.
+    /// range, in the last iteration none is far larger than what is left of it, and in no
+    /// iteration one is so large that the reference, too, loses what was added to it.
     fn is_measured(&self, x: &[f64]) -> bool {
-        let (mut is_in_range, mut largest) = (true, vec![0.0; self.firsts.len()]);
-        let states = self.states(x, |i, number, state: f64| {
-            is_in_range &= state == 0.0 || RANGE.contains(&state.abs());
-            if i == self.steps - 1 {
-                largest[number] = state.abs().max(largest[number]);
+        let none = vec![(0.0f64, 0.0f64); self.firsts.len()];
+        let (mut is_measured, mut iteration, mut seen) = (true, 0, none.clone());
+        // Each number's last value in the iteration, and its largest.
+        let are_left = |seen: &[(f64, f64)], least: f64| {
+            seen.iter().all(|&(last, largest)| last >= 1e-12 * largest || largest < least)
+        };
+        self.states(x, |i, number, state: f64| {
+            if i != iteration {
+                is_measured &= are_left(&seen, 1e20);
+                (iteration, seen) = (i, none.clone());
             }
+            let state = state.abs();
+            is_measured &= state == 0.0 || RANGE.contains(&state);
+            seen[number] = (state, state.max(seen[number].1));
         });
-        let mut pairs = states.iter().zip(largest);
-        is_in_range && pairs.all(|(state, largest)| state.abs() >= 1e-12 * largest)
+        is_measured && are_left(&seen, f64::MIN_POSITIVE)
     }
 
     /// What the numbers come to; `look` sees each in each iteration.
@@ -254,6 +262,57 @@ fn what_inputs_were_computed_from_has_all_digits() {
         }
     }
     assert_eq!(compared.components, 4 * 12);
+    compared.assert_none();
+}
+
+#[test]
+fn loops_that_stay_are_as_good_as_the_tape() {
+    use {Leaf as L, Step as S};
+    // The tape adds up 2 in each iteration before it multiplies by a third.
+    let third = L::Multiple(1.0 / 3.0, 0);
+    let multiples = Affine {
+        firsts: vec![L::Known(0.0), L::Known(1.0), third],
+        inner: None,
+        body: vec![
+            (1, S::Affine(L::Known(0.9), L::Product(0, 0))),
+            (0, S::Towards(0, L::Rest(1))),
+            (1, S::Affine(L::Product(2, 0), L::Input(0))),
+            (0, S::From(2, L::Known(2.0))),
+        ],
+        steps: 333,
+        outputs: (0, None),
+    };
+    // One number becomes the other by a difference, exactly; what is left of it grows.
+    let differences = Affine {
+        firsts: vec![L::Number(-1.0 / 3.0), L::Known(1.0 / 3.0)],
+        inner: Some((
+            40,
+            vec![
+                (1, S::Towards(0, L::Number(-1.0 / 3.0))),
+                (0, S::To(L::Known(0.1), L::Number(0.125))),
+                (0, S::Towards(1, L::Inverse(0))),
+            ],
+        )),
+        body: vec![
+            (1, S::Towards(0, L::Rest(0))),
+            (1, S::Towards(1, L::Product(2, 2))),
+            (0, S::To(L::Input(0), L::Multiple(0.1, 0))),
+        ],
+        steps: 30,
+        outputs: (1, Some(0)),
+    };
+    let mut compared = Compared::default();
+    for (program, firsts) in [(multiples, [1.0, 0.8, 1e-9, 0.0]), (differences, [0.0; 4])] {
+        let others = [[-0.3, 0.7], [0.0, 3.0], [-0.08, 0.25], [1.0, 0.0]];
+        let points = firsts.iter().zip(others).map(|(&first, [x, y])| vec![first, x, y]);
+        let (program, points): (_, Vec<_>) = (Arc::new(program), points.collect());
+        let (values, report) = served(&program, &points);
+        assert_eq!((report.kernel_calls, report.reserve_calls), (4, 0), "{report}");
+        for (got, x) in values.iter().zip(&points) {
+            compared.compare_at(&format!("{program:?}"), got, &*program, x);
+        }
+    }
+    assert_eq!(compared.components, 2 * 16);
     compared.assert_none();
 }
 

@@ -16,7 +16,7 @@ use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
 use phigrad::phi::{CloseLimits, Closed, close};
 use phigrad::ssa::{
-    Folding, Graph, Node, Outcome, eliminate_dead_code, fuse, interpret, parse, simplify, verify,
+    Folding, Graph, Node, Outcome, eliminate_dead_code, interpret, parse, simplify, verify,
 };
 use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
 use precise::{Dual, Number};
@@ -152,9 +152,9 @@ impl Dense {
 fn gradient(graph: &Graph) -> Graph {
     let gradient =
         reverse(&simplify(graph, Folding::Real), Wanted::GradientAndValue, Folding::Real);
-    let fused = fuse(&eliminate_dead_code(&gradient));
-    verify(&fused).unwrap();
-    fused
+    let gradient = eliminate_dead_code(&gradient);
+    verify(&gradient).unwrap();
+    gradient
 }
 
 fn taped(program: &Dense, x: &[f64]) -> Vec<f64> {

@@ -6,8 +6,7 @@
 use phigrad::check::{GraphRecipe, Random, Tolerance, close, same};
 use phigrad::op::Op;
 use phigrad::ssa::{
-    End, Folding, Graph, Outcome, dot, eliminate_dead_code, fuse, interpret, parse, simplify,
-    verify,
+    End, Folding, Graph, Outcome, dot, eliminate_dead_code, interpret, parse, simplify, verify,
 };
 
 /// Random graphs of several kinds with inputs for them.
@@ -82,7 +81,6 @@ fn real_simplification_and_fusion_stay_near() {
     for (graph, inputs) in random_graphs(4, 200) {
         let small = simplify(&graph, Folding::Real);
         assert_agree(&graph, &small, &inputs, near);
-        assert_agree(&graph, &fuse(&small), &inputs, near);
     }
 }
 
@@ -238,25 +236,6 @@ fn regions_without_use_go_and_with_them_what_only_they_use() {
 }
 
 #[test]
-fn what_decides_through_a_phi_is_not_fused() {
-    let text = |end: &str| {
-        format!(
-            "graph active 3 inactive 0\nb0:\n  v5 = region r0 b1\n{end}b1:\n  branch v2 b2 b3\nb2:\n  \
-             v3 = mul v0 v1\n  v4 = add v3 v2\n  return v4\nb3:\n  return v0\n"
-        )
-    };
-    let fused = |end| fuse(&parse(&text(end)).unwrap()).to_string();
-    assert!(fused("  return v5\n").contains("mul_add"));
-    assert!(!fused("  guard v5\n  return v5\n").contains("mul_add"));
-    assert!(!fused("  v6 = sqrt v5\n  return v6\n").contains("mul_add"));
-    // A product may cancel one that comes through a φ.
-    let cancelling = "graph active 3 inactive 0\nb0:\n  v4 = region r0 b1\n  v5 = mul v0 v1\n  v6 = sub \
-                      v5 v4\n  return v6\nb1:\n  branch v2 b2 b3\nb2:\n  v3 = mul v0 v1\n  return \
-                      v3\nb3:\n  return v0\n";
-    assert!(!fuse(&parse(cancelling).unwrap()).to_string().contains("mul_add"));
-}
-
-#[test]
 fn deep_nesting_needs_no_deep_stack() {
     const DEPTH: usize = 5000;
     let mut graph = Graph::new(1, 0);
@@ -282,7 +261,7 @@ fn deep_nesting_needs_no_deep_stack() {
     let thread = small.spawn(move || {
         assert_eq!(parse(&graph.to_string()).unwrap(), graph);
         let simplified = simplify(&graph, Folding::Real);
-        for other in [simplified, fuse(&graph), eliminate_dead_code(&graph)] {
+        for other in [simplified, eliminate_dead_code(&graph)] {
             assert_agree(&graph, &other, &[vec![0.5], vec![0.0]], near);
         }
         assert!(dot(&graph).contains("cluster_r4999"));

@@ -12,9 +12,7 @@ use bound::ulp;
 use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
 use phigrad::phi::{CloseLimits, Closed, Rule, close};
-use phigrad::ssa::{
-    Folding, Graph, Outcome, eliminate_dead_code, fuse, interpret, parse, swept, verify,
-};
+use phigrad::ssa::{Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, swept, verify};
 use phigrad::{Numerics, Tape, Var, traced};
 use precise::{Dual, Number};
 use support::{Pair, Served};
@@ -49,7 +47,7 @@ fn closed(graph: &Graph) -> Closed {
 fn differentiated(graph: &Graph) -> Graph {
     let gradient = eliminate_dead_code(&reverse(graph, Wanted::GradientAndValue, Folding::Real));
     verify(&gradient).unwrap();
-    fuse(&gradient)
+    gradient
 }
 
 fn values(graph: &Graph, inputs: &[f64]) -> Vec<f64> {

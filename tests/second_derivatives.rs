@@ -9,7 +9,7 @@ use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
 use phigrad::phi::{CloseLimits, close};
 use phigrad::ssa::{
-    Folding, Graph, Lifted, Outcome, Paths, RerollLimits, fuse, hoist, interpret, reroll, simplify,
+    Folding, Graph, Lifted, Outcome, Paths, RerollLimits, hoist, interpret, reroll, simplify,
     verify,
 };
 use phigrad::trace::{Inputs, Tracer};
@@ -112,7 +112,7 @@ fn where_nothing_is_left_of_a_closed_form_its_second_derivatives_are_no_numbers(
     let closed = close(&rolled, CloseLimits::default());
     assert!(!closed.applied.is_empty(), "{:?}", closed.refused);
     let plain = second(&closed.graph, Folding::Real);
-    let small = fuse(&hoist(&simplify(&plain, Folding::Real)));
+    let small = hoist(&simplify(&plain, Folding::Real));
     let points = [[1.0, -0.06], [0.5, -0.25], [1.0, 2.25], [1.0, 0.5], [0.9, 0.5], [0.9, 1e-3]];
     for graph in [&plain, &small] {
         let mut served = 0;
@@ -157,7 +157,7 @@ fn second_derivatives_with_closed_forms_are_those_of_the_program() {
         };
         let expected = second(&straight, Folding::Exact);
         let plain = second(&primal, Folding::Real);
-        let small = fuse(&hoist(&simplify(&plain, Folding::Real)));
+        let small = hoist(&simplify(&plain, Folding::Real));
         for graph in [&plain, &small] {
             verify(graph).unwrap_or_else(|error| panic!("{name}: {error}\n{graph}"));
             for _ in 0..10 {

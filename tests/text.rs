@@ -11,8 +11,7 @@ use phigrad::diff::{Wanted, reverse};
 use phigrad::entity::Entity;
 use phigrad::op::Op;
 use phigrad::ssa::{
-    Block, Def, End, Folding, Graph, Item, Node, NodeData, ParseError, dot, fuse, parse, simplify,
-    verify,
+    Block, Def, End, Folding, Graph, Item, Node, NodeData, ParseError, dot, parse, simplify, verify,
 };
 
 /// Graphs of random programs after all stages.
@@ -26,7 +25,7 @@ fn graphs() -> Vec<Graph> {
             let primal = lifted(&program, &points(&recipe, &mut random, 5));
             let gradient = reversed(&primal, Folding::Exact);
             let small = simplify(&reversed(&primal, Folding::Real), Folding::Real);
-            graphs.extend([fuse(&small), small, gradient, primal]);
+            graphs.extend([small, gradient, primal]);
         }
     }
     graphs

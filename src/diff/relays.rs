@@ -54,8 +54,10 @@ pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, O
     for (node, of) in candidates {
         let length = lengths.get(&of).map_or(1, |length| length + 1);
         let [own, others] = [&uses[&node], &uses[&of]];
-        let is_used_with = own.count > 1 && others.count > 1;
-        let is_relay = is_used_with || !own.loops.is_disjoint(&others.loops);
+        let is_relay = match own.loops.is_empty() {
+            true => own.count > 1 && others.count > 1,
+            false => !own.loops.is_disjoint(&others.loops),
+        };
         if is_relay && length <= LONGEST_CHAIN {
             relays[node] = Some(of);
             lengths.insert(node, length);

@@ -89,20 +89,8 @@ pub(super) fn is_call(op: Op) -> bool {
     !matches!(lowering(op), Lowering::Instructions)
 }
 
-/// Whether the host multiplies and adds in one instruction. If not,
-/// [`ssa::fuse`](crate::ssa::fuse) makes kernels slower.
-///
-/// # Examples
-///
-/// ```
-/// use phigrad::jit::host_fuses;
-/// use phigrad::ssa::{Graph, fuse};
-///
-/// fn for_this_host(graph: Graph) -> Graph {
-///     if host_fuses() { fuse(&graph) } else { graph }
-/// }
-/// ```
-pub fn host_fuses() -> bool {
+/// Whether the host multiplies and adds in one instruction.
+fn host_fuses() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
         std::arch::is_x86_feature_detected!("fma")

@@ -35,7 +35,6 @@ use uses::Uses;
 pub use kernel::{Kernel, RunError};
 pub(crate) use layout::MAX_WORDS;
 pub use layout::history_words;
-pub use math::host_fuses;
 
 /// Why a graph was not compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -4,7 +4,7 @@
 use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered, without_rounding_errors};
-use crate::jit::{Kernel, MAX_WORDS, history_words, host_fuses, schedule};
+use crate::jit::{Kernel, MAX_WORDS, history_words, schedule};
 use crate::op::Op;
 use crate::phi::{
     Applied, CloseLimits, Closed, RealExponents, Refused, Rule, SimplifyLimits, Stage, close,
@@ -13,8 +13,7 @@ use crate::phi::{
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
     Block, Def, Folding, Graph, Item, Nest, Region, RerollLimits, Sequence, eliminate_dead_code,
-    expand, fuse, has_tangents, hoist, most_steps, reroll, simplify, swept, verify,
-    without_tangents,
+    expand, has_tangents, hoist, most_steps, reroll, simplify, swept, verify, without_tangents,
 };
 
 /// A kernel, and what there is to know of the graph it was made from.
@@ -123,12 +122,8 @@ fn optimised(primal: &Checkpointed, purpose: Purpose, numerics: Numerics) -> Gra
     }
     let derived = derive(primal, purpose, Folding::Real);
     checked(&derived);
-    let mut graph = hoist(&simplified(&derived, Stage::Final));
+    let graph = hoist(&simplified(&derived, Stage::Final));
     checked(&graph);
-    if host_fuses() {
-        graph = fuse(&graph);
-        checked(&graph);
-    }
     let graph = scale_lengths(&graph);
     checked(&graph);
     graph

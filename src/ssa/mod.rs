@@ -1,18 +1,17 @@
 //! The SSA graph: the one representation between recording and native code.
 //!
-//! `lift` feeds it from traces; `simplify`, `hoist` and `fuse` map it to itself, `diff`
+//! `lift` feeds it from traces; `simplify` and `hoist` map it to itself, `diff`
 //! to its gradient, `jit` to a kernel. It has a text form that round-trips
 //! (`print`, `parse`), a verifier, and an interpreter that is its meaning.
 
 mod build;
 mod build_loops;
-mod circles;
 mod dead;
+mod decisive;
 mod dot;
 mod expand;
 mod flow;
 mod fold;
-mod fuse;
 mod graph;
 mod hoist;
 mod interpret;
@@ -37,12 +36,11 @@ mod verify;
 
 pub use build::Builder;
 pub use dead::{eliminate_dead_code, live_nodes};
+pub(crate) use decisive::{decisive_nodes, decisive_nodes_but};
 pub use dot::dot;
 pub use expand::expand;
 pub use flow::Flow;
 pub use fold::Folding;
-pub use fuse::fuse;
-pub(crate) use fuse::{decisive_nodes, decisive_nodes_but};
 pub use graph::{
     Block, BlockData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId, Region, RegionData,
 };

@@ -9,8 +9,8 @@ use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
 use phigrad::phi::recurrence::solve_all;
 use phigrad::ssa::{
-    Folding, Graph, Lifted, Outcome, Paths, RerollLimits, eliminate_dead_code, fuse, interpret,
-    reroll, simplify, verify,
+    Folding, Graph, Lifted, Outcome, Paths, RerollLimits, eliminate_dead_code, interpret, reroll,
+    simplify, verify,
 };
 use phigrad::trace::{Adjoints, Inputs, Trace, Tracer, sweep};
 
@@ -99,9 +99,9 @@ fn lifted(program: &impl Program, x: &[f64]) -> Graph {
 pub fn derived(graph: &Graph) -> Graph {
     let small = simplify(graph, Folding::Real);
     let gradient = reverse(&small, Wanted::GradientAndValue, Folding::Real);
-    let fused = fuse(&eliminate_dead_code(&gradient));
-    verify(&fused).unwrap_or_else(|error| panic!("{error}\n{fused}"));
-    fused
+    let gradient = eliminate_dead_code(&gradient);
+    verify(&gradient).unwrap_or_else(|error| panic!("{error}\n{gradient}"));
+    gradient
 }
 
 /// The graph of gradient and value, with closed forms; there may be loops left.

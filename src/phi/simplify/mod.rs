@@ -180,7 +180,7 @@ struct Settings<'a> {
 /// rounding and overflow.
 ///
 /// What decides something, such as the operands of a guard or of a square root,
-/// keeps its bits, as for [`fuse`](crate::ssa::fuse). No number becomes infinite or
+/// keeps its bits. No number becomes infinite or
 /// NaN that was not. The work is in proportion to the number of segments that rules
 /// may apply to; `phigrad-bench simplify` measures it.
 ///

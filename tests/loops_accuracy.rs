@@ -1,5 +1,5 @@
-//! Loops that stay loops are no less accurate than the tape where products are fused with
-//! additions: what cancels on the tape, since it is rounded alike, cancels in kernels.
+//! Loops that stay loops are no less accurate than the tape: what cancels there, since it is
+//! rounded alike, cancels in kernels.
 #![allow(clippy::unwrap_used)] // A failing helper fails its test.
 
 #[path = "support/precise.rs"]

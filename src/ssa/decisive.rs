@@ -1,0 +1,105 @@
+//! What decides: the nodes that conditions and singular primitives depend on.
+
+use super::flow::Flow;
+use super::graph::{Def, End, Graph, Item, Node};
+use crate::entity::Array;
+use crate::op::{Op, is_singular};
+
+/// Which nodes a condition or a singular primitive depends on.
+pub(crate) fn decisive_nodes(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
+    decisive_nodes_but(graph, flow, |_, _| false)
+}
+
+/// The same, where some operands of singular primitives are known not to come near a
+/// singularity, or that is of no matter.
+pub(crate) fn decisive_nodes_but(
+    graph: &Graph,
+    flow: &Flow<'_>,
+    is_regular: impl Fn(Op, Node) -> bool,
+) -> Array<Node, bool> {
+    let mut pending: Vec<Node> = Vec::new();
+    for block in graph.blocks.values() {
+        for item in &block.items {
+            if let Item::Guard { condition, .. } = *item {
+                pending.push(condition);
+            }
+        }
+        if let End::Branch { condition, .. } = block.end {
+            pending.push(condition);
+        }
+    }
+    for region in graph.regions.keys() {
+        let (decides, _) = graph.passed_before_phis(region);
+        if decides > 0 {
+            pending.extend(flow.passed(region, 0));
+        }
+    }
+    for data in graph.nodes.values() {
+        if let Def::Apply(op, _) = data.def {
+            for (operand, &arg) in data.args().iter().enumerate() {
+                let has_pole = op == Op::Powi && graph.constant(data.args()[1]) < Some(0.0);
+                if (is_singular(op, operand) || has_pole) && !is_regular(op, arg) {
+                    pending.push(arg);
+                }
+            }
+        }
+    }
+    let mut decisive = Array::filled(false, graph.nodes.len());
+    // A long series has as many elements.
+    let mut seen = Array::filled(false, graph.series.len());
+    while let Some(node) = pending.pop() {
+        if core::mem::replace(&mut decisive[node], true) {
+            continue;
+        }
+        match graph.nodes[node].def {
+            Def::Element(access) => {
+                let series = graph.accesses[access].series;
+                if !core::mem::replace(&mut seen[series], true) {
+                    pending.extend(flow.elements(series));
+                }
+            }
+            _ => pending.extend(flow.sources(node)),
+        }
+    }
+    decisive
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decisive_nodes;
+    use crate::entity::Entity;
+    use crate::ssa::{Flow, ParseError, parse};
+
+    #[test]
+    fn what_decides_is_found_through_phis_and_series() -> Result<(), ParseError> {
+        let choice = |end: &str| {
+            format!(
+                "b0:\n  v5 = region r0 b1\n{end}b1:\n  branch v2 b2 b3\nb2:\n  v3 = mul v0 v1\n  \
+                 v4 = add v3 v2\n  return v4\nb3:\n  return v0\n"
+            )
+        };
+        // v4 + v0·v0 + .., which goes on as long as v4 is less than 3.
+        let sum = "v2 = const 0.0\nv3 = const 3.0\nv5 = iteration r0\na0 = nodes v0 v1 v0 v1\ni0 \
+                   = a0 base 0 r0*1\nb0:\n  v11 = region r0 b1 bound 4 entries v4=v2\n  return \
+                   v11\nb1:\n  v6 = element i0\n  v7 = mul v6 v6\n  v8 = add v4 v7\n  v9 = add v8 \
+                   v1\n  v10 = lt v4 v3\n  return v10 v8 v9\n";
+        let cases = [
+            (choice("  return v5\n"), vec![2]),
+            (choice("  guard v5\n  return v5\n"), vec![0, 1, 2, 3, 4, 5]),
+            (choice("  v6 = sqrt v5\n  return v6\n"), vec![0, 1, 2, 3, 4, 5]),
+            (sum.to_owned(), vec![0, 1, 2, 3, 4, 6, 7, 8, 10]),
+            (sum.replace("lt v4 v3", "lt v5 v3"), vec![3, 5, 10]),
+        ];
+        for (text, expected) in cases {
+            let graph = parse(&format!(
+                "graph active {} inactive 0\n{text}",
+                if text.starts_with("b0") { 3 } else { 2 }
+            ))?;
+            let decisive = decisive_nodes(&graph, &Flow::of(&graph));
+            let found = decisive.iter().filter(|&(_, &is_decisive)| is_decisive);
+            let found: Vec<usize> = found.map(|(node, _)| node.index()).collect();
+            assert_eq!(found, expected, "{graph}");
+        }
+        Ok(())
+    }
+}
