@@ -59,7 +59,8 @@ fn code_does_not_grow_with_the_loops_of_a_nest() {
             state * 0.5 + row * constant(i)
         })
     }
-    assert_eq!(size(10_000, 0, nested), size(40_000, 0, nested));
+    // Not 200 times, which would have its count in common with the loop inside.
+    assert_eq!(size(10_000, 0, nested), size(80_000, 0, nested));
 }
 
 #[test]
