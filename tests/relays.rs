@@ -76,6 +76,47 @@ impl Program for Steps {
     }
 }
 
+/// 1 - x and x in straight code, where what they come to cancels, and 1 - x in a loop.
+struct Apart;
+
+impl Program for Apart {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let (mut w, one, ten) = (x[1], T::from(1.0), T::from(10.0));
+        let mut random = Random::new(7);
+        for _ in 0..25 {
+            let part = T::from(random.uniform(0.5, 1.5));
+            w = match random.below(3) {
+                0 => ten * w + (one - x[0]) * part + x[0] * part,
+                1 => (one - x[0]) * part + ten * w + x[0] * part,
+                _ => w * ten + x[0] * part + part * (one - x[0]),
+            };
+        }
+        (0..200).fold(w, |w, _| (w + (one - x[0])) / (one + w * w * T::from(1e-30)))
+    }
+}
+
+/// 2·x and 1 - x in a loop, or 2·(1 - x) and x, of which one is computed before.
+struct Siblings {
+    is_chain: bool,
+}
+
+impl Program for Siblings {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let (one, two) = (T::from(1.0), T::from(2.0));
+        let mut random = Random::new(8);
+        let mut s = two * x[0] * (one - x[0]);
+        for _ in 0..200 {
+            let (a, rest) = (T::from(random.uniform(1e3, 2e3)), one - x[0]);
+            s = match self.is_chain {
+                false => s + two * x[0] * a + rest * (two * a),
+                true => s + two * rest * a + x[0] * (two * a),
+            };
+            s = (s - two * a) / (one + s * s * T::from(1e-9));
+        }
+        s * x[1]
+    }
+}
+
 /// Over many points the errors of each component add up to no more than twice the tape's.
 fn check(name: &str, program: &impl Program, inputs: usize) {
     let mut random = Random::new(81);
@@ -115,6 +156,13 @@ fn probabilities() {
 fn means_and_steps() {
     check("forgetting", &Forgetting(60), 2);
     check("steps", &Steps(50), 2);
+}
+
+#[test]
+fn numbers_that_come_from_one() {
+    check("in straight code and a loop", &Apart, 2);
+    check("siblings", &Siblings { is_chain: false }, 2);
+    check("a chain", &Siblings { is_chain: true }, 2);
 }
 
 #[test]

@@ -15,27 +15,88 @@ use crate::ssa::{Def, Folding, Node, Region};
 /// Relays of relays: what goes through a chain is multiplied again for each of them.
 const LONGEST_CHAIN: u8 = 4;
 
+/// A node that may be a relay.
+struct Member {
+    node: Node,
+    /// What it is computed from.
+    of: Node,
+    /// What that is computed from in the end.
+    root: Node,
+}
+
+/// What uses a node.
+#[derive(Default)]
+struct Uses {
+    count: u32,
+    /// How many are not in a loop that the node is not in.
+    straight: u32,
+    /// The loops in which it is used again and again.
+    loops: HashSet<Region>,
+}
+
 /// For each node that is a relay the node that it passes on to. Only for
 /// [`Folding::Real`]: otherwise the order of additions is that of the tape anyway.
+///
+/// A relay is what is used in a loop where a number that comes from the same one is used, too,
+/// or that one itself; or several times in straight code. Where no loop uses another one of
+/// them a sum of its own is as good, and takes fewer steps.
 pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, Option<Node>> {
     let mut relays = Array::filled(None, activity.graph.nodes.len());
     if folding == Folding::Exact {
         return relays;
     }
-    let candidates: Vec<(Node, Node)> = activity
-        .graph
-        .nodes
-        .keys()
-        .filter_map(|node| Some((node, of_one_number(activity, node)?)))
-        .collect();
-    if candidates.is_empty() {
+    let members = members(activity);
+    if members.is_empty() {
         return relays;
     }
-    let mut uses: HashMap<Node, Uses> = HashMap::new();
-    for &(node, of) in &candidates {
-        uses.insert(node, Uses::default());
-        uses.insert(of, Uses::default());
+    let uses = uses(activity, &members);
+    // How many of a family each loop uses, and of each member and those made of it.
+    let mut whole: HashMap<(Node, Region), u32> = HashMap::new();
+    let mut below: HashMap<Node, HashMap<Region, u32>> = HashMap::new();
+    let roots: HashSet<Node> = members.iter().map(|member| member.root).collect();
+    let of: HashMap<Node, &Member> = members.iter().map(|member| (member.node, member)).collect();
+    for root in roots {
+        uses[&root].loops.iter().for_each(|&region| *whole.entry((root, region)).or_default() += 1);
     }
+    for member in &members {
+        for &region in &uses[&member.node].loops {
+            *whole.entry((member.root, region)).or_default() += 1;
+            let chain = core::iter::successors(Some(member), |member| of.get(&member.of).copied());
+            for member in chain {
+                *below.entry(member.node).or_default().entry(region).or_default() += 1;
+            }
+        }
+    }
+    for member in &members {
+        let is_used_with = uses[&member.node].straight > 1 && uses[&member.of].count > 1;
+        let mut loops = below.get(&member.node).into_iter().flatten();
+        let meets_others = loops.any(|(&region, &own)| own < whole[&(member.root, region)]);
+        if is_used_with || meets_others {
+            relays[member.node] = Some(member.of);
+        }
+    }
+    relays
+}
+
+/// The nodes that may be relays, operands first.
+fn members(activity: &Activity<'_>) -> Vec<Member> {
+    let mut known: HashMap<Node, (u8, Node)> = HashMap::new();
+    let nodes = activity.graph.nodes.keys().filter_map(|node| {
+        let of = of_one_number(activity, node)?;
+        let (length, root) = known.get(&of).map_or((1, of), |&(length, root)| (length + 1, root));
+        if length > LONGEST_CHAIN {
+            return None;
+        }
+        known.insert(node, (length, root));
+        Some(Member { node, of, root })
+    });
+    nodes.collect()
+}
+
+/// What uses `members`, and what they are computed from.
+fn uses(activity: &Activity<'_>, members: &[Member]) -> HashMap<Node, Uses> {
+    let nodes = members.iter().flat_map(|member| [member.node, member.of]);
+    let mut uses: HashMap<Node, Uses> = nodes.map(|node| (node, Uses::default())).collect();
     // Elements of series have sums of their own.
     let is_element = |node: Node| matches!(activity.graph.nodes[node].def, Def::Element(_));
     let users = activity.graph.nodes.keys().filter(|&node| activity.active[node]);
@@ -45,33 +106,14 @@ pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, O
             let Some(found) = uses.get_mut(&target) else { continue };
             let around =
                 core::iter::successors(innermost, |&loop_| activity.nest.loop_around(loop_));
+            let mut loops =
+                around.take_while(|&loop_| !activity.is_inside(target, loop_)).peekable();
             found.count += 1;
-            found.loops.extend(around.take_while(|&loop_| !activity.is_inside(target, loop_)));
+            found.straight += u32::from(loops.peek().is_none());
+            found.loops.extend(loops);
         }
     }
-    let mut lengths: HashMap<Node, u8> = HashMap::new();
-    // Operands come first.
-    for (node, of) in candidates {
-        let length = lengths.get(&of).map_or(1, |length| length + 1);
-        let [own, others] = [&uses[&node], &uses[&of]];
-        let is_relay = match own.loops.is_empty() {
-            true => own.count > 1 && others.count > 1,
-            false => !own.loops.is_disjoint(&others.loops),
-        };
-        if is_relay && length <= LONGEST_CHAIN {
-            relays[node] = Some(of);
-            lengths.insert(node, length);
-        }
-    }
-    relays
-}
-
-/// What uses a node.
-#[derive(Default)]
-struct Uses {
-    count: u32,
-    /// The loops in which it is used again and again.
-    loops: HashSet<Region>,
+    uses
 }
 
 /// The one active number that `node` is computed from, if it is its multiple, or differs

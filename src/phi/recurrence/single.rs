@@ -45,7 +45,8 @@ const MOST: &str = "it is made of too many values";
 
 /// A number, and its derivatives.
 pub(super) enum Part {
-    Written(Terms),
+    /// What counts is what it is next to itself and this.
+    Written(Terms, f64),
     /// With those that are not zero everywhere.
     Made(Pair, BTreeMap<Node, Pair>),
 }
@@ -53,8 +54,9 @@ pub(super) enum Part {
 impl Part {
     pub(super) fn emitted(&self, emitter: &mut Emitter<'_>) -> Pair {
         match self {
-            Part::Written(terms) => {
-                terms.emitted(emitter).unwrap_or_else(|| emitter.number(0.0, 0.0))
+            Part::Written(terms, scale) => {
+                let number = terms.emitted_next_to(emitter, *scale);
+                number.unwrap_or_else(|| emitter.number(0.0, 0.0))
             }
             Part::Made(number, _) => *number,
         }
@@ -63,21 +65,21 @@ impl Part {
     /// The number; `None` if it is zero.
     fn number(&self, emitter: &mut Emitter<'_>) -> Option<Pair> {
         match self {
-            Part::Written(terms) => terms.emitted(emitter),
+            Part::Written(terms, scale) => terms.emitted_next_to(emitter, *scale),
             Part::Made(number, _) => Some(*number),
         }
     }
 
     pub(super) fn slope(&self, emitter: &mut Emitter<'_>, node: Node) -> Option<Pair> {
         match self {
-            Part::Written(terms) => terms.slope(node).emitted(emitter),
+            Part::Written(terms, scale) => terms.slope(node).emitted_next_to(emitter, *scale),
             Part::Made(_, slopes) => slopes.get(&node).copied(),
         }
     }
 
     pub(super) fn nodes(&self) -> BTreeSet<Node> {
         match self {
-            Part::Written(terms) => terms.nodes(),
+            Part::Written(terms, _) => terms.nodes(),
             Part::Made(_, slopes) => slopes.keys().copied().collect(),
         }
     }
@@ -169,10 +171,10 @@ impl Start {
         let has_added = !step.added.is_zero();
         let is_large = is_large(emitter, value, has_added);
         Some(Start {
-            first: Part::Written(first),
-            shared: step.shared.into_iter().map(Part::Written).collect(),
-            change: Part::Written(step.less_one),
-            added: Part::Written(step.added),
+            first: Part::Written(first, 0.0),
+            shared: step.shared.into_iter().map(|shared| Part::Written(shared, 1.0)).collect(),
+            change: Part::Written(step.less_one, 1.0),
+            added: Part::Written(step.added, 0.0),
             factor: Factor { value, less_one },
             is_large,
             has_added,
@@ -211,7 +213,7 @@ impl Start {
         let is_large = is_large(emitter, value, added.is_some());
         let first = Terms::of_node(emitter, *system.firsts.first()?);
         Some(Start {
-            first: Part::Written(first),
+            first: Part::Written(first, 0.0),
             shared: Vec::new(),
             change: Part::Made(less_one, of_factor),
             added: Part::Made(number, of_added),
@@ -230,7 +232,7 @@ impl Start {
     /// Whether its fixed point is known: what is added is that, with the other sign.
     pub(super) fn has_fixed_point(&self) -> bool {
         let one = || Terms::number(1.0.into());
-        self.has_added && matches!(&self.change, Part::Written(terms) if *terms == one())
+        self.has_added && matches!(&self.change, Part::Written(terms, _) if *terms == one())
     }
 
     /// `pair` multiplied by what all of a step is multiplied by, but for one of that.
@@ -358,13 +360,13 @@ impl Start {
     /// The factor, as far as its derivatives go: 1 more or less.
     fn factor_part(&self) -> Part {
         match &self.change {
-            Part::Written(less_one) => {
+            Part::Written(less_one, scale) => {
                 let whole = self.shared.iter().fold(less_one.clone(), |terms, factor| {
-                    let Part::Written(factor) = factor else { return terms };
+                    let Part::Written(factor, _) = factor else { return terms };
                     // One of the two is a single term.
                     terms.times(factor).unwrap_or_default()
                 });
-                Part::Written(whole)
+                Part::Written(whole, *scale)
             }
             Part::Made(number, slopes) => Part::Made(*number, slopes.clone()),
         }

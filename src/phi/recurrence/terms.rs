@@ -25,8 +25,8 @@ const DEPTH: usize = 8;
 const MOST_NUMBERS: usize = 128;
 /// Products of higher powers are not written out.
 const MOST_POWER: i32 = 1 << 12;
-/// Products may be so many times larger than their sum, or than 1: of twice the digits more
-/// are left of that than a million steps need.
+/// Products may be so many times larger than their sum, or than that and 1 where the sum is
+/// a factor, or one less 1: of twice the digits more are left than a million steps need.
 const MOST_CANCELLED: f64 = (1u64 << 40) as f64;
 /// What is left of two numbers that cancel is zero if it is this much smaller.
 const NOTHING: f64 = 1e-29;
@@ -229,8 +229,8 @@ impl Terms {
         product.lost.extend(self.lost.union(&other.lost));
         if self.all.is_empty() || other.all.is_empty() {
             // Zero times something is a number where that is one.
-            let of_all = self.nodes().into_iter().chain(other.nodes());
-            product.lost.extend(of_all.map(|node| (node, 1)));
+            let of_all = self.all.keys().chain(other.all.keys()).flatten();
+            product.lost.extend(of_all.map(|&(node, power)| (node, power.signum())));
         }
         for (a, &number) in &self.all {
             for (b, &factor) in &other.all {
@@ -322,18 +322,25 @@ impl Terms {
         }
     }
 
-    /// Stops the graph where so much of products that were written out cancels in `sum` that a
-    /// factor, or its derivative, would be off by what counts in many steps.
-    fn require_digits(emitter: &mut Emitter<'_>, products: &[Option<Pair>], sum: Pair) {
+    /// Stops the graph where so much of products that were written out cancels in `sum` that it
+    /// would be off, next to itself and `scale`, by what counts in many steps.
+    fn require_digits(emitter: &mut Emitter<'_>, products: &[Option<Pair>], sum: Pair, scale: f64) {
         let size = total_size(emitter, products);
         let largest = emitter.constant(-MOST_CANCELLED);
         let left = emitter.apply(Op::Abs, &[sum.high]);
         let more = emitter.apply(Op::MulAdd, &[left, largest, size]);
-        emitter.require_below(more, MOST_CANCELLED);
+        // Of no products nothing cancels.
+        emitter.require_below(more, MOST_CANCELLED * scale + f64::MIN_POSITIVE);
     }
 
-    /// The pair that this comes to; `None` if it is zero.
+    /// The pair that this comes to as a factor, or as what one is more than 1; `None` if it is
+    /// zero.
     pub(super) fn emitted(&self, emitter: &mut Emitter<'_>) -> Option<Pair> {
+        self.emitted_next_to(emitter, 1.0)
+    }
+
+    /// The same; what counts is what it is next to itself and `scale`.
+    pub(super) fn emitted_next_to(&self, emitter: &mut Emitter<'_>, scale: f64) -> Option<Pair> {
         self.require_numbers(emitter);
         let (mut sum, mut products) = (None, Vec::new());
         for (powers, number) in &self.all {
@@ -366,7 +373,7 @@ impl Terms {
         }
         let sum = sum.map(|sum| emitter.normal(sum));
         if let (Some(sum), true) = (sum, products.len() > 1 && self.degree() > 1) {
-            Terms::require_digits(emitter, &products, sum);
+            Terms::require_digits(emitter, &products, sum, scale);
         }
         sum
     }
