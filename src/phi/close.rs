@@ -1,6 +1,7 @@
 //! The order of the formulas: loops become closed forms from the inside out.
 
 use super::draft::Draft;
+use super::lost::require_what_is_lost;
 use super::recurrence::{search_all, solve_all};
 use super::replacement::Replacement;
 use super::rule::{Applied, Refused, Rule};
@@ -177,7 +178,7 @@ fn sums(closed: Closed, limits: &CloseLimits) -> Closed {
     }
     let (graph, mut wrong) = (&closed.graph, Vec::new());
     for _ in 0..MOST_ATTEMPTS {
-        let (new, applied, mut refused) = attempt(Draft::new(graph), limits, &wrong);
+        let (mut new, applied, mut refused) = attempt(Draft::new(graph), limits, &wrong);
         refused.iter_mut().for_each(|this| this.why = format!("{AS_A_SUM}{}", this.why));
         if applied.is_empty() {
             return certified(closed, None, applied, refused);
@@ -189,7 +190,9 @@ fn sums(closed: Closed, limits: &CloseLimits) -> Closed {
         };
         let disproved = disproved(&new.claim(graph), false, &rules);
         if disproved.is_empty() {
-            let graph = new.ordered().filter(|graph| verify(graph).is_ok());
+            let is_whole = require_what_is_lost(graph, &mut new);
+            let new = if is_whole { new.ordered() } else { None };
+            let graph = new.filter(|graph| verify(graph).is_ok());
             return certified(closed, graph, applied, refused);
         }
         wrong.extend(disproved);

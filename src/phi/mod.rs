@@ -8,6 +8,7 @@ mod close;
 mod double;
 mod draft;
 mod lengths;
+mod lost;
 mod notation;
 mod pair;
 mod powers;

@@ -48,7 +48,8 @@ impl<'a> Flow<'a> {
         Flow { graph, leaves, added }
     }
 
-    pub(super) fn graph(&self) -> &'a Graph {
+    /// The graph.
+    pub(crate) fn graph(&self) -> &'a Graph {
         self.graph
     }
 

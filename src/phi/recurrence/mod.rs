@@ -66,6 +66,7 @@ mod terms;
 mod ways;
 
 use super::close::{DISPROVED, MOST_ATTEMPTS, inside_out};
+use super::lost::{LOST, require_what_is_lost};
 use super::replacement::Replacement;
 use super::rule::{Applied, Refused};
 use crate::certificate::{agree_at_ends, disproved};
@@ -122,7 +123,7 @@ pub fn solve_all(graph: &Graph) -> Solved {
     }
     let mut wrong: Vec<Region> = Vec::new();
     for _ in 0..MOST_ATTEMPTS {
-        let (new, applied, refused) = attempt(Edit::of(graph), &wrong);
+        let (mut new, applied, refused) = attempt(Edit::of(graph), &wrong);
         solved.refused = refused;
         if applied.is_empty() {
             return solved;
@@ -134,9 +135,12 @@ pub fn solve_all(graph: &Graph) -> Solved {
         };
         let disproved = disproved(&new.claim(graph), false, &rules);
         if disproved.is_empty() {
+            let is_whole = require_what_is_lost(graph, &mut new);
             // All that was put in is visible where it is, so there is an order.
-            if let Some(new) = new.ordered() {
+            if let Some(new) = new.ordered().filter(|_| is_whole) {
                 (solved.graph, solved.applied) = (eliminate_dead_code(&new), applied);
+            } else {
+                solved.refused.push(Refused { at: None, why: LOST.to_owned() });
             }
             return solved;
         }
@@ -232,13 +236,16 @@ pub(super) fn search_all(graph: &Graph) -> Solved {
             }
             tried += 1;
             let mut found = search::search(&all.graph, &outlook, region, &wanted)?;
-            let new = found.edit.replacement();
+            let mut new = found.edit.replacement();
             let is_proven = match found.ends.as_slice() {
                 [] => disproved(&new.claim(&all.graph), true, &searched).is_empty(),
                 ends => agree_at_ends(&new.claim(&all.graph), region, ends),
             };
             if !is_proven {
                 return Err(DISPROVED);
+            }
+            if !require_what_is_lost(&all.graph, &mut new) {
+                return Err(LOST);
             }
             let new = new.ordered().ok_or("its closed form has no order")?;
             all.applied.append(&mut found.applied);
