@@ -84,9 +84,11 @@
 //! All numbers are `f64`; lengths are numbers of them. With
 //! [`Numerics::Exact`] kernels return the tape's bits. With
 //! [`Numerics::Real`], the default, they may round differently: closed
-//! forms stand for loops, and equal subexpressions are computed once. Either way a kernel's result that is not finite does not
-//! count: a kernel in reserve, whose loops are no closed forms, or the tape
-//! computes the call again, so NaN and infinity come from the tape alone.
+//! forms stand for loops, expressions are simplified, and sums are added up in another
+//! order. Either way a kernel's result that is not finite does not count: a kernel in
+//! reserve, whose loops are no closed forms, or the tape computes the call again, so NaN
+//! and infinity come from the tape alone. NaN and infinite inputs are numbers like others: a
+//! form that does not depend on such an input, since it cancels, does not serve.
 //!
 //! Where a function has no derivative the tape takes one of the subgradients: 0
 //! for `abs` at 0, the second operand's for `min` and `max` at a tie. Where it

@@ -73,14 +73,14 @@ fn what_is_no_number_is_not_forgotten() {
 #[test]
 fn inactive_inputs_that_are_no_numbers_are_not_forgotten() {
     let run = |x: &[Var], data: &[Var]| {
-        let s = (0..100).fold(x[0], |s, _| s * 0.5 + data[0] - data[0] + data[1]);
+        let s = (0..100).fold(x[0], |s, _| s * 0.5 + data[0] - data[0]);
         if s != s { x[0] * 5.0 } else { x[0] * s }
     };
     let f = Tape::builder().background(false).record_with(run);
-    f.value_and_grad(&[0.5], &[1.0, 2.0]).unwrap();
+    f.value_and_grad(&[0.5], &[1.0]).unwrap();
     f.compile().unwrap();
     for data in [f64::NAN, f64::INFINITY] {
-        assert_eq!(f.grad(&[0.3], &[data, 2.0]).unwrap(), [5.0]);
+        assert_eq!(f.grad(&[0.3], &[data]).unwrap(), [5.0]);
     }
     assert!(!f.report().closed.is_empty(), "{}", f.report());
 }

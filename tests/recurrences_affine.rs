@@ -257,6 +257,7 @@ fn what_inputs_were_computed_from_has_all_digits() {
     for program in [nothing, tenth, mixed, over].map(Arc::new) {
         let (values, report) = served(&program, &points);
         assert_eq!((report.kernel_calls, report.reserve_calls), (3, 0), "{report}");
+        assert!(!report.closed.is_empty(), "{report}");
         for (got, x) in values.iter().zip(&points) {
             compared.compare_at(&format!("{program:?}"), got, &*program, x);
         }
@@ -308,6 +309,7 @@ fn loops_that_stay_are_as_good_as_the_tape() {
         let (program, points): (_, Vec<_>) = (Arc::new(program), points.collect());
         let (values, report) = served(&program, &points);
         assert_eq!((report.kernel_calls, report.reserve_calls), (4, 0), "{report}");
+        assert!(report.closed.is_empty() && !report.open.is_empty(), "{report}");
         for (got, x) in values.iter().zip(&points) {
             compared.compare_at(&format!("{program:?}"), got, &*program, x);
         }

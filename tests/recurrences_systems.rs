@@ -314,7 +314,7 @@ fn numbers_of_steps_that_are_known_in_the_call() {
     let (mut random, mut worse) = (Random::new(36), Worse::default());
     let closed = close(&counted_momentum(4000), CloseLimits::default());
     assert_eq!(closed.searches, 1, "{:?}", closed.refused);
-    let fused = derived(&closed.graph);
+    let gradient = derived(&closed.graph);
     for steps in [0, 1, 2, 3, 17, 100, 1000, 3999] {
         let mut points = Vec::new();
         for size in [0.9, 1e-2, 1e-5] {
@@ -328,7 +328,7 @@ fn numbers_of_steps_that_are_known_in_the_call() {
                 }
             }
         }
-        worse.compare_graph("counted", &fused, &Momentum, steps, &points, &[steps as f64]);
+        worse.compare_graph("counted", &gradient, &Momentum, steps, &points, &[steps as f64]);
     }
     worse.assert_none();
 }

@@ -1,5 +1,5 @@
-//! Regions in the passes: what simplification, fusion and the elimination of
-//! dead code do to them, on small texts and on random graphs.
+//! Regions in the passes: what simplification and the elimination of dead code do to
+//! them, on small texts and on random graphs.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
 
@@ -77,7 +77,7 @@ fn exact_simplification_keeps_every_bit() {
 }
 
 #[test]
-fn real_simplification_and_fusion_stay_near() {
+fn real_simplification_stays_near() {
     for (graph, inputs) in random_graphs(4, 200) {
         let small = simplify(&graph, Folding::Real);
         assert_agree(&graph, &small, &inputs, near);

@@ -84,8 +84,8 @@ type Form = SmallVec<[(Term, i32); 4]>;
 /// shows in a few terms; none in a graph without `mul_add`.
 pub(super) fn vanishing(graph: &Graph) -> Array<Node, bool> {
     let none = || Array::filled(false, graph.nodes.len());
-    let fuses = |def: &Def| matches!(def, Def::Apply(Op::MulAdd, _));
-    if !graph.nodes.values().any(|data| fuses(&data.def)) {
+    let is_mul_add = |def: &Def| matches!(def, Def::Apply(Op::MulAdd, _));
+    if !graph.nodes.values().any(|data| is_mul_add(&data.def)) {
         return none();
     }
     // What a loop carries from zero on vanishes if all that is carried on does.
