@@ -196,6 +196,7 @@ pub fn number(random: &mut Random) -> f64 {
 /// four ulps more.
 #[derive(Default)]
 pub struct Compared {
+    pub points: usize,
     pub components: usize,
     pub found: Vec<String>,
     /// Those where it is more than sixteen times the tape's, and counts next to the largest.
@@ -218,7 +219,10 @@ impl Compared {
         for point in points {
             match interpret(graph, point) {
                 Outcome::Values(got) => self.compare_at(name, &got, program, point),
-                _ => self.stopped += 1,
+                _ => {
+                    self.points += 1;
+                    self.stopped += 1;
+                }
             }
         }
     }
@@ -227,6 +231,7 @@ impl Compared {
     pub fn compare_at(&mut self, name: &str, got: &[f64], program: &impl Program, point: &[f64]) {
         let exact = precise(program, point);
         let largest = exact.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
+        self.points += 1;
         // Such powers are the tape's, and of what has underflown nobody knows the digits.
         if !exact.iter().all(|x| x.abs() < 1e150) || largest < 1e-250 {
             return;
@@ -278,8 +283,8 @@ impl Compared {
 
     #[track_caller]
     pub fn assert_none(&self) {
-        assert!(self.unserved * 100 <= self.components, "{} unserved", self.unserved);
-        assert!(self.stopped * 20 <= self.components, "{} stopped", self.stopped);
+        assert!(self.unserved * 50 <= self.points, "{} unserved", self.unserved);
+        assert!(self.stopped * 10 <= self.points, "{} stopped", self.stopped);
         assert_eq!(self.unmeasured, 0, "unmeasured");
         let shown = self.found.iter().take(20).cloned().collect::<Vec<String>>().join("\n");
         assert!(self.found.is_empty(), "{} of {}: {shown}", self.found.len(), self.components);
@@ -291,10 +296,10 @@ impl Compared {
     pub fn assert_few(&self) {
         let shown = self.far.iter().chain(&self.found).take(20).cloned();
         let shown = shown.collect::<Vec<String>>().join("\n");
-        assert!(self.unmeasured * 20 <= self.components, "{} unmeasured", self.unmeasured);
+        assert!(self.unmeasured * 10 <= self.points, "{} unmeasured", self.unmeasured);
         let few = self.far.is_empty() && self.found.len() * 5000 <= self.components;
         assert!(few, "{} of {}: {shown}", self.found.len(), self.components);
-        assert!(self.unserved * 100 <= self.components, "{} unserved", self.unserved);
-        assert!(self.stopped * 20 <= self.components, "{} stopped", self.stopped);
+        assert!(self.unserved * 50 <= self.points, "{} unserved", self.unserved);
+        assert!(self.stopped * 10 <= self.points, "{} stopped", self.stopped);
     }
 }
