@@ -35,8 +35,16 @@ pub(super) fn require_what_is_lost(before: &Graph, new: &mut Replacement) -> boo
 
 /// The nodes of the inputs that are lost; `None` if there are too many.
 fn lost(before: &Graph, new: &Replacement) -> Option<BTreeSet<Node>> {
-    let results = new.nodes.keys().copied();
-    let results = results.filter(|&node| matches!(before.nodes[node].def, Def::Phi(..)));
+    // What comes out of loops, and what is read of their iterations.
+    let is_result = |&node: &Node| match before.nodes[node].def {
+        Def::Phi(..) => true,
+        Def::Element(access) => {
+            let series = before.accesses[access].series;
+            matches!(before.series[series], SeriesData::History(_))
+        }
+        _ => false,
+    };
+    let results = new.nodes.keys().copied().filter(is_result);
     let (then, now) = (Flow::of(before), Flow::of(&new.graph));
     let node = |number: u32| {
         before.nodes.keys().find(|&node| before.nodes[node].def == Def::Input(number))
