@@ -210,3 +210,56 @@ fn quotients_by_what_has_no_square() -> Result<(), phigrad::Error> {
     }
     Ok(())
 }
+
+#[test]
+fn what_is_almost_zero() {
+    let affine = |factor: f64, added: f64, by: f64| {
+        move || {
+            Tape::builder().background(false).record(move |x: &[Var]| {
+                let step = |s: Var, _| if by == 1.0 { s * factor } else { s / by };
+                let s = (0..33).fold(x[1], |s, i| step(s, i) + x[0] * added);
+                s * s * x[2]
+            })
+        }
+    };
+    let lesson: &[f64] = &[2.0, 3.0, 1.0];
+    for (factor, added, by) in [(10.0, 3.0, 1.0), (1.0, 1.0, 0.1), (-12.5, 0.75, 1.0)] {
+        for x in [5e-324, -5e-324, 3e-310, 1e-300, 0.0] {
+            for first in [0.0, 5e-324, 1e-309] {
+                compare(affine(factor, added, by), &[lesson], &[x, first, 1e300]).unwrap();
+            }
+        }
+    }
+    // With factors that are inputs, and next to 1.
+    let inputs = || {
+        Tape::builder().background(false).record(|x: &[Var]| {
+            let s = (0..300).fold(x[1], |s, _| s * x[2] + x[0] * x[3]);
+            s * 1e5
+        })
+    };
+    let lesson: &[f64] = &[2.0, 3.0, 0.9, 1.5];
+    for x in [5e-324, 3e-318, 1e-290, 0.0] {
+        for factor in [10.0, 1.0 + 1e-12, 1.0, 0.9, 0.0] {
+            for scale in [1.0, 1e-30, 0.25, 5e-324] {
+                compare(inputs, &[lesson], &[x, 0.0, factor, scale]).unwrap();
+                compare(inputs, &[lesson], &[x, x, factor, scale]).unwrap();
+            }
+        }
+    }
+    // Of several numbers that depend on each other.
+    let system = || {
+        Tape::builder().background(false).record(|x: &[Var]| {
+            let (mut a, mut b) = (x[0], x[1]);
+            for _ in 0..300 {
+                (a, b) = (x[2] * a + b + x[3], x[2] * b + a);
+            }
+            (a + b) * 1e100
+        })
+    };
+    let lesson: &[f64] = &[2.0, 3.0, 0.5, 1.5];
+    for x in [5e-324, 3e-318, 1e-290, 0.0] {
+        for (factor, added) in [(3.0, 0.0), (3.0, 1e-312), (0.0, x), (2.0, 1e-200)] {
+            compare(system, &[lesson], &[x, 2.0 * x, factor, added]).unwrap();
+        }
+    }
+}

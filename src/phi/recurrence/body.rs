@@ -95,7 +95,7 @@ impl Body {
                     body.steps.push(node);
                 }
                 Item::Guard { condition, .. } if edit.required.contains_key(&condition) => {
-                    body.finite.push(edit.resolved(edit.required[&condition]));
+                    body.finite.extend(edit.required[&condition].map(|node| edit.resolved(node)));
                 }
                 Item::Guard { condition, expect } => {
                     body.guards.push((edit.resolved(condition), expect));

@@ -22,8 +22,9 @@ pub(super) struct Edit {
     pub(super) graph: Graph,
     replaced: HashMap<Node, Node>,
     gone: HashSet<Region>,
-    /// The conditions of guards of closed forms, and what they require to be finite.
-    pub(super) required: HashMap<Node, Node>,
+    /// The conditions of guards of closed forms. A form of the loop around needs none of them
+    /// in its iterations; after the last one it requires this to be finite.
+    pub(super) required: HashMap<Node, Option<Node>>,
     /// What elements read of the histories of a loop's nodes.
     histories: HashMap<Region, Vec<Past>>,
     blocks: Array<Region, Option<Block>>,

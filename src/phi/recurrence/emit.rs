@@ -33,8 +33,8 @@ pub(super) struct Emitter<'a> {
     /// Products and sums whose rounding errors are computed as well: what they are besides
     /// these errors is no sum of products of what they were computed of.
     pub(super) measured: HashSet<Node>,
-    /// The conditions that guards require, and the nodes that are to be finite.
-    pub(super) required: Vec<(Node, Node)>,
+    /// The conditions that guards of the form require, and the nodes that are to be finite.
+    pub(super) required: Vec<(Node, Option<Node>)>,
     /// How many of the steps compute derivatives, or values with them.
     pub(super) derived: usize,
     /// Whether a constant came out that is not finite.
@@ -261,18 +261,39 @@ impl<'a> Emitter<'a> {
         let infinity = self.graph.push_const(f64::INFINITY.to_bits());
         let size = self.apply(Op::Abs, &[node]);
         let condition = self.step(Def::Apply(Op::Lt, [size, infinity, size]));
-        if self.required.contains(&(condition, node)) {
-            return;
+        if self.push_guard(condition) {
+            self.required.push((condition, Some(node)));
         }
-        self.items.push(Item::Guard { condition, expect: true });
-        self.required.push((condition, node));
     }
 
     /// Stops the graph where `node` is not less than `limit`.
     pub(super) fn require_below(&mut self, node: Node, limit: f64) {
-        let limit = self.graph.push_const(limit.to_bits());
-        let condition = self.step(Def::Apply(Op::Lt, [node, limit, node]));
-        self.items.push(Item::Guard { condition, expect: true });
+        let limit = self.constant(limit);
+        let condition = self.apply(Op::Lt, &[node, limit]);
+        self.push_guard(condition);
+    }
+
+    /// Stops the graph where `condition` is not so. Whether that is looked at only now.
+    fn push_guard(&mut self, condition: Node) -> bool {
+        let guard = Item::Guard { condition, expect: true };
+        let is_new = !self.items.contains(&guard);
+        if is_new {
+            self.items.push(guard);
+        }
+        is_new
+    }
+
+    /// Stops the graph where `node` is nearer to zero than the inverse of `scale`, but not zero.
+    pub(super) fn require_none_below(&mut self, node: Node, scale: f64) {
+        let scale = self.constant(scale);
+        let scaled = self.apply(Op::Mul, &[node, scale]);
+        let size = self.apply(Op::Abs, &[scaled]);
+        // Of the numbers from 0 to 1 only these two are not larger than their squares.
+        let square = self.apply(Op::Mul, &[size, size]);
+        let condition = self.apply(Op::Ge, &[square, size]);
+        if self.push_guard(condition) {
+            self.required.push((condition, None));
+        }
     }
 
     /// Stops the graph where `node`, or its inverse, is so large that products of a few such

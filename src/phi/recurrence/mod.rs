@@ -31,8 +31,9 @@
 //! eigenvalues are one, or where a point does not move, may be far larger than what is
 //! left. That is better than the tape, which rounds in each iteration. Where powers have
 //! grown and less than n·2⁻⁵⁰ is left of n steps, the result is no number, and the loop
-//! serves (`doubt`). Where so few steps are made that this would cost more than the loop,
-//! the loop stays.
+//! serves (`doubt`). So it does where what a recurrence begins with or adds is so large, or so
+//! near to zero, that a form would overflow or underflow where the loop does not (`range`).
+//! Where so few steps are made that this would cost more than the loop, the loop stays.
 
 mod binary;
 mod binomials;
@@ -54,6 +55,7 @@ mod point;
 mod power;
 mod powers;
 mod products;
+mod range;
 mod record;
 mod rest;
 mod rounded;

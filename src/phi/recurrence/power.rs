@@ -75,7 +75,7 @@ pub(super) fn advanced(
     }
     let known = folded(forms, system, times, wanted)?;
     if known.is_none() {
-        forms.require_moderate(system);
+        forms.require_range(system)?;
     }
     let nodes = match known {
         Some(nodes) => nodes,

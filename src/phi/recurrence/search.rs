@@ -146,7 +146,7 @@ pub(super) fn search(
 struct Made {
     items: Vec<Item>,
     nodes: Vec<(Node, Node)>,
-    required: Vec<(Node, Node)>,
+    required: Vec<(Node, Option<Node>)>,
     applied: Vec<Applied>,
 }
 
@@ -378,7 +378,7 @@ impl Attempt<'_> {
                     }
                     Count::Found(count) => {
                         applied.push(record_after(&forms, ways.region, "k", system));
-                        forms.require_moderate(system);
+                        forms.require_range(system)?;
                         let after = advanced_by(&mut forms, system, count, ways.bound, &goal)?;
                         after.iter().for_each(|&node| forms.emitter.require_finite(node));
                         after

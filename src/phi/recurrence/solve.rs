@@ -353,28 +353,7 @@ fn owned(states: &[usize], counter: usize) -> BTreeSet<usize> {
     states.iter().copied().filter(|&state| state < counter).collect()
 }
 
-/// 2¹²⁸. With larger first values, powers that are less than the smallest normal number
-/// would still matter: what comes out would lose digits above 1e-269.
-const MODERATE: f64 = f64::from_bits(0x47F0_0000_0000_0000);
-
 impl Forms<'_, '_> {
-    /// Stops the graph where first values are so large that powers which lose digits near
-    /// the smallest numbers would be seen in what comes out. A single number that is
-    /// multiplied alone is multiplied by two halves of its power; powers of known
-    /// coefficients are looked at when they are computed.
-    pub(super) fn require_moderate(&mut self, system: &System) {
-        let mut bases = system.rows.iter().flat_map(|row| row.keys());
-        let has_added = bases.any(|base| matches!(base, Base::Node(_)));
-        if system.states.len() == 1 && !has_added {
-            return;
-        }
-        let most = self.emitter.constant(f64::MAX / MODERATE);
-        for &first in &system.firsts {
-            let scaled = self.emitter.apply(Op::Mul, &[first, most]);
-            self.emitter.require_finite(scaled);
-        }
-    }
-
     /// What a state is in the next iteration.
     pub(super) fn row(&mut self, next: Node) -> Result<Affine, &'static str> {
         let form = self.find(next);

@@ -188,8 +188,7 @@ impl Terms {
 
     /// The inverse of a single term.
     fn inverse(&self) -> Option<Terms> {
-        let mut all = self.all.iter();
-        let (Some((powers, &number)), None) = (all.next(), all.next()) else { return None };
+        let (powers, number) = self.single()?;
         let powers = powers.iter().map(|&(node, power)| (node, -power)).collect();
         let number = Double::from(1.0) / number;
         let lost = self.lost.clone();
@@ -264,6 +263,13 @@ impl Terms {
             Terms::product(powers.clone(), number)
         };
         self.all.iter().map(single)
+    }
+
+    /// The only product of powers of nodes, and its coefficient.
+    pub(super) fn single(&self) -> Option<(&[(Node, i32)], Double)> {
+        let mut all = self.all.iter();
+        let (Some((powers, &number)), None) = (all.next(), all.next()) else { return None };
+        Some((powers, number))
     }
 
     /// The derivative by `node`.
@@ -379,7 +385,7 @@ impl Terms {
     }
 
     /// The most factors of a product, divisors among them.
-    fn degree(&self) -> u32 {
+    pub(super) fn degree(&self) -> u32 {
         let degree = |powers: &Vec<(Node, i32)>| -> u32 {
             powers.iter().map(|&(_, of)| of.unsigned_abs()).sum()
         };
