@@ -42,7 +42,7 @@ fn what_is_no_number_is_not_forgotten() {
         let s = iterated(x, |s, _| s + x[0] - x[0]);
         if s > 0.0 { x[1] * 2.0 } else { x[1] * 7.0 }
     };
-    let programs: [(&str, Program); 10] = [
+    let programs: [(&str, Program); 11] = [
         ("decided", decided),
         ("compared", compared),
         ("limited", |x| {
@@ -55,6 +55,11 @@ fn what_is_no_number_is_not_forgotten() {
         ("differences", |x| iterated(x, |s, _| x[0] - (x[0] - s))),
         ("to and fro", |x| iterated(x, |s, i| if i % 2 == 0 { s + x[0] } else { s - x[0] })),
         ("tables", |x| iterated(x, |s, i| s + x[0] * (i % 3) as f64 - x[0] * (i % 3) as f64)),
+        ("remembered", |x| {
+            let mut numbers = vec![x[1]];
+            (0..100).for_each(|i| numbers.push(numbers[i] + x[0] - x[0]));
+            numbers[50] * 2.0 + numbers[20]
+        }),
         ("nested", |x| {
             (0..60).fold(x[1], |w, _| {
                 let start = w * 0.0;

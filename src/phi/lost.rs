@@ -5,9 +5,8 @@
 use std::collections::BTreeSet;
 
 use super::replacement::Replacement;
-use crate::entity::Array;
 use crate::op::Op;
-use crate::ssa::{Def, Flow, Graph, Item, Node, SeriesData};
+use crate::ssa::{AT_ONCE, Def, Flow, Graph, Item, Node, Origins, SeriesData};
 
 /// Why there is no closed form.
 pub(super) const LOST: &str = "it would forget which of many inputs are no numbers";
@@ -22,7 +21,9 @@ pub(super) fn require_what_is_lost(before: &Graph, new: &mut Replacement) -> boo
     let graph = &mut new.graph;
     let (root, mut items) = (graph.root(), Vec::new());
     let infinity = graph.push_const(f64::INFINITY.to_bits());
-    for input in lost {
+    for number in lost {
+        let known = graph.input_nodes().find(|&(_, of)| of == number);
+        let input = known.map_or_else(|| graph.push_input(number), |(node, _)| node);
         let first = graph.blocks[root].items.len();
         let size = graph.push_apply(root, Op::Abs, &[input], None);
         let condition = graph.push_apply(root, Op::Lt, &[size, infinity], None);
@@ -33,8 +34,8 @@ pub(super) fn require_what_is_lost(before: &Graph, new: &mut Replacement) -> boo
     true
 }
 
-/// The nodes of the inputs that are lost; `None` if there are too many.
-fn lost(before: &Graph, new: &Replacement) -> Option<BTreeSet<Node>> {
+/// The numbers of the inputs that are lost; `None` if there are too many.
+fn lost(before: &Graph, new: &Replacement) -> Option<BTreeSet<u32>> {
     // What comes out of loops, and what is read of their iterations.
     let is_result = |&node: &Node| match before.nodes[node].def {
         Def::Phi(..) => true,
@@ -44,50 +45,27 @@ fn lost(before: &Graph, new: &Replacement) -> Option<BTreeSet<Node>> {
         }
         _ => false,
     };
-    let results = new.nodes.keys().copied().filter(is_result);
-    let (then, now) = (Flow::of(before), Flow::of(&new.graph));
-    let node = |number: u32| {
-        before.nodes.keys().find(|&node| before.nodes[node].def == Def::Input(number))
-    };
+    let results: Vec<Node> = new.nodes.keys().copied().filter(is_result).collect();
     let mut lost = BTreeSet::new();
-    for result in results {
-        let (then, now) = (inputs(&then, result), inputs(&now, new.resolved(result)));
-        for number in then.difference(&now) {
-            lost.insert(node(*number)?);
-        }
+    if results.is_empty() {
+        return Some(lost);
+    }
+    let (then, now) = (Origins::of(Flow::of(before)), Origins::of(Flow::of(&new.graph)));
+    let series = before.series.values().filter_map(|data| match *data {
+        SeriesData::Inputs { first, count } => Some(first..first + count),
+        _ => None,
+    });
+    let single = before.input_nodes().map(|(_, number)| number);
+    let inputs: BTreeSet<u32> = single.chain(series.flatten()).collect();
+    for inputs in inputs.into_iter().collect::<Vec<u32>>().chunks(AT_ONCE) {
+        let (then, now) = (then.among(inputs), now.among(inputs));
+        let missing = |&node: &Node| then[node] & !now[new.resolved(node)];
+        let missing = results.iter().map(missing).fold(0, |all, some| all | some);
+        let is_missing = |at: &usize| missing >> at & 1 == 1;
+        lost.extend((0..inputs.len()).filter(is_missing).map(|at| inputs[at]));
         if lost.len() > MOST_LOST {
             return None;
         }
     }
     Some(lost)
-}
-
-/// The numbers of the inputs that `node` is computed from.
-fn inputs(flow: &Flow<'_>, node: Node) -> BTreeSet<u32> {
-    let graph = flow.graph();
-    let (mut inputs, mut pending) = (BTreeSet::new(), vec![node]);
-    let mut seen = Array::filled(false, graph.nodes.len());
-    let mut read = Array::filled(false, graph.series.len());
-    while let Some(node) = pending.pop() {
-        if core::mem::replace(&mut seen[node], true) {
-            continue;
-        }
-        match graph.nodes[node].def {
-            Def::Input(number) => {
-                inputs.insert(number);
-            }
-            Def::Element(access) => {
-                let series = graph.accesses[access].series;
-                if core::mem::replace(&mut read[series], true) {
-                    continue;
-                }
-                if let SeriesData::Inputs { first, count } = graph.series[series] {
-                    inputs.extend(first..first + count);
-                }
-                pending.extend(flow.elements(series));
-            }
-            _ => pending.extend(flow.sources(node)),
-        }
-    }
-    inputs
 }
