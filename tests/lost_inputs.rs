@@ -89,3 +89,105 @@ fn inactive_inputs_that_are_no_numbers_are_not_forgotten() {
     }
     assert!(!f.report().closed.is_empty(), "{}", f.report());
 }
+
+#[test]
+fn what_overflows_is_not_forgotten() {
+    let decided = |x: &[Var], s: Var| if s > -1e9 { x[1] * 2.0 } else { x[1] * 7.0 };
+    let programs: [(&str, Program); 6] = [
+        ("products", |x| iterated(x, |s, _| s + x[0] * x[2] - x[2] * x[0])),
+        ("decayed products", |x| iterated(x, |s, _| s * 0.9 + x[0] * x[2] - x[2] * x[0])),
+        ("exponentials", |x| {
+            let e = x[0].exp();
+            iterated(x, |s, _| s + e - e)
+        }),
+        ("inverses", |x| iterated(x, |s, _| s + 1.0 / x[3] - 1.0 / x[3])),
+        ("powers", |x| iterated(x, |s, _| s * 0.5 + x[0].powi(2) - x[0].powi(2))),
+        ("systems", |x| {
+            let (mut a, mut b) = (x[1], x[1] * 0.5);
+            for _ in 0..2000 {
+                (a, b) = (a * 0.5 + b * x[1] + x[0] * x[2] - x[2] * x[0], b * 0.25 + a * x[1]);
+            }
+            a + b
+        }),
+    ];
+    let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
+    let mut wrong = Vec::new();
+    for (name, program) in programs {
+        let whole = move |x: &[Var]| decided(x, program(x));
+        let (tape, kernel) = (builder().record(whole), builder().record(whole));
+        kernel.value_and_grad(&[0.5, 0.25, 0.5, 0.75]).unwrap();
+        kernel.compile().unwrap();
+        assert!(!kernel.report().closed.is_empty(), "{name}: {}", kernel.report());
+        let x = [1e200, 0.3, 1e200, 0.0];
+        let expected = tape.value_and_grad(&x).unwrap();
+        assert_eq!(expected.1[1], 7.0, "{name}");
+        let got = kernel.value_and_grad(&x).unwrap();
+        if got != expected {
+            wrong.push(format!("{name}: {got:?} for {expected:?}"));
+        }
+        // A call in range is one of the kernel.
+        let before = kernel.report().kernel_calls;
+        kernel.value_and_grad(&[0.25, 0.125, 0.5, 1.5]).unwrap();
+        assert_eq!(kernel.report().kernel_calls, before + 1, "{name}");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn sums_that_overflow_decide_nothing() {
+    fn sum(x: &[Var]) -> Var {
+        (0..64).fold(Var::from(0.0), |s, i| s + x[0] * f64::from(i) - x[1])
+    }
+    fn squares(x: &[Var]) -> Var {
+        (0..64).fold(Var::from(0.0), |s, i| {
+            let r = x[0] * f64::from(i) - x[1];
+            s + r * r
+        })
+    }
+    let programs: [(&str, Program); 7] = [
+        ("linear", |x| if sum(x) > 1.0 { x[0] } else { x[1] * 2.0 }),
+        ("squares", |x| if squares(x) > 1.0 { x[0] } else { x[1] * 2.0 }),
+        ("times", |x| {
+            let (mut w, mut n) = (x[0], 0);
+            while n < 3 && squares(&[w, x[1]]) > 1.0 {
+                (w, n) = (w * 0.5, n + 1);
+            }
+            w
+        }),
+        ("maximum", |x| squares(x).max(3.0)),
+        ("inverse", |x| 1.0 / sum(x) + x[1]),
+        ("tangent", |x| sum(x).tanh() + x[1]),
+        ("squared", |x| {
+            let w = x[0] * x[0];
+            1.0 / (0..64).fold(x[0], |s, i| s + w * f64::from(i)) + x[1]
+        }),
+    ];
+    let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
+    let mut wrong = Vec::new();
+    for (name, program) in programs {
+        let (tape, kernel) = (builder().record(program), builder().record(program));
+        for lesson in [[2.0, 1.0], [0.0, 0.01]] {
+            kernel.value_and_grad(&lesson).unwrap();
+        }
+        kernel.compile().unwrap();
+        assert!(!kernel.report().closed.is_empty(), "{name}: {}", kernel.report());
+        let sizes = [0.0, 1.0, 1e155, 1e160, 1e200, 1e305, -1e306, 1e307, 1e308, f64::INFINITY];
+        for x in sizes.map(|a| sizes.map(|b| [a, b])).as_flattened() {
+            let (expected, got) = (tape.value_and_grad(x).unwrap(), kernel.value_and_grad(x));
+            let (expected, got) = (
+                [expected.1, vec![expected.0]].concat(),
+                got.map(|got| [got.1, vec![got.0]].concat()).unwrap(),
+            );
+            // Of numbers that are finite on the tape the digits are not meant here.
+            let is_like = |(a, b): (&f64, &f64)| {
+                a.to_bits() == b.to_bits()
+                    || (a.is_nan() && b.is_nan())
+                    || (a - b).abs() <= 1e-12 * b.abs()
+            };
+            if !got.iter().zip(&expected).all(is_like) {
+                wrong.push(format!("{name} at {x:?}: {got:?} for {expected:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

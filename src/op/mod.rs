@@ -11,6 +11,7 @@ mod domain;
 mod meaning;
 
 pub use derivative::{Algebra, Numbers, contribution};
+pub(crate) use domain::hides_infinity;
 pub use domain::{Domain, domain, is_singular};
 pub use meaning::{eval, powi};
 

@@ -2,6 +2,7 @@
 
 use super::draft::Draft;
 use super::lost::require_what_is_lost;
+use super::overflow::require_what_is_hidden;
 use super::recurrence::{search_all, solve_all};
 use super::replacement::Replacement;
 use super::rule::{Applied, Refused, Rule};
@@ -190,6 +191,7 @@ fn sums(closed: Closed, limits: &CloseLimits) -> Closed {
         };
         let disproved = disproved(&new.claim(graph), false, &rules);
         if disproved.is_empty() {
+            require_what_is_hidden(graph, &mut new);
             let is_whole = require_what_is_lost(graph, &mut new);
             let new = if is_whole { new.ordered() } else { None };
             let graph = new.filter(|graph| verify(graph).is_ok());

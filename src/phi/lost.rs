@@ -1,37 +1,66 @@
 //! What is lost: inputs that a loop depends on and its closed form does not, since what they
 //! add is taken away again. Where such an input is NaN or infinite so is what the loop comes
-//! to, and a comparison of it goes another way; so there the graph stops.
+//! to, and a comparison of it goes another way; so there the graph stops. So it does where an
+//! expression of such inputs that a loop uses is NaN or infinite.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::replacement::Replacement;
+use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{AT_ONCE, Def, Flow, Graph, Item, Node, Origins, SeriesData};
 
 /// Why there is no closed form.
 pub(super) const LOST: &str = "it would forget which of many inputs are no numbers";
 
-/// So many inputs are looked at at most. What loses more is no closed form.
+/// So many inputs, and expressions of them, are looked at at most. What loses more is no
+/// closed form.
 const MOST_LOST: usize = 64;
 
-/// Makes `new`, which takes the place of `before`, stop where an input is NaN or infinite that
-/// a value no longer depends on. Whether there are few enough.
+/// Makes `new`, which takes the place of `before`, stop where an input that a value no longer
+/// depends on is NaN or infinite, or an expression of it. Whether there are few enough.
 pub(super) fn require_what_is_lost(before: &Graph, new: &mut Replacement) -> bool {
     let Some(lost) = lost(before, new) else { return false };
+    if lost.is_empty() {
+        return true;
+    }
+    let Some(expressions) = expressions(before, &lost) else { return false };
     let graph = &mut new.graph;
-    let (root, mut items) = (graph.root(), Vec::new());
-    let infinity = graph.push_const(f64::INFINITY.to_bits());
+    let root = graph.root();
+    let first = graph.blocks[root].items.len();
+    let mut copies = BTreeMap::new();
     for number in lost {
         let known = graph.input_nodes().find(|&(_, of)| of == number);
         let input = known.map_or_else(|| graph.push_input(number), |(node, _)| node);
-        let first = graph.blocks[root].items.len();
-        let size = graph.push_apply(root, Op::Abs, &[input], None);
-        let condition = graph.push_apply(root, Op::Lt, &[size, infinity], None);
-        items.extend(graph.blocks[root].items.drain(first..));
-        items.push(Item::Guard { condition, expect: true });
+        copies.insert(input, input);
     }
-    graph.blocks[root].items.splice(0..0, items);
+    for node in expressions {
+        copied(graph, node, &mut copies);
+    }
+    let infinity = graph.push_const(f64::INFINITY.to_bits());
+    for node in copies.into_values() {
+        let size = graph.push_apply(root, Op::Abs, &[node], None);
+        let condition = graph.push_apply(root, Op::Lt, &[size, infinity], None);
+        graph.blocks[root].items.push(Item::Guard { condition, expect: true });
+    }
+    let items = &mut graph.blocks[root].items;
+    let count = items.len() - first;
+    items.rotate_right(count);
     true
+}
+
+/// `node`, an expression of inputs, in the root.
+fn copied(graph: &mut Graph, node: Node, copies: &mut BTreeMap<Node, Node>) -> Node {
+    if let Some(&copy) = copies.get(&node) {
+        return copy;
+    }
+    let Def::Apply(op, args) = graph.nodes[node].def else { return node };
+    let args: Vec<Node> =
+        args[..op.arity()].iter().map(|&arg| copied(graph, arg, copies)).collect();
+    let (root, place) = (graph.root(), graph.nodes[node].place);
+    let copy = graph.push_apply(root, op, &args, place);
+    copies.insert(node, copy);
+    copy
 }
 
 /// The numbers of the inputs that are lost; `None` if there are too many.
@@ -68,4 +97,41 @@ fn lost(before: &Graph, new: &Replacement) -> Option<BTreeSet<u32>> {
         }
     }
     Some(lost)
+}
+
+/// The expressions of inputs, `lost` ones among them, that more is computed from than other
+/// such expressions; `None` if there are too many.
+fn expressions(graph: &Graph, lost: &BTreeSet<u32>) -> Option<Vec<Node>> {
+    // Of inputs alone, and of lost ones.
+    let mut kinds = Array::filled((false, false), graph.nodes.len());
+    loop {
+        let mut is_done = true;
+        for (node, data) in graph.nodes.iter() {
+            let kind = match data.def {
+                Def::Input(number) => (true, lost.contains(&number)),
+                Def::Const(_) => (true, false),
+                Def::Apply(..) => {
+                    let args = || data.args().iter().map(|&arg| kinds[arg]);
+                    (args().all(|(is_fixed, _)| is_fixed), args().any(|(_, is_lost)| is_lost))
+                }
+                _ => continue,
+            };
+            if kind.0 && kind != kinds[node] {
+                (kinds[node], is_done) = (kind, false);
+            }
+        }
+        if is_done {
+            break;
+        }
+    }
+    let flow = Flow::of(graph);
+    let mut found = BTreeSet::new();
+    for node in graph.nodes.keys().filter(|&node| !kinds[node].0) {
+        let is_lost = |source: &Node| kinds[*source] == (true, true);
+        found.extend(flow.sources(node).into_iter().filter(is_lost));
+        if found.len() > MOST_LOST {
+            return None;
+        }
+    }
+    Some(found.into_iter().collect())
 }

@@ -10,6 +10,7 @@ mod draft;
 mod lengths;
 mod lost;
 mod notation;
+mod overflow;
 mod pair;
 mod powers;
 pub mod recurrence;

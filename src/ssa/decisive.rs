@@ -3,7 +3,7 @@
 use super::flow::Flow;
 use super::graph::{Def, End, Graph, Item, Node};
 use crate::entity::Array;
-use crate::op::{Op, is_singular};
+use crate::op::{Op, hides_infinity, is_singular};
 
 /// Which nodes a condition or a singular primitive depends on.
 pub(crate) fn decisive_nodes(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
@@ -16,6 +16,26 @@ pub(crate) fn decisive_nodes_but(
     graph: &Graph,
     flow: &Flow<'_>,
     is_regular: impl Fn(Op, Node) -> bool,
+) -> Array<Node, bool> {
+    needed(graph, flow, |op, operand, args| {
+        let has_pole = op == Op::Powi && graph.constant(args[1]) < Some(0.0);
+        (is_singular(op, operand) || has_pole) && !is_regular(op, args[operand])
+    })
+}
+
+/// Which nodes something is computed from, or decided, that may be finite where they are not.
+pub(crate) fn hidden_nodes(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
+    needed(graph, flow, |op, operand, args| {
+        let is_power = op == Op::Powi && graph.constant(args[1]) > Some(0.0);
+        hides_infinity(op, operand) && !is_power
+    })
+}
+
+/// Which nodes a condition depends on, or an operand of a primitive that `matters`.
+fn needed(
+    graph: &Graph,
+    flow: &Flow<'_>,
+    matters: impl Fn(Op, usize, &[Node]) -> bool,
 ) -> Array<Node, bool> {
     let mut pending: Vec<Node> = Vec::new();
     for block in graph.blocks.values() {
@@ -36,12 +56,9 @@ pub(crate) fn decisive_nodes_but(
     }
     for data in graph.nodes.values() {
         if let Def::Apply(op, _) = data.def {
-            for (operand, &arg) in data.args().iter().enumerate() {
-                let has_pole = op == Op::Powi && graph.constant(data.args()[1]) < Some(0.0);
-                if (is_singular(op, operand) || has_pole) && !is_regular(op, arg) {
-                    pending.push(arg);
-                }
-            }
+            let args = data.args().iter().enumerate();
+            pending
+                .extend(args.filter(|&(at, _)| matters(op, at, data.args())).map(|(_, &arg)| arg));
         }
     }
     let mut decisive = Array::filled(false, graph.nodes.len());

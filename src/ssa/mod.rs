@@ -37,7 +37,7 @@ mod verify;
 
 pub use build::Builder;
 pub use dead::{eliminate_dead_code, live_nodes};
-pub(crate) use decisive::{decisive_nodes, decisive_nodes_but};
+pub(crate) use decisive::{decisive_nodes, decisive_nodes_but, hidden_nodes};
 pub use dot::dot;
 pub use expand::expand;
 pub use flow::Flow;
