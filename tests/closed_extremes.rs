@@ -246,6 +246,30 @@ fn what_is_almost_zero() {
             }
         }
     }
+    // Of a number that is only multiplied, and comes to almost nothing.
+    let product = || {
+        Tape::builder()
+            .background(false)
+            .record(|x: &[Var]| (0..64).fold(x[1], |s, _| s * x[0]) * 1e290)
+    };
+    for (factor, first) in [(0.5, 1e-300), (0.9, 1e-310), (0.7, 1e-310), (1.5, 1e-310)] {
+        for sign in [1.0, -1.0] {
+            compare(product, &[&[1.5, 0.99]], &[sign * factor, first]).unwrap();
+        }
+    }
+    // First values that are multiples of each other.
+    let multiples = || {
+        Tape::builder().background(false).record(|x: &[Var]| {
+            let (mut a, mut b) = (x[0] * 1.3e36, x[0]);
+            for _ in 0..300 {
+                (a, b) = (x[1] * a + b, x[1] * b);
+            }
+            (a + b) * 1e30
+        })
+    };
+    for x in [1e-305, 5e-324, 1e-250] {
+        compare(multiples, &[&[1.0, 0.5]], &[x, 1.5]).unwrap();
+    }
     // Of several numbers that depend on each other.
     let system = || {
         Tape::builder().background(false).record(|x: &[Var]| {

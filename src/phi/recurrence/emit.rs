@@ -13,6 +13,9 @@ use crate::ssa::{Access, Def, Graph, Item, NO_NUMBER, Node, NodeData, PlaceId, S
 /// 2²⁵⁶.
 const LARGE: f64 = f64::from_bits(0x4FF0_0000_0000_0000);
 
+/// 2⁻⁸⁹⁶. What is not less keeps its digits if it is multiplied by factors that are 2⁻¹²⁶ or more.
+pub(super) const LEAST: f64 = f64::from_bits(0x07F0_0000_0000_0000);
+
 /// So many nodes are looked at at most that a node is made of.
 const MOST_SEEN: usize = 256;
 
@@ -121,8 +124,13 @@ impl<'a> Emitter<'a> {
 
     /// What numbers are of which too few digits are known.
     pub(super) fn no_number(&mut self) -> Node {
+        self.known_constant(NO_NUMBER)
+    }
+
+    /// The constant with these bits, which may be infinite or NaN.
+    fn known_constant(&mut self, bits: u64) -> Node {
         let graph = &mut self.graph;
-        *self.known.entry(Def::Const(NO_NUMBER)).or_insert_with(|| graph.push_const(NO_NUMBER))
+        *self.known.entry(Def::Const(bits)).or_insert_with(|| graph.push_const(bits))
     }
 
     /// What `pair` was made of, with a number that is larger than those of its operands.
@@ -258,7 +266,7 @@ impl<'a> Emitter<'a> {
         if self.graph.constant(node).is_some_and(f64::is_finite) {
             return;
         }
-        let infinity = self.graph.push_const(f64::INFINITY.to_bits());
+        let infinity = self.known_constant(f64::INFINITY.to_bits());
         let size = self.apply(Op::Abs, &[node]);
         let condition = self.step(Def::Apply(Op::Lt, [size, infinity, size]));
         if self.push_guard(condition) {
@@ -283,9 +291,9 @@ impl<'a> Emitter<'a> {
         is_new
     }
 
-    /// Stops the graph where `node` is nearer to zero than the inverse of `scale`, but not zero.
-    pub(super) fn require_none_below(&mut self, node: Node, scale: f64) {
-        let scale = self.constant(scale);
+    /// Stops the graph where `node` is almost zero, less than [`LEAST`], but not zero.
+    pub(super) fn require_normal(&mut self, node: Node) {
+        let scale = self.constant(1.0 / LEAST);
         let scaled = self.apply(Op::Mul, &[node, scale]);
         let size = self.apply(Op::Abs, &[scaled]);
         // Of the numbers from 0 to 1 only these two are not larger than their squares.
@@ -309,9 +317,7 @@ impl<'a> Emitter<'a> {
 impl Pairs for Emitter<'_> {
     fn constant(&mut self, value: f64) -> Node {
         self.overflows |= !value.is_finite();
-        let graph = &mut self.graph;
-        let def = Def::Const(value.to_bits());
-        *self.known.entry(def).or_insert_with(|| graph.push_const(value.to_bits()))
+        self.known_constant(value.to_bits())
     }
 
     /// What `op` comes to, with constants folded.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::emit::Emitter;
+use super::emit::{Emitter, LEAST};
 use super::form::{Base, Forms};
 use super::power::{System, offset};
 use super::terms::Terms;
@@ -14,17 +14,16 @@ use crate::ssa::Node;
 /// 2¹²⁸. With larger first values, powers that are less than the smallest normal number
 /// would still matter: what comes out would lose digits above 1e-269.
 ///
-/// And with ones that are not that many times larger than the smallest normal number, or
-/// where so little is added: forms multiply it by factors less 1, or divide it by such, before
-/// they multiply it by powers. There it would lose digits to underflow, or be zero, where the
-/// loop only makes it larger.
+/// What is added, and first values, must not be too small either, unless they are zero: forms
+/// multiply them by factors less 1, or divide them by such, before they multiply them by
+/// powers. There they would lose digits to underflow where the loop only makes them larger.
 const MODERATE: f64 = f64::from_bits(0x47F0_0000_0000_0000);
 /// Of larger products it is not looked at what their factors are.
 const MOST_FACTORS: u32 = 8;
 
 const UNDERFLOWS: &str = "what it begins with or adds is almost zero";
 
-/// Products of powers of nodes that are not to be almost zero, with a node that is a multiple
+/// Products of powers of nodes that are not to be almost zero, with a node that is a part
 /// of them if there is one.
 type Products = BTreeMap<Vec<(Node, i32)>, Option<Node>>;
 
@@ -58,14 +57,14 @@ impl Forms<'_, '_> {
         }
         for (powers, node) in products {
             let node = node.unwrap_or_else(|| product_of(emitter, &powers));
-            emitter.require_none_below(node, f64::MAX / MODERATE);
+            emitter.require_normal(node);
         }
         Ok(())
     }
 }
 
-/// Collects what must not be almost zero so that neither `node`, which is made of `terms`, nor
-/// a derivative of it loses digits.
+/// Collects what must not be almost zero so that neither `node`, which is made of `terms`, nor,
+/// if that is a product, a derivative of it loses digits.
 fn collect(
     emitter: &Emitter<'_>,
     node: Node,
@@ -80,12 +79,12 @@ fn collect(
     match terms.single() {
         None if terms.is_zero() => {}
         Some(([], number)) => {
-            if number.high.abs() < MODERATE * f64::MIN_POSITIVE {
+            if number.high.abs() < LEAST {
                 return Err(UNDERFLOWS);
             }
         }
         Some((powers, number)) if is_moderate(number.high) && terms.degree() <= MOST_FACTORS => {
-            insert(powers, Some(node));
+            insert(powers, Some(node).filter(|_| number.high.abs() <= 1.0));
             for factor in terms.nodes().into_iter().filter(|&node| emitter.may_be_active(node)) {
                 // Its terms are products, and as many.
                 let slope = terms.slope(factor);
