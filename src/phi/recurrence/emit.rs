@@ -13,9 +13,6 @@ use crate::ssa::{Access, Def, Graph, Item, NO_NUMBER, Node, NodeData, PlaceId, S
 /// 2²⁵⁶.
 const LARGE: f64 = f64::from_bits(0x4FF0_0000_0000_0000);
 
-/// 2⁻⁸⁹⁶. What is not less keeps its digits if it is multiplied by factors that are 2⁻¹²⁶ or more.
-pub(super) const LEAST: f64 = f64::from_bits(0x07F0_0000_0000_0000);
-
 /// So many nodes are looked at at most that a node is made of.
 const MOST_SEEN: usize = 256;
 
@@ -291,9 +288,13 @@ impl<'a> Emitter<'a> {
         is_new
     }
 
-    /// Stops the graph where `node` is almost zero, less than [`LEAST`], but not zero.
-    pub(super) fn require_normal(&mut self, node: Node) {
-        let scale = self.constant(1.0 / LEAST);
+    /// Stops the graph where `node`, which is no constant, is less than `least` in size, but
+    /// not zero.
+    pub(super) fn require_none_below(&mut self, node: Node, least: f64) {
+        if self.value(node).is_some() {
+            return;
+        }
+        let scale = self.constant(1.0 / least);
         let scaled = self.apply(Op::Mul, &[node, scale]);
         let size = self.apply(Op::Abs, &[scaled]);
         // Of the numbers from 0 to 1 only these two are not larger than their squares.

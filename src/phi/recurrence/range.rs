@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::emit::{Emitter, LEAST};
+use super::emit::Emitter;
 use super::form::{Base, Forms};
 use super::power::{System, offset};
 use super::terms::Terms;
@@ -18,6 +18,8 @@ use crate::ssa::Node;
 /// multiply them by factors less 1, or divide them by such, before they multiply them by
 /// powers. There they would lose digits to underflow where the loop only makes them larger.
 const MODERATE: f64 = f64::from_bits(0x47F0_0000_0000_0000);
+/// 2⁻⁸⁹⁶. What is not less keeps its digits if it is multiplied by factors from 2⁻¹²⁶ on.
+const LEAST: f64 = f64::from_bits(0x07F0_0000_0000_0000);
 /// Of larger products it is not looked at what their factors are.
 const MOST_FACTORS: u32 = 8;
 
@@ -42,7 +44,8 @@ impl Forms<'_, '_> {
             return Ok(());
         }
         let emitter = &mut *self.emitter;
-        let most = emitter.constant(f64::MAX / MODERATE);
+        // What is not less than 2¹²⁸ overflows by that.
+        let most = emitter.constant(1.0 / LEAST);
         let mut products = Products::new();
         for &first in &system.firsts {
             let scaled = emitter.apply(Op::Mul, &[first, most]);
@@ -57,7 +60,7 @@ impl Forms<'_, '_> {
         }
         for (powers, node) in products {
             let node = node.unwrap_or_else(|| product_of(emitter, &powers));
-            emitter.require_normal(node);
+            emitter.require_none_below(node, LEAST);
         }
         Ok(())
     }

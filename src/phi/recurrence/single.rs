@@ -348,7 +348,7 @@ impl Start {
         let last = powered(emitter, first);
         let value = product(emitter, last, self.factor.value);
         // What is multiplied by derivatives that make it larger again has lost digits there.
-        emitter.require_normal(value.high);
+        emitter.require_none_below(value.high, f64::MIN_POSITIVE);
         let of_power = powered(emitter, one);
         let by_first = product(emitter, of_power, self.factor.value);
         let number = emitter.number(times as f64, 0.0);
