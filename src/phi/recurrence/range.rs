@@ -13,13 +13,15 @@ use crate::ssa::Node;
 
 /// 2¹²⁸. With larger first values, powers that are less than the smallest normal number
 /// would still matter: what comes out would lose digits above 1e-269.
-///
-/// What is added, and first values, must not be too small either, unless they are zero: forms
-/// multiply them by factors less 1, or divide them by such, before they multiply them by
-/// powers. There they would lose digits to underflow where the loop only makes them larger.
 const MODERATE: f64 = f64::from_bits(0x47F0_0000_0000_0000);
+
 /// 2⁻⁸⁹⁶. What is not less keeps its digits if it is multiplied by factors from 2⁻¹²⁶ on.
+///
+/// Forms multiply what is added, and first values, by factors less 1, or divide them by such,
+/// before they multiply them by powers. There they would lose digits to underflow where the
+/// loop only makes them larger.
 const LEAST: f64 = f64::from_bits(0x07F0_0000_0000_0000);
+
 /// Of larger products it is not looked at what their factors are.
 const MOST_FACTORS: u32 = 8;
 
