@@ -17,6 +17,9 @@ pub(super) const LOST: &str = "it would forget which of many inputs are no numbe
 /// closed form.
 const MOST_LOST: usize = 64;
 
+/// So many nodes such expressions are made of at most.
+const MOST_COPIED: usize = 256;
+
 /// Makes `new`, which takes the place of `before`, stop where an input that a value no longer
 /// depends on is NaN or infinite, or an expression of it. Whether there are few enough.
 pub(super) fn require_what_is_lost(before: &Graph, new: &mut Replacement) -> bool {
@@ -133,5 +136,16 @@ fn expressions(graph: &Graph, lost: &BTreeSet<u32>) -> Option<Vec<Node>> {
             return None;
         }
     }
-    Some(found.into_iter().collect())
+    let found: Vec<Node> = found.into_iter().collect();
+    // They are computed again, from the inputs on.
+    let (mut seen, mut pending) = (BTreeSet::new(), found.clone());
+    while let Some(node) = pending.pop() {
+        if seen.insert(node) {
+            pending.extend(graph.nodes[node].args());
+        }
+        if seen.len() > MOST_COPIED {
+            return None;
+        }
+    }
+    Some(found)
 }
