@@ -25,10 +25,13 @@ pub(crate) fn decisive_nodes_but(
 
 /// Which nodes something is computed from, or decided, that may be finite where they are not.
 pub(crate) fn hidden_nodes(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
-    needed(graph, flow, |op, operand, args| {
-        let is_power = op == Op::Powi && graph.constant(args[1]) > Some(0.0);
-        hides_infinity(op, operand) && !is_power
-    })
+    needed(graph, flow, |op, operand, args| hides(graph, op, args, operand))
+}
+
+/// Whether a primitive of `args` may be finite where this operand is not.
+pub(super) fn hides(graph: &Graph, op: Op, args: &[Node], operand: usize) -> bool {
+    let is_base = op == Op::Powi && operand == 0;
+    hides_infinity(op, operand) && !(is_base && graph.constant(args[1]) > Some(0.0))
 }
 
 /// Which nodes a condition depends on, or an operand of a primitive that `matters`.

@@ -1,6 +1,8 @@
 //! Which inputs nodes are computed from.
 
+use super::decisive::hides;
 use crate::entity::{Array, Entity};
+use crate::op::Op;
 use crate::ssa::{Def, Flow, Node, SeriesData};
 
 /// How many inputs are followed at once.
@@ -14,6 +16,18 @@ pub(crate) struct Origins<'a> {
 
 impl<'a> Origins<'a> {
     pub(crate) fn of(flow: Flow<'a>) -> Self {
+        Origins::through(flow, |_, _, _| true)
+    }
+
+    /// The same but for what primitives may hide: there is a way from a node to what is said to
+    /// be computed from it on which all is NaN or infinite where the node is.
+    pub(crate) fn plain(flow: Flow<'a>) -> Self {
+        let graph = flow.graph();
+        Origins::through(flow, |op, args, operand| !hides(graph, op, args, operand))
+    }
+
+    /// Of the operands of primitives only some are followed.
+    fn through(flow: Flow<'a>, is_followed: impl Fn(Op, &[Node], usize) -> bool) -> Self {
         let graph = flow.graph();
         let behind = graph.nodes.len();
         let mut users = vec![Vec::new(); behind + graph.series.len()];
@@ -22,6 +36,13 @@ impl<'a> Origins<'a> {
                 Def::Element(access) => {
                     let series = graph.accesses[access].series;
                     users[behind + series.index()].push(node.index() as u32);
+                }
+                Def::Apply(op, _) => {
+                    for (operand, &arg) in data.args().iter().enumerate() {
+                        if is_followed(op, data.args(), operand) {
+                            users[arg.index()].push(node.index() as u32);
+                        }
+                    }
                 }
                 _ => {
                     for source in flow.sources(node) {

@@ -1,0 +1,114 @@
+//! Sums that overflow: what is decided by them goes as it does in the program, though their
+//! closed forms are not infinite in the same way.
+#![allow(clippy::unwrap_used)] // A failing helper fails its test.
+
+use phigrad::{Tape, Var};
+
+type Program = fn(&[Var]) -> Var;
+
+fn squares(w: Var, y: Var) -> Var {
+    (0..64).fold(Var::from(0.0), |s, i| {
+        let r = w * f64::from(i) - y;
+        s + r * r
+    })
+}
+
+/// Whether `program` does at `points` as on the tape, with kernels that were taught `lessons`.
+fn assert_same(name: &str, program: Program, lessons: &[[f64; 2]], points: &[[f64; 2]]) {
+    let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
+    let (tape, kernel) = (builder().record(program), builder().record(program));
+    for lesson in lessons {
+        kernel.value_and_grad(lesson).unwrap();
+    }
+    kernel.compile().unwrap();
+    assert!(!kernel.report().closed.is_empty(), "{name}: {}", kernel.report());
+    let all = |(value, gradient): (f64, Vec<f64>)| [gradient, vec![value]].concat();
+    for x in points {
+        let expected = all(tape.value_and_grad(x).unwrap());
+        let got = all(kernel.value_and_grad(x).unwrap());
+        // Of numbers that are finite on the tape the digits are not meant here.
+        let is_like = |(a, b): (&f64, &f64)| {
+            a.to_bits() == b.to_bits()
+                || (a.is_nan() && b.is_nan())
+                || (a - b).abs() <= 1e-12 * b.abs()
+        };
+        let is_same = got.iter().zip(&expected).all(is_like);
+        assert!(is_same, "{name} at {x:?}: {got:?} for {expected:?}");
+    }
+}
+
+/// All pairs of `sizes`.
+fn pairs<const N: usize>(sizes: [f64; N]) -> Vec<[f64; 2]> {
+    sizes.map(|a| sizes.map(|b| [a, b])).as_flattened().to_vec()
+}
+
+#[test]
+fn sums_that_overflow_decide_nothing() {
+    fn sum(x: &[Var]) -> Var {
+        (0..64).fold(Var::from(0.0), |s, i| s + x[0] * f64::from(i) - x[1])
+    }
+    let programs: [(&str, Program); 9] = [
+        ("linear", |x| if sum(x) > 1.0 { x[0] } else { x[1] * 2.0 }),
+        ("squares", |x| if squares(x[0], x[1]) > 1.0 { x[0] } else { x[1] * 2.0 }),
+        ("times", |x| {
+            let (mut w, mut n) = (x[0], 0);
+            while n < 3 && squares(w, x[1]) > 1.0 {
+                (w, n) = (w * 0.5, n + 1);
+            }
+            w
+        }),
+        ("many times", |x| {
+            let (mut w, mut n) = (x[0], 0);
+            while n < 40 && squares(w, x[1]) > 1.0 {
+                (w, n) = (w * 0.5 + 1e-3, n + 1);
+            }
+            w
+        }),
+        ("descent", |x| {
+            let mut w = x[0];
+            for _ in 0..40 {
+                let error = squares(w, x[1]);
+                if error.abs() < 1.0 {
+                    break;
+                }
+                w = w * 0.5 + error * 1e-9;
+            }
+            w
+        }),
+        ("maximum", |x| squares(x[0], x[1]).max(3.0)),
+        ("inverse", |x| 1.0 / sum(x) + x[1]),
+        ("tangent", |x| sum(x).tanh() + x[1]),
+        ("squared", |x| {
+            let w = x[0] * x[0];
+            1.0 / (0..64).fold(x[0], |s, i| s + w * f64::from(i)) + x[1]
+        }),
+    ];
+    let points = pairs([0.0, 1.0, 1e155, 1e160, 1e200, 1e305, -1e306, 1e307, 1e308, f64::INFINITY]);
+    for (name, program) in programs {
+        assert_same(name, program, &[[2.0, 1.0], [0.0, 0.01]], &points);
+    }
+}
+
+#[test]
+fn loops_end_where_they_did_though_sums_in_them_overflow() {
+    // The sum is infinite in the midst of the loop only.
+    #[phigrad::traced]
+    fn program(x: &[Var]) -> Var {
+        let (mut w, mut v, mut u) = (x[0], x[0], x[1]);
+        let mut n = 0;
+        loop {
+            w = w * 0.5 + v;
+            v = v * 0.5 + u;
+            u *= 0.5;
+            n += 1;
+            let goes_on = squares(w, v) > 1e300;
+            if n == 4000 || !goes_on {
+                break;
+            }
+        }
+        w
+    }
+    let lessons: Vec<[f64; 2]> = (-12..20).map(|k| [f64::from(k).exp2() * 1e148, 1e147]).collect();
+    let points = pairs([1e140, 1e149, 1e155, -1e156, 3e157, 1e158, -1e160, 1e160, 1e200]);
+    assert_same("damped", |x| program(x), &lessons, &points);
+}
