@@ -287,3 +287,46 @@ fn what_is_almost_zero() {
         }
     }
 }
+
+#[test]
+fn what_is_almost_zero_in_loops_in_loops() {
+    let nest = || {
+        Tape::builder().background(false).record(|x: &[Var]| {
+            let outer = (0..30).fold(x[0], |s, _| {
+                let inner = (0..40).fold(s * 0.5, |g, _| g * x[2] + x[1]);
+                s * 0.25 + inner
+            });
+            outer * x[3]
+        })
+    };
+    let lesson: &[f64] = &[1.0, 2.0, 0.5, 1.5];
+    for added in [5e-324, 3e-320, 1e-280, 0.0] {
+        for factor in [0.5, 0.9, 1.0 + 1e-13, 1.25] {
+            for first in [0.0, 1.0, 5e-324] {
+                for scale in [1.0, 1e150] {
+                    compare(nest, &[lesson], &[first, added, factor, scale]).unwrap();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_small_and_large_factors_come_to() {
+    // The first two alone come to zero.
+    let small = || {
+        Tape::builder().background(false).record(|x: &[Var]| {
+            let (mut a, mut b) = (x[0], x[1]);
+            for _ in 0..50 {
+                (a, b) = (a + b * (x[2] * x[4] * x[3]), b + a * 0.0);
+            }
+            a
+        })
+    };
+    let lesson: &[f64] = &[1.0, 2.0, 3.0, 4.0, 5.0];
+    for (a, b, c) in [(1e-170, 1e-160, 1e70), (1e-160, 1e-157, 1e75), (1e-30, 1e-20, 1e40)] {
+        compare(small, &[lesson], &[0.0, 1e38, a, b, c]).unwrap();
+        compare(small, &[lesson], &[0.0, 1e38, c, a, b]).unwrap();
+        compare(small, &[lesson], &[1.0, 1e38, a, b, c]).unwrap();
+    }
+}

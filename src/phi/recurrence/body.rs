@@ -50,6 +50,13 @@ pub(super) struct Cone {
     pub(super) is_inner: bool,
 }
 
+impl Cone {
+    /// Whether it is the same in all iterations.
+    fn is_fixed(&self) -> bool {
+        self.states.is_empty() && !self.changes && !self.is_inner
+    }
+}
+
 impl Body {
     pub(super) fn of(edit: &Edit, region: Region) -> Result<Body, &'static str> {
         let graph = &edit.graph;
@@ -88,18 +95,18 @@ impl Body {
             inner: HashSet::new(),
             has_regions: false,
         };
+        let mut ranges = Vec::new();
         for item in &graph.blocks[block].items {
             match *item {
                 Item::Node(node) => {
                     body.inside.insert(node);
                     body.steps.push(node);
                 }
-                Item::Guard { condition, .. } if edit.required.contains_key(&condition) => {
-                    body.finite.extend(edit.required[&condition].map(|node| edit.resolved(node)));
-                }
-                Item::Guard { condition, expect } => {
-                    body.guards.push((edit.resolved(condition), expect));
-                }
+                Item::Guard { condition, expect } => match edit.required.get(&condition) {
+                    Some(&Some(node)) => body.finite.push(edit.resolved(node)),
+                    Some(None) => ranges.push((edit.resolved(condition), expect)),
+                    None => body.guards.push((edit.resolved(condition), expect)),
+                },
                 Item::Region(inner) if edit.is_gone(inner) => {}
                 Item::Region(inner) => {
                     body.has_regions = true;
@@ -110,6 +117,10 @@ impl Body {
         }
         body.inside.extend(&body.inner);
         body.next_cones = body.nexts.iter().map(|&next| body.cone(edit, next)).collect();
+        // What it begins a loop in it with has a range by what it begins with itself; what is
+        // the same in all iterations has its own.
+        ranges.retain(|&(condition, _)| body.cone(edit, condition).is_fixed());
+        body.guards.append(&mut ranges);
         Ok(body)
     }
 

@@ -66,6 +66,7 @@ mod slopes;
 mod solve;
 mod terms;
 mod ways;
+mod written;
 
 use super::close::{DISPROVED, MOST_ATTEMPTS, inside_out};
 use super::lost::{LOST, require_what_is_lost};

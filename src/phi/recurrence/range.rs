@@ -55,17 +55,43 @@ impl Forms<'_, '_> {
             let terms = Terms::of_node(emitter, first);
             collect(emitter, first, &terms, &mut products)?;
         }
-        for row in &system.rows {
-            let Some(added) = offset(emitter, row) else { continue };
-            let terms = Terms::of(emitter, added).unwrap_or_else(|| Terms::node(added.high));
-            collect(emitter, added.high, &terms, &mut products)?;
-        }
-        for (powers, node) in products {
-            let node = node.unwrap_or_else(|| product_of(emitter, &powers));
-            emitter.require_none_below(node, LEAST);
-        }
+        collect_added(emitter, system, &mut products)?;
+        require_all(emitter, products);
         Ok(())
     }
+
+    /// The same for what a step adds only, where what `system` begins with is not known.
+    ///
+    /// # Errors
+    ///
+    /// As above.
+    pub(super) fn require_range_of_added(&mut self, system: &System) -> Result<(), &'static str> {
+        let mut products = Products::new();
+        collect_added(self.emitter, system, &mut products)?;
+        require_all(self.emitter, products);
+        Ok(())
+    }
+}
+
+fn require_all(emitter: &mut Emitter<'_>, products: Products) {
+    for (powers, node) in products {
+        let node = node.unwrap_or_else(|| product_of(emitter, &powers));
+        emitter.require_none_below(node, LEAST);
+    }
+}
+
+/// Collects what must not be almost zero of what a step of `system` adds.
+fn collect_added(
+    emitter: &mut Emitter<'_>,
+    system: &System,
+    products: &mut Products,
+) -> Result<(), &'static str> {
+    for row in &system.rows {
+        let Some(added) = offset(emitter, row) else { continue };
+        let terms = Terms::of(emitter, added).unwrap_or_else(|| Terms::node(added.high));
+        collect(emitter, added.high, &terms, products)?;
+    }
+    Ok(())
 }
 
 /// Collects what must not be almost zero so that neither `node`, which is made of `terms`, nor,

@@ -10,8 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use hashbrown::HashMap;
 
 use super::emit::Emitter;
-use super::sizes::total_size;
-use super::slopes::quotient;
 use crate::op::Op;
 use crate::phi::double::Double;
 use crate::phi::pair::{How, Pair, Pairs};
@@ -21,13 +19,8 @@ use crate::ssa::{Def, Node, is_held, is_tangent};
 const MOST_TERMS: usize = 6;
 /// From how far a number is written out, in steps.
 const DEPTH: usize = 8;
-/// So many numbers before a loop are known with twice the digits at most.
-const MOST_NUMBERS: usize = 128;
 /// Products of higher powers are not written out.
 const MOST_POWER: i32 = 1 << 12;
-/// Products may be so many times larger than their sum, or than that and 1 where the sum is
-/// a factor, or one less 1: of twice the digits more are left than a million steps need.
-const MOST_CANCELLED: f64 = (1u64 << 40) as f64;
 /// What is left of two numbers that cancel is zero if it is this much smaller.
 const NOTHING: f64 = 1e-29;
 
@@ -37,10 +30,10 @@ type Powers = BTreeMap<Node, i32>;
 /// A sum of products of nodes, each with its coefficient; zero has none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Terms {
-    all: BTreeMap<Vec<(Node, i32)>, Double>,
+    pub(super) all: BTreeMap<Vec<(Node, i32)>, Double>,
     /// The nodes that have cancelled, or the inverses of them: where one is no number the
     /// whole is none.
-    lost: BTreeSet<(Node, i32)>,
+    pub(super) lost: BTreeSet<(Node, i32)>,
 }
 
 impl Terms {
@@ -316,74 +309,6 @@ impl Terms {
         all.values().all(is_number).then(|| Terms { all, lost: self.lost.clone() })
     }
 
-    /// Stops the graph where a number that has cancelled is none, and where products that
-    /// are written out in another order than they were computed in might lose digits.
-    fn require_numbers(&self, emitter: &mut Emitter<'_>) {
-        let degree = |powers: &[(Node, i32)]| powers.iter().map(|&(_, of)| of.abs()).sum::<i32>();
-        let products = self.all.keys().filter(|powers| degree(powers) > 1).flatten();
-        let signs = products.map(|&(node, power)| (node, power.signum()));
-        let all: BTreeSet<(Node, i32)> = signs.chain(self.lost.iter().copied()).collect();
-        for (node, sign) in all {
-            emitter.require_size(node, sign < 0);
-        }
-    }
-
-    /// Stops the graph where so much of products that were written out cancels in `sum` that it
-    /// would be off, next to itself and `scale`, by what counts in many steps.
-    fn require_digits(emitter: &mut Emitter<'_>, products: &[Option<Pair>], sum: Pair, scale: f64) {
-        let size = total_size(emitter, products);
-        let largest = emitter.constant(-MOST_CANCELLED);
-        let left = emitter.apply(Op::Abs, &[sum.high]);
-        let more = emitter.apply(Op::MulAdd, &[left, largest, size]);
-        // Of no products nothing cancels.
-        emitter.require_below(more, MOST_CANCELLED * scale + f64::MIN_POSITIVE);
-    }
-
-    /// The pair that this comes to as a factor, or as what one is more than 1; `None` if it is
-    /// zero.
-    pub(super) fn emitted(&self, emitter: &mut Emitter<'_>) -> Option<Pair> {
-        self.emitted_next_to(emitter, 1.0)
-    }
-
-    /// The same; what counts is what it is next to itself and `scale`.
-    pub(super) fn emitted_next_to(&self, emitter: &mut Emitter<'_>, scale: f64) -> Option<Pair> {
-        self.require_numbers(emitter);
-        let (mut sum, mut products) = (None, Vec::new());
-        for (powers, number) in &self.all {
-            let mut product: Option<Pair> = None;
-            for &(node, power) in powers {
-                if power > 0 {
-                    let factor = value(emitter, node);
-                    let factor = powered(emitter, factor, power.unsigned_abs());
-                    product = Some(match product {
-                        Some(before) => emitter.product(before, factor),
-                        None => factor,
-                    });
-                }
-            }
-            let number = emitter.number(number.high, number.low);
-            let mut product = match product {
-                Some(before) => emitter.product(before, number),
-                None => number,
-            };
-            for &(node, power) in powers {
-                if power < 0 {
-                    let normal = emitter.normal(product);
-                    let divisor = value(emitter, node);
-                    let divisor = powered(emitter, divisor, power.unsigned_abs());
-                    product = quotient(emitter, normal, divisor);
-                }
-            }
-            sum = emitter.sum(sum, Some(product));
-            products.push(Some(product));
-        }
-        let sum = sum.map(|sum| emitter.normal(sum));
-        if let (Some(sum), true) = (sum, products.len() > 1 && self.degree() > 1) {
-            Terms::require_digits(emitter, &products, sum, scale);
-        }
-        sum
-    }
-
     /// The most factors of a product, divisors among them.
     pub(super) fn degree(&self) -> u32 {
         let degree = |powers: &Vec<(Node, i32)>| -> u32 {
@@ -391,35 +316,6 @@ impl Terms {
         };
         self.all.keys().map(degree).max().unwrap_or(0)
     }
-}
-
-/// `of` multiplied by itself, by squaring.
-fn powered(emitter: &mut Emitter<'_>, of: Pair, power: u32) -> Pair {
-    let mut product = of;
-    for digit in (0..power.ilog2()).rev() {
-        product = emitter.product(product, product);
-        if power >> digit & 1 == 1 {
-            product = emitter.product(product, of);
-        }
-        product = emitter.normal(product);
-    }
-    product
-}
-
-/// What `node` comes to, with twice the digits where it is made of others.
-pub(super) fn value(emitter: &mut Emitter<'_>, node: Node) -> Pair {
-    if let Some(&known) = emitter.numbers.get(&node) {
-        return known;
-    }
-    // First, so that what is made of many is not looked at in all ways.
-    let mut pair = node.into();
-    emitter.numbers.insert(node, pair);
-    let written = Terms::of_node(emitter, node);
-    if emitter.numbers.len() <= MOST_NUMBERS && written != Terms::node(node) {
-        pair = written.emitted(emitter).unwrap_or_else(|| emitter.number(0.0, 0.0));
-        emitter.numbers.insert(node, pair);
-    }
-    pair
 }
 
 /// `a` multiplied by a power of `b`.
