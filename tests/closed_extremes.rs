@@ -293,19 +293,26 @@ fn what_is_almost_zero_in_loops_in_loops() {
     let nest = || {
         Tape::builder().background(false).record(|x: &[Var]| {
             let outer = (0..30).fold(x[0], |s, _| {
-                let inner = (0..40).fold(s * 0.5, |g, _| g * x[2] + x[1]);
+                let inner = (0..33).fold(s * 0.5, |g, _| g * x[2] + x[1] * x[3]);
                 s * 0.25 + inner
             });
-            outer * x[3]
+            outer * 1e100
+        })
+    };
+    let begun_anew = || {
+        Tape::builder().background(false).record(|x: &[Var]| {
+            (0..30).fold(x[0], |s, _| {
+                let inner = (0..33).fold(x[0] * 1e-10, |g, _| g * x[2] + x[1] * x[3]);
+                s * 0.25 + inner * 1e180
+            })
         })
     };
     let lesson: &[f64] = &[1.0, 2.0, 0.5, 1.5];
     for added in [5e-324, 3e-320, 1e-280, 0.0] {
         for factor in [0.5, 0.9, 1.0 + 1e-13, 1.25] {
-            for first in [0.0, 1.0, 5e-324] {
-                for scale in [1.0, 1e150] {
-                    compare(nest, &[lesson], &[first, added, factor, scale]).unwrap();
-                }
+            for (first, scale) in [(0.0, 1e-20), (0.0, 0.3), (1e-300, 1.0), (5e-324, 0.3)] {
+                compare(nest, &[lesson], &[first, added, factor, scale]).unwrap();
+                compare(begun_anew, &[lesson], &[first, added, factor, scale]).unwrap();
             }
         }
     }
