@@ -1,7 +1,7 @@
 //! The order of the formulas: loops become closed forms from the inside out.
 
 use super::draft::Draft;
-use super::lost::require_what_is_lost;
+use super::lost::{LOST, require_what_is_lost};
 use super::overflow::require_what_is_hidden;
 use super::recurrence::{search_all, solve_all};
 use super::replacement::Replacement;
@@ -192,9 +192,11 @@ fn sums(closed: Closed, limits: &CloseLimits) -> Closed {
         let disproved = disproved(&new.claim(graph), false, &rules);
         if disproved.is_empty() {
             require_what_is_hidden(graph, &mut new);
-            let is_whole = require_what_is_lost(graph, &mut new);
-            let new = if is_whole { new.ordered() } else { None };
-            let graph = new.filter(|graph| verify(graph).is_ok());
+            if !require_what_is_lost(graph, &mut new) {
+                refused.push(doubtful(LOST));
+                return certified(closed, None, Vec::new(), refused);
+            }
+            let graph = new.ordered().filter(|graph| verify(graph).is_ok());
             return certified(closed, graph, applied, refused);
         }
         wrong.extend(disproved);

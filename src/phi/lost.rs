@@ -31,17 +31,15 @@ pub(super) fn require_what_is_lost(before: &Graph, new: &mut Replacement) -> boo
     let graph = &mut new.graph;
     let root = graph.root();
     let first = graph.blocks[root].items.len();
-    let mut copies = BTreeMap::new();
+    let mut finite = BTreeSet::new();
     for number in lost {
         let known = graph.input_nodes().find(|&(_, of)| of == number);
-        let input = known.map_or_else(|| graph.push_input(number), |(node, _)| node);
-        copies.insert(input, input);
+        finite.insert(known.map_or_else(|| graph.push_input(number), |(node, _)| node));
     }
-    for node in expressions {
-        copied(graph, node, &mut copies);
-    }
+    let mut copies = BTreeMap::new();
+    finite.extend(expressions.into_iter().map(|node| copied(graph, node, &mut copies)));
     let infinity = graph.push_const(f64::INFINITY.to_bits());
-    for node in copies.into_values() {
+    for node in finite {
         let size = graph.push_apply(root, Op::Abs, &[node], None);
         let condition = graph.push_apply(root, Op::Lt, &[size, infinity], None);
         graph.blocks[root].items.push(Item::Guard { condition, expect: true });

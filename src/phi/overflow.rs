@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::replacement::Replacement;
 use crate::op::Op;
-use crate::ssa::{Def, Flow, Graph, Item, Nest, evident_nodes, hidden_nodes};
+use crate::ssa::{Def, Flow, Graph, Item, Nest, hidden_nodes};
 
 /// Makes `new`, which takes the place of `before`, stop where what a loop came to is not
 /// finite, if that could be hidden.
@@ -15,9 +15,9 @@ pub(super) fn require_what_is_hidden(before: &Graph, new: &mut Replacement) {
     let is_result = |node| matches!(before.nodes[node].def, Def::Phi(..)) && hidden[node];
     let results = new.nodes.keys().filter(|&&node| is_result(node));
     let mut results: BTreeSet<_> = results.map(|&node| new.resolved(node)).collect();
-    let (evident, nest) = (evident_nodes(&new.graph), Nest::of(&new.graph));
+    let nest = Nest::of(&new.graph);
     let graph = &mut new.graph;
-    results.retain(|&result| graph.constant(result).is_none() && !evident[result]);
+    results.retain(|&result| graph.constant(result).is_none());
     let infinity = graph.push_const(f64::INFINITY.to_bits());
     for result in results {
         let block = nest.node_block(result).unwrap_or(graph.root());

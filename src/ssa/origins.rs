@@ -23,7 +23,9 @@ impl<'a> Origins<'a> {
     /// be computed from it on which all is NaN or infinite where the node is.
     pub(crate) fn plain(flow: Flow<'a>) -> Self {
         let graph = flow.graph();
-        Origins::through(flow, |op, args, operand| !hides(graph, op, args, operand))
+        let hides =
+            |op: Op, args: &[Node], operand| op.is_comparison() || hides(graph, op, args, operand);
+        Origins::through(flow, |op, args, operand| !hides(op, args, operand))
     }
 
     /// Of the operands of primitives only some are followed.
