@@ -30,7 +30,7 @@ fn assert_same(name: &str, program: Program, lessons: &[[f64; 2]], points: &[[f6
         let is_like = |(a, b): (&f64, &f64)| {
             a.to_bits() == b.to_bits()
                 || (a.is_nan() && b.is_nan())
-                || (a - b).abs() <= 1e-12 * b.abs()
+                || (a - b).abs() <= 1e-12 * b.abs().max(1.0)
         };
         let is_same = got.iter().zip(&expected).all(is_like);
         assert!(is_same, "{name} at {x:?}: {got:?} for {expected:?}");
@@ -47,7 +47,7 @@ fn sums_that_overflow_decide_nothing() {
     fn sum(x: &[Var]) -> Var {
         (0..64).fold(Var::from(0.0), |s, i| s + x[0] * f64::from(i) - x[1])
     }
-    let programs: [(&str, Program); 9] = [
+    let programs: [(&str, Program); 10] = [
         ("linear", |x| if sum(x) > 1.0 { x[0] } else { x[1] * 2.0 }),
         ("squares", |x| if squares(x[0], x[1]) > 1.0 { x[0] } else { x[1] * 2.0 }),
         ("times", |x| {
@@ -75,6 +75,7 @@ fn sums_that_overflow_decide_nothing() {
             }
             w
         }),
+        ("near zero", |x| if sum(x).abs() < 1.0 { x[0] } else { x[1] * 2.0 }),
         ("maximum", |x| squares(x[0], x[1]).max(3.0)),
         ("inverse", |x| 1.0 / sum(x) + x[1]),
         ("tangent", |x| sum(x).tanh() + x[1]),
@@ -83,7 +84,11 @@ fn sums_that_overflow_decide_nothing() {
             1.0 / (0..64).fold(x[0], |s, i| s + w * f64::from(i)) + x[1]
         }),
     ];
-    let points = pairs([0.0, 1.0, 1e155, 1e160, 1e200, 1e305, -1e306, 1e307, 1e308, f64::INFINITY]);
+    let mut points =
+        pairs([0.0, 1.0, 1e155, 1e160, 1e200, 1e305, -1e306, 1e307, 1e308, f64::INFINITY]);
+    // The form is no number, and the sum is zero.
+    let large = f64::from_bits(0x7F50_0000_0000_0000);
+    points.push([large, large * 31.5]);
     for (name, program) in programs {
         assert_same(name, program, &[[2.0, 1.0], [0.0, 0.01]], &points);
     }
@@ -111,4 +116,27 @@ fn loops_end_where_they_did_though_sums_in_them_overflow() {
     let lessons: Vec<[f64; 2]> = (-12..20).map(|k| [f64::from(k).exp2() * 1e148, 1e147]).collect();
     let points = pairs([1e140, 1e149, 1e155, -1e156, 3e157, 1e158, -1e160, 1e160, 1e200]);
     assert_same("damped", |x| program(x), &lessons, &points);
+}
+
+#[test]
+fn loops_around_sums_are_closed_though_something_is_decided_behind_them() {
+    fn descended(x: &[Var]) -> Var {
+        (0..100).fold(x[0], |w, _| {
+            let slope = (0..64).fold(Var::from(0.0), |s, i| {
+                let by = 0.1 + f64::from(i % 7);
+                s + (w * by - 1.5) * by
+            });
+            w - slope * x[1]
+        })
+    }
+    let program: Program = |x| {
+        let w = descended(x);
+        if w > 1.0 { w * 2.0 } else { w.tanh() }
+    };
+    let f = Tape::builder().background(false).record(program);
+    f.value_and_grad(&[1.0, 1e-3]).unwrap();
+    f.compile().unwrap();
+    assert!(f.report().open.is_empty(), "{}", f.report());
+    let points = pairs([0.0, 1e-3, -2.0, 1e150, -1e305, 1e308, f64::INFINITY, f64::NAN]);
+    assert_same("behind", program, &[[1.0, 1e-3], [0.1, 1e-3]], &points);
 }

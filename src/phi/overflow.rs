@@ -2,27 +2,88 @@
 //! What comes out of the program is then computed on the tape; but where something is decided
 //! by it, or is finite all the same, the graph stops.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::close::inside_out;
 use super::replacement::Replacement;
 use crate::op::Op;
-use crate::ssa::{Def, Flow, Graph, Item, Nest, hidden_nodes};
+use crate::ssa::{
+    Def, Flow, Graph, Item, Nest, Node, Origins, Region, Scope, evident_nodes, hidden_nodes,
+};
 
 /// Makes `new`, which takes the place of `before`, stop where what a loop came to is not
 /// finite, if that could be hidden.
 pub(super) fn require_what_is_hidden(before: &Graph, new: &mut Replacement) {
-    let hidden = hidden_nodes(before, &Flow::of(before));
-    let is_result = |node| matches!(before.nodes[node].def, Def::Phi(..)) && hidden[node];
-    let results = new.nodes.keys().filter(|&&node| is_result(node));
-    let mut results: BTreeSet<_> = results.map(|&node| new.resolved(node)).collect();
-    let nest = Nest::of(&new.graph);
+    let is_result = |node: &Node| matches!(before.nodes[*node].def, Def::Phi(..));
+    let results = new.nodes.keys().copied().filter(is_result).collect();
+    let (evident, nest) = (evident_nodes(&new.graph), Nest::of(&new.graph));
+    let hidden = hidden(before, results, |node| evident[new.resolved(node)]);
+    let mut hidden: BTreeSet<Node> = hidden.into_iter().map(|node| new.resolved(node)).collect();
     let graph = &mut new.graph;
-    results.retain(|&result| graph.constant(result).is_none());
+    hidden.retain(|&node| graph.constant(node).is_none());
     let infinity = graph.push_const(f64::INFINITY.to_bits());
-    for result in results {
-        let block = nest.node_block(result).unwrap_or(graph.root());
-        let size = graph.push_apply(block, Op::Abs, &[result], None);
+    for node in hidden {
+        let block = nest.node_block(node).unwrap_or(graph.root());
+        let size = graph.push_apply(block, Op::Abs, &[node], None);
         let condition = graph.push_apply(block, Op::Lt, &[size, infinity], None);
         graph.blocks[block].items.push(Item::Guard { condition, expect: true });
+    }
+}
+
+/// The nodes that must be finite so that it is not hidden that one of `results` is not. As long
+/// as nothing in a loop hides that, it goes on as if they were, and it is enough to look at what
+/// comes out of it. What is evident anyway need not be looked at.
+fn hidden(graph: &Graph, results: Vec<Node>, is_evident: impl Fn(Node) -> bool) -> BTreeSet<Node> {
+    let (flow, nest) = (Flow::of(graph), Nest::of(graph));
+    let origins = Origins::of(Flow::of(graph));
+    let mut open: BTreeMap<Option<Region>, BTreeSet<Node>> = BTreeMap::new();
+    for node in results {
+        open.entry(nest.node_loop(node)).or_default().insert(node);
+    }
+    let mut found = BTreeSet::new();
+    for region in inside_out(graph).into_iter().map(Some).chain([None]) {
+        let Some(nodes) = open.remove(&region) else { continue };
+        let scope = region.map_or_else(|| Scope::whole(graph), |region| Scope::of(graph, region));
+        let hidden = hidden_nodes(graph, &flow, &scope);
+        let (hidden, shown): (BTreeSet<Node>, _) =
+            nodes.into_iter().partition(|node| hidden.contains(node));
+        found.extend(hidden.into_iter().filter(|&node| !is_evident(node)));
+        for node in origins.leaving(shown, &scope) {
+            open.entry(nest.node_loop(node)).or_default().insert(node);
+        }
+    }
+    // What is read of the iterations of a loop in one that has been looked at before.
+    found.extend(open.into_values().flatten());
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entity::Entity;
+    use crate::ssa::{ParseError, parse};
+
+    #[test]
+    fn what_hides_in_a_loop_is_looked_at_there_and_else_behind_it() -> Result<(), ParseError> {
+        // v10 is what a loop comes to that is in another one, which adds it to v4.
+        let loops = |decision: &str, output: &str| {
+            parse(&format!(
+                "graph active 2 inactive 0\nv2 = const 9.0\nv3 = const 1.0\nv5 = iteration \
+                 r0\nv7 = iteration r1\nb0:\n  v15 = region r0 b1 bound 10 entries v4=v0\n  v16 = \
+                 {output}\n  return v16\nb1:\n  v10 = region r1 b2 bound 10 entries v6=v0\n  v11 = \
+                 add v4 v10\n  v12 = abs v10\n  v13 = lt v5 v2\n  v14 = {decision}\n  return v14 \
+                 v11 v11\nb2:\n  v8 = add v6 v1\n  v9 = lt v7 v2\n  return v9 v8 v8\n"
+            ))
+        };
+        let found = |decision: &str, output: &str| -> Result<Vec<usize>, ParseError> {
+            let graph = loops(decision, output)?;
+            let result = graph.nodes.keys().filter(|node| node.index() == 10).collect();
+            Ok(hidden(&graph, result, |_| false).into_iter().map(Entity::index).collect())
+        };
+        assert_eq!(found("mul v13 v13", "mul v15 v0")?, []);
+        assert_eq!(found("mul v13 v13", "tanh v15")?, [15]);
+        assert_eq!(found("lt v12 v3", "mul v15 v0")?, [10]);
+        assert_eq!(found("lt v4 v3", "mul v15 v0")?, [10]);
+        Ok(())
     }
 }

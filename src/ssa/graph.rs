@@ -373,14 +373,21 @@ impl Graph {
     /// # Ok::<(), phigrad::ssa::ParseError>(())
     /// ```
     pub fn leaves(&self, root: Block) -> Vec<Block> {
-        let (mut leaves, mut pending) = (Vec::new(), vec![root]);
+        let mut tree = self.tree(root);
+        tree.retain(|&block| !matches!(self.blocks[block].end, End::Branch { .. }));
+        tree
+    }
+
+    /// `root` and the blocks below it, but those of regions, in the order of their paths.
+    pub(crate) fn tree(&self, root: Block) -> Vec<Block> {
+        let (mut tree, mut pending) = (Vec::new(), vec![root]);
         while let Some(block) = pending.pop() {
-            match self.blocks[block].end {
-                End::Branch { then, otherwise, .. } => pending.extend([otherwise, then]),
-                End::Return(_) | End::Open => leaves.push(block),
+            tree.push(block);
+            if let End::Branch { then, otherwise, .. } = self.blocks[block].end {
+                pending.extend([otherwise, then]);
             }
         }
-        leaves
+        tree
     }
 
     /// The number of guards and branches.

@@ -1,6 +1,11 @@
 //! Which inputs nodes are computed from.
 
-use super::decisive::hides;
+use std::collections::BTreeSet;
+
+use hashbrown::HashSet;
+
+use super::hidden::hides;
+use super::scope::Scope;
 use crate::entity::{Array, Entity};
 use crate::op::Op;
 use crate::ssa::{Def, Flow, Node, SeriesData};
@@ -23,9 +28,7 @@ impl<'a> Origins<'a> {
     /// be computed from it on which all is NaN or infinite where the node is.
     pub(crate) fn plain(flow: Flow<'a>) -> Self {
         let graph = flow.graph();
-        let hides =
-            |op: Op, args: &[Node], operand| op.is_comparison() || hides(graph, op, args, operand);
-        Origins::through(flow, |op, args, operand| !hides(op, args, operand))
+        Origins::through(flow, |op, args, operand| !hides(graph, op, args, operand))
     }
 
     /// Of the operands of primitives only some are followed.
@@ -59,6 +62,25 @@ impl<'a> Origins<'a> {
             }
         }
         Origins { flow, users }
+    }
+
+    /// The nodes out of `scope` that those in it that are computed from `nodes` are passed on to.
+    pub(crate) fn leaving(
+        &self,
+        nodes: impl IntoIterator<Item = Node>,
+        scope: &Scope,
+    ) -> BTreeSet<Node> {
+        let behind = self.flow.graph().nodes.len();
+        let (mut seen, mut leaving) = (HashSet::new(), BTreeSet::new());
+        let mut pending: Vec<usize> = nodes.into_iter().map(Entity::index).collect();
+        while let Some(at) = pending.pop() {
+            if at < behind && !scope.contains(Node::from_index(at)) {
+                leaving.insert(Node::from_index(at));
+            } else if seen.insert(at) {
+                pending.extend(self.users[at].iter().map(|&user| user as usize));
+            }
+        }
+        leaving
     }
 
     /// Which of the first [`AT_ONCE`] of `inputs`, numbers in order, each node is computed from:

@@ -1,0 +1,310 @@
+//! What is evident: nodes that are finite wherever the graph comes to finite outputs.
+
+use hashbrown::HashMap;
+
+use super::graph::{Block, Def, End, Graph, Item, Node, Region};
+use super::hidden::hides;
+use crate::entity::Array;
+use crate::op::Op;
+
+/// So much is looked at; in a graph where this is not enough no node is said to be evident.
+const MOST_STEPS: usize = 1 << 20;
+
+/// So often it is asked which values of a loop keep each other from being finite.
+const MOST_ROUNDS: usize = 4;
+
+/// From how far a size is seen to be one, in steps.
+const DEPTH: usize = 8;
+
+/// Of each node of `graph` whether the graph stops, or comes to an output that is not finite,
+/// wherever the node is not finite. Nodes need be in no order.
+pub(crate) fn evident_nodes(graph: &Graph) -> Array<Node, bool> {
+    let evident = Array::filled(false, graph.nodes.len());
+    let mut walk = Walk { graph, evident, left: MOST_STEPS };
+    walk.block(graph.root(), 1, true, &|outputs| Shown {
+        anyway: 0,
+        by: outputs.iter().map(|&output| (output, 1)).collect(),
+    });
+    match walk.left {
+        0 => Array::filled(false, graph.nodes.len()),
+        _ => walk.evident,
+    }
+}
+
+/// Where a node that is not finite shows, as a set of channels: there is one for the outputs,
+/// and in a loop two for each around it, for what is passed on if this iteration is the last
+/// one, and if it is not.
+type Channels = u64;
+
+/// In which channels each node shows on the way from a place in the graph to its end.
+#[derive(Clone, Default)]
+struct Shown {
+    /// Where all nodes do, since control flow does not come there.
+    anyway: Channels,
+    by: HashMap<Node, Channels>,
+}
+
+impl Shown {
+    fn get(&self, node: Node) -> Channels {
+        self.anyway | self.by.get(&node).copied().unwrap_or(0)
+    }
+
+    /// Whether `node` did not show in all `channels`.
+    fn add(&mut self, node: Node, channels: Channels) -> bool {
+        let is_new = channels & !self.get(node) != 0;
+        if is_new {
+            *self.by.entry(node).or_insert(0) |= channels;
+        }
+        is_new
+    }
+
+    /// What shows on both ways.
+    fn and(&self, other: &Shown) -> Shown {
+        let nodes = self.by.keys().chain(other.by.keys());
+        let by = nodes.map(|&node| (node, self.get(node) & other.get(node)));
+        let anyway = self.anyway & other.anyway;
+        Shown { anyway, by: by.filter(|&(_, channels)| channels != 0).collect() }
+    }
+}
+
+/// All channels of a block that has so many.
+fn all(width: u32) -> Channels {
+    Channels::MAX >> (Channels::BITS - width)
+}
+
+/// What a condition that comes out as `expect` shows to be finite: what is less than something
+/// and would be +∞ or NaN.
+fn bounded(graph: &Graph, condition: Node, expect: bool) -> Option<Node> {
+    let (less, more) = match graph.nodes[condition].def {
+        Def::Apply(Op::Lt | Op::Le, [less, more, _]) => (less, more),
+        Def::Apply(Op::Gt | Op::Ge, [more, less, _]) => (less, more),
+        _ => return None,
+    };
+    let is_strict = matches!(graph.nodes[condition].def, Def::Apply(Op::Lt | Op::Gt, _));
+    let is_less = is_strict || graph.constant(more).is_some_and(f64::is_finite);
+    (expect && is_less && is_size(graph, less, DEPTH)).then_some(less)
+}
+
+/// Whether `node` is +∞ or NaN if it is not finite.
+fn is_size(graph: &Graph, node: Node, depth: usize) -> bool {
+    let is_positive = |node| graph.constant(node) > Some(0.0);
+    let is_also = |node| depth > 0 && is_size(graph, node, depth - 1);
+    match graph.nodes[node].def {
+        Def::Apply(Op::Abs | Op::Sqrt | Op::Hypot, _) => true,
+        Def::Apply(Op::Mul, [a, b, _]) if a == b => true,
+        Def::Apply(Op::Mul, [a, b, _]) if is_positive(a) => is_also(b),
+        Def::Apply(Op::Mul | Op::Div, [a, b, _]) if is_positive(b) => is_also(a),
+        Def::Apply(Op::Add, [a, b, _]) => is_also(a) && is_also(b),
+        _ => false,
+    }
+}
+
+struct Walk<'a> {
+    graph: &'a Graph,
+    evident: Array<Node, bool>,
+    /// How many steps are left.
+    left: usize,
+}
+
+impl Walk<'_> {
+    /// What shows from the beginning of `block` on, where `leaf` says it of the values that an
+    /// end passes on. Where this is the last word on the nodes of the block they are noted.
+    fn block(
+        &mut self,
+        block: Block,
+        width: u32,
+        is_last: bool,
+        leaf: &dyn Fn(&[Node]) -> Shown,
+    ) -> Shown {
+        let graph = self.graph;
+        let mut shown = match &graph.blocks[block].end {
+            End::Open => Shown::default(),
+            End::Return(values) => leaf(values),
+            &End::Branch { condition, then, otherwise } => {
+                let sides = [(then, true), (otherwise, false)].map(|(side, expect)| {
+                    let mut shown = self.block(side, width, is_last, leaf);
+                    if let Some(finite) = bounded(graph, condition, expect) {
+                        shown.add(finite, all(width));
+                        self.close(&mut shown, width, [finite]);
+                    }
+                    shown
+                });
+                self.left = self.left.saturating_sub(sides[0].by.len() + sides[1].by.len());
+                sides[0].and(&sides[1])
+            }
+        };
+        for item in &graph.blocks[block].items {
+            if let Item::Guard { condition, expect } = *item
+                && let Some(finite) = bounded(graph, condition, expect)
+            {
+                shown.add(finite, all(width));
+            }
+        }
+        let nodes: Vec<Node> = shown.by.keys().copied().collect();
+        self.close(&mut shown, width, nodes);
+        if is_last {
+            for item in &graph.blocks[block].items {
+                match *item {
+                    Item::Node(node) => self.evident[node] = shown.get(node) == all(width),
+                    Item::Region(region) => {
+                        for &phi in &graph.regions[region].phis {
+                            self.evident[phi] = shown.get(phi) == all(width);
+                        }
+                        self.region(region, &shown, width, true);
+                    }
+                    Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
+                }
+            }
+        }
+        shown
+    }
+
+    /// Adds what the `pending` nodes are computed from.
+    fn close(&mut self, shown: &mut Shown, width: u32, pending: impl IntoIterator<Item = Node>) {
+        let mut pending: Vec<Node> = pending.into_iter().collect();
+        while let Some(node) = pending.pop() {
+            if self.left == 0 {
+                return;
+            }
+            self.left -= 1;
+            let channels = shown.get(node);
+            match self.graph.nodes[node].def {
+                Def::Apply(op, args) => {
+                    for (operand, &arg) in args[..op.arity()].iter().enumerate() {
+                        let hides = hides(self.graph, op, &args, operand) || op == Op::Select;
+                        if !hides && shown.add(arg, channels) {
+                            pending.push(arg);
+                        }
+                    }
+                }
+                Def::Phi(region, _) => {
+                    let inner = self.region(region, shown, width, false);
+                    let new = inner.into_iter().filter(|&(node, of)| shown.add(node, of));
+                    pending.extend(new.map(|(node, _)| node));
+                }
+                Def::Input(_) | Def::Const(_) | Def::Entry(..) => {}
+                Def::Iteration(_) | Def::Element(_) => {}
+            }
+        }
+    }
+
+    /// In which channels around `region` the nodes show that it is computed from.
+    fn region(
+        &mut self,
+        region: Region,
+        outer: &Shown,
+        width: u32,
+        is_last: bool,
+    ) -> HashMap<Node, Channels> {
+        let (graph, data) = (self.graph, &self.graph.regions[region]);
+        let outer: Vec<Channels> = data.phis.iter().map(|&phi| outer.get(phi)).collect();
+        if data.cycle.is_none() {
+            let shown = self.block(data.root, width, is_last, &|values| {
+                let mut shown = Shown::default();
+                for (&value, &channels) in values.iter().zip(&outer) {
+                    shown.add(value, channels);
+                }
+                shown
+            });
+            return shown.by;
+        }
+        if width > Channels::BITS / 2 {
+            return HashMap::new();
+        }
+        let (decides, nexts) = graph.passed_before_phis(region);
+        let entries = graph.entries(region);
+        // First all that it carries is taken to show, then what does if that does.
+        let mut carried = vec![all(width); nexts];
+        for round in 0.. {
+            let shown = self.block(data.root, 2 * width, is_last, &|values| {
+                let again = (decides == 1).then(|| graph.constant(values[0])).flatten();
+                let anyway = match again {
+                    Some(0.0) => all(width) << width,
+                    Some(_) => all(width),
+                    None => 0,
+                };
+                let mut shown = Shown { anyway, by: HashMap::new() };
+                for (&value, &channels) in values[decides..].iter().zip(&carried) {
+                    shown.add(value, channels << width);
+                }
+                for (&value, &channels) in values[decides + nexts..].iter().zip(&outer) {
+                    shown.add(value, channels);
+                }
+                shown
+            });
+            let both = |node| shown.get(node) & shown.get(node) >> width & all(width);
+            let known: Vec<Channels> = entries.iter().map(|entry| both(entry.phi)).collect();
+            if round > MOST_ROUNDS || known == carried {
+                let nodes = shown.by.keys();
+                let mut from: HashMap<Node, Channels> =
+                    nodes.map(|&node| (node, both(node))).collect();
+                for (entry, channels) in entries.iter().zip(known) {
+                    *from.entry(entry.first).or_insert(0) |= channels;
+                }
+                return from;
+            }
+            // Where that has no end nothing that it carries shows.
+            carried = if round == MOST_ROUNDS { vec![0; nexts] } else { known };
+        }
+        HashMap::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::evident_nodes;
+    use crate::entity::Entity;
+    use crate::ssa::{ParseError, parse};
+
+    /// The ids of the nodes of the graph of `text` that are evident.
+    fn evident(text: &str) -> Result<Vec<usize>, ParseError> {
+        let graph = parse(&format!("graph active 2 inactive 0\n{text}"))?;
+        let found = evident_nodes(&graph);
+        Ok(found.iter().filter(|&(_, &is)| is).map(|(node, _)| node.index()).collect())
+    }
+
+    #[test]
+    fn what_reaches_an_output_on_all_ways_is_evident() -> Result<(), ParseError> {
+        // Only the hyperbolic tangent hides what is not finite.
+        let line = "b0:\n  v2 = mul v0 v1\n  v3 = tanh v0\n  v4 = add v2 v3\n  return v4\n";
+        assert_eq!(evident(line)?, [2, 3, 4]);
+        let two = |then: &str, otherwise: &str, rest: &str| {
+            format!(
+                "v2 = const 1.0\nb0:\n  v3 = mul v0 v1\n  v4 = abs v3\n  v5 = lt v4 v2\n  \
+                 v6 = mul v0 v0\n  v9 = region r0 b1\n{rest}b1:\n  branch v5 b2 b3\nb2:\n  \
+                 v7 = add {then}\n  return v7\nb3:\n  v8 = add {otherwise}\n  return v8\n"
+            )
+        };
+        let end = "  return v9\n";
+        assert_eq!(evident(&two("v6 v2", "v3 v6", end))?, [3, 6, 7, 8, 9]);
+        // Where its size is less than 1 the product is finite; elsewhere it may not be.
+        assert_eq!(evident(&two("v2 v2", "v3 v2", end))?, [3, 7, 8, 9]);
+        assert_eq!(evident(&two("v3 v2", "v2 v2", end))?, [7, 8, 9]);
+        assert_eq!(evident(&two("v6 v2", "v2 v2", end))?, [7, 8, 9]);
+        // A guard stops the graph.
+        assert_eq!(evident(&two("v2 v2", "v2 v2", "  guard v5\n  return v9\n"))?, [3, 4, 7, 8, 9]);
+        assert_eq!(evident(&two("v2 v2", "v2 v2", "  guard v5\n  return v2\n"))?, [3, 4]);
+        Ok(())
+    }
+
+    #[test]
+    fn what_a_loop_carries_to_its_end_is_evident() -> Result<(), ParseError> {
+        // v3 = v3 + v0·v6 and v4 = v4·v1, as long as v3 is less than 9.
+        let two = |nexts: &str, exits: &str, output: &str| {
+            format!(
+                "v2 = const 9.0\nv5 = iteration r0\nb0:\n  v11 = region r0 b1 bound 9 entries \
+                 v3=v0 v4=v1\n  return {output}\nb1:\n  v6 = mul v0 v1\n  v7 = add v3 v6\n  v8 = \
+                 mul v4 v1\n  v9 = mul v6 v1\n  v10 = lt v3 v2\n  return v10 {nexts} {exits}\n"
+            )
+        };
+        assert_eq!(evident(&two("v7 v8", "v7", "v11"))?, [6, 7, 11]);
+        // What comes out is from before this iteration.
+        assert_eq!(evident(&two("v7 v8", "v3", "v11"))?, [11]);
+        assert_eq!(evident(&two("v7 v8", "v8", "v11"))?, [8, 11]);
+        // Each is what the other was.
+        assert_eq!(evident(&two("v4 v7", "v7", "v11"))?, [11]);
+        assert_eq!(evident(&two("v9 v8", "v9", "v11"))?, [11]);
+        assert_eq!(evident(&two("v7 v8", "v7", "v2"))?, []);
+        Ok(())
+    }
+}
