@@ -289,6 +289,24 @@ fn what_is_almost_zero() {
 }
 
 #[test]
+fn what_is_almost_zero_and_changes_with_the_iteration() {
+    let indexed = || {
+        Tape::builder().background(false).record(|x: &[Var]| {
+            let step = |s: Var, i| s * x[2] + x[1] * f64::from(i) * x[3];
+            (0..100).fold(x[0], step) * 1e200
+        })
+    };
+    let lesson: &[f64] = &[1.0, 2.0, 0.5, 1.5];
+    for added in [5e-324, 3e-320, 1e-280, 0.0] {
+        for factor in [0.5, 0.9, 1.0 + 1e-13, 1.25] {
+            for (first, scale) in [(0.0, 1e-20), (0.0, 0.3), (1e-300, 1.0), (5e-324, 0.3)] {
+                compare(indexed, &[lesson], &[first, added, factor, scale]).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
 fn what_is_almost_zero_in_loops_in_loops() {
     let nest = || {
         Tape::builder().background(false).record(|x: &[Var]| {

@@ -193,7 +193,7 @@ fn sums(closed: Closed, limits: &CloseLimits) -> Closed {
         if disproved.is_empty() {
             require_what_is_hidden(graph, &mut new);
             if !require_what_is_lost(graph, &mut new) {
-                refused.push(doubtful(LOST));
+                refused.push(doubtful(&format!("{AS_A_SUM}{LOST}")));
                 return certified(closed, None, Vec::new(), refused);
             }
             let graph = new.ordered().filter(|graph| verify(graph).is_ok());

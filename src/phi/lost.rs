@@ -80,26 +80,25 @@ fn lost(before: &Graph, new: &Replacement) -> Option<BTreeSet<u32>> {
     if results.is_empty() {
         return Some(lost);
     }
-    // An input is lost, too, if only what hides an infinite one is left of it.
-    let ways = [Origins::of, Origins::plain];
-    let ways = ways.map(|of| (of(Flow::of(before)), of(Flow::of(&new.graph))));
     let series = before.series.values().filter_map(|data| match *data {
         SeriesData::Inputs { first, count } => Some(first..first + count),
         _ => None,
     });
     let single = before.input_nodes().map(|(_, number)| number);
     let inputs: BTreeSet<u32> = single.chain(series.flatten()).collect();
-    for inputs in inputs.into_iter().collect::<Vec<u32>>().chunks(AT_ONCE) {
-        let mut missing = 0;
-        for (then, now) in &ways {
+    let inputs: Vec<u32> = inputs.into_iter().collect();
+    // An input is lost, too, if only what hides an infinite one is left of it.
+    for ways in [Origins::of, Origins::plain] {
+        let (then, now) = (ways(Flow::of(before)), ways(Flow::of(&new.graph)));
+        for inputs in inputs.chunks(AT_ONCE) {
             let (then, now) = (then.among(inputs), now.among(inputs));
-            missing |=
-                results.iter().fold(0, |all, &node| all | then[node] & !now[new.resolved(node)]);
-        }
-        let is_missing = |at: &usize| missing >> at & 1 == 1;
-        lost.extend((0..inputs.len()).filter(is_missing).map(|at| inputs[at]));
-        if lost.len() > MOST_LOST {
-            return None;
+            let missing = |&node: &Node| then[node] & !now[new.resolved(node)];
+            let missing = results.iter().map(missing).fold(0, |all, some| all | some);
+            let is_missing = |at: &usize| missing >> at & 1 == 1;
+            lost.extend((0..inputs.len()).filter(is_missing).map(|at| inputs[at]));
+            if lost.len() > MOST_LOST {
+                return None;
+            }
         }
     }
     Some(lost)

@@ -288,14 +288,27 @@ impl<'a> Emitter<'a> {
         is_new
     }
 
-    /// Stops the graph where `node`, which is no constant, is less than `least` in size, but
-    /// not zero.
+    /// Stops the graph where `node` is less than `least` in size, but not zero.
     pub(super) fn require_none_below(&mut self, node: Node, least: f64) {
-        if self.value(node).is_some() {
+        self.require_product(&[(node, 1)], least);
+    }
+
+    /// Stops the graph where the product of these powers is less than `least` in size, unless
+    /// a factor is zero. Constants are not looked at.
+    pub(super) fn require_product(&mut self, powers: &[(Node, i32)], least: f64) {
+        // So that no part of the product underflows where the whole is not that small.
+        let mut scaled = self.constant(1.0 / least);
+        for &(node, power) in powers {
+            for _ in 0..power.unsigned_abs() {
+                scaled = match power > 0 {
+                    true => self.apply(Op::Mul, &[node, scaled]),
+                    false => self.apply(Op::Div, &[scaled, node]),
+                };
+            }
+        }
+        if self.value(scaled).is_some() {
             return;
         }
-        let scale = self.constant(1.0 / least);
-        let scaled = self.apply(Op::Mul, &[node, scale]);
         let size = self.apply(Op::Abs, &[scaled]);
         // Of the numbers from 0 to 1 only these two are not larger than their squares.
         let square = self.apply(Op::Mul, &[size, size]);

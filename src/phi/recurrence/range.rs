@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::emit::Emitter;
-use super::form::{Base, Forms};
+use super::form::{Base, Coefficient, Forms};
 use super::power::{System, offset};
 use super::terms::Terms;
 use crate::op::Op;
@@ -22,14 +22,21 @@ const MODERATE: f64 = f64::from_bits(0x47F0_0000_0000_0000);
 /// loop only makes them larger.
 const LEAST: f64 = f64::from_bits(0x07F0_0000_0000_0000);
 
+/// 2⁻¹⁰⁰⁰. What is added as often as the number of the iteration says is multiplied by that
+/// first, which makes it larger.
+const LEAST_COUNTED: f64 = f64::from_bits(0x0170_0000_0000_0000);
+
+/// 2⁻³².
+const SMALL: f64 = f64::from_bits(0x3DF0_0000_0000_0000);
+
 /// Of larger products it is not looked at what their factors are.
 const MOST_FACTORS: u32 = 8;
 
 const UNDERFLOWS: &str = "what it begins with or adds is almost zero";
 
-/// Products of powers of nodes that are not to be almost zero, with a node that is a part
-/// of them if there is one.
-type Products = BTreeMap<Vec<(Node, i32)>, Option<Node>>;
+/// Products of powers of nodes that are not to be almost zero, each with a node that is a part
+/// of it if there is one, and what it may not be less than.
+type Products = BTreeMap<Vec<(Node, i32)>, (Option<Node>, f64)>;
 
 impl Forms<'_, '_> {
     /// Stops the graph where first values, or what a step adds, are out of the range of the
@@ -45,6 +52,7 @@ impl Forms<'_, '_> {
         if system.states.len() == 1 && !system.rows.iter().any(|row| row.keys().any(is_added)) {
             return Ok(());
         }
+        let counter = self.counter();
         let emitter = &mut *self.emitter;
         // What is not less than 2¹²⁸ overflows by that.
         let most = emitter.constant(1.0 / LEAST);
@@ -53,10 +61,10 @@ impl Forms<'_, '_> {
             let scaled = emitter.apply(Op::Mul, &[first, most]);
             emitter.require_finite(scaled);
             let terms = Terms::of_node(emitter, first);
-            collect(emitter, first, &terms, &mut products)?;
+            collect(emitter, first, &terms, LEAST, &mut products)?;
         }
-        collect_added(emitter, system, &mut products)?;
-        require_all(emitter, products);
+        collect_added(emitter, system, counter, &mut products)?;
+        require_all(emitter, &products);
         Ok(())
     }
 
@@ -66,76 +74,86 @@ impl Forms<'_, '_> {
     ///
     /// As above.
     pub(super) fn require_range_of_added(&mut self, system: &System) -> Result<(), &'static str> {
-        let mut products = Products::new();
-        collect_added(self.emitter, system, &mut products)?;
-        require_all(self.emitter, products);
+        let (counter, mut products) = (self.counter(), Products::new());
+        collect_added(self.emitter, system, counter, &mut products)?;
+        require_all(self.emitter, &products);
         Ok(())
     }
 }
 
-fn require_all(emitter: &mut Emitter<'_>, products: Products) {
-    for (powers, node) in products {
-        let node = node.unwrap_or_else(|| product_of(emitter, &powers));
-        emitter.require_none_below(node, LEAST);
+fn require_all(emitter: &mut Emitter<'_>, products: &Products) {
+    for (powers, &(node, least)) in products {
+        match node {
+            Some(node) => emitter.require_product(&[(node, 1)], least),
+            None => emitter.require_product(powers, least),
+        }
     }
 }
 
-/// Collects what must not be almost zero of what a step of `system` adds.
+/// Collects what must not be almost zero of what a step of `system` adds to what the loop
+/// carries; states from `counter` on are numbers and powers of the iteration.
 fn collect_added(
     emitter: &mut Emitter<'_>,
     system: &System,
+    counter: usize,
     products: &mut Products,
 ) -> Result<(), &'static str> {
-    for row in &system.rows {
+    for (&state, row) in system.states.iter().zip(&system.rows) {
+        if state >= counter {
+            continue;
+        }
+        for (base, coefficient) in row {
+            // A multiple of the number of the iteration, or of a power of it.
+            if let (&Base::State(other), &Coefficient::Fixed(pair)) = (base, coefficient)
+                && other >= counter
+            {
+                let terms = Terms::of(emitter, pair).unwrap_or_else(|| Terms::node(pair.high));
+                collect(emitter, pair.high, &terms, LEAST_COUNTED, products)?;
+            }
+        }
         let Some(added) = offset(emitter, row) else { continue };
         let terms = Terms::of(emitter, added).unwrap_or_else(|| Terms::node(added.high));
-        collect(emitter, added.high, &terms, products)?;
+        collect(emitter, added.high, &terms, LEAST, products)?;
     }
     Ok(())
 }
 
-/// Collects what must not be almost zero so that neither `node`, which is made of `terms`, nor,
-/// if that is a product, a derivative of it loses digits.
+/// Collects what must not be less than `least` so that neither `node`, which is made of
+/// `terms`, nor, if that is a product, a derivative of it loses digits.
 fn collect(
     emitter: &Emitter<'_>,
     node: Node,
     terms: &Terms,
+    least: f64,
     products: &mut Products,
 ) -> Result<(), &'static str> {
     let is_moderate = |number: f64| MODERATE.recip() < number.abs() && number.abs() < MODERATE;
-    let mut insert = |powers: &[(Node, i32)], node: Option<Node>| {
-        let known = products.entry(powers.to_vec()).or_default();
-        *known = known.or(node);
+    let mut insert = |powers: &[(Node, i32)], own: Option<Node>, number: f64| {
+        // A few digits more or less are of no matter.
+        let is_small = own.is_none() && number.abs() < SMALL;
+        let least = if is_small { least / number.abs() } else { least };
+        let known = products.entry(powers.to_vec()).or_insert((own, least));
+        *known = (known.0.or(own), known.1.max(least));
     };
     match terms.single() {
         None if terms.is_zero() => {}
         Some(([], number)) => {
-            if number.high.abs() < LEAST {
+            if number.high.abs() < least {
                 return Err(UNDERFLOWS);
             }
         }
         Some((powers, number)) if is_moderate(number.high) && terms.degree() <= MOST_FACTORS => {
-            insert(powers, Some(node).filter(|_| number.high.abs() <= 1.0));
+            // A multiple of a single number has no parts that could lose more digits.
+            let is_multiple = matches!(powers, [(_, 1)]) && number.high.abs() <= 1.0;
+            insert(powers, is_multiple.then_some(node), number.high);
             for factor in terms.nodes().into_iter().filter(|&node| emitter.may_be_active(node)) {
                 // Its terms are products, and as many.
                 let slope = terms.slope(factor);
                 let slope = slope.single().filter(|(powers, _)| !powers.is_empty());
-                slope.iter().for_each(|(powers, _)| insert(powers, None));
+                slope.iter().for_each(|(powers, number)| insert(powers, None, number.high));
             }
         }
-        _ => insert(&[(node, 1)], Some(node)),
+        _ => insert(&[(node, 1)], None, 1.0),
     }
     Ok(())
-}
-
-/// The product of these powers.
-fn product_of(emitter: &mut Emitter<'_>, powers: &[(Node, i32)]) -> Node {
-    let mut product = emitter.constant(1.0);
-    for &(node, power) in powers {
-        let op = if power > 0 { Op::Mul } else { Op::Div };
-        for _ in 0..power.unsigned_abs() {
-            product = emitter.apply(op, &[product, node]);
-        }
-    }
-    product
 }

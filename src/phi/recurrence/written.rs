@@ -1,5 +1,5 @@
-//! Terms, written out in steps: each is a product of pairs, and guards stop the graph where the order in
-//! which it is computed, or what cancels, would cost digits.
+//! Terms as steps. Guards stop the graph where the order in which products are computed, or
+//! what cancels in their sum, would cost digits.
 
 use super::emit::{Emitter, LARGE};
 use super::sizes::total_size;
