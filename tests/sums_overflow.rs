@@ -115,7 +115,7 @@ fn loops_end_where_they_did_though_sums_in_them_overflow() {
     }
     let lessons: Vec<[f64; 2]> = (-12..20).map(|k| [f64::from(k).exp2() * 1e148, 1e147]).collect();
     let points = pairs([1e140, 1e149, 1e155, -1e156, 3e157, 1e158, -1e160, 1e160, 1e200]);
-    assert_same("damped", |x| program(x), &lessons, &points);
+    assert_same("damped", program, &lessons, &points);
 }
 
 #[test]
