@@ -140,3 +140,25 @@ fn loops_around_sums_are_closed_though_something_is_decided_behind_them() {
     let points = pairs([0.0, 1e-3, -2.0, 1e150, -1e305, 1e308, f64::INFINITY, f64::NAN]);
     assert_same("behind", program, &[[1.0, 1e-3], [0.1, 1e-3]], &points);
 }
+
+#[test]
+fn what_overflows_on_the_way_decides_nothing() {
+    fn driven(x: &[Var]) -> Var {
+        let by = [4.0, -4.0];
+        (0..101).fold(Var::from(0.0), |s, i| s * 0.5 + x[0] * by[i % 2])
+    }
+    let programs: [(&str, Program); 4] = [
+        ("driven", |x| if driven(x) > 0.1 { x[1] * 3.0 } else { x[1] * 5.0 }),
+        ("limited", |x| driven(x).max(1.0).min(2.0) * x[1]),
+        ("difference", |x| if driven(&[x[0] - x[1]]) > 0.1 { x[1] * 3.0 } else { x[1] * 5.0 }),
+        ("running sum", |x| {
+            let s = (0..64).fold(Var::from(0.0), |s, i| s + x[0] * (f64::from(i) - 31.0));
+            if s > 1.0 { x[1] } else { x[1] * 2.0 }
+        }),
+    ];
+    let lessons = [[0.5, 1.0], [-0.5, 1.0], [0.2, 1.0]];
+    let points = pairs([1.0, 1e250, 1e306, 1e307, 6e307, 1e308, f64::MAX, -1e308, -f64::MAX]);
+    for (name, program) in programs {
+        assert_same(name, program, &lessons, &points);
+    }
+}

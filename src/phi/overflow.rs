@@ -4,36 +4,69 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use hashbrown::HashSet;
+
 use super::close::inside_out;
 use super::replacement::Replacement;
+use crate::entity::Entity;
 use crate::op::Op;
 use crate::ssa::{
-    Def, Flow, Graph, Item, Nest, Node, Origins, Region, Scope, evident_nodes, hidden_nodes,
+    Block, Def, Flow, Graph, Item, Nest, Node, Origins, Region, Scope, evident_nodes, hidden_nodes,
 };
 
+/// 2⁹⁰⁰. Of what is less a loop may add up many before that overflows.
+const LARGE: f64 = f64::from_bits(0x7830_0000_0000_0000);
+
 /// Makes `new`, which takes the place of `before`, stop where what a loop came to is not
-/// finite, if that could be hidden.
+/// finite, or what it is made of is so large that it may not have been, if that could be hidden.
 pub(super) fn require_what_is_hidden(before: &Graph, new: &mut Replacement) {
     let is_result = |node: &Node| matches!(before.nodes[*node].def, Def::Phi(..));
     let results = new.nodes.keys().copied().filter(is_result).collect();
     let (evident, nest) = (evident_nodes(&new.graph), Nest::of(&new.graph));
-    let hidden = hidden(before, results, |node| evident[new.resolved(node)]);
-    let mut hidden: BTreeSet<Node> = hidden.into_iter().map(|node| new.resolved(node)).collect();
-    let graph = &mut new.graph;
-    hidden.retain(|&node| graph.constant(node).is_none());
-    let infinity = graph.push_const(f64::INFINITY.to_bits());
+    let hidden = hidden(before, results);
+    let mut limits: BTreeMap<(Block, Node), f64> = BTreeMap::new();
+    let flow = Flow::of(&new.graph);
     for node in hidden {
-        let block = nest.node_block(node).unwrap_or(graph.root());
+        let result = new.resolved(node);
+        // Inputs are in no block.
+        let block = nest.node_block(result).unwrap_or(new.graph.root());
+        if !evident[result] {
+            limits.entry((block, result)).or_insert(f64::INFINITY);
+        }
+        // In a loop each guard costs much, and such numbers mostly overflow there later.
+        let is_often = nest.block_loop(block).is_some() && evident[result];
+        if new.nodes.contains_key(&node) && !is_often {
+            let parts = parts(&flow, result, before.nodes.len());
+            limits.extend(parts.into_iter().map(|part| ((block, part), LARGE)));
+        }
+    }
+    let graph = &mut new.graph;
+    limits.retain(|&(_, node), _| graph.constant(node).is_none());
+    for ((block, node), limit) in limits {
+        let limit = graph.push_const(limit.to_bits());
         let size = graph.push_apply(block, Op::Abs, &[node], None);
-        let condition = graph.push_apply(block, Op::Lt, &[size, infinity], None);
+        let condition = graph.push_apply(block, Op::Lt, &[size, limit], None);
         graph.blocks[block].items.push(Item::Guard { condition, expect: true });
     }
 }
 
+/// The nodes among the first `known` that `form` is computed from by others.
+fn parts(flow: &Flow<'_>, form: Node, known: usize) -> BTreeSet<Node> {
+    let (mut parts, mut seen, mut pending) = (BTreeSet::new(), HashSet::new(), vec![form]);
+    while let Some(node) = pending.pop() {
+        if node.index() < known {
+            parts.insert(node);
+        } else if seen.insert(node) {
+            pending.extend(flow.sources(node));
+        }
+    }
+    parts
+}
+
 /// The nodes that must be finite so that it is not hidden that one of `results` is not. As long
 /// as nothing in a loop hides that, it goes on as if they were, and it is enough to look at what
-/// comes out of it. What is evident anyway need not be looked at.
-fn hidden(graph: &Graph, results: Vec<Node>, is_evident: impl Fn(Node) -> bool) -> BTreeSet<Node> {
+/// comes out of it.
+fn hidden(graph: &Graph, results: Vec<Node>) -> BTreeSet<Node> {
     let (flow, nest) = (Flow::of(graph), Nest::of(graph));
     let origins = Origins::of(Flow::of(graph));
     let mut open: BTreeMap<Option<Region>, BTreeSet<Node>> = BTreeMap::new();
@@ -47,7 +80,7 @@ fn hidden(graph: &Graph, results: Vec<Node>, is_evident: impl Fn(Node) -> bool) 
         let hidden = hidden_nodes(graph, &flow, &scope);
         let (hidden, shown): (BTreeSet<Node>, _) =
             nodes.into_iter().partition(|node| hidden.contains(node));
-        found.extend(hidden.into_iter().filter(|&node| !is_evident(node)));
+        found.extend(hidden);
         for node in origins.leaving(shown, &scope) {
             open.entry(nest.node_loop(node)).or_default().insert(node);
         }
@@ -60,7 +93,6 @@ fn hidden(graph: &Graph, results: Vec<Node>, is_evident: impl Fn(Node) -> bool) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entity::Entity;
     use crate::ssa::{ParseError, parse};
 
     #[test]
@@ -78,7 +110,7 @@ mod tests {
         let found = |decision: &str, output: &str| -> Result<Vec<usize>, ParseError> {
             let graph = loops(decision, output)?;
             let result = graph.nodes.keys().filter(|node| node.index() == 10).collect();
-            Ok(hidden(&graph, result, |_| false).into_iter().map(Entity::index).collect())
+            Ok(hidden(&graph, result).into_iter().map(Entity::index).collect())
         };
         assert_eq!(found("mul v13 v13", "mul v15 v0")?, []);
         assert_eq!(found("mul v13 v13", "tanh v15")?, [15]);

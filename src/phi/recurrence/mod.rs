@@ -70,6 +70,7 @@ mod written;
 
 use super::close::{DISPROVED, MOST_ATTEMPTS, inside_out};
 use super::lost::{LOST, require_what_is_lost};
+use super::overflow::require_what_is_hidden;
 use super::replacement::Replacement;
 use super::rule::{Applied, Refused};
 use crate::certificate::{agree_at_ends, disproved};
@@ -138,6 +139,7 @@ pub fn solve_all(graph: &Graph) -> Solved {
         };
         let disproved = disproved(&new.claim(graph), false, &rules);
         if disproved.is_empty() {
+            require_what_is_hidden(graph, &mut new);
             let is_whole = require_what_is_lost(graph, &mut new);
             // All that was put in is visible where it is, so there is an order.
             if let Some(new) = new.ordered().filter(|_| is_whole) {
