@@ -11,7 +11,7 @@ use super::replacement::Replacement;
 use crate::entity::Entity;
 use crate::op::Op;
 use crate::ssa::{
-    Block, Def, Flow, Graph, Item, Nest, Node, Origins, Region, Scope, evident_nodes, hidden_nodes,
+    Def, Flow, Graph, Item, Nest, Node, Origins, Region, Scope, evident_nodes, hidden_nodes,
 };
 
 /// 2⁹⁰⁰. Of what is less a loop may add up many before that overflows.
@@ -24,25 +24,25 @@ pub(super) fn require_what_is_hidden(before: &Graph, new: &mut Replacement) {
     let results = new.nodes.keys().copied().filter(is_result).collect();
     let (evident, nest) = (evident_nodes(&new.graph), Nest::of(&new.graph));
     let hidden = hidden(before, results);
-    let mut limits: BTreeMap<(Block, Node), f64> = BTreeMap::new();
+    let mut limits: BTreeMap<Node, f64> = BTreeMap::new();
     let flow = Flow::of(&new.graph);
     for node in hidden {
         let result = new.resolved(node);
-        // Inputs are in no block.
-        let block = nest.node_block(result).unwrap_or(new.graph.root());
         if !evident[result] {
-            limits.entry((block, result)).or_insert(f64::INFINITY);
+            limits.entry(result).or_insert(f64::INFINITY);
         }
         // In a loop each guard costs much, and such numbers mostly overflow there later.
-        let is_often = nest.block_loop(block).is_some() && evident[result];
+        let is_often = nest.node_loop(result).is_some() && evident[result];
         if new.nodes.contains_key(&node) && !is_often {
             let parts = parts(&flow, result, before.nodes.len());
-            limits.extend(parts.into_iter().map(|part| ((block, part), LARGE)));
+            limits.extend(parts.into_iter().map(|part| (part, LARGE)));
         }
     }
     let graph = &mut new.graph;
-    limits.retain(|&(_, node), _| graph.constant(node).is_none());
-    for ((block, node), limit) in limits {
+    limits.retain(|&node, _| graph.constant(node).is_none());
+    for (node, limit) in limits {
+        // Inputs are in no block.
+        let block = nest.node_block(node).unwrap_or(graph.root());
         let limit = graph.push_const(limit.to_bits());
         let size = graph.push_apply(block, Op::Abs, &[node], None);
         let condition = graph.push_apply(block, Op::Lt, &[size, limit], None);
