@@ -1,6 +1,7 @@
-//! Overflow: a closed form may be NaN where the loop is infinite, or infinite where it is NaN.
-//! What comes out of the program is then computed on the tape; but where something is decided
-//! by it, or is finite all the same, the graph stops.
+//! Overflow: a closed form may be NaN where the loop is infinite, infinite where it is NaN, or
+//! finite where it overflows on the way. What is not finite where it comes out of the program
+//! is computed on the tape; but where something is decided by it, or is finite all the same,
+//! the graph stops.
 
 use std::collections::{BTreeMap, BTreeSet};
 
