@@ -74,7 +74,7 @@ use super::overflow::require_what_is_hidden;
 use super::replacement::Replacement;
 use super::rule::{Applied, Refused};
 use crate::certificate::{agree_at_ends, disproved};
-use crate::ssa::{Graph, Region, SeriesData, eliminate_dead_code};
+use crate::ssa::{Graph, Region, SeriesData, eliminate_dead_code, verify};
 
 use edit::Edit;
 
@@ -141,8 +141,8 @@ pub fn solve_all(graph: &Graph) -> Solved {
         if disproved.is_empty() {
             require_what_is_hidden(graph, &mut new);
             let is_whole = require_what_is_lost(graph, &mut new);
-            // All that was put in is visible where it is, so there is an order.
-            if let Some(new) = new.ordered().filter(|_| is_whole) {
+            let new = new.ordered().filter(|graph| is_whole && verify(graph).is_ok());
+            if let Some(new) = new {
                 (solved.graph, solved.applied) = (eliminate_dead_code(&new), applied);
             } else {
                 solved.refused.push(Refused { at: None, why: LOST.to_owned() });
