@@ -35,6 +35,11 @@ fn assert_same(name: &str, program: Program, lessons: &[[f64; 2]], points: &[[f6
         let is_same = got.iter().zip(&expected).all(is_like);
         assert!(is_same, "{name} at {x:?}: {got:?} for {expected:?}");
     }
+    // Where the sizes are ordinary a closed form serves.
+    let served = || kernel.report().kernel_calls - kernel.report().reserve_calls;
+    let before = served();
+    kernel.value_and_grad(&lessons[0]).unwrap();
+    assert_eq!(served(), before + 1, "{name}: {}", kernel.report());
 }
 
 /// All pairs of `sizes`.
