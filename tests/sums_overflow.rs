@@ -118,7 +118,8 @@ fn loops_end_where_they_did_though_sums_in_them_overflow() {
         }
         w
     }
-    let lessons: Vec<[f64; 2]> = (-12..20).map(|k| [f64::from(k).exp2() * 1e148, 1e147]).collect();
+    let large = (-12..20).map(|k| [f64::from(k).exp2() * 1e148, 1e147]);
+    let lessons: Vec<[f64; 2]> = core::iter::once([1e130, 1e129]).chain(large).collect();
     let points = pairs([1e140, 1e149, 1e155, -1e156, 3e157, 1e158, -1e160, 1e160, 1e200]);
     assert_same("damped", program, &lessons, &points);
 }
@@ -152,17 +153,28 @@ fn what_overflows_on_the_way_decides_nothing() {
         let by = [4.0, -4.0];
         (0..101).fold(Var::from(0.0), |s, i| s * 0.5 + x[0] * by[i % 2])
     }
-    let programs: [(&str, Program); 4] = [
+    fn sum(term: impl Fn(f64) -> Var) -> Var {
+        (0..64).fold(Var::from(0.0), |s, i| s + term(f64::from(i)))
+    }
+    fn decided(s: Var, x: &[Var]) -> Var {
+        if s.abs() < 1e300 { x[1] * 2.0 } else { x[1] * 3.0 }
+    }
+    let programs: [(&str, Program); 8] = [
         ("driven", |x| if driven(x) > 0.1 { x[1] * 3.0 } else { x[1] * 5.0 }),
         ("limited", |x| driven(x).max(1.0).min(2.0) * x[1]),
         ("difference", |x| if driven(&[x[0] - x[1]]) > 0.1 { x[1] * 3.0 } else { x[1] * 5.0 }),
         ("running sum", |x| {
-            let s = (0..64).fold(Var::from(0.0), |s, i| s + x[0] * (f64::from(i) - 31.0));
+            let s = sum(|i| x[0] * (i - 31.0));
             if s > 1.0 { x[1] } else { x[1] * 2.0 }
         }),
+        ("nothing", |x| decided(sum(|i| x[0] * x[1] * (i - 31.5)), x)),
+        ("powers", |x| decided(sum(|i| x[0].powi(3) * (i - 31.0)), x)),
+        ("cancels", |x| decided(sum(|i| x[0] * x[1] * i - x[1] * x[0] * i + x[0] + x[1]), x)),
+        ("squares", |x| decided(sum(|i| x[0] * x[0] * (i - 31.0) - x[1] * x[1]), x)),
     ];
     let lessons = [[0.5, 1.0], [-0.5, 1.0], [0.2, 1.0]];
-    let points = pairs([1.0, 1e250, 1e306, 1e307, 6e307, 1e308, f64::MAX, -1e308, -f64::MAX]);
+    let large = [1.0, 1e102, 3e102, 1e153, 5e153, 1e250, 1e306, 1e307, 6e307, 1e308, f64::MAX];
+    let points = [pairs(large), pairs(large.map(|x| -x))].concat();
     for (name, program) in programs {
         assert_same(name, program, &lessons, &points);
     }

@@ -5,18 +5,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hashbrown::HashSet;
+use hashbrown::HashMap;
 
 use super::close::inside_out;
 use super::replacement::Replacement;
-use crate::entity::Entity;
 use crate::op::Op;
 use crate::ssa::{
-    Def, Flow, Graph, Item, Nest, Node, Origins, Region, Scope, evident_nodes, hidden_nodes,
+    Def, Flow, Graph, Item, Nest, Node, Origins, Region, Scope, SeriesData, evident_nodes,
+    hidden_nodes,
 };
 
-/// 2⁹⁰⁰. Of what is less a loop may add up many before that overflows.
-const LARGE: f64 = f64::from_bits(0x7830_0000_0000_0000);
+/// Of what is less than two to this power a loop may add up many before that overflows.
+const LARGE: i32 = 900;
+
+/// Products of so many numbers are not told from products of more.
+const MOST_MULTIPLIED: u32 = 64;
 
 /// Makes `new`, which takes the place of `before`, stop where what a loop came to is not
 /// finite, or what it is made of is so large that it may not have been, if that could be hidden.
@@ -26,17 +29,28 @@ pub(super) fn require_what_is_hidden(before: &Graph, new: &mut Replacement) {
     let (evident, nest) = (evident_nodes(&new.graph), Nest::of(&new.graph));
     let hidden = hidden(before, results);
     let mut limits: BTreeMap<Node, f64> = BTreeMap::new();
-    let flow = Flow::of(&new.graph);
+    let mut loops: BTreeMap<Region, Vec<Node>> = BTreeMap::new();
     for node in hidden {
         let result = new.resolved(node);
         if !evident[result] {
-            limits.entry(result).or_insert(f64::INFINITY);
+            limits.insert(result, f64::INFINITY);
         }
         // In a loop each guard costs much, and such numbers mostly overflow there later.
         let is_often = nest.node_loop(result).is_some() && evident[result];
-        if new.nodes.contains_key(&node) && !is_often {
-            let parts = parts(&flow, result, before.nodes.len());
-            limits.extend(parts.into_iter().map(|part| (part, LARGE)));
+        if let Def::Phi(region, _) = before.nodes[node].def
+            && new.nodes.contains_key(&node)
+            && !is_often
+        {
+            loops.entry(region).or_default().push(node);
+        }
+    }
+    let flow = Flow::of(before);
+    for (region, results) in loops {
+        let (parts, degree) = parts(&flow, region, &results);
+        let large = 2f64.powi(LARGE / degree as i32);
+        for part in parts {
+            let limit = limits.entry(new.resolved(part)).or_insert(large);
+            *limit = limit.min(large);
         }
     }
     let graph = &mut new.graph;
@@ -51,17 +65,59 @@ pub(super) fn require_what_is_hidden(before: &Graph, new: &mut Replacement) {
     }
 }
 
-/// The nodes among the first `known` that `form` is computed from by others.
-fn parts(flow: &Flow<'_>, form: Node, known: usize) -> BTreeSet<Node> {
-    let (mut parts, mut seen, mut pending) = (BTreeSet::new(), HashSet::new(), vec![form]);
-    while let Some(node) = pending.pop() {
-        if node.index() < known {
-            parts.insert(node);
-        } else if seen.insert(node) {
-            pending.extend(flow.sources(node));
+/// What a loop is given of which its `results` are computed, and how many such numbers an
+/// iteration multiplies at most. The forms may not depend on all of them: what an iteration
+/// adds may be taken away by another. Of data the forms ask themselves.
+fn parts(flow: &Flow<'_>, region: Region, results: &[Node]) -> (BTreeSet<Node>, u32) {
+    let graph = flow.graph();
+    let scope = Scope::of(graph, region);
+    let mut parts = BTreeSet::new();
+    // What is open counts as one number: where a loop goes round, what it has come to.
+    let mut degrees: HashMap<Node, u32> = HashMap::new();
+    let first = results.iter().flat_map(|&result| flow.sources(result));
+    let mut pending: Vec<(Node, bool)> = first.map(|node| (node, false)).collect();
+    while let Some((node, is_ready)) = pending.pop() {
+        let is_open = degrees.contains_key(&node);
+        match graph.nodes[node].def {
+            Def::Const(_) | Def::Iteration(_) => _ = degrees.insert(node, 0),
+            Def::Element(access) => {
+                let data = &graph.series[graph.accesses[access].series];
+                let is_number = matches!(data, SeriesData::Constants(_));
+                degrees.insert(node, u32::from(!is_number));
+            }
+            _ if !scope.contains(node) => {
+                parts.insert(node);
+                degrees.insert(node, 1);
+            }
+            _ if is_ready => {
+                let degree = degree(graph, node, &flow.sources(node), &degrees);
+                degrees.insert(node, degree);
+            }
+            _ if !is_open => {
+                degrees.insert(node, 1);
+                pending.push((node, true));
+                pending.extend(flow.sources(node).into_iter().map(|source| (source, false)));
+            }
+            _ => {}
         }
     }
-    parts
+    (parts, degrees.into_values().max().unwrap_or(0).max(1))
+}
+
+/// How many numbers are multiplied in `node`, whose `sources` are products of that many.
+fn degree(graph: &Graph, node: Node, sources: &[Node], degrees: &HashMap<Node, u32>) -> u32 {
+    let each: Vec<u32> = sources.iter().map(|source| degrees[source]).collect();
+    let power = match graph.nodes[node].def {
+        Def::Apply(Op::Powi, [_, power, _]) => graph.constant(power),
+        _ => None,
+    };
+    let degree = match (graph.nodes[node].def, power) {
+        (_, Some(power)) => each[0].saturating_mul(power.abs() as u32),
+        (Def::Apply(Op::Mul | Op::Div | Op::Powi, _), _) => each[0] + each[1],
+        (Def::Apply(Op::MulAdd, _), _) => (each[0] + each[1]).max(each[2]),
+        _ => each.into_iter().max().unwrap_or(0),
+    };
+    degree.min(MOST_MULTIPLIED)
 }
 
 /// The nodes that must be finite so that it is not hidden that one of `results` is not. As long

@@ -44,7 +44,7 @@ impl Scope {
         Scope { blocks, regions, inside: Some(inside) }
     }
 
-    pub(super) fn contains(&self, node: Node) -> bool {
+    pub(crate) fn contains(&self, node: Node) -> bool {
         self.inside.as_ref().is_none_or(|inside| inside.contains(&node))
     }
 }
