@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use super::lost::{LOST, require_what_is_lost};
-use super::overflow::require_what_is_hidden;
+use super::overflow::{require_outputs, require_what_is_hidden, without_evident_guards};
 use super::recurrence::{search_all, solve_all};
 use super::replacement::Replacement;
 use super::rule::{Applied, Refused, Rule};
@@ -99,6 +99,7 @@ pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
     let (applied, refused) = (Vec::new(), Vec::new());
     let (whole, without_searches) = (graph.clone(), None);
     let mut closed = Closed { graph: whole, applied, refused, searches: 0, without_searches };
+    let mut relies = false;
     if graph.regions.values().any(|data| data.replays.is_some()) {
         return closed;
     }
@@ -113,13 +114,23 @@ pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
             let is_open = applied.iter().all(|formula| formula.at != this.at);
             stays && is_open && this.why.starts_with(AS_A_SUM)
         });
-        closed = sums(closed, &limits);
-        closed = recurrences(closed);
+        closed = sums(closed, &limits, &mut relies);
+        closed = recurrences(closed, &mut relies);
         if closed.applied.len() == before {
             break;
         }
     }
-    closed = searches(closed);
+    closed = searches(closed, &mut relies);
+    if !closed.applied.is_empty() {
+        let graphs = core::iter::once(&mut closed.graph).chain(&mut closed.without_searches);
+        for graph in graphs {
+            // A kernel that is asked for derivatives alone does not look at the value.
+            if relies {
+                require_outputs(graph);
+            }
+            *graph = without_evident_guards(graph);
+        }
+    }
     closed.refused = grouped(closed.refused);
     exits(&mut closed.applied);
     closed
@@ -169,10 +180,13 @@ const NOT_BEHIND: &str = "where it is left there is no closed form of what it ca
 const CANCELS: &str = "its closed form is right by itself, but what is computed of it cancels, \
                        and comes to something else";
 
+/// What is said of a form that cannot be computed where it is needed.
+pub(super) const NO_GRAPH: &str = "its closed form is no graph";
+
 /// So often a pass begins again without the loops whose forms were wrong.
 pub(super) const MOST_ATTEMPTS: usize = 4;
 
-fn sums(closed: Closed, limits: &CloseLimits) -> Closed {
+fn sums(closed: Closed, limits: &CloseLimits, relies: &mut bool) -> Closed {
     // Sums are found by the rules of real numbers, by which tangents are no zeros.
     if loops_have_tangents(&closed.graph) {
         return closed;
@@ -191,7 +205,7 @@ fn sums(closed: Closed, limits: &CloseLimits) -> Closed {
         };
         let disproved = disproved(&new.claim(graph), false, &rules);
         if disproved.is_empty() {
-            require_what_is_hidden(graph, &mut new);
+            *relies |= require_what_is_hidden(graph, &mut new);
             if !require_what_is_lost(graph, &mut new) {
                 refused.push(doubtful(&format!("{AS_A_SUM}{LOST}")));
                 return certified(closed, None, Vec::new(), refused);
@@ -227,15 +241,17 @@ fn refusal(graph: &Graph, region: Region) -> Refused {
     Refused { at, why: DISPROVED.to_owned() }
 }
 
-fn recurrences(closed: Closed) -> Closed {
+fn recurrences(closed: Closed, relies: &mut bool) -> Closed {
     let mut solved = solve_all(&closed.graph);
+    *relies |= solved.relies_on_outputs;
     solved.refused.iter_mut().for_each(|this| this.why = format!("{AS_A_RECURRENCE}{}", this.why));
     let graph = (!solved.applied.is_empty()).then_some(solved.graph);
     certified(closed, graph, solved.applied, solved.refused)
 }
 
-fn searches(closed: Closed) -> Closed {
+fn searches(closed: Closed, relies: &mut bool) -> Closed {
     let mut found = search_all(&closed.graph);
+    *relies |= found.relies_on_outputs;
     let refused = found.refused.iter_mut();
     refused.for_each(|this| this.why = format!("{NOT_BEHIND}{}", this.why));
     let graph = (!found.applied.is_empty()).then_some(found.graph);
@@ -276,7 +292,7 @@ fn certified(
             before.refused.push(doubtful(CANCELS));
         }
     } else if !applied.is_empty() {
-        before.refused.push(doubtful("its closed form is no graph"));
+        before.refused.push(doubtful(NO_GRAPH));
     }
     before
 }

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::overflow::is_result;
 use super::replacement::Replacement;
 use crate::entity::Array;
 use crate::op::Op;
@@ -66,16 +67,8 @@ fn copied(graph: &mut Graph, node: Node, copies: &mut BTreeMap<Node, Node>) -> N
 
 /// The numbers of the inputs that are lost; `None` if there are too many.
 fn lost(before: &Graph, new: &Replacement) -> Option<BTreeSet<u32>> {
-    // What comes out of loops, and what is read of their iterations.
-    let is_result = |&node: &Node| match before.nodes[node].def {
-        Def::Phi(..) => true,
-        Def::Element(access) => {
-            let series = before.accesses[access].series;
-            matches!(before.series[series], SeriesData::History(_))
-        }
-        _ => false,
-    };
-    let results: Vec<Node> = new.nodes.keys().copied().filter(is_result).collect();
+    let results: Vec<Node> =
+        new.nodes.keys().copied().filter(|&node| is_result(before, node)).collect();
     let mut lost = BTreeSet::new();
     if results.is_empty() {
         return Some(lost);

@@ -11,8 +11,8 @@ use super::close::inside_out;
 use super::replacement::Replacement;
 use crate::op::Op;
 use crate::ssa::{
-    Def, Flow, Graph, Item, Nest, Node, Origins, Region, Scope, SeriesData, evident_nodes,
-    hidden_nodes,
+    Block, Def, End, Flow, Graph, Item, Nest, Node, Origins, Region, Scope, SeriesData,
+    eliminate_dead_code, evident_nodes, hidden_nodes,
 };
 
 /// Of what is less than two to this power a loop may add up many before that overflows.
@@ -21,30 +21,36 @@ const LARGE: i32 = 900;
 /// Products of so many numbers are not told from products of more.
 const MOST_MULTIPLIED: u32 = 64;
 
+/// So many guards are looked at whether they may be dropped.
+const MOST_GUARDS: usize = 16;
+
 /// Makes `new`, which takes the place of `before`, stop where what a loop came to is not
 /// finite, or what it is made of is so large that it may not have been, if that could be hidden.
-pub(super) fn require_what_is_hidden(before: &Graph, new: &mut Replacement) {
-    let is_result = |node: &Node| matches!(before.nodes[*node].def, Def::Phi(..));
-    let results = new.nodes.keys().copied().filter(is_result).collect();
-    let (evident, nest) = (evident_nodes(&new.graph), Nest::of(&new.graph));
+/// Whether outputs have to be finite, too.
+pub(super) fn require_what_is_hidden(before: &Graph, new: &mut Replacement) -> bool {
+    let (flow, nest_before) = (Flow::of(before), Nest::of(before));
+    let results = new.nodes.keys().copied().filter(|&node| is_result(before, node)).collect();
+    let (evident, nest) = (evident_nodes(&new.graph, true), Nest::of(&new.graph));
     let hidden = hidden(before, results);
     let mut limits: BTreeMap<Node, f64> = BTreeMap::new();
+    let mut is_shown = false;
     let mut loops: BTreeMap<Region, Vec<Node>> = BTreeMap::new();
     for node in hidden {
         let result = new.resolved(node);
-        if !evident[result] {
-            limits.insert(result, f64::INFINITY);
+        match evident[result] {
+            true => is_shown = true,
+            false => _ = limits.insert(result, f64::INFINITY),
         }
         // In a loop each guard costs much, and such numbers mostly overflow there later.
         let is_often = nest.node_loop(result).is_some() && evident[result];
-        if let Def::Phi(region, _) = before.nodes[node].def
-            && new.nodes.contains_key(&node)
-            && !is_often
-        {
+        let region = match before.nodes[node].def {
+            Def::Phi(region, _) => Some(region),
+            _ => flow.sources(node).first().and_then(|&past| nest_before.node_loop(past)),
+        };
+        if let Some(region) = region.filter(|_| new.nodes.contains_key(&node) && !is_often) {
             loops.entry(region).or_default().push(node);
         }
     }
-    let flow = Flow::of(before);
     for (region, results) in loops {
         let (parts, degree) = parts(&flow, region, &results);
         let large = 2f64.powi(LARGE / degree as i32);
@@ -58,11 +64,64 @@ pub(super) fn require_what_is_hidden(before: &Graph, new: &mut Replacement) {
     for (node, limit) in limits {
         // Inputs are in no block.
         let block = nest.node_block(node).unwrap_or(graph.root());
-        let limit = graph.push_const(limit.to_bits());
-        let size = graph.push_apply(block, Op::Abs, &[node], None);
-        let condition = graph.push_apply(block, Op::Lt, &[size, limit], None);
-        graph.blocks[block].items.push(Item::Guard { condition, expect: true });
+        require_below(graph, block, node, limit);
     }
+    is_shown
+}
+
+/// Whether `node` is what comes out of a loop, or is read of its iterations.
+pub(super) fn is_result(graph: &Graph, node: Node) -> bool {
+    match graph.nodes[node].def {
+        Def::Phi(..) => true,
+        Def::Element(access) => {
+            let series = graph.accesses[access].series;
+            matches!(graph.series[series], SeriesData::History(_))
+        }
+        _ => false,
+    }
+}
+
+/// Stops `graph` where an output is not finite.
+pub(super) fn require_outputs(graph: &mut Graph) {
+    for leaf in graph.leaves(graph.root()) {
+        let End::Return(outputs) = &graph.blocks[leaf].end else { continue };
+        for output in outputs.clone() {
+            require_below(graph, leaf, output, f64::INFINITY);
+        }
+    }
+}
+
+/// Stops the graph at the end of `block` where `node` is not less than `limit` in size.
+fn require_below(graph: &mut Graph, block: Block, node: Node, limit: f64) {
+    let limit = graph.push_const(limit.to_bits());
+    let size = graph.push_apply(block, Op::Abs, &[node], None);
+    let condition = graph.push_apply(block, Op::Lt, &[size, limit], None);
+    graph.blocks[block].items.push(Item::Guard { condition, expect: true });
+}
+
+/// `graph` without guards that a node is finite where it would stop without them.
+pub(super) fn without_evident_guards(graph: &Graph) -> Graph {
+    let (mut graph, mut left) = (graph.clone(), MOST_GUARDS);
+    for block in graph.blocks.keys() {
+        for at in (0..graph.blocks[block].items.len()).rev() {
+            let item = graph.blocks[block].items[at];
+            let Some(node) = required_finite(&graph, item).filter(|_| left > 0) else { continue };
+            left -= 1;
+            graph.blocks[block].items.remove(at);
+            if !evident_nodes(&graph, false)[node] {
+                graph.blocks[block].items.insert(at, item);
+            }
+        }
+    }
+    eliminate_dead_code(&graph)
+}
+
+/// The node that this guard asks to be finite.
+fn required_finite(graph: &Graph, item: Item) -> Option<Node> {
+    let Item::Guard { condition, expect: true } = item else { return None };
+    let Def::Apply(Op::Lt, [size, limit, _]) = graph.nodes[condition].def else { return None };
+    let Def::Apply(Op::Abs, [node, ..]) = graph.nodes[size].def else { return None };
+    (graph.constant(limit) == Some(f64::INFINITY)).then_some(node)
 }
 
 /// What a loop is given of which its `results` are computed, and how many such numbers an

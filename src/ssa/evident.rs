@@ -16,14 +16,14 @@ const MOST_ROUNDS: usize = 4;
 /// From how far a size is seen to be one, in steps.
 const DEPTH: usize = 8;
 
-/// Of each node of `graph` whether the graph stops, or comes to an output that is not finite,
-/// wherever the node is not finite. Nodes need be in no order.
-pub(crate) fn evident_nodes(graph: &Graph) -> Array<Node, bool> {
+/// Of each node of `graph` whether the graph stops, or comes to an output that is not finite
+/// if these `show`, wherever the node is not finite. Nodes need be in no order.
+pub(crate) fn evident_nodes(graph: &Graph, show: bool) -> Array<Node, bool> {
     let evident = Array::filled(false, graph.nodes.len());
     let mut walk = Walk { graph, evident, left: MOST_STEPS };
-    walk.block(graph.root(), 1, true, &|outputs| Shown {
-        anyway: 0,
-        by: outputs.iter().map(|&output| (output, 1)).collect(),
+    walk.block(graph.root(), 1, true, &|outputs| {
+        let shown = outputs.iter().filter(|_| show);
+        Shown { anyway: 0, by: shown.map(|&output| (output, 1)).collect() }
     });
     match walk.left {
         0 => Array::filled(false, graph.nodes.len()),
@@ -259,7 +259,7 @@ mod tests {
     /// The ids of the nodes of the graph of `text` that are evident.
     fn evident(text: &str) -> Result<Vec<usize>, ParseError> {
         let graph = parse(&format!("graph active 2 inactive 0\n{text}"))?;
-        let found = evident_nodes(&graph);
+        let found = evident_nodes(&graph, true);
         Ok(found.iter().filter(|&(_, &is)| is).map(|(node, _)| node.index()).collect())
     }
 

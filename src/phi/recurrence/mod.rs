@@ -68,7 +68,7 @@ mod terms;
 mod ways;
 mod written;
 
-use super::close::{DISPROVED, MOST_ATTEMPTS, inside_out};
+use super::close::{DISPROVED, MOST_ATTEMPTS, NO_GRAPH, inside_out};
 use super::lost::{LOST, require_what_is_lost};
 use super::overflow::require_what_is_hidden;
 use super::replacement::Replacement;
@@ -91,6 +91,16 @@ pub struct Solved {
     pub applied: Vec<Applied>,
     /// The loops that stay loops.
     pub refused: Vec<Refused>,
+    /// Whether something is decided by what is not finite only where an output is neither. Then
+    /// derivatives are wanted of calls with finite outputs only.
+    pub relies_on_outputs: bool,
+}
+
+impl Solved {
+    fn of(graph: &Graph) -> Solved {
+        let (applied, refused) = (Vec::new(), Vec::new());
+        Solved { graph: graph.clone(), applied, refused, relies_on_outputs: false }
+    }
 }
 
 /// Puts closed forms in the place of the loops of `graph` that have one, from
@@ -120,7 +130,7 @@ pub struct Solved {
 /// assert_eq!(interpret(&solved.graph, &[7.0, 3.0]), Outcome::Values(vec![6.0]));
 /// ```
 pub fn solve_all(graph: &Graph) -> Solved {
-    let mut solved = Solved { graph: graph.clone(), applied: Vec::new(), refused: Vec::new() };
+    let mut solved = Solved::of(graph);
     let has_sums = graph.series.values().any(SeriesData::is_sums);
     if has_sums || graph.regions.values().any(|data| data.replays.is_some()) {
         return solved;
@@ -139,13 +149,15 @@ pub fn solve_all(graph: &Graph) -> Solved {
         };
         let disproved = disproved(&new.claim(graph), false, &rules);
         if disproved.is_empty() {
-            require_what_is_hidden(graph, &mut new);
+            solved.relies_on_outputs = require_what_is_hidden(graph, &mut new);
             let is_whole = require_what_is_lost(graph, &mut new);
-            let new = new.ordered().filter(|graph| is_whole && verify(graph).is_ok());
-            if let Some(new) = new {
-                (solved.graph, solved.applied) = (eliminate_dead_code(&new), applied);
-            } else {
-                solved.refused.push(Refused { at: None, why: LOST.to_owned() });
+            let new = new.ordered().filter(|graph| verify(graph).is_ok());
+            match new {
+                Some(new) if is_whole => {
+                    (solved.graph, solved.applied) = (eliminate_dead_code(&new), applied);
+                }
+                Some(_) => solved.refused.push(Refused { at: None, why: LOST.to_owned() }),
+                None => solved.refused.push(Refused { at: None, why: NO_GRAPH.to_owned() }),
             }
             return solved;
         }
@@ -211,7 +223,7 @@ pub fn solve(graph: &Graph, region: Region) -> Result<Solved, Refused> {
     let mut edit = Edit::of(graph);
     let applied = solve::solve(&mut edit, region).map_err(|why| refusal(graph, region, why))?;
     match edit.finished() {
-        Some(graph) => Ok(Solved { graph, applied, refused: Vec::new() }),
+        Some(graph) => Ok(Solved { applied, ..Solved::of(&graph) }),
         None => Err(refusal(graph, region, "its closed form has no order")),
     }
 }
@@ -224,7 +236,7 @@ const MOST_SEARCHES: usize = 64;
 /// they carry: what is left of such a loop is the search for the number of iterations,
 /// through which no derivative passes.
 pub(super) fn search_all(graph: &Graph) -> Solved {
-    let mut all = Solved { graph: graph.clone(), applied: Vec::new(), refused: Vec::new() };
+    let mut all = Solved::of(graph);
     let has_sums = graph.series.values().any(SeriesData::is_sums);
     if has_sums || graph.regions.values().any(|data| data.replays.is_some()) {
         return all;
@@ -249,10 +261,11 @@ pub(super) fn search_all(graph: &Graph) -> Solved {
             if !is_proven {
                 return Err(DISPROVED);
             }
+            all.relies_on_outputs |= require_what_is_hidden(&all.graph, &mut new);
             if !require_what_is_lost(&all.graph, &mut new) {
                 return Err(LOST);
             }
-            let new = new.ordered().ok_or("its closed form has no order")?;
+            let new = new.ordered().filter(|graph| verify(graph).is_ok()).ok_or(NO_GRAPH)?;
             all.applied.append(&mut found.applied);
             Ok(new)
         });
