@@ -80,13 +80,13 @@ pub(super) struct Doubt {
 
 impl Doubt {
     /// Of what a system comes to by a number of `steps` of `map`, which the `halves` are of.
-    /// It starts as `first`, and each step adds `change`.
+    /// It starts as `first`, and what each step adds is made of terms as large as `spread`.
     pub(super) fn of(
         emitter: &mut Emitter<'_>,
         map: &Matrix<Pair>,
         halves: &Halves<'_>,
         steps: Node,
-        [first, change]: [&Row; 2],
+        (first, spread): (&Row, &Sizes),
     ) -> Doubt {
         // Sizes that overflow are doubted, and no reason against the form.
         let overflows = emitter.overflows;
@@ -133,9 +133,9 @@ impl Doubt {
             least.push(row.iter().enumerate().map(entry).collect());
         }
         let mut spans = Sizes::new();
-        for (first, change) in first.iter().zip(change) {
-            let [first, change] = [first, change].map(|part| size(emitter, *part));
-            spans.push(sum(emitter, [(Some(steps), change)], first));
+        for (&first, &spread) in first.iter().zip(spread) {
+            let first = size(emitter, first);
+            spans.push(sum(emitter, [(Some(steps), spread)], first));
         }
         let [reached, ends] = [&ways, &least].map(|map| applied(emitter, map, &spans));
         emitter.overflows = overflows;

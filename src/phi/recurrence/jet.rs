@@ -38,7 +38,7 @@ use super::power::{Matrix, System, linear_part, offset};
 use super::products::{
     Factors, Row, applied, both, product, square, sum_of_products, times, total,
 };
-use super::sizes::{self, Sizes, size, sizes_of, total_size};
+use super::sizes::{self, Sizes, size as size_of, size_of_products, sizes_of, total_size};
 use super::slopes::{Parts, Totals};
 use super::terms::Terms;
 use crate::op::Op;
@@ -51,8 +51,10 @@ const MOST_LEAVES: usize = 64;
 /// A system before its first step.
 pub(super) struct Start {
     pub(super) map: Matrix<Pair>,
-    /// What is added in a step to the distance from `base`.
+    /// What is added in a step to the distance from `base`, and how large that is; if it is made
+    /// of what a loop in the loop comes to, how large its terms are: it has but their digits.
     pub(super) change: Row,
+    spread: Sizes,
     /// ζ, and the first distance from it.
     base: Vec<Node>,
     pub(super) first: Row,
@@ -87,10 +89,10 @@ impl Slope {
         let map = sizes_of(emitter, &self.of_map);
         let mut total = None;
         for ((&sum, &added), row) in sums.iter().zip(&self.of_change).zip(map) {
-            let own = size(emitter, added);
+            let own = size_of(emitter, added);
             let change = row.into_iter().zip(reach.iter().copied());
             let change = sizes::sum(emitter, change, own);
-            let sum = size(emitter, sum);
+            let sum = size_of(emitter, sum);
             total = sizes::sum(emitter, [(sum, change)], total);
         }
         total.unwrap_or_else(|| emitter.constant(0.0))
@@ -180,7 +182,7 @@ impl Start {
             |&first: &Node| emitter.numbers.get(&first).copied().filter(|pair| pair.high == first);
         let known: Row = firsts.iter().map(with_rest).collect();
         first.extend(firsts.iter().zip(&known).map(|(&first, known)| known.or(Some(first.into()))));
-        let mut change = vec![None; size];
+        let (mut change, mut spread) = (vec![None; size], vec![None; size]);
         let (mut moving, mut is_driven) = (None, vec![false; size]);
         if has_offset {
             let mut total = zero;
@@ -214,7 +216,12 @@ impl Start {
                     (entry, from(column))
                 });
                 let terms: Vec<_> = back.into_iter().chain(terms).collect();
-                change[row] = sum_of_products(emitter, terms, added[row]);
+                change[row] = sum_of_products(emitter, terms.iter().copied(), added[row]);
+                let mut pairs = rows[row].iter().chain([&offsets[row]]).flatten();
+                spread[row] = match pairs.any(|&pair| emitter.is_made_of_told(pair)) {
+                    true => size_of_products(emitter, &terms, added[row]),
+                    false => size_of(emitter, change[row]),
+                };
             }
         }
         let mut slopes = Vec::new();
@@ -240,6 +247,7 @@ impl Start {
         Some(Start {
             map,
             change,
+            spread,
             base,
             first,
             moves: moving,
@@ -340,7 +348,7 @@ impl Start {
         halves: &Halves<'a>,
         steps: Node,
     ) -> End<'a> {
-        let starts = [&self.first, &self.change];
+        let starts = (&self.first, &self.spread);
         let doubt = Doubt::of(emitter, &self.map, halves, steps, starts);
         let mut reach = vec![None; distance.len()];
         if let (Some(moves), Some(_)) = (self.moves, &self.fixed) {

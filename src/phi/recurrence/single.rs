@@ -26,7 +26,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::doubt::least_part;
+use super::doubt::{checked, least_part};
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Forms};
 use super::geometric::{Factor, Powers, Whether, is_beyond, normal_sum, product};
@@ -302,7 +302,7 @@ impl Start {
     ) -> (Option<Pair>, Option<Pair>) {
         let (zero, one) = (emitter.number(0.0, 0.0), emitter.number(1.0, 0.0));
         let (less_one, added) = (self.change.number(emitter), self.added.number(emitter));
-        let change = sum_of(emitter, [(less_one, first), (added, Some(one))]);
+        let change = self.left_of(emitter, powers, [(less_one, first), (added, Some(one))]);
         let change = change.map(|change| emitter.normal(change));
         let either = |emitter: &mut Emitter<'_>, for_large: Pair, for_small: Pair| {
             self.is_large.either(emitter, for_large, for_small)
@@ -311,7 +311,8 @@ impl Start {
         let by_added = sum.map(|sum| self.whole(emitter, sum, None));
         let by_first = either(emitter, one, powers.power);
         let summed = either(emitter, change.unwrap_or(zero), added.unwrap_or(zero));
-        let value = sum_of(emitter, [(first, Some(by_first)), (Some(summed), by_added)]);
+        let value =
+            self.left_of(emitter, powers, [(first, Some(by_first)), (Some(summed), by_added)]);
         parts.extend(by_added.map(|by_added| (&self.added, by_added)));
         if !self.change.nodes().is_empty() {
             let by_first = match sum {
@@ -327,6 +328,27 @@ impl Start {
             parts.extend(slope.map(|slope| (&self.change, slope)));
         }
         (value, change)
+    }
+
+    /// The sum of products, but no number where they cancel by more than the digits that they
+    /// have if powers of this step are large and it is made of several: of what an iteration
+    /// takes away and multiplies as a whole, the products are multiplied by themselves.
+    fn left_of(
+        &self,
+        emitter: &mut Emitter<'_>,
+        powers: &Powers,
+        factors: [Factors; 2],
+    ) -> Option<Pair> {
+        let sum = sum_of(emitter, factors)?;
+        let is_single = factors.iter().any(|(a, b)| a.is_none() || b.is_none());
+        if is_single || !matches!(self.change, Part::Made(..)) {
+            return Some(sum);
+        }
+        let power = total_size(emitter, &[Some(powers.power)]);
+        let Some(part) = least_part(emitter, powers.number, power) else { return Some(sum) };
+        let size = sizes(emitter, &factors);
+        let least = emitter.apply(Op::Mul, &[size, part]);
+        Some(checked(emitter, sum, least))
     }
 
     /// The number after `times` steps if nothing is added to it. Half of the power is

@@ -3,6 +3,7 @@
 
 use super::emit::Emitter;
 use super::power::Matrix;
+use super::products::Factors;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
@@ -29,6 +30,21 @@ pub(super) fn total_size(emitter: &mut Emitter<'_>, row: &[Option<Pair>]) -> Nod
 pub(super) fn size(emitter: &mut Emitter<'_>, pair: Option<Pair>) -> Option<Node> {
     let size = emitter.apply(Op::Abs, &[pair?.high]);
     (emitter.value(size) != Some(0.0)).then_some(size)
+}
+
+/// How large the terms are of a sum of products and `addend`.
+pub(super) fn size_of_products(
+    emitter: &mut Emitter<'_>,
+    products: &[Factors],
+    addend: Option<Pair>,
+) -> Option<Node> {
+    let mut terms = Vec::new();
+    for &(a, b) in products {
+        terms.push(size(emitter, a).zip(size(emitter, b)));
+    }
+    let addend = size(emitter, addend);
+    let terms = terms.into_iter().flatten().map(|(a, b)| (Some(a), Some(b)));
+    sum(emitter, terms, addend)
 }
 
 /// The same of the entries of `map`.
