@@ -69,7 +69,7 @@ pub use simplify::simplify;
 pub use swept::swept;
 pub use table::Table;
 pub(crate) use tangent::{
-    FAR, NO_NUMBER, for_people, has_alternatives, has_doubts, has_tangents, is_held, is_tangent,
-    loops_have_tangents, marked, without_tangents,
+    FAR, NO_NUMBER, for_people, has_alternatives, has_doubts, has_tangents, is_held, is_slope,
+    is_tangent, loops_have_tangents, marked, without_tangents,
 };
 pub use verify::{VerifyError, verify};

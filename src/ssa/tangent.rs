@@ -95,6 +95,12 @@ pub(crate) fn is_tangent(graph: &Graph, node: Node) -> bool {
         && (constant(a) == Some(1.0) && is_far(b) || constant(b) == Some(1.0) && is_far(a))
 }
 
+/// Whether `node` is a derivative times a tangent, or a tangent that is there in some cases.
+pub(crate) fn is_slope(graph: &Graph, node: Node) -> bool {
+    let Def::Apply(Op::Mul | Op::Select, _) = graph.nodes[node].def else { return false };
+    graph.nodes[node].args().iter().any(|&arg| is_tangent(graph, arg))
+}
+
 /// Whether `node` is a number less its tangent, which has no derivative.
 pub(crate) fn is_held(graph: &Graph, node: Node) -> bool {
     let Def::Apply(Op::Sub, [number, tangent, _]) = graph.nodes[node].def else { return false };

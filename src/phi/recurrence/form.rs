@@ -14,7 +14,7 @@ use super::rest::is_rest;
 use crate::op::{Op, eval};
 use crate::phi::double::Double;
 use crate::phi::pair::{Pair, Pairs};
-use crate::ssa::{Access, Def, Node, Region, SeriesData, is_tangent};
+use crate::ssa::{Access, Def, Node, Region, SeriesData};
 
 /// What a value of the body is.
 #[derive(Clone, Debug)]
@@ -134,11 +134,11 @@ impl Forms<'_, '_> {
 
     /// Finds the form of a step of the body.
     pub(super) fn learn(&mut self, node: Node, resolve: impl Fn(Node) -> Node) {
+        if let Some(form) = self.without_slope(node, &resolve) {
+            self.known.insert(node, form);
+            return;
+        }
         let form = match self.emitter.graph.nodes[node].def {
-            // What inner loops come to is their value; its derivative is known otherwise.
-            Def::Apply(..) if is_tangent(self.emitter.graph, node) => {
-                Form::Fixed(self.emitter.constant(0.0))
-            }
             Def::Apply(op, args) => {
                 let args: Vec<Form> =
                     args[..op.arity()].iter().map(|&arg| self.find(resolve(arg))).collect();

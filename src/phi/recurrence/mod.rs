@@ -65,6 +65,7 @@ mod sizes;
 mod slopes;
 mod solve;
 mod terms;
+mod told;
 mod ways;
 mod written;
 

@@ -1,0 +1,30 @@
+//! What inner loops come to, with derivatives that tangents tell, in the body of an outer loop.
+
+use super::form::{Form, Forms};
+use crate::op::Op;
+use crate::phi::pair::Pairs;
+use crate::ssa::{Def, Node, is_slope, is_tangent};
+
+impl Forms<'_, '_> {
+    /// The form of `node` if it tells a derivative of what changes from one iteration to the
+    /// next: that counts as its value, since its derivative is known otherwise. What is the same
+    /// in all iterations keeps what is told of it.
+    pub(super) fn without_slope(
+        &mut self,
+        node: Node,
+        resolve: &impl Fn(Node) -> Node,
+    ) -> Option<Form> {
+        let Def::Apply(op, args) = self.emitter.graph.nodes[node].def else { return None };
+        if is_tangent(self.emitter.graph, node) {
+            let is_fixed = args.into_iter().all(|arg| self.is_fixed(resolve(arg)));
+            return (!is_fixed).then(|| Form::Fixed(self.emitter.constant(0.0)));
+        }
+        let [value, slope, _] = args;
+        let tells = op == Op::Add && is_slope(self.emitter.graph, slope);
+        (tells && !self.is_fixed(resolve(value))).then(|| self.find(resolve(value)))
+    }
+
+    fn is_fixed(&mut self, node: Node) -> bool {
+        matches!(self.find(node), Form::Fixed(_))
+    }
+}
