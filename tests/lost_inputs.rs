@@ -23,9 +23,11 @@ fn check(name: &str, program: Program, point: &[f64]) {
         all.map(|number| (!number.is_nan()).then(|| number.to_bits())).collect()
     };
     let expected = tape.value_and_grad(point).unwrap();
-    let got = kernel.value_and_grad(point).unwrap();
-    let shown = format!("{name} at {point:?}: {got:?} for {expected:?}");
-    assert_eq!(bits(got), bits(expected), "{shown}");
+    let (value, gradient) = (kernel.eval(point).unwrap(), kernel.grad(point).unwrap());
+    for got in [kernel.value_and_grad(point).unwrap(), (value, gradient)] {
+        let shown = format!("{name} at {point:?}: {got:?} for {expected:?}");
+        assert_eq!(bits(got), bits(expected.clone()), "{shown}");
+    }
     // A finite call is one of the kernel.
     let before = kernel.report().kernel_calls;
     kernel.value_and_grad(&[0.25, 0.75]).unwrap();
@@ -42,7 +44,7 @@ fn what_is_no_number_is_not_forgotten() {
         let s = iterated(x, |s, _| s + x[0] - x[0]);
         if s > 0.0 { x[1] * 2.0 } else { x[1] * 7.0 }
     };
-    let programs: [(&str, Program); 13] = [
+    let programs: [(&str, Program); 14] = [
         ("decided", decided),
         ("compared", compared),
         ("limited", |x| {
@@ -60,6 +62,7 @@ fn what_is_no_number_is_not_forgotten() {
             (0..100).for_each(|i| numbers.push(numbers[i] + x[0] - x[0]));
             numbers[50] * 2.0 + numbers[20]
         }),
+        ("from itself", |x| iterated(x, |s, _| s + x[1] - (x[0] - x[0]) * x[1])),
         ("but for its inverse", |x| iterated(x, |s, _| s + x[0] - x[0] + 1.0 / x[0])),
         ("but for an exponential", |x| iterated(x, |s, _| s * 0.5 + x[0] - x[0] + (-x[0]).exp())),
         ("nested", |x| {

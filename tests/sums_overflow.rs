@@ -25,15 +25,17 @@ fn assert_same(name: &str, program: Program, lessons: &[[f64; 2]], points: &[[f6
     let all = |(value, gradient): (f64, Vec<f64>)| [gradient, vec![value]].concat();
     for x in points {
         let expected = all(tape.value_and_grad(x).unwrap());
-        let got = all(kernel.value_and_grad(x).unwrap());
         // Of numbers that are finite on the tape the digits are not meant here.
         let is_like = |(a, b): (&f64, &f64)| {
             a.to_bits() == b.to_bits()
                 || (a.is_nan() && b.is_nan())
                 || (a - b).abs() <= 1e-12 * b.abs().max(1.0)
         };
-        let is_same = got.iter().zip(&expected).all(is_like);
-        assert!(is_same, "{name} at {x:?}: {got:?} for {expected:?}");
+        let apart = (kernel.eval(x).unwrap(), kernel.grad(x).unwrap());
+        for got in [all(kernel.value_and_grad(x).unwrap()), all(apart)] {
+            let is_same = got.iter().zip(&expected).all(is_like);
+            assert!(is_same, "{name} at {x:?}: {got:?} for {expected:?}");
+        }
     }
     // Where the sizes are ordinary a closed form serves.
     let served = || kernel.report().kernel_calls - kernel.report().reserve_calls;
@@ -52,7 +54,11 @@ fn sums_that_overflow_decide_nothing() {
     fn sum(x: &[Var]) -> Var {
         (0..64).fold(Var::from(0.0), |s, i| s + x[0] * f64::from(i) - x[1])
     }
-    let programs: [(&str, Program); 10] = [
+    let programs: [(&str, Program); 11] = [
+        ("shown in the value", |x| {
+            let s = squares(x[0], x[1]);
+            (if s > 1.0 { x[0] * 2.0 } else { x[1] * 3.0 }) + s * 1e-300
+        }),
         ("linear", |x| if sum(x) > 1.0 { x[0] } else { x[1] * 2.0 }),
         ("squares", |x| if squares(x[0], x[1]) > 1.0 { x[0] } else { x[1] * 2.0 }),
         ("times", |x| {
@@ -159,7 +165,14 @@ fn what_overflows_on_the_way_decides_nothing() {
     fn decided(s: Var, x: &[Var]) -> Var {
         if s.abs() < 1e300 { x[1] * 2.0 } else { x[1] * 3.0 }
     }
-    let programs: [(&str, Program); 8] = [
+    fn remembered(x: &[Var]) -> Var {
+        let by = [4.0, -4.0];
+        let mut all = vec![Var::from(0.0)];
+        (0..101).for_each(|i| all.push(all[i] * 0.5 + x[0] * by[i % 2]));
+        all[81]
+    }
+    let programs: [(&str, Program); 9] = [
+        ("remembered", |x| remembered(x).max(1.0).min(2.0) * x[1]),
         ("driven", |x| if driven(x) > 0.1 { x[1] * 3.0 } else { x[1] * 5.0 }),
         ("limited", |x| driven(x).max(1.0).min(2.0) * x[1]),
         ("difference", |x| if driven(&[x[0] - x[1]]) > 0.1 { x[1] * 3.0 } else { x[1] * 5.0 }),

@@ -126,8 +126,7 @@ impl Search<'_> {
         for node in self.graph.nodes.keys() {
             let Def::Apply(op, args) = self.graph.nodes[node].def else { continue };
             self.vanishes[node] = match op {
-                // It has no derivative, but is not zero.
-                Op::Sub if is_held(self.graph, node) => false,
+                Op::Sub if self.is_whole(node) => false,
                 Op::Add | Op::Sub | Op::MulAdd => self.form(node, 1, DEPTH).is_empty(),
                 Op::Neg => self.vanishes[args[0]],
                 Op::Mul => self.vanishes[args[0]] || self.vanishes[args[1]],
@@ -135,6 +134,13 @@ impl Search<'_> {
                 _ => false,
             };
         }
+    }
+
+    /// Whether this difference is no rounding error: what is held has no derivative, but is not
+    /// zero, and what a program takes from itself is no number where that is none.
+    fn is_whole(&self, node: Node) -> bool {
+        let args = self.graph.nodes[node].args();
+        args[0] == args[1] || is_held(self.graph, node)
     }
 
     /// What `node` is as a sum; a sum in it is a term of its own if `levels` is 0.
@@ -157,7 +163,7 @@ impl Search<'_> {
             _ => return smallvec![(Term::Node(node), 1)],
         };
         match op {
-            Op::Sub if is_held(self.graph, node) => smallvec![(Term::Node(node), 1)],
+            Op::Sub if self.is_whole(node) => smallvec![(Term::Node(node), 1)],
             Op::Neg if depth > 0 => scaled(self.form(a, levels, depth - 1), -1),
             Op::Mul => self.product(a, b),
             Op::Add if levels > 0 => sum(self.form(a, 0, depth), self.form(b, 0, depth)),
@@ -297,6 +303,11 @@ mod tests {
                      v5 = mul_add v0 v2 v4\n  v6 = mul_add v0 v1 v3\n  v7 = add v5 v6\n  \
                      return v7\n";
         assert!(found(other).is_empty());
+        // Next to the error of a product a number less itself is none.
+        let zero = "graph active 2 inactive 0\nb0:\n  v2 = mul v0 v1\n  v3 = neg v2\n  v4 = \
+                    mul_add v0 v1 v3\n  v5 = sub v0 v0\n  v6 = mul v5 v1\n  v7 = add v4 v6\n  \
+                    return v7\n";
+        assert_eq!(found(zero), [4]);
         // Without a product that is rounded once nobody corrects anything.
         let plain = "graph active 1 inactive 0\nb0:\n  v1 = sub v0 v0\n  return v1\n";
         assert!(found(plain).is_empty());
