@@ -11,6 +11,7 @@ mod support;
 
 use phigrad::check::Random;
 use phigrad::phi::recurrence::solve_all;
+use phigrad::{Tape, Var};
 use precise::Number;
 use support::{Program, compare, rolled};
 
@@ -150,6 +151,98 @@ fn powers_of_powers_keep_their_digits_where_the_nest_is_none() {
     let points: Vec<Vec<f64>> = rates.iter().map(|&rate| vec![rate, 1.5]).collect();
     let worse = compare(&Beside, &points, |_, _| 0.0);
     assert!(worse.components > 20 && worse.found.is_empty(), "{:?}", worse.found);
+}
+
+/// What an inner loop comes to is the same each time, and counts more each time; or not the same.
+#[derive(Clone, Copy, Debug)]
+enum Weighted {
+    Same,
+    Decaying,
+    Squared,
+}
+
+impl Program for Weighted {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let mut t = T::from(0.0);
+        for i in 0..4 {
+            let mut s = x[1];
+            for _ in 0..40 {
+                s = s * x[0] + x[2];
+            }
+            let weight = T::from(0.25 + f64::from(i));
+            t = match self {
+                Weighted::Same => t + s * weight,
+                Weighted::Decaying => t * T::from(0.9) + s * weight,
+                Weighted::Squared => t + s * s * weight,
+            };
+        }
+        t
+    }
+}
+
+#[test]
+fn what_inner_loops_come_to_keeps_its_derivatives() {
+    let ways = (0..60).map(|k| 10f64.powf(-f64::from(k) / 5.0));
+    let points: Vec<Vec<f64>> =
+        ways.flat_map(|way| [1.0 - way, 1.0 + way].map(|x| vec![x, 1.0, 0.5])).collect();
+    for program in [Weighted::Same, Weighted::Decaying, Weighted::Squared] {
+        let worse = compare(&program, &points, |_, _| 0.0);
+        assert!(worse.components > 300 && worse.found.is_empty(), "{program:?}: {:?}", worse.found);
+    }
+}
+
+/// What the outer loop takes away is where it begins, so that its first iteration comes to zero;
+/// that is multiplied by large powers.
+fn removed(x: &[Var], mut v: Option<&mut Var>) -> Var {
+    let mut s = x[1];
+    for _ in 0..5 {
+        s -= x[1];
+        if let Some(v) = &mut v {
+            **v += s * 0.001;
+        }
+        for _ in 0..33 {
+            s *= x[0];
+            s *= x[2];
+        }
+    }
+    s
+}
+
+#[test]
+fn what_cancels_before_large_powers_is_not_made_up() {
+    let alone = |x: &[Var]| removed(x, None);
+    let together = |x: &[Var]| {
+        let mut v = x[2];
+        removed(x, Some(&mut v)) + v
+    };
+    let programs: [(&str, fn(&[Var]) -> Var); 2] = [("alone", alone), ("together", together)];
+    for (name, program) in programs {
+        let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
+        let (tape, kernel) = (builder().record(program), builder().record(program));
+        kernel.value_and_grad(&[1.1, 0.5, 0.4]).unwrap();
+        kernel.compile().unwrap();
+        assert!(!kernel.report().closed.is_empty(), "{}", kernel.report());
+        for k in 0..40 {
+            for [p, v] in [[0.5, 0.9], [2.0, 1.1], [-3.0, -2.0], [1.0, 2.0]] {
+                let x = [1.3f64.powi(k - 10), p, v];
+                let (expected, gradient) = tape.value_and_grad(&x).unwrap();
+                let value = kernel.eval(&x).unwrap();
+                let is_near = (value - expected).abs() <= 1e-12 * expected.abs();
+                assert!(is_near || value == expected, "{name} at {x:?}: {value} for {expected}");
+                // What cancels in the derivative by p the tape has without many digits.
+                let found = kernel.grad(&x).unwrap();
+                for (a, b) in [0, 2].map(|at| (found[at], gradient[at])) {
+                    let is_same = a == b || (a.is_nan() && b.is_nan());
+                    let is_near = (a - b).abs() <= 1e-12 * b.abs();
+                    assert!(is_near || is_same, "{name} at {x:?}: {a} for {b}");
+                }
+            }
+        }
+        let served = || kernel.report().kernel_calls - kernel.report().reserve_calls;
+        let before = served();
+        kernel.eval(&[0.9, 0.5, 1.1]).unwrap();
+        assert_eq!(served(), before + 1, "{name}");
+    }
 }
 
 /// Descent at a rate that falls after each epoch.

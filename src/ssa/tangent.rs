@@ -97,8 +97,13 @@ pub(crate) fn is_tangent(graph: &Graph, node: Node) -> bool {
 
 /// Whether `node` is a derivative times a tangent, or a tangent that is there in some cases.
 pub(crate) fn is_slope(graph: &Graph, node: Node) -> bool {
-    let Def::Apply(Op::Mul | Op::Select, _) = graph.nodes[node].def else { return false };
-    graph.nodes[node].args().iter().any(|&arg| is_tangent(graph, arg))
+    is_tangent(graph, node)
+        || match graph.nodes[node].def {
+            Def::Apply(Op::Mul | Op::Neg | Op::Select, _) => {
+                graph.nodes[node].args().iter().any(|&arg| is_tangent(graph, arg))
+            }
+            _ => false,
+        }
 }
 
 /// Whether `node` is a number less its tangent, which has no derivative.

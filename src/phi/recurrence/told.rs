@@ -1,8 +1,7 @@
 //! What inner loops come to, with derivatives that tangents tell, in the body of an outer loop.
 
-use super::form::{Form, Forms};
+use super::form::{Affine, Form, Forms};
 use crate::op::Op;
-use crate::phi::pair::Pairs;
 use crate::ssa::{Def, Node, is_slope, is_tangent};
 
 impl Forms<'_, '_> {
@@ -17,7 +16,8 @@ impl Forms<'_, '_> {
         let Def::Apply(op, args) = self.emitter.graph.nodes[node].def else { return None };
         if is_tangent(self.emitter.graph, node) {
             let is_fixed = args.into_iter().all(|arg| self.is_fixed(resolve(arg)));
-            return (!is_fixed).then(|| Form::Fixed(self.emitter.constant(0.0)));
+            // Zero, but not one that is the same in all iterations: the last one is copied whole.
+            return (!is_fixed).then(|| Form::Affine(Affine::new()));
         }
         let [value, slope, _] = args;
         let tells = op == Op::Add && is_slope(self.emitter.graph, slope);
