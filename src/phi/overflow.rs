@@ -209,6 +209,7 @@ fn hidden(graph: &Graph, results: Vec<Node>) -> BTreeSet<Node> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entity::Entity;
     use crate::ssa::{ParseError, parse};
 
     #[test]
@@ -232,6 +233,46 @@ mod tests {
         assert_eq!(found("mul v13 v13", "tanh v15")?, [15]);
         assert_eq!(found("lt v12 v3", "mul v15 v0")?, [10]);
         assert_eq!(found("lt v4 v3", "mul v15 v0")?, [10]);
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_finite_where_an_output_is_needs_no_guard_of_its_own() -> Result<(), ParseError> {
+        let guarded = |output: &str, guards: &str| {
+            parse(&format!(
+                "graph active 2 inactive 0\nv2 = const inf\nb0:\n  v3 = mul v0 v1\n  v4 = abs \
+                 v3\n  v5 = lt v4 v2\n  v6 = {output}\n  v7 = abs v6\n  v8 = lt v7 v2\n{guards}  \
+                 return v6\n"
+            ))
+        };
+        let left = |output: &str, guards: &str| -> Result<usize, ParseError> {
+            let graph = without_evident_guards(&guarded(output, guards)?);
+            Ok(graph.to_string().matches("guard").count())
+        };
+        assert_eq!(left("add v3 v0", "  guard v5\n  guard v8\n")?, 1);
+        assert_eq!(left("tanh v3", "  guard v5\n")?, 1);
+        // The output alone is not looked at in all kernels.
+        assert_eq!(left("add v3 v0", "  guard v5\n")?, 1);
+        let mut graph = guarded("add v3 v0", "")?;
+        require_outputs(&mut graph);
+        assert!(graph.to_string().contains("guard"));
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_multiplied_has_a_lower_limit() -> Result<(), ParseError> {
+        // v4 + (v0·i)·(v0·v1), 10 times.
+        let graph = parse(
+            "graph active 2 inactive 0\nv2 = const 9.0\nv3 = const 0.0\nv5 = iteration r0\nb0:\n  \
+             v11 = region r0 b1 bound 10 entries v4=v3\n  return v11\nb1:\n  v6 = mul v0 v5\n  v7 \
+             = mul v0 v1\n  v8 = mul v6 v7\n  v9 = add v4 v8\n  v10 = lt v5 v2\n  return v10 v9 \
+             v9\n",
+        )?;
+        let Some(region) = graph.regions.keys().next() else { return Ok(()) };
+        let results = graph.regions[region].phis.clone();
+        let (parts, degree) = parts(&Flow::of(&graph), region, &results);
+        let parts: Vec<usize> = parts.into_iter().map(Entity::index).collect();
+        assert_eq!((parts, degree), (vec![0, 1], 3));
         Ok(())
     }
 }

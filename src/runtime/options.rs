@@ -29,7 +29,9 @@ pub enum Numerics {
     /// returned.
     #[default]
     Real,
-    /// Kernels return the tape's value and gradient bit for bit (NaN as some NaN).
+    /// Kernels return the tape's value and gradient bit for bit (NaN as some NaN). So the tape
+    /// adds up in the same order in all calls, which it does not do with [`Numerics::Real`]:
+    /// there it leaves out the marks of annotated functions where there is nothing to learn.
     Exact,
 }
 

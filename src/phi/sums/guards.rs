@@ -1,18 +1,13 @@
 //! Which data, and which sums over them, a form serves: where products of the data could
-//! overflow or underflow, or the form is not finite and something could hide that, the
-//! kernel stops.
+//! overflow or underflow the kernel stops.
 
-use hashbrown::HashSet;
-
-use super::chain::Chain;
 use super::hoist::Sum;
-use super::rows::{Kind, Lines};
+use super::rows::Lines;
 use super::steps::{Place, Steps};
 use super::terms::{Step, Terms};
 use crate::op::Op;
-use crate::phi::draft::Draft;
 use crate::phi::pair::Pairs;
-use crate::ssa::{Def, End, Node, Region};
+use crate::ssa::Node;
 
 /// Products of as many data as are multiplied have at most this power of ten, or its inverse.
 const MOST: f64 = 200.0;
@@ -143,86 +138,6 @@ impl Sum<'_> {
             if self.draft.graph.constant(node).is_none() {
                 self.draft.require_size(self.outer, node, 0.0, LARGEST_QUOTIENT);
             }
-        }
-    }
-
-    /// Stops the graph before the loop if `form` is not finite, where something that comes
-    /// of it may be finite all the same. Else the result is not finite, and the call is not
-    /// served. Lines overflow where the sum does, so what comes after the loops around
-    /// cannot tell the two apart.
-    pub(super) fn require_finite(&mut self, chain: &Chain, form: Node) {
-        let within = match self.lines.kind {
-            Kind::Line => self.outermost(),
-            Kind::Square | Kind::Polynomial => None,
-        };
-        if hides(self.draft, within, &chain.phis) {
-            let size = self.draft.apply(self.region, Op::Abs, &[form]);
-            self.draft.require(self.region, Op::Lt, size, f64::INFINITY);
-        }
-    }
-
-    fn outermost(&self) -> Option<Region> {
-        core::iter::successors(Some(self.outer), |&region| self.draft.loop_around(region)).last()
-    }
-}
-
-/// Whether what is computed of `nodes`, in `within` if that is a region, is more than sums
-/// and products: these are not finite if what they are made of is not.
-fn hides(draft: &Draft, within: Option<Region>, nodes: &[Node]) -> bool {
-    let graph = &draft.graph;
-    let mut found: HashSet<Node> = nodes.iter().map(|&node| draft.resolve(node)).collect();
-    loop {
-        let before = found.len();
-        for (node, data) in graph.nodes.iter() {
-            if within.is_some_and(|region| !draft.is_inside(node, region)) {
-                continue;
-            }
-            match data.def {
-                Def::Apply(op, _) => {
-                    let reaches = |number: usize| {
-                        draft.args(node).nth(number).is_some_and(|arg| found.contains(&arg))
-                    };
-                    if !(0..op.arity()).any(reaches) {
-                        continue;
-                    }
-                    let is_sum_or_product =
-                        matches!(op, Op::Add | Op::Sub | Op::Mul | Op::Neg | Op::MulAdd);
-                    if !is_sum_or_product && (op != Op::Div || reaches(1)) {
-                        return true;
-                    }
-                    found.insert(node);
-                }
-                Def::Element(access) => {
-                    let all = graph.series[graph.accesses[access].series].nodes();
-                    if all.into_iter().any(|node| found.contains(&draft.resolve(node))) {
-                        found.insert(node);
-                    }
-                }
-                Def::Const(_) | Def::Input(_) | Def::Iteration(_) => {}
-                Def::Phi(..) | Def::Entry(..) => {}
-            }
-        }
-        for block in graph.blocks.keys() {
-            match (&graph.blocks[block].end, draft.around[block]) {
-                (End::Branch { condition, .. }, _) if found.contains(condition) => return true,
-                (End::Return(values), Some(region))
-                    if values.iter().any(|&value| found.contains(&draft.resolve(value))) =>
-                {
-                    let entries = graph.entries(region).iter().map(|entry| entry.phi);
-                    found.extend(graph.regions[region].phis.iter().copied().chain(entries));
-                }
-                _ => {}
-            }
-        }
-        for region in graph.regions.keys() {
-            for entry in graph.entries(region) {
-                if found.contains(&draft.resolve(entry.first)) {
-                    found.insert(entry.phi);
-                }
-            }
-        }
-        if found.len() == before {
-            return false;
         }
     }
 }

@@ -170,7 +170,6 @@ impl<'a> Sum<'a> {
             Kind::Line => self.line(),
             Kind::Square | Kind::Polynomial => self.around_pivot(),
         };
-        self.require_finite(self.chain, form);
         let form = match self.draft.graph.constant(self.chain.first) {
             Some(0.0) => form,
             _ => self.before(Op::Add, &[self.chain.first, form]),
