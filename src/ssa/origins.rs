@@ -1,4 +1,4 @@
-//! Which inputs nodes are computed from.
+//! What nodes are computed from, followed forwards: from inputs, and out of loops.
 
 use std::collections::BTreeSet;
 
@@ -25,10 +25,13 @@ impl<'a> Origins<'a> {
     }
 
     /// The same but for what primitives may hide: there is a way from a node to what is said to
-    /// be computed from it on which all is NaN or infinite where the node is.
+    /// be computed from it on which all is NaN or infinite where the node is, where control flow
+    /// goes that way.
     pub(crate) fn plain(flow: Flow<'a>) -> Self {
         let graph = flow.graph();
-        Origins::through(flow, |op, args, operand| !hides(graph, op, args, operand))
+        Origins::through(flow, |op, args, operand| {
+            op != Op::Select && !hides(graph, op, args, operand)
+        })
     }
 
     /// Of the operands of primitives only some are followed.

@@ -18,7 +18,8 @@
 //! An affine loop in an affine loop is a step of that, so both have one form (`nest`, with
 //! `map` for what the inner one makes of the state). Where the outer loop is none, the
 //! inner one is solved by itself, if that is cheaper in each iteration of the outer one;
-//! `rest` lets that carry the digits that rounding would take in between.
+//! `rest` lets that carry the digits that rounding would take in between, and `told` keeps
+//! derivatives of what is the same in all iterations of the outer one.
 //!
 //! A loop that is left by a decision on its state stays, to search for the number of
 //! its iterations; behind it is the closed form at that number (`search`, with `ways`
