@@ -244,6 +244,59 @@ fn what_cancels_before_large_powers_is_not_made_up() {
     }
 }
 
+/// Away from `x[1]`, where it rests.
+fn repelled(mut s: Var, x: &[Var]) -> Var {
+    for _ in 0..33 {
+        s += (s - x[1]) * x[0];
+    }
+    s
+}
+
+#[test]
+fn what_rests_in_an_inner_loop_is_not_made_up() {
+    let used_after: fn(&[Var]) -> Var = |x| {
+        let mut s = x[1];
+        for _ in 0..5 {
+            s = repelled(s, x) * x[2] + x[1];
+            s = repelled(s, x);
+        }
+        s
+    };
+    let added_up: fn(&[Var]) -> Var = |x| {
+        let (mut s, mut t) = (x[1], x[1]);
+        for _ in 0..5 {
+            s = repelled(s, x);
+            t = t * 0.5 + s;
+            s = s * x[2] + x[1];
+        }
+        t
+    };
+    let weighed: fn(&[Var]) -> Var = |x| (0..4).fold(x[1], |s, _| repelled(s, x) * x[2] + x[1]);
+    let programs = [("used after", used_after), ("added up", added_up), ("weighed", weighed)];
+    for (name, program) in programs {
+        let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
+        let (tape, kernel) = (builder().record(program), builder().record(program));
+        kernel.value_and_grad(&[-0.2, 0.5, 0.4]).unwrap();
+        kernel.compile().unwrap();
+        assert!(!kernel.report().closed.is_empty(), "{}", kernel.report());
+        let is_like = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs() || a == b;
+        for factor in [9.0, 8.0, 5.0, 1.5, 0.5, 0.1, -0.2, -0.5, -1.0, 0.0] {
+            for [rest, by] in [[0.3, 0.0], [0.7, 0.0], [1.0, 0.0], [0.3, 1e-40]] {
+                let x = [factor, rest, by];
+                let (expected, slopes) = tape.value_and_grad(&x).unwrap();
+                let (value, found) = (kernel.eval(&x).unwrap(), kernel.grad(&x).unwrap());
+                assert!(is_like(value, expected), "{name} at {x:?}: {value} for {expected}");
+                let [by, exact] = [found[2], slopes[2]];
+                assert!(is_like(by, exact), "{name} at {x:?}: {found:?} for {slopes:?}");
+            }
+        }
+        let served = || kernel.report().kernel_calls - kernel.report().reserve_calls;
+        let before = served();
+        kernel.eval(&[-0.2, 0.3, 0.4]).unwrap();
+        assert_eq!(served(), before + 1, "{name}");
+    }
+}
+
 /// Descent at a rate that falls after each epoch.
 struct Epochs;
 

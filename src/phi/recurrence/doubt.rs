@@ -21,8 +21,10 @@
 
 use super::emit::Emitter;
 use super::power::Matrix;
-use super::products::Row;
-use super::sizes::{GROWTH, Sizes, applied, product, scaled, size, sizes_of, sum};
+use super::products::{Factors, Row, sum_of_products};
+use super::sizes::{
+    GROWTH, Sizes, applied, product, scaled, size, size_of_products, sizes_of, sum,
+};
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
@@ -30,6 +32,9 @@ use crate::ssa::Node;
 /// This part of its terms is to be left of a sum, for each step: so much more than the 2⁻¹⁰⁴
 /// that rounding takes that the digits of a rounded number are true.
 const PART: f64 = 1.0 / (1u64 << 50) as f64;
+
+/// What has grown by less leaves more digits than count.
+const FEW: f64 = 1.0 / (1u64 << 44) as f64;
 
 /// What is to be left where powers have grown or cancel does not count if it is no more than this
 /// part of the ways.
@@ -56,6 +61,27 @@ pub(super) fn checked(emitter: &mut Emitter<'_>, sum: Pair, least: Node) -> Pair
     Pair { high: emitter.apply(Op::Mul, &[sum.high, factor]), ..sum }
 }
 
+/// The same of terms that are made of what has `grown` so much.
+pub(super) fn grown_part(emitter: &mut Emitter<'_>, steps: Node, grown: Node) -> Option<Node> {
+    let (few, one) = (emitter.constant(FEW), emitter.constant(1.0));
+    let scaled = emitter.apply(Op::Mul, &[grown, few]);
+    let part = part(emitter, steps);
+    unless_small(emitter, scaled, Some(one), part)
+}
+
+/// The sum of `products` and `addend`, but no number if less than `part` of its terms is left.
+pub(super) fn left_of(
+    emitter: &mut Emitter<'_>,
+    products: &[Factors],
+    addend: Option<Pair>,
+    part: Option<Node>,
+) -> Option<Pair> {
+    let sum = sum_of_products(emitter, products.iter().copied(), addend)?;
+    let size = size_of_products(emitter, products, addend).filter(|_| part.is_some());
+    let least = part.and_then(|part| scaled(emitter, size, part));
+    Some(least.map_or(sum, |least| checked(emitter, sum, least)))
+}
+
 /// What is to be left of the terms of a sum where a power has grown to this size after a
 /// number of `steps`, as a part of them; `None` if it is known not to have grown by much.
 pub(super) fn least_part(emitter: &mut Emitter<'_>, steps: Node, power: Node) -> Option<Node> {
@@ -80,13 +106,13 @@ pub(super) struct Doubt {
 
 impl Doubt {
     /// Of what a system comes to by a number of `steps` of `map`, which the `halves` are of.
-    /// It starts as `first`, and what each step adds is made of terms as large as `spread`.
+    /// It starts as `first`, and each step adds `change`.
     pub(super) fn of(
         emitter: &mut Emitter<'_>,
         map: &Matrix<Pair>,
         halves: &Halves<'_>,
         steps: Node,
-        (first, spread): (&Row, &Sizes),
+        [first, change]: [&Row; 2],
     ) -> Doubt {
         // Sizes that overflow are doubted, and no reason against the form.
         let overflows = emitter.overflows;
@@ -133,9 +159,9 @@ impl Doubt {
             least.push(row.iter().enumerate().map(entry).collect());
         }
         let mut spans = Sizes::new();
-        for (&first, &spread) in first.iter().zip(spread) {
-            let first = size(emitter, first);
-            spans.push(sum(emitter, [(Some(steps), spread)], first));
+        for (first, change) in first.iter().zip(change) {
+            let [first, change] = [first, change].map(|part| size(emitter, *part));
+            spans.push(sum(emitter, [(Some(steps), change)], first));
         }
         let [reached, ends] = [&ways, &least].map(|map| applied(emitter, map, &spans));
         emitter.overflows = overflows;

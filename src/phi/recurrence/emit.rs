@@ -48,6 +48,8 @@ pub(super) struct Told {
     pub(super) slopes: Vec<(Node, Pair)>,
     /// What it is, for people.
     pub(super) text: String,
+    /// Whether it is what something else is multiplied by.
+    pub(super) is_power: bool,
 }
 
 impl<'a> Emitter<'a> {

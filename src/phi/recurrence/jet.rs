@@ -30,7 +30,7 @@
 
 use std::collections::BTreeSet;
 
-use super::doubt::{Doubt, Halves, checked};
+use super::doubt::{Doubt, Halves, checked, left_of};
 use super::emit::Emitter;
 use super::fixed::{Fixed, is_left, unless_left};
 use super::point::Point;
@@ -38,7 +38,7 @@ use super::power::{Matrix, System, linear_part, offset};
 use super::products::{
     Factors, Row, applied, both, product, square, sum_of_products, times, total,
 };
-use super::sizes::{self, Sizes, size as size_of, size_of_products, sizes_of, total_size};
+use super::sizes::{self, Sizes, size, sizes_of, total_size};
 use super::slopes::{Parts, Totals};
 use super::terms::Terms;
 use crate::op::Op;
@@ -51,10 +51,8 @@ const MOST_LEAVES: usize = 64;
 /// A system before its first step.
 pub(super) struct Start {
     pub(super) map: Matrix<Pair>,
-    /// What is added in a step to the distance from `base`, and how large that is; if it is made
-    /// of what a loop in the loop comes to, how large its terms are: it has but their digits.
+    /// What is added in a step to the distance from `base`.
     pub(super) change: Row,
-    spread: Sizes,
     /// ζ, and the first distance from it.
     base: Vec<Node>,
     pub(super) first: Row,
@@ -89,10 +87,10 @@ impl Slope {
         let map = sizes_of(emitter, &self.of_map);
         let mut total = None;
         for ((&sum, &added), row) in sums.iter().zip(&self.of_change).zip(map) {
-            let own = size_of(emitter, added);
+            let own = size(emitter, added);
             let change = row.into_iter().zip(reach.iter().copied());
             let change = sizes::sum(emitter, change, own);
-            let sum = size_of(emitter, sum);
+            let sum = size(emitter, sum);
             total = sizes::sum(emitter, [(sum, change)], total);
         }
         total.unwrap_or_else(|| emitter.constant(0.0))
@@ -157,6 +155,8 @@ impl Start {
             return None;
         }
         let has_offset = offsets.iter().any(Option::is_some);
+        let one = emitter.constant(1.0);
+        let part = parts.part(emitter, one, None);
         let normal = |emitter: &mut Emitter<'_>, row: &Row| -> Row {
             row.iter().map(|entry| entry.map(|entry| emitter.normal(entry))).collect()
         };
@@ -182,7 +182,7 @@ impl Start {
             |&first: &Node| emitter.numbers.get(&first).copied().filter(|pair| pair.high == first);
         let known: Row = firsts.iter().map(with_rest).collect();
         first.extend(firsts.iter().zip(&known).map(|(&first, known)| known.or(Some(first.into()))));
-        let (mut change, mut spread) = (vec![None; size], vec![None; size]);
+        let mut change = vec![None; size];
         let (mut moving, mut is_driven) = (None, vec![false; size]);
         if has_offset {
             let mut total = zero;
@@ -216,12 +216,7 @@ impl Start {
                     (entry, from(column))
                 });
                 let terms: Vec<_> = back.into_iter().chain(terms).collect();
-                change[row] = sum_of_products(emitter, terms.iter().copied(), added[row]);
-                let mut pairs = rows[row].iter().chain([&offsets[row]]).flatten();
-                spread[row] = match pairs.any(|&pair| emitter.is_made_of_told(pair)) {
-                    true => size_of_products(emitter, &terms, added[row]),
-                    false => size_of(emitter, change[row]),
-                };
+                change[row] = left_of(emitter, &terms, added[row], part);
             }
         }
         let mut slopes = Vec::new();
@@ -234,8 +229,8 @@ impl Start {
             if has_offset {
                 for (change, row) in of_change.iter_mut().zip(&of_map) {
                     let base = base.iter().map(|&z| (z != zero).then(|| z.into()));
-                    let terms = row.iter().copied().zip(base);
-                    *change = sum_of_products(emitter, terms.collect::<Vec<_>>(), *change);
+                    let terms: Vec<Factors> = row.iter().copied().zip(base).collect();
+                    *change = left_of(emitter, &terms, *change, part);
                 }
             }
             slopes.push(Slope { leaf, of_map, of_change });
@@ -247,7 +242,6 @@ impl Start {
         Some(Start {
             map,
             change,
-            spread,
             base,
             first,
             moves: moving,
@@ -348,7 +342,7 @@ impl Start {
         halves: &Halves<'a>,
         steps: Node,
     ) -> End<'a> {
-        let starts = (&self.first, &self.spread);
+        let starts = [&self.first, &self.change];
         let doubt = Doubt::of(emitter, &self.map, halves, steps, starts);
         let mut reach = vec![None; distance.len()];
         if let (Some(moves), Some(_)) = (self.moves, &self.fixed) {

@@ -116,10 +116,11 @@ fn of_one(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Option<Ma
     }
     let [of_power, of_total] = told;
     let (a, b) = (grouped(factor_text(emitter, own)), grouped(offset_text(emitter, row)));
-    emitter.tell(powers.power, Told { slopes: of_power, text: format!("{a}^{times}") });
+    let text = format!("{a}^{times}");
+    emitter.tell(powers.power, Told { slopes: of_power, text, is_power: true });
     if let Some(total) = total {
         let text = format!("{b}·Σ_{{j<{times}}} {a}^j");
-        emitter.tell(total, Told { slopes: of_total, text });
+        emitter.tell(total, Told { slopes: of_total, text, is_power: false });
     }
     Some(Map { powers: vec![vec![Some(powers.power)]], added: vec![total] })
 }
@@ -177,21 +178,21 @@ fn of_several(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Optio
 }
 
 fn tell(emitter: &mut Emitter<'_>, whole: &Jet, leaves: &[Node], times: usize) {
-    let told = |of: &dyn Fn(&Map) -> Option<Pair>, text| {
+    let told = |of: &dyn Fn(&Map) -> Option<Pair>, text, is_power| {
         let slopes = leaves.iter().zip(&whole.slopes);
         let slopes = slopes.filter_map(|(&leaf, slope)| Some((leaf, of(slope)?))).collect();
-        Told { slopes, text }
+        Told { slopes, text, is_power }
     };
     for (i, row) in whole.map.powers.iter().enumerate() {
         for (j, entry) in row.iter().enumerate() {
             if let &Some(entry) = entry {
                 let text = format!("(A^{times})[{}, {}]", i + 1, j + 1);
-                emitter.tell(entry, told(&|map| map.powers[i][j], text));
+                emitter.tell(entry, told(&|map| map.powers[i][j], text, true));
             }
         }
         if let Some(added) = whole.map.added[i] {
             let text = format!("(Σ_{{j<{times}}} A^j·b)[{}]", i + 1);
-            emitter.tell(added, told(&|map| map.added[i], text));
+            emitter.tell(added, told(&|map| map.added[i], text, false));
         }
     }
 }

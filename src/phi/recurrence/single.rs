@@ -97,6 +97,8 @@ pub(super) struct Start {
     pub(super) factor: Factor,
     is_large: Whether,
     pub(super) has_added: bool,
+    /// What inner loops come to, if a step is made of that.
+    made: Option<Parts>,
 }
 
 /// The number of `system`, which has one, after `times` steps; `None` if it has more.
@@ -178,6 +180,7 @@ impl Start {
             factor: Factor { value, less_one },
             is_large,
             has_added,
+            made: None,
         })
     }
 
@@ -220,6 +223,7 @@ impl Start {
             factor: Factor { value, less_one },
             is_large,
             has_added: added.is_some(),
+            made: Some(parts),
         })
     }
 
@@ -265,7 +269,10 @@ impl Start {
             }
         }
         let power = total_size(emitter, &[Some(powers.power)]);
-        let least = least_part(emitter, powers.number, power);
+        let least = match &self.made {
+            Some(made) => made.part(emitter, powers.number, Some(powers.power)),
+            None => least_part(emitter, powers.number, power),
+        };
         with_slopes(emitter, value, &self.leaves(), &parts, least)
     }
 
@@ -330,9 +337,9 @@ impl Start {
         (value, change)
     }
 
-    /// The sum of products, but no number where they cancel by more than the digits that they
-    /// have if powers of this step are large and it is made of several: of what an iteration
-    /// takes away and multiplies as a whole, the products are multiplied by themselves.
+    /// The sum of products; if a step is made of what inner loops come to no number where they
+    /// cancel by more than the digits that they have. Such loops may multiply by large powers
+    /// what is taken away again, or begins with nothing.
     fn left_of(
         &self,
         emitter: &mut Emitter<'_>,
@@ -341,11 +348,9 @@ impl Start {
     ) -> Option<Pair> {
         let sum = sum_of(emitter, factors)?;
         let is_single = factors.iter().any(|(a, b)| a.is_none() || b.is_none());
-        if is_single || !matches!(self.change, Part::Made(..)) {
-            return Some(sum);
-        }
-        let power = total_size(emitter, &[Some(powers.power)]);
-        let Some(part) = least_part(emitter, powers.number, power) else { return Some(sum) };
+        let made = self.made.as_ref().filter(|_| !is_single);
+        let part = made.and_then(|made| made.part(emitter, powers.number, Some(powers.power)));
+        let Some(part) = part else { return Some(sum) };
         let size = sizes(emitter, &factors);
         let least = emitter.apply(Op::Mul, &[size, part]);
         Some(checked(emitter, sum, least))

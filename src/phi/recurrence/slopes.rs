@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 
-use super::doubt::checked;
+use super::doubt::{checked, grown_part};
 use super::emit::Emitter;
 use super::products::{Factors, sum_of_products};
 use super::terms::Terms;
@@ -30,6 +30,8 @@ pub(super) struct Origins {
     steps: Vec<(Pair, How)>,
     /// Those whose derivatives were told.
     told: Vec<(Pair, Vec<(Node, Pair)>)>,
+    /// Those of them that something is multiplied by.
+    powers: Vec<Pair>,
     /// The nodes that they all were made of.
     pub(super) leaves: Vec<Node>,
     numbers: OnceCell<HashMap<Pair, Pair>>,
@@ -40,6 +42,7 @@ impl Origins {
     pub(super) fn of(emitter: &Emitter<'_>, pairs: &[Pair]) -> Option<Origins> {
         let (mut steps, mut leaves) = (BTreeMap::new(), Vec::new());
         let mut told: Vec<(Pair, Vec<(Node, Pair)>)> = Vec::new();
+        let mut powers = Vec::new();
         let mut pending = pairs.to_vec();
         while let Some(pair) = pending.pop() {
             if emitter.value(pair.high).is_some() {
@@ -51,6 +54,7 @@ impl Origins {
                     let nodes: Vec<Node> = nodes.filter(|node| !leaves.contains(node)).collect();
                     leaves.extend(nodes);
                     told.push((pair, known.slopes.clone()));
+                    powers.extend(known.is_power.then_some(pair));
                 }
                 continue;
             }
@@ -75,7 +79,7 @@ impl Origins {
         }
         leaves.sort_unstable();
         let steps = steps.into_values().collect();
-        Some(Origins { steps, told, leaves, numbers: OnceCell::new() })
+        Some(Origins { steps, told, powers, leaves, numbers: OnceCell::new() })
     }
 
     /// What the pairs come to with all digits of the nodes that they were made of; those that
@@ -101,6 +105,25 @@ impl Origins {
             }
             numbers
         })
+    }
+
+    /// How large the terms are that `pair` was made of.
+    fn size(&self, emitter: &mut Emitter<'_>, pair: Pair) -> Node {
+        let mut sizes: HashMap<Pair, Node> = HashMap::new();
+        for &(made, how) in &self.steps {
+            let (op, [a, b]) = match how {
+                How::Sum(a, b) => (Op::Add, [a, b]),
+                How::Product(a, b) => (Op::Mul, [a, b]),
+                How::Quotient(a, b) => (Op::Div, [a, b.into()]),
+            };
+            let of = [a, b].map(|operand| {
+                let known = sizes.get(&operand).copied();
+                known.unwrap_or_else(|| emitter.apply(Op::Abs, &[operand.high]))
+            });
+            sizes.insert(made, emitter.apply(op, &of));
+        }
+        let known = sizes.get(&pair).copied();
+        known.unwrap_or_else(|| emitter.apply(Op::Abs, &[pair.high]))
     }
 
     /// The derivatives by `leaf`, those that are not zero everywhere.
@@ -192,6 +215,26 @@ impl Parts {
         }
     }
 
+    /// The part that is to be left of sums of what they are made of, after a number of `steps`:
+    /// what inner loops multiply by has but the digits of large powers, and so has what it has
+    /// come to, a `power`.
+    pub(super) fn part(
+        &self,
+        emitter: &mut Emitter<'_>,
+        steps: Node,
+        power: Option<Pair>,
+    ) -> Option<Node> {
+        let Parts::Made(_, origins) = self else { return None };
+        let mut grown = None;
+        for power in origins.powers.iter().copied().chain(power) {
+            let size = emitter.apply(Op::Abs, &[power.high]);
+            let one = emitter.constant(1.0);
+            let more = emitter.apply(Op::Add, &[size, one]);
+            grown = Some(grown.map_or(more, |grown| emitter.apply(Op::Mul, &[grown, more])));
+        }
+        grown_part(emitter, steps, grown?)
+    }
+
     /// What `pair` is as a sum of products; zero if there is none.
     pub(super) fn terms(&self, pair: Option<Pair>) -> Option<Terms> {
         match (self, pair) {
@@ -215,7 +258,17 @@ impl Parts {
             }
             Parts::Made(all, origins) => {
                 let numbers = origins.numbers(emitter);
-                all.iter().map(|&pair| (pair, whole(emitter, numbers, pair))).collect()
+                let known: Vec<(Pair, Pair)> =
+                    all.iter().map(|&pair| (pair, whole(emitter, numbers, pair))).collect();
+                let one = emitter.constant(1.0);
+                let part = self.part(emitter, one, None);
+                let checked = known.into_iter().map(|(pair, number)| {
+                    let Some(part) = part else { return (pair, number) };
+                    let size = origins.size(emitter, pair);
+                    let least = emitter.apply(Op::Mul, &[size, part]);
+                    (pair, checked(emitter, number, least))
+                });
+                checked.collect()
             }
         }
     }
