@@ -191,6 +191,8 @@ fn what_inner_loops_come_to_keeps_its_derivatives() {
     }
 }
 
+type Run = fn(&[Var]) -> Var;
+
 /// What the outer loop takes away is where it begins, so that its first iteration comes to zero;
 /// that is multiplied by large powers.
 fn removed(x: &[Var], mut v: Option<&mut Var>) -> Var {
@@ -215,7 +217,7 @@ fn what_cancels_before_large_powers_is_not_made_up() {
         let mut v = x[2];
         removed(x, Some(&mut v)) + v
     };
-    let programs: [(&str, fn(&[Var]) -> Var); 2] = [("alone", alone), ("together", together)];
+    let programs: [(&str, Run); 2] = [("alone", alone), ("together", together)];
     for (name, program) in programs {
         let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
         let (tape, kernel) = (builder().record(program), builder().record(program));
@@ -254,7 +256,7 @@ fn repelled(mut s: Var, x: &[Var]) -> Var {
 
 #[test]
 fn what_rests_in_an_inner_loop_is_not_made_up() {
-    let used_after: fn(&[Var]) -> Var = |x| {
+    let used_after: Run = |x| {
         let mut s = x[1];
         for _ in 0..5 {
             s = repelled(s, x) * x[2] + x[1];
@@ -262,7 +264,7 @@ fn what_rests_in_an_inner_loop_is_not_made_up() {
         }
         s
     };
-    let added_up: fn(&[Var]) -> Var = |x| {
+    let added_up: Run = |x| {
         let (mut s, mut t) = (x[1], x[1]);
         for _ in 0..5 {
             s = repelled(s, x);
@@ -271,7 +273,7 @@ fn what_rests_in_an_inner_loop_is_not_made_up() {
         }
         t
     };
-    let weighed: fn(&[Var]) -> Var = |x| (0..4).fold(x[1], |s, _| repelled(s, x) * x[2] + x[1]);
+    let weighed: Run = |x| (0..4).fold(x[1], |s, _| repelled(s, x) * x[2] + x[1]);
     let programs = [("used after", used_after), ("added up", added_up), ("weighed", weighed)];
     for (name, program) in programs {
         let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
