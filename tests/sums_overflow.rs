@@ -192,3 +192,32 @@ fn what_overflows_on_the_way_decides_nothing() {
         assert_same(name, program, &lessons, &points);
     }
 }
+
+#[test]
+fn what_functions_make_large_decides_nothing() {
+    fn centred(term: Var, middle: f64) -> Var {
+        (0..64).fold(Var::from(0.0), |s, i| s + term * (f64::from(i) - middle))
+    }
+    fn each(term: impl Fn() -> Var) -> Var {
+        (0..64).fold(Var::from(0.0), |s, i| s + term() * (f64::from(i) - 31.5))
+    }
+    fn decided(s: Var, x: &[Var]) -> Var {
+        if s.abs() < 1e300 { x[1] * 2.0 } else { x[1] * 3.0 }
+    }
+    let programs: [(&str, Program); 8] = [
+        ("exponential", |x| decided(each(|| x[0].exp()), x)),
+        ("before", |x| decided(centred(x[0].exp(), 31.5), x)),
+        ("integer power", |x| decided(each(|| x[0].powi(102)), x)),
+        ("power", |x| decided(each(|| x[0].powf(102.0)), x)),
+        ("hyperbolic", |x| decided(each(|| x[0].cosh()), x)),
+        ("inverse", |x| decided(each(|| 1.0 / x[0]), x)),
+        ("quotient", |x| decided(each(|| x[1] / x[0]), x)),
+        ("constant", |x| decided(each(|| x[0] * 1e250), x)),
+    ];
+    let sizes =
+        [0.5, 700.0, 705.0, 709.0, 710.0, 1e3, 1e18, 1e57, 1e60, 1e-300, 1e-307, 3e-308, 1e-310];
+    let points: Vec<[f64; 2]> = sizes.into_iter().flat_map(|x| [[x, 0.5], [-x, 2.0]]).collect();
+    for (name, program) in programs {
+        assert_same(name, program, &[[0.5, 1.0], [-0.5, 1.0]], &points);
+    }
+}

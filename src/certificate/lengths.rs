@@ -14,6 +14,23 @@ use crate::ssa::{
 /// been seen at shorter ones.
 const MOST_STEPS_OF_LENGTH: u64 = 1 << 16;
 
+/// So often a loop goes on together with so many times of the loops in it: where all are
+/// long, what is added in one may be nothing next to what others multiply by.
+const SHORT: [(u32, u32); 2] = [(3, 2), (1, 4)];
+
+/// `graph` with loops besides `region` that go on `trips` times at most; `None` if there are none.
+fn with_short_loops(graph: &Graph, region: Region, trips: u32) -> Option<Graph> {
+    let is_longer = |other: &Region| {
+        let cycle = graph.regions[*other].cycle.as_ref();
+        *other != region && cycle.is_some_and(|cycle| cycle.bound > trips + 1)
+    };
+    let mut short: Option<Graph> = None;
+    for other in graph.regions.keys().filter(is_longer) {
+        short = of_length(short.as_ref().unwrap_or(graph), other, trips).or(short);
+    }
+    short
+}
+
 /// Applies `rules` to `region` at other lengths, and compares what they make of it; `None`
 /// if that is wrong somewhere. Where they make nothing of it, nothing is wrong.
 pub(super) fn right_at_lengths(
@@ -27,7 +44,8 @@ pub(super) fn right_at_lengths(
     let Some(own) = before.regions[region].cycle.as_ref().map(|cycle| cycle.bound - 1) else {
         return Some(seen);
     };
-    for trips in TRIPS.into_iter().filter(|&trips| trips != own) {
+    let lengths = TRIPS.into_iter().map(|trips| (trips, None)).filter(|&(trips, _)| trips != own);
+    for (trips, inner) in lengths.chain(SHORT.map(|(trips, inner)| (trips, Some(inner)))) {
         // What is read of iterations that there are not is no output.
         let is_there = |&(_, node): &(usize, Node)| match before.nodes[node].def {
             Def::Element(access) => before.accesses[access].base <= trips,
@@ -38,6 +56,11 @@ pub(super) fn right_at_lengths(
         let wanted = Wanted { region, outputs: &outputs, stays: false, forms: false, around: 0 };
         let Some(cut) = cut(facts, wanted).filter(|_| !outputs.is_empty()) else { continue };
         let Some(short) = of_length(&cut.graph, cut.region, trips) else { continue };
+        let short = match inner.map(|trips| with_short_loops(&short, cut.region, trips)) {
+            None => short,
+            Some(Some(short)) => short,
+            Some(None) => continue,
+        };
         let steps = most_steps(&short, |_| 1);
         let most = if seen.is_enough() { MOST_STEPS_OF_LENGTH.max(*budget) } else { u64::MAX };
         if steps > most.min(MOST_STEPS_AT_ONCE) || verify(&short).is_err() {

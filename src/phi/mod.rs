@@ -7,6 +7,7 @@ mod branches;
 mod close;
 mod double;
 mod draft;
+mod given;
 mod lengths;
 mod lost;
 mod notation;

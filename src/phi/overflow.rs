@@ -5,21 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hashbrown::HashMap;
-
 use super::close::inside_out;
+use super::given::{self, Given, given};
 use super::replacement::Replacement;
 use crate::op::Op;
 use crate::ssa::{
     Block, Def, End, Flow, Graph, Item, Nest, Node, Origins, Region, Scope, SeriesData,
     eliminate_dead_code, evident_nodes, hidden_nodes,
 };
-
-/// Of what is less than two to this power a loop may add up many before that overflows.
-const LARGE: i32 = 900;
-
-/// Products of so many numbers are not told from products of more.
-const MOST_MULTIPLIED: u32 = 64;
 
 /// So many guards are looked at whether they may be dropped.
 const MOST_GUARDS: usize = 16;
@@ -52,11 +45,17 @@ pub(super) fn require_what_is_hidden(before: &Graph, new: &mut Replacement) -> b
         }
     }
     for (region, results) in loops {
-        let (parts, degree) = parts(&flow, region, &results);
-        let large = 2f64.powi(LARGE / degree as i32);
-        for part in parts {
-            let limit = limits.entry(new.resolved(part)).or_insert(large);
-            *limit = limit.min(large);
+        let Given { nodes, limit } = given(&flow, region, &results);
+        let (scope, block) = (Scope::of(before, region), nest_before.region_block(region));
+        for node in nodes {
+            // What is computed in the loop may not be there any more.
+            if let Some(block) = block.filter(|_| scope.contains(node)) {
+                let copy = given::before(&mut new.graph, &scope, block, node);
+                require_below(&mut new.graph, block, copy, limit);
+                continue;
+            }
+            let known = limits.entry(new.resolved(node)).or_insert(limit);
+            *known = known.min(limit);
         }
     }
     let graph = &mut new.graph;
@@ -122,61 +121,6 @@ fn required_finite(graph: &Graph, item: Item) -> Option<Node> {
     let Def::Apply(Op::Lt, [size, limit, _]) = graph.nodes[condition].def else { return None };
     let Def::Apply(Op::Abs, [node, ..]) = graph.nodes[size].def else { return None };
     (graph.constant(limit) == Some(f64::INFINITY)).then_some(node)
-}
-
-/// What a loop is given of which its `results` are computed, and how many such numbers an
-/// iteration multiplies at most. The forms may not depend on all of them: what an iteration
-/// adds may be taken away by another. Of data the forms ask themselves.
-fn parts(flow: &Flow<'_>, region: Region, results: &[Node]) -> (BTreeSet<Node>, u32) {
-    let graph = flow.graph();
-    let scope = Scope::of(graph, region);
-    let mut parts = BTreeSet::new();
-    // What is open counts as one number: where a loop goes round, what it has come to.
-    let mut degrees: HashMap<Node, u32> = HashMap::new();
-    let first = results.iter().flat_map(|&result| flow.sources(result));
-    let mut pending: Vec<(Node, bool)> = first.map(|node| (node, false)).collect();
-    while let Some((node, is_ready)) = pending.pop() {
-        let is_open = degrees.contains_key(&node);
-        match graph.nodes[node].def {
-            Def::Const(_) | Def::Iteration(_) => _ = degrees.insert(node, 0),
-            Def::Element(access) => {
-                let data = &graph.series[graph.accesses[access].series];
-                let is_number = matches!(data, SeriesData::Constants(_));
-                degrees.insert(node, u32::from(!is_number));
-            }
-            _ if !scope.contains(node) => {
-                parts.insert(node);
-                degrees.insert(node, 1);
-            }
-            _ if is_ready => {
-                let degree = degree(graph, node, &flow.sources(node), &degrees);
-                degrees.insert(node, degree);
-            }
-            _ if !is_open => {
-                degrees.insert(node, 1);
-                pending.push((node, true));
-                pending.extend(flow.sources(node).into_iter().map(|source| (source, false)));
-            }
-            _ => {}
-        }
-    }
-    (parts, degrees.into_values().max().unwrap_or(0).max(1))
-}
-
-/// How many numbers are multiplied in `node`, whose `sources` are products of that many.
-fn degree(graph: &Graph, node: Node, sources: &[Node], degrees: &HashMap<Node, u32>) -> u32 {
-    let each: Vec<u32> = sources.iter().map(|source| degrees[source]).collect();
-    let power = match graph.nodes[node].def {
-        Def::Apply(Op::Powi, [_, power, _]) => graph.constant(power),
-        _ => None,
-    };
-    let degree = match (graph.nodes[node].def, power) {
-        (_, Some(power)) => each[0].saturating_mul(power.abs() as u32),
-        (Def::Apply(Op::Mul | Op::Div | Op::Powi, _), _) => each[0] + each[1],
-        (Def::Apply(Op::MulAdd, _), _) => (each[0] + each[1]).max(each[2]),
-        _ => each.into_iter().max().unwrap_or(0),
-    };
-    degree.min(MOST_MULTIPLIED)
 }
 
 /// The nodes that must be finite so that it is not hidden that one of `results` is not. As long
@@ -256,23 +200,6 @@ mod tests {
         let mut graph = guarded("add v3 v0", "")?;
         require_outputs(&mut graph);
         assert!(graph.to_string().contains("guard"));
-        Ok(())
-    }
-
-    #[test]
-    fn what_is_multiplied_has_a_lower_limit() -> Result<(), ParseError> {
-        // v4 + (v0·i)·(v0·v1), 10 times.
-        let graph = parse(
-            "graph active 2 inactive 0\nv2 = const 9.0\nv3 = const 0.0\nv5 = iteration r0\nb0:\n  \
-             v11 = region r0 b1 bound 10 entries v4=v3\n  return v11\nb1:\n  v6 = mul v0 v5\n  v7 \
-             = mul v0 v1\n  v8 = mul v6 v7\n  v9 = add v4 v8\n  v10 = lt v5 v2\n  return v10 v9 \
-             v9\n",
-        )?;
-        let Some(region) = graph.regions.keys().next() else { return Ok(()) };
-        let results = graph.regions[region].phis.clone();
-        let (parts, degree) = parts(&Flow::of(&graph), region, &results);
-        let parts: Vec<usize> = parts.into_iter().map(Entity::index).collect();
-        assert_eq!((parts, degree), (vec![0, 1], 3));
         Ok(())
     }
 }

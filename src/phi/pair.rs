@@ -12,7 +12,7 @@ use crate::op::Op;
 use crate::ssa::{FAR, Node};
 
 /// A number as the sum of a node and a far smaller one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Pair {
     pub(super) high: Node,
     pub(super) low: Option<Node>,

@@ -13,7 +13,8 @@ use crate::phi::{
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
     Block, Def, Folding, Graph, Item, Nest, Region, RerollLimits, Sequence, eliminate_dead_code,
-    expand, has_tangents, hoist, most_steps, reroll, simplify, swept, verify, without_tangents,
+    expand, fuse, has_tangents, hoist, most_steps, reroll, simplify, swept, verify,
+    without_tangents,
 };
 
 /// A kernel, and what there is to know of the graph it was made from.
@@ -292,7 +293,9 @@ fn closed_with_powers(recorded: &Graph, plain: &Graph) -> (Closed, Option<Graph>
 
 /// The graph with closed forms, if those are worth it.
 fn worth_closing(rolled: &Graph) -> Closed {
-    let closed = close(rolled, CloseLimits::DEFAULT);
+    let fused = fuse(rolled);
+    checked(&fused);
+    let closed = close(&fused, CloseLimits::DEFAULT);
     let plain = without_tangents(&closed.graph);
     let saves = |steps: fn(&Graph) -> u64, new: &Graph| {
         10 * u128::from(steps(new)) <= 9 * u128::from(steps(rolled))

@@ -249,7 +249,7 @@ impl Builder {
     }
 
     /// An index of this base and these strides as a node.
-    fn index(&mut self, base: u32, strides: &[(Region, i32)]) -> Node {
+    pub(super) fn index(&mut self, base: u32, strides: &[(Region, i32)]) -> Node {
         let mut index = self.constant(f64::from(base));
         for &(region, stride) in strides {
             let (number, stride) = (self.iteration(region), self.constant(f64::from(stride)));

@@ -13,6 +13,7 @@ mod evident;
 mod expand;
 mod flow;
 mod fold;
+mod fuse;
 mod graph;
 mod hidden;
 mod hoist;
@@ -46,6 +47,7 @@ pub(crate) use evident::evident_nodes;
 pub use expand::expand;
 pub use flow::Flow;
 pub use fold::Folding;
+pub use fuse::fuse;
 pub use graph::{
     Block, BlockData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId, Region, RegionData,
 };

@@ -35,9 +35,13 @@ impl Rebuild<'_> {
 
     pub(super) fn copy_element(&mut self, access: Access) -> Node {
         let graph = self.graph;
-        let data = &graph.accesses[access];
-        let SeriesData::History(node) = graph.series[data.series] else {
-            let access = self.access(access);
+        self.element(&graph.accesses[access])
+    }
+
+    /// The element of the new graph at what was `data` in the old one.
+    pub(super) fn element(&mut self, data: &AccessData) -> Node {
+        let SeriesData::History(node) = self.graph.series[data.series] else {
+            let access = self.access_of(data);
             return self.builder.element(access);
         };
         let region = self.nest.node_loop(node).and_then(|region| self.regions[region]);
@@ -50,9 +54,19 @@ impl Rebuild<'_> {
 
     /// The copy of `access`, which is to no history.
     pub(super) fn access(&mut self, access: Access) -> AccessData {
-        let data = &self.graph.accesses[access];
+        let graph = self.graph;
+        self.access_of(&graph.accesses[access])
+    }
+
+    fn access_of(&mut self, data: &AccessData) -> AccessData {
         let series = self.series(data.series);
         AccessData { series, base: data.base, strides: self.strides(data) }
+    }
+
+    /// The index of `data` as a number.
+    pub(super) fn index(&mut self, data: &AccessData) -> Node {
+        let strides = self.strides(data);
+        self.builder.index(data.base, &strides)
     }
 
     fn strides(&self, data: &AccessData) -> SmallVec<[(Region, i32); 2]> {

@@ -33,7 +33,7 @@ use crate::ssa::Node;
 /// that rounding takes that the digits of a rounded number are true.
 const PART: f64 = 1.0 / (1u64 << 50) as f64;
 
-/// What has grown by less leaves more digits than count.
+/// What has grown by less, over the number of factors, leaves more digits than count.
 const FEW: f64 = 1.0 / (1u64 << 44) as f64;
 
 /// What is to be left where powers have grown or cancel does not count if it is no more than this
@@ -61,12 +61,20 @@ pub(super) fn checked(emitter: &mut Emitter<'_>, sum: Pair, least: Node) -> Pair
     Pair { high: emitter.apply(Op::Mul, &[sum.high, factor]), ..sum }
 }
 
-/// The same of terms that are made of what has `grown` so much.
-pub(super) fn grown_part(emitter: &mut Emitter<'_>, steps: Node, grown: Node) -> Option<Node> {
+/// What is to be left of terms after a number of `steps`, as a part of them, if they are made of
+/// what has `grown` so much in powers of so many `factors`; `None` if it is known not to have
+/// grown by much.
+pub(super) fn grown_share(
+    emitter: &mut Emitter<'_>,
+    steps: Node,
+    factors: Node,
+    grown: Node,
+) -> Option<Node> {
     let (few, one) = (emitter.constant(FEW), emitter.constant(1.0));
+    let few = emitter.apply(Op::Mul, &[few, factors]);
     let scaled = emitter.apply(Op::Mul, &[grown, few]);
-    let part = part(emitter, steps);
-    unless_small(emitter, scaled, Some(one), part)
+    let share = part(emitter, steps);
+    unless_small(emitter, scaled, Some(one), share)
 }
 
 /// The sum of `products` and `addend`, but no number if less than `part` of its terms is left.
@@ -183,9 +191,33 @@ impl Doubt {
         self.ends[number]
     }
 
-    /// The same of its derivative by what another one starts with.
+    /// The same of its derivative by what another one starts with, an entry of the power.
     pub(super) fn by_start(&self, number: usize, other: usize) -> Option<Node> {
         self.least[number][other]
+    }
+
+    /// The same of derivatives of these entries by what the map has so much of.
+    pub(super) fn entries_by_map(
+        &self,
+        emitter: &mut Emitter<'_>,
+        map: &Matrix<Pair>,
+    ) -> Matrix<Node> {
+        let map = sizes_of(emitter, map);
+        let mut sides = [&self.ways, &self.least].map(|after| product(emitter, after, &map));
+        for (side, before) in sides.iter_mut().zip([&self.least, &self.ways]) {
+            *side = product(emitter, side, before);
+        }
+        let [grown_before, grown_after] = sides;
+        let one = emitter.constant(1.0);
+        let mut both = Matrix::new();
+        for (before, after) in grown_before.iter().zip(&grown_after) {
+            let entry = |(&before, &after): (&Option<Node>, &Option<Node>)| {
+                let total = sum(emitter, [(before, Some(one))], after);
+                scaled(emitter, total, self.steps)
+            };
+            both.push(before.iter().zip(after).map(entry).collect());
+        }
+        both
     }
 
     /// The same of that by what each step adds so much of to the numbers.

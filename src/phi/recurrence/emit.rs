@@ -48,8 +48,8 @@ pub(super) struct Told {
     pub(super) slopes: Vec<(Node, Pair)>,
     /// What it is, for people.
     pub(super) text: String,
-    /// Whether it is what something else is multiplied by.
-    pub(super) is_power: bool,
+    /// If it is a power that a loop came to, of how many factors.
+    pub(super) factors: Option<usize>,
 }
 
 impl<'a> Emitter<'a> {

@@ -93,6 +93,6 @@ fn exponential(emitter: &mut Emitter<'_>, x: Pair) -> Option<Pair> {
     }
     let text = Brief::new(emitter.graph).node(x.high);
     let text = if text.contains(' ') { format!("e^({text})") } else { format!("e^{text}") };
-    emitter.tell(power, Told { slopes, text, is_power: false });
+    emitter.tell(power, Told { slopes, text, factors: None });
     Some(power)
 }

@@ -137,12 +137,15 @@ pub(super) fn steps_of_digit(size: usize, wanted: usize, has_offset: bool) -> us
 
 impl Start {
     /// `system`, of whose states those of these numbers are wanted; `None` if its
-    /// coefficients are made of too much.
+    /// coefficients change, or are made of too much.
     pub(super) fn of(
         emitter: &mut Emitter<'_>,
         system: &System,
         wanted: &BTreeSet<usize>,
     ) -> Option<Start> {
+        if !system.is_fixed() {
+            return None;
+        }
         let size = system.states.len();
         let rows: Matrix<Pair> = system.rows.iter().map(|row| linear_part(system, row)).collect();
         let offsets: Row = system.rows.iter().map(|row| offset(emitter, row)).collect();
@@ -156,7 +159,7 @@ impl Start {
         }
         let has_offset = offsets.iter().any(Option::is_some);
         let one = emitter.constant(1.0);
-        let part = parts.part(emitter, one, None);
+        let share = parts.growth(emitter).share(emitter, one, None);
         let normal = |emitter: &mut Emitter<'_>, row: &Row| -> Row {
             row.iter().map(|entry| entry.map(|entry| emitter.normal(entry))).collect()
         };
@@ -216,7 +219,7 @@ impl Start {
                     (entry, from(column))
                 });
                 let terms: Vec<_> = back.into_iter().chain(terms).collect();
-                change[row] = left_of(emitter, &terms, added[row], part);
+                change[row] = left_of(emitter, &terms, added[row], share);
             }
         }
         let mut slopes = Vec::new();
@@ -230,7 +233,7 @@ impl Start {
                 for (change, row) in of_change.iter_mut().zip(&of_map) {
                     let base = base.iter().map(|&z| (z != zero).then(|| z.into()));
                     let terms: Vec<Factors> = row.iter().copied().zip(base).collect();
-                    *change = left_of(emitter, &terms, *change, part);
+                    *change = left_of(emitter, &terms, *change, share);
                 }
             }
             slopes.push(Slope { leaf, of_map, of_change });

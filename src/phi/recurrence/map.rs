@@ -12,6 +12,7 @@
 
 use std::collections::BTreeSet;
 
+use super::doubt::{Doubt, Halves, checked};
 use super::emit::{Emitter, Told};
 use super::form::{Base, Coefficient};
 use super::geometric::product;
@@ -19,6 +20,7 @@ use super::power::{Matrix, System, linear_part, offset};
 use super::products::sum_of_products;
 use super::record::{factor_text, offset_text};
 use super::single::Start;
+use super::sizes;
 use super::slopes::Parts;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
@@ -41,8 +43,12 @@ pub(super) struct Map {
     pub(super) added: Row,
 }
 
-/// The map of `times` steps of `system`; `None` if it would take too much.
+/// The map of `times` steps of `system`; `None` if it would take too much, or if its
+/// coefficients change.
 pub(super) fn after(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Option<Map> {
+    if !system.is_fixed() {
+        return None;
+    }
     let before = emitter.items.len();
     let map = match system.states.as_slice() {
         [_] => of_one(emitter, system, times),
@@ -57,8 +63,7 @@ fn of_one(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Option<Ma
     let row = system.rows.first()?;
     let own = match row.get(&Base::State(*system.states.first()?)) {
         Some(&Coefficient::Fixed(own)) => own,
-        Some(Coefficient::Table(_) | Coefficient::Polynomial(_)) => return None,
-        None => {
+        _ => {
             let added = offset(emitter, row);
             return Some(Map { powers: vec![vec![None]], added: vec![added] });
         }
@@ -117,10 +122,10 @@ fn of_one(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Option<Ma
     let [of_power, of_total] = told;
     let (a, b) = (grouped(factor_text(emitter, own)), grouped(offset_text(emitter, row)));
     let text = format!("{a}^{times}");
-    emitter.tell(powers.power, Told { slopes: of_power, text, is_power: true });
+    emitter.tell(powers.power, Told { slopes: of_power, text, factors: Some(times) });
     if let Some(total) = total {
         let text = format!("{b}·Σ_{{j<{times}}} {a}^j");
-        emitter.tell(total, Told { slopes: of_total, text, is_power: false });
+        emitter.tell(total, Told { slopes: of_total, text, factors: None });
     }
     Some(Map { powers: vec![vec![Some(powers.power)]], added: vec![total] })
 }
@@ -141,10 +146,6 @@ struct Jet {
 }
 
 fn of_several(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Option<Map> {
-    let changes = |coefficient: &Coefficient| !matches!(coefficient, Coefficient::Fixed(_));
-    if system.rows.iter().flat_map(|row| row.values()).any(changes) {
-        return None;
-    }
     let rows: Matrix<Pair> = system.rows.iter().map(|row| linear_part(system, row)).collect();
     let added: Row = system.rows.iter().map(|row| offset(emitter, row)).collect();
     let all: Vec<Pair> = rows.iter().flatten().chain(&added).flatten().copied().collect();
@@ -166,33 +167,81 @@ fn of_several(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Optio
         Map { powers, added: added.iter().map(of).collect() }
     });
     let step = Jet { map, slopes: slopes.collect() };
-    let mut whole = step.clone();
+    let (mut whole, mut half) = (step.clone(), None);
     for digit in (0..times.ilog2()).rev() {
-        whole = composed(emitter, &whole, &whole);
+        let twice = composed(emitter, &whole, &whole);
+        half = Some(core::mem::replace(&mut whole, twice).map.powers);
         if times >> digit & 1 == 1 {
             whole = composed(emitter, &step, &whole);
         }
+    }
+    if let Some(half) = half {
+        doubt(emitter, &mut whole, &step, &half, times);
     }
     tell(emitter, &whole, &leaves, times);
     Some(whole.map)
 }
 
+/// Makes entries of `whole`, which is so many times `step` and twice `half`, no number of
+/// which rounding may have left nothing: what large ways lead to that cancel, such as that of the
+/// sum of two numbers whose difference grows.
+fn doubt(
+    emitter: &mut Emitter<'_>,
+    whole: &mut Jet,
+    step: &Jet,
+    half: &Matrix<Pair>,
+    times: usize,
+) {
+    let steps = emitter.constant(times as f64);
+    let powers = whole.map.powers.clone();
+    let halves = Halves { power: &powers, later: half, earlier: half };
+    let nothing: Row = vec![None; half.len()];
+    let starts = [&nothing, &step.map.added];
+    let doubt = Doubt::of(emitter, &step.map.powers, &halves, steps, starts);
+    let check = |emitter: &mut Emitter<'_>, entry: &mut Option<Pair>, least: Option<Node>| {
+        if let (Some(number), Some(least)) = (*entry, least) {
+            *entry = Some(checked(emitter, number, least));
+        }
+    };
+    for (i, row) in whole.map.powers.iter_mut().enumerate() {
+        for (j, entry) in row.iter_mut().enumerate() {
+            check(emitter, entry, doubt.by_start(i, j));
+        }
+    }
+    for (i, entry) in whole.map.added.iter_mut().enumerate() {
+        check(emitter, entry, doubt.end(i));
+    }
+    for (slope, of_step) in whole.slopes.iter_mut().zip(&step.slopes) {
+        let least = doubt.entries_by_map(emitter, &of_step.powers);
+        for (entry, least) in slope.powers.iter_mut().flatten().zip(least.into_iter().flatten()) {
+            check(emitter, entry, least);
+        }
+        for (i, entry) in slope.added.iter_mut().enumerate() {
+            let by_map = doubt.by_map(emitter, i, &of_step.powers);
+            let by_added = doubt.by_added(emitter, i, &of_step.added);
+            let one = emitter.constant(1.0);
+            let least = sizes::sum(emitter, [(by_map, Some(one))], by_added);
+            check(emitter, entry, least);
+        }
+    }
+}
+
 fn tell(emitter: &mut Emitter<'_>, whole: &Jet, leaves: &[Node], times: usize) {
-    let told = |of: &dyn Fn(&Map) -> Option<Pair>, text, is_power| {
+    let told = |of: &dyn Fn(&Map) -> Option<Pair>, text, factors| {
         let slopes = leaves.iter().zip(&whole.slopes);
         let slopes = slopes.filter_map(|(&leaf, slope)| Some((leaf, of(slope)?))).collect();
-        Told { slopes, text, is_power }
+        Told { slopes, text, factors }
     };
     for (i, row) in whole.map.powers.iter().enumerate() {
         for (j, entry) in row.iter().enumerate() {
             if let &Some(entry) = entry {
                 let text = format!("(A^{times})[{}, {}]", i + 1, j + 1);
-                emitter.tell(entry, told(&|map| map.powers[i][j], text, true));
+                emitter.tell(entry, told(&|map| map.powers[i][j], text, Some(times)));
             }
         }
         if let Some(added) = whole.map.added[i] {
             let text = format!("(Σ_{{j<{times}}} A^j·b)[{}]", i + 1);
-            emitter.tell(added, told(&|map| map.added[i], text, false));
+            emitter.tell(added, told(&|map| map.added[i], text, None));
         }
     }
 }

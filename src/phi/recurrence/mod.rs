@@ -48,6 +48,7 @@ mod fixed;
 mod folded;
 mod form;
 mod geometric;
+mod growth;
 mod jet;
 mod line;
 mod map;

@@ -330,6 +330,7 @@ fn rows(
     if !forms.unfit_for_lines(&rows).is_empty() {
         return Err(ADD_UP);
     }
+    forms.spread(&mut rows);
     forms.count(&mut rows);
     Ok(rows)
 }

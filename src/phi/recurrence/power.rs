@@ -6,7 +6,7 @@ use super::binary;
 use super::doubling::{derived_by, digits};
 use super::emit::Emitter;
 use super::folded::folded;
-use super::form::{Affine, Base, Coefficient, Forms};
+use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
 use super::jet::{Start, steps_of_digit};
 use super::single::changed;
 use crate::phi::pair::{Pair, Pairs};
@@ -30,6 +30,14 @@ pub(super) struct System {
     pub(super) states: Vec<usize>,
     pub(super) rows: Vec<Affine>,
     pub(super) firsts: Vec<Node>,
+}
+
+impl System {
+    /// Whether its coefficients are the same in all steps.
+    pub(super) fn is_fixed(&self) -> bool {
+        let mut coefficients = self.rows.iter().flat_map(|row| row.values());
+        coefficients.all(|coefficient| matches!(coefficient, Coefficient::Fixed(_)))
+    }
 }
 
 /// Which states are wanted, and what they may cost.
@@ -79,6 +87,7 @@ pub(super) fn advanced(
     }
     let nodes = match known {
         Some(nodes) => nodes,
+        None if !system.is_fixed() => return Err(CHANGES),
         None => match changed(forms, system, times) {
             Some(nodes) => nodes?,
             None => derived(forms.emitter, system, times, wanted)?,
@@ -131,6 +140,7 @@ fn derived(
     Ok(nodes)
 }
 
+/// The coefficients of states in `row`, of a system whose coefficients do not change.
 pub(super) fn linear_part(system: &System, row: &Affine) -> Vec<Option<Pair>> {
     let pair = |&state: &usize| match row.get(&Base::State(state)) {
         Some(Coefficient::Fixed(pair)) => Some(*pair),
@@ -139,6 +149,7 @@ pub(super) fn linear_part(system: &System, row: &Affine) -> Vec<Option<Pair>> {
     system.states.iter().map(pair).collect()
 }
 
+/// The same of what is added.
 pub(super) fn offset(emitter: &mut Emitter<'_>, row: &Affine) -> Option<Pair> {
     let mut sum = None;
     for (base, coefficient) in row {

@@ -30,6 +30,7 @@ use super::doubt::{checked, least_part};
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Forms};
 use super::geometric::{Factor, Powers, Whether, is_beyond, normal_sum, product};
+use super::growth::Growth;
 use super::power::{System, offset};
 use super::products::{Factors, Row};
 use super::sizes::total_size;
@@ -97,8 +98,9 @@ pub(super) struct Start {
     pub(super) factor: Factor,
     is_large: Whether,
     pub(super) has_added: bool,
-    /// What inner loops come to, if a step is made of that.
-    made: Option<Parts>,
+    /// By how much that has grown which a step is made of, if it is made of what inner loops come
+    /// to.
+    growth: Option<Growth>,
 }
 
 /// The number of `system`, which has one, after `times` steps; `None` if it has more.
@@ -164,6 +166,11 @@ impl Start {
                 }
             }
         }
+        let mut growth = Growth::default();
+        for number in added.iter().chain([&less_one]).flat_map(|terms| terms.all.values()) {
+            let number = emitter.number(number.high, number.low);
+            growth.add_constant(emitter, number);
+        }
         let first = Terms::of_node(emitter, *system.firsts.first()?);
         let factor = less_one.plus(&Terms::number(1.0.into()));
         let zero = emitter.number(0.0, 0.0);
@@ -180,7 +187,7 @@ impl Start {
             factor: Factor { value, less_one },
             is_large,
             has_added,
-            made: None,
+            growth: (!growth.is_none()).then_some(growth),
         })
     }
 
@@ -197,7 +204,7 @@ impl Start {
             return None;
         }
         let parts = Parts::of(emitter, &pairs)?;
-        let numbers = parts.numbers(emitter);
+        let (numbers, growth) = (parts.numbers(emitter), parts.growth(emitter));
         let mut slopes = [BTreeMap::new(), BTreeMap::new()];
         for leaf in parts.leaves() {
             let of = parts.slopes(emitter, leaf);
@@ -223,7 +230,7 @@ impl Start {
             factor: Factor { value, less_one },
             is_large,
             has_added: added.is_some(),
-            made: Some(parts),
+            growth: Some(growth),
         })
     }
 
@@ -269,8 +276,8 @@ impl Start {
             }
         }
         let power = total_size(emitter, &[Some(powers.power)]);
-        let least = match &self.made {
-            Some(made) => made.part(emitter, powers.number, Some(powers.power)),
+        let least = match &self.growth {
+            Some(growth) => growth.share(emitter, powers.number, Some(powers.power)),
             None => least_part(emitter, powers.number, power),
         };
         with_slopes(emitter, value, &self.leaves(), &parts, least)
@@ -348,11 +355,11 @@ impl Start {
     ) -> Option<Pair> {
         let sum = sum_of(emitter, factors)?;
         let is_single = factors.iter().any(|(a, b)| a.is_none() || b.is_none());
-        let made = self.made.as_ref().filter(|_| !is_single);
-        let part = made.and_then(|made| made.part(emitter, powers.number, Some(powers.power)));
-        let Some(part) = part else { return Some(sum) };
+        let growth = self.growth.as_ref().filter(|_| !is_single);
+        let share = growth.and_then(|all| all.share(emitter, powers.number, Some(powers.power)));
+        let Some(share) = share else { return Some(sum) };
         let size = sizes(emitter, &factors);
-        let least = emitter.apply(Op::Mul, &[size, part]);
+        let least = emitter.apply(Op::Mul, &[size, share]);
         Some(checked(emitter, sum, least))
     }
 

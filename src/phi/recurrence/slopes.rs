@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 
-use super::doubt::{checked, grown_part};
+use super::doubt::checked;
 use super::emit::Emitter;
+use super::growth::Growth;
 use super::products::{Factors, sum_of_products};
 use super::terms::Terms;
 use super::written::value;
@@ -30,8 +31,8 @@ pub(super) struct Origins {
     steps: Vec<(Pair, How)>,
     /// Those whose derivatives were told.
     told: Vec<(Pair, Vec<(Node, Pair)>)>,
-    /// Those of them that something is multiplied by.
-    powers: Vec<Pair>,
+    /// The powers among them, and constants.
+    growth: Growth,
     /// The nodes that they all were made of.
     pub(super) leaves: Vec<Node>,
     numbers: OnceCell<HashMap<Pair, Pair>>,
@@ -42,10 +43,11 @@ impl Origins {
     pub(super) fn of(emitter: &Emitter<'_>, pairs: &[Pair]) -> Option<Origins> {
         let (mut steps, mut leaves) = (BTreeMap::new(), Vec::new());
         let mut told: Vec<(Pair, Vec<(Node, Pair)>)> = Vec::new();
-        let mut powers = Vec::new();
+        let mut growth = Growth::default();
         let mut pending = pairs.to_vec();
         while let Some(pair) = pending.pop() {
             if emitter.value(pair.high).is_some() {
+                growth.add_constant(emitter, pair);
                 continue;
             }
             if let Some(known) = emitter.told(pair) {
@@ -54,7 +56,9 @@ impl Origins {
                     let nodes: Vec<Node> = nodes.filter(|node| !leaves.contains(node)).collect();
                     leaves.extend(nodes);
                     told.push((pair, known.slopes.clone()));
-                    powers.extend(known.is_power.then_some(pair));
+                    if let Some(factors) = known.factors {
+                        growth.add(pair, factors);
+                    }
                 }
                 continue;
             }
@@ -79,7 +83,7 @@ impl Origins {
         }
         leaves.sort_unstable();
         let steps = steps.into_values().collect();
-        Some(Origins { steps, told, powers, leaves, numbers: OnceCell::new() })
+        Some(Origins { steps, told, growth, leaves, numbers: OnceCell::new() })
     }
 
     /// What the pairs come to with all digits of the nodes that they were made of; those that
@@ -107,23 +111,23 @@ impl Origins {
         })
     }
 
-    /// How large the terms are that `pair` was made of.
-    fn size(&self, emitter: &mut Emitter<'_>, pair: Pair) -> Node {
+    /// How large the terms are that each pair was made of; nothing of those that were not made.
+    fn sizes(&self, emitter: &mut Emitter<'_>) -> HashMap<Pair, Node> {
         let mut sizes: HashMap<Pair, Node> = HashMap::new();
         for &(made, how) in &self.steps {
-            let (op, [a, b]) = match how {
-                How::Sum(a, b) => (Op::Add, [a, b]),
-                How::Product(a, b) => (Op::Mul, [a, b]),
-                How::Quotient(a, b) => (Op::Div, [a, b.into()]),
-            };
-            let of = [a, b].map(|operand| {
+            let mut of = |operand: Pair| {
                 let known = sizes.get(&operand).copied();
                 known.unwrap_or_else(|| emitter.apply(Op::Abs, &[operand.high]))
-            });
+            };
+            let (op, of) = match how {
+                How::Sum(a, b) => (Op::Add, [of(a), of(b)]),
+                How::Product(a, b) => (Op::Mul, [of(a), of(b)]),
+                // What is divided by less than its terms is larger than by these.
+                How::Quotient(a, b) => (Op::Div, [of(a), emitter.apply(Op::Abs, &[b])]),
+            };
             sizes.insert(made, emitter.apply(op, &of));
         }
-        let known = sizes.get(&pair).copied();
-        known.unwrap_or_else(|| emitter.apply(Op::Abs, &[pair.high]))
+        sizes
     }
 
     /// The derivatives by `leaf`, those that are not zero everywhere.
@@ -215,24 +219,19 @@ impl Parts {
         }
     }
 
-    /// The part that is to be left of sums of what they are made of, after a number of `steps`:
-    /// what inner loops multiply by has but the digits of large powers, and so has what it has
-    /// come to, a `power`.
-    pub(super) fn part(
-        &self,
-        emitter: &mut Emitter<'_>,
-        steps: Node,
-        power: Option<Pair>,
-    ) -> Option<Node> {
-        let Parts::Made(_, origins) = self else { return None };
-        let mut grown = None;
-        for power in origins.powers.iter().copied().chain(power) {
-            let size = emitter.apply(Op::Abs, &[power.high]);
-            let one = emitter.constant(1.0);
-            let more = emitter.apply(Op::Add, &[size, one]);
-            grown = Some(grown.map_or(more, |grown| emitter.apply(Op::Mul, &[grown, more])));
+    /// By how much what they are made of may have grown.
+    pub(super) fn growth(&self, emitter: &mut Emitter<'_>) -> Growth {
+        let mut growth = Growth::default();
+        match self {
+            Parts::Written(all) => {
+                for number in all.values().flat_map(|terms| terms.all.values()) {
+                    let number = emitter.number(number.high, number.low);
+                    growth.add_constant(emitter, number);
+                }
+            }
+            Parts::Made(_, origins) => growth.clone_from(&origins.growth),
         }
-        grown_part(emitter, steps, grown?)
+        growth
     }
 
     /// What `pair` is as a sum of products; zero if there is none.
@@ -244,7 +243,8 @@ impl Parts {
         }
     }
 
-    /// What stands for each pair.
+    /// What stands for each pair; no number where it cancels by more than the digits of
+    /// powers.
     pub(super) fn numbers(&self, emitter: &mut Emitter<'_>) -> HashMap<Pair, Pair> {
         let zero = emitter.number(0.0, 0.0);
         match self {
@@ -261,11 +261,14 @@ impl Parts {
                 let known: Vec<(Pair, Pair)> =
                     all.iter().map(|&pair| (pair, whole(emitter, numbers, pair))).collect();
                 let one = emitter.constant(1.0);
-                let part = self.part(emitter, one, None);
+                let Some(share) = origins.growth.share(emitter, one, None) else {
+                    return known.into_iter().collect();
+                };
+                let sizes = origins.sizes(emitter);
                 let checked = known.into_iter().map(|(pair, number)| {
-                    let Some(part) = part else { return (pair, number) };
-                    let size = origins.size(emitter, pair);
-                    let least = emitter.apply(Op::Mul, &[size, part]);
+                    // What was not made of anything does not cancel.
+                    let Some(&size) = sizes.get(&pair) else { return (pair, number) };
+                    let least = emitter.apply(Op::Mul, &[size, share]);
                     (pair, checked(emitter, number, least))
                 });
                 checked.collect()

@@ -19,9 +19,14 @@ impl Forms<'_, '_> {
             // Zero, but not one that is the same in all iterations: the last one is copied whole.
             return (!is_fixed).then(|| Form::Affine(Affine::new()));
         }
-        let [value, slope, _] = args;
-        let tells = op == Op::Add && is_slope(self.emitter.graph, slope);
-        (tells && !self.is_fixed(resolve(value))).then(|| self.find(resolve(value)))
+        let [a, b, _] = args;
+        let is_told = |node| is_slope(self.emitter.graph, node);
+        let value = match op {
+            Op::Add if is_told(b) => a,
+            Op::Add if is_told(a) => b,
+            _ => return None,
+        };
+        (!self.is_fixed(resolve(value))).then(|| self.find(resolve(value)))
     }
 
     fn is_fixed(&mut self, node: Node) -> bool {

@@ -221,12 +221,22 @@ pub(super) fn text(draft: &Draft, chain: &Chain, sum: &Sum) -> String {
         });
         form.push_str(&factors.join("·"));
     }
-    text.push_str(if form.is_empty() { "0" } else { &form });
+    let variables = sum.terms.variables.len();
+    let name = |number: usize| NAMES.get(number).copied().unwrap_or("…");
+    for factor in 0..sum.factors.len() {
+        text.push_str(&format!("{}·", name(variables + factor)));
+    }
+    text.push_str(&match form.as_str() {
+        "" => "0".to_owned(),
+        _ if sum.factors.is_empty() => form,
+        _ => format!("({form})"),
+    });
     text.push_str(", where g(i) is what is added");
     let brief = Brief::new(&draft.graph);
-    for (number, &variable) in sum.terms.variables.iter().enumerate().filter(|&(n, _)| used[n]) {
-        let name = NAMES.get(number).copied().unwrap_or("…");
-        text.push_str(&format!(", {name} = {}", brief.node(variable)));
+    used.extend(sum.factors.iter().map(|_| true));
+    let named = sum.terms.variables.iter().chain(&sum.factors).enumerate();
+    for (number, &variable) in named.filter(|&(number, _)| used[number]) {
+        text.push_str(&format!(", {} = {}", name(number), brief.node(variable)));
     }
     if has_first {
         text.push_str(&format!(", p = {}", brief.node(chain.first)));

@@ -7,7 +7,7 @@
 //! `chain` finds the sums, `terms` what they add up, `moments` the coefficients
 //! around a pivot, `condition`, `center` and `zeros` the pivot, and `form` makes nodes of it, or
 //! `precise` where parts may cancel. `functions` and `exponentials` are for terms that are no polynomials.
-//! `inverses` makes products of quotients, and `products` are those of data with what is
+//! `factors` are invariant, and taken out. `inverses` makes products of quotients, and `products` are those of data with what is
 //! invariant (C8). `change` tells what is the same in all iterations, and `choice` what a
 //! branch in a term chooses. Where data are known only in a call, `hoist` finds the pivot
 //! then, in `rows` of loops made of `steps`; `expand` adds up polynomials around it,
@@ -20,6 +20,7 @@ mod choice;
 mod condition;
 mod expand;
 mod exponentials;
+mod factors;
 mod form;
 mod frame;
 mod functions;
@@ -47,7 +48,7 @@ use terms::{Step, Terms, Variables, terms};
 use super::close::CloseLimits;
 use super::draft::Draft;
 use super::rule::{Applied, Refused, Rule};
-use crate::ssa::{Place, Region};
+use crate::ssa::{Node, Place, Region};
 
 /// Coefficients beyond this might overflow, or lose digits, on the way.
 const LARGE: f64 = 1e100;
@@ -111,15 +112,20 @@ fn close_sum(
     let inverses = inverses(draft, region, chain);
     for variables in [Variables::Large, Variables::Small] {
         let terms = terms(draft, region, &chain.added, variables, &inverses);
-        let sum = terms.map(|terms| terms.begun(draft, chain.first, &inverses)).and_then(|terms| {
-            fit(draft, region, &terms, chain.count, first.unwrap_or(0.0), limits)
+        let sum = terms.and_then(|terms| {
+            let fit = |terms: &Terms, first| fit(draft, region, terms, chain.count, first, limits);
+            let taken = factors::without_factors(&terms).filter(|_| first.unwrap_or(0.0) == 0.0);
+            if let Some((left, factors)) = taken
+                && let Ok(sum) = fit(&left, 0.0)
+            {
+                return Ok(Sum { factors, ..sum });
+            }
+            let terms = terms.begun(draft, chain.first, &inverses);
+            fit(&terms, first.unwrap_or(0.0))
         });
         match sum {
             Ok(sum) => {
-                let made = match sum.is_precise {
-                    true => precise::emit(draft, region, chain, &sum),
-                    false => form::emit(draft, region, chain, &sum),
-                };
+                let made = emit(draft, region, chain, &sum);
                 inverses::require(draft, region, &inverses);
                 draft.forget_use(chain.first);
                 chain.phis.iter().for_each(|&phi| draft.replace(phi, made));
@@ -144,9 +150,22 @@ fn close_sum(
     })
 }
 
+/// Inserts what `sum` is before `region`, the loop that it replaces.
+fn emit(draft: &mut Draft, region: Region, chain: &Chain, sum: &Sum) -> Node {
+    let emit = if sum.is_precise { precise::emit } else { form::emit };
+    if sum.factors.is_empty() {
+        return emit(draft, region, chain, sum);
+    }
+    let apart = Chain { first: draft.constant(0.0), ..chain.clone() };
+    let made = emit(draft, region, &apart, sum);
+    factors::multiplied(draft, region, chain, made, &sum.factors)
+}
+
 /// A sum in closed form.
 struct Sum {
     terms: Terms,
+    /// What the sum of the terms is multiplied by.
+    factors: Vec<Node>,
     basis: Basis,
     /// For each combination of iterations of the loops around: the frame and the
     /// moments in it. The last loop's iterations are next to each other.
@@ -191,7 +210,8 @@ fn fit(
     }
     let mut evaluator = Evaluator::new(terms, &basis);
     let sum = |basis: Basis, parts, counts, is_precise| {
-        Ok(Sum { terms: terms.clone(), basis, parts, counts, is_precise })
+        let (terms, factors) = (terms.clone(), Vec::new());
+        Ok(Sum { terms, factors, basis, parts, counts, is_precise })
     };
     // Tangents in loops would keep sums of what is computed there from being found.
     let precise = |evaluator: &mut Evaluator<'_>, center: Option<&[f64]>| {
