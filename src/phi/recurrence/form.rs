@@ -417,8 +417,10 @@ impl Forms<'_, '_> {
         for (base, coefficient) in affine {
             let (base, coefficient) = match (base, coefficient) {
                 (base, Coefficient::Fixed(pair)) => {
-                    let is_one = base == Base::Node(one);
-                    match is_one {
+                    // What an inner loop adds is no number, and stays whole: 1·b - x·b next to
+                    // each other would cancel where x is near 1.
+                    let is_number = self.number(pair).is_some();
+                    match is_number && base == Base::Node(one) {
                         true => (Base::Node(node), Coefficient::Fixed(pair)),
                         false => {
                             (base, Coefficient::Fixed(self.emitter.product(pair, node.into())))
