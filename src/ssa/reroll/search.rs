@@ -242,7 +242,11 @@ impl<'a> Search<'a> {
     ) {
         let iterations = self.limits.iterations.max(2) as usize;
         while at + period * iterations <= end {
-            let repetition = self.longest(period, at, end, strict);
+            let mut repetition = self.longest(period, at, end, strict);
+            if let Some(together) = self.cycle(&repetition).filter(|_| !strict) {
+                let end = repetition.span.end();
+                repetition = self.longest(period * together, at, end, strict);
+            }
             let span = repetition.span;
             let weight = self.before[span.end()].1 - self.before[span.start].1;
             if span.times >= iterations && weight >= self.limits.weight {
@@ -252,6 +256,36 @@ impl<'a> Search<'a> {
                 at += period;
             }
         }
+    }
+
+    /// After how many iterations operands from before the loop are the same again, if some of
+    /// them are not the same in each and these are not all numbers: such iterations are one, with
+    /// as many steps.
+    fn cycle(&self, repetition: &Repetition) -> Option<usize> {
+        let Span { start, period, times } = repetition.span;
+        let most = (times / self.limits.iterations.max(2) as usize)
+            .min(self.limits.together.max(1) as usize);
+        if most < 2 {
+            return None;
+        }
+        let operands = |iteration: usize| {
+            let first = start + iteration * period;
+            self.steps[first..first + period].iter().flat_map(|step| &step.operands).copied()
+        };
+        let constant = |node: Node| self.homes.graph.constant(node).map(f64::to_bits);
+        let is_same =
+            |a: Node, b: Node| a == b || constant(a).is_some_and(|bits| constant(b) == Some(bits));
+        // The first iteration that is like the first one.
+        let is_alike = |a: usize, b: usize| {
+            let mut pairs = operands(a).zip(operands(b)).zip(&repetition.sources);
+            pairs.all(|((a, b), source)| *source != Source::Before || is_same(a, b))
+        };
+        let together = (1..=most).find(|&back| is_alike(0, back)).filter(|&back| back > 1)?;
+        let is_cycle = (together..times).all(|iteration| is_alike(iteration, iteration - together));
+        let mut cycle = (0..together).flat_map(operands).zip(repetition.sources.iter().cycle());
+        let is_computed = |node: Node| constant(node).is_none();
+        let counts = cycle.any(|(node, source)| *source == Source::Before && is_computed(node));
+        (is_cycle && counts).then_some(together)
     }
 
     /// The step that `node` is an output of, and which one.
