@@ -16,7 +16,7 @@ use crate::trace::TraceError;
 /// let f = Tape::record(|x: &[Var]| x[0]);
 /// let error = f.grad_into(&[1.0], &mut []).unwrap_err();
 /// assert!(error.is_shape());
-/// assert_eq!(error.to_string(), "the gradient has length 0, but there are 1 active inputs");
+/// assert_eq!(error.to_string(), "the gradient has length 0, and the number of active inputs is 1");
 /// ```
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
@@ -24,7 +24,7 @@ pub struct Error(#[from] Kind);
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Kind {
-    #[error("the gradient has length {found}, but there are {expected} active inputs")]
+    #[error("the gradient has length {found}, and the number of active inputs is {expected}")]
     Shape { expected: usize, found: usize },
     #[error(transparent)]
     Trace(#[from] TraceError),

@@ -1,6 +1,6 @@
 //! The SSA graph: the one representation between recording and native code.
 //!
-//! `lift` feeds it from traces; `simplify` and `hoist` map it to itself, `diff`
+//! `lift` feeds it from traces; `simplify`, `fuse` and `hoist` map it to itself, `diff`
 //! to its gradient, `jit` to a kernel. It has a text form that round-trips
 //! (`print`, `parse`), a verifier, and an interpreter that is its meaning.
 
