@@ -15,7 +15,7 @@ use phigrad::check::Random;
 use phigrad::phi::{CloseLimits, close};
 use phigrad::ssa::{Graph, Outcome, interpret, parse};
 use precise::Number;
-use support::{Stepped, closed, derived, precise, rolled, taped};
+use support::{Program, Stepped, closed, derived, precise, rolled, taped};
 
 /// Two numbers with four coefficients and two addends: the first one, or the second.
 struct Two(usize);
@@ -395,4 +395,39 @@ fn systems_of_three() {
         worse.compare("motion", &Motion, steps, &motions);
     }
     worse.assert_none();
+}
+
+/// Two numbers that begin equal, and so vanish by the smaller one of two eigenvalues.
+struct Equal;
+
+impl Program for Equal {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let (mut a, mut b) = (x[0], x[0]);
+        for _ in 0..40 {
+            (a, b) = (a * x[1] + b * x[2], b * x[1] + a * x[2]);
+        }
+        a - b * T::from(0.25)
+    }
+}
+
+#[test]
+fn numbers_that_begin_equal_vanish_as_they_do() {
+    let graph = support::rolled(&Equal, &[1.0, 0.5, 0.25]);
+    let solved = phigrad::phi::recurrence::solve_all(&graph);
+    assert!(solved.graph.regions.is_empty(), "{:?}", solved.refused);
+    for (x, is_served) in [
+        ([1.0, 0.5, 0.25], true),
+        ([1.0, 0.75, -0.25], true),
+        ([1.0, 0.5, -0.45], false),
+        ([1.0, 0.5, -0.4], false),
+    ] {
+        let found = match interpret(&solved.graph, &x) {
+            Outcome::Values(values) => values.first().copied(),
+            _ => None,
+        };
+        let exact = 0.75 * (x[1] + x[2]).powi(40);
+        let is_right = found.is_none_or(|found| !((found - exact).abs() > 1e-9 * exact.abs()));
+        assert!(is_right, "{found:?} for {exact} at {x:?}");
+        assert_eq!(found.is_some_and(f64::is_finite), is_served, "{found:?} for {exact} at {x:?}");
+    }
 }

@@ -379,7 +379,11 @@ impl Start {
         let from = (emitter.value(base) != Some(0.0)).then(|| Pair::from(base));
         let mut value = total(emitter, [], [from, distance]);
         let size_of_base = emitter.apply(Op::Abs, &[base]);
-        if let (Some(number), Some(least)) = (value, doubt.end(output.number)) {
+        let terms: Vec<Factors> = row.iter().copied().zip(self.first.iter().copied()).collect();
+        let one = Some(emitter.constant(1.0));
+        let least = doubt.of_terms(emitter, &terms);
+        let least = sizes::sum(emitter, [(least, one)], doubt.end(output.number));
+        if let (Some(number), Some(least)) = (value, least) {
             // A digit that is lost next to the start is none of the loop's.
             let least = emitter.apply(Op::Sub, &[least, size_of_base]);
             value = Some(checked(emitter, number, least));
