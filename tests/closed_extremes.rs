@@ -26,11 +26,13 @@ where
         let error = (found - expected).abs();
         assert!(error <= 1e-12 * expected.abs(), "{found} {expected} at {x:?}");
     }
-    let before = taught.report().kernel_calls;
+    // The loop in reserve is no closed form.
+    let served = || taught.report().kernel_calls - taught.report().reserve_calls;
+    let before = served();
     for lesson in lessons {
         taught.grad(lesson)?;
     }
-    Ok(taught.report().kernel_calls > before)
+    Ok(served() > before)
 }
 
 fn data() -> Vec<f64> {

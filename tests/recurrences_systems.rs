@@ -412,7 +412,7 @@ impl Program for Equal {
 
 #[test]
 fn numbers_that_begin_equal_vanish_as_they_do() {
-    let graph = support::rolled(&Equal, &[1.0, 0.5, 0.25]);
+    let graph = rolled(&Equal, &[1.0, 0.5, 0.25]);
     let solved = phigrad::phi::recurrence::solve_all(&graph);
     assert!(solved.graph.regions.is_empty(), "{:?}", solved.refused);
     for (x, is_served) in [

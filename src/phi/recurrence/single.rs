@@ -26,7 +26,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::doubt::{checked, least_part};
+use super::doubt::{least_part, left_of};
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Forms};
 use super::geometric::{Factor, Powers, Whether, is_beyond, normal_sum, product};
@@ -316,7 +316,7 @@ impl Start {
     ) -> (Option<Pair>, Option<Pair>) {
         let (zero, one) = (emitter.number(0.0, 0.0), emitter.number(1.0, 0.0));
         let (less_one, added) = (self.change.number(emitter), self.added.number(emitter));
-        let change = self.left_of(emitter, powers, [(less_one, first), (added, Some(one))]);
+        let change = self.left(emitter, powers, [(less_one, first), (added, Some(one))]);
         let change = change.map(|change| emitter.normal(change));
         let either = |emitter: &mut Emitter<'_>, for_large: Pair, for_small: Pair| {
             self.is_large.either(emitter, for_large, for_small)
@@ -325,8 +325,7 @@ impl Start {
         let by_added = sum.map(|sum| self.whole(emitter, sum, None));
         let by_first = either(emitter, one, powers.power);
         let summed = either(emitter, change.unwrap_or(zero), added.unwrap_or(zero));
-        let value =
-            self.left_of(emitter, powers, [(first, Some(by_first)), (Some(summed), by_added)]);
+        let value = self.left(emitter, powers, [(first, Some(by_first)), (Some(summed), by_added)]);
         parts.extend(by_added.map(|by_added| (&self.added, by_added)));
         if !self.change.nodes().is_empty() {
             let by_first = match sum {
@@ -347,20 +346,19 @@ impl Start {
     /// The sum of products; if a step is made of what inner loops come to no number where they
     /// cancel by more than the digits that they have. Such loops may multiply by large powers
     /// what is taken away again, or begins with nothing.
-    fn left_of(
+    fn left(
         &self,
         emitter: &mut Emitter<'_>,
         powers: &Powers,
         factors: [Factors; 2],
     ) -> Option<Pair> {
-        let sum = sum_of(emitter, factors)?;
         let is_single = factors.iter().any(|(a, b)| a.is_none() || b.is_none());
         let growth = self.growth.as_ref().filter(|_| !is_single);
         let share = growth.and_then(|all| all.share(emitter, powers.number, Some(powers.power)));
-        let Some(share) = share else { return Some(sum) };
-        let size = sizes(emitter, &factors);
-        let least = emitter.apply(Op::Mul, &[size, share]);
-        Some(checked(emitter, sum, least))
+        match share {
+            Some(_) => left_of(emitter, &factors, None, share),
+            None => sum_of(emitter, factors),
+        }
     }
 
     /// The number after `times` steps if nothing is added to it. Half of the power is
@@ -450,6 +448,8 @@ fn with_slopes(
 }
 
 /// The sum of the sizes of products.
+///
+/// The products are those that the sum itself begins with, so they take no steps of their own.
 fn sizes(emitter: &mut Emitter<'_>, factors: &[Factors]) -> Node {
     let mut terms = Row::new();
     for factors in factors {
