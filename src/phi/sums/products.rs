@@ -77,8 +77,9 @@ fn parts(draft: &Draft, region: Region, chain: &Product) -> Option<Parts> {
     let (sign, all) = taken_apart(draft, region, chain.factors.clone())?;
     let (numbers, invariant): (Factors, Factors) =
         all.into_iter().partition(|&(_, node)| draft.folds(node));
-    // Without either it is a recurrence with coefficients of one kind.
-    if numbers.is_empty() || invariant.is_empty() {
+    // Otherwise it is a recurrence with coefficients of one kind.
+    let changes = numbers.iter().any(|&(_, node)| draft.graph.constant(node).is_none());
+    if !changes || invariant.is_empty() {
         return None;
     }
     // All factors of an iteration come together, so that nothing on the way is too large.
