@@ -1,7 +1,7 @@
 //! The order of the formulas: loops become closed forms from the inside out.
 
 use super::draft::Draft;
-use super::lost::{LOST, require_what_is_lost};
+use super::lost::{LOST, require_what_is_lost, without_differences};
 use super::overflow::{require_outputs, require_what_is_hidden, without_evident_guards};
 use super::recurrence::{search_all, solve_all};
 use super::replacement::Replacement;
@@ -128,7 +128,7 @@ pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
             if relies {
                 require_outputs(graph);
             }
-            *graph = without_evident_guards(graph);
+            *graph = without_evident_guards(&without_differences(graph));
         }
     }
     closed.refused = grouped(closed.refused);

@@ -9,7 +9,7 @@ use super::overflow::is_result;
 use super::replacement::Replacement;
 use crate::entity::Array;
 use crate::op::Op;
-use crate::ssa::{AT_ONCE, Def, Flow, Graph, Item, Node, Origins, SeriesData};
+use crate::ssa::{AT_ONCE, Def, Flow, Folding, Graph, Item, Node, Origins, SeriesData, rebuild};
 
 /// Why there is no closed form.
 pub(super) const LOST: &str = "it would forget which of many inputs are no numbers";
@@ -49,6 +49,22 @@ pub(super) fn require_what_is_lost(before: &Graph, new: &mut Replacement) -> boo
     let count = items.len() - first;
     items.rotate_right(count);
     true
+}
+
+/// `graph` with zero for what is taken from itself; where that is no number or infinite it stops.
+/// Closed forms show such differences of what loops carried by itself, and their derivatives
+/// would be added to others, and taken away again without their last digits.
+pub(super) fn without_differences(graph: &Graph) -> Graph {
+    rebuild(graph, Folding::Real, |rebuild, node| match graph.nodes[node].def {
+        Def::Apply(Op::Sub, [a, b, _]) if a == b => {
+            let (a, infinity) = (rebuild.copied(a), rebuild.builder.constant(f64::INFINITY));
+            let size = rebuild.builder.apply(Op::Abs, &[a]);
+            let condition = rebuild.builder.apply(Op::Lt, &[size, infinity]);
+            rebuild.builder.guard(condition, true);
+            Some(rebuild.builder.constant(0.0))
+        }
+        _ => None,
+    })
 }
 
 /// `node`, an expression of inputs, in the root.
