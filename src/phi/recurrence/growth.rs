@@ -31,7 +31,7 @@ impl Growth {
 
     /// The same if it is a constant that is large.
     pub(super) fn add_constant(&mut self, emitter: &Emitter<'_>, pair: Pair) {
-        if emitter.value(pair.high).is_some_and(|number| !(number.abs() <= LARGE)) {
+        if emitter.value(pair.high).is_some_and(|number| number.is_nan() || number.abs() > LARGE) {
             self.add(pair, 1);
         }
     }
