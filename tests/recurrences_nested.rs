@@ -465,6 +465,40 @@ fn what_a_loop_counts_between_two_others_is_added() {
     }
 }
 
+/// Loops in three others, of two numbers.
+struct Deep;
+
+impl Program for Deep {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let (mut s, mut u) = (x[0], x[1]);
+        for _ in 0..5 {
+            for _ in 0..2 {
+                for k in [0.5, 0.25, -0.5] {
+                    s = s * x[3] + u * x[2];
+                    for _ in 0..41 {
+                        s = s * (T::from(1.0) - x[3]) + s * T::from(k);
+                        u = u * x[1] + s * T::from(k);
+                    }
+                }
+                s = s + x[2];
+            }
+            for _ in 0..41 {
+                u = u * (x[2] * T::from(-0.3)) + u;
+            }
+        }
+        u
+    }
+}
+
+#[test]
+fn what_is_told_of_deep_nests_is_short() {
+    let solved = solve_all(&rolled(&Deep, &[0.5, 0.25, 0.75, 0.5]));
+    assert!(!solved.applied.is_empty());
+    for formula in solved.applied {
+        assert!(formula.form.len() < 1 << 13, "{} bytes", formula.form.len());
+    }
+}
+
 /// Descent at a rate that falls after each epoch.
 struct Epochs;
 

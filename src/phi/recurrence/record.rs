@@ -16,6 +16,12 @@ const SUBSCRIPTS: [char; MOST_STATES] = ['₁', '₂', '₃', '₄', '₅', '₆
 /// Systems of at most so many numbers are written out.
 const WRITTEN: usize = 3;
 
+/// What is further down than this is left out.
+const DEPTH: usize = 8;
+/// So is what takes more bytes: what loops in loops come to may be used many times.
+const LONGEST: usize = 512;
+const LEFT_OUT: &str = "…";
+
 pub(super) fn place(emitter: &Emitter<'_>, region: Region) -> Option<Place> {
     let graph = &emitter.graph;
     graph.regions[region].place.and_then(|place| graph.places.get(place)).cloned()
@@ -134,14 +140,14 @@ fn letters(emitter: &Emitter<'_>, system: &System, changes: bool, steady: bool) 
 /// A coefficient; of one that changes the first numbers.
 fn factor(emitter: &Emitter<'_>, coefficient: &Coefficient) -> String {
     match coefficient {
-        Coefficient::Fixed(pair) => written(emitter, *pair).0,
+        Coefficient::Fixed(pair) => written(emitter, *pair, DEPTH).0,
         Coefficient::Table(table) => {
             let shown = table.iter().take(2).map(|x| number(x.rounded()));
             format!("[{}, …]", shown.collect::<Vec<String>>().join(", "))
         }
         Coefficient::Polynomial(Polynomial { parts, .. }) => {
             let part = |(degree, part): (usize, &Option<Pair>)| {
-                let (text, _) = written(emitter, (*part)?);
+                let (text, _) = written(emitter, (*part)?, DEPTH);
                 Some(if degree == 0 { text } else { format!("{text}·C(i, {degree})") })
             };
             let all: Vec<String> = parts.iter().enumerate().filter_map(part).collect();
@@ -152,7 +158,7 @@ fn factor(emitter: &Emitter<'_>, coefficient: &Coefficient) -> String {
 
 /// What a number is multiplied by in each iteration.
 pub(super) fn factor_text(emitter: &Emitter<'_>, pair: Pair) -> String {
-    written(emitter, pair).0
+    written(emitter, pair, DEPTH).0
 }
 
 /// What is added in each iteration.
@@ -166,7 +172,7 @@ pub(super) fn offset_text(emitter: &Emitter<'_>, row: &Affine) -> String {
             Coefficient::Fixed(pair) => {
                 if emitter.is_made_of_told(*pair) {
                     let node = (graph.constant(node) != Some(1.0)).then(|| node.into());
-                    tables.push(product(emitter, Some(*pair), node));
+                    tables.push(product(emitter, Some(*pair), node, DEPTH));
                     continue;
                 }
                 let is_one = graph.constant(pair.high) == Some(1.0);
@@ -188,27 +194,32 @@ pub(super) fn offset_text(emitter: &Emitter<'_>, row: &Affine) -> String {
 }
 
 /// What `pair` was made of, as far as that is what loops in the loop come to; and whether
-/// it is a sum.
-fn written(emitter: &Emitter<'_>, pair: Pair) -> (String, bool) {
-    if let Some(told) = emitter.told(pair) {
-        return (told.text.clone(), false);
-    }
-    match emitter.origin(pair) {
-        Some((_, How::Sum(a, b))) if emitter.is_made_of_told(pair) => {
-            let [(a, _), (b, _)] = [a, b].map(|part| written(emitter, part));
-            (format!("{a} + {b}"), true)
-        }
-        Some((_, How::Product(a, b))) if emitter.is_made_of_told(pair) => {
-            (product(emitter, Some(a), Some(b)), false)
-        }
+/// it is a sum. What is further down than `depth`, and what would be too long, is left out.
+fn written(emitter: &Emitter<'_>, pair: Pair, depth: usize) -> (String, bool) {
+    let (text, is_sum) = match (emitter.told(pair), emitter.origin(pair)) {
+        (Some(told), _) => (told.text.clone(), false),
+        (None, Some((_, how))) if emitter.is_made_of_told(pair) => match how {
+            _ if depth == 0 => (LEFT_OUT.to_owned(), false),
+            How::Sum(a, b) => {
+                let [(a, _), (b, _)] = [a, b].map(|part| written(emitter, part, depth - 1));
+                (format!("{a} + {b}"), true)
+            }
+            How::Product(a, b) => (product(emitter, Some(a), Some(b), depth - 1), false),
+            How::Quotient(..) => (Brief::new(emitter.graph).node(pair.high), false),
+        },
         _ => (Brief::new(emitter.graph).node(pair.high), false),
+    };
+    match text.len() > LONGEST {
+        true => (LEFT_OUT.to_owned(), false),
+        false => (text, is_sum),
     }
 }
 
-fn product(emitter: &Emitter<'_>, a: Option<Pair>, b: Option<Pair>) -> String {
-    let factors = [a, b].into_iter().flatten().map(|factor| match written(emitter, factor) {
-        (text, true) => format!("({text})"),
-        (text, false) => text,
-    });
+fn product(emitter: &Emitter<'_>, a: Option<Pair>, b: Option<Pair>, depth: usize) -> String {
+    let factors =
+        [a, b].into_iter().flatten().map(|factor| match written(emitter, factor, depth) {
+            (text, true) => format!("({text})"),
+            (text, false) => text,
+        });
     factors.collect::<Vec<String>>().join("·")
 }
