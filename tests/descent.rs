@@ -146,3 +146,32 @@ fn operands_that_take_turns_are_steps_of_one_iteration() -> Result<(), Box<dyn E
     }
     Ok(())
 }
+
+#[test]
+fn what_a_loop_in_a_loop_was_is_read_where_it_was() -> Result<(), Box<dyn Error>> {
+    let program = |x: &[Var]| {
+        let mut t = x[0];
+        let mut all = Vec::new();
+        for _ in 0..12 {
+            let mut steps = Vec::new();
+            for _ in 0..9 {
+                t = (t * x[1]).sin();
+                steps.push(t);
+            }
+            all.push(steps[3] * 2.0);
+        }
+        all.iter().fold(Var::from(0.0), |sum, w| sum + *w * *w)
+    };
+    let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
+    let (tape, kernel) = (builder().record(program), builder().record(program));
+    kernel.value_and_grad(&[0.5, 0.9])?;
+    kernel.compile()?;
+    for x in [[0.5, 0.9], [0.25, 1.5], [-2.0, 0.75]] {
+        let (value, slopes) = tape.value_and_grad(&x)?;
+        let (found, gradient) = kernel.value_and_grad(&x)?;
+        let pairs = core::iter::zip(gradient, slopes).chain([(found, value)]);
+        let mut pairs = pairs.map(|(a, b)| (a - b).abs() <= 1e-12 * b.abs().max(1e-3));
+        assert!(pairs.all(|is_like| is_like), "{x:?}");
+    }
+    Ok(())
+}

@@ -17,12 +17,12 @@ use support::{Program, compare, rolled};
 type Run = fn(&[Var]) -> Var;
 
 /// The states of an inner loop that rests where they are equal, though their difference grows.
-fn equals(x: &[Var], times: usize, added: [Var; 2]) -> [Var; 2] {
+fn equals(x: &[Var], times: usize, added: impl Fn(usize) -> Var) -> [Var; 2] {
     let (mut u, mut v) = (x[3], x[3]);
     for _ in 0..times {
         let way = u - v;
-        u = u + way * x[0] + added[0];
-        v = v - way * x[1] + added[1];
+        u = u + way * x[0] + added(0);
+        v = v - way * x[1] + added(1);
     }
     [u, v]
 }
@@ -31,13 +31,13 @@ fn equals(x: &[Var], times: usize, added: [Var; 2]) -> [Var; 2] {
 fn numbers_that_stay_equal_in_an_inner_loop_come_to_no_more() {
     let once: Run = |x| {
         (0..20).fold(x[2], |s, _| {
-            let [u, _] = equals(x, 40, [s * x[4], s * x[5]]);
+            let [u, _] = equals(x, 40, |at| s * x[4 + at]);
             s * 0.9 + u
         })
     };
     let both: Run = |x| {
         (0..20).fold(x[2], |s, _| {
-            let [u, v] = equals(x, 64, [s * x[4], s * x[5]]);
+            let [u, v] = equals(x, 64, |at| s * x[4 + at]);
             s * 0.5 + (u - v) * 0.25 + v * 0.125
         })
     };
@@ -45,7 +45,8 @@ fn numbers_that_stay_equal_in_an_inner_loop_come_to_no_more() {
         (0..6).fold(x[2], |s, _| {
             let (mut t, by) = (s, s * 0.01);
             for _ in 0..12 {
-                let [u, _] = equals(x, 30, [by * x[4], by * x[5]]);
+                let added = [by * x[4], by * x[5]];
+                let [u, _] = equals(x, 30, |at| added[at]);
                 t = t * 0.5 + u;
             }
             s * 0.25 + t * 0.1

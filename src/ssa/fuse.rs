@@ -43,8 +43,7 @@ const MOST_TIMES: usize = 8;
 /// ```
 pub fn fuse(graph: &Graph) -> Graph {
     let mut fused = graph.clone();
-    // What is computed where it is read may read another loop's iterations itself; what is
-    // not read any more is gone after the next time.
+    // What is computed where it is read may read another loop's iterations itself.
     for _ in 0..MOST_TIMES {
         match fused_once(&fused) {
             (new, true) => fused = new,
@@ -161,9 +160,8 @@ impl Source<'_> {
         if self.graph.series[access.series].is_sums() {
             return None;
         }
-        let mut nodes = self.graph.series[access.series].nodes();
-        let is_history = matches!(self.graph.series[access.series], SeriesData::History(_));
-        if !is_history && nodes.any(|node| self.is_inside(node)) {
+        // Also not the history of a loop in the loop, which is another one in each iteration.
+        if self.graph.series[access.series].nodes().any(|node| self.is_inside(node)) {
             return None;
         }
         let mut composed = AccessData { strides: SmallVec::new(), ..access.clone() };

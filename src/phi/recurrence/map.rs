@@ -182,7 +182,7 @@ fn of_several(emitter: &mut Emitter<'_>, system: &System, times: usize) -> Optio
     Some(whole.map)
 }
 
-/// Makes entries of `whole`, which is so many times `step` and twice `half`, no number of
+/// Makes entries of `whole`, so many times `step`, and twice `half` with perhaps one more, no number of
 /// which rounding may have left nothing: what large ways lead to that cancel, such as that of the
 /// sum of two numbers whose difference grows.
 fn doubt(

@@ -11,7 +11,7 @@ use crate::phi::draft::Draft;
 use crate::ssa::{Node, Region};
 
 /// `terms` without variables that are factors of all of them, and those variables; `None` if
-/// there are none, or no other ones.
+/// there are none, or fewer than two variables.
 pub(super) fn without_factors(terms: &Terms) -> Option<(Terms, Vec<Node>)> {
     if terms.variables.len() < 2 {
         return None;

@@ -245,7 +245,10 @@ impl<'a> Search<'a> {
             let mut repetition = self.longest(period, at, end, strict);
             if let Some(together) = self.cycle(&repetition).filter(|_| !strict) {
                 let end = repetition.span.end();
-                repetition = self.longest(period * together, at, end, strict);
+                let grouped = self.longest(period * together, at, end, strict);
+                if grouped.span.times >= iterations {
+                    repetition = grouped;
+                }
             }
             let span = repetition.span;
             let weight = self.before[span.end()].1 - self.before[span.start].1;
@@ -272,7 +275,10 @@ impl<'a> Search<'a> {
             let first = start + iteration * period;
             self.steps[first..first + period].iter().flat_map(|step| &step.operands).copied()
         };
-        let constant = |node: Node| self.homes.graph.constant(node).map(f64::to_bits);
+        let constant = |node: Node| {
+            let data = self.homes.graph.nodes.get(node);
+            data.and_then(|_| self.homes.graph.constant(node)).map(f64::to_bits)
+        };
         let is_same =
             |a: Node, b: Node| a == b || constant(a).is_some_and(|bits| constant(b) == Some(bits));
         // The first iteration that is like the first one.
