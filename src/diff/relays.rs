@@ -10,7 +10,7 @@ use hashbrown::{HashMap, HashSet};
 use super::activity::Activity;
 use crate::entity::Array;
 use crate::op::Op;
-use crate::ssa::{Def, Folding, Node, Region};
+use crate::ssa::{Def, Folding, Node, Region, tangent_sum};
 
 /// Relays of relays: what goes through a chain is multiplied again for each of them.
 const LONGEST_CHAIN: u8 = 4;
@@ -39,11 +39,19 @@ struct Uses {
 ///
 /// A relay is what is used in a loop where a number that comes from the same one is used, too,
 /// or that one itself; or several times in straight code. Where no loop uses another one of
-/// them a sum of its own is as good, and takes fewer steps.
+/// them a sum of its own is as good, and takes fewer steps. Tangents are relays always: they tell
+/// derivatives of what the loop passes on otherwise, too.
 pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, Option<Node>> {
     let mut relays = Array::filled(None, activity.graph.nodes.len());
     if folding == Folding::Exact {
         return relays;
+    }
+    let graph = activity.graph;
+    for node in graph.nodes.keys().filter(|&node| activity.active[node]) {
+        let Some(sum) = tangent_sum(graph, node) else { continue };
+        relays[node] = Some(sum);
+        let mut operands = graph.nodes[sum].args().iter().copied();
+        relays[sum] = operands.find(|&arg| graph.constant(arg).is_none());
     }
     let members = members(activity);
     if members.is_empty() {

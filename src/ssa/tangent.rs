@@ -83,7 +83,12 @@ pub(crate) fn for_people(graph: &Graph) -> Option<Graph> {
 
 /// Whether `node` is the tangent of something.
 pub(crate) fn is_tangent(graph: &Graph, node: Node) -> bool {
-    let Def::Apply(Op::MulAdd, [a, b, c]) = graph.nodes[node].def else { return false };
+    tangent_sum(graph, node).is_some()
+}
+
+/// The sum of a number and what is far from it, if `node` is the tangent of that number.
+pub(crate) fn tangent_sum(graph: &Graph, node: Node) -> Option<Node> {
+    let Def::Apply(Op::MulAdd, [a, b, c]) = graph.nodes[node].def else { return None };
     let constant = |node| graph.constant(node);
     let is_far = |sum: Node| match graph.nodes[sum].def {
         Def::Apply(Op::Add, [a, b, _]) => constant(a) == Some(FAR) || constant(b) == Some(FAR),
@@ -91,19 +96,31 @@ pub(crate) fn is_tangent(graph: &Graph, node: Node) -> bool {
         Def::Apply(Op::Sub, [a, _, _]) => constant(a) == Some(FAR),
         _ => false,
     };
-    constant(c) == Some(-FAR)
-        && (constant(a) == Some(1.0) && is_far(b) || constant(b) == Some(1.0) && is_far(a))
+    let sum = match [constant(a), constant(b)] {
+        [Some(1.0), _] => b,
+        [_, Some(1.0)] => a,
+        _ => return None,
+    };
+    (constant(c) == Some(-FAR) && is_far(sum)).then_some(sum)
 }
 
-/// Whether `node` is a derivative times a tangent, or a tangent that is there in some cases.
+/// Whether `node` is a tangent times derivatives, or one that is there in some cases.
 pub(crate) fn is_slope(graph: &Graph, node: Node) -> bool {
-    is_tangent(graph, node)
+    let is_part = |arg: Node| is_tangent(graph, arg) || is_multiple(graph, arg);
+    is_part(node)
         || match graph.nodes[node].def {
             Def::Apply(Op::Mul | Op::Neg | Op::Select, _) => {
-                graph.nodes[node].args().iter().any(|&arg| is_tangent(graph, arg))
+                graph.nodes[node].args().iter().any(|&arg| is_part(arg))
             }
             _ => false,
         }
+}
+
+/// Whether `node` is a number times a tangent.
+fn is_multiple(graph: &Graph, node: Node) -> bool {
+    let Def::Apply(Op::Mul, [a, b, _]) = graph.nodes[node].def else { return false };
+    let is_number = |node| graph.constant(node).is_some();
+    is_number(a) && is_tangent(graph, b) || is_number(b) && is_tangent(graph, a)
 }
 
 /// Whether `node` is a number less its tangent, which has no derivative.

@@ -428,7 +428,7 @@ impl Start {
         }
         let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
         let rounded = emitter.rounded(value);
-        let node = totals.told(emitter, rounded);
+        let node = totals.told(emitter, rounded, None);
         emitter.numbers.insert(node, value);
         node
     }

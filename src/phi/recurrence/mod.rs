@@ -68,6 +68,7 @@ mod slopes;
 mod solve;
 mod terms;
 mod told;
+mod toward;
 mod ways;
 mod written;
 

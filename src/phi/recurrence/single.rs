@@ -36,6 +36,7 @@ use super::products::{Factors, Row};
 use super::sizes::total_size;
 use super::slopes::{Parts, Totals};
 use super::terms::{Step, Terms};
+use super::toward::Toward;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::{Node, marked};
@@ -98,6 +99,8 @@ pub(super) struct Start {
     pub(super) factor: Factor,
     is_large: Whether,
     pub(super) has_added: bool,
+    /// The point that it is taken to, if derivatives by that are told by themselves.
+    toward: Option<Toward>,
     /// By how much that has grown which a step is made of, if it is made of what inner loops come
     /// to.
     growth: Option<Growth>,
@@ -176,6 +179,7 @@ impl Start {
         let zero = emitter.number(0.0, 0.0);
         let value = factor.emitted(emitter).unwrap_or(zero);
         let step = Step::of(less_one.clone(), added);
+        let toward = Toward::of(emitter, row, &step, &first);
         let less_one = less_one.emitted(emitter).unwrap_or(zero);
         let has_added = !step.added.is_zero();
         let is_large = is_large(emitter, value, has_added);
@@ -187,6 +191,7 @@ impl Start {
             factor: Factor { value, less_one },
             is_large,
             has_added,
+            toward,
             growth: (!growth.is_none()).then_some(growth),
         })
     }
@@ -230,6 +235,7 @@ impl Start {
             factor: Factor { value, less_one },
             is_large,
             has_added: added.is_some(),
+            toward: None,
             growth: Some(growth),
         })
     }
@@ -280,7 +286,7 @@ impl Start {
             Some(growth) => growth.share(emitter, powers.number, Some(powers.power)),
             None => least_part(emitter, powers.number, power),
         };
-        with_slopes(emitter, value, &self.leaves(), &parts, least)
+        with_slopes(emitter, value, (&self.leaves(), self.toward.as_ref()), &parts, least)
     }
 
     /// The number, and how far from the fixed point it was before.
@@ -300,7 +306,7 @@ impl Start {
         let (is_far, factor) = self.factor.power_or_change(emitter, powers);
         let from = is_far.either(emitter, fixed, first.unwrap_or(zero));
         let value = sum_of(emitter, [(Some(from), Some(one)), (way, Some(factor))]);
-        if !self.added.nodes().is_empty() {
+        if !self.added.nodes().is_empty() && self.toward.is_none() {
             parts.push((&self.added, self.factor.change(emitter, powers)));
         }
         (value, way)
@@ -388,7 +394,7 @@ impl Start {
         let mut parts = vec![(&self.first, by_first)];
         let factor = self.factor_part();
         parts.push((&factor, by_factor));
-        with_slopes(emitter, Some(value), &self.leaves(), &parts, None)
+        with_slopes(emitter, Some(value), (&self.leaves(), None), &parts, None)
     }
 
     /// The factor, as far as its derivatives go: 1 more or less.
@@ -421,7 +427,7 @@ fn is_large(emitter: &mut Emitter<'_>, factor: Pair, has_added: bool) -> Whether
 fn with_slopes(
     emitter: &mut Emitter<'_>,
     value: Option<Pair>,
-    leaves: &BTreeSet<Node>,
+    (leaves, toward): (&BTreeSet<Node>, Option<&Toward>),
     parts: &[(&Part, Pair)],
     least: Option<Node>,
 ) -> Node {
@@ -442,7 +448,7 @@ fn with_slopes(
     }
     let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
     let rounded = emitter.rounded(value);
-    let node = totals.told(emitter, rounded);
+    let node = totals.told(emitter, rounded, toward);
     emitter.numbers.insert(node, value);
     node
 }

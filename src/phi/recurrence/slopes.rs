@@ -14,6 +14,7 @@ use super::emit::Emitter;
 use super::growth::Growth;
 use super::products::{Factors, sum_of_products};
 use super::terms::Terms;
+use super::toward::Toward;
 use super::written::value;
 use crate::op::Op;
 use crate::phi::pair::{How, Pair, Pairs};
@@ -372,10 +373,16 @@ impl Totals {
         }
     }
 
-    /// `value` with these sums, as single numbers, as its derivatives.
-    pub(super) fn told(mut self, emitter: &mut Emitter<'_>, value: Node) -> Node {
+    /// `value` with these sums, as single numbers, as its derivatives, and with those by the point
+    /// that it is taken to, if that is known.
+    pub(super) fn told(
+        mut self,
+        emitter: &mut Emitter<'_>,
+        value: Node,
+        toward: Option<&Toward>,
+    ) -> Node {
         self.pass_on(emitter);
-        let (mut slopes, mut ways) = (Vec::new(), Vec::new());
+        let (mut slopes, mut carried) = (Vec::new(), Vec::new());
         for (&node, total) in &self.of {
             let Some(mut slope) = total.sum else { continue };
             if let Some(least) = total.least {
@@ -383,22 +390,31 @@ impl Totals {
             }
             if is_carried(emitter, node) {
                 let (is_near, less_one) = less_one(emitter, slope);
-                let (tangent, zero) = (emitter.tangent(node), emitter.constant(0.0));
-                ways.push(emitter.apply(Op::Select, &[is_near, tangent, zero]));
+                carried.push((node, is_near, less_one));
                 slopes.push((node, less_one));
             } else {
                 slopes.push((node, emitter.rounded(slope)));
             }
         }
         let value = emitter.with_slopes(value, &slopes);
-        ways.retain(|&way| emitter.value(way) != Some(0.0));
-        ways.into_iter().fold(value, |value, way| emitter.apply(Op::Add, &[value, way]))
+        let mut told = value;
+        for (node, is_near, slope) in carried {
+            if let Some(toward) = toward.filter(|toward| toward.number == node) {
+                told = toward.told(emitter, told, is_near, slope);
+            }
+            let (tangent, zero) = (emitter.tangent(node), emitter.constant(0.0));
+            let near = emitter.apply(Op::Select, &[is_near, tangent, zero]);
+            if emitter.value(near) != Some(0.0) {
+                told = emitter.apply(Op::Add, &[told, near]);
+            }
+        }
+        told
     }
 }
 
 /// Whether a loop around carries `node`, so that derivatives by its first value are products
 /// of all slopes. The same rounding error in each of them would add up.
-fn is_carried(emitter: &Emitter<'_>, node: Node) -> bool {
+pub(super) fn is_carried(emitter: &Emitter<'_>, node: Node) -> bool {
     matches!(emitter.graph.nodes[node].def, Def::Entry(..))
 }
 
