@@ -104,23 +104,37 @@ pub(crate) fn tangent_sum(graph: &Graph, node: Node) -> Option<Node> {
     (constant(c) == Some(-FAR) && is_far(sum)).then_some(sum)
 }
 
-/// Whether `node` is a tangent times derivatives, or one that is there in some cases.
+/// Whether `node` is a derivative times a tangent, or a tangent that is there in some cases.
 pub(crate) fn is_slope(graph: &Graph, node: Node) -> bool {
-    let is_part = |arg: Node| is_tangent(graph, arg) || is_multiple(graph, arg);
-    is_part(node)
+    is_way(graph, node)
         || match graph.nodes[node].def {
             Def::Apply(Op::Mul | Op::Neg | Op::Select, _) => {
-                graph.nodes[node].args().iter().any(|&arg| is_part(arg))
+                graph.nodes[node].args().iter().any(|&arg| is_way(graph, arg))
             }
             _ => false,
         }
 }
 
-/// Whether `node` is a number times a tangent.
+/// Whether `node` is a tangent, or one less multiples of others.
+fn is_way(graph: &Graph, mut node: Node) -> bool {
+    while let Def::Apply(Op::Sub, [way, part, _]) = graph.nodes[node].def
+        && is_multiple(graph, part)
+    {
+        node = way;
+    }
+    is_multiple(graph, node)
+}
+
+/// Whether `node` is a tangent, or a number times one.
 fn is_multiple(graph: &Graph, node: Node) -> bool {
-    let Def::Apply(Op::Mul, [a, b, _]) = graph.nodes[node].def else { return false };
     let is_number = |node| graph.constant(node).is_some();
-    is_number(a) && is_tangent(graph, b) || is_number(b) && is_tangent(graph, a)
+    is_tangent(graph, node)
+        || match graph.nodes[node].def {
+            Def::Apply(Op::Mul, [a, b, _]) => {
+                is_number(a) && is_tangent(graph, b) || is_number(b) && is_tangent(graph, a)
+            }
+            _ => false,
+        }
 }
 
 /// Whether `node` is a number less its tangent, which has no derivative.

@@ -45,6 +45,14 @@ impl Fixed {
         Some(Fixed { below, above: above.collect::<Option<_>>()? })
     }
 
+    /// This number of the point, if it is zero or a single product.
+    pub(super) fn number(&self, number: usize) -> Option<Terms> {
+        match self.is_zero(number) {
+            true => Some(Terms::default()),
+            false => self.above[number].quotient(&self.below),
+        }
+    }
+
     /// Whether this number of the point is zero.
     pub(super) fn is_zero(&self, number: usize) -> bool {
         self.above[number].is_zero()

@@ -41,6 +41,7 @@ use super::products::{
 use super::sizes::{self, Sizes, size, sizes_of, total_size};
 use super::slopes::{Parts, Totals};
 use super::terms::Terms;
+use super::toward::Toward;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
@@ -68,6 +69,8 @@ pub(super) struct Start {
     fixed: Option<Fixed>,
     /// To which numbers or what they depend on something is added.
     is_driven: Vec<bool>,
+    /// That point, if derivatives by it are told by themselves.
+    toward: Option<Toward>,
     pub(super) has_offset: bool,
     /// Whether the map has derivatives that are wanted.
     pub(super) has_slopes: bool,
@@ -171,6 +174,7 @@ impl Start {
             };
             all.iter().enumerate().map(own).collect::<Vec<Terms>>()
         });
+        let of_map = written_map.iter().flatten().flatten().flat_map(Terms::nodes).collect();
         let fixed = written_map.zip(written(&offsets)).filter(|_| has_offset);
         let fixed = fixed.and_then(|(map, added)| Fixed::of(&map, &added));
         let numbers = parts.numbers(emitter);
@@ -240,7 +244,13 @@ impl Start {
         }
         let has_slopes =
             slopes.iter().any(|slope| slope.of_map.iter().flatten().any(Option::is_some));
-        let firsts = firsts.iter().map(|&first| Terms::of_node(emitter, first)).collect();
+        let firsts: Vec<Terms> =
+            firsts.iter().map(|&first| Terms::of_node(emitter, first)).collect();
+        let point = fixed.as_ref().and_then(|fixed| {
+            (0..size).map(|number| fixed.number(number)).collect::<Option<Vec<Terms>>>()
+        });
+        let toward =
+            point.and_then(|point| Toward::of(emitter, &system.rows, &firsts, &point, of_map));
         let outputs = (0..size).filter(|&number| wanted.contains(&system.states[number])).collect();
         Some(Start {
             map,
@@ -253,6 +263,7 @@ impl Start {
             outputs,
             fixed,
             is_driven,
+            toward,
             has_offset,
             has_slopes,
         })
@@ -407,7 +418,9 @@ impl Start {
                 }
             }
         }
-        for slope in &self.slopes {
+        let toward = self.toward.as_ref();
+        let told = |slope: &&Slope| toward.is_none_or(|toward| !toward.tells(slope.leaf));
+        for slope in self.slopes.iter().filter(told) {
             let added = output.sums.iter().copied().zip(slope.of_change.iter().copied());
             let scaled = slope.of_map.iter().enumerate().flat_map(|(j, row)| {
                 row.iter().enumerate().map(move |(l, &entry)| (output.by_map[l][j], entry))
@@ -428,7 +441,7 @@ impl Start {
         }
         let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
         let rounded = emitter.rounded(value);
-        let node = totals.told(emitter, rounded, None);
+        let node = totals.told(emitter, rounded, toward.map(|toward| (toward, output.number)));
         emitter.numbers.insert(node, value);
         node
     }

@@ -179,7 +179,13 @@ impl Start {
         let zero = emitter.number(0.0, 0.0);
         let value = factor.emitted(emitter).unwrap_or(zero);
         let step = Step::of(less_one.clone(), added);
-        let toward = Toward::of(emitter, row, &step, &first);
+        let one = Terms::number(1.0.into());
+        let point = (step.less_one == one).then(|| step.added.scaled(-1.0));
+        let others = step.shared.iter().flat_map(Terms::nodes).collect();
+        let toward = point.and_then(|point| {
+            let (rows, first) = (core::slice::from_ref(row), core::slice::from_ref(&first));
+            Toward::of(emitter, rows, first, &[point], others)
+        });
         let less_one = less_one.emitted(emitter).unwrap_or(zero);
         let has_added = !step.added.is_zero();
         let is_large = is_large(emitter, value, has_added);
@@ -448,7 +454,7 @@ fn with_slopes(
     }
     let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
     let rounded = emitter.rounded(value);
-    let node = totals.told(emitter, rounded, toward);
+    let node = totals.told(emitter, rounded, toward.map(|toward| (toward, 0)));
     emitter.numbers.insert(node, value);
     node
 }

@@ -14,7 +14,7 @@ use super::emit::Emitter;
 use super::growth::Growth;
 use super::products::{Factors, sum_of_products};
 use super::terms::Terms;
-use super::toward::Toward;
+use super::toward::{Slope, Toward, is_carried, with_carried};
 use super::written::value;
 use crate::op::Op;
 use crate::phi::pair::{How, Pair, Pairs};
@@ -374,12 +374,12 @@ impl Totals {
     }
 
     /// `value` with these sums, as single numbers, as its derivatives, and with those by the point
-    /// that it is taken to, if that is known.
+    /// that it is taken to as the number of this place, if that is known.
     pub(super) fn told(
         mut self,
         emitter: &mut Emitter<'_>,
         value: Node,
-        toward: Option<&Toward>,
+        toward: Option<(&Toward, usize)>,
     ) -> Node {
         self.pass_on(emitter);
         let (mut slopes, mut carried) = (Vec::new(), Vec::new());
@@ -388,45 +388,14 @@ impl Totals {
             if let Some(least) = total.least {
                 slope = checked(emitter, slope, least);
             }
-            if is_carried(emitter, node) {
-                let (is_near, less_one) = less_one(emitter, slope);
-                carried.push((node, is_near, less_one));
-                slopes.push((node, less_one));
-            } else {
-                slopes.push((node, emitter.rounded(slope)));
+            match is_carried(emitter, node) {
+                true => carried.push(Slope::of(emitter, node, slope)),
+                false => slopes.push((node, emitter.rounded(slope))),
             }
         }
         let value = emitter.with_slopes(value, &slopes);
-        let mut told = value;
-        for (node, is_near, slope) in carried {
-            if let Some(toward) = toward.filter(|toward| toward.number == node) {
-                told = toward.told(emitter, told, is_near, slope);
-            }
-            let (tangent, zero) = (emitter.tangent(node), emitter.constant(0.0));
-            let near = emitter.apply(Op::Select, &[is_near, tangent, zero]);
-            if emitter.value(near) != Some(0.0) {
-                told = emitter.apply(Op::Add, &[told, near]);
-            }
-        }
-        told
+        with_carried(emitter, value, &carried, toward)
     }
-}
-
-/// Whether a loop around carries `node`, so that derivatives by its first value are products
-/// of all slopes. The same rounding error in each of them would add up.
-pub(super) fn is_carried(emitter: &Emitter<'_>, node: Node) -> bool {
-    matches!(emitter.graph.nodes[node].def, Def::Entry(..))
-}
-
-/// Whether `slope` is near 1, and how much more than that it is; otherwise the whole.
-fn less_one(emitter: &mut Emitter<'_>, slope: Pair) -> (Node, Node) {
-    let (less, half) = (emitter.constant(-1.0), emitter.constant(0.5));
-    let way = emitter.apply(Op::Add, &[slope.high, less]);
-    let size = emitter.apply(Op::Abs, &[way]);
-    let is_near = emitter.apply(Op::Lt, &[size, half]);
-    let way = Pair { high: way, ..slope };
-    let [way, whole] = [way, slope].map(|pair| emitter.rounded(pair));
-    (is_near, emitter.apply(Op::Select, &[is_near, way, whole]))
 }
 
 /// `a` if `condition` is not zero, else `b`.

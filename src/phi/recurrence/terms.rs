@@ -283,7 +283,7 @@ impl Terms {
     }
 
     /// The single term that this is `divisor` multiplied by.
-    fn quotient(&self, divisor: &Terms) -> Option<Terms> {
+    pub(super) fn quotient(&self, divisor: &Terms) -> Option<Terms> {
         let (powers, &number) = divisor.all.iter().next()?;
         self.all.iter().find_map(|(of, &factor)| {
             let quotient = Terms::product(multiplied(of, powers, -1), factor / number);

@@ -22,7 +22,7 @@ impl Forms<'_, '_> {
         let [a, b, _] = args;
         let is_told = |node| is_slope(self.emitter.graph, node);
         let value = match op {
-            Op::Add | Op::Sub if is_told(b) => a,
+            Op::Add if is_told(b) => a,
             Op::Add if is_told(a) => b,
             _ => return None,
         };

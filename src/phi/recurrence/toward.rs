@@ -1,89 +1,172 @@
-//! A number that a loop carries, and a loop in it takes to a point, or away from that.
+//! Numbers that a loop carries, and a loop in it takes to a point, or away from that.
 //!
-//! Let s become c + P·(s - c) in each iteration. In a sweep the adjoint of s is multiplied by P,
-//! and that of c gets the rest: both together stay what they were. Where |P| is
+//! Let z become c + P·(z - c) in each iteration. In a sweep the adjoint of z is multiplied by P,
+//! and that of c gets the rest: both together stay what they were. Where powers are
 //! larger than 1 in some iterations and less in others each may grow to be large, and be small
 //! again in the end; of a sum of products with 1 - P, each rounded, nothing is left then. A
-//! program that computes s - r·(s - c) adds the same to the one as it takes from the other,
-//! and loses nothing. So does what is told here: the adjoint of c gets all that there was of s,
-//! and then less what is left to s, the same number; or, where P is near 1, less the same product
-//! with P - 1 that s gets.
+//! program that computes z - r·(z - c) adds the same to the one as it takes from the other,
+//! and loses nothing. So does what is told here: the derivatives P are those by the way z - c,
+//! of which z gets what c loses; and all that is passed to z first goes to c, or, where P
+//! is near 1, to z, and P less 1 is that by the way.
+
+use std::collections::BTreeSet;
 
 use super::emit::Emitter;
 use super::form::{Affine, Base};
-use super::slopes::is_carried;
-use super::terms::{Step, Terms};
+use super::terms::Terms;
 use crate::op::Op;
-use crate::phi::pair::Pairs;
-use crate::ssa::Node;
+use crate::phi::pair::{Pair, Pairs};
+use crate::ssa::{Def, Node};
 
-/// A number and the point that it is taken to.
+/// Numbers and the point that they are taken to.
 pub(super) struct Toward {
-    /// What the loop around carries.
-    pub(super) number: Node,
+    numbers: Vec<Number>,
+    /// What the point is made of.
+    leaves: BTreeSet<Node>,
+}
+
+struct Number {
+    /// What the loop around carries, if it begins as that.
+    carried: Option<Node>,
     /// The nodes that the point is the sum of, with their factors, but for constants.
     parts: Vec<(Node, f64)>,
 }
 
 impl Toward {
-    /// Of what is `first` and makes `step`, which is known as `row`, too; `None` if the point is
-    /// not known, or if the number or the step depends on it.
+    /// Of what begins as `firsts` and is taken to `point` by steps, known as `rows`, too, that
+    /// are made of `others` besides; `None` if a number that is not carried is taken to
+    /// what is not constant, or if the ways there depend on that.
     pub(super) fn of(
         emitter: &Emitter<'_>,
-        row: &Affine,
-        step: &Step,
-        first: &Terms,
+        rows: &[Affine],
+        firsts: &[Terms],
+        point: &[Terms],
+        mut others: BTreeSet<Node>,
     ) -> Option<Toward> {
-        let (&[(number, 1)], _) = first.single()? else { return None };
-        let (own, mut others) = (step.added.nodes(), first.nodes());
-        others.extend(step.shared.iter().flat_map(Terms::nodes));
-        if step.less_one != Terms::number(1.0.into())
-            || !is_carried(emitter, number)
-            || !own.is_disjoint(&others)
-        {
+        let leaves: BTreeSet<Node> = point.iter().flat_map(Terms::nodes).collect();
+        others.extend(firsts.iter().flat_map(Terms::nodes));
+        if !leaves.is_disjoint(&others) {
             return None;
         }
-        // What was computed before the loop may be the point, whatever it was computed of.
-        let mut bases = row.keys().filter_map(|&base| match base {
-            Base::Node(node) if emitter.value(node).is_none() => Some(node),
-            _ => None,
-        });
-        if let (Some(node), None) = (bases.next(), bases.next())
-            && step.added.plus(&Terms::of_node(emitter, node)).is_zero()
-        {
-            return Some(Toward { number, parts: vec![(node, 1.0)] });
-        }
-        let part = |term: Terms| {
-            let (powers, factor) = term.single()?;
-            match *powers {
-                [] => Some(None),
-                [(node, 1)] if factor.low == 0.0 => Some(Some((node, -factor.high))),
-                _ => None,
+        let mut numbers = Vec::new();
+        for (first, point) in firsts.iter().zip(point) {
+            let node = first.single().and_then(|(powers, _)| Some(powers.first()?.0));
+            let carried =
+                node.filter(|&node| *first == Terms::node(node) && is_carried(emitter, node));
+            let parts = parts(emitter, rows, point)?;
+            if carried.is_none() && !parts.is_empty() {
+                return None;
             }
-        };
-        let parts: Option<Vec<_>> = step.added.singles().map(part).collect();
-        Some(Toward { number, parts: parts?.into_iter().flatten().collect() })
+            numbers.push(Number { carried, parts });
+        }
+        let is_constant = numbers.iter().all(|number| number.parts.is_empty());
+        (!is_constant).then_some(Toward { numbers, leaves })
     }
 
-    /// `value` with its derivatives by the point, where that by the number is `slope`, and 1 more
-    /// if it `is_near` that.
-    pub(super) fn told(
-        &self,
-        emitter: &mut Emitter<'_>,
-        mut value: Node,
-        is_near: Node,
-        slope: Node,
-    ) -> Node {
-        let (slope, zero) = (emitter.held(slope), emitter.constant(0.0));
-        for &(part, factor) in &self.parts {
-            let (tangent, factor) = (emitter.tangent(part), emitter.constant(factor));
-            let part = emitter.apply(Op::Mul, &[factor, tangent]);
-            let left = emitter.apply(Op::Mul, &[slope, part]);
-            value = emitter.apply(Op::Sub, &[value, left]);
-            // A sweep comes to this first.
-            let whole = emitter.apply(Op::Select, &[is_near, zero, part]);
-            value = emitter.apply(Op::Add, &[value, whole]);
-        }
-        value
+    /// Whether derivatives by `leaf` are told by themselves.
+    pub(super) fn tells(&self, leaf: Node) -> bool {
+        self.leaves.contains(&leaf)
     }
+
+    /// The parts of the point that `node` is taken to.
+    fn parts(&self, node: Node) -> &[(Node, f64)] {
+        let number = self.numbers.iter().find(|number| number.carried == Some(node));
+        number.map_or(&[], |number| &number.parts)
+    }
+}
+
+/// The derivative of a number by one that a loop around carries.
+///
+/// Where that is near 1 it is what it is more than 1: derivatives by the first number are
+/// products of all of them, and the same rounding error in each would add up.
+pub(super) struct Slope {
+    carried: Node,
+    is_near: Node,
+    slope: Node,
+}
+
+impl Slope {
+    pub(super) fn of(emitter: &mut Emitter<'_>, carried: Node, whole: Pair) -> Slope {
+        let (less, half) = (emitter.constant(-1.0), emitter.constant(0.5));
+        let way = emitter.apply(Op::Add, &[whole.high, less]);
+        let size = emitter.apply(Op::Abs, &[way]);
+        let is_near = emitter.apply(Op::Lt, &[size, half]);
+        let way = Pair { high: way, ..whole };
+        let [way, whole] = [way, whole].map(|pair| emitter.rounded(pair));
+        let slope = emitter.apply(Op::Select, &[is_near, way, whole]);
+        Slope { carried, is_near, slope }
+    }
+}
+
+/// `value` with its derivatives by what a loop around carries, and by the point, if it is known,
+/// that it is taken to as the number of this place.
+pub(super) fn with_carried(
+    emitter: &mut Emitter<'_>,
+    mut value: Node,
+    slopes: &[Slope],
+    toward: Option<(&Toward, usize)>,
+) -> Node {
+    let zero = emitter.constant(0.0);
+    let own = toward.and_then(|(toward, number)| toward.numbers.get(number));
+    let mut whole = Vec::new();
+    for this in slopes {
+        let parts = toward.map_or(&[][..], |(toward, _)| toward.parts(this.carried));
+        let tangent = emitter.tangent(this.carried);
+        let parts: Vec<Node> = parts.iter().map(|&part| multiple(emitter, part)).collect();
+        let way = parts.iter().fold(tangent, |way, &part| emitter.apply(Op::Sub, &[way, part]));
+        let slope = emitter.held(this.slope);
+        let product = emitter.apply(Op::Mul, &[slope, way]);
+        value = emitter.apply(Op::Add, &[value, product]);
+        if own.is_some_and(|own| own.carried == Some(this.carried)) {
+            whole.push(emitter.apply(Op::Select, &[this.is_near, tangent, zero]));
+            for part in parts {
+                whole.push(emitter.apply(Op::Select, &[this.is_near, zero, part]));
+            }
+        } else {
+            whole.push(emitter.apply(Op::Select, &[this.is_near, way, zero]));
+        }
+    }
+    if let Some(own) = own
+        && slopes.iter().all(|this| own.carried != Some(this.carried))
+    {
+        whole.extend(own.parts.iter().map(|&part| multiple(emitter, part)));
+    }
+    // A sweep comes to the whole before it comes to the products.
+    whole.into_iter().fold(value, |value, part| emitter.apply(Op::Add, &[value, part]))
+}
+
+/// The tangent of a number times a factor.
+fn multiple(emitter: &mut Emitter<'_>, (node, factor): (Node, f64)) -> Node {
+    let (tangent, factor) = (emitter.tangent(node), emitter.constant(factor));
+    emitter.apply(Op::Mul, &[factor, tangent])
+}
+
+/// Whether a loop around carries `node`.
+pub(super) fn is_carried(emitter: &Emitter<'_>, node: Node) -> bool {
+    matches!(emitter.graph.nodes[node].def, Def::Entry(..))
+}
+
+/// The nodes that `point` is the sum of, with their factors.
+fn parts(emitter: &Emitter<'_>, rows: &[Affine], point: &Terms) -> Option<Vec<(Node, f64)>> {
+    // What was computed before the loop may be the point, whatever it was computed of.
+    let bases = rows.iter().flat_map(Affine::keys).filter_map(|&base| match base {
+        Base::Node(node) if emitter.value(node).is_none() => Some(node),
+        _ => None,
+    });
+    let less = point.scaled(-1.0);
+    for node in bases {
+        if less.plus(&Terms::of_node(emitter, node)).is_zero() {
+            return Some(vec![(node, 1.0)]);
+        }
+    }
+    let part = |term: Terms| {
+        let (powers, factor) = term.single()?;
+        match *powers {
+            [] => Some(None),
+            [(node, 1)] if factor.low == 0.0 => Some(Some((node, factor.high))),
+            _ => None,
+        }
+    };
+    let parts: Option<Vec<_>> = point.singles().map(part).collect();
+    Some(parts?.into_iter().flatten().collect())
 }
