@@ -33,15 +33,16 @@ use std::collections::BTreeSet;
 use super::doubt::{Doubt, Halves, checked, left_of};
 use super::emit::Emitter;
 use super::fixed::{Fixed, is_left, unless_left};
-use super::point::Point;
+use super::point::{Point, terms_of_change};
 use super::power::{Matrix, System, linear_part, offset};
 use super::products::{
     Factors, Row, applied, both, product, square, sum_of_products, times, total,
 };
 use super::sizes::{self, Sizes, size, sizes_of, total_size};
 use super::slopes::{Parts, Totals};
+use super::still::Still;
 use super::terms::Terms;
-use super::toward::Toward;
+use super::toward::{Toward, is_carried};
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
@@ -71,6 +72,9 @@ pub(super) struct Start {
     is_driven: Vec<bool>,
     /// That point, if derivatives by it are told by themselves.
     toward: Option<Toward>,
+    /// The numbers at the start, and where they stay there, if a loop around carries some.
+    whole: Row,
+    still: Still,
     pub(super) has_offset: bool,
     /// Whether the map has derivatives that are wanted.
     pub(super) has_slopes: bool,
@@ -184,11 +188,12 @@ impl Start {
         let added = normal(emitter, &row_of(&offsets));
         let zero = emitter.constant(0.0);
         let firsts = system.firsts.clone();
-        let (mut base, mut first) = (vec![zero; size], Row::new());
-        let with_rest =
-            |&first: &Node| emitter.numbers.get(&first).copied().filter(|pair| pair.high == first);
-        let known: Row = firsts.iter().map(with_rest).collect();
-        first.extend(firsts.iter().zip(&known).map(|(&first, known)| known.or(Some(first.into()))));
+        let with_rest = |&first: &Node| match emitter.numbers.get(&first) {
+            Some(&pair) if pair.high == first => Some(pair),
+            _ => Some(first.into()),
+        };
+        let whole: Row = firsts.iter().map(with_rest).collect();
+        let (mut base, mut first, mut still) = (vec![zero; size], whole.clone(), Still::default());
         let mut change = vec![None; size];
         let (mut moving, mut is_driven) = (None, vec![false; size]);
         if has_offset {
@@ -206,24 +211,21 @@ impl Start {
                 }
                 base[number] = emitter.apply(Op::Select, &[is_start, start, zero]);
                 // What the start has besides is a part of the way from ζ.
-                let rest = known[number].and_then(|pair| pair.low);
+                let rest = whole[number].and_then(|pair| pair.low);
                 let high = emitter.apply(Op::Select, &[is_start, rest.unwrap_or(zero), start]);
                 let low = rest.map(|rest| emitter.apply(Op::Select, &[is_start, zero, rest]));
                 first[number] = Some(Pair { high, low });
             }
-            let less = emitter.number(-1.0, 0.0);
-            for (row, entries) in map.iter().enumerate() {
-                // What is left of a coefficient near one is known where it is written out.
-                let own = less_one.as_ref().map(|all| all[row].emitted(emitter));
-                let from =
-                    |column: usize| Some(Pair::from(base[column])).filter(|_| base[column] != zero);
-                let back = own.is_none().then(|| (Some(less), from(row)));
-                let terms = entries.iter().enumerate().map(|(column, &entry)| {
-                    let entry = own.filter(|_| column == row).unwrap_or(entry);
-                    (entry, from(column))
-                });
-                let terms: Vec<_> = back.into_iter().chain(terms).collect();
-                change[row] = left_of(emitter, &terms, added[row], share);
+            let from = base.iter().map(|&base| (base != zero).then(|| base.into())).collect();
+            let terms = terms_of_change(emitter, &map, less_one.as_deref(), &from);
+            for ((change, terms), &added) in change.iter_mut().zip(terms).zip(&added) {
+                *change = left_of(emitter, &terms, added, share);
+            }
+            if fixed.is_some() && firsts.iter().any(|&first| is_carried(emitter, first)) {
+                let terms = terms_of_change(emitter, &map, less_one.as_deref(), &whole);
+                for (terms, &added) in terms.iter().zip(&added) {
+                    still.add(emitter, terms, added);
+                }
             }
         }
         let mut slopes = Vec::new();
@@ -264,6 +266,8 @@ impl Start {
             fixed,
             is_driven,
             toward,
+            whole,
+            still,
             has_offset,
             has_slopes,
         })
@@ -408,6 +412,10 @@ impl Start {
             };
             value = Some(unless_left(emitter, *is_more, number, largest));
         }
+        value = value.map(|value| {
+            let stays = self.whole[output.number].unwrap_or(value);
+            self.still.either(emitter, stays, value)
+        });
         let mut totals = Totals::default();
         for (other, (first, &slope)) in self.firsts.iter().zip(row).enumerate() {
             let least = doubt.by_start(output.number, other);
@@ -431,7 +439,9 @@ impl Start {
                 && fixed.is_apart_from(output.number, slope.leaf)
             {
                 let largest = slope.size(emitter, &output.sums, reach);
-                total = Some(unless_left(emitter, *is_more, number, largest));
+                let left = unless_left(emitter, *is_more, number, largest);
+                let zero = emitter.number(0.0, 0.0);
+                total = Some(self.still.either(emitter, zero, left));
             }
             let least = [
                 doubt.by_map(emitter, output.number, &slope.of_map),

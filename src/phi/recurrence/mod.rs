@@ -66,6 +66,7 @@ mod single;
 mod sizes;
 mod slopes;
 mod solve;
+mod still;
 mod terms;
 mod told;
 mod toward;

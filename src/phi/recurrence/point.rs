@@ -7,7 +7,8 @@
 
 use super::emit::Emitter;
 use super::power::Matrix;
-use super::products::Row;
+use super::products::{Factors, Row};
+use super::terms::Terms;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
@@ -52,6 +53,29 @@ impl Point {
         });
         Point { is_start: is_start.collect(), is_driven }
     }
+}
+
+/// What a step adds to numbers with this `map` at `point`, as sums of products, but for
+/// what it adds in any case. The entries of its diagonal, less 1, are known where they are written
+/// out.
+pub(super) fn terms_of_change(
+    emitter: &mut Emitter<'_>,
+    map: &Matrix<Pair>,
+    less_one: Option<&[Terms]>,
+    point: &Row,
+) -> Vec<Vec<Factors>> {
+    let less = emitter.number(-1.0, 0.0);
+    let mut all = Vec::new();
+    for (row, entries) in map.iter().enumerate() {
+        let own = less_one.map(|all| all[row].emitted(emitter));
+        let back = own.is_none().then(|| (Some(less), point[row]));
+        let terms =
+            entries.iter().zip(point).enumerate().map(|(column, (&entry, &at))| {
+                (own.filter(|_| column == row).unwrap_or(entry), at)
+            });
+        all.push(back.into_iter().chain(terms).collect());
+    }
+    all
 }
 
 /// A system.

@@ -18,7 +18,7 @@ use super::toward::{Slope, Toward, is_carried, with_carried};
 use super::written::value;
 use crate::op::Op;
 use crate::phi::pair::{How, Pair, Pairs};
-use crate::ssa::{Def, Node};
+use crate::ssa::Node;
 
 /// So many nodes are looked at at most that pairs are made of.
 const MOST_ORIGINS: usize = 4096;
