@@ -40,9 +40,9 @@ use super::products::{
 };
 use super::sizes::{self, Sizes, size, sizes_of, total_size};
 use super::slopes::{Parts, Totals};
-use super::still::Still;
+use super::still::{Still, is_from_loop};
 use super::terms::Terms;
-use super::toward::{Toward, is_carried};
+use super::toward::Toward;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
@@ -72,8 +72,7 @@ pub(super) struct Start {
     is_driven: Vec<bool>,
     /// That point, if derivatives by it are told by themselves.
     toward: Option<Toward>,
-    /// The numbers at the start, and where they stay there, if a loop around carries some.
-    whole: Row,
+    /// Where the numbers stay at the start, if a loop has carried some of them.
     still: Still,
     pub(super) has_offset: bool,
     /// Whether the map has derivatives that are wanted.
@@ -127,19 +126,6 @@ pub(super) struct End<'a> {
     /// The power of the map, if only to some digits.
     pub(super) power: &'a Matrix<Pair>,
     pub(super) doubt: Doubt,
-}
-
-/// About how many steps one digit of a number of steps costs, for a system of `size`
-/// numbers of which so many are wanted.
-pub(super) fn steps_of_digit(size: usize, wanted: usize, has_offset: bool) -> usize {
-    /// A product of pairs that is added to others.
-    const PRODUCT: usize = 14;
-    let (square, cube) = (size * size, size * size * size);
-    let added = if has_offset { square + wanted * 2 * square } else { 0 };
-    // Every other digit is followed by a single step.
-    let doubled = cube + wanted * 3 * cube / 2;
-    let stepped = cube + wanted * (cube + square);
-    PRODUCT * (doubled + added + (stepped + added) / 2)
 }
 
 impl Start {
@@ -221,7 +207,7 @@ impl Start {
             for ((change, terms), &added) in change.iter_mut().zip(terms).zip(&added) {
                 *change = left_of(emitter, &terms, added, share);
             }
-            if fixed.is_some() && firsts.iter().any(|&first| is_carried(emitter, first)) {
+            if fixed.is_some() && firsts.iter().any(|&first| is_from_loop(emitter, first)) {
                 let terms = terms_of_change(emitter, &map, less_one.as_deref(), &whole);
                 for (terms, &added) in terms.iter().zip(&added) {
                     still.add(emitter, terms, added);
@@ -266,7 +252,6 @@ impl Start {
             fixed,
             is_driven,
             toward,
-            whole,
             still,
             has_offset,
             has_slopes,
@@ -385,11 +370,12 @@ impl Start {
     ) -> Node {
         // What nothing is added to vanishes without a difference.
         let fixed = self.fixed.as_ref().filter(|_| self.is_driven[output.number]);
-        let at_end = fixed.map(|fixed| {
+        let size_of_power = fixed.map(|_| {
             let power: Row = power.iter().flatten().copied().collect();
-            let power = total_size(emitter, &power);
-            (fixed, is_left(emitter, power))
+            total_size(emitter, &power)
         });
+        let at_end = fixed.zip(size_of_power);
+        let at_end = at_end.map(|(fixed, power)| (fixed, is_left(emitter, power)));
         let base = self.base[output.number];
         let from = (emitter.value(base) != Some(0.0)).then(|| Pair::from(base));
         let mut value = total(emitter, [], [from, distance]);
@@ -412,10 +398,9 @@ impl Start {
             };
             value = Some(unless_left(emitter, *is_more, number, largest));
         }
-        value = value.map(|value| {
-            let stays = self.whole[output.number].unwrap_or(value);
-            self.still.either(emitter, stays, value)
-        });
+        if let (Some(number), Some(power)) = (value, size_of_power) {
+            value = Some(self.still.checked(emitter, number, power));
+        }
         let mut totals = Totals::default();
         for (other, (first, &slope)) in self.firsts.iter().zip(row).enumerate() {
             let least = doubt.by_start(output.number, other);
@@ -435,6 +420,10 @@ impl Start {
             });
             let terms: Vec<Factors> = added.filter(|_| self.has_offset).chain(scaled).collect();
             let mut total = sum_of_products(emitter, terms, None);
+            let mut least = [
+                doubt.by_map(emitter, output.number, &slope.of_map),
+                doubt.by_added(emitter, output.number, &slope.of_change),
+            ];
             if let (Some((fixed, is_more)), Some(number)) = (&at_end, total)
                 && fixed.is_apart_from(output.number, slope.leaf)
             {
@@ -442,11 +431,8 @@ impl Start {
                 let left = unless_left(emitter, *is_more, number, largest);
                 let zero = emitter.number(0.0, 0.0);
                 total = Some(self.still.either(emitter, zero, left));
+                least = least.map(|least| self.still.unless(emitter, least));
             }
-            let least = [
-                doubt.by_map(emitter, output.number, &slope.of_map),
-                doubt.by_added(emitter, output.number, &slope.of_change),
-            ];
             totals.add_sum(emitter, slope.leaf, total, least);
         }
         let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));

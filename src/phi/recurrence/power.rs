@@ -7,7 +7,7 @@ use super::doubling::{derived_by, digits};
 use super::emit::Emitter;
 use super::folded::folded;
 use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
-use super::jet::{Start, steps_of_digit};
+use super::jet::Start;
 use super::single::changed;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
@@ -159,4 +159,17 @@ pub(super) fn offset(emitter: &mut Emitter<'_>, row: &Affine) -> Option<Pair> {
         }
     }
     sum
+}
+
+/// About how many steps one digit of a number of steps costs, for a system of `size`
+/// numbers of which so many are wanted.
+fn steps_of_digit(size: usize, wanted: usize, has_offset: bool) -> usize {
+    /// A product of pairs that is added to others.
+    const PRODUCT: usize = 14;
+    let (square, cube) = (size * size, size * size * size);
+    let added = if has_offset { square + wanted * 2 * square } else { 0 };
+    // Every other digit is followed by a single step.
+    let doubled = cube + wanted * 3 * cube / 2;
+    let stepped = cube + wanted * (cube + square);
+    PRODUCT * (doubled + added + (stepped + added) / 2)
 }

@@ -35,9 +35,9 @@ use super::power::{System, offset};
 use super::products::{Factors, Row};
 use super::sizes::total_size;
 use super::slopes::{Parts, Totals};
-use super::still::Still;
+use super::still::{Still, is_from_loop};
 use super::terms::{Step, Terms};
-use super::toward::{Toward, is_carried};
+use super::toward::Toward;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::{Node, marked};
@@ -91,8 +91,8 @@ impl Part {
 /// A number before its first step.
 pub(super) struct Start {
     first: Part,
-    /// Whether a loop around carries that.
-    is_carried: bool,
+    /// Whether a loop has carried that.
+    is_from_loop: bool,
     /// The parts of a step: what all of it is multiplied by, the factor less 1, and what
     /// is added.
     pub(super) shared: Vec<Part>,
@@ -181,7 +181,7 @@ impl Start {
         let factor = less_one.plus(&Terms::number(1.0.into()));
         let zero = emitter.number(0.0, 0.0);
         let value = factor.emitted(emitter).unwrap_or(zero);
-        let is_carried = first.nodes().into_iter().any(|node| is_carried(emitter, node));
+        let is_from_loop = first.nodes().into_iter().any(|node| is_from_loop(emitter, node));
         let step = Step::of(less_one.clone(), added);
         let one = Terms::number(1.0.into());
         let point = (step.less_one == one).then(|| step.added.scaled(-1.0));
@@ -195,7 +195,7 @@ impl Start {
         let is_large = is_large(emitter, value, has_added);
         Some(Start {
             first: Part::Written(first, 0.0),
-            is_carried,
+            is_from_loop,
             shared: step.shared.into_iter().map(|shared| Part::Written(shared, 1.0)).collect(),
             change: Part::Written(step.less_one, 1.0),
             added: Part::Written(step.added, 0.0),
@@ -240,7 +240,7 @@ impl Start {
         let first = Terms::of_node(emitter, *system.firsts.first()?);
         Some(Start {
             first: Part::Written(first, 0.0),
-            is_carried: false,
+            is_from_loop: false,
             shared: Vec::new(),
             change: Part::Made(less_one, of_factor),
             added: Part::Made(number, of_added),
@@ -336,7 +336,7 @@ impl Start {
         let (less_one, added) = (self.change.number(emitter), self.added.number(emitter));
         let terms = [(less_one, first), (added, Some(one))];
         let mut change = self.left(emitter, powers, terms).map(|change| emitter.normal(change));
-        if self.is_carried {
+        if self.is_from_loop {
             let mut still = Still::default();
             still.add(emitter, &terms, None);
             change = change.map(|change| still.either(emitter, zero, change));

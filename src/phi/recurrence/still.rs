@@ -1,4 +1,4 @@
-//! Where numbers that a loop carries stay where they are.
+//! Where numbers that a loop in another one, or behind it, begins with stay where they are.
 //!
 //! Near a fixed point a step adds the difference of numbers that are almost equal. What pairs leave
 //! of it in the end is rounding, and a loop in which powers grow would make that as large as
@@ -11,11 +11,21 @@ use super::sizes::size_of_products;
 use super::slopes::chosen;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
-use crate::ssa::{Node, marked};
+use crate::ssa::{Def, Node, marked};
 
 /// Pairs have 106 digits, of which sums of a few products lose some: terms that are so many times
 /// larger than their sum leave rounding.
 const LARGER: f64 = marked((1u128 << 96) as f64);
+
+/// What rounding leaves and is not larger than so many times that is below the digits of a
+/// rounded number.
+const GROWN: f64 = marked((1u64 << 40) as f64);
+
+/// Whether a loop has carried `node`, or carries it. What comes from elsewhere is near a fixed point
+/// only if somebody has put it there.
+pub(super) fn is_from_loop(emitter: &Emitter<'_>, node: Node) -> bool {
+    matches!(emitter.graph.nodes[node].def, Def::Entry(..) | Def::Phi(..))
+}
 
 /// How many times larger the terms are than what a step adds to each number.
 #[derive(Default)]
@@ -39,7 +49,7 @@ impl Still {
         self.ratios.push(emitter.apply(Op::Div, &[size, sum]));
     }
 
-    /// What it is to be if all numbers stay, or else.
+    /// `moves`, but `stays` where all numbers stay.
     pub(super) fn either(&self, emitter: &mut Emitter<'_>, stays: Pair, moves: Pair) -> Pair {
         if self.ratios.is_empty() {
             return moves;
@@ -50,5 +60,25 @@ impl Still {
             let is_still = emitter.apply(Op::Gt, &[ratio, larger]);
             chosen(emitter, is_still, stays, moves)
         })
+    }
+
+    /// `value`, but no number where all numbers stay, and `power` would make what rounding leaves of
+    /// their ways so much larger that it counts.
+    pub(super) fn checked(&self, emitter: &mut Emitter<'_>, value: Pair, power: Node) -> Pair {
+        let (one, no_number) = (emitter.number(1.0, 0.0), emitter.no_number());
+        let factor = self.either(emitter, no_number.into(), one);
+        if factor == one {
+            return value;
+        }
+        let limit = emitter.constant(GROWN);
+        let has_grown = emitter.apply(Op::Gt, &[power, limit]);
+        let factor = chosen(emitter, has_grown, factor, one);
+        Pair { high: emitter.apply(Op::Mul, &[value.high, factor.high]), ..value }
+    }
+
+    /// `moves`, but zero where all numbers stay.
+    pub(super) fn unless(&self, emitter: &mut Emitter<'_>, moves: Option<Node>) -> Option<Node> {
+        let zero = emitter.number(0.0, 0.0);
+        moves.map(|moves| self.either(emitter, zero, moves.into()).high)
     }
 }
