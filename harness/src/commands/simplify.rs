@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use phigrad::Var;
 use phigrad::diff::{Wanted, reverse};
 use phigrad::jit::{Kernel, compile};
-use phigrad::phi::{Simplified, SimplifyLimits, Stage, simplify_segments};
+use phigrad::phi::{SimplifyLimits, Stage, simplify_segments};
 use phigrad::soi::divide;
 use phigrad::ssa::{
     Folding, Graph, Lifted, Paths, RerollLimits, eliminate_dead_code, reroll, simplify,
@@ -30,6 +30,9 @@ use crate::vectors;
 const SEGMENT: usize = 64;
 /// The best of so many counts: the work is the same each time.
 const REPETITIONS: usize = 20;
+/// For so long there are more of them: of short ones that many are over before a processor that
+/// was idle is at its speed.
+const WARM: Duration = Duration::from_millis(20);
 const PLAN: Plan = Plan { rounds: 21, sample: Duration::from_millis(2), fresh: 1 };
 
 /// A formula as a user writes it.
@@ -176,28 +179,32 @@ pub fn traced(subject: &str, run: impl Fn(&[Var]) -> Var, x: &[f64]) -> Result<G
     Ok(lifted.graph().as_ref().clone())
 }
 
+/// The shortest time of one run, and what the last one came to.
+fn shortest<T>(mut run: impl FnMut() -> Result<T, Error>) -> Result<(f64, T), Error> {
+    let (begin, mut shortest, mut count) = (Instant::now(), Duration::MAX, 0);
+    loop {
+        let start = Instant::now();
+        let made = run()?;
+        shortest = shortest.min(start.elapsed());
+        count += 1;
+        if count >= REPETITIONS && begin.elapsed() >= WARM {
+            return Ok((shortest.as_secs_f64() * 1e9, made));
+        }
+    }
+}
+
 fn row(program: String, recorded: &Graph) -> Result<Row, Error> {
     let rolled = simplify(&reroll(recorded, RerollLimits::default()), Folding::Real);
     let gradient = eliminate_dead_code(&reverse(&rolled, Wanted::Gradient, Folding::Real));
-    let mut simplify_ns = f64::INFINITY;
-    let mut native_ns = f64::INFINITY;
-    let mut made: Option<(usize, Simplified)> = None;
-    for _ in 0..REPETITIONS {
-        let start = Instant::now();
+    let (simplify_ns, (segments, simplified)) = shortest(|| {
         let segments = divide(&gradient, SEGMENT);
         let simplified =
             simplify_segments(&gradient, &segments, Stage::Final, SimplifyLimits::DEFAULT);
-        simplify_ns = simplify_ns.min(start.elapsed().as_secs_f64() * 1e9);
-        made = Some((segments.list.len(), simplified));
-    }
+        Ok((segments.list.len(), simplified))
+    })?;
     // By itself: it would leave little of the other's code and data in the caches.
-    for _ in 0..REPETITIONS {
-        let Some((_, simplified)) = &made else { break };
-        let start = Instant::now();
-        native(&program, &simplified.graph)?;
-        native_ns = native_ns.min(start.elapsed().as_secs_f64() * 1e9);
-    }
-    let (segments, runs) = made.map_or((0, Vec::new()), |(count, made)| (count, made.runs));
+    let (native_ns, _) = shortest(|| native(&program, &simplified.graph))?;
+    let runs = simplified.runs;
     let work = runs.iter().map(|run| run.nodes * run.iterations).sum();
     Ok(Row {
         program,
