@@ -294,9 +294,10 @@ fn closed_with_powers(recorded: &Graph, plain: &Graph) -> (Closed, Option<Graph>
 /// The graph with closed forms, if those are worth it.
 fn worth_closing(rolled: &Graph) -> Closed {
     // What is read often is not computed as often.
-    let fused = Some(fuse(rolled)).filter(|fused| steps(fused) <= steps(rolled));
-    let fused = fused.as_ref().unwrap_or(rolled);
-    checked(fused);
+    let fused = fuse(rolled);
+    checked(&fused);
+    let is_worth = steps(&fused) <= steps(rolled) && verify(&fused).is_ok();
+    let fused = if is_worth { &fused } else { rolled };
     let closed = close(fused, CloseLimits::DEFAULT);
     let plain = without_tangents(&closed.graph);
     let saves = |steps: fn(&Graph) -> u64, new: &Graph| {

@@ -33,11 +33,6 @@ use crate::ssa::Node;
 /// that rounding takes that the digits of a rounded number are true.
 const PART: f64 = 1.0 / (1u64 << 50) as f64;
 
-/// A number that has neither grown nor been computed of what has may come to less than the part
-/// above where it goes through zero; by chance it does not come to less than this, and has 2⁻⁴⁰ of
-/// its digits.
-const VANISHED: f64 = PART / (1u32 << 14) as f64;
-
 /// What has grown by less, over the number of factors, leaves more digits than count.
 const FEW: f64 = 1.0 / (1u64 << 44) as f64;
 
@@ -196,16 +191,22 @@ impl Doubt {
         self.ends[number]
     }
 
-    /// What is to be left of a number that is the sum of these products in any case: numbers that
-    /// begin equal may vanish by powers of the one eigenvalue, where the products vanish by those
-    /// of the other. Of derivatives that is not asked: they vanish like that wherever a program has
-    /// come to rest.
-    pub(super) fn of_terms(&self, emitter: &mut Emitter<'_>, terms: &[Factors]) -> Option<Node> {
+    /// What is to be left of a number that is the sum of these products if it and those that it
+    /// depends on `reach` so far: numbers that begin equal may vanish by powers of the one eigenvalue,
+    /// where the products vanish by those of the other. One that goes through zero between
+    /// others that do not has the digits that these are rounded to. Of derivatives that is not
+    /// asked: they vanish like that wherever a program has come to rest.
+    pub(super) fn of_terms(
+        &self,
+        emitter: &mut Emitter<'_>,
+        terms: &[Factors],
+        reach: Option<Node>,
+    ) -> Option<Node> {
         let is_sum = terms.iter().filter(|(a, b)| a.is_some() && b.is_some()).count() > 1;
-        let size = size_of_products(emitter, terms, None).filter(|_| is_sum);
-        let vanished = emitter.constant(VANISHED);
-        let part = emitter.apply(Op::Mul, &[self.steps, vanished]);
-        scaled(emitter, size, part)
+        let size = size_of_products(emitter, terms, None).filter(|_| is_sum)?;
+        let part = part(emitter, self.steps);
+        let least = emitter.apply(Op::Mul, &[size, part]);
+        unless_small(emitter, least, reach, least)
     }
 
     /// The same of its derivative by what another one starts with, an entry of the power.

@@ -122,6 +122,8 @@ pub(super) struct Output {
 /// What states come from.
 pub(super) struct End<'a> {
     /// How far from ζ numbers are, and those that they depend on, next to what comes of them.
+    pub(super) whole_reach: Sizes,
+    /// The same where anything is added, and zero elsewhere.
     pub(super) reach: Sizes,
     /// The power of the map, if only to some digits.
     pub(super) power: &'a Matrix<Pair>,
@@ -315,12 +317,11 @@ impl Start {
         steps: Node,
     ) -> Vec<(usize, Node)> {
         let halves = Halves { power: &jet.power, later: earlier, earlier };
-        let end = self.ended(emitter, &jet.moved, &halves, steps);
+        let distance = applied(emitter, &jet.power, &self.first, &jet.moved);
+        let end = self.ended(emitter, &distance, &halves, steps);
         let ends = jet.outputs.iter().map(|output| {
             let row = &jet.power[output.number];
-            let terms = row.iter().copied().zip(self.first.iter().copied());
-            let value = sum_of_products(emitter, terms, jet.moved[output.number]);
-            (output.number, self.end(emitter, output, row, value, &end))
+            (output.number, self.end(emitter, output, row, distance[output.number], &end))
         });
         ends.collect()
     }
@@ -347,15 +348,15 @@ impl Start {
     ) -> End<'a> {
         let starts = [&self.first, &self.change];
         let doubt = Doubt::of(emitter, &self.map, halves, steps, starts);
+        let whole_reach = doubt.reach(emitter, distance);
         let mut reach = vec![None; distance.len()];
         if let (Some(moves), Some(_)) = (self.moves, &self.fixed) {
             // Where nothing is added there is no difference.
             let zero = emitter.constant(0.0);
-            let of_all = doubt.reach(emitter, distance).into_iter();
             let mut moved = |reach| emitter.apply(Op::Select, &[moves, reach, zero]);
-            reach = of_all.map(|reach| reach.map(&mut moved)).collect();
+            reach = whole_reach.iter().map(|&reach| reach.map(&mut moved)).collect();
         }
-        End { reach, power: halves.power, doubt }
+        End { whole_reach, reach, power: halves.power, doubt }
     }
 
     /// A state with its derivatives: `output` is known of it, `row` is its row of the power
@@ -366,7 +367,7 @@ impl Start {
         output: &Output,
         row: &Row,
         distance: Option<Pair>,
-        End { reach, power, doubt }: &End<'_>,
+        End { whole_reach, reach, power, doubt }: &End<'_>,
     ) -> Node {
         // What nothing is added to vanishes without a difference.
         let fixed = self.fixed.as_ref().filter(|_| self.is_driven[output.number]);
@@ -382,7 +383,7 @@ impl Start {
         let size_of_base = emitter.apply(Op::Abs, &[base]);
         let terms: Vec<Factors> = row.iter().copied().zip(self.first.iter().copied()).collect();
         let one = Some(emitter.constant(1.0));
-        let least = doubt.of_terms(emitter, &terms);
+        let least = doubt.of_terms(emitter, &terms, whole_reach[output.number]);
         let least = sizes::sum(emitter, [(least, one)], doubt.end(output.number));
         if let (Some(number), Some(least)) = (value, least) {
             // A digit that is lost next to the start is none of the loop's.
