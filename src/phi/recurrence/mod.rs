@@ -19,7 +19,8 @@
 //! `map` for what the inner one makes of the state). Where the outer loop is none, the
 //! inner one is solved by itself, if that is cheaper in each iteration of the outer one;
 //! `rest` lets that carry the digits that rounding would take in between, and `told` keeps
-//! derivatives of what is the same in all iterations of the outer one.
+//! derivatives of what is the same in all iterations of the outer one; `toward` tells those by the
+//! point that what is carried is taken to, and `still` where it is at rest there.
 //!
 //! A loop that is left by a decision on its state stays, to search for the number of
 //! its iterations; behind it is the closed form at that number (`search`, with `ways`
