@@ -75,7 +75,7 @@ fn what_a_target_gets_is_what_the_start_loses() {
         for &[rate, change] in rates {
             let ([(_, tape), (_, kernel)], by_kernel) = both(program, &[0.25, rate, 3.0, change]);
             let error = |slopes: &[f64]| (slopes[0] + slopes[2] - 1.0).abs();
-            let size = kernel[0].abs().max(1.0);
+            let size = tape[0].abs().max(1.0);
             let most = 4.0 * error(&tape) + 16.0 * f64::EPSILON * size;
             assert!(error(&kernel) <= most, "{name} {rate} {change}: {tape:?} {kernel:?}");
             served += by_kernel;
@@ -87,8 +87,9 @@ fn what_a_target_gets_is_what_the_start_loses() {
 #[test]
 fn what_has_come_to_rest_stays() {
     // A spring at rest that the next epochs would drive away, if anything were left of the way.
-    let ([(tape, _), (kernel, _)], _) = both(spring, &[1.2908, 1.3699, 1.1491, -1.0877]);
+    let ([(tape, _), (kernel, _)], served) = both(spring, &[1.2908, 1.3699, 1.1491, -1.0877]);
     assert!((kernel - tape).abs() <= 1e-12 * tape.abs(), "{tape} {kernel}");
+    assert_eq!(served, 0, "the speed may be on its way to zero");
     // What does not move the point where it rests has derivatives that vanish with the way there.
     let mut served = 0;
     for [rate, change, scale] in [0.4, 0.7, 0.75, 0.8, 0.9, 1.0].map(|x| [x, 1.5 - x, 0.6 + x]) {
@@ -99,4 +100,107 @@ fn what_has_come_to_rest_stays() {
         }
     }
     assert!(served > 0);
+}
+
+/// The largest difference of two gradients, next to the largest derivative.
+fn difference(a: &[f64], b: &[f64]) -> f64 {
+    let largest = |numbers: &mut dyn Iterator<Item = f64>| numbers.fold(0.0, f64::max);
+    let apart = largest(&mut a.iter().zip(b).map(|(a, b)| (a - b).abs()));
+    apart / largest(&mut b.iter().map(|b| b.abs()))
+}
+
+#[test]
+fn targets_and_starts_of_all_kinds_have_their_derivatives() {
+    fn steps(mut s: Var, rate: Var, target: Var) -> Var {
+        for _ in 0..40 {
+            s -= rate * (s - target);
+        }
+        s
+    }
+    fn rates(x: &[Var], epoch: impl Fn(Var, Var) -> Var) -> Var {
+        let (mut s, mut rate) = (x[0], x[1]);
+        for _ in 0..20 {
+            s = epoch(s, rate);
+            rate *= x[3];
+        }
+        s
+    }
+    let programs: [(&str, Run); 9] = [
+        ("negative", |x| rates(x, |s, rate| steps(s, rate, -x[2]))),
+        ("half", |x| rates(x, |s, rate| steps(s, rate, x[2] * 0.5))),
+        ("sum", |x| rates(x, |s, rate| steps(s, rate, x[2] + x[4] * 0.3 + 1.0))),
+        ("product", |x| rates(x, |s, rate| steps(s, rate, x[2] * x[4]))),
+        ("of the rate", |x| rates(x, |s, rate| steps(s, rate, x[2] * rate))),
+        ("of the start", |x| rates(x, |s, rate| steps(s, rate, x[2] + s * 0.5))),
+        ("rate of the start", |x| rates(x, |s, rate| steps(s, rate * s * 0.1, x[2]))),
+        ("carried", |x| {
+            let (mut s, mut target, mut rate) = (x[0], x[2], x[1]);
+            for _ in 0..20 {
+                s = steps(s, rate, target);
+                target = target * 0.9 + x[4] * 0.01;
+                rate *= x[3];
+            }
+            s
+        }),
+        ("two from one", |x| {
+            rates(x, |s, rate| {
+                let (mut a, mut b) = (s, s);
+                for _ in 0..400 {
+                    a = a - rate * (a - x[2]) + b * 0.1;
+                    b = b * 0.5 + x[4] * 0.01;
+                }
+                a + b
+            })
+        }),
+    ];
+    for (name, program) in programs {
+        let mut served = 0;
+        for x in
+            [[0.25, 0.02, 1.5, 1.05, 0.7], [0.5, 0.4, -0.8, 0.9, 1.3], [0.1, 0.01, 2.0, 0.8, 0.2]]
+        {
+            let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
+            let (tape, kernel) = (builder().record(program), builder().record(program));
+            kernel.value_and_grad(&[0.3, 0.2, 0.5, 0.9, 0.7]).unwrap();
+            kernel.compile().unwrap();
+            let [(expected, slopes), (value, found)] =
+                [&tape, &kernel].map(|recorded| recorded.value_and_grad(&x).unwrap());
+            assert!((value - expected).abs() <= 1e-12 * expected.abs(), "{name} {x:?}");
+            let error = difference(&found, &slopes);
+            assert!(error <= 1e-11, "{name} {x:?}: {found:?} for {slopes:?}");
+            served += kernel.report().kernel_calls - kernel.report().reserve_calls;
+        }
+        assert_eq!(served, 3, "{name}");
+    }
+}
+
+#[test]
+fn at_rest_only_what_moves_nothing_has_no_derivative() {
+    // The target is a sum, or the quotient of inputs: the speed is zero there, but is moved by it.
+    fn epochs_to(x: &[Var], force: impl Fn(Var) -> Var) -> Var {
+        let (mut s, mut speed, mut rate) = (x[0], x[0] * 0.0, x[1]);
+        for _ in 0..3 {
+            for _ in 0..400 {
+                speed = speed * 0.5 - rate * force(s);
+                s += speed;
+            }
+            rate *= x[3];
+        }
+        s + speed
+    }
+    let programs: [(&str, Run); 2] = [
+        ("sum", |x| epochs_to(x, |s| s - (x[2] + x[4]))),
+        ("quotient", |x| epochs_to(x, |s| s * x[4] - x[2])),
+    ];
+    for (name, program) in programs {
+        let mut served = 0;
+        for rate in [0.001, 0.002, 0.01, 3.0, 3.01] {
+            let start = if name == "sum" { 1.25 + 0.5 } else { 1.25 / 0.5 };
+            let ([(_, tape), (_, kernel)], by_kernel) =
+                both(program, &[start, rate, 1.25, 1.0, 0.5]);
+            let error = difference(&kernel, &tape);
+            assert!(error <= 1e-11, "{name} {rate}: {kernel:?} for {tape:?}");
+            served += by_kernel;
+        }
+        assert!(served > 0, "{name}");
+    }
 }

@@ -275,7 +275,7 @@ pub(crate) fn agree_at_ends(claim: &Claim<'_>, region: Region, ends: &[Block]) -
             let each = most_steps(before, |_| 1) / u64::from(most + 1) * u64::from(trips + 1);
             if each <= MOST_STEPS {
                 match agree_where(before, after, &SIZES[..2]) {
-                    Some(finite) => is_finite |= finite,
+                    Some(compared) => is_finite |= compared.is_finite,
                     None => return false,
                 }
             }

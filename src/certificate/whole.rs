@@ -8,6 +8,15 @@ use super::{MOST_STEPS, MOST_STEPS_OF_DUALS, TOLERANCE, is_alike};
 /// Where graphs are compared: how large the inputs are, one point for each.
 pub(super) const SIZES: [f64; 6] = [1.0, 0.05, 1e-3, 3.0, 40.0, 1e4];
 
+/// What comparing told.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Compared {
+    /// Whether all was finite somewhere, and the same.
+    pub(super) is_finite: bool,
+    /// Whether rounding decides somewhere what the graph before comes to, so that nothing was told.
+    is_open: bool,
+}
+
 /// Whether two graphs of the same inputs come to the same, but for rounding, at
 /// some points, of which there are fewer if a run takes many steps. Guards do not
 /// stop them, so that all of each is compared.
@@ -16,11 +25,13 @@ pub(crate) fn agree(before: &Graph, after: &Graph) -> bool {
     // itself: near 2²⁰ steps one is affordable, and another one if that told nothing.
     let points = MOST_STEPS / most_steps(before, |_| 1).max(1);
     let (first, more) = SIZES.split_at((points as usize).clamp(1, SIZES.len()));
-    match agree_where(before, after, first) {
-        Some(false) => agree_where(before, after, &more[..more.len().min(1)]).is_some(),
-        Some(true) => true,
-        None => false,
+    let Some(mut compared) = agree_where(before, after, first) else { return false };
+    if !compared.is_finite && !more.is_empty() {
+        let Some(more) = agree_where(before, after, &more[..1]) else { return false };
+        compared.is_finite |= more.is_finite;
+        compared.is_open |= more.is_open;
     }
+    compared.is_finite || !compared.is_open
 }
 
 /// Where graphs are compared that are called with so many numbers, one point for each size.
@@ -35,34 +46,50 @@ fn points(count: usize, sizes: &[f64]) -> impl Iterator<Item = Vec<f64>> {
     sizes.iter().map(move |size| (0..count).map(|_| size * (2.0 * uniform() - 0.8)).collect())
 }
 
-/// Whether what `before` comes to is finite at one of these points; `None` if `after`
-/// comes to something else at one.
-pub(super) fn agree_where(before: &Graph, after: &Graph, sizes: &[f64]) -> Option<bool> {
+/// What is told by comparing at these points; `None` if `after` comes to something else at one.
+pub(super) fn agree_where(before: &Graph, after: &Graph, sizes: &[f64]) -> Option<Compared> {
     if (before.active, before.inactive) != (after.active, after.inactive) {
         return None;
     }
     let [before, after] = [before, after].map(|graph| without_tangents(&without_guards(graph)));
-    let mut is_finite = false;
+    let mut compared = Compared::default();
     for point in points(before.active + before.inactive, sizes) {
         match (interpret(&before, &point), interpret(&after, &point)) {
-            (Outcome::Values(a), Outcome::Values(b)) if alike(&a, &b) => {
-                is_finite |= a.iter().all(|value| value.is_finite());
+            (Outcome::Values(a), Outcome::Values(b)) if a.len() == b.len() => {
+                let is_same = alike(&a, &b) || {
+                    let twice = [&before, &after].map(|graph| values_twice(graph, &point));
+                    let [Some(twice), Some(form)] = twice else { return None };
+                    let outputs = a.iter().zip(&b).zip(twice.iter().zip(&form));
+                    outputs.map(told_twice).collect::<Option<Vec<bool>>>()?.into_iter().all(|is| is)
+                };
+                compared.is_open |= !is_same;
+                compared.is_finite |= is_same && a.iter().all(|value| value.is_finite());
             }
             (Outcome::Unseen(_), Outcome::Unseen(_)) => {}
-            // A loop may be at rest where a form is not, as less is rounded.
-            (Outcome::Values(a), Outcome::Values(_)) => {
-                let (twice, form) = (values_twice(&before, &point)?, values_twice(&after, &point)?);
-                match alike(&twice, &form) {
-                    true => is_finite |= twice.iter().all(|value| value.is_finite()),
-                    // If the loop comes to something else itself, rounding decides.
-                    false if alike(&twice, &a) => return None,
-                    false => {}
-                }
-            }
             _ => return None,
         }
     }
-    Some(is_finite)
+    Some(compared)
+}
+
+/// Whether an output is the same, of which the loop and the form come to `a` and `b`, and to
+/// `twice` and `form` in numbers of twice the precision; `None` if it is another one.
+///
+/// A loop may be at rest where a form is not, as less is rounded: then the form is to have all digits
+/// of what the loop comes to with more of them. If that is something else than the form comes to,
+/// and than the loop, rounding decides.
+fn told_twice(((&a, &b), (&twice, &form)): ((&f64, &f64), (&f64, &f64))) -> Option<bool> {
+    let same = |a, b| is_alike(a, b, TOLERANCE, TOLERANCE * 1e-9);
+    if same(a, b) {
+        return Some(true);
+    }
+    if !twice.is_finite() || !form.is_finite() {
+        return None;
+    }
+    match same(twice, form) && same(twice, b) {
+        true => Some(true),
+        false => (!same(twice, a)).then_some(false),
+    }
 }
 
 /// What `graph` comes to at `point` in numbers of twice the precision; `None` if that takes too
@@ -75,8 +102,7 @@ fn values_twice(graph: &Graph, point: &[f64]) -> Option<Vec<f64>> {
 }
 
 fn alike(a: &[f64], b: &[f64]) -> bool {
-    let same = |(&a, &b): (&f64, &f64)| is_alike(a, b, TOLERANCE, TOLERANCE * 1e-9);
-    a.len() == b.len() && a.iter().zip(b).all(same)
+    a.iter().zip(b).all(|(&a, &b)| is_alike(a, b, TOLERANCE, TOLERANCE * 1e-9))
 }
 
 /// The graph without its guards: what it would come to if they held.
@@ -102,6 +128,34 @@ mod tests {
         };
         let (square, sum) = (graph("mul"), graph("add"));
         assert!(agree(&square, &square) && !agree(&square, &sum));
+    }
+
+    #[test]
+    fn forms_that_lose_digits_are_others_and_loops_that_do_tell_nothing() {
+        // Of outputs that are what they are told, of the input.
+        let graph = |[first, second]: [&str; 2]| {
+            let text = format!(
+                "graph active 1 inactive 0\nv1 = const 1e17\nv2 = const 2.0\nv3 = const 1.0\nb0:\n  \
+                 v4 = add v0 v1\n  v5 = sub v4 v1\n  v6 = mul v0 v2\n  v7 = add v0 v3\n  \
+                 return {first} {second}\n"
+            );
+            parse(&text).unwrap()
+        };
+        let (input, lost, double, more) = ("v0", "v5", "v6", "v7");
+        let compared = |before, after| {
+            agree_where(&graph(before), &graph(after), &SIZES[..2])
+                .map(|compared| (compared.is_finite, compared.is_open))
+        };
+        assert_eq!(compared([input, double], [input, double]), Some((true, false)));
+        // The loop is at rest, and the form is not.
+        assert_eq!(compared([lost, double], [input, double]), Some((true, false)));
+        // The form is right in numbers of twice the precision alone.
+        assert_eq!(compared([input, double], [lost, double]), None);
+        // What the loop comes to is rounding, and the form something else.
+        assert_eq!(compared([lost, double], [double, double]), Some((false, true)));
+        assert!(!agree(&graph([lost, double]), &graph([double, double])));
+        // That is no excuse for another output.
+        assert_eq!(compared([lost, double], [double, more]), None);
     }
 
     #[test]

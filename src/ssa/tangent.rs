@@ -115,12 +115,14 @@ pub(crate) fn is_slope(graph: &Graph, node: Node) -> bool {
         }
 }
 
-/// Whether `node` is a tangent, or one less multiples of others.
+/// Whether `node` is a sum of multiples of tangents.
 fn is_way(graph: &Graph, mut node: Node) -> bool {
-    while let Def::Apply(Op::Sub, [way, part, _]) = graph.nodes[node].def
-        && is_multiple(graph, part)
-    {
-        node = way;
+    while let Def::Apply(Op::Add | Op::Sub, [a, b, _]) = graph.nodes[node].def {
+        node = match [a, b].map(|part| is_multiple(graph, part)) {
+            [_, true] => a,
+            [true, _] => b,
+            _ => return false,
+        };
     }
     is_multiple(graph, node)
 }
@@ -130,6 +132,7 @@ fn is_multiple(graph: &Graph, node: Node) -> bool {
     let is_number = |node| graph.constant(node).is_some();
     is_tangent(graph, node)
         || match graph.nodes[node].def {
+            Def::Apply(Op::Neg, [a, ..]) => is_tangent(graph, a),
             Def::Apply(Op::Mul, [a, b, _]) => {
                 is_number(a) && is_tangent(graph, b) || is_number(b) && is_tangent(graph, a)
             }
@@ -207,7 +210,10 @@ fn zeros(graph: &Graph) -> Array<Node, bool> {
             Op::Mul => zero[a] || zero[b],
             Op::Add | Op::Sub => zero[a] && zero[b],
             Op::Neg | Op::Div => zero[a],
-            Op::Select => zero[b] && (zero[c] || graph.constant(c) == Some(0.0)),
+            Op::Select => {
+                let is_zero = |node: Node| zero[node] || graph.constant(node) == Some(0.0);
+                (zero[b] || zero[c]) && is_zero(b) && is_zero(c)
+            }
             _ => false,
         };
     }
@@ -315,6 +321,27 @@ mod tests {
         for x in [0.0, 1.0, -3.5e100, 1e-300] {
             assert_eq!(interpret(&known, &[x]), Outcome::Values(vec![x.sin()]));
         }
+    }
+
+    #[test]
+    fn ways_are_slopes_and_gone_with_tangents() {
+        // The tangents of x and sin x are v6 and v8.
+        let known = graph(
+            "  v10 = neg v8\n  v11 = sub v6 v10\n  v12 = mul v0 v11\n  v13 = const 0.5\n  \
+             v14 = mul v13 v8\n  v15 = sub v6 v14\n  v16 = const 0.0\n  \
+             v17 = select v0 v16 v14\n  v18 = select v0 v14 v16\n  v19 = mul v0 v15\n  \
+             v20 = add v4 v12\n  v21 = add v20 v17\n  v22 = add v21 v18\n  v23 = add v22 v19\n  \
+             return v23\n",
+        );
+        let slopes: Vec<usize> = (10..24)
+            .filter(|&at| {
+                let node = known.nodes.keys().nth(at);
+                node.is_some_and(|node| is_slope(&known, node))
+            })
+            .collect();
+        assert_eq!(slopes, [10, 11, 12, 14, 15, 17, 18, 19]);
+        let plain = without_tangents(&known).to_string();
+        assert_eq!(plain, "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1\n");
     }
 
     #[test]

@@ -30,8 +30,8 @@ use crate::vectors;
 const SEGMENT: usize = 64;
 /// The best of so many counts: the work is the same each time.
 const REPETITIONS: usize = 20;
-/// For so long there are more of them: of short ones that many are over before a processor that
-/// was idle is at its speed.
+/// They are repeated for at least so long: of short ones that many are over before a processor
+/// that was idle is at its speed.
 const WARM: Duration = Duration::from_millis(20);
 const PLAN: Plan = Plan { rounds: 21, sample: Duration::from_millis(2), fresh: 1 };
 

@@ -235,6 +235,19 @@ impl<'a> Emitter<'a> {
         self.told.retain(|pair, _| !is_gone(pair));
     }
 
+    /// Whether a loop around carries `node`.
+    pub(super) fn is_carried(&self, node: Node) -> bool {
+        matches!(self.graph.nodes[node].def, Def::Entry(..))
+    }
+
+    /// Whether a loop around carries `node`, or one before has carried it.
+    pub(super) fn is_from_loop(&self, node: Node) -> bool {
+        match self.graph.nodes[node].def {
+            Def::Phi(region, _) => self.graph.regions[region].cycle.is_some(),
+            _ => self.is_carried(node),
+        }
+    }
+
     /// Whether `node` may depend on an active input.
     pub(super) fn may_be_active(&self, node: Node) -> bool {
         let (mut seen, mut pending) = (HashSet::new(), vec![node]);

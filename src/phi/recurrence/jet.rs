@@ -40,7 +40,7 @@ use super::products::{
 };
 use super::sizes::{self, Sizes, size, sizes_of, total_size};
 use super::slopes::{Parts, Totals};
-use super::still::{Still, is_from_loop};
+use super::still::Still;
 use super::terms::Terms;
 use super::toward::Toward;
 use crate::op::Op;
@@ -122,9 +122,9 @@ pub(super) struct Output {
 /// What states come from.
 pub(super) struct End<'a> {
     /// How far from ζ numbers are, and those that they depend on, next to what comes of them.
-    pub(super) whole_reach: Sizes,
-    /// The same where anything is added, and zero elsewhere.
     pub(super) reach: Sizes,
+    /// The same where anything is added, and zero elsewhere.
+    pub(super) driven_reach: Sizes,
     /// The power of the map, if only to some digits.
     pub(super) power: &'a Matrix<Pair>,
     pub(super) doubt: Doubt,
@@ -166,7 +166,7 @@ impl Start {
             };
             all.iter().enumerate().map(own).collect::<Vec<Terms>>()
         });
-        let of_map = written_map.iter().flatten().flatten().flat_map(Terms::nodes).collect();
+        let nodes_of_map = written_map.iter().flatten().flatten().flat_map(Terms::nodes).collect();
         let fixed = written_map.zip(written(&offsets)).filter(|_| has_offset);
         let fixed = fixed.and_then(|(map, added)| Fixed::of(&map, &added));
         let numbers = parts.numbers(emitter);
@@ -209,7 +209,7 @@ impl Start {
             for ((change, terms), &added) in change.iter_mut().zip(terms).zip(&added) {
                 *change = left_of(emitter, &terms, added, share);
             }
-            if fixed.is_some() && firsts.iter().any(|&first| is_from_loop(emitter, first)) {
+            if fixed.is_some() && firsts.iter().any(|&first| emitter.is_from_loop(first)) {
                 let terms = terms_of_change(emitter, &map, less_one.as_deref(), &whole);
                 for (terms, &added) in terms.iter().zip(&added) {
                     still.add(emitter, terms, added);
@@ -239,8 +239,8 @@ impl Start {
         let point = fixed.as_ref().and_then(|fixed| {
             (0..size).map(|number| fixed.number(number)).collect::<Option<Vec<Terms>>>()
         });
-        let toward =
-            point.and_then(|point| Toward::of(emitter, &system.rows, &firsts, &point, of_map));
+        let toward = point
+            .and_then(|point| Toward::of(emitter, &system.rows, &firsts, &point, &nodes_of_map));
         let outputs = (0..size).filter(|&number| wanted.contains(&system.states[number])).collect();
         Some(Start {
             map,
@@ -348,15 +348,15 @@ impl Start {
     ) -> End<'a> {
         let starts = [&self.first, &self.change];
         let doubt = Doubt::of(emitter, &self.map, halves, steps, starts);
-        let whole_reach = doubt.reach(emitter, distance);
-        let mut reach = vec![None; distance.len()];
+        let reach = doubt.reach(emitter, distance);
+        let mut driven_reach = vec![None; distance.len()];
         if let (Some(moves), Some(_)) = (self.moves, &self.fixed) {
             // Where nothing is added there is no difference.
             let zero = emitter.constant(0.0);
             let mut moved = |reach| emitter.apply(Op::Select, &[moves, reach, zero]);
-            reach = whole_reach.iter().map(|&reach| reach.map(&mut moved)).collect();
+            driven_reach = reach.iter().map(|&reach| reach.map(&mut moved)).collect();
         }
-        End { whole_reach, reach, power: halves.power, doubt }
+        End { reach, driven_reach, power: halves.power, doubt }
     }
 
     /// A state with its derivatives: `output` is known of it, `row` is its row of the power
@@ -367,7 +367,7 @@ impl Start {
         output: &Output,
         row: &Row,
         distance: Option<Pair>,
-        End { whole_reach, reach, power, doubt }: &End<'_>,
+        End { reach, driven_reach, power, doubt }: &End<'_>,
     ) -> Node {
         // What nothing is added to vanishes without a difference.
         let fixed = self.fixed.as_ref().filter(|_| self.is_driven[output.number]);
@@ -383,7 +383,7 @@ impl Start {
         let size_of_base = emitter.apply(Op::Abs, &[base]);
         let terms: Vec<Factors> = row.iter().copied().zip(self.first.iter().copied()).collect();
         let one = Some(emitter.constant(1.0));
-        let least = doubt.of_terms(emitter, &terms, whole_reach[output.number]);
+        let least = doubt.of_terms(emitter, &terms, reach[output.number]);
         let least = sizes::sum(emitter, [(least, one)], doubt.end(output.number));
         if let (Some(number), Some(least)) = (value, least) {
             // A digit that is lost next to the start is none of the loop's.
@@ -393,7 +393,7 @@ impl Start {
         if let (Some((fixed, is_more)), Some(number)) = (&at_end, value)
             && fixed.is_zero(output.number)
         {
-            let largest = match reach[output.number] {
+            let largest = match driven_reach[output.number] {
                 Some(reach) => emitter.apply(Op::Add, &[size_of_base, reach]),
                 None => size_of_base,
             };
@@ -428,10 +428,15 @@ impl Start {
             if let (Some((fixed, is_more)), Some(number)) = (&at_end, total)
                 && fixed.is_apart_from(output.number, slope.leaf)
             {
-                let largest = slope.size(emitter, &output.sums, reach);
-                let left = unless_left(emitter, *is_more, number, largest);
+                let largest = slope.size(emitter, &output.sums, driven_reach);
+                total = Some(unless_left(emitter, *is_more, number, largest));
+            }
+            if let (Some(fixed), Some(number)) = (&self.fixed, total)
+                && (0..self.map.len()).all(|other| fixed.is_apart_from(other, slope.leaf))
+            {
+                // Where all numbers stay so they do with another leaf.
                 let zero = emitter.number(0.0, 0.0);
-                total = Some(self.still.either(emitter, zero, left));
+                total = Some(self.still.either(emitter, zero, number));
                 least = least.map(|least| self.still.unless(emitter, least));
             }
             totals.add_sum(emitter, slope.leaf, total, least);

@@ -35,7 +35,7 @@ use super::power::{System, offset};
 use super::products::{Factors, Row};
 use super::sizes::total_size;
 use super::slopes::{Parts, Totals};
-use super::still::{Still, is_from_loop};
+use super::still::Still;
 use super::terms::{Step, Terms};
 use super::toward::Toward;
 use crate::op::Op;
@@ -181,14 +181,16 @@ impl Start {
         let factor = less_one.plus(&Terms::number(1.0.into()));
         let zero = emitter.number(0.0, 0.0);
         let value = factor.emitted(emitter).unwrap_or(zero);
-        let is_from_loop = first.nodes().into_iter().any(|node| is_from_loop(emitter, node));
+        let is_from_loop = first.single().is_some_and(
+            |(powers, _)| matches!(powers, &[(node, 1)] if emitter.is_from_loop(node)),
+        );
         let step = Step::of(less_one.clone(), added);
         let one = Terms::number(1.0.into());
         let point = (step.less_one == one).then(|| step.added.scaled(-1.0));
         let others = step.shared.iter().flat_map(Terms::nodes).collect();
         let toward = point.and_then(|point| {
             let (rows, first) = (core::slice::from_ref(row), core::slice::from_ref(&first));
-            Toward::of(emitter, rows, first, &[point], others)
+            Toward::of(emitter, rows, first, &[point], &others)
         });
         let less_one = less_one.emitted(emitter).unwrap_or(zero);
         let has_added = !step.added.is_zero();
@@ -298,7 +300,7 @@ impl Start {
             Some(growth) => growth.share(emitter, powers.number, Some(powers.power)),
             None => least_part(emitter, powers.number, power),
         };
-        with_slopes(emitter, value, (&self.leaves(), self.toward.as_ref()), &parts, least)
+        self.with_slopes(emitter, value, &parts, least)
     }
 
     /// The number, and how far from the fixed point it was before.
@@ -411,7 +413,38 @@ impl Start {
         let mut parts = vec![(&self.first, by_first)];
         let factor = self.factor_part();
         parts.push((&factor, by_factor));
-        with_slopes(emitter, Some(value), (&self.leaves(), None), &parts, None)
+        self.with_slopes(emitter, Some(value), &parts, None)
+    }
+
+    /// `value` with its derivatives, where `parts` are what it was computed of and
+    /// its derivatives by that. The part `least` of the terms of these is to be left.
+    fn with_slopes(
+        &self,
+        emitter: &mut Emitter<'_>,
+        value: Option<Pair>,
+        parts: &[(&Part, Pair)],
+        least: Option<Node>,
+    ) -> Node {
+        let mut totals = Totals::default();
+        for leaf in self.leaves() {
+            let mut factors = Vec::new();
+            for (part, slope) in parts {
+                factors.push((part.slope(emitter, leaf), Some(*slope)));
+            }
+            let total = sum_of(emitter, factors.iter().copied());
+            // A single term is all that there is.
+            let terms = factors.iter().filter(|(a, b)| a.is_some() && b.is_some()).count();
+            let least = least.filter(|_| terms > 1).map(|part| {
+                let size = sizes(emitter, &factors);
+                emitter.apply(Op::Mul, &[size, part])
+            });
+            totals.add_sum(emitter, leaf, total, [least]);
+        }
+        let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
+        let rounded = emitter.rounded(value);
+        let node = totals.told(emitter, rounded, self.toward.as_ref().map(|toward| (toward, 0)));
+        emitter.numbers.insert(node, value);
+        node
     }
 
     /// The factor, as far as its derivatives go: 1 more or less.
@@ -437,37 +470,6 @@ fn is_large(emitter: &mut Emitter<'_>, factor: Pair, has_added: bool) -> Whether
         true => is_beyond(emitter, factor.high, marked(1.0)),
         false => Whether::Known(false),
     }
-}
-
-/// `value` with its derivatives by `leaves`, where `parts` are what it was computed of and
-/// its derivatives by that. The part `least` of the terms of these is to be left.
-fn with_slopes(
-    emitter: &mut Emitter<'_>,
-    value: Option<Pair>,
-    (leaves, toward): (&BTreeSet<Node>, Option<&Toward>),
-    parts: &[(&Part, Pair)],
-    least: Option<Node>,
-) -> Node {
-    let mut totals = Totals::default();
-    for &leaf in leaves {
-        let mut factors = Vec::new();
-        for (part, slope) in parts {
-            factors.push((part.slope(emitter, leaf), Some(*slope)));
-        }
-        let total = sum_of(emitter, factors.iter().copied());
-        // A single term is all that there is.
-        let terms = factors.iter().filter(|(a, b)| a.is_some() && b.is_some()).count();
-        let least = least.filter(|_| terms > 1).map(|part| {
-            let size = sizes(emitter, &factors);
-            emitter.apply(Op::Mul, &[size, part])
-        });
-        totals.add_sum(emitter, leaf, total, [least]);
-    }
-    let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
-    let rounded = emitter.rounded(value);
-    let node = totals.told(emitter, rounded, toward.map(|toward| (toward, 0)));
-    emitter.numbers.insert(node, value);
-    node
 }
 
 /// The sum of the sizes of products.

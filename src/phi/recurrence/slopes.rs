@@ -14,7 +14,7 @@ use super::emit::Emitter;
 use super::growth::Growth;
 use super::products::{Factors, sum_of_products};
 use super::terms::Terms;
-use super::toward::{Slope, Toward, is_carried, with_carried};
+use super::toward::{Slope, Toward, with_carried};
 use super::written::value;
 use crate::op::Op;
 use crate::phi::pair::{How, Pair, Pairs};
@@ -388,7 +388,7 @@ impl Totals {
             if let Some(least) = total.least {
                 slope = checked(emitter, slope, least);
             }
-            match is_carried(emitter, node) {
+            match emitter.is_carried(node) {
                 true => carried.push(Slope::of(emitter, node, slope)),
                 false => slopes.push((node, emitter.rounded(slope))),
             }

@@ -1,9 +1,13 @@
-//! Where numbers that a loop in another one, or behind it, begins with stay where they are.
+//! Numbers that a loop around, or one before, has brought so near a fixed point that a step adds
+//! nothing but rounding.
 //!
-//! Near a fixed point a step adds the difference of numbers that are almost equal. What pairs leave
-//! of it in the end is rounding, and a loop in which powers grow would make that as large as
-//! it likes. A program that has come so near is at rest: of numbers with half the digits
-//! nothing is left at all.
+//! There a step adds the difference of numbers that are almost equal. What pairs leave
+//! of it in the end is rounding, and powers that grow would make that as large as they
+//! like. A program that has come so near is at rest: of numbers with half the digits
+//! nothing is left at all. What comes from elsewhere is so near only if somebody has put it there.
+//!
+//! A single number then stays where it is. Of several some may be on their way to zero, with
+//! all digits, while no others move that hide it; so where powers grow, these are the loop's.
 
 use super::emit::Emitter;
 use super::products::{Factors, sum_of_products};
@@ -11,21 +15,15 @@ use super::sizes::size_of_products;
 use super::slopes::chosen;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
-use crate::ssa::{Def, Node, marked};
+use crate::ssa::{Node, marked};
 
-/// Pairs have 106 digits, of which sums of a few products lose some: terms that are so many times
+/// Pairs have 106 bits, of which sums of a few products lose some: terms that are so many times
 /// larger than their sum leave rounding.
 const LARGER: f64 = marked((1u128 << 96) as f64);
 
 /// What rounding leaves and is not larger than so many times that is below the digits of a
 /// rounded number.
 const GROWN: f64 = marked((1u64 << 40) as f64);
-
-/// Whether a loop has carried `node`, or carries it. What comes from elsewhere is near a fixed point
-/// only if somebody has put it there.
-pub(super) fn is_from_loop(emitter: &Emitter<'_>, node: Node) -> bool {
-    matches!(emitter.graph.nodes[node].def, Def::Entry(..) | Def::Phi(..))
-}
 
 /// How many times larger the terms are than what a step adds to each number.
 #[derive(Default)]
@@ -46,6 +44,9 @@ impl Still {
             return;
         };
         let sum = emitter.apply(Op::Abs, &[sum.high]);
+        // Where all terms are zero the number stays, too.
+        let least = emitter.constant(f64::MIN_POSITIVE);
+        let size = emitter.apply(Op::Add, &[size, least]);
         self.ratios.push(emitter.apply(Op::Div, &[size, sum]));
     }
 

@@ -16,7 +16,7 @@ use super::form::{Affine, Base};
 use super::terms::Terms;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
-use crate::ssa::{Def, Node};
+use crate::ssa::Node;
 
 /// Numbers and the point that they are taken to.
 pub(super) struct Toward {
@@ -33,26 +33,36 @@ struct Number {
 }
 
 impl Toward {
-    /// Of what begins as `firsts` and is taken to `point` by steps, known as `rows`, too, that
-    /// are made of `others` besides; `None` if a number that is not carried is taken to
-    /// what is not constant, or if the ways there depend on that.
+    /// Of numbers that begin as `firsts`, z, and that steps take to `point`, c, by a map that is
+    /// made of `nodes_of_map`. The steps are known as `rows`, too.
+    ///
+    /// So much is needed that the derivative by c is all that P leaves of 1, and that P is
+    /// the whole derivative by z:
+    ///
+    /// - c is a sum of multiples of nodes, of which neither the map nor any z is made;
+    /// - a z whose c is not constant is a node that the loop around carries, of which neither the map
+    ///   nor another z is made.
     pub(super) fn of(
         emitter: &Emitter<'_>,
         rows: &[Affine],
         firsts: &[Terms],
         point: &[Terms],
-        mut others: BTreeSet<Node>,
+        nodes_of_map: &BTreeSet<Node>,
     ) -> Option<Toward> {
         let leaves: BTreeSet<Node> = point.iter().flat_map(Terms::nodes).collect();
-        others.extend(firsts.iter().flat_map(Terms::nodes));
-        if !leaves.is_disjoint(&others) {
+        let is_made_of = |node| firsts.iter().filter(|first| first.nodes().contains(&node)).count();
+        if leaves.iter().any(|leaf| nodes_of_map.contains(leaf) || is_made_of(*leaf) > 0) {
             return None;
         }
         let mut numbers = Vec::new();
         for (first, point) in firsts.iter().zip(point) {
             let node = first.single().and_then(|(powers, _)| Some(powers.first()?.0));
-            let carried =
-                node.filter(|&node| *first == Terms::node(node) && is_carried(emitter, node));
+            let carried = node.filter(|&node| {
+                *first == Terms::node(node)
+                    && emitter.is_carried(node)
+                    && !nodes_of_map.contains(&node)
+                    && is_made_of(node) == 1
+            });
             let parts = parts(emitter, rows, point)?;
             if carried.is_none() && !parts.is_empty() {
                 return None;
@@ -115,8 +125,10 @@ pub(super) fn with_carried(
         let parts: Vec<Node> = parts.iter().map(|&part| multiple(emitter, part)).collect();
         let way = parts.iter().fold(tangent, |way, &part| emitter.apply(Op::Sub, &[way, part]));
         let slope = emitter.held(this.slope);
-        let product = emitter.apply(Op::Mul, &[slope, way]);
-        value = emitter.apply(Op::Add, &[value, product]);
+        if emitter.value(slope) != Some(0.0) {
+            let product = emitter.apply(Op::Mul, &[slope, way]);
+            value = emitter.apply(Op::Add, &[value, product]);
+        }
         if own.is_some_and(|own| own.carried == Some(this.carried)) {
             whole.push(emitter.apply(Op::Select, &[this.is_near, tangent, zero]));
             for part in parts {
@@ -131,6 +143,7 @@ pub(super) fn with_carried(
     {
         whole.extend(own.parts.iter().map(|&part| multiple(emitter, part)));
     }
+    whole.retain(|&part| part != zero);
     // A sweep comes to the whole before it comes to the products.
     whole.into_iter().fold(value, |value, part| emitter.apply(Op::Add, &[value, part]))
 }
@@ -139,11 +152,6 @@ pub(super) fn with_carried(
 fn multiple(emitter: &mut Emitter<'_>, (node, factor): (Node, f64)) -> Node {
     let (tangent, factor) = (emitter.tangent(node), emitter.constant(factor));
     emitter.apply(Op::Mul, &[factor, tangent])
-}
-
-/// Whether a loop around carries `node`.
-pub(super) fn is_carried(emitter: &Emitter<'_>, node: Node) -> bool {
-    matches!(emitter.graph.nodes[node].def, Def::Entry(..))
 }
 
 /// The nodes that `point` is the sum of, with their factors.
