@@ -204,3 +204,87 @@ fn at_rest_only_what_moves_nothing_has_no_derivative() {
         assert!(served > 0, "{name}");
     }
 }
+
+#[test]
+fn a_rate_of_zero_moves_nothing_and_has_a_derivative() {
+    let twice: Run = |x| {
+        let (mut s, mut before) = (x[0], x[0]);
+        for rate in [x[1], x[3]] {
+            for _ in 0..100 {
+                let next = s - rate * (s - x[2]) + 0.5 * (s - before);
+                (before, s) = (s, next);
+            }
+        }
+        s
+    };
+    let behind: Run = |x| {
+        let mut s = x[0];
+        for _ in 0..100 {
+            s -= x[1] * (s - x[2]);
+        }
+        let mut before = s;
+        for _ in 0..400 {
+            let next = s - x[3] * (s - 1.0) + 0.5 * (s - before);
+            (before, s) = (s, next);
+        }
+        s
+    };
+    let epochs: Run = |x| {
+        let (mut s, mut speed, mut rate) = (x[0], x[0] * 0.0, x[1]);
+        for _ in 0..4 {
+            for _ in 0..400 {
+                speed = speed * x[3] - rate * (s - x[2]);
+                s += speed;
+            }
+            rate *= 0.9;
+        }
+        s
+    };
+    for (name, program) in [("twice", twice), ("behind", behind), ("epochs", epochs)] {
+        for x in [
+            [1.0, 0.0, 2.0, 0.0],
+            [0.5, 0.3, 2.0, 0.0],
+            [1.0, 0.0, 2.0, 0.9],
+            [1.0, 1e-9, 2.0, 0.01],
+        ] {
+            let ([(expected, tape), (value, kernel)], _) = both(program, &x);
+            assert!((value - expected).abs() <= 1e-12 * expected.abs(), "{name} {x:?}");
+            let error = difference(&kernel, &tape);
+            assert!(error <= 1e-10, "{name} {x:?}: {kernel:?} for {tape:?}");
+        }
+    }
+}
+
+#[test]
+fn a_target_where_several_loops_rest_has_all_of_its_derivative() {
+    let springs: Run = |x| {
+        let (mut s, mut speed, mut rate) = (x[0], x[0] * 0.0, x[1]);
+        for _ in 0..4 {
+            for _ in 0..100 {
+                speed += (x[2] - s) * rate - speed * 0.3;
+                s += speed * 0.1;
+            }
+            rate *= x[3];
+        }
+        s
+    };
+    let behind: Run = |x| {
+        let (mut s, mut speed) = (x[0], x[0] * 0.0);
+        for _ in 0..400 {
+            s -= x[1] * (s - x[2]);
+        }
+        for _ in 0..400 {
+            speed = 0.8 * speed - x[1] * x[3] * (s - x[2]);
+            s += speed;
+        }
+        s
+    };
+    for (name, program) in [("springs", springs), ("behind", behind)] {
+        for x in [[1.0, 0.25, 1.0, 0.5], [1.125, 0.001, 1.125, 0.75], [0.3, 0.09, -0.3, 0.33]] {
+            let ([(_, tape), (_, kernel)], served) = both(program, &x);
+            let error = difference(&kernel, &tape);
+            assert!(error <= 1e-11, "{name} {x:?}: {kernel:?} for {tape:?}");
+            assert_eq!(served, 1, "{name} {x:?}");
+        }
+    }
+}

@@ -84,6 +84,8 @@ struct Slope {
     of_map: Matrix<Pair>,
     /// That of what is added to ζ.
     of_change: Row,
+    /// Where the numbers stay, and would with another leaf.
+    still: Still,
 }
 
 impl Slope {
@@ -223,6 +225,13 @@ impl Start {
             let of_map: Matrix<Pair> =
                 rows.iter().map(|row| row.iter().map(of).collect()).collect();
             let mut of_change: Row = offsets.iter().map(of).collect();
+            let mut of_leaf = still.clone();
+            if !still.is_empty() {
+                for (row, &added) in of_map.iter().zip(&of_change) {
+                    let terms = row.iter().copied().zip(whole.iter().copied());
+                    of_leaf.add(emitter, &terms.collect::<Vec<Factors>>(), added);
+                }
+            }
             if has_offset {
                 for (change, row) in of_change.iter_mut().zip(&of_map) {
                     let base = base.iter().map(|&z| (z != zero).then(|| z.into()));
@@ -230,7 +239,7 @@ impl Start {
                     *change = left_of(emitter, &terms, *change, share);
                 }
             }
-            slopes.push(Slope { leaf, of_map, of_change });
+            slopes.push(Slope { leaf, of_map, of_change, still: of_leaf });
         }
         let has_slopes =
             slopes.iter().any(|slope| slope.of_map.iter().flatten().any(Option::is_some));
@@ -431,14 +440,9 @@ impl Start {
                 let largest = slope.size(emitter, &output.sums, driven_reach);
                 total = Some(unless_left(emitter, *is_more, number, largest));
             }
-            if let (Some(fixed), Some(number)) = (&self.fixed, total)
-                && (0..self.map.len()).all(|other| fixed.is_apart_from(other, slope.leaf))
-            {
-                // Where all numbers stay so they do with another leaf.
-                let zero = emitter.number(0.0, 0.0);
-                total = Some(self.still.either(emitter, zero, number));
-                least = least.map(|least| self.still.unless(emitter, least));
-            }
+            let zero = emitter.number(0.0, 0.0);
+            total = total.map(|total| slope.still.either(emitter, zero, total));
+            least = least.map(|least| slope.still.unless(emitter, least));
             totals.add_sum(emitter, slope.leaf, total, least);
         }
         let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));

@@ -26,12 +26,17 @@ const LARGER: f64 = marked((1u128 << 96) as f64);
 const GROWN: f64 = marked((1u64 << 40) as f64);
 
 /// How many times larger the terms are than what a step adds to each number.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Still {
     ratios: Vec<Node>,
 }
 
 impl Still {
+    /// Whether nothing was added, so that nothing is known to stay.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ratios.is_empty()
+    }
+
     /// Lets a step add the sum of `products` and `addend` to a number.
     pub(super) fn add(
         &mut self,
@@ -52,7 +57,7 @@ impl Still {
 
     /// `moves`, but `stays` where all numbers stay.
     pub(super) fn either(&self, emitter: &mut Emitter<'_>, stays: Pair, moves: Pair) -> Pair {
-        if self.ratios.is_empty() {
+        if self.is_empty() {
             return moves;
         }
         let larger = emitter.constant(LARGER);
