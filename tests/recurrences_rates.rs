@@ -48,6 +48,14 @@ fn scaled(x: &[Var]) -> Var {
     epochs(x, |s, speed, rate| (s - rate * (s * x[4] - x[2]), speed), 40)
 }
 
+/// Loops one after the other, at powers of the rate.
+fn sequence(x: &[Var]) -> Var {
+    (0..5).fold(x[0], |s, epoch| {
+        let rate = x[1].powi(epoch + 1) * x[3];
+        (0..64).fold(s, |s, _| s - rate * (s - x[2]))
+    })
+}
+
 /// The value and the gradient of `run` by the tape and by kernels with a closed form, and how many
 /// calls these have served without the one in reserve.
 fn both(run: Run, x: &[f64]) -> ([(f64, Vec<f64>); 2], u64) {
@@ -64,10 +72,11 @@ fn both(run: Run, x: &[f64]) -> ([(f64, Vec<f64>); 2], u64) {
 #[test]
 fn what_a_target_gets_is_what_the_start_loses() {
     // Both derivatives are 1 together, however large they are on the way.
-    let programs: [(&str, Run, &[[f64; 2]]); 4] = [
+    let programs: [(&str, Run, &[[f64; 2]]); 5] = [
         ("descent", descent, &[[0.5, 1.0884], [0.3, 1.03], [0.5, 1.1], [0.5, -1.08], [0.5, -1.1]]),
         ("mixture", mixture, &[[1.0, 1.0884], [0.6, 1.1], [1.0, -1.08]]),
         ("momentum", momentum, &[[1.29, 1.0538], [0.001, 1.54], [0.002, 1.49], [0.01, 0.95]]),
+        ("sequence", sequence, &[[1.19, 1.0], [1.1, 0.9], [0.5, 1.0]]),
         ("spring", spring, &[[1.1, -1.06], [1.3, 1.03], [0.7, 1.02]]),
     ];
     for (name, program, rates) in programs {

@@ -235,16 +235,12 @@ impl<'a> Emitter<'a> {
         self.told.retain(|pair, _| !is_gone(pair));
     }
 
-    /// Whether a loop around carries `node`.
-    pub(super) fn is_carried(&self, node: Node) -> bool {
-        matches!(self.graph.nodes[node].def, Def::Entry(..))
-    }
-
     /// Whether a loop around carries `node`, or one before has carried it.
     pub(super) fn is_from_loop(&self, node: Node) -> bool {
         match self.graph.nodes[node].def {
+            Def::Entry(..) => true,
             Def::Phi(region, _) => self.graph.regions[region].cycle.is_some(),
-            _ => self.is_carried(node),
+            _ => false,
         }
     }
 

@@ -388,7 +388,7 @@ impl Totals {
             if let Some(least) = total.least {
                 slope = checked(emitter, slope, least);
             }
-            match emitter.is_carried(node) {
+            match emitter.is_from_loop(node) {
                 true => carried.push(Slope::of(emitter, node, slope)),
                 false => slopes.push((node, emitter.rounded(slope))),
             }

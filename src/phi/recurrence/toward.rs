@@ -1,6 +1,7 @@
-//! Numbers that a loop carries, and a loop in it takes to a point, or away from that.
+//! Numbers that a loop carries, or has carried, and another one in it or behind it takes to a
+//! point, or away from that.
 //!
-//! Let z become c + P·(z - c) in each iteration. In a sweep the adjoint of z is multiplied by P,
+//! Let z become c + P·(z - c) in each of them. In a sweep the adjoint of z is multiplied by P,
 //! and that of c gets the rest: both together stay what they were. Where powers are
 //! larger than 1 in some iterations and less in others each may grow to be large, and be small
 //! again in the end; of a sum of products with 1 - P, each rounded, nothing is left then. A
@@ -26,7 +27,7 @@ pub(super) struct Toward {
 }
 
 struct Number {
-    /// What the loop around carries, if it begins as that.
+    /// What a loop around carries, or one before has, if it begins as that.
     carried: Option<Node>,
     /// The nodes that the point is the sum of, with their factors, but for constants.
     parts: Vec<(Node, f64)>,
@@ -40,8 +41,8 @@ impl Toward {
     /// the whole derivative by z:
     ///
     /// - c is a sum of multiples of nodes, of which neither the map nor any z is made;
-    /// - a z whose c is not constant is a node that the loop around carries, of which neither the map
-    ///   nor another z is made.
+    /// - a z whose c is not constant is a node that comes from a loop, of which neither the map nor
+    ///   another z is made.
     pub(super) fn of(
         emitter: &Emitter<'_>,
         rows: &[Affine],
@@ -59,7 +60,7 @@ impl Toward {
             let node = first.single().and_then(|(powers, _)| Some(powers.first()?.0));
             let carried = node.filter(|&node| {
                 *first == Terms::node(node)
-                    && emitter.is_carried(node)
+                    && emitter.is_from_loop(node)
                     && !nodes_of_map.contains(&node)
                     && is_made_of(node) == 1
             });
@@ -85,7 +86,7 @@ impl Toward {
     }
 }
 
-/// The derivative of a number by one that a loop around carries.
+/// The derivative of a number by one that comes from a loop.
 ///
 /// Where that is near 1 it is what it is more than 1: derivatives by the first number are
 /// products of all of them, and the same rounding error in each would add up.
@@ -108,7 +109,7 @@ impl Slope {
     }
 }
 
-/// `value` with its derivatives by what a loop around carries, and by the point, if it is known,
+/// `value` with its derivatives by what comes from loops, and by the point, if it is known,
 /// that it is taken to as the number of this place.
 pub(super) fn with_carried(
     emitter: &mut Emitter<'_>,
