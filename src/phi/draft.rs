@@ -439,15 +439,7 @@ impl Draft {
             }
             data.items = items;
         }
-        let mut replacement = Replacement::new(graph, nodes);
-        // What is replaced is where it was, so its history is that of the other.
-        for series in replacement.graph.series.keys() {
-            if let SeriesData::History(node) = replacement.graph.series[series] {
-                let node = replacement.resolved(node);
-                replacement.graph.series[series] = SeriesData::History(node);
-            }
-        }
-        replacement
+        Replacement::new(graph, nodes)
     }
 
     /// The graph with all that done; `None` if it is none.

@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use crate::certificate::Claim;
-use crate::ssa::{Def, End, Graph, Item, Node, SeriesData, in_order};
+use crate::ssa::{Def, End, Graph, Item, Nest, Node, SeriesData, in_order};
 
 /// A graph with everything replaced, whose nodes are in no order yet: those of the
 /// graph before have their ids, as blocks and regions have, and new ones come after them.
@@ -14,7 +14,8 @@ pub(super) struct Replacement {
 }
 
 impl Replacement {
-    /// `graph` with `nodes` replaced wherever they are used, but in histories.
+    /// `graph` with `nodes` replaced wherever they are used. A history is that of what takes the
+    /// node's place if this is in the same loop, and else stays.
     pub(super) fn new(mut graph: Graph, nodes: HashMap<Node, Node>) -> Replacement {
         let resolve = |node: &mut Node| *node = resolved(&nodes, *node);
         for node in graph.nodes.keys() {
@@ -42,11 +43,15 @@ impl Replacement {
             let cycle = graph.regions[region].cycle.iter_mut();
             cycle.flat_map(|cycle| &mut cycle.entries).for_each(|entry| resolve(&mut entry.first));
         }
+        let nest = Nest::of(&graph);
         for series in graph.series.keys() {
-            // What a history is of stays.
-            if !matches!(graph.series[series], SeriesData::History(_)) {
-                graph.series[series].nodes_mut().for_each(resolve);
+            if let SeriesData::History(node) = graph.series[series] {
+                let other = resolved(&nodes, node);
+                if nest.node_loop(other).is_none() || nest.node_loop(other) != nest.node_loop(node) {
+                    continue;
+                }
             }
+            graph.series[series].nodes_mut().for_each(resolve);
         }
         Replacement { graph, nodes }
     }
