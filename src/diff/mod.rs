@@ -3,6 +3,7 @@
 mod activity;
 mod adjoints;
 mod checkpoint;
+mod gathered;
 mod loops;
 mod needed;
 mod order;

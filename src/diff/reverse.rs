@@ -14,11 +14,14 @@
 
 use super::activity::Activity;
 use super::adjoints::Adjoints;
+use super::gathered::gathered;
 use super::needed::Needed;
 use super::order::{Entries, Order};
 use super::relays::relays;
 use super::rows::{Row, rows};
 use super::sums::Sums;
+use hashbrown::HashMap;
+
 use crate::entity::Array;
 use crate::op::{Op, contribution};
 use crate::ssa::{
@@ -132,6 +135,9 @@ pub(super) struct Reverse<'a> {
     pub(super) order: Order,
     /// What relays pass on to.
     pub(super) relays: Array<Node, Option<Node>>,
+    /// Whose adjoints are gathered, and what rounding has taken from them so far.
+    pub(super) gathered: Array<Node, bool>,
+    pub(super) lost: HashMap<Node, Node>,
     pub(super) parents: Array<Block, Option<Block>>,
     /// For each block of a region the latest sweep in which an end below it had
     /// an adjoint for its values.
@@ -196,6 +202,8 @@ impl<'a> Reverse<'a> {
             adjoints: Adjoints::new(graph.nodes.len()),
             rows: rows(&activity),
             relays: relays(&activity, folding),
+            gathered: gathered(&activity, folding),
+            lost: HashMap::new(),
             activity,
             sums: Sums::new(graph),
             parents: graph.parents(),
@@ -398,6 +406,7 @@ impl<'a> Reverse<'a> {
     pub(super) fn pass_on(&mut self, node: Node) {
         let Some(adjoint) = self.adjoints.take(node) else { return };
         self.set_place(self.graph.nodes[node].place);
+        let adjoint = self.with_lost(node, adjoint);
         let (op, args) = match self.graph.nodes[node].def {
             Def::Apply(op, args) => (op, args),
             Def::Element(access) => {
@@ -409,7 +418,9 @@ impl<'a> Reverse<'a> {
         };
         let (x, y) = (args.map(|arg| self.at_hand(arg, node)), self.copied(node));
         for (operand, &arg) in args.iter().enumerate().take(op.arity()) {
-            if self.activity.active[arg] {
+            if self.gathered[arg] && op == Op::Mul {
+                self.gather_product(arg, adjoint, x[1 - operand]);
+            } else if self.activity.active[arg] {
                 let passed = contribution(&mut self.builder, op, operand, x, y, adjoint);
                 if let Some(passed) = passed {
                     self.add(arg, passed);
@@ -427,6 +438,9 @@ impl<'a> Reverse<'a> {
     /// Adds `passed` to the adjoint of `node` alone.
     pub(super) fn add_to_one(&mut self, mut node: Node, mut passed: Node) {
         loop {
+            if self.gathered[node] {
+                return self.gather(node, passed);
+            }
             if self.add_to_sum(node, passed) || self.add_directly(node, passed) {
                 return;
             }

@@ -318,7 +318,10 @@ fn worth_closing(rolled: &Graph) -> Closed {
         let why = format!("{rule} would save less than a tenth of all steps");
         match refused.iter_mut().find(|known| known.at == at) {
             // So it does more than that.
-            Some(known) => known.why = known.why.replace(Refused::SEARCHES, &why),
+            Some(known) if known.why.contains(Refused::SEARCHES) => {
+                known.why = known.why.replace(Refused::SEARCHES, &why);
+            }
+            Some(known) => known.why = format!("{}; {why}", known.why),
             None => refused.push(Refused { at, why }),
         }
     }

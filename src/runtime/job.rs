@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::coarsen::{Coarsened, Primal, coarsen, primal};
 use super::learning::{Forms, Known, Learning, Role};
-use super::options::Options;
+use super::options::{Limits, Numerics, Options};
 use super::report::{KernelReport, Purpose, Refusal};
 use super::specialisation::{Installed, Specialisation};
 use crate::ssa::{Graph, most_steps};
@@ -23,6 +23,13 @@ pub(super) struct Job {
     generation: usize,
     kernels: SmallVec<[(Role, Purpose); 6]>,
 }
+
+/// A kernel in reserve adds up as the tape does if it has no more operations than this: where
+/// a closed form does not serve, a derivative may be left over of what cancels exactly on the
+/// tape, and is rounding in any other order.
+const IN_ORDER: usize = 1 << 14;
+
+type Purposes = SmallVec<[Purpose; 3]>;
 
 impl Job {
     /// Takes on those kernels that are stale, of the purposes that are wanted.
@@ -52,16 +59,23 @@ impl Job {
 
     /// Makes the kernels and installs them.
     pub(super) fn run(self, options: &Options) {
-        self.make(Role::First, options);
-        let options = Options { phi_calculus: false, ..*options };
-        self.make(Role::Reserve, &options);
+        let purposes = |role| {
+            let kernels = self.kernels.iter().filter(move |kernel| kernel.0 == role);
+            kernels.map(|&(_, purpose)| purpose).collect()
+        };
+        self.make(Role::First, purposes(Role::First), options);
+        let limits = Limits { compiled: IN_ORDER.min(options.limits.compiled), ..options.limits };
+        let in_order = Options { phi_calculus: false, numerics: Numerics::Exact, limits, ..*options };
+        let left = self.make(Role::Reserve, purposes(Role::Reserve), &in_order);
+        self.make(Role::Reserve, left, &Options { phi_calculus: false, ..*options });
     }
 
-    fn make(&self, role: Role, options: &Options) {
-        let kernels = self.kernels.iter().filter(|kernel| kernel.0 == role);
-        let mut purposes = kernels.map(|&(_, purpose)| purpose).peekable();
-        if purposes.peek().is_none() {
-            return;
+    /// Makes and installs kernels for `purposes`, but for those that it returns: these have been
+    /// refused.
+    fn make(&self, role: Role, purposes: Purposes, options: &Options) -> Purposes {
+        let mut left = Purposes::new();
+        if purposes.is_empty() {
+            return left;
         }
         let start = Instant::now();
         let primal = unwound(|| primal(&self.graph, options));
@@ -72,15 +86,17 @@ impl Job {
         for purpose in purposes {
             // Nobody is left to call a kernel.
             if Arc::strong_count(&self.specialisation) == 1 {
-                return;
+                break;
             }
             let start = Instant::now();
             let result = match &primal {
                 Ok(primal) => unwound(|| coarsen(primal, purpose, options)),
                 Err(refusal) => Err(refusal.clone()),
             };
+            left.extend(result.is_err().then_some(purpose));
             self.install(role, purpose, result, shared + start.elapsed());
         }
+        left
     }
 
     /// Keeps what φ-calculus came to, for the report.

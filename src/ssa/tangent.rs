@@ -116,7 +116,7 @@ pub(crate) fn is_slope(graph: &Graph, node: Node) -> bool {
 }
 
 /// Whether `node` is a sum of multiples of tangents.
-fn is_way(graph: &Graph, mut node: Node) -> bool {
+pub(crate) fn is_way(graph: &Graph, mut node: Node) -> bool {
     while let Def::Apply(Op::Add | Op::Sub, [a, b, _]) = graph.nodes[node].def {
         node = match [a, b].map(|part| is_multiple(graph, part)) {
             [_, true] => a,

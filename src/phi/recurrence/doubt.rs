@@ -43,6 +43,9 @@ const NOTHING: f64 = 1.0 / (1u64 << 30) as f64;
 /// The same where they do neither: rounding has taken 2⁻⁴⁰ of the ways.
 const MUCH: f64 = (1u64 << 14) as f64;
 
+/// By so much powers may have grown of what a loop has carried.
+const GROWN: f64 = (1u64 << 40) as f64;
+
 /// A power of a map as the product of two others, of about as many steps. Of all of them only
 /// some digits count.
 pub(super) struct Halves<'a> {
@@ -110,6 +113,8 @@ pub(super) struct Doubt {
     reached: Sizes,
     /// What is to be left of the numbers.
     ends: Sizes,
+    /// How large what comes of a number is by ways that lead back to it.
+    returned: Option<Node>,
 }
 
 impl Doubt {
@@ -172,8 +177,22 @@ impl Doubt {
             spans.push(sum(emitter, [(Some(steps), change)], first));
         }
         let [reached, ends] = [&ways, &least].map(|map| applied(emitter, map, &spans));
+        let back = after.iter().enumerate().map(|(number, row)| (row[number], Some(one)));
+        let returned = sum(emitter, back, None);
         emitter.overflows = overflows;
-        Doubt { steps, ways, least, reached, ends }
+        Doubt { steps, ways, least, reached, ends, returned }
+    }
+
+    /// `number` that a loop has carried, but no number if powers have grown: the loop passes
+    /// derivatives on step by step, and where they have come to rest nothing of them grows. What
+    /// cancels in a sum has all of its digits as long as powers have not grown by more than those.
+    pub(super) fn unless_grown(&self, emitter: &mut Emitter<'_>, number: Pair) -> Pair {
+        let Some(returned) = self.returned else { return number };
+        let (one, no_number) = (emitter.constant(1.0), emitter.no_number());
+        let limit = emitter.constant(GROWN);
+        let has_not = emitter.apply(Op::Le, &[returned, limit]);
+        let factor = emitter.apply(Op::Select, &[has_not, one, no_number]);
+        Pair { high: emitter.apply(Op::Mul, &[number.high, factor]), ..number }
     }
 
     /// How large the terms may be that the numbers are sums of, where they are as large as `row`:

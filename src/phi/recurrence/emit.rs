@@ -237,11 +237,7 @@ impl<'a> Emitter<'a> {
 
     /// Whether a loop around carries `node`, or one before has carried it.
     pub(super) fn is_from_loop(&self, node: Node) -> bool {
-        match self.graph.nodes[node].def {
-            Def::Entry(..) => true,
-            Def::Phi(region, _) => self.graph.regions[region].cycle.is_some(),
-            _ => false,
-        }
+        self.graph.is_from_loop(node)
     }
 
     /// Whether `node` may depend on an active input.

@@ -187,7 +187,7 @@ fn combined(
     }
     let mut node = emitter.rounded(sum);
     if totals.meet(emitter) {
-        node = totals.told(emitter, node, None);
+        node = totals.told(emitter, node, None, columns.len() == 1);
         emitter.derived += emitter.items.len() - before;
     }
     node

@@ -72,8 +72,8 @@ pub(super) struct Start {
     is_driven: Vec<bool>,
     /// That point, if derivatives by it are told by themselves.
     toward: Option<Toward>,
-    /// Where the numbers stay at the start, if a loop has carried some of them.
-    still: Still,
+    /// Whether a loop has carried some of the numbers.
+    is_from_loop: bool,
     pub(super) has_offset: bool,
     /// Whether the map has derivatives that are wanted.
     pub(super) has_slopes: bool,
@@ -186,6 +186,7 @@ impl Start {
         let (mut base, mut first, mut still) = (vec![zero; size], whole.clone(), Still::default());
         let mut change = vec![None; size];
         let (mut moving, mut is_driven) = (None, vec![false; size]);
+        let is_from_loop = firsts.iter().any(|&first| emitter.is_from_loop(first));
         if has_offset {
             let mut total = zero;
             for pair in added.iter().flatten() {
@@ -211,7 +212,7 @@ impl Start {
             for ((change, terms), &added) in change.iter_mut().zip(terms).zip(&added) {
                 *change = left_of(emitter, &terms, added, share);
             }
-            if fixed.is_some() && firsts.iter().any(|&first| emitter.is_from_loop(first)) {
+            if fixed.is_some() && is_from_loop {
                 let terms = terms_of_change(emitter, &map, less_one.as_deref(), &whole);
                 for (terms, &added) in terms.iter().zip(&added) {
                     still.add(emitter, terms, added);
@@ -263,7 +264,7 @@ impl Start {
             fixed,
             is_driven,
             toward,
-            still,
+            is_from_loop,
             has_offset,
             has_slopes,
         })
@@ -408,8 +409,8 @@ impl Start {
             };
             value = Some(unless_left(emitter, *is_more, number, largest));
         }
-        if let (Some(number), Some(power)) = (value, size_of_power) {
-            value = Some(self.still.checked(emitter, number, power));
+        if self.is_from_loop {
+            value = value.map(|number| doubt.unless_grown(emitter, number));
         }
         let mut totals = Totals::default();
         for (other, (first, &slope)) in self.firsts.iter().zip(row).enumerate() {
@@ -447,7 +448,8 @@ impl Start {
         }
         let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
         let rounded = emitter.rounded(value);
-        let node = totals.told(emitter, rounded, toward.map(|toward| (toward, output.number)));
+        let toward = toward.map(|toward| (toward, output.number));
+        let node = totals.told(emitter, rounded, toward, self.outputs.len() == 1);
         emitter.numbers.insert(node, value);
         node
     }

@@ -442,7 +442,7 @@ impl Start {
         }
         let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
         let rounded = emitter.rounded(value);
-        let node = totals.told(emitter, rounded, self.toward.as_ref().map(|toward| (toward, 0)));
+        let node = totals.told(emitter, rounded, self.toward.as_ref().map(|toward| (toward, 0)), true);
         emitter.numbers.insert(node, value);
         node
     }

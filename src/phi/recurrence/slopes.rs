@@ -374,12 +374,14 @@ impl Totals {
     }
 
     /// `value` with these sums, as single numbers, as its derivatives, and with those by the point
-    /// that it is taken to as the number of this place, if that is known.
+    /// that it is taken to as the number of this place, if that is known. If it is not `alone`,
+    /// those by what comes from loops have all of their digits: with those of others they may cancel.
     pub(super) fn told(
         mut self,
         emitter: &mut Emitter<'_>,
         value: Node,
         toward: Option<(&Toward, usize)>,
+        is_alone: bool,
     ) -> Node {
         self.pass_on(emitter);
         let (mut slopes, mut carried) = (Vec::new(), Vec::new());
@@ -389,7 +391,7 @@ impl Totals {
                 slope = checked(emitter, slope, least);
             }
             match emitter.is_from_loop(node) {
-                true => carried.push(Slope::of(emitter, node, slope)),
+                true => carried.push(Slope::of(emitter, node, slope, is_alone)),
                 false => slopes.push((node, emitter.rounded(slope))),
             }
         }

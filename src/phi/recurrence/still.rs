@@ -7,7 +7,8 @@
 //! nothing is left at all. What comes from elsewhere is so near only if somebody has put it there.
 //!
 //! A single number then stays where it is. Of several some may be on their way to zero, with
-//! all digits, while no others move that hide it; so where powers grow, these are the loop's.
+//! all digits, while no others move that hide it; where powers grow, these are the loop's in any
+//! case (`doubt`).
 
 use super::emit::Emitter;
 use super::products::{Factors, sum_of_products};
@@ -20,10 +21,6 @@ use crate::ssa::{Node, marked};
 /// Pairs have 106 bits, of which sums of a few products lose some: terms that are so many times
 /// larger than their sum leave rounding.
 const LARGER: f64 = marked((1u128 << 96) as f64);
-
-/// What rounding leaves and is not larger than so many times that is below the digits of a
-/// rounded number.
-const GROWN: f64 = marked((1u64 << 40) as f64);
 
 /// How many times larger the terms are than what a step adds to each number.
 #[derive(Clone, Default)]
@@ -66,20 +63,6 @@ impl Still {
             let is_still = emitter.apply(Op::Gt, &[ratio, larger]);
             chosen(emitter, is_still, stays, moves)
         })
-    }
-
-    /// `value`, but no number where all numbers stay, and `power` would make what rounding leaves of
-    /// their ways so much larger that it counts.
-    pub(super) fn checked(&self, emitter: &mut Emitter<'_>, value: Pair, power: Node) -> Pair {
-        let (one, no_number) = (emitter.number(1.0, 0.0), emitter.no_number());
-        let factor = self.either(emitter, no_number.into(), one);
-        if factor == one {
-            return value;
-        }
-        let limit = emitter.constant(GROWN);
-        let has_grown = emitter.apply(Op::Gt, &[power, limit]);
-        let factor = chosen(emitter, has_grown, factor, one);
-        Pair { high: emitter.apply(Op::Mul, &[value.high, factor.high]), ..value }
     }
 
     /// `moves`, but zero where all numbers stay.

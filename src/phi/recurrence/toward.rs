@@ -94,18 +94,30 @@ pub(super) struct Slope {
     carried: Node,
     is_near: Node,
     slope: Node,
+    /// What rounding has taken from it, if others are told of the same.
+    low: Option<Node>,
 }
 
 impl Slope {
-    pub(super) fn of(emitter: &mut Emitter<'_>, carried: Node, whole: Pair) -> Slope {
+    /// What is `alone` is rounded: it cancels with nothing.
+    pub(super) fn of(
+        emitter: &mut Emitter<'_>,
+        carried: Node,
+        whole: Pair,
+        is_alone: bool,
+    ) -> Slope {
+        let whole = if is_alone { whole } else { emitter.normal(whole) };
         let (less, half) = (emitter.constant(-1.0), emitter.constant(0.5));
         let way = emitter.apply(Op::Add, &[whole.high, less]);
         let size = emitter.apply(Op::Abs, &[way]);
         let is_near = emitter.apply(Op::Lt, &[size, half]);
-        let way = Pair { high: way, ..whole };
-        let [way, whole] = [way, whole].map(|pair| emitter.rounded(pair));
+        let low = if is_alone { None } else { whole.low };
+        let [way, whole] = match is_alone {
+            true => [way, whole.high].map(|high| emitter.rounded(Pair { high, ..whole })),
+            false => [way, whole.high],
+        };
         let slope = emitter.apply(Op::Select, &[is_near, way, whole]);
-        Slope { carried, is_near, slope }
+        Slope { carried, is_near, slope, low }
     }
 }
 
@@ -125,10 +137,12 @@ pub(super) fn with_carried(
         let tangent = emitter.tangent(this.carried);
         let parts: Vec<Node> = parts.iter().map(|&part| multiple(emitter, part)).collect();
         let way = parts.iter().fold(tangent, |way, &part| emitter.apply(Op::Sub, &[way, part]));
-        let slope = emitter.held(this.slope);
-        if emitter.value(slope) != Some(0.0) {
-            let product = emitter.apply(Op::Mul, &[slope, way]);
-            value = emitter.apply(Op::Add, &[value, product]);
+        for part in core::iter::once(this.slope).chain(this.low) {
+            let part = emitter.held(part);
+            if emitter.value(part) != Some(0.0) {
+                let product = emitter.apply(Op::Mul, &[part, way]);
+                value = emitter.apply(Op::Add, &[value, product]);
+            }
         }
         if own.is_some_and(|own| own.carried == Some(this.carried)) {
             whole.push(emitter.apply(Op::Select, &[this.is_near, tangent, zero]));
