@@ -6,48 +6,27 @@
 //! digit is left. So these are summed as in "Accurate Sum and Dot Product" (Ogita, Rump and
 //! Oishi 2005), algorithm Dot2.
 
-use hashbrown::HashMap;
-
 use super::activity::Activity;
 use super::reverse::Reverse;
 use crate::entity::Array;
 use crate::op::Op;
-use crate::ssa::{Builder, Def, Folding, Node, is_way, tangent_sum};
+use crate::ssa::{Builder, Folding, Node, is_way, tangent_of};
 
-/// Which nodes have adjoints that are gathered: tangents of what comes from a loop, and ways
-/// of it, that several derivatives are multiplied by in the block that they are in. Only for
-/// [`Folding::Real`]: otherwise the order of additions is that of the tape.
+/// Which nodes have adjoints that are gathered: tangents of ways, so that all of a matrix is
+/// multiplied by the same, if nothing elsewhere than in the block that they are in uses them.
+/// Only for [`Folding::Real`]: otherwise the order of additions is that of the tape.
 pub(super) fn gathered(activity: &Activity<'_>, folding: Folding) -> Array<Node, bool> {
     let graph = activity.graph;
+    let is_gathered = |node| tangent_of(graph, node).is_some_and(|of| is_way(graph, of));
     let mut gathered = Array::filled(false, graph.nodes.len());
     if folding == Folding::Exact {
         return gathered;
     }
-    let mut comes_from_loop = gathered.clone();
     for node in graph.nodes.keys() {
-        let args = graph.nodes[node].args();
-        comes_from_loop[node] = match tangent_sum(graph, node) {
-            Some(sum) => graph.nodes[sum].args().iter().any(|&arg| graph.is_from_loop(arg)),
-            None => args.iter().any(|&arg| comes_from_loop[arg]) && is_way(graph, node),
-        };
-    }
-    /// How many products a node is a factor of, and whether it is used elsewhere.
-    #[derive(Clone, Copy, Default)]
-    struct Uses {
-        products: u32,
-        is_outside: bool,
-    }
-    let mut uses: HashMap<Node, Uses> = HashMap::new();
-    for user in graph.nodes.keys().filter(|&user| activity.active[user]) {
-        let Def::Apply(op, _) = graph.nodes[user].def else { continue };
-        for &arg in graph.nodes[user].args().iter().filter(|&&arg| comes_from_loop[arg]) {
-            let uses = uses.entry(arg).or_default();
-            uses.products += u32::from(op == Op::Mul);
-            uses.is_outside |= activity.nest.node_block(user) != activity.nest.node_block(arg);
+        gathered[node] = is_gathered(node);
+        for &arg in graph.nodes[node].args() {
+            gathered[arg] &= activity.nest.node_block(node) == activity.nest.node_block(arg);
         }
-    }
-    for (node, uses) in uses {
-        gathered[node] = uses.products > 1 && !uses.is_outside;
     }
     gathered
 }

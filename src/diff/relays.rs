@@ -10,7 +10,7 @@ use hashbrown::{HashMap, HashSet};
 use super::activity::Activity;
 use crate::entity::Array;
 use crate::op::Op;
-use crate::ssa::{Def, Folding, Node, Region, tangent_sum};
+use crate::ssa::{Def, Folding, Node, Region, tangent_of, tangent_sum};
 
 /// Relays of relays: what goes through a chain is multiplied again for each of them.
 const LONGEST_CHAIN: u8 = 4;
@@ -51,8 +51,7 @@ pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, O
     for node in graph.nodes.keys().filter(|&node| activity.active[node]) {
         let Some(sum) = tangent_sum(graph, node) else { continue };
         relays[node] = Some(sum);
-        let mut operands = graph.nodes[sum].args().iter().copied();
-        relays[sum] = operands.find(|&arg| graph.constant(arg).is_none());
+        relays[sum] = tangent_of(graph, node);
     }
     let members = members(activity);
     if members.is_empty() {

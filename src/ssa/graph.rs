@@ -357,15 +357,6 @@ impl Graph {
         }
     }
 
-    /// Whether a loop around carries `node`, or one before has carried it.
-    pub(crate) fn is_from_loop(&self, node: Node) -> bool {
-        match self.nodes[node].def {
-            Def::Entry(..) => true,
-            Def::Phi(region, _) => self.regions[region].cycle.is_some(),
-            _ => false,
-        }
-    }
-
     /// The number of paths from the root to a leaf; a region is one step of each.
     pub fn paths(&self) -> usize {
         self.leaves(self.root()).len()

@@ -104,6 +104,12 @@ pub(crate) fn tangent_sum(graph: &Graph, node: Node) -> Option<Node> {
     (constant(c) == Some(-FAR) && is_far(sum)).then_some(sum)
 }
 
+/// What `node` is the tangent of, if it is one.
+pub(crate) fn tangent_of(graph: &Graph, node: Node) -> Option<Node> {
+    let sum = tangent_sum(graph, node)?;
+    graph.nodes[sum].args().iter().copied().find(|&arg| graph.constant(arg).is_none())
+}
+
 /// Whether `node` is a derivative times a tangent, or a tangent that is there in some cases.
 pub(crate) fn is_slope(graph: &Graph, node: Node) -> bool {
     is_way(graph, node)

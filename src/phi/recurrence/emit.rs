@@ -237,7 +237,11 @@ impl<'a> Emitter<'a> {
 
     /// Whether a loop around carries `node`, or one before has carried it.
     pub(super) fn is_from_loop(&self, node: Node) -> bool {
-        self.graph.is_from_loop(node)
+        match self.graph.nodes[node].def {
+            Def::Entry(..) => true,
+            Def::Phi(region, _) => self.graph.regions[region].cycle.is_some(),
+            _ => false,
+        }
     }
 
     /// Whether `node` may depend on an active input.

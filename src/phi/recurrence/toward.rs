@@ -96,6 +96,7 @@ pub(super) struct Slope {
     slope: Node,
     /// What rounding has taken from it, if others are told of the same.
     low: Option<Node>,
+    is_alone: bool,
 }
 
 impl Slope {
@@ -117,7 +118,7 @@ impl Slope {
             false => [way, whole.high],
         };
         let slope = emitter.apply(Op::Select, &[is_near, way, whole]);
-        Slope { carried, is_near, slope, low }
+        Slope { carried, is_near, slope, low, is_alone }
     }
 }
 
@@ -137,10 +138,12 @@ pub(super) fn with_carried(
         let tangent = emitter.tangent(this.carried);
         let parts: Vec<Node> = parts.iter().map(|&part| multiple(emitter, part)).collect();
         let way = parts.iter().fold(tangent, |way, &part| emitter.apply(Op::Sub, &[way, part]));
+        // What several numbers pass on to the way is gathered.
+        let gathered = if this.is_alone { way } else { emitter.tangent(way) };
         for part in core::iter::once(this.slope).chain(this.low) {
             let part = emitter.held(part);
             if emitter.value(part) != Some(0.0) {
-                let product = emitter.apply(Op::Mul, &[part, way]);
+                let product = emitter.apply(Op::Mul, &[part, gathered]);
                 value = emitter.apply(Op::Add, &[value, product]);
             }
         }
@@ -150,7 +153,7 @@ pub(super) fn with_carried(
                 whole.push(emitter.apply(Op::Select, &[this.is_near, zero, part]));
             }
         } else {
-            whole.push(emitter.apply(Op::Select, &[this.is_near, way, zero]));
+            whole.push(emitter.apply(Op::Select, &[this.is_near, gathered, zero]));
         }
     }
     if let Some(own) = own
