@@ -392,12 +392,32 @@ impl Totals {
             }
             match emitter.is_from_loop(node) {
                 true => carried.push(Slope::of(emitter, node, slope, is_alone)),
-                false => slopes.push((node, emitter.rounded(slope))),
+                false => slopes.push((node, slope)),
             }
         }
-        let value = emitter.with_slopes(value, &slopes);
+        let value = with_others(emitter, value, &slopes, is_alone);
         with_carried(emitter, value, &carried, toward)
     }
+}
+
+/// `value` with these derivatives by what comes from elsewhere than loops.
+fn with_others(
+    emitter: &mut Emitter<'_>,
+    value: Node,
+    slopes: &[(Node, Pair)],
+    is_alone: bool,
+) -> Node {
+    let mut told = Vec::new();
+    for &(node, slope) in slopes {
+        if is_alone {
+            told.push((node, emitter.rounded(slope)));
+            continue;
+        }
+        let Pair { high, low } = emitter.normal(slope);
+        let of = emitter.tangent(node);
+        told.extend([high].into_iter().chain(low).map(|part| (of, part)));
+    }
+    emitter.with_slopes(value, &told)
 }
 
 /// `a` if `condition` is not zero, else `b`.
