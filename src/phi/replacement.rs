@@ -47,7 +47,8 @@ impl Replacement {
         for series in graph.series.keys() {
             if let SeriesData::History(node) = graph.series[series] {
                 let other = resolved(&nodes, node);
-                if nest.node_loop(other).is_none() || nest.node_loop(other) != nest.node_loop(node) {
+                if nest.node_loop(other).is_none() || nest.node_loop(other) != nest.node_loop(node)
+                {
                     continue;
                 }
             }

@@ -65,7 +65,8 @@ impl Job {
         };
         self.make(Role::First, purposes(Role::First), options);
         let limits = Limits { compiled: IN_ORDER.min(options.limits.compiled), ..options.limits };
-        let in_order = Options { phi_calculus: false, numerics: Numerics::Exact, limits, ..*options };
+        let in_order =
+            Options { phi_calculus: false, numerics: Numerics::Exact, limits, ..*options };
         let left = self.make(Role::Reserve, purposes(Role::Reserve), &in_order);
         self.make(Role::Reserve, left, &Options { phi_calculus: false, ..*options });
     }

@@ -64,6 +64,18 @@ pub(super) fn checked(emitter: &mut Emitter<'_>, sum: Pair, least: Node) -> Pair
     Pair { high: emitter.apply(Op::Mul, &[sum.high, factor]), ..sum }
 }
 
+/// `number` that a loop has carried, but no number if a `power` has grown. The loop passes
+/// derivatives on step by step, and where they have come to rest nothing of them grows; of a sum
+/// with powers in it all digits are left as long as these have not grown by more than that.
+pub(super) fn unless_grown(emitter: &mut Emitter<'_>, number: Pair, power: Node) -> Pair {
+    let (one, no_number) = (emitter.constant(1.0), emitter.no_number());
+    let limit = emitter.constant(GROWN);
+    // What is NaN is doubted.
+    let has_not = emitter.apply(Op::Le, &[power, limit]);
+    let factor = emitter.apply(Op::Select, &[has_not, one, no_number]);
+    Pair { high: emitter.apply(Op::Mul, &[number.high, factor]), ..number }
+}
+
 /// What is to be left of terms after a number of `steps`, as a part of them, if they are made of
 /// what has `grown` so much in powers of so many `factors`; `None` if it is known not to have
 /// grown by much.
@@ -183,16 +195,12 @@ impl Doubt {
         Doubt { steps, ways, least, reached, ends, returned }
     }
 
-    /// `number` that a loop has carried, but no number if powers have grown: the loop passes
-    /// derivatives on step by step, and where they have come to rest nothing of them grows. What
-    /// cancels in a sum has all of its digits as long as powers have not grown by more than those.
+    /// `number`, but no number if powers have grown: see [`unless_grown`].
     pub(super) fn unless_grown(&self, emitter: &mut Emitter<'_>, number: Pair) -> Pair {
-        let Some(returned) = self.returned else { return number };
-        let (one, no_number) = (emitter.constant(1.0), emitter.no_number());
-        let limit = emitter.constant(GROWN);
-        let has_not = emitter.apply(Op::Le, &[returned, limit]);
-        let factor = emitter.apply(Op::Select, &[has_not, one, no_number]);
-        Pair { high: emitter.apply(Op::Mul, &[number.high, factor]), ..number }
+        match self.returned {
+            Some(returned) => unless_grown(emitter, number, returned),
+            None => number,
+        }
     }
 
     /// How large the terms may be that the numbers are sums of, where they are as large as `row`:

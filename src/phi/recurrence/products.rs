@@ -232,3 +232,18 @@ pub(super) fn dot(emitter: &mut Emitter<'_>, terms: &[(Pair, Node)], addend: Opt
     }
     sum.unwrap_or_else(|| emitter.constant(0.0))
 }
+
+/// The sum of products, as it comes.
+pub(super) fn sum_of(
+    emitter: &mut Emitter<'_>,
+    factors: impl IntoIterator<Item = Factors>,
+) -> Option<Pair> {
+    let mut sum = None;
+    for factors in factors {
+        if let (Some(a), Some(b)) = factors {
+            let product = emitter.product(a, b);
+            sum = emitter.sum(sum, Some(product));
+        }
+    }
+    sum
+}

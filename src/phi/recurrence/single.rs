@@ -26,13 +26,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::doubt::{least_part, left_of};
+use super::doubt::{least_part, left_of, unless_grown};
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Forms};
 use super::geometric::{Factor, Powers, Whether, is_beyond, normal_sum, product};
 use super::growth::Growth;
 use super::power::{System, offset};
-use super::products::{Factors, Row};
+use super::products::{Factors, Row, sum_of};
 use super::sizes::total_size;
 use super::slopes::{Parts, Totals};
 use super::still::Still;
@@ -300,6 +300,9 @@ impl Start {
             Some(growth) => growth.share(emitter, powers.number, Some(powers.power)),
             None => least_part(emitter, powers.number, power),
         };
+        let may_cancel = self.is_from_loop && self.has_added && self.toward.is_none();
+        let checked = |value| unless_grown(emitter, value, power);
+        let value = if may_cancel { value.map(checked) } else { value };
         self.with_slopes(emitter, value, &parts, least)
     }
 
@@ -442,7 +445,8 @@ impl Start {
         }
         let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
         let rounded = emitter.rounded(value);
-        let node = totals.told(emitter, rounded, self.toward.as_ref().map(|toward| (toward, 0)), true);
+        let toward = self.toward.as_ref().map(|toward| (toward, 0));
+        let node = totals.told(emitter, rounded, toward, true);
         emitter.numbers.insert(node, value);
         node
     }
@@ -483,16 +487,4 @@ fn sizes(emitter: &mut Emitter<'_>, factors: &[Factors]) -> Node {
         }
     }
     total_size(emitter, &terms)
-}
-
-/// The sum of products, as it comes.
-fn sum_of(emitter: &mut Emitter<'_>, factors: impl IntoIterator<Item = Factors>) -> Option<Pair> {
-    let mut sum = None;
-    for factors in factors {
-        if let (Some(a), Some(b)) = factors {
-            let product = emitter.product(a, b);
-            sum = emitter.sum(sum, Some(product));
-        }
-    }
-    sum
 }
