@@ -79,3 +79,37 @@ fn split_sum(builder: &mut Builder, a: Node, b: Node) -> (Node, Option<Node>) {
     let (lost_a, lost_b) = (builder.apply(Op::Sub, &[a, of_a]), builder.apply(Op::Sub, &[b, of_b]));
     (sum, Some(builder.apply(Op::Add, &[lost_a, lost_b])))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::diff::{Wanted, reverse};
+    use crate::ssa::{FAR, Folding, Graph, Outcome, interpret, parse};
+
+    /// 0.1·a + 0.3·b, with the derivatives 3·10²⁰ of a and -10²⁰ of b by x, as they are told of
+    /// `tangent`: v9 is the tangent of x, and v11 that of v9.
+    fn graph(tangent: &str) -> Graph {
+        let text = format!(
+            "graph active 1 inactive 0\nv1 = const 1.0\nv2 = const {FAR:?}\nv3 = const {:?}\n\
+             v4 = const 3e20\nv5 = const -1e20\nv6 = const 0.1\nv7 = const 0.3\nb0:\n  \
+             v8 = add v0 v2\n  v9 = mul_add v8 v1 v3\n  v10 = add v9 v2\n  \
+             v11 = mul_add v10 v1 v3\n  v12 = mul v4 {tangent}\n  v13 = mul v5 {tangent}\n  \
+             v14 = mul v6 v12\n  v15 = mul v7 v13\n  v16 = add v14 v15\n  return v16\n",
+            -FAR
+        );
+        parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    }
+
+    #[test]
+    fn what_cancels_at_a_tangent_of_a_tangent_has_all_digits() {
+        let slope = |tangent| {
+            let gradient = reverse(&graph(tangent), Wanted::Gradient, Folding::Real);
+            match interpret(&gradient, &[2.0]) {
+                Outcome::Values(values) => values[0],
+                other => panic!("{other:?}"),
+            }
+        };
+        // 3·0.1 - 0.3 is 2⁻⁵⁵ for the numbers that are next to these.
+        assert_eq!(slope("v11"), 1e20 * 2f64.powi(-55));
+        assert_ne!(slope("v9"), slope("v11"));
+    }
+}

@@ -151,7 +151,9 @@ pub struct KernelReport {
     pub purpose: Purpose,
     /// Whether it is tried only where the first kernel for the purpose has no result or, as
     /// that was so again and again, pauses. It is made when closed forms keep that kernel
-    /// from serving, and its loops stay loops.
+    /// from serving, and its loops stay loops. It adds up in the order of the tape, as kernels of
+    /// [`Numerics::Exact`](crate::Numerics::Exact) do, unless it were of more than 2¹⁴ operations
+    /// then.
     pub reserve: bool,
     /// The number of paths it knows.
     pub paths: usize,

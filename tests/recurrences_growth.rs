@@ -1,0 +1,132 @@
+//! Systems that grow in some iterations of an outer loop and shrink in others: what cancels there
+//! has the digits that the tape has, or is the tape's.
+#![allow(clippy::unwrap_used)] // Tests fail like this.
+
+use phigrad::{Recorded, Tape, Var};
+
+type Run = fn(&[Var]) -> Var;
+
+/// Two numbers, `x[0]` and `x[2]`, that level out at the rate `x[1]`, which is then changed.
+fn levelling(x: &[Var], epochs: usize, change: impl Fn(Var) -> Var) -> [Var; 2] {
+    let (mut a, mut b, mut rate) = (x[0], x[2], x[1]);
+    for _ in 0..epochs {
+        for _ in 0..400 {
+            let way = a - b;
+            (a, b) = (a - rate * way, b + rate * way);
+        }
+        rate = change(rate);
+    }
+    [a, b]
+}
+
+/// The function on the tape, and by kernels, the one in reserve included if `x` wants it.
+fn recorded(run: Run, points: &[[f64; 4]]) -> [Recorded<impl Fn(&[Var]) -> Var>; 2] {
+    let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
+    let (tape, kernel) = (builder().record(run), builder().record(run));
+    kernel.value_and_grad(&[0.3, 0.2, 0.9, 0.7]).unwrap();
+    kernel.compile().unwrap();
+    for x in points {
+        kernel.value_and_grad(x).unwrap();
+    }
+    kernel.compile().unwrap();
+    [tape, kernel]
+}
+
+#[test]
+fn what_two_numbers_pass_on_cancels_with_all_digits() {
+    let programs: [(&str, Run); 3] = [
+        ("falling", |x| levelling(x, 5, |rate| rate * 0.9)[0]),
+        ("root", |x| levelling(x, 3, |rate| rate.abs().sqrt() * 0.5)[1]),
+        ("given", |x| {
+            let [a, b] = levelling(x, 4, |rate| rate * x[3]);
+            a * 0.25 + b * 0.75
+        }),
+    ];
+    // At rates above 1 what is between the numbers grows by up to 2^37 in an iteration.
+    let rates = [0.3, 0.5, 0.97, 1.0, 1.001, 1.01, 1.013, 1.02, 1.025, 1.03];
+    let points = rates.map(|rate| [1.5, rate, -0.25, 0.9]);
+    for (name, program) in programs {
+        let [_, kernel] = recorded(program, &points);
+        let before = kernel.report();
+        for x in &points {
+            let (value, slopes) = kernel.value_and_grad(x).unwrap();
+            // Both numbers come to their mean, and move with it.
+            let size = value.abs().max(slopes[0].abs()).max(slopes[2].abs());
+            let sum = slopes[0] + slopes[2];
+            assert!((sum - 1.0).abs() <= 4.0 * f64::EPSILON * size, "{name} at {x:?}: {slopes:?}");
+        }
+        let report = kernel.report();
+        let served = report.kernel_calls - report.reserve_calls;
+        assert!(served - (before.kernel_calls - before.reserve_calls) >= 5, "{name}: {report}");
+    }
+}
+
+#[test]
+fn what_has_grown_by_more_is_the_tapes() {
+    let programs: [(&str, Run); 3] = [
+        ("levelling", |x| levelling(x, 2, |rate| rate.abs().sqrt() * 0.5)[0]),
+        ("equal", |x| levelling(&[x[0], x[1], x[0]], 4, |rate| rate * x[3])[0] + x[2]),
+        ("no target", |x| {
+            let (mut s, mut rate) = (x[0], x[1]);
+            for _ in 0..4 {
+                for _ in 0..400 {
+                    s -= rate * 2.2 * (s * x[3] - x[2]);
+                }
+                rate = rate.abs().sqrt() * 0.5;
+            }
+            s
+        }),
+    ];
+    let points = [1.1, 1.2, 1.3, 1.42, 1.5].map(|rate| [1.5, rate, 0.5, 0.9]);
+    for (name, program) in programs {
+        let [tape, kernel] = recorded(program, &points);
+        let before = kernel.report();
+        for x in &points {
+            let [(expected, wanted), (value, slopes)] =
+                [&tape, &kernel].map(|recorded| recorded.value_and_grad(x).unwrap());
+            let bits = |all: &[f64]| all.iter().map(|x| x.to_bits()).collect::<Vec<u64>>();
+            assert_eq!(value.to_bits(), expected.to_bits(), "{name} at {x:?}");
+            assert_eq!(bits(&slopes), bits(&wanted), "{name} at {x:?}: {slopes:?} for {wanted:?}");
+        }
+        let report = kernel.report();
+        assert_eq!(report.reserve_calls - before.reserve_calls, 5, "{name}: {report}");
+    }
+}
+
+/// Two numbers, of which one goes to the other, in turn.
+#[test]
+fn what_the_last_iteration_but_one_came_to_is_a_closed_form() {
+    fn turns(x: &[Var]) -> Var {
+        let (mut s, mut c, mut rate) = (x[0], x[1], x[2]);
+        for _ in 0..10 {
+            for _ in 0..100 {
+                s -= rate * (s - c);
+            }
+            (s, c) = (c, s);
+            rate *= x[3];
+        }
+        s - c
+    }
+    let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
+    let kernel = builder().record(turns);
+    kernel.value_and_grad(&[0.3, 0.2, 0.9, 0.7]).unwrap();
+    kernel.compile().unwrap();
+    let explanation = kernel.explain().unwrap().to_string();
+    let (_, closed) = explanation.split_once("what it has become").unwrap();
+    assert!(!closed.contains("loop 100 times"), "{closed}");
+    for [rate, change] in [[2.5, 0.9], [2.1, 0.9], [2.01, 0.98], [0.1, 0.9], [0.01, 1.1]] {
+        let x = [1.0, 1.5, rate, change];
+        let (_, slopes) = kernel.value_and_grad(&x).unwrap();
+        // The way between them is multiplied by each power, and turned.
+        let mut expected = 1.0;
+        let mut rate = rate;
+        for _ in 0..10 {
+            expected *= -(1.0 - rate).powi(100);
+            rate *= change;
+        }
+        let most = 1e-12 * expected.abs();
+        assert!((slopes[0] - expected).abs() <= most, "{x:?}: {slopes:?} for {expected}");
+        assert!((slopes[1] + expected).abs() <= most, "{x:?}: {slopes:?} for {expected}");
+    }
+    assert_eq!(kernel.report().kernel_calls, 5);
+}
