@@ -296,6 +296,7 @@ fn worth_closing(rolled: &Graph) -> Closed {
     // What is read often is not computed as often.
     let fused = fuse(rolled);
     checked(&fused);
+    // Of a graph that is none the loops as they are would still have the right kernel.
     let is_worth = steps(&fused) <= steps(rolled) && verify(&fused).is_ok();
     let fused = if is_worth { &fused } else { rolled };
     let closed = close(fused, CloseLimits::DEFAULT);

@@ -71,3 +71,39 @@ impl Still {
         moves.map(|moves| self.either(emitter, zero, moves.into()).high)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ssa::{End, Graph, Outcome, interpret};
+
+    #[test]
+    fn what_is_less_than_the_digits_of_pairs_does_not_move_a_number() {
+        // A step adds x - (y + z).
+        let mut graph = Graph::new(3, 0);
+        let [x, y, z] = [0, 1, 2].map(|number| graph.input(number));
+        let mut emitter = Emitter::new(&mut graph, None);
+        let (one, less) = (emitter.number(1.0, 0.0), emitter.number(-1.0, 0.0));
+        let other = Pair { high: y, low: Some(z) };
+        let mut still = Still::default();
+        assert!(still.is_empty());
+        still.add(&mut emitter, &[(Some(x.into()), Some(one)), (Some(other), Some(less))], None);
+        let (stays, moves) = (emitter.number(7.0, 0.0), emitter.number(3.0, 0.0));
+        let either = still.either(&mut emitter, stays, moves);
+        let least = still.unless(&mut emitter, Some(x));
+        let outputs = [either.high, least.unwrap()];
+        let items = emitter.items;
+        let root = graph.root();
+        graph.blocks[root].items = items;
+        graph.blocks[root].end = End::Return(outputs.into_iter().collect());
+        let come = |inputs: [f64; 3]| interpret(&graph, &inputs);
+        for stays in [[1.0, 1.0, 0.0], [-5.0, -5.0, 4e-29], [0.0, 0.0, 0.0]] {
+            assert_eq!(come(stays), Outcome::Values(vec![7.0, 0.0]), "{stays:?}");
+        }
+        for moves in [[1.0, 1.0, 1e-28], [1.0, 1.5, 0.0], [0.0, 1e-300, 0.0]] {
+            assert_eq!(come(moves), Outcome::Values(vec![3.0, moves[0]]), "{moves:?}");
+        }
+        let Outcome::Values(values) = come([f64::NAN, 1.0, 0.0]) else { panic!("no values") };
+        assert_eq!(values[0], 3.0);
+    }
+}

@@ -196,3 +196,68 @@ fn parts(emitter: &Emitter<'_>, rows: &[Affine], point: &Terms) -> Option<Vec<(N
     let parts: Option<Vec<_>> = point.singles().map(part).collect();
     Some(parts?.into_iter().flatten().collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ssa::{Def, Graph, Region, parse};
+
+    /// A loop that carries v5 and v6; v0 to v2 are inputs.
+    fn graph() -> Graph {
+        let text = "graph active 3 inactive 0\nv3 = const 9.0\nv4 = iteration r0\nb0:\n  \
+                    v9 = region r0 b1 bound 10 entries v5=v0 v6=v1\n  return v9\nb1:\n  \
+                    v7 = add v5 v6\n  v8 = lt v4 v3\n  return v8 v7 v6 v7\n";
+        parse(text).unwrap()
+    }
+
+    /// Whether numbers that begin so are known to be taken to `point` by a map of `map`.
+    fn is_told(point: &[Terms], firsts: &[Terms], map: &[Node]) -> bool {
+        let mut graph = graph();
+        let emitter = Emitter::new(&mut graph, None);
+        let map = map.iter().copied().collect();
+        let rows = vec![Affine::new(); firsts.len()];
+        let toward = Toward::of(&emitter, &rows, firsts, point, &map);
+        if let Some(toward) = &toward {
+            let leaves: BTreeSet<Node> = point.iter().flat_map(Terms::nodes).collect();
+            assert!(graph.nodes.keys().all(|node| toward.tells(node) == leaves.contains(&node)));
+        }
+        toward.is_some()
+    }
+
+    #[test]
+    fn a_point_is_told_of_what_a_loop_carries_and_the_map_is_not_made_of() {
+        let graph = graph();
+        let region = graph.regions.keys().next().unwrap();
+        let find = |def: Def| graph.nodes.iter().find(|(_, data)| data.def == def).unwrap().0;
+        let entry = |region: Region, number| find(Def::Entry(region, number));
+        let (z, other) = (Terms::node(entry(region, 0)), Terms::node(entry(region, 1)));
+        let inputs = [0, 1, 2].map(|number| find(Def::Input(number)));
+        let [x, y, rate] = inputs.map(Terms::node);
+        let sum = x.scaled(-0.5).plus(&y).plus(&Terms::number(3.0.into()));
+        let map = &inputs[2..];
+        assert!(is_told(&[x.clone()], &[z.clone()], map));
+        assert!(is_told(&[sum.clone()], &[z.clone()], map));
+        // Of several numbers each is told of its own.
+        assert!(is_told(&[x.clone(), y.clone()], &[z.clone(), other.clone()], map));
+        assert!(is_told(&[x.clone(), Terms::default()], &[z.clone(), y.clone()], map));
+        // Another loop's number may be the point.
+        assert!(is_told(&[other.clone()], &[z.clone()], map));
+
+        let refused: [(&[Terms], &[Terms]); 8] = [
+            // The point: constant, a product, of what the map is made of, of the start.
+            (&[Terms::number(3.0.into())], &[z.clone()]),
+            (&[x.times(&y).unwrap()], &[z.clone()]),
+            (&[x.plus(&rate)], &[z.clone()]),
+            (&[x.plus(&z)], &[z.clone()]),
+            // The start: no loop's, a multiple, the same twice, of what another begins with.
+            (&[x.clone()], &[y.clone()]),
+            (&[x.clone()], &[z.scaled(2.0)]),
+            (&[x.clone(), y.clone()], &[z.clone(), z.clone()]),
+            (&[x.clone(), Terms::default()], &[z.clone(), x.clone()]),
+        ];
+        for (number, (point, firsts)) in refused.into_iter().enumerate() {
+            assert!(!is_told(point, firsts, map), "{number}");
+        }
+        assert!(!is_told(&[x.clone()], &[z.clone()], &[entry(region, 0)]));
+    }
+}
