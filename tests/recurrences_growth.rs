@@ -19,7 +19,7 @@ fn levelling(x: &[Var], epochs: usize, change: impl Fn(Var) -> Var) -> [Var; 2] 
     [a, b]
 }
 
-/// The function on the tape, and by kernels, the one in reserve included if `x` wants it.
+/// The function on the tape, and by kernels, the one in reserve included if a point wants it.
 fn recorded(run: Run, points: &[[f64; 4]]) -> [Recorded<impl Fn(&[Var]) -> Var>; 2] {
     let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
     let (tape, kernel) = (builder().record(run), builder().record(run));
@@ -141,4 +141,66 @@ fn what_the_last_iteration_but_one_came_to_is_a_closed_form() {
         assert!((slopes[1] + expected).abs() <= most, "{x:?}: {slopes:?} for {expected}");
     }
     assert_eq!(kernel.report().kernel_calls, 5);
+}
+
+/// Two numbers and the way between them, which is the same in all of `steps`.
+fn mean(steps: usize, x: &[Var], rate: impl Fn() -> Var) -> Var {
+    let (mut a, mut b) = (x[0], x[1]);
+    for _ in 0..steps {
+        let way = (a - b) * rate();
+        (a, b) = (a - way, b + way);
+    }
+    a * 0.5 + b * 0.5
+}
+
+#[test]
+fn sums_have_the_digits_of_the_tape_without_a_loop_around() {
+    let programs: [(&str, Run); 6] = [
+        ("100 literal", |x| mean(100, x, || x[2] * 0.0 + 1.2)),
+        ("400", |x| mean(400, x, || x[2])),
+        ("60", |x| mean(60, x, || x[2])),
+        ("60 of a number", |x| {
+            let (mut a, mut b) = (x[0], x[1]);
+            for _ in 0..60 {
+                (a, b) = (a - (a - b) * 1.2, b + (a - b) * 1.2);
+            }
+            a * 0.5 + b * 0.5
+        }),
+        ("100 of a number", |x| {
+            let (mut a, mut b) = (x[0], x[1]);
+            for _ in 0..100 {
+                (a, b) = (a - (a - b) * 1.2, b + (a - b) * 1.2);
+            }
+            a * 0.5 + b * 0.5
+        }),
+        ("three numbers", |x| {
+            let (mut a, mut b, mut c) = (x[0], x[1], x[0]);
+            for _ in 0..200 {
+                let (f, g) = ((a - b) * x[2], (b - c) * x[2]);
+                (a, b, c) = (a - f, b + f - g, c + g);
+            }
+            a + b + c
+        }),
+    ];
+    for (name, program) in programs {
+        let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
+        let (tape, kernel) = (builder().record(program), builder().record(program));
+        let rates = [0.3, 0.9, 1.01, 1.1, 1.2, 1.3];
+        for _ in 0..2 {
+            rates.iter().for_each(|&rate| drop(kernel.grad(&[1.5, 0.5, rate]).unwrap()));
+            kernel.compile().unwrap();
+        }
+        for rate in rates {
+            let x = [1.5, -0.25, rate];
+            let (expected, slopes) = (tape.grad(&x).unwrap(), kernel.grad(&x).unwrap());
+            for (slope, expected) in slopes[..2].iter().zip(&expected) {
+                let most = 8.0 * f64::EPSILON;
+                assert!((slope - expected).abs() <= most, "{name} {x:?}: {slopes:?} {expected}");
+            }
+            // The mean does not move with the rate.
+            assert!(slopes[2].abs() <= 1e-12, "{name} {x:?}: {slopes:?} {expected:?}");
+        }
+        let report = kernel.report();
+        assert!(report.kernel_calls >= 6, "{name}: {report}");
+    }
 }

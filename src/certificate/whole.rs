@@ -63,7 +63,7 @@ pub(super) fn agree_where(before: &Graph, after: &Graph, sizes: &[f64]) -> Optio
                     outputs.map(told_twice).collect::<Option<Vec<bool>>>()?.into_iter().all(|is| is)
                 };
                 compared.is_open |= !is_same;
-                compared.is_finite |= is_same && a.iter().all(|value| value.is_finite());
+                compared.is_finite |= is_same && a.iter().chain(&b).all(|value| value.is_finite());
             }
             (Outcome::Unseen(_), Outcome::Unseen(_)) => {}
             _ => return None,

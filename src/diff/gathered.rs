@@ -4,28 +4,31 @@
 //! has grown, what the numbers pass on to one that they began as may cancel: a loop would
 //! have passed on little or nothing in each step, and of the sum of the rounded products no
 //! digit is left. So these are summed as in "Accurate Sum and Dot Product" (Ogita, Rump and
-//! Oishi 2005), algorithm Dot2.
+//! Oishi 2005), algorithm Dot2. What is told so says it by a tangent of a tangent, or of a way.
 
 use super::activity::Activity;
 use super::reverse::Reverse;
 use crate::entity::Array;
 use crate::op::Op;
-use crate::ssa::{Builder, Folding, Node, is_way, tangent_of};
+use crate::ssa::{Folding, Node, for_each_use, is_way, split_product, split_sum, tangent_of};
 
 /// Which nodes have adjoints that are gathered: tangents of ways, so that all of a matrix is
-/// multiplied by the same, if nothing elsewhere than in the block that they are in uses them.
-/// Only for [`Folding::Real`]: otherwise the order of additions is that of the tape.
+/// multiplied by the same, which primitives in the block that they are in use and nothing else.
+/// So an adjoint is gathered and passed on in one go through a block. Only for
+/// [`Folding::Real`]: otherwise the order of additions is that of the tape.
 pub(super) fn gathered(activity: &Activity<'_>, folding: Folding) -> Array<Node, bool> {
     let graph = activity.graph;
-    let is_gathered = |node| tangent_of(graph, node).is_some_and(|of| is_way(graph, of));
     let mut gathered = Array::filled(false, graph.nodes.len());
     if folding == Folding::Exact {
         return gathered;
     }
-    for node in graph.nodes.keys() {
-        gathered[node] = is_gathered(node);
-        for &arg in graph.nodes[node].args() {
-            gathered[arg] &= activity.nest.node_block(node) == activity.nest.node_block(arg);
+    for node in graph.nodes.keys().filter(|&node| activity.active[node]) {
+        gathered[node] = tangent_of(graph, node).is_some_and(|of| is_way(graph, of));
+    }
+    for_each_use(graph, |node| gathered[node] = false);
+    for user in graph.nodes.keys() {
+        for &arg in graph.nodes[user].args() {
+            gathered[arg] &= activity.nest.node_block(user) == activity.nest.node_block(arg);
         }
     }
     gathered
@@ -34,21 +37,22 @@ pub(super) fn gathered(activity: &Activity<'_>, folding: Folding) -> Array<Node,
 impl Reverse<'_> {
     /// Adds `passed` to the adjoint of `node`, which is gathered.
     pub(super) fn gather(&mut self, node: Node, passed: Node) {
-        let (sum, lost) = match self.adjoints.get(node) {
-            Some(before) => split_sum(&mut self.builder, before, passed),
-            None => (passed, None),
+        let Some(before) = self.adjoints.get(node) else {
+            return self.adjoints.set(node, passed);
         };
+        let builder = &mut self.builder;
+        let less = builder.constant(-1.0);
+        let [sum, lost] = split_sum(|op, args| builder.apply(op, args), less, [before, passed]);
         self.adjoints.set(node, sum);
         self.gather_lost(node, lost);
     }
 
     /// Adds the product of `adjoint` and `slope` to the adjoint of `node`, which is gathered.
     pub(super) fn gather_product(&mut self, node: Node, adjoint: Node, slope: Node) {
-        let product = self.builder.apply(Op::Mul, &[adjoint, slope]);
+        let builder = &mut self.builder;
+        let [product, lost] = split_product(|op, args| builder.apply(op, args), [adjoint, slope]);
         self.gather(node, product);
-        let negative = self.builder.apply(Op::Neg, &[product]);
-        let lost = self.builder.apply(Op::MulAdd, &[adjoint, slope, negative]);
-        self.gather_lost(node, Some(lost));
+        self.gather_lost(node, lost);
     }
 
     /// `adjoint`, that of `node`, with what rounding has taken from it.
@@ -59,25 +63,13 @@ impl Reverse<'_> {
         }
     }
 
-    fn gather_lost(&mut self, node: Node, lost: Option<Node>) {
-        let Some(lost) = lost else { return };
+    fn gather_lost(&mut self, node: Node, lost: Node) {
         let sum = match self.lost.get(&node) {
             Some(&before) => self.builder.apply(Op::Add, &[before, lost]),
             None => lost,
         };
         self.lost.insert(node, sum);
     }
-}
-
-/// `a + b`, and what rounding takes from it, by Knuth's sum without error. That differences are
-/// products makes rewriting leave them as they are.
-fn split_sum(builder: &mut Builder, a: Node, b: Node) -> (Node, Option<Node>) {
-    let sum = builder.apply(Op::Add, &[a, b]);
-    let less = builder.constant(-1.0);
-    let of_b = builder.apply(Op::MulAdd, &[a, less, sum]);
-    let of_a = builder.apply(Op::MulAdd, &[of_b, less, sum]);
-    let (lost_a, lost_b) = (builder.apply(Op::Sub, &[a, of_a]), builder.apply(Op::Sub, &[b, of_b]));
-    (sum, Some(builder.apply(Op::Add, &[lost_a, lost_b])))
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@
 //! derivative. That shows only as NaN in the result, when the partial is not
 //! finite.
 
+use hashbrown::HashMap;
+
 use super::activity::Activity;
 use super::adjoints::Adjoints;
 use super::gathered::gathered;
@@ -20,8 +22,6 @@ use super::order::{Entries, Order};
 use super::relays::relays;
 use super::rows::{Row, rows};
 use super::sums::Sums;
-use hashbrown::HashMap;
-
 use crate::entity::Array;
 use crate::op::{Op, contribution};
 use crate::ssa::{
@@ -400,6 +400,7 @@ impl<'a> Reverse<'a> {
         }
         self.builder.finish_block(&outputs);
         self.adjoints.close();
+        debug_assert!(self.lost.is_empty(), "what was gathered has been passed on");
     }
 
     /// Adds to the adjoint of each operand of `node` what it gets of its own.
@@ -438,11 +439,11 @@ impl<'a> Reverse<'a> {
     /// Adds `passed` to the adjoint of `node` alone.
     pub(super) fn add_to_one(&mut self, mut node: Node, mut passed: Node) {
         loop {
-            if self.gathered[node] {
-                return self.gather(node, passed);
-            }
             if self.add_to_sum(node, passed) || self.add_directly(node, passed) {
                 return;
+            }
+            if self.gathered[node] {
+                return self.gather(node, passed);
             }
             let Some(next) = self.relayed(node, passed) else { break };
             (node, passed) = next;

@@ -1,15 +1,12 @@
-//! Numbers as pairs of nodes: a value, and what rounding has taken from it, as in
-//! the compensated algorithms of Ogita, Rump and Oishi, "Accurate Sum and Dot
-//! Product" (2005).
+//! Numbers as pairs of nodes: a value, and what rounding has taken from it
+//! (`ssa::error_free`).
 //!
 //! As a function of real numbers a rounding error is zero, and so is its
 //! derivative: differentiation sees the first parts alone. So where a pair is a
 //! factor of many, its first part must be as near to the number as it can be.
-//! What computes a rounding error is spelt with `mul_add`, by which rewriting
-//! by the rules of real numbers knows to leave it alone.
 
 use crate::op::Op;
-use crate::ssa::{FAR, Node};
+use crate::ssa::{FAR, Node, split_product, split_sum};
 
 /// A number as the sum of a node and a far smaller one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,15 +62,11 @@ pub(super) trait Pairs {
         Some(sum)
     }
 
-    /// `a + b`, and what rounding takes from it, by Knuth's sum without error. That the
-    /// differences are products makes rewriting leave them as they are.
+    /// `a + b`, and what rounding takes from it.
     fn split_sum(&mut self, a: Node, b: Node) -> (Node, Node) {
-        let sum = self.apply(Op::Add, &[a, b]);
         let less = self.constant(-1.0);
-        let of_b = self.apply(Op::MulAdd, &[a, less, sum]);
-        let of_a = self.apply(Op::MulAdd, &[of_b, less, sum]);
-        let (lost_a, lost_b) = (self.apply(Op::Sub, &[a, of_a]), self.apply(Op::Sub, &[b, of_b]));
-        (sum, self.apply(Op::Add, &[lost_a, lost_b]))
+        let [sum, lost] = split_sum(|op, args| self.apply(op, args), less, [a, b]);
+        (sum, lost)
     }
 
     /// `a · b`.
@@ -94,9 +87,7 @@ pub(super) trait Pairs {
                 return Pair { high, low };
             }
         }
-        let high = self.apply(Op::Mul, &[a.high, b.high]);
-        let negative = self.apply(Op::Neg, &[high]);
-        let lost = self.apply(Op::MulAdd, &[a.high, b.high, negative]);
+        let [high, lost] = split_product(|op, args| self.apply(op, args), [a.high, b.high]);
         let lost = self.unless_zero(Some(lost));
         if let (true, Some(second)) = (a == b, a.low) {
             let twice = self.apply(Op::Add, &[a.high, a.high]);

@@ -15,7 +15,7 @@ pub(super) struct Replacement {
 
 impl Replacement {
     /// `graph` with `nodes` replaced wherever they are used. A history is that of what takes the
-    /// node's place if this is in the same loop, and else stays.
+    /// node's place if this is computed in the same block, and else stays.
     pub(super) fn new(mut graph: Graph, nodes: HashMap<Node, Node>) -> Replacement {
         let resolve = |node: &mut Node| *node = resolved(&nodes, *node);
         for node in graph.nodes.keys() {

@@ -24,13 +24,6 @@ pub(super) struct Job {
     kernels: SmallVec<[(Role, Purpose); 6]>,
 }
 
-/// A kernel in reserve adds up as the tape does if it has no more operations than this: where
-/// a closed form does not serve, a derivative may be left over of what cancels exactly on the
-/// tape, and is rounding in any other order.
-const IN_ORDER: usize = 1 << 14;
-
-type Purposes = SmallVec<[Purpose; 3]>;
-
 impl Job {
     /// Takes on those kernels that are stale, of the purposes that are wanted.
     pub(super) fn start(
@@ -59,45 +52,47 @@ impl Job {
 
     /// Makes the kernels and installs them.
     pub(super) fn run(self, options: &Options) {
-        let purposes = |role| {
-            let kernels = self.kernels.iter().filter(move |kernel| kernel.0 == role);
-            kernels.map(|&(_, purpose)| purpose).collect()
-        };
-        self.make(Role::First, purposes(Role::First), options);
-        let limits = Limits { compiled: IN_ORDER.min(options.limits.compiled), ..options.limits };
-        let in_order =
-            Options { phi_calculus: false, numerics: Numerics::Exact, limits, ..*options };
-        let left = self.make(Role::Reserve, purposes(Role::Reserve), &in_order);
-        self.make(Role::Reserve, left, &Options { phi_calculus: false, ..*options });
+        self.make(Role::First, &[*options]);
+        // Where a closed form does not serve, a derivative may be what is left where terms cancel
+        // exactly on the tape; in any other order that is rounding.
+        let open = Options { phi_calculus: false, ..*options };
+        let compiled = options.limits.in_order.min(options.limits.compiled);
+        let limits = Limits { compiled, ..options.limits };
+        let in_order = Options { numerics: Numerics::Exact, limits, ..open };
+        self.make(Role::Reserve, &[in_order, open]);
     }
 
-    /// Makes and installs kernels for `purposes`, but for those that it returns: these have been
-    /// refused.
-    fn make(&self, role: Role, purposes: Purposes, options: &Options) -> Purposes {
-        let mut left = Purposes::new();
-        if purposes.is_empty() {
-            return left;
-        }
-        let start = Instant::now();
-        let primal = unwound(|| primal(&self.graph, options));
-        let shared = start.elapsed();
-        if let (Role::First, Ok(primal)) = (role, &primal) {
-            self.note_forms(primal);
-        }
-        for purpose in purposes {
+    /// Makes the kernels for `role` by the first of these options with which they are not too large.
+    fn make(&self, role: Role, choices: &[Options]) {
+        let mut primals: SmallVec<[_; 2]> = choices.iter().map(|_| None).collect();
+        for &(_, purpose) in self.kernels.iter().filter(|kernel| kernel.0 == role) {
             // Nobody is left to call a kernel.
             if Arc::strong_count(&self.specialisation) == 1 {
-                break;
+                return;
             }
-            let start = Instant::now();
-            let result = match &primal {
-                Ok(primal) => unwound(|| coarsen(primal, purpose, options)),
-                Err(refusal) => Err(refusal.clone()),
-            };
-            left.extend(result.is_err().then_some(purpose));
-            self.install(role, purpose, result, shared + start.elapsed());
+            let mut elapsed = Duration::ZERO;
+            for (number, (options, made)) in choices.iter().zip(&mut primals).enumerate() {
+                let (primal, shared) = made.get_or_insert_with(|| {
+                    let start = Instant::now();
+                    let primal = unwound(|| primal(&self.graph, options));
+                    if let (Role::First, Ok(primal)) = (role, &primal) {
+                        self.note_forms(primal);
+                    }
+                    (primal, start.elapsed())
+                });
+                let start = Instant::now();
+                let result = match &primal {
+                    Ok(primal) => unwound(|| coarsen(primal, purpose, options)),
+                    Err(refusal) => Err(refusal.clone()),
+                };
+                elapsed += *shared + start.elapsed();
+                let is_last = number + 1 == choices.len();
+                if is_last || !result.as_ref().is_err_and(Refusal::is_for_size) {
+                    self.install(role, purpose, result, (options.numerics, elapsed));
+                    break;
+                }
+            }
         }
-        left
     }
 
     /// Keeps what φ-calculus came to, for the report.
@@ -122,7 +117,7 @@ impl Job {
         role: Role,
         purpose: Purpose,
         result: Result<Coarsened, Refusal>,
-        elapsed: Duration,
+        (numerics, elapsed): (Numerics, Duration),
     ) {
         let Some(mut learning) = self.learning() else { return };
         let specialisation = &self.specialisation;
@@ -138,6 +133,7 @@ impl Job {
                 inactive: specialisation.inactive,
                 purpose,
                 reserve: role == Role::Reserve,
+                numerics,
                 paths: self.paths,
                 recorded_nodes: nodes(&self.graph),
                 nodes: coarsened.nodes,

@@ -4,6 +4,7 @@
 use core::fmt;
 use core::time::Duration;
 
+use super::options::Numerics;
 use crate::jit::CompileError;
 use crate::phi::{Applied, Refused};
 use crate::ssa::{Decision, Departure, LiftError, Place, Trips, Unmerged};
@@ -115,6 +116,13 @@ pub enum Refusal {
     },
 }
 
+impl Refusal {
+    /// Whether there is no kernel since it would be too large, or keep too much.
+    pub(super) fn is_for_size(&self) -> bool {
+        matches!(self, Refusal::TooManyToCompile { .. } | Refusal::History { .. })
+    }
+}
+
 #[cfg(feature = "serde")]
 impl serde::Serialize for Refusal {
     /// As its sentence.
@@ -151,10 +159,12 @@ pub struct KernelReport {
     pub purpose: Purpose,
     /// Whether it is tried only where the first kernel for the purpose has no result or, as
     /// that was so again and again, pauses. It is made when closed forms keep that kernel
-    /// from serving, and its loops stay loops. It adds up in the order of the tape, as kernels of
-    /// [`Numerics::Exact`](crate::Numerics::Exact) do, unless it were of more than 2¹⁴ operations
-    /// then.
+    /// from serving, and has none. Unless it is too large for that
+    /// ([`Limits::in_order`](crate::Limits::in_order)) its `numerics` are exact.
     pub reserve: bool,
+    /// How it rounds. With [`Numerics::Exact`] it returns the bits of a run on the tape that keeps
+    /// marks of control flow (see there).
+    pub numerics: Numerics,
     /// The number of paths it knows.
     pub paths: usize,
     /// The nodes of the recorded graph it was made from, in all iterations of loops.

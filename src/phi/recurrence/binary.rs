@@ -22,9 +22,10 @@
 
 use super::doubt::Halves;
 use super::emit::Emitter;
-use super::jet::{Output, Start};
+use super::jet::Output;
 use super::power::Matrix;
 use super::products::{Factors, Row, applied, both, dot, square, times, total};
+use super::start::Start;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
 

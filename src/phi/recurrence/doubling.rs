@@ -7,10 +7,10 @@
 
 use super::emit::Emitter;
 use super::form::Forms;
-use super::jet::Start;
 use super::power::{COSTS, Matrix, System, Wanted};
 use super::single::changed_by;
 use super::slopes::chosen;
+use super::start::Start;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::{End, Item, Node, RegionData};

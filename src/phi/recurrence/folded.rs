@@ -9,13 +9,13 @@
 
 use std::collections::BTreeSet;
 
-use super::doubt::checked;
+use super::doubt::{GROWN, checked};
 use super::emit::Emitter;
 use super::form::{Base, CHANGES, Coefficient, Forms};
 use super::power::{Matrix, OVERFLOWS, System, Wanted};
 use super::products::Row;
 use super::sizes::{GROWTH, total_size};
-use super::slopes::Totals;
+use super::slopes::{Digits, Totals};
 use crate::op::Op;
 use crate::phi::double::Double;
 use crate::phi::pair::Pairs;
@@ -45,6 +45,10 @@ const KNOWN: f64 = (1u64 << 32) as f64;
 /// one number to another: rounding has taken 2⁻⁴⁰ of them.
 const MUCH: f64 = 1.0 / (1u32 << 16) as f64;
 
+/// What has grown by less is told as rounded numbers.
+const SMALL: f64 = 16.0;
+
+const GROWS: &str = "powers of its coefficients grow, and what they are factors of may cancel";
 const CANCELS: &str = "its numbers cancel where powers of its coefficients do not";
 const UNDERFLOWS: &str = "the products of its coefficients underflow";
 
@@ -106,11 +110,17 @@ pub(super) fn folded(
     if !numbers().all(|number| number.high == 0.0 || in_range(number)) {
         return Err(UNDERFLOWS);
     }
+    // What several numbers pass on to one is added up.
+    let is_wanted = |number: &usize| wanted.states.contains(&system.states[*number]);
+    let outputs = (0..total.len()).filter(is_wanted);
+    let growth = if outputs.clone().count() > 1 { steps.growth(&largest) } else { 1.0 };
+    if growth.is_nan() || growth > GROWN {
+        return Err(GROWS);
+    }
+    let digits = if growth > SMALL { Digits::InPairs } else { Digits::Rounded };
     let off = steps.off(&total, &largest);
     // In steps it is looked at in each call how many digits are left.
     let cancels = || if steps.changes { Err(CANCELS) } else { Ok(None) };
-    let is_wanted = |number: &usize| wanted.states.contains(&system.states[*number]);
-    let outputs = (0..total.len()).filter(is_wanted);
     let mut entries = outputs.clone().flat_map(|number| total[number].iter().zip(&off[number]));
     // The entries are the derivatives.
     if !entries.all(|(entry, off)| entry.is_none_or(|entry| entry.high.abs() >= KNOWN * off)) {
@@ -121,7 +131,7 @@ pub(super) fn folded(
     let (before, derived, overflows) = (emitter.items.len(), emitter.derived, emitter.overflows);
     let mut ends = system.firsts.clone();
     for number in outputs {
-        ends[number] = combined(emitter, &total[number], &off[number], &columns);
+        ends[number] = combined(emitter, &total[number], &off[number], &columns, digits);
     }
     if emitter.overflows && !overflows {
         // A derivative is known to have too few digits.
@@ -159,6 +169,7 @@ fn combined(
     row: &[Option<Double>],
     off: &[f64],
     columns: &[Node],
+    digits: Digits,
 ) -> Node {
     let before = emitter.items.len();
     let (mut sum, mut sizes, mut totals) = (None, Row::new(), Totals::default());
@@ -186,8 +197,8 @@ fn combined(
         sum = checked(emitter, sum, least);
     }
     let mut node = emitter.rounded(sum);
-    if totals.meet(emitter) {
-        node = totals.told(emitter, node, None, columns.len() == 1);
+    if digits == Digits::InPairs || totals.meet(emitter) {
+        node = totals.told(emitter, node, None, digits);
         emitter.derived += emitter.items.len() - before;
     }
     node
@@ -324,6 +335,13 @@ impl<'a> Steps<'a> {
             }
         }
         off
+    }
+
+    /// How large the powers are on ways that lead back to where they begin, which are as large as
+    /// `largest`: whatever units numbers have.
+    fn growth(&self, largest: &[Vec<f64>]) -> f64 {
+        let ways = self.ways();
+        (0..self.rows.len()).map(|i| sandwich(&ways, largest, (i, i))).fold(0.0, f64::max)
     }
 
     /// How large the ways from columns to rows are in the largest of all steps: Σ|A|ᵏ for

@@ -4,7 +4,7 @@
 //!
 //! `body` looks at a loop, `form` finds its affine forms, `power` composes them, but for
 //! those with coefficients that are not known: those of a single number are `single`'s, and
-//! those of several `jet`'s and, if the number of steps is known, `binary`'s, with
+//! those of several `start`'s and `jet`'s and, if the number of steps is known, `binary`'s, with
 //! derivatives by what `terms` and `slopes` know of coefficients (`written` makes steps of
 //! terms), and `fixed` of the point that they lead to; `products` of matrices are made of pairs, `emit` writes steps in twice
 //! the precision, and `edit` puts them in the loop's place. A loop may pass on anything of
@@ -67,6 +67,7 @@ mod single;
 mod sizes;
 mod slopes;
 mod solve;
+mod start;
 mod still;
 mod terms;
 mod told;

@@ -7,8 +7,8 @@ use super::doubling::{derived_by, digits};
 use super::emit::Emitter;
 use super::folded::folded;
 use super::form::{Affine, Base, CHANGES, Coefficient, Forms};
-use super::jet::Start;
 use super::single::changed;
+use super::start::Start;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
 

@@ -34,7 +34,7 @@ use super::growth::Growth;
 use super::power::{System, offset};
 use super::products::{Factors, Row, sum_of};
 use super::sizes::total_size;
-use super::slopes::{Parts, Totals};
+use super::slopes::{Digits, Parts, Totals};
 use super::still::Still;
 use super::terms::{Step, Terms};
 use super::toward::Toward;
@@ -242,6 +242,7 @@ impl Start {
         let first = Terms::of_node(emitter, *system.firsts.first()?);
         Some(Start {
             first: Part::Written(first, 0.0),
+            // What inner loops come to is looked at by its own growth.
             is_from_loop: false,
             shared: Vec::new(),
             change: Part::Made(less_one, of_factor),
@@ -446,7 +447,7 @@ impl Start {
         let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
         let rounded = emitter.rounded(value);
         let toward = self.toward.as_ref().map(|toward| (toward, 0));
-        let node = totals.told(emitter, rounded, toward, true);
+        let node = totals.told(emitter, rounded, toward, Digits::Rounded);
         emitter.numbers.insert(node, value);
         node
     }

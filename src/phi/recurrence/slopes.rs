@@ -293,6 +293,14 @@ impl Parts {
     }
 }
 
+/// With how many digits derivatives are told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Digits {
+    Rounded,
+    /// With twice the digits: what several numbers pass on to one may cancel.
+    InPairs,
+}
+
 /// Sums of what belongs to the same node.
 #[derive(Default)]
 pub(super) struct Totals {
@@ -373,15 +381,14 @@ impl Totals {
         }
     }
 
-    /// `value` with these sums, as single numbers, as its derivatives, and with those by the point
-    /// that it is taken to as the number of this place, if that is known. If it is not `alone`,
-    /// those by what comes from loops have all of their digits: with those of others they may cancel.
+    /// `value` with these sums as its derivatives, and with those by the point that it is taken
+    /// to as the number of this place, if that is known.
     pub(super) fn told(
         mut self,
         emitter: &mut Emitter<'_>,
         value: Node,
         toward: Option<(&Toward, usize)>,
-        is_alone: bool,
+        digits: Digits,
     ) -> Node {
         self.pass_on(emitter);
         let (mut slopes, mut carried) = (Vec::new(), Vec::new());
@@ -391,11 +398,11 @@ impl Totals {
                 slope = checked(emitter, slope, least);
             }
             match emitter.is_from_loop(node) {
-                true => carried.push(Slope::of(emitter, node, slope, is_alone)),
+                true => carried.push(Slope::of(emitter, node, slope, digits)),
                 false => slopes.push((node, slope)),
             }
         }
-        let value = with_others(emitter, value, &slopes, is_alone);
+        let value = with_others(emitter, value, &slopes, digits);
         with_carried(emitter, value, &carried, toward)
     }
 }
@@ -405,11 +412,11 @@ fn with_others(
     emitter: &mut Emitter<'_>,
     value: Node,
     slopes: &[(Node, Pair)],
-    is_alone: bool,
+    digits: Digits,
 ) -> Node {
     let mut told = Vec::new();
     for &(node, slope) in slopes {
-        if is_alone {
+        if digits == Digits::Rounded {
             told.push((node, emitter.rounded(slope)));
             continue;
         }

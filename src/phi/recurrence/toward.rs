@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 
 use super::emit::Emitter;
 use super::form::{Affine, Base};
+use super::slopes::Digits;
 use super::terms::Terms;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
@@ -93,32 +94,35 @@ impl Toward {
 pub(super) struct Slope {
     carried: Node,
     is_near: Node,
-    slope: Node,
-    /// What rounding has taken from it, if others are told of the same.
-    low: Option<Node>,
-    is_alone: bool,
+    /// The sum of these, one of them if it is rounded.
+    parts: Vec<Node>,
+    digits: Digits,
 }
 
 impl Slope {
-    /// What is `alone` is rounded: it cancels with nothing.
     pub(super) fn of(
         emitter: &mut Emitter<'_>,
         carried: Node,
         whole: Pair,
-        is_alone: bool,
+        digits: Digits,
     ) -> Slope {
-        let whole = if is_alone { whole } else { emitter.normal(whole) };
+        let whole = if digits == Digits::InPairs { emitter.normal(whole) } else { whole };
         let (less, half) = (emitter.constant(-1.0), emitter.constant(0.5));
         let way = emitter.apply(Op::Add, &[whole.high, less]);
         let size = emitter.apply(Op::Abs, &[way]);
         let is_near = emitter.apply(Op::Lt, &[size, half]);
-        let low = if is_alone { None } else { whole.low };
-        let [way, whole] = match is_alone {
-            true => [way, whole.high].map(|high| emitter.rounded(Pair { high, ..whole })),
-            false => [way, whole.high],
+        let way = Pair { high: way, ..whole };
+        let parts = match digits {
+            Digits::InPairs => {
+                let high = emitter.apply(Op::Select, &[is_near, way.high, whole.high]);
+                core::iter::once(high).chain(whole.low).collect()
+            }
+            Digits::Rounded => {
+                let [way, whole] = [way, whole].map(|pair| emitter.rounded(pair));
+                vec![emitter.apply(Op::Select, &[is_near, way, whole])]
+            }
         };
-        let slope = emitter.apply(Op::Select, &[is_near, way, whole]);
-        Slope { carried, is_near, slope, low, is_alone }
+        Slope { carried, is_near, parts, digits }
     }
 }
 
@@ -139,8 +143,11 @@ pub(super) fn with_carried(
         let parts: Vec<Node> = parts.iter().map(|&part| multiple(emitter, part)).collect();
         let way = parts.iter().fold(tangent, |way, &part| emitter.apply(Op::Sub, &[way, part]));
         // What several numbers pass on to the way is gathered.
-        let gathered = if this.is_alone { way } else { emitter.tangent(way) };
-        for part in core::iter::once(this.slope).chain(this.low) {
+        let gathered = match this.digits {
+            Digits::InPairs => emitter.tangent(way),
+            Digits::Rounded => way,
+        };
+        for &part in &this.parts {
             let part = emitter.held(part);
             if emitter.value(part) != Some(0.0) {
                 let product = emitter.apply(Op::Mul, &[part, gathered]);
