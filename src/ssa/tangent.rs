@@ -121,6 +121,14 @@ pub(crate) fn is_slope(graph: &Graph, node: Node) -> bool {
         }
 }
 
+/// Whether `node` is a number and a derivative of it times a tangent.
+pub(crate) fn is_told(graph: &Graph, node: Node) -> bool {
+    match graph.nodes[node].def {
+        Def::Apply(Op::Add, args) => args[..2].iter().any(|&arg| is_slope(graph, arg)),
+        _ => false,
+    }
+}
+
 /// Whether `node` is a sum of multiples of tangents.
 pub(crate) fn is_way(graph: &Graph, mut node: Node) -> bool {
     while let Def::Apply(Op::Add | Op::Sub, [a, b, _]) = graph.nodes[node].def {

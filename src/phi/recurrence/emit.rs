@@ -8,7 +8,7 @@ use hashbrown::{HashMap, HashSet};
 
 use crate::op::{MAX_ARITY, Op, eval};
 use crate::phi::pair::{How, Pair, Pairs};
-use crate::ssa::{Access, Def, Graph, Item, NO_NUMBER, Node, NodeData, PlaceId, SeriesData};
+use crate::ssa::{Access, Def, Graph, Item, NO_NUMBER, Node, NodeData, PlaceId, SeriesData, is_told};
 
 /// 2²⁵⁶. Products of a few numbers between it and its inverse neither overflow nor underflow.
 pub(super) const LARGE: f64 = f64::from_bits(0x4FF0_0000_0000_0000);
@@ -235,12 +235,13 @@ impl<'a> Emitter<'a> {
         self.told.retain(|pair, _| !is_gone(pair));
     }
 
-    /// Whether a loop around carries `node`, or one before has carried it.
+    /// Whether a loop around carries `node`, or one before has carried it, for which there may be
+    /// a closed form by now.
     pub(super) fn is_from_loop(&self, node: Node) -> bool {
         match self.graph.nodes[node].def {
             Def::Entry(..) => true,
             Def::Phi(region, _) => self.graph.regions[region].cycle.is_some(),
-            _ => false,
+            _ => is_told(self.graph, node),
         }
     }
 
