@@ -74,6 +74,7 @@ pub use swept::swept;
 pub use table::Table;
 pub(crate) use tangent::{
     FAR, NO_NUMBER, for_people, has_alternatives, has_doubts, has_tangents, is_held, is_slope,
-    is_tangent, is_told, is_way, loops_have_tangents, marked, tangent_of, tangent_sum, without_tangents,
+    is_tangent, is_told, is_way, loops_have_tangents, marked, tangent_of, tangent_sum,
+    without_tangents,
 };
 pub use verify::{VerifyError, verify};

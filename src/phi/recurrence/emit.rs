@@ -8,7 +8,9 @@ use hashbrown::{HashMap, HashSet};
 
 use crate::op::{MAX_ARITY, Op, eval};
 use crate::phi::pair::{How, Pair, Pairs};
-use crate::ssa::{Access, Def, Graph, Item, NO_NUMBER, Node, NodeData, PlaceId, SeriesData, is_told};
+use crate::ssa::{
+    Access, Def, Graph, Item, NO_NUMBER, Node, NodeData, PlaceId, SeriesData, is_told,
+};
 
 /// 2²⁵⁶. Products of a few numbers between it and its inverse neither overflow nor underflow.
 pub(super) const LARGE: f64 = f64::from_bits(0x4FF0_0000_0000_0000);

@@ -38,6 +38,7 @@ use super::products::{
 use super::sizes::{self, Sizes, total_size};
 use super::slopes::{Digits, Totals};
 use super::start::{Slope, Start};
+use super::toward::Taken;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
@@ -237,9 +238,16 @@ impl Start {
         }
         let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
         let rounded = emitter.rounded(value);
-        let toward = toward.map(|toward| (toward, output.number));
+        let mut own_row = Row::new();
+        for (other, &slope) in row.iter().enumerate().filter(|_| toward.is_some()) {
+            let least = doubt.by_start(output.number, other);
+            let slope =
+                slope.map(|slope| least.map_or(slope, |least| checked(emitter, slope, least)));
+            own_row.push(slope);
+        }
+        let taken = toward.map(|toward| Taken { toward, number: output.number, row: &own_row });
         let digits = if self.outputs.len() > 1 { Digits::InPairs } else { Digits::Rounded };
-        let node = totals.told(emitter, rounded, toward, digits);
+        let node = totals.told(emitter, rounded, taken, digits);
         emitter.numbers.insert(node, value);
         node
     }

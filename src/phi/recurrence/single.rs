@@ -37,7 +37,7 @@ use super::sizes::total_size;
 use super::slopes::{Digits, Parts, Totals};
 use super::still::Still;
 use super::terms::{Step, Terms};
-use super::toward::Toward;
+use super::toward::{Taken, Toward};
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::{Node, marked};
@@ -446,8 +446,11 @@ impl Start {
         }
         let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
         let rounded = emitter.rounded(value);
-        let toward = self.toward.as_ref().map(|toward| (toward, 0));
-        let node = totals.told(emitter, rounded, toward, Digits::Rounded);
+        // By the first part its derivative is the power.
+        let row: Vec<Option<Pair>> = parts.iter().take(1).map(|&(_, power)| Some(power)).collect();
+        let toward = self.toward.as_ref();
+        let taken = toward.map(|toward| Taken { toward, number: 0, row: &row });
+        let node = totals.told(emitter, rounded, taken, Digits::Rounded);
         emitter.numbers.insert(node, value);
         node
     }

@@ -14,7 +14,7 @@ use super::emit::Emitter;
 use super::growth::Growth;
 use super::products::{Factors, sum_of_products};
 use super::terms::Terms;
-use super::toward::{Slope, Toward, with_carried};
+use super::toward::{By, Slope, Taken, with_carried};
 use super::written::value;
 use crate::op::Op;
 use crate::phi::pair::{How, Pair, Pairs};
@@ -381,13 +381,13 @@ impl Totals {
         }
     }
 
-    /// `value` with these sums as its derivatives, and with those by the point that it is taken
-    /// to as the number of this place, if that is known.
+    /// `value` with these sums as its derivatives, and with those by the point that it is `taken`
+    /// to, if that is known.
     pub(super) fn told(
         mut self,
         emitter: &mut Emitter<'_>,
         value: Node,
-        toward: Option<(&Toward, usize)>,
+        taken: Option<Taken<'_>>,
         digits: Digits,
     ) -> Node {
         self.pass_on(emitter);
@@ -398,12 +398,15 @@ impl Totals {
                 slope = checked(emitter, slope, least);
             }
             match emitter.is_from_loop(node) {
-                true => carried.push(Slope::of(emitter, node, slope, digits)),
+                true => carried.push(Slope::of(emitter, By::Node(node), slope, digits)),
                 false => slopes.push((node, slope)),
             }
         }
         let value = with_others(emitter, value, &slopes, digits);
-        with_carried(emitter, value, &carried, toward)
+        if let Some(taken) = &taken {
+            carried.extend(taken.slopes(emitter, digits));
+        }
+        with_carried(emitter, value, &carried, taken)
     }
 }
 

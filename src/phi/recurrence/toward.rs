@@ -34,16 +34,25 @@ struct Number {
     parts: Vec<(Node, f64)>,
 }
 
+/// A number of those that are taken to a point, with its derivatives by what all of them begin as.
+#[derive(Clone, Copy)]
+pub(super) struct Taken<'a> {
+    pub(super) toward: &'a Toward,
+    pub(super) number: usize,
+    pub(super) row: &'a [Option<Pair>],
+}
+
 impl Toward {
     /// Of numbers that begin as `firsts`, z, and that steps take to `point`, c, by a map that is
     /// made of `nodes_of_map`. The steps are known as `rows`, too.
     ///
-    /// So much is needed that the derivative by c is all that P leaves of 1, and that P is
-    /// the whole derivative by z:
+    /// So much is needed that the derivative by c is all that P leaves of 1:
     ///
-    /// - c is a sum of multiples of nodes, of which neither the map nor any z is made;
-    /// - a z whose c is not constant is a node that comes from a loop, of which neither the map nor
-    ///   another z is made.
+    /// - c is a sum of multiples of nodes, of which neither the map nor any z is made.
+    ///
+    /// P is the whole derivative by a z that is a node which comes from a loop, and of which
+    /// neither the map nor another z is made. Those by what other ones are made of are told beside
+    /// that.
     pub(super) fn of(
         emitter: &Emitter<'_>,
         rows: &[Affine],
@@ -65,11 +74,7 @@ impl Toward {
                     && !nodes_of_map.contains(&node)
                     && is_made_of(node) == 1
             });
-            let parts = parts(emitter, rows, point)?;
-            if carried.is_none() && !parts.is_empty() {
-                return None;
-            }
-            numbers.push(Number { carried, parts });
+            numbers.push(Number { carried, parts: parts(emitter, rows, point)? });
         }
         let is_constant = numbers.iter().all(|number| number.parts.is_empty());
         (!is_constant).then_some(Toward { numbers, leaves })
@@ -79,20 +84,57 @@ impl Toward {
     pub(super) fn tells(&self, leaf: Node) -> bool {
         self.leaves.contains(&leaf)
     }
+}
 
-    /// The parts of the point that `node` is taken to.
-    fn parts(&self, node: Node) -> &[(Node, f64)] {
-        let number = self.numbers.iter().find(|number| number.carried == Some(node));
+impl Taken<'_> {
+    /// The derivatives by what those numbers begin as that no loop has carried.
+    pub(super) fn slopes(&self, emitter: &mut Emitter<'_>, digits: Digits) -> Vec<Slope> {
+        let mut slopes = Vec::new();
+        for (place, (number, &slope)) in self.toward.numbers.iter().zip(self.row).enumerate() {
+            if let (None, false, Some(slope)) = (number.carried, number.parts.is_empty(), slope) {
+                slopes.push(Slope::of(emitter, By::Number(place), slope, digits));
+            }
+        }
+        slopes
+    }
+
+    fn own(&self) -> &Number {
+        &self.toward.numbers[self.number]
+    }
+
+    /// The parts of the point that the number goes to which begins so.
+    fn parts(&self, by: By) -> &[(Node, f64)] {
+        let all = &self.toward.numbers;
+        let number = match by {
+            By::Number(place) => all.get(place),
+            By::Node(node) => all.iter().find(|number| number.carried == Some(node)),
+        };
         number.map_or(&[], |number| &number.parts)
+    }
+
+    fn is_own(&self, by: By) -> bool {
+        match by {
+            By::Number(place) => place == self.number,
+            By::Node(node) => self.own().carried == Some(node),
+        }
     }
 }
 
-/// The derivative of a number by one that comes from a loop.
+/// What a derivative is by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    /// What a loop has carried.
+    Node(Node),
+    /// What the number at this place begins as.
+    Number(usize),
+}
+
+/// The derivative of a number by one that comes from a loop, or is taken to a point.
 ///
 /// Where that is near 1 it is what it is more than 1: derivatives by the first number are
 /// products of all of them, and the same rounding error in each would add up.
 pub(super) struct Slope {
-    carried: Node,
+    by: By,
     is_near: Node,
     /// The sum of these, one of them if it is rounded.
     parts: Vec<Node>,
@@ -100,12 +142,7 @@ pub(super) struct Slope {
 }
 
 impl Slope {
-    pub(super) fn of(
-        emitter: &mut Emitter<'_>,
-        carried: Node,
-        whole: Pair,
-        digits: Digits,
-    ) -> Slope {
+    pub(super) fn of(emitter: &mut Emitter<'_>, by: By, whole: Pair, digits: Digits) -> Slope {
         let whole = if digits == Digits::InPairs { emitter.normal(whole) } else { whole };
         let (less, half) = (emitter.constant(-1.0), emitter.constant(0.5));
         let way = emitter.apply(Op::Add, &[whole.high, less]);
@@ -122,26 +159,32 @@ impl Slope {
                 vec![emitter.apply(Op::Select, &[is_near, way, whole])]
             }
         };
-        Slope { carried, is_near, parts, digits }
+        Slope { by, is_near, parts, digits }
     }
 }
 
 /// `value` with its derivatives by what comes from loops, and by the point, if it is known,
-/// that it is taken to as the number of this place.
+/// that it is `taken` to.
 pub(super) fn with_carried(
     emitter: &mut Emitter<'_>,
     mut value: Node,
     slopes: &[Slope],
-    toward: Option<(&Toward, usize)>,
+    taken: Option<Taken<'_>>,
 ) -> Node {
     let zero = emitter.constant(0.0);
-    let own = toward.and_then(|(toward, number)| toward.numbers.get(number));
     let mut whole = Vec::new();
     for this in slopes {
-        let parts = toward.map_or(&[][..], |(toward, _)| toward.parts(this.carried));
-        let tangent = emitter.tangent(this.carried);
-        let parts: Vec<Node> = parts.iter().map(|&part| multiple(emitter, part)).collect();
-        let way = parts.iter().fold(tangent, |way, &part| emitter.apply(Op::Sub, &[way, part]));
+        let tangent = match this.by {
+            By::Node(node) => Some(emitter.tangent(node)),
+            By::Number(_) => None,
+        };
+        let parts = taken.as_ref().map_or(&[][..], |taken| taken.parts(this.by));
+        let less: Vec<Node> =
+            parts.iter().map(|&(node, factor)| multiple(emitter, (node, -factor))).collect();
+        let way = tangent.into_iter().chain(less);
+        let Some(way) = way.reduce(|way, part| emitter.apply(Op::Add, &[way, part])) else {
+            continue;
+        };
         // What several numbers pass on to the way is gathered.
         let gathered = match this.digits {
             Digits::InPairs => emitter.tangent(way),
@@ -154,19 +197,23 @@ pub(super) fn with_carried(
                 value = emitter.apply(Op::Add, &[value, product]);
             }
         }
-        if own.is_some_and(|own| own.carried == Some(this.carried)) {
-            whole.push(emitter.apply(Op::Select, &[this.is_near, tangent, zero]));
-            for part in parts {
+        if taken.is_some_and(|taken| taken.is_own(this.by)) {
+            if let Some(tangent) = tangent {
+                whole.push(emitter.apply(Op::Select, &[this.is_near, tangent, zero]));
+            }
+            for &part in parts {
+                let part = multiple(emitter, part);
                 whole.push(emitter.apply(Op::Select, &[this.is_near, zero, part]));
             }
         } else {
             whole.push(emitter.apply(Op::Select, &[this.is_near, gathered, zero]));
         }
     }
-    if let Some(own) = own
-        && slopes.iter().all(|this| own.carried != Some(this.carried))
+    // What vanishes in the end has come to the point.
+    if let Some(taken) = taken
+        && slopes.iter().all(|this| !taken.is_own(this.by))
     {
-        whole.extend(own.parts.iter().map(|&part| multiple(emitter, part)));
+        whole.extend(taken.own().parts.iter().map(|&part| multiple(emitter, part)));
     }
     whole.retain(|&part| part != zero);
     // A sweep comes to the whole before it comes to the products.
