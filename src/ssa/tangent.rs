@@ -158,7 +158,9 @@ fn is_multiple(graph: &Graph, node: Node) -> bool {
 pub(crate) fn is_held(graph: &Graph, node: Node) -> bool {
     let Def::Apply(Op::Sub, [number, tangent, _]) = graph.nodes[node].def else { return false };
     let Def::Apply(_, [a, b, _]) = graph.nodes[tangent].def else { return false };
-    is_tangent(graph, tangent)
+    // What a tangent is far from is a part of all of them.
+    graph.constant(number).is_none()
+        && is_tangent(graph, tangent)
         && [a, b].into_iter().any(|sum| match graph.nodes[sum].def {
             Def::Apply(Op::Add, args) => args[..2].contains(&number),
             Def::Apply(Op::Sub, [_, negated, _]) => {
@@ -356,6 +358,15 @@ mod tests {
         assert_eq!(slopes, [10, 11, 12, 14, 15, 17, 18, 19]);
         let plain = without_tangents(&known).to_string();
         assert_eq!(plain, "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1\n");
+    }
+
+    #[test]
+    fn a_tangent_of_what_is_less_another_one_is_not_held() {
+        // That of -t(x), with FAR - t(x) in it.
+        let less = graph("  v10 = sub v2 v6\n  v11 = mul_add v10 v1 v3\n  return v11\n");
+        let nodes: Vec<Node> = less.nodes.keys().collect();
+        assert!(is_tangent(&less, nodes[11]) && !is_held(&less, nodes[10]));
+        assert_eq!(tangent_of(&less, nodes[11]), Some(nodes[6]));
     }
 
     #[test]

@@ -91,8 +91,10 @@ impl Part {
 /// A number before its first step.
 pub(super) struct Start {
     first: Part,
-    /// Whether a loop has carried that.
+    /// Whether that is what a loop has carried.
     is_from_loop: bool,
+    /// Whether that is so, or it may have been computed of what a step is made of.
+    may_come_of_all: bool,
     /// The parts of a step: what all of it is multiplied by, the factor less 1, and what
     /// is added.
     pub(super) shared: Vec<Part>,
@@ -194,10 +196,14 @@ impl Start {
         });
         let less_one = less_one.emitted(emitter).unwrap_or(zero);
         let has_added = !step.added.is_zero();
+        let parts = step.shared.iter().chain([&step.less_one, &step.added]);
+        let leaves = parts.flat_map(Terms::nodes).collect();
+        let may_come_of_all = emitter.may_come_of(*system.firsts.first()?, &leaves);
         let is_large = is_large(emitter, value, has_added);
         Some(Start {
             first: Part::Written(first, 0.0),
             is_from_loop,
+            may_come_of_all,
             shared: step.shared.into_iter().map(|shared| Part::Written(shared, 1.0)).collect(),
             change: Part::Written(step.less_one, 1.0),
             added: Part::Written(step.added, 0.0),
@@ -244,6 +250,7 @@ impl Start {
             first: Part::Written(first, 0.0),
             // What inner loops come to is looked at by its own growth.
             is_from_loop: false,
+            may_come_of_all: false,
             shared: Vec::new(),
             change: Part::Made(less_one, of_factor),
             added: Part::Made(number, of_added),
@@ -301,7 +308,7 @@ impl Start {
             Some(growth) => growth.share(emitter, powers.number, Some(powers.power)),
             None => least_part(emitter, powers.number, power),
         };
-        let may_cancel = self.is_from_loop && self.has_added && self.toward.is_none();
+        let may_cancel = self.may_come_of_all && self.has_added;
         let checked = |value| unless_grown(emitter, value, power);
         let value = if may_cancel { value.map(checked) } else { value };
         self.with_slopes(emitter, value, &parts, least)
