@@ -204,3 +204,95 @@ fn sums_have_the_digits_of_the_tape_without_a_loop_around() {
         assert!(report.kernel_calls >= 6, "{name}: {report}");
     }
 }
+
+/// Three epochs of 60 steps from 1 and 0.5, at rates from `x[0]` on.
+fn three(
+    x: &[Var],
+    step: impl Fn(Var, Var, Var) -> (Var, Var),
+    change: impl Fn(Var) -> Var,
+) -> [Var; 2] {
+    let (mut w, mut v, mut rate) = (Var::from(1.0), Var::from(0.5), x[0]);
+    for _ in 0..3 {
+        for _ in 0..60 {
+            (w, v) = step(w, v, rate);
+        }
+        rate = change(rate);
+    }
+    [w, v]
+}
+
+#[test]
+fn loops_behind_loops_with_closed_forms_have_the_digits_of_the_tape() {
+    let programs: [(&str, Run); 6] = [
+        ("followed", |x| {
+            let step = |w: Var, v: Var, rate: Var| {
+                let next = w - rate * (w - x[1]);
+                let next = next - rate * (next - x[1]);
+                (next, v - x[0] * (v - next))
+            };
+            three(x, step, |rate| rate * 1.6 + 0.3)[1]
+        }),
+        ("averaged", |x| {
+            let step = |w: Var, v: Var, rate: Var| {
+                let next = w - rate * (w - x[1]);
+                (next, v + (next - v) * 0.1)
+            };
+            three(x, step, |rate| rate + x[0])[1]
+        }),
+        ("two phases", |x| {
+            let mut w = Var::from(1.0);
+            for _ in 0..50 {
+                w -= x[0] * 0.5 * (w - x[1]);
+            }
+            for _ in 0..50 {
+                w -= x[0] * 1.8 * (w - x[1]);
+            }
+            w
+        }),
+        ("one number", |x| {
+            let step = |w: Var, v: Var, rate: Var| (w - rate * (w - x[1]), v);
+            three(x, step, |rate| rate * 1.3)[0]
+        }),
+        ("at the target", |x| {
+            let step = |w: Var, v: Var, rate: Var| (w - rate * (w - x[1]), v - rate * (v - x[1]));
+            let [w, v] = three(&[x[0], x[1]], step, |rate| rate * 1.6);
+            w * v
+        }),
+        ("progress", |x| {
+            let (mut w, mut rate) = (Var::from(1.0), x[0]);
+            for _ in 0..6 {
+                let before = w;
+                for _ in 0..50 {
+                    w -= rate * (w - x[1]);
+                }
+                let is_worse = (w - x[1]).abs() > (before - x[1]).abs();
+                rate *= if is_worse { 0.5 } else { 1.3 };
+            }
+            w
+        }),
+    ];
+    for (name, program) in programs {
+        let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
+        let (tape, kernel) = (builder().record(program), builder().record(program));
+        let points = [0.3, 0.7, 0.95, 1.0, 1.05, 1.1, 1.2, 1.3, 1.5].map(|rate| [rate, 0.333]);
+        for _ in 0..2 {
+            points.iter().for_each(|x| drop(kernel.value_and_grad(x).unwrap()));
+            kernel.compile().unwrap();
+        }
+        let before = kernel.report();
+        for x in &points {
+            let [(expected, wanted), (value, slopes)] =
+                [&tape, &kernel].map(|recorded| recorded.value_and_grad(x).unwrap());
+            assert!((value - expected).abs() <= 1e-3 * expected.abs(), "{name} {x:?}: {value}");
+            // Where the tape has lost all digits of both, neither is known.
+            let largest = wanted.iter().fold(1e-3f64, |largest, slope| largest.max(slope.abs()));
+            for (slope, wanted) in slopes.iter().zip(&wanted) {
+                let is_apart = (slope - wanted).abs() > 1e-3 * largest;
+                assert!(!is_apart, "{name} {x:?}: {slopes:?} for {wanted:?}");
+            }
+        }
+        let report = kernel.report();
+        assert_eq!(report.kernel_calls - before.kernel_calls, 9, "{name}: {report}");
+        assert!(report.reserve_calls < report.kernel_calls, "{name}: {report}");
+    }
+}

@@ -93,8 +93,8 @@ pub(super) struct Start {
     first: Part,
     /// Whether that is what a loop has carried.
     is_from_loop: bool,
-    /// Whether that is so, or it may have been computed of what a step is made of.
-    may_come_of_all: bool,
+    /// Whether that is so, or it may have been computed of what a step is made of, which adds to it.
+    may_cancel: bool,
     /// The parts of a step: what all of it is multiplied by, the factor less 1, and what
     /// is added.
     pub(super) shared: Vec<Part>,
@@ -179,13 +179,11 @@ impl Start {
             let number = emitter.number(number.high, number.low);
             growth.add_constant(emitter, number);
         }
-        let first = Terms::of_node(emitter, *system.firsts.first()?);
+        let &node = system.firsts.first()?;
+        let first = Terms::of_node(emitter, node);
         let factor = less_one.plus(&Terms::number(1.0.into()));
         let zero = emitter.number(0.0, 0.0);
         let value = factor.emitted(emitter).unwrap_or(zero);
-        let is_from_loop = first.single().is_some_and(
-            |(powers, _)| matches!(powers, &[(node, 1)] if emitter.is_from_loop(node)),
-        );
         let step = Step::of(less_one.clone(), added);
         let one = Terms::number(1.0.into());
         let point = (step.less_one == one).then(|| step.added.scaled(-1.0));
@@ -198,12 +196,12 @@ impl Start {
         let has_added = !step.added.is_zero();
         let parts = step.shared.iter().chain([&step.less_one, &step.added]);
         let leaves = parts.flat_map(Terms::nodes).collect();
-        let may_come_of_all = emitter.may_come_of(*system.firsts.first()?, &leaves);
+        let may_cancel = has_added && emitter.may_come_of(node, &leaves);
         let is_large = is_large(emitter, value, has_added);
         Some(Start {
             first: Part::Written(first, 0.0),
-            is_from_loop,
-            may_come_of_all,
+            is_from_loop: emitter.is_from_loop(node),
+            may_cancel,
             shared: step.shared.into_iter().map(|shared| Part::Written(shared, 1.0)).collect(),
             change: Part::Written(step.less_one, 1.0),
             added: Part::Written(step.added, 0.0),
@@ -250,7 +248,7 @@ impl Start {
             first: Part::Written(first, 0.0),
             // What inner loops come to is looked at by its own growth.
             is_from_loop: false,
-            may_come_of_all: false,
+            may_cancel: false,
             shared: Vec::new(),
             change: Part::Made(less_one, of_factor),
             added: Part::Made(number, of_added),
@@ -308,9 +306,10 @@ impl Start {
             Some(growth) => growth.share(emitter, powers.number, Some(powers.power)),
             None => least_part(emitter, powers.number, power),
         };
-        let may_cancel = self.may_come_of_all && self.has_added;
-        let checked = |value| unless_grown(emitter, value, power);
-        let value = if may_cancel { value.map(checked) } else { value };
+        let value = value.map(|value| match self.may_cancel {
+            true => unless_grown(emitter, value, power),
+            false => value,
+        });
         self.with_slopes(emitter, value, &parts, least)
     }
 
@@ -454,7 +453,7 @@ impl Start {
         let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
         let rounded = emitter.rounded(value);
         // By the first part its derivative is the power.
-        let row: Vec<Option<Pair>> = parts.iter().take(1).map(|&(_, power)| Some(power)).collect();
+        let row: Row = parts.iter().take(1).map(|&(_, power)| Some(power)).collect();
         let toward = self.toward.as_ref();
         let taken = toward.map(|toward| Taken { toward, number: 0, row: &row });
         let node = totals.told(emitter, rounded, taken, Digits::Rounded);
