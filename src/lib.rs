@@ -87,8 +87,8 @@
 //! forms stand for loops, expressions are simplified, and sums are added up in another
 //! order. Either way a kernel's result that is not finite does not count: a kernel in
 //! reserve, whose loops are no closed forms and which rounds as the tape does unless it is
-//! large, or the tape computes the call again, so NaN
-//! and infinity come from the tape alone. Where the tape overflows on the way, as for
+//! large ([`Limits::in_order`]), or the tape computes the call again, so NaN and infinity come
+//! from the tape alone. Where the tape overflows on the way, as for
 //! `x.exp().ln()`, a kernel may be finite. NaN and infinite inputs are numbers like others: a
 //! form that does not depend on such an input, since it cancels, does not serve; nor does one
 //! that is not finite itself, where that is compared with something or divides it.
