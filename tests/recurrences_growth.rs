@@ -2,7 +2,7 @@
 //! has the digits that the tape has, or is the tape's.
 #![allow(clippy::unwrap_used)] // Tests fail like this.
 
-use phigrad::{Recorded, Tape, Var};
+use phigrad::{Limits, Numerics, Recorded, Tape, Var};
 
 type Run = fn(&[Var]) -> Var;
 
@@ -294,5 +294,37 @@ fn loops_behind_loops_with_closed_forms_have_the_digits_of_the_tape() {
         let report = kernel.report();
         assert_eq!(report.kernel_calls - before.kernel_calls, 9, "{name}: {report}");
         assert!(report.reserve_calls < report.kernel_calls, "{name}: {report}");
+    }
+}
+
+#[test]
+fn kernels_in_reserve_say_how_they_round() {
+    fn program(x: &[Var]) -> Var {
+        levelling(x, 2, |rate| rate.abs().sqrt() * 0.5)[0]
+    }
+    for (in_order, compiled, numerics) in [
+        (1 << 14, 1 << 21, Numerics::Exact),
+        (0, 1 << 21, Numerics::Real),
+        (1 << 14, 1, Numerics::Real),
+    ] {
+        let mut limits = Limits::default();
+        (limits.in_order, limits.compiled) = (in_order, compiled);
+        let builder = Tape::builder().hot_threshold(u32::MAX).background(false).limits(limits);
+        let f = builder.record(program);
+        for _ in 0..2 {
+            f.grad(&[1.5, 0.3, -0.25]).unwrap();
+            f.grad(&[1.5, 1.5, -0.25]).unwrap();
+            f.compile().unwrap_or(());
+        }
+        let report = f.report();
+        let made = report.kernels.iter().map(|kernel| (kernel.reserve, kernel.numerics));
+        let made: Vec<_> = made.collect();
+        if compiled == 1 {
+            assert!(made.is_empty(), "{report}");
+            continue;
+        }
+        assert!(made.contains(&(false, Numerics::Real)), "{report}");
+        assert!(made.contains(&(true, numerics)), "{report}");
+        assert!(made.iter().all(|&(reserve, of)| !reserve || of == numerics), "{report}");
     }
 }

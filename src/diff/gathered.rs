@@ -74,8 +74,9 @@ impl Reverse<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::diff::{Wanted, reverse};
-    use crate::ssa::{FAR, Folding, Graph, Outcome, interpret, parse};
+    use crate::ssa::{FAR, Graph, Outcome, interpret, parse};
 
     /// 0.1·a + 0.3·b, with the derivatives 3·10²⁰ of a and -10²⁰ of b by x, as they are told of
     /// `tangent`: v9 is the tangent of x, and v11 that of v9.
@@ -103,5 +104,33 @@ mod tests {
         // 3·0.1 - 0.3 is 2⁻⁵⁵ for the numbers that are next to these.
         assert_eq!(slope("v11"), 1e20 * 2f64.powi(-55));
         assert_ne!(slope("v9"), slope("v11"));
+    }
+
+    #[test]
+    fn what_other_blocks_use_is_not_gathered() {
+        // 2·t or 3·t, where t is the tangent of that of x.
+        let text = format!(
+            "graph active 1 inactive 0\nv1 = const 1.0\nv2 = const {FAR:?}\nv3 = const {:?}\n\
+             v4 = const 2.0\nv5 = const 3.0\nb0:\n  v6 = add v0 v2\n  v7 = mul_add v6 v1 v3\n  \
+             v8 = add v7 v2\n  v9 = mul_add v8 v1 v3\n  branch v0 b1 b2\nb1:\n  v10 = mul v4 v9\n  \
+             return v10\nb2:\n  v11 = mul v5 v9\n  return v11\n",
+            -FAR
+        );
+        let graph = parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let activity = Activity::of(&graph, Folding::Real);
+        assert!(gathered(&activity, Folding::Real).values().all(|&is_gathered| !is_gathered));
+        let gradient = reverse(&graph, Wanted::Gradient, Folding::Real);
+        assert_eq!(interpret(&gradient, &[1.0]), Outcome::Values(vec![2.0]));
+        assert_eq!(interpret(&gradient, &[0.0]), Outcome::Values(vec![3.0]));
+    }
+
+    #[test]
+    fn nothing_is_gathered_where_bits_are_kept() {
+        let graph = graph("v11");
+        let count = |folding| {
+            let activity = Activity::of(&graph, folding);
+            gathered(&activity, folding).values().filter(|&&is_gathered| is_gathered).count()
+        };
+        assert_eq!((count(Folding::Real), count(Folding::Exact)), (1, 0));
     }
 }

@@ -47,8 +47,9 @@ impl Replacement {
         for series in graph.series.keys() {
             if let SeriesData::History(node) = graph.series[series] {
                 let other = resolved(&nodes, node);
-                if nest.node_loop(other).is_none() || nest.node_loop(other) != nest.node_loop(node)
-                {
+                let is_number = matches!(graph.nodes[other].def, Def::Iteration(_));
+                let is_beside = nest.node_block(other) == nest.node_block(node);
+                if is_number || nest.node_loop(other).is_none() || !is_beside {
                     continue;
                 }
             }
@@ -78,4 +79,43 @@ fn resolved(nodes: &HashMap<Node, Node>, mut node: Node) -> Node {
         node = other;
     }
     node
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entity::Entity;
+    use crate::ssa::{Outcome, interpret, parse, verify};
+
+    /// Powers of x, of which the last but one is read, with v6 in the place of v5.
+    fn replaced(by: &str, with: usize) -> Option<Graph> {
+        let text = format!(
+            "graph active 1 inactive 0\nv1 = const 4.0\nv3 = iteration r0\na0 = history v4\n\
+             i0 = a0 base 3\nb0:\n  region r0 b1 bound 5 entries v2=v0\n  v7 = element i0\n  \
+             return v7\nb1:\n  v4 = mul v2 v0\n  v5 = {by}\n  v6 = lt v3 v1\n  return v6 v4\n"
+        );
+        let graph = parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let nodes = HashMap::from([(Node::from_index(4), Node::from_index(with))]);
+        let ordered = Replacement::new(graph, nodes).ordered()?;
+        verify(&ordered).unwrap_or_else(|e| panic!("{with} {e:?}\n{ordered}"));
+        Some(ordered)
+    }
+
+    #[test]
+    fn histories_are_of_what_takes_a_place_in_the_same_block() {
+        let other = replaced("add v2 v0", 5).unwrap();
+        assert_eq!(interpret(&other, &[3.0]), Outcome::Values(vec![15.0]));
+    }
+
+    #[test]
+    fn histories_stay_where_something_from_elsewhere_takes_a_place() {
+        // The input, and the number of the iteration.
+        for with in [0, 3] {
+            let graph = replaced("add v2 v0", with).unwrap();
+            assert!(graph.series.values().any(|series| {
+                let SeriesData::History(node) = *series else { return false };
+                matches!(graph.nodes[node].def, Def::Apply(crate::op::Op::Mul, _))
+            }));
+        }
+    }
 }
