@@ -50,8 +50,8 @@ fn falling(x: &[Var]) -> Var {
 
 #[test]
 fn what_two_numbers_pass_on_cancels_with_all_digits() {
-    // Beyond rates of 4/3 the numbers grow, in the first iteration by up to 2^36.
-    let rates = [0.3, 1.2, 1.3, 1.335, 1.34, 1.35, 1.36, 1.37, 1.375];
+    // Beyond rates of 4/3 the numbers grow, in the first iteration by up to 2^23.
+    let rates = [0.3, 1.2, 1.3, 1.335, 1.34, 1.345, 1.35, 1.355, 1.36];
     let points = rates.map(|rate| [1.5, rate, -0.25, 0.9]);
     let [_, kernel] = recorded(falling, &points);
     let before = kernel.report();

@@ -16,7 +16,7 @@ use hashbrown::HashMap;
 
 use super::activity::Activity;
 use super::adjoints::Adjoints;
-use super::gathered::gathered;
+use super::gathered::{Gathered, gathered};
 use super::needed::Needed;
 use super::order::{Entries, Order};
 use super::relays::relays;
@@ -135,9 +135,9 @@ pub(super) struct Reverse<'a> {
     pub(super) order: Order,
     /// What relays pass on to.
     pub(super) relays: Array<Node, Option<Node>>,
-    /// Whose adjoints are gathered, and what rounding has taken from them so far.
+    /// Whose adjoints are gathered, and what is known of those so far.
     pub(super) gathered: Array<Node, bool>,
-    pub(super) lost: HashMap<Node, Node>,
+    pub(super) gathering: HashMap<Node, Gathered>,
     pub(super) parents: Array<Block, Option<Block>>,
     /// For each block of a region the latest sweep in which an end below it had
     /// an adjoint for its values.
@@ -203,7 +203,7 @@ impl<'a> Reverse<'a> {
             rows: rows(&activity),
             relays: relays(&activity, folding),
             gathered: gathered(&activity, folding),
-            lost: HashMap::new(),
+            gathering: HashMap::new(),
             activity,
             sums: Sums::new(graph),
             parents: graph.parents(),
@@ -400,14 +400,14 @@ impl<'a> Reverse<'a> {
         }
         self.builder.finish_block(&outputs);
         self.adjoints.close();
-        debug_assert!(self.lost.is_empty(), "what was gathered has been passed on");
+        debug_assert!(self.gathering.is_empty(), "what was gathered has been passed on");
     }
 
     /// Adds to the adjoint of each operand of `node` what it gets of its own.
     pub(super) fn pass_on(&mut self, node: Node) {
         let Some(adjoint) = self.adjoints.take(node) else { return };
         self.set_place(self.graph.nodes[node].place);
-        let adjoint = self.with_lost(node, adjoint);
+        let adjoint = self.gathered_sum(node, adjoint);
         let (op, args) = match self.graph.nodes[node].def {
             Def::Apply(op, args) => (op, args),
             Def::Element(access) => {

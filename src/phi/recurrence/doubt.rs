@@ -44,7 +44,7 @@ const NOTHING: f64 = 1.0 / (1u64 << 30) as f64;
 const MUCH: f64 = (1u64 << 14) as f64;
 
 /// By so much powers may have grown where what is passed on adds up.
-pub(super) const GROWN: f64 = (1u64 << 40) as f64;
+const GROWN: f64 = (1u64 << 40) as f64;
 
 /// A power of a map as the product of two others, of about as many steps. Of all of them only
 /// some digits count.
@@ -67,10 +67,14 @@ pub(super) fn checked(emitter: &mut Emitter<'_>, sum: Pair, least: Node) -> Pair
 /// `number`, but no number if a `power` has grown so much that sums of derivatives may be left with
 /// too few digits.
 ///
-/// What several numbers pass on to one, or what comes to rest in a loop around and passes on the
-/// same again, may cancel: with twice the digits 2⁻⁶⁴ of it are lost up to this limit. A number is
-/// finite where its form serves, by a guard, so that kernels for derivatives alone stop, too.
+/// What has come to rest in a loop around, or before, passes on what cancels: with twice the digits
+/// 2⁻⁶⁴ of it are lost up to this limit. A number is finite where its form serves, by a guard, so
+/// that kernels for derivatives alone stop, too.
 pub(super) fn unless_grown(emitter: &mut Emitter<'_>, number: Pair, power: Node) -> Pair {
+    // Of powers of known numbers it is known whether they cancel (`growth`).
+    if emitter.value(power).is_some() {
+        return number;
+    }
     let (one, no_number) = (emitter.constant(1.0), emitter.no_number());
     let limit = emitter.constant(GROWN);
     // What is NaN is doubted.

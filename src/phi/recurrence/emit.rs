@@ -4,8 +4,6 @@
 //! A power of a million factors is as good as its first factor is known: what is
 //! rounded away there counts a million times. So each number is a pair.
 
-use std::collections::BTreeSet;
-
 use hashbrown::{HashMap, HashSet};
 
 use crate::op::{MAX_ARITY, Op, eval};
@@ -247,30 +245,6 @@ impl<'a> Emitter<'a> {
             Def::Phi(region, _) => self.graph.regions[region].cycle.is_some(),
             _ => is_told(self.graph, node),
         }
-    }
-
-    /// Whether `node` may have been computed of what a loop has carried, or of one of `leaves`. If
-    /// it is one of these it was not computed.
-    pub(super) fn may_come_of(&self, node: Node, leaves: &BTreeSet<Node>) -> bool {
-        let (mut seen, mut pending) = (HashSet::new(), vec![node]);
-        while let Some(this) = pending.pop() {
-            if !seen.insert(this) {
-                continue;
-            }
-            let is_computed = this != node && leaves.contains(&this);
-            let is_past = match self.graph.nodes[this].def {
-                Def::Element(access) => {
-                    let series = &self.graph.series[self.graph.accesses[access].series];
-                    !matches!(series, SeriesData::Constants(_) | SeriesData::Inputs { .. })
-                }
-                _ => false,
-            };
-            if is_computed || is_past || self.is_from_loop(this) || seen.len() > MOST_SEEN {
-                return true;
-            }
-            pending.extend(self.graph.nodes[this].args());
-        }
-        false
     }
 
     /// Whether `node` may depend on an active input.

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use super::doubt::{GROWN, checked};
+use super::doubt::checked;
 use super::emit::Emitter;
 use super::form::{Base, CHANGES, Coefficient, Forms};
 use super::power::{Matrix, OVERFLOWS, System, Wanted};
@@ -46,9 +46,8 @@ const KNOWN: f64 = (1u64 << 32) as f64;
 const MUCH: f64 = 1.0 / (1u32 << 16) as f64;
 
 /// What has grown by less is told as rounded numbers.
-const SMALL: f64 = 16.0;
+const SMALL: f64 = (1u64 << 10) as f64;
 
-const GROWS: &str = "powers of its coefficients grow, and what they are factors of may cancel";
 const CANCELS: &str = "its numbers cancel where powers of its coefficients do not";
 const UNDERFLOWS: &str = "the products of its coefficients underflow";
 
@@ -114,9 +113,6 @@ pub(super) fn folded(
     let is_wanted = |number: &usize| wanted.states.contains(&system.states[*number]);
     let outputs = (0..total.len()).filter(is_wanted);
     let growth = if outputs.clone().count() > 1 { steps.growth(&largest) } else { 1.0 };
-    if growth.is_nan() || growth > GROWN {
-        return Err(GROWS);
-    }
     let digits = if growth > SMALL { Digits::InPairs } else { Digits::Rounded };
     let off = steps.off(&total, &largest);
     // In steps it is looked at in each call how many digits are left.

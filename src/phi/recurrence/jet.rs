@@ -198,8 +198,7 @@ impl Start {
             };
             value = Some(unless_left(emitter, *is_more, number, largest));
         }
-        // Of a single number that begins somewhere nothing is added to its derivatives.
-        if self.may_come_of_all || self.outputs.len() > 1 {
+        if self.is_from_loop {
             value = value.map(|number| doubt.unless_grown(emitter, number));
         }
         let mut totals = Totals::default();

@@ -93,8 +93,6 @@ pub(super) struct Start {
     first: Part,
     /// Whether that is what a loop has carried.
     is_from_loop: bool,
-    /// Whether that is so, or it may have been computed of what a step is made of, which adds to it.
-    may_cancel: bool,
     /// The parts of a step: what all of it is multiplied by, the factor less 1, and what
     /// is added.
     pub(super) shared: Vec<Part>,
@@ -194,14 +192,10 @@ impl Start {
         });
         let less_one = less_one.emitted(emitter).unwrap_or(zero);
         let has_added = !step.added.is_zero();
-        let parts = step.shared.iter().chain([&step.less_one, &step.added]);
-        let leaves = parts.flat_map(Terms::nodes).collect();
-        let may_cancel = has_added && emitter.may_come_of(node, &leaves);
         let is_large = is_large(emitter, value, has_added);
         Some(Start {
             first: Part::Written(first, 0.0),
             is_from_loop: emitter.is_from_loop(node),
-            may_cancel,
             shared: step.shared.into_iter().map(|shared| Part::Written(shared, 1.0)).collect(),
             change: Part::Written(step.less_one, 1.0),
             added: Part::Written(step.added, 0.0),
@@ -248,7 +242,6 @@ impl Start {
             first: Part::Written(first, 0.0),
             // What inner loops come to is looked at by its own growth.
             is_from_loop: false,
-            may_cancel: false,
             shared: Vec::new(),
             change: Part::Made(less_one, of_factor),
             added: Part::Made(number, of_added),
@@ -306,7 +299,7 @@ impl Start {
             Some(growth) => growth.share(emitter, powers.number, Some(powers.power)),
             None => least_part(emitter, powers.number, power),
         };
-        let value = value.map(|value| match self.may_cancel {
+        let value = value.map(|value| match self.is_from_loop && self.has_added {
             true => unless_grown(emitter, value, power),
             false => value,
         });

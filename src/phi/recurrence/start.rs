@@ -43,9 +43,8 @@ pub(super) struct Start {
     pub(super) is_driven: Vec<bool>,
     /// That point, if derivatives by it are told by themselves.
     pub(super) toward: Option<Toward>,
-    /// Whether a loop has carried some of the numbers, or they may have been computed of what the map
-    /// and what is added are made of.
-    pub(super) may_come_of_all: bool,
+    /// Whether a loop has carried some of the numbers.
+    pub(super) is_from_loop: bool,
     pub(super) has_offset: bool,
     /// Whether the map has derivatives that are wanted.
     pub(super) has_slopes: bool,
@@ -133,8 +132,6 @@ impl Start {
         let mut change = vec![None; size];
         let (mut moving, mut is_driven) = (None, vec![false; size]);
         let is_from_loop = firsts.iter().any(|&first| emitter.is_from_loop(first));
-        let all = leaves.iter().copied().collect();
-        let may_come_of_all = firsts.iter().any(|&first| emitter.may_come_of(first, &all));
         if has_offset {
             let mut total = zero;
             for pair in added.iter().flatten() {
@@ -212,7 +209,7 @@ impl Start {
             fixed,
             is_driven,
             toward,
-            may_come_of_all,
+            is_from_loop,
             has_offset,
             has_slopes,
         })
