@@ -40,8 +40,9 @@ struct Uses {
 /// A relay is what is used in a loop where a number that comes from the same one is used, too,
 /// or that one itself; or several times in straight code. Where no loop uses another one of
 /// them a sum of its own is as good, and takes fewer steps. Tangents are relays, but for those that
-/// are [gathered](super::gathered): they tell derivatives of what the loop passes on otherwise, too. A relay has no name of its own in
-/// [`Folding::Real`], so nothing has to be added to what it stands for.
+/// are [gathered](super::gathered): they tell derivatives of what the loop passes on otherwise, too.
+/// A relay has no name of its own in [`Folding::Real`], so nothing has to be added to what it stands
+/// for.
 pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, Option<Node>> {
     let mut relays = Array::filled(None, activity.graph.nodes.len());
     if folding == Folding::Exact {

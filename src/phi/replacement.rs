@@ -85,36 +85,36 @@ fn resolved(nodes: &HashMap<Node, Node>, mut node: Node) -> Node {
 mod tests {
     use super::*;
     use crate::entity::Entity;
+    use crate::op::Op;
     use crate::ssa::{Outcome, interpret, parse, verify};
 
-    /// Powers of x, of which the last but one is read, with v6 in the place of v5.
-    fn replaced(by: &str, with: usize) -> Option<Graph> {
-        let text = format!(
-            "graph active 1 inactive 0\nv1 = const 4.0\nv3 = iteration r0\na0 = history v4\n\
-             i0 = a0 base 3\nb0:\n  region r0 b1 bound 5 entries v2=v0\n  v7 = element i0\n  \
-             return v7\nb1:\n  v4 = mul v2 v0\n  v5 = {by}\n  v6 = lt v3 v1\n  return v6 v4\n"
-        );
-        let graph = parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    /// Powers of x, v4, of which the last but one is read, with node number `with` in their place:
+    /// v5 is the sum of the one before and x.
+    fn replaced(with: usize) -> Graph {
+        let text = "graph active 1 inactive 0\nv1 = const 4.0\nv3 = iteration r0\na0 = history v4\n\
+                    i0 = a0 base 3\nb0:\n  region r0 b1 bound 5 entries v2=v0\n  v7 = element i0\n  \
+                    return v7\nb1:\n  v4 = mul v2 v0\n  v5 = add v2 v0\n  v6 = lt v3 v1\n  \
+                    return v6 v4\n";
+        let graph = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let nodes = HashMap::from([(Node::from_index(4), Node::from_index(with))]);
-        let ordered = Replacement::new(graph, nodes).ordered()?;
-        verify(&ordered).unwrap_or_else(|e| panic!("{with} {e:?}\n{ordered}"));
-        Some(ordered)
+        let ordered = Replacement::new(graph, nodes).ordered().unwrap();
+        verify(&ordered).unwrap_or_else(|error| panic!("{error}\n{ordered}"));
+        ordered
     }
 
     #[test]
     fn histories_are_of_what_takes_a_place_in_the_same_block() {
-        let other = replaced("add v2 v0", 5).unwrap();
-        assert_eq!(interpret(&other, &[3.0]), Outcome::Values(vec![15.0]));
+        assert_eq!(interpret(&replaced(5), &[3.0]), Outcome::Values(vec![15.0]));
     }
 
     #[test]
     fn histories_stay_where_something_from_elsewhere_takes_a_place() {
         // The input, and the number of the iteration.
         for with in [0, 3] {
-            let graph = replaced("add v2 v0", with).unwrap();
+            let graph = replaced(with);
             assert!(graph.series.values().any(|series| {
                 let SeriesData::History(node) = *series else { return false };
-                matches!(graph.nodes[node].def, Def::Apply(crate::op::Op::Mul, _))
+                matches!(graph.nodes[node].def, Def::Apply(Op::Mul, _))
             }));
         }
     }
