@@ -73,6 +73,39 @@ fn what_two_numbers_pass_on_cancels_with_all_digits() {
     assert_eq!(served - (before.kernel_calls - before.reserve_calls), 9, "{report}");
 }
 
+/// What two numbers have in common after so many iterations, which is what they had before.
+fn in_common(x: &[Var], iterations: usize) -> Var {
+    let (mut a, mut b) = (x[0], x[2]);
+    for _ in 0..iterations {
+        let way = x[1] * (a - b);
+        (a, b) = (a - way, b + way * PART);
+    }
+    a * PART + b
+}
+
+#[test]
+fn forms_before_a_branch_and_in_it_cancel_each_by_itself() {
+    let run: Run = |x| {
+        let first = in_common(x, 400);
+        if x[3] > 0.0 { first + in_common(x, 300) } else { first }
+    };
+    let rates = [0.3, 1.2, 1.335, 1.345, 1.36];
+    let points: Vec<[f64; 4]> =
+        rates.iter().flat_map(|&rate| [1.0, -1.0].map(|side| [1.5, rate, -0.25, side])).collect();
+    let [_, kernel] = recorded(run, &points);
+    let before = kernel.report();
+    for x in &points {
+        let (_, slopes) = kernel.value_and_grad(x).unwrap();
+        let times = if x[3] > 0.0 { 2.0 } else { 1.0 };
+        for (slope, expected) in slopes.iter().zip([PART * times, 0.0, times, 0.0]) {
+            assert!((slope - expected).abs() <= 1e-12, "{x:?}: {slopes:?}");
+        }
+    }
+    let report = kernel.report();
+    let served = |report: &phigrad::Report| report.kernel_calls - report.reserve_calls;
+    assert!(served(&report) > served(&before) + 5, "{report}");
+}
+
 #[test]
 fn what_has_grown_by_more_is_the_tapes() {
     let programs: [(&str, Run); 3] = [

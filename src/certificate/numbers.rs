@@ -5,7 +5,7 @@
 
 use super::twice::Twice;
 use crate::op::{MAX_ARITY, Numbers, Op, contribution, eval};
-use crate::ssa::{FAR, Number};
+use crate::ssa::{Number, is_far};
 
 /// A float, as kernels compute it.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ impl Number for Float {
         let carried = used.iter().fold(0.0, |most: f64, arg| most.max(arg.carried));
         let value = match op {
             // Kernels have no tangents.
-            Op::MulAdd if args[2].value == -FAR => 0.0,
+            Op::MulAdd if is_far(-args[2].value) => 0.0,
             _ => eval(op, args.map(|arg| arg.value)),
         };
         Float { value, carried }
@@ -116,7 +116,7 @@ impl Number for Dual {
             Op::Div => a.over(b),
             Op::Recip => Dual::constant(1.0).over(a),
             // A tangent is zero, whatever the digits: only its derivative counts.
-            Op::MulAdd if c.value.high == -FAR => {
+            Op::MulAdd if is_far(-c.value.high) => {
                 Dual::of(Twice::default(), a.times(b).plus(c).slope)
             }
             Op::MulAdd => a.times(b).plus(c),
@@ -153,6 +153,7 @@ fn larger(most: f64, number: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ssa::FAR;
 
     #[test]
     fn derivatives_are_those_of_difference_quotients() {

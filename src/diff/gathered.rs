@@ -4,20 +4,21 @@
 //! has grown, what the numbers pass on to one that they began as may cancel: a loop would
 //! have passed on little or nothing in each step, and of the sum of the rounded products no
 //! digit is left. So these are summed as in "Accurate Sum and Dot Product" (Ogita, Rump and
-//! Oishi 2005), algorithm Dot2. What is told so says it by a tangent of a tangent, or of a way.
+//! Oishi 2005), algorithm Dot2. What is told so says it by its tangent, which is that of one form
+//! alone (`ssa::tangent`). Where powers have grown and little is left of the sum it is no number.
 
 use super::activity::Activity;
 use super::reverse::Reverse;
 use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{
-    Builder, Folding, NO_NUMBER, Node, for_each_use, is_way, split_product, split_sum, tangent_of,
+    Builder, Folding, NO_NUMBER, Node, for_each_use, is_gathering, split_product, split_sum,
 };
 
-/// Which nodes have adjoints that are gathered: tangents of ways, so that all of a matrix is
-/// multiplied by the same, which primitives in the block that they are in use and nothing else.
-/// So an adjoint is gathered and passed on in one go through a block. Only for
-/// [`Folding::Real`]: otherwise the order of additions is that of the tape.
+/// Which nodes have adjoints that are gathered: tangents that say so, which primitives in the block
+/// that they are in use and nothing else, as those of a form do. So an adjoint is gathered and
+/// passed on in one go through a block. Only for [`Folding::Real`]: otherwise the order of additions
+/// is that of the tape.
 pub(super) fn gathered(activity: &Activity<'_>, folding: Folding) -> Array<Node, bool> {
     let graph = activity.graph;
     let mut gathered = Array::filled(false, graph.nodes.len());
@@ -25,7 +26,7 @@ pub(super) fn gathered(activity: &Activity<'_>, folding: Folding) -> Array<Node,
         return gathered;
     }
     for node in graph.nodes.keys().filter(|&node| activity.active[node]) {
-        gathered[node] = tangent_of(graph, node).is_some_and(|of| is_way(graph, of));
+        gathered[node] = is_gathering(graph, node);
     }
     for_each_use(graph, |node| gathered[node] = false);
     for user in graph.nodes.keys() {
@@ -106,64 +107,79 @@ fn added(builder: &mut Builder, before: Option<Node>, number: Node) -> Node {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::diff::{Wanted, reverse};
-    use crate::ssa::{FAR, Graph, Outcome, interpret, parse};
+    use crate::ssa::{FAR, Graph, Outcome, far, interpret, is_far, next_form, parse};
 
-    /// 0.1·a + 0.3·b, with the derivatives 3·10⁹ of a and -10⁹ of b by x, as they are told of
-    /// `tangent`: v9 is the tangent of x, and v11 that of v9.
-    fn graph(tangent: &str) -> Graph {
+    /// 0.1·a + 0.3·b, with derivatives of a and b by x that are inactive inputs, told by a
+    /// tangent that is so `far`.
+    fn graph(far: f64) -> Graph {
         let text = format!(
-            "graph active 1 inactive 0\nv1 = const 1.0\nv2 = const {FAR:?}\nv3 = const {:?}\n\
-             v4 = const 3e9\nv5 = const -1e9\nv6 = const 0.1\nv7 = const 0.3\nb0:\n  \
-             v8 = add v0 v2\n  v9 = mul_add v8 v1 v3\n  v10 = add v9 v2\n  \
-             v11 = mul_add v10 v1 v3\n  v12 = mul v4 {tangent}\n  v13 = mul v5 {tangent}\n  \
-             v14 = mul v6 v12\n  v15 = mul v7 v13\n  v16 = add v14 v15\n  return v16\n",
-            -FAR
+            "graph active 1 inactive 2\nv3 = const 1.0\nv4 = const {far:?}\nv5 = const {:?}\n\
+             v6 = const 0.1\nv7 = const 0.3\nb0:\n  v8 = add v0 v4\n  v9 = mul_add v8 v3 v5\n  \
+             v10 = mul v1 v9\n  v11 = mul v2 v9\n  v12 = mul v6 v10\n  v13 = mul v7 v11\n  \
+             v14 = add v12 v13\n  return v14\n",
+            -far
         );
         parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
     }
 
+    /// The derivative by x if those of a and b are `slopes`.
+    fn slope(far: f64, slopes: [f64; 2]) -> f64 {
+        let gradient = reverse(&graph(far), Wanted::Gradient, Folding::Real);
+        match interpret(&gradient, &[2.0, slopes[0], slopes[1]]) {
+            Outcome::Values(values) => values[0],
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
-    fn what_cancels_at_a_tangent_of_a_tangent_has_all_digits() {
-        let slope = |tangent| {
-            let gradient = reverse(&graph(tangent), Wanted::Gradient, Folding::Real);
-            match interpret(&gradient, &[2.0]) {
-                Outcome::Values(values) => values[0],
-                other => panic!("{other:?}"),
-            }
-        };
+    fn what_cancels_at_a_tangent_of_a_form_has_all_digits() {
         // 3·0.1 - 0.3 is 2⁻⁵⁵ for the numbers that are next to these.
-        assert_eq!(slope("v11"), 1e9 * 2f64.powi(-55));
-        assert_ne!(slope("v9"), slope("v11"));
+        for size in [1.0, 1e9, 2f64.powi(38), 2f64.powi(39)] {
+            let slopes = [3.0 * size, -size];
+            assert_eq!(slope(far(1), slopes), size * 2f64.powi(-55), "{size:e}");
+            assert_ne!(slope(FAR, slopes), slope(far(1), slopes), "{size:e}");
+        }
     }
 
     #[test]
     fn nothing_is_known_where_large_slopes_cancel_by_all_digits() {
-        let slope = |large: f64| {
-            let text = graph("v11").to_string();
-            let text = text.replace("const 3000000000.0", &format!("const {:?}", 3.0 * large));
-            let text = text.replace("const -1000000000.0", &format!("const {:?}", -large));
-            let graph = parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-            let gradient = reverse(&graph, Wanted::Gradient, Folding::Real);
-            match interpret(&gradient, &[2.0]) {
-                Outcome::Values(values) => values[0],
-                other => panic!("{other:?}"),
-            }
-        };
-        assert_eq!(slope(2f64.powi(30)), 2f64.powi(-25));
-        assert!(slope(2f64.powi(60)).is_nan());
+        for size in [2f64.powi(40), 2f64.powi(60), f64::INFINITY, f64::NAN] {
+            assert!(slope(far(1), [3.0 * size, -size]).is_nan(), "{size:e}");
+        }
+        // Where some are left, or slopes are small, it is the sum.
+        for (first, second) in [(2f64.powi(60), 1e10), (2f64.powi(60), -2f64.powi(58)), (3.0, -1.0)]
+        {
+            let expected = 0.1f64.mul_add(first, 0.3 * second);
+            let found = slope(far(1), [first, second]);
+            assert!((found - expected).abs() <= 1e-15 * expected.abs(), "{first} {second}");
+        }
+        assert_eq!(slope(far(1), [0.0, 0.0]), 0.0);
+    }
+
+    #[test]
+    fn tangents_of_forms_are_different_nodes() {
+        let numbers: BTreeSet<u64> = [0, 1, 2, 0x2D2C, u16::MAX].map(|of| far(of).to_bits()).into();
+        assert_eq!(numbers.len(), 5);
+        assert!([0, 1, 0x4D2C, u16::MAX].iter().all(|&form| is_far(far(form))));
+        assert!([1.0, -FAR, FAR.next_up(), far(1).next_up()].iter().all(|&x| !is_far(x)));
+        assert_eq!(next_form(&graph(FAR)), 1);
+        assert_eq!(next_form(&graph(far(6))), 7);
+        assert_eq!(next_form(&graph(far(u16::MAX))), u16::MAX);
     }
 
     #[test]
     fn what_other_blocks_use_is_not_gathered() {
-        // 2·t or 3·t, where t is the tangent of that of x.
+        // 2·t or 3·t, where t is the tangent of x.
+        let (far, less) = (far(1), -far(1));
         let text = format!(
-            "graph active 1 inactive 0\nv1 = const 1.0\nv2 = const {FAR:?}\nv3 = const {:?}\n\
+            "graph active 1 inactive 0\nv1 = const 1.0\nv2 = const {far:?}\nv3 = const {less:?}\n\
              v4 = const 2.0\nv5 = const 3.0\nb0:\n  v6 = add v0 v2\n  v7 = mul_add v6 v1 v3\n  \
-             v8 = add v7 v2\n  v9 = mul_add v8 v1 v3\n  branch v0 b1 b2\nb1:\n  v10 = mul v4 v9\n  \
-             return v10\nb2:\n  v11 = mul v5 v9\n  return v11\n",
-            -FAR
+             branch v0 b1 b2\nb1:\n  v8 = mul v4 v7\n  return v8\nb2:\n  v9 = mul v5 v7\n  \
+             return v9\n"
         );
         let graph = parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let activity = Activity::of(&graph, Folding::Real);
@@ -175,7 +191,7 @@ mod tests {
 
     #[test]
     fn nothing_is_gathered_where_bits_are_kept() {
-        let graph = graph("v11");
+        let graph = graph(far(1));
         let count = |folding| {
             let activity = Activity::of(&graph, folding);
             gathered(&activity, folding).values().filter(|&&is_gathered| is_gathered).count()

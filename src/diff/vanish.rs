@@ -10,8 +10,8 @@ use smallvec::{SmallVec, smallvec};
 use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{
-    Def, FAR, Flow, Folding, Graph, Node, eliminate_dead_code, for_people, has_tangents, is_held,
-    rebuild, without_tangents,
+    Def, Flow, Folding, Graph, Node, eliminate_dead_code, for_people, has_tangents, is_far,
+    is_held, rebuild, without_tangents,
 };
 
 /// `graph` as a function of real numbers: rounding errors are zero in it, and what
@@ -171,7 +171,7 @@ impl Search<'_> {
                 sum(self.form(a, 0, depth), scaled(self.form(b, 0, depth), -1))
             }
             // A tangent, however it is spelt by now, has a derivative.
-            Op::MulAdd if self.graph.constant(c) == Some(-FAR) => {
+            Op::MulAdd if self.graph.constant(c).is_some_and(|c| is_far(-c)) => {
                 smallvec![(Term::Node(node), 1)]
             }
             Op::MulAdd if depth > 0 && self.unit(b).is_some() => {
@@ -252,7 +252,7 @@ fn sum(mut a: Form, b: Form) -> Form {
 mod tests {
     use super::*;
     use crate::entity::Entity;
-    use crate::ssa::{Builder, Folding, parse};
+    use crate::ssa::{Builder, FAR, Folding, parse};
 
     fn found(text: &str) -> Vec<usize> {
         let graph = parse(text).unwrap();

@@ -140,10 +140,15 @@ pub(super) trait Pairs {
 
     /// The tangent of `node`: zero, with the derivative one.
     fn tangent(&mut self, node: Node) -> Node {
+        self.tangent_by(FAR, node)
+    }
+
+    /// The same, spelt with a number that is so `far`.
+    fn tangent_by(&mut self, far: f64, node: Node) -> Node {
         if self.value(node).is_some() {
             return self.constant(0.0);
         }
-        let (far, less, one) = (self.constant(FAR), self.constant(-FAR), self.constant(1.0));
+        let (less, far, one) = (self.constant(-far), self.constant(far), self.constant(1.0));
         let sum = self.apply(Op::Add, &[node, far]);
         self.apply(Op::MulAdd, &[sum, one, less])
     }
@@ -161,12 +166,17 @@ pub(super) trait Pairs {
 
     /// `value`, which has these derivatives by these nodes and no others.
     fn with_slopes(&mut self, value: Node, slopes: &[(Node, Node)]) -> Node {
+        self.with_slopes_by(FAR, value, slopes)
+    }
+
+    /// The same, with tangents that are so `far`.
+    fn with_slopes_by(&mut self, far: f64, value: Node, slopes: &[(Node, Node)]) -> Node {
         let mut sum = self.held(value);
         for &(node, slope) in slopes {
             if self.value(node).is_some() || self.value(slope) == Some(0.0) {
                 continue;
             }
-            let (slope, tangent) = (self.held(slope), self.tangent(node));
+            let (slope, tangent) = (self.held(slope), self.tangent_by(far, node));
             let product = self.apply(Op::Mul, &[slope, tangent]);
             sum = self.apply(Op::Add, &[sum, product]);
         }

@@ -73,8 +73,8 @@ pub use simplify::simplify;
 pub use swept::swept;
 pub use table::Table;
 pub(crate) use tangent::{
-    FAR, NO_NUMBER, for_people, has_alternatives, has_doubts, has_tangents, is_held, is_slope,
-    is_tangent, is_told, is_way, loops_have_tangents, marked, tangent_of, tangent_sum,
-    without_tangents,
+    FAR, NO_NUMBER, far, for_people, has_alternatives, has_doubts, has_tangents, is_far,
+    is_gathering, is_held, is_tangent, loops_have_tangents, marked, next_form, tangent_of,
+    tangent_sum, told_number, without_tangents,
 };
 pub use verify::{VerifyError, verify};

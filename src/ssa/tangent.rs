@@ -13,6 +13,10 @@
 //! as well. A tangent is a mark more than a computation: [`without_tangents`] takes it out
 //! before anything is compiled.
 //!
+//! Where D are derivatives of several numbers by one, their sum is gathered with twice the
+//! digits (`diff::gathered`). Their tangents are far by a number of their own, one for each closed
+//! form: so tangents of different forms are different nodes.
+//!
 //! What people are not shown is marked, too: other forms of the same number, and what asks
 //! whether enough of its digits are known.
 
@@ -27,6 +31,29 @@ use crate::op::Op;
 /// What a tangent is far from: numbers of less than 2⁹⁴⁶ vanish beside it. Its digits
 /// are such as no program has by accident.
 pub(crate) const FAR: f64 = f64::from_bits(0x7E7B_4D2C_9A61_7E35);
+
+/// What tangents are far from whose adjoints are gathered, by the number of their form.
+pub(crate) const fn far(form: u16) -> f64 {
+    f64::from_bits(FAR.to_bits() ^ ((form as u64) << u32::BITS))
+}
+
+/// The number of the form, zero if there is none, if tangents are so `far`.
+fn form_of(far: f64) -> Option<u16> {
+    let form = (far.to_bits() ^ FAR.to_bits()) >> u32::BITS;
+    u16::try_from(form).ok().filter(|&form| self::far(form).to_bits() == far.to_bits())
+}
+
+/// Whether tangents are so `far`.
+pub(crate) fn is_far(far: f64) -> bool {
+    form_of(far).is_some()
+}
+
+/// A number that no tangent of `graph` has, as long as there are any.
+pub(crate) fn next_form(graph: &Graph) -> u16 {
+    let constants = graph.nodes.keys().filter_map(|node| graph.constant(node));
+    let forms = constants.filter_map(form_of);
+    forms.max().unwrap_or(0).saturating_add(1)
+}
 
 /// The last digits of limits between two forms of the same number, which no program has
 /// by accident.
@@ -88,20 +115,32 @@ pub(crate) fn is_tangent(graph: &Graph, node: Node) -> bool {
 
 /// The sum of a number and what is far from it, if `node` is the tangent of that number.
 pub(crate) fn tangent_sum(graph: &Graph, node: Node) -> Option<Node> {
+    far_sum(graph, node).map(|(sum, _)| sum)
+}
+
+/// That sum, and the number of the form, if `node` is a tangent.
+fn far_sum(graph: &Graph, node: Node) -> Option<(Node, u16)> {
     let Def::Apply(Op::MulAdd, [a, b, c]) = graph.nodes[node].def else { return None };
     let constant = |node| graph.constant(node);
-    let is_far = |sum: Node| match graph.nodes[sum].def {
-        Def::Apply(Op::Add, [a, b, _]) => constant(a) == Some(FAR) || constant(b) == Some(FAR),
-        // Of what is less something, which is less that when FAR is added.
-        Def::Apply(Op::Sub, [a, _, _]) => constant(a) == Some(FAR),
-        _ => false,
-    };
+    let far = -constant(c)?;
+    let form = form_of(far)?;
     let sum = match [constant(a), constant(b)] {
         [Some(1.0), _] => b,
         [_, Some(1.0)] => a,
         _ => return None,
     };
-    (constant(c) == Some(-FAR) && is_far(sum)).then_some(sum)
+    let is_far = match graph.nodes[sum].def {
+        Def::Apply(Op::Add, [a, b, _]) => constant(a) == Some(far) || constant(b) == Some(far),
+        // Of what is less something, which is less that when it is made far.
+        Def::Apply(Op::Sub, [a, _, _]) => constant(a) == Some(far),
+        _ => false,
+    };
+    is_far.then_some((sum, form))
+}
+
+/// Whether `node` is a tangent whose adjoint is gathered.
+pub(crate) fn is_gathering(graph: &Graph, node: Node) -> bool {
+    far_sum(graph, node).is_some_and(|(_, form)| form != 0)
 }
 
 /// What `node` is the tangent of, if it is one.
@@ -121,11 +160,14 @@ pub(crate) fn is_slope(graph: &Graph, node: Node) -> bool {
         }
 }
 
-/// Whether `node` is a number and a derivative of it times a tangent.
-pub(crate) fn is_told(graph: &Graph, node: Node) -> bool {
+/// The number, if `node` is one and a derivative of it times a tangent.
+pub(crate) fn told_number(graph: &Graph, node: Node) -> Option<Node> {
     match graph.nodes[node].def {
-        Def::Apply(Op::Add, args) => args[..2].iter().any(|&arg| is_slope(graph, arg)),
-        _ => false,
+        Def::Apply(Op::Add, [a, b, _]) if is_slope(graph, b) => Some(a),
+        Def::Apply(Op::Add, [a, b, _]) if is_slope(graph, a) => Some(b),
+        // What is added was less something.
+        Def::Apply(Op::Sub, [a, b, _]) if is_slope(graph, b) && !is_held(graph, node) => Some(a),
+        _ => None,
     }
 }
 
@@ -358,6 +400,23 @@ mod tests {
         assert_eq!(slopes, [10, 11, 12, 14, 15, 17, 18, 19]);
         let plain = without_tangents(&known).to_string();
         assert_eq!(plain, "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1\n");
+    }
+
+    #[test]
+    fn numbers_that_are_told_are_known_however_slopes_are_added() {
+        // v9 is sin x held, and v11 a slope.
+        let known = graph(
+            "  v10 = mul v0 v0\n  v11 = mul v10 v6\n  v12 = add v9 v11\n  v13 = add v11 v9\n  \
+             v14 = sub v9 v11\n  v15 = sub v9 v6\n  v16 = sub v11 v10\n  v17 = add v9 v10\n  \
+             return v17\n",
+        );
+        let nodes: Vec<Node> = known.nodes.keys().collect();
+        for (at, number) in [(12, 9), (13, 9), (14, 9), (15, 9)] {
+            assert_eq!(told_number(&known, nodes[at]), Some(nodes[number]), "v{at}");
+        }
+        for at in [9, 10, 11, 16, 17] {
+            assert_eq!(told_number(&known, nodes[at]), None, "v{at}");
+        }
     }
 
     #[test]

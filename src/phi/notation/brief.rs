@@ -7,7 +7,7 @@ use super::term::{Name, Origin, Term};
 use super::tidy::tidy;
 use super::write::Script;
 use crate::op::Op;
-use crate::ssa::{Def, Graph, Node, SeriesData, is_held, is_slope};
+use crate::ssa::{Def, Graph, Node, SeriesData, is_held, told_number};
 
 /// What is further down is left out.
 const DEPTH: usize = 5;
@@ -75,11 +75,12 @@ impl<'a> Brief<'a> {
                 }
             }
             _ if depth == 0 => vague("…"),
-            // Derivatives that are told are no part of a number.
-            Def::Apply(Op::Add, [a, b, _]) if is_slope(self.graph, b) => self.term(a, depth),
-            Def::Apply(Op::Add, [a, b, _]) if is_slope(self.graph, a) => self.term(b, depth),
             Def::Apply(Op::Sub, [a, ..]) if is_held(self.graph, node) => self.term(a, depth),
             Def::Apply(op, args) => {
+                // Derivatives that are told are no part of a number.
+                if let Some(number) = told_number(self.graph, node) {
+                    return self.term(number, depth);
+                }
                 let args = args[..op.arity()].iter().map(|&arg| self.term(arg, depth - 1));
                 tidy(op, args.collect(), false).0
             }

@@ -6,10 +6,13 @@
 
 use hashbrown::{HashMap, HashSet};
 
+use super::slopes::Digits;
+use super::terms::Terms;
 use crate::op::{MAX_ARITY, Op, eval};
 use crate::phi::pair::{How, Pair, Pairs};
 use crate::ssa::{
-    Access, Def, Graph, Item, NO_NUMBER, Node, NodeData, PlaceId, SeriesData, is_told,
+    Access, Def, FAR, Graph, Item, NO_NUMBER, Node, NodeData, PlaceId, SeriesData, far, next_form,
+    told_number,
 };
 
 /// 2²⁵⁶. Products of a few numbers between it and its inverse neither overflow nor underflow.
@@ -41,6 +44,8 @@ pub(super) struct Emitter<'a> {
     pub(super) derived: usize,
     /// Whether a constant came out that is not finite.
     pub(super) overflows: bool,
+    /// The number of the form, if tangents have been marked by it.
+    form: Option<u16>,
 }
 
 /// What is known of a pair, other than by what it was made of.
@@ -71,6 +76,15 @@ impl<'a> Emitter<'a> {
             required,
             derived: 0,
             overflows: false,
+            form: None,
+        }
+    }
+
+    /// What the tangents of derivatives are far from that have so many digits.
+    pub(super) fn far(&mut self, digits: Digits) -> f64 {
+        match digits {
+            Digits::Rounded => FAR,
+            Digits::InPairs => far(*self.form.get_or_insert_with(|| next_form(self.graph))),
         }
     }
 
@@ -243,8 +257,16 @@ impl<'a> Emitter<'a> {
         match self.graph.nodes[node].def {
             Def::Entry(..) => true,
             Def::Phi(region, _) => self.graph.regions[region].cycle.is_some(),
-            _ => is_told(self.graph, node),
+            _ => told_number(self.graph, node).is_some(),
         }
+    }
+
+    /// The same of a multiple of it by a number: that rests where it does.
+    pub(super) fn is_multiple_from_loop(&self, node: Node) -> bool {
+        self.is_from_loop(node)
+            || Terms::of_node(self, node).single().is_some_and(
+                |(powers, _)| matches!(*powers, [(node, 1)] if self.is_from_loop(node)),
+            )
     }
 
     /// Whether `node` may depend on an active input.

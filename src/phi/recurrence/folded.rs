@@ -113,7 +113,7 @@ pub(super) fn folded(
     let is_wanted = |number: &usize| wanted.states.contains(&system.states[*number]);
     let outputs = (0..total.len()).filter(is_wanted);
     let growth = if outputs.clone().count() > 1 { steps.growth(&largest) } else { 1.0 };
-    let digits = if growth > SMALL { Digits::InPairs } else { Digits::Rounded };
+    let digits = if growth <= SMALL { Digits::Rounded } else { Digits::InPairs };
     let off = steps.off(&total, &largest);
     // In steps it is looked at in each call how many digits are left.
     let cancels = || if steps.changes { Err(CANCELS) } else { Ok(None) };
@@ -337,7 +337,9 @@ impl<'a> Steps<'a> {
     /// `largest`: whatever units numbers have.
     fn growth(&self, largest: &[Vec<f64>]) -> f64 {
         let ways = self.ways();
-        (0..self.rows.len()).map(|i| sandwich(&ways, largest, (i, i))).fold(0.0, f64::max)
+        let back = (0..self.rows.len()).map(|i| sandwich(&ways, largest, (i, i)));
+        // What is NaN has grown.
+        back.fold(0.0, |most, back| if back <= most { most } else { back })
     }
 
     /// How large the ways from columns to rows are in the largest of all steps: Σ|A|ᵏ for

@@ -245,7 +245,11 @@ impl Start {
             own_row.push(slope);
         }
         let taken = toward.map(|toward| Taken { toward, number: output.number, row: &own_row });
-        let digits = if self.outputs.len() > 1 { Digits::InPairs } else { Digits::Rounded };
+        // What several numbers pass on to one is added up, and what one gets of several ways.
+        let digits = match self.outputs.len() > 1 || toward.is_some() && row.len() > 1 {
+            true => Digits::InPairs,
+            false => Digits::Rounded,
+        };
         let node = totals.told(emitter, rounded, taken, digits);
         emitter.numbers.insert(node, value);
         node

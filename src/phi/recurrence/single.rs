@@ -160,18 +160,20 @@ impl Start {
 
     /// With coefficients whose terms are known.
     fn written(emitter: &mut Emitter<'_>, system: &System, row: &Affine) -> Option<Start> {
-        let (mut added, mut less_one) = (Vec::new(), Terms::number((-1.0).into()));
+        let (mut added, mut factor) = (Vec::new(), Terms::default());
         for (&base, coefficient) in row {
             let &Coefficient::Fixed(pair) = coefficient else { return None };
             let terms = Terms::of(emitter, pair)?;
             match base {
-                Base::State(_) => less_one = less_one.plus(&terms),
+                Base::State(_) => factor = factor.plus(&terms),
                 Base::Node(node) => {
                     let whole = terms.times(&Terms::of_node(emitter, node));
                     added.push(whole.or_else(|| terms.times(&Terms::node(node)))?);
                 }
             }
         }
+        // What is almost zero would be lost next to 1.
+        let less_one = factor.plus(&Terms::number((-1.0).into()));
         let mut growth = Growth::default();
         for number in added.iter().chain([&less_one]).flat_map(|terms| terms.all.values()) {
             let number = emitter.number(number.high, number.low);
@@ -179,7 +181,6 @@ impl Start {
         }
         let &node = system.firsts.first()?;
         let first = Terms::of_node(emitter, node);
-        let factor = less_one.plus(&Terms::number(1.0.into()));
         let zero = emitter.number(0.0, 0.0);
         let value = factor.emitted(emitter).unwrap_or(zero);
         let step = Step::of(less_one.clone(), added);
@@ -195,7 +196,7 @@ impl Start {
         let is_large = is_large(emitter, value, has_added);
         Some(Start {
             first: Part::Written(first, 0.0),
-            is_from_loop: emitter.is_from_loop(node),
+            is_from_loop: emitter.is_multiple_from_loop(node),
             shared: step.shared.into_iter().map(|shared| Part::Written(shared, 1.0)).collect(),
             change: Part::Written(step.less_one, 1.0),
             added: Part::Written(step.added, 0.0),

@@ -419,15 +419,16 @@ fn with_others(
 ) -> Node {
     let mut told = Vec::new();
     for &(node, slope) in slopes {
-        if digits == Digits::Rounded {
-            told.push((node, emitter.rounded(slope)));
-            continue;
+        match digits {
+            Digits::Rounded => told.push((node, emitter.rounded(slope))),
+            Digits::InPairs => {
+                let Pair { high, low } = emitter.normal(slope);
+                told.extend([high].into_iter().chain(low).map(|part| (node, part)));
+            }
         }
-        let Pair { high, low } = emitter.normal(slope);
-        let of = emitter.tangent(node);
-        told.extend([high].into_iter().chain(low).map(|part| (of, part)));
     }
-    emitter.with_slopes(value, &told)
+    let far = emitter.far(digits);
+    emitter.with_slopes_by(far, value, &told)
 }
 
 /// `a` if `condition` is not zero, else `b`.

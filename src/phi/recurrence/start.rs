@@ -131,7 +131,7 @@ impl Start {
         let (mut base, mut first, mut still) = (vec![zero; size], whole.clone(), Still::default());
         let mut change = vec![None; size];
         let (mut moving, mut is_driven) = (None, vec![false; size]);
-        let is_from_loop = firsts.iter().any(|&first| emitter.is_from_loop(first));
+        let is_from_loop = firsts.iter().any(|&first| emitter.is_multiple_from_loop(first));
         if has_offset {
             let mut total = zero;
             for pair in added.iter().flatten() {

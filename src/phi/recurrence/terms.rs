@@ -13,7 +13,7 @@ use super::emit::Emitter;
 use crate::op::Op;
 use crate::phi::double::Double;
 use crate::phi::pair::{How, Pair, Pairs};
-use crate::ssa::{Def, Node, is_held, is_tangent, is_told};
+use crate::ssa::{Def, Node, is_held, is_tangent, told_number};
 
 /// A number of more terms is not written out: it is a node.
 const MOST_TERMS: usize = 6;
@@ -126,7 +126,7 @@ impl Terms {
         }
         let whole = Terms::node(node);
         let Def::Apply(op, [a, b, _]) = graph.nodes[node].def else { return whole };
-        let is_whole = emitter.measured.contains(&node) || is_told(graph, node);
+        let is_whole = emitter.measured.contains(&node) || told_number(graph, node).is_some();
         if depth == 0 || is_whole || is_tangent(graph, node) || is_held(graph, node) {
             return whole;
         }

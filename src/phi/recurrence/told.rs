@@ -1,8 +1,7 @@
 //! What inner loops come to, with derivatives that tangents tell, in the body of an outer loop.
 
 use super::form::{Affine, Form, Forms};
-use crate::op::Op;
-use crate::ssa::{Def, Node, is_slope, is_tangent};
+use crate::ssa::{Def, Node, is_tangent, told_number};
 
 impl Forms<'_, '_> {
     /// The form of `node` if it tells a derivative of what changes from one iteration to the
@@ -13,19 +12,13 @@ impl Forms<'_, '_> {
         node: Node,
         resolve: &impl Fn(Node) -> Node,
     ) -> Option<Form> {
-        let Def::Apply(op, args) = self.emitter.graph.nodes[node].def else { return None };
+        let Def::Apply(_, args) = self.emitter.graph.nodes[node].def else { return None };
         if is_tangent(self.emitter.graph, node) {
             let is_fixed = args.into_iter().all(|arg| self.is_fixed(resolve(arg)));
             // Zero, but not one that is the same in all iterations: the last one is copied whole.
             return (!is_fixed).then(|| Form::Affine(Affine::new()));
         }
-        let [a, b, _] = args;
-        let is_told = |node| is_slope(self.emitter.graph, node);
-        let value = match op {
-            Op::Add if is_told(b) => a,
-            Op::Add if is_told(a) => b,
-            _ => return None,
-        };
+        let value = told_number(self.emitter.graph, node)?;
         (!self.is_fixed(resolve(value))).then(|| self.find(resolve(value)))
     }
 

@@ -187,7 +187,10 @@ pub(super) fn with_carried(
         };
         // What several numbers pass on to the way is gathered.
         let gathered = match this.digits {
-            Digits::InPairs => emitter.tangent(way),
+            Digits::InPairs => {
+                let far = emitter.far(this.digits);
+                emitter.tangent_by(far, way)
+            }
             Digits::Rounded => way,
         };
         for &part in &this.parts {
