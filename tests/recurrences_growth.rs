@@ -304,7 +304,10 @@ fn loops_behind_loops_with_closed_forms_have_the_digits_of_the_tape() {
             w
         }),
     ];
-    for (name, program) in programs {
+    // So many calls are the closed form's at least, and so far from the tape's: that has lost digits
+    // where what has almost come to rest grows again.
+    let bounds = [(1, 1e-10), (2, 1e-10), (9, 1e-10), (9, 1e-3), (4, 2e-5), (3, 1e-10)];
+    for ((name, program), (least, most)) in programs.into_iter().zip(bounds) {
         let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
         let (tape, kernel) = (builder().record(program), builder().record(program));
         let points = [0.3, 0.7, 0.95, 1.0, 1.05, 1.1, 1.2, 1.3, 1.5].map(|rate| [rate, 0.333]);
@@ -316,17 +319,18 @@ fn loops_behind_loops_with_closed_forms_have_the_digits_of_the_tape() {
         for x in &points {
             let [(expected, wanted), (value, slopes)] =
                 [&tape, &kernel].map(|recorded| recorded.value_and_grad(x).unwrap());
-            assert!((value - expected).abs() <= 1e-3 * expected.abs(), "{name} {x:?}: {value}");
+            assert!((value - expected).abs() <= most * expected.abs(), "{name} {x:?}: {value}");
             // Where the tape has lost all digits of both, neither is known.
             let largest = wanted.iter().fold(1e-3f64, |largest, slope| largest.max(slope.abs()));
             for (slope, wanted) in slopes.iter().zip(&wanted) {
-                let is_apart = (slope - wanted).abs() > 1e-3 * largest;
+                let is_apart = (slope - wanted).abs() > most * largest;
                 assert!(!is_apart, "{name} {x:?}: {slopes:?} for {wanted:?}");
             }
         }
         let report = kernel.report();
         assert_eq!(report.kernel_calls - before.kernel_calls, 9, "{name}: {report}");
-        assert!(report.reserve_calls < report.kernel_calls, "{name}: {report}");
+        let by_forms = 9 - (report.reserve_calls - before.reserve_calls);
+        assert!(by_forms >= least, "{name}: {by_forms} by closed forms, {report}");
     }
 }
 
@@ -335,29 +339,106 @@ fn kernels_in_reserve_say_how_they_round() {
     fn program(x: &[Var]) -> Var {
         levelling(x, 2, |rate| rate.abs().sqrt() * 0.5)[0]
     }
-    for (in_order, compiled, numerics) in [
-        (1 << 14, 1 << 21, Numerics::Exact),
-        (0, 1 << 21, Numerics::Real),
-        (1 << 14, 1, Numerics::Real),
-    ] {
+    let made = |in_order: usize, compiled: usize| {
         let mut limits = Limits::default();
         (limits.in_order, limits.compiled) = (in_order, compiled);
         let builder = Tape::builder().hot_threshold(u32::MAX).background(false).limits(limits);
         let f = builder.record(program);
+        let mut failed = false;
         for _ in 0..2 {
             f.grad(&[1.5, 0.3, -0.25]).unwrap();
             f.grad(&[1.5, 1.5, -0.25]).unwrap();
-            f.compile().unwrap_or(());
+            failed = f.compile().is_err();
         }
-        let report = f.report();
-        let made = report.kernels.iter().map(|kernel| (kernel.reserve, kernel.numerics));
-        let made: Vec<_> = made.collect();
-        if compiled == 1 {
-            assert!(made.is_empty(), "{report}");
-            continue;
-        }
-        assert!(made.contains(&(false, Numerics::Real)), "{report}");
-        assert!(made.contains(&(true, numerics)), "{report}");
-        assert!(made.iter().all(|&(reserve, of)| !reserve || of == numerics), "{report}");
+        let kernels = f.report().kernels;
+        let of = |reserve: bool| -> Vec<Numerics> {
+            let of = kernels.iter().filter(|kernel| kernel.reserve == reserve);
+            of.map(|kernel| kernel.numerics).collect()
+        };
+        (of(false), of(true), failed)
+    };
+    for (in_order, numerics) in [(1 << 14, Numerics::Exact), (0, Numerics::Real)] {
+        let (first, reserve, failed) = made(in_order, 1 << 21);
+        assert!(!failed && !first.is_empty() && !reserve.is_empty());
+        assert!(first.iter().all(|&of| of == Numerics::Real), "{in_order}: {first:?}");
+        assert!(reserve.iter().all(|&of| of == numerics), "{in_order}: {reserve:?}");
     }
+    assert_eq!(made(1 << 14, 1), (vec![], vec![], true));
+}
+
+#[test]
+fn known_rates_keep_what_has_come_to_rest_before_where_it_is() {
+    /// What comes to `x[1]` at the rate `x[0]`.
+    fn rested(x: &[Var]) -> Var {
+        let mut w = x[2];
+        for _ in 0..200 {
+            w -= x[0] * (w - x[1]);
+        }
+        w
+    }
+    /// A number that known powers take away from c, if it is not there, and c.
+    type Program = (Run, fn(&[f64]) -> f64);
+    let programs: [Program; 3] = [
+        (
+            |x| {
+                let mut w = rested(x);
+                for _ in 0..60 {
+                    w -= 3.0 * (w - x[1]);
+                }
+                w
+            },
+            |x| x[1],
+        ),
+        (
+            |x| {
+                let mut w = rested(x) * 0.5;
+                for _ in 0..60 {
+                    w -= 3.0 * (w - x[1] * 0.5);
+                }
+                w
+            },
+            |x| 0.5 * x[1],
+        ),
+        (
+            |x| {
+                let mut w = -rested(x);
+                for _ in 0..60 {
+                    w -= 3.0 * (w + x[1]);
+                }
+                w
+            },
+            |x| -x[1],
+        ),
+    ];
+    let points = [[0.5, 0.9, 0.2, 0.0], [0.9, 0.9, 0.2, 0.0], [0.55, 0.3, 0.2, 0.0]];
+    for (number, (program, expected)) in programs.into_iter().enumerate() {
+        let [_, kernel] = recorded(program, &points);
+        for x in &points {
+            let (value, slopes) = kernel.value_and_grad(x).unwrap();
+            assert_eq!(value, expected(x), "{number} {x:?}");
+            // 2⁶⁰ times what is left after 200 steps.
+            assert!(slopes.iter().all(|slope| slope.abs() < 1e-38), "{number} {x:?}: {slopes:?}");
+        }
+        assert_eq!(kernel.report().reserve_calls, 0, "{number}");
+    }
+}
+
+#[test]
+fn coefficients_that_are_almost_zero_pass_derivatives_on() {
+    const ALMOST: f64 = 1.0 / (1u128 << 100) as f64;
+    let run: Run = |x| {
+        let mut s = x[0];
+        for _ in 0..10 {
+            s = s * ALMOST + x[1] * 3.0;
+        }
+        s
+    };
+    let x = [0.25, 0.5, 0.0, 0.0];
+    let points = [x];
+    let [tape, kernel] = recorded(run, &points);
+    let [(expected, wanted), (value, slopes)] =
+        [&tape, &kernel].map(|recorded| recorded.value_and_grad(&x).unwrap());
+    assert_eq!((value, slopes[0]), (expected, ALMOST.powi(10)));
+    assert_eq!(slopes, wanted);
+    assert_eq!(kernel.report().kernel_calls, 2);
 }

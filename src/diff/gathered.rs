@@ -12,7 +12,7 @@ use super::reverse::Reverse;
 use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{
-    Builder, Folding, NO_NUMBER, Node, for_each_use, is_gathering, split_product, split_sum,
+    Builder, Folding, GROWN, NO_NUMBER, Node, for_each_use, is_gathering, split_product, split_sum,
 };
 
 /// Which nodes have adjoints that are gathered: tangents that say so, which primitives in the block
@@ -47,11 +47,10 @@ pub(super) struct Gathered {
     adjoints: Option<Node>,
 }
 
-/// Of products that are so many times larger than what slopes were multiplied by enough has to be
-/// left: these slopes are powers that have grown, and have no more than twice the digits.
-const GROWN: f64 = (1u64 << 40) as f64;
-
-/// So much.
+/// This part of products is to be left of their sum if they are [`GROWN`] times larger than what
+/// slopes were multiplied by: such slopes are powers that have grown, or what comes of them, and
+/// have no more than twice the digits. Units matter to that. Where slopes are large for another
+/// reason, what cancels is the loop's for nothing.
 const LEFT: f64 = 1.0 / (1u64 << 50) as f64;
 
 impl Reverse<'_> {

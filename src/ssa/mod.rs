@@ -73,7 +73,7 @@ pub use simplify::simplify;
 pub use swept::swept;
 pub use table::Table;
 pub(crate) use tangent::{
-    FAR, NO_NUMBER, far, for_people, has_alternatives, has_doubts, has_tangents, is_far,
+    FAR, GROWN, NO_NUMBER, far, for_people, has_alternatives, has_doubts, has_tangents, is_far,
     is_gathering, is_held, is_tangent, loops_have_tangents, marked, next_form, tangent_of,
     tangent_sum, told_number, without_tangents,
 };

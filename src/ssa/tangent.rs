@@ -32,6 +32,9 @@ use crate::op::Op;
 /// are such as no program has by accident.
 pub(crate) const FAR: f64 = f64::from_bits(0x7E7B_4D2C_9A61_7E35);
 
+/// By so much powers may have grown where what is passed on adds up.
+pub(crate) const GROWN: f64 = (1u64 << 40) as f64;
+
 /// What tangents are far from whose adjoints are gathered, by the number of their form.
 pub(crate) const fn far(form: u16) -> f64 {
     f64::from_bits(FAR.to_bits() ^ ((form as u64) << u32::BITS))

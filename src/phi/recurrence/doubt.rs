@@ -15,6 +15,9 @@
 //! W. In which units numbers are does not matter to all of that, and what a number does not
 //! depend on has no part in it.
 //!
+//! Where numbers come from other loops, what has grown by much is no number, whatever is left: what
+//! cancels may do so there.
+//!
 //! Powers of a single number have all of their digits, so that its value needs no doubt where
 //! it is measured from its start (`single`), and of maps that are numbers it is known which
 //! digits they have (`folded`).
@@ -27,7 +30,7 @@ use super::sizes::{
 };
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
-use crate::ssa::Node;
+use crate::ssa::{GROWN, Node};
 
 /// This part of its terms is to be left of a sum, for each step: so much more than the 2⁻¹⁰⁴
 /// that rounding takes that the digits of a rounded number are true.
@@ -42,9 +45,6 @@ const NOTHING: f64 = 1.0 / (1u64 << 30) as f64;
 
 /// The same where they do neither: rounding has taken 2⁻⁴⁰ of the ways.
 const MUCH: f64 = (1u64 << 14) as f64;
-
-/// By so much powers may have grown where what is passed on adds up.
-const GROWN: f64 = (1u64 << 40) as f64;
 
 /// A power of a map as the product of two others, of about as many steps. Of all of them only
 /// some digits count.
@@ -67,11 +67,11 @@ pub(super) fn checked(emitter: &mut Emitter<'_>, sum: Pair, least: Node) -> Pair
 /// `number`, but no number if a `power` has grown so much that sums of derivatives may be left with
 /// too few digits.
 ///
-/// What has come to rest in a loop around, or before, passes on what cancels: with twice the digits
-/// 2⁻⁶⁴ of it are lost up to this limit. A number is finite where its form serves, by a guard, so
-/// that kernels for derivatives alone stop, too.
+/// What has come to rest in a loop around, or before, passes on what cancels with what other loops
+/// pass on. A number is finite where its form serves, by a guard, so that kernels for derivatives
+/// alone stop, too.
 pub(super) fn unless_grown(emitter: &mut Emitter<'_>, number: Pair, power: Node) -> Pair {
-    // Of powers of known numbers it is known whether they cancel (`growth`).
+    // Known numbers have no derivatives, which would be multiplied by what has grown.
     if emitter.value(power).is_some() {
         return number;
     }

@@ -238,11 +238,13 @@ impl Start {
         let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
         let rounded = emitter.rounded(value);
         let mut own_row = Row::new();
-        for (other, &slope) in row.iter().enumerate().filter(|_| toward.is_some()) {
-            let least = doubt.by_start(output.number, other);
-            let slope =
-                slope.map(|slope| least.map_or(slope, |least| checked(emitter, slope, least)));
-            own_row.push(slope);
+        if toward.is_some() {
+            for (other, &slope) in row.iter().enumerate() {
+                let least = doubt.by_start(output.number, other);
+                let slope =
+                    slope.map(|slope| least.map_or(slope, |least| checked(emitter, slope, least)));
+                own_row.push(slope);
+            }
         }
         let taken = toward.map(|toward| Taken { toward, number: output.number, row: &own_row });
         // What several numbers pass on to one is added up, and what one gets of several ways.

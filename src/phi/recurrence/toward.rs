@@ -1,5 +1,5 @@
-//! Numbers that a loop carries, or has carried, and another one in it or behind it takes to a
-//! point, or away from that.
+//! Numbers that a loop takes to a point, or away from that, and that another one around it or before
+//! it has carried, or that begin elsewhere.
 //!
 //! Let z become c + P·(z - c) in each of them. In a sweep the adjoint of z is multiplied by P,
 //! and that of c gets the rest: both together stay what they were. Where powers are
