@@ -22,11 +22,12 @@
 //! products. All of it is computed in pairs: where two eigenvalues are almost equal, or a
 //! point does not move, what cancels is far larger than the result.
 //!
-//! For numbers to which something is added ζ is the start: at a fixed point d is zero then,
-//! and so is all that comes of it, however large the powers are. For those to which nothing
-//! is added, or so little that the fixed point would be lost next to the start, ζ is zero, and
-//! what vanishes does so without a difference (`point`). Where all powers have vanished, so
-//! have the derivatives by what the fixed point does not depend on (`fixed`).
+//! For numbers to which something is added ζ is the fixed point, if that is known and not too far:
+//! then d is zero, and v vanishes without a difference. Otherwise it is the start: at a fixed point d
+//! is zero then, and so is all that comes of it, however large the powers are. For those to which
+//! nothing is added, or so little that the fixed point would be lost next to the start, ζ is zero
+//! (`point`). Where all powers have vanished, so have the derivatives by what the fixed point does
+//! not depend on (`fixed`).
 
 use super::doubt::{Doubt, Halves, checked};
 use super::emit::Emitter;
@@ -176,9 +177,10 @@ impl Start {
         });
         let at_end = fixed.zip(size_of_power);
         let at_end = at_end.map(|(fixed, power)| (fixed, is_left(emitter, power)));
-        let base = self.base[output.number];
-        let from = (emitter.value(base) != Some(0.0)).then(|| Pair::from(base));
+        let from = self.base[output.number];
         let mut value = total(emitter, [], [from, distance]);
+        let zero = emitter.constant(0.0);
+        let base = from.map_or(zero, |from| from.high);
         let size_of_base = emitter.apply(Op::Abs, &[base]);
         let terms: Vec<Factors> = row.iter().copied().zip(self.first.iter().copied()).collect();
         let one = Some(emitter.constant(1.0));

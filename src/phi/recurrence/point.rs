@@ -1,9 +1,10 @@
 //! The point from which a system of recurrences is measured.
 //!
-//! Each number is measured from where it starts, or from zero. At a fixed point the way from
-//! the start is zero, and so is all that comes of it, however large the powers are. But what
-//! becomes far smaller than its start loses its digits in the difference; from zero it
-//! vanishes without one.
+//! Each number is measured from the fixed point, if that is known and not too far, or from where it
+//! starts, or from zero. At a fixed point the way from the start is zero, and so is all that comes
+//! of it, however large the powers are. But what becomes far smaller than its start loses its digits
+//! in the difference; from zero it vanishes without one. From the fixed point so does the way to
+//! that.
 
 use super::emit::Emitter;
 use super::power::Matrix;
@@ -16,6 +17,10 @@ use crate::ssa::Node;
 /// A number that starts so many times farther away than what is added to it takes it is
 /// measured from zero.
 const FAR: f64 = (1u32 << 20) as f64;
+
+/// A fixed point so many times farther away than a number and its first step costs digits that
+/// count.
+const TOO_FAR: f64 = (1u64 << 30) as f64;
 
 /// Where the numbers of a system are measured from.
 pub(super) struct Point {
@@ -53,6 +58,34 @@ impl Point {
         });
         Point { is_start: is_start.collect(), is_driven }
     }
+}
+
+/// Whether all numbers may be measured from their fixed `point`.
+pub(super) fn is_near(
+    emitter: &mut Emitter<'_>,
+    map: &Matrix<Pair>,
+    added: &Row,
+    firsts: &[Node],
+    point: &Row,
+) -> Node {
+    let system = Of { map, added, firsts };
+    let is_driven = system.driven(emitter);
+    let effects = system.effects(emitter, &is_driven);
+    let (far, mut all) = (emitter.constant(TOO_FAR), emitter.constant(1.0));
+    let zero = emitter.constant(0.0);
+    for (number, point) in point.iter().enumerate() {
+        let Some(point) = point else { continue };
+        let way = system.way(emitter, number);
+        let start = emitter.apply(Op::Abs, &[firsts[number]]);
+        let reach = emitter.apply(Op::Add, &[start, way]);
+        let reach = emitter.apply(Op::Add, &[reach, effects[number]]);
+        let most = emitter.apply(Op::Mul, &[reach, far]);
+        let size = emitter.apply(Op::Abs, &[point.high]);
+        // What is NaN is not.
+        let is_near = emitter.apply(Op::Le, &[size, most]);
+        all = emitter.apply(Op::Select, &[is_near, all, zero]);
+    }
+    all
 }
 
 /// What a step adds to numbers with this `map` at `point`, as sums of products, but for

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use super::doubt::left_of;
 use super::emit::Emitter;
 use super::fixed::Fixed;
-use super::point::{Point, terms_of_change};
+use super::point::{Point, is_near, terms_of_change};
 use super::power::{Matrix, System, linear_part, offset};
 use super::products::{Factors, Row};
 use super::sizes::{self, Sizes, size, sizes_of};
-use super::slopes::Parts;
+use super::slopes::{Parts, chosen};
 use super::still::Still;
 use super::terms::Terms;
 use super::toward::Toward;
@@ -27,7 +27,7 @@ pub(super) struct Start {
     /// What is added in a step to the distance from `base`.
     pub(super) change: Row,
     /// ζ, and the first distance from it.
-    pub(super) base: Vec<Node>,
+    pub(super) base: Row,
     pub(super) first: Row,
     /// Whether that distance is zero, if something is added.
     pub(super) moves: Option<Node>,
@@ -116,6 +116,9 @@ impl Start {
         let nodes_of_map = written_map.iter().flatten().flatten().flat_map(Terms::nodes).collect();
         let fixed = written_map.zip(written(&offsets)).filter(|_| has_offset);
         let fixed = fixed.and_then(|(map, added)| Fixed::of(&map, &added));
+        let fixed_point = fixed.as_ref().and_then(|fixed| {
+            (0..size).map(|number| fixed.number(number)).collect::<Option<Vec<Terms>>>()
+        });
         let numbers = parts.numbers(emitter);
         let number = |pair: &Option<Pair>| pair.map(|pair| numbers[&pair]);
         let row_of = |row: &Row| -> Row { row.iter().map(number).collect() };
@@ -128,9 +131,9 @@ impl Start {
             _ => Some(first.into()),
         };
         let whole: Row = firsts.iter().map(with_rest).collect();
-        let (mut base, mut first, mut still) = (vec![zero; size], whole.clone(), Still::default());
+        let (mut base, mut first, mut still) = (vec![None; size], whole.clone(), Still::default());
         let mut change = vec![None; size];
-        let (mut moving, mut is_driven) = (None, vec![false; size]);
+        let (mut moving, mut near, mut is_driven) = (None, None, vec![false; size]);
         let is_from_loop = firsts.iter().any(|&first| emitter.is_multiple_from_loop(first));
         if has_offset {
             let mut total = zero;
@@ -145,17 +148,30 @@ impl Start {
                 if emitter.value(is_start) == Some(0.0) {
                     continue;
                 }
-                base[number] = emitter.apply(Op::Select, &[is_start, start, zero]);
+                let from = emitter.apply(Op::Select, &[is_start, start, zero]);
+                base[number] = (from != zero).then(|| from.into());
                 // What the start has besides is a part of the way from ζ.
                 let rest = whole[number].and_then(|pair| pair.low);
                 let high = emitter.apply(Op::Select, &[is_start, rest.unwrap_or(zero), start]);
                 let low = rest.map(|rest| emitter.apply(Op::Select, &[is_start, zero, rest]));
                 first[number] = Some(Pair { high, low });
             }
-            let from = base.iter().map(|&base| (base != zero).then(|| base.into())).collect();
-            let terms = terms_of_change(emitter, &map, less_one.as_deref(), &from);
+            if let Some(point) = fixed_point.as_ref().filter(|all| all.iter().all(Terms::is_whole))
+            {
+                let point: Row = point.iter().map(|terms| terms.emitted(emitter)).collect();
+                let is_near = is_near(emitter, &map, &added, &firsts, &point);
+                for number in (0..size).filter(|&number| is_driven[number]) {
+                    let way = difference(emitter, whole[number], point[number]);
+                    first[number] = either(emitter, is_near, way, first[number]);
+                    base[number] = either(emitter, is_near, point[number], base[number]);
+                }
+                near = Some(is_near);
+            }
+            let terms = terms_of_change(emitter, &map, less_one.as_deref(), &base);
             for ((change, terms), &added) in change.iter_mut().zip(terms).zip(&added) {
                 *change = left_of(emitter, &terms, added, share);
+                // Nothing is added to the way from the point itself.
+                *change = near.map_or(*change, |near| either(emitter, near, None, *change));
             }
             if fixed.is_some() && is_from_loop {
                 let terms = terms_of_change(emitter, &map, less_one.as_deref(), &whole);
@@ -179,10 +195,16 @@ impl Start {
                 }
             }
             if has_offset {
+                let is_apart = fixed
+                    .as_ref()
+                    .is_some_and(|fixed| (0..size).all(|number| fixed.is_apart_from(number, leaf)));
                 for (change, row) in of_change.iter_mut().zip(&of_map) {
-                    let base = base.iter().map(|&z| (z != zero).then(|| z.into()));
-                    let terms: Vec<Factors> = row.iter().copied().zip(base).collect();
+                    let terms: Vec<Factors> =
+                        row.iter().copied().zip(base.iter().copied()).collect();
                     *change = left_of(emitter, &terms, *change, share);
+                    // What does not move the point adds nothing there.
+                    let near = near.filter(|_| is_apart);
+                    *change = near.map_or(*change, |near| either(emitter, near, None, *change));
                 }
             }
             slopes.push(Slope { leaf, of_map, of_change, still: of_leaf });
@@ -191,10 +213,7 @@ impl Start {
             slopes.iter().any(|slope| slope.of_map.iter().flatten().any(Option::is_some));
         let firsts: Vec<Terms> =
             firsts.iter().map(|&first| Terms::of_node(emitter, first)).collect();
-        let point = fixed.as_ref().and_then(|fixed| {
-            (0..size).map(|number| fixed.number(number)).collect::<Option<Vec<Terms>>>()
-        });
-        let toward = point
+        let toward = fixed_point
             .and_then(|point| Toward::of(emitter, &system.rows, &firsts, &point, &nodes_of_map));
         let outputs = (0..size).filter(|&number| wanted.contains(&system.states[number])).collect();
         Some(Start {
@@ -226,4 +245,25 @@ impl Start {
         }
         needed
     }
+}
+
+/// `a - b`.
+fn difference(emitter: &mut Emitter<'_>, a: Option<Pair>, b: Option<Pair>) -> Option<Pair> {
+    let less = emitter.number(-1.0, 0.0);
+    let b = b.map(|b| emitter.product(b, less));
+    emitter.sum(a, b).map(|difference| emitter.normal(difference))
+}
+
+/// `a` if `condition` is not zero, else `b`; what is missing is zero.
+fn either(
+    emitter: &mut Emitter<'_>,
+    condition: Node,
+    a: Option<Pair>,
+    b: Option<Pair>,
+) -> Option<Pair> {
+    if a.is_none() && b.is_none() {
+        return None;
+    }
+    let zero = emitter.number(0.0, 0.0);
+    Some(chosen(emitter, condition, a.unwrap_or(zero), b.unwrap_or(zero)))
 }

@@ -265,6 +265,11 @@ impl Terms {
         Some((powers, number))
     }
 
+    /// Whether nothing is divided by a node.
+    pub(super) fn is_whole(&self) -> bool {
+        self.all.keys().flatten().all(|&(_, power)| power > 0)
+    }
+
     /// The derivative by `node`.
     pub(super) fn slope(&self, node: Node) -> Terms {
         let mut slope = Terms::default();

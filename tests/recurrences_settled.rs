@@ -1,0 +1,139 @@
+//! Systems that have settled at a known point: what is left of the way there, and of derivatives by
+//! what does not move the point, has all of its digits however little it is.
+#![allow(clippy::unwrap_used)] // Tests fail like this.
+
+use phigrad::{Recorded, Tape, Var};
+
+type Run = fn(&[Var]) -> Var;
+
+/// A program, on the tape and with closed forms.
+fn recorded(run: Run) -> [Recorded<Run>; 2] {
+    let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
+    let (tape, kernel) = (builder().record(run), builder().record(run));
+    kernel.value_and_grad(&[0.5, 0.9, 0.25]).unwrap();
+    kernel.compile().unwrap();
+    [tape, kernel]
+}
+
+/// What both come to at `x`; the second by its closed form.
+fn answers([tape, kernel]: &[Recorded<Run>; 2], x: &[f64]) -> [(f64, Vec<f64>); 2] {
+    let before = kernel.report();
+    let answers = [tape, kernel].map(|recorded| recorded.value_and_grad(x).unwrap());
+    let report = kernel.report();
+    assert_eq!(report.kernel_calls, before.kernel_calls + 1, "{x:?}: {report}");
+    assert_eq!(report.reserve_calls, 0, "{x:?}: {report}");
+    answers
+}
+
+/// `x[2]` on its way to `target` at the rate `x[0]`, and the moving average of that from `x[1]` on.
+fn average(x: &[Var], target: Var, times: usize) -> [Var; 2] {
+    let (mut w, mut v) = (x[2], x[1]);
+    for _ in 0..times {
+        w -= x[0] * (w - target);
+        v = v * 0.9 + w * 0.1;
+    }
+    [w, v]
+}
+
+/// The derivative of that average by the rate, if numbers are so `far` from where they come to.
+fn of_average(rate: f64, far: [f64; 2], times: usize) -> f64 {
+    let ([mut w, mut v], [mut dw, mut dv]) = (far, [0.0; 2]);
+    for _ in 0..times {
+        (w, dw) = ((1.0 - rate) * w, (1.0 - rate) * dw - w);
+        (v, dv) = (0.9 * v + 0.1 * w, 0.9 * dv + 0.1 * dw);
+    }
+    dv
+}
+
+/// What pushes, 2.1 times, what loses a tenth in each step.
+fn pushed(x: &[Var]) -> Var {
+    let (mut a, mut b) = (x[1] * 2.0, x[1] * 2.0);
+    for _ in 0..400 {
+        a = (a + 2.1 * b) * 0.9;
+        b -= x[0] * (b - -0.7);
+    }
+    a * 2.0 + b
+}
+
+fn of_pushed(rate: f64, far: f64) -> f64 {
+    let (mut b, mut da, mut db) = (far, 0.0, 0.0);
+    for _ in 0..400 {
+        da = 0.9 * da + 1.89 * db;
+        (b, db) = ((1.0 - rate) * b, (1.0 - rate) * db - b);
+    }
+    2.0 * da + db
+}
+
+/// The second number, driven to `x[1]` with what is left of each step.
+fn momentum(x: &[Var]) -> Var {
+    let (mut w, mut speed) = (x[2], x[2] * 0.0);
+    for _ in 0..2000 {
+        speed = speed * 0.9 - x[0] * 0.1 * (w - x[1]);
+        w += speed;
+    }
+    w
+}
+
+fn of_momentum(rate: f64, far: f64) -> f64 {
+    let ([mut w, mut speed], [mut dw, mut ds]) = ([far, 0.0], [0.0; 2]);
+    for _ in 0..2000 {
+        ds = 0.9 * ds - 0.1 * (w + rate * dw);
+        speed = 0.9 * speed - 0.1 * rate * w;
+        (w, dw) = (w + speed, dw + ds);
+    }
+    dw
+}
+
+#[test]
+fn derivatives_by_a_rate_vanish_with_all_digits() {
+    /// A program, and its derivative by the first input.
+    type Program = (&'static str, Run, fn([f64; 3]) -> f64);
+    let programs: [Program; 6] = [
+        ("average", |x| average(x, x[1], 400)[1], |[r, t, s]| of_average(r, [s - t, 0.0], 400)),
+        (
+            "average at last",
+            |x| average(x, x[1], 2000)[1],
+            |[r, t, s]| of_average(r, [s - t, 0.0], 2000),
+        ),
+        (
+            "of a number",
+            |x| average(x, Var::from(0.3), 400)[1],
+            |[r, t, s]| of_average(r, [s - 0.3, t - 0.3], 400),
+        ),
+        (
+            "of two",
+            |x| average(x, x[1] * x[2], 400)[1],
+            |[r, t, s]| of_average(r, [s - t * s, t - t * s], 400),
+        ),
+        ("pushed", pushed, |[r, t, _]| of_pushed(r, 2.0 * t + 0.7)),
+        ("momentum", momentum, |[r, t, s]| of_momentum(r, s - t)),
+    ];
+    for (name, program, derivative) in programs {
+        let recorded = recorded(program);
+        for rate in [0.1, 0.45, 0.9, 0.999_999, 1.0, 1.01, 1.3, 1.7] {
+            for [first, second] in [[0.9, 0.25], [0.0, 0.25], [-3.0, 1e3], [0.75, 0.75]] {
+                let x = [rate, first, second];
+                let [(value, _), (closed, slopes)] = answers(&recorded, &x);
+                assert!((closed - value).abs() <= 1e-13 * value.abs() + 1e-30, "{name} {x:?}");
+                let (slope, wanted) = (slopes[0], derivative(x));
+                let most = 1e-11 * wanted.abs() + f64::MIN_POSITIVE;
+                assert!((slope - wanted).abs() <= most, "{name} {x:?}: {slope:e} for {wanted:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_point_that_is_far_away_takes_no_digits() {
+    let program: Run = |x| average(x, x[1], 100)[0] + average(x, x[1], 100)[1] * 0.0;
+    let recorded = recorded(program);
+    for size in [1.0, 1e6, 1e9, 1e12, 1e20, 1e30] {
+        // Each step adds about one.
+        let x = [1.0 / size, size, 0.25];
+        let [(value, wanted), (closed, slopes)] = answers(&recorded, &x);
+        assert!((closed - value).abs() <= 1e-13 * value.abs(), "{x:?}: {closed} {value}");
+        for (slope, wanted) in slopes.iter().zip(&wanted) {
+            assert!((slope - wanted).abs() <= 1e-13 * wanted.abs(), "{x:?}: {slope} {wanted}");
+        }
+    }
+}
