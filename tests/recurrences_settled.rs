@@ -2,6 +2,7 @@
 //! what does not move the point, has all of its digits however little it is.
 #![allow(clippy::unwrap_used)] // Tests fail like this.
 
+use phigrad::phi::Rule;
 use phigrad::{Recorded, Tape, Var};
 
 type Run = fn(&[Var]) -> Var;
@@ -134,6 +135,77 @@ fn a_point_that_is_far_away_takes_no_digits() {
         assert!((closed - value).abs() <= 1e-13 * value.abs(), "{x:?}: {closed} {value}");
         for (slope, wanted) in slopes.iter().zip(&wanted) {
             assert!((slope - wanted).abs() <= 1e-13 * wanted.abs(), "{x:?}: {slope} {wanted}");
+        }
+    }
+}
+
+/// The moving average, of what starts at `x[1]` and goes to 0.9 until it is `x[3]`.
+#[phigrad::traced]
+fn until(x: &[Var]) -> Var {
+    let (mut w, mut v) = (x[1], x[2]);
+    while w < x[3] {
+        v = v * 0.95 + w * 0.07;
+        w -= x[0] * (w - 0.9);
+    }
+    v
+}
+
+#[test]
+fn what_has_not_come_to_a_number_yet_is_no_rounding_error() {
+    let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
+    let (tape, kernel) = (builder().record(until as Run), builder().record(until as Run));
+    // So many iterations that a closed form pays.
+    kernel.value_and_grad(&[0.000_1, 0.0, 0.25, 0.89]).unwrap();
+    for limit in [0.0, 0.05, 0.1, 0.5, 0.89] {
+        kernel.value_and_grad(&[0.1, 0.0, 0.25, limit]).unwrap();
+    }
+    kernel.compile().unwrap();
+    assert!(
+        kernel.report().closed.iter().any(|applied| applied.rule == Rule::C6),
+        "{}",
+        kernel.report()
+    );
+    // None, one, two and more iterations.
+    for limit in [0.0, 0.05, 0.1, 0.2, 0.5, 0.89, 0.899_999] {
+        for start in [0.0, 1e-40, 1e-32, 0.25, -3.0] {
+            let x = [0.1, 0.0, start, limit];
+            let [(value, wanted), (closed, slopes)] =
+                [&tape, &kernel].map(|recorded| recorded.value_and_grad(&x).unwrap());
+            assert!((closed - value).abs() <= 1e-14 * value.abs(), "{x:?}: {closed:e} {value:e}");
+            for (slope, wanted) in slopes.iter().zip(&wanted) {
+                assert!((slope - wanted).abs() <= 1e-12 * wanted.abs(), "{x:?}: {slope} {wanted}");
+            }
+        }
+    }
+    assert_eq!(kernel.report().kernel_calls, 35, "{}", kernel.report());
+}
+
+#[test]
+fn at_a_point_that_is_a_product_numbers_rest() {
+    let program: Run = |x| {
+        let target = x[1] * x[2];
+        let (mut w, mut v) = (target, target);
+        for _ in 0..60 {
+            w -= x[0] * (w - target);
+            v = v * 0.75 + w * 0.25;
+        }
+        w + v
+    };
+    let recorded = recorded(program);
+    // Where powers grow the derivatives by the product cancel, and have no digits on the tape.
+    for rate in [0.3, 1.0, 1.9, 1.99, 2.5, 3.0] {
+        for [first, second] in [[0.1, 0.3], [1.1, -0.7], [1.0 / 3.0, 1e10]] {
+            let x = [rate, first, second];
+            let [(value, _), (closed, slopes)] = match rate < 2.0 {
+                true => answers(&recorded, &x),
+                false => recorded.each_ref().map(|recorded| recorded.value_and_grad(&x).unwrap()),
+            };
+            assert_eq!(closed, value, "{x:?}");
+            assert_eq!(slopes[0], 0.0, "{x:?}");
+            let wanted = [2.0 * second, 2.0 * first];
+            for (slope, wanted) in slopes[1..].iter().zip(wanted).filter(|_| rate < 2.0) {
+                assert!((slope - wanted).abs() <= 1e-14 * wanted.abs(), "{x:?}: {slope}");
+            }
         }
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn advanced_by(
     let emitter = &mut *forms.emitter;
     if system.states.len() > 1
         && wanted.allows(system, digits(most))
-        && let Some(start) = Start::of(emitter, system, wanted.states)
+        && let Some(start) = Start::of(emitter, system, count, wanted.states)
     {
         return Ok(derived_by(emitter, &start, &system.firsts, count, most));
     }

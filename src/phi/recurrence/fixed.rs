@@ -49,7 +49,7 @@ impl Fixed {
     pub(super) fn number(&self, number: usize) -> Option<Terms> {
         match self.is_zero(number) {
             true => Some(Terms::default()),
-            false => self.above[number].quotient(&self.below),
+            false => self.above[number].quotient(&self.below).map(Terms::snapped),
         }
     }
 

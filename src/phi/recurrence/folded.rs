@@ -339,7 +339,7 @@ impl<'a> Steps<'a> {
         let ways = self.ways();
         let back = (0..self.rows.len()).map(|i| sandwich(&ways, largest, (i, i)));
         // What is NaN has grown.
-        back.fold(0.0, |most, back| if back <= most { most } else { back })
+        back.fold(0.0, |most: f64, back| if most.is_nan() || back <= most { most } else { back })
     }
 
     /// How large the ways from columns to rows are in the largest of all steps: Σ|A|ᵏ for

@@ -60,19 +60,21 @@ impl Point {
     }
 }
 
-/// Whether all numbers may be measured from their fixed `point`.
+/// Whether all numbers may be measured from their fixed `point`. What is added has come to all of
+/// them after as many steps as there are numbers.
 pub(super) fn is_near(
     emitter: &mut Emitter<'_>,
+    steps: Node,
     map: &Matrix<Pair>,
-    added: &Row,
+    [added, point]: [&Row; 2],
     firsts: &[Node],
-    point: &Row,
 ) -> Node {
     let system = Of { map, added, firsts };
     let is_driven = system.driven(emitter);
     let effects = system.effects(emitter, &is_driven);
-    let (far, mut all) = (emitter.constant(TOO_FAR), emitter.constant(1.0));
-    let zero = emitter.constant(0.0);
+    let [far, zero, largest] = [TOO_FAR, 0.0, f64::MAX].map(|number| emitter.constant(number));
+    let least = emitter.constant(firsts.len() as f64);
+    let mut all = emitter.apply(Op::Ge, &[steps, least]);
     for (number, point) in point.iter().enumerate() {
         let Some(point) = point else { continue };
         let way = system.way(emitter, number);
@@ -81,9 +83,11 @@ pub(super) fn is_near(
         let reach = emitter.apply(Op::Add, &[reach, effects[number]]);
         let most = emitter.apply(Op::Mul, &[reach, far]);
         let size = emitter.apply(Op::Abs, &[point.high]);
-        // What is NaN is not.
-        let is_near = emitter.apply(Op::Le, &[size, most]);
-        all = emitter.apply(Op::Select, &[is_near, all, zero]);
+        // What is no finite number is not.
+        for most in [most, largest] {
+            let is_near = emitter.apply(Op::Le, &[size, most]);
+            all = emitter.apply(Op::Select, &[is_near, all, zero]);
+        }
     }
     all
 }

@@ -115,7 +115,8 @@ fn derived(
         return Err(COSTS);
     }
     let before = emitter.items.len();
-    let start = Start::of(emitter, system, wanted.states).ok_or(MADE)?;
+    let number = emitter.constant(times as f64);
+    let start = Start::of(emitter, system, number, wanted.states).ok_or(MADE)?;
     let (begun, overflows) = (emitter.items.len(), emitter.overflows);
     let straight = binary::after(emitter, &start, times, wanted.most.min(STRAIGHT));
     let nodes = match straight {
@@ -131,7 +132,6 @@ fn derived(
                 emitter.forget(before);
                 return Err(COSTS);
             }
-            let number = emitter.constant(times as f64);
             derived_by(emitter, &start, &system.firsts, number, count)
         }
     };

@@ -14,6 +14,7 @@ use super::slopes::{Parts, chosen};
 use super::still::Still;
 use super::terms::Terms;
 use super::toward::Toward;
+use super::written::value;
 use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
@@ -78,11 +79,12 @@ impl Slope {
 }
 
 impl Start {
-    /// `system`, of whose states those of these numbers are wanted; `None` if its
-    /// coefficients change, or are made of too much.
+    /// `system` before so many `steps`, of whose states those of these numbers are wanted; `None`
+    /// if its coefficients change, or are made of too much.
     pub(super) fn of(
         emitter: &mut Emitter<'_>,
         system: &System,
+        steps: Node,
         wanted: &BTreeSet<usize>,
     ) -> Option<Start> {
         if !system.is_fixed() {
@@ -159,9 +161,11 @@ impl Start {
             if let Some(point) = fixed_point.as_ref().filter(|all| all.iter().all(Terms::is_whole))
             {
                 let point: Row = point.iter().map(|terms| terms.emitted(emitter)).collect();
-                let is_near = is_near(emitter, &map, &added, &firsts, &point);
+                let is_near = is_near(emitter, steps, &map, [&added, &point], &firsts);
                 for number in (0..size).filter(|&number| is_driven[number]) {
-                    let way = difference(emitter, whole[number], point[number]);
+                    // What a product starts as may be the point, which is not rounded.
+                    let start = value(emitter, firsts[number]);
+                    let way = difference(emitter, Some(start), point[number]);
                     first[number] = either(emitter, is_near, way, first[number]);
                     base[number] = either(emitter, is_near, point[number], base[number]);
                 }
@@ -195,14 +199,18 @@ impl Start {
                 }
             }
             if has_offset {
-                let is_apart = fixed
-                    .as_ref()
-                    .is_some_and(|fixed| (0..size).all(|number| fixed.is_apart_from(number, leaf)));
-                for (change, row) in of_change.iter_mut().zip(&of_map) {
+                let is_apart = |&number: &usize| {
+                    fixed.as_ref().is_some_and(|fixed| fixed.is_apart_from(number, leaf))
+                };
+                let apart: BTreeSet<usize> = (0..size).filter(is_apart).collect();
+                for (number, (change, row)) in of_change.iter_mut().zip(&of_map).enumerate() {
                     let terms: Vec<Factors> =
                         row.iter().copied().zip(base.iter().copied()).collect();
                     *change = left_of(emitter, &terms, *change, share);
                     // What does not move the point adds nothing there.
+                    let is_apart = (0..size).all(|other| {
+                        apart.contains(&other) || other != number && map[number][other].is_none()
+                    });
                     let near = near.filter(|_| is_apart);
                     *change = near.map_or(*change, |near| either(emitter, near, None, *change));
                 }

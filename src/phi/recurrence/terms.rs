@@ -265,6 +265,16 @@ impl Terms {
         Some((powers, number))
     }
 
+    /// This with coefficients as floats that are these but for rounding of pairs.
+    pub(super) fn snapped(mut self) -> Terms {
+        for number in self.all.values_mut() {
+            if number.low.abs() <= NOTHING * number.high.abs() {
+                number.low = 0.0;
+            }
+        }
+        self
+    }
+
     /// Whether nothing is divided by a node.
     pub(super) fn is_whole(&self) -> bool {
         self.all.keys().flatten().all(|&(_, power)| power > 0)
