@@ -12,7 +12,8 @@ use super::reverse::Reverse;
 use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{
-    Builder, Folding, GROWN, NO_NUMBER, Node, for_each_use, is_gathering, split_product, split_sum,
+    Builder, Folding, NO_NUMBER, Node, for_each_use, grown_by, is_gathering, split_product,
+    split_sum,
 };
 
 /// Which nodes have adjoints that are gathered: tangents that say so, which primitives in the block
@@ -47,10 +48,10 @@ pub(super) struct Gathered {
     adjoints: Option<Node>,
 }
 
-/// This part of products is to be left of their sum if they are [`GROWN`] times larger than what
-/// slopes were multiplied by: such slopes are powers that have grown, or what comes of them, and
-/// have no more than twice the digits. Units matter to that. Where slopes are large for another
-/// reason, what cancels is the loop's for nothing.
+/// This part of products is to be left of their sum if they are [`grown_by`] so many times larger
+/// than what slopes were multiplied by: such slopes are powers that have grown, or what comes of
+/// them, and have no more than twice the digits. Units matter to that. Where slopes are large for
+/// another reason, what cancels is the loop's for nothing.
 const LEFT: f64 = 1.0 / (1u64 << 50) as f64;
 
 impl Reverse<'_> {
@@ -84,10 +85,11 @@ impl Reverse<'_> {
     /// have grown and nothing is left of their products.
     pub(super) fn gathered_sum(&mut self, node: Node, sum: Node) -> Node {
         let Some(of) = self.gathering.remove(&node) else { return sum };
+        let grown = grown_by(self.activity.graph, node);
         let builder = &mut self.builder;
         let sum = of.lost.map_or(sum, |lost| builder.apply(Op::Add, &[sum, lost]));
         let (Some(products), Some(adjoints)) = (of.products, of.adjoints) else { return sum };
-        let [grown, part] = [GROWN, LEFT].map(|number| builder.constant(number));
+        let [grown, part] = [grown, LEFT].map(|number| builder.constant(number));
         let [one, no_number] = [1.0, f64::from_bits(NO_NUMBER)].map(|x| builder.constant(x));
         let limit = builder.apply(Op::Mul, &[adjoints, grown]);
         let has_grown = builder.apply(Op::Gt, &[products, limit]);
@@ -139,41 +141,52 @@ mod tests {
         // 3·0.1 - 0.3 is 2⁻⁵⁵ for the numbers that are next to these.
         for size in [1.0, 1e9, 2f64.powi(38), 2f64.powi(39)] {
             let slopes = [3.0 * size, -size];
-            assert_eq!(slope(far(1), slopes), size * 2f64.powi(-55), "{size:e}");
-            assert_ne!(slope(FAR, slopes), slope(far(1), slopes), "{size:e}");
+            assert_eq!(slope(far(1, 1.0), slopes), size * 2f64.powi(-55), "{size:e}");
+            assert_ne!(slope(FAR, slopes), slope(far(1, 1.0), slopes), "{size:e}");
         }
     }
 
     #[test]
     fn nothing_is_known_where_large_slopes_cancel_by_all_digits() {
         for size in [2f64.powi(40), 2f64.powi(60), f64::INFINITY, f64::NAN] {
-            assert!(slope(far(1), [3.0 * size, -size]).is_nan(), "{size:e}");
+            assert!(slope(far(1, 1.0), [3.0 * size, -size]).is_nan(), "{size:e}");
         }
         // Where some are left, or slopes are small, it is the sum.
         for (first, second) in [(2f64.powi(60), 1e10), (2f64.powi(60), -2f64.powi(58)), (3.0, -1.0)]
         {
             let expected = 0.1f64.mul_add(first, 0.3 * second);
-            let found = slope(far(1), [first, second]);
+            let found = slope(far(1, 1.0), [first, second]);
             assert!((found - expected).abs() <= 1e-15 * expected.abs(), "{first} {second}");
         }
-        assert_eq!(slope(far(1), [0.0, 0.0]), 0.0);
+        assert_eq!(slope(far(1, 1.0), [0.0, 0.0]), 0.0);
+    }
+
+    #[test]
+    fn slopes_by_what_steps_are_made_of_count_them() {
+        for (steps, size) in [(2.0, 43), (16.0, 43), (400.0, 51), (1e300, 99)] {
+            let far = far(1, steps);
+            let largest = 2f64.powi(size);
+            assert_eq!(slope(far, [3.0 * largest, -largest]), 2f64.powi(size - 55), "{steps}");
+            assert!(slope(far, [6.0 * largest, -2.0 * largest]).is_nan(), "{steps}");
+        }
     }
 
     #[test]
     fn tangents_of_forms_are_different_nodes() {
-        let numbers: BTreeSet<u64> = [0, 1, 2, 0x2D2C, u16::MAX].map(|of| far(of).to_bits()).into();
+        let numbers: BTreeSet<u64> =
+            [0, 1, 2, 0x2D2C, u16::MAX].map(|of| far(of, 1.0).to_bits()).into();
         assert_eq!(numbers.len(), 5);
-        assert!([0, 1, 0x4D2C, u16::MAX].iter().all(|&form| is_far(far(form))));
-        assert!([1.0, -FAR, FAR.next_up(), far(1).next_up()].iter().all(|&x| !is_far(x)));
+        assert!([0, 1, 0x4D2C, u16::MAX].iter().all(|&form| is_far(far(form, 1.0))));
+        assert!([1.0, -FAR, FAR.next_up(), far(1, 1.0).next_up()].iter().all(|&x| !is_far(x)));
         assert_eq!(next_form(&graph(FAR)), 1);
-        assert_eq!(next_form(&graph(far(6))), 7);
-        assert_eq!(next_form(&graph(far(u16::MAX))), u16::MAX);
+        assert_eq!(next_form(&graph(far(6, 1.0))), 7);
+        assert_eq!(next_form(&graph(far(u16::MAX, 1.0))), u16::MAX);
     }
 
     #[test]
     fn what_other_blocks_use_is_not_gathered() {
         // 2·t or 3·t, where t is the tangent of x.
-        let (far, less) = (far(1), -far(1));
+        let (far, less) = (far(1, 1.0), -far(1, 1.0));
         let text = format!(
             "graph active 1 inactive 0\nv1 = const 1.0\nv2 = const {far:?}\nv3 = const {less:?}\n\
              v4 = const 2.0\nv5 = const 3.0\nb0:\n  v6 = add v0 v2\n  v7 = mul_add v6 v1 v3\n  \
@@ -190,7 +203,7 @@ mod tests {
 
     #[test]
     fn nothing_is_gathered_where_bits_are_kept() {
-        let graph = graph(far(1));
+        let graph = graph(far(1, 1.0));
         let count = |folding| {
             let activity = Activity::of(&graph, folding);
             gathered(&activity, folding).values().filter(|&&is_gathered| is_gathered).count()

@@ -166,13 +166,14 @@ pub(super) trait Pairs {
 
     /// `value`, which has these derivatives by these nodes and no others.
     fn with_slopes(&mut self, value: Node, slopes: &[(Node, Node)]) -> Node {
-        self.with_slopes_by(FAR, value, slopes)
+        let slopes: Vec<_> = slopes.iter().map(|&(node, slope)| (FAR, node, slope)).collect();
+        self.with_slopes_by(value, &slopes)
     }
 
-    /// The same, with tangents that are so `far`.
-    fn with_slopes_by(&mut self, far: f64, value: Node, slopes: &[(Node, Node)]) -> Node {
+    /// The same, where the tangent of each node is so far.
+    fn with_slopes_by(&mut self, value: Node, slopes: &[(f64, Node, Node)]) -> Node {
         let mut sum = self.held(value);
-        for &(node, slope) in slopes {
+        for &(far, node, slope) in slopes {
             if self.value(node).is_some() || self.value(slope) == Some(0.0) {
                 continue;
             }

@@ -35,15 +35,38 @@ pub(crate) const FAR: f64 = f64::from_bits(0x7E7B_4D2C_9A61_7E35);
 /// By so much powers may have grown where what is passed on adds up.
 pub(crate) const GROWN: f64 = (1u64 << 40) as f64;
 
-/// What tangents are far from whose adjoints are gathered, by the number of their form.
-pub(crate) const fn far(form: u16) -> f64 {
-    f64::from_bits(FAR.to_bits() ^ ((form as u64) << u32::BITS))
+/// The places in a number of that of a form, and of what it says of steps in powers of 16.
+const FORM_AT: u32 = u32::BITS;
+const STEPS_AT: u32 = 48;
+const MOST_STEPS: u64 = 15;
+
+/// What tangents are far from whose adjoints are gathered, by the number of their form. A
+/// derivative by what so many `steps` are made of counts all of them, so that it is larger than a
+/// power by their number.
+pub(crate) fn far(form: u16, steps: f64) -> f64 {
+    let power = (0..MOST_STEPS).find(|&power| of_steps(power) >= steps).unwrap_or(MOST_STEPS);
+    f64::from_bits(FAR.to_bits() ^ u64::from(form) << FORM_AT ^ power << STEPS_AT)
 }
 
-/// The number of the form, zero if there is none, if tangents are so `far`.
-fn form_of(far: f64) -> Option<u16> {
-    let form = (far.to_bits() ^ FAR.to_bits()) >> u32::BITS;
-    u16::try_from(form).ok().filter(|&form| self::far(form).to_bits() == far.to_bits())
+fn of_steps(power: u64) -> f64 {
+    (1u64 << (4 * power)) as f64
+}
+
+/// What tells tangents.
+#[derive(Clone, Copy)]
+struct Form {
+    /// Zero if their adjoints are not gathered.
+    number: u16,
+    /// So many steps do derivatives count at most.
+    steps: f64,
+}
+
+/// What tells tangents that are so `far`, if there are such.
+fn form_of(far: f64) -> Option<Form> {
+    let bits = far.to_bits() ^ FAR.to_bits();
+    let (number, power) = (bits >> FORM_AT & u64::from(u16::MAX), bits >> STEPS_AT);
+    let form = Form { number: number as u16, steps: of_steps(power.min(MOST_STEPS)) };
+    (self::far(form.number, form.steps).to_bits() == far.to_bits()).then_some(form)
 }
 
 /// Whether tangents are so `far`.
@@ -54,7 +77,7 @@ pub(crate) fn is_far(far: f64) -> bool {
 /// A number that no tangent of `graph` has, as long as there are any.
 pub(crate) fn next_form(graph: &Graph) -> u16 {
     let constants = graph.nodes.keys().filter_map(|node| graph.constant(node));
-    let forms = constants.filter_map(form_of);
+    let forms = constants.filter_map(|far| Some(form_of(far)?.number));
     forms.max().unwrap_or(0).saturating_add(1)
 }
 
@@ -121,8 +144,8 @@ pub(crate) fn tangent_sum(graph: &Graph, node: Node) -> Option<Node> {
     far_sum(graph, node).map(|(sum, _)| sum)
 }
 
-/// That sum, and the number of the form, if `node` is a tangent.
-fn far_sum(graph: &Graph, node: Node) -> Option<(Node, u16)> {
+/// That sum, and what tells tangents of the form, if `node` is a tangent.
+fn far_sum(graph: &Graph, node: Node) -> Option<(Node, Form)> {
     let Def::Apply(Op::MulAdd, [a, b, c]) = graph.nodes[node].def else { return None };
     let constant = |node| graph.constant(node);
     let far = -constant(c)?;
@@ -143,7 +166,13 @@ fn far_sum(graph: &Graph, node: Node) -> Option<(Node, u16)> {
 
 /// Whether `node` is a tangent whose adjoint is gathered.
 pub(crate) fn is_gathering(graph: &Graph, node: Node) -> bool {
-    far_sum(graph, node).is_some_and(|(_, form)| form != 0)
+    far_sum(graph, node).is_some_and(|(_, form)| form.number != 0)
+}
+
+/// By how much slopes by what `node` is the tangent of may be larger than what they are multiplied
+/// by.
+pub(crate) fn grown_by(graph: &Graph, node: Node) -> f64 {
+    far_sum(graph, node).map_or(GROWN, |(_, form)| GROWN * form.steps)
 }
 
 /// What `node` is the tangent of, if it is one.

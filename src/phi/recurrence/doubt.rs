@@ -46,6 +46,9 @@ const NOTHING: f64 = 1.0 / (1u64 << 30) as f64;
 /// The same where they do neither: rounding has taken 2⁻⁴⁰ of the ways.
 const MUCH: f64 = (1u64 << 14) as f64;
 
+/// A number whose way to a point is at least this part of that has not come to rest there.
+const APART: f64 = 1.0 / (1u32 << 20) as f64;
+
 /// A power of a map as the product of two others, of about as many steps. Of all of them only
 /// some digits count.
 pub(super) struct Halves<'a> {
@@ -81,6 +84,25 @@ pub(super) fn unless_grown(emitter: &mut Emitter<'_>, number: Pair, power: Node)
     let has_not = emitter.apply(Op::Le, &[power, limit]);
     let factor = emitter.apply(Op::Select, &[has_not, one, no_number]);
     Pair { high: emitter.apply(Op::Mul, &[number.high, factor]), ..number }
+}
+
+/// `power`, but zero if the `way` to the `point` that a number is taken to is not small next to
+/// that: only what has come to rest there is mostly rounding, which grows with the power. Its
+/// derivatives are told by the way, so that nothing cancels in them that does not in the loop.
+pub(super) fn unless_apart(
+    emitter: &mut Emitter<'_>,
+    power: Node,
+    [way, point]: [Pair; 2],
+) -> Node {
+    if emitter.value(power).is_some() {
+        return power;
+    }
+    let [way, point] = [way, point].map(|of| emitter.apply(Op::Abs, &[of.high]));
+    let part = emitter.constant(APART);
+    let least = emitter.apply(Op::Mul, &[point, part]);
+    let is_apart = emitter.apply(Op::Ge, &[way, least]);
+    let zero = emitter.constant(0.0);
+    emitter.apply(Op::Select, &[is_apart, zero, power])
 }
 
 /// What is to be left of terms after a number of `steps`, as a part of them, if they are made of
@@ -200,6 +222,11 @@ impl Doubt {
         let returned = sum(emitter, back, None);
         emitter.overflows = overflows;
         Doubt { steps, ways, least, reached, ends, returned }
+    }
+
+    /// The number of steps; 1 if it is not known.
+    pub(super) fn steps(&self, emitter: &Emitter<'_>) -> f64 {
+        emitter.value(self.steps).unwrap_or(1.0)
     }
 
     /// `number`, but no number if powers have grown: see [`unless_grown`].

@@ -81,10 +81,13 @@ impl<'a> Emitter<'a> {
     }
 
     /// What the tangents of derivatives are far from that have so many digits.
-    pub(super) fn far(&mut self, digits: Digits) -> f64 {
+    pub(super) fn far(&mut self, digits: Digits, steps: f64) -> f64 {
         match digits {
             Digits::Rounded => FAR,
-            Digits::InPairs => far(*self.form.get_or_insert_with(|| next_form(self.graph))),
+            Digits::InPairs => {
+                let form = *self.form.get_or_insert_with(|| next_form(self.graph));
+                far(form, steps)
+            }
         }
     }
 

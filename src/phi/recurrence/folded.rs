@@ -46,7 +46,7 @@ const KNOWN: f64 = (1u64 << 32) as f64;
 const MUCH: f64 = 1.0 / (1u32 << 16) as f64;
 
 /// What has grown by less is told as rounded numbers.
-const SMALL: f64 = (1u64 << 10) as f64;
+const SMALL: f64 = 16.0;
 
 const CANCELS: &str = "its numbers cancel where powers of its coefficients do not";
 const UNDERFLOWS: &str = "the products of its coefficients underflow";

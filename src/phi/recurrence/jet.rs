@@ -236,6 +236,7 @@ impl Start {
             total = total.map(|total| slope.still.either(emitter, zero, total));
             least = least.map(|least| slope.still.unless(emitter, least));
             totals.add_sum(emitter, slope.leaf, total, least);
+            totals.count(slope.leaf, doubt.steps(emitter));
         }
         let value = value.unwrap_or_else(|| emitter.number(0.0, 0.0));
         let rounded = emitter.rounded(value);

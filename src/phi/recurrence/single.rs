@@ -26,7 +26,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::doubt::{least_part, left_of, unless_grown};
+use super::doubt::{least_part, left_of, unless_apart, unless_grown};
 use super::emit::Emitter;
 use super::form::{Affine, Base, Coefficient, Forms};
 use super::geometric::{Factor, Powers, Whether, is_beyond, normal_sum, product};
@@ -300,9 +300,14 @@ impl Start {
             Some(growth) => growth.share(emitter, powers.number, Some(powers.power)),
             None => least_part(emitter, powers.number, power),
         };
-        let value = value.map(|value| match self.is_from_loop && self.has_added {
-            true => unless_grown(emitter, value, power),
-            false => value,
+        let value = value.map(|value| match (self.is_from_loop && self.has_added, change) {
+            (false, _) => value,
+            (true, Some(way)) if self.toward.is_some() => {
+                let point = self.added.emitted(emitter);
+                let power = unless_apart(emitter, power, [way, point]);
+                unless_grown(emitter, value, power)
+            }
+            (true, _) => unless_grown(emitter, value, power),
         });
         self.with_slopes(emitter, value, &parts, least)
     }

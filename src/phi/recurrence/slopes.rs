@@ -312,6 +312,8 @@ pub(super) struct Totals {
 struct Total {
     sum: Option<Pair>,
     least: Option<Node>,
+    /// So many steps are made of the node at most.
+    steps: f64,
 }
 
 impl Totals {
@@ -350,6 +352,13 @@ impl Totals {
         }
     }
 
+    /// Lets the derivative by `node` count so many steps.
+    pub(super) fn count(&mut self, node: Node, steps: f64) {
+        if let Some(total) = self.of.get_mut(&node) {
+            total.steps = total.steps.max(steps);
+        }
+    }
+
     /// Whether some of the nodes were computed of the same, so that derivatives by that add up.
     pub(super) fn meet(&self, emitter: &Emitter<'_>) -> bool {
         let leaves = self.of.keys().flat_map(|&node| Terms::of_node(emitter, node).nodes());
@@ -377,6 +386,7 @@ impl Totals {
             for leaf in terms.nodes() {
                 let own = terms.slope(leaf).emitted(emitter);
                 self.add(emitter, leaf, (own, total.sum), total.least);
+                self.count(leaf, total.steps);
             }
         }
     }
@@ -398,8 +408,11 @@ impl Totals {
                 slope = checked(emitter, slope, least);
             }
             match emitter.is_from_loop(node) {
-                true => carried.push(Slope::of(emitter, By::Node(node), slope, digits)),
-                false => slopes.push((node, slope)),
+                true => {
+                    let own = Slope::of(emitter, By::Node(node), slope, digits);
+                    carried.push(own.of_steps(total.steps));
+                }
+                false => slopes.push((emitter.far(digits, total.steps), node, slope)),
             }
         }
         let value = with_others(emitter, value, &slopes, digits);
@@ -414,21 +427,20 @@ impl Totals {
 fn with_others(
     emitter: &mut Emitter<'_>,
     value: Node,
-    slopes: &[(Node, Pair)],
+    slopes: &[(f64, Node, Pair)],
     digits: Digits,
 ) -> Node {
     let mut told = Vec::new();
-    for &(node, slope) in slopes {
+    for &(far, node, slope) in slopes {
         match digits {
-            Digits::Rounded => told.push((node, emitter.rounded(slope))),
+            Digits::Rounded => told.push((far, node, emitter.rounded(slope))),
             Digits::InPairs => {
                 let Pair { high, low } = emitter.normal(slope);
-                told.extend([high].into_iter().chain(low).map(|part| (node, part)));
+                told.extend([high].into_iter().chain(low).map(|part| (far, node, part)));
             }
         }
     }
-    let far = emitter.far(digits);
-    emitter.with_slopes_by(far, value, &told)
+    emitter.with_slopes_by(value, &told)
 }
 
 /// `a` if `condition` is not zero, else `b`.

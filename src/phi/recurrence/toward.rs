@@ -139,6 +139,7 @@ pub(super) struct Slope {
     /// The sum of these, one of them if it is rounded.
     parts: Vec<Node>,
     digits: Digits,
+    steps: f64,
 }
 
 impl Slope {
@@ -159,7 +160,12 @@ impl Slope {
                 vec![emitter.apply(Op::Select, &[is_near, way, whole])]
             }
         };
-        Slope { by, is_near, parts, digits }
+        Slope { by, is_near, parts, digits, steps: 1.0 }
+    }
+
+    /// The same, that of so many steps.
+    pub(super) fn of_steps(self, steps: f64) -> Slope {
+        Slope { steps, ..self }
     }
 }
 
@@ -188,7 +194,7 @@ pub(super) fn with_carried(
         // What several numbers pass on to the way is gathered.
         let gathered = match this.digits {
             Digits::InPairs => {
-                let far = emitter.far(this.digits);
+                let far = emitter.far(this.digits, this.steps);
                 emitter.tangent_by(far, way)
             }
             Digits::Rounded => way,
