@@ -27,9 +27,9 @@ struct Member {
 /// What uses a node.
 #[derive(Default)]
 struct Uses {
-    count: u32,
-    /// How many are not in a loop that the node is not in.
-    straight: u32,
+    all: Vec<Node>,
+    /// Those that are not in a loop that the node is not in.
+    straight: Vec<Node>,
     /// The loops in which it is used again and again.
     loops: HashSet<Region>,
 }
@@ -38,8 +38,9 @@ struct Uses {
 /// [`Folding::Real`]: otherwise the order of additions is that of the tape anyway.
 ///
 /// A relay is what is used in a loop where a number that comes from the same one is used, too,
-/// or that one itself; or several times in straight code. Where no loop uses another one of
-/// them a sum of its own is as good, and takes fewer steps. Tangents are relays, but for those that
+/// or that one itself; or in straight code before such a use and after it. Where no other one of
+/// them is used in between, a sum of its own is as good, and takes fewer steps in a loop; in
+/// straight code it is that of the tape. Tangents are relays, but for those that
 /// are [gathered](super::gathered): they tell derivatives of what the loop passes on otherwise, too.
 /// A relay has no name of its own in [`Folding::Real`], so nothing has to be added to what it stands
 /// for.
@@ -64,20 +65,20 @@ pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, O
     let mut below: HashMap<Node, HashMap<Region, u32>> = HashMap::new();
     let roots: HashSet<Node> = members.iter().map(|member| member.root).collect();
     let of: HashMap<Node, &Member> = members.iter().map(|member| (member.node, member)).collect();
+    let families = Families::of(&members, &of, &uses);
     for root in roots {
         uses[&root].loops.iter().for_each(|&region| *whole.entry((root, region)).or_default() += 1);
     }
     for member in &members {
         for &region in &uses[&member.node].loops {
             *whole.entry((member.root, region)).or_default() += 1;
-            let chain = core::iter::successors(Some(member), |member| of.get(&member.of).copied());
-            for member in chain {
+            for member in chain(member, &of) {
                 *below.entry(member.node).or_default().entry(region).or_default() += 1;
             }
         }
     }
     for member in &members {
-        let is_used_with = uses[&member.node].straight > 1 && uses[&member.of].count > 1;
+        let is_used_with = families.come_between(member, &uses[&member.node].straight);
         let mut loops = below.get(&member.node).into_iter().flatten();
         let meets_others = loops.any(|(&region, &own)| own < whole[&(member.root, region)]);
         if is_used_with || meets_others {
@@ -85,6 +86,53 @@ pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, O
         }
     }
     relays
+}
+
+/// A member, and those that it is made of.
+fn chain<'a>(
+    member: &'a Member,
+    of: &'a HashMap<Node, &'a Member>,
+) -> impl Iterator<Item = &'a Member> {
+    core::iter::successors(Some(member), |member| of.get(&member.of).copied())
+}
+
+/// What uses numbers that come from the same one, in the order of the program.
+#[derive(Default)]
+struct Families {
+    /// By the root.
+    whole: HashMap<Node, Vec<Node>>,
+    /// By a member, what uses it or those made of it.
+    below: HashMap<Node, Vec<Node>>,
+}
+
+impl Families {
+    fn of(members: &[Member], of: &HashMap<Node, &Member>, uses: &HashMap<Node, Uses>) -> Families {
+        let mut families = Families::default();
+        for member in members {
+            let users = &uses[&member.node].all;
+            let whole = families.whole.entry(member.root);
+            whole.or_insert_with(|| uses[&member.root].all.clone()).extend(users);
+            for member in chain(member, of) {
+                families.below.entry(member.node).or_default().extend(users);
+            }
+        }
+        let all = families.whole.values_mut().chain(families.below.values_mut());
+        all.for_each(|users| users.sort_unstable());
+        families
+    }
+
+    /// Whether others of the family are used between the first and the last of `users`, which
+    /// use `member`.
+    fn come_between(&self, member: &Member, users: &[Node]) -> bool {
+        let (Some(first), Some(last)) = (users.iter().min(), users.iter().max()) else {
+            return false;
+        };
+        let count = |users: &[Node]| {
+            let after_first = &users[users.partition_point(|user| user <= first)..];
+            after_first.partition_point(|user| user < last)
+        };
+        count(&self.whole[&member.root]) > count(&self.below[&member.node])
+    }
 }
 
 /// The nodes that may be relays, operands first.
@@ -117,8 +165,10 @@ fn uses(activity: &Activity<'_>, members: &[Member]) -> HashMap<Node, Uses> {
                 core::iter::successors(innermost, |&loop_| activity.nest.loop_around(loop_));
             let mut loops =
                 around.take_while(|&loop_| !activity.is_inside(target, loop_)).peekable();
-            found.count += 1;
-            found.straight += u32::from(loops.peek().is_none());
+            found.all.push(user);
+            if loops.peek().is_none() {
+                found.straight.push(user);
+            }
             found.loops.extend(loops);
         }
     }
