@@ -3,11 +3,11 @@
 use super::draft::Draft;
 use super::lost::{LOST, require_what_is_lost, without_differences};
 use super::overflow::{require_outputs, require_what_is_hidden, without_evident_guards};
-use super::recurrence::{search_all, solve_all};
+use super::proofs::Proofs;
+use super::recurrence::{search_all, solve_all_by};
 use super::replacement::Replacement;
 use super::rule::{Applied, Refused, Rule};
 use super::sums::close_sums;
-use crate::certificate::{agree, disproved};
 use crate::ssa::{Folding, Graph, Place, Region, loops_have_tangents, simplify, verify};
 
 /// How far [`close`] goes; all are counts.
@@ -96,6 +96,30 @@ pub struct Closed {
 /// assert_eq!(closed.graph.to_string(), text);
 /// ```
 pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
+    close_by(graph, limits, &mut Proofs::AtOnce)
+}
+
+/// Closed forms that may be wrong: to be looked at, and proven before they are used.
+pub(crate) struct Unproven {
+    pub(crate) closed: Closed,
+    proofs: Proofs,
+}
+
+impl Unproven {
+    /// The closed forms, if all are right.
+    pub(crate) fn proven(self) -> Option<Closed> {
+        self.proofs.hold().then_some(self.closed)
+    }
+}
+
+/// The same before any form is compared with its loop, which takes much longer than to find it.
+pub(crate) fn close_unproven(graph: &Graph, limits: CloseLimits) -> Unproven {
+    let mut proofs = Proofs::Later(Vec::new());
+    let closed = close_by(graph, limits, &mut proofs);
+    Unproven { closed, proofs }
+}
+
+fn close_by(graph: &Graph, limits: CloseLimits, proofs: &mut Proofs) -> Closed {
     let (applied, refused) = (Vec::new(), Vec::new());
     let (whole, without_searches) = (graph.clone(), None);
     let mut closed = Closed { graph: whole, applied, refused, searches: 0, without_searches };
@@ -114,13 +138,13 @@ pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
             let is_open = applied.iter().all(|formula| formula.at != this.at);
             stays && is_open && this.why.starts_with(AS_A_SUM)
         });
-        closed = sums(closed, &limits, &mut relies);
-        closed = recurrences(closed, &mut relies);
+        closed = sums(closed, limits, &mut relies, proofs);
+        closed = recurrences(closed, &mut relies, proofs);
         if closed.applied.len() == before {
             break;
         }
     }
-    closed = searches(closed, &mut relies);
+    closed = searches(closed, &mut relies, proofs);
     if !closed.applied.is_empty() {
         let graphs = core::iter::once(&mut closed.graph).chain(&mut closed.without_searches);
         for graph in graphs {
@@ -186,37 +210,37 @@ pub(super) const NO_GRAPH: &str = "its closed form is no graph";
 /// So often a pass begins again without the loops whose forms were wrong.
 pub(super) const MOST_ATTEMPTS: usize = 4;
 
-fn sums(closed: Closed, limits: &CloseLimits, relies: &mut bool) -> Closed {
+fn sums(closed: Closed, limits: CloseLimits, relies: &mut bool, proofs: &mut Proofs) -> Closed {
     // Sums are found by the rules of real numbers, by which tangents are no zeros.
     if loops_have_tangents(&closed.graph) {
         return closed;
     }
     let (graph, mut wrong) = (&closed.graph, Vec::new());
     for _ in 0..MOST_ATTEMPTS {
-        let (mut new, applied, mut refused) = attempt(Draft::new(graph), limits, &wrong);
+        let (mut new, applied, mut refused) = attempt(Draft::new(graph), &limits, &wrong);
         refused.iter_mut().for_each(|this| this.why = format!("{AS_A_SUM}{}", this.why));
         if applied.is_empty() {
-            return certified(closed, None, applied, refused);
+            return certified(closed, None, applied, refused, proofs);
         }
-        let rules = |graph: &Graph| {
+        let rules = move |graph: &Graph| {
             let mut draft = Draft::new(graph);
             draft.all_forms = true;
-            attempt(draft, limits, &[]).0.ordered()
+            attempt(draft, &limits, &[]).0.ordered()
         };
-        let disproved = disproved(&new.claim(graph), false, &rules);
+        let disproved = proofs.disproved((graph, &new), false, rules);
         if disproved.is_empty() {
             *relies |= require_what_is_hidden(graph, &mut new);
             if !require_what_is_lost(graph, &mut new) {
                 refused.push(doubtful(&format!("{AS_A_SUM}{LOST}")));
-                return certified(closed, None, Vec::new(), refused);
+                return certified(closed, None, Vec::new(), refused, proofs);
             }
             let graph = new.ordered().filter(|graph| verify(graph).is_ok());
-            return certified(closed, graph, applied, refused);
+            return certified(closed, graph, applied, refused, proofs);
         }
         wrong.extend(disproved);
     }
     let refused = wrong.into_iter().map(|region| refusal(graph, region)).collect();
-    certified(closed, None, Vec::new(), refused)
+    certified(closed, None, Vec::new(), refused, proofs)
 }
 
 /// Closes the sums of the loops of `draft` but those that have been found `wrong`.
@@ -241,16 +265,16 @@ fn refusal(graph: &Graph, region: Region) -> Refused {
     Refused { at, why: DISPROVED.to_owned() }
 }
 
-fn recurrences(closed: Closed, relies: &mut bool) -> Closed {
-    let mut solved = solve_all(&closed.graph);
+fn recurrences(closed: Closed, relies: &mut bool, proofs: &mut Proofs) -> Closed {
+    let mut solved = solve_all_by(&closed.graph, proofs);
     *relies |= solved.relies_on_outputs;
     solved.refused.iter_mut().for_each(|this| this.why = format!("{AS_A_RECURRENCE}{}", this.why));
     let graph = (!solved.applied.is_empty()).then_some(solved.graph);
-    certified(closed, graph, solved.applied, solved.refused)
+    certified(closed, graph, solved.applied, solved.refused, proofs)
 }
 
-fn searches(closed: Closed, relies: &mut bool) -> Closed {
-    let mut found = search_all(&closed.graph);
+fn searches(closed: Closed, relies: &mut bool, proofs: &mut Proofs) -> Closed {
+    let mut found = search_all(&closed.graph, proofs);
     *relies |= found.relies_on_outputs;
     let refused = found.refused.iter_mut();
     refused.for_each(|this| this.why = format!("{NOT_BEHIND}{}", this.why));
@@ -261,7 +285,7 @@ fn searches(closed: Closed, relies: &mut bool) -> Closed {
     let stays: Vec<Refused> = stays.collect();
     let (searches, before) = (stays.len(), closed.applied.len());
     let without = closed.graph.clone();
-    let mut closed = certified(closed, graph, found.applied, found.refused);
+    let mut closed = certified(closed, graph, found.applied, found.refused, proofs);
     if closed.applied.len() > before {
         closed.searches = searches;
         closed.without_searches = Some(without);
@@ -282,10 +306,11 @@ fn certified(
     graph: Option<Graph>,
     mut applied: Vec<Applied>,
     mut refused: Vec<Refused>,
+    proofs: &mut Proofs,
 ) -> Closed {
     before.refused.append(&mut refused);
     if let Some(graph) = graph.map(|graph| simplify(&graph, Folding::Real)) {
-        if agree(&before.graph, &graph) {
+        if proofs.agree(&before.graph, &graph) {
             before.graph = graph;
             before.applied.append(&mut applied);
         } else {
@@ -340,7 +365,7 @@ mod tests {
             let (new, applied, refused) = attempt(Draft::new(&graph), &CloseLimits::DEFAULT, wrong);
             assert_eq!((applied.len(), refused.len()), (2 - wrong.len(), wrong.len()));
             assert!(refused.iter().all(|this| this.why == DISPROVED));
-            assert!(agree(&graph, &new.ordered().unwrap()));
+            assert!(crate::certificate::agree(&graph, &new.ordered().unwrap()));
         }
     }
 

@@ -14,6 +14,7 @@ mod notation;
 mod overflow;
 mod pair;
 mod powers;
+mod proofs;
 pub mod recurrence;
 mod replacement;
 mod rule;
@@ -22,6 +23,7 @@ mod sums;
 mod unroll;
 
 pub use branches::{Branched, simplify_branches};
+pub(crate) use close::close_unproven;
 pub use close::{CloseLimits, Closed, close};
 pub use lengths::scale_lengths;
 pub use notation::{

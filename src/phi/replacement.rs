@@ -7,6 +7,7 @@ use crate::ssa::{Def, End, Graph, Item, Nest, Node, SeriesData, in_order};
 
 /// A graph with everything replaced, whose nodes are in no order yet: those of the
 /// graph before have their ids, as blocks and regions have, and new ones come after them.
+#[derive(Clone)]
 pub(super) struct Replacement {
     pub(super) graph: Graph,
     /// What has taken the place of a node; that may itself be replaced.

@@ -8,7 +8,7 @@ use crate::jit::{Kernel, MAX_WORDS, history_words, schedule};
 use crate::op::Op;
 use crate::phi::{
     Applied, CloseLimits, Closed, RealExponents, Refused, Rule, SimplifyLimits, Stage, close,
-    scale_lengths, simplify_branches, simplify_segments, unroll,
+    close_unproven, scale_lengths, simplify_branches, simplify_segments, unroll,
 };
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
@@ -297,17 +297,25 @@ fn worth_closing(rolled: &Graph) -> Closed {
     let fused = fuse(rolled);
     checked(&fused);
     // Of a graph that is none the loops as they are would still have the right kernel.
-    let is_worth = steps(&fused) <= steps(rolled) && verify(&fused).is_ok();
-    let fused = if is_worth { &fused } else { rolled };
-    let closed = close(fused, CloseLimits::DEFAULT);
-    let plain = without_tangents(&closed.graph);
-    let saves = |steps: fn(&Graph) -> u64, new: &Graph| {
-        10 * u128::from(steps(new)) <= 9 * u128::from(steps(rolled))
+    let is_less = steps(&fused) <= steps(rolled) && verify(&fused).is_ok();
+    let fused = if is_less { &fused } else { rolled };
+    let is_worth = |closed: &Closed| {
+        let plain = without_tangents(&closed.graph);
+        let saves = |steps: fn(&Graph) -> u64, new: &Graph| {
+            10 * u128::from(steps(new)) <= 9 * u128::from(steps(rolled))
+        };
+        // What is left of a search saves nothing but its sweep, and what comes with its
+        // derivatives has none.
+        let has_sweep = closed.searches > 0 || has_tangents(&closed.graph);
+        saves(steps, &plain) || has_sweep && saves(steps_of_both, &closed.graph)
     };
-    // What is left of a search saves nothing but its sweep, and what comes with its
-    // derivatives has none.
-    let has_sweep = closed.searches > 0 || has_tangents(&closed.graph);
-    if saves(steps, &plain) || has_sweep && saves(steps_of_both, &closed.graph) {
+    let unproven = close_unproven(fused, CloseLimits::DEFAULT);
+    let closed = match is_worth(&unproven.closed) {
+        // Where one form is wrong, others may be right.
+        true => unproven.proven().unwrap_or_else(|| close(fused, CloseLimits::DEFAULT)),
+        false => unproven.closed,
+    };
+    if is_worth(&closed) {
         checked(&closed.graph);
         return closed;
     }

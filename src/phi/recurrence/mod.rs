@@ -78,9 +78,9 @@ mod written;
 use super::close::{DISPROVED, MOST_ATTEMPTS, NO_GRAPH, inside_out};
 use super::lost::{LOST, require_what_is_lost};
 use super::overflow::require_what_is_hidden;
+use super::proofs::Proofs;
 use super::replacement::Replacement;
 use super::rule::{Applied, Refused};
-use crate::certificate::{agree_at_ends, disproved};
 use crate::ssa::{Graph, Region, SeriesData, eliminate_dead_code, verify};
 
 use edit::Edit;
@@ -137,6 +137,11 @@ impl Solved {
 /// assert_eq!(interpret(&solved.graph, &[7.0, 3.0]), Outcome::Values(vec![6.0]));
 /// ```
 pub fn solve_all(graph: &Graph) -> Solved {
+    solve_all_by(graph, &mut Proofs::AtOnce)
+}
+
+/// The same, with proofs as these are wanted.
+pub(super) fn solve_all_by(graph: &Graph, proofs: &mut Proofs) -> Solved {
     let mut solved = Solved::of(graph);
     let has_sums = graph.series.values().any(SeriesData::is_sums);
     if has_sums || graph.regions.values().any(|data| data.replays.is_some()) {
@@ -154,7 +159,7 @@ pub fn solve_all(graph: &Graph) -> Solved {
             edit.all_forms = true;
             attempt(edit, &[]).0.ordered()
         };
-        let disproved = disproved(&new.claim(graph), false, &rules);
+        let disproved = proofs.disproved((graph, &new), false, rules);
         if disproved.is_empty() {
             solved.relies_on_outputs = require_what_is_hidden(graph, &mut new);
             let is_whole = require_what_is_lost(graph, &mut new);
@@ -242,7 +247,7 @@ const MOST_SEARCHES: usize = 64;
 /// Puts closed forms behind the loops of `graph` that are left by a decision on what
 /// they carry: what is left of such a loop is the search for the number of iterations,
 /// through which no derivative passes.
-pub(super) fn search_all(graph: &Graph) -> Solved {
+pub(super) fn search_all(graph: &Graph, proofs: &mut Proofs) -> Solved {
     let mut all = Solved::of(graph);
     let has_sums = graph.series.values().any(SeriesData::is_sums);
     if has_sums || graph.regions.values().any(|data| data.replays.is_some()) {
@@ -262,8 +267,8 @@ pub(super) fn search_all(graph: &Graph) -> Solved {
             let mut found = search::search(&all.graph, &outlook, region, &wanted)?;
             let mut new = found.edit.replacement();
             let is_proven = match found.ends.as_slice() {
-                [] => disproved(&new.claim(&all.graph), true, &searched).is_empty(),
-                ends => agree_at_ends(&new.claim(&all.graph), region, ends),
+                [] => proofs.disproved((&all.graph, &new), true, searched).is_empty(),
+                ends => proofs.agree_at_ends((&all.graph, &new), region, ends),
             };
             if !is_proven {
                 return Err(DISPROVED);
