@@ -117,6 +117,25 @@ impl Program for Siblings {
     }
 }
 
+/// The variance of numbers that all have `x[0]` in them, and of which nothing is left of that, and
+/// their mean, by Welford's recurrence.
+struct Welford(usize);
+
+impl Program for Welford {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let mut random = Random::new(9);
+        let (mut count, mut mean, mut sum) = (0.0, T::from(0.0), T::from(0.0));
+        for _ in 0..self.0 {
+            count += 1.0;
+            let number = x[0] * T::from(1e100) + T::from(random.uniform(-3.0, 3.0));
+            let delta = number - mean;
+            mean = mean + delta / T::from(count);
+            sum = sum + delta * (number - mean);
+        }
+        sum / T::from(count) + mean * x[1]
+    }
+}
+
 /// Over many points the errors of each component add up to no more than twice the tape's.
 fn check(name: &str, program: &impl Program, inputs: usize) {
     let mut random = Random::new(81);
@@ -143,6 +162,11 @@ fn check(name: &str, program: &impl Program, inputs: usize) {
             assert!(error <= 2.0 * of_tape + ulps, "{name}, {kind}, {index}");
         }
     }
+}
+
+#[test]
+fn sums_of_a_number_in_each_step() {
+    check("Welford", &Welford(50), 2);
 }
 
 #[test]

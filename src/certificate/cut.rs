@@ -234,12 +234,24 @@ impl<'a> Knife<'a> {
         self.nodes.insert(node, new);
     }
 
-    /// What comes out of the loop: if it is no φ, an element of what it has kept.
+    /// What comes out of the loop: if it is no φ, it is computed of φs, or an element of what the
+    /// loop has kept.
     fn output(&mut self, output: Node, own: bool) -> Option<()> {
         if self.nodes.contains_key(&output) {
             return Some(());
         }
         let source = self.source(own);
+        match source.nodes[output].def {
+            Def::Const(bits) => {
+                self.constant(output, f64::from_bits(bits));
+                return Some(());
+            }
+            Def::Apply(..) => {
+                let args = source.nodes[output].args();
+                args.iter().try_for_each(|&arg| self.output(arg, own))?;
+            }
+            _ => {}
+        }
         let def = self.def(source, source.nodes[output].def)?;
         self.push_step(output, def);
         Some(())

@@ -12,7 +12,8 @@ pub(super) struct Facts<'a> {
     pub(super) nest: Nest,
     /// The nodes through which derivatives pass.
     pub(super) swept: Array<Node, bool>,
-    /// What comes out of each loop and has a form: φs, and what is read of iterations.
+    /// What comes out of each loop and has a form: φs, what is computed of its φs and numbers, and
+    /// what is read of iterations.
     outputs: HashMap<Region, Vec<Node>>,
 }
 
@@ -25,6 +26,7 @@ impl<'a> Facts<'a> {
             let region = match data.def {
                 Def::Phi(region, _) => Some(region),
                 Def::Element(access) => past(before, access).and_then(|of| nest.node_loop(of)),
+                Def::Apply(..) => combined(before, node),
                 _ => None,
             };
             let region = region.filter(|&region| before.regions[region].cycle.is_some());
@@ -45,6 +47,25 @@ impl<'a> Facts<'a> {
         let regions = self.claim.before.regions.keys();
         regions.filter(|region| self.outputs.contains_key(region)).collect()
     }
+}
+
+/// The region of which all φs are that `node` is computed from with numbers alone, if it is.
+fn combined(graph: &Graph, node: Node) -> Option<Region> {
+    /// More nodes are not looked at.
+    const MOST: usize = 64;
+    let (mut pending, mut found) = (vec![node], None);
+    for _ in 0..MOST {
+        let Some(node) = pending.pop() else { return found };
+        match graph.nodes[node].def {
+            Def::Apply(..) => pending.extend(graph.nodes[node].args()),
+            Def::Phi(region, _) if found.is_none_or(|found| found == region) => {
+                found = Some(region);
+            }
+            Def::Const(_) => {}
+            _ => return None,
+        }
+    }
+    None
 }
 
 /// The node of which `access`, always to the same element, reads what it was.

@@ -8,6 +8,9 @@ use super::{MOST_STEPS, MOST_STEPS_OF_DUALS, TOLERANCE, is_alike};
 /// Where graphs are compared: how large the inputs are, one point for each.
 pub(super) const SIZES: [f64; 6] = [1.0, 0.05, 1e-3, 3.0, 40.0, 1e4];
 
+/// Numbers of twice the precision have lost all digits of what is this part of what was carried.
+const LOST: f64 = 1e-24;
+
 /// What comparing told.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Compared {
@@ -77,11 +80,20 @@ pub(super) fn agree_where(before: &Graph, after: &Graph, sizes: &[f64]) -> Optio
 ///
 /// A loop may be at rest where a form is not, as less is rounded: then the form is to have all digits
 /// of what the loop comes to with more of them. If that is something else than the form comes to,
-/// and than the loop, rounding decides.
-fn told_twice(((&a, &b), (&twice, &form)): ((&f64, &f64), (&f64, &f64))) -> Option<bool> {
+/// and than the loop, rounding decides; so it does if both are nothing next to what the loop has
+/// carried.
+fn told_twice(((&a, &b), (twice, form)): ((&f64, &f64), (&Dual, &Dual))) -> Option<bool> {
     let same = |a, b| is_alike(a, b, TOLERANCE, TOLERANCE * 1e-9);
     if same(a, b) {
         return Some(true);
+    }
+    let [carried, _] = twice.carried;
+    let [twice, form] = [twice, form].map(|number| number.value.high);
+    if form.is_finite()
+        && carried.is_finite()
+        && [twice, form, b].iter().all(|x| x.abs() <= LOST * carried)
+    {
+        return Some(false);
     }
     if !twice.is_finite() || !form.is_finite() {
         return None;
@@ -94,11 +106,10 @@ fn told_twice(((&a, &b), (&twice, &form)): ((&f64, &f64), (&f64, &f64))) -> Opti
 
 /// What `graph` comes to at `point` in numbers of twice the precision; `None` if that takes too
 /// long.
-fn values_twice(graph: &Graph, point: &[f64]) -> Option<Vec<f64>> {
+fn values_twice(graph: &Graph, point: &[f64]) -> Option<Vec<Dual>> {
     let inputs: Vec<Dual> = point.iter().map(|&input| Dual::input(input, 0.0)).collect();
     let is_short = most_steps(graph, |_| 1) <= MOST_STEPS_OF_DUALS;
-    let values = is_short.then(|| interpret_with(graph, &inputs))?.ok()?;
-    Some(values.iter().map(|dual| dual.value.high).collect())
+    is_short.then(|| interpret_with(graph, &inputs))?.ok()
 }
 
 fn alike(a: &[f64], b: &[f64]) -> bool {

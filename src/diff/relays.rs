@@ -22,6 +22,9 @@ struct Member {
     of: Node,
     /// What that is computed from in the end.
     root: Node,
+    /// Whether each step of a program may have computed it again: the other operand, if there is
+    /// one, is a constant or an input.
+    may_be_shared: bool,
 }
 
 /// What uses a node.
@@ -38,9 +41,9 @@ struct Uses {
 /// [`Folding::Real`]: otherwise the order of additions is that of the tape anyway.
 ///
 /// A relay is what is used in a loop where a number that comes from the same one is used, too,
-/// or that one itself; or in straight code before such a use and after it. Where no other one of
-/// them is used in between, a sum of its own is as good, and takes fewer steps in a loop; in
-/// straight code it is that of the tape. Tangents are relays, but for those that
+/// or that one itself; or in straight code before such a use and after it, if the program may have
+/// computed it in both places. Where no other one of them is used in between, a sum of its own is as
+/// good, and takes fewer steps in a loop; in straight code it is that of the tape. Tangents are relays, but for those that
 /// are [gathered](super::gathered): they tell derivatives of what the loop passes on otherwise, too.
 /// A relay has no name of its own in [`Folding::Real`], so nothing has to be added to what it stands
 /// for.
@@ -77,15 +80,29 @@ pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, O
             }
         }
     }
-    for member in &members {
-        let is_used_with = families.come_between(member, &uses[&member.node].straight);
+    // What a relay passes on is added where it is used, so what is made of a member comes first.
+    let mut spans: HashMap<Node, (Node, Node)> = HashMap::new();
+    for member in members.iter().rev() {
+        let users = uses[&member.node].straight.iter().map(|&user| (user, user));
+        let span = users.chain(spans.get(&member.node).copied()).reduce(joined);
+        let span = span.filter(|_| member.may_be_shared);
+        let is_used_with = span.is_some_and(|span| families.come_between(member, span));
         let mut loops = below.get(&member.node).into_iter().flatten();
         let meets_others = loops.any(|(&region, &own)| own < whole[&(member.root, region)]);
         if is_used_with || meets_others {
             relays[member.node] = Some(member.of);
+            if let Some(span) = span {
+                let whole = spans.get(&member.of).map_or(span, |&other| joined(span, other));
+                spans.insert(member.of, whole);
+            }
         }
     }
     relays
+}
+
+/// From the first to the last of two spans.
+fn joined(a: (Node, Node), b: (Node, Node)) -> (Node, Node) {
+    (a.0.min(b.0), a.1.max(b.1))
 }
 
 /// A member, and those that it is made of.
@@ -121,15 +138,12 @@ impl Families {
         families
     }
 
-    /// Whether others of the family are used between the first and the last of `users`, which
-    /// use `member`.
-    fn come_between(&self, member: &Member, users: &[Node]) -> bool {
-        let (Some(first), Some(last)) = (users.iter().min(), users.iter().max()) else {
-            return false;
-        };
+    /// Whether others of the family are used between the first and the last of those that use
+    /// `member`, or what passes on to that at once.
+    fn come_between(&self, member: &Member, (first, last): (Node, Node)) -> bool {
         let count = |users: &[Node]| {
-            let after_first = &users[users.partition_point(|user| user <= first)..];
-            after_first.partition_point(|user| user < last)
+            let after_first = &users[users.partition_point(|&user| user <= first)..];
+            after_first.partition_point(|&user| user < last)
         };
         count(&self.whole[&member.root]) > count(&self.below[&member.node])
     }
@@ -145,7 +159,10 @@ fn members(activity: &Activity<'_>) -> Vec<Member> {
             return None;
         }
         known.insert(node, (length, root));
-        Some(Member { node, of, root })
+        let graph = activity.graph;
+        let is_given = |&arg: &Node| matches!(graph.nodes[arg].def, Def::Const(_) | Def::Input(_));
+        let may_be_shared = graph.nodes[node].args().iter().all(|arg| *arg == of || is_given(arg));
+        Some(Member { node, of, root, may_be_shared })
     });
     nodes.collect()
 }
@@ -186,6 +203,10 @@ fn of_one_number(activity: &Activity<'_>, node: Node) -> Option<Node> {
     let of = match op {
         Op::Neg => a,
         Op::Add if a == b => return None,
+        // That is what a program begins a sum with.
+        Op::Add if [a, b].iter().any(|&of| activity.graph.constant(of) == Some(0.0)) => {
+            return None;
+        }
         Op::Add | Op::Sub if activity.active[a] && !activity.active[b] => a,
         Op::Add | Op::Sub if activity.active[b] && !activity.active[a] => b,
         Op::Mul if is_constant(b) => a,

@@ -2,6 +2,7 @@
 
 use hashbrown::{HashMap, HashSet};
 
+use super::combined::{Combination, combinations};
 use super::rest::{Given, carry};
 use crate::entity::Array;
 use crate::phi::replacement::Replacement;
@@ -27,6 +28,8 @@ pub(super) struct Edit {
     pub(super) required: HashMap<Node, Option<Node>>,
     /// What elements read of the histories of a loop's nodes.
     histories: HashMap<Region, Vec<Past>>,
+    /// The sums of what comes out of a loop.
+    combinations: HashMap<Region, Vec<Combination>>,
     blocks: Array<Region, Option<Block>>,
     /// The region in whose blocks each region stands, and the regions in loops.
     around: Array<Region, Option<Region>>,
@@ -69,7 +72,7 @@ impl Edit {
         let around = around.collect();
         let is_inner = |region: &Region| nest.loop_around(*region).is_some();
         let inner = graph.regions.keys().filter(is_inner).collect();
-        let graph = graph.clone();
+        let (combinations, graph) = (combinations(graph), graph.clone());
         let (gone, required) = (HashSet::new(), HashMap::new());
         Edit {
             graph,
@@ -77,6 +80,7 @@ impl Edit {
             gone,
             required,
             histories,
+            combinations,
             blocks,
             around,
             inner,
@@ -110,6 +114,11 @@ impl Edit {
     /// What is read of earlier iterations of `region`.
     pub(super) fn histories(&self, region: Region) -> &[Past] {
         self.histories.get(&region).map_or(&[], Vec::as_slice)
+    }
+
+    /// The sums of what comes out of `region`.
+    pub(super) fn combinations(&self, region: Region) -> &[Combination] {
+        self.combinations.get(&region).map_or(&[], Vec::as_slice)
     }
 
     /// Puts `items` before `region`, and nodes in the place of what comes out of it.

@@ -45,9 +45,6 @@ const KNOWN: f64 = (1u64 << 32) as f64;
 /// one number to another: rounding has taken 2⁻⁴⁰ of them.
 const MUCH: f64 = 1.0 / (1u32 << 16) as f64;
 
-/// What has grown by less is told as rounded numbers.
-const SMALL: f64 = 16.0;
-
 const CANCELS: &str = "its numbers cancel where powers of its coefficients do not";
 const UNDERFLOWS: &str = "the products of its coefficients underflow";
 
@@ -112,8 +109,7 @@ pub(super) fn folded(
     // What several numbers pass on to one is added up.
     let is_wanted = |number: &usize| wanted.states.contains(&system.states[*number]);
     let outputs = (0..total.len()).filter(is_wanted);
-    let growth = if outputs.clone().count() > 1 { steps.growth(&largest) } else { 1.0 };
-    let digits = if growth <= SMALL { Digits::Rounded } else { Digits::InPairs };
+    let digits = if outputs.clone().count() > 1 { Digits::InPairs } else { Digits::Rounded };
     let off = steps.off(&total, &largest);
     // In steps it is looked at in each call how many digits are left.
     let cancels = || if steps.changes { Err(CANCELS) } else { Ok(None) };
@@ -331,15 +327,6 @@ impl<'a> Steps<'a> {
             }
         }
         off
-    }
-
-    /// How large the powers are on ways that lead back to where they begin, which are as large as
-    /// `largest`: whatever units numbers have.
-    fn growth(&self, largest: &[Vec<f64>]) -> f64 {
-        let ways = self.ways();
-        let back = (0..self.rows.len()).map(|i| sandwich(&ways, largest, (i, i)));
-        // What is NaN has grown.
-        back.fold(0.0, |most: f64, back| if most.is_nan() || back <= most { most } else { back })
     }
 
     /// How large the ways from columns to rows are in the largest of all steps: Σ|A|ᵏ for

@@ -40,6 +40,7 @@
 mod binary;
 mod binomials;
 mod body;
+mod combined;
 mod doubling;
 mod doubt;
 mod edit;

@@ -1,6 +1,6 @@
 //! One loop and its closed form.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::{HashMap, HashSet};
 
@@ -321,7 +321,17 @@ fn attempt(
             }
         }
         if let Some(finals) = finals {
-            nodes.extend(here().zip(finals).map(|(wanted, state)| (wanted.node, at[&state])));
+            let ends: BTreeMap<Node, usize> =
+                here().map(|wanted| wanted.node).zip(finals).collect();
+            for combination in edit.combinations(body.region) {
+                let mut several = systems.iter().filter(|system| system.states.len() > 1);
+                let form = several.find_map(|system| {
+                    let state_of = |phi| ends.get(&phi).copied();
+                    combination.form(&mut forms, system, times, most_derived, state_of)
+                });
+                nodes.extend(form.map(|form| (combination.node, form)));
+            }
+            nodes.extend(ends.into_iter().map(|(phi, state)| (phi, at[&state])));
             continue;
         }
         let mut tail =
