@@ -246,6 +246,8 @@ impl<'a> Knife<'a> {
                 self.constant(output, f64::from_bits(bits));
                 return Some(());
             }
+            // In the graph after, forms have taken the place of what it was computed of.
+            Def::Apply(..) if !own => return None,
             Def::Apply(..) => {
                 let args = source.nodes[output].args();
                 args.iter().try_for_each(|&arg| self.output(arg, own))?;

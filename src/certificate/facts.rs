@@ -26,7 +26,7 @@ impl<'a> Facts<'a> {
             let region = match data.def {
                 Def::Phi(region, _) => Some(region),
                 Def::Element(access) => past(before, access).and_then(|of| nest.node_loop(of)),
-                Def::Apply(..) => combined(before, node),
+                Def::Apply(..) => region_of_sum(before, node),
                 _ => None,
             };
             let region = region.filter(|&region| before.regions[region].cycle.is_some());
@@ -50,8 +50,8 @@ impl<'a> Facts<'a> {
 }
 
 /// The region of which all φs are that `node` is computed from with numbers alone, if it is.
-fn combined(graph: &Graph, node: Node) -> Option<Region> {
-    /// More nodes are not looked at.
+fn region_of_sum(graph: &Graph, node: Node) -> Option<Region> {
+    /// More nodes are not looked at: sums that have forms have fewer (`phi::recurrence::combined`).
     const MOST: usize = 64;
     let (mut pending, mut found) = (vec![node], None);
     for _ in 0..MOST {

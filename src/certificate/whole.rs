@@ -8,8 +8,8 @@ use super::{MOST_STEPS, MOST_STEPS_OF_DUALS, TOLERANCE, is_alike};
 /// Where graphs are compared: how large the inputs are, one point for each.
 pub(super) const SIZES: [f64; 6] = [1.0, 0.05, 1e-3, 3.0, 40.0, 1e4];
 
-/// Numbers of twice the precision have lost all digits of what is this part of what was carried.
-const LOST: f64 = 1e-24;
+/// Of what is this part of what was carried numbers of twice the precision have no digit left.
+const NO_DIGIT: f64 = 1e-24;
 
 /// What comparing told.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -80,8 +80,7 @@ pub(super) fn agree_where(before: &Graph, after: &Graph, sizes: &[f64]) -> Optio
 ///
 /// A loop may be at rest where a form is not, as less is rounded: then the form is to have all digits
 /// of what the loop comes to with more of them. If that is something else than the form comes to,
-/// and than the loop, rounding decides; so it does if both are nothing next to what the loop has
-/// carried.
+/// and than the loop, rounding decides; so it does where all that the loop has carried cancels.
 fn told_twice(((&a, &b), (twice, form)): ((&f64, &f64), (&Dual, &Dual))) -> Option<bool> {
     let same = |a, b| is_alike(a, b, TOLERANCE, TOLERANCE * 1e-9);
     if same(a, b) {
@@ -89,10 +88,9 @@ fn told_twice(((&a, &b), (twice, form)): ((&f64, &f64), (&Dual, &Dual))) -> Opti
     }
     let [carried, _] = twice.carried;
     let [twice, form] = [twice, form].map(|number| number.value.high);
-    if form.is_finite()
-        && carried.is_finite()
-        && [twice, form, b].iter().all(|x| x.abs() <= LOST * carried)
-    {
+    // Large numbers that cancel to the last digit leave no other digit.
+    let cancels = a == 0.0 && twice == 0.0;
+    if cancels && [form, b].iter().all(|size| size.abs() <= NO_DIGIT * carried) {
         return Some(false);
     }
     if !twice.is_finite() || !form.is_finite() {

@@ -310,10 +310,11 @@ fn worth_closing(rolled: &Graph) -> Closed {
         saves(steps, &plain) || has_sweep && saves(steps_of_both, &closed.graph)
     };
     let unproven = close_unproven(fused, CloseLimits::DEFAULT);
-    let closed = match is_worth(&unproven.closed) {
+    let closed = if is_worth(&unproven.closed) {
         // Where one form is wrong, others may be right.
-        true => unproven.proven().unwrap_or_else(|| close(fused, CloseLimits::DEFAULT)),
-        false => unproven.closed,
+        unproven.proven().unwrap_or_else(|| close(fused, CloseLimits::DEFAULT))
+    } else {
+        unproven.closed
     };
     if is_worth(&closed) {
         checked(&closed.graph);

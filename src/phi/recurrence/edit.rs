@@ -38,6 +38,8 @@ pub(super) struct Edit {
     pub(super) given: Vec<Given>,
     /// Whether forms are made that are not worth it, to be compared with their loops.
     pub(super) all_forms: bool,
+    /// Whether sums of what comes out of loops have no forms of their own.
+    pub(super) without_sums: bool,
 }
 
 impl Edit {
@@ -86,6 +88,7 @@ impl Edit {
             inner,
             given: Vec::new(),
             all_forms: false,
+            without_sums: false,
         }
     }
 
@@ -118,6 +121,9 @@ impl Edit {
 
     /// The sums of what comes out of `region`.
     pub(super) fn combinations(&self, region: Region) -> &[Combination] {
+        if self.without_sums {
+            return &[];
+        }
         self.combinations.get(&region).map_or(&[], Vec::as_slice)
     }
 

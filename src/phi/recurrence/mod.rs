@@ -82,7 +82,7 @@ use super::overflow::require_what_is_hidden;
 use super::proofs::Proofs;
 use super::replacement::Replacement;
 use super::rule::{Applied, Refused};
-use crate::ssa::{Graph, Region, SeriesData, eliminate_dead_code, verify};
+use crate::ssa::{Def, Graph, Node, Region, SeriesData, eliminate_dead_code, verify};
 
 use edit::Edit;
 
@@ -148,16 +148,19 @@ pub(super) fn solve_all_by(graph: &Graph, proofs: &mut Proofs) -> Solved {
     if has_sums || graph.regions.values().any(|data| data.replays.is_some()) {
         return solved;
     }
-    let mut wrong: Vec<Region> = Vec::new();
+    let (mut wrong, mut without_sums): (Vec<Region>, bool) = (Vec::new(), false);
     for _ in 0..MOST_ATTEMPTS {
-        let (mut new, applied, refused) = attempt(Edit::of(graph), &wrong);
+        let mut edit = Edit::of(graph);
+        edit.without_sums = without_sums;
+        let (mut new, applied, refused) = attempt(edit, &wrong);
         solved.refused = refused;
         if applied.is_empty() {
             return solved;
         }
-        let rules = |graph: &Graph| {
+        let rules = move |graph: &Graph| {
             let mut edit = Edit::of(graph);
             edit.all_forms = true;
+            edit.without_sums = without_sums;
             attempt(edit, &[]).0.ordered()
         };
         let disproved = proofs.disproved((graph, &new), false, rules);
@@ -174,7 +177,16 @@ pub(super) fn solve_all_by(graph: &Graph, proofs: &mut Proofs) -> Solved {
             }
             return solved;
         }
-        wrong.extend(disproved);
+        // Without forms of sums those of the numbers may be right.
+        let is_sum = |node: &Node| match graph.nodes.get(*node) {
+            Some(data) => matches!(data.def, Def::Apply(..)),
+            None => false,
+        };
+        if !without_sums && new.nodes.keys().any(is_sum) {
+            without_sums = true;
+        } else {
+            wrong.extend(disproved);
+        }
     }
     solved.refused.extend(wrong.into_iter().map(|region| refusal(graph, region, DISPROVED)));
     solved

@@ -323,13 +323,18 @@ fn attempt(
         if let Some(finals) = finals {
             let ends: BTreeMap<Node, usize> =
                 here().map(|wanted| wanted.node).zip(finals).collect();
+            // The guards of the φs are theirs as well: an input that only a sum does without may be
+            // no number.
+            let mut left = most_derived;
             for combination in edit.combinations(body.region) {
+                let before = forms.emitter.items.len();
                 let mut several = systems.iter().filter(|system| system.states.len() > 1);
                 let form = several.find_map(|system| {
                     let state_of = |phi| ends.get(&phi).copied();
-                    combination.form(&mut forms, system, times, most_derived, state_of)
+                    combination.form(&mut forms, system, times, left, state_of)
                 });
                 nodes.extend(form.map(|form| (combination.node, form)));
+                left = left.saturating_sub(forms.emitter.items.len() - before);
             }
             nodes.extend(ends.into_iter().map(|(phi, state)| (phi, at[&state])));
             continue;
