@@ -103,6 +103,26 @@ fn what_is_passed_on_stays_what_it_is_together() {
 }
 
 #[test]
+fn inputs_that_a_sum_does_without_still_count() {
+    let run: Run = |x, data| {
+        let [a, b] = levelled(x, || data[0], 120);
+        a + b
+    };
+    let tape = Tape::builder().hot_threshold(u32::MAX).background(false).record_with(run);
+    let kernel = compiled(run, &[1.2, 0.4], &[0.3]);
+    for rate in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e10, -1e300] {
+        let x = [1.2, 0.4];
+        let [value, expected] =
+            [kernel.eval(&x, &[rate]), tape.eval(&x, &[rate])].map(Result::unwrap);
+        assert_eq!(value.to_bits(), expected.to_bits(), "{rate}: {value} for {expected}");
+        let slopes = [kernel.grad(&x, &[rate]), tape.grad(&x, &[rate])].map(Result::unwrap);
+        let [slopes, expected] = slopes.map(|all| all.iter().map(|x| x.to_bits()).collect());
+        let (slopes, expected): (Vec<u64>, Vec<u64>) = (slopes, expected);
+        assert_eq!(slopes, expected, "{rate}");
+    }
+}
+
+#[test]
 fn other_sums_are_computed_of_the_numbers() {
     // Neither a - 2·b nor, with two rates, a - b is multiplied by one number in each step.
     let programs: [Run; 2] = [

@@ -41,12 +41,13 @@ struct Uses {
 /// [`Folding::Real`]: otherwise the order of additions is that of the tape anyway.
 ///
 /// A relay is what is used in a loop where a number that comes from the same one is used, too,
-/// or that one itself; or in straight code before such a use and after it, if the program may have
-/// computed it in both places. Where no other one of them is used in between, a sum of its own is as
-/// good, and takes fewer steps in a loop; in straight code it is that of the tape. Tangents are relays, but for those that
-/// are [gathered](super::gathered): they tell derivatives of what the loop passes on otherwise, too.
-/// A relay has no name of its own in [`Folding::Real`], so nothing has to be added to what it stands
-/// for.
+/// or that one itself. In straight code it is what is used before and after such a use, if the
+/// program may have computed it in both places. Elsewhere a sum of its own is as good, and takes
+/// fewer steps in a loop; in straight code it is that of the tape.
+///
+/// Tangents are relays, but for those that are [gathered](super::gathered): they tell derivatives
+/// of what the loop passes on otherwise, too. A relay has no name of its own in [`Folding::Real`],
+/// so nothing has to be added to what it stands for.
 pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, Option<Node>> {
     let mut relays = Array::filled(None, activity.graph.nodes.len());
     if folding == Folding::Exact {
