@@ -5,6 +5,7 @@
 use phigrad::{RecordedWith, Tape, Var};
 
 type Run = fn(&[Var], &[Var]) -> Var;
+type Combine = fn([Var; 2]) -> Var;
 
 /// The function by kernels, the one in reserve included.
 fn compiled(run: Run, x: &[f64], data: &[f64]) -> RecordedWith<impl Fn(&[Var], &[Var]) -> Var> {
@@ -99,6 +100,41 @@ fn what_is_passed_on_stays_what_it_is_together() {
             assert_eq!(kernel.grad(&x, &[]).unwrap(), expected, "{name} {x:?}");
         }
         assert!(kernel.report().kernel_calls >= 4, "{name}: {}", kernel.report());
+    }
+}
+
+#[test]
+fn sums_and_differences_count_however_they_are_written() {
+    // What of the sum, and what of the difference.
+    let programs: [(&str, [f64; 2], Combine); 9] = [
+        ("iterator", [1.0, 0.0], |z| z.iter().copied().sum::<Var>()),
+        ("references", [1.0, 0.0], |z| z.iter().sum::<Var>()),
+        ("from zero", [1.0, 0.0], |z| 0.0 + z[0] + z[1]),
+        ("from minus zero", [1.0, 0.0], |z| -0.0 + z[1] + z[0]),
+        ("mean", [0.5, 0.0], |z| (z[0] + z[1]) / 2.0),
+        ("halves", [0.5, 0.0], |z| z[0] / 2.0 + z[1] / 2.0),
+        ("thirds", [0.0, 1.0 / 3.0], |z| z[0] / 3.0 - z[1] / 3.0),
+        ("multiply and add", [0.0, -1.0], |z| z[0].mul_add(Var::from(-1.0), z[1])),
+        ("halves by mul_add", [0.0, 0.5], |z| z[0].mul_add(Var::from(0.5), z[1] * -0.5)),
+    ];
+    for (name, [sum, factor], returned) in programs {
+        let run = move |x: &[Var], data: &[Var]| returned(levelled(x, || data[0], 60));
+        let tape = Tape::builder().hot_threshold(u32::MAX).background(false);
+        let kernel = tape.record_with(run);
+        let x = [1.2, 0.4];
+        for _ in 0..2 {
+            kernel.value_and_grad(&x, &[0.3]).unwrap();
+            kernel.compile().unwrap();
+        }
+        for rate in [0.3, 0.45, 0.1] {
+            let slopes = kernel.grad(&x, &[rate]).unwrap();
+            let power = factor * (1.0 - 2.0 * rate).powi(60);
+            match factor {
+                0.0 => assert_eq!(slopes, [sum; 2], "{name}"),
+                _ => assert_near(name, &slopes, &[power, -power], 60.0),
+            }
+        }
+        assert!(kernel.report().kernel_calls >= 3, "{name}: {}", kernel.report());
     }
 }
 

@@ -6,156 +6,12 @@
 mod bound;
 #[path = "common/precise.rs"]
 mod precise;
+#[path = "support/sums.rs"]
+mod support;
 
-use std::panic::Location;
-
-use bound::ulp;
 use phigrad::Var;
 use phigrad::check::Random;
-use phigrad::diff::{Wanted, reverse};
-use phigrad::entity::Array;
-use phigrad::op::Op;
-use phigrad::phi::{CloseLimits, close};
-use phigrad::ssa::{
-    Def, End, Folding, Graph, Lifted, Node, Outcome, Paths, RerollLimits, interpret, reroll,
-    simplify,
-};
-use phigrad::trace::{Inputs, Tracer};
-use precise::{Pair, precisely, sub};
-
-fn recorded(point: &[f64], f: impl Fn(&[Var]) -> Var) -> Graph {
-    let inputs = Inputs { active: point, inactive: &[] };
-    let mut lifted = Lifted::new(point.len(), 0);
-    let mut tracer = Tracer::default();
-    let trace = tracer.run(|x, _| f(x), inputs, 1 << 24, Location::caller()).unwrap();
-    lifted.merge(&trace, Paths { paths: usize::MAX, nodes: 1 << 24 }).unwrap();
-    Graph::clone(lifted.graph())
-}
-
-/// The graph with an inactive input for each constant, and these constants.
-fn with_inputs_for_constants(graph: &Graph) -> (Graph, Vec<f64>) {
-    let exponents: Vec<Node> = graph
-        .nodes
-        .values()
-        .filter_map(|data| match data.def {
-            Def::Apply(Op::Powi, args) => Some(args[1]),
-            _ => None,
-        })
-        .collect();
-    let constants = graph.nodes.keys().filter(|node| !exponents.contains(node));
-    let constants: Vec<Node> = constants.filter(|&node| graph.constant(node).is_some()).collect();
-    let numbers = constants.iter().filter_map(|&node| graph.constant(node)).collect();
-    let mut new = Graph::new(graph.active, constants.len());
-    let root = new.root();
-    let mut copies: Array<Node, Option<Node>> = Array::filled(None, graph.nodes.len());
-    for (number, &node) in constants.iter().enumerate() {
-        copies[node] = Some(new.input(graph.active + number));
-    }
-    for (node, data) in graph.nodes.iter() {
-        if copies[node].is_none() {
-            copies[node] = Some(match data.def {
-                Def::Input(number) => new.input(number as usize),
-                Def::Const(bits) => new.push_const(bits),
-                Def::Apply(op, _) => {
-                    let args: Vec<Node> = data.args().iter().map(|&a| copies[a].unwrap()).collect();
-                    new.push_apply(root, op, &args, None)
-                }
-                _ => unreachable!(),
-            });
-        }
-    }
-    let End::Return(outputs) = &graph.blocks[graph.root()].end else { panic!("branches") };
-    new.blocks[root].end = End::Return(outputs.iter().map(|&o| copies[o].unwrap()).collect());
-    (new, numbers)
-}
-
-/// How far an output is from the reference.
-fn error(found: f64, reference: Pair) -> f64 {
-    let difference = sub((found, 0.0), reference);
-    (difference.0 + difference.1).abs()
-}
-
-/// The largest ratio of the form's error to four times the loop's plus four
-/// ulps, over the points and points near them; whether there is a form.
-fn worst(f: impl Fn(&[Var]) -> Var, points: &[Vec<f64>]) -> Option<f64> {
-    let straight = recorded(&points[0], &f);
-    let rolled = simplify(&reroll(&straight, RerollLimits::default()), Folding::Real);
-    let closed = close(&rolled, CloseLimits::default());
-    if closed.applied.is_empty() {
-        println!("{:?}", closed.refused);
-        return None;
-    }
-    let gradient = |graph: &Graph| reverse(graph, Wanted::GradientAndValue, Folding::Exact);
-    let (tape, form) = (gradient(&straight), gradient(&closed.graph));
-    // Constants would be folded with errors.
-    let (unfolded, constants) = with_inputs_for_constants(&straight);
-    let exact = gradient(&unfolded);
-    let mut worst: f64 = 0.0;
-    for point in points {
-        // The loop may be right by chance: its error is that of points around.
-        let near = |k: i32| point.iter().map(move |x| x * (1.0 + f64::from(k) * 7e-15));
-        let near = (-5..5).map(|k| near(k).collect::<Vec<f64>>());
-        let mut sums: Vec<(f64, f64, f64)> = Vec::new();
-        let mut count = 0.0;
-        for point in near {
-            let (Outcome::Values(a), Outcome::Values(b)) =
-                (interpret(&tape, &point), interpret(&form, &point))
-            else {
-                continue;
-            };
-            if a.iter().any(|a| !a.is_finite()) {
-                continue;
-            }
-            count += 1.0;
-            let reference = precisely(&exact, &[&point, &constants[..]].concat());
-            sums.resize(a.len(), (0.0, 0.0, 0.0));
-            for (sum, ((a, b), reference)) in sums.iter_mut().zip(a.iter().zip(&b).zip(reference)) {
-                sum.0 += error(*a, reference).powi(2);
-                sum.1 += error(*b, reference).powi(2);
-                sum.2 += ulp(reference.0).powi(2);
-            }
-        }
-        for (number, (tape, form, ulp)) in sums.into_iter().enumerate() {
-            let [tape, form, ulp] = [tape, form, ulp].map(|sum: f64| (sum / count).sqrt());
-            let ratio = form / (4.0 * tape + 4.0 * ulp);
-            if ratio > worst {
-                println!("{number} at {point:?}: tape {tape:e} form {form:e} ulp {ulp:e}");
-            }
-            worst = worst.max(ratio);
-        }
-    }
-    Some(worst)
-}
-
-/// Points of this many numbers of all sizes, and near `centre`.
-fn points(centre: &[f64]) -> Vec<Vec<f64>> {
-    let mut random = Random::new(1);
-    let mut all = vec![centre.to_vec()];
-    for exponent in -5..=3 {
-        for _ in 0..3 {
-            let size = 10f64.powf(3.3 * f64::from(exponent));
-            all.push(centre.iter().map(|c| c + size * random.uniform(-1.0, 1.0)).collect());
-            all.push(centre.iter().map(|_| size * random.uniform(-1.0, 1.0)).collect());
-        }
-    }
-    all
-}
-
-/// Data x and y ~ slope · x + level, with noise.
-fn data(count: usize, mean: f64, slope: f64, level: f64, noise: f64) -> Vec<(f64, f64)> {
-    let mut random = Random::new(7);
-    let mut datum = || {
-        let x = mean + random.uniform(-1.0, 1.0);
-        (x, slope * x + level + noise * random.uniform(-1.0, 1.0))
-    };
-    (0..count).map(|_| datum()).collect()
-}
-
-fn assert_accurate(name: &str, f: impl Fn(&[Var]) -> Var, points: &[Vec<f64>]) {
-    let worst = worst(f, points).unwrap_or_else(|| panic!("{name} has no form"));
-    println!("{name}: {worst}");
-    assert!(worst <= 1.0, "{name}: {worst}");
-}
+use support::{assert_accurate, data, points, worst};
 
 #[test]
 fn slopes_are_accurate() {
@@ -267,6 +123,77 @@ fn forms_whose_parts_cancel_are_accurate() {
             both().map(term).sum::<Var>()
         };
         assert_accurate(&at("regression"), regression, &points(&[0.7, 0.3, 0.9]));
+    }
+}
+
+/// Inputs of which terms depend on a difference alone: however large they are, the terms are not.
+#[test]
+fn what_cancels_in_each_term_is_accurate() {
+    for (mean, noise) in [(0.2, 0.1), (1e3, 0.1), (0.5, 0.0)] {
+        let data = data(40, mean, 0.7, 0.3, noise);
+        let both = || data.iter().copied();
+        let at = |name: &str| format!("{name} {mean} {noise}");
+        // The mean of what is shifted, as a multiple and as a quotient.
+        let deviations = |x: &[Var], per: f64, by: f64| -> Vec<Var> {
+            let all: Vec<Var> = both().map(|(a, _)| x[0] + a * x[1]).collect();
+            let mean = all.iter().copied().sum::<Var>() * per / by;
+            all.into_iter().map(|number| number - mean).collect()
+        };
+        let square = |e: Var| e * e;
+        let variance =
+            |x: &[Var]| deviations(x, 1.0 / 64.0, 0.625).into_iter().map(square).sum::<Var>();
+        let spread =
+            |x: &[Var]| deviations(x, 1.0, 40.0).into_iter().map(square).sum::<Var>().sqrt();
+        let fourth = |x: &[Var]| {
+            deviations(x, 1.0, 40.0).into_iter().map(|e| square(square(e))).sum::<Var>()
+        };
+        // Two levels, of which only the sum matters.
+        let levels =
+            |x: &[Var]| -> Vec<Var> { both().map(|(a, b)| x[0] + x[2] + a * x[1] - b).collect() };
+        let line = |x: &[Var]| levels(x).into_iter().map(square).sum::<Var>();
+        let power = |x: &[Var]| levels(x).into_iter().map(|e| e.powi(4)).sum::<Var>();
+        let plain = |x: &[Var]| levels(x).into_iter().sum::<Var>();
+        for shift in [0.7, 1e3, -1e6, 1e9] {
+            let shifted = [[shift, 0.3], [shift, 2.5e-3], [shift, 1e3]].map(Vec::from);
+            assert_accurate(&at("variance"), variance, &shifted);
+            assert_accurate(&at("spread"), spread, &shifted);
+            assert_accurate(&at("fourth"), fourth, &shifted);
+            let apart = [[shift, 0.3, -shift], [shift, 0.7, 0.3 - shift]].map(Vec::from);
+            assert_accurate(&at("line"), line, &apart);
+            assert_accurate(&at("power"), power, &apart);
+            assert_accurate(&at("plain"), plain, &apart);
+        }
+    }
+}
+
+/// A few data that are not far apart: either there is no form, or one that is as good as the loop
+/// where what is subtracted is near their mean.
+#[test]
+fn deviations_from_a_mean_are_accurate() {
+    for (mean, count) in [(3.0, 6), (10.0, 6), (10.0, 12), (1e3, 8), (1e3, 40)] {
+        let data = data(count, mean, 0.7, 0.3, 0.1);
+        let deviations = |x: &[Var]| -> Vec<Var> {
+            let all: Vec<Var> = data.iter().map(|&(a, _)| x[0] * a).collect();
+            let mean = all.iter().copied().sum::<Var>() / count as f64;
+            all.into_iter().map(|number| number - mean).collect()
+        };
+        let from = |x: &[Var]| data.iter().map(|&(a, _)| x[0] * a - x[1]).collect::<Vec<Var>>();
+        let squares = |all: Vec<Var>| all.into_iter().map(|e| e * e).sum::<Var>();
+        let both = |all: Vec<Var>| {
+            let sum = all.iter().copied().sum::<Var>();
+            squares(all) / (sum * sum + 1.0)
+        };
+        let scales: Vec<Vec<f64>> = (-3..=3).map(|k| vec![1.3 * 10f64.powi(k)]).collect();
+        let near = |scale: &Vec<f64>| vec![scale[0], scale[0] * (mean + 0.1)];
+        let near: Vec<Vec<f64>> = scales.iter().map(near).collect();
+        for (name, worst) in [
+            ("squares", worst(|x| squares(deviations(x)), &scales)),
+            ("both", worst(|x| both(deviations(x)), &scales)),
+            ("from near", worst(|x| squares(from(x)), &near)),
+        ] {
+            println!("{name} {mean} {count}: {worst:?}");
+            assert!(worst.is_none_or(|worst| worst <= 1.0), "{name} {mean} {count}: {worst:?}");
+        }
     }
 }
 

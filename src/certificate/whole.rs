@@ -173,4 +173,28 @@ mod tests {
         assert!(matches!(interpret(&graph, &[0.0]), Outcome::Unseen(_)));
         assert_eq!(interpret(&without_guards(&graph), &[0.0]), Outcome::Values(vec![0.0]));
     }
+
+    #[test]
+    fn where_rounding_decides_nothing_is_told() {
+        let number = |value: f64, carried: f64| {
+            let number = Dual::input(value, 0.0);
+            Dual { carried: [carried; 2], ..number }
+        };
+        let told = |loop_: (f64, f64), form: (f64, f64), carried: f64| {
+            let twice = number(loop_.1, carried);
+            told_twice(((&loop_.0, &form.0), (&twice, &number(form.1, 0.0))))
+        };
+        // The same, or the same with more digits only.
+        assert_eq!(told((1.0, 1.0), (1.0, 1.0), 1.0), Some(true));
+        assert_eq!(told((0.75, 1.0), (1.0, 1.0), 1.0), Some(true));
+        // Another number: nothing is rounded in the loop.
+        assert_eq!(told((1.0, 1.0), (2.0, 2.0), 1.0), None);
+        // Both are others with more digits.
+        assert_eq!(told((1.0, 3.0), (2.0, 2.0), 1.0), Some(false));
+        // Of what was carried no digit is left, and that may be what the form comes to.
+        assert_eq!(told((0.0, 0.0), (1e-3, 1e-3), 1e22), Some(false));
+        assert_eq!(told((0.0, 0.0), (1e-3, 1e-3), 1e18), None);
+        assert_eq!(told((0.0, 0.0), (1e-3, 1.0), 1e22), None);
+        assert_eq!(told((0.0, f64::INFINITY), (1.0, 1.0), 1.0), None);
+    }
 }

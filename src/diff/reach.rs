@@ -102,30 +102,29 @@ impl Reverse<'_> {
     }
 
     fn visit(&mut self, node: Node, search: &mut Search) {
-        let mut next = Some(node);
-        while let Some(node) = next.take() {
-            if !self.activity.active[node] || self.searched[node] == self.searches {
-                return;
+        if !self.activity.active[node] || self.searched[node] == self.searches {
+            return;
+        }
+        self.searched[node] = self.searches;
+        search.found.any = true;
+        if self.activity.is_inside(node, search.region) {
+            search.pending.push(node);
+            return;
+        }
+        for first in self.firsts_of(node) {
+            self.visit(first, search);
+        }
+        if self.has_sum(node) {
+            // There it is added to.
+        } else if let Some(target) = self.direct(node) {
+            if let Direct::Node(target) = target {
+                self.visit(target, search);
             }
-            self.searched[node] = self.searches;
-            search.found.any = true;
-            if self.activity.is_inside(node, search.region) {
-                search.pending.push(node);
-                return;
-            }
-            for first in self.firsts_of(node) {
-                self.visit(first, search);
-            }
-            if self.has_sum(node) {
-                // There it is added to.
-            } else if let Some(target) = self.direct(node) {
-                if let Direct::Node(target) = target {
-                    self.visit(target, search);
-                }
-            } else if let Some(of) = self.relays[node] {
-                next = Some(of);
-            } else {
-                search.found.outer.push(node);
+        } else if self.relays[node].is_empty() {
+            search.found.outer.push(node);
+        } else {
+            for of in self.relays[node].clone() {
+                self.visit(of, search);
             }
         }
     }

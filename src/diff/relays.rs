@@ -6,11 +6,15 @@
 //! added to 2·x is doubled and added to x at once.
 
 use hashbrown::{HashMap, HashSet};
+use smallvec::{SmallVec, smallvec};
 
 use super::activity::Activity;
 use crate::entity::Array;
 use crate::op::Op;
-use crate::ssa::{Def, Folding, Node, Region, tangent_of, tangent_sum};
+use crate::ssa::{Def, Folding, Graph, Node, Region, tangent_of, tangent_sum};
+
+/// What a relay passes on to; of what is no relay nothing.
+pub(super) type Passed = SmallVec<[Node; 2]>;
 
 /// Relays of relays: what goes through a chain is multiplied again for each of them.
 const LONGEST_CHAIN: u8 = 4;
@@ -22,8 +26,10 @@ struct Member {
     of: Node,
     /// What that is computed from in the end.
     root: Node,
+    /// The other operand, if that is active, too: what is passed on goes to both.
+    other: Option<Node>,
     /// Whether each step of a program may have computed it again: the other operand, if there is
-    /// one, is a constant or an input.
+    /// one, is given, or computed from what is.
     may_be_shared: bool,
 }
 
@@ -37,7 +43,7 @@ struct Uses {
     loops: HashSet<Region>,
 }
 
-/// For each node that is a relay the node that it passes on to. Only for
+/// For each node that is a relay the nodes that it passes on to. Only for
 /// [`Folding::Real`]: otherwise the order of additions is that of the tape anyway.
 ///
 /// A relay is what is used in a loop where a number that comes from the same one is used, too,
@@ -48,16 +54,16 @@ struct Uses {
 /// Tangents are relays, but for those that are [gathered](super::gathered): they tell derivatives
 /// of what the loop passes on otherwise, too. A relay has no name of its own in [`Folding::Real`],
 /// so nothing has to be added to what it stands for.
-pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, Option<Node>> {
-    let mut relays = Array::filled(None, activity.graph.nodes.len());
+pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, Passed> {
+    let mut relays = Array::filled(Passed::new(), activity.graph.nodes.len());
     if folding == Folding::Exact {
         return relays;
     }
     let graph = activity.graph;
     for node in graph.nodes.keys().filter(|&node| activity.active[node]) {
         let Some(sum) = tangent_sum(graph, node) else { continue };
-        relays[node] = Some(sum);
-        relays[sum] = tangent_of(graph, node);
+        relays[node] = smallvec![sum];
+        relays[sum] = tangent_of(graph, node).into_iter().collect();
     }
     let members = members(activity);
     if members.is_empty() {
@@ -90,8 +96,9 @@ pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, O
         let is_used_with = span.is_some_and(|span| families.come_between(member, span));
         let mut loops = below.get(&member.node).into_iter().flatten();
         let meets_others = loops.any(|(&region, &own)| own < whole[&(member.root, region)]);
-        if is_used_with || meets_others {
-            relays[member.node] = Some(member.of);
+        // In a loop that would be two sums for one.
+        if is_used_with || (meets_others && member.other.is_none()) {
+            relays[member.node] = core::iter::once(member.of).chain(member.other).collect();
             if let Some(span) = span {
                 let whole = spans.get(&member.of).map_or(span, |&other| joined(span, other));
                 spans.insert(member.of, whole);
@@ -154,16 +161,17 @@ impl Families {
 fn members(activity: &Activity<'_>) -> Vec<Member> {
     let mut known: HashMap<Node, (u8, Node)> = HashMap::new();
     let nodes = activity.graph.nodes.keys().filter_map(|node| {
-        let of = of_one_number(activity, node)?;
+        let (of, other) = linear(activity, node)?;
         let (length, root) = known.get(&of).map_or((1, of), |&(length, root)| (length + 1, root));
         if length > LONGEST_CHAIN {
             return None;
         }
         known.insert(node, (length, root));
-        let graph = activity.graph;
-        let is_given = |&arg: &Node| matches!(graph.nodes[arg].def, Def::Const(_) | Def::Input(_));
-        let may_be_shared = graph.nodes[node].args().iter().all(|arg| *arg == of || is_given(arg));
-        Some(Member { node, of, root, may_be_shared })
+        let may_be_shared = {
+            let args = activity.graph.nodes[node].args();
+            args.iter().all(|&arg| arg == of || is_recomputed(activity.graph, arg))
+        };
+        Some(Member { node, of, root, other, may_be_shared })
     });
     nodes.collect()
 }
@@ -193,26 +201,39 @@ fn uses(activity: &Activity<'_>, members: &[Member]) -> HashMap<Node, Uses> {
     uses
 }
 
-/// The one active number that `node` is computed from, if it is its multiple, or differs
-/// from that by what has no derivative.
-fn of_one_number(activity: &Activity<'_>, node: Node) -> Option<Node> {
+/// Whether a program may have computed `node` again: it is given, or computed from what is.
+fn is_recomputed(graph: &Graph, node: Node) -> bool {
+    let is_given = |node: &Node| matches!(graph.nodes[*node].def, Def::Const(_) | Def::Input(_));
+    match graph.nodes[node].def {
+        Def::Apply(..) => graph.nodes[node].args().iter().all(is_given),
+        _ => is_given(&node),
+    }
+}
+
+/// The active number that `node` is computed from, if it is its multiple, differs from that by
+/// what has no derivative, or by another active number, which is the second.
+fn linear(activity: &Activity<'_>, node: Node) -> Option<(Node, Option<Node>)> {
     if !activity.active[node] {
         return None;
     }
-    let Def::Apply(op, [a, b, _]) = activity.graph.nodes[node].def else { return None };
-    let is_constant = |node: Node| activity.graph.constant(node).is_some();
-    let of = match op {
-        Op::Neg => a,
+    let graph = activity.graph;
+    let Def::Apply(op, [a, b, _]) = graph.nodes[node].def else { return None };
+    let is_constant = |node: Node| graph.constant(node).is_some();
+    let (of, other) = match op {
+        Op::Neg => (a, None),
         Op::Add if a == b => return None,
         // That is what a program begins a sum with.
-        Op::Add if [a, b].iter().any(|&of| activity.graph.constant(of) == Some(0.0)) => {
+        Op::Add if [a, b].iter().any(|&of| graph.constant(of) == Some(0.0)) => {
             return None;
         }
-        Op::Add | Op::Sub if activity.active[a] && !activity.active[b] => a,
-        Op::Add | Op::Sub if activity.active[b] && !activity.active[a] => b,
-        Op::Mul if is_constant(b) => a,
-        Op::Mul if is_constant(a) => b,
+        Op::Add | Op::Sub if !activity.active[b] => (a, None),
+        Op::Add | Op::Sub if !activity.active[a] => (b, None),
+        Op::Add | Op::Sub if a != b && is_recomputed(graph, b) => (a, Some(b)),
+        Op::Add | Op::Sub if a != b && is_recomputed(graph, a) => (b, Some(a)),
+        Op::Mul if is_constant(b) => (a, None),
+        Op::Mul if is_constant(a) => (b, None),
         _ => return None,
     };
-    activity.targets(node).contains(&of).then_some(of)
+    let targets = activity.targets(node);
+    [Some(of), other].iter().flatten().all(|of| targets.contains(of)).then_some((of, other))
 }

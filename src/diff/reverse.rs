@@ -19,7 +19,7 @@ use super::adjoints::Adjoints;
 use super::gathered::{Gathered, gathered};
 use super::needed::Needed;
 use super::order::{Entries, Order};
-use super::relays::relays;
+use super::relays::{Passed, relays};
 use super::rows::{Row, rows};
 use super::sums::Sums;
 use crate::entity::Array;
@@ -134,7 +134,7 @@ pub(super) struct Reverse<'a> {
     pub(super) rows: Vec<Row>,
     pub(super) order: Order,
     /// What relays pass on to.
-    pub(super) relays: Array<Node, Option<Node>>,
+    pub(super) relays: Array<Node, Passed>,
     /// Whose adjoints are gathered, and what is known of those so far.
     pub(super) gathered: Array<Node, bool>,
     pub(super) gathering: HashMap<Node, Gathered>,
@@ -437,16 +437,15 @@ impl<'a> Reverse<'a> {
     }
 
     /// Adds `passed` to the adjoint of `node` alone.
-    pub(super) fn add_to_one(&mut self, mut node: Node, mut passed: Node) {
-        loop {
-            if self.add_to_sum(node, passed) || self.add_directly(node, passed) {
-                return;
-            }
-            if self.gathered[node] {
-                return self.gather(node, passed);
-            }
-            let Some(next) = self.relayed(node, passed) else { break };
-            (node, passed) = next;
+    pub(super) fn add_to_one(&mut self, node: Node, passed: Node) {
+        if self.add_to_sum(node, passed) || self.add_directly(node, passed) {
+            return;
+        }
+        if self.gathered[node] {
+            return self.gather(node, passed);
+        }
+        if !self.relays[node].is_empty() {
+            return self.relay(node, passed);
         }
         let sum = match self.adjoints.get(node) {
             Some(before) => self.builder.apply(Op::Add, &[before, passed]),
@@ -455,16 +454,21 @@ impl<'a> Reverse<'a> {
         self.adjoints.set(node, sum);
     }
 
-    /// If `node` is a relay, what it passes on to, and what of `passed`.
-    fn relayed(&mut self, node: Node, passed: Node) -> Option<(Node, Node)> {
-        let of = self.relays[node]?;
-        let Def::Apply(op, args) = self.graph.nodes[node].def else { return None };
-        let operand = args.iter().position(|&arg| arg == of)?;
+    /// Passes on what `node`, a relay, gets. There are few relays of relays.
+    fn relay(&mut self, node: Node, passed: Node) {
+        let Def::Apply(op, args) = self.graph.nodes[node].def else { return };
         // Of the operands no more is needed than a factor.
-        let factor = |arg: Node| self.graph.constant(arg);
-        let factors = args.map(factor);
+        let factors = args.map(|arg| self.graph.constant(arg));
         let x = factors.map(|factor| factor.map_or(passed, |x| self.builder.constant(x)));
-        Some((of, contribution(&mut self.builder, op, operand, x, passed, passed)?))
+        for of in self.relays[node].clone() {
+            let operand = args.iter().position(|&arg| arg == of);
+            let share = operand.and_then(|operand| {
+                contribution(&mut self.builder, op, operand, x, passed, passed)
+            });
+            if let Some(share) = share {
+                self.add_to_one(of, share);
+            }
+        }
     }
 
     fn set_place(&mut self, place: Option<PlaceId>) {

@@ -68,3 +68,18 @@ impl Proofs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_has_to_hold() {
+        let later = |all: &[bool]| {
+            let proof = |&holds: &bool| Box::new(move || holds) as Proof;
+            Proofs::Later(all.iter().map(proof).collect())
+        };
+        assert!(Proofs::AtOnce.hold() && later(&[]).hold() && later(&[true, true]).hold());
+        assert!(!later(&[true, false]).hold() && !later(&[false, true]).hold());
+    }
+}

@@ -51,48 +51,58 @@ fn combination(
     known: &HashMap<Node, Combination>,
     node: Node,
 ) -> Option<Combination> {
-    let (op, [a, b, _]) = match graph.nodes[node].def {
+    let (op, [a, b, c]) = match graph.nodes[node].def {
         Def::Phi(region, _) if graph.regions[region].cycle.is_some() => {
             return Some(Combination { node, region, parts: vec![(node, 1.0)], steps: 0 });
         }
         Def::Apply(op, args) => (op, args),
         _ => return None,
     };
-    let scaled = |of: &Combination, factor: f64| {
-        let parts = of.parts.iter().map(|&(phi, own)| (phi, own * factor)).collect();
-        Some(Combination { node, region: of.region, parts, steps: of.steps + 1 })
-    };
     let number = |node: Node| graph.constant(node);
-    let factor = match op {
-        Op::Add => 1.0,
-        Op::Sub => -1.0,
-        Op::Neg => return scaled(known.get(&a)?, -1.0).filter(Combination::fits),
-        Op::Mul => {
-            let scaled = match (number(a), number(b)) {
-                (Some(factor), _) => scaled(known.get(&b)?, factor),
-                (_, Some(factor)) => scaled(known.get(&a)?, factor),
-                _ => None,
-            };
-            return scaled.filter(Combination::fits);
-        }
+    // That is what a program begins a sum with.
+    let is_nothing = |node: Node| number(node) == Some(0.0);
+    let product = |a: Node, b: Node| match (number(a), number(b)) {
+        (Some(factor), _) => Some(known.get(&b)?.scaled(factor)),
+        (_, Some(factor)) => Some(known.get(&a)?.scaled(factor)),
+        _ => None,
+    };
+    let found = match op {
+        Op::Neg => known.get(&a)?.scaled(-1.0),
+        Op::Mul => product(a, b)?,
+        Op::Div => known.get(&a)?.scaled(1.0 / number(b)?),
+        Op::Add | Op::Sub if is_nothing(b) => known.get(&a)?.scaled(1.0),
+        Op::Add if is_nothing(a) => known.get(&b)?.scaled(1.0),
+        Op::Sub if is_nothing(a) => known.get(&b)?.scaled(-1.0),
+        Op::Add => known.get(&a)?.scaled(1.0).plus(known.get(&b)?, 1.0)?,
+        Op::Sub => known.get(&a)?.scaled(1.0).plus(known.get(&b)?, -1.0)?,
+        Op::MulAdd if is_nothing(c) => product(a, b)?,
+        Op::MulAdd => product(a, b)?.plus(known.get(&c)?, 1.0)?,
         _ => return None,
     };
-    let (mut sum, other) = (scaled(known.get(&a)?, 1.0)?, known.get(&b)?);
-    if sum.region != other.region {
-        return None;
-    }
-    for &(phi, own) in &other.parts {
-        match sum.parts.iter_mut().find(|(known, _)| *known == phi) {
-            Some((_, before)) => *before += own * factor,
-            None => sum.parts.push((phi, own * factor)),
-        }
-    }
-    sum.steps += other.steps;
-    sum.parts.retain(|&(_, factor)| factor != 0.0);
-    sum.fits().then_some(sum)
+    let found = Combination { node, ..found };
+    found.fits().then_some(found)
 }
 
 impl Combination {
+    /// So many times this.
+    fn scaled(&self, factor: f64) -> Combination {
+        let parts = self.parts.iter().map(|&(phi, own)| (phi, own * factor)).collect();
+        Combination { parts, steps: self.steps + 1, ..*self }
+    }
+
+    /// This, and `other` so many times, if that is of the same loop.
+    fn plus(mut self, other: &Combination, factor: f64) -> Option<Combination> {
+        for &(phi, own) in &other.parts {
+            match self.parts.iter_mut().find(|(known, _)| *known == phi) {
+                Some((_, before)) => *before += own * factor,
+                None => self.parts.push((phi, own * factor)),
+            }
+        }
+        self.steps += other.steps;
+        self.parts.retain(|&(_, factor)| factor != 0.0);
+        (self.region == other.region).then_some(self)
+    }
+
     fn fits(&self) -> bool {
         let are_normal = self.parts.iter().all(|(_, factor)| factor.is_normal());
         are_normal && self.parts.len() <= MOST_STATES && self.steps <= MOST_STEPS

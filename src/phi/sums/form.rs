@@ -162,8 +162,13 @@ fn coordinate(frame: &Frame, variable: usize, names: &[&str]) -> String {
     for (before, &factor) in frame.shear[variable].iter().enumerate() {
         if factor != 0.0 {
             let sign = if factor < 0.0 { "−" } else { "+" };
-            let factor = notation::number(factor.abs());
-            text.push_str(&format!(" {sign} {factor}·({})", difference(before)));
+            let factor = match factor.abs() {
+                1.0 => String::new(),
+                size => format!("{}·", notation::number(size)),
+            };
+            let of = difference(before);
+            let of = if of == name(before) { of } else { format!("({of})") };
+            text.push_str(&format!(" {sign} {factor}{of}"));
         }
     }
     if text == name(variable) { text } else { format!("({text})") }

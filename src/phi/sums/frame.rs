@@ -17,16 +17,18 @@ pub(super) struct Frame {
     pub(super) shear: Vec<Vec<f64>>,
     /// For each variable its difference as a linear form in the coordinates.
     pub(super) differences: Vec<Vec<Double>>,
+    /// The coordinates that no term changes with.
+    idle: Vec<usize>,
 }
 
 impl Frame {
     /// Without a shear.
     pub(super) fn at(pivot: Vec<f64>) -> Frame {
         let shear = (0..pivot.len()).map(|variable| vec![0.0; variable]).collect();
-        Frame::new(pivot, shear)
+        Frame::new(pivot, shear, Vec::new())
     }
 
-    fn new(pivot: Vec<f64>, shear: Vec<Vec<f64>>) -> Frame {
+    fn new(pivot: Vec<f64>, shear: Vec<Vec<f64>>, idle: Vec<usize>) -> Frame {
         let size = pivot.len();
         let mut differences: Vec<Vec<Double>> = Vec::new();
         for (variable, factors) in shear.iter().enumerate() {
@@ -39,12 +41,18 @@ impl Frame {
             }
             differences.push(row);
         }
-        Frame { pivot, shear, differences }
+        Frame { pivot, shear, differences, idle }
     }
 
     /// This frame, without a shear, with one in which the squares of the sum do
-    /// not mix: `moments` is what the sum is in this frame.
-    pub(super) fn sheared(&self, moments: &Moments, basis: &Basis) -> Option<Frame> {
+    /// not mix: `moments` is what the sum is in this frame. The first variable of each of the
+    /// `flats` becomes idle.
+    pub(super) fn sheared(
+        &self,
+        moments: &Moments,
+        basis: &Basis,
+        flats: &[Vec<f64>],
+    ) -> Option<Frame> {
         let size = self.pivot.len();
         let part = |i: usize, j: usize| match basis.product(1 + i, 1 + j) {
             Some(at) if i == j => moments.sums[at].rounded(),
@@ -53,8 +61,10 @@ impl Frame {
         };
         let row = |i: usize| (0..size).map(|j| part(i, j)).collect();
         let mut form: Vec<Vec<f64>> = (0..size).map(row).collect();
+        let first = |flat: &Vec<f64>| flat.iter().position(|&part| part != 0.0);
+        let idle: Vec<usize> = flats.iter().filter_map(first).collect();
         let mut shear: Vec<Vec<f64>> = (0..size).map(|variable| vec![0.0; variable]).collect();
-        for last in (1..size).rev() {
+        for last in (1..size).rev().filter(|last| !idle.contains(last)) {
             if form[last][last] == 0.0 {
                 return None;
             }
@@ -67,13 +77,24 @@ impl Frame {
             }
         }
         let is_small = shear.iter().flatten().all(|factor| factor.abs() < 1e50);
-        is_small.then(|| Frame::new(self.pivot.clone(), shear))
+        is_small.then(|| Frame::new(self.pivot.clone(), shear, idle))
     }
 
-    /// How large what is added for each coordinate is at this point.
+    /// What a direction is in the coordinates.
+    pub(super) fn coordinates(&self, direction: &[f64]) -> Vec<f64> {
+        let added = |factors: &Vec<f64>| {
+            factors.iter().zip(direction).map(|(factor, part)| factor * part).sum::<f64>()
+        };
+        direction.iter().zip(&self.shear).map(|(part, shear)| part + added(shear)).collect()
+    }
+
+    /// How large what is added for each coordinate is at this point. What is idle does not
+    /// count: it is large where it cancels, and the loop rounds what cancels, too.
     pub(super) fn added(&self, point: &[f64]) -> Vec<f64> {
+        let mut point = point.to_vec();
+        self.idle.iter().for_each(|&coordinate| point[coordinate] = 0.0);
         let difference =
-            |row: &Vec<Double>| row.iter().zip(point).map(|(x, v)| x.high * v).sum::<f64>().abs();
+            |row: &Vec<Double>| row.iter().zip(&point).map(|(x, v)| x.high * v).sum::<f64>().abs();
         let sizes: Vec<f64> = self.differences.iter().map(difference).collect();
         let added = |factors: &Vec<f64>| {
             factors.iter().zip(&sizes).map(|(factor, size)| (factor * size).abs()).sum()

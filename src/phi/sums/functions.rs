@@ -7,7 +7,6 @@
 
 use hashbrown::HashMap;
 
-use super::center::center;
 use super::chain::{Added, Chain};
 use super::form::moved_out;
 use super::inverses::is_invariant;
@@ -17,7 +16,7 @@ use super::precise::{Polynomial, cost};
 use super::products::SIZES;
 use super::steps::{Place, Steps};
 use super::terms::{Variables, terms};
-use super::{frame::Frame, precise_part};
+use super::{frame::Frame, places, precise_part};
 use crate::op::Op;
 use crate::phi::close::CloseLimits;
 use crate::phi::double::Double;
@@ -214,9 +213,8 @@ pub(super) fn close_exponentials(
         return None;
     }
     let mut evaluator = Evaluator::new(&terms, &basis);
-    let center = center(&terms, limits.monomials, count, &[]);
-    let center = center.as_deref();
-    let (frame, moments) = precise_part(&mut evaluator, &basis, variables, (count, 0.0), center)?;
+    let places = places(&terms, &mut evaluator, limits, count, &[]);
+    let (frame, moments) = precise_part(&mut evaluator, &basis, variables, (count, 0.0), &places)?;
     if cost(&moments, &basis) > 3 * u64::from(count) * (1 + terms.steps.len() as u64) {
         return None;
     }

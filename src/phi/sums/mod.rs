@@ -21,6 +21,7 @@ mod condition;
 mod expand;
 mod exponentials;
 mod factors;
+
 mod form;
 mod frame;
 mod functions;
@@ -32,17 +33,19 @@ mod polynomial;
 mod precise;
 mod products;
 mod rows;
+mod slow;
 mod steps;
 mod terms;
 mod zeros;
 
 use center::center;
 use chain::{Chain, chains};
-use condition::{pivots, rough, worst};
+use condition::{Places, pivots, rough, worst};
 use frame::Frame;
 use inverses::inverses;
 use moments::{Evaluator, Moments};
 use polynomial::Basis;
+use slow::{Slow, slow_directions};
 use terms::{Step, Terms, Variables, terms};
 
 use super::close::CloseLimits;
@@ -214,10 +217,10 @@ fn fit(
         Ok(Sum { terms, factors, basis, parts, counts, is_precise })
     };
     // Tangents in loops would keep sums of what is computed there from being found.
-    let precise = |evaluator: &mut Evaluator<'_>, center: Option<&[f64]>| {
+    let precise = |evaluator: &mut Evaluator<'_>, places: &Places| {
         let is_outside = draft.loop_around(region).is_none();
         let part =
-            is_outside.then(|| precise_part(evaluator, &basis, variables, (count, first), center));
+            is_outside.then(|| precise_part(evaluator, &basis, variables, (count, first), places));
         let part = part.flatten();
         // The loop takes three steps for one where its derivatives are computed as well.
         let work = 3 * u64::from(count) * terms.steps.len() as u64;
@@ -229,17 +232,16 @@ fn fit(
     // A form in several variables has directions in which its parts cancel.
     let is_curved = terms.degree() > 1;
     if variables > 1 && counts.is_empty() {
-        let center = center(terms, limits.monomials, count, &[]);
-        let center = center.as_deref();
+        let places = places(terms, &mut evaluator, limits, count, &[]);
         // To look for a good frame takes long in many variables.
         let plain = (variables <= FEW).then(|| {
-            let around = (&[][..], center);
+            let around = (&[][..], &places);
             part(&mut evaluator, &basis, variables, (count, first), around, how_large)
         });
         let plain = plain.and_then(Result::ok);
         let is_calm = plain.as_ref().is_some_and(|(ratio, _)| *ratio <= CALM)
             && !precise::has_logarithm(draft, &terms.variables);
-        let precise = if is_calm { None } else { precise(&mut evaluator, center) };
+        let precise = if is_calm { None } else { precise(&mut evaluator, &places) };
         let is_precise = precise.is_some();
         if let Some(part) = precise.or(plain.map(|(_, part)| part)) {
             return sum(basis.clone(), vec![part], counts, is_precise);
@@ -248,14 +250,13 @@ fn fit(
     let mut parts = Vec::new();
     let mut around = vec![0; counts.len()];
     loop {
-        let center = center(terms, limits.monomials, count, &around);
-        let center = center.as_deref();
-        let here = (around.as_slice(), center);
+        let places = places(terms, &mut evaluator, limits, count, &around);
+        let here = (around.as_slice(), &places);
         match part(&mut evaluator, &basis, variables, (count, first), here, how_large) {
             Ok((_, part)) => parts.push(part),
             Err(why) if variables > 1 && is_curved => return Err(why),
             Err(why) => {
-                let part = precise(&mut evaluator, center).ok_or(why)?;
+                let part = precise(&mut evaluator, &places).ok_or(why)?;
                 return sum(basis.clone(), vec![part], counts, true);
             }
         }
@@ -268,6 +269,21 @@ fn fit(
     sum(basis.clone(), parts, counts, false)
 }
 
+/// Where the parts of forms of `count` iterations of `terms` may cancel, in these of the loops
+/// around.
+fn places(
+    terms: &Terms,
+    evaluator: &mut Evaluator<'_>,
+    limits: &CloseLimits,
+    count: u32,
+    around: &[u32],
+) -> Places {
+    Places {
+        center: center(terms, limits.monomials, count, around),
+        slow: slow_directions(evaluator, terms.variables.len(), count, around),
+    }
+}
+
 /// A frame that is good for a form in pairs of numbers, with the moments
 /// in it.
 fn precise_part(
@@ -275,8 +291,13 @@ fn precise_part(
     basis: &Basis,
     variables: usize,
     (count, first): (u32, f64),
-    center: Option<&[f64]>,
+    places: &Places,
 ) -> Option<(Frame, Moments)> {
+    // Far along a flat direction the square of what cancels has digits left in pairs.
+    let has_digits = basis.monomials.iter().all(|monomial| monomial.iter().sum::<u32>() <= 2);
+    let flats = if has_digits { Vec::new() } else { places.slow.flats.clone() };
+    let slow = Slow { flats, others: Vec::new() };
+    let places = &Places { center: places.center.clone(), slow };
     let mut at = |frame: Frame| {
         let moments = evaluator.moments(first, &frame, count, &[])?;
         let mut sizes = moments.magnitudes.iter().chain(&frame.pivot);
@@ -293,17 +314,17 @@ fn precise_part(
             if zeros::are_lost(basis, &part.0, &part.1, &mut moments) {
                 return false;
             }
-            let ratio = rough(&part.1, basis, &part.0, center);
+            let ratio = rough(&part.1, basis, &part.0, places);
             if best.as_ref().is_none_or(|(least, _)| ratio < *least) {
                 best = Some((ratio, part));
             }
             ratio <= EASY
         };
     let mut is_good = |part: (Frame, Moments), at: &mut dyn FnMut(Frame) -> Option<_>| {
-        let sheared = part.0.sheared(&part.1, basis);
+        let sheared = part.0.sheared(&part.1, basis, &places.slow.flats);
         consider(part, at) || sheared.and_then(&mut *at).is_some_and(|part| consider(part, at))
     };
-    let center = center.and_then(|center| at(Frame::at(center.to_vec())));
+    let center = places.center.clone().and_then(|center| at(Frame::at(center)));
     let found = center.is_some_and(|part| is_good(part, &mut at))
         || vertex.into_iter().chain(others).any(|pivot| {
             let Some(part) = at(Frame::at(pivot)) else { return false };
@@ -320,7 +341,7 @@ fn precise_part(
 }
 
 /// How large what a form adds up in a frame is, relative to what is good.
-type HowLarge = fn(&Moments, &Basis, &Frame, Option<&[f64]>) -> f64;
+type HowLarge = fn(&Moments, &Basis, &Frame, &Places) -> f64;
 
 /// A good frame, with the moments in it, and how large what is added up in it is, relative to
 /// what is good.
@@ -329,7 +350,7 @@ fn part(
     basis: &Basis,
     variables: usize,
     (count, first): (u32, f64),
-    (around, center): (&[u32], Option<&[f64]>),
+    (around, places): (&[u32], &Places),
     how_large: HowLarge,
 ) -> Result<(f64, (Frame, Moments)), String> {
     let mut at = |frame: &Frame| evaluator.moments(first, frame, count, around);
@@ -346,7 +367,7 @@ fn part(
     let kinds = pivots(&raw, basis, variables).into_iter().enumerate();
     let found = kinds.filter_map(|(kind, pivot)| Some((Some(kind), pivot?)));
     let found = found.map(|(kind, pivot)| (kind, Frame::at(pivot)));
-    let center_frame = center.map(|center| (None, Frame::at(center.to_vec())));
+    let center_frame = places.center.clone().map(|center| (None, Frame::at(center)));
     for (kind, mut frame) in found.chain(center_frame).chain([(None, zero)]) {
         let Some(mut moments) = at(&frame) else { continue };
         // Once more from there, where nothing cancels.
@@ -358,7 +379,8 @@ fn part(
                 (frame, moments) = (next, better);
             }
         }
-        let sheared = frame.sheared(&moments, basis).filter(|sheared| *sheared != frame);
+        let sheared =
+            frame.sheared(&moments, basis, &places.slow.flats).filter(|sheared| *sheared != frame);
         let sheared = sheared.and_then(|sheared| Some((sheared.clone(), at(&sheared)?)));
         let mut best = None;
         for (frame, moments) in [Some((frame, moments)), sheared].into_iter().flatten() {
@@ -369,7 +391,7 @@ fn part(
             if zeros::are_lost(basis, &frame, &moments, &mut at) {
                 continue;
             }
-            let ratio = how_large(&moments, basis, &frame, center);
+            let ratio = how_large(&moments, basis, &frame, places);
             if ratio < least {
                 least = ratio;
                 best = Some((frame, moments));

@@ -91,6 +91,39 @@ impl<'a> Evaluator<'a> {
         })
     }
 
+    /// For each two variables the sum of the products of the slopes of the terms, in
+    /// `count` iterations and at all `points`.
+    pub(super) fn slopes(
+        &mut self,
+        points: &[Vec<f64>],
+        count: u32,
+        around: &[u32],
+    ) -> Vec<Vec<Double>> {
+        let variables = self.terms.variables.len();
+        let frame = Frame::at(vec![0.0; variables]);
+        let slope = |point: &Vec<f64>, variable| self.basis.derivatives(&[variable], point);
+        let by_variable = |point| (0..variables).map(|v| slope(point, v)).collect::<Vec<_>>();
+        let monomials: Vec<Vec<Vec<f64>>> = points.iter().map(by_variable).collect();
+        let mut sums = vec![vec![Double::ZERO; variables]; variables];
+        let mut iterations = vec![0];
+        iterations.extend_from_slice(around);
+        for iteration in 0..count {
+            iterations[0] = iteration;
+            self.run(&frame, &iterations);
+            for monomials in &monomials {
+                let slope = |monomials: &Vec<f64>| {
+                    let parts = self.total.iter().zip(monomials).filter(|&(_, &m)| m != 0.0);
+                    parts.fold(Double::ZERO, |sum, (&x, &m)| sum + x * m.into())
+                };
+                let slopes: Vec<Double> = monomials.iter().map(slope).collect();
+                for (row, &x) in sums.iter_mut().zip(&slopes) {
+                    row.iter_mut().zip(&slopes).for_each(|(sum, &y)| *sum = *sum + x * y);
+                }
+            }
+        }
+        sums
+    }
+
     /// The sum of the terms of one iteration.
     fn run(&mut self, frame: &Frame, iterations: &[u32]) {
         for (index, step) in self.terms.steps.iter().enumerate() {
