@@ -16,18 +16,19 @@ use crate::ssa::{Def, Folding, Graph, Node, Region, tangent_of, tangent_sum};
 /// What a relay passes on to; of what is no relay nothing.
 pub(super) type Passed = SmallVec<[Node; 2]>;
 
+/// A number that comes from more is no relay.
+const MOST_ROOTS: usize = 2;
+
 /// Relays of relays: what goes through a chain is multiplied again for each of them.
 const LONGEST_CHAIN: u8 = 4;
 
 /// A node that may be a relay.
 struct Member {
     node: Node,
-    /// What it is computed from.
-    of: Node,
+    /// What it is computed from, both if it is a sum of two.
+    of: Passed,
     /// What that is computed from in the end.
-    root: Node,
-    /// The other operand, if that is active, too: what is passed on goes to both.
-    other: Option<Node>,
+    roots: Passed,
     /// Whether each step of a program may have computed it again: the other operand, if there is
     /// one, is given, or computed from what is.
     may_be_shared: bool,
@@ -73,7 +74,7 @@ pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, P
     // How many of a family each loop uses, and of each member and those made of it.
     let mut whole: HashMap<(Node, Region), u32> = HashMap::new();
     let mut below: HashMap<Node, HashMap<Region, u32>> = HashMap::new();
-    let roots: HashSet<Node> = members.iter().map(|member| member.root).collect();
+    let roots: HashSet<Node> = members.iter().flat_map(|member| member.roots.clone()).collect();
     let of: HashMap<Node, &Member> = members.iter().map(|member| (member.node, member)).collect();
     let families = Families::of(&members, &of, &uses);
     for root in roots {
@@ -81,7 +82,9 @@ pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, P
     }
     for member in &members {
         for &region in &uses[&member.node].loops {
-            *whole.entry((member.root, region)).or_default() += 1;
+            for &root in &member.roots {
+                *whole.entry((root, region)).or_default() += 1;
+            }
             for member in chain(member, &of) {
                 *below.entry(member.node).or_default().entry(region).or_default() += 1;
             }
@@ -95,13 +98,14 @@ pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, P
         let span = span.filter(|_| member.may_be_shared);
         let is_used_with = span.is_some_and(|span| families.come_between(member, span));
         let mut loops = below.get(&member.node).into_iter().flatten();
-        let meets_others = loops.any(|(&region, &own)| own < whole[&(member.root, region)]);
+        let meets_others = loops
+            .any(|(&region, &own)| member.roots.iter().any(|&root| own < whole[&(root, region)]));
         // In a loop that would be two sums for one.
-        if is_used_with || (meets_others && member.other.is_none()) {
-            relays[member.node] = core::iter::once(member.of).chain(member.other).collect();
-            if let Some(span) = span {
-                let whole = spans.get(&member.of).map_or(span, |&other| joined(span, other));
-                spans.insert(member.of, whole);
+        if is_used_with || (meets_others && member.of.len() == 1) {
+            relays[member.node] = member.of.clone();
+            for &of in span.iter().flat_map(|_| &member.of) {
+                let whole = spans.get(&of).copied().into_iter().chain(span).reduce(joined);
+                spans.extend(whole.map(|whole| (of, whole)));
             }
         }
     }
@@ -114,11 +118,18 @@ fn joined(a: (Node, Node), b: (Node, Node)) -> (Node, Node) {
 }
 
 /// A member, and those that it is made of.
-fn chain<'a>(
-    member: &'a Member,
-    of: &'a HashMap<Node, &'a Member>,
-) -> impl Iterator<Item = &'a Member> {
-    core::iter::successors(Some(member), |member| of.get(&member.of).copied())
+fn chain<'a>(member: &'a Member, of: &HashMap<Node, &'a Member>) -> SmallVec<[&'a Member; 4]> {
+    let mut all: SmallVec<[&Member; 4]> = smallvec![member];
+    let mut at = 0;
+    while let Some(&member) = all.get(at) {
+        at += 1;
+        for &member in member.of.iter().filter_map(|node| of.get(node)) {
+            if all.iter().all(|known| known.node != member.node) {
+                all.push(member);
+            }
+        }
+    }
+    all
 }
 
 /// What uses numbers that come from the same one, in the order of the program.
@@ -135,8 +146,10 @@ impl Families {
         let mut families = Families::default();
         for member in members {
             let users = &uses[&member.node].all;
-            let whole = families.whole.entry(member.root);
-            whole.or_insert_with(|| uses[&member.root].all.clone()).extend(users);
+            for &root in &member.roots {
+                let whole = families.whole.entry(root);
+                whole.or_insert_with(|| uses[&root].all.clone()).extend(users);
+            }
             for member in chain(member, of) {
                 families.below.entry(member.node).or_default().extend(users);
             }
@@ -153,32 +166,41 @@ impl Families {
             let after_first = &users[users.partition_point(|&user| user <= first)..];
             after_first.partition_point(|&user| user < last)
         };
-        count(&self.whole[&member.root]) > count(&self.below[&member.node])
+        let own = count(&self.below[&member.node]);
+        member.roots.iter().any(|root| count(&self.whole[root]) > own)
     }
 }
 
 /// The nodes that may be relays, operands first.
 fn members(activity: &Activity<'_>) -> Vec<Member> {
-    let mut known: HashMap<Node, (u8, Node)> = HashMap::new();
+    let mut known: HashMap<Node, (u8, Passed)> = HashMap::new();
     let nodes = activity.graph.nodes.keys().filter_map(|node| {
-        let (of, other) = linear(activity, node)?;
-        let (length, root) = known.get(&of).map_or((1, of), |&(length, root)| (length + 1, root));
-        if length > LONGEST_CHAIN {
+        let of = linear(activity, node)?;
+        let (mut length, mut roots) = (1, Passed::new());
+        for &of in &of {
+            let (before, from) = known.get(&of).cloned().unwrap_or_else(|| (0, smallvec![of]));
+            length = length.max(before + 1);
+            roots.extend(from);
+        }
+        roots.sort_unstable();
+        roots.dedup();
+        if length > LONGEST_CHAIN || roots.len() > MOST_ROOTS {
             return None;
         }
-        known.insert(node, (length, root));
+        known.insert(node, (length, roots.clone()));
         let may_be_shared = {
             let args = activity.graph.nodes[node].args();
-            args.iter().all(|&arg| arg == of || is_recomputed(activity.graph, arg))
+            args.iter().all(|&arg| arg == of[0] || is_recomputed(activity.graph, arg))
         };
-        Some(Member { node, of, root, other, may_be_shared })
+        Some(Member { node, of, roots, may_be_shared })
     });
     nodes.collect()
 }
 
 /// What uses `members`, and what they are computed from.
 fn uses(activity: &Activity<'_>, members: &[Member]) -> HashMap<Node, Uses> {
-    let nodes = members.iter().flat_map(|member| [member.node, member.of]);
+    let nodes =
+        members.iter().flat_map(|member| core::iter::once(member.node).chain(member.of.clone()));
     let mut uses: HashMap<Node, Uses> = nodes.map(|node| (node, Uses::default())).collect();
     // Elements of series have sums of their own.
     let is_element = |node: Node| matches!(activity.graph.nodes[node].def, Def::Element(_));
@@ -210,30 +232,31 @@ fn is_recomputed(graph: &Graph, node: Node) -> bool {
     }
 }
 
-/// The active number that `node` is computed from, if it is its multiple, differs from that by
-/// what has no derivative, or by another active number, which is the second.
-fn linear(activity: &Activity<'_>, node: Node) -> Option<(Node, Option<Node>)> {
+/// The active number that `node` is computed from, if it is its multiple, or differs from that by
+/// what has no derivative; both, if it is a sum of two of which a program may have computed one
+/// again.
+fn linear(activity: &Activity<'_>, node: Node) -> Option<Passed> {
     if !activity.active[node] {
         return None;
     }
     let graph = activity.graph;
     let Def::Apply(op, [a, b, _]) = graph.nodes[node].def else { return None };
     let is_constant = |node: Node| graph.constant(node).is_some();
-    let (of, other) = match op {
-        Op::Neg => (a, None),
+    let of: Passed = match op {
+        Op::Neg => smallvec![a],
         Op::Add if a == b => return None,
         // That is what a program begins a sum with.
         Op::Add if [a, b].iter().any(|&of| graph.constant(of) == Some(0.0)) => {
             return None;
         }
-        Op::Add | Op::Sub if !activity.active[b] => (a, None),
-        Op::Add | Op::Sub if !activity.active[a] => (b, None),
-        Op::Add | Op::Sub if a != b && is_recomputed(graph, b) => (a, Some(b)),
-        Op::Add | Op::Sub if a != b && is_recomputed(graph, a) => (b, Some(a)),
-        Op::Mul if is_constant(b) => (a, None),
-        Op::Mul if is_constant(a) => (b, None),
+        Op::Add | Op::Sub if !activity.active[b] => smallvec![a],
+        Op::Add | Op::Sub if !activity.active[a] => smallvec![b],
+        Op::Add | Op::Sub if a != b && is_recomputed(graph, b) => smallvec![a, b],
+        Op::Add | Op::Sub if a != b && is_recomputed(graph, a) => smallvec![b, a],
+        Op::Mul if is_constant(b) => smallvec![a],
+        Op::Mul if is_constant(a) => smallvec![b],
         _ => return None,
     };
     let targets = activity.targets(node);
-    [Some(of), other].iter().flatten().all(|of| targets.contains(of)).then_some((of, other))
+    of.iter().all(|of| targets.contains(of)).then_some(of)
 }

@@ -4,21 +4,15 @@
 //! so are its derivatives, which are quotients by it. So the root of a sum of squares
 //! becomes a region: where the sum is of a usual size it is the root of that, all bits
 //! kept; otherwise what is squared is scaled by a power of two before, and the root back.
-//! A call pays a comparison that always comes out the same way, and one branch for several
-//! lengths (`groups`).
-
-mod groups;
+//! A call pays a comparison that always comes out the same way, and one branch.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use groups::{Part, grouped};
-
 use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{
-    Builder, Def, Flow, Folding, Graph, Node, SeriesData, decisive_nodes_but, eliminate_dead_code,
-    for_each_use, rebuild,
+    Builder, Def, Flow, Folding, Graph, Node, SeriesData, decisive_nodes_but, for_each_use, rebuild,
 };
 
 /// Sums from here on have all digits: a square that vanishes beside it is no part of it.
@@ -66,16 +60,13 @@ struct Sum {
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn scale_lengths(graph: &Graph) -> Graph {
-    let is_root = |node: Node| matches!(graph.nodes[node].def, Def::Apply(Op::Sqrt, _));
-    if !graph.nodes.keys().any(is_root) {
-        return graph.clone();
-    }
-    // What nobody needs would have no copy.
-    let graph = &eliminate_dead_code(graph);
     let root = |node: Node| match graph.nodes[node].def {
         Def::Apply(Op::Sqrt, [sum, ..]) => Some(sum),
         _ => None,
     };
+    if !graph.nodes.keys().any(|node| root(node).is_some()) {
+        return graph.clone();
+    }
     let mut uses = Array::filled(0u32, graph.nodes.len());
     graph.nodes.values().flat_map(|data| data.args()).for_each(|&arg| uses[arg] += 1);
     for_each_use(graph, |node| uses[node] += 1);
@@ -88,22 +79,12 @@ pub fn scale_lengths(graph: &Graph) -> Graph {
     if lengths.sums.is_empty() || lengths.sums.len() > MOST_LENGTHS {
         return graph.clone();
     }
-    let roots = lengths.sums.keys().filter_map(|&node| Some((node, root(node)?))).collect();
-    let (ordered, groups) = grouped(graph, &roots);
-    let mut made: HashMap<Node, Node> = HashMap::new();
-    rebuild(&ordered, Folding::Real, |rebuild, node| {
-        if let Some(group) = groups.get(&node) {
-            let part = |node: &Node| {
-                let (under, sum) = (roots.get(node)?, lengths.sums.get(node)?);
-                let squared = sum.squared.iter().map(|&node| rebuild.copied(node)).collect();
-                Some(Part { sum: rebuild.copied(*under), squared, constants: &sum.constants })
-            };
-            let parts: Vec<Part<'_>> = group.iter().filter_map(part).collect();
-            let all = groups::lengths(&mut rebuild.builder, &parts);
-            made.extend(group.iter().copied().zip(all));
-        }
-        if let Some(&made) = made.get(&node) {
-            return Some(made);
+    rebuild(graph, Folding::Real, |rebuild, node| {
+        if let (Some(sum), Some(under)) = (lengths.sums.get(&node), root(node)) {
+            let squared: SmallVec<[Node; MOST_SQUARES]> =
+                sum.squared.iter().map(|&node| rebuild.copied(node)).collect();
+            let plain = rebuild.copied(under);
+            return Some(length(&mut rebuild.builder, plain, &squared, &sum.constants));
         }
         let Share { adjoint, part, length, rest } = lengths.share(node)?;
         let [adjoint, part, length] = [adjoint, part, length].map(|node| rebuild.copied(node));
@@ -252,9 +233,42 @@ fn sum(graph: &Graph, uses: &Array<Node, u32>, sum: Node) -> Option<Sum> {
     (!found.squared.is_empty() && parts > 1).then_some(found)
 }
 
+/// The root of `sum`, the sum of the squares of `squared` and of `constants`.
+fn length(builder: &mut Builder, sum: Node, squared: &[Node], constants: &[f64]) -> Node {
+    let is_usual = if constants.iter().any(|&constant| constant >= LEAST) {
+        let largest = builder.constant(f64::MAX);
+        builder.apply(Op::Le, &[sum, largest])
+    } else {
+        is_usual(builder, sum)
+    };
+    let region = builder.begin_region(None);
+    let (usual, unusual) = builder.branch(is_usual);
+    builder.enter(usual);
+    let root = builder.apply(Op::Sqrt, &[sum]);
+    builder.finish_block(&[root]);
+    builder.leave();
+    builder.enter(unusual);
+    let root = scaled_root(builder, sum, squared, constants);
+    builder.finish_block(&[root]);
+    builder.leave();
+    let passed = builder.end_region(region, 1);
+    passed.first().copied().unwrap_or(sum)
+}
+
+/// Whether `sum`, which is not negative, is at least [`LEAST`] and below 1 / [`PER_HUGE`].
+/// One comparison, so that there is one branch: sum·(1 - sum·p) is the sum itself where that
+/// is below `LEAST`, at least `LEAST` between, and neither above nor for an infinite or
+/// unknown sum.
+fn is_usual(builder: &mut Builder, sum: Node) -> Node {
+    let [one, per_huge, least] = [1.0, PER_HUGE, LEAST].map(|number| builder.constant(number));
+    let share = builder.apply(Op::Mul, &[sum, per_huge]);
+    let rest = builder.apply(Op::Sub, &[one, share]);
+    let product = builder.apply(Op::Mul, &[sum, rest]);
+    builder.apply(Op::Ge, &[product, least])
+}
+
 /// The root of a sum that is tiny or huge, by parts that are scaled before.
-fn scaled_root(builder: &mut Builder, part: &Part<'_>) -> Node {
-    let &Part { sum, ref squared, constants } = part;
+fn scaled_root(builder: &mut Builder, sum: Node, squared: &[Node], constants: &[f64]) -> Node {
     let [one, large, small, none] =
         [1.0, SCALE, SCALE.recip(), 0.0].map(|number| builder.constant(number));
     let is_tiny = builder.apply(Op::Lt, &[sum, one]);
