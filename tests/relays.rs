@@ -136,6 +136,22 @@ impl Program for Welford {
     }
 }
 
+/// The variance of numbers that are computed twice, for their mean and for what they are apart from
+/// it: what one sum of all takes from the other is little to begin with.
+struct TwoPasses(usize);
+
+impl Program for TwoPasses {
+    fn eval<T: Number>(&self, x: &[T]) -> T {
+        let number = |i: usize| x[0] + x[1] * T::from(1.3 * ((i * 7) % 5) as f64 - 2.0);
+        let zero = T::from(0.0);
+        let mean = (0..self.0).fold(zero, |sum, i| sum + number(i)) / T::from(self.0 as f64);
+        (0..self.0).fold(zero, |sum, i| {
+            let difference = number(i) - mean;
+            sum + difference * difference
+        })
+    }
+}
+
 /// Over many points the errors of each component add up to no more than twice the tape's.
 fn check(name: &str, program: &impl Program, inputs: usize) {
     let mut random = Random::new(81);
@@ -167,6 +183,7 @@ fn check(name: &str, program: &impl Program, inputs: usize) {
 #[test]
 fn sums_of_a_number_in_each_step() {
     check("Welford", &Welford(50), 2);
+    check("two passes", &TwoPasses(20), 2);
 }
 
 #[test]

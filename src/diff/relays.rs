@@ -10,11 +10,11 @@ use smallvec::{SmallVec, smallvec};
 
 use super::activity::Activity;
 use crate::entity::Array;
-use crate::op::Op;
-use crate::ssa::{Def, Folding, Graph, Node, Region, tangent_of, tangent_sum};
+use crate::op::{Op, contribution};
+use crate::ssa::{Builder, Def, Folding, Graph, Node, Region, tangent_of, tangent_sum};
 
-/// What a relay passes on to; of what is no relay nothing.
-pub(super) type Passed = SmallVec<[Node; 2]>;
+/// What a relay passes on to, the first if it is one; of what is no relay nothing.
+pub(super) type Passed = [Option<Node>; 2];
 
 /// A number that comes from more is no relay.
 const MOST_ROOTS: usize = 2;
@@ -26,9 +26,9 @@ const LONGEST_CHAIN: u8 = 4;
 struct Member {
     node: Node,
     /// What it is computed from, both if it is a sum of two.
-    of: Passed,
+    of: SmallVec<[Node; 2]>,
     /// What that is computed from in the end.
-    roots: Passed,
+    roots: SmallVec<[Node; 2]>,
     /// Whether each step of a program may have computed it again: the other operand, if there is
     /// one, is given, or computed from what is.
     may_be_shared: bool,
@@ -47,24 +47,25 @@ struct Uses {
 /// For each node that is a relay the nodes that it passes on to. Only for
 /// [`Folding::Real`]: otherwise the order of additions is that of the tape anyway.
 ///
-/// A relay is what is used in a loop where a number that comes from the same one is used, too,
-/// or that one itself. In straight code it is what is used before and after such a use, if the
-/// program may have computed it in both places. Elsewhere a sum of its own is as good, and takes
-/// fewer steps in a loop; in straight code it is that of the tape.
+/// A relay is what is used again and again in a loop where a number that comes from the same one
+/// is used, too, or that one itself. In code that is no more often gone through than it is
+/// computed it is what is used before and after such a use, if the program may have computed it in
+/// both places; then a sum of two numbers passes on to both. Elsewhere a sum of its own is as good,
+/// and takes fewer steps in a loop; in straight code it is that of the tape.
 ///
 /// Tangents are relays, but for those that are [gathered](super::gathered): they tell derivatives
 /// of what the loop passes on otherwise, too. A relay has no name of its own in [`Folding::Real`],
 /// so nothing has to be added to what it stands for.
 pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, Passed> {
-    let mut relays = Array::filled(Passed::new(), activity.graph.nodes.len());
+    let mut relays = Array::filled([None; 2], activity.graph.nodes.len());
     if folding == Folding::Exact {
         return relays;
     }
     let graph = activity.graph;
     for node in graph.nodes.keys().filter(|&node| activity.active[node]) {
         let Some(sum) = tangent_sum(graph, node) else { continue };
-        relays[node] = smallvec![sum];
-        relays[sum] = tangent_of(graph, node).into_iter().collect();
+        relays[node] = [Some(sum), None];
+        relays[sum] = [tangent_of(graph, node), None];
     }
     let members = members(activity);
     if members.is_empty() {
@@ -100,9 +101,9 @@ pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, P
         let mut loops = below.get(&member.node).into_iter().flatten();
         let meets_others = loops
             .any(|(&region, &own)| member.roots.iter().any(|&root| own < whole[&(root, region)]));
-        // In a loop that would be two sums for one.
+        // Where it is used again and again, that would be two sums for one.
         if is_used_with || (meets_others && member.of.len() == 1) {
-            relays[member.node] = member.of.clone();
+            relays[member.node] = [0, 1].map(|number| member.of.get(number).copied());
             for &of in span.iter().flat_map(|_| &member.of) {
                 let whole = spans.get(&of).copied().into_iter().chain(span).reduce(joined);
                 spans.extend(whole.map(|whole| (of, whole)));
@@ -110,6 +111,26 @@ pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, P
         }
     }
     relays
+}
+
+/// If `node` is a relay, what it passes on to, and what of `passed`.
+pub(super) fn shares(
+    graph: &Graph,
+    builder: &mut Builder,
+    (node, relay): (Node, Passed),
+    passed: Node,
+) -> SmallVec<[(Node, Node); 2]> {
+    let mut shares = SmallVec::new();
+    let Def::Apply(op, args) = graph.nodes[node].def else { return shares };
+    for of in relay.into_iter().flatten() {
+        // Of the operands no more is needed than a factor.
+        let x = args.map(|arg| graph.constant(arg).map_or(passed, |x| builder.constant(x)));
+        let operand = args.iter().position(|&arg| arg == of);
+        let share =
+            operand.and_then(|operand| contribution(builder, op, operand, x, passed, passed));
+        shares.extend(share.map(|share| (of, share)));
+    }
+    shares
 }
 
 /// From the first to the last of two spans.
@@ -173,10 +194,10 @@ impl Families {
 
 /// The nodes that may be relays, operands first.
 fn members(activity: &Activity<'_>) -> Vec<Member> {
-    let mut known: HashMap<Node, (u8, Passed)> = HashMap::new();
+    let mut known: HashMap<Node, (u8, SmallVec<[Node; 2]>)> = HashMap::new();
     let nodes = activity.graph.nodes.keys().filter_map(|node| {
         let of = linear(activity, node)?;
-        let (mut length, mut roots) = (1, Passed::new());
+        let (mut length, mut roots) = (1, SmallVec::new());
         for &of in &of {
             let (before, from) = known.get(&of).cloned().unwrap_or_else(|| (0, smallvec![of]));
             length = length.max(before + 1);
@@ -235,14 +256,14 @@ fn is_recomputed(graph: &Graph, node: Node) -> bool {
 /// The active number that `node` is computed from, if it is its multiple, or differs from that by
 /// what has no derivative; both, if it is a sum of two of which a program may have computed one
 /// again.
-fn linear(activity: &Activity<'_>, node: Node) -> Option<Passed> {
+fn linear(activity: &Activity<'_>, node: Node) -> Option<SmallVec<[Node; 2]>> {
     if !activity.active[node] {
         return None;
     }
     let graph = activity.graph;
     let Def::Apply(op, [a, b, _]) = graph.nodes[node].def else { return None };
     let is_constant = |node: Node| graph.constant(node).is_some();
-    let of: Passed = match op {
+    let of: SmallVec<[Node; 2]> = match op {
         Op::Neg => smallvec![a],
         Op::Add if a == b => return None,
         // That is what a program begins a sum with.

@@ -13,13 +13,14 @@
 //! finite.
 
 use hashbrown::HashMap;
+use smallvec::{SmallVec, smallvec};
 
 use super::activity::Activity;
 use super::adjoints::Adjoints;
 use super::gathered::{Gathered, gathered};
 use super::needed::Needed;
 use super::order::{Entries, Order};
-use super::relays::{Passed, relays};
+use super::relays::{Passed, relays, shares};
 use super::rows::{Row, rows};
 use super::sums::Sums;
 use crate::entity::Array;
@@ -438,36 +439,25 @@ impl<'a> Reverse<'a> {
 
     /// Adds `passed` to the adjoint of `node` alone.
     pub(super) fn add_to_one(&mut self, node: Node, passed: Node) {
-        if self.add_to_sum(node, passed) || self.add_directly(node, passed) {
-            return;
-        }
-        if self.gathered[node] {
-            return self.gather(node, passed);
-        }
-        if !self.relays[node].is_empty() {
-            return self.relay(node, passed);
-        }
-        let sum = match self.adjoints.get(node) {
-            Some(before) => self.builder.apply(Op::Add, &[before, passed]),
-            None => passed,
-        };
-        self.adjoints.set(node, sum);
-    }
-
-    /// Passes on what `node`, a relay, gets. There are few relays of relays.
-    fn relay(&mut self, node: Node, passed: Node) {
-        let Def::Apply(op, args) = self.graph.nodes[node].def else { return };
-        // Of the operands no more is needed than a factor.
-        let factors = args.map(|arg| self.graph.constant(arg));
-        let x = factors.map(|factor| factor.map_or(passed, |x| self.builder.constant(x)));
-        for of in self.relays[node].clone() {
-            let operand = args.iter().position(|&arg| arg == of);
-            let share = operand.and_then(|operand| {
-                contribution(&mut self.builder, op, operand, x, passed, passed)
-            });
-            if let Some(share) = share {
-                self.add_to_one(of, share);
+        let mut pending: SmallVec<[(Node, Node); 4]> = smallvec![(node, passed)];
+        while let Some((node, passed)) = pending.pop() {
+            if self.add_to_sum(node, passed) || self.add_directly(node, passed) {
+                continue;
             }
+            if self.gathered[node] {
+                self.gather(node, passed);
+                continue;
+            }
+            let relay = self.relays[node];
+            let shares = shares(self.graph, &mut self.builder, (node, relay), passed);
+            if shares.is_empty() {
+                let sum = match self.adjoints.get(node) {
+                    Some(before) => self.builder.apply(Op::Add, &[before, passed]),
+                    None => passed,
+                };
+                self.adjoints.set(node, sum);
+            }
+            pending.extend(shares.into_iter().rev());
         }
     }
 

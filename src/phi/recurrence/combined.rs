@@ -69,6 +69,7 @@ fn combination(
     let found = match op {
         Op::Neg => known.get(&a)?.scaled(-1.0),
         Op::Mul => product(a, b)?,
+        // Rounded, as the quotients are.
         Op::Div => known.get(&a)?.scaled(1.0 / number(b)?),
         Op::Add | Op::Sub if is_nothing(b) => known.get(&a)?.scaled(1.0),
         Op::Add if is_nothing(a) => known.get(&b)?.scaled(1.0),
@@ -92,6 +93,9 @@ impl Combination {
 
     /// This, and `other` so many times, if that is of the same loop.
     fn plus(mut self, other: &Combination, factor: f64) -> Option<Combination> {
+        if self.region != other.region {
+            return None;
+        }
         for &(phi, own) in &other.parts {
             match self.parts.iter_mut().find(|(known, _)| *known == phi) {
                 Some((_, before)) => *before += own * factor,
@@ -100,7 +104,7 @@ impl Combination {
         }
         self.steps += other.steps;
         self.parts.retain(|&(_, factor)| factor != 0.0);
-        (self.region == other.region).then_some(self)
+        Some(self)
     }
 
     fn fits(&self) -> bool {
@@ -129,7 +133,8 @@ impl Combination {
             return None;
         }
         let &whole = places.values().next()?;
-        // What is divided by the first factor is exact, or nothing would be known to cancel.
+        // What is divided by the first factor is exact, or nothing would be known to cancel but
+        // what is rounded.
         let weights: Vec<(usize, f64)> =
             places.iter().map(|(&place, &factor)| (place, factor / whole)).collect();
         let is_exact = |((_, weight), &factor): (&(usize, f64), &f64)| {

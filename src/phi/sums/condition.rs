@@ -12,7 +12,7 @@
 use super::frame::Frame;
 use super::moments::Moments;
 use super::polynomial::Basis;
-use super::slow::Slow;
+use super::valleys::Valleys;
 use crate::phi::double::Double;
 
 /// How much larger than the root the magnitudes in the form may be. If all
@@ -26,24 +26,23 @@ const VALUES: f64 = 6.0;
 
 /// Where the parts of a form may cancel, wherever its pivot is.
 #[derive(Default)]
-pub(super) struct Places {
+pub(super) struct Suspects {
     /// Where the lines of which the terms are made are smallest, if they are products of more.
     pub(super) center: Option<Vec<f64>>,
-    /// Along directions in which the terms change least.
-    pub(super) slow: Slow,
+    pub(super) valleys: Valleys,
 }
 
 /// How large the magnitudes in the form of `moments` are at worst, relative to
 /// what is good: the largest ratio that a search finds, for the value and for the
-/// derivatives. Up to 1 it is good. In some `places` most may cancel.
-pub(super) fn worst(moments: &Moments, basis: &Basis, frame: &Frame, places: &Places) -> f64 {
+/// derivatives. Up to 1 it is good. At the `suspects` most may cancel.
+pub(super) fn worst(moments: &Moments, basis: &Basis, frame: &Frame, suspects: &Suspects) -> f64 {
     let variables = frame.pivot.len();
     let sums: Vec<f64> = moments.sums.iter().map(|sum| sum.rounded()).collect();
     let form = Form { moments, basis, sums, frame };
     let scales: Vec<f64> = (0..variables).map(|variable| form.scale(variable)).collect();
-    let mut starts: Vec<Vec<f64>> = form.place_of(places).into_iter().collect();
-    let slow = form.slow_directions(places, &scales);
-    for direction in directions(variables).into_iter().chain(slow) {
+    let mut starts: Vec<Vec<f64>> = form.center(suspects).into_iter().collect();
+    let valleys = form.valleys(suspects, &scales);
+    for direction in directions(variables).into_iter().chain(valleys) {
         for exponent in -40..=40 {
             let size = 10f64.powf(0.5 * f64::from(exponent));
             let point = direction.iter().zip(&scales).map(|(d, scale)| d * scale * size);
@@ -55,11 +54,11 @@ pub(super) fn worst(moments: &Moments, basis: &Basis, frame: &Frame, places: &Pl
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     found.truncate(8);
     let climbed = found.into_iter().map(|(ratio, point)| form.climb(ratio, point));
-    climbed.fold(form.along_flats(places, &scales), f64::max)
+    climbed.fold(0.0, f64::max)
 }
 
 /// The same, as far as a few points tell.
-pub(super) fn rough(moments: &Moments, basis: &Basis, frame: &Frame, places: &Places) -> f64 {
+pub(super) fn rough(moments: &Moments, basis: &Basis, frame: &Frame, suspects: &Suspects) -> f64 {
     let variables = frame.pivot.len();
     let sums: Vec<f64> = moments.sums.iter().map(|sum| sum.rounded()).collect();
     let form = Form { moments, basis, sums, frame };
@@ -70,14 +69,14 @@ pub(super) fn rough(moments: &Moments, basis: &Basis, frame: &Frame, places: &Pl
         form.ratio(&point.collect::<Vec<f64>>())
     };
     let step = if variables > 1 { 3 } else { 1 };
-    let slow = form.slow_directions(places, &scales);
-    let directions = directions(variables).into_iter().step_by(step).chain(slow);
+    let valleys = form.valleys(suspects, &scales);
+    let directions = directions(variables).into_iter().step_by(step).chain(valleys);
     let ratios = directions.flat_map(|direction| {
         (-12..=12).map(move |exponent| (direction.clone(), exponent)).collect::<Vec<_>>()
     });
     let all = ratios.map(|(direction, exponent)| ratio(&direction, exponent));
-    let at_center = form.place_of(places).map_or(0.0, |point| form.ratio(&point));
-    all.fold(at_center.max(form.along_flats(places, &scales)), f64::max)
+    let at_center = form.center(suspects).map_or(0.0, |point| form.ratio(&point));
+    all.fold(at_center, f64::max)
 }
 
 /// Directions to look into: on axes, diagonals, and spread in between.
@@ -114,8 +113,8 @@ struct Form<'a> {
 
 impl Form<'_> {
     /// Where the center of what is added up is, relative to the pivot.
-    fn place_of(&self, places: &Places) -> Option<Vec<f64>> {
-        let center = places.center.as_ref()?.iter().zip(&self.frame.pivot);
+    fn center(&self, suspects: &Suspects) -> Option<Vec<f64>> {
+        let center = suspects.center.as_ref()?.iter().zip(&self.frame.pivot);
         Some(center.map(|(center, pivot)| center - pivot).collect())
     }
 
@@ -143,43 +142,17 @@ impl Form<'_> {
         if scale.is_normal() { scale } else { 1.0 }
     }
 
-    /// The directions in which terms change least, but do, in units of `scales`.
-    fn slow_directions(&self, places: &Places, scales: &[f64]) -> Vec<Vec<f64>> {
-        let scaled = |direction: &Vec<f64>| {
+    /// The valleys, one way and the other, in units of `scales`.
+    fn valleys(&self, suspects: &Suspects, scales: &[f64]) -> Vec<Vec<f64>> {
+        let directions = suspects.valleys.directions.iter().flat_map(|direction| {
             let direction = self.frame.coordinates(direction);
             let parts: Vec<f64> = direction.iter().zip(scales).map(|(d, s)| d / s).collect();
             let length = parts.iter().fold(0.0, |length: f64, part| length.max(part.abs()));
-            parts.iter().map(|part| part / length).collect()
-        };
-        let there: Vec<Vec<f64>> = places.slow.others.iter().map(scaled).collect();
-        let back = there.iter().map(|direction| direction.iter().map(|part| -part).collect());
-        let back: Vec<Vec<f64>> = back.collect();
-        there.into_iter().chain(back).collect()
-    }
-
-    /// The worst ratio far along the directions in which no term changes.
-    fn along_flats(&self, places: &Places, scales: &[f64]) -> f64 {
-        let near = |direction: Vec<f64>| {
-            direction.iter().zip(scales).map(|(part, scale)| part * scale).collect()
-        };
-        let mut starts: Vec<Vec<f64>> = self.place_of(places).into_iter().collect();
-        if !places.slow.flats.is_empty() {
-            starts.extend(directions(scales.len()).into_iter().map(near));
-        }
-        let mut worst: f64 = 0.0;
-        for flat in &places.slow.flats {
-            let flat = self.frame.coordinates(flat);
-            let parts = flat.iter().zip(scales).map(|(part, scale)| (part / scale).abs());
-            let length = parts.fold(0.0, f64::max);
-            for start in &starts {
-                for size in [1e2, 1e4, 1e6] {
-                    let parts = start.iter().zip(&flat);
-                    let point = parts.map(|(start, part)| start + part * (size / length));
-                    worst = worst.max(self.ratio(&point.collect::<Vec<f64>>()));
-                }
-            }
-        }
-        worst
+            let is_known = length.is_normal() && parts.iter().all(|part| part.is_finite());
+            let signs: &[f64] = if is_known { &[1.0, -1.0] } else { &[] };
+            signs.iter().map(move |sign| parts.iter().map(|part| part * sign / length).collect())
+        });
+        directions.collect()
     }
 
     /// The worst of the value and the derivatives at `point`, relative to the pivot.

@@ -17,18 +17,16 @@ pub(super) struct Frame {
     pub(super) shear: Vec<Vec<f64>>,
     /// For each variable its difference as a linear form in the coordinates.
     pub(super) differences: Vec<Vec<Double>>,
-    /// The coordinates that no term changes with.
-    idle: Vec<usize>,
 }
 
 impl Frame {
     /// Without a shear.
     pub(super) fn at(pivot: Vec<f64>) -> Frame {
         let shear = (0..pivot.len()).map(|variable| vec![0.0; variable]).collect();
-        Frame::new(pivot, shear, Vec::new())
+        Frame::new(pivot, shear)
     }
 
-    fn new(pivot: Vec<f64>, shear: Vec<Vec<f64>>, idle: Vec<usize>) -> Frame {
+    fn new(pivot: Vec<f64>, shear: Vec<Vec<f64>>) -> Frame {
         let size = pivot.len();
         let mut differences: Vec<Vec<Double>> = Vec::new();
         for (variable, factors) in shear.iter().enumerate() {
@@ -41,18 +39,12 @@ impl Frame {
             }
             differences.push(row);
         }
-        Frame { pivot, shear, differences, idle }
+        Frame { pivot, shear, differences }
     }
 
     /// This frame, without a shear, with one in which the squares of the sum do
-    /// not mix: `moments` is what the sum is in this frame. The first variable of each of the
-    /// `flats` becomes idle.
-    pub(super) fn sheared(
-        &self,
-        moments: &Moments,
-        basis: &Basis,
-        flats: &[Vec<f64>],
-    ) -> Option<Frame> {
+    /// not mix: `moments` is what the sum is in this frame.
+    pub(super) fn sheared(&self, moments: &Moments, basis: &Basis) -> Option<Frame> {
         let size = self.pivot.len();
         let part = |i: usize, j: usize| match basis.product(1 + i, 1 + j) {
             Some(at) if i == j => moments.sums[at].rounded(),
@@ -61,10 +53,8 @@ impl Frame {
         };
         let row = |i: usize| (0..size).map(|j| part(i, j)).collect();
         let mut form: Vec<Vec<f64>> = (0..size).map(row).collect();
-        let first = |flat: &Vec<f64>| flat.iter().position(|&part| part != 0.0);
-        let idle: Vec<usize> = flats.iter().filter_map(first).collect();
         let mut shear: Vec<Vec<f64>> = (0..size).map(|variable| vec![0.0; variable]).collect();
-        for last in (1..size).rev().filter(|last| !idle.contains(last)) {
+        for last in (1..size).rev() {
             if form[last][last] == 0.0 {
                 return None;
             }
@@ -77,7 +67,7 @@ impl Frame {
             }
         }
         let is_small = shear.iter().flatten().all(|factor| factor.abs() < 1e50);
-        is_small.then(|| Frame::new(self.pivot.clone(), shear, idle))
+        is_small.then(|| Frame::new(self.pivot.clone(), shear))
     }
 
     /// What a direction is in the coordinates.
@@ -88,13 +78,10 @@ impl Frame {
         direction.iter().zip(&self.shear).map(|(part, shear)| part + added(shear)).collect()
     }
 
-    /// How large what is added for each coordinate is at this point. What is idle does not
-    /// count: it is large where it cancels, and the loop rounds what cancels, too.
+    /// How large what is added for each coordinate is at this point.
     pub(super) fn added(&self, point: &[f64]) -> Vec<f64> {
-        let mut point = point.to_vec();
-        self.idle.iter().for_each(|&coordinate| point[coordinate] = 0.0);
         let difference =
-            |row: &Vec<Double>| row.iter().zip(&point).map(|(x, v)| x.high * v).sum::<f64>().abs();
+            |row: &Vec<Double>| row.iter().zip(point).map(|(x, v)| x.high * v).sum::<f64>().abs();
         let sizes: Vec<f64> = self.differences.iter().map(difference).collect();
         let added = |factors: &Vec<f64>| {
             factors.iter().zip(&sizes).map(|(factor, size)| (factor * size).abs()).sum()

@@ -16,7 +16,7 @@ use super::precise::{Polynomial, cost};
 use super::products::SIZES;
 use super::steps::{Place, Steps};
 use super::terms::{Variables, terms};
-use super::{frame::Frame, places, precise_part};
+use super::{frame::Frame, precise_part, suspects};
 use crate::op::Op;
 use crate::phi::close::CloseLimits;
 use crate::phi::double::Double;
@@ -213,8 +213,8 @@ pub(super) fn close_exponentials(
         return None;
     }
     let mut evaluator = Evaluator::new(&terms, &basis);
-    let places = places(&terms, &mut evaluator, limits, count, &[]);
-    let (frame, moments) = precise_part(&mut evaluator, &basis, variables, (count, 0.0), &places)?;
+    let known = suspects(&terms, &mut evaluator, &basis, limits, (count, &[]));
+    let (frame, moments) = precise_part(&mut evaluator, &basis, variables, (count, 0.0), &known)?;
     if cost(&moments, &basis) > 3 * u64::from(count) * (1 + terms.steps.len() as u64) {
         return None;
     }

@@ -5,7 +5,7 @@
 //! that are invariant in the loop, with coefficients that are data, the sum is a
 //! polynomial too, of the sums of the coefficients: there is no loop any more.
 //! `chain` finds the sums, `terms` what they add up, `moments` the coefficients
-//! around a pivot, `condition`, `center` and `zeros` the pivot, and `form` makes nodes of it, or
+//! around a pivot, `condition`, `center`, `valleys` and `zeros` the pivot, and `form` makes nodes of it, or
 //! `precise` where parts may cancel. `functions` and `exponentials` are for terms that are no polynomials.
 //! `factors` are invariant, and taken out. `inverses` makes products of quotients, and `products` are those of data with what is
 //! invariant (C8). `change` tells what is the same in all iterations, and `choice` what a
@@ -21,7 +21,6 @@ mod condition;
 mod expand;
 mod exponentials;
 mod factors;
-
 mod form;
 mod frame;
 mod functions;
@@ -33,20 +32,20 @@ mod polynomial;
 mod precise;
 mod products;
 mod rows;
-mod slow;
 mod steps;
 mod terms;
+mod valleys;
 mod zeros;
 
 use center::center;
 use chain::{Chain, chains};
-use condition::{Places, pivots, rough, worst};
+use condition::{Suspects, pivots, rough, worst};
 use frame::Frame;
 use inverses::inverses;
 use moments::{Evaluator, Moments};
 use polynomial::Basis;
-use slow::{Slow, slow_directions};
 use terms::{Step, Terms, Variables, terms};
+use valleys::valleys;
 
 use super::close::CloseLimits;
 use super::draft::Draft;
@@ -217,10 +216,10 @@ fn fit(
         Ok(Sum { terms, factors, basis, parts, counts, is_precise })
     };
     // Tangents in loops would keep sums of what is computed there from being found.
-    let precise = |evaluator: &mut Evaluator<'_>, places: &Places| {
+    let precise = |evaluator: &mut Evaluator<'_>, suspects: &Suspects| {
         let is_outside = draft.loop_around(region).is_none();
-        let part =
-            is_outside.then(|| precise_part(evaluator, &basis, variables, (count, first), places));
+        let part = is_outside
+            .then(|| precise_part(evaluator, &basis, variables, (count, first), suspects));
         let part = part.flatten();
         // The loop takes three steps for one where its derivatives are computed as well.
         let work = 3 * u64::from(count) * terms.steps.len() as u64;
@@ -231,32 +230,37 @@ fn fit(
     let how_large: HowLarge = if draft.all_forms { rough } else { worst };
     // A form in several variables has directions in which its parts cancel.
     let is_curved = terms.degree() > 1;
+    let suspects = |around: &[u32], evaluator: &mut _| {
+        suspects(terms, evaluator, &basis, limits, (count, around))
+    };
+    let mut first_known = None;
     if variables > 1 && counts.is_empty() {
-        let places = places(terms, &mut evaluator, limits, count, &[]);
+        let known = suspects(&[], &mut evaluator);
         // To look for a good frame takes long in many variables.
         let plain = (variables <= FEW).then(|| {
-            let around = (&[][..], &places);
+            let around = (&[][..], &known);
             part(&mut evaluator, &basis, variables, (count, first), around, how_large)
         });
         let plain = plain.and_then(Result::ok);
         let is_calm = plain.as_ref().is_some_and(|(ratio, _)| *ratio <= CALM)
             && !precise::has_logarithm(draft, &terms.variables);
-        let precise = if is_calm { None } else { precise(&mut evaluator, &places) };
+        let precise = if is_calm { None } else { precise(&mut evaluator, &known) };
         let is_precise = precise.is_some();
         if let Some(part) = precise.or(plain.map(|(_, part)| part)) {
             return sum(basis.clone(), vec![part], counts, is_precise);
         }
+        first_known = Some(known);
     }
     let mut parts = Vec::new();
     let mut around = vec![0; counts.len()];
     loop {
-        let places = places(terms, &mut evaluator, limits, count, &around);
-        let here = (around.as_slice(), &places);
+        let known = first_known.take().unwrap_or_else(|| suspects(&around, &mut evaluator));
+        let here = (around.as_slice(), &known);
         match part(&mut evaluator, &basis, variables, (count, first), here, how_large) {
             Ok((_, part)) => parts.push(part),
             Err(why) if variables > 1 && is_curved => return Err(why),
             Err(why) => {
-                let part = precise(&mut evaluator, &places).ok_or(why)?;
+                let part = precise(&mut evaluator, &known).ok_or(why)?;
                 return sum(basis.clone(), vec![part], counts, true);
             }
         }
@@ -271,16 +275,16 @@ fn fit(
 
 /// Where the parts of forms of `count` iterations of `terms` may cancel, in these of the loops
 /// around.
-fn places(
+fn suspects(
     terms: &Terms,
     evaluator: &mut Evaluator<'_>,
+    basis: &Basis,
     limits: &CloseLimits,
-    count: u32,
-    around: &[u32],
-) -> Places {
-    Places {
+    (count, around): (u32, &[u32]),
+) -> Suspects {
+    Suspects {
         center: center(terms, limits.monomials, count, around),
-        slow: slow_directions(evaluator, terms.variables.len(), count, around),
+        valleys: valleys(evaluator, basis, terms.variables.len(), count, around),
     }
 }
 
@@ -291,13 +295,14 @@ fn precise_part(
     basis: &Basis,
     variables: usize,
     (count, first): (u32, f64),
-    places: &Places,
+    suspects: &Suspects,
 ) -> Option<(Frame, Moments)> {
-    // Far along a flat direction the square of what cancels has digits left in pairs.
-    let has_digits = basis.monomials.iter().all(|monomial| monomial.iter().sum::<u32>() <= 2);
-    let flats = if has_digits { Vec::new() } else { places.slow.flats.clone() };
-    let slow = Slow { flats, others: Vec::new() };
-    let places = &Places { center: places.center.clone(), slow };
+    // Far along a valley squares of what cancels have digits left in pairs, but no higher powers.
+    let is_square = basis.monomials.iter().all(|monomial| monomial.iter().sum::<u32>() <= 2);
+    if suspects.valleys.is_flat && !is_square {
+        return None;
+    }
+    let suspects = &Suspects { center: suspects.center.clone(), ..Suspects::default() };
     let mut at = |frame: Frame| {
         let moments = evaluator.moments(first, &frame, count, &[])?;
         let mut sizes = moments.magnitudes.iter().chain(&frame.pivot);
@@ -314,17 +319,17 @@ fn precise_part(
             if zeros::are_lost(basis, &part.0, &part.1, &mut moments) {
                 return false;
             }
-            let ratio = rough(&part.1, basis, &part.0, places);
+            let ratio = rough(&part.1, basis, &part.0, suspects);
             if best.as_ref().is_none_or(|(least, _)| ratio < *least) {
                 best = Some((ratio, part));
             }
             ratio <= EASY
         };
     let mut is_good = |part: (Frame, Moments), at: &mut dyn FnMut(Frame) -> Option<_>| {
-        let sheared = part.0.sheared(&part.1, basis, &places.slow.flats);
+        let sheared = part.0.sheared(&part.1, basis);
         consider(part, at) || sheared.and_then(&mut *at).is_some_and(|part| consider(part, at))
     };
-    let center = places.center.clone().and_then(|center| at(Frame::at(center)));
+    let center = suspects.center.clone().and_then(|center| at(Frame::at(center)));
     let found = center.is_some_and(|part| is_good(part, &mut at))
         || vertex.into_iter().chain(others).any(|pivot| {
             let Some(part) = at(Frame::at(pivot)) else { return false };
@@ -341,7 +346,7 @@ fn precise_part(
 }
 
 /// How large what a form adds up in a frame is, relative to what is good.
-type HowLarge = fn(&Moments, &Basis, &Frame, &Places) -> f64;
+type HowLarge = fn(&Moments, &Basis, &Frame, &Suspects) -> f64;
 
 /// A good frame, with the moments in it, and how large what is added up in it is, relative to
 /// what is good.
@@ -350,7 +355,7 @@ fn part(
     basis: &Basis,
     variables: usize,
     (count, first): (u32, f64),
-    (around, places): (&[u32], &Places),
+    (around, suspects): (&[u32], &Suspects),
     how_large: HowLarge,
 ) -> Result<(f64, (Frame, Moments)), String> {
     let mut at = |frame: &Frame| evaluator.moments(first, frame, count, around);
@@ -363,11 +368,16 @@ fn part(
     if variables == 0 {
         return Ok((0.0, (zero, raw)));
     }
+    if suspects.valleys.is_flat {
+        return Err(
+            "its form would lose digits where no term changes with its variables".to_owned()
+        );
+    }
     let mut least = f64::INFINITY;
     let kinds = pivots(&raw, basis, variables).into_iter().enumerate();
     let found = kinds.filter_map(|(kind, pivot)| Some((Some(kind), pivot?)));
     let found = found.map(|(kind, pivot)| (kind, Frame::at(pivot)));
-    let center_frame = places.center.clone().map(|center| (None, Frame::at(center)));
+    let center_frame = suspects.center.clone().map(|center| (None, Frame::at(center)));
     for (kind, mut frame) in found.chain(center_frame).chain([(None, zero)]) {
         let Some(mut moments) = at(&frame) else { continue };
         // Once more from there, where nothing cancels.
@@ -379,8 +389,7 @@ fn part(
                 (frame, moments) = (next, better);
             }
         }
-        let sheared =
-            frame.sheared(&moments, basis, &places.slow.flats).filter(|sheared| *sheared != frame);
+        let sheared = frame.sheared(&moments, basis).filter(|sheared| *sheared != frame);
         let sheared = sheared.and_then(|sheared| Some((sheared.clone(), at(&sheared)?)));
         let mut best = None;
         for (frame, moments) in [Some((frame, moments)), sheared].into_iter().flatten() {
@@ -391,7 +400,7 @@ fn part(
             if zeros::are_lost(basis, &frame, &moments, &mut at) {
                 continue;
             }
-            let ratio = how_large(&moments, basis, &frame, places);
+            let ratio = how_large(&moments, basis, &frame, suspects);
             if ratio < least {
                 least = ratio;
                 best = Some((frame, moments));

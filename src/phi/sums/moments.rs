@@ -60,22 +60,7 @@ impl<'a> Evaluator<'a> {
             products: vec![0.0; size * size],
             partial: vec![0.0; size * size],
         };
-        let mut iterations = vec![0];
-        iterations.extend_from_slice(around);
-        self.total.fill(Double::ZERO);
-        self.total[0] = first.into();
-        if let Some(step) = self.terms.begin {
-            self.run(frame, &iterations);
-            let result = &self.results[self.starts[step]..self.starts[step + 1]];
-            self.total.fill(Double::ZERO);
-            self.total[..result.len()].copy_from_slice(result);
-        }
-        moments.add(&self.total);
-        for iteration in 0..count {
-            iterations[0] = iteration;
-            self.run(frame, &iterations);
-            moments.add(&self.total);
-        }
+        self.for_each_term(first, frame, count, around, |term| moments.add(term));
         moments.mirror();
         let numbers = moments.magnitudes.iter().chain(&moments.products).chain(&moments.partial);
         let is_finite = numbers.copied().all(f64::is_finite)
@@ -91,37 +76,32 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// For each two variables the sum of the products of the slopes of the terms, in
-    /// `count` iterations and at all `points`.
-    pub(super) fn slopes(
+    /// Shows `see` what the sum begins with, and what each of `count` iterations adds to it, in
+    /// these iterations of the loops around.
+    pub(super) fn for_each_term(
         &mut self,
-        points: &[Vec<f64>],
+        first: f64,
+        frame: &Frame,
         count: u32,
         around: &[u32],
-    ) -> Vec<Vec<Double>> {
-        let variables = self.terms.variables.len();
-        let frame = Frame::at(vec![0.0; variables]);
-        let slope = |point: &Vec<f64>, variable| self.basis.derivatives(&[variable], point);
-        let by_variable = |point| (0..variables).map(|v| slope(point, v)).collect::<Vec<_>>();
-        let monomials: Vec<Vec<Vec<f64>>> = points.iter().map(by_variable).collect();
-        let mut sums = vec![vec![Double::ZERO; variables]; variables];
+        mut see: impl FnMut(&[Double]),
+    ) {
         let mut iterations = vec![0];
         iterations.extend_from_slice(around);
+        self.total.fill(Double::ZERO);
+        self.total[0] = first.into();
+        if let Some(step) = self.terms.begin {
+            self.run(frame, &iterations);
+            let result = &self.results[self.starts[step]..self.starts[step + 1]];
+            self.total.fill(Double::ZERO);
+            self.total[..result.len()].copy_from_slice(result);
+        }
+        see(&self.total);
         for iteration in 0..count {
             iterations[0] = iteration;
-            self.run(&frame, &iterations);
-            for monomials in &monomials {
-                let slope = |monomials: &Vec<f64>| {
-                    let parts = self.total.iter().zip(monomials).filter(|&(_, &m)| m != 0.0);
-                    parts.fold(Double::ZERO, |sum, (&x, &m)| sum + x * m.into())
-                };
-                let slopes: Vec<Double> = monomials.iter().map(slope).collect();
-                for (row, &x) in sums.iter_mut().zip(&slopes) {
-                    row.iter_mut().zip(&slopes).for_each(|(sum, &y)| *sum = *sum + x * y);
-                }
-            }
+            self.run(frame, &iterations);
+            see(&self.total);
         }
-        sums
     }
 
     /// The sum of the terms of one iteration.
