@@ -369,13 +369,27 @@ mod tests {
         }
     }
 
+    /// The sum of `(i·v0 + v1 - v2)²`, which does not change where v1 and v2 do by the same.
+    fn squares(count: u32) -> Graph {
+        let text = format!(
+            "graph active 3 inactive 0\nv3 = const 0.0\nv4 = const {}.0\nv5 = iteration r0\n\
+             b0:\n  v6 = region r0 b1 bound {count} entries v7=v3\n  return v6\n\
+             b1:\n  v8 = mul v5 v0\n  v9 = add v8 v1\n  v10 = sub v9 v2\n  \
+             v11 = mul v10 v10\n  v12 = add v7 v11\n  v13 = lt v5 v4\n  return v13 v12 v12\n",
+            count - 1
+        );
+        parse(&text).unwrap()
+    }
+
     #[test]
     fn sums_have_forms_at_all_lengths_that_are_compared() {
         for count in [1, 2, 3, 4, 18, 302] {
-            let mut draft = Draft::new(&two_sums(count));
-            draft.all_forms = true;
-            let (_, applied, refused) = attempt(draft, &CloseLimits::DEFAULT, &[]);
-            assert_eq!(applied.len(), 2, "{count} {refused:?}");
+            for (graph, sums) in [(two_sums(count), 2), (squares(count), 1)] {
+                let mut draft = Draft::new(&graph);
+                draft.all_forms = true;
+                let (_, applied, refused) = attempt(draft, &CloseLimits::DEFAULT, &[]);
+                assert_eq!(applied.len(), sums, "{count} {refused:?}");
+            }
         }
     }
 }

@@ -45,7 +45,7 @@ use inverses::inverses;
 use moments::{Evaluator, Moments};
 use polynomial::Basis;
 use terms::{Step, Terms, Variables, terms};
-use valleys::valleys;
+use valleys::{Valleys, valleys};
 
 use super::close::CloseLimits;
 use super::draft::Draft;
@@ -230,31 +230,30 @@ fn fit(
     let how_large: HowLarge = if draft.all_forms { rough } else { worst };
     // A form in several variables has directions in which its parts cancel.
     let is_curved = terms.degree() > 1;
-    let suspects = |around: &[u32], evaluator: &mut _| {
-        suspects(terms, evaluator, &basis, limits, (count, around))
+    let known_at = |around: &[u32], evaluator: &mut Evaluator<'_>| {
+        suspects(draft, terms, evaluator, &basis, limits, (count, around))
     };
-    let mut first_known = None;
+    let mut known = None;
     if variables > 1 && counts.is_empty() {
-        let known = suspects(&[], &mut evaluator);
+        let known = known.insert(known_at(&[], &mut evaluator));
         // To look for a good frame takes long in many variables.
         let plain = (variables <= FEW).then(|| {
-            let around = (&[][..], &known);
+            let around = (&[][..], &*known);
             part(&mut evaluator, &basis, variables, (count, first), around, how_large)
         });
         let plain = plain.and_then(Result::ok);
         let is_calm = plain.as_ref().is_some_and(|(ratio, _)| *ratio <= CALM)
             && !precise::has_logarithm(draft, &terms.variables);
-        let precise = if is_calm { None } else { precise(&mut evaluator, &known) };
+        let precise = if is_calm { None } else { precise(&mut evaluator, known) };
         let is_precise = precise.is_some();
         if let Some(part) = precise.or(plain.map(|(_, part)| part)) {
             return sum(basis.clone(), vec![part], counts, is_precise);
         }
-        first_known = Some(known);
     }
     let mut parts = Vec::new();
     let mut around = vec![0; counts.len()];
     loop {
-        let known = first_known.take().unwrap_or_else(|| suspects(&around, &mut evaluator));
+        let known = known.take().unwrap_or_else(|| known_at(&around, &mut evaluator));
         let here = (around.as_slice(), &known);
         match part(&mut evaluator, &basis, variables, (count, first), here, how_large) {
             Ok((_, part)) => parts.push(part),
@@ -276,16 +275,19 @@ fn fit(
 /// Where the parts of forms of `count` iterations of `terms` may cancel, in these of the loops
 /// around.
 fn suspects(
+    draft: &Draft,
     terms: &Terms,
     evaluator: &mut Evaluator<'_>,
     basis: &Basis,
     limits: &CloseLimits,
     (count, around): (u32, &[u32]),
 ) -> Suspects {
-    Suspects {
-        center: center(terms, limits.monomials, count, around),
-        valleys: valleys(evaluator, basis, terms.variables.len(), count, around),
-    }
+    let valleys = match draft.all_forms {
+        // Terms of a few iterations always have one, and twice the precision digits in it.
+        true => Valleys::default(),
+        false => valleys(evaluator, basis, terms.variables.len(), count, around),
+    };
+    Suspects { center: center(terms, limits.monomials, count, around), valleys }
 }
 
 /// A frame that is good for a form in pairs of numbers, with the moments
