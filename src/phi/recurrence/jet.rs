@@ -200,8 +200,14 @@ impl Start {
             };
             value = Some(unless_left(emitter, *is_more, number, largest));
         }
-        if self.is_from_loop {
-            value = value.map(|number| doubt.unless_grown(emitter, number));
+        if let Some(number) = value
+            && (self.is_from_loop || !self.rest.is_empty())
+        {
+            let unless_grown = doubt.unless_grown(emitter, number);
+            value = Some(match self.is_from_loop {
+                true => unless_grown,
+                false => self.rest.unless_rounding(emitter, unless_grown, number),
+            });
         }
         let mut totals = Totals::default();
         for (other, (first, &slope)) in self.firsts.iter().zip(row).enumerate() {

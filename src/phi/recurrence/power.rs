@@ -33,6 +33,12 @@ pub(super) struct System {
 }
 
 impl System {
+    /// What a step makes of its only number, if it has one, and coefficients that do not change.
+    pub(super) fn only_row(&self) -> Option<&Affine> {
+        let [row] = &self.rows[..] else { return None };
+        self.is_fixed().then_some(row)
+    }
+
     /// Whether its coefficients are the same in all steps.
     pub(super) fn is_fixed(&self) -> bool {
         let mut coefficients = self.rows.iter().flat_map(|row| row.values());

@@ -35,7 +35,7 @@ use super::power::{System, offset};
 use super::products::{Factors, Row, sum_of};
 use super::sizes::total_size;
 use super::slopes::{Digits, Parts, Totals};
-use super::still::Still;
+use super::still::{unless_rounded, unless_still};
 use super::terms::{Step, Terms};
 use super::toward::{Taken, Toward};
 use crate::op::Op;
@@ -115,7 +115,7 @@ pub(super) fn changed(
     system: &System,
     times: usize,
 ) -> Option<Result<Vec<Node>, &'static str>> {
-    let row = row_of(system)?;
+    let row = system.only_row()?;
     let before = forms.emitter.items.len();
     let emitter = &mut *forms.emitter;
     let Some(start) = Start::of(emitter, system, row) else { return Some(Err(MOST)) };
@@ -137,18 +137,11 @@ pub(super) fn changed_by(
     count: Node,
     most: u32,
 ) -> Option<Result<Node, &'static str>> {
-    let row = row_of(system)?;
+    let row = system.only_row()?;
     let emitter = &mut *forms.emitter;
     let Some(start) = Start::of(emitter, system, row) else { return Some(Err(MOST)) };
     let known = start.factor.after_count(emitter, count, most);
     Some(Ok(start.end(emitter, &known)))
-}
-
-/// What a step makes of the only number of `system`, if its coefficients do not change.
-fn row_of(system: &System) -> Option<&Affine> {
-    let [row] = &system.rows[..] else { return None };
-    let is_fixed = |coefficient: &Coefficient| matches!(coefficient, Coefficient::Fixed(_));
-    row.values().all(is_fixed).then_some(row)
 }
 
 impl Start {
@@ -260,6 +253,11 @@ impl Start {
         parts.into_iter().chain(&self.shared).flat_map(Part::nodes).collect()
     }
 
+    /// Whether it may begin where it stays, but for rounding: both are made of the same.
+    fn may_rest(&self) -> bool {
+        !self.is_from_loop && !self.first.nodes().is_disjoint(&self.added.nodes())
+    }
+
     /// Whether its fixed point is known: what is added is that, with the other sign.
     pub(super) fn has_fixed_point(&self) -> bool {
         let one = || Terms::number(1.0.into());
@@ -320,11 +318,14 @@ impl Start {
         first: Option<Pair>,
         parts: &mut Vec<(&'a Part, Pair)>,
     ) -> (Option<Pair>, Option<Pair>) {
-        let (zero, one) = (emitter.number(0.0, 0.0), emitter.number(1.0, 0.0));
-        let less = emitter.number(-1.0, 0.0);
+        let [zero, one, less] = [0.0, 1.0, -1.0].map(|number| emitter.number(number, 0.0));
         let added = self.added.number(emitter);
-        let way = sum_of(emitter, [(first, Some(one)), (added, Some(one))]);
-        let way = way.map(|way| emitter.normal(way));
+        let terms = [(first, Some(one)), (added, Some(one))];
+        let way = sum_of(emitter, terms).map(|way| emitter.normal(way));
+        let way = match self.may_rest() {
+            true => way.map(|way| unless_rounded(emitter, way, &terms, self.is_large)),
+            false => way,
+        };
         let fixed = emitter.product(added.unwrap_or(zero), less);
         let (is_far, factor) = self.factor.power_or_change(emitter, powers);
         let from = is_far.either(emitter, fixed, first.unwrap_or(zero));
@@ -346,12 +347,12 @@ impl Start {
         let (zero, one) = (emitter.number(0.0, 0.0), emitter.number(1.0, 0.0));
         let (less_one, added) = (self.change.number(emitter), self.added.number(emitter));
         let terms = [(less_one, first), (added, Some(one))];
-        let mut change = self.left(emitter, powers, terms).map(|change| emitter.normal(change));
-        if self.is_from_loop {
-            let mut still = Still::default();
-            still.add(emitter, &terms, None);
-            change = change.map(|change| still.either(emitter, zero, change));
-        }
+        let change = self.left(emitter, powers, terms).map(|change| emitter.normal(change));
+        let change = change.map(|change| match (self.is_from_loop, self.may_rest()) {
+            (true, _) => unless_still(emitter, change, &terms),
+            (_, true) => unless_rounded(emitter, change, &terms, self.is_large),
+            (_, false) => change,
+        });
         let either = |emitter: &mut Emitter<'_>, for_large: Pair, for_small: Pair| {
             self.is_large.either(emitter, for_large, for_small)
         };

@@ -47,6 +47,8 @@ pub(super) struct Start {
     /// Whether a loop has carried some of the numbers.
     pub(super) is_from_loop: bool,
     pub(super) has_offset: bool,
+    /// Where nothing but rounding is added to the numbers, if no loop has brought them there.
+    pub(super) rest: Still,
     /// Whether the map has derivatives that are wanted.
     pub(super) has_slopes: bool,
 }
@@ -133,7 +135,8 @@ impl Start {
             _ => Some(first.into()),
         };
         let whole: Row = firsts.iter().map(with_rest).collect();
-        let (mut base, mut first, mut still) = (vec![None; size], whole.clone(), Still::default());
+        let (mut base, mut first) = (vec![None; size], whole.clone());
+        let (mut still, mut rest) = (Still::default(), Still::default());
         let mut change = vec![None; size];
         let (mut moving, mut near, mut is_driven) = (None, None, vec![false; size]);
         let is_from_loop = firsts.iter().any(|&first| emitter.is_multiple_from_loop(first));
@@ -177,10 +180,14 @@ impl Start {
                 // Nothing is added to the way from the point itself.
                 *change = near.map_or(*change, |near| either(emitter, near, None, *change));
             }
-            if fixed.is_some() && is_from_loop {
+            let is_known = |pair: &Pair| emitter.value(pair.high).is_some();
+            let may_rest = !map.iter().flatten().flatten().all(is_known)
+                && are_made_of_the_same(emitter, &parts, &firsts, &offsets);
+            if is_from_loop && fixed.is_some() || !is_from_loop && may_rest {
                 let terms = terms_of_change(emitter, &map, less_one.as_deref(), &whole);
+                let near = if is_from_loop { &mut still } else { &mut rest };
                 for (terms, &added) in terms.iter().zip(&added) {
-                    still.add(emitter, terms, added);
+                    near.add(emitter, terms, added);
                 }
             }
         }
@@ -238,6 +245,7 @@ impl Start {
             toward,
             is_from_loop,
             has_offset,
+            rest,
             has_slopes,
         })
     }
@@ -263,6 +271,22 @@ fn difference(emitter: &mut Emitter<'_>, a: Option<Pair>, b: Option<Pair>) -> Op
 }
 
 /// `a` if `condition` is not zero, else `b`; what is missing is zero.
+/// Whether two of what numbers begin with and of what is added to them are made of the same: they
+/// may begin where they stay, but for rounding.
+fn are_made_of_the_same(
+    emitter: &mut Emitter<'_>,
+    parts: &Parts,
+    firsts: &[Node],
+    offsets: &Row,
+) -> bool {
+    let mut all: Vec<BTreeSet<Node>> =
+        firsts.iter().map(|&first| Terms::of_node(emitter, first).nodes()).collect();
+    let offsets = offsets.iter().flatten();
+    all.extend(offsets.filter_map(|&pair| Some(parts.terms(Some(pair))?.nodes())));
+    let mut seen = BTreeSet::new();
+    all.iter().flatten().any(|&node| !seen.insert(node))
+}
+
 fn either(
     emitter: &mut Emitter<'_>,
     condition: Node,

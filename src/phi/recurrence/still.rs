@@ -4,13 +4,15 @@
 //! There a step adds the difference of numbers that are almost equal. What pairs leave
 //! of it in the end is rounding, and powers that grow would make that as large as they
 //! like. A program that has come so near is at rest: of numbers with half the digits
-//! nothing is left at all. What comes from elsewhere is so near only if somebody has put it there.
+//! nothing is left at all. What comes from elsewhere is so near only if it begins there, and then
+//! what is left is the rounding of coefficients: three times a third is not quite 1.
 //!
 //! A single number then stays where it is. Of several some may be on their way to zero, with
 //! all digits, while no others move that hide it; where powers grow, these are the loop's in any
 //! case (`doubt`).
 
 use super::emit::Emitter;
+use super::geometric::Whether;
 use super::products::{Factors, sum_of_products};
 use super::sizes::size_of_products;
 use super::slopes::chosen;
@@ -65,11 +67,53 @@ impl Still {
         })
     }
 
+    /// `moves`, but `rests` where all stay, and not because nothing at all is added: then the
+    /// numbers begin where they stay, but for what is rounded of coefficients.
+    pub(super) fn unless_rounding(
+        &self,
+        emitter: &mut Emitter<'_>,
+        rests: Pair,
+        moves: Pair,
+    ) -> Pair {
+        let Some(&first) = self.ratios.first() else { return moves };
+        let least = self.ratios[1..]
+            .iter()
+            .fold(first, |least, &ratio| emitter.apply(Op::Min, &[least, ratio]));
+        // Where nothing at all is added each ratio is infinite.
+        let largest = emitter.constant(f64::MAX);
+        let is_exact = emitter.apply(Op::Gt, &[least, largest]);
+        let stays = chosen(emitter, is_exact, moves, rests);
+        self.either(emitter, stays, moves)
+    }
+
     /// `moves`, but zero where all numbers stay.
     pub(super) fn unless(&self, emitter: &mut Emitter<'_>, moves: Option<Node>) -> Option<Node> {
         let zero = emitter.number(0.0, 0.0);
         moves.map(|moves| self.either(emitter, zero, moves.into()).high)
     }
+}
+
+/// `change`, the sum of `terms`, but zero where that is rounding.
+pub(super) fn unless_still(emitter: &mut Emitter<'_>, change: Pair, terms: &[Factors]) -> Pair {
+    let (mut still, zero) = (Still::default(), emitter.number(0.0, 0.0));
+    still.add(emitter, terms, None);
+    still.either(emitter, zero, change)
+}
+
+/// The same of a number that no loop has brought there: no number if powers are large.
+pub(super) fn unless_rounded(
+    emitter: &mut Emitter<'_>,
+    change: Pair,
+    terms: &[Factors],
+    is_large: Whether,
+) -> Pair {
+    if let Whether::Known(false) = is_large {
+        return change;
+    }
+    let (mut still, none) = (Still::default(), emitter.no_number());
+    still.add(emitter, terms, None);
+    let checked = still.unless_rounding(emitter, none.into(), change);
+    is_large.either(emitter, checked, change)
 }
 
 #[cfg(test)]
