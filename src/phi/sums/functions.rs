@@ -213,7 +213,7 @@ pub(super) fn close_exponentials(
         return None;
     }
     let mut evaluator = Evaluator::new(&terms, &basis);
-    let known = suspects(draft, &terms, &mut evaluator, &basis, limits, (count, &[]));
+    let known = suspects(&terms, &mut evaluator, &basis, limits, (count, &[]));
     let (frame, moments) = precise_part(&mut evaluator, &basis, variables, (count, 0.0), &known)?;
     if cost(&moments, &basis) > 3 * u64::from(count) * (1 + terms.steps.len() as u64) {
         return None;

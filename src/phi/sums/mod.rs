@@ -45,7 +45,7 @@ use inverses::inverses;
 use moments::{Evaluator, Moments};
 use polynomial::Basis;
 use terms::{Step, Terms, Variables, terms};
-use valleys::{Valleys, valleys};
+use valleys::valleys;
 
 use super::close::CloseLimits;
 use super::draft::Draft;
@@ -223,7 +223,8 @@ fn fit(
         let part = part.flatten();
         // The loop takes three steps for one where its derivatives are computed as well.
         let work = 3 * u64::from(count) * terms.steps.len() as u64;
-        part.filter(|(_, moments)| precise::cost(moments, &basis) <= work)
+        // Terms of a few iterations always have a valley, and are to be compared, too.
+        part.filter(|(_, moments)| draft.all_forms || precise::cost(moments, &basis) <= work)
     };
     // Where forms are only compared with their loops, in twice the precision, a few points
     // tell enough of a frame.
@@ -231,7 +232,7 @@ fn fit(
     // A form in several variables has directions in which its parts cancel.
     let is_curved = terms.degree() > 1;
     let known_at = |around: &[u32], evaluator: &mut Evaluator<'_>| {
-        suspects(draft, terms, evaluator, &basis, limits, (count, around))
+        suspects(terms, evaluator, &basis, limits, (count, around))
     };
     let mut known = None;
     if variables > 1 && counts.is_empty() {
@@ -275,18 +276,13 @@ fn fit(
 /// Where the parts of forms of `count` iterations of `terms` may cancel, in these of the loops
 /// around.
 fn suspects(
-    draft: &Draft,
     terms: &Terms,
     evaluator: &mut Evaluator<'_>,
     basis: &Basis,
     limits: &CloseLimits,
     (count, around): (u32, &[u32]),
 ) -> Suspects {
-    let valleys = match draft.all_forms {
-        // Terms of a few iterations always have one, and twice the precision digits in it.
-        true => Valleys::default(),
-        false => valleys(evaluator, basis, terms.variables.len(), count, around),
-    };
+    let valleys = valleys(evaluator, basis, terms.variables.len(), count, around);
     Suspects { center: center(terms, limits.monomials, count, around), valleys }
 }
 
