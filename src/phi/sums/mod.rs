@@ -4,14 +4,15 @@
 //! is a sum when the loop is over. Where what is added is a polynomial in values
 //! that are invariant in the loop, with coefficients that are data, the sum is a
 //! polynomial too, of the sums of the coefficients: there is no loop any more.
-//! `chain` finds the sums, `terms` what they add up, `moments` the coefficients
-//! around a pivot, `condition`, `center`, `valleys` and `zeros` the pivot, and `form` makes nodes of it, or
-//! `precise` where parts may cancel. `functions` and `exponentials` are for terms that are no polynomials.
-//! `factors` are invariant, and taken out. `inverses` makes products of quotients, and `products` are those of data with what is
-//! invariant (C8). `change` tells what is the same in all iterations, and `choice` what a
-//! branch in a term chooses. Where data are known only in a call, `hoist` finds the pivot
-//! then, in `rows` of loops made of `steps`; `expand` adds up polynomials around it,
-//! and `guards` tells which data that is good for.
+//! `chain` finds the sums, `terms` what they add up, `moments` the coefficients around a
+//! pivot, `condition`, `center`, `valleys` and `zeros` the pivot, and `form` makes nodes of
+//! it, or `precise` where parts may cancel. `functions` and `exponentials` are for terms that
+//! are no polynomials. `factors` are invariant, and taken out. `inverses` makes products of
+//! quotients, and `products` are those of data with what is invariant (C8). `change` tells
+//! what is the same in all iterations, and `choice` what a branch in a term chooses. Where
+//! data are known only in a call, `hoist` finds the pivot then, in `rows` of loops made of
+//! `steps`; `expand` adds up polynomials around it, and `guards` tells which data that is
+//! good for.
 
 mod center;
 mod chain;
