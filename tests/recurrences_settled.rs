@@ -209,3 +209,69 @@ fn at_a_point_that_is_a_product_numbers_rest() {
         }
     }
 }
+
+/// `x[0]` on its way to `target` at a constant rate, and what follows it to there.
+fn leveled(x: &[Var], target: Var) -> [Var; 2] {
+    let (mut a, mut c) = (x[0], x[2]);
+    for _ in 0..200 {
+        a -= (a - target) * 0.125;
+        c -= (c - a) * 0.25;
+    }
+    [a, c]
+}
+
+/// What is left of a way at a constant rate passes on to its start what the target loses: the rest
+/// of that is taken away again by who measures from the target.
+#[test]
+fn what_levels_out_at_a_constant_rate_leaves_little_to_its_target() {
+    let programs: [(&str, Run, [f64; 2]); 6] = [
+        ("scaled", |x| (leveled(x, x[1])[0] - x[1]) * x[2], [1.0, -1.0]),
+        ("by a constant", |x| (leveled(x, x[1])[0] - x[1]) * 0.25, [1.0, -1.0]),
+        ("a function", |x| ((leveled(x, x[1])[0] - x[1]) * x[2]).sin(), [1.0, -1.0]),
+        (
+            "of what is computed",
+            |x| {
+                let target = x[1] * 2.0;
+                (leveled(x, target)[0] - target) * x[2]
+            },
+            [1.0, -2.0],
+        ),
+        (
+            "from what is made of the target",
+            |x| {
+                let mut a = x[1] * 3.0;
+                for _ in 0..200 {
+                    a -= (a - x[1]) * 0.125;
+                }
+                (a - x[1]) * x[2] + x[0] * 0.0
+            },
+            [0.0, 2.0],
+        ),
+        (
+            "of two, both measured",
+            |x| {
+                let [a, c] = leveled(x, x[1]);
+                (a + c - x[1] * 2.0) * x[2]
+            },
+            // The second one is left with 0.25·0.875·Σ 0.875^k·0.75^(199 - k), which is 1.75 times the
+            // power but for 4e-14 of it.
+            [2.75, -2.75],
+        ),
+    ];
+    let power = 0.875f64.powi(200);
+    for (name, run, [by_start, by_target]) in programs {
+        let both = recorded(run);
+        for x in [[0.7, 0.4, 0.9], [3.0, -2.0, 1.5], [-0.1, 0.3, 1e3], [0.5, 1e-3, -1e-6]] {
+            let factor = if name == "by a constant" { 0.25 } else { x[2] };
+            // Where two numbers are measured the tape rounds what each of them leaves.
+            let most = [if name.starts_with("of two") { 1e-3 } else { 1e-12 }, 1e-12];
+            for ((_, slopes), most) in answers(&both, &x).into_iter().zip(most) {
+                for (slope, expected) in slopes.into_iter().zip([by_start, by_target]) {
+                    let expected = expected * power * factor;
+                    let off = (slope - expected).abs();
+                    assert!(off <= most * expected.abs(), "{name} {x:?}: {slope:e} {expected:e}");
+                }
+            }
+        }
+    }
+}

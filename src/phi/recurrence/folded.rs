@@ -9,16 +9,15 @@
 
 use std::collections::BTreeSet;
 
-use super::doubt::checked;
 use super::emit::Emitter;
 use super::form::{Base, CHANGES, Coefficient, Forms};
+use super::multiples::{KNOWN, Level, Multiples};
 use super::power::{Matrix, OVERFLOWS, System, Wanted};
-use super::products::Row;
-use super::sizes::{GROWTH, total_size};
-use super::slopes::{Digits, Totals};
-use crate::op::Op;
+use super::sizes::GROWTH;
+use super::slopes::Digits;
+use super::terms::Terms;
+use super::toward::Toward;
 use crate::phi::double::Double;
-use crate::phi::pair::Pairs;
 use crate::ssa::Node;
 
 /// Constants nearer to zero than this may have lost digits to underflow.
@@ -36,10 +35,6 @@ const MOST_PRODUCTS: usize = 1 << 24;
 /// compositions. Rounding takes 2⁻¹⁰⁴ of them and of their sums at most.
 const OFF: f64 = 1.0 / (1u128 << 80) as f64;
 const SEEDS: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xD1B5_4A32_D192_ED03];
-
-/// An entry is to be so many times what it is off by: then the 54 digits are true that a
-/// rounded number has, and two bits more.
-const KNOWN: f64 = (1u64 << 32) as f64;
 
 /// What entries are off by counts in any case if it is this part of the ways that lead from
 /// one number to another: rounding has taken 2⁻⁴⁰ of them.
@@ -106,10 +101,8 @@ pub(super) fn folded(
     if !numbers().all(|number| number.high == 0.0 || in_range(number)) {
         return Err(UNDERFLOWS);
     }
-    // What several numbers pass on to one is added up.
     let is_wanted = |number: &usize| wanted.states.contains(&system.states[*number]);
     let outputs = (0..total.len()).filter(is_wanted);
-    let digits = if outputs.clone().count() > 1 { Digits::InPairs } else { Digits::Rounded };
     let off = steps.off(&total, &largest);
     // In steps it is looked at in each call how many digits are left.
     let cancels = || if steps.changes { Err(CANCELS) } else { Ok(None) };
@@ -121,9 +114,21 @@ pub(super) fn folded(
     let columns: Vec<Node> = system.firsts.iter().chain(&bases).copied().collect();
     let emitter = &mut *forms.emitter;
     let (before, derived, overflows) = (emitter.items.len(), emitter.derived, emitter.overflows);
+    let wanted: Vec<Multiples<'_>> = outputs
+        .map(|number| Multiples { number, entries: &total[number], off: &off[number] })
+        .collect();
+    let level = match wanted.iter().all(|of| of.is_level(system.states.len())) {
+        true => steps.level(emitter, system, &total, &columns),
+        false => None,
+    };
+    // What several numbers pass on to one is added up, and what one gets of several ways.
+    let digits = match wanted.len() > 1 || level.is_some() && system.states.len() > 1 {
+        true => Digits::InPairs,
+        false => Digits::Rounded,
+    };
     let mut ends = system.firsts.clone();
-    for number in outputs {
-        ends[number] = combined(emitter, &total[number], &off[number], &columns, digits);
+    for of in &wanted {
+        ends[of.number] = of.added(emitter, &columns, digits, level.as_ref());
     }
     if emitter.overflows && !overflows {
         // A derivative is known to have too few digits.
@@ -151,49 +156,6 @@ fn column(system: &System, bases: &[Node], base: Base) -> Option<usize> {
             bases.iter().position(|&other| other == node).map(|at| at + system.states.len())
         }
     }
-}
-
-/// The sum of `columns`, each so many times, where factors are `off` by so much; no number if
-/// too few digits are left. Its derivatives are told where what columns were computed of is the
-/// same, so that some may cancel.
-fn combined(
-    emitter: &mut Emitter<'_>,
-    row: &[Option<Double>],
-    off: &[f64],
-    columns: &[Node],
-    digits: Digits,
-) -> Node {
-    let before = emitter.items.len();
-    let (mut sum, mut sizes, mut totals) = (None, Row::new(), Totals::default());
-    for ((entry, &off), &node) in row.iter().zip(off).zip(columns) {
-        let Some(entry) = entry else { continue };
-        let factor = emitter.number(entry.high, entry.low);
-        let product = emitter.product(factor, node.into());
-        sum = emitter.sum(sum, Some(product));
-        let mut least = None;
-        if off != 0.0 {
-            // If it overflows there are too few digits, which is no reason against the form.
-            let overflows = emitter.overflows;
-            let part = emitter.constant(off * KNOWN);
-            sizes.push(Some(emitter.apply(Op::Mul, &[node, part]).into()));
-            emitter.overflows = overflows;
-            least = Some(part);
-        }
-        if emitter.may_be_active(node) {
-            totals.add_sum(emitter, node, Some(factor), [least]);
-        }
-    }
-    let Some(mut sum) = sum else { return emitter.constant(0.0) };
-    if !sizes.is_empty() {
-        let least = total_size(emitter, &sizes);
-        sum = checked(emitter, sum, least);
-    }
-    let mut node = emitter.rounded(sum);
-    if digits == Digits::InPairs || totals.meet(emitter) {
-        node = totals.told(emitter, node, None, digits);
-        emitter.derived += emitter.items.len() - before;
-    }
-    node
 }
 
 impl<'a> Steps<'a> {
@@ -291,6 +253,53 @@ impl<'a> Steps<'a> {
             look(&total);
         }
         total
+    }
+
+    /// The node that numbers come to where powers vanish, with those of all steps as `total`: so it
+    /// is where some of them stay at the node and all others at zero, exactly.
+    fn level(
+        &self,
+        emitter: &Emitter<'_>,
+        system: &System,
+        total: &Matrix<Double>,
+        columns: &[Node],
+    ) -> Option<Level> {
+        let (size, steps) = (self.rows.len(), if self.changes { self.times } else { 1 });
+        (size..self.width).find_map(|column| {
+            let node = columns[column];
+            let is_near = |row: &Vec<Option<Double>>| row[column].is_some_and(|e| e.high > 0.5);
+            let stays: Vec<bool> = total.iter().map(is_near).collect();
+            let is_still = |i: usize| {
+                self.step(i).iter().zip(&stays).all(|(row, &is_there)| {
+                    let at_node = row.iter().zip(&stays).filter(|(_, is_there)| **is_there);
+                    let parts = at_node.filter_map(|(entry, _)| *entry).chain(row[column]);
+                    let sum = parts.fold(Double::ZERO, |sum, part| sum + part);
+                    sum == Double::from(f64::from(u8::from(is_there)))
+                })
+            };
+            let is_level = emitter.may_be_active(node) && stays.contains(&true);
+            if !is_level || !(0..steps).all(is_still) {
+                return None;
+            }
+            let level = Terms::of_node(emitter, node);
+            let point: Vec<Terms> = stays
+                .iter()
+                .map(|&is_there| if is_there { level.clone() } else { Terms::default() })
+                .collect();
+            // What numbers begin with tells its derivatives by itself where it is made of the same.
+            let firsts: Vec<Terms> = system
+                .firsts
+                .iter()
+                .map(|&first| Terms::of_node(emitter, first))
+                .map(|first| match first.nodes().is_disjoint(&level.nodes()) {
+                    true => first,
+                    false => Terms::default(),
+                })
+                .collect();
+            let none = BTreeSet::new();
+            let toward = Toward::of(emitter, &system.rows, &firsts, &point, &none)?;
+            Some(Level { column, toward })
+        })
     }
 
     /// By how much the entries of `total` are off if products are, or zero if that does not

@@ -2,7 +2,8 @@
 //! become straight code (corollaries 6, 8 and 9, and their like for states of
 //! several numbers).
 //!
-//! `body` looks at a loop, `form` finds its affine forms, `power` composes them, but for
+//! `body` looks at a loop, `form` finds its affine forms, `power` composes them (`folded`, to
+//! `multiples` of what they begin with, where coefficients are numbers), but for
 //! those with coefficients that are not known: those of a single number are `single`'s, and
 //! those of several `start`'s and `jet`'s and, if the number of steps is known, `binary`'s, with
 //! derivatives by what `terms` and `slopes` know of coefficients (`written` makes steps of
@@ -54,6 +55,7 @@ mod growth;
 mod jet;
 mod line;
 mod map;
+mod multiples;
 mod nest;
 mod point;
 mod power;

@@ -270,7 +270,6 @@ fn difference(emitter: &mut Emitter<'_>, a: Option<Pair>, b: Option<Pair>) -> Op
     emitter.sum(a, b).map(|difference| emitter.normal(difference))
 }
 
-/// `a` if `condition` is not zero, else `b`; what is missing is zero.
 /// Whether two of what numbers begin with and of what is added to them are made of the same: they
 /// may begin where they stay, but for rounding.
 fn are_made_of_the_same(
@@ -287,6 +286,7 @@ fn are_made_of_the_same(
     all.iter().flatten().any(|&node| !seen.insert(node))
 }
 
+/// `a` if `condition` is not zero, else `b`; what is missing is zero.
 fn either(
     emitter: &mut Emitter<'_>,
     condition: Node,
