@@ -218,8 +218,18 @@ fn served<P: Program + Send + Sync + 'static>(
     program: &Arc<P>,
     points: &[Vec<f64>],
 ) -> (Vec<Vec<f64>>, Report) {
+    served_by(program, points, true)
+}
+
+/// The same, with closed forms or without.
+fn served_by<P: Program + Send + Sync + 'static>(
+    program: &Arc<P>,
+    points: &[Vec<f64>],
+    phi_calculus: bool,
+) -> (Vec<Vec<f64>>, Report) {
     let traced = program.clone();
-    let f = Tape::builder().background(false).record(move |x: &[Var]| traced.eval(x));
+    let builder = Tape::builder().background(false).phi_calculus(phi_calculus);
+    let f = builder.record(move |x: &[Var]| traced.eval(x));
     f.value_and_grad(&points[0]).unwrap();
     f.compile().unwrap();
     let values = points.iter().map(|x| {
@@ -303,18 +313,31 @@ fn loops_that_stay_are_as_good_as_the_tape() {
         outputs: (1, Some(0)),
     };
     let mut compared = Compared::default();
-    for (program, firsts) in [(multiples, [1.0, 0.8, 1e-9, 0.0]), (differences, [0.0; 4])] {
+    let programs = [
+        // With closed forms it is their sum.
+        (multiples, [1.0, 0.8, 1e-9, 0.0], false),
+        (differences, [0.0; 4], true),
+    ];
+    for (program, firsts, phi_calculus) in programs {
         let others = [[-0.3, 0.7], [0.0, 3.0], [-0.08, 0.25], [1.0, 0.0]];
         let points = firsts.iter().zip(others).map(|(&first, [x, y])| vec![first, x, y]);
         let (program, points): (_, Vec<_>) = (Arc::new(program), points.collect());
-        let (values, report) = served(&program, &points);
+        let (values, report) = served_by(&program, &points, phi_calculus);
         assert_eq!((report.kernel_calls, report.reserve_calls), (4, 0), "{report}");
-        assert!(report.closed.is_empty() && !report.open.is_empty(), "{report}");
+        assert!(report.closed.is_empty(), "{report}");
+        assert_eq!(report.open.is_empty(), !phi_calculus, "{report}");
+        if !phi_calculus {
+            let (values, report) = served(&program, &points);
+            assert!(!report.closed.is_empty() && report.open.is_empty(), "{report}");
+            for (got, x) in values.iter().zip(&points) {
+                compared.compare_at(&format!("{program:?}, closed"), got, &*program, x);
+            }
+        }
         for (got, x) in values.iter().zip(&points) {
             compared.compare_at(&format!("{program:?}"), got, &*program, x);
         }
     }
-    assert_eq!(compared.components, 2 * 16);
+    assert_eq!(compared.components, 3 * 16);
     compared.assert_none();
 }
 

@@ -469,3 +469,25 @@ fn one_graph_gives_one_result() {
     assert!(steps(&rolled()) < 10 && steps(&graph) == 119, "{}", rolled());
     assert!(matches!(rolled().blocks.values().next().unwrap().items[2], Item::Region(_)));
 }
+
+#[test]
+fn a_loop_that_begins_with_constants_carries_what_the_program_does() {
+    // In the first iteration 0.9·m is no step.
+    let momentum = |times: usize| {
+        move |x: &[Var]| {
+            let (mut w, mut m) = (x[0], Var::from(0.0));
+            for _ in 0..times {
+                let slope = (w - x[1]) * w;
+                m = 0.9 * m - x[2] * slope;
+                w += m;
+            }
+            w
+        }
+    };
+    for times in [12, 300] {
+        let graph = roll(3, momentum(times));
+        assert_eq!(bounds(&graph), [times as u32 - 1]);
+        let entries = |region| graph.entries(region).len();
+        assert_eq!(graph.regions.keys().map(entries).collect::<Vec<_>>(), [2], "{graph}");
+    }
+}

@@ -7,6 +7,7 @@
 
 mod apply;
 mod captures;
+mod carried;
 mod compare;
 mod error;
 mod event;
@@ -25,6 +26,7 @@ mod tracer;
 mod var;
 
 pub use captures::ForJumps;
+pub(crate) use carried::Carried;
 pub use error::TraceError;
 pub use event::{Event, Operand, Role, Site};
 pub use events::Events;

@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 
 use super::event::{Form, Kind, Step};
-use super::{Events, Operand, Role};
+use super::{Carried, Events, Operand, Role};
 use crate::op::Op;
 
 /// How many iterations back an operand may come from.
@@ -50,6 +50,21 @@ pub(crate) enum Slot {
         distance: usize,
         firsts: SmallVec<[Operand; 1]>,
     },
+}
+
+impl Pattern {
+    /// What its iterations carry.
+    pub(super) fn carried(&self) -> Carried<usize> {
+        let mut carried = Carried::new(self.body.len());
+        for (user, part) in self.body.iter().enumerate() {
+            for slot in part.slots() {
+                if let Slot::Inside { at, distance, .. } = *slot {
+                    carried.add(at, at, distance, user);
+                }
+            }
+        }
+        carried
+    }
 }
 
 impl Part {

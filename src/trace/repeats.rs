@@ -3,7 +3,7 @@
 
 use super::event::Step;
 use super::pattern::pattern;
-use super::{Events, Role};
+use super::{Carried, Events, Role};
 
 /// A part of a run that is the same events again and again, with operands that follow
 /// a rule; see [`Pattern`](super::Pattern).
@@ -227,8 +227,18 @@ impl Search<'_> {
         }
         while end - start >= period * self.worth.iterations && tries < TRIES {
             let most = ((end - start) / period).min(MOST);
-            let found = pattern(self.events, self.passes, start, period, most);
-            let times = found.map_or(0, |pattern| pattern.times);
+            let find = |start| pattern(self.events, self.passes, start, period, most);
+            let (found, room) = (find(start), end - start - period * most);
+            let times = found.as_ref().map_or(0, |pattern| pattern.times);
+            // It may as well end where the events do.
+            let is_less = |carried: Carried<usize>| carried.across(room) < carried.across(0);
+            if times == most
+                && room < period
+                && found.is_some_and(|pattern| is_less(pattern.carried()))
+                && find(start + room).is_some_and(|pattern| pattern.times == times)
+            {
+                start += room;
+            }
             let repeat = Repeat { start, period, times };
             if self.worth.is_reached(&repeat) {
                 self.push(repeat);
@@ -330,6 +340,20 @@ mod tests {
         assert_eq!(found(back(4)), [(0, 2, 20)]);
         assert_eq!(found(back(5)), [(0, 4, 10)]);
         assert_eq!(found(back(17)), [(0, 2, 17)]);
+    }
+
+    #[test]
+    fn a_loop_begins_where_it_carries_the_fewest_numbers() {
+        // 0.9·m is no step of the first iteration; where the second one begins, w and m are
+        // carried, and before that of x₂·slope these and the slope.
+        let momentum = |x: &[Var]| {
+            (0..20).fold((x[0], Var::from(0.0)), |(w, m), _| {
+                let slope = (w - x[1]) * w;
+                let m = 0.9 * m - x[2] * slope;
+                (w + m, m)
+            })
+        };
+        assert_eq!(found(|x| momentum(x).0), [(5, 6, 19)]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
 use super::edit::Edit;
 use crate::op::Op;
@@ -10,6 +10,13 @@ use crate::ssa::{Def, End, Graph, Item, Node, Region, SeriesData};
 
 /// A loop that carries more numbers stays as it is, so that little time is lost.
 const MOST_CARRIED: usize = 512;
+
+/// While a step waits for the one before it, so many others are done.
+pub(super) const WAIT: usize = 4;
+
+/// The same of a step on the longest way from an iteration to the next, by which memory is waited
+/// for as well.
+const LONG: usize = 6;
 
 /// A loop of one block that is gone through a known number of times.
 pub(super) struct Body {
@@ -126,9 +133,26 @@ impl Body {
 
     /// How many steps an iteration takes; a power counts as many.
     pub(super) fn weight(&self, graph: &Graph) -> usize {
-        const POWER: usize = 16;
-        let is_power = |node: Node| matches!(graph.nodes[node].def, Def::Apply(Op::Powf, _));
-        self.steps.iter().map(|&node| if is_power(node) { POWER } else { 1 }).sum()
+        self.steps.iter().map(|&node| steps_of(graph, node)).sum()
+    }
+
+    /// How many steps of straight code are done in the time of an iteration: it takes as long as
+    /// all of its steps, or as the longest way through them from one iteration to the next.
+    pub(super) fn time(&self, edit: &Edit, graph: &Graph) -> usize {
+        let mut ways: HashMap<Node, usize> = HashMap::new();
+        for &node in &self.steps {
+            let args = graph.nodes[node].args().iter().map(|&arg| edit.resolved(arg));
+            let before = args.filter_map(|arg| match graph.nodes[arg].def {
+                Def::Entry(region, _) if region == self.region => Some(0),
+                _ => ways.get(&arg).copied(),
+            });
+            if let Some(before) = before.max() {
+                ways.insert(node, before + steps_of(graph, node));
+            }
+        }
+        let longest = self.nexts.iter().filter_map(|next| ways.get(next)).max();
+        let (weight, waiting) = (self.weight(graph), LONG * longest.copied().unwrap_or(0));
+        waiting.max(weight).min(WAIT * weight)
     }
 
     pub(super) fn is_inside(&self, node: Node) -> bool {
@@ -190,6 +214,12 @@ impl Body {
         }
         (closure, is_inner)
     }
+}
+
+/// How many steps `node` counts as.
+fn steps_of(graph: &Graph, node: Node) -> usize {
+    const POWER: usize = 16;
+    if matches!(graph.nodes[node].def, Def::Apply(Op::Powf, _)) { POWER } else { 1 }
 }
 
 /// Whether `again` says that iterations go on to that of number `last`.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hashbrown::{HashMap, HashSet};
 
 use super::MOST_STATES;
-use super::body::{Body, Cone};
+use super::body::{Body, Cone, WAIT};
 use super::edit::Edit;
 use super::emit::Emitter;
 use super::form::{Affine, Base, Form, Forms, Rows};
@@ -21,19 +21,17 @@ use crate::ssa::{Access, AccessData, Def, Graph, Item, Node, Region, SeriesData}
 
 /// So many steps are always worth a loop.
 pub(super) const FEW: usize = 32;
-/// What comes with its derivatives may have so many times as many steps as the loop: that
-/// has a sweep of twice as many, goes through memory, and does one thing after the other.
-const DERIVED: usize = 8;
-/// Those of sums of powers this part of them.
-const SUMS: usize = 4;
+/// What comes with its derivatives may have so many times as many steps as are done in the time of
+/// the loop: that has a sweep of twice as many, and goes through memory, but its code is short.
+const DERIVED: usize = 3;
 /// Forms that are only compared with their loops may take the steps of such loops.
 pub(super) const COMPARED: usize = 1 << 12;
 
-/// How many steps may compute values with their derivatives in the place of `region`, which
-/// takes so many: in another loop few steps are done so often that they count.
-pub(super) fn most_derived(edit: &Edit, region: Region, steps: usize) -> usize {
-    let few = if edit.is_inner(region) { 0 } else { FEW };
-    DERIVED.saturating_mul(steps.saturating_add(few))
+/// How many steps may compute values with their derivatives in the place of `region`, in whose time
+/// so many are done: in another loop few steps are done so often that they count.
+pub(super) fn most_derived(edit: &Edit, region: Region, time: usize) -> usize {
+    let few = if edit.is_inner(region) { 0 } else { WAIT * FEW };
+    DERIVED.saturating_mul(time.saturating_add(few))
 }
 
 /// From so many iterations what they came to may be wanted: each is gone through
@@ -289,9 +287,10 @@ fn attempt(
     let mut nodes = Vec::new();
     let iterations: BTreeSet<u32> = wanted.iter().map(|wanted| wanted.iteration).collect();
     let steps = body.times as usize * states.len().max(body.weight(forms.emitter.graph));
-    let steps = if edit.all_forms { steps.max(COMPARED) } else { steps };
-    let most = FEW + steps;
-    let most_derived = most_derived(edit, body.region, steps);
+    let time = body.times as usize * states.len().max(body.time(edit, forms.emitter.graph));
+    let compared = if edit.all_forms { COMPARED } else { 0 };
+    let most = FEW + steps.max(compared);
+    let most_derived = most_derived(edit, body.region, time.max(WAIT * compared));
     for iteration in iterations {
         let here = || wanted.iter().filter(|wanted| wanted.iteration == iteration);
         // Where nothing is wanted but what is next, there is no iteration to be
@@ -313,9 +312,6 @@ fn attempt(
             let after = advanced(&mut forms, system, times, &goal).map_err(failure)?;
             at.extend(system.states.iter().copied().zip(after));
             let derived = forms.emitter.derived;
-            // A sum of products waits less for what came before than a recurrence does.
-            let is_sum = !edit.all_forms && system.states.iter().any(|&state| state > counter);
-            let most_derived = if is_sum { most_derived / SUMS } else { most_derived };
             if forms.emitter.items.len() - derived > most || derived > most_derived {
                 return Err(failure("its closed form would cost more than the loop"));
             }

@@ -12,6 +12,7 @@ use super::shape::{Shapes, Step};
 use crate::entity::Array;
 use crate::ssa::graph::{Def, Graph, Node};
 use crate::ssa::series::{Series, SeriesData};
+use crate::trace::Carried;
 
 /// Which step of a list, and which of its outputs, each node is.
 pub(super) struct Homes<'a> {
@@ -250,6 +251,9 @@ impl<'a> Search<'a> {
                     repetition = grouped;
                 }
             }
+            if !strict {
+                repetition = self.turned(repetition, end);
+            }
             let span = repetition.span;
             let weight = self.before[span.end()].1 - self.before[span.start].1;
             if span.times >= iterations && weight >= self.limits.weight {
@@ -259,6 +263,32 @@ impl<'a> Search<'a> {
                 at += period;
             }
         }
+    }
+
+    /// The same loop, begun so late that its last iteration ends at `end`, if fewer numbers are
+    /// carried then.
+    fn turned(&self, repetition: Repetition, end: usize) -> Repetition {
+        let Span { start, period, times } = repetition.span;
+        let room = end - repetition.span.end();
+        if room == 0 || room >= period {
+            return repetition;
+        }
+        let body = &self.steps[start..start + period];
+        let users = body
+            .iter()
+            .enumerate()
+            .flat_map(|(at, step)| core::iter::repeat_n(at, step.operands.len()));
+        let mut carried = Carried::new(period);
+        for (at, source) in users.zip(&repetition.sources) {
+            if let Source::Inside { distance, step, output } = *source {
+                carried.add((step, output), step, distance, at);
+            }
+        }
+        if carried.across(room) >= carried.across(0) {
+            return repetition;
+        }
+        let turned = self.longest(period, start + room, end, false);
+        if turned.span.times == times { turned } else { repetition }
     }
 
     /// After how many iterations operands from before the loop are the same again, if some of
