@@ -2,7 +2,7 @@
 //! only where those are not found as a whole.
 
 use super::event::Step;
-use super::pattern::pattern;
+use super::pattern::{FEW, pattern};
 use super::{Carried, Events, Role};
 
 /// A part of a run that is the same events again and again, with operands that follow
@@ -227,18 +227,8 @@ impl Search<'_> {
         }
         while end - start >= period * self.worth.iterations && tries < TRIES {
             let most = ((end - start) / period).min(MOST);
-            let find = |start| pattern(self.events, self.passes, start, period, most);
-            let (found, room) = (find(start), end - start - period * most);
-            let times = found.as_ref().map_or(0, |pattern| pattern.times);
-            // It may as well end where the events do.
-            let is_less = |carried: Carried<usize>| carried.across(room) < carried.across(0);
-            if times == most
-                && room < period
-                && found.is_some_and(|pattern| is_less(pattern.carried()))
-                && find(start + room).is_some_and(|pattern| pattern.times == times)
-            {
-                start += room;
-            }
+            let times;
+            (start, times) = self.turned(start, end, period, most);
             let repeat = Repeat { start, period, times };
             if self.worth.is_reached(&repeat) {
                 self.push(repeat);
@@ -250,6 +240,24 @@ impl Search<'_> {
             }
         }
         rolled * 2 >= whole
+    }
+
+    /// Where a loop of at most so many iterations begins, of those that the events from `start` to
+    /// `end` may be, and how many it has. It may as well end where they do, if it carries fewer
+    /// numbers then.
+    fn turned(&self, start: usize, end: usize, period: usize, most: usize) -> (usize, usize) {
+        let found = |start, most| pattern(self.events, self.passes, start, period, most);
+        let times = |start| found(start, most).map_or(0, |pattern| pattern.times);
+        let room = end - start - period * most;
+        let is_less = |carried: Carried<usize>| carried.across(room) < carried.across(0);
+        // The first iterations tell what all of them carry.
+        if (1..period).contains(&room)
+            && found(start, FEW).is_some_and(|first| is_less(first.carried()))
+            && times(start + room) == most
+        {
+            return (start + room, most);
+        }
+        (start, times(start))
     }
 
     /// Adds what was found, in place of what it overlaps.
