@@ -261,6 +261,8 @@ fn what_levels_out_at_a_constant_rate_leaves_little_to_its_target() {
     let power = 0.875f64.powi(200);
     for (name, run, [by_start, by_target]) in programs {
         let both = recorded(run);
+        let report = both[1].report();
+        assert!(!report.closed.is_empty() && report.open.is_empty(), "{name}: {report}");
         for x in [[0.7, 0.4, 0.9], [3.0, -2.0, 1.5], [-0.1, 0.3, 1e3], [0.5, 1e-3, -1e-6]] {
             let factor = if name == "by a constant" { 0.25 } else { x[2] };
             // Where two numbers are measured the tape rounds what each of them leaves.
@@ -271,6 +273,92 @@ fn what_levels_out_at_a_constant_rate_leaves_little_to_its_target() {
                     let off = (slope - expected).abs();
                     assert!(off <= most * expected.abs(), "{name} {x:?}: {slope:e} {expected:e}");
                 }
+            }
+        }
+    }
+}
+
+/// What a loop that stays has come to.
+fn carried(first: Var, by: Var) -> Var {
+    (0..40).fold(first, |z, _| (z * by).sin() + 0.3 * z)
+}
+
+/// A loop of many steps to `target`, by `rate`, that adds `more` in each.
+fn toward(first: Var, target: Var, rate: f64, more: Var) -> Var {
+    (0..200).fold(first, |a, _| a - (a - target) * rate + more)
+}
+
+/// Starts and what else is added may be what a loop has carried, and be made of the target: all
+/// derivatives are told, and none twice.
+#[test]
+fn what_else_steps_to_a_level_are_made_of_has_its_derivatives() {
+    let programs: [(&str, Run); 12] = [
+        ("a start that is added as well", |x| {
+            let z = carried(x[0], x[2]);
+            toward(z, x[1], 0.125, (z - x[2]) * 0.1) * x[2]
+        }),
+        ("one that is multiplied", |x| {
+            let z = carried(x[0], x[2]);
+            (0..200).fold(z, |a, _| a - (a - x[1]) * 0.125 + z * 0.1) - x[1]
+        }),
+        ("starts of two that are made of each other and the target", |x| {
+            let z = carried(x[0], x[2]);
+            let (mut a, mut c) = (z, z + x[1]);
+            for _ in 0..20 {
+                a -= (a - x[1]) * 0.125;
+                c -= (c - a) * 0.25;
+            }
+            (a - x[1]) * (c - x[1]) + a * x[2]
+        }),
+        ("a loop around", |x| {
+            let mut z = x[0];
+            for _ in 0..6 {
+                z = toward(z, x[1], 0.1, z * 0.01).sin() * x[2];
+            }
+            z
+        }),
+        ("a loop around, to what it carries", |x| {
+            let (mut z, mut t) = (x[0], x[1]);
+            for _ in 0..6 {
+                z = toward(z, t, 0.1, Var::from(0.0));
+                t = (t * z).sin() + x[2];
+            }
+            z - t
+        }),
+        ("a carried number that depends on no active one", |x| {
+            let start = carried(x[0] * 0.0, x[0] * 0.0 + 0.5);
+            toward(start, x[1], 0.01, Var::from(0.0)) * x[2]
+        }),
+        ("powers that change their sign", |x| {
+            toward(x[0], x[1], 1.5, Var::from(0.0)) - x[1] * x[2]
+        }),
+        ("powers that grow", |x| toward(x[0], x[1], -0.01, Var::from(0.0)) - x[1] * x[2]),
+        ("powers that stay near 1", |x| (toward(x[0], x[1], 1e-5, Var::from(0.0)) - x[0]) * x[2]),
+        ("a mean", |x| {
+            let mean = |a, i| a - (a - x[1]) / f64::from(i + 2);
+            ((0..200).fold(x[0], mean) - x[1]) * x[2]
+        }),
+        ("rounded weights", |x| ((0..20).fold(x[0], |a, _| a * 0.9 + x[1] * 0.1) - x[1]) * x[2]),
+        ("one that ends at the target and one at zero", |x| {
+            let (mut w, mut m) = (x[0], x[2]);
+            for _ in 0..50 {
+                m = m * 0.5 - (w - x[1]) * 0.01;
+                w += m;
+            }
+            (w - x[1]) * x[2] + m * 3.0
+        }),
+    ];
+    for (name, run) in programs {
+        let both = recorded(run);
+        let report = both[1].report();
+        assert!(report.closed.iter().any(|formula| formula.rule >= Rule::C5), "{name}: {report}");
+        for x in [[0.7, 0.4, 0.9], [0.5, -1.1, 0.3], [1.3, 0.2, -0.6]] {
+            let [(value, slopes), (closed, found)] = answers(&both, &x);
+            assert!((value - closed).abs() <= 1e-13 * (1.0 + value.abs()), "{name}: {closed}");
+            let largest = slopes.iter().fold(0.0f64, |most, slope| most.max(slope.abs()));
+            for (slope, found) in slopes.into_iter().zip(found) {
+                let off = (slope - found).abs();
+                assert!(off <= 1e-11 * largest, "{name} {x:?}: {found:e} for {slope:e}");
             }
         }
     }

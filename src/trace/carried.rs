@@ -31,9 +31,14 @@ impl<T: Eq + Hash> Carried<T> {
         *last = used.max(*last);
     }
 
+    /// Whether fewer are carried if an iteration begins so many steps later, within the first one.
+    pub(crate) fn is_less_from(&self, later: usize) -> bool {
+        (1..self.period).contains(&later) && self.across(later) < self.across(0)
+    }
+
     /// How many are carried if an iteration begins with the step `first`; what is used several
     /// iterations later counts as many.
-    pub(crate) fn across(&self, first: usize) -> usize {
+    fn across(&self, first: usize) -> usize {
         // How many iterations have begun when this step is done, that before the first one included.
         let begun = |step: usize| (step + self.period - first) / self.period;
         self.spans.values().map(|&(from, last)| begun(last) - begun(from)).sum()
@@ -62,6 +67,10 @@ mod tests {
         let all = [0, 1, 2, 3, 4].map(|first| carried.across(first));
         // m, g, w; b, g, w; b, c, w; m, w; m, w
         assert_eq!(all, [3, 3, 3, 2, 2]);
+        assert_eq!(
+            [0, 1, 2, 3, 4, 5, 8].map(|later| carried.is_less_from(later)),
+            [false, false, false, true, true, false, false]
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::event::Step;
 use super::pattern::{FEW, pattern};
-use super::{Carried, Events, Role};
+use super::{Events, Role};
 
 /// A part of a run that is the same events again and again, with operands that follow
 /// a rule; see [`Pattern`](super::Pattern).
@@ -101,6 +101,11 @@ fn kind(step: &Step, value: f64, passes: impl Fn() -> bool) -> Option<u32> {
         }
         _ => None,
     }
+}
+
+/// Whether the event with this key is a mark that means nothing.
+fn is_mark(key: u32) -> bool {
+    key != NEVER && key & 3 == 3 && key & 1023 != CONSTANT
 }
 
 struct Search<'a> {
@@ -218,46 +223,47 @@ impl Search<'_> {
         let (mut tries, mut rolled, whole) = (0, 0, end - start);
         // What means nothing may come before a loop, too; it makes an iteration whole as
         // well behind it.
-        let is_mark = |key: u32| key != NEVER && key & 3 == 3 && key & 1023 != CONSTANT;
         while start < end && is_mark(self.keys[start]) {
             start += 1;
             if self.keys.get(end).is_some_and(|&key| is_mark(key)) {
                 end += 1;
             }
         }
-        while end - start >= period * self.worth.iterations && tries < TRIES {
-            let most = ((end - start) / period).min(MOST);
-            let times;
-            (start, times) = self.turned(start, end, period, most);
-            let repeat = Repeat { start, period, times };
+        while end.saturating_sub(start) >= period * self.worth.iterations && tries < TRIES {
+            let repeat = self.longest(start, end, period);
+            start = repeat.start;
             if self.worth.is_reached(&repeat) {
                 self.push(repeat);
-                rolled += period * times;
+                rolled += period * repeat.times;
                 start = repeat.end();
             } else {
-                start += period * times.max(1);
+                start += period * repeat.times.max(1);
                 tries += 1;
             }
         }
         rolled * 2 >= whole
     }
 
-    /// Where a loop of at most so many iterations begins, of those that the events from `start` to
-    /// `end` may be, and how many it has. It may as well end where they do, if it carries fewer
-    /// numbers then.
-    fn turned(&self, start: usize, end: usize, period: usize, most: usize) -> (usize, usize) {
+    /// The loop of the events from `start` on, of which those to `end` repeat themselves but perhaps
+    /// for their operands. It ends there, and begins later, if it carries fewer numbers then.
+    fn longest(&self, start: usize, end: usize, period: usize) -> Repeat {
+        let most = ((end - start) / period).min(MOST);
         let found = |start, most| pattern(self.events, self.passes, start, period, most);
         let times = |start| found(start, most).map_or(0, |pattern| pattern.times);
-        let room = end - start - period * most;
-        let is_less = |carried: Carried<usize>| carried.across(room) < carried.across(0);
+        let mut later = start + (end - start - period * most);
+        // A mark before a step is none that a loop begins with.
+        later += self.keys[later..].iter().take_while(|&&key| is_mark(key)).count();
         // The first iterations tell what all of them carry.
-        if (1..period).contains(&room)
-            && found(start, FEW).is_some_and(|first| is_less(first.carried()))
-            && times(start + room) == most
-        {
-            return (start + room, most);
+        let is_less =
+            found(start, FEW).is_some_and(|first| first.carried().is_less_from(later - start));
+        if is_less {
+            // If there are marks between iterations, there may be none behind the last one.
+            let times = times(later);
+            if times + 1 >= most {
+                return Repeat { start: later, period, times };
+            }
         }
-        (start, times(start))
+        Repeat { start, period, times: times(start) }
     }
 
     /// Adds what was found, in place of what it overlaps.

@@ -1,6 +1,10 @@
 //! What an affine recurrence comes to if all its coefficients are known numbers: its maps are
 //! composed here, and what is left is one linear combination.
 //!
+//! Where numbers come to a node and are measured from it, as a - b for a -= (a - b)/8, little is
+//! left of what both pass on to that: 1 - qⁿ, rounded, would leave 1 with its rounding error. So
+//! derivatives by such a level are told by the way to it (`toward`).
+//!
 //! How many digits rounding has taken from it is measured. All is composed again with products
 //! that are off by a small part, which is far larger than what rounding takes; the entries are
 //! then off by as many times what rounding has taken from them. That counts where powers, or
@@ -117,7 +121,7 @@ pub(super) fn folded(
     let wanted: Vec<Multiples<'_>> = outputs
         .map(|number| Multiples { number, entries: &total[number], off: &off[number] })
         .collect();
-    let level = match wanted.iter().all(|of| of.is_level(system.states.len())) {
+    let level = match wanted.iter().all(|of| of.is_bounded(system.states.len())) {
         true => steps.level(emitter, system, &total, &columns),
         false => None,
     };
@@ -255,8 +259,9 @@ impl<'a> Steps<'a> {
         total
     }
 
-    /// The node that numbers come to where powers vanish, with those of all steps as `total`: so it
-    /// is where some of them stay at the node and all others at zero, exactly.
+    /// The node that numbers come to where powers vanish, with those of all steps as `total`: where
+    /// some of them are at the node and all others at zero they stay there, exactly. A mean by
+    /// rounded weights, as 0.9 and 0.1, has none: it moves on by what these miss of 1.
     fn level(
         &self,
         emitter: &Emitter<'_>,
@@ -264,41 +269,39 @@ impl<'a> Steps<'a> {
         total: &Matrix<Double>,
         columns: &[Node],
     ) -> Option<Level> {
-        let (size, steps) = (self.rows.len(), if self.changes { self.times } else { 1 });
-        (size..self.width).find_map(|column| {
+        (self.rows.len()..self.width).find_map(|column| {
             let node = columns[column];
-            let is_near = |row: &Vec<Option<Double>>| row[column].is_some_and(|e| e.high > 0.5);
-            let stays: Vec<bool> = total.iter().map(is_near).collect();
-            let is_still = |i: usize| {
-                self.step(i).iter().zip(&stays).all(|(row, &is_there)| {
-                    let at_node = row.iter().zip(&stays).filter(|(_, is_there)| **is_there);
-                    let parts = at_node.filter_map(|(entry, _)| *entry).chain(row[column]);
-                    let sum = parts.fold(Double::ZERO, |sum, part| sum + part);
-                    sum == Double::from(f64::from(u8::from(is_there)))
-                })
-            };
-            let is_level = emitter.may_be_active(node) && stays.contains(&true);
-            if !is_level || !(0..steps).all(is_still) {
+            // More of a column than half is what cancels where it is taken away.
+            let is_most = |row: &Vec<Option<Double>>| row[column].is_some_and(|e| e.high > 0.5);
+            let at_node: Vec<bool> = total.iter().map(is_most).collect();
+            if !at_node.contains(&true)
+                || !emitter.may_be_active(node)
+                || !self.stays(&at_node, column)
+            {
                 return None;
             }
             let level = Terms::of_node(emitter, node);
-            let point: Vec<Terms> = stays
-                .iter()
-                .map(|&is_there| if is_there { level.clone() } else { Terms::default() })
-                .collect();
-            // What numbers begin with tells its derivatives by itself where it is made of the same.
-            let firsts: Vec<Terms> = system
-                .firsts
-                .iter()
-                .map(|&first| Terms::of_node(emitter, first))
-                .map(|first| match first.nodes().is_disjoint(&level.nodes()) {
-                    true => first,
-                    false => Terms::default(),
-                })
-                .collect();
-            let none = BTreeSet::new();
-            let toward = Toward::of(emitter, &system.rows, &firsts, &point, &none)?;
+            let point = |&is_there: &bool| if is_there { level.clone() } else { Terms::default() };
+            let point: Vec<Terms> = at_node.iter().map(point).collect();
+            // What they begin as, and what else is added, tells its own derivatives by totals.
+            let (firsts, nodes) = (vec![Terms::default(); point.len()], BTreeSet::new());
+            let toward = Toward::of(emitter, &system.rows, &firsts, &point, &nodes)?;
             Some(Level { column, toward })
+        })
+    }
+
+    /// Whether numbers stay where those `at_node` are what the column is, and all others zero.
+    fn stays(&self, at_node: &[bool], column: usize) -> bool {
+        let steps = if self.changes { self.times } else { 1 };
+        let is_there =
+            |at: usize| at == column || at_node.get(at).is_some_and(|&is_there| is_there);
+        (0..steps).all(|i| {
+            self.rows.iter().zip(at_node).all(|(row, &is_at_node)| {
+                let parts = row.iter().filter(|(at, _)| is_there(*at));
+                let parts = parts.filter_map(|(_, source)| source.number(i));
+                let sum = parts.fold(Double::ZERO, |sum, part| sum + part);
+                sum == Double::from(f64::from(u8::from(is_at_node)))
+            })
         })
     }
 

@@ -26,8 +26,8 @@ pub(super) struct Multiples<'a> {
 }
 
 impl Multiples<'_> {
-    /// Whether all powers are known, and no larger than 1.
-    pub(super) fn is_level(&self, states: usize) -> bool {
+    /// Whether powers are no larger than 1, and no number is off by anything that counts.
+    pub(super) fn is_bounded(&self, states: usize) -> bool {
         let is_small = |entry: &Option<Double>| entry.is_none_or(|entry| entry.high.abs() <= 1.0);
         self.entries[..states].iter().all(is_small) && self.off.iter().all(|&off| off == 0.0)
     }
@@ -60,8 +60,8 @@ impl Multiples<'_> {
                 emitter.overflows = overflows;
                 least = Some(part);
             }
-            let is_level = level.is_some_and(|level| level.column == column);
-            if emitter.may_be_active(node) && !is_level {
+            let is_told_beside = level.is_some_and(|level| level.column == column);
+            if emitter.may_be_active(node) && !is_told_beside {
                 totals.add_sum(emitter, node, Some(factor), [least]);
             }
         }

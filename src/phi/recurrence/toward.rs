@@ -52,7 +52,7 @@ impl Toward {
     ///
     /// P is the whole derivative by a z that is a node which comes from a loop, and of which
     /// neither the map nor another z is made. Those by what other ones are made of are told beside
-    /// that.
+    /// that; of a z that is given as zero, too.
     pub(super) fn of(
         emitter: &Emitter<'_>,
         rows: &[Affine],
@@ -71,6 +71,7 @@ impl Toward {
             let carried = node.filter(|&node| {
                 *first == Terms::node(node)
                     && emitter.is_from_loop(node)
+                    && emitter.may_be_active(node)
                     && !nodes_of_map.contains(&node)
                     && is_made_of(node) == 1
             });

@@ -251,8 +251,8 @@ impl<'a> Search<'a> {
                     repetition = grouped;
                 }
             }
-            if !strict {
-                repetition = self.turned(repetition, end);
+            if !strict && repetition.span.times >= iterations {
+                repetition = self.begun_later(repetition, end);
             }
             let span = repetition.span;
             let weight = self.before[span.end()].1 - self.before[span.start].1;
@@ -267,12 +267,9 @@ impl<'a> Search<'a> {
 
     /// The same loop, begun so late that its last iteration ends at `end`, if fewer numbers are
     /// carried then.
-    fn turned(&self, repetition: Repetition, end: usize) -> Repetition {
+    fn begun_later(&self, repetition: Repetition, end: usize) -> Repetition {
         let Span { start, period, times } = repetition.span;
-        let room = end - repetition.span.end();
-        if room == 0 || room >= period {
-            return repetition;
-        }
+        let later = end - repetition.span.end();
         let body = &self.steps[start..start + period];
         let users = body
             .iter()
@@ -284,11 +281,11 @@ impl<'a> Search<'a> {
                 carried.add((step, output), step, distance, at);
             }
         }
-        if carried.across(room) >= carried.across(0) {
+        if !carried.is_less_from(later) {
             return repetition;
         }
-        let turned = self.longest(period, start + room, end, false);
-        if turned.span.times == times { turned } else { repetition }
+        let begun_later = self.longest(period, start + later, end, false);
+        if begun_later.span.times == times { begun_later } else { repetition }
     }
 
     /// After how many iterations operands from before the loop are the same again, if some of
