@@ -11,11 +11,12 @@ use crate::ssa::{Def, End, Graph, Item, Node, Region, SeriesData};
 /// A loop that carries more numbers stays as it is, so that little time is lost.
 const MOST_CARRIED: usize = 512;
 
-/// While a step waits for the one before it, so many others are done.
+/// Where each step waits for the one before it, straight code does so many in the time of one.
 pub(super) const WAIT: usize = 4;
 
-/// The same of a step on the longest way from an iteration to the next, by which memory is waited
-/// for as well.
+/// The same of a step on the longest way from an iteration to the next: its sweep waits for memory
+/// as well. Both are fitted, by kernels of gradient descent with momentum: 20,400 steps of straight
+/// code took 4.7 µs, and 50 iterations of 50 steps, of which 8 wait for each other, 1.4 µs.
 const LONG: usize = 6;
 
 /// A loop of one block that is gone through a known number of times.
@@ -137,7 +138,8 @@ impl Body {
     }
 
     /// How many steps of straight code are done in the time of an iteration: it takes as long as
-    /// all of its steps, or as the longest way through them from one iteration to the next.
+    /// all of its steps, or as the longest way through them from one iteration to the next. If that
+    /// goes through most of them, each waits for the one before.
     pub(super) fn time(&self, edit: &Edit, graph: &Graph) -> usize {
         let mut ways: HashMap<Node, usize> = HashMap::new();
         for &node in &self.steps {
@@ -251,4 +253,39 @@ fn nodes_in(graph: &Graph, region: Region) -> Vec<Node> {
         }
     }
     nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ssa::parse;
+
+    /// The weight of an iteration with these steps, and its time. It carries v4, which begins as
+    /// the second input, and becomes v9.
+    fn measured(steps: &str) -> (usize, usize) {
+        let text = format!(
+            "graph active 2 inactive 0\nv2 = const 99.0\nv3 = iteration r0\nb0:\n  \
+             v11 = region r0 b1 bound 100 entries v4=v1\n  return v11\nb1:\n{steps}  \
+             v10 = lt v3 v2\n  return v10 v9 v9\n"
+        );
+        let edit = Edit::of(&parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}")));
+        let region = edit.graph.regions.keys().next().unwrap();
+        let body = Body::of(&edit, region).unwrap();
+        (body.weight(&edit.graph), body.time(&edit, &edit.graph))
+    }
+
+    #[test]
+    fn an_iteration_takes_as_long_as_what_waits_in_it_or_all_of_its_steps() {
+        // One after the other, but for the comparison.
+        let serial = "  v5 = mul v4 v0\n  v6 = add v5 v0\n  v7 = mul v6 v0\n  \
+                      v8 = add v7 v0\n  v9 = mul v8 v0\n";
+        assert_eq!(measured(serial), (6, 6 * WAIT));
+        // Most of it depends on nothing that is carried.
+        let wide = "  v5 = mul v3 v0\n  v6 = mul v5 v0\n  v7 = add v6 v0\n  \
+                    v8 = mul v5 v7\n  v9 = add v4 v8\n";
+        assert_eq!(measured(wide), (6, LONG));
+        let wider = "  v5 = mul v3 v0\n  v6 = mul v5 v0\n  v7 = powf v6 v0\n  \
+                     v8 = mul v5 v7\n  v9 = add v4 v8\n";
+        assert_eq!(measured(wider), (21, 21));
+    }
 }

@@ -232,6 +232,7 @@ fn attempt(
     let steps = nest.cost();
     let steps = if edit.all_forms { steps.max(COMPARED) } else { steps };
     let most = FEW.saturating_add(steps);
+    // The steps of loops in loops are few, and wait for each other.
     let most_derived = most_derived(edit, nest.body.region, WAIT.saturating_mul(steps));
     let mut at: HashMap<usize, Node> = HashMap::new();
     for mut system in systems(rows)? {

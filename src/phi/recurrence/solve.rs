@@ -22,7 +22,7 @@ use crate::ssa::{Access, AccessData, Def, Graph, Item, Node, Region, SeriesData}
 /// So many steps are always worth a loop.
 pub(super) const FEW: usize = 32;
 /// What comes with its derivatives may have so many times as many steps as are done in the time of
-/// the loop: that has a sweep of twice as many, and goes through memory, but its code is short.
+/// the loop: that has a sweep of twice as many.
 const DERIVED: usize = 3;
 /// Forms that are only compared with their loops may take the steps of such loops.
 pub(super) const COMPARED: usize = 1 << 12;
