@@ -95,7 +95,7 @@ fn no_loop_over_data_is_left() -> Result<(), Box<dyn Error>> {
     ];
     for (name, run) in runs {
         let rows = data(80);
-        let program = |v: &[Var]| run(v, &rows, 50);
+        let program = |v: &[Var]| run(v, &rows, 200);
         let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
         let (tape, kernel) = (builder().record(program), builder().record(program));
         kernel.value_and_grad(&[0.1, 0.5])?;

@@ -224,7 +224,7 @@ fn leveled(x: &[Var], target: Var) -> [Var; 2] {
 /// of that is taken away again by who measures from the target.
 #[test]
 fn what_levels_out_at_a_constant_rate_leaves_little_to_its_target() {
-    let programs: [(&str, Run, [f64; 2]); 6] = [
+    let programs: [(&str, Run, [f64; 2]); 9] = [
         ("scaled", |x| (leveled(x, x[1])[0] - x[1]) * x[2], [1.0, -1.0]),
         ("by a constant", |x| (leveled(x, x[1])[0] - x[1]) * 0.25, [1.0, -1.0]),
         ("a function", |x| ((leveled(x, x[1])[0] - x[1]) * x[2]).sin(), [1.0, -1.0]),
@@ -235,6 +235,27 @@ fn what_levels_out_at_a_constant_rate_leaves_little_to_its_target() {
                 (leveled(x, target)[0] - target) * x[2]
             },
             [1.0, -2.0],
+        ),
+        (
+            "to its negative",
+            |x| {
+                let target = -x[1];
+                (leveled(x, target)[0] - target) * x[2]
+            },
+            [1.0, 1.0],
+        ),
+        (
+            "by weights",
+            |x| ((0..200).fold(x[0], |a, _| 0.875 * a + 0.125 * x[1]) - x[1]) * x[2],
+            [1.0, -1.0],
+        ),
+        (
+            "by weights, to a product",
+            |x| {
+                let target = x[1] * x[2];
+                (0..200).fold(x[0], |a, _| 0.875 * a + 0.125 * target) - target
+            },
+            [1.0, -1.0],
         ),
         (
             "from what is made of the target",
@@ -265,10 +286,12 @@ fn what_levels_out_at_a_constant_rate_leaves_little_to_its_target() {
         assert!(!report.closed.is_empty() && report.open.is_empty(), "{name}: {report}");
         for x in [[0.7, 0.4, 0.9], [3.0, -2.0, 1.5], [-0.1, 0.3, 1e3], [0.5, 1e-3, -1e-6]] {
             let factor = if name == "by a constant" { 0.25 } else { x[2] };
+            let is_product = name == "by weights, to a product";
             // Where two numbers are measured the tape rounds what each of them leaves.
             let most = [if name.starts_with("of two") { 1e-3 } else { 1e-12 }, 1e-12];
             for ((_, slopes), most) in answers(&both, &x).into_iter().zip(most) {
                 for (slope, expected) in slopes.into_iter().zip([by_start, by_target]) {
+                    let factor = if is_product && expected > 0.0 { 1.0 } else { factor };
                     let expected = expected * power * factor;
                     let off = (slope - expected).abs();
                     assert!(off <= most * expected.abs(), "{name} {x:?}: {slope:e} {expected:e}");

@@ -403,7 +403,7 @@ struct Equal;
 impl Program for Equal {
     fn eval<T: Number>(&self, x: &[T]) -> T {
         let (mut a, mut b) = (x[0], x[0]);
-        for _ in 0..100 {
+        for _ in 0..200 {
             (a, b) = (a * x[1] + b * x[2], b * x[1] + a * x[2]);
         }
         a - b * T::from(0.25)
@@ -417,8 +417,8 @@ fn numbers_that_begin_equal_vanish_as_they_do() {
     assert!(solved.graph.regions.is_empty(), "{:?}", solved.refused);
     for (x, is_served) in [
         ([1.0, 0.5, 0.25], true),
-        ([1.0, 0.88, -0.12], true),
-        ([1.0, 0.67, -0.13], false),
+        ([1.0, 0.94, -0.06], true),
+        ([1.0, 0.82, -0.08], false),
         ([1.0, 0.5, -0.45], false),
         ([1.0, 0.5, -0.4], false),
     ] {
@@ -426,7 +426,7 @@ fn numbers_that_begin_equal_vanish_as_they_do() {
             Outcome::Values(values) => values.first().copied(),
             _ => None,
         };
-        let exact = 0.75 * (x[1] + x[2]).powi(100);
+        let exact = 0.75 * (x[1] + x[2]).powi(200);
         let is_right = found
             .is_none_or(|found| found.is_nan() || (found - exact).abs() <= 2e-14 * exact.abs());
         assert!(is_right, "{found:?} for {exact} at {x:?}");

@@ -259,9 +259,9 @@ impl<'a> Steps<'a> {
         total
     }
 
-    /// The node that numbers come to where powers vanish, with those of all steps as `total`: where
-    /// some of them are at the node and all others at zero they stay there, exactly. A mean by
-    /// rounded weights, as 0.9 and 0.1, has none: it moves on by what these miss of 1.
+    /// What numbers come to where powers vanish, with those of all steps as `total`, if these are
+    /// multiples of one node: they stay there, exactly. A mean by rounded weights, as 0.9 and 0.1,
+    /// has none: it moves on by what these miss of 1.
     fn level(
         &self,
         emitter: &Emitter<'_>,
@@ -271,18 +271,24 @@ impl<'a> Steps<'a> {
     ) -> Option<Level> {
         (self.rows.len()..self.width).find_map(|column| {
             let node = columns[column];
-            // More of a column than half is what cancels where it is taken away.
-            let is_most = |row: &Vec<Option<Double>>| row[column].is_some_and(|e| e.high > 0.5);
-            let at_node: Vec<bool> = total.iter().map(is_most).collect();
-            if !at_node.contains(&true)
-                || !emitter.may_be_active(node)
-                || !self.stays(&at_node, column)
-            {
+            if !emitter.may_be_active(node) {
+                return None;
+            }
+            let parts = rest(total, column)?;
+            // Only what most of has come to that cancels where it is taken away.
+            let is_most = |(row, part): (&Vec<Option<Double>>, &f64)| {
+                let entry = row[column].map_or(0.0, |entry| entry.high);
+                *part != 0.0 && 2.0 * entry.abs() > part.abs()
+            };
+            if !total.iter().zip(&parts).any(is_most) || !self.stay(&parts, column) {
                 return None;
             }
             let level = Terms::of_node(emitter, node);
-            let point = |&is_there: &bool| if is_there { level.clone() } else { Terms::default() };
-            let point: Vec<Terms> = at_node.iter().map(point).collect();
+            let point = |&part: &f64| match part {
+                0.0 => Terms::default(),
+                part => level.scaled(part),
+            };
+            let point: Vec<Terms> = parts.iter().map(point).collect();
             // What they begin as, and what else is added, tells its own derivatives by totals.
             let (firsts, nodes) = (vec![Terms::default(); point.len()], BTreeSet::new());
             let toward = Toward::of(emitter, &system.rows, &firsts, &point, &nodes)?;
@@ -290,17 +296,16 @@ impl<'a> Steps<'a> {
         })
     }
 
-    /// Whether numbers stay where those `at_node` are what the column is, and all others zero.
-    fn stays(&self, at_node: &[bool], column: usize) -> bool {
+    /// Whether numbers that are so many times what the column is stay so, if nothing else is added.
+    fn stay(&self, parts: &[f64], column: usize) -> bool {
         let steps = if self.changes { self.times } else { 1 };
-        let is_there =
-            |at: usize| at == column || at_node.get(at).is_some_and(|&is_there| is_there);
+        let part = |at: usize| if at == column { 1.0 } else { parts.get(at).map_or(0.0, |p| *p) };
         (0..steps).all(|i| {
-            self.rows.iter().zip(at_node).all(|(row, &is_at_node)| {
-                let parts = row.iter().filter(|(at, _)| is_there(*at));
-                let parts = parts.filter_map(|(_, source)| source.number(i));
-                let sum = parts.fold(Double::ZERO, |sum, part| sum + part);
-                sum == Double::from(f64::from(u8::from(is_at_node)))
+            self.rows.iter().zip(parts).all(|(row, &own)| {
+                let products = row.iter().filter_map(|&(at, source)| {
+                    source.number(i).map(|number| number * Double::from(part(at)))
+                });
+                products.fold(Double::ZERO, |sum, product| sum + product) == Double::from(own)
             })
         })
     }
@@ -366,6 +371,30 @@ impl<'a> Steps<'a> {
         }
         ways
     }
+}
+
+/// How many times the column numbers are where they rest by the map of all steps, as numbers of few
+/// digits; `None` if that is zero. Those that do not rest may be any.
+fn rest(total: &Matrix<Double>, column: usize) -> Option<Vec<f64>> {
+    /// So often the map is applied.
+    const TIMES: usize = 64;
+    /// Next to the largest of them, rounding leaves less.
+    const NOTHING: f64 = 1.0 / (1u32 << 30) as f64;
+    let mut parts = vec![0.0f64; total.len()];
+    for _ in 0..TIMES {
+        let next = |row: &Vec<Option<Double>>| {
+            let entry = |at: usize| row[at].map_or(0.0, |entry| entry.high);
+            let powers = parts.iter().enumerate().map(|(at, part)| entry(at) * part);
+            powers.fold(entry(column), |sum, product| sum + product)
+        };
+        parts = total.iter().map(next).collect();
+    }
+    let largest = parts.iter().fold(0.0f64, |largest, part| largest.max(part.abs()));
+    let few = |part: &f64| match part.abs() <= largest * NOTHING {
+        true => 0.0,
+        false => f64::from(*part as f32),
+    };
+    (largest > 0.0).then(|| parts.iter().map(few).collect())
 }
 
 /// Makes entries as large as those of `map` are.

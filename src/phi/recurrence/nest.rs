@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::{HashMap, HashSet};
 
-use super::body::{Body, WAIT};
+use super::body::{Body, LONG};
 use super::edit::Edit;
 use super::emit::Emitter;
 use super::form::{Affine, Base, CHANGES, Coefficient, Form, Forms, Rows};
@@ -233,7 +233,7 @@ fn attempt(
     let steps = if edit.all_forms { steps.max(COMPARED) } else { steps };
     let most = FEW.saturating_add(steps);
     // The steps of loops in loops are few, and wait for each other.
-    let most_derived = most_derived(edit, nest.body.region, WAIT.saturating_mul(steps));
+    let most_derived = most_derived(edit, nest.body.region, LONG.saturating_mul(steps));
     let mut at: HashMap<usize, Node> = HashMap::new();
     for mut system in systems(rows)? {
         let zero = forms.emitter.constant(0.0);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hashbrown::{HashMap, HashSet};
 
 use super::MOST_STATES;
-use super::body::{Body, Cone, WAIT};
+use super::body::{Body, Cone, LONG};
 use super::edit::Edit;
 use super::emit::Emitter;
 use super::form::{Affine, Base, Form, Forms, Rows};
@@ -21,17 +21,14 @@ use crate::ssa::{Access, AccessData, Def, Graph, Item, Node, Region, SeriesData}
 
 /// So many steps are always worth a loop.
 pub(super) const FEW: usize = 32;
-/// What comes with its derivatives may have so many times as many steps as are done in the time of
-/// the loop: that has a sweep of twice as many.
-const DERIVED: usize = 3;
 /// Forms that are only compared with their loops may take the steps of such loops.
 pub(super) const COMPARED: usize = 1 << 12;
 
 /// How many steps may compute values with their derivatives in the place of `region`, in whose time
 /// so many are done: in another loop few steps are done so often that they count.
 pub(super) fn most_derived(edit: &Edit, region: Region, time: usize) -> usize {
-    let few = if edit.is_inner(region) { 0 } else { WAIT * FEW };
-    DERIVED.saturating_mul(time.saturating_add(few))
+    let few = if edit.is_inner(region) { 0 } else { LONG * FEW };
+    time.saturating_add(few)
 }
 
 /// From so many iterations what they came to may be wanted: each is gone through
@@ -290,7 +287,7 @@ fn attempt(
     let time = body.times as usize * states.len().max(body.time(edit, forms.emitter.graph));
     let compared = if edit.all_forms { COMPARED } else { 0 };
     let most = FEW + steps.max(compared);
-    let most_derived = most_derived(edit, body.region, time.max(WAIT * compared));
+    let most_derived = most_derived(edit, body.region, time.max(LONG * compared));
     for iteration in iterations {
         let here = || wanted.iter().filter(|wanted| wanted.iteration == iteration);
         // Where nothing is wanted but what is next, there is no iteration to be
@@ -308,7 +305,7 @@ fn attempt(
         let mut at: HashMap<usize, Node> = HashMap::new();
         for system in &systems {
             let failure = |why| Failure { why, states: owned(&system.states, counter) };
-            let goal = power::Wanted { states: &ends, most: most_derived };
+            let goal = power::Wanted { states: &ends, most: LONG * most };
             let after = advanced(&mut forms, system, times, &goal).map_err(failure)?;
             at.extend(system.states.iter().copied().zip(after));
             let derived = forms.emitter.derived;

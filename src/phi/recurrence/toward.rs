@@ -238,13 +238,16 @@ fn multiple(emitter: &mut Emitter<'_>, (node, factor): (Node, f64)) -> Node {
 
 /// The nodes that `point` is the sum of, with their factors.
 fn parts(emitter: &Emitter<'_>, rows: &[Affine], point: &Terms) -> Option<Vec<(Node, f64)>> {
-    // What was computed before the loop may be the point, whatever it was computed of.
+    // What was computed before the loop may be the point, whatever it was computed of, or its step
+    // may be a multiple of that.
     let bases = rows.iter().flat_map(Affine::keys).filter_map(|&base| match base {
-        Base::Node(node) if emitter.value(node).is_none() => Some(node),
-        _ => None,
+        Base::Node(node) => Some(node),
+        Base::State(_) => None,
     });
+    let of = |node: Node| emitter.graph.nodes[node].args().iter().copied();
+    let bases = bases.flat_map(|node| core::iter::once(node).chain(of(node)));
     let less = point.scaled(-1.0);
-    for node in bases {
+    for node in bases.filter(|&node| emitter.value(node).is_none()) {
         if less.plus(&Terms::of_node(emitter, node)).is_zero() {
             return Some(vec![(node, 1.0)]);
         }
