@@ -167,3 +167,45 @@ fn what_surrounds_long_loops_is_rolled_with_them() {
     let long = reroll(lifted.graph(), RerollLimits::default());
     assert_eq!(rolled.nodes.len(), long.nodes.len(), "{rolled}\n{long}");
 }
+
+/// In the first iteration 0.9·m is no step.
+fn momentum(x: &[Var], times: usize) -> Var {
+    let (mut w, mut m) = (x[0], Var::from(0.0));
+    for _ in 0..times {
+        let slope = (w - x[1]) * w;
+        m = 0.9 * m - x[2] * slope;
+        w += m;
+    }
+    w
+}
+
+#[traced]
+fn annotated_momentum(x: &[Var], times: usize) -> Var {
+    let (mut w, mut m) = (x[0], Var::from(0.0));
+    for _ in 0..times {
+        let slope = (w - x[1]) * w;
+        m = 0.9 * m - x[2] * slope;
+        w += m;
+    }
+    w
+}
+
+#[test]
+fn a_loop_that_begins_with_constants_carries_what_the_program_does() {
+    let programs: [fn(&[Var], usize) -> Var; 2] = [momentum, annotated_momentum];
+    for program in programs {
+        // Short ones are loops only when they are rolled.
+        for times in [12, 300] {
+            let lifted = learnt(&[vec![0.7, 0.4, 0.1]], |x| program(x, times));
+            let is_kept = lifted.compact().nodes.len() < lifted.graph().nodes.len();
+            assert_eq!(is_kept, times > 12, "{times}");
+            for graph in [lifted.graph(), lifted.compact()] {
+                let rolled = reroll(graph, RerollLimits::default());
+                let loops = rolled.regions.values().filter_map(|region| region.cycle.as_ref());
+                let shapes = loops.map(|cycle| (cycle.bound as usize, cycle.entries.len()));
+                let (bound, carried) = shapes.max().unwrap();
+                assert!(bound + 2 >= times && carried == 2, "{rolled}");
+            }
+        }
+    }
+}
