@@ -2,7 +2,7 @@
 //! only where those are not found as a whole.
 
 use super::event::Step;
-use super::pattern::{FEW, pattern};
+use super::pattern::{FEW, Pattern, pattern};
 use super::{Events, Role};
 
 /// A part of a run that is the same events again and again, with operands that follow
@@ -254,9 +254,8 @@ impl Search<'_> {
         // A mark before a step is none that a loop begins with.
         later += self.keys[later..].iter().take_while(|&&key| is_mark(key)).count();
         // The first iterations tell what all of them carry.
-        let is_less =
-            found(start, FEW).is_some_and(|first| first.carried().is_less_from(later - start));
-        if is_less {
+        let is_less = |first: Pattern| first.carried().is_less_from(later - start);
+        if later > start && found(start, FEW).is_some_and(is_less) {
             // If there are marks between iterations, there may be none behind the last one.
             let times = times(later);
             if times + 1 >= most {

@@ -305,6 +305,7 @@ fn attempt(
         let mut at: HashMap<usize, Node> = HashMap::new();
         for system in &systems {
             let failure = |why| Failure { why, states: owned(&system.states, counter) };
+            // What it would cost is known at most, roughly, before there is a form.
             let goal = power::Wanted { states: &ends, most: LONG * most };
             let after = advanced(&mut forms, system, times, &goal).map_err(failure)?;
             at.extend(system.states.iter().copied().zip(after));

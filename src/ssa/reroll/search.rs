@@ -270,6 +270,9 @@ impl<'a> Search<'a> {
     fn begun_later(&self, repetition: Repetition, end: usize) -> Repetition {
         let Span { start, period, times } = repetition.span;
         let later = end - repetition.span.end();
+        if later == 0 {
+            return repetition;
+        }
         let body = &self.steps[start..start + period];
         let users = body
             .iter()
