@@ -59,3 +59,52 @@ fn at_rest_by_coefficients_that_are_rounded() {
         assert!(!kernel.report().closed.is_empty(), "{name}: {}", kernel.report());
     }
 }
+
+/// Of constants it is known beforehand where powers are large.
+#[test]
+fn at_rest_by_constants_that_are_rounded() {
+    let programs: [(&str, Run); 3] = [
+        ("one", |x| {
+            let mut c = x[0];
+            for _ in 0..100 {
+                let mean = (x[0] + x[0] + c) / 3.0;
+                c -= (c - mean) * 7.0;
+            }
+            c
+        }),
+        ("two", |x| {
+            let (a, mut b, mut c) = (x[0], x[0], x[0]);
+            for _ in 0..100 {
+                let mean = (a + b + c) / 3.0;
+                let way = 9.0 * (b - c) - (c - mean) * 0.1;
+                (b, c) = (b - way, way + c);
+            }
+            c
+        }),
+        ("three", |x| {
+            let (mut a, mut b, mut c) = (x[0], x[0], x[0]);
+            for _ in 0..100 {
+                let mean = (a + b + c + x[0]) / 4.0;
+                let way = (mean - (a * 0.1 + b * 0.2 + c * 0.7)) * 5.0;
+                (a, b, c) = (a - way, b + way * 2.0, c + (b - a) / 3.0);
+            }
+            c
+        }),
+    ];
+    for (name, run) in programs {
+        let kernel = Tape::builder().hot_threshold(u32::MAX).background(false).record(run);
+        for _ in 0..2 {
+            kernel.eval(&[0.4]).unwrap();
+            kernel.value_and_grad(&[0.4]).unwrap();
+            kernel.compile().unwrap();
+        }
+        for x0 in [1.0, 0.3, -7.25, 1e5] {
+            let value = kernel.eval(&[x0]).unwrap();
+            let (beside, _) = kernel.value_and_grad(&[x0]).unwrap();
+            let most = 4.0 * ulp(x0);
+            assert!((value - x0).abs() <= most, "{name} {x0}: {value:e}");
+            assert!((beside - x0).abs() <= most, "{name} {x0}: {beside:e}");
+        }
+        assert_ne!(kernel.report().kernel_calls, 0, "{name}: {}", kernel.report());
+    }
+}
