@@ -301,6 +301,71 @@ fn what_levels_out_at_a_constant_rate_leaves_little_to_its_target() {
     }
 }
 
+/// `x[0]` after so many steps to `x[1]`, measured from there.
+fn way_left(x: &[Var], steps: u32, step: impl Fn(Var) -> Var) -> Var {
+    ((0..steps).fold(x[0], |a, _| a - step(a - x[1])) - x[1]) * x[2]
+}
+
+/// Rates that are made of several constants have no last digit, as no number is 0.01/0.3.
+#[test]
+fn rates_of_several_constants_leave_little_to_a_target() {
+    const STEPS: u32 = 900;
+    let programs: [(&str, Run, f64); 5] = [
+        ("one constant", |x| way_left(x, STEPS, |way| way * 0.1), 0.1),
+        ("a quotient", |x| way_left(x, STEPS, |way| way * 0.01 / 0.3), 0.01 / 0.3),
+        ("a product", |x| way_left(x, STEPS, |way| way * 0.1 * 0.3), 0.1 * 0.3),
+        (
+            "a product with a quotient",
+            |x| way_left(x, STEPS, |way| 0.7 * way * (2.0 / 49.0)),
+            0.7 * (2.0 / 49.0),
+        ),
+        ("a third", |x| way_left(x, STEPS, |way| way / 3.0 * 0.1), 0.1 / 3.0),
+    ];
+    for (name, run, rate) in programs {
+        let both = recorded(run);
+        let report = both[1].report();
+        assert!(!report.closed.is_empty() && report.open.is_empty(), "{name}: {report}");
+        let power = (1.0 - rate).powf(f64::from(STEPS));
+        for x in [[0.7, 0.4, 0.9], [3.0, -2.0, 1.5], [0.5, 1e-3, -1e-6]] {
+            for (_, slopes) in answers(&both, &x) {
+                for (slope, expected) in slopes.into_iter().zip([power * x[2], -power * x[2]]) {
+                    let off = (slope - expected).abs();
+                    assert!(off <= 1e-12 * expected.abs(), "{name} {x:?}: {slope:e} {expected:e}");
+                }
+            }
+        }
+    }
+}
+
+/// With momentum, too.
+#[test]
+fn momentum_leaves_little_to_a_target() {
+    let run: Run = |x| {
+        let (mut a, mut m) = (x[0], Var::from(0.0));
+        for _ in 0..600 {
+            m = m * 0.9 + (a - x[1]) * 0.1 / 3.0;
+            a -= 0.3 * m;
+        }
+        (a - x[1]) * x[2]
+    };
+    let both = recorded(run);
+    let report = both[1].report();
+    assert!(!report.closed.is_empty() && report.open.is_empty(), "{report}");
+    let mut left = (1.0, 0.0);
+    for _ in 0..600 {
+        left.1 = left.1 * 0.9 + left.0 * 0.1 / 3.0;
+        left.0 -= 0.3 * left.1;
+    }
+    for x in [[0.7, 0.4, 0.9], [3.0, -2.0, 1.5]] {
+        for (_, slopes) in answers(&both, &x) {
+            for (slope, expected) in slopes.into_iter().zip([left.0 * x[2], -left.0 * x[2]]) {
+                let off = (slope - expected).abs();
+                assert!(off <= 1e-12 * expected.abs(), "{x:?}: {slope:e} {expected:e}");
+            }
+        }
+    }
+}
+
 /// What a loop that stays has come to.
 fn carried(first: Var, by: Var) -> Var {
     (0..40).fold(first, |z, _| (z * by).sin() + 0.3 * z)
@@ -315,7 +380,7 @@ fn toward(first: Var, target: Var, rate: f64, more: Var) -> Var {
 /// derivatives are told, and none twice.
 #[test]
 fn what_else_steps_to_a_level_are_made_of_has_its_derivatives() {
-    let programs: [(&str, Run); 12] = [
+    let programs: [(&str, Run); 11] = [
         ("a start that is added as well", |x| {
             let z = carried(x[0], x[2]);
             toward(z, x[1], 0.125, (z - x[2]) * 0.1) * x[2]
@@ -347,10 +412,6 @@ fn what_else_steps_to_a_level_are_made_of_has_its_derivatives() {
                 t = (t * z).sin() + x[2];
             }
             z - t
-        }),
-        ("a carried number that depends on no active one", |x| {
-            let start = carried(x[0] * 0.0, x[0] * 0.0 + 0.5);
-            toward(start, x[1], 0.01, Var::from(0.0)) * x[2]
         }),
         ("powers that change their sign", |x| {
             toward(x[0], x[1], 1.5, Var::from(0.0)) - x[1] * x[2]
@@ -385,4 +446,34 @@ fn what_else_steps_to_a_level_are_made_of_has_its_derivatives() {
             }
         }
     }
+}
+
+/// What comes of data alone has no derivative, whatever it is taken to.
+#[test]
+fn a_start_that_closed_loops_made_of_data_is_no_number_to_tell() {
+    let run = |x: &[Var], data: &[Var]| {
+        let start = (0..50).fold(data[0], |z, _| z * data[1] + 0.5);
+        let step = |a: Var, _| a - (a - x[0]) * (x[1] * 0.1);
+        ((0..200).fold(start, step) - x[0]) * x[2]
+    };
+    let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
+    let (tape, kernel) = (builder().record_with(run), builder().record_with(run));
+    kernel.value_and_grad(&[0.5, 0.9, 0.25], &[0.3, 0.8]).unwrap();
+    kernel.compile().unwrap();
+    for (x, data) in [([0.7, 0.4, 0.9], [0.2, 0.7]), ([-2.0, 0.9, 1.5], [1.3, -0.5])] {
+        let [(value, slopes), (closed, found)] =
+            [&tape, &kernel].map(|recorded| recorded.value_and_grad(&x, &data).unwrap());
+        assert!((value - closed).abs() <= 4.0 * f64::EPSILON * x[0].abs(), "{x:?}: {closed:e}");
+        let expected = -x[2] * (1.0 - x[1] * 0.1).powi(200);
+        for slope in [slopes[0], found[0]] {
+            assert!((slope - expected).abs() <= 1e-12 * expected.abs(), "{x:?}: {slope:e}");
+        }
+        assert!((slopes[1] - found[1]).abs() <= 1e-7 * slopes[1].abs(), "{x:?}: {found:?}");
+        assert!(
+            (slopes[2] - found[2]).abs() <= 4.0 * f64::EPSILON * x[0].abs(),
+            "{x:?}: {found:?}"
+        );
+    }
+    let report = kernel.report();
+    assert!(report.open.is_empty() && report.kernel_calls == 2, "{report}");
 }

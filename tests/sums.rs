@@ -107,9 +107,8 @@ fn gradient_descent_has_no_loop_over_its_data() {
     let (x, y) = data(200);
     let closed = closed(&[0.05], |r| fit_error(r[0], &x, &y));
     let rules: Vec<Rule> = closed.applied.iter().map(|applied| applied.rule).collect();
-    // Behind the `while` is C6. Its place is that of its first step, the sum over the data, so that
-    // one F5 is said of both.
-    let expected = [Rule::C7, Rule::C7, Rule::C6, Rule::F5, Rule::F5];
+    // Behind the `while` is C6, with its own F5.
+    let expected = [Rule::C7, Rule::C7, Rule::C6, Rule::F5, Rule::F5, Rule::F5];
     assert_eq!(rules, expected, "{closed:?}");
     // The `while` is all that is left, and no derivative passes through it.
     assert_eq!(depths(&closed.graph), [0], "{}", closed.graph);

@@ -191,6 +191,7 @@ impl Program<'_> {
         let points = domain.points(&mut random(2), 150);
         self.served(Numerics::Exact, true, &points, Expect::Parts(0.0));
         self.served(Numerics::Real, true, &points, Expect::Parts(0.0));
+        self.served(Numerics::Real, false, &points, Expect::Parts(0.0));
     }
 
     /// The attribute changes nothing.

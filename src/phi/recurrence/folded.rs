@@ -19,7 +19,7 @@ use super::multiples::{KNOWN, Level, Multiples};
 use super::power::{Matrix, OVERFLOWS, System, Wanted};
 use super::sizes::GROWTH;
 use super::slopes::Digits;
-use super::terms::Terms;
+use super::terms::{NOTHING, Terms};
 use super::toward::Toward;
 use crate::phi::double::Double;
 use crate::ssa::Node;
@@ -296,16 +296,20 @@ impl<'a> Steps<'a> {
         })
     }
 
-    /// Whether numbers that are so many times what the column is stay so, if nothing else is added.
+    /// Whether numbers that are so many times what the column is stay so, if nothing else is added,
+    /// but for the rounding of pairs: a rate of two constants, as 0.01/0.3, has no last digit.
     fn stay(&self, parts: &[f64], column: usize) -> bool {
         let steps = if self.changes { self.times } else { 1 };
         let part = |at: usize| if at == column { 1.0 } else { parts.get(at).map_or(0.0, |p| *p) };
         (0..steps).all(|i| {
             self.rows.iter().zip(parts).all(|(row, &own)| {
-                let products = row.iter().filter_map(|&(at, source)| {
-                    source.number(i).map(|number| number * Double::from(part(at)))
-                });
-                products.fold(Double::ZERO, |sum, product| sum + product) == Double::from(own)
+                let (mut left, mut size) = (Double::from(-own), own.abs());
+                for &(at, source) in row {
+                    let Some(number) = source.number(i) else { continue };
+                    let product = number * Double::from(part(at));
+                    (left, size) = (left + product, size.max(product.high.abs()));
+                }
+                left.high.abs() <= NOTHING * size
             })
         })
     }
@@ -374,12 +378,13 @@ impl<'a> Steps<'a> {
 }
 
 /// How many times the column numbers are where they rest by the map of all steps, as numbers of few
-/// digits; `None` if that is zero. Those that do not rest may be any.
+/// digits; `None` if all are zero. Those that do not rest may be any.
 fn rest(total: &Matrix<Double>, column: usize) -> Option<Vec<f64>> {
-    /// So often the map is applied.
+    /// So often the map is applied: a power that leaves the larger part to the column is less than
+    /// a half of what it is applied to.
     const TIMES: usize = 64;
     /// Next to the largest of them, rounding leaves less.
-    const NOTHING: f64 = 1.0 / (1u32 << 30) as f64;
+    const ROUNDED: f64 = 1.0 / (1u32 << 30) as f64;
     let mut parts = vec![0.0f64; total.len()];
     for _ in 0..TIMES {
         let next = |row: &Vec<Option<Double>>| {
@@ -390,7 +395,7 @@ fn rest(total: &Matrix<Double>, column: usize) -> Option<Vec<f64>> {
         parts = total.iter().map(next).collect();
     }
     let largest = parts.iter().fold(0.0f64, |largest, part| largest.max(part.abs()));
-    let few = |part: &f64| match part.abs() <= largest * NOTHING {
+    let few = |part: &f64| match part.abs() <= largest * ROUNDED {
         true => 0.0,
         false => f64::from(*part as f32),
     };

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::{HashMap, HashSet};
 
-use super::body::{Body, LONG};
+use super::body::Body;
 use super::edit::Edit;
 use super::emit::Emitter;
 use super::form::{Affine, Base, CHANGES, Coefficient, Form, Forms, Rows};
@@ -26,6 +26,11 @@ use crate::ssa::{Def, Graph, Item, Node, Region};
 
 /// A system of more numbers stays with its loops.
 const MOST_STATES: usize = 4;
+
+/// So many steps of a form are done in the time of one in the loops, that of its sweep included, as
+/// kernels show of one and two numbers and of 35 to 900 iterations: those of a form wait for each
+/// other, too.
+const STEP: usize = 6;
 
 /// A loop with the loops in it.
 struct Nest {
@@ -232,8 +237,7 @@ fn attempt(
     let steps = nest.cost();
     let steps = if edit.all_forms { steps.max(COMPARED) } else { steps };
     let most = FEW.saturating_add(steps);
-    // The steps of loops in loops are few, and wait for each other.
-    let most_derived = most_derived(edit, nest.body.region, LONG.saturating_mul(steps));
+    let most_derived = most_derived(edit, nest.body.region, STEP.saturating_mul(steps));
     let mut at: HashMap<usize, Node> = HashMap::new();
     for mut system in systems(rows)? {
         let zero = forms.emitter.constant(0.0);

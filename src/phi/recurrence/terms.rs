@@ -22,7 +22,7 @@ const DEPTH: usize = 8;
 /// Products of higher powers are not written out.
 const MOST_POWER: i32 = 1 << 12;
 /// What is left of two numbers that cancel is zero if it is this much smaller.
-const NOTHING: f64 = 1e-29;
+pub(super) const NOTHING: f64 = 1e-29;
 
 /// A product of powers of nodes, in order.
 type Powers = BTreeMap<Node, i32>;

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::argument::{Arg, Leaf, Output, Row};
 use super::collect::Whole;
+use super::places::tell_apart;
 use super::ready::{ReadyShape, whole_row};
 use super::shape::{Inner, Ref, Scope, ScopeEnd, Shape, ShapeId, Shapes};
 use crate::op::Op;
@@ -26,7 +27,9 @@ pub(super) fn emit(old: &Graph, shapes: &Shapes, whole: &Whole) -> Option<Graph>
     let root = output.graph.root();
     let mut emitter = Emitter { shapes, output };
     emitter.scope(&whole.scope, &operands, root);
-    emitter.output.finish()
+    let mut graph = emitter.output.finish()?;
+    tell_apart(&mut graph);
+    Some(graph)
 }
 
 pub(super) struct Emitter<'a> {

@@ -15,6 +15,7 @@ mod emit;
 mod flatten;
 mod leave;
 mod period;
+mod places;
 mod ready;
 mod roll;
 mod search;
