@@ -52,17 +52,24 @@ fn looped(count: u32, step: Step) -> Graph {
     builder.into_graph()
 }
 
-/// Asserts that `rule` makes a form of a long loop, and that at any number of iterations
+/// Asserts that `rule` makes a form of a loop of a hundred iterations, and that at any number of iterations
 /// what comes out means the same, with its derivatives.
 fn holds(rule: Rule, step: Step) {
+    holds_from(100, rule, step);
+}
+
+/// The same of a loop of so many iterations; a form of fewer may cost more than the loop.
+fn holds_from(least: u32, rule: Rule, step: Step) {
     for count in TRIPS {
         let graph = looped(count, step);
         verify(&graph).unwrap();
         let closed = close(&graph, CloseLimits::default());
         verify(&closed.graph).unwrap();
         let is_applied = closed.applied.iter().any(|applied| applied.rule == rule);
-        assert!(is_applied || count < 100, "{rule}: {:?} {:?}", closed.applied, closed.refused);
-        assert!(!is_applied || closed.graph.regions.is_empty(), "{}", closed.graph);
+        assert!(is_applied || count < least, "{rule}: {:?} {:?}", closed.applied, closed.refused);
+        // What is left of a short loop is shorter as it is.
+        let is_gone = count < 64 || closed.graph.regions.is_empty();
+        assert!(!is_applied || is_gone, "{}", closed.graph);
         let both = |graph: &Graph| reverse(graph, Wanted::GradientAndValue, Folding::Real);
         let (before, after) = (both(&graph), both(&closed.graph));
         for point in [[0.7, 0.9, 0.3], [1.3, 1.0, -0.2], [-0.4, 0.99, 2.0], [0.5, -0.8, 0.0]] {
@@ -254,7 +261,7 @@ fn c8_holds_where_factors_do_not_depend_on_the_product() {
         let factor = builder.apply(Op::Mul, &[element, factor]);
         builder.apply(Op::Mul, &[carried, factor])
     });
-    holds(Rule::C8, |builder, carried, _, element| {
+    holds_from(1000, Rule::C8, |builder, carried, _, element| {
         let (factor, one) = (builder.input(2), builder.constant(1.0));
         let divisor = builder.apply(Op::Exp, &[factor]);
         let factor = builder.apply(Op::Add, &[one, element]);

@@ -151,7 +151,7 @@ fn what_decays_keeps_its_digits() {
     let points = [0.5, 0.3, 0.05, 0.01, 0.9, 0.999, -0.3].map(|rate| [rate, 1.0, 0.5]);
     compare(&mut compared, ("product", [100, 240]), &Product, &points);
     let points = [1e-5, 1e-12, 1e-20, 1e-40].map(|little| [0.99, 0.09, little]);
-    compare(&mut compared, ("driven", [100, 240]), &Driven, &points);
+    compare(&mut compared, ("driven", [240, 1000]), &Driven, &points);
     let points = [2.0, 0.3, 1.5, 0.0].map(|rate| [1.0 / 3.0, rate, 0.1 + rate]);
     compare(&mut compared, ("kept", [100, 240]), &Kept, &points);
     assert!(compared.components > 200, "{}", compared.components);
@@ -183,7 +183,7 @@ fn derivatives_by_what_decays_are_no_rounding_errors() {
     assert_exact(&Scaled, 1000, &points);
     let points = [-0.1, 0.125, 0.25, -0.5].map(|rate| [0.5, rate, 0.0]);
     for is_known in [true, false] {
-        assert_exact(&Idle { is_known }, 60, &points);
+        assert_exact(&Idle { is_known }, 400, &points);
         assert_exact(&Idle { is_known }, 150, &points);
     }
 }

@@ -238,15 +238,16 @@ fn sums_have_the_digits_of_the_tape_without_a_loop_around() {
     }
 }
 
-/// Three epochs of 60 steps from 1 and 0.5, at rates from `x[0]` on.
+/// Three epochs of so many steps from 1 and 0.5, at rates from `x[0]` on.
 fn three(
+    steps: usize,
     x: &[Var],
     step: impl Fn(Var, Var, Var) -> (Var, Var),
     change: impl Fn(Var) -> Var,
 ) -> [Var; 2] {
     let (mut w, mut v, mut rate) = (Var::from(1.0), Var::from(0.5), x[0]);
     for _ in 0..3 {
-        for _ in 0..60 {
+        for _ in 0..steps {
             (w, v) = step(w, v, rate);
         }
         rate = change(rate);
@@ -263,14 +264,14 @@ fn loops_behind_loops_with_closed_forms_have_the_digits_of_the_tape() {
                 let next = next - rate * (next - x[1]);
                 (next, v - x[0] * (v - next))
             };
-            three(x, step, |rate| rate * 1.6 + 0.3)[1]
+            three(120, x, step, |rate| rate * 1.6 + 0.3)[1]
         }),
         ("averaged", |x| {
             let step = |w: Var, v: Var, rate: Var| {
                 let next = w - rate * (w - x[1]);
                 (next, v + (next - v) * 0.1)
             };
-            three(x, step, |rate| rate + x[0])[1]
+            three(60, x, step, |rate| rate + x[0])[1]
         }),
         ("two phases", |x| {
             let mut w = Var::from(1.0);
@@ -284,11 +285,11 @@ fn loops_behind_loops_with_closed_forms_have_the_digits_of_the_tape() {
         }),
         ("one number", |x| {
             let step = |w: Var, v: Var, rate: Var| (w - rate * (w - x[1]), v);
-            three(x, step, |rate| rate * 1.3)[0]
+            three(60, x, step, |rate| rate * 1.3)[0]
         }),
         ("at the target", |x| {
             let step = |w: Var, v: Var, rate: Var| (w - rate * (w - x[1]), v - rate * (v - x[1]));
-            let [w, v] = three(&[x[0], x[1]], step, |rate| rate * 1.6);
+            let [w, v] = three(60, &[x[0], x[1]], step, |rate| rate * 1.6);
             w * v
         }),
         ("progress", |x| {

@@ -220,7 +220,7 @@ fn descents_have_no_inner_loop() {
     let (x, y) = data(60);
     let momentum = |p: &[Var]| {
         let (mut w, mut v) = (Var::from(0.1), Var::from(0.0));
-        for _ in 0..50 {
+        for _ in 0..100 {
             let slope = x.iter().zip(&y).map(|(&x, &y)| (w * x - y) * x).sum::<Var>() / 60.0;
             v = p[1] * v - p[0] * slope;
             w += v;

@@ -25,9 +25,10 @@ pub(super) const FEW: usize = 32;
 pub(super) const COMPARED: usize = 1 << 12;
 
 /// How many steps may compute values with their derivatives in the place of `region`, in whose time
-/// so many are done: in another loop few steps are done so often that they count.
+/// so many are done: a few in any case, half of them backwards, but in another loop few steps are
+/// done so often that they count.
 pub(super) fn most_derived(edit: &Edit, region: Region, time: usize) -> usize {
-    let few = if edit.is_inner(region) { 0 } else { LONG * FEW };
+    let few = if edit.is_inner(region) { 0 } else { 2 * FEW };
     time.saturating_add(few)
 }
 
@@ -284,7 +285,8 @@ fn attempt(
     let mut nodes = Vec::new();
     let iterations: BTreeSet<u32> = wanted.iter().map(|wanted| wanted.iteration).collect();
     let steps = body.times as usize * states.len().max(body.weight(forms.emitter.graph));
-    let time = body.times as usize * states.len().max(body.time(edit, forms.emitter.graph));
+    let time = body.time(edit, forms.emitter.graph, &states).max(states.len());
+    let time = body.times as usize * time;
     let compared = if edit.all_forms { COMPARED } else { 0 };
     let most = FEW + steps.max(compared);
     let most_derived = most_derived(edit, body.region, time.max(LONG * compared));
