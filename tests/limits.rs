@@ -224,3 +224,22 @@ fn a_state_that_leaves_the_run_as_it_is_does_no_harm() {
     assert_eq!(calls.get(), 2, "the kernel runs no user code");
     assert!(f.report().refusals.is_empty());
 }
+
+#[test]
+fn kernels_are_right_however_many_steps_are_simplified_together() {
+    fn f(x: &[Var]) -> Var {
+        (1..=20).fold(x[0].sin(), |sum, i| {
+            let term = x[0] * f64::from(i) + x[1];
+            sum * 0.5 + (1.0 + term.exp()).ln() / (term * term + x[1] * x[1]).sqrt()
+        })
+    }
+    for simplified in [0, 1, 7, 64, 4096] {
+        let builder =
+            manual(Numerics::Real).limits(limits(|limits| limits.simplified = simplified));
+        let pair = Pair::with(builder, Numerics::Real, f);
+        pair.learn(&[[0.5, 0.1]]);
+        for x in [[0.3, -0.2], [-40.0, 1e-3], [700.0, 1e3]] {
+            assert_eq!(pair.check(&x), Served::Kernel, "{simplified} {x:?}");
+        }
+    }
+}

@@ -2,11 +2,10 @@
 //! number of segments, and the result is the same in every run and on every thread.
 #![allow(clippy::unwrap_used)] // A failing helper fails its test.
 
+use phigrad::Limits;
 use phigrad::phi::{Simplified, SimplifyLimits, Stage, rewrite_rules, simplify_segments};
 use phigrad::soi::divide;
 use phigrad::ssa::{Graph, parse};
-
-const SEGMENT: usize = 64;
 
 /// So many losses of a logistic regression, each with its own input, and their sum.
 fn losses(count: usize) -> Graph {
@@ -31,7 +30,12 @@ fn losses(count: usize) -> Graph {
 }
 
 fn simplified(graph: &Graph) -> Simplified {
-    simplify_segments(graph, &divide(graph, SEGMENT), Stage::Final, SimplifyLimits::DEFAULT)
+    simplify_segments(
+        graph,
+        &divide(graph, Limits::default().simplified),
+        Stage::Final,
+        SimplifyLimits::DEFAULT,
+    )
 }
 
 /// The nodes, and the terms that rules were tried on, over all segments.
@@ -56,10 +60,16 @@ fn work_is_in_proportion_to_the_number_of_segments() {
 fn work_is_limited_for_each_segment() {
     let limits = SimplifyLimits { iterations: 3, growth: 2 };
     let graph = losses(200);
-    let runs = simplify_segments(&graph, &divide(&graph, SEGMENT), Stage::Final, limits).runs;
+    let runs = simplify_segments(
+        &graph,
+        &divide(&graph, Limits::default().simplified),
+        Stage::Final,
+        limits,
+    )
+    .runs;
     assert!(runs.len() > 10);
     for run in runs {
-        assert!(run.nodes <= SEGMENT && run.iterations <= 3, "{run:?}");
+        assert!(run.nodes <= Limits::default().simplified && run.iterations <= 3, "{run:?}");
         // Leaves and constants are terms, too, and the last rule adds what it makes.
         assert!(run.terms <= 3 * (2 * run.nodes) + 64, "{run:?}");
     }

@@ -80,7 +80,7 @@ pub(super) fn coarsen(
     // Beyond the largest buffer no limit helps.
     let limit = options.limits.history.min(MAX_WORDS as usize);
     loop {
-        let graph = optimised(&checkpointed, purpose, options.numerics);
+        let graph = optimised(&checkpointed, purpose, options);
         let words = history_words(&graph);
         if words <= limit as u64 {
             let schedule = schedule(&graph)?;
@@ -115,15 +115,15 @@ fn cuts(sequence: &Sequence, options: &Options) -> Vec<u32> {
 }
 
 /// The graph that is compiled for `purpose`.
-fn optimised(primal: &Checkpointed, purpose: Purpose, numerics: Numerics) -> Graph {
-    if numerics == Numerics::Exact {
+fn optimised(primal: &Checkpointed, purpose: Purpose, options: &Options) -> Graph {
+    if options.numerics == Numerics::Exact {
         let graph = derive(primal, purpose, Folding::Exact);
         checked(&graph);
         return graph;
     }
     let derived = derive(primal, purpose, Folding::Real);
     checked(&derived);
-    let graph = hoist(&simplified(&derived, Stage::Final));
+    let graph = hoist(&simplified(&derived, Stage::Final, options));
     checked(&graph);
     let graph = scale_lengths(&graph);
     checked(&graph);
@@ -131,11 +131,8 @@ fn optimised(primal: &Checkpointed, purpose: Purpose, numerics: Numerics) -> Gra
 }
 
 /// The graph with better forms of what is computed in its blocks.
-fn simplified(graph: &Graph, stage: Stage) -> Graph {
-    /// The steps that are simplified together. Rules see a little beyond, and what
-    /// is larger takes longer for each step.
-    const SEGMENT: usize = 64;
-    let segments = divide(graph, SEGMENT);
+fn simplified(graph: &Graph, stage: Stage, options: &Options) -> Graph {
+    let segments = divide(graph, options.limits.simplified);
     let graph = simplify_segments(graph, &segments, stage, SimplifyLimits::DEFAULT).graph;
     checked(&graph);
     graph
@@ -171,8 +168,8 @@ pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
     let exact = without_rounding_errors(&after);
     let told = exact.as_ref().unwrap_or(&after);
     let gradient = (told.nodes.len() <= MOST_NODES).then(|| {
-        let primal = Checkpointed::new(&simplified(told, Stage::Primal));
-        simplified(&derive(&primal, Purpose::Gradient, Folding::Real), Stage::Shown)
+        let primal = Checkpointed::new(&simplified(told, Stage::Primal, options));
+        simplified(&derive(&primal, Purpose::Gradient, Folding::Real), Stage::Shown, options)
     });
     Stages { before, after, exact, gradient, applied, refused }
 }
@@ -250,7 +247,7 @@ fn expansible(graph: &Graph, loops: &[Region], options: &Options) -> Result<usiz
 /// any; other short loops stay unrolled.
 fn closed(recorded: &Graph, options: &Options) -> Primal {
     if !options.phi_calculus {
-        return Primal::plain(simplified(&rolled(recorded, ROLLED), Stage::Primal));
+        return Primal::plain(simplified(&rolled(recorded, ROLLED), Stage::Primal, options));
     }
     let Closed { graph, mut applied, refused, without_searches, .. } =
         closed_with_powers(recorded, &rolled(recorded, RerollLimits::DEFAULT)).0;
@@ -261,9 +258,10 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
     };
     let closes_loops = !applied.is_empty();
     let graph = if closes_loops { unrolled(&graph) } else { rolled(recorded, ROLLED) };
-    let graph = simplified(&branched(graph, &mut applied), Stage::Primal);
-    let values = without_searches
-        .map(|graph| simplified(&branched(unrolled(&graph), &mut Vec::new()), Stage::Primal));
+    let graph = simplified(&branched(graph, &mut applied), Stage::Primal, options);
+    let values = without_searches.map(|graph| {
+        simplified(&branched(unrolled(&graph), &mut Vec::new()), Stage::Primal, options)
+    });
     Primal { graph, values, applied, closes_loops, refused }
 }
 

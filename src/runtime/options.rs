@@ -102,6 +102,10 @@ pub struct Limits {
     /// 4,096 and a fifth slower from 8,192 on; segments of 64 steps hand over half as
     /// much again as those of 512.
     pub segment: usize,
+    /// The largest number of steps of a graph that are simplified together; by default 64. Rules of
+    /// simplification see a little beyond, and what is larger takes longer for each of its steps:
+    /// `phigrad-bench simplify` measures that. 0 counts as 1.
+    pub simplified: usize,
     /// The largest number of paths that is compiled; by default 64. Calls on
     /// further paths are served by the tape.
     pub paths: usize,
@@ -119,6 +123,7 @@ impl Default for Limits {
             in_order: 1 << 14,
             history: 1 << 22,
             segment: 512,
+            simplified: 64,
             paths: 64,
             specialisations: 8,
         }

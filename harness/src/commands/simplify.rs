@@ -6,7 +6,6 @@ use std::io::Write;
 use std::panic::Location;
 use std::time::{Duration, Instant};
 
-use phigrad::Var;
 use phigrad::diff::{Wanted, reverse};
 use phigrad::jit::{Kernel, compile};
 use phigrad::phi::{SimplifyLimits, Stage, simplify_segments};
@@ -15,6 +14,7 @@ use phigrad::ssa::{
     Folding, Graph, Lifted, Paths, RerollLimits, eliminate_dead_code, reroll, simplify,
 };
 use phigrad::trace::{Inputs, Tracer};
+use phigrad::{Limits, Var};
 use serde::Serialize;
 
 use crate::cli::{Selection, SimplifyArgs};
@@ -26,8 +26,6 @@ use crate::table::{number, time, write_table};
 use crate::timing::{Contender, Plan, RoundDone, interleave};
 use crate::vectors;
 
-/// The steps that are simplified together, as in the library.
-const SEGMENT: usize = 64;
 /// The best of so many counts: the work is the same each time.
 const REPETITIONS: usize = 20;
 /// They are repeated for at least so long: of short ones that many are over before a processor
@@ -197,7 +195,7 @@ fn row(program: String, recorded: &Graph) -> Result<Row, Error> {
     let rolled = simplify(&reroll(recorded, RerollLimits::default()), Folding::Real);
     let gradient = eliminate_dead_code(&reverse(&rolled, Wanted::Gradient, Folding::Real));
     let (simplify_ns, (segments, simplified)) = shortest(|| {
-        let segments = divide(&gradient, SEGMENT);
+        let segments = divide(&gradient, Limits::default().simplified);
         let simplified =
             simplify_segments(&gradient, &segments, Stage::Final, SimplifyLimits::DEFAULT);
         Ok((segments.list.len(), simplified))
@@ -229,7 +227,8 @@ fn gains(formula: &Formula, round_done: RoundDone) -> Result<(f64, f64), Error> 
     let recorded = simplify(&traced(formula.name, formula.run, formula.at)?, Folding::Real);
     let gain = |wanted| {
         let without = eliminate_dead_code(&reverse(&recorded, wanted, Folding::Real));
-        let (segments, limits) = (divide(&without, SEGMENT), SimplifyLimits::DEFAULT);
+        let (segments, limits) =
+            (divide(&without, Limits::default().simplified), SimplifyLimits::DEFAULT);
         let with = simplify_segments(&without, &segments, Stage::Final, limits).graph;
         let kernels = [native(formula.name, &with)?, native(formula.name, &without)?];
         let mut contenders = kernels.each_ref().map(|kernel| {

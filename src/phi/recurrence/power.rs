@@ -49,7 +49,8 @@ impl System {
 /// Which states are wanted, and what they may cost.
 pub(super) struct Wanted<'a> {
     pub(super) states: &'a BTreeSet<usize>,
-    /// Closed forms with derivatives of twice the precision have no more steps than this.
+    /// About how many steps a closed form with derivatives of twice the precision may have: one that
+    /// is known beforehand to have many more is not made.
     pub(super) most: usize,
 }
 
