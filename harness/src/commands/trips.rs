@@ -78,7 +78,7 @@ fn descent(points: usize, x: &[Var], data: &[Var]) -> Var {
     let (xs, ys) = data.split_at(points);
     (0..100).fold(x[0], |w, _| {
         let terms = xs.iter().zip(ys).map(|(&x, &y)| (w * x - y) * x);
-        w - x[1] * terms.sum::<Var>() / points as f64
+        w - 0.1 * x[1] * terms.sum::<Var>() / points as f64
     })
 }
 
