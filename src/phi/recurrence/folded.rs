@@ -125,11 +125,7 @@ pub(super) fn folded(
         true => steps.level(emitter, system, &total, &columns),
         false => None,
     };
-    // What several numbers pass on to one is added up, and what one gets of several ways.
-    let digits = match wanted.len() > 1 || level.is_some() && system.states.len() > 1 {
-        true => Digits::InPairs,
-        false => Digits::Rounded,
-    };
+    let digits = Digits::of(wanted.len(), system.states.len(), level.is_some());
     let mut ends = system.firsts.clone();
     for of in &wanted {
         ends[of.number] = of.added(emitter, &columns, digits, level.as_ref());

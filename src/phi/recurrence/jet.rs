@@ -256,11 +256,7 @@ impl Start {
             }
         }
         let taken = toward.map(|toward| Taken { toward, number: output.number, row: &own_row });
-        // What several numbers pass on to one is added up, and what one gets of several ways.
-        let digits = match self.outputs.len() > 1 || toward.is_some() && row.len() > 1 {
-            true => Digits::InPairs,
-            false => Digits::Rounded,
-        };
+        let digits = Digits::of(self.outputs.len(), row.len(), toward.is_some());
         let node = totals.told(emitter, rounded, taken, digits);
         emitter.numbers.insert(node, value);
         node

@@ -301,6 +301,17 @@ pub(super) enum Digits {
     InPairs,
 }
 
+impl Digits {
+    /// Those of so many outputs of a system of so many numbers: what several pass on to one is added
+    /// up, and what one that is taken to a point gets of several ways.
+    pub(super) fn of(outputs: usize, numbers: usize, are_taken: bool) -> Digits {
+        match outputs > 1 || are_taken && numbers > 1 {
+            true => Digits::InPairs,
+            false => Digits::Rounded,
+        }
+    }
+}
+
 /// Sums of what belongs to the same node.
 #[derive(Default)]
 pub(super) struct Totals {

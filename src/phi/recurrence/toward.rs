@@ -65,6 +65,7 @@ impl Toward {
         if leaves.iter().any(|leaf| nodes_of_map.contains(leaf) || is_made_of(*leaf) > 0) {
             return None;
         }
+        let computed = computed(emitter, rows);
         let mut numbers = Vec::new();
         for (first, point) in firsts.iter().zip(point) {
             let node = first.single().and_then(|(powers, _)| Some(powers.first()?.0));
@@ -75,7 +76,7 @@ impl Toward {
                     && !nodes_of_map.contains(&node)
                     && is_made_of(node) == 1
             });
-            numbers.push(Number { carried, parts: parts(emitter, rows, point)? });
+            numbers.push(Number { carried, parts: parts(&computed, point)? });
         }
         let is_constant = numbers.iter().all(|number| number.parts.is_empty());
         (!is_constant).then_some(Toward { numbers, leaves })
@@ -236,21 +237,26 @@ fn multiple(emitter: &mut Emitter<'_>, (node, factor): (Node, f64)) -> Node {
     emitter.apply(Op::Mul, &[factor, tangent])
 }
 
-/// The nodes that `point` is the sum of, with their factors.
-fn parts(emitter: &Emitter<'_>, rows: &[Affine], point: &Terms) -> Option<Vec<(Node, f64)>> {
-    // What was computed before the loop may be the point, whatever it was computed of, or its step
-    // may be a multiple of that.
+/// What was computed before the loop and may be the point of one of `rows`, whatever it was computed
+/// of: what is added in a step, or that is a multiple of it.
+fn computed(emitter: &Emitter<'_>, rows: &[Affine]) -> Vec<(Node, Terms)> {
     let bases = rows.iter().flat_map(Affine::keys).filter_map(|&base| match base {
         Base::Node(node) => Some(node),
         Base::State(_) => None,
     });
     let of = |node: Node| emitter.graph.nodes[node].args().iter().copied();
-    let bases = bases.flat_map(|node| core::iter::once(node).chain(of(node)));
+    let all: BTreeSet<Node> =
+        bases.flat_map(|node| core::iter::once(node).chain(of(node))).collect();
+    let numbers = all.into_iter().filter(|&node| emitter.value(node).is_none());
+    numbers.map(|node| (node, Terms::of_node(emitter, node))).collect()
+}
+
+/// The nodes that `point` is the sum of, with their factors: the one of those that are `computed`
+/// which is that.
+fn parts(computed: &[(Node, Terms)], point: &Terms) -> Option<Vec<(Node, f64)>> {
     let less = point.scaled(-1.0);
-    for node in bases.filter(|&node| emitter.value(node).is_none()) {
-        if less.plus(&Terms::of_node(emitter, node)).is_zero() {
-            return Some(vec![(node, 1.0)]);
-        }
+    if let Some((node, _)) = computed.iter().find(|(_, terms)| less.plus(terms).is_zero()) {
+        return Some(vec![(*node, 1.0)]);
     }
     let part = |term: Terms| {
         let (powers, factor) = term.single()?;
