@@ -329,6 +329,7 @@ fn worth_closing(rolled: &Graph) -> Closed {
             Some(known) if known.why.contains(Refused::SEARCHES) => {
                 known.why = known.why.replace(Refused::SEARCHES, &why);
             }
+            Some(known) if known.why.split("; ").any(|known| known == why) => {}
             Some(known) => known.why = format!("{}; {why}", known.why),
             None => refused.push(Refused { at, why }),
         }
