@@ -297,3 +297,41 @@ fn a_target_where_several_loops_rest_has_all_of_its_derivative() {
         }
     }
 }
+
+/// A rate may be a sum: what it is a factor of has no term of its own for that, and the fixed point
+/// is a quotient by another factor, which may vanish.
+#[test]
+fn rates_that_are_sums_are_factors() {
+    let programs: [fn(&[Var]) -> Var; 3] = [
+        |x| {
+            let rate = 1.0 - x[0];
+            (0..33).fold(Var::from(0.0), |s, _| s - rate * (s * x[1] - 0.8)) + x[2]
+        },
+        |x| {
+            let rate = x[0] + 1.0;
+            (0..33).fold(x[2], |s, _| s * (1.0 - rate * x[1]) + rate * x[2])
+        },
+        |x| {
+            let rate = x[0] - x[2];
+            (0..33).fold(x[2], |s, _| s - rate * (s * x[1] - x[2] * x[0]))
+        },
+    ];
+    for (number, run) in programs.into_iter().enumerate() {
+        let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
+        let (tape, kernel) = (builder().record(run), builder().record(run));
+        kernel.value_and_grad(&[0.13, 0.34, 0.7]).unwrap();
+        kernel.compile().unwrap();
+        assert!(!kernel.report().closed.is_empty(), "{number}: {}", kernel.report());
+        let sizes = [0.3, 0.01, 1e-8, 1e-15, -1e-18, 1e-25, -1e-30, 1e-40, 1e-60];
+        for x in sizes.map(|size| [0.136, size, 0.7]) {
+            let [(value, slopes), (closed, found)] =
+                [&tape, &kernel].map(|recorded| recorded.value_and_grad(&x).unwrap());
+            assert!((value - closed).abs() <= 1e-13 * value.abs(), "{number} {x:?}: {closed}");
+            for (slope, found) in slopes.iter().zip(&found) {
+                let most = 1e-12 * (1.0 + slope.abs());
+                assert!((slope - found).abs() <= most, "{number} {x:?}: {found:e} {slope:e}");
+            }
+        }
+        assert_eq!(kernel.report().kernel_calls, 9, "{number}: {}", kernel.report());
+    }
+}

@@ -2,10 +2,10 @@
 //! number of segments, and the result is the same in every run and on every thread.
 #![allow(clippy::unwrap_used)] // A failing helper fails its test.
 
-use phigrad::Limits;
 use phigrad::phi::{Simplified, SimplifyLimits, Stage, rewrite_rules, simplify_segments};
 use phigrad::soi::divide;
 use phigrad::ssa::{Graph, parse};
+use phigrad::{Limits, Tape, Var};
 
 /// So many losses of a logistic regression, each with its own input, and their sum.
 fn losses(count: usize) -> Graph {
@@ -95,4 +95,32 @@ fn rules_have_names_of_their_own() {
     let count = names.len();
     names.dedup();
     assert_eq!(names.len(), count);
+}
+
+/// Factors that come to 1 by rounding make terms of their own classes, of which ranges could be
+/// widened without end.
+#[test]
+fn ranges_of_terms_that_are_made_of_themselves_settle() {
+    fn f(x: &[Var]) -> Var {
+        let (mut s, mut rate) = (x[0], x[1]);
+        for _ in 0..45 {
+            for _ in 0..33 {
+                s -= rate * (s * (0.1 / 0.7) - x[2]);
+            }
+            rate *= 0.01 / 7.0;
+        }
+        s = (1.0 + s * s).ln();
+        for _ in 0..38 {
+            s *= 0.2 / 0.7;
+        }
+        s.tanh().exp()
+    }
+    let recorded = Tape::builder().hot_threshold(u32::MAX).background(false).record(f);
+    let (value, slopes) = recorded.value_and_grad(&[0.3, 0.4, 0.5]).unwrap();
+    recorded.compile().unwrap();
+    let (again, others) = recorded.value_and_grad(&[0.3, 0.4, 0.5]).unwrap();
+    assert!((value - again).abs() <= 1e-15 * value && recorded.report().kernel_calls == 1);
+    for (slope, other) in slopes.iter().zip(&others) {
+        assert!((slope - other).abs() <= 1e-12 * slope.abs(), "{slope:e} {other:e}");
+    }
 }

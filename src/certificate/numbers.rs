@@ -49,16 +49,19 @@ pub(super) struct Dual {
     /// The largest sizes of a value and of a slope that a loop carried of what it was
     /// computed from.
     pub(super) carried: [f64; 2],
+    /// Whether no digit of it is known: it was computed from a sine, or the like, of a number so large
+    /// that twice the digits do not reach to the point.
+    pub(super) is_vague: bool,
 }
 
 impl Dual {
     /// An input that changes by `slope`.
     pub(super) fn input(value: f64, slope: f64) -> Dual {
-        Dual { value: value.into(), slope: slope.into(), carried: [0.0; 2] }
+        Dual::of(value.into(), slope.into())
     }
 
     fn of(value: Twice, slope: Twice) -> Dual {
-        Dual { value, slope, carried: [0.0; 2] }
+        Dual { value, slope, carried: [0.0; 2], is_vague: false }
     }
 
     /// The product, and its derivative.
@@ -83,9 +86,13 @@ impl Dual {
     /// What primitives come to that are not computed with all digits: of what is below
     /// those of a float the first order.
     fn smooth(op: Op, args: [Dual; MAX_ARITY]) -> Dual {
+        /// Of what is larger a period is no small part.
+        const SMALL: f64 = 1e-3;
         let x = args.map(|arg| arg.value.high);
         let y = eval(op, x);
         let mut all = Dual::of(y.into(), Twice::default());
+        let is_periodic = matches!(op, Op::Sin | Op::Cos | Op::Tan | Op::Fract);
+        all.is_vague = is_periodic && args[0].value.low.abs() > SMALL;
         for (operand, arg) in args[..op.arity()].iter().enumerate() {
             let partial = contribution(&mut Numbers, op, operand, x, y, 1.0);
             let Some(partial) = partial.map(Twice::from) else { continue };
@@ -123,10 +130,14 @@ impl Number for Dual {
             Op::Abs if a.value.high < 0.0 => a.negated(),
             Op::Abs if a.value.high > 0.0 => a,
             // What is not chosen has no part in it.
-            Op::Select => return if a.holds() { b } else { c },
+            Op::Select => {
+                let chosen = if a.holds() { b } else { c };
+                return Dual { is_vague: a.is_vague || chosen.is_vague, ..chosen };
+            }
             _ => Dual::smooth(op, args),
         };
         for arg in &args[..op.arity()] {
+            result.is_vague |= arg.is_vague;
             for (most, &size) in result.carried.iter_mut().zip(&arg.carried) {
                 *most = most.max(size);
             }

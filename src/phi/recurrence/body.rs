@@ -164,32 +164,36 @@ impl Body {
             }
         }
         let end = done.iter().flatten().copied().max().unwrap_or(last);
-        (end - last).div_ceil(COUNTED)
+        end.saturating_sub(last).div_ceil(COUNTED)
     }
 
-    /// The longest ways to what each number is next, from those of `states` that it depends on.
+    /// The longest ways to what each of `states` is next, from those that it depends on.
     fn ways(
         &self,
         edit: &Edit,
         graph: &Graph,
         states: &BTreeSet<usize>,
     ) -> Vec<Vec<(usize, usize)>> {
-        let mut all = vec![Vec::new(); self.nexts.len()];
-        for &from in states {
-            let mut ways: HashMap<Node, usize> = HashMap::new();
-            ways.insert(self.entries[from].0, 0);
-            for &node in &self.steps {
-                let args = graph.nodes[node].args().iter().map(|&arg| edit.resolved(arg));
-                let before = args.filter_map(|arg| ways.get(&arg).copied()).max();
-                if let Some(before) = before {
-                    ways.insert(node, before + steps_of(graph, node));
+        let needed = states.iter().flat_map(|&state| &self.next_cones[state].nodes);
+        let needed: HashSet<Node> = needed.copied().collect();
+        let entry = |&state: &usize| (self.entries[state].0, vec![(state, 0)]);
+        let mut ways: HashMap<Node, Vec<(usize, usize)>> = states.iter().map(entry).collect();
+        for &node in self.steps.iter().filter(|node| needed.contains(*node)) {
+            let mut all: Vec<(usize, usize)> = Vec::new();
+            for &arg in graph.nodes[node].args() {
+                let before = ways.get(&edit.resolved(arg)).into_iter().flatten();
+                for &(from, way) in before {
+                    let way = way + steps_of(graph, node);
+                    match all.iter_mut().find(|(other, _)| *other == from) {
+                        Some((_, longest)) => *longest = way.max(*longest),
+                        None => all.push((from, way)),
+                    }
                 }
             }
-            for (next, all) in self.nexts.iter().zip(&mut all) {
-                all.extend(ways.get(next).map(|&way| (from, way)));
-            }
+            ways.insert(node, all);
         }
-        all
+        let next = |state| states.contains(&state).then(|| ways.get(&self.nexts[state]))?;
+        (0..self.nexts.len()).map(|state| next(state).cloned().unwrap_or_default()).collect()
     }
 
     pub(super) fn is_inside(&self, node: Node) -> bool {

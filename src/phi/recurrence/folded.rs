@@ -256,8 +256,8 @@ impl<'a> Steps<'a> {
     }
 
     /// What numbers come to where powers vanish, with those of all steps as `total`, if these are
-    /// multiples of one node: they stay there, exactly. A mean by rounded weights, as 0.9 and 0.1,
-    /// has none: it moves on by what these miss of 1.
+    /// multiples of one node: they stay there. A mean by rounded weights, as 0.9 and 0.1, has none: it
+    /// moves on by what these miss of 1.
     fn level(
         &self,
         emitter: &Emitter<'_>,
@@ -293,7 +293,9 @@ impl<'a> Steps<'a> {
     }
 
     /// Whether numbers that are so many times what the column is stay so, if nothing else is added,
-    /// but for the rounding of pairs: a rate of two constants, as 0.01/0.3, has no last digit.
+    /// but for the rounding of pairs: a rate of two constants, as 0.01/0.3, has no last digit. The
+    /// program, which takes from the one what it adds to the other, stays, whatever the rate is; so
+    /// the derivative is that by the way, and not what this rounding, after all steps, leaves of it.
     fn stay(&self, parts: &[f64], column: usize) -> bool {
         let steps = if self.changes { self.times } else { 1 };
         let part = |at: usize| if at == column { 1.0 } else { parts.get(at).map_or(0.0, |p| *p) };
@@ -305,7 +307,7 @@ impl<'a> Steps<'a> {
                     let product = number * Double::from(part(at));
                     (left, size) = (left + product, size.max(product.high.abs()));
                 }
-                left.high.abs() <= NOTHING * size
+                left.high.abs() <= NOTHING * size && size <= MOST_OF_ONE * own.abs().max(1.0)
             })
         })
     }

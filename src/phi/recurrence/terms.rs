@@ -21,7 +21,8 @@ const MOST_TERMS: usize = 6;
 const DEPTH: usize = 8;
 /// Products of higher powers are not written out.
 const MOST_POWER: i32 = 1 << 12;
-/// What is left of two numbers that cancel is zero if it is this much smaller.
+/// What is left of numbers that cancel is zero if it is this much smaller: it is the rounding of
+/// pairs.
 pub(super) const NOTHING: f64 = 1e-29;
 
 /// A product of powers of nodes, in order.
@@ -370,6 +371,25 @@ fn common(all: &mut [Terms]) -> Terms {
     Terms::product(shared, 1.0.into())
 }
 
+/// `less_one` as a factor times a divisor, and its multiples by `quotients` without the factor; what
+/// these are divided by is the divisor. Where that vanishes c is far away, and what is told of the
+/// way to it cancels.
+fn whole(less_one: &Terms, quotients: Vec<Terms>) -> Option<(Terms, Terms, Vec<Terms>)> {
+    let mut divisor = Powers::new();
+    for &(node, power) in quotients.iter().flat_map(|terms| terms.all.keys()).flatten() {
+        if power < 0 {
+            let most = divisor.entry(node).or_insert(0);
+            *most = (-power).max(*most);
+        }
+    }
+    let inverse = divisor.iter().map(|(&node, &power)| (node, -power)).collect();
+    let factor = less_one.times(&Terms::product(inverse, 1.0.into()))?;
+    let divisor = Terms::product(divisor.into_iter().collect(), 1.0.into());
+    let added = quotients.iter().map(|quotient| quotient.times(&divisor));
+    let added = added.collect::<Option<Vec<Terms>>>()?;
+    factor.is_whole().then_some((factor, divisor, added))
+}
+
 /// What a step of a number does to it, without what all of it is multiplied by.
 pub(super) struct Step {
     /// The factors that are shared, as a product.
@@ -390,9 +410,10 @@ impl Step {
         if less_one.all.len() > 1 {
             // (1 - a)·c is c on the way from a number to c.
             let quotients = all.iter().map(|added| added.quotient(&less_one));
-            if let Some(quotients) = quotients.collect::<Option<Vec<Terms>>>() {
-                all = quotients;
-                shared.push(core::mem::replace(&mut less_one, Terms::number(1.0.into())));
+            let quotients = quotients.collect::<Option<Vec<Terms>>>();
+            if let Some((factor, divisor, added)) = quotients.and_then(|q| whole(&less_one, q)) {
+                shared.push(factor);
+                (less_one, all) = (divisor, added);
             }
         } else if let Some(number) = less_one.known() {
             // The fixed point is known, too, where its parts are numbers.

@@ -31,7 +31,13 @@ pub(super) struct Facts {
     pub(super) is_carried: bool,
     /// Whether its rounding may be made up for, see [`compensated`](super::compensated::compensated).
     pub(super) is_compensated: bool,
+    /// How often its range has been widened by terms that were found to be equal.
+    pub(super) widened: u8,
 }
+
+/// Where a term is made of its own class, as x = k·x where k has come to 1, each round may widen
+/// the range by a little more: after so many nothing is known of it.
+const MOST_WIDENED: u8 = 16;
 
 /// The analysis, with what it is told.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +78,7 @@ impl Facts {
             changes,
             is_carried,
             is_compensated: false,
+            widened: 0,
         }
     }
 
@@ -131,8 +138,11 @@ impl Analysis<Term> for Knowledge {
     }
 
     fn merge(&mut self, a: &mut Facts, b: Facts) -> DidMerge {
+        let range = a.range.either(b.range);
+        let widened = a.widened.max(b.widened).saturating_add(u8::from(range != a.range));
         let merged = Facts {
-            range: a.range.either(b.range),
+            range: if widened > MOST_WIDENED { Range::UNKNOWN } else { range },
+            widened,
             constant: a.constant.filter(|_| a.constant == b.constant),
             nan_if: a.nan_if & b.nan_if,
             nan_only_if: a.nan_only_if.zip(b.nan_only_if).map(|(a, b)| a | b),
