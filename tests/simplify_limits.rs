@@ -97,8 +97,7 @@ fn rules_have_names_of_their_own() {
     assert_eq!(names.len(), count);
 }
 
-/// Factors that come to 1 by rounding make terms of their own classes, of which ranges could be
-/// widened without end.
+/// Of this function simplification did not come to an end.
 #[test]
 fn ranges_of_terms_that_are_made_of_themselves_settle() {
     fn f(x: &[Var]) -> Var {

@@ -35,8 +35,8 @@ pub(super) struct Facts {
     pub(super) widened: u8,
 }
 
-/// Where a term is made of its own class, as x = k·x where k has come to 1, each round may widen
-/// the range by a little more: after so many nothing is known of it.
+/// Where a term is made of its own class each round may widen the range by a little more: after so
+/// many times nothing is known of it.
 const MOST_WIDENED: u8 = 16;
 
 /// The analysis, with what it is told.
