@@ -139,7 +139,7 @@ fn a_loop_that_keeps_too_much_is_not_compiled() {
 #[test]
 fn every_refusal_says_what_happened() {
     let reason = || "the reason".to_owned();
-    let at = Place { file: "model.rs".into(), line: 3, column: 5 };
+    let at = Place { file: "model.rs".into(), line: 3, column: 5, nth: 0 };
     let refusals: [(Refusal, &str); 10] = [
         (Refusal::Path(LiftError::Divergent { at }), "model.rs:3:5"),
         (Refusal::Path(LiftError::TooManyPaths { limit: 7 }), "more than 7 paths (Limits::paths)"),

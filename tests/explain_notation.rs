@@ -4,6 +4,7 @@
 use phigrad::op::Op;
 use phigrad::phi::{closed_program, differentiated_phis, loops, program};
 use phigrad::ssa::{Builder, Folding, Graph, parse};
+use phigrad::{Tape, Var};
 
 /// What is told of steps that return `last`, over two inputs.
 fn told(steps: &str, last: &str) -> String {
@@ -191,4 +192,28 @@ fn what_is_left_out_is_not_collected() {
     let applied = differentiated_phis(&parse(text).unwrap());
     let expected = "∂φ(x₁ > 0; 2·φ_L'(x₀, …) − φ_L'(x₀, …)·φ_L'(x₀, …), x₀)";
     assert!(applied[0].form.starts_with(expected), "{}", applied[0].form);
+}
+
+#[test]
+fn loops_of_a_function_that_is_called_twice_have_forms_of_their_own() {
+    let grow = |x: Var, rate: Var| (0..100).fold(x, |x, _| x * rate + 1.0);
+    let f = Tape::record(move |x: &[Var]| grow((grow(x[0], x[1]) * 0.01).sin(), x[2]));
+    f.grad(&[0.5, 0.9, 0.8]).unwrap();
+    let explanation = f.explain().unwrap();
+    let forms: Vec<Vec<&str>> = explanation
+        .loops
+        .iter()
+        .map(|told| {
+            let own = told.forms.iter().filter(|form| form.at == told.at);
+            own.map(|form| form.form.text.as_str()).collect()
+        })
+        .collect();
+    let left = "φ_L'(p, d) = d after the last iteration: the loop is left there only";
+    let form =
+        |p: &str, a: &str| format!("a^100·p + b·Σ_{{j<100}} a^j, where p = {p}, a = {a}, b = 1");
+    let expected = [form("x₀", "x₁"), form("sin(0.01·φ_L'(x₀, …))", "x₂")];
+    assert_eq!(forms, expected.each_ref().map(|form| vec![form.as_str(), left]));
+    let places: Vec<u32> =
+        explanation.loops.iter().map(|told| told.at.as_ref().unwrap().nth).collect();
+    assert_eq!(places, [0, 1]);
 }

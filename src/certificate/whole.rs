@@ -222,5 +222,7 @@ mod tests {
         assert_eq!(told((0.0, 0.0), (1e-3, 1e-3), 1e18), None);
         assert_eq!(told((0.0, 0.0), (1e-3, 1.0), 1e22), None);
         assert_eq!(told((0.0, f64::INFINITY), (1.0, 1.0), 1.0), None);
+        // A form without a number where the loop has one.
+        assert_eq!(told((0.0, 0.0), (1.0, f64::INFINITY), 1.0), None);
     }
 }

@@ -75,7 +75,7 @@ impl RealExponents {
     /// // x + x² + … + x⁵⁰, each power at the same place
     /// let mut graph = Graph::new(1, 0);
     /// let (root, x) = (graph.root(), graph.input(0));
-    /// let place = graph.places.push(Place { file: "sum.rs".into(), line: 1, column: 1 });
+    /// let place = graph.places.push(Place { file: "sum.rs".into(), line: 1, column: 1, nth: 0 });
     /// let mut sum = x;
     /// for exponent in 2..=50 {
     ///     let exponent = graph.push_const(f64::from(exponent).to_bits());

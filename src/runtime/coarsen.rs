@@ -8,7 +8,7 @@ use crate::jit::{Kernel, MAX_WORDS, history_words, schedule};
 use crate::op::Op;
 use crate::phi::{
     Applied, CloseLimits, Closed, RealExponents, Refused, Rule, SimplifyLimits, Stage, close,
-    close_unproven, scale_lengths, simplify_branches, simplify_segments, unroll,
+    close_unproven, number_loops, scale_lengths, simplify_branches, simplify_segments, unroll,
 };
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
@@ -156,10 +156,15 @@ pub(super) struct Stages {
 pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
     /// The derivatives of larger graphs are not short.
     const MOST_NODES: usize = 4096;
-    let mut before = rolled(recorded, RerollLimits::DEFAULT);
+    let told_apart = |recorded: &Graph| {
+        let mut graph = with_loops(recorded);
+        number_loops(&mut graph);
+        graph
+    };
+    let mut before = told_apart(recorded);
     let (mut after, mut applied, mut refused) = (before.clone(), Vec::new(), Vec::new());
     if options.phi_calculus && options.numerics == Numerics::Real {
-        let (closed, with_powers) = closed_with_powers(recorded, &before);
+        let (closed, with_powers) = closed_with_powers(recorded, &before, told_apart);
         before = with_powers.unwrap_or(before);
         refused = closed.refused;
         applied = closed.applied;
@@ -188,6 +193,11 @@ fn rolled(recorded: &Graph, limits: RerollLimits) -> Graph {
     let primal = simplify(&rolled, Folding::Real);
     checked(&primal);
     primal
+}
+
+/// The recorded graph with all its loops.
+fn with_loops(recorded: &Graph) -> Graph {
+    rolled(recorded, RerollLimits::DEFAULT)
 }
 
 /// The recorded graph with those loops whose sweep adds up what the tape adds up.
@@ -250,7 +260,7 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
         return Primal::plain(simplified(&rolled(recorded, ROLLED), Stage::Primal, options));
     }
     let Closed { graph, mut applied, refused, without_searches, .. } =
-        closed_with_powers(recorded, &rolled(recorded, RerollLimits::DEFAULT)).0;
+        closed_with_powers(recorded, &with_loops(recorded), with_loops).0;
     let unrolled = |graph: &Graph| {
         let graph = unroll(graph, ROLLED.iterations, ROLLED.weight);
         checked(&graph);
@@ -268,12 +278,16 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
 /// The graph with closed forms, and what they were made of if that is not `plain`, the
 /// recorded graph with its loops: integer powers are in loops as others, if all of these
 /// have closed forms that cost less than such powers do.
-fn closed_with_powers(recorded: &Graph, plain: &Graph) -> (Closed, Option<Graph>) {
+fn closed_with_powers(
+    recorded: &Graph,
+    plain: &Graph,
+    rolled: impl Fn(&Graph) -> Graph,
+) -> (Closed, Option<Graph>) {
     /// Straight code with powers does so many times as many steps at a time as closed forms
     /// do; found by experiment.
     const AT_A_TIME: u64 = 5;
     if let Some(real) = RealExponents::of(recorded) {
-        let rolled = rolled(&real.graph, RerollLimits::DEFAULT);
+        let rolled = rolled(&real.graph);
         let mut closed = worth_closing(&rolled);
         let values = closed.without_searches.as_ref().map(|graph| real.undone(graph));
         let graph = real.undone(&closed.graph).filter(|graph| {

@@ -100,7 +100,12 @@ impl Error {
         match &self.0 {
             Kind::Trace(
                 TraceError::ForeignVar { used: site, .. } | TraceError::TooLong { at: site, .. },
-            ) => Some(Place { file: site.file().into(), line: site.line(), column: site.column() }),
+            ) => Some(Place {
+                file: site.file().into(),
+                line: site.line(),
+                column: site.column(),
+                nth: 0,
+            }),
             Kind::Refused(Refusal::Path(LiftError::Divergent { at })) => Some(at.clone()),
             Kind::Shape { .. } | Kind::Refused(_) | Kind::Unrecorded => None,
         }

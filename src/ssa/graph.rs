@@ -56,11 +56,15 @@ pub struct Place {
     pub line: u32,
     /// The column, from 1.
     pub column: u32,
+    /// Which of the loops there, from 0, where several are told apart, such as those of a
+    /// function that is called twice. Shown as `#2` for the second.
+    pub nth: u32,
 }
 
 impl core::fmt::Display for Place {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)?;
+        if self.nth > 0 { write!(f, "#{}", self.nth + 1) } else { Ok(()) }
     }
 }
 

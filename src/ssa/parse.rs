@@ -263,11 +263,17 @@ impl Parser {
     fn place(&mut self, text: &str) -> Result<PlaceId, String> {
         let mut parts = text.rsplitn(3, ':');
         let (column, line, file) = (parts.next(), parts.next(), parts.next());
-        let read = |part: Option<&str>| part.and_then(|part| part.parse().ok());
-        let (Some(column), Some(line), Some(file)) = (read(column), read(line), file) else {
-            return Err("expected `@ file:line:column`".into());
+        let read = |part: Option<&str>| part.and_then(|part| part.parse::<u32>().ok());
+        let (column, nth) = match column.and_then(|column| column.split_once('#')) {
+            Some((column, nth)) => (Some(column), read(Some(nth)).and_then(|n| n.checked_sub(1))),
+            None => (column, Some(0)),
         };
-        let place = Place { file: file.into(), line, column };
+        let (Some(nth), Some(column), Some(line), Some(file)) =
+            (nth, read(column), read(line), file)
+        else {
+            return Err("expected `@ file:line:column` or `@ file:line:column#number`".into());
+        };
+        let place = Place { file: file.into(), line, column, nth };
         Ok(*self.known_places.entry(place).or_insert_with_key(|p| self.places.push(p.clone())))
     }
 

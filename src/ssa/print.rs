@@ -15,7 +15,7 @@
 //!          | [node+ "="] "region" region block [loop] ["replays" region] [place]
 //! loop     = "bound" N ["entries" (node "=" node)+]
 //! end      = "branch" node block block  |  "return" node*
-//! place    = "@" file ":" line ":" column
+//! place    = "@" file ":" line ":" column ["#" integer]
 //! sparse                      inputs that are nodes have lines; otherwise all inputs are
 //!                             nodes, v0, v1, …, and have none
 //! node     = "v" N

@@ -233,6 +233,14 @@ impl Graph {
         self.regions[region].cycle.as_ref().map_or(&[], |cycle| &cycle.entries)
     }
 
+    /// Says that `region` comes from `place`, and its φs with it.
+    pub(crate) fn move_region(&mut self, region: Region, place: PlaceId) {
+        let entries = self.entries(region).iter().map(|entry| entry.phi);
+        let phis: Vec<Node> = entries.chain(self.regions[region].phis.iter().copied()).collect();
+        self.regions[region].place = Some(place);
+        phis.into_iter().for_each(|phi| self.nodes[phi].place = Some(place));
+    }
+
     /// How the values that each end of `region` passes on are used: how many say
     /// whether there is another iteration (0 or 1), how many are for its entry
     /// φs; the others are for its φs.

@@ -4,6 +4,7 @@
 //! are Σ or Π, `tidy` collects like terms, `program` tells steps in lines, and
 //! `write` spells terms, `logic` conditions.
 
+mod apart;
 mod brief;
 mod flat;
 mod latex;
@@ -18,6 +19,7 @@ mod term;
 mod tidy;
 mod write;
 
+pub(crate) use apart::number_loops;
 pub(super) use brief::{Brief, number};
 pub use phis::{Phis, differentiated_phis, phis};
 use program::Writer;
@@ -140,18 +142,22 @@ pub struct Told {
 /// ```
 pub fn loops(graph: &Graph) -> Vec<Told> {
     let reader = Reader::new(graph, Style { sums: true, formulas: false, pivots: false });
-    let mut told = Vec::new();
+    let told = |region: Region| {
+        let place = graph.regions[region].place;
+        let at = place.and_then(|place| graph.places.get(place)).cloned();
+        let notation = Notation::of(&Writer::new(&reader).only(region));
+        Told { at, notation }
+    };
+    regions_of_loops(graph).into_iter().map(told).collect()
+}
+
+/// The loops of `graph` in order, each before those in it.
+fn regions_of_loops(graph: &Graph) -> Vec<Region> {
     let mut roots: Array<Block, Option<Region>> = Array::filled(None, graph.blocks.len());
     for (region, data) in graph.regions.iter() {
         roots[data.root] = Some(region).filter(|_| data.cycle.is_some());
     }
-    for region in graph.preorder().into_iter().filter_map(|block| roots[block]) {
-        let place = graph.regions[region].place;
-        let at = place.and_then(|place| graph.places.get(place)).cloned();
-        let notation = Notation::of(&Writer::new(&reader).only(region));
-        told.push(Told { at, notation });
-    }
-    told
+    graph.preorder().into_iter().filter_map(|block| roots[block]).collect()
 }
 
 /// The outputs of `graph`, which are the derivatives by its active inputs: as

@@ -381,9 +381,9 @@ impl Lifted {
 }
 
 fn place(site: Site) -> Place {
-    Place { file: site.file().into(), line: site.line(), column: site.column() }
+    Place { file: site.file().into(), line: site.line(), column: site.column(), nth: 0 }
 }
 
 fn unknown_place() -> Place {
-    Place { file: "unknown".into(), line: 0, column: 0 }
+    Place { file: "unknown".into(), line: 0, column: 0, nth: 0 }
 }

@@ -5,7 +5,7 @@
 
 use hashbrown::HashSet;
 
-use crate::ssa::graph::{Block, End, Graph, Item, Node, PlaceId, Region};
+use crate::ssa::graph::{Block, End, Graph, Item, PlaceId, Region};
 
 /// Gives loops that have the place of one in them the place of a step of their own, if they have
 /// one.
@@ -24,12 +24,7 @@ pub(super) fn tell_apart(graph: &mut Graph) {
         if data.place.is_some_and(|place| inner.contains(&place))
             && let Some(place) = own.into_iter().find(|place| !inner.contains(place))
         {
-            let entries = graph.entries(region).iter().map(|entry| entry.phi);
-            let phis: Vec<Node> =
-                entries.chain(graph.regions[region].phis.iter().copied()).collect();
-            graph.regions[region].place = Some(place);
-            // φs are where their region is.
-            phis.into_iter().for_each(|phi| graph.nodes[phi].place = Some(place));
+            graph.move_region(region, place);
         }
     }
 }
@@ -72,7 +67,7 @@ mod tests {
         let places = lines.map(|line| {
             let found = known.iter().find(|&&(other, _)| other == line).map(|&(_, place)| place);
             let place = found.unwrap_or_else(|| {
-                graph.places.push(Place { file: "user.rs".into(), line, column: 1 })
+                graph.places.push(Place { file: "user.rs".into(), line, column: 1, nth: 0 })
             });
             known.push((line, place));
             Some(place)
