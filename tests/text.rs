@@ -122,6 +122,11 @@ const MALFORMED: &[(&str, usize, &str)] = &[
     ("G\nb0:\nbranch v0 b1 c2", 3, "expected an id like `b0`, found `c2`"),
     ("G\nb0:\nv1 = sin v0 @ nowhere", 3, "expected `@ file:line:column`"),
     ("G\nb0:\nv1 = sin v0 @ a.rs:x:1", 3, "expected `@ file:line:column`"),
+    ("G\nb0:\nv1 = sin v0 @ a.rs:1:5#", 3, "expected `@ file:line:column`"),
+    ("G\nb0:\nv1 = sin v0 @ a.rs:1:5#x", 3, "expected `@ file:line:column`"),
+    ("G\nb0:\nv1 = sin v0 @ a.rs:1:5#0", 3, "expected `@ file:line:column`"),
+    ("G\nb0:\nv1 = sin v0 @ a.rs:1:5#1", 3, "expected `@ file:line:column`"),
+    ("G\nb0:\nv1 = sin v0 @ a.rs:1:5#4294967297", 3, "expected `@ file:line:column`"),
     ("G\nb0:\nv2 = sin v0\nreturn v2", 4, "v1 is missing"),
     ("G\nb0:\nv1 = sin v5\nreturn v1", 4, "an operand of v1 is not defined"),
 ];

@@ -387,7 +387,12 @@ impl Generator<'_> {
             return None;
         }
         let line = self.graph.places.len() as u32 + 1;
-        Some(self.graph.places.push(Place { file: "graph.rs".into(), line, column: 1, nth: 0 }))
+        Some(self.graph.places.push(Place {
+            file: "graph.rs".into(),
+            line,
+            column: 1,
+            nth: line % 3,
+        }))
     }
 }
 

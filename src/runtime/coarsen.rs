@@ -156,15 +156,15 @@ pub(super) struct Stages {
 pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
     /// The derivatives of larger graphs are not short.
     const MOST_NODES: usize = 4096;
-    let told_apart = |recorded: &Graph| {
+    let with_numbered_loops = |recorded: &Graph| {
         let mut graph = with_loops(recorded);
         number_loops(&mut graph);
         graph
     };
-    let mut before = told_apart(recorded);
+    let mut before = with_numbered_loops(recorded);
     let (mut after, mut applied, mut refused) = (before.clone(), Vec::new(), Vec::new());
     if options.phi_calculus && options.numerics == Numerics::Real {
-        let (closed, with_powers) = closed_with_powers(recorded, &before, told_apart);
+        let (closed, with_powers) = closed_with_powers(recorded, &before, with_numbered_loops);
         before = with_powers.unwrap_or(before);
         refused = closed.refused;
         applied = closed.applied;
@@ -281,13 +281,13 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
 fn closed_with_powers(
     recorded: &Graph,
     plain: &Graph,
-    rolled: impl Fn(&Graph) -> Graph,
+    roll: impl Fn(&Graph) -> Graph,
 ) -> (Closed, Option<Graph>) {
     /// Straight code with powers does so many times as many steps at a time as closed forms
     /// do; found by experiment.
     const AT_A_TIME: u64 = 5;
     if let Some(real) = RealExponents::of(recorded) {
-        let rolled = rolled(&real.graph);
+        let rolled = roll(&real.graph);
         let mut closed = worth_closing(&rolled);
         let values = closed.without_searches.as_ref().map(|graph| real.undone(graph));
         let graph = real.undone(&closed.graph).filter(|graph| {

@@ -1,9 +1,10 @@
 //! What is evident: nodes that are finite wherever the graph comes to finite outputs.
 
-use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 use super::graph::{Block, Def, End, Graph, Item, Node, Region};
 use super::hidden::hides;
+use super::nest::Nest;
 use crate::entity::Array;
 use crate::op::Op;
 
@@ -13,6 +14,9 @@ const MOST_STEPS: usize = 1 << 20;
 /// So often it is asked which values of a loop keep each other from being finite.
 const MOST_ROUNDS: usize = 4;
 
+/// So many nodes before a region are looked at on each way through it.
+const MOST_OTHERS: usize = 64;
+
 /// From how far a size is seen to be one, in steps.
 const DEPTH: usize = 8;
 
@@ -20,8 +24,8 @@ const DEPTH: usize = 8;
 /// if these `show`, wherever the node is not finite. Nodes need be in no order.
 pub(crate) fn evident_nodes(graph: &Graph, show: bool) -> Array<Node, bool> {
     let evident = Array::filled(false, graph.nodes.len());
-    let mut walk = Walk { graph, evident, left: MOST_STEPS };
-    walk.block(graph.root(), 1, true, &|outputs| {
+    let mut walk = Walk { graph, extents: Extents::of(graph), evident, left: MOST_STEPS };
+    walk.block(graph.root(), graph.root(), 1, true, &|outputs| {
         let shown = outputs.iter().filter(|_| show);
         Shown { anyway: 0, by: shown.map(|&output| (output, 1)).collect() }
     });
@@ -41,7 +45,7 @@ type Channels = u64;
 struct Shown {
     /// Where all nodes do, since control flow does not come there.
     anyway: Channels,
-    by: HashMap<Node, Channels>,
+    by: BTreeMap<Node, Channels>,
 }
 
 impl Shown {
@@ -99,19 +103,55 @@ fn is_size(graph: &Graph, node: Node, depth: usize) -> bool {
     }
 }
 
+/// Which nodes are in a tree of blocks: blocks have numbers in preorder.
+struct Extents {
+    numbers: Array<Block, usize>,
+    /// The first number after the tree of each block.
+    ends: Array<Block, usize>,
+    /// The number of the block of each node; what is in none counts as in the first.
+    of_nodes: Array<Node, usize>,
+}
+
+impl Extents {
+    fn of(graph: &Graph) -> Extents {
+        let (order, nest) = (graph.preorder(), Nest::of(graph));
+        let mut numbers = Array::filled(0, graph.blocks.len());
+        let mut ends = numbers.clone();
+        for (number, &block) in order.iter().enumerate() {
+            (numbers[block], ends[block]) = (number, number + 1);
+        }
+        let parents = graph.parents();
+        for &block in order.iter().rev() {
+            if let Some(parent) = parents[block] {
+                ends[parent] = ends[parent].max(ends[block]);
+            }
+        }
+        let number = |node: Node| nest.node_block(node).map_or(0, |block| numbers[block]);
+        let of_nodes = graph.nodes.keys().map(number).collect();
+        Extents { numbers, ends, of_nodes }
+    }
+
+    fn contains(&self, block: Block, node: Node) -> bool {
+        (self.numbers[block]..self.ends[block]).contains(&self.of_nodes[node])
+    }
+}
+
 struct Walk<'a> {
     graph: &'a Graph,
+    extents: Extents,
     evident: Array<Node, bool>,
     /// How many steps are left.
     left: usize,
 }
 
 impl Walk<'_> {
-    /// What shows from the beginning of `block` on, where `leaf` says it of the values that an
-    /// end passes on. Where this is the last word on the nodes of the block they are noted.
+    /// What shows from the beginning of `block` on, which is in the tree below `top`, where `leaf`
+    /// says it of the values that an end passes on. Where this is the last word on the nodes of the
+    /// block they are noted.
     fn block(
         &mut self,
         block: Block,
+        top: Block,
         width: u32,
         is_last: bool,
         leaf: &dyn Fn(&[Node]) -> Shown,
@@ -122,10 +162,10 @@ impl Walk<'_> {
             End::Return(values) => leaf(values),
             &End::Branch { condition, then, otherwise } => {
                 let sides = [(then, true), (otherwise, false)].map(|(side, expect)| {
-                    let mut shown = self.block(side, width, is_last, leaf);
+                    let mut shown = self.block(side, top, width, is_last, leaf);
                     if let Some(finite) = bounded(graph, condition, expect) {
                         shown.add(finite, all(width));
-                        self.close(&mut shown, width, [finite]);
+                        self.close(&mut shown, top, width, vec![finite]);
                     }
                     shown
                 });
@@ -141,7 +181,7 @@ impl Walk<'_> {
             }
         }
         let nodes: Vec<Node> = shown.by.keys().copied().collect();
-        self.close(&mut shown, width, nodes);
+        self.close(&mut shown, top, width, nodes);
         if is_last {
             for item in &graph.blocks[block].items {
                 match *item {
@@ -159,14 +199,24 @@ impl Walk<'_> {
         shown
     }
 
-    /// Adds what the `pending` nodes are computed from.
-    fn close(&mut self, shown: &mut Shown, width: u32, pending: impl IntoIterator<Item = Node>) {
-        let mut pending: Vec<Node> = pending.into_iter().collect();
+    /// Adds what the `pending` nodes are computed from, as far as they are in the tree below
+    /// `top`, or are few. Of the rest that is added around it, or each of several regions in a row
+    /// would look at all before it; what several ways have in common only by way of such nodes
+    /// is not found.
+    fn close(&mut self, shown: &mut Shown, top: Block, width: u32, mut pending: Vec<Node>) {
+        let mut others = MOST_OTHERS;
         while let Some(node) = pending.pop() {
             if self.left == 0 {
                 return;
             }
             self.left -= 1;
+            if !self.extents.contains(top, node) {
+                let is_phi = matches!(self.graph.nodes[node].def, Def::Phi(..));
+                if others == 0 || is_phi {
+                    continue;
+                }
+                others -= 1;
+            }
             let channels = shown.get(node);
             match self.graph.nodes[node].def {
                 Def::Apply(op, args) => {
@@ -195,11 +245,11 @@ impl Walk<'_> {
         outer: &Shown,
         width: u32,
         is_last: bool,
-    ) -> HashMap<Node, Channels> {
+    ) -> BTreeMap<Node, Channels> {
         let (graph, data) = (self.graph, &self.graph.regions[region]);
         let outer: Vec<Channels> = data.phis.iter().map(|&phi| outer.get(phi)).collect();
         if data.cycle.is_none() {
-            let shown = self.block(data.root, width, is_last, &|values| {
+            let shown = self.block(data.root, data.root, width, is_last, &|values| {
                 let mut shown = Shown::default();
                 for (&value, &channels) in values.iter().zip(&outer) {
                     shown.add(value, channels);
@@ -209,21 +259,21 @@ impl Walk<'_> {
             return shown.by;
         }
         if width > Channels::BITS / 2 {
-            return HashMap::new();
+            return BTreeMap::new();
         }
         let (decides, nexts) = graph.passed_before_phis(region);
         let entries = graph.entries(region);
         // First all that it carries is taken to show, then what does if that does.
         let mut carried = vec![all(width); nexts];
         for round in 0.. {
-            let shown = self.block(data.root, 2 * width, is_last, &|values| {
+            let shown = self.block(data.root, data.root, 2 * width, is_last, &|values| {
                 let again = (decides == 1).then(|| graph.constant(values[0])).flatten();
                 let anyway = match again {
                     Some(0.0) => all(width) << width,
                     Some(_) => all(width),
                     None => 0,
                 };
-                let mut shown = Shown { anyway, by: HashMap::new() };
+                let mut shown = Shown { anyway, by: BTreeMap::new() };
                 for (&value, &channels) in values[decides..].iter().zip(&carried) {
                     shown.add(value, channels << width);
                 }
@@ -236,7 +286,7 @@ impl Walk<'_> {
             let known: Vec<Channels> = entries.iter().map(|entry| both(entry.phi)).collect();
             if round > MOST_ROUNDS || known == carried {
                 let nodes = shown.by.keys();
-                let mut from: HashMap<Node, Channels> =
+                let mut from: BTreeMap<Node, Channels> =
                     nodes.map(|&node| (node, both(node))).collect();
                 for (entry, channels) in entries.iter().zip(known) {
                     *from.entry(entry.first).or_insert(0) |= channels;
@@ -246,13 +296,13 @@ impl Walk<'_> {
             // Where that has no end nothing that it carries shows.
             carried = if round == MOST_ROUNDS { vec![0; nexts] } else { known };
         }
-        HashMap::new()
+        BTreeMap::new()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::evident_nodes;
+    use super::{MOST_OTHERS, evident_nodes};
     use crate::entity::Entity;
     use crate::ssa::{ParseError, parse};
 
@@ -305,6 +355,48 @@ mod tests {
         assert_eq!(evident(&two("v4 v7", "v7", "v11"))?, [11]);
         assert_eq!(evident(&two("v9 v8", "v9", "v11"))?, [11]);
         assert_eq!(evident(&two("v7 v8", "v7", "v2"))?, []);
+        Ok(())
+    }
+
+    #[test]
+    fn many_regions_in_a_row_are_looked_at_once_each() -> Result<(), ParseError> {
+        // Each chooses between what came out of the one before and its double.
+        const MANY: usize = 400;
+        let (mut root, mut sides) = (String::new(), String::new());
+        for k in 0..MANY {
+            let (before, [doubled, out]) = (3 + 2 * k, [4, 5].map(|id| id + 2 * k));
+            let [top, then, otherwise] = [1, 2, 3].map(|id| id + 3 * k);
+            root.push_str(&format!("  v{out} = region r{k} b{top}\n"));
+            sides.push_str(&format!(
+                "b{top}:\n  branch v0 b{then} b{otherwise}\nb{then}:\n  v{doubled} = add \
+                 v{before} v{before}\n  return v{doubled}\nb{otherwise}:\n  return v{before}\n"
+            ));
+        }
+        let last = 3 + 2 * MANY;
+        let found = evident(&format!(
+            "v2 = const 1.0\nb0:\n  v3 = mul v1 v1\n{root}  return v{last}\n{sides}"
+        ))?;
+        assert_eq!(found, (3..=last).collect::<Vec<_>>());
+        Ok(())
+    }
+
+    #[test]
+    fn ways_have_nodes_before_them_in_common() -> Result<(), ParseError> {
+        // One side is the product, the other is made of it in so many steps.
+        let text = |steps: usize| {
+            let chain = (4..4 + steps).map(|id| format!("  v{id} = add v{} v2\n", id - 1));
+            let chain: String = chain.collect();
+            let (last, out) = (3 + steps, 4 + steps);
+            format!(
+                "v2 = const 1.0\nb0:\n  v3 = mul v0 v1\n{chain}  v{out} = region r0 b1\n  \
+                 return v{out}\nb1:\n  branch v0 b2 b3\nb2:\n  return v3\nb3:\n  return v{last}\n"
+            )
+        };
+        let near = MOST_OTHERS - 1;
+        assert_eq!(evident(&text(near))?, [3, 4 + near]);
+        // From too far that is not found.
+        let far = MOST_OTHERS + 1;
+        assert_eq!(evident(&text(far))?, [4 + far]);
         Ok(())
     }
 }

@@ -57,14 +57,15 @@ pub struct Place {
     /// The column, from 1.
     pub column: u32,
     /// Which of the loops there, from 0, where several are told apart, such as those of a
-    /// function that is called twice. Shown as `#2` for the second.
+    /// function that is called twice: other than 0 in explanations only. Shown as `#2` for the
+    /// second.
     pub nth: u32,
 }
 
 impl core::fmt::Display for Place {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)?;
-        if self.nth > 0 { write!(f, "#{}", self.nth + 1) } else { Ok(()) }
+        if self.nth > 0 { write!(f, "#{}", u64::from(self.nth) + 1) } else { Ok(()) }
     }
 }
 

@@ -265,7 +265,11 @@ impl Parser {
         let (column, line, file) = (parts.next(), parts.next(), parts.next());
         let read = |part: Option<&str>| part.and_then(|part| part.parse::<u32>().ok());
         let (column, nth) = match column.and_then(|column| column.split_once('#')) {
-            Some((column, nth)) => (Some(column), read(Some(nth)).and_then(|n| n.checked_sub(1))),
+            Some((column, nth)) => {
+                let nth = nth.parse::<u64>().ok().and_then(|nth| nth.checked_sub(1));
+                let nth = nth.and_then(|nth| u32::try_from(nth).ok());
+                (Some(column), nth.filter(|&nth| nth > 0))
+            }
             None => (column, Some(0)),
         };
         let (Some(nth), Some(column), Some(line), Some(file)) =

@@ -15,7 +15,7 @@
 //!          | [node+ "="] "region" region block [loop] ["replays" region] [place]
 //! loop     = "bound" N ["entries" (node "=" node)+]
 //! end      = "branch" node block block  |  "return" node*
-//! place    = "@" file ":" line ":" column ["#" integer]
+//! place    = "@" file ":" line ":" column ["#" N]   N, from 2, tells loops there apart
 //! sparse                      inputs that are nodes have lines; otherwise all inputs are
 //!                             nodes, v0, v1, …, and have none
 //! node     = "v" N

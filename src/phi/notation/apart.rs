@@ -1,4 +1,4 @@
-//! Loops of one place in the source, such as those of a function that is called twice, are numbered.
+//! Loops of one place in the source, as of a function that is called twice, are numbered.
 
 use hashbrown::HashMap;
 

@@ -1,8 +1,11 @@
 //! A graph whose loops are being replaced.
 
+use std::rc::Rc;
+
 use hashbrown::{HashMap, HashSet};
 
 use super::combined::{Combination, combinations};
+use super::emit::{measured, measured_by};
 use super::rest::{Given, carry};
 use crate::entity::Array;
 use crate::phi::replacement::Replacement;
@@ -30,6 +33,8 @@ pub(super) struct Edit {
     histories: HashMap<Region, Vec<Past>>,
     /// The sums of what comes out of a loop.
     combinations: HashMap<Region, Vec<Combination>>,
+    /// What is [`measured`], also by forms.
+    pub(super) measured: Rc<HashSet<Node>>,
     blocks: Array<Region, Option<Block>>,
     /// The region in whose blocks each region stands, and the regions in loops.
     around: Array<Region, Option<Region>>,
@@ -74,7 +79,8 @@ impl Edit {
         let around = around.collect();
         let is_inner = |region: &Region| nest.loop_around(*region).is_some();
         let inner = graph.regions.keys().filter(is_inner).collect();
-        let (combinations, graph) = (combinations(graph), graph.clone());
+        let (combinations, measured) = (combinations(graph), Rc::new(measured(graph)));
+        let graph = graph.clone();
         let (gone, required) = (HashSet::new(), HashMap::new());
         Edit {
             graph,
@@ -83,6 +89,7 @@ impl Edit {
             required,
             histories,
             combinations,
+            measured,
             blocks,
             around,
             inner,
@@ -136,6 +143,7 @@ impl Edit {
         is_gone: bool,
     ) {
         self.replaced.extend(nodes);
+        self.measure(&items);
         if let Some(block) = self.blocks[region] {
             let steps = &mut self.graph.blocks[block].items;
             let at = steps.iter().position(|&item| item == Item::Region(region));
@@ -148,6 +156,19 @@ impl Edit {
             let is_kept = |item: &Item| !matches!(item, Item::Guard { .. });
             self.graph.blocks[root].items.retain(is_kept);
         }
+    }
+
+    /// Notes whose rounding errors `items` compute.
+    fn measure(&mut self, items: &[Item]) {
+        let graph = &self.graph;
+        let found = items.iter().filter_map(|item| {
+            let &Item::Node(node) = item else { return None };
+            match graph.nodes[node].def {
+                Def::Apply(op, args) => measured_by(graph, op, &args[..op.arity()]),
+                _ => None,
+            }
+        });
+        Rc::make_mut(&mut self.measured).extend(found);
     }
 
     /// Leaves out `regions`: they are in a loop that is gone.
@@ -163,6 +184,7 @@ impl Edit {
         nodes: Vec<(Node, Node)>,
     ) {
         self.replaced.extend(nodes);
+        self.measure(&items);
         if let Some(block) = self.blocks[region] {
             let steps = &mut self.graph.blocks[block].items;
             let at = steps.iter().position(|&item| item == Item::Region(region));

@@ -4,6 +4,8 @@
 //! A power of a million factors is as good as its first factor is known: what is
 //! rounded away there counts a million times. So each number is a pair.
 
+use std::rc::Rc;
+
 use hashbrown::{HashMap, HashSet};
 
 use super::slopes::Digits;
@@ -37,7 +39,9 @@ pub(super) struct Emitter<'a> {
     told: HashMap<Pair, Told>,
     /// Products and sums whose rounding errors are computed as well: what they are besides
     /// these errors is no sum of products of what they were computed of.
-    pub(super) measured: HashSet<Node>,
+    measured: HashSet<Node>,
+    /// Those of the graph before.
+    measured_before: Rc<HashSet<Node>>,
     /// The conditions that guards of the form require, and the nodes that are to be finite.
     pub(super) required: Vec<(Node, Option<Node>)>,
     /// How many of the steps compute derivatives, or values with them.
@@ -73,6 +77,7 @@ impl<'a> Emitter<'a> {
             made: 0,
             told,
             measured: HashSet::new(),
+            measured_before: Rc::default(),
             required,
             derived: 0,
             overflows: false,
@@ -91,29 +96,19 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    /// With what is [`measured`] in the graph.
+    pub(super) fn with_measured(self, measured_before: &Rc<HashSet<Node>>) -> Self {
+        Emitter { measured_before: measured_before.clone(), ..self }
+    }
+
+    /// Whether the rounding error of `node` is computed as well.
+    pub(super) fn is_measured(&self, node: Node) -> bool {
+        self.measured.contains(&node) || self.measured_before.contains(&node)
+    }
+
     /// Applies a step of a loop to what is before it.
     pub(super) fn copied(&mut self, op: Op, args: &[Node]) -> Node {
-        if let (Op::MulAdd, &[a, b, c]) = (op, args) {
-            let factors = [a, b];
-            let def = |node: Node| self.graph.nodes[node].def;
-            let is_less = |node: Node| self.graph.constant(node) == Some(-1.0);
-            let measured = match def(c) {
-                // a·b - (a·b)
-                Def::Apply(Op::Neg, [of, ..]) => match def(of) {
-                    Def::Apply(Op::Mul, [x, y, _]) => {
-                        ([x, y] == factors || [y, x] == factors).then_some(of)
-                    }
-                    _ => None,
-                },
-                // (a + b) - a
-                Def::Apply(Op::Add, [x, y, _]) => {
-                    let less = |less, of| is_less(less) && (of == x || of == y);
-                    (less(a, b) || less(b, a)).then_some(c)
-                }
-                _ => None,
-            };
-            self.measured.extend(measured);
-        }
+        self.measured.extend(measured_by(self.graph, op, args));
         self.apply(op, args)
     }
 
@@ -408,5 +403,78 @@ impl Pairs for Emitter<'_> {
             self.made += 1;
             self.origins.entry(result).or_insert((number, how));
         }
+    }
+}
+/// The products and sums of `graph` whose rounding errors it computes.
+pub(super) fn measured(graph: &Graph) -> HashSet<Node> {
+    let steps = graph.nodes.values().filter_map(|data| match data.def {
+        Def::Apply(op, args) => measured_by(graph, op, &args[..op.arity()]),
+        _ => None,
+    });
+    steps.collect()
+}
+
+/// What `op` of `args` computes the rounding error of, if it does.
+pub(super) fn measured_by(graph: &Graph, op: Op, args: &[Node]) -> Option<Node> {
+    let (Op::MulAdd, &[a, b, c]) = (op, args) else { return None };
+    let (factors, def) = ([a, b], |node: Node| graph.nodes[node].def);
+    let is_less = |node: Node| graph.constant(node) == Some(-1.0);
+    match def(c) {
+        // a·b - (a·b)
+        Def::Apply(Op::Neg, [of, ..]) => match def(of) {
+            Def::Apply(Op::Mul, [x, y, _]) => {
+                ([x, y] == factors || [y, x] == factors).then_some(of)
+            }
+            _ => None,
+        },
+        // (a + b) - a
+        Def::Apply(Op::Add, [x, y, _]) => {
+            let less = |less, of| is_less(less) && (of == x || of == y);
+            (less(a, b) || less(b, a)).then_some(c)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ssa::{split_product, split_sum};
+
+    #[test]
+    fn a_sum_or_product_whose_rounding_error_is_computed_is_measured() {
+        for is_sum in [true, false] {
+            let mut graph = Graph::new(2, 0);
+            let (root, args) = (graph.root(), [graph.input(0), graph.input(1)]);
+            let less = graph.push_const((-1.0f64).to_bits());
+            let apply = |op: Op, args: &[Node]| graph.push_apply(root, op, args, None);
+            let [result, _] = match is_sum {
+                true => split_sum(apply, less, args),
+                false => split_product(apply, args),
+            };
+            let found = measured(&graph);
+            assert!(found.contains(&result), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn other_products_and_sums_measure_nothing() {
+        let mut graph = Graph::new(2, 0);
+        let (root, [x, y]) = (graph.root(), [graph.input(0), graph.input(1)]);
+        let [less, two] = [-1.0f64, 2.0].map(|number| graph.push_const(number.to_bits()));
+        let mut apply = |op: Op, args: &[Node]| graph.push_apply(root, op, args, None);
+        let (sum, product) = (apply(Op::Add, &[x, y]), apply(Op::Mul, &[x, y]));
+        let negative = apply(Op::Neg, &[product]);
+        // Twice one of them away; less something else; and other factors than the product's.
+        apply(Op::MulAdd, &[x, two, sum]);
+        apply(Op::MulAdd, &[product, less, sum]);
+        apply(Op::MulAdd, &[x, x, negative]);
+        apply(Op::MulAdd, &[x, y, product]);
+        assert!(measured(&graph).is_empty());
+        // In any order.
+        let mut apply = |op: Op, args: &[Node]| graph.push_apply(root, op, args, None);
+        apply(Op::MulAdd, &[less, y, sum]);
+        apply(Op::MulAdd, &[y, x, negative]);
+        assert_eq!(measured(&graph), [sum, product].into_iter().collect());
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn solve(edit: &mut Edit, region: Region) -> Option<Vec<Applied>> {
         true => Vec::new(),
         false => rest::given(edit, &mut graph, &nest.body),
     };
-    let mut emitter = Emitter::new(&mut graph, place);
+    let mut emitter = Emitter::new(&mut graph, place).with_measured(&edit.measured);
     rest::known(&mut emitter, &given);
     let outcome = attempt(edit, &nest, &all, &mut emitter);
     let nodes = outcome.as_ref().map_or(&[][..], |(nodes, _)| nodes);

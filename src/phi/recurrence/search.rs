@@ -114,7 +114,7 @@ pub(super) fn search(
         let ways = Ways::of(&edit, region)?;
         let mut graph = core::mem::replace(&mut edit.graph, Graph::new(0, 0));
         let place = graph.regions[region].place;
-        let emitter = Emitter::new(&mut graph, place);
+        let emitter = Emitter::new(&mut graph, place).with_measured(&edit.measured);
         let most = usize::try_from(outlook.weights[region] / 2).unwrap_or(usize::MAX);
         let mut attempt = Attempt { edit: &edit, ways: &ways, wanted, first: None, most };
         let made = attempt.run(emitter, eliminates);

@@ -46,7 +46,7 @@ pub(super) fn solve(edit: &mut Edit, region: Region) -> Result<Vec<Applied>, &'s
     // The graph has what was there, and nodes that no block has: what is made
     // and then given up is in no order.
     let outcome = loop {
-        let mut emitter = Emitter::new(&mut graph, place);
+        let mut emitter = Emitter::new(&mut graph, place).with_measured(&edit.measured);
         rest::known(&mut emitter, &given);
         match attempt(edit, &body, &plan, &mut emitter) {
             Ok(attempt) => {

@@ -127,7 +127,7 @@ impl Terms {
         }
         let whole = Terms::node(node);
         let Def::Apply(op, [a, b, _]) = graph.nodes[node].def else { return whole };
-        let is_whole = emitter.measured.contains(&node) || told_number(graph, node).is_some();
+        let is_whole = emitter.is_measured(node) || told_number(graph, node).is_some();
         if depth == 0 || is_whole || is_tangent(graph, node) || is_held(graph, node) {
             return whole;
         }

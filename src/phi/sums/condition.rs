@@ -11,7 +11,7 @@
 
 use super::frame::Frame;
 use super::moments::Moments;
-use super::polynomial::Basis;
+use super::polynomial::{At, Basis};
 use super::valleys::Valleys;
 use crate::phi::double::Double;
 
@@ -33,9 +33,16 @@ pub(super) struct Suspects {
 }
 
 /// How large the magnitudes in the form of `moments` are at worst, relative to
-/// what is good: the largest ratio that a search finds, for the value and for the
-/// derivatives. Up to 1 it is good. At the `suspects` most may cancel.
+/// what is good: the largest ratio found, for the value and for the
+/// derivatives. Up to 1 it is good, and of what is not good a few points tell how bad it is. At
+/// the `suspects` most may cancel.
 pub(super) fn worst(moments: &Moments, basis: &Basis, frame: &Frame, suspects: &Suspects) -> f64 {
+    let ratio = rough(moments, basis, frame, suspects);
+    if ratio > 1.0 { ratio } else { searched(moments, basis, frame, suspects) }
+}
+
+/// The largest ratio that a search finds.
+fn searched(moments: &Moments, basis: &Basis, frame: &Frame, suspects: &Suspects) -> f64 {
     let variables = frame.pivot.len();
     let sums: Vec<f64> = moments.sums.iter().map(|sum| sum.rounded()).collect();
     let form = Form { moments, basis, sums, frame };
@@ -57,7 +64,7 @@ pub(super) fn worst(moments: &Moments, basis: &Basis, frame: &Frame, suspects: &
     climbed.fold(0.0, f64::max)
 }
 
-/// The same, as far as a few points tell.
+/// The same, as far as a few points tell: no more than a search finds.
 pub(super) fn rough(moments: &Moments, basis: &Basis, frame: &Frame, suspects: &Suspects) -> f64 {
     let variables = frame.pivot.len();
     let sums: Vec<f64> = moments.sums.iter().map(|sum| sum.rounded()).collect();
@@ -166,26 +173,27 @@ impl Form<'_> {
         });
         let point: Vec<f64> = differences.collect();
         let added = self.frame.added(&point);
-        let mut worst = self.compare(&[(1.0, None)], &point, &added);
+        let at = self.basis.at(&point);
+        let mut worst = self.compare(&[(1.0, None)], &at, &added);
         for variable in 0..point.len() {
             // The chain rule through the shear.
             let after = (variable + 1..point.len())
                 .map(|other| (self.frame.shear[other][variable], Some(other)))
                 .filter(|&(factor, _)| factor != 0.0);
             let parts: Vec<_> = [(1.0, Some(variable))].into_iter().chain(after).collect();
-            worst = worst.max(self.compare(&parts, &point, &added));
+            worst = worst.max(self.compare(&parts, &at, &added));
         }
         worst
     }
 
     /// How large what the form adds up is compared with what is good, of the sum
-    /// of these multiples of the value, or of its derivatives, at `point`, where
+    /// of these multiples of the value, or of its derivatives, at a point, where
     /// `added` is what the shear of the frame adds.
-    fn compare(&self, parts: &[(f64, Option<usize>)], point: &[f64], added: &[f64]) -> f64 {
+    fn compare(&self, parts: &[(f64, Option<usize>)], at: &At<'_>, added: &[f64]) -> f64 {
         let mut monomials = vec![0.0; self.basis.len()];
         let mut magnitudes = 0.0;
         for &(factor, variable) in parts {
-            let values = self.basis.derivatives(variable.as_slice(), point);
+            let values = at.derivatives(variable.as_slice());
             for ((monomial, value), sum) in monomials.iter_mut().zip(&values).zip(&self.sums) {
                 *monomial += factor * value;
                 magnitudes += (factor * value * sum).abs();
@@ -193,8 +201,8 @@ impl Form<'_> {
             // What the shear's rounding comes to.
             for (other, &size) in added.iter().enumerate().filter(|&(_, &size)| size > 0.0) {
                 let slopes = match variable {
-                    Some(variable) => self.basis.derivatives(&[variable, other], point),
-                    None => self.basis.derivatives(&[other], point),
+                    Some(variable) => at.derivatives(&[variable, other]),
+                    None => at.derivatives(&[other]),
                 };
                 let slope: f64 = slopes.iter().zip(&self.sums).map(|(m, sum)| m * sum).sum();
                 magnitudes += (factor * slope).abs() * size;
@@ -210,8 +218,9 @@ impl Form<'_> {
         let mut squares = 0.0;
         for (i, x) in scaled.iter().enumerate() {
             for (j, y) in scaled.iter().enumerate() {
-                let at = i * size + j;
-                squares += x * y * (self.moments.products[at] + self.moments.partial[at]);
+                let of_both = i * size + j;
+                let product = self.moments.products[of_both] + self.moments.partial[of_both];
+                squares += x * y * product;
             }
         }
         1.0 / (ROOTS * squares.max(0.0).sqrt() + VALUES * value.abs())

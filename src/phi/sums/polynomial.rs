@@ -140,23 +140,39 @@ impl Basis {
         self.products.get(a * self.len() + b).copied().flatten()
     }
 
-    /// What the derivative of each monomial by each of `variables` in turn is at
-    /// `point`.
-    pub(super) fn derivatives(&self, variables: &[usize], point: &[f64]) -> Vec<f64> {
+    /// The monomials at `point`.
+    pub(super) fn at(&self, point: &[f64]) -> At<'_> {
+        let powers = point.iter().map(|&x| {
+            let powers = core::iter::successors(Some(1.0), |power| Some(power * x));
+            powers.take(self.counts.len()).collect()
+        });
+        At { basis: self, powers: powers.collect() }
+    }
+}
+
+/// Monomials at a point.
+pub(super) struct At<'a> {
+    basis: &'a Basis,
+    /// Of each variable, from the power zero to the degree of the basis.
+    powers: Vec<Vec<f64>>,
+}
+
+impl At<'_> {
+    /// What the derivative of each monomial by each of `variables` in turn is.
+    pub(super) fn derivatives(&self, variables: &[usize]) -> Vec<f64> {
         let value = |monomial: &Vec<u32>| {
-            let mut factor = 1.0;
-            let mut powers = 1.0;
-            for (variable, (&exponent, &x)) in monomial.iter().zip(point).enumerate() {
+            let mut value = 1.0;
+            for (variable, (&exponent, powers)) in monomial.iter().zip(&self.powers).enumerate() {
                 let mut exponent = exponent;
                 for _ in variables.iter().filter(|&&other| other == variable) {
-                    factor *= f64::from(exponent);
+                    value *= f64::from(exponent);
                     exponent = exponent.saturating_sub(1);
                 }
-                powers *= x.powi(exponent as i32);
+                value *= powers[exponent as usize];
             }
-            factor * powers
+            value
         };
-        self.monomials.iter().map(value).collect()
+        self.basis.monomials.iter().map(value).collect()
     }
 }
 
@@ -189,7 +205,14 @@ mod tests {
         let mut square = [Double::ZERO; 3];
         basis.multiply(&line, &line, &mut square);
         assert_eq!(square.map(Double::rounded), [9.0, 12.0, 4.0]);
-        assert_eq!(basis.derivatives(&[], &[5.0]), [1.0, 5.0, 25.0]);
-        assert_eq!(basis.derivatives(&[0], &[5.0]), [0.0, 1.0, 10.0]);
+        assert_eq!(basis.at(&[5.0]).derivatives(&[]), [1.0, 5.0, 25.0]);
+        assert_eq!(basis.at(&[5.0]).derivatives(&[0]), [0.0, 1.0, 10.0]);
+        assert_eq!(basis.at(&[5.0]).derivatives(&[0, 0]), [0.0, 0.0, 2.0]);
+        // 1, x, y, x², xy and y².
+        let at = [5.0, 3.0];
+        let basis = Basis::new(2, 2, 10).unwrap();
+        assert_eq!(basis.at(&at).derivatives(&[]), [1.0, 5.0, 3.0, 25.0, 15.0, 9.0]);
+        assert_eq!(basis.at(&at).derivatives(&[1]), [0.0, 0.0, 1.0, 0.0, 5.0, 6.0]);
+        assert_eq!(basis.at(&at).derivatives(&[0, 1]), [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
     }
 }

@@ -72,8 +72,9 @@ fn is_made_of_any(
         };
         (0..coordinates.len()).filter(is_in)
     };
+    let monomials = basis.at(&coordinates);
     let is_any = |by: Option<usize>| {
-        let values = basis.derivatives(by.as_slice(), &coordinates);
+        let values = monomials.derivatives(by.as_slice());
         values.iter().zip(&moments.sums).any(|(value, sum)| value * sum.rounded() != 0.0)
     };
     match variable {
