@@ -405,6 +405,7 @@ impl Pairs for Emitter<'_> {
         }
     }
 }
+
 /// The products and sums of `graph` whose rounding errors it computes.
 pub(super) fn measured(graph: &Graph) -> HashSet<Node> {
     let steps = graph.nodes.values().filter_map(|data| match data.def {
