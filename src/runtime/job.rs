@@ -17,11 +17,14 @@ use crate::ssa::{Graph, most_steps};
 /// go on.
 pub(super) struct Job {
     specialisation: Arc<Specialisation>,
+    kernels: SmallVec<[(Role, Purpose); 6]>,
+}
+
+/// What kernels are made of.
+struct Recording {
     graph: Arc<Graph>,
     paths: usize,
-    version: u64,
-    generation: usize,
-    kernels: SmallVec<[(Role, Purpose); 6]>,
+    known: Known,
 }
 
 impl Job {
@@ -40,30 +43,37 @@ impl Job {
         let kernels = kernels.filter(is_stale).collect();
         learning.compiling = true;
         learning.taped_events = 0;
-        Job {
-            specialisation: Arc::clone(specialisation),
-            graph: Arc::clone(learning.lifted.compact()),
-            paths: learning.lifted.paths(),
-            version: learning.lifted.version(),
-            generation: learning.lifted.generation(),
-            kernels,
-        }
+        Job { specialisation: Arc::clone(specialisation), kernels }
     }
 
     /// Makes the kernels and installs them.
     pub(super) fn run(self, options: &Options) {
-        self.make(Role::First, &[*options]);
+        let Some(recording) = self.recording() else { return };
+        self.make(&recording, Role::First, &[*options]);
         // Where a closed form does not serve, a derivative may be what is left where terms cancel
         // exactly on the tape; in any other order that is rounding.
         let open = Options { phi_calculus: false, ..*options };
         let compiled = options.limits.in_order.min(options.limits.compiled);
         let limits = Limits { compiled, ..options.limits };
         let in_order = Options { numerics: Numerics::Exact, limits, ..open };
-        self.make(Role::Reserve, &[in_order, open]);
+        self.make(&recording, Role::Reserve, &[in_order, open]);
+    }
+
+    /// What is known now; `None` if that is good for no kernel.
+    fn recording(&self) -> Option<Recording> {
+        let mut learning = self.specialisation.lock();
+        learning.is_sound().then(|| {
+            let lifted = &mut learning.lifted;
+            Recording {
+                graph: Arc::clone(lifted.compact()),
+                paths: lifted.paths(),
+                known: Known { generation: lifted.generation(), version: lifted.version() },
+            }
+        })
     }
 
     /// Makes the kernels for `role` by the first of these options with which they are not too large.
-    fn make(&self, role: Role, choices: &[Options]) {
+    fn make(&self, recording: &Recording, role: Role, choices: &[Options]) {
         let mut primals: SmallVec<[_; 2]> = choices.iter().map(|_| None).collect();
         for &(_, purpose) in self.kernels.iter().filter(|kernel| kernel.0 == role) {
             // Nobody is left to call a kernel.
@@ -74,9 +84,9 @@ impl Job {
             for (number, (options, made)) in choices.iter().zip(&mut primals).enumerate() {
                 let (primal, shared) = made.get_or_insert_with(|| {
                     let start = Instant::now();
-                    let primal = unwound(|| primal(&self.graph, options));
+                    let primal = unwound(|| primal(&recording.graph, options));
                     if let (Role::First, Ok(primal)) = (role, &primal) {
-                        self.note_forms(primal);
+                        self.note_forms(recording, primal);
                     }
                     (primal, start.elapsed())
                 });
@@ -88,7 +98,7 @@ impl Job {
                 elapsed += *shared + start.elapsed();
                 let is_last = number + 1 == choices.len();
                 if is_last || !result.as_ref().is_err_and(Refusal::is_for_size) {
-                    self.install(role, purpose, result, (options.numerics, elapsed));
+                    self.install(recording, (role, purpose), result, (options.numerics, elapsed));
                     break;
                 }
             }
@@ -96,8 +106,8 @@ impl Job {
     }
 
     /// Keeps what φ-calculus came to, for the report.
-    fn note_forms(&self, primal: &Primal) {
-        let Some(mut learning) = self.learning() else { return };
+    fn note_forms(&self, recording: &Recording, primal: &Primal) {
+        let Some(mut learning) = self.learning(recording) else { return };
         learning.forms = Forms {
             closed: primal.applied.clone(),
             open: primal.refused.clone(),
@@ -105,24 +115,24 @@ impl Job {
         };
     }
 
-    /// What has been learnt, unless the graph of this job has been given up.
-    fn learning(&self) -> Option<MutexGuard<'_, Learning>> {
+    /// What has been learnt, unless the recording has been given up.
+    fn learning(&self, recording: &Recording) -> Option<MutexGuard<'_, Learning>> {
         let learning = self.specialisation.lock();
-        let is_current = learning.lifted.generation() == self.generation;
+        let is_current = learning.lifted.generation() == recording.known.generation;
         (is_current && !learning.divergent).then_some(learning)
     }
 
     fn install(
         &self,
-        role: Role,
-        purpose: Purpose,
+        recording: &Recording,
+        (role, purpose): (Role, Purpose),
         result: Result<Coarsened, Refusal>,
         (numerics, elapsed): (Numerics, Duration),
     ) {
-        let Some(mut learning) = self.learning() else { return };
+        let Some(mut learning) = self.learning(recording) else { return };
         let specialisation = &self.specialisation;
         let attempt = &mut learning.attempts[role as usize][purpose as usize];
-        attempt.version = self.version;
+        attempt.version = recording.known.version;
         attempt.refusal = result.as_ref().err().cloned().map(|refusal| match role {
             Role::First => refusal,
             Role::Reserve => Refusal::Reserve(Box::new(refusal)),
@@ -134,8 +144,8 @@ impl Job {
                 purpose,
                 reserve: role == Role::Reserve,
                 numerics,
-                paths: self.paths,
-                recorded_nodes: nodes(&self.graph),
+                paths: recording.paths,
+                recorded_nodes: nodes(&recording.graph),
                 nodes: coarsened.nodes,
                 history: coarsened.history,
                 recomputed: coarsened.recomputed,
@@ -145,8 +155,8 @@ impl Job {
                 code_bytes: coarsened.kernel.code_bytes(),
                 compile_time: elapsed,
             });
-            let known = Known { generation: self.generation, version: self.version };
-            specialisation.install(role, purpose, Installed::new(coarsened.kernel, known));
+            let installed = Installed::new(coarsened.kernel, recording.known);
+            specialisation.install(role, purpose, installed);
         }
     }
 }

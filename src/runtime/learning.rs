@@ -134,6 +134,11 @@ impl Learning {
         }
     }
 
+    /// Whether kernels can be made of what is known.
+    pub(super) fn is_sound(&self) -> bool {
+        self.lifted.paths() > 0 && !self.divergent
+    }
+
     /// The way that `trace` went.
     pub(super) fn way(&mut self, trace: &Trace<'_>) -> &mut Way {
         if self.seen.len() >= MOST_SEEN {

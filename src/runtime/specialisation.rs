@@ -245,7 +245,7 @@ impl Specialisation {
         while learning.compiling {
             learning = self.compiled.wait(learning).unwrap_or_else(PoisonError::into_inner);
         }
-        if learning.lifted.paths() == 0 || learning.divergent {
+        if !learning.is_sound() {
             return learning.refusals.last().map_or(Ok(false), |refusal| Err(refusal.clone()));
         }
         Job::start(self, learning, |_| [true; 3]).run(options);
@@ -258,7 +258,7 @@ impl Specialisation {
 
     /// Adds what happened here to `report`.
     pub(super) fn report(&self, report: &mut Report, options: &Options) {
-        let learning = self.lock();
+        let mut learning = self.lock();
         report.trace_events = report.trace_events.max(learning.longest);
         report.paths += learning.lifted.paths();
         report.conditions += conditions(learning.lifted.compact());
@@ -308,11 +308,11 @@ impl Specialisation {
 
     /// What was learnt, explained; `None` if that is nothing.
     pub(super) fn explain(&self, options: &Options) -> Result<Option<Explanation>, Refusal> {
-        let learning = self.lock();
-        let (graph, paths) = (Arc::clone(learning.lifted.compact()), learning.lifted.paths());
-        if paths == 0 || learning.divergent {
+        let mut learning = self.lock();
+        if !learning.is_sound() {
             return learning.refusals.last().map_or(Ok(None), |refusal| Err(refusal.clone()));
         }
+        let (graph, paths) = (Arc::clone(learning.lifted.compact()), learning.lifted.paths());
         // It takes a while, and calls go on meanwhile.
         drop(learning);
         Ok(Some(Explanation::of(&graph, paths, options)))

@@ -144,14 +144,14 @@ impl Program<'_> {
         // Most is claimed wrongly where little has been seen.
         for runs in (1..8).flat_map(|runs| [runs; 4]).chain([9, 15, 20]) {
             let lessons = domain.lessons(few, runs);
-            let lifted = self.learn(&lessons, expect);
+            let mut lifted = self.learn(&lessons, expect);
             let points = domain.points(few, 40);
-            self.graphs(&lifted, &lessons, &points);
+            self.graphs(&mut lifted, &lessons, &points);
         }
         let lessons = domain.lessons(&mut random(2), domain.runs);
-        let lifted = self.learn(&lessons, expect);
+        let mut lifted = self.learn(&lessons, expect);
         let points = domain.points(&mut random(3), 1000);
-        let known = self.graphs(&lifted, &lessons, &points);
+        let known = self.graphs(&mut lifted, &lessons, &points);
         let known = known as f64 / points.len() as f64;
         if std::env::var_os("SHARES").is_some() {
             self.show(&lessons, &points, known);
@@ -181,8 +181,8 @@ impl Program<'_> {
         let few = &mut random(1);
         for runs in [1, 3, 8, 20] {
             let lessons = domain.lessons(few, runs);
-            let lifted = self.learn(&lessons, Expect::Parts(0.0));
-            let known = self.graphs(&lifted, &lessons, &domain.points(few, 50));
+            let mut lifted = self.learn(&lessons, Expect::Parts(0.0));
+            let known = self.graphs(&mut lifted, &lessons, &domain.points(few, 50));
             if std::env::var_os("SHARES").is_some() && runs == 20 {
                 let unmerged = lifted.unmerged();
                 println!("SHARE {self}: {known} of 50, not merged: {unmerged:?}");
@@ -244,7 +244,7 @@ impl Program<'_> {
 
     /// Checks the graph and those of its gradient; returns how many of the points
     /// they know.
-    fn graphs(&self, lifted: &Lifted, lessons: &[Vec<f64>], points: &[Vec<f64>]) -> usize {
+    fn graphs(&self, lifted: &mut Lifted, lessons: &[Vec<f64>], points: &[Vec<f64>]) -> usize {
         let graph = lifted.graph();
         verify(graph).unwrap_or_else(|error| panic!("{self}: {error}\n{graph}"));
         let gradient = reverse(graph, Wanted::GradientAndValue, Folding::Exact);
@@ -339,7 +339,7 @@ impl Program<'_> {
     /// Prints how much is known with and without regions.
     fn show(&self, lessons: &[Vec<f64>], points: &[Vec<f64>], known: f64) {
         let without = Program { annotated: self.unannotated, ..*self };
-        let lifted = without.learn(lessons, Expect::Sound);
+        let mut lifted = without.learn(lessons, Expect::Sound);
         let graph = lifted.graph();
         let is_known = |x: &&Vec<f64>| matches!(interpret(graph, x), Outcome::Values(_));
         let few = points.iter().filter(is_known).count() as f64 / points.len() as f64;

@@ -193,7 +193,7 @@ mod given {
         lifted
     }
 
-    fn value(lifted: &Lifted, x: [f64; 3]) -> Option<f64> {
+    fn value(lifted: &mut Lifted, x: [f64; 3]) -> Option<f64> {
         match interpret(lifted.graph(), &x) {
             Outcome::Values(values) => Some(values[0]),
             _ => None,
@@ -203,28 +203,28 @@ mod given {
     #[test]
     fn sides_go_to_where_constants_are_and_not_back() {
         let traced_first = |x: &[Var], _: &[Var]| scale(x[0], x[1]) + scale(2.0.into(), x[2]);
-        let lifted = learn(traced_first, &[[3.0, 1.0, 1.0], [3.0, -1.0, 1.0]]);
-        assert_eq!(value(&lifted, [3.0, -1.0, -1.0]), Some(-11.0 - 6.0));
-        assert_eq!(value(&lifted, [3.0, 1.0, -1.0]), Some(10.0 - 6.0));
+        let mut lifted = learn(traced_first, &[[3.0, 1.0, 1.0], [3.0, -1.0, 1.0]]);
+        assert_eq!(value(&mut lifted, [3.0, -1.0, -1.0]), Some(-11.0 - 6.0));
+        assert_eq!(value(&mut lifted, [3.0, 1.0, -1.0]), Some(10.0 - 6.0));
         // The product of constants is not in the trace.
-        let lifted = learn(traced_first, &[[3.0, 1.0, 1.0], [3.0, 1.0, -1.0]]);
-        assert_eq!(value(&lifted, [3.0, -1.0, 1.0]), None);
+        let mut lifted = learn(traced_first, &[[3.0, 1.0, 1.0], [3.0, 1.0, -1.0]]);
+        assert_eq!(value(&mut lifted, [3.0, -1.0, 1.0]), None);
     }
 
     #[test]
     fn other_constants_share_nothing_with_one_another() {
         let run = |x: &[Var], _: &[Var]| scale(4.0.into(), x[1]) + scale(2.0.into(), x[2]);
-        let lifted = learn(run, &[[3.0, 1.0, 1.0], [3.0, -1.0, 1.0]]);
-        assert_eq!(value(&lifted, [3.0, 1.0, -1.0]), None);
+        let mut lifted = learn(run, &[[3.0, 1.0, 1.0], [3.0, -1.0, 1.0]]);
+        assert_eq!(value(&mut lifted, [3.0, 1.0, -1.0]), None);
     }
 
     #[test]
     fn no_comparison_of_constants_is_passed() {
         let run = |x: &[Var], _: &[Var]| compare(x[0], x[1]) + compare(2.0.into(), x[2]);
         let points = [[3.0, -1.0, -1.0], [3.0, 1.0, -1.0], [0.5, 1.0, -1.0]];
-        let lifted = learn(run, &points);
-        assert_eq!(value(&lifted, [3.0, 1.0, 1.0]), None);
-        let lifted = learn(run, &[[3.0, -1.0, 1.0], [3.0, 1.0, 1.0]]);
-        assert_eq!(value(&lifted, [3.0, -1.0, -1.0]), Some(-4.0 - 3.0));
+        let mut lifted = learn(run, &points);
+        assert_eq!(value(&mut lifted, [3.0, 1.0, 1.0]), None);
+        let mut lifted = learn(run, &[[3.0, -1.0, 1.0], [3.0, 1.0, 1.0]]);
+        assert_eq!(value(&mut lifted, [3.0, -1.0, -1.0]), Some(-4.0 - 3.0));
     }
 }

@@ -159,7 +159,7 @@ mod unseen {
         lifted.merge(&trace, Paths { paths: 10, nodes }).unwrap()
     }
 
-    fn value(lifted: &Lifted, x: &[f64]) -> Option<f64> {
+    fn value(lifted: &mut Lifted, x: &[f64]) -> Option<f64> {
         match interpret(lifted.graph(), x) {
             Outcome::Values(values) => Some(values[0]),
             _ => None,
@@ -179,22 +179,22 @@ mod unseen {
             learn(&mut lifted, &x, 1000);
         }
         assert_eq!(lifted.generation(), 1);
-        assert_eq!(value(&lifted, &[3.0, 1.0, 1.0]), Some(24.0));
-        assert_eq!(value(&lifted, &[3.0, -1.0, 1.0]), Some(-54.0));
+        assert_eq!(value(&mut lifted, &[3.0, 1.0, 1.0]), Some(24.0));
+        assert_eq!(value(&mut lifted, &[3.0, -1.0, 1.0]), Some(-54.0));
     }
 
     #[test]
     fn what_rests_on_state_that_varies_is_forgotten() {
         let mut lifted = Lifted::new(3, 0);
         learn_from(scaling, &mut lifted, &[3.0, 1.0, -1.0], 1000);
-        assert_eq!(value(&lifted, &[3.0, 1.0, 1.0]), Some(36.0), "nothing was shared");
+        assert_eq!(value(&mut lifted, &[3.0, 1.0, 1.0]), Some(36.0), "nothing was shared");
         FACTOR.set(5.0);
         learn_from(scaling, &mut lifted, &[3.0, 1.0, -1.0], 1000);
         assert_eq!(lifted.generation(), 1);
-        assert_eq!(value(&lifted, &[3.0, 1.0, 1.0]), None);
-        assert_eq!(value(&lifted, &[3.0, 1.0, -1.0]), Some(-18.0));
+        assert_eq!(value(&mut lifted, &[3.0, 1.0, 1.0]), None);
+        assert_eq!(value(&mut lifted, &[3.0, 1.0, -1.0]), Some(-18.0));
         learn_from(scaling, &mut lifted, &[3.0, -1.0, 1.0], 1000);
-        assert_eq!(value(&lifted, &[3.0, 1.0, 1.0]), Some(90.0));
+        assert_eq!(value(&mut lifted, &[3.0, 1.0, 1.0]), Some(90.0));
     }
 
     #[test]
@@ -212,8 +212,8 @@ mod unseen {
         let walked = large.events() - 3;
         assert_eq!(learn(&mut small, &[3.0, 1.0, -1.0], walked), Merged::First);
         assert_eq!(small.steps(), walked);
-        assert_eq!(value(&small, &[3.0, -1.0, -1.0]), None);
-        assert!(value(&large, &[3.0, -1.0, -1.0]).is_some());
+        assert_eq!(value(&mut small, &[3.0, -1.0, -1.0]), None);
+        assert!(value(&mut large, &[3.0, -1.0, -1.0]).is_some());
         assert_eq!(learn(&mut small, &[3.0, 1.0, -1.0], walked), Merged::Known);
     }
 }

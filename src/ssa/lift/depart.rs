@@ -84,6 +84,7 @@ impl Lifted {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn departure(&mut self, trace: &Trace<'_>, version: u64) -> Option<Departure> {
+        self.share();
         let merging = &self.refused.merging;
         let mut walk = Walk::new(&mut self.tree, false, merging, &mut self.notes);
         walk.watch = Some(Watch::new(version));

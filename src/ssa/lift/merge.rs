@@ -103,14 +103,15 @@ impl Lifted {
     }
 
     /// Shares the sides of regions that grew, if that does not take too many steps: those
-    /// that were seen must do then.
-    pub(super) fn share(&mut self, limits: Paths) {
+    /// that were seen must do then. Returns whether that may have changed the tree.
+    pub(super) fn share(&mut self) -> bool {
+        let Some((grew, limits)) = self.unshared.take() else { return false };
         if self.exhausted || self.refused.all_sharing {
-            return;
+            return false;
         }
-        let plan = share::plan(&self.tree, &self.notes.grew, &self.refused.sharing);
+        let plan = share::plan(&self.tree, &grew, &self.refused.sharing);
         if plan.is_empty() {
-            return;
+            return false;
         }
         self.tree.begin();
         self.tree.expand_in(plan.meetings());
@@ -124,6 +125,7 @@ impl Lifted {
             self.tree.undo();
             self.exhausted = true;
         }
+        true
     }
 
     /// Forgets all paths, with nothing in their place.
@@ -133,7 +135,7 @@ impl Lifted {
         if let Some(refused) = changes.refused {
             self.refused = refused;
         }
-        (self.steps, self.walked, self.version) = (0, 0, 0);
+        (self.steps, self.walked, self.version, self.unshared) = (0, 0, 0, None);
         (self.graph, self.compact) = (OnceLock::new(), OnceLock::new());
     }
 }

@@ -47,7 +47,7 @@ use crate::trace::{Site, Trace};
 use census::Census;
 use merge::{Changes, Refused};
 use notes::Notes;
-use tree::Tree;
+use tree::{Meeting, Tree};
 use walk::{Stop, Walk};
 
 /// How much a [`Lifted`] graph may hold.
@@ -182,6 +182,9 @@ pub struct Lifted {
     generation: usize,
     unmerged: Vec<Unmerged>,
     refused: Refused,
+    /// Regions that grew and have not shared that, and the limits then. They share when
+    /// it matters: most first runs of a way are never asked for more.
+    unshared: Option<(Vec<Meeting>, Paths)>,
     /// Whether sharing more would need more steps than are allowed.
     exhausted: bool,
     /// The graph of the tree, once somebody has asked for it.
@@ -205,6 +208,7 @@ impl Lifted {
             generation: 0,
             unmerged: Vec::new(),
             refused: Refused::default(),
+            unshared: None,
             exhausted: false,
             graph: OnceLock::new(),
             compact: OnceLock::new(),
@@ -215,7 +219,8 @@ impl Lifted {
     }
 
     /// The graph of all paths merged so far.
-    pub fn graph(&self) -> &Arc<Graph> {
+    pub fn graph(&mut self) -> &Arc<Graph> {
+        self.share();
         self.graph.get_or_init(|| {
             let mut tree = Cow::Borrowed(&self.tree);
             if tree.has_repeats() {
@@ -245,7 +250,8 @@ impl Lifted {
     /// assert_eq!(interpret(lifted.compact(), &[0.7]), interpret(lifted.graph(), &[0.7]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn compact(&self) -> &Arc<Graph> {
+    pub fn compact(&mut self) -> &Arc<Graph> {
+        self.share();
         // Of the pieces of what was cut more is made, chains of exits above all, if all
         // iterations are there.
         match self.tree.has_repeats() && !self.tree.has_short_pieces() {
@@ -275,7 +281,8 @@ impl Lifted {
     /// share counts for each of them. Derivatives grow with this number, because
     /// each path has a reverse sweep of its own. Behind a region its ways are one
     /// path.
-    pub fn steps(&self) -> usize {
+    pub fn steps(&mut self) -> usize {
+        self.share();
         self.steps
     }
 
@@ -288,7 +295,8 @@ impl Lifted {
 
     /// Whether regions share no more sides, because that would need more steps than
     /// are allowed.
-    pub fn is_sharing_exhausted(&self) -> bool {
+    pub fn is_sharing_exhausted(&mut self) -> bool {
+        self.share();
         self.exhausted
     }
 
@@ -320,11 +328,11 @@ impl Lifted {
         let merged = if self.version == 0 {
             Merged::First
         } else {
-            // Most traces teach nothing; only for others changes are noted, to be taken back.
-            // A repeat may be cut here, too, which means the same.
-            match Walk::new(&mut self.tree, false, &self.refused.merging, &mut self.notes)
-                .run(trace)
-            {
+            let mut walked = self.walk(trace);
+            if walked.is_err() && self.share() {
+                walked = self.walk(trace);
+            }
+            match walked {
                 Ok(()) => return Ok(Merged::Known),
                 Err(Stop::New { at, in_region }) => {
                     inside = in_region;
@@ -373,10 +381,18 @@ impl Lifted {
             self.refused = refused;
         }
         self.unmerged.append(&mut changes.unmerged);
-        self.share(limits);
+        self.unshared = Some((core::mem::take(&mut self.notes.grew), limits));
         (self.graph, self.compact) = (OnceLock::new(), OnceLock::new());
         self.version += 1;
         Ok(merged)
+    }
+
+    /// Walks along a trace that may be known.
+    ///
+    /// Most traces teach nothing; only for others changes are noted, to be taken back.
+    /// A repeat may be cut here, too, which means the same.
+    fn walk(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
+        Walk::new(&mut self.tree, false, &self.refused.merging, &mut self.notes).run(trace)
     }
 }
 

@@ -133,18 +133,36 @@ fn special(
     planned
 }
 
+/// What has come together of a group.
+#[derive(Default)]
+struct Gathered {
+    /// How many of those that grew have not given what they have.
+    left: usize,
+    /// Those that have.
+    grew: Vec<Meeting>,
+    /// Whether there is something that the oldest has and others may not have.
+    is_new: bool,
+}
+
 /// Shares sides as planned, as long as no more than `budget` steps are copied.
 /// Returns whether that was enough.
 pub(super) fn share(tree: &mut Tree, plan: &Plan, mut budget: usize) -> bool {
+    let mut gathered: HashMap<Meeting, Gathered> = HashMap::new();
+    for (_, group) in &plan.within {
+        gathered.entry(group[0]).or_default().left += 1;
+    }
     for (meeting, group) in &plan.within {
-        // All sides come together in the oldest and go out from there.
+        // All sides come together in the oldest and, when all are there, go out from it.
         let (meeting, first) = (*meeting, group[0]);
-        if graft(tree, meeting, first, &mut budget) || meeting == first {
-            for &other in &group[1..] {
+        let Some(all) = gathered.get_mut(&first) else { continue };
+        all.left -= 1;
+        all.is_new |= graft(tree, meeting, first, &mut budget) || meeting == first;
+        all.grew.push(meeting);
+        if all.left == 0 {
+            let others = if all.is_new { &group[1..] } else { &all.grew };
+            for &other in others {
                 graft(tree, first, other, &mut budget);
             }
-        } else {
-            graft(tree, first, meeting, &mut budget);
         }
     }
     for (from, group) in &plan.special {
