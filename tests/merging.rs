@@ -94,7 +94,7 @@ fn merged_graphs_mean_what_the_tape_does() {
         for _ in 0..400 {
             let program = recipe.program(&mut random);
             let learnt = points(&recipe, &mut random, 8);
-            let lifted = learn(&program, &learnt);
+            let mut lifted = learn(&program, &learnt);
             let mut run = learnt.clone();
             run.extend(points(&recipe, &mut random, 12));
             known += check(&program, lifted.graph(), learnt.len(), &run) - learnt.len();

@@ -5,6 +5,7 @@
 mod support;
 
 use std::panic::Location;
+use std::sync::Arc;
 
 use phigrad::ssa::{Lifted, Outcome, Paths, RerollLimits, interpret, reroll, verify};
 use phigrad::trace::{Inputs, Tracer};
@@ -19,12 +20,13 @@ fn learnt(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> Lifted {
         let trace = tracer.run(|x, _| f(x), inputs, 1 << 24, Location::caller()).unwrap();
         lifted.merge(&trace, Paths { paths: 1 << 20, nodes: 1 << 24 }).unwrap();
     }
+    let graph = Arc::clone(lifted.graph());
     let compact = lifted.compact();
     verify(compact).unwrap_or_else(|error| panic!("{error}\n{compact}"));
     let rolled = reroll(compact, RerollLimits::default());
     verify(&rolled).unwrap_or_else(|error| panic!("{error}\n{rolled}"));
     for point in points {
-        let expected = interpret(lifted.graph(), point);
+        let expected = interpret(&graph, point);
         assert!(matches!(expected, Outcome::Values(_)));
         assert_eq!(
             (interpret(compact, point), interpret(&rolled, point)),
@@ -70,7 +72,7 @@ fn branched(x: &[Var]) -> Var {
 #[test]
 fn a_loop_is_as_small_as_its_body() {
     let size = |times| {
-        let lifted = learnt(&[vec![0.3, 0.7]], fold(times));
+        let mut lifted = learnt(&[vec![0.3, 0.7]], fold(times));
         assert_eq!(lifted.steps(), 3 * times);
         lifted.compact().nodes.len()
     };
@@ -81,12 +83,12 @@ fn a_loop_is_as_small_as_its_body() {
 
 #[test]
 fn annotated_loops_with_one_way_are_small_too() {
-    let lifted = learnt(&[vec![0.3, 0.7], vec![0.4, 0.6]], annotated);
+    let mut lifted = learnt(&[vec![0.3, 0.7], vec![0.4, 0.6]], annotated);
     assert!(lifted.compact().nodes.len() < 20, "{}", lifted.compact());
     assert_eq!(lifted.steps(), 3000);
     // What is called in it, too.
     let f = |x: &[Var]| (0..1000).fold(x[0], |y, _| scaled(y, x[1]).sin() + 1.0);
-    let lifted = learnt(&[vec![0.3, 0.7], vec![0.4, 0.7]], f);
+    let mut lifted = learnt(&[vec![0.3, 0.7], vec![0.4, 0.7]], f);
     assert!(lifted.compact().nodes.len() < 20, "{}", lifted.compact());
 }
 
@@ -94,7 +96,7 @@ fn annotated_loops_with_one_way_are_small_too() {
 fn long_loops_in_branches_and_between_them_are_small() {
     let points: Vec<Vec<f64>> =
         [[0.3, 0.7], [0.7, 0.3], [0.4, 0.6], [0.9, 0.2]].iter().map(|x| x.to_vec()).collect();
-    let lifted = learnt(&points, branched);
+    let mut lifted = learnt(&points, branched);
     assert!(lifted.unmerged().is_empty());
     assert!(lifted.compact().nodes.len() < 50, "{}", lifted.compact());
     let rolled = reroll(lifted.compact(), RerollLimits::default());
@@ -153,7 +155,7 @@ fn calls_that_leave_a_loop_anywhere_are_right() {
 
 #[test]
 fn what_surrounds_long_loops_is_rolled_with_them() {
-    let lifted = learnt(&[vec![0.3, 0.7, 0.9]], |x: &[Var]| {
+    let mut lifted = learnt(&[vec![0.3, 0.7, 0.9]], |x: &[Var]| {
         let mut state = x[0];
         for i in 0..10 {
             state = (0..300).fold(state, |y, j| (y * x[1] + f64::from((i + 1) * j)).sin());
@@ -196,11 +198,11 @@ fn a_loop_that_begins_with_constants_carries_what_the_program_does() {
     for program in programs {
         // Short ones are loops only when they are rolled.
         for times in [12, 300] {
-            let lifted = learnt(&[vec![0.7, 0.4, 0.1]], |x| program(x, times));
+            let mut lifted = learnt(&[vec![0.7, 0.4, 0.1]], |x| program(x, times));
             let is_kept = lifted.compact().nodes.len() < lifted.graph().nodes.len();
             assert_eq!(is_kept, times > 12, "{times}");
-            for graph in [lifted.graph(), lifted.compact()] {
-                let rolled = reroll(graph, RerollLimits::default());
+            for graph in [Arc::clone(lifted.graph()), Arc::clone(lifted.compact())] {
+                let rolled = reroll(&graph, RerollLimits::default());
                 let loops = rolled.regions.values().filter_map(|region| region.cycle.as_ref());
                 let shapes = loops.map(|cycle| (cycle.bound as usize, cycle.entries.len()));
                 let (bound, carried) = shapes.max().unwrap();

@@ -17,14 +17,11 @@ use crate::ssa::{Graph, most_steps};
 /// go on.
 pub(super) struct Job {
     specialisation: Arc<Specialisation>,
-    kernels: SmallVec<[(Role, Purpose); 6]>,
-}
-
-/// What kernels are made of.
-struct Recording {
     graph: Arc<Graph>,
     paths: usize,
-    known: Known,
+    version: u64,
+    generation: usize,
+    kernels: SmallVec<[(Role, Purpose); 6]>,
 }
 
 impl Job {
@@ -43,37 +40,30 @@ impl Job {
         let kernels = kernels.filter(is_stale).collect();
         learning.compiling = true;
         learning.taped_events = 0;
-        Job { specialisation: Arc::clone(specialisation), kernels }
+        Job {
+            specialisation: Arc::clone(specialisation),
+            graph: Arc::clone(learning.lifted.compact()),
+            paths: learning.lifted.paths(),
+            version: learning.lifted.version(),
+            generation: learning.lifted.generation(),
+            kernels,
+        }
     }
 
     /// Makes the kernels and installs them.
     pub(super) fn run(self, options: &Options) {
-        let Some(recording) = self.recording() else { return };
-        self.make(&recording, Role::First, &[*options]);
+        self.make(Role::First, &[*options]);
         // Where a closed form does not serve, a derivative may be what is left where terms cancel
         // exactly on the tape; in any other order that is rounding.
         let open = Options { phi_calculus: false, ..*options };
         let compiled = options.limits.in_order.min(options.limits.compiled);
         let limits = Limits { compiled, ..options.limits };
         let in_order = Options { numerics: Numerics::Exact, limits, ..open };
-        self.make(&recording, Role::Reserve, &[in_order, open]);
-    }
-
-    /// What is known now; `None` if that is good for no kernel.
-    fn recording(&self) -> Option<Recording> {
-        let mut learning = self.specialisation.lock();
-        learning.is_sound().then(|| {
-            let lifted = &mut learning.lifted;
-            Recording {
-                graph: Arc::clone(lifted.compact()),
-                paths: lifted.paths(),
-                known: Known { generation: lifted.generation(), version: lifted.version() },
-            }
-        })
+        self.make(Role::Reserve, &[in_order, open]);
     }
 
     /// Makes the kernels for `role` by the first of these options with which they are not too large.
-    fn make(&self, recording: &Recording, role: Role, choices: &[Options]) {
+    fn make(&self, role: Role, choices: &[Options]) {
         let mut primals: SmallVec<[_; 2]> = choices.iter().map(|_| None).collect();
         for &(_, purpose) in self.kernels.iter().filter(|kernel| kernel.0 == role) {
             // Nobody is left to call a kernel.
@@ -84,9 +74,9 @@ impl Job {
             for (number, (options, made)) in choices.iter().zip(&mut primals).enumerate() {
                 let (primal, shared) = made.get_or_insert_with(|| {
                     let start = Instant::now();
-                    let primal = unwound(|| primal(&recording.graph, options));
+                    let primal = unwound(|| primal(&self.graph, options));
                     if let (Role::First, Ok(primal)) = (role, &primal) {
-                        self.note_forms(recording, primal);
+                        self.note_forms(primal);
                     }
                     (primal, start.elapsed())
                 });
@@ -98,7 +88,7 @@ impl Job {
                 elapsed += *shared + start.elapsed();
                 let is_last = number + 1 == choices.len();
                 if is_last || !result.as_ref().is_err_and(Refusal::is_for_size) {
-                    self.install(recording, (role, purpose), result, (options.numerics, elapsed));
+                    self.install(role, purpose, result, (options.numerics, elapsed));
                     break;
                 }
             }
@@ -106,8 +96,8 @@ impl Job {
     }
 
     /// Keeps what φ-calculus came to, for the report.
-    fn note_forms(&self, recording: &Recording, primal: &Primal) {
-        let Some(mut learning) = self.learning(recording) else { return };
+    fn note_forms(&self, primal: &Primal) {
+        let Some(mut learning) = self.learning() else { return };
         learning.forms = Forms {
             closed: primal.applied.clone(),
             open: primal.refused.clone(),
@@ -115,24 +105,24 @@ impl Job {
         };
     }
 
-    /// What has been learnt, unless the recording has been given up.
-    fn learning(&self, recording: &Recording) -> Option<MutexGuard<'_, Learning>> {
+    /// What has been learnt, unless the graph of this job has been given up.
+    fn learning(&self) -> Option<MutexGuard<'_, Learning>> {
         let learning = self.specialisation.lock();
-        let is_current = learning.lifted.generation() == recording.known.generation;
+        let is_current = learning.lifted.generation() == self.generation;
         (is_current && !learning.divergent).then_some(learning)
     }
 
     fn install(
         &self,
-        recording: &Recording,
-        (role, purpose): (Role, Purpose),
+        role: Role,
+        purpose: Purpose,
         result: Result<Coarsened, Refusal>,
         (numerics, elapsed): (Numerics, Duration),
     ) {
-        let Some(mut learning) = self.learning(recording) else { return };
+        let Some(mut learning) = self.learning() else { return };
         let specialisation = &self.specialisation;
         let attempt = &mut learning.attempts[role as usize][purpose as usize];
-        attempt.version = recording.known.version;
+        attempt.version = self.version;
         attempt.refusal = result.as_ref().err().cloned().map(|refusal| match role {
             Role::First => refusal,
             Role::Reserve => Refusal::Reserve(Box::new(refusal)),
@@ -144,8 +134,8 @@ impl Job {
                 purpose,
                 reserve: role == Role::Reserve,
                 numerics,
-                paths: recording.paths,
-                recorded_nodes: nodes(&recording.graph),
+                paths: self.paths,
+                recorded_nodes: nodes(&self.graph),
                 nodes: coarsened.nodes,
                 history: coarsened.history,
                 recomputed: coarsened.recomputed,
@@ -155,8 +145,8 @@ impl Job {
                 code_bytes: coarsened.kernel.code_bytes(),
                 compile_time: elapsed,
             });
-            let installed = Installed::new(coarsened.kernel, recording.known);
-            specialisation.install(role, purpose, installed);
+            let known = Known { generation: self.generation, version: self.version };
+            specialisation.install(role, purpose, Installed::new(coarsened.kernel, known));
         }
     }
 }

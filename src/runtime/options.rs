@@ -194,7 +194,8 @@ impl TapeBuilder {
     }
 
     /// Whether hot functions are compiled on a thread of their own (the
-    /// default), so that no call waits, or by the call that finds them hot.
+    /// default), or by the call that finds them hot. That call makes the graph of
+    /// what was learnt in any case; none waits for its derivatives and its code.
     ///
     /// In the background it depends on timing which call is the first that a
     /// kernel serves; without it a program does the same on every run.

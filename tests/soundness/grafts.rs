@@ -206,6 +206,17 @@ mod unseen {
     }
 
     #[test]
+    fn what_regions_share_is_known_before_somebody_asks_for_the_graph() {
+        let mut lifted = Lifted::new(3, 0);
+        learn(&mut lifted, &[3.0, 1.0, -1.0], 1000);
+        let version = lifted.version();
+        for x in [[3.0, -1.0, -1.0], [3.0, 1.0, -1.0]] {
+            assert_eq!(learn(&mut lifted, &x, 1000), Merged::Known);
+        }
+        assert_eq!((lifted.version(), lifted.generation()), (version, 0));
+    }
+
+    #[test]
     fn no_more_is_copied_than_limits_allow() {
         let (mut small, mut large) = (Lifted::new(3, 0), Lifted::new(3, 0));
         learn(&mut large, &[3.0, 1.0, -1.0], 1000);

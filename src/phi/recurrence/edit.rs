@@ -199,9 +199,4 @@ impl Edit {
         carry(&mut self, &given);
         Replacement::new(self.graph, self.replaced)
     }
-
-    /// The same, with its nodes in order.
-    pub(super) fn finished(self) -> Option<Graph> {
-        self.replacement().ordered()
-    }
 }

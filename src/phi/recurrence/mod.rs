@@ -219,42 +219,6 @@ fn attempt(mut edit: Edit, wrong: &[Region]) -> (Replacement, Vec<Applied>, Vec<
     (edit.replacement(), applied, refused)
 }
 
-/// Puts a closed form in the place of one loop, if it has one. The regions of
-/// the new graph are those of `graph`; the loop is dead code if nothing else
-/// needs it.
-///
-/// # Errors
-///
-/// Why there is no closed form.
-///
-/// # Examples
-///
-/// ```
-/// use phigrad::phi::recurrence::solve;
-/// use phigrad::ssa::{Outcome, eliminate_dead_code, interpret, parse};
-///
-/// // A hundred times the second input is added to the first.
-/// let text = "graph active 2 inactive 0\nv2 = const 99.0\nv4 = iteration r0\nb0:\n  \
-///             v7 = region r0 b1 bound 100 entries v3=v0\n  return v7\nb1:\n  \
-///             v5 = add v3 v1\n  v6 = lt v4 v2\n  return v6 v5 v5\n";
-/// let graph = parse(text)?;
-/// let Some(region) = graph.regions.keys().next() else { return Ok(()) };
-/// let solved = solve(&graph, region).expect("it is affine");
-/// assert_eq!(solved.applied[0].form, "p + 100·b, where p = x₀, b = x₁");
-/// let small = eliminate_dead_code(&solved.graph);
-/// assert!(small.regions.is_empty());
-/// assert_eq!(interpret(&small, &[1.0, 0.5]), Outcome::Values(vec![51.0]));
-/// # Ok::<(), phigrad::ssa::ParseError>(())
-/// ```
-pub fn solve(graph: &Graph, region: Region) -> Result<Solved, Refused> {
-    let mut edit = Edit::of(graph);
-    let applied = solve::solve(&mut edit, region).map_err(|why| refusal(graph, region, why))?;
-    match edit.finished() {
-        Some(graph) => Ok(Solved { applied, ..Solved::of(&graph) }),
-        None => Err(refusal(graph, region, "its closed form has no order")),
-    }
-}
-
 /// So many loops are tried as searches at most: each needs a copy of the graph, and is
 /// compared with what it was by itself.
 const MOST_SEARCHES: usize = 64;

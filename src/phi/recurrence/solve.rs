@@ -461,7 +461,9 @@ impl Tail<'_, '_, '_, '_> {
                         return emitter.constant(f64::from_bits(number));
                     }
                 }
-                &SeriesData::Inputs { first, .. } => return emitter.input(first + base),
+                &SeriesData::Inputs { first, .. } => {
+                    return emitter.input(first.saturating_add(base));
+                }
                 SeriesData::History(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => {}
             }
         }

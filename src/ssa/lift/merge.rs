@@ -1,10 +1,8 @@
 //! Merging: a trace is added to the tree, or the tree is what it was before.
 
-use std::sync::OnceLock;
-
 use hashbrown::HashSet;
 
-use super::tree::Tree;
+use super::tree::{Meeting, Tree};
 use super::walk::{Stop, Walk};
 use super::{LiftError, Lifted, Paths, Unmerge, Unmerged, share};
 use crate::trace::{Site, Trace};
@@ -19,6 +17,15 @@ pub(super) struct Changes {
     pub(super) unmerged: Vec<Unmerged>,
     /// Where it is not the same any more.
     pub(super) refused: Option<Refused>,
+}
+
+/// What was learnt and has not been shared.
+#[derive(Clone, Debug)]
+pub(super) struct Unshared {
+    /// The regions that grew.
+    pub(super) grew: Vec<Meeting>,
+    /// How much the tree may hold.
+    pub(super) limits: Paths,
 }
 
 /// What regions may not do.
@@ -105,7 +112,9 @@ impl Lifted {
     /// Shares the sides of regions that grew, if that does not take too many steps: those
     /// that were seen must do then. Returns whether that may have changed the tree.
     pub(super) fn share(&mut self) -> bool {
-        let Some((grew, limits)) = self.unshared.take() else { return false };
+        let Some(Unshared { grew, limits }) = self.unshared.take() else { return false };
+        // A graph is of a tree that has shared.
+        debug_assert!(self.graph.is_none() && self.compact.is_none());
         if self.exhausted || self.refused.all_sharing {
             return false;
         }
@@ -136,6 +145,6 @@ impl Lifted {
             self.refused = refused;
         }
         (self.steps, self.walked, self.version, self.unshared) = (0, 0, 0, None);
-        (self.graph, self.compact) = (OnceLock::new(), OnceLock::new());
+        (self.graph, self.compact) = (None, None);
     }
 }

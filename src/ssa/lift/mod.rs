@@ -12,7 +12,8 @@
 //! events are like those of code without regions. What was merged before is
 //! then forgotten, because it was merged under other conditions.
 //!
-//! Regions that run the same code on the same state share their sides (`graft`).
+//! Regions that run the same code on the same state share their sides (`graft`), as soon
+//! as that tells something: a trace is not known without, or the graph is wanted.
 //! A trace that does not fit what was shared says nothing about the function:
 //! all is forgotten, and the regions that it was in share no more.
 
@@ -40,14 +41,14 @@ mod values;
 mod walk;
 
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::graph::{Graph, Place};
 use crate::trace::{Site, Trace};
 use census::Census;
-use merge::{Changes, Refused};
+use merge::{Changes, Refused, Unshared};
 use notes::Notes;
-use tree::{Meeting, Tree};
+use tree::Tree;
 use walk::{Stop, Walk};
 
 /// How much a [`Lifted`] graph may hold.
@@ -182,15 +183,15 @@ pub struct Lifted {
     generation: usize,
     unmerged: Vec<Unmerged>,
     refused: Refused,
-    /// Regions that grew and have not shared that, and the limits then. They share when
-    /// it matters: most first runs of a way are never asked for more.
-    unshared: Option<(Vec<Meeting>, Paths)>,
+    /// What regions have not shared yet: they do when a trace is not known without, or when
+    /// somebody wants the graph. Meanwhile there is none.
+    unshared: Option<Unshared>,
     /// Whether sharing more would need more steps than are allowed.
     exhausted: bool,
     /// The graph of the tree, once somebody has asked for it.
-    graph: OnceLock<Arc<Graph>>,
+    graph: Option<Arc<Graph>>,
     /// The same with loops.
-    compact: OnceLock<Arc<Graph>>,
+    compact: Option<Arc<Graph>>,
     /// Whether a trace was refused because the tree would be too large.
     full: bool,
     notes: Notes,
@@ -210,18 +211,19 @@ impl Lifted {
             refused: Refused::default(),
             unshared: None,
             exhausted: false,
-            graph: OnceLock::new(),
-            compact: OnceLock::new(),
+            graph: None,
+            compact: None,
             full: false,
             notes: Notes::default(),
             census: Census::default(),
         }
     }
 
-    /// The graph of all paths merged so far.
+    /// The graph of all paths merged so far, and of what regions share: that is known from
+    /// here on, also to traces that come later.
     pub fn graph(&mut self) -> &Arc<Graph> {
         self.share();
-        self.graph.get_or_init(|| {
+        self.graph.get_or_insert_with(|| {
             let mut tree = Cow::Borrowed(&self.tree);
             if tree.has_repeats() {
                 tree.to_mut().expand_all();
@@ -255,7 +257,7 @@ impl Lifted {
         // Of the pieces of what was cut more is made, chains of exits above all, if all
         // iterations are there.
         match self.tree.has_repeats() && !self.tree.has_short_pieces() {
-            true => self.compact.get_or_init(|| Arc::new(emit::emit(&self.tree))),
+            true => self.compact.get_or_insert_with(|| Arc::new(emit::emit(&self.tree))),
             false => self.graph(),
         }
     }
@@ -321,7 +323,8 @@ impl Lifted {
     ///
     /// # Errors
     ///
-    /// See [`LiftError`]; the graph is then unchanged.
+    /// See [`LiftError`]; the graph is then unchanged. It is empty if it was wrong and what is
+    /// right is beyond the limits.
     pub fn merge(&mut self, trace: &Trace<'_>, limits: Paths) -> Result<Merged, LiftError> {
         self.census.count(trace);
         let (mut inside, mut forgets) = (false, false);
@@ -329,7 +332,7 @@ impl Lifted {
             Merged::First
         } else {
             let mut walked = self.walk(trace);
-            if walked.is_err() && self.share() {
+            if matches!(walked, Err(Stop::New { .. })) && self.share() {
                 walked = self.walk(trace);
             }
             match walked {
@@ -381,8 +384,10 @@ impl Lifted {
             self.refused = refused;
         }
         self.unmerged.append(&mut changes.unmerged);
-        self.unshared = Some((core::mem::take(&mut self.notes.grew), limits));
-        (self.graph, self.compact) = (OnceLock::new(), OnceLock::new());
+        // What has not been shared now was of a tree that is forgotten.
+        debug_assert!(self.unshared.is_none() || changes.forgotten > 0);
+        self.unshared = Some(Unshared { grew: core::mem::take(&mut self.notes.grew), limits });
+        (self.graph, self.compact) = (None, None);
         self.version += 1;
         Ok(merged)
     }

@@ -4,6 +4,7 @@
 //! calls surround: otherwise what is outside would be copied to the inside, and
 //! be new to the outside again.
 
+use core::cmp::Reverse;
 use std::rc::Rc;
 
 use hashbrown::{HashMap, HashSet};
@@ -27,8 +28,9 @@ type Constants = Vec<Option<Value>>;
 /// What meetings have to share.
 #[derive(Default)]
 pub(super) struct Plan {
-    /// Those that grew, with the others of their group.
-    within: Vec<(Meeting, Rc<Group>)>,
+    /// Those of a group that grew, youngest first, and the group. Groups whose oldest
+    /// is older come later: what inner regions know is there when outer ones share.
+    within: Vec<(Vec<Meeting>, Rc<Group>)>,
     /// Meetings, and the group of others that were given more constants.
     special: Vec<(Meeting, Rc<Group>)>,
 }
@@ -40,8 +42,10 @@ impl Plan {
 
     /// All meetings that it is about.
     pub(super) fn meetings(&self) -> impl Iterator<Item = Meeting> {
-        let all = self.within.iter().chain(&self.special);
-        all.flat_map(|(meeting, group)| [*meeting].into_iter().chain(group.iter().copied()))
+        let groups = self.within.iter().map(|(_, group)| group);
+        let groups = groups.chain(self.special.iter().map(|(_, group)| group));
+        let general = self.special.iter().map(|(from, _)| *from);
+        groups.flat_map(|group| group.iter().copied()).chain(general)
     }
 }
 
@@ -85,11 +89,16 @@ pub(super) fn plan(tree: &Tree, grew: &[Meeting], apart: &HashSet<Site>) -> Plan
             (code, all.into_iter().map(|(key, group)| (key, Rc::new(group))).collect())
         })
         .collect();
-    let within = grown.iter().filter_map(|(meeting, code, constants)| {
-        let group = groups.get(code)?.get(constants)?;
-        (group.len() > 1).then(|| (*meeting, Rc::clone(group)))
-    });
-    let within = within.collect();
+    let mut within: HashMap<Meeting, (Vec<Meeting>, Rc<Group>)> = HashMap::new();
+    for (meeting, code, constants) in &grown {
+        let group = groups.get(code).and_then(|all| all.get(constants));
+        if let Some(group) = group.filter(|group| group.len() > 1) {
+            let all = within.entry(group[0]).or_insert_with(|| (Vec::new(), Rc::clone(group)));
+            all.0.push(*meeting);
+        }
+    }
+    let mut within: Vec<_> = within.into_values().collect();
+    within.sort_unstable_by_key(|(grew, _)| Reverse(grew.last().copied()));
     Plan { within, special: special(&groups, &grown) }
 }
 
@@ -133,36 +142,18 @@ fn special(
     planned
 }
 
-/// What has come together of a group.
-#[derive(Default)]
-struct Gathered {
-    /// How many of those that grew have not given what they have.
-    left: usize,
-    /// Those that have.
-    grew: Vec<Meeting>,
-    /// Whether there is something that the oldest has and others may not have.
-    is_new: bool,
-}
-
 /// Shares sides as planned, as long as no more than `budget` steps are copied.
 /// Returns whether that was enough.
 pub(super) fn share(tree: &mut Tree, plan: &Plan, mut budget: usize) -> bool {
-    let mut gathered: HashMap<Meeting, Gathered> = HashMap::new();
-    for (_, group) in &plan.within {
-        gathered.entry(group[0]).or_default().left += 1;
-    }
-    for (meeting, group) in &plan.within {
+    for (grew, group) in &plan.within {
         // All sides come together in the oldest and, when all are there, go out from it.
-        let (meeting, first) = (*meeting, group[0]);
-        let Some(all) = gathered.get_mut(&first) else { continue };
-        all.left -= 1;
-        all.is_new |= graft(tree, meeting, first, &mut budget) || meeting == first;
-        all.grew.push(meeting);
-        if all.left == 0 {
-            let others = if all.is_new { &group[1..] } else { &all.grew };
-            for &other in others {
-                graft(tree, first, other, &mut budget);
-            }
+        let first = group[0];
+        let mut is_new = false;
+        for &meeting in grew {
+            is_new |= meeting == first || graft(tree, meeting, first, &mut budget);
+        }
+        for &other in if is_new { &group[1..] } else { grew } {
+            graft(tree, first, other, &mut budget);
         }
     }
     for (from, group) in &plan.special {

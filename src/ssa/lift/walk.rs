@@ -333,7 +333,11 @@ impl<'a> Walk<'a> {
     }
 
     fn operands(&mut self, event: &Event<'_>) -> Result<SmallVec<[Value; MAX_ARITY]>, Stop> {
-        event.operands().map(|operand| self.operand(operand, || place(event.site()))).collect()
+        let mut values = SmallVec::new();
+        for operand in event.operands() {
+            values.push(self.operand(operand, || place(event.site()))?);
+        }
+        Ok(values)
     }
 
     pub(super) fn operand(
