@@ -106,6 +106,9 @@ impl Region {
             carry(&mut carrier);
             if carrier.finish() {
                 mark::meet(self.parted);
+            } else if self.has_decided() {
+                // Ways that come here from elsewhere may differ in state, on whichever this is.
+                mark::part(self.parted);
             }
         }
     }

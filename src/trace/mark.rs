@@ -58,6 +58,12 @@ pub(crate) fn meet(parted: u32) {
     recorder::meet(parted);
 }
 
+/// Ways did not meet that parted when so many guards were open: at least one is left.
+#[inline]
+pub(crate) fn part(parted: u32) {
+    recorder::meet(recorder::parted().max(parted + 1));
+}
+
 /// Changes with every guard (first) and every event (second) recorded.
 #[inline]
 pub(crate) fn progress() -> (u64, u64) {

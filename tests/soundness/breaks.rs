@@ -442,7 +442,7 @@ programs! {
             z * f64::from(n)
         }
     }
-    questions: inputs(1).between(0.26, 1.5), Varies(0.8),
+    questions: inputs(1).between(0.26, 1.5), Merges(0.8),
     traced {
         fn below<S: Num>(z: S) -> Option<S> { if z > 4.0 { None } else { Some(z * 0.9) } }
         fn escape<S: Num>(c: S) -> Option<S> {

@@ -17,7 +17,7 @@ programs! {
             sum
         }
     }
-    return_index: inputs(5), Varies(0.95),
+    return_index: inputs(5), Merges(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let i = position(x);
@@ -26,6 +26,33 @@ programs! {
         fn position<S: Num>(x: &[S]) -> Option<usize> {
             for i in 0..x.len() { if x[i] > 1.0 { return Some(i); } }
             None
+        }
+    }
+    // The `match` has several ways, whichever returned.
+    return_an_option: inputs(3), Merges(0.95),
+    traced {
+        pub fn run<S: Num>(x: &[S]) -> S {
+            match chosen(x) { Some(v) => v, None => x[0] * 2.0 }
+        }
+        fn chosen<S: Num>(x: &[S]) -> Option<S> {
+            if x[0] < 0.5 { return Some(x[0]); }
+            Some(x[2])
+        }
+    }
+    return_an_option_in_a_loop: inputs(4), Merges(0.95),
+    traced {
+        pub fn run<S: Num>(x: &[S]) -> S {
+            let mut y = S::from(0.0);
+            for pair in x.windows(2) {
+                if let Some(v) = chosen(pair) { y = y * 0.5 + v; }
+                y = y + match chosen(&[y, pair[1]]) { Some(v) => v * v, None => y };
+            }
+            y
+        }
+        fn chosen<S: Num>(x: &[S]) -> Option<S> {
+            if x[0] < 0.5 { return Some(x[0]); }
+            if x[1] < 0.5 { return Some(x[1] * 2.0); }
+            Some(x[0] * x[1])
         }
     }
     question_on_option: inputs(4), Merges(0.95),
