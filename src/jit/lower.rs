@@ -162,6 +162,11 @@ impl Lowering<'_, '_> {
                 None => self.builder.ins().f64const(f64::NAN),
             });
         }
+        if op == Op::MulAdd
+            && let Some(sum) = self.added(args)
+        {
+            return Lowered::Number(sum);
+        }
         let numbers: smallvec::SmallVec<[Value; 3]> =
             args.iter().map(|&arg| self.number(arg)).collect();
         Lowered::Number(match self.functions[op as usize] {
@@ -170,6 +175,23 @@ impl Lowering<'_, '_> {
                 self.builder.inst_results(call)[0]
             }
             None => self.instructions(op, &numbers),
+        })
+    }
+
+    /// `args[0] · args[1] + args[2]` if one factor is 1 or -1: then it is a sum or difference,
+    /// which is rounded the same way.
+    fn added(&mut self, args: &[Node]) -> Option<Value> {
+        let &[a, b, addend] = args else { return None };
+        let sign = |factor| self.graph.constant(factor).filter(|sign| sign.abs() == 1.0);
+        let (sign, number) = match (sign(a), sign(b)) {
+            (_, Some(sign)) => (sign, a),
+            (Some(sign), None) => (sign, b),
+            (None, None) => return None,
+        };
+        let (number, addend) = (self.number(number), self.number(addend));
+        Some(match sign > 0.0 {
+            true => self.builder.ins().fadd(addend, number),
+            false => self.builder.ins().fsub(addend, number),
         })
     }
 

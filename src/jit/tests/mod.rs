@@ -179,3 +179,26 @@ fn what_is_cut_goes_on_in_another_function() {
     assert!(count(8, 0) > 10 && count(8, 250) < count(8, 0) && count(400, 0) < count(8, 0));
     assert_eq!(count(usize::MAX, 0), 1);
 }
+
+#[test]
+fn products_with_one_are_sums_of_the_same_bits() {
+    let text = "\
+graph active 2 inactive 0
+v2 = const 1.0
+v3 = const -1.0
+b0:
+  v4 = mul_add v0 v2 v1
+  v5 = mul_add v2 v0 v1
+  v6 = mul_add v0 v3 v1
+  v7 = mul_add v3 v0 v1
+  v8 = mul_add v2 v3 v1
+  v9 = mul_add v0 v0 v3
+  return v4 v5 v6 v7 v8 v9
+";
+    let graph = parse(text).unwrap();
+    let mut numbers = vec![0.0, 1.0, 0.1, 1e-320, 1e300, f64::MAX, f64::INFINITY, f64::NAN];
+    numbers.extend(numbers.clone().into_iter().map(|number| -number));
+    let points: Vec<Vec<f64>> =
+        numbers.iter().flat_map(|&a| numbers.iter().map(move |&b| vec![a, b])).collect();
+    assert_eq!(assert_native(&graph, LIMITS[0], &points), points.len());
+}
