@@ -24,18 +24,20 @@ pub(super) fn require_what_is_hidden(before: &Graph, new: &mut Replacement) -> b
     let (flow, nest_before) = (Flow::of(before), Nest::of(before));
     let results = new.nodes.keys().copied().filter(|&node| is_result(before, node)).collect();
     let (evident, nest) = (evident_nodes(&new.graph, true), Nest::of(&new.graph));
+    // Nothing is, where it is not known.
+    let is_evident = |node: Node| evident.as_ref().is_some_and(|evident| evident[node]);
     let hidden = hidden(before, results);
     let mut limits: BTreeMap<Node, f64> = BTreeMap::new();
     let mut is_shown = false;
     let mut loops: BTreeMap<Region, Vec<Node>> = BTreeMap::new();
     for node in hidden {
         let result = new.resolved(node);
-        match evident[result] {
+        match is_evident(result) {
             true => is_shown = true,
             false => _ = limits.insert(result, f64::INFINITY),
         }
         // In a loop each guard costs much, and such numbers mostly overflow there later.
-        let is_often = nest.node_loop(result).is_some() && evident[result];
+        let is_often = nest.node_loop(result).is_some() && is_evident(result);
         let region = match before.nodes[node].def {
             Def::Phi(region, _) => Some(region),
             _ => flow.sources(node).first().and_then(|&past| nest_before.node_loop(past)),
@@ -105,11 +107,13 @@ pub(super) fn without_evident_guards(graph: &Graph) -> Graph {
         for at in (0..graph.blocks[block].items.len()).rev() {
             let item = graph.blocks[block].items[at];
             let Some(node) = required_finite(&graph, item).filter(|_| left > 0) else { continue };
-            left -= 1;
             graph.blocks[block].items.remove(at);
-            if !evident_nodes(&graph, false)[node] {
+            let evident = evident_nodes(&graph, false);
+            if !evident.as_ref().is_some_and(|evident| evident[node]) {
                 graph.blocks[block].items.insert(at, item);
             }
+            // What takes too long once does for the others, too.
+            left = if evident.is_some() { left - 1 } else { 0 };
         }
     }
     eliminate_dead_code(&graph)

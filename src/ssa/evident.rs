@@ -8,7 +8,7 @@ use super::nest::Nest;
 use crate::entity::Array;
 use crate::op::Op;
 
-/// So much is looked at; in a graph where this is not enough no node is said to be evident.
+/// So much is looked at.
 const MOST_STEPS: usize = 1 << 20;
 
 /// So often it is asked which values of a loop keep each other from being finite.
@@ -21,18 +21,16 @@ const MOST_OTHERS: usize = 64;
 const DEPTH: usize = 8;
 
 /// Of each node of `graph` whether the graph stops, or comes to an output that is not finite
-/// if these `show`, wherever the node is not finite. Nodes need be in no order.
-pub(crate) fn evident_nodes(graph: &Graph, show: bool) -> Array<Node, bool> {
+/// if these `show`, wherever the node is not finite. Nodes need be in no order. `None` if that
+/// would take too long.
+pub(crate) fn evident_nodes(graph: &Graph, show: bool) -> Option<Array<Node, bool>> {
     let evident = Array::filled(false, graph.nodes.len());
     let mut walk = Walk { graph, extents: Extents::of(graph), evident, left: MOST_STEPS };
     walk.block(graph.root(), graph.root(), 1, true, &|outputs| {
         let shown = outputs.iter().filter(|_| show);
         Shown { anyway: 0, by: shown.map(|&output| (output, 1)).collect() }
     });
-    match walk.left {
-        0 => Array::filled(false, graph.nodes.len()),
-        _ => walk.evident,
-    }
+    (walk.left > 0).then_some(walk.evident)
 }
 
 /// Where a node that is not finite shows, as a set of channels: there is one for the outputs,
@@ -302,14 +300,15 @@ impl Walk<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_OTHERS, evident_nodes};
+    use super::{MOST_OTHERS, MOST_STEPS, evident_nodes};
     use crate::entity::Entity;
-    use crate::ssa::{ParseError, parse};
+    use crate::op::Op;
+    use crate::ssa::{End, ParseError, parse};
 
     /// The ids of the nodes of the graph of `text` that are evident.
     fn evident(text: &str) -> Result<Vec<usize>, ParseError> {
         let graph = parse(&format!("graph active 2 inactive 0\n{text}"))?;
-        let found = evident_nodes(&graph, true);
+        let found = evident_nodes(&graph, true).unwrap();
         Ok(found.iter().filter(|&(_, &is)| is).map(|(node, _)| node.index()).collect())
     }
 
@@ -397,6 +396,22 @@ mod tests {
         // From too far that is not found.
         let far = MOST_OTHERS + 1;
         assert_eq!(evident(&text(far))?, [4 + far]);
+        Ok(())
+    }
+
+    #[test]
+    fn nothing_is_told_of_what_takes_too_long() -> Result<(), ParseError> {
+        let mut graph = parse("graph active 1 inactive 0\nb0:\n  v1 = neg v0\n  return v1\n")?;
+        let root = graph.root();
+        let mut last = graph.nodes.keys().last().unwrap();
+        for _ in 2..MOST_STEPS - 1 {
+            last = graph.push_apply(root, Op::Neg, &[last], None);
+        }
+        graph.blocks[root].end = End::Return(vec![last].into());
+        assert!(evident_nodes(&graph, true).is_some_and(|found| found[last]));
+        last = graph.push_apply(root, Op::Neg, &[last], None);
+        graph.blocks[root].end = End::Return(vec![last].into());
+        assert!(evident_nodes(&graph, true).is_none());
         Ok(())
     }
 }
