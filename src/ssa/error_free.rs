@@ -8,7 +8,8 @@ use super::graph::Node;
 use crate::op::Op;
 
 /// `a + b`, and what rounding takes from it, by Knuth's sum without error. That the
-/// differences are products with `less`, which is -1, makes rewriting leave them as they are.
+/// differences are products with `less`, which is -1, makes rewriting leave them as they are;
+/// native code subtracts.
 pub(crate) fn split_sum(
     mut apply: impl FnMut(Op, &[Node]) -> Node,
     less: Node,
