@@ -89,6 +89,27 @@ fn systems_that_begin_with_very_much() {
 }
 
 #[test]
+fn systems_that_grow_or_vanish_up_to_the_ends_of_the_range() {
+    for steps in [255, 256, 383, 384, 511, 1000] {
+        let spiral = move || {
+            Tape::builder().background(false).record(move |x: &[Var]| {
+                let (mut a, mut b) = (x[2], x[3]);
+                for _ in 0..steps {
+                    (a, b) = (x[0] * a - x[1] * b, x[1] * a + x[0] * b);
+                }
+                a
+            })
+        };
+        for exponent in [-300.0, -290.0, -140.0, 140.0, 290.0, 300.0_f64] {
+            let radius = (exponent / f64::from(steps)).exp2().powf(10f64.log2());
+            let at = [radius * 0.3f64.cos(), radius * 0.3f64.sin(), 0.7, 0.4];
+            let served = compare(spiral, &[&at], &at).unwrap();
+            assert!(served, "{steps} steps to 1e{exponent}");
+        }
+    }
+}
+
+#[test]
 fn quotients_by_what_has_no_inverse() {
     let quotient = || {
         let data = data();

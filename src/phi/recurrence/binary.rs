@@ -29,9 +29,12 @@ use super::start::Start;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
 
-/// The last map is applied at least so often: that is less than to make its square, and the
-/// derivatives of that. So it is in the range of numbers if the result is.
-const LEAST: usize = 4;
+/// The last map of so many numbers is applied at least so often, so that it is in the range of
+/// numbers if the result is. Matrices of more than two are squared only where that is less than
+/// to apply them twice more.
+fn least_repeats(size: usize) -> usize {
+    if size > 2 { 4 } else { 2 }
+}
 
 /// The map of a number of steps.
 struct Level {
@@ -48,9 +51,10 @@ pub(super) fn after(
     most: usize,
 ) -> Option<Vec<(usize, Node)>> {
     let most = emitter.items.len() + most;
+    let least = least_repeats(start.map.len());
     let mut levels = vec![Level { power: start.map.clone(), added: start.change.clone() }];
     while let Some(last) = levels.last()
-        && times >> levels.len() >= LEAST
+        && times >> levels.len() >= least
     {
         let added = applied(emitter, &last.power, &last.added, &last.added);
         let power = square(emitter, &last.power);
@@ -149,8 +153,9 @@ fn rough(
 ) -> [Matrix<Pair>; 3] {
     let (one, size) = (emitter.number(1.0, 0.0), start.map.len());
     let last = levels.len() - 1;
-    // The last map is applied less than eight times, and others once: that is half of all steps.
-    let repeat = (advances.iter().filter(|&&(level, _)| level == last).count() / 2).max(1);
+    // The last map is applied several times, and others once, so that a third of all steps at
+    // least are in each half.
+    let repeat = advances.iter().filter(|&&(level, _)| level == last).count().div_ceil(2);
     let needed = start.needed();
     let units = (0..size).map(|number| {
         let unit = |other| (other == number && needed.contains(&number)).then_some(one);

@@ -33,6 +33,17 @@ pub(super) fn total(
     factors: impl IntoIterator<Item = Factors>,
     addends: impl IntoIterator<Item = Option<Pair>>,
 ) -> Option<Pair> {
+    let sum = loose_total(emitter, factors, addends)?;
+    Some(emitter.normal(sum))
+}
+
+/// The same, but the second part may be some ulps of the first, and more where much cancels. What
+/// is made of it has as many digits, next to the terms, and does not wait for it to be made normal.
+fn loose_total(
+    emitter: &mut Emitter<'_>,
+    factors: impl IntoIterator<Item = Factors>,
+    addends: impl IntoIterator<Item = Option<Pair>>,
+) -> Option<Pair> {
     let mut sum = Sum::default();
     for factors in factors {
         if let (Some(a), Some(b)) = factors {
@@ -44,8 +55,7 @@ pub(super) fn total(
         sum.add(emitter, addend.high);
     }
     let low = emitter.add_low(sum.lost, sum.cross);
-    let sum = Pair { high: sum.high?, low: emitter.unless_zero(low) };
-    Some(emitter.normal(sum))
+    Some(Pair { high: sum.high?, low: emitter.unless_zero(low) })
 }
 
 /// A sum of pairs in the making.
@@ -156,7 +166,7 @@ fn diagonal(emitter: &mut Emitter<'_>, a: &Matrix<Pair>) -> Matrix<Pair> {
     let size = a.len();
     let mut sum = |i: usize, j: usize| {
         let (i, j) = (i.min(j), i.max(j));
-        total(emitter, [], [a[i][i], a[j][j]])
+        loose_total(emitter, [], [a[i][i], a[j][j]])
     };
     (0..size).map(|i| (0..size).map(|j| sum(i, j)).collect()).collect()
 }
@@ -168,7 +178,7 @@ pub(super) fn square(emitter: &mut Emitter<'_>, a: &Matrix<Pair>) -> Matrix<Pair
     // The products of entries that face each other.
     let mut around = |i: usize, j: usize| {
         let (i, j) = (i.min(j), i.max(j));
-        total(emitter, [(a[i][j], a[j][i])], [])
+        loose_total(emitter, [(a[i][j], a[j][i])], [])
     };
     let around: Matrix<Pair> = (0..size)
         .map(|i| (0..size).map(|j| if i == j { None } else { around(i, j) }).collect())
@@ -195,7 +205,7 @@ pub(super) fn both<T: IntoIterator<Item = Factors>>(
     let two = emitter.number(2.0, 0.0);
     let mut around = |i: usize, j: usize| {
         let (i, j) = (i.min(j), i.max(j));
-        total(emitter, [(a[i][j], b[j][i]), (a[j][i], b[i][j])], [])
+        loose_total(emitter, [(a[i][j], b[j][i]), (a[j][i], b[i][j])], [])
     };
     let around: Matrix<Pair> = (0..size)
         .map(|i| (0..size).map(|j| if i == j { None } else { around(i, j) }).collect())
