@@ -21,8 +21,7 @@ use smallvec::SmallVec;
 use super::lower::{Lowered, Lowering};
 use super::plan::{Next, Plan};
 use super::schedule::Test;
-use crate::op::{Op, eval};
-use crate::ssa::{Def, Graph, Node, Region};
+use crate::ssa::{Node, Region};
 
 /// Returned by a function when the outputs are complete.
 pub(super) const DONE: u32 = u32::MAX;
@@ -90,9 +89,16 @@ pub(super) fn lower(
     let [active, inactive, constants, scratch, outputs, entry] = parameters;
     let lowering =
         Lowering { buffers: [active, inactive, constants, scratch, outputs], ..lowering };
-    let mut flow = Flow { lowering, entries, chunks: chunks.clone(), blocks: vec![], unseen: None };
+    let mut flow = Flow {
+        lowering,
+        entries,
+        chunks: chunks.clone(),
+        blocks: vec![],
+        unseen: None,
+        is_cold: false,
+    };
     flow.make_blocks(plan, start, entry);
-    flow.set_cold_blocks(plan);
+    flow.set_cold_blocks(plan, start);
     let mut marks = Vec::with_capacity(chunks.len());
     for (index, chunk) in plan.chunks[chunks.clone()].iter().enumerate() {
         // What is known there are the values after the chunk that this one
@@ -108,6 +114,7 @@ pub(super) fn lower(
             flow.lowering.values.insert(phi, Lowered::Number(value));
         }
         flow.lowering.pointers.clear();
+        flow.is_cold = chunk.is_cold;
         for &step in &chunk.steps {
             flow.lowering.step(step);
         }
@@ -138,21 +145,16 @@ struct Flow<'a, 'b, 'f> {
     blocks: Vec<ir::Block>,
     /// The block that returns [`UNSEEN`], if a guard needs it.
     unseen: Option<ir::Block>,
+    /// Whether the current chunk is cold.
+    is_cold: bool,
 }
 
 impl Flow<'_, '_, '_> {
-    /// Sets the blocks cold that are hardly ever reached.
-    fn set_cold_blocks(&mut self, plan: &Plan) {
-        for chunk in &plan.chunks[self.chunks.clone()] {
-            let Next::Branch { test: Test::Node(condition), then, otherwise } = chunk.next else {
-                continue;
-            };
-            let side = match usual_truth(self.lowering.graph, condition) {
-                Some(true) => otherwise,
-                Some(false) => then,
-                None => continue,
-            };
-            if let (true, Target::Block(block)) = (then != otherwise, self.target(side)) {
+    /// Sets the blocks cold that are hardly ever reached; a function begins with its `start`.
+    fn set_cold_blocks(&mut self, plan: &Plan, start: ir::Block) {
+        let chunks = &plan.chunks[self.chunks.clone()];
+        for (chunk, &block) in chunks.iter().zip(&self.blocks) {
+            if chunk.is_cold && block != start {
                 self.lowering.builder.set_cold_block(block);
             }
         }
@@ -274,7 +276,7 @@ impl Flow<'_, '_, '_> {
 
     fn stop_if(&mut self, failed: Value) {
         let unseen = self.unseen();
-        let on = self.lowering.builder.create_block();
+        let on = self.create_block();
         self.lowering.builder.ins().brif(failed, unseen, &[], on, &[]);
         self.lowering.builder.switch_to_block(on);
     }
@@ -285,7 +287,7 @@ impl Flow<'_, '_, '_> {
         let [(then, then_exit), (otherwise, otherwise_exit)] =
             [then, otherwise].map(|target| match target {
                 Target::Block(block) => (block, None),
-                Target::Outside(number) => (self.lowering.builder.create_block(), Some(number)),
+                Target::Outside(number) => (self.create_block(), Some(number)),
             });
         self.lowering.builder.ins().brif(holds, then, &[], otherwise, &[]);
         for (block, exit) in [(then, then_exit), (otherwise, otherwise_exit)] {
@@ -294,6 +296,15 @@ impl Flow<'_, '_, '_> {
                 self.leave(number);
             }
         }
+    }
+
+    /// Makes a block that belongs to the current chunk.
+    fn create_block(&mut self) -> ir::Block {
+        let block = self.lowering.builder.create_block();
+        if self.is_cold {
+            self.lowering.builder.set_cold_block(block);
+        }
+        block
     }
 
     /// Returns what `next` makes, or [`UNSEEN`] if a guard failed.
@@ -330,27 +341,4 @@ impl Flow<'_, '_, '_> {
     fn arguments(&mut self, values: &[Node]) -> SmallVec<[BlockArg; 8]> {
         values.iter().map(|&value| self.lowering.number(value).into()).collect()
     }
-}
-
-/// How a comparison comes out for numbers of a usual size, if it is one with an end of the
-/// range of numbers: a constant so large or so small that few numbers are beyond it.
-fn usual_truth(graph: &Graph, condition: Node) -> Option<bool> {
-    /// Numbers from this on, and up to its reciprocal, are at the ends.
-    const HUGE: f64 = 1e150;
-    let Def::Apply(op, [a, b, _]) = graph.nodes[condition].def else { return None };
-    if !matches!(op, Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne) {
-        return None;
-    }
-    let end = |node: Node| {
-        let constant = graph.constant(node)?;
-        let size = constant.abs();
-        (size >= HUGE || (size > 0.0 && size <= HUGE.recip())).then_some(constant)
-    };
-    let usual = |end: f64| 1f64.copysign(end);
-    let args = match (end(a), end(b)) {
-        (Some(end), None) => [end, usual(end), 0.0],
-        (None, Some(end)) => [usual(end), end, 0.0],
-        _ => return None,
-    };
-    Some(eval(op, args) != 0.0)
 }

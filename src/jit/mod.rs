@@ -17,6 +17,7 @@ mod schedule;
 mod sequence;
 mod slots;
 mod uses;
+mod usual;
 
 #[cfg(test)]
 mod tests;
@@ -26,7 +27,8 @@ use std::sync::{Arc, OnceLock};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 
-use crate::ssa::{Graph, Sequence, VerifyError, verify};
+use crate::entity::Array;
+use crate::ssa::{Block, Graph, Sequence, VerifyError, verify};
 
 use layout::Layout;
 use schedule::Line;
@@ -114,6 +116,36 @@ pub struct Schedule<'a> {
 ///
 /// See [`Schedule::compile`].
 pub fn schedule(graph: &Graph) -> Result<Schedule<'_>, CompileError> {
+    schedule_reaching(graph, None)
+}
+
+/// As [`schedule`], where runs are known that `reached` some blocks ([`reached`](crate::ssa::reached)
+/// tells which). Sides of branches that none of them took stand behind the rest of their functions:
+/// what is run then is closer together. What the kernel computes is the same.
+///
+/// # Errors
+///
+/// See [`CompileError`].
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::jit::schedule_reaching;
+/// use phigrad::ssa::{parse, reached};
+///
+/// let text = "graph active 1 inactive 0\nv1 = const 0\nb0:\n  v2 = gt v0 v1\n  branch v2 b1 b2\n\
+///             b1:\n  return v0\nb2:\n  v3 = sin v0\n  return v3\n";
+/// let graph = parse(text)?;
+/// let kernel = schedule_reaching(&graph, reached(&graph, &[[2.0]]).as_ref())?.compile(&[])?;
+/// let mut output = [0.0];
+/// kernel.run(&[-1.0], &[], &mut Vec::new(), &mut output)?;
+/// assert_eq!(output, [(-1.0f64).sin()]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn schedule_reaching<'a>(
+    graph: &'a Graph,
+    reached: Option<&Array<Block, bool>>,
+) -> Result<Schedule<'a>, CompileError> {
     // Native code does not check what it does, so no other graph may come here.
     verify(graph)?;
     let size = graph.nodes.len().max(graph.outputs());
@@ -121,7 +153,7 @@ pub fn schedule(graph: &Graph) -> Result<Schedule<'_>, CompileError> {
         return Err(CompileError::TooLarge { size });
     }
     let layout = Layout::of(graph)?;
-    let lines = schedule::lines(graph, &layout);
+    let lines = schedule::lines(graph, &layout, reached);
     let uses = Uses::of(graph, &layout, &lines);
     Ok(Schedule { graph, layout, lines, uses })
 }

@@ -22,6 +22,7 @@
 use super::demands::for_each_use;
 use super::layout::Layout;
 use super::order::Order;
+use super::usual::usual;
 use crate::entity::Array;
 use crate::ssa::{Access, Block, Def, End, Graph, Item, Node, Region};
 
@@ -38,8 +39,8 @@ pub(super) enum Line {
     /// The ends of the region meet, and its φs are known.
     Leave,
     /// Goes on with the next line if the test holds, or else at `otherwise`, up to
-    /// `end`.
-    Branch { test: Test, otherwise: u32, end: u32 },
+    /// `end`; that it holds is usual, or that it does not, if either is known.
+    Branch { test: Test, usual: Option<bool>, otherwise: u32, end: u32 },
     /// Begins the other side of the innermost branch.
     Otherwise,
     /// Both sides of the innermost branch are over.
@@ -74,8 +75,12 @@ pub(super) enum Test {
     More(Region),
 }
 
-/// The whole of `graph` in a good order.
-pub(super) fn lines(graph: &Graph, layout: &Layout) -> Vec<Line> {
+/// The whole of `graph` in a good order. Of its blocks, runs that are known have `reached` some.
+pub(super) fn lines(
+    graph: &Graph,
+    layout: &Layout,
+    reached: Option<&Array<Block, bool>>,
+) -> Vec<Line> {
     let exports = Exports::of(graph);
     let mut order = Order::new(graph, layout);
     let mut tasks = vec![Task::Items(graph.root(), 0)];
@@ -90,7 +95,7 @@ pub(super) fn lines(graph: &Graph, layout: &Layout) -> Vec<Line> {
                     let root = Task::Items(graph.regions[region].root, 0);
                     tasks.extend([Task::Items(block, next), Task::Leave(enter), root]);
                 }
-                None => finish(graph, layout, block, &mut order.lines, &mut tasks),
+                None => finish(graph, layout, reached, block, &mut order.lines, &mut tasks),
             },
             Task::Otherwise(branch) => {
                 if let Line::Branch { otherwise, .. } = &mut order.lines[branch] {
@@ -183,6 +188,7 @@ fn stretch(
 fn finish(
     graph: &Graph,
     layout: &Layout,
+    reached: Option<&Array<Block, bool>>,
     block: Block,
     lines: &mut Vec<Line>,
     tasks: &mut Vec<Task>,
@@ -206,7 +212,8 @@ fn finish(
         }
         &End::Branch { condition, then, otherwise } => {
             let branch = lines.len();
-            lines.push(Line::Branch { test: Test::Node(condition), otherwise: 0, end: 0 });
+            let usual = usual(graph, condition, [then, otherwise], reached);
+            lines.push(Line::Branch { test: Test::Node(condition), usual, otherwise: 0, end: 0 });
             tasks.extend([
                 Task::Close(branch),
                 Task::Items(otherwise, 0),
@@ -230,7 +237,7 @@ fn finish_iteration(graph: &Graph, region: Region, values: &[Node], lines: &mut 
     };
     let branch = lines.len();
     if known.is_none() {
-        lines.push(Line::Branch { test, otherwise: 0, end: 0 });
+        lines.push(Line::Branch { test, usual: None, otherwise: 0, end: 0 });
     }
     if known.is_none_or(|again| again != 0.0) {
         let is_entry =
@@ -345,7 +352,7 @@ mod tests {
 
     fn lines_of(text: &str) -> Vec<Line> {
         let graph = parse(text).unwrap();
-        lines(&graph, &Layout::of(&graph).unwrap())
+        lines(&graph, &Layout::of(&graph).unwrap(), None)
     }
 
     #[test]

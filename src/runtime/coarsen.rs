@@ -1,10 +1,12 @@
 //! Coarsening: from the recorded graph to a kernel. The order of the passes is
 //! decided here and nowhere else.
 
+use std::sync::Arc;
+
 use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered, without_rounding_errors};
-use crate::jit::{Kernel, MAX_WORDS, history_words, schedule};
+use crate::jit::{Kernel, MAX_WORDS, history_words, schedule_reaching};
 use crate::op::Op;
 use crate::phi::{
     Applied, CloseLimits, Closed, RealExponents, Refused, Rule, SimplifyLimits, Stage, close,
@@ -13,7 +15,7 @@ use crate::phi::{
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
     Block, Def, Folding, Graph, Item, Nest, Region, RerollLimits, Sequence, eliminate_dead_code,
-    expand, fuse, has_tangents, hoist, most_steps, reroll, simplify, swept, verify,
+    expand, fuse, has_tangents, hoist, most_steps, reached, reroll, simplify, swept, verify,
     without_tangents,
 };
 
@@ -69,11 +71,12 @@ pub(super) fn primal(recorded: &Graph, options: &Options) -> Result<Primal, Refu
     Ok(primal)
 }
 
-/// Makes the kernel for `purpose`.
+/// Makes the kernel for `purpose`. Of some runs the inputs are known, as `examples`.
 pub(super) fn coarsen(
     primal: &Primal,
     purpose: Purpose,
     options: &Options,
+    examples: &[Arc<[f64]>],
 ) -> Result<Coarsened, Refusal> {
     let values = primal.values.as_ref().filter(|_| purpose == Purpose::Value);
     let mut checkpointed = Checkpointed::new(values.unwrap_or(&primal.graph));
@@ -83,7 +86,7 @@ pub(super) fn coarsen(
         let graph = optimised(&checkpointed, purpose, options);
         let words = history_words(&graph);
         if words <= limit as u64 {
-            let schedule = schedule(&graph)?;
+            let schedule = schedule_reaching(&graph, reached(&graph, examples).as_ref())?;
             let sequence = schedule.sequence();
             let cuts = cuts(&sequence, options);
             return Ok(Coarsened {

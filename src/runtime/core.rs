@@ -121,7 +121,7 @@ impl Core {
                 && (purpose == Purpose::Value || all_finite(gradient));
             match specialisation {
                 Some(specialisation) => {
-                    specialisation.learn(&trace, purpose, left, is_finite, &self.options);
+                    specialisation.learn((&trace, inputs), purpose, left, is_finite, &self.options);
                 }
                 None => _ = self.beyond_limit.fetch_add(1, Ordering::Relaxed),
             }

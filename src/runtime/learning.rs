@@ -1,6 +1,9 @@
 //! What the tape's calls have taught about one length of input, and what kernels
 //! for it wait for.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+
 use hashbrown::{HashMap, HashSet};
 
 use super::options::Options;
@@ -8,7 +11,7 @@ use super::report::{KernelReport, Purpose, Refusal, Wait};
 use crate::op::Op;
 use crate::phi::{Applied, Refused};
 use crate::ssa::{Departure, Lifted, Place};
-use crate::trace::Trace;
+use crate::trace::{Inputs, Trace};
 
 /// Which kernel it is, of those for one purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +81,9 @@ pub(super) struct Learning {
     pub(super) forms: Forms,
     /// Runs of one path differed, so no kernel can be trusted.
     pub(super) divergent: bool,
+    /// The inputs of the latest runs that taught something, active before inactive: which sides
+    /// of branches they take is known of no graph that comes of them.
+    pub(super) examples: VecDeque<Arc<[f64]>>,
 }
 
 /// What φ-calculus came to.
@@ -131,7 +137,22 @@ impl Learning {
             refusals: Vec::new(),
             forms: Forms::default(),
             divergent: false,
+            examples: VecDeque::new(),
         }
+    }
+
+    /// Keeps the inputs of a run that taught something.
+    pub(super) fn keep(&mut self, inputs: Inputs<'_>) {
+        /// So many numbers are kept at most, but for the inputs of the latest run.
+        const NUMBERS: usize = 1 << 16;
+        const EXAMPLES: usize = 8;
+        let size = inputs.active.len() + inputs.inactive.len();
+        while !self.examples.is_empty()
+            && (self.examples.len() >= EXAMPLES || (self.examples.len() + 1) * size > NUMBERS)
+        {
+            self.examples.pop_front();
+        }
+        self.examples.push_back([inputs.active, inputs.inactive].concat().into());
     }
 
     /// Whether kernels can be made of what is known.

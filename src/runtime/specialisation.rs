@@ -13,7 +13,7 @@ use super::options::Options;
 use super::report::{DecisionReport, Purpose, Refusal, Report, Waiting};
 use crate::jit::Kernel;
 use crate::ssa::{End, Graph, Item, LiftError, Merged, Paths, most_steps};
-use crate::trace::{Detail, Trace};
+use crate::trace::{Detail, Inputs, Trace};
 
 /// A kernel in use, what was known when it was made, and how it fares.
 pub(super) struct Installed {
@@ -146,7 +146,7 @@ impl Specialisation {
     /// compiles when that pays. `is_finite` tells of the result.
     pub(super) fn learn(
         self: &Arc<Self>,
-        trace: &Trace<'_>,
+        (trace, inputs): (&Trace<'_>, Inputs<'_>),
         purpose: Purpose,
         left: Option<Left>,
         is_finite: bool,
@@ -171,7 +171,7 @@ impl Specialisation {
             // functions that depend on hidden state.
             let is_due = way.count.is_power_of_two() || is_checked(before);
             if is_due && !learning.divergent {
-                self.merge(&mut learning, trace, options);
+                self.merge(&mut learning, (trace, inputs), options);
             }
         }
         if let Some(left) = left {
@@ -182,7 +182,12 @@ impl Specialisation {
         }
     }
 
-    fn merge(&self, learning: &mut Learning, trace: &Trace<'_>, options: &Options) {
+    fn merge(
+        &self,
+        learning: &mut Learning,
+        (trace, inputs): (&Trace<'_>, Inputs<'_>),
+        options: &Options,
+    ) {
         let limits = Paths { paths: options.limits.paths, nodes: options.limits.nodes };
         let generation = learning.lifted.generation();
         let merged = learning.lifted.merge(trace, limits);
@@ -193,8 +198,10 @@ impl Specialisation {
             self.withdraw(learning);
         }
         match merged {
-            Ok(Merged::Known | Merged::First) => {}
+            Ok(Merged::Known) => {}
+            Ok(Merged::First) => learning.keep(inputs),
             Ok(Merged::New { at }) => {
+                learning.keep(inputs);
                 learning.last_new_path = Some(at);
                 self.curiosity.store(CURIOUS + WATCHFUL, Ordering::Relaxed);
             }

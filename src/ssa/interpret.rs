@@ -78,6 +78,17 @@ impl Number for f64 {
 
 /// As [`interpret`], with other numbers; or the condition at which it stopped.
 pub(crate) fn interpret_with<N: Number>(graph: &Graph, inputs: &[N]) -> Result<Vec<N>, Node> {
+    // Nothing else stops it.
+    interpret_while(graph, inputs, |_| true).map_err(|stop| stop.unwrap_or(Node::from_index(0)))
+}
+
+/// The same, as long as `goes_on` says so at the beginning of each block; if it does not, it
+/// stopped at no condition.
+pub(super) fn interpret_while<N: Number>(
+    graph: &Graph,
+    inputs: &[N],
+    mut goes_on: impl FnMut(Block) -> bool,
+) -> Result<Vec<N>, Option<Node>> {
     let mut run = Run::new(graph, inputs);
     let mut at = Position { block: graph.root(), next: 0 };
     // Where to go on after the regions around, with the regions.
@@ -85,6 +96,9 @@ pub(crate) fn interpret_with<N: Number>(graph: &Graph, inputs: &[N]) -> Result<V
     // What is passed on; kept, so that an iteration allocates nothing.
     let mut passed_on: Vec<N> = Vec::new();
     loop {
+        if at.next == 0 && !goes_on(at.block) {
+            return Err(None);
+        }
         let data = &graph.blocks[at.block];
         if let Some(&item) = data.items.get(at.next) {
             at.next += 1;
@@ -92,7 +106,7 @@ pub(crate) fn interpret_with<N: Number>(graph: &Graph, inputs: &[N]) -> Result<V
                 Item::Node(node) => run.compute(node),
                 Item::Guard { condition, expect } => {
                     if run.values[condition].holds() != expect {
-                        return Err(condition);
+                        return Err(Some(condition));
                     }
                 }
                 Item::Region(region) => {
@@ -119,7 +133,7 @@ pub(crate) fn interpret_with<N: Number>(graph: &Graph, inputs: &[N]) -> Result<V
                         at = Position { block: graph.regions[region].root, next: 0 };
                     }
                     // The first value decides whether there is another iteration.
-                    Next::TooMany => return Err(passed[0]),
+                    Next::TooMany => return Err(Some(passed[0])),
                 }
             }
             End::Branch { condition, then, otherwise } => {
@@ -127,7 +141,7 @@ pub(crate) fn interpret_with<N: Number>(graph: &Graph, inputs: &[N]) -> Result<V
                 at = Position { block, next: 0 };
             }
             // The verifier refuses open ends; nothing is known about this path.
-            End::Open => return Err(Node::from_index(0)),
+            End::Open => return Err(Some(Node::from_index(0))),
         }
     }
 }

@@ -39,9 +39,9 @@ use crate::ssa::{Access, Node, Region};
 
 pub(super) use planner::plan;
 
-/// How many values are kept in registers of this host: three or four less than
-/// there are, for operands beyond the limit and temporaries of the lowering.
-pub(super) const REGISTERS: usize = if cfg!(target_arch = "aarch64") { 28 } else { 13 };
+/// How many values are kept in registers of this host: some less than there are,
+/// for operands beyond the limit and temporaries of the lowering.
+pub(super) const REGISTERS: usize = if cfg!(target_arch = "aarch64") { 28 } else { 14 };
 
 /// One step of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +111,8 @@ pub(super) struct Chunk {
     pub(super) parameters: Vec<Node>,
     pub(super) steps: Vec<Step>,
     pub(super) next: Next,
+    /// Whether it is hardly ever reached.
+    pub(super) is_cold: bool,
 }
 
 /// The whole plan.

@@ -106,9 +106,9 @@ impl<'a> Planner<'a> {
             Line::End => self.end(),
             Line::Enter { region, end } => self.enter(region, end),
             Line::Leave => self.leave(),
-            Line::Branch { test, otherwise, end } => {
+            Line::Branch { test, usual, otherwise, end } => {
                 self.cut_if_due();
-                self.branch(test, otherwise, end);
+                self.branch(test, usual, otherwise, end);
             }
             Line::Otherwise => self.otherwise(),
             Line::Close => self.close(),
@@ -280,6 +280,7 @@ impl<'a> Planner<'a> {
     pub(super) fn finish_chunk(&mut self, next: Next) {
         let steps = core::mem::take(&mut self.steps);
         let parameters = core::mem::take(&mut self.parameters);
-        self.chunks.push(Chunk { after: self.after.take(), parameters, steps, next });
+        let (after, is_cold) = (self.after.take(), self.structure.is_cold);
+        self.chunks.push(Chunk { after, parameters, steps, next, is_cold });
     }
 }

@@ -16,6 +16,8 @@ pub(super) struct Structure {
     branches: Vec<OpenBranch>,
     /// What has left registers since the outermost region began that is not cut.
     evicted: Vec<Node>,
+    /// Whether we are on a side that is hardly ever taken.
+    pub(super) is_cold: bool,
 }
 
 pub(super) struct OpenRegion {
@@ -46,6 +48,9 @@ pub(super) struct OpenRegion {
 }
 
 struct OpenBranch {
+    /// How it comes out as a rule, and whether it is hardly ever reached.
+    usual: Option<bool>,
+    is_cold: bool,
     /// The scope around it, and where its other side ends.
     around: Scope,
     end: u32,
@@ -198,7 +203,7 @@ impl Planner<'_> {
         }
     }
 
-    pub(super) fn branch(&mut self, test: Test, otherwise: u32, end: u32) {
+    pub(super) fn branch(&mut self, test: Test, usual: Option<bool>, otherwise: u32, end: u32) {
         if let Test::Node(condition) = test {
             self.bring(&[condition]);
             self.used(&[condition]);
@@ -211,7 +216,10 @@ impl Planner<'_> {
             _ => self.store_residents(),
         }
         let chunk = self.chunks.len();
+        let is_cold = self.structure.is_cold;
         self.structure.branches.push(OpenBranch {
+            usual,
+            is_cold,
             around: self.scope,
             end,
             mark: self.slots.mark(),
@@ -220,12 +228,14 @@ impl Planner<'_> {
             resident: self.resident.clone(),
         });
         self.finish_chunk(Next::Branch { test, then: chunk + 1, otherwise: 0 });
+        self.structure.is_cold = is_cold || usual == Some(false);
         self.begin_side(self.scope, otherwise, chunk);
     }
 
     pub(super) fn otherwise(&mut self) {
         let Some(branch) = self.structure.branches.last() else { return };
         let (around, end, mark, chunk) = (branch.around, branch.end, branch.mark, branch.chunk);
+        self.structure.is_cold = branch.is_cold || branch.usual == Some(true);
         self.resident.clear();
         let same_function = branch.function == self.functions.len();
         if same_function {
@@ -246,6 +256,7 @@ impl Planner<'_> {
         let Some(branch) = self.structure.branches.pop() else { return };
         self.undo(branch.mark);
         self.scope = branch.around;
+        self.structure.is_cold = branch.is_cold;
     }
 
     fn store_used_after(&mut self, end: u32) {

@@ -7,8 +7,8 @@ mod random;
 use core::ops::Range;
 
 use super::plan::{REGISTERS, Step, plan};
-use super::{RunError, Schedule, schedule};
-use crate::ssa::{Graph, Outcome, interpret, parse, verify};
+use super::{RunError, Schedule, schedule, schedule_reaching};
+use crate::ssa::{Graph, Outcome, interpret, parse, reached, verify};
 use random::{Random, Shape, graph};
 
 /// How the code is cut, and the number of registers.
@@ -53,7 +53,10 @@ fn assert_native_when_cut(
     registers: usize,
     points: &[Vec<f64>],
 ) -> usize {
-    let kernel = schedule(graph).unwrap().compile_with(cuts, registers).unwrap();
+    // Where code stands does not matter.
+    let reached = reached(graph, points.get(..1).unwrap_or_default());
+    let schedule = schedule_reaching(graph, reached.as_ref()).unwrap();
+    let kernel = schedule.compile_with(cuts, registers).unwrap();
     let mut scratch = vec![f64::NAN; 3];
     let mut found = vec![0.0; kernel.outputs()];
     let mut values = 0;
