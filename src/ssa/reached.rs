@@ -77,7 +77,7 @@ mod tests {
         let counted = |times: u32| {
             format!(
                 "graph active 1 inactive 0\nv1 = const 0\nv2 = const 1\nv3 = const {times}\nb0:\n  \
-                 v9 = region r0 b1 loop {times} v4 = v1\n  return v9\n\
+                 v8 = region r0 b1 bound {times} entries v4=v1\n  return v8\n\
                  b1:\n  v5 = add v4 v2\n  v6 = lt v5 v3\n  v7 = gt v0 v1\n  branch v7 b2 b3\n\
                  b2:\n  return v6 v5 v5\nb3:\n  return v6 v5 v5\n"
             )
