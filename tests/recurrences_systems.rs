@@ -242,6 +242,28 @@ fn systems_of_two() {
 }
 
 #[test]
+fn powers_that_end_in_the_middle_of_their_squares() {
+    let mut worse = Worse::default();
+    for steps in [383, 384, 511, 512, 767, 1000] {
+        let mut points = Vec::new();
+        for radius in [0.98, 0.9999, 1.0, 1.001, 1.02_f64] {
+            // Powers grow like a number of steps as well; the square has almost no trace.
+            let trace = core::f64::consts::SQRT_2 * radius;
+            let defective = [radius, 1.0, 0.0, radius];
+            let companion = [trace, -trace * trace / (2.0 + 1e-6), 1.0, 0.0];
+            let oblique = [radius, -0.5 * radius, 2.0 * radius, -1e-9 * radius];
+            for matrix in [defective, companion, oblique] {
+                points.push([&matrix[..], &[0.7, -0.3]].concat());
+                points.push([&matrix[..], &[0.0, 1.0]].concat());
+            }
+        }
+        worse.compare("first of two", &Linear(0), steps, &points);
+        worse.compare("second of two", &Linear(1), steps, &points);
+    }
+    worse.assert_none();
+}
+
+#[test]
 fn affine_systems_of_two() {
     let (mut random, mut worse) = (Random::new(32), Worse::default());
     for steps in STEPS {

@@ -119,30 +119,10 @@ pub fn schedule(graph: &Graph) -> Result<Schedule<'_>, CompileError> {
     schedule_reaching(graph, None)
 }
 
-/// As [`schedule`], where runs are known that `reached` some blocks ([`reached`](crate::ssa::reached)
-/// tells which). Sides of branches that none of them took stand behind the rest of their functions:
-/// what is run then is closer together. What the kernel computes is the same.
-///
-/// # Errors
-///
-/// See [`CompileError`].
-///
-/// # Examples
-///
-/// ```
-/// use phigrad::jit::schedule_reaching;
-/// use phigrad::ssa::{parse, reached};
-///
-/// let text = "graph active 1 inactive 0\nv1 = const 0\nb0:\n  v2 = gt v0 v1\n  branch v2 b1 b2\n\
-///             b1:\n  return v0\nb2:\n  v3 = sin v0\n  return v3\n";
-/// let graph = parse(text)?;
-/// let kernel = schedule_reaching(&graph, reached(&graph, &[[2.0]]).as_ref())?.compile(&[])?;
-/// let mut output = [0.0];
-/// kernel.run(&[-1.0], &[], &mut Vec::new(), &mut output)?;
-/// assert_eq!(output, [(-1.0f64).sin()]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn schedule_reaching<'a>(
+/// As [`schedule`], where runs have `reached` these of its blocks. Sides of branches that none of
+/// them took stand behind the rest of their functions: what is run then is closer together. What
+/// the kernel computes is the same.
+pub(crate) fn schedule_reaching<'a>(
     graph: &'a Graph,
     reached: Option<&Array<Block, bool>>,
 ) -> Result<Schedule<'a>, CompileError> {

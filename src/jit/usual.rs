@@ -41,3 +41,41 @@ fn usual_truth(graph: &Graph, condition: Node) -> Option<bool> {
     };
     Some(eval(op, args) != 0.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entity::Entity;
+    use crate::ssa::parse;
+
+    #[test]
+    fn comparisons_with_the_ends_of_the_range_come_out_as_for_usual_numbers() {
+        let cases = [
+            ("lt v0 v1", Some(true)),
+            ("gt v0 v1", Some(false)),
+            ("ge v1 v0", Some(true)),
+            ("eq v0 v2", Some(false)),
+            ("gt v0 v2", Some(true)),
+            ("lt v0 v3", None),
+            ("lt v1 v2", None),
+            ("add v0 v1", None),
+        ];
+        for (step, expected) in cases {
+            let text = format!(
+                "graph active 1 inactive 0\nv1 = const 1e200\nv2 = const 1e-200\nv3 = const 7\n\
+                 b0:\n  v4 = {step}\n  branch v4 b1 b2\nb1:\n  return v0\nb2:\n  return v3\n"
+            );
+            let graph = parse(&text).unwrap();
+            let sides = [Block::from_index(1), Block::from_index(2)];
+            let found = |reached: Option<[bool; 3]>| {
+                let reached = reached.map(|reached| reached.into_iter().collect());
+                usual(&graph, Node::from_index(4), sides, reached.as_ref())
+            };
+            assert_eq!(found(None), expected, "{step}");
+            assert_eq!(found(Some([true, true, true])), expected, "{step}");
+            // What was seen counts more.
+            assert_eq!(found(Some([true, true, false])), Some(true));
+            assert_eq!(found(Some([true, false, true])), Some(false));
+        }
+    }
+}

@@ -71,12 +71,12 @@ pub(super) fn primal(recorded: &Graph, options: &Options) -> Result<Primal, Refu
     Ok(primal)
 }
 
-/// Makes the kernel for `purpose`. Of some runs the inputs are known, as `examples`.
+/// Makes the kernel for `purpose`. The `lessons` are inputs of runs that are likely to be usual.
 pub(super) fn coarsen(
     primal: &Primal,
     purpose: Purpose,
     options: &Options,
-    examples: &[Arc<[f64]>],
+    lessons: &[Arc<[f64]>],
 ) -> Result<Coarsened, Refusal> {
     let values = primal.values.as_ref().filter(|_| purpose == Purpose::Value);
     let mut checkpointed = Checkpointed::new(values.unwrap_or(&primal.graph));
@@ -86,7 +86,7 @@ pub(super) fn coarsen(
         let graph = optimised(&checkpointed, purpose, options);
         let words = history_words(&graph);
         if words <= limit as u64 {
-            let schedule = schedule_reaching(&graph, reached(&graph, examples).as_ref())?;
+            let schedule = schedule_reaching(&graph, reached(&graph, lessons).as_ref())?;
             let sequence = schedule.sequence();
             let cuts = cuts(&sequence, options);
             return Ok(Coarsened {

@@ -22,8 +22,8 @@ pub(super) struct Job {
     version: u64,
     generation: usize,
     kernels: SmallVec<[(Role, Purpose); 6]>,
-    /// The inputs of some runs, active before inactive.
-    examples: Vec<Arc<[f64]>>,
+    /// The inputs of runs that taught something.
+    lessons: Vec<Arc<[f64]>>,
 }
 
 impl Job {
@@ -49,7 +49,7 @@ impl Job {
             version: learning.lifted.version(),
             generation: learning.lifted.generation(),
             kernels,
-            examples: learning.examples.iter().cloned().collect(),
+            lessons: learning.lessons(),
         }
     }
 
@@ -85,7 +85,7 @@ impl Job {
                 });
                 let start = Instant::now();
                 let result = match &primal {
-                    Ok(primal) => unwound(|| coarsen(primal, purpose, options, &self.examples)),
+                    Ok(primal) => unwound(|| coarsen(primal, purpose, options, &self.lessons)),
                     Err(refusal) => Err(refusal.clone()),
                 };
                 elapsed += *shared + start.elapsed();

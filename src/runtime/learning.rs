@@ -1,7 +1,6 @@
 //! What the tape's calls have taught about one length of input, and what kernels
 //! for it wait for.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
@@ -81,9 +80,9 @@ pub(super) struct Learning {
     pub(super) forms: Forms,
     /// Runs of one path differed, so no kernel can be trusted.
     pub(super) divergent: bool,
-    /// The inputs of the latest runs that taught something, active before inactive: which sides
-    /// of branches they take is known of no graph that comes of them.
-    pub(super) examples: VecDeque<Arc<[f64]>>,
+    /// The inputs of runs that taught something, active before inactive: of the first one, which
+    /// is likely to be a usual one, and then the latest, in order.
+    lessons: Vec<Arc<[f64]>>,
 }
 
 /// What φ-calculus came to.
@@ -114,6 +113,9 @@ pub(super) struct Attempt {
     pub(super) kernel: Option<KernelReport>,
 }
 
+/// The inputs of so many runs are kept, and so many numbers.
+const LESSONS: usize = 8;
+const LESSON_NUMBERS: usize = 1 << 16;
 /// So many ways through the function are counted before counting starts anew.
 const MOST_SEEN: usize = 4096;
 
@@ -137,22 +139,27 @@ impl Learning {
             refusals: Vec::new(),
             forms: Forms::default(),
             divergent: false,
-            examples: VecDeque::new(),
+            lessons: Vec::new(),
         }
     }
 
-    /// Keeps the inputs of a run that taught something.
+    /// Keeps the inputs of a run that taught something, unless they are many.
     pub(super) fn keep(&mut self, inputs: Inputs<'_>) {
-        /// So many numbers are kept at most, but for the inputs of the latest run.
-        const NUMBERS: usize = 1 << 16;
-        const EXAMPLES: usize = 8;
         let size = inputs.active.len() + inputs.inactive.len();
-        while !self.examples.is_empty()
-            && (self.examples.len() >= EXAMPLES || (self.examples.len() + 1) * size > NUMBERS)
-        {
-            self.examples.pop_front();
+        let most = LESSONS.min(LESSON_NUMBERS / size.max(1));
+        if most == 0 {
+            return;
         }
-        self.examples.push_back([inputs.active, inputs.inactive].concat().into());
+        if self.lessons.len() >= most {
+            self.lessons.remove(usize::from(most > 1));
+        }
+        self.lessons.push([inputs.active, inputs.inactive].concat().into());
+    }
+
+    /// The inputs of runs that taught something, those first that tell most of what is usual.
+    pub(super) fn lessons(&self) -> Vec<Arc<[f64]>> {
+        let (first, others) = self.lessons.split_at(self.lessons.len().min(1));
+        first.iter().chain(others.iter().rev()).cloned().collect()
     }
 
     /// Whether kernels can be made of what is known.
@@ -221,6 +228,7 @@ impl Learning {
         self.attempts = Default::default();
         self.needs_reserve = false;
         self.forms = Forms::default();
+        self.lessons.clear();
     }
 
     /// Notes that the call of `trace` left a kernel, and whether the tape's result is finite.
@@ -265,5 +273,34 @@ impl Learning {
         if !self.refusals.contains(&refusal) {
             self.refusals.push(refusal);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_lesson_and_the_latest_are_kept() {
+        let mut learning = Learning::new(1, 1);
+        for number in 0..20 {
+            learning.keep(Inputs { active: &[f64::from(number)], inactive: &[0.5] });
+        }
+        let first: Vec<f64> = learning.lessons().iter().map(|inputs| inputs[0]).collect();
+        assert_eq!(first, [0.0, 19.0, 18.0, 17.0, 16.0, 15.0, 14.0, 13.0]);
+        assert_eq!(learning.lessons()[0][..], [0.0, 0.5]);
+        learning.withdraw();
+        assert!(learning.lessons().is_empty());
+    }
+
+    #[test]
+    fn lessons_of_many_numbers_are_few() {
+        let kept = |size: usize| {
+            let mut learning = Learning::new(size, 0);
+            (0..20).for_each(|_| learning.keep(Inputs { active: &vec![1.0; size], inactive: &[] }));
+            learning.lessons().len()
+        };
+        let numbers = LESSON_NUMBERS;
+        assert_eq!([0, 1, numbers / 3, numbers, numbers + 1].map(kept), [8, 8, 3, 1, 0]);
     }
 }

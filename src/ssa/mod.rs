@@ -62,7 +62,7 @@ pub use lift::{Decision, Departure, LiftError, Lifted, Merged, Paths, Trips, Unm
 pub use nest::{Nest, most_steps};
 pub(crate) use origins::{AT_ONCE, Origins};
 pub use parse::{ParseError, parse};
-pub use reached::reached;
+pub(crate) use reached::reached;
 pub(crate) use rebuild::{Rebuild, rebuild};
 pub use renumber::in_order;
 pub use reroll::{RerollLimits, reroll};

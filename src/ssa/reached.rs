@@ -1,40 +1,30 @@
 //! Which blocks runs reach: what is known of a graph beyond its meaning.
 
-use super::graph::{Block, End, Graph};
+use super::graph::{Block, End, Graph, Item};
 use super::interpret::interpret_while;
+use super::nest::Nest;
+use super::series::SeriesData;
 use crate::entity::Array;
 
 /// The runs take no more steps than that, all together.
 const MOST_STEPS: usize = 1 << 20;
 
-/// Which blocks of `graph` are reached on these inputs, active before inactive. `None` if the
-/// graph has no branches, or if nothing is known: no run came to its end, or they took too long.
-///
-/// # Examples
-///
-/// ```
-/// use phigrad::ssa::{parse, reached};
-///
-/// let text = "graph active 1 inactive 0\nv1 = const 0\nb0:\n  v2 = gt v0 v1\n  branch v2 b1 b2\n\
-///             b1:\n  return v0\nb2:\n  return v1\n";
-/// let graph = parse(text)?;
-/// let blocks = reached(&graph, &[[2.0]]).unwrap();
-/// assert_eq!(blocks.values().collect::<Vec<_>>(), [&true, &true, &false]);
-/// # Ok::<(), phigrad::ssa::ParseError>(())
-/// ```
-pub fn reached(graph: &Graph, inputs: &[impl AsRef<[f64]>]) -> Option<Array<Block, bool>> {
+/// Which blocks of `graph`, a verified graph, are reached on these inputs, active before inactive;
+/// the first ones count if all would take too long. `None` if the graph has no branches, or if no
+/// run came to its end.
+pub(crate) fn reached(graph: &Graph, inputs: &[impl AsRef<[f64]>]) -> Option<Array<Block, bool>> {
     let is_branch = |end: &End| matches!(end, End::Branch { .. });
     if !graph.blocks.values().any(|block| is_branch(&block.end)) {
         return None;
     }
+    let costs = costs(graph);
     let mut reached = Array::filled(false, graph.blocks.len());
     let (mut left, mut has_ended) = (MOST_STEPS, false);
     for inputs in inputs {
         let mut blocks = Vec::new();
         let outcome = interpret_while(graph, inputs.as_ref(), |block| {
             blocks.push(block);
-            let steps = graph.blocks[block].items.len() + 1;
-            left = left.saturating_sub(steps);
+            left = left.saturating_sub(costs[block]);
             left > 0
         });
         match outcome {
@@ -44,10 +34,39 @@ pub fn reached(graph: &Graph, inputs: &[impl AsRef<[f64]>]) -> Option<Array<Bloc
             }
             // It stopped at a guard: another kernel serves.
             Err(Some(_)) => {}
-            Err(None) => return None,
+            Err(None) => break,
         }
     }
     has_ended.then_some(reached)
+}
+
+/// What it costs to enter each block: its steps, and where an iteration begins all that the
+/// interpreter may keep of it.
+fn costs(graph: &Graph) -> Array<Block, usize> {
+    let steps = |block: Block| {
+        let items = graph.blocks[block].items.iter();
+        let steps = items.map(|item| match *item {
+            Item::Fill(series) => match &graph.series[series] {
+                SeriesData::Sums(nodes) => nodes.len(),
+                SeriesData::Outputs { count, .. } => *count as usize,
+                _ => 1,
+            },
+            _ => 1,
+        });
+        steps.sum::<usize>() + 1
+    };
+    let mut costs: Array<Block, usize> = graph.blocks.keys().map(steps).collect();
+    let nest = Nest::of(graph);
+    let mut kept = Array::filled(0, graph.regions.len());
+    for block in graph.blocks.keys() {
+        if let Some(region) = nest.block_loop(block) {
+            kept[region] += graph.blocks[block].items.len();
+        }
+    }
+    for (region, data) in graph.regions.iter() {
+        costs[data.root] += kept[region];
+    }
+    costs
 }
 
 #[cfg(test)]
@@ -73,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_take_long_tell_nothing() {
+    fn of_runs_that_take_long_the_first_ones_count() {
         let counted = |times: u32| {
             format!(
                 "graph active 1 inactive 0\nv1 = const 0\nv2 = const 1\nv3 = const {times}\nb0:\n  \
@@ -82,8 +101,10 @@ mod tests {
                  b2:\n  return v6 v5 v5\nb3:\n  return v6 v5 v5\n"
             )
         };
-        let is_known = |times| reached_by(&counted(times), &[[2.0]]).is_some();
-        assert!(is_known(1000) && !is_known(1 << 20));
+        let known = |times| reached_by(&counted(times), &[[2.0], [-2.0]]);
+        assert_eq!(known(1000), Some(vec![true; 4]));
+        assert_eq!(known(100_000), Some(vec![true, true, true, false]));
+        assert_eq!(known(1 << 20), None);
     }
 
     #[test]

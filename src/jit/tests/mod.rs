@@ -184,6 +184,46 @@ fn what_is_cut_goes_on_in_another_function() {
 }
 
 #[test]
+fn all_of_a_side_that_no_run_takes_is_cold() {
+    let text = "\
+graph active 1 inactive 0
+v1 = const 0
+b0:
+  v2 = gt v0 v1
+  v3 = mul v0 v0
+  v9 = region r0 b1
+  v10 = mul v9 v3
+  return v10
+b1:
+  branch v2 b2 b3
+b2:
+  return v0
+b3:
+  v4 = lt v3 v0
+  v7 = region r1 b4
+  v8 = neg v7
+  return v8
+b4:
+  branch v4 b5 b6
+b5:
+  v5 = abs v0
+  return v5
+b6:
+  v6 = sqrt v3
+  return v6
+";
+    let graph = parse(text).unwrap();
+    let cold = |points: &[[f64; 1]]| -> Vec<bool> {
+        let reached = reached(&graph, points);
+        let schedule = schedule_reaching(&graph, reached.as_ref()).unwrap();
+        plan(&schedule, &[], REGISTERS).chunks.iter().map(|chunk| chunk.is_cold).collect()
+    };
+    assert_eq!(cold(&[[2.0]]), [false, false, true, true, true, true, false]);
+    assert_eq!(cold(&[[2.0], [-2.0]]), [false, false, false, true, false, false, false]);
+    assert_eq!(cold(&[]), [false; 7]);
+}
+
+#[test]
 fn products_with_one_are_sums_of_the_same_bits() {
     let text = "\
 graph active 2 inactive 0

@@ -153,8 +153,8 @@ fn rough(
 ) -> [Matrix<Pair>; 3] {
     let (one, size) = (emitter.number(1.0, 0.0), start.map.len());
     let last = levels.len() - 1;
-    // The last map is applied several times, and others once, so that a third of all steps at
-    // least are in each half.
+    // The last map is applied several times, if there is more than one step, and others once: a
+    // third of all steps at least are in each half.
     let repeat = advances.iter().filter(|&&(level, _)| level == last).count().div_ceil(2);
     let needed = start.needed();
     let units = (0..size).map(|number| {

@@ -9,7 +9,7 @@
 //! What rounding leaves of an entry of Aⁿ may come from any entry on its way: with
 //! W = 1 + |A| + |A|² + …, which tells how large the ways from a number to another one are,
 //! it is no more than a few bits of W·|Aⁿ|·W. That counts where powers grow faster than
-//! polynomials of n. Where they do not, with Aⁿ = B·C and about as many steps in B as in C,
+//! polynomials of n. Where they do not, with Aⁿ = B·C and a third of all steps at least in B and in C,
 //! what rounding leaves is that of |B|·|C|. It counts in two cases: if |B|·|C| is larger than
 //! W + |Aⁿ| by more than polynomials, so that much cancels in B·C; or if it is much even next to
 //! W. In which units numbers are does not matter to all of that, and what a number does not
@@ -49,8 +49,8 @@ const MUCH: f64 = (1u64 << 14) as f64;
 /// A number whose way to a point is at least this part of that has not come to rest there.
 const APART: f64 = 1.0 / (1u32 << 20) as f64;
 
-/// A power of a map as the product of two others, of about as many steps. Of all of them only
-/// some digits count.
+/// A power of a map as the product of two others, with a third of all steps at least in each, if
+/// there are several. Of all of them only some digits count.
 pub(super) struct Halves<'a> {
     pub(super) power: &'a Matrix<Pair>,
     pub(super) later: &'a Matrix<Pair>,
@@ -180,8 +180,9 @@ impl Doubt {
         });
         let part = part(emitter, steps);
         let one = emitter.constant(1.0);
-        // Of half of the steps a polynomial is no more than twice as small for each other number.
-        let growth = emitter.constant(GROWTH * f64::from(1u32 << (map.len() - 1).min(31)));
+        // Of a third of all steps a polynomial is three times as small for each other number.
+        let others = i32::try_from(map.len() - 1).unwrap_or(i32::MAX).min(31);
+        let growth = emitter.constant(GROWTH * 3f64.powi(others));
         let mut polynomial = emitter.constant(GROWTH);
         for _ in 1..map.len() {
             polynomial = emitter.apply(Op::Mul, &[polynomial, steps]);

@@ -37,8 +37,11 @@ pub(super) fn total(
     Some(emitter.normal(sum))
 }
 
-/// The same, but the second part may be some ulps of the first, and more where much cancels. What
-/// is made of it has as many digits, next to the terms, and does not wait for it to be made normal.
+/// The same, but not made normal, so that what is made of it waits for less: the second part may be
+/// some ulps of the first, and all that is left where the first cancels. A product of two pairs
+/// leaves that of their second parts out, which is no more than what rounding has taken from this
+/// second part already, next to the terms. No such pair is handed out: it is a factor or an addend
+/// of one total, whose derivatives are told.
 fn loose_total(
     emitter: &mut Emitter<'_>,
     factors: impl IntoIterator<Item = Factors>,
