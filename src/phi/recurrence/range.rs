@@ -1,4 +1,4 @@
-//! The range of what a recurrence begins with, adds and is coupled by: what is too large or too small for its
+//! The range of what a recurrence begins with and adds: what is too large or too small for its
 //! form is left to the loop.
 
 use std::collections::BTreeMap;
@@ -32,15 +32,15 @@ const SMALL: f64 = f64::from_bits(0x3DF0_0000_0000_0000);
 /// Of larger products it is not looked at what their factors are.
 const MOST_FACTORS: u32 = 8;
 
-const UNDERFLOWS: &str = "what it begins with, adds or is coupled by is almost zero";
+const UNDERFLOWS: &str = "what it begins with or adds is almost zero";
 
 /// Products of powers of nodes that are not to be almost zero, each with a node that is a part
 /// of it if there is one, and what it may not be less than.
 type Products = BTreeMap<Vec<(Node, i32)>, (Option<Node>, f64)>;
 
 impl Forms<'_, '_> {
-    /// Stops the graph where first values, what a step adds, or coefficients by which numbers take
-    /// part in others, are out of the range of the form of `system`. A single number that is multiplied alone has no such range: it is
+    /// Stops the graph where first values, or what a step adds, are out of the range of the
+    /// form of `system`. A single number that is multiplied alone has no such range: it is
     /// multiplied by two halves of its power. Powers of known coefficients are looked at when
     /// they are computed.
     ///
@@ -63,7 +63,6 @@ impl Forms<'_, '_> {
             let terms = Terms::of_node(emitter, first);
             collect(emitter, first, &terms, LEAST, &mut products)?;
         }
-        collect_coupling(emitter, system, counter, &mut products)?;
         collect_added(emitter, system, counter, &mut products)?;
         require_all(emitter, &products);
         Ok(())
@@ -89,30 +88,6 @@ fn require_all(emitter: &mut Emitter<'_>, products: &Products) {
             None => emitter.require_product(powers, least),
         }
     }
-}
-
-/// Collects what must not be almost zero of the coefficients by which a number of `system` takes
-/// part in another one. As many of them as there are numbers may meet in powers of the map before
-/// anything makes up for that, as it does in the loop.
-fn collect_coupling(
-    emitter: &Emitter<'_>,
-    system: &System,
-    counter: usize,
-    products: &mut Products,
-) -> Result<(), &'static str> {
-    let least = LEAST.powf(1.0 / system.states.len() as f64);
-    for (&state, row) in system.states.iter().zip(&system.rows) {
-        for (base, coefficient) in row {
-            if let (&Base::State(other), &Coefficient::Fixed(pair)) = (base, coefficient)
-                && other != state
-                && other < counter
-            {
-                let terms = Terms::of(emitter, pair).unwrap_or_else(|| Terms::node(pair.high));
-                collect(emitter, pair.high, &terms, least, products)?;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Collects what must not be almost zero of what a step of `system` adds to what the loop
