@@ -89,6 +89,26 @@ fn systems_that_begin_with_very_much() {
 }
 
 #[test]
+fn systems_that_are_hardly_coupled() {
+    let chain = || {
+        Tape::builder().background(false).record(|x: &[Var]| {
+            let mut z = [x[2], x[3], x[4]];
+            for _ in 0..1000 {
+                z = [x[0] * z[0] + x[1] * z[1], x[0] * z[1] + x[1] * z[2], x[0] * z[2]];
+            }
+            z[0]
+        })
+    };
+    let lesson = [0.9, 0.5, 0.1, 0.2, 0.3];
+    for coupling in [1e-90, 1e-100, -1.071_519_305_237_606_3e-160, 1e-161, 1e-162, 0.0] {
+        for x in [[-0.62, -0.49, -0.25], [1.0, 1.0, 1.0]] {
+            let x = [1.071_519_305_237_606_4, coupling, x[0], x[1], x[2]];
+            assert!(compare(chain, &[&lesson], &x).unwrap());
+        }
+    }
+}
+
+#[test]
 fn systems_that_grow_or_vanish_up_to_the_ends_of_the_range() {
     for steps in [255, 256, 383, 384, 511, 1000] {
         let spiral = move || {

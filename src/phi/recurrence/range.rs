@@ -1,5 +1,5 @@
-//! The range of what a recurrence begins with and adds: what is too large or too small for its
-//! form is left to the loop.
+//! The range of what a recurrence begins with, adds and is coupled by: what is too large or too
+//! small for its form is left to the loop.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::form::{Base, Coefficient, Forms};
 use super::power::{System, offset};
 use super::terms::Terms;
 use crate::op::Op;
-use crate::phi::pair::Pairs;
+use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
 
 /// 2¹²⁸. With larger first values, powers that are less than the smallest normal number
@@ -23,7 +23,7 @@ const MODERATE: f64 = f64::from_bits(0x47F0_0000_0000_0000);
 const LEAST: f64 = f64::from_bits(0x07F0_0000_0000_0000);
 
 /// 2⁻¹⁰⁰⁰. What is added as often as the number of the iteration says is multiplied by that
-/// first, which makes it larger.
+/// first, which makes it larger. Nor are coefficients multiplied by less.
 const LEAST_COUNTED: f64 = f64::from_bits(0x0170_0000_0000_0000);
 
 /// 2⁻³².
@@ -32,15 +32,15 @@ const SMALL: f64 = f64::from_bits(0x3DF0_0000_0000_0000);
 /// Of larger products it is not looked at what their factors are.
 const MOST_FACTORS: u32 = 8;
 
-const UNDERFLOWS: &str = "what it begins with or adds is almost zero";
+const UNDERFLOWS: &str = "what it begins with, adds or is coupled by is almost zero";
 
 /// Products of powers of nodes that are not to be almost zero, each with a node that is a part
 /// of it if there is one, and what it may not be less than.
 type Products = BTreeMap<Vec<(Node, i32)>, (Option<Node>, f64)>;
 
 impl Forms<'_, '_> {
-    /// Stops the graph where first values, or what a step adds, are out of the range of the
-    /// form of `system`. A single number that is multiplied alone has no such range: it is
+    /// Stops the graph where first values, what a step adds, or the coefficients of other numbers
+    /// than its own, are out of the range of the form of `system`. A single number that is multiplied alone has no such range: it is
     /// multiplied by two halves of its power. Powers of known coefficients are looked at when
     /// they are computed.
     ///
@@ -63,6 +63,7 @@ impl Forms<'_, '_> {
             let terms = Terms::of_node(emitter, first);
             collect(emitter, first, &terms, LEAST, &mut products)?;
         }
+        collect_coupling(emitter, system, counter, &mut products)?;
         collect_added(emitter, system, counter, &mut products)?;
         require_all(emitter, &products);
         Ok(())
@@ -88,6 +89,46 @@ fn require_all(emitter: &mut Emitter<'_>, products: &Products) {
             None => emitter.require_product(powers, least),
         }
     }
+}
+
+/// Collects what must not be almost zero of the coefficients by which a number of `system` takes
+/// part in another one.
+///
+/// Where one leads to the next, as many of them but one as there are numbers meet in powers of the
+/// map, before the powers that make up for that in the loop. Where a loop has made them, they
+/// vanish as that rests, and nothing makes up for that.
+fn collect_coupling(
+    emitter: &Emitter<'_>,
+    system: &System,
+    counter: usize,
+    products: &mut Products,
+) -> Result<(), &'static str> {
+    let mut couplings = Vec::new();
+    for (&state, row) in system.states.iter().zip(&system.rows) {
+        for (base, coefficient) in row {
+            if let (&Base::State(other), &Coefficient::Fixed(pair)) = (base, coefficient)
+                && other != state
+                && state.max(other) < counter
+            {
+                couplings.push((state, other, pair));
+            }
+        }
+    }
+    let most = i32::try_from(couplings.len().min(system.states.len() - 1)).unwrap_or(i32::MAX);
+    for &(state, other, pair) in &couplings {
+        let meets = |&(to, from, _): &(usize, usize, Pair)| {
+            from == state && to != other || to == other && from != state
+        };
+        let least = match couplings.iter().any(meets) {
+            true => LEAST.powf(1.0 / f64::from(most)),
+            false => LEAST_COUNTED,
+        };
+        let terms = Terms::of(emitter, pair).unwrap_or_else(|| Terms::node(pair.high));
+        if !terms.nodes().iter().any(|&node| emitter.is_from_loop(node)) {
+            collect(emitter, pair.high, &terms, least, products)?;
+        }
+    }
+    Ok(())
 }
 
 /// Collects what must not be almost zero of what a step of `system` adds to what the loop
