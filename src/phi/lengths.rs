@@ -235,7 +235,8 @@ fn sum(graph: &Graph, uses: &Array<Node, u32>, sum: Node) -> Option<Sum> {
 
 /// The root of `sum`, the sum of the squares of `squared` and of `constants`.
 fn length(builder: &mut Builder, sum: Node, squared: &[Node], constants: &[f64]) -> Node {
-    let is_usual = if constants.iter().any(|&constant| constant >= LEAST) {
+    let is_never_tiny = constants.iter().any(|&constant| constant >= LEAST);
+    let is_usual = if is_never_tiny {
         let largest = builder.constant(f64::MAX);
         builder.apply(Op::Le, &[sum, largest])
     } else {
@@ -248,7 +249,12 @@ fn length(builder: &mut Builder, sum: Node, squared: &[Node], constants: &[f64])
     builder.finish_block(&[root]);
     builder.leave();
     builder.enter(unusual);
-    let root = scaled_root(builder, sum, squared, constants);
+    let root = if is_never_tiny {
+        let [down, up] = [SCALE.recip(), SCALE].map(|number| builder.constant(number));
+        scaled_root(builder, squared, (down, up), None)
+    } else {
+        root_of_tiny_or_huge(builder, sum, squared, constants)
+    };
     builder.finish_block(&[root]);
     builder.leave();
     let passed = builder.end_region(region, 1);
@@ -267,26 +273,42 @@ fn is_usual(builder: &mut Builder, sum: Node) -> Node {
     builder.apply(Op::Ge, &[product, least])
 }
 
-/// The root of a sum that is tiny or huge, by parts that are scaled before.
-fn scaled_root(builder: &mut Builder, sum: Node, squared: &[Node], constants: &[f64]) -> Node {
-    let [one, large, small, none] =
+/// The root of a sum that is tiny or huge.
+fn root_of_tiny_or_huge(
+    builder: &mut Builder,
+    sum: Node,
+    squared: &[Node],
+    constants: &[f64],
+) -> Node {
+    let [one, up, down, none] =
         [1.0, SCALE, SCALE.recip(), 0.0].map(|number| builder.constant(number));
     let is_tiny = builder.apply(Op::Lt, &[sum, one]);
-    let scale = builder.apply(Op::Select, &[is_tiny, large, small]);
-    let back = builder.apply(Op::Select, &[is_tiny, small, large]);
+    let scale = builder.apply(Op::Select, &[is_tiny, up, down]);
+    let back = builder.apply(Op::Select, &[is_tiny, down, up]);
     let constants: f64 = constants.iter().map(|constant| constant * SCALE * SCALE).sum();
-    let mut scaled_sum = (constants != 0.0 && constants.is_finite()).then(|| {
+    let constants = (constants != 0.0 && constants.is_finite()).then(|| {
         let constants = builder.constant(constants);
         builder.apply(Op::Select, &[is_tiny, constants, none])
     });
-    for &node in squared {
+    scaled_root(builder, squared, (scale, back), constants)
+}
+
+/// The root of the sum of the squares of `squared`, which are scaled before, and of `constants`,
+/// which are; then it is scaled back.
+fn scaled_root(
+    builder: &mut Builder,
+    squared: &[Node],
+    (scale, back): (Node, Node),
+    constants: Option<Node>,
+) -> Node {
+    let squares = squared.iter().map(|&node| {
         let scaled = builder.apply(Op::Mul, &[node, scale]);
-        let square = builder.apply(Op::Mul, &[scaled, scaled]);
-        scaled_sum = Some(match scaled_sum {
-            Some(before) => builder.apply(Op::Add, &[before, square]),
-            None => square,
-        });
-    }
-    let root = builder.apply(Op::Sqrt, &[scaled_sum.unwrap_or(sum)]);
+        builder.apply(Op::Mul, &[scaled, scaled])
+    });
+    let parts: SmallVec<[Node; MOST_SQUARES]> = squares.collect();
+    let mut parts = constants.into_iter().chain(parts);
+    let Some(first) = parts.next() else { return scale };
+    let sum = parts.fold(first, |sum, part| builder.apply(Op::Add, &[sum, part]));
+    let root = builder.apply(Op::Sqrt, &[sum]);
     builder.apply(Op::Mul, &[root, back])
 }
