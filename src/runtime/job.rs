@@ -1,10 +1,7 @@
 //! A compilation: takes on the kernels that are stale, makes them and installs them.
 
-use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, MutexGuard, OnceLock};
-use std::thread;
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
@@ -27,13 +24,6 @@ pub(super) struct Job {
     kernels: SmallVec<[(Role, Purpose); 6]>,
     /// The inputs of runs that taught something.
     lessons: Vec<Arc<[f64]>>,
-}
-
-/// Options with which a kernel may be made, and what all purposes share then, with the time that
-/// it took.
-struct Choice {
-    options: Options,
-    primal: OnceLock<(Result<Primal, Refusal>, Duration)>,
 }
 
 impl Job {
@@ -63,65 +53,47 @@ impl Job {
         }
     }
 
-    /// Makes the kernels and installs them, on this thread and on others if there may be more.
-    pub(super) fn run(self, options: &Options, threads: usize) {
-        self.make_all(Role::First, &[*options], threads);
+    /// Makes the kernels and installs them.
+    pub(super) fn run(self, options: &Options) {
+        self.make(Role::First, &[*options]);
         // Where a closed form does not serve, a derivative may be what is left where terms cancel
         // exactly on the tape; in any other order that is rounding.
         let open = Options { phi_calculus: false, ..*options };
         let compiled = options.limits.in_order.min(options.limits.compiled);
         let limits = Limits { compiled, ..options.limits };
         let in_order = Options { numerics: Numerics::Exact, limits, ..open };
-        self.make_all(Role::Reserve, &[in_order, open], threads);
+        self.make(Role::Reserve, &[in_order, open]);
     }
 
-    /// Makes the kernels for `role`, several at a time.
-    fn make_all(&self, role: Role, choices: &[Options], threads: usize) {
-        let choices: SmallVec<[Choice; 2]> =
-            choices.iter().map(|&options| Choice { options, primal: OnceLock::new() }).collect();
-        let of_role = self.kernels.iter().filter(|kernel| kernel.0 == role);
-        let purposes: SmallVec<[Purpose; 3]> = of_role.map(|kernel| kernel.1).collect();
-        let next = AtomicUsize::new(0);
-        let work = || {
-            while let Some(&purpose) = purposes.get(next.fetch_add(1, Ordering::Relaxed)) {
-                // Nobody is left to call a kernel.
-                if Arc::strong_count(&self.specialisation) == 1 {
-                    return;
-                }
-                self.make(role, purpose, &choices);
+    /// Makes the kernels for `role` by the first of these options with which they are not too large.
+    fn make(&self, role: Role, choices: &[Options]) {
+        let mut primals: SmallVec<[_; 2]> = choices.iter().map(|_| None).collect();
+        for &(_, purpose) in self.kernels.iter().filter(|kernel| kernel.0 == role) {
+            // Nobody is left to call a kernel.
+            if Arc::strong_count(&self.specialisation) == 1 {
+                return;
             }
-        };
-        thread::scope(|scope| {
-            for _ in 1..threads.min(purposes.len()) {
-                let helper = thread::Builder::new().name("phigrad-compile".into());
-                // Without it the work takes longer.
-                _ = helper.spawn_scoped(scope, work);
-            }
-            work();
-        });
-    }
-
-    /// Makes the kernel for `role` and `purpose` by the first choice with which it is not too large.
-    fn make(&self, role: Role, purpose: Purpose, choices: &[Choice]) {
-        let mut elapsed = Duration::ZERO;
-        for (number, Choice { options, primal }) in choices.iter().enumerate() {
-            let (primal, shared) = primal.get_or_init(|| {
+            let mut elapsed = Duration::ZERO;
+            for (number, (options, made)) in choices.iter().zip(&mut primals).enumerate() {
+                let (primal, shared) = made.get_or_insert_with(|| {
+                    let start = Instant::now();
+                    let primal = unwound(|| primal(&self.graph, options));
+                    if let (Role::First, Ok(primal)) = (role, &primal) {
+                        self.note_forms(primal);
+                    }
+                    (primal, start.elapsed())
+                });
                 let start = Instant::now();
-                let primal = unwound(|| self::primal(&self.graph, options));
-                if let (Role::First, Ok(primal)) = (role, &primal) {
-                    self.note_forms(primal);
+                let result = match &primal {
+                    Ok(primal) => unwound(|| coarsen(primal, purpose, options, &self.lessons)),
+                    Err(refusal) => Err(refusal.clone()),
+                };
+                elapsed += *shared + start.elapsed();
+                let is_last = number + 1 == choices.len();
+                if is_last || !result.as_ref().is_err_and(Refusal::is_for_size) {
+                    self.install(role, purpose, result, (options.numerics, elapsed));
+                    break;
                 }
-                (primal, start.elapsed())
-            });
-            let start = Instant::now();
-            let result = match primal {
-                Ok(primal) => unwound(|| coarsen(primal, purpose, options, &self.lessons)),
-                Err(refusal) => Err(refusal.clone()),
-            };
-            elapsed += *shared + start.elapsed();
-            let is_last = number + 1 == choices.len();
-            if is_last || !result.as_ref().is_err_and(Refusal::is_for_size) {
-                return self.install(role, purpose, result, (options.numerics, elapsed));
             }
         }
     }
@@ -186,11 +158,6 @@ impl Drop for Job {
     fn drop(&mut self) {
         self.specialisation.end_compiling();
     }
-}
-
-/// How many threads are worth it where a caller waits.
-pub(super) fn processors() -> usize {
-    thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 /// The number of nodes of a recorded graph, in all iterations.

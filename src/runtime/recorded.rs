@@ -267,8 +267,8 @@ macro_rules! recorded {
         }
 
         impl<F> $name<F> {
-            /// Compiles everything learnt so far, now: kernels for the value, the
-            /// gradient, and both, on threads of their own if there are processors.
+            /// Compiles everything learnt so far, now, on this thread: kernels for
+            /// the value, the gradient, and both.
             ///
             /// Nobody needs to call it: hot functions are compiled by themselves.
             /// It serves programs that want no slow calls after a certain point,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwapOption;
 
 use super::explain::Explanation;
-use super::job::{Job, processors};
+use super::job::Job;
 use super::learning::{Known, Learning, Left, Role, Why};
 use super::options::Options;
 use super::report::{DecisionReport, Purpose, Refusal, Report, Waiting};
@@ -235,12 +235,12 @@ impl Specialisation {
     fn start_compiling(self: &Arc<Self>, learning: MutexGuard<'_, Learning>, options: &Options) {
         let job = Job::start(self, learning, |learning| learning.wanted);
         if !options.background {
-            job.run(options, processors());
+            job.run(options);
             return;
         }
         let options = *options;
         let thread = std::thread::Builder::new().name("phigrad-compile".into());
-        if let Err(error) = thread.spawn(move || job.run(&options, 1)) {
+        if let Err(error) = thread.spawn(move || job.run(&options)) {
             self.lock().refuse(Refusal::Thread { reason: error.to_string() });
         }
     }
@@ -255,7 +255,7 @@ impl Specialisation {
         if !learning.is_sound() {
             return learning.refusals.last().map_or(Ok(false), |refusal| Err(refusal.clone()));
         }
-        Job::start(self, learning, |_| [true; 3]).run(options, processors());
+        Job::start(self, learning, |_| [true; 3]).run(options);
         let learning = self.lock();
         let refused = learning.attempts[Role::First as usize]
             .iter()
