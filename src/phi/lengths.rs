@@ -251,7 +251,7 @@ fn length(builder: &mut Builder, sum: Node, squared: &[Node], constants: &[f64])
     builder.enter(unusual);
     let root = if is_never_tiny {
         let [down, up] = [SCALE.recip(), SCALE].map(|number| builder.constant(number));
-        scaled_root(builder, squared, (down, up), None)
+        scaled_root(builder, squared, None, (down, up))
     } else {
         root_of_tiny_or_huge(builder, sum, squared, constants)
     };
@@ -286,29 +286,27 @@ fn root_of_tiny_or_huge(
     let scale = builder.apply(Op::Select, &[is_tiny, up, down]);
     let back = builder.apply(Op::Select, &[is_tiny, down, up]);
     let constants: f64 = constants.iter().map(|constant| constant * SCALE * SCALE).sum();
-    let constants = (constants != 0.0 && constants.is_finite()).then(|| {
+    let constants = (constants != 0.0).then(|| {
         let constants = builder.constant(constants);
         builder.apply(Op::Select, &[is_tiny, constants, none])
     });
-    scaled_root(builder, squared, (scale, back), constants)
+    scaled_root(builder, squared, constants, (scale, back))
 }
 
-/// The root of the sum of the squares of `squared`, which are scaled before, and of `constants`,
-/// which are; then it is scaled back.
+/// √(Σ(x·scale)² + constants)·back for all x of `squared`; what `constants` there are is scaled.
 fn scaled_root(
     builder: &mut Builder,
     squared: &[Node],
-    (scale, back): (Node, Node),
     constants: Option<Node>,
+    (scale, back): (Node, Node),
 ) -> Node {
-    let squares = squared.iter().map(|&node| {
+    // What this is added to is left as it is, with all folding.
+    let mut sum = constants.unwrap_or_else(|| builder.constant(-0.0));
+    for &node in squared {
         let scaled = builder.apply(Op::Mul, &[node, scale]);
-        builder.apply(Op::Mul, &[scaled, scaled])
-    });
-    let parts: SmallVec<[Node; MOST_SQUARES]> = squares.collect();
-    let mut parts = constants.into_iter().chain(parts);
-    let Some(first) = parts.next() else { return scale };
-    let sum = parts.fold(first, |sum, part| builder.apply(Op::Add, &[sum, part]));
+        let square = builder.apply(Op::Mul, &[scaled, scaled]);
+        sum = builder.apply(Op::Add, &[sum, square]);
+    }
     let root = builder.apply(Op::Sqrt, &[sum]);
     builder.apply(Op::Mul, &[root, back])
 }

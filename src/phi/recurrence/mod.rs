@@ -42,6 +42,7 @@ mod binary;
 mod binomials;
 mod body;
 mod combined;
+mod couplings;
 mod doubling;
 mod doubt;
 mod edit;

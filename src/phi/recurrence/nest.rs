@@ -393,7 +393,7 @@ fn go_through(
         if system.states.iter().any(|&state| state < own) {
             applied.push(record(&forms, &nest.body, &system));
         }
-        forms.require_range_of_added(&system)?;
+        forms.require_range_of_steps(&system)?;
         let map = map::after(forms.emitter, &system, nest.times).ok_or(CHANGES)?;
         maps.push((system.states, map));
     }

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use super::couplings::collect_couplings;
 use super::emit::Emitter;
 use super::form::{Base, Coefficient, Forms};
 use super::power::{System, offset};
 use super::terms::Terms;
 use crate::op::Op;
-use crate::phi::pair::{Pair, Pairs};
+use crate::phi::pair::Pairs;
 use crate::ssa::Node;
 
 /// 2¹²⁸. With larger first values, powers that are less than the smallest normal number
@@ -20,11 +21,12 @@ const MODERATE: f64 = f64::from_bits(0x47F0_0000_0000_0000);
 /// Forms multiply what is added, and first values, by factors less 1, or divide them by such,
 /// before they multiply them by powers. There they would lose digits to underflow where the
 /// loop only makes them larger.
-const LEAST: f64 = f64::from_bits(0x07F0_0000_0000_0000);
+pub(super) const LEAST: f64 = f64::from_bits(0x07F0_0000_0000_0000);
 
 /// 2⁻¹⁰⁰⁰. What is added as often as the number of the iteration says is multiplied by that
-/// first, which makes it larger. Nor are coefficients multiplied by less.
-const LEAST_COUNTED: f64 = f64::from_bits(0x0170_0000_0000_0000);
+/// first, which makes it larger. A coefficient by which a number takes part in another one, if no
+/// other one meets it, is multiplied by powers of their own, as in the loop.
+pub(super) const LEAST_ONCE: f64 = f64::from_bits(0x0170_0000_0000_0000);
 
 /// 2⁻³².
 const SMALL: f64 = f64::from_bits(0x3DF0_0000_0000_0000);
@@ -32,17 +34,17 @@ const SMALL: f64 = f64::from_bits(0x3DF0_0000_0000_0000);
 /// Of larger products it is not looked at what their factors are.
 const MOST_FACTORS: u32 = 8;
 
-const UNDERFLOWS: &str = "what it begins with, adds or is coupled by is almost zero";
+pub(super) const UNDERFLOWS: &str = "what it begins with, adds or is coupled by is almost zero";
 
 /// Products of powers of nodes that are not to be almost zero, each with a node that is a part
 /// of it if there is one, and what it may not be less than.
-type Products = BTreeMap<Vec<(Node, i32)>, (Option<Node>, f64)>;
+pub(super) type Products = BTreeMap<Vec<(Node, i32)>, (Option<Node>, f64)>;
 
 impl Forms<'_, '_> {
-    /// Stops the graph where first values, what a step adds, or the coefficients of other numbers
-    /// than its own, are out of the range of the form of `system`. A single number that is multiplied alone has no such range: it is
-    /// multiplied by two halves of its power. Powers of known coefficients are looked at when
-    /// they are computed.
+    /// Stops the graph where first values, what a step adds, or the coefficients by which numbers
+    /// take part in each other, are out of the range of the form of `system`. A single number that
+    /// is multiplied alone has no such range: it is multiplied by two halves of its power. Powers
+    /// of known coefficients are looked at when they are computed.
     ///
     /// # Errors
     ///
@@ -63,19 +65,20 @@ impl Forms<'_, '_> {
             let terms = Terms::of_node(emitter, first);
             collect(emitter, first, &terms, LEAST, &mut products)?;
         }
-        collect_coupling(emitter, system, counter, &mut products)?;
+        collect_couplings(emitter, system, &mut products)?;
         collect_added(emitter, system, counter, &mut products)?;
         require_all(emitter, &products);
         Ok(())
     }
 
-    /// The same for what a step adds only, where what `system` begins with is not known.
+    /// The same for what a step does only, where what `system` begins with is not known.
     ///
     /// # Errors
     ///
     /// As above.
-    pub(super) fn require_range_of_added(&mut self, system: &System) -> Result<(), &'static str> {
+    pub(super) fn require_range_of_steps(&mut self, system: &System) -> Result<(), &'static str> {
         let (counter, mut products) = (self.counter(), Products::new());
+        collect_couplings(self.emitter, system, &mut products)?;
         collect_added(self.emitter, system, counter, &mut products)?;
         require_all(self.emitter, &products);
         Ok(())
@@ -89,46 +92,6 @@ fn require_all(emitter: &mut Emitter<'_>, products: &Products) {
             None => emitter.require_product(powers, least),
         }
     }
-}
-
-/// Collects what must not be almost zero of the coefficients by which a number of `system` takes
-/// part in another one.
-///
-/// Where one leads to the next, as many of them but one as there are numbers meet in powers of the
-/// map, before the powers that make up for that in the loop. Where a loop has made them, they
-/// vanish as that rests, and nothing makes up for that.
-fn collect_coupling(
-    emitter: &Emitter<'_>,
-    system: &System,
-    counter: usize,
-    products: &mut Products,
-) -> Result<(), &'static str> {
-    let mut couplings = Vec::new();
-    for (&state, row) in system.states.iter().zip(&system.rows) {
-        for (base, coefficient) in row {
-            if let (&Base::State(other), &Coefficient::Fixed(pair)) = (base, coefficient)
-                && other != state
-                && state.max(other) < counter
-            {
-                couplings.push((state, other, pair));
-            }
-        }
-    }
-    let most = i32::try_from(couplings.len().min(system.states.len() - 1)).unwrap_or(i32::MAX);
-    for &(state, other, pair) in &couplings {
-        let meets = |&(to, from, _): &(usize, usize, Pair)| {
-            from == state && to != other || to == other && from != state
-        };
-        let least = match couplings.iter().any(meets) {
-            true => LEAST.powf(1.0 / f64::from(most)),
-            false => LEAST_COUNTED,
-        };
-        let terms = Terms::of(emitter, pair).unwrap_or_else(|| Terms::node(pair.high));
-        if !terms.nodes().iter().any(|&node| emitter.is_from_loop(node)) {
-            collect(emitter, pair.high, &terms, least, products)?;
-        }
-    }
-    Ok(())
 }
 
 /// Collects what must not be almost zero of what a step of `system` adds to what the loop
@@ -149,7 +112,7 @@ fn collect_added(
                 && other >= counter
             {
                 let terms = Terms::of(emitter, pair).unwrap_or_else(|| Terms::node(pair.high));
-                collect(emitter, pair.high, &terms, LEAST_COUNTED, products)?;
+                collect(emitter, pair.high, &terms, LEAST_ONCE, products)?;
             }
         }
         let Some(added) = offset(emitter, row) else { continue };

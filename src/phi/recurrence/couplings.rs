@@ -1,0 +1,122 @@
+//! The range of the coefficients by which numbers of a system take part in each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::emit::Emitter;
+use super::form::{Base, Coefficient};
+use super::power::System;
+use super::range::{LEAST, LEAST_ONCE, Products, UNDERFLOWS};
+use super::terms::Terms;
+use crate::phi::pair::Pair;
+
+/// Couplings that are constants from here on make nothing almost zero.
+const MODERATE: f64 = 0.0625;
+
+/// A coefficient by which a number takes part in another one.
+struct Coupling {
+    to: usize,
+    from: usize,
+    pair: Pair,
+    terms: Terms,
+}
+
+/// Collects what must not be almost zero of the couplings of `system`.
+///
+/// In powers of the map couplings that lead from one to the next are multiplied by each other
+/// before they meet the powers of the numbers' own coefficients, which may be large: what has
+/// lost digits by then is made large with them. A loop multiplies by both in turn.
+///
+/// # Errors
+///
+/// That one is known to be almost zero.
+pub(super) fn collect_couplings(
+    emitter: &Emitter<'_>,
+    system: &System,
+    products: &mut Products,
+) -> Result<(), &'static str> {
+    let couplings = couplings(emitter, system);
+    let may_vanish = |coupling: &&Coupling| may_vanish(emitter, system, coupling);
+    let small: Vec<&Coupling> = couplings.iter().filter(may_vanish).collect();
+    // No way through the numbers enters or leaves one of them twice.
+    let entered: BTreeSet<usize> = small.iter().map(|coupling| coupling.to).collect();
+    let left: BTreeSet<usize> = small.iter().map(|coupling| coupling.from).collect();
+    let most = entered.len().min(left.len()).min(system.states.len() - 1);
+    // Of the derivative by a coefficient the ways to it and from it are two, which may be the same.
+    let ways = if has_cycle(&couplings) { 2 } else { 1 };
+    let least = match most * ways {
+        0 => return Ok(()),
+        1 => LEAST_ONCE,
+        meeting => LEAST.powf(1.0 / meeting as f64),
+    };
+    for Coupling { pair, terms, .. } in small {
+        let powers = match terms.single() {
+            Some(([], number)) if number.high.abs() < least => return Err(UNDERFLOWS),
+            Some(([], _)) => continue,
+            Some((powers, number)) if number.high.abs() == 1.0 => powers.to_vec(),
+            _ => vec![(pair.high, 1)],
+        };
+        let known = products.entry(powers).or_insert((None, least));
+        known.1 = known.1.max(least);
+    }
+    Ok(())
+}
+
+/// The couplings of `system` that are not zero.
+fn couplings(emitter: &Emitter<'_>, system: &System) -> Vec<Coupling> {
+    let mut couplings = Vec::new();
+    for (&to, row) in system.states.iter().zip(&system.rows) {
+        for (base, coefficient) in row {
+            if let (&Base::State(from), &Coefficient::Fixed(pair)) = (base, coefficient)
+                && from != to
+            {
+                let terms = terms(emitter, pair);
+                if !terms.is_zero() {
+                    couplings.push(Coupling { to, from, pair, terms });
+                }
+            }
+        }
+    }
+    couplings
+}
+
+fn terms(emitter: &Emitter<'_>, pair: Pair) -> Terms {
+    Terms::of(emitter, pair).unwrap_or_else(|| Terms::node(pair.high))
+}
+
+/// Whether `coupling` may be almost zero where the numbers' own coefficients are not.
+fn may_vanish(emitter: &Emitter<'_>, system: &System, coupling: &Coupling) -> bool {
+    let is_moderate = |terms: &Terms| {
+        let single = terms.single();
+        single.is_some_and(|(powers, number)| powers.is_empty() && number.high.abs() >= MODERATE)
+    };
+    if is_moderate(&coupling.terms) {
+        return false;
+    }
+    // A number that is added after it was multiplied: it has vanished itself by then.
+    let mut rows = system.states.iter().zip(&system.rows);
+    let own = rows.find(|&(&state, _)| state == coupling.from);
+    match own.and_then(|(_, row)| row.get(&Base::State(coupling.from))) {
+        Some(&Coefficient::Fixed(pair)) => {
+            let quotient = coupling.terms.quotient(&terms(emitter, pair));
+            !quotient.is_some_and(|quotient| is_moderate(&quotient))
+        }
+        _ => true,
+    }
+}
+
+/// Whether couplings lead from a number back to it.
+fn has_cycle(couplings: &[Coupling]) -> bool {
+    let mut entered: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for coupling in couplings {
+        entered.entry(coupling.to).or_default().insert(coupling.from);
+    }
+    // Numbers that nothing enters, or only what has been taken out, are taken out.
+    loop {
+        let before = entered.len();
+        let kept: BTreeSet<usize> = entered.keys().copied().collect();
+        entered.retain(|_, from| from.iter().any(|from| kept.contains(from)));
+        if entered.len() == before {
+            return before > 0;
+        }
+    }
+}
