@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::emit::Emitter;
 use super::form::{Base, Coefficient};
 use super::power::System;
-use super::range::{LEAST, LEAST_ONCE, Products, UNDERFLOWS};
+use super::range::{LEAST_ONCE, Products, UNDERFLOWS, least_of};
 use super::terms::Terms;
 use crate::phi::pair::Pair;
 
@@ -37,6 +37,9 @@ pub(super) fn collect_couplings(
     let couplings = couplings(emitter, system);
     let may_vanish = |coupling: &&Coupling| may_vanish(emitter, system, coupling);
     let small: Vec<&Coupling> = couplings.iter().filter(may_vanish).collect();
+    if small.is_empty() {
+        return Ok(());
+    }
     // No way through the numbers enters or leaves one of them twice.
     let entered: BTreeSet<usize> = small.iter().map(|coupling| coupling.to).collect();
     let left: BTreeSet<usize> = small.iter().map(|coupling| coupling.from).collect();
@@ -44,9 +47,8 @@ pub(super) fn collect_couplings(
     // Of the derivative by a coefficient the ways to it and from it are two, which may be the same.
     let ways = if has_cycle(&couplings) { 2 } else { 1 };
     let least = match most * ways {
-        0 => return Ok(()),
         1 => LEAST_ONCE,
-        meeting => LEAST.powf(1.0 / meeting as f64),
+        meeting => least_of(meeting as u64),
     };
     for Coupling { pair, terms, .. } in small {
         let powers = match terms.single() {

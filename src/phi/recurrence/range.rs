@@ -21,12 +21,18 @@ const MODERATE: f64 = f64::from_bits(0x47F0_0000_0000_0000);
 /// Forms multiply what is added, and first values, by factors less 1, or divide them by such,
 /// before they multiply them by powers. There they would lose digits to underflow where the
 /// loop only makes them larger.
-pub(super) const LEAST: f64 = f64::from_bits(0x07F0_0000_0000_0000);
+const LEAST: f64 = least_of(1);
 
 /// 2⁻¹⁰⁰⁰. What is added as often as the number of the iteration says is multiplied by that
 /// first, which makes it larger. A coefficient by which a number takes part in another one, if no
 /// other one meets it, is multiplied by powers of their own, as in the loop.
 pub(super) const LEAST_ONCE: f64 = f64::from_bits(0x0170_0000_0000_0000);
+
+/// What each of so many numbers may not be less than, so that their product is not less than
+/// [`LEAST`]: a power of two.
+pub(super) const fn least_of(numbers: u64) -> f64 {
+    f64::from_bits((1023 - 896 / numbers) << 52)
+}
 
 /// 2⁻³².
 const SMALL: f64 = f64::from_bits(0x3DF0_0000_0000_0000);
