@@ -149,3 +149,49 @@ fn systems_that_a_loop_inside_couples() {
         assert!(compare(chain, &[&lesson], &[1.5, factor, 1.0, 1.0]).unwrap());
     }
 }
+
+#[test]
+fn powers_that_vanish_before_they_are_multiplied() {
+    let points = [
+        [2.0, 0.02, 1.0, 1e100],
+        [2.0, 0.02, 1.0, 1e17],
+        [1.0, 0.02, 1.0, 1e300],
+        [1.0, 0.0245, 1.0, 1e100],
+    ];
+    let powered = |x: &[Var]| (0..200).fold(x[3], |power, _| power * x[1]);
+    let coupled = || {
+        Tape::builder().background(false).record(move |x: &[Var]| {
+            let mut z = [Var::from(0.0), x[2]];
+            for _ in 0..1000 {
+                let coupling = powered(x);
+                z = [x[0] * z[0] + coupling * z[1], x[0] * z[1]];
+            }
+            z[0]
+        })
+    };
+    let added = || {
+        Tape::builder().background(false).record(move |x: &[Var]| {
+            let mut z = Var::from(0.0);
+            for _ in 0..1000 {
+                z = x[0] * z + powered(x) * x[2];
+            }
+            z
+        })
+    };
+    let ring = || {
+        Tape::builder().background(false).record(move |x: &[Var]| {
+            let mut z = [x[2], Var::from(0.5)];
+            for _ in 0..1000 {
+                let coupling = powered(x);
+                z = [x[0] * z[0] + coupling * z[1], z[1] * 0.5 + coupling * z[0]];
+            }
+            z[1]
+        })
+    };
+    let lesson = [0.9, 0.99, 0.5, 0.3];
+    for x in points {
+        assert!(compare(coupled, &[&lesson], &x).unwrap());
+        assert!(compare(added, &[&lesson], &x).unwrap());
+        assert!(compare(ring, &[&lesson], &x).unwrap());
+    }
+}

@@ -7,7 +7,8 @@ use super::form::{Base, Coefficient};
 use super::power::System;
 use super::range::{LEAST_ONCE, Products, UNDERFLOWS, least_of};
 use super::terms::Terms;
-use crate::phi::pair::Pair;
+use crate::op::Op;
+use crate::phi::pair::{How, Pair, Pairs};
 
 /// Couplings that are constants from here on make nothing almost zero.
 const MODERATE: f64 = 0.0625;
@@ -30,11 +31,12 @@ struct Coupling {
 ///
 /// That one is known to be almost zero.
 pub(super) fn collect_couplings(
-    emitter: &Emitter<'_>,
+    emitter: &mut Emitter<'_>,
     system: &System,
     products: &mut Products,
 ) -> Result<(), &'static str> {
     let couplings = couplings(emitter, system);
+    couplings.iter().for_each(|coupling| require_powers_of(emitter, coupling.pair));
     let may_vanish = |coupling: &&Coupling| may_vanish(emitter, system, coupling);
     let small: Vec<&Coupling> = couplings.iter().filter(may_vanish).collect();
     if small.is_empty() {
@@ -61,6 +63,29 @@ pub(super) fn collect_couplings(
         known.1 = known.1.max(least);
     }
     Ok(())
+}
+
+/// Stops the graph where a power that an inner loop came to, and of which `pair` is a multiple, has
+/// vanished: what else it is multiplied by may be large, and so may what an outer loop makes of it.
+/// Where it is one of several terms, the others are what is left of it.
+pub(super) fn require_powers_of(emitter: &mut Emitter<'_>, pair: Pair) {
+    let mut pending = vec![pair];
+    while let Some(pair) = pending.pop() {
+        match (emitter.told(pair), emitter.origin(pair)) {
+            (Some(told), _) if told.factors.is_none() => {}
+            (Some(_), _) => {
+                let Some(size) = emitter.scaled_size(&[(pair.high, 1)], LEAST_ONCE) else {
+                    continue;
+                };
+                let one = emitter.constant(1.0);
+                let condition = emitter.apply(Op::Ge, &[size, one]);
+                emitter.require(condition);
+            }
+            (None, Some((_, How::Product(a, b)))) => pending.extend([a, b]),
+            (None, Some((_, How::Quotient(a, _)))) => pending.push(a),
+            (None, _) => {}
+        }
+    }
 }
 
 /// The couplings of `system` that are not zero.

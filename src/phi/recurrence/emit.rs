@@ -330,6 +330,15 @@ impl<'a> Emitter<'a> {
     /// Stops the graph where the product of these powers is less than `least` in size, unless
     /// a factor is zero. Constants are not looked at.
     pub(super) fn require_product(&mut self, powers: &[(Node, i32)], least: f64) {
+        let Some(size) = self.scaled_size(powers, least) else { return };
+        // Of the numbers from 0 to 1 only these two are not larger than their squares.
+        let square = self.apply(Op::Mul, &[size, size]);
+        let condition = self.apply(Op::Ge, &[square, size]);
+        self.require(condition);
+    }
+
+    /// How many times `least` the product of these powers is in size, if that is not known.
+    pub(super) fn scaled_size(&mut self, powers: &[(Node, i32)], least: f64) -> Option<Node> {
         // So that no part of the product underflows where the whole is not that small.
         let mut scaled = self.constant(1.0 / least);
         for &(node, power) in powers {
@@ -340,13 +349,13 @@ impl<'a> Emitter<'a> {
                 };
             }
         }
-        if self.value(scaled).is_some() {
-            return;
+        match self.value(scaled) {
+            Some(_) => None,
+            None => Some(self.apply(Op::Abs, &[scaled])),
         }
-        let size = self.apply(Op::Abs, &[scaled]);
-        // Of the numbers from 0 to 1 only these two are not larger than their squares.
-        let square = self.apply(Op::Mul, &[size, size]);
-        let condition = self.apply(Op::Ge, &[square, size]);
+    }
+
+    pub(super) fn require(&mut self, condition: Node) {
         if self.push_guard(condition) {
             self.required.push((condition, None));
         }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::couplings::collect_couplings;
+use super::couplings::{collect_couplings, require_powers_of};
 use super::emit::Emitter;
 use super::form::{Base, Coefficient, Forms};
 use super::power::{System, offset};
@@ -124,6 +124,7 @@ fn collect_added(
         let Some(added) = offset(emitter, row) else { continue };
         let terms = Terms::of(emitter, added).unwrap_or_else(|| Terms::node(added.high));
         collect(emitter, added.high, &terms, LEAST, products)?;
+        require_powers_of(emitter, added);
     }
     Ok(())
 }
