@@ -27,11 +27,8 @@ use crate::entity::Array;
 use crate::op::{Op, contribution};
 use crate::ssa::{
     Block, Builder, Def, End, Folding, Graph, Item, Node, PlaceId, Region, SeriesData,
-    has_tangents, is_multiple, without_tangents,
+    has_tangents, without_tangents,
 };
-
-/// 2¹²⁸: what closed forms begin with is no larger either.
-const MODERATE: f64 = f64::from_bits(0x47F0_0000_0000_0000);
 
 /// What the outputs of the graph that [`reverse()`] makes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -412,12 +409,12 @@ impl<'a> Reverse<'a> {
         let Some(adjoint) = self.adjoints.take(node) else { return };
         self.set_place(self.graph.nodes[node].place);
         let adjoint = self.gathered_sum(node, adjoint);
-        self.require_moderate(node, adjoint);
         let (op, args) = match self.graph.nodes[node].def {
             Def::Apply(op, args) => (op, args),
             Def::Element(access) => {
                 self.check_element(node);
-                return self.add_to_element(access, adjoint);
+                self.add_to_element(access, adjoint);
+                return;
             }
             _ => return,
         };
@@ -431,18 +428,6 @@ impl<'a> Reverse<'a> {
                     self.add(arg, passed);
                 }
             }
-        }
-    }
-
-    /// Stops where `adjoint` is so large that what is told of `node` may have vanished, but not the
-    /// product of both: closed forms tell derivatives as numbers.
-    fn require_moderate(&mut self, node: Node, adjoint: Node) {
-        let tells = self.graph.nodes[node].args().iter().any(|&arg| is_multiple(self.graph, arg));
-        if tells && self.builder.graph().constant(adjoint).is_none() {
-            let (most, builder) = (self.builder.constant(MODERATE), &mut self.builder);
-            let size = builder.apply(Op::Abs, &[adjoint]);
-            let is_moderate = builder.apply(Op::Le, &[size, most]);
-            builder.guard(is_moderate, true);
         }
     }
 

@@ -76,7 +76,7 @@ pub use swept::swept;
 pub use table::Table;
 pub(crate) use tangent::{
     FAR, GROWN, NO_NUMBER, far, for_people, grown_by, has_alternatives, has_doubts, has_tangents,
-    is_far, is_gathering, is_held, is_multiple, is_tangent, loops_have_tangents, marked, next_form,
-    tangent_of, tangent_sum, told_number, without_tangents,
+    is_far, is_gathering, is_held, is_tangent, loops_have_tangents, marked, next_form, tangent_of,
+    tangent_sum, told_number, without_tangents,
 };
 pub use verify::{VerifyError, verify};

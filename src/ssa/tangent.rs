@@ -216,7 +216,7 @@ pub(crate) fn is_way(graph: &Graph, mut node: Node) -> bool {
 }
 
 /// Whether `node` is a tangent, or a number times one.
-pub(crate) fn is_multiple(graph: &Graph, node: Node) -> bool {
+fn is_multiple(graph: &Graph, node: Node) -> bool {
     let is_number = |node| graph.constant(node).is_some();
     is_tangent(graph, node)
         || match graph.nodes[node].def {
