@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use hashbrown::HashSet;
+
 use super::emit::Emitter;
 use super::form::{Base, Coefficient};
 use super::power::System;
@@ -69,8 +71,11 @@ pub(super) fn collect_couplings(
 /// vanished: what else it is multiplied by may be large, and so may what an outer loop makes of it.
 /// Where it is one of several terms, the others are what is left of it.
 pub(super) fn require_powers_of(emitter: &mut Emitter<'_>, pair: Pair) {
-    let mut pending = vec![pair];
+    let (mut seen, mut pending) = (HashSet::new(), vec![pair]);
     while let Some(pair) = pending.pop() {
+        if !seen.insert(pair) {
+            continue;
+        }
         match (emitter.told(pair), emitter.origin(pair)) {
             (Some(told), _) if told.factors.is_none() => {}
             (Some(_), _) => {

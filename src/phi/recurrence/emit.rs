@@ -355,6 +355,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    /// Stops the graph where `condition` does not hold.
     pub(super) fn require(&mut self, condition: Node) {
         if self.push_guard(condition) {
             self.required.push((condition, None));
