@@ -188,8 +188,20 @@ fn powers_that_vanish_before_they_are_multiplied() {
             z[1]
         })
     };
+    let summed = || {
+        Tape::builder().background(false).record(move |x: &[Var]| {
+            let mut z = [Var::from(0.0), x[2]];
+            for _ in 0..1000 {
+                let other = (0..180).fold(x[3] * 0.5, |power, _| power * x[1]);
+                let coupling = powered(x) + 3.0 * other;
+                z = [x[0] * z[0] + coupling * z[1], x[0] * z[1]];
+            }
+            z[0]
+        })
+    };
     let lesson = [0.9, 0.99, 0.5, 0.3];
     for x in points {
+        assert!(compare(summed, &[&lesson], &x).unwrap());
         assert!(compare(coupled, &[&lesson], &x).unwrap());
         assert!(compare(added, &[&lesson], &x).unwrap());
         assert!(compare(ring, &[&lesson], &x).unwrap());

@@ -16,6 +16,7 @@ mod running;
 mod split;
 mod sums;
 mod vanish;
+mod vanished;
 
 pub use checkpoint::{Checkpointed, checkpoint};
 pub use order::reordered;

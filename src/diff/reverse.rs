@@ -23,6 +23,7 @@ use super::order::{Entries, Order};
 use super::relays::{Passed, relays, shares};
 use super::rows::{Row, rows};
 use super::sums::Sums;
+use super::vanished::told;
 use crate::entity::Array;
 use crate::op::{Op, contribution};
 use crate::ssa::{
@@ -139,6 +140,8 @@ pub(super) struct Reverse<'a> {
     /// Whose adjoints are gathered, and what is known of those so far.
     pub(super) gathered: Array<Node, bool>,
     pub(super) gathering: HashMap<Node, Gathered>,
+    /// For each derivative that is told, and may have vanished, what it is.
+    pub(super) told: Array<Node, Option<Node>>,
     pub(super) parents: Array<Block, Option<Block>>,
     /// For each block of a region the latest sweep in which an end below it had
     /// an adjoint for its values.
@@ -205,6 +208,7 @@ impl<'a> Reverse<'a> {
             relays: relays(&activity, folding),
             gathered: gathered(&activity, folding),
             gathering: HashMap::new(),
+            told: told(&activity),
             activity,
             sums: Sums::new(graph),
             parents: graph.parents(),
@@ -409,6 +413,7 @@ impl<'a> Reverse<'a> {
         let Some(adjoint) = self.adjoints.take(node) else { return };
         self.set_place(self.graph.nodes[node].place);
         let adjoint = self.gathered_sum(node, adjoint);
+        self.require_known(node, adjoint);
         let (op, args) = match self.graph.nodes[node].def {
             Def::Apply(op, args) => (op, args),
             Def::Element(access) => {

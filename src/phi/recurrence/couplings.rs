@@ -67,30 +67,81 @@ pub(super) fn collect_couplings(
     Ok(())
 }
 
-/// Stops the graph where a power that an inner loop came to, and of which `pair` is a multiple, has
-/// vanished: what else it is multiplied by may be large, and so may what an outer loop makes of it.
-/// Where it is one of several terms, the others are what is left of it.
+/// Stops the graph where powers that inner loops came to, and of which `pair` is a multiple, have
+/// vanished: what else they are multiplied by may be large, and so may what an outer loop makes of
+/// it. The same goes for all terms of a sum if each of them is such a multiple; where something else
+/// is added, that is what is left.
 pub(super) fn require_powers_of(emitter: &mut Emitter<'_>, pair: Pair) {
+    for power in powers_of(emitter, pair) {
+        let Some(size) = emitter.scaled_size(&[(power.high, 1)], LEAST_ONCE) else { continue };
+        let one = emitter.constant(1.0);
+        let condition = emitter.apply(Op::Ge, &[size, one]);
+        emitter.require(condition);
+    }
+}
+
+/// The powers that `pair` is a multiple of, or all terms of it.
+fn powers_of(emitter: &Emitter<'_>, pair: Pair) -> Vec<Pair> {
+    let (mut seen, mut pending, mut powers) = (HashSet::new(), vec![pair], Vec::new());
+    while let Some(pair) = pending.pop() {
+        if !seen.insert(pair) {
+            continue;
+        }
+        if is_power(emitter, pair) {
+            powers.push(pair);
+        } else if let (None, Some((_, How::Sum(..)))) = (emitter.told(pair), emitter.origin(pair)) {
+            let terms = summands(emitter, pair);
+            if terms.iter().all(|&term| has_power(emitter, term)) {
+                pending.extend(terms);
+            }
+        } else {
+            pending.extend(factors(emitter, pair));
+        }
+    }
+    powers
+}
+
+/// Whether an inner loop, which only multiplied, came to `pair`.
+fn is_power(emitter: &Emitter<'_>, pair: Pair) -> bool {
+    emitter.told(pair).is_some_and(|told| told.factors.is_some())
+}
+
+/// Whether `pair` is a multiple of a power.
+fn has_power(emitter: &Emitter<'_>, pair: Pair) -> bool {
     let (mut seen, mut pending) = (HashSet::new(), vec![pair]);
+    while let Some(pair) = pending.pop() {
+        if is_power(emitter, pair) {
+            return true;
+        }
+        if seen.insert(pair) {
+            pending.extend(factors(emitter, pair));
+        }
+    }
+    false
+}
+
+/// What `pair` was multiplied of, if it was.
+fn factors(emitter: &Emitter<'_>, pair: Pair) -> Vec<Pair> {
+    match (emitter.told(pair), emitter.origin(pair)) {
+        (None, Some((_, How::Product(a, b)))) => vec![a, b],
+        (None, Some((_, How::Quotient(a, _)))) => vec![a],
+        _ => Vec::new(),
+    }
+}
+
+/// The terms of the sum that `pair` is.
+fn summands(emitter: &Emitter<'_>, pair: Pair) -> Vec<Pair> {
+    let (mut seen, mut pending, mut terms) = (HashSet::new(), vec![pair], Vec::new());
     while let Some(pair) = pending.pop() {
         if !seen.insert(pair) {
             continue;
         }
         match (emitter.told(pair), emitter.origin(pair)) {
-            (Some(told), _) if told.factors.is_none() => {}
-            (Some(_), _) => {
-                let Some(size) = emitter.scaled_size(&[(pair.high, 1)], LEAST_ONCE) else {
-                    continue;
-                };
-                let one = emitter.constant(1.0);
-                let condition = emitter.apply(Op::Ge, &[size, one]);
-                emitter.require(condition);
-            }
-            (None, Some((_, How::Product(a, b)))) => pending.extend([a, b]),
-            (None, Some((_, How::Quotient(a, _)))) => pending.push(a),
-            (None, _) => {}
+            (None, Some((_, How::Sum(a, b)))) => pending.extend([a, b]),
+            _ => terms.push(pair),
         }
     }
+    terms
 }
 
 /// The couplings of `system` that are not zero.

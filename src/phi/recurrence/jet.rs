@@ -72,27 +72,33 @@ pub(super) struct End<'a> {
 }
 
 impl Start {
-    /// What is known after no steps, and may be other than zero after some: entries of
-    /// powers where `filled` says so.
+    /// What is known after no steps, and may be other than zero after some, if entries of powers may
+    /// be where `filled` says so.
     pub(super) fn none(&self, emitter: &mut Emitter<'_>, filled: &[Vec<bool>]) -> Jet {
         let (zero, one) = (emitter.number(0.0, 0.0), emitter.number(1.0, 0.0));
         let size = self.map.len();
-        let zeros = |is_there: bool| vec![is_there.then_some(zero); size];
-        let power = |(i, row): (usize, &Vec<bool>)| {
-            let entry = |(j, &is_there): (usize, &bool)| match i == j {
-                true => Some(one),
-                false => is_there.then_some(zero),
-            };
-            row.iter().enumerate().take(size).map(entry).collect()
+        let row_of =
+            |number: usize| (0..size).map(move |other| other == number || filled[number][other]);
+        let comes_of = |starts: &Row, number: usize| {
+            row_of(number).zip(starts).any(|(is_filled, start)| is_filled && start.is_some())
         };
-        let output = |&number: &usize| Output {
-            number,
-            sums: zeros(self.has_offset),
-            by_map: vec![zeros(self.has_slopes); size],
+        let power = |number: usize| {
+            let first = |other| if other == number { one } else { zero };
+            let row = row_of(number).enumerate();
+            row.map(|(other, is_filled)| is_filled.then(|| first(other))).collect()
+        };
+        let moves = |number| self.has_offset && comes_of(&self.change, number);
+        let is_apart = |number| comes_of(&self.first, number) || moves(number);
+        let output = |&number: &usize| {
+            let row_if = |is_there: bool| -> Row {
+                row_of(number).map(|is_filled| (is_there && is_filled).then_some(zero)).collect()
+            };
+            let by_map = (0..size).map(|other| row_if(self.has_slopes && is_apart(other)));
+            Output { number, sums: row_if(self.has_offset), by_map: by_map.collect() }
         };
         Jet {
-            power: filled.iter().enumerate().map(power).collect(),
-            moved: zeros(self.has_offset),
+            power: (0..size).map(power).collect(),
+            moved: (0..size).map(|number| moves(number).then_some(zero)).collect(),
             outputs: self.outputs.iter().map(output).collect(),
         }
     }
