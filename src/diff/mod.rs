@@ -15,8 +15,8 @@ mod rows;
 mod running;
 mod split;
 mod sums;
+mod underflow;
 mod vanish;
-mod vanished;
 
 pub use checkpoint::{Checkpointed, checkpoint};
 pub use order::reordered;

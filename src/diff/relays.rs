@@ -9,6 +9,7 @@ use hashbrown::{HashMap, HashSet};
 use smallvec::{SmallVec, smallvec};
 
 use super::activity::Activity;
+use super::underflow::LEAST;
 use crate::entity::Array;
 use crate::op::{Op, contribution};
 use crate::ssa::{Builder, Def, Folding, Graph, Node, Region, tangent_of, tangent_sum};
@@ -262,7 +263,8 @@ fn linear(activity: &Activity<'_>, node: Node) -> Option<SmallVec<[Node; 2]>> {
     }
     let graph = activity.graph;
     let Def::Apply(op, [a, b, _]) = graph.nodes[node].def else { return None };
-    let is_constant = |node: Node| graph.constant(node).is_some();
+    // What has almost vanished may be a derivative that is not passed on at once.
+    let is_constant = |node| graph.constant(node).is_some_and(|factor| factor.abs() >= LEAST);
     let of: SmallVec<[Node; 2]> = match op {
         Op::Neg => smallvec![a],
         Op::Add if a == b => return None,

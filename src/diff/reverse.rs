@@ -23,7 +23,7 @@ use super::order::{Entries, Order};
 use super::relays::{Passed, relays, shares};
 use super::rows::{Row, rows};
 use super::sums::Sums;
-use super::vanished::told;
+use super::underflow::slopes_that_may_vanish;
 use crate::entity::Array;
 use crate::op::{Op, contribution};
 use crate::ssa::{
@@ -140,8 +140,8 @@ pub(super) struct Reverse<'a> {
     /// Whose adjoints are gathered, and what is known of those so far.
     pub(super) gathered: Array<Node, bool>,
     pub(super) gathering: HashMap<Node, Gathered>,
-    /// For each derivative that is told, and may have vanished, what it is.
-    pub(super) told: Array<Node, Option<Node>>,
+    /// For each derivative times its tangent the derivative, if that may have vanished.
+    pub(super) may_vanish: Array<Node, Option<Node>>,
     pub(super) parents: Array<Block, Option<Block>>,
     /// For each block of a region the latest sweep in which an end below it had
     /// an adjoint for its values.
@@ -208,7 +208,7 @@ impl<'a> Reverse<'a> {
             relays: relays(&activity, folding),
             gathered: gathered(&activity, folding),
             gathering: HashMap::new(),
-            told: told(&activity),
+            may_vanish: slopes_that_may_vanish(&activity),
             activity,
             sums: Sums::new(graph),
             parents: graph.parents(),

@@ -166,15 +166,17 @@ pub(super) trait Pairs {
 
     /// `value`, which has these derivatives by these nodes and no others.
     fn with_slopes(&mut self, value: Node, slopes: &[(Node, Node)]) -> Node {
-        let slopes: Vec<_> = slopes.iter().map(|&(node, slope)| (FAR, node, slope)).collect();
+        let all = slopes.iter().filter(|(_, slope)| self.value(*slope) != Some(0.0));
+        let slopes: Vec<_> = all.map(|&(node, slope)| (FAR, node, slope)).collect();
         self.with_slopes_by(value, &slopes)
     }
 
-    /// The same, where the tangent of each node is so far.
+    /// The same, where the tangent of each node is so far. Derivatives that are known to be zero are
+    /// told, too: they may have vanished.
     fn with_slopes_by(&mut self, value: Node, slopes: &[(f64, Node, Node)]) -> Node {
         let mut sum = self.held(value);
         for &(far, node, slope) in slopes {
-            if self.value(node).is_some() || self.value(slope) == Some(0.0) {
+            if self.value(node).is_some() {
                 continue;
             }
             let (slope, tangent) = (self.held(slope), self.tangent_by(far, node));

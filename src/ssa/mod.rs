@@ -75,8 +75,8 @@ pub use simplify::simplify;
 pub use swept::swept;
 pub use table::Table;
 pub(crate) use tangent::{
-    FAR, GROWN, NO_NUMBER, far, for_people, grown_by, has_alternatives, has_doubts, has_tangents,
-    is_far, is_gathering, is_held, is_tangent, loops_have_tangents, marked, next_form, tangent_of,
-    tangent_sum, told_number, without_tangents,
+    FAR, GROWN, MODERATE, NO_NUMBER, far, for_people, grown_by, has_alternatives, has_doubts,
+    has_tangents, is_far, is_gathering, is_held, is_tangent, loops_have_tangents, marked,
+    next_form, slope_by, tangent_of, tangent_sum, told_number, without_tangents,
 };
 pub use verify::{VerifyError, verify};

@@ -32,6 +32,9 @@ use crate::op::Op;
 /// are such as no program has by accident.
 pub(crate) const FAR: f64 = f64::from_bits(0x7E7B_4D2C_9A61_7E35);
 
+/// 2¹²⁸: what closed forms begin with is less, and derivatives of that by what it was made of.
+pub(crate) const MODERATE: f64 = f64::from_bits(0x47F0_0000_0000_0000);
+
 /// By so much powers may have grown where what is passed on adds up.
 pub(crate) const GROWN: f64 = (1u64 << 40) as f64;
 
@@ -190,6 +193,16 @@ pub(crate) fn is_slope(graph: &Graph, node: Node) -> bool {
             }
             _ => false,
         }
+}
+
+/// The derivative and what it is multiplied by, if `node` is one times a tangent or several of them.
+pub(crate) fn slope_by(graph: &Graph, node: Node) -> Option<(Node, Node)> {
+    let Def::Apply(Op::Mul, [a, b, _]) = graph.nodes[node].def else { return None };
+    match [a, b].map(|of| is_way(graph, of)) {
+        [_, true] => Some((a, b)),
+        [true, _] => Some((b, a)),
+        _ => None,
+    }
 }
 
 /// The number, if `node` is one and a derivative of it times a tangent.

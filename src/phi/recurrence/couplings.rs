@@ -6,14 +6,23 @@ use hashbrown::HashSet;
 
 use super::emit::Emitter;
 use super::form::{Base, Coefficient};
-use super::power::System;
+use super::power::{System, offset};
+use super::products::Row;
 use super::range::{LEAST_ONCE, Products, UNDERFLOWS, least_of};
+use super::sizes::total_size;
 use super::terms::Terms;
 use crate::op::Op;
 use crate::phi::pair::{How, Pair, Pairs};
+use crate::ssa::Node;
 
 /// Couplings that are constants from here on make nothing almost zero.
-const MODERATE: f64 = 0.0625;
+const LEAST_CONSTANT: f64 = 0.0625;
+
+/// 2⁻⁹³⁶. A term is nothing next to 2⁶⁴ times as much as it would be with a power of 2⁻¹⁰⁰⁰.
+const MOST_OF_TERM: f64 = f64::from_bits(0x0570_0000_0000_0000);
+
+/// 2⁻⁸⁰⁸, that many times 2¹²⁸: by less the number itself vanishes in one step.
+const LEAST_OWN: f64 = f64::from_bits(0x0D70_0000_0000_0000);
 
 /// A coefficient by which a number takes part in another one.
 struct Coupling {
@@ -38,7 +47,6 @@ pub(super) fn collect_couplings(
     products: &mut Products,
 ) -> Result<(), &'static str> {
     let couplings = couplings(emitter, system);
-    couplings.iter().for_each(|coupling| require_powers_of(emitter, coupling.pair));
     let may_vanish = |coupling: &&Coupling| may_vanish(emitter, system, coupling);
     let small: Vec<&Coupling> = couplings.iter().filter(may_vanish).collect();
     if small.is_empty() {
@@ -55,11 +63,15 @@ pub(super) fn collect_couplings(
         meeting => least_of(meeting as u64),
     };
     for Coupling { pair, terms, .. } in small {
+        let mut least = least;
         let powers = match terms.single() {
             Some(([], number)) if number.high.abs() < least => return Err(UNDERFLOWS),
             Some(([], _)) => continue,
-            Some((powers, number)) if number.high.abs() == 1.0 => powers.to_vec(),
-            _ => vec![(pair.high, 1)],
+            Some((powers, number)) => {
+                least /= number.high.abs().min(1.0);
+                powers.to_vec()
+            }
+            None => vec![(pair.high, 1)],
         };
         let known = products.entry(powers).or_insert((None, least));
         known.1 = known.1.max(least);
@@ -67,66 +79,101 @@ pub(super) fn collect_couplings(
     Ok(())
 }
 
-/// Stops the graph where powers that inner loops came to, and of which `pair` is a multiple, have
-/// vanished: what else they are multiplied by may be large, and so may what an outer loop makes of
-/// it. The same goes for all terms of a sum if each of them is such a multiple; where something else
-/// is added, that is what is left.
-pub(super) fn require_powers_of(emitter: &mut Emitter<'_>, pair: Pair) {
-    for power in powers_of(emitter, pair) {
-        let Some(size) = emitter.scaled_size(&[(power.high, 1)], LEAST_ONCE) else { continue };
-        let one = emitter.constant(1.0);
-        let condition = emitter.apply(Op::Ge, &[size, one]);
-        emitter.require(condition);
+/// Stops the graph where powers that inner loops came to, and that coefficients or summands of
+/// `system` are made of, have vanished, but what they are multiplied by may be large, and so may what
+/// an outer loop makes of that.
+pub(super) fn require_powers(emitter: &mut Emitter<'_>, system: &System) {
+    for (&state, row) in system.states.iter().zip(&system.rows) {
+        for (&base, coefficient) in row {
+            if let (&Base::State(from), &Coefficient::Fixed(pair)) = (&base, coefficient) {
+                // The number itself vanishes with it.
+                let nothing = (from == state).then_some(LEAST_OWN);
+                require_powers_of(emitter, pair, nothing);
+            }
+        }
+        let added = offset(emitter, row);
+        added.into_iter().for_each(|added| require_powers_of(emitter, added, None));
     }
 }
 
-/// The powers that `pair` is a multiple of, or all terms of it.
-fn powers_of(emitter: &Emitter<'_>, pair: Pair) -> Vec<Pair> {
-    let (mut seen, mut pending, mut powers) = (HashSet::new(), vec![pair], Vec::new());
+/// The same of `pair` alone; if it is no more than `nothing`, that is no matter.
+fn require_powers_of(emitter: &mut Emitter<'_>, pair: Pair, nothing: Option<f64>) {
+    let (mut seen, mut pending) = (HashSet::new(), vec![(pair, nothing)]);
+    while let Some((sum, nothing)) = pending.pop() {
+        if !seen.insert(sum) {
+            continue;
+        }
+        let terms = summands(emitter, sum).into_iter().map(|term| (term, factors(emitter, term)));
+        let terms: Vec<(Pair, Vec<Pair>)> = terms.collect();
+        let powers = |emitter: &Emitter<'_>, factors: &[Pair]| -> Vec<Pair> {
+            factors.iter().copied().filter(|&factor| is_power(emitter, factor)).collect()
+        };
+        // Next to the others of a sum a term may be nothing.
+        let others = terms.iter().filter(|(_, factors)| powers(emitter, factors).is_empty());
+        let others: Row = others.map(|&(term, _)| Some(term)).collect();
+        for (term, factors) in &terms {
+            for power in powers(emitter, factors) {
+                let mut least = (!others.is_empty()).then(|| total_size(emitter, &others));
+                if let Some(nothing) = nothing {
+                    let nothing = emitter.constant(nothing);
+                    let either = |least| emitter.apply(Op::Max, &[least, nothing]);
+                    least = Some(least.map_or(nothing, either));
+                }
+                require_power(emitter, power, (*term, least));
+            }
+            let is_sum = |&&factor: &&Pair| matches!(emitter.made_of(factor), Some(How::Sum(..)));
+            pending.extend(factors.iter().filter(is_sum).map(|&factor| (factor, None)));
+        }
+    }
+}
+
+/// Stops the graph where `power` has vanished, but `term`, which is a multiple of it, might be more
+/// than nothing next to `least`.
+fn require_power(emitter: &mut Emitter<'_>, power: Pair, (term, least): (Pair, Option<Node>)) {
+    let Some(size) = emitter.scaled_size(&[(power.high, 1)], LEAST_ONCE) else { return };
+    let one = emitter.constant(1.0);
+    let mut is_known = emitter.apply(Op::Ge, &[size, one]);
+    if let Some(least) = least {
+        let (most, factor) = (emitter.constant(MOST_OF_TERM), cofactor(emitter, term, power));
+        let most = emitter.apply(Op::Mul, &[factor, most]);
+        let most = emitter.apply(Op::Abs, &[most]);
+        let is_nothing = emitter.apply(Op::Le, &[most, least]);
+        is_known = emitter.apply(Op::Max, &[is_known, is_nothing]);
+    }
+    emitter.require(is_known);
+}
+
+/// What `term` was multiplied of.
+fn factors(emitter: &Emitter<'_>, term: Pair) -> Vec<Pair> {
+    let (mut seen, mut pending, mut factors) = (HashSet::new(), vec![term], Vec::new());
     while let Some(pair) = pending.pop() {
         if !seen.insert(pair) {
             continue;
         }
-        if is_power(emitter, pair) {
-            powers.push(pair);
-        } else if let (None, Some((_, How::Sum(..)))) = (emitter.told(pair), emitter.origin(pair)) {
-            let terms = summands(emitter, pair);
-            if terms.iter().all(|&term| has_power(emitter, term)) {
-                pending.extend(terms);
-            }
-        } else {
-            pending.extend(factors(emitter, pair));
+        match emitter.made_of(pair) {
+            Some(How::Product(a, b)) => pending.extend([a, b]),
+            Some(How::Quotient(a, _)) => pending.push(a),
+            _ => factors.push(pair),
         }
     }
-    powers
+    factors
 }
 
-/// Whether an inner loop, which only multiplied, came to `pair`.
-fn is_power(emitter: &Emitter<'_>, pair: Pair) -> bool {
-    emitter.told(pair).is_some_and(|told| told.factors.is_some())
-}
-
-/// Whether `pair` is a multiple of a power.
-fn has_power(emitter: &Emitter<'_>, pair: Pair) -> bool {
-    let (mut seen, mut pending) = (HashSet::new(), vec![pair]);
+/// What `power` is multiplied by in `term`.
+fn cofactor(emitter: &mut Emitter<'_>, term: Pair, power: Pair) -> Node {
+    let (mut product, mut pending) = (emitter.constant(1.0), vec![term]);
     while let Some(pair) = pending.pop() {
-        if is_power(emitter, pair) {
-            return true;
-        }
-        if seen.insert(pair) {
-            pending.extend(factors(emitter, pair));
+        match emitter.made_of(pair) {
+            _ if pair == power => {}
+            Some(How::Product(a, b)) => pending.extend([a, b]),
+            Some(How::Quotient(a, b)) => {
+                pending.push(a);
+                product = emitter.apply(Op::Div, &[product, b]);
+            }
+            _ => product = emitter.apply(Op::Mul, &[product, pair.high]),
         }
     }
-    false
-}
-
-/// What `pair` was multiplied of, if it was.
-fn factors(emitter: &Emitter<'_>, pair: Pair) -> Vec<Pair> {
-    match (emitter.told(pair), emitter.origin(pair)) {
-        (None, Some((_, How::Product(a, b)))) => vec![a, b],
-        (None, Some((_, How::Quotient(a, _)))) => vec![a],
-        _ => Vec::new(),
-    }
+    product
 }
 
 /// The terms of the sum that `pair` is.
@@ -136,12 +183,17 @@ fn summands(emitter: &Emitter<'_>, pair: Pair) -> Vec<Pair> {
         if !seen.insert(pair) {
             continue;
         }
-        match (emitter.told(pair), emitter.origin(pair)) {
-            (None, Some((_, How::Sum(a, b)))) => pending.extend([a, b]),
+        match emitter.made_of(pair) {
+            Some(How::Sum(a, b)) => pending.extend([a, b]),
             _ => terms.push(pair),
         }
     }
     terms
+}
+
+/// Whether `pair` is what an inner loop multiplied by.
+fn is_power(emitter: &Emitter<'_>, pair: Pair) -> bool {
+    emitter.told(pair).is_some_and(|told| told.factors.is_some())
 }
 
 /// The couplings of `system` that are not zero.
@@ -170,7 +222,9 @@ fn terms(emitter: &Emitter<'_>, pair: Pair) -> Terms {
 fn may_vanish(emitter: &Emitter<'_>, system: &System, coupling: &Coupling) -> bool {
     let is_moderate = |terms: &Terms| {
         let single = terms.single();
-        single.is_some_and(|(powers, number)| powers.is_empty() && number.high.abs() >= MODERATE)
+        single.is_some_and(|(powers, number)| {
+            powers.is_empty() && number.high.abs() >= LEAST_CONSTANT
+        })
     };
     if is_moderate(&coupling.terms) {
         return false;

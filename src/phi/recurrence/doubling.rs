@@ -72,6 +72,7 @@ pub(super) fn derived_by(
             shape.parts().into_iter().zip(stepped.parts()).zip(doubled.parts())
         {
             if part.is_none() {
+                debug_assert!(stepped.is_none() && doubled.is_none(), "it is zero by structure");
                 continue;
             }
             let nothing = Pair { high: zero, low: None };

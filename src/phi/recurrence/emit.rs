@@ -151,6 +151,12 @@ impl<'a> Emitter<'a> {
         self.origins.get(&pair).copied()
     }
 
+    /// What `pair` was made of, if that is not what its derivatives come of otherwise.
+    pub(super) fn made_of(&self, pair: Pair) -> Option<How> {
+        let (_, how) = self.origin(pair).filter(|_| !self.told.contains_key(&pair))?;
+        Some(how)
+    }
+
     /// Tells the derivatives of `pair`, and what it is.
     pub(super) fn tell(&mut self, pair: Pair, told: Told) {
         // A pair without a second part may be a node that was there before.

@@ -79,22 +79,22 @@ impl Start {
         let size = self.map.len();
         let row_of =
             |number: usize| (0..size).map(move |other| other == number || filled[number][other]);
-        let comes_of = |starts: &Row, number: usize| {
-            row_of(number).zip(starts).any(|(is_filled, start)| is_filled && start.is_some())
-        };
         let power = |number: usize| {
             let first = |other| if other == number { one } else { zero };
             let row = row_of(number).enumerate();
             row.map(|(other, is_filled)| is_filled.then(|| first(other))).collect()
         };
-        let moves = |number| self.has_offset && comes_of(&self.change, number);
-        let is_apart = |number| comes_of(&self.first, number) || moves(number);
+        let moves = |number: usize| {
+            row_of(number)
+                .zip(&self.change)
+                .any(|(is_filled, change)| is_filled && change.is_some())
+        };
         let output = |&number: &usize| {
             let row_if = |is_there: bool| -> Row {
                 row_of(number).map(|is_filled| (is_there && is_filled).then_some(zero)).collect()
             };
-            let by_map = (0..size).map(|other| row_if(self.has_slopes && is_apart(other)));
-            Output { number, sums: row_if(self.has_offset), by_map: by_map.collect() }
+            let by_map = vec![row_if(self.has_slopes); size];
+            Output { number, sums: row_if(self.has_offset), by_map }
         };
         Jet {
             power: (0..size).map(power).collect(),
@@ -273,9 +273,13 @@ impl Jet {
     /// What is known after twice as many steps.
     pub(super) fn doubled(&self, emitter: &mut Emitter<'_>) -> Jet {
         let outputs = self.outputs.iter().map(|output| {
-            let by_map = both(emitter, &self.power, &output.by_map, |i, j| {
-                [(self.moved[i], output.sums[j])]
-            });
+            let has_slopes = output.by_map.iter().flatten().any(Option::is_some);
+            let by_map = match has_slopes {
+                true => both(emitter, &self.power, &output.by_map, |i, j| {
+                    [(self.moved[i], output.sums[j])]
+                }),
+                false => output.by_map.clone(),
+            };
             let sums = times(emitter, &output.sums, &self.power, &[&output.sums]);
             Output { number: output.number, sums, by_map }
         });

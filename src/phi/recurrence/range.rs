@@ -3,18 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use super::couplings::{collect_couplings, require_powers_of};
+use super::couplings::{collect_couplings, require_powers};
 use super::emit::Emitter;
 use super::form::{Base, Coefficient, Forms};
 use super::power::{System, offset};
 use super::terms::Terms;
 use crate::op::Op;
 use crate::phi::pair::Pairs;
-use crate::ssa::Node;
-
-/// 2¹²⁸. With larger first values, powers that are less than the smallest normal number
-/// would still matter: what comes out would lose digits above 1e-269.
-const MODERATE: f64 = f64::from_bits(0x47F0_0000_0000_0000);
+use crate::ssa::{MODERATE, Node};
 
 /// 2⁻⁸⁹⁶. What is not less keeps its digits if it is multiplied by factors from 2⁻¹²⁶ on.
 ///
@@ -56,18 +52,16 @@ impl Forms<'_, '_> {
     ///
     /// That they are known to be out of range.
     pub(super) fn require_range(&mut self, system: &System) -> Result<(), &'static str> {
+        require_powers(self.emitter, system);
         let is_added = |base: &Base| matches!(base, Base::Node(_));
         if system.states.len() == 1 && !system.rows.iter().any(|row| row.keys().any(is_added)) {
             return Ok(());
         }
         let counter = self.counter();
         let emitter = &mut *self.emitter;
-        // What is not less than 2¹²⁸ overflows by that.
-        let most = emitter.constant(1.0 / LEAST);
         let mut products = Products::new();
         for &first in &system.firsts {
-            let scaled = emitter.apply(Op::Mul, &[first, most]);
-            emitter.require_finite(scaled);
+            require_moderate(emitter, first);
             let terms = Terms::of_node(emitter, first);
             collect(emitter, first, &terms, LEAST, &mut products)?;
         }
@@ -83,12 +77,38 @@ impl Forms<'_, '_> {
     ///
     /// As above.
     pub(super) fn require_range_of_steps(&mut self, system: &System) -> Result<(), &'static str> {
+        require_powers(self.emitter, system);
         let (counter, mut products) = (self.counter(), Products::new());
         collect_couplings(self.emitter, system, &mut products)?;
         collect_added(self.emitter, system, counter, &mut products)?;
         require_all(self.emitter, &products);
         Ok(())
     }
+}
+
+/// Stops the graph where `node` is not less than [`MODERATE`]: powers that it is multiplied by, and
+/// that are less than the smallest normal number, would still matter. What comes out would lose
+/// digits above 1e-269.
+pub(super) fn require_moderate(emitter: &mut Emitter<'_>, node: Node) {
+    // What is not less overflows by that.
+    let most = emitter.constant(1.0 / LEAST);
+    let scaled = emitter.apply(Op::Mul, &[node, most]);
+    emitter.require_finite(scaled);
+}
+
+/// Stops the graph where `slope` may have vanished, but is multiplied by more than [`MODERATE`].
+pub(super) fn require_factor(emitter: &mut Emitter<'_>, factor: Node, slope: Node) {
+    let [most, scale, one] = [MODERATE, 1.0 / LEAST_ONCE, 1.0].map(|x| emitter.constant(x));
+    let left = emitter.apply(Op::Div, &[most, factor]);
+    let left = emitter.apply(Op::Abs, &[left]);
+    if emitter.value(left).is_some_and(|left| left >= 1.0) {
+        return;
+    }
+    let size = emitter.apply(Op::Mul, &[slope, scale]);
+    let size = emitter.apply(Op::Abs, &[size]);
+    let largest = emitter.apply(Op::Max, &[left, size]);
+    let condition = emitter.apply(Op::Ge, &[largest, one]);
+    emitter.require(condition);
 }
 
 fn require_all(emitter: &mut Emitter<'_>, products: &Products) {
@@ -124,7 +144,6 @@ fn collect_added(
         let Some(added) = offset(emitter, row) else { continue };
         let terms = Terms::of(emitter, added).unwrap_or_else(|| Terms::node(added.high));
         collect(emitter, added.high, &terms, LEAST, products)?;
-        require_powers_of(emitter, added);
     }
     Ok(())
 }

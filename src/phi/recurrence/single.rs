@@ -33,7 +33,8 @@ use super::geometric::{Factor, Powers, Whether, is_beyond, normal_sum, product};
 use super::growth::Growth;
 use super::power::{System, offset};
 use super::products::{Factors, Row, sum_of};
-use super::sizes::total_size;
+use super::range::require_factor;
+use super::sizes::{total_of_products, total_size};
 use super::slopes::{Digits, Parts, Totals};
 use super::still::{unless_rounded, unless_still};
 use super::terms::{Step, Terms};
@@ -439,13 +440,15 @@ impl Start {
         for leaf in self.leaves() {
             let mut factors = Vec::new();
             for (part, slope) in parts {
-                factors.push((part.slope(emitter, leaf), Some(*slope)));
+                let own = part.slope(emitter, leaf);
+                own.iter().for_each(|own| require_factor(emitter, own.high, slope.high));
+                factors.push((own, Some(*slope)));
             }
             let total = sum_of(emitter, factors.iter().copied());
             // A single term is all that there is.
             let terms = factors.iter().filter(|(a, b)| a.is_some() && b.is_some()).count();
             let least = least.filter(|_| terms > 1).map(|part| {
-                let size = sizes(emitter, &factors);
+                let size = total_of_products(emitter, &factors);
                 emitter.apply(Op::Mul, &[size, part])
             });
             totals.add_sum(emitter, leaf, total, [least]);
@@ -484,17 +487,4 @@ fn is_large(emitter: &mut Emitter<'_>, factor: Pair, has_added: bool) -> Whether
         true => is_beyond(emitter, factor.high, marked(1.0)),
         false => Whether::Known(false),
     }
-}
-
-/// The sum of the sizes of products.
-///
-/// The products are those that the sum itself begins with, so they take no steps of their own.
-fn sizes(emitter: &mut Emitter<'_>, factors: &[Factors]) -> Node {
-    let mut terms = Row::new();
-    for factors in factors {
-        if let (Some(a), Some(b)) = factors {
-            terms.push(Some(emitter.apply(Op::Mul, &[a.high, b.high]).into()));
-        }
-    }
-    total_size(emitter, &terms)
 }

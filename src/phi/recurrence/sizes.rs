@@ -97,3 +97,16 @@ pub(super) fn product(
     }
     product
 }
+
+/// The sum of the sizes of products.
+///
+/// The products are those that the sum itself begins with, so they take no steps of their own.
+pub(super) fn total_of_products(emitter: &mut Emitter<'_>, factors: &[Factors]) -> Node {
+    let mut terms = Vec::new();
+    for factors in factors {
+        if let (Some(a), Some(b)) = factors {
+            terms.push(Some(emitter.apply(Op::Mul, &[a.high, b.high]).into()));
+        }
+    }
+    total_size(emitter, &terms)
+}

@@ -13,6 +13,7 @@ use super::doubt::checked;
 use super::emit::Emitter;
 use super::growth::Growth;
 use super::products::{Factors, sum_of_products};
+use super::range::require_factor;
 use super::terms::Terms;
 use super::toward::{By, Slope, Taken, with_carried};
 use super::written::value;
@@ -336,6 +337,9 @@ impl Totals {
         factors: Factors,
         least: Option<Node>,
     ) {
+        if let (Some(own), Some(slope)) = factors {
+            require_factor(emitter, own.high, slope.high);
+        }
         let sum = sum_of_products(emitter, [factors], None);
         let least = factors.0.zip(least).map(|(own, least)| {
             let size = emitter.apply(Op::Abs, &[own.high]);
@@ -447,6 +451,7 @@ fn with_others(
             Digits::Rounded => told.push((far, node, emitter.rounded(slope))),
             Digits::InPairs => {
                 let Pair { high, low } = emitter.normal(slope);
+                let low = emitter.unless_zero(low);
                 told.extend([high].into_iter().chain(low).map(|part| (far, node, part)));
             }
         }
