@@ -111,7 +111,9 @@ fn beside_a_term_that_is_nothing() {
         };
         (0..1000).fold([Var::from(0.0), x[2]], step)[0]
     };
-    assert_good(coupled, &[[2.0, 0.02, 1.0, 1e100, 0.0], [2.0, 0.02, 1.0, 1e100, 1e-290]]);
+    let points = [0.0, 1e-290, 1.0].map(|added| [2.0, 0.02, 1.0, 1e100, added]);
+    assert_good(coupled, &points);
+    assert!(serves(coupled, &[0.99, 0.02, 1.0, 1.0, 1.0]));
     let nested = |x: &[Var]| {
         let step = |[a, b]: [Var; 2], _| {
             let both = powered(x[3], x[1]) + powered(x[3], 0.5 * x[1]);

@@ -58,3 +58,74 @@ impl Reverse<'_> {
         builder.guard(is_known, true);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::diff::{Wanted, reverse};
+    use crate::ssa::{FAR, Folding, Graph, Outcome, interpret, parse};
+
+    const HUGE: f64 = 1e300;
+
+    /// a times what has these derivatives by x, told in a row; x is the active input, a is v1, and v2
+    /// and v3 are derivatives.
+    fn graph(slopes: &[&str]) -> Graph {
+        let mut text = format!(
+            "graph active 1 inactive 3\nv4 = const 1.0\nv5 = const {FAR:?}\nv6 = const {:?}\n\
+             v7 = const 0.0\nv8 = const 1e-290\nb0:\n  v9 = add v0 v5\n  v10 = mul_add v9 v4 v6\n  \
+             v11 = neg v10\n  v12 = add v10 v10\n",
+            -FAR
+        );
+        let mut last = 3;
+        for (at, slope) in slopes.iter().enumerate() {
+            let (product, sum) = (13 + 2 * at, 14 + 2 * at);
+            text += &format!("  v{product} = mul {slope}\n  v{sum} = add v{last} v{product}\n");
+            last = sum;
+        }
+        let whole = last + 1;
+        text += &format!("  v{whole} = mul v1 v{last}\n  return v{whole}\n");
+        parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    }
+
+    /// The derivative by x, if it is known.
+    fn slope(slopes: &[&str], [a, b, c]: [f64; 3]) -> Option<f64> {
+        let gradient = reverse(&graph(slopes), Wanted::Gradient, Folding::Real);
+        match interpret(&gradient, &[2.0, a, b, c]) {
+            Outcome::Values(values) => Some(values[0]),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn derivatives_that_may_have_vanished_do_not_meet_huge_adjoints() {
+        for told in [["v2 v10"], ["v10 v2"]] {
+            for vanished in [0.0, 5e-324, -1e-290] {
+                assert_eq!(slope(&told, [HUGE, vanished, 0.0]), None, "{told:?} {vanished:e}");
+                assert_eq!(slope(&told, [-HUGE, vanished, 0.0]), None, "{told:?} {vanished:e}");
+                let moderate = [3e38, vanished, 0.0];
+                assert_eq!(slope(&told, moderate), Some(3e38 * vanished), "{told:?} {vanished:e}");
+            }
+            assert_eq!(slope(&told, [HUGE, 1e-260, 0.0]), Some(HUGE * 1e-260));
+            assert_eq!(slope(&told, [HUGE, -2.0, 0.0]), Some(-2.0 * HUGE));
+            assert_eq!(slope(&told, [f64::NAN, 2.0, 0.0]), None);
+            assert_eq!(slope(&told, [f64::INFINITY, 0.0, 0.0]), None);
+        }
+    }
+
+    #[test]
+    fn so_do_constants_and_what_is_told_of_several() {
+        for told in ["v7 v10", "v8 v10", "v2 v11", "v2 v12"] {
+            assert_eq!(slope(&[told], [HUGE, 0.0, 0.0]), None, "{told}");
+            assert!(slope(&[told], [1.0, 0.0, 0.0]).is_some(), "{told}");
+        }
+        assert_eq!(slope(&["v4 v10"], [HUGE, 0.0, 0.0]), Some(HUGE));
+    }
+
+    #[test]
+    fn second_parts_of_derivatives_may_be_nothing() {
+        let pair = ["v2 v10", "v3 v10"];
+        assert_eq!(slope(&pair, [HUGE, 2.0, 0.0]), Some(2.0 * HUGE));
+        assert_eq!(slope(&pair, [HUGE, 0.0, 2.0]), None);
+        // By another tangent it is a derivative of its own.
+        assert_eq!(slope(&["v2 v10", "v3 v11"], [HUGE, 2.0, 0.0]), None);
+    }
+}

@@ -6,23 +6,24 @@ use hashbrown::HashSet;
 
 use super::emit::Emitter;
 use super::form::{Base, Coefficient};
-use super::power::{System, offset};
+use super::power::{System, linear_part, offset};
 use super::products::Row;
 use super::range::{LEAST_ONCE, Products, UNDERFLOWS, least_of};
 use super::sizes::total_size;
 use super::terms::Terms;
 use crate::op::Op;
 use crate::phi::pair::{How, Pair, Pairs};
-use crate::ssa::Node;
+use crate::ssa::{MODERATE, Node};
 
 /// Couplings that are constants from here on make nothing almost zero.
 const LEAST_CONSTANT: f64 = 0.0625;
 
-/// 2⁻⁹³⁶. A term is nothing next to 2⁶⁴ times as much as it would be with a power of 2⁻¹⁰⁰⁰.
-const MOST_OF_TERM: f64 = f64::from_bits(0x0570_0000_0000_0000);
+/// 2⁹⁰⁰. By less than so many times the others of a sum a power of 2⁻¹⁰⁰⁰ is multiplied to be
+/// nothing next to them.
+const MOST_OF_OTHERS: f64 = f64::from_bits(0x7830_0000_0000_0000);
 
-/// 2⁻⁸⁰⁸, that many times 2¹²⁸: by less the number itself vanishes in one step.
-const LEAST_OWN: f64 = f64::from_bits(0x0D70_0000_0000_0000);
+/// 2²⁵⁶. By less a loop makes larger what is to be nothing.
+const MOST_GROWTH: f64 = f64::from_bits(0x4FF0_0000_0000_0000);
 
 /// A coefficient by which a number takes part in another one.
 struct Coupling {
@@ -81,63 +82,97 @@ pub(super) fn collect_couplings(
 
 /// Stops the graph where powers that inner loops came to, and that coefficients or summands of
 /// `system` are made of, have vanished, but what they are multiplied by may be large, and so may what
-/// an outer loop makes of that.
-pub(super) fn require_powers(emitter: &mut Emitter<'_>, system: &System) {
+/// an outer loop of so many `steps` makes of that.
+pub(super) fn require_powers(emitter: &mut Emitter<'_>, system: &System, steps: usize) {
+    let mut rows = system.rows.iter().flat_map(|row| row.values());
+    let has_told = |coefficient: &Coefficient| matches!(coefficient, &Coefficient::Fixed(pair) if emitter.is_made_of_told(pair));
+    if !rows.any(has_told) {
+        return;
+    }
+    let most = most_beside(emitter, system, steps);
     for (&state, row) in system.states.iter().zip(&system.rows) {
         for (&base, coefficient) in row {
             if let (&Base::State(from), &Coefficient::Fixed(pair)) = (&base, coefficient) {
                 // The number itself vanishes with it.
-                let nothing = (from == state).then_some(LEAST_OWN);
-                require_powers_of(emitter, pair, nothing);
+                require_powers_of(emitter, pair, most, from == state);
             }
         }
         let added = offset(emitter, row);
-        added.into_iter().for_each(|added| require_powers_of(emitter, added, None));
+        added.into_iter().for_each(|added| require_powers_of(emitter, added, most, false));
     }
 }
 
-/// The same of `pair` alone; if it is no more than `nothing`, that is no matter.
-fn require_powers_of(emitter: &mut Emitter<'_>, pair: Pair, nothing: Option<f64>) {
-    let (mut seen, mut pending) = (HashSet::new(), vec![(pair, nothing)]);
-    while let Some((sum, nothing)) = pending.pop() {
+/// What a power that has vanished may be multiplied by, where something else is left, so that it is
+/// nothing: no less than zero only if so many `steps` do not make much of it.
+fn most_beside(emitter: &mut Emitter<'_>, system: &System, steps: usize) -> Node {
+    let limit = emitter.constant(MOST_GROWTH.powf(1.0 / steps.max(1) as f64));
+    let (moderate, less) = (emitter.constant(MODERATE), emitter.constant(-1.0));
+    // Without a cycle numbers grow by their own coefficients alone.
+    let is_cyclic = has_cycle(&couplings(emitter, system));
+    let mut most = moderate;
+    for (number, row) in system.rows.iter().enumerate() {
+        let mut others = linear_part(system, row);
+        let growing = match is_cyclic {
+            true => core::mem::take(&mut others),
+            false => vec![others[number].take()],
+        };
+        for (sizes, limit) in [(growing, limit), (others, moderate)] {
+            let size = total_size(emitter, &sizes);
+            let is_small = emitter.apply(Op::Le, &[size, limit]);
+            most = emitter.apply(Op::Select, &[is_small, most, less]);
+        }
+    }
+    most
+}
+
+/// The same of `pair` alone. Next to the others of a sum that are not small a term may be nothing;
+/// `is_own` says that the whole may be.
+fn require_powers_of(emitter: &mut Emitter<'_>, pair: Pair, most: Node, is_own: bool) {
+    let (mut seen, mut pending) = (HashSet::new(), vec![(pair, is_own)]);
+    while let Some((sum, is_own)) = pending.pop() {
         if !seen.insert(sum) {
             continue;
         }
-        let terms = summands(emitter, sum).into_iter().map(|term| (term, factors(emitter, term)));
-        let terms: Vec<(Pair, Vec<Pair>)> = terms.collect();
-        let powers = |emitter: &Emitter<'_>, factors: &[Pair]| -> Vec<Pair> {
-            factors.iter().copied().filter(|&factor| is_power(emitter, factor)).collect()
-        };
-        // Next to the others of a sum a term may be nothing.
-        let others = terms.iter().filter(|(_, factors)| powers(emitter, factors).is_empty());
-        let others: Row = others.map(|&(term, _)| Some(term)).collect();
-        for (term, factors) in &terms {
-            for power in powers(emitter, factors) {
-                let mut least = (!others.is_empty()).then(|| total_size(emitter, &others));
-                if let Some(nothing) = nothing {
-                    let nothing = emitter.constant(nothing);
-                    let either = |least| emitter.apply(Op::Max, &[least, nothing]);
-                    least = Some(least.map_or(nothing, either));
+        let (mut others, mut powers) = (Row::new(), Vec::new());
+        for term in summands(emitter, sum) {
+            let factors = factors(emitter, term);
+            let before = powers.len();
+            for factor in factors {
+                if is_power(emitter, factor) {
+                    powers.push((term, factor));
+                } else if matches!(emitter.made_of(factor), Some(How::Sum(..))) {
+                    pending.push((factor, false));
                 }
-                require_power(emitter, power, (*term, least));
             }
-            let is_sum = |&&factor: &&Pair| matches!(emitter.made_of(factor), Some(How::Sum(..)));
-            pending.extend(factors.iter().filter(is_sum).map(|&factor| (factor, None)));
+            if powers.len() == before {
+                others.push(Some(term));
+            }
+        }
+        for (term, power) in powers {
+            let most = match (is_own, others.is_empty()) {
+                (true, _) => Some(most),
+                (false, true) => None,
+                (false, false) => {
+                    let size = total_size(emitter, &others);
+                    let scale = emitter.constant(MOST_OF_OTHERS);
+                    let of_others = emitter.apply(Op::Mul, &[size, scale]);
+                    Some(emitter.apply(Op::Min, &[most, of_others]))
+                }
+            };
+            require_power(emitter, power, (term, most));
         }
     }
 }
 
-/// Stops the graph where `power` has vanished, but `term`, which is a multiple of it, might be more
-/// than nothing next to `least`.
-fn require_power(emitter: &mut Emitter<'_>, power: Pair, (term, least): (Pair, Option<Node>)) {
+/// Stops the graph where `power` has vanished, but in `term` is multiplied by more than `most`.
+fn require_power(emitter: &mut Emitter<'_>, power: Pair, (term, most): (Pair, Option<Node>)) {
     let Some(size) = emitter.scaled_size(&[(power.high, 1)], LEAST_ONCE) else { return };
     let one = emitter.constant(1.0);
     let mut is_known = emitter.apply(Op::Ge, &[size, one]);
-    if let Some(least) = least {
-        let (most, factor) = (emitter.constant(MOST_OF_TERM), cofactor(emitter, term, power));
-        let most = emitter.apply(Op::Mul, &[factor, most]);
-        let most = emitter.apply(Op::Abs, &[most]);
-        let is_nothing = emitter.apply(Op::Le, &[most, least]);
+    if let Some(most) = most {
+        let factor = cofactor(emitter, term, power);
+        let factor = emitter.apply(Op::Abs, &[factor]);
+        let is_nothing = emitter.apply(Op::Le, &[factor, most]);
         is_known = emitter.apply(Op::Max, &[is_known, is_nothing]);
     }
     emitter.require(is_known);

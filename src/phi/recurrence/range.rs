@@ -52,7 +52,7 @@ impl Forms<'_, '_> {
     ///
     /// That they are known to be out of range.
     pub(super) fn require_range(&mut self, system: &System) -> Result<(), &'static str> {
-        require_powers(self.emitter, system);
+        require_powers(self.emitter, system, self.times);
         let is_added = |base: &Base| matches!(base, Base::Node(_));
         if system.states.len() == 1 && !system.rows.iter().any(|row| row.keys().any(is_added)) {
             return Ok(());
@@ -77,7 +77,7 @@ impl Forms<'_, '_> {
     ///
     /// As above.
     pub(super) fn require_range_of_steps(&mut self, system: &System) -> Result<(), &'static str> {
-        require_powers(self.emitter, system);
+        require_powers(self.emitter, system, self.times);
         let (counter, mut products) = (self.counter(), Products::new());
         collect_couplings(self.emitter, system, &mut products)?;
         collect_added(self.emitter, system, counter, &mut products)?;
