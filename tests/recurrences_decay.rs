@@ -55,6 +55,21 @@ impl Stepped for Product {
     }
 }
 
+/// What decays depends on what rests at first, and comes to almost nothing: where that rests, a rate,
+/// supply.
+struct Rested;
+impl Stepped for Rested {
+    fn eval<T: Number>(&self, x: &[T], steps: usize) -> T {
+        let (mut place, mut speed) = (T::from(1.0), x[0]);
+        for _ in 0..steps {
+            let pull = (speed + place) * x[1] - x[2];
+            place = place + speed * x[1];
+            speed = speed - pull;
+        }
+        place
+    }
+}
+
 /// What decays is added to a number that goes to another place, and is far less than that at last.
 struct Beside;
 impl Stepped for Beside {
@@ -152,6 +167,11 @@ fn what_decays_keeps_its_digits() {
     compare(&mut compared, ("product", [100, 240]), &Product, &points);
     let points = [1e-5, 1e-12, 1e-20, 1e-40].map(|little| [0.99, 0.09, little]);
     compare(&mut compared, ("driven", [240, 1000]), &Driven, &points);
+    let supplies = [1e-2, 1e-10, 1e-18, 1e-22, 1e-30, 1e-40];
+    let points = supplies.map(|supply| [0.0, 0.43, supply]);
+    compare(&mut compared, ("rested", [500, 1000]), &Rested, &points);
+    let points = supplies.map(|supply| [1e-30, 0.3, supply]);
+    compare(&mut compared, ("almost rested", [500, 1000]), &Rested, &points);
     let points = [2.0, 0.3, 1.5, 0.0].map(|rate| [1.0 / 3.0, rate, 0.1 + rate]);
     compare(&mut compared, ("kept", [100, 240]), &Kept, &points);
     assert!(compared.components > 200, "{}", compared.components);

@@ -14,8 +14,8 @@ use crate::op::Op;
 use crate::phi::pair::{Pair, Pairs};
 use crate::ssa::Node;
 
-/// A number that starts so many times farther away than what is added to it takes it is
-/// measured from zero.
+/// A number that the first steps take so many times farther than what is added is measured from
+/// zero.
 const FAR: f64 = (1u32 << 20) as f64;
 
 /// A fixed point so many times farther away than a number and its first step costs digits that
@@ -41,6 +41,7 @@ impl Point {
         let system = Of { map, added, firsts };
         let is_driven = system.driven(emitter);
         let effects = system.effects(emitter, &is_driven);
+        let ways = system.ways(emitter);
         let (yes, no) = (emitter.constant(1.0), emitter.constant(0.0));
         let is_start = (0..firsts.len()).map(|number| {
             let starts_at_zero = emitter.value(firsts[number]) == Some(0.0);
@@ -48,10 +49,9 @@ impl Point {
                 // What stays is added to others.
                 true if system.stays(emitter, number) => yes,
                 true => {
-                    let way = system.way(emitter, number);
                     let far = emitter.constant(FAR);
                     let most = emitter.apply(Op::Mul, &[effects[number], far]);
-                    emitter.apply(Op::Lt, &[way, most])
+                    emitter.apply(Op::Lt, &[ways[number], most])
                 }
                 false => no,
             }
@@ -72,14 +72,14 @@ pub(super) fn is_near(
     let system = Of { map, added, firsts };
     let is_driven = system.driven(emitter);
     let effects = system.effects(emitter, &is_driven);
+    let ways = system.ways(emitter);
     let [far, zero, largest] = [TOO_FAR, 0.0, f64::MAX].map(|number| emitter.constant(number));
     let least = emitter.constant(firsts.len() as f64);
     let mut all = emitter.apply(Op::Ge, &[steps, least]);
     for (number, point) in point.iter().enumerate() {
         let Some(point) = point else { continue };
-        let way = system.way(emitter, number);
         let start = emitter.apply(Op::Abs, &[firsts[number]]);
-        let reach = emitter.apply(Op::Add, &[start, way]);
+        let reach = emitter.apply(Op::Add, &[start, ways[number]]);
         let reach = emitter.apply(Op::Add, &[reach, effects[number]]);
         let most = emitter.apply(Op::Mul, &[reach, far]);
         let size = emitter.apply(Op::Abs, &[point.high]);
@@ -150,32 +150,50 @@ impl Of<'_> {
     /// About how much of what is added comes to each number in a few steps, by ordinary
     /// rounding.
     fn effects(&self, emitter: &mut Emitter<'_>, is_driven: &[bool]) -> Vec<Node> {
-        let size = self.firsts.len();
-        let sources = (0..size).map(|number| match self.added[number] {
+        let sources = (0..self.firsts.len()).map(|number| match self.added[number] {
             Some(added) => emitter.apply(Op::Abs, &[added.high]),
             None if self.stays(emitter, number) => emitter.apply(Op::Abs, &[self.firsts[number]]),
             None => emitter.constant(0.0),
         });
         let sources: Vec<Node> = sources.collect();
-        let mut effects = sources.clone();
-        for _ in 1..size {
-            let next = (0..size).map(|number| {
-                let mut effect = sources[number];
+        self.spread(emitter, &sources, |other| is_driven[other])
+    }
+
+    /// About how far the first few steps take each number: the first one alone may leave it where
+    /// it starts, and take what it depends on elsewhere.
+    fn ways(&self, emitter: &mut Emitter<'_>) -> Vec<Node> {
+        let ways: Vec<Node> =
+            (0..self.firsts.len()).map(|number| self.way(emitter, number)).collect();
+        self.spread(emitter, &ways, |_| true)
+    }
+
+    /// What comes to each number of `sources` in as many steps as there are numbers, of others only
+    /// if that `is_counted`.
+    fn spread(
+        &self,
+        emitter: &mut Emitter<'_>,
+        sources: &[Node],
+        is_counted: impl Fn(usize) -> bool,
+    ) -> Vec<Node> {
+        let mut all = sources.to_vec();
+        for _ in 1..sources.len() {
+            let next = sources.iter().enumerate().map(|(number, &source)| {
+                let mut sum = source;
                 for (other, entry) in self.map[number].iter().enumerate() {
-                    let Some(entry) = entry.filter(|_| other != number && is_driven[other]) else {
+                    let Some(entry) = entry.filter(|_| other != number && is_counted(other)) else {
                         continue;
                     };
-                    if emitter.value(effects[other]) == Some(0.0) {
+                    if emitter.value(all[other]) == Some(0.0) {
                         continue;
                     }
                     let size = emitter.apply(Op::Abs, &[entry.high]);
-                    effect = emitter.apply(Op::MulAdd, &[size, effects[other], effect]);
+                    sum = emitter.apply(Op::MulAdd, &[size, all[other], sum]);
                 }
-                effect
+                sum
             });
-            effects = next.collect();
+            all = next.collect();
         }
-        effects
+        all
     }
 
     /// How far the first step takes a number.

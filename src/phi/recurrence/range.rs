@@ -98,17 +98,17 @@ pub(super) fn require_moderate(emitter: &mut Emitter<'_>, node: Node) {
 
 /// Stops the graph where `slope` may have vanished, but is multiplied by more than [`MODERATE`].
 pub(super) fn require_factor(emitter: &mut Emitter<'_>, factor: Node, slope: Node) {
-    let [most, scale, one] = [MODERATE, 1.0 / LEAST_ONCE, 1.0].map(|x| emitter.constant(x));
-    let left = emitter.apply(Op::Div, &[most, factor]);
-    let left = emitter.apply(Op::Abs, &[left]);
-    if emitter.value(left).is_some_and(|left| left >= 1.0) {
+    if emitter.value(slope).is_some_and(|slope| slope.abs() >= LEAST_ONCE) {
         return;
     }
-    let size = emitter.apply(Op::Mul, &[slope, scale]);
-    let size = emitter.apply(Op::Abs, &[size]);
-    let largest = emitter.apply(Op::Max, &[left, size]);
-    let condition = emitter.apply(Op::Ge, &[largest, one]);
-    emitter.require(condition);
+    let [most, least] = [MODERATE, LEAST_ONCE].map(|number| emitter.constant(number));
+    let [factor, slope] = [factor, slope].map(|number| emitter.apply(Op::Abs, &[number]));
+    let is_moderate = emitter.apply(Op::Le, &[factor, most]);
+    if emitter.value(is_moderate) != Some(1.0) {
+        let is_left = emitter.apply(Op::Ge, &[slope, least]);
+        let is_known = emitter.apply(Op::Max, &[is_moderate, is_left]);
+        emitter.require(is_known);
+    }
 }
 
 fn require_all(emitter: &mut Emitter<'_>, products: &Products) {
