@@ -1,5 +1,6 @@
 //! Powers that are less than any number where the loop is not, since it multiplies by something huge
 //! before or in between.
+#![allow(clippy::unwrap_used)] // Helpers of tests may fail like tests.
 
 #[path = "support/extremes.rs"]
 mod extremes;
