@@ -115,6 +115,10 @@ fn beside_a_term_that_is_nothing() {
     let points = [0.0, 1e-290, 1.0].map(|added| [2.0, 0.02, 1.0, 1e100, added]);
     assert_good(coupled, &points);
     assert!(serves(coupled, &[0.99, 0.02, 1.0, 1.0, 1.0]));
+    let same =
+        |x: &[Var]| (0..30).fold(Var::from(1.0), |z, _| z * 0.5 + (powered(x[3], x[1]) + x[3]));
+    assert_good(same, &[[1.0, 0.02, 1.0, 1e300, 0.0], [1.0, 0.02, 1.0, 1.0, 0.0]]);
+    assert!(serves(same, &[1.0, 0.02, 1.0, 1.0, 0.0]));
     let nested = |x: &[Var]| {
         let step = |[a, b]: [Var; 2], _| {
             let both = powered(x[3], x[1]) + powered(x[3], 0.5 * x[1]);
@@ -133,6 +137,13 @@ fn products_of_small_couplings() {
     };
     assert_good(coupled, &[[2.0, 1e-170, 1e-170, 1.0, 0.0], [2.0, 1e-100, 1e-150, 1.0, 0.0]]);
     assert!(serves(coupled, &[2.0, 1e-70, 1e-70, 1.0, 0.0]));
+    assert!(serves(coupled, &[0.9, 1e8, 0.0, 1.0, 0.0]));
+    let of_three = |x: &[Var]| {
+        let step = |[a, b]: [Var; 2], _| [x[0] * a + 3.0 * (x[1] * (x[2] * (x[3] * b))), x[0] * b];
+        (0..900).fold([Var::from(0.0), Var::from(1.0)], step)[0]
+    };
+    assert_good(of_three, &[[2.0, 1e8, 1e-160, 1e-170, 0.0], [2.0, 1e30, 1e-180, 1e-180, 0.0]]);
+    assert!(serves(of_three, &[0.9, 1e8, 1e-3, 2.0, 0.0]));
 }
 
 #[test]

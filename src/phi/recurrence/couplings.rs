@@ -8,7 +8,7 @@ use super::emit::Emitter;
 use super::form::{Base, Coefficient};
 use super::power::{System, linear_part, offset};
 use super::products::Row;
-use super::range::{LEAST_ONCE, Products, UNDERFLOWS, least_of};
+use super::range::{LEAST_ONCE, MOST_FACTORS, Products, UNDERFLOWS, least_of};
 use super::sizes::total_size;
 use super::terms::Terms;
 use crate::op::Op;
@@ -68,11 +68,11 @@ pub(super) fn collect_couplings(
         let powers = match terms.single() {
             Some(([], number)) if number.high.abs() < least => return Err(UNDERFLOWS),
             Some(([], _)) => continue,
-            Some((powers, number)) => {
+            Some((powers, number)) if terms.degree() <= MOST_FACTORS => {
                 least /= number.high.abs().min(1.0);
                 powers.to_vec()
             }
-            None => vec![(pair.high, 1)],
+            _ => vec![(pair.high, 1)],
         };
         let known = products.entry(powers).or_insert((None, least));
         known.1 = known.1.max(least);
@@ -103,7 +103,7 @@ pub(super) fn require_powers(emitter: &mut Emitter<'_>, system: &System, steps: 
 }
 
 /// What a power that has vanished may be multiplied by, where something else is left, so that it is
-/// nothing: no less than zero only if so many `steps` do not make much of it.
+/// nothing; less than zero, so that it never is, if so many `steps` may make much of it.
 fn most_beside(emitter: &mut Emitter<'_>, system: &System, steps: usize) -> Node {
     let limit = emitter.constant(MOST_GROWTH.powf(1.0 / steps.max(1) as f64));
     let (moderate, less) = (emitter.constant(MODERATE), emitter.constant(-1.0));
@@ -125,23 +125,25 @@ fn most_beside(emitter: &mut Emitter<'_>, system: &System, steps: usize) -> Node
     most
 }
 
-/// The same of `pair` alone. Next to the others of a sum that are not small a term may be nothing;
-/// `is_own` says that the whole may be.
+/// [`require_powers`] of `pair` alone, where powers may be multiplied by `most`. Next to the others
+/// of a sum that are not small a term may be nothing; `is_own` says that the whole may be.
 fn require_powers_of(emitter: &mut Emitter<'_>, pair: Pair, most: Node, is_own: bool) {
-    let (mut seen, mut pending) = (HashSet::new(), vec![(pair, is_own)]);
-    while let Some((sum, is_own)) = pending.pop() {
+    // What sums are multiplied by outside of them, if that is known.
+    let one = emitter.constant(1.0);
+    let (mut seen, mut pending) = (HashSet::new(), vec![(pair, Some(one), is_own)]);
+    while let Some((sum, outer, is_own)) = pending.pop() {
         if !seen.insert(sum) {
             continue;
         }
         let (mut others, mut powers) = (Row::new(), Vec::new());
         for term in summands(emitter, sum) {
-            let factors = factors(emitter, term);
             let before = powers.len();
-            for factor in factors {
+            for factor in factors(emitter, term) {
                 if is_power(emitter, factor) {
                     powers.push((term, factor));
                 } else if matches!(emitter.made_of(factor), Some(How::Sum(..))) {
-                    pending.push((factor, false));
+                    let own = outer.and_then(|outer| cofactor(emitter, term, factor, outer));
+                    pending.push((factor, own, false));
                 }
             }
             if powers.len() == before {
@@ -149,30 +151,37 @@ fn require_powers_of(emitter: &mut Emitter<'_>, pair: Pair, most: Node, is_own: 
             }
         }
         for (term, power) in powers {
-            let most = match (is_own, others.is_empty()) {
-                (true, _) => Some(most),
-                (false, true) => None,
-                (false, false) => {
-                    let size = total_size(emitter, &others);
-                    let scale = emitter.constant(MOST_OF_OTHERS);
-                    let of_others = emitter.apply(Op::Mul, &[size, scale]);
-                    Some(emitter.apply(Op::Min, &[most, of_others]))
-                }
-            };
-            require_power(emitter, power, (term, most));
+            let whole = outer.and_then(|outer| cofactor(emitter, term, power, outer));
+            let mut limits: Vec<(Node, Node)> =
+                whole.map(|whole| (whole, most)).into_iter().collect();
+            if !is_own {
+                let size = total_size(emitter, &others);
+                let scale = emitter.constant(MOST_OF_OTHERS);
+                let of_others = emitter.apply(Op::Mul, &[size, scale]);
+                let own = cofactor(emitter, term, power, one);
+                limits.extend(own.map(|own| (own, of_others)));
+            }
+            // Alone it is all that there is.
+            let is_beside = is_own || !others.is_empty();
+            let limits = limits.as_slice();
+            let limits = if is_beside && whole.is_some() { limits } else { &[] };
+            require_power(emitter, power, limits);
         }
     }
 }
 
-/// Stops the graph where `power` has vanished, but in `term` is multiplied by more than `most`.
-fn require_power(emitter: &mut Emitter<'_>, power: Pair, (term, most): (Pair, Option<Node>)) {
+/// Stops the graph where `power` has vanished, unless there are `limits`, and each first number is
+/// within the second one.
+fn require_power(emitter: &mut Emitter<'_>, power: Pair, limits: &[(Node, Node)]) {
     let Some(size) = emitter.scaled_size(&[(power.high, 1)], LEAST_ONCE) else { return };
     let one = emitter.constant(1.0);
-    let mut is_known = emitter.apply(Op::Ge, &[size, one]);
-    if let Some(most) = most {
-        let factor = cofactor(emitter, term, power);
+    let is_nothing = limits.iter().fold(None, |all, &(factor, most)| {
         let factor = emitter.apply(Op::Abs, &[factor]);
-        let is_nothing = emitter.apply(Op::Le, &[factor, most]);
+        let is_within = emitter.apply(Op::Le, &[factor, most]);
+        Some(all.map_or(is_within, |all| emitter.apply(Op::Min, &[all, is_within])))
+    });
+    let mut is_known = emitter.apply(Op::Ge, &[size, one]);
+    if let Some(is_nothing) = is_nothing {
         is_known = emitter.apply(Op::Max, &[is_known, is_nothing]);
     }
     emitter.require(is_known);
@@ -194,21 +203,28 @@ fn factors(emitter: &Emitter<'_>, term: Pair) -> Vec<Pair> {
     factors
 }
 
-/// What `power` is multiplied by in `term`.
-fn cofactor(emitter: &mut Emitter<'_>, term: Pair, power: Pair) -> Node {
-    let (mut product, mut pending) = (emitter.constant(1.0), vec![term]);
+/// What `part` is multiplied by in `term`, and that by `outer`; `None` if that are too many factors.
+fn cofactor(emitter: &mut Emitter<'_>, term: Pair, part: Pair, outer: Node) -> Option<Node> {
+    let (mut pending, mut all) = (vec![term], Vec::new());
+    let mut is_found = false;
     while let Some(pair) = pending.pop() {
+        if pair == part && !is_found {
+            is_found = true;
+            continue;
+        }
         match emitter.made_of(pair) {
-            _ if pair == power => {}
             Some(How::Product(a, b)) => pending.extend([a, b]),
             Some(How::Quotient(a, b)) => {
                 pending.push(a);
-                product = emitter.apply(Op::Div, &[product, b]);
+                all.push((Op::Div, b));
             }
-            _ => product = emitter.apply(Op::Mul, &[product, pair.high]),
+            _ => all.push((Op::Mul, pair.high)),
+        }
+        if all.len() + pending.len() > MOST_FACTORS as usize {
+            return None;
         }
     }
-    product
+    Some(all.into_iter().fold(outer, |product, (op, factor)| emitter.apply(op, &[product, factor])))
 }
 
 /// The terms of the sum that `pair` is.

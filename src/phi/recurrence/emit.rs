@@ -328,39 +328,6 @@ impl<'a> Emitter<'a> {
         is_new
     }
 
-    /// Stops the graph where `node` is less than `least` in size, but not zero.
-    pub(super) fn require_none_below(&mut self, node: Node, least: f64) {
-        self.require_product(&[(node, 1)], least);
-    }
-
-    /// Stops the graph where the product of these powers is less than `least` in size, unless
-    /// a factor is zero. Constants are not looked at.
-    pub(super) fn require_product(&mut self, powers: &[(Node, i32)], least: f64) {
-        let Some(size) = self.scaled_size(powers, least) else { return };
-        // Of the numbers from 0 to 1 only these two are not larger than their squares.
-        let square = self.apply(Op::Mul, &[size, size]);
-        let condition = self.apply(Op::Ge, &[square, size]);
-        self.require(condition);
-    }
-
-    /// How many times `least` the product of these powers is in size, if that is not known.
-    pub(super) fn scaled_size(&mut self, powers: &[(Node, i32)], least: f64) -> Option<Node> {
-        // So that no part of the product underflows where the whole is not that small.
-        let mut scaled = self.constant(1.0 / least);
-        for &(node, power) in powers {
-            for _ in 0..power.unsigned_abs() {
-                scaled = match power > 0 {
-                    true => self.apply(Op::Mul, &[node, scaled]),
-                    false => self.apply(Op::Div, &[scaled, node]),
-                };
-            }
-        }
-        match self.value(scaled) {
-            Some(_) => None,
-            None => Some(self.apply(Op::Abs, &[scaled])),
-        }
-    }
-
     /// Stops the graph where `condition` does not hold.
     pub(super) fn require(&mut self, condition: Node) {
         if self.push_guard(condition) {

@@ -40,7 +40,7 @@ impl Point {
     ) -> Point {
         let system = Of { map, added, firsts };
         let is_driven = system.driven(emitter);
-        let effects = system.effects(emitter, &is_driven);
+        let effects = system.effects(emitter);
         let ways = system.ways(emitter);
         let (yes, no) = (emitter.constant(1.0), emitter.constant(0.0));
         let is_start = (0..firsts.len()).map(|number| {
@@ -70,8 +70,7 @@ pub(super) fn is_near(
     firsts: &[Node],
 ) -> Node {
     let system = Of { map, added, firsts };
-    let is_driven = system.driven(emitter);
-    let effects = system.effects(emitter, &is_driven);
+    let effects = system.effects(emitter);
     let ways = system.ways(emitter);
     let [far, zero, largest] = [TOO_FAR, 0.0, f64::MAX].map(|number| emitter.constant(number));
     let least = emitter.constant(firsts.len() as f64);
@@ -149,14 +148,14 @@ impl Of<'_> {
 
     /// About how much of what is added comes to each number in a few steps, by ordinary
     /// rounding.
-    fn effects(&self, emitter: &mut Emitter<'_>, is_driven: &[bool]) -> Vec<Node> {
+    fn effects(&self, emitter: &mut Emitter<'_>) -> Vec<Node> {
         let sources = (0..self.firsts.len()).map(|number| match self.added[number] {
             Some(added) => emitter.apply(Op::Abs, &[added.high]),
             None if self.stays(emitter, number) => emitter.apply(Op::Abs, &[self.firsts[number]]),
             None => emitter.constant(0.0),
         });
         let sources: Vec<Node> = sources.collect();
-        self.spread(emitter, &sources, |other| is_driven[other])
+        self.spread(emitter, &sources)
     }
 
     /// About how far the first few steps take each number: the first one alone may leave it where
@@ -164,23 +163,17 @@ impl Of<'_> {
     fn ways(&self, emitter: &mut Emitter<'_>) -> Vec<Node> {
         let ways: Vec<Node> =
             (0..self.firsts.len()).map(|number| self.way(emitter, number)).collect();
-        self.spread(emitter, &ways, |_| true)
+        self.spread(emitter, &ways)
     }
 
-    /// What comes to each number of `sources` in as many steps as there are numbers, of others only
-    /// if that `is_counted`.
-    fn spread(
-        &self,
-        emitter: &mut Emitter<'_>,
-        sources: &[Node],
-        is_counted: impl Fn(usize) -> bool,
-    ) -> Vec<Node> {
+    /// What comes to each number of `sources` in as many steps as there are numbers.
+    fn spread(&self, emitter: &mut Emitter<'_>, sources: &[Node]) -> Vec<Node> {
         let mut all = sources.to_vec();
         for _ in 1..sources.len() {
             let next = sources.iter().enumerate().map(|(number, &source)| {
                 let mut sum = source;
                 for (other, entry) in self.map[number].iter().enumerate() {
-                    let Some(entry) = entry.filter(|_| other != number && is_counted(other)) else {
+                    let Some(entry) = entry.filter(|_| other != number) else {
                         continue;
                     };
                     if emitter.value(all[other]) == Some(0.0) {

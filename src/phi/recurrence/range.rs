@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::couplings::{collect_couplings, require_powers};
-use super::emit::Emitter;
+use super::emit::{Emitter, LARGE};
 use super::form::{Base, Coefficient, Forms};
 use super::power::{System, offset};
 use super::terms::Terms;
@@ -34,7 +34,7 @@ pub(super) const fn least_of(numbers: u64) -> f64 {
 const SMALL: f64 = f64::from_bits(0x3DF0_0000_0000_0000);
 
 /// Of larger products it is not looked at what their factors are.
-const MOST_FACTORS: u32 = 8;
+pub(super) const MOST_FACTORS: u32 = 8;
 
 pub(super) const UNDERFLOWS: &str = "what it begins with, adds or is coupled by is almost zero";
 
@@ -83,6 +83,61 @@ impl Forms<'_, '_> {
         collect_added(self.emitter, system, counter, &mut products)?;
         require_all(self.emitter, &products);
         Ok(())
+    }
+}
+
+impl Emitter<'_> {
+    /// Stops the graph where `node` is less than `least` in size, but not zero.
+    pub(super) fn require_none_below(&mut self, node: Node, least: f64) {
+        self.require_product(&[(node, 1)], least);
+    }
+
+    /// Stops the graph where the product of these powers is less than `least` in size, unless
+    /// a factor is zero. Constants are not looked at.
+    pub(super) fn require_product(&mut self, powers: &[(Node, i32)], least: f64) {
+        let Some(size) = self.scaled_size(powers, least) else { return };
+        let condition = match powers {
+            [(_, 1)] => {
+                // Of the numbers from 0 to 1 only these two are not larger than their squares.
+                let square = self.apply(Op::Mul, &[size, size]);
+                self.apply(Op::Ge, &[square, size])
+            }
+            // The product may be zero where no factor is.
+            _ => {
+                let (zero, one) = (self.constant(0.0), self.constant(1.0));
+                let known = self.apply(Op::Ge, &[size, one]);
+                powers.iter().filter(|(_, power)| *power > 0).fold(known, |known, &(node, _)| {
+                    let is_zero = self.apply(Op::Eq, &[node, zero]);
+                    self.apply(Op::Max, &[known, is_zero])
+                })
+            }
+        };
+        self.require(condition);
+    }
+
+    /// How many times `least` the product of these powers is in size, if that is not known.
+    pub(super) fn scaled_size(&mut self, powers: &[(Node, i32)], least: f64) -> Option<Node> {
+        // So that no part of the product underflows where the whole is not that small, nor overflows
+        // at once.
+        let whole = 1.0 / least;
+        let first = if powers.len() > 1 { whole.min(LARGE * LARGE) } else { whole };
+        let mut scaled = self.constant(first);
+        for &(node, power) in powers {
+            for _ in 0..power.unsigned_abs() {
+                scaled = match power > 0 {
+                    true => self.apply(Op::Mul, &[node, scaled]),
+                    false => self.apply(Op::Div, &[scaled, node]),
+                };
+            }
+        }
+        if first < whole {
+            let rest = self.constant(whole / first);
+            scaled = self.apply(Op::Mul, &[scaled, rest]);
+        }
+        match self.value(scaled) {
+            Some(_) => None,
+            None => Some(self.apply(Op::Abs, &[scaled])),
+        }
     }
 }
 
