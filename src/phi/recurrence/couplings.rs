@@ -84,9 +84,12 @@ pub(super) fn collect_couplings(
 /// `system` are made of, have vanished, but what they are multiplied by may be large, and so may what
 /// an outer loop of so many `steps` makes of that.
 pub(super) fn require_powers(emitter: &mut Emitter<'_>, system: &System, steps: usize) {
-    let mut rows = system.rows.iter().flat_map(|row| row.values());
-    let has_told = |coefficient: &Coefficient| matches!(coefficient, &Coefficient::Fixed(pair) if emitter.is_made_of_told(pair));
-    if !rows.any(has_told) {
+    let mut coefficients = system.rows.iter().flat_map(|row| row.values());
+    let is_told = |coefficient: &Coefficient| match *coefficient {
+        Coefficient::Fixed(pair) => emitter.is_made_of_told(pair),
+        _ => false,
+    };
+    if !coefficients.any(is_told) {
         return;
     }
     let most = most_beside(emitter, system, steps);
