@@ -1,6 +1,9 @@
 //! What is evident: nodes that are finite wherever the graph comes to finite outputs.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use hashbrown::HashMap;
 
 use super::graph::{Block, Def, End, Graph, Item, Node, Region};
 use super::hidden::hides;
@@ -25,7 +28,8 @@ const DEPTH: usize = 8;
 /// would take too long.
 pub(crate) fn evident_nodes(graph: &Graph, show: bool) -> Option<Array<Node, bool>> {
     let evident = Array::filled(false, graph.nodes.len());
-    let mut walk = Walk { graph, extents: Extents::of(graph), evident, left: MOST_STEPS };
+    let (extents, looks) = (Extents::of(graph), HashMap::new());
+    let mut walk = Walk { graph, extents, evident, left: MOST_STEPS, looks };
     walk.block(graph.root(), graph.root(), 1, true, &|outputs| {
         let shown = outputs.iter().filter(|_| show);
         Shown { anyway: 0, by: shown.map(|&output| (output, 1)).collect() }
@@ -140,6 +144,8 @@ struct Walk<'a> {
     evident: Array<Node, bool>,
     /// How many steps are left.
     left: usize,
+    /// What was found in regions, by the channels in which their φs show.
+    looks: HashMap<(Region, u32, Box<[Channels]>), Rc<BTreeMap<Node, Channels>>>,
 }
 
 impl Walk<'_> {
@@ -203,10 +209,21 @@ impl Walk<'_> {
     /// is not found.
     fn close(&mut self, shown: &mut Shown, top: Block, width: u32, mut pending: Vec<Node>) {
         let mut others = MOST_OTHERS;
-        while let Some(node) = pending.pop() {
-            if self.left == 0 {
-                return;
-            }
+        // A region is looked at when nothing else is left that may show what comes out of it, the
+        // last one first; and again if more shows of that later.
+        let mut regions: BTreeMap<usize, Region> = BTreeMap::new();
+        while self.left > 0 {
+            let Some(node) = pending.pop() else {
+                let Some((_, region)) = regions.pop_last() else { return };
+                self.left -= 1;
+                let root = self.graph.regions[region].root;
+                // What it says of nodes in it is for it alone.
+                let inner = self.seen(region, shown, width);
+                let outside = inner.iter().filter(|(node, _)| !self.extents.contains(root, **node));
+                let new = outside.filter(|&(&node, &of)| shown.add(node, of));
+                pending.extend(new.map(|(&node, _)| node));
+                continue;
+            };
             self.left -= 1;
             if !self.extents.contains(top, node) {
                 let is_phi = matches!(self.graph.nodes[node].def, Def::Phi(..));
@@ -226,14 +243,29 @@ impl Walk<'_> {
                     }
                 }
                 Def::Phi(region, _) => {
-                    let inner = self.region(region, shown, width, false);
-                    let new = inner.into_iter().filter(|&(node, of)| shown.add(node, of));
-                    pending.extend(new.map(|(node, _)| node));
+                    let root = self.graph.regions[region].root;
+                    regions.insert(self.extents.numbers[root], region);
                 }
                 Def::Input(_) | Def::Const(_) | Def::Entry(..) => {}
                 Def::Iteration(_) | Def::Element(_) => {}
             }
         }
+    }
+
+    /// As [`Walk::region`] if that is not the last word, looked for once: the ways through what is
+    /// around a region all come to it, and mostly with the same of its φs.
+    fn seen(&mut self, region: Region, outer: &Shown, width: u32) -> Rc<BTreeMap<Node, Channels>> {
+        let phis = &self.graph.regions[region].phis;
+        let of_phis = phis.iter().map(|&phi| outer.get(phi)).collect();
+        let key = (region, width, of_phis);
+        if let Some(known) = self.looks.get(&key) {
+            return Rc::clone(known);
+        }
+        let found = Rc::new(self.region(region, outer, width, false));
+        // What is kept costs, too.
+        self.left = self.left.saturating_sub(found.len());
+        self.looks.insert(key, Rc::clone(&found));
+        found
     }
 
     /// In which channels around `region` the nodes show that it is computed from.
@@ -303,7 +335,7 @@ mod tests {
     use super::{MOST_OTHERS, MOST_STEPS, evident_nodes};
     use crate::entity::Entity;
     use crate::op::Op;
-    use crate::ssa::{End, ParseError, parse};
+    use crate::ssa::{Builder, Def, End, Folding, Node, ParseError, parse};
 
     /// The ids of the nodes of the graph of `text` that are evident.
     fn evident(text: &str) -> Result<Vec<usize>, ParseError> {
@@ -377,6 +409,40 @@ mod tests {
         ))?;
         assert_eq!(found, (3..=last).collect::<Vec<_>>());
         Ok(())
+    }
+
+    /// Regions that are in each other, so `deep`, each of which chooses between the sines and the
+    /// cosines of what comes out of the one in it.
+    fn nested(builder: &mut Builder, deep: usize) -> Vec<Node> {
+        let inputs = [0, 1, 2, 3, 4, 5, 6, 7].map(|index| builder.input(index));
+        if deep == 0 {
+            return inputs.into();
+        }
+        let region = builder.begin_region(None);
+        let inner = nested(builder, deep - 1);
+        let (then, otherwise) = builder.branch(inputs[0]);
+        for (side, op) in [(then, Op::Sin), (otherwise, Op::Cos)] {
+            builder.enter(side);
+            let passed: Vec<Node> = inner.iter().map(|&node| builder.apply(op, &[node])).collect();
+            builder.finish_block(&passed);
+            builder.leave();
+        }
+        builder.end_region(region, inner.len())
+    }
+
+    #[test]
+    fn regions_in_each_other_are_looked_at_once_each() {
+        // Not once for each of the eight numbers that come out, or that would be 8¹² times.
+        let mut builder = Builder::new(8, 0, Folding::Exact);
+        let outputs = nested(&mut builder, 12);
+        builder.finish_block(&outputs);
+        let graph = builder.into_graph();
+        let found = evident_nodes(&graph, true).unwrap();
+        // In each a sine and a cosine, one of which comes out, of which all that is computed shows
+        // in an output.
+        let computed = graph.nodes.iter().filter(|(_, data)| !matches!(data.def, Def::Input(_)));
+        let is_shown: Vec<bool> = computed.map(|(node, _)| found[node]).collect();
+        assert_eq!(is_shown, [true; 12 * 8 * 3]);
     }
 
     #[test]
