@@ -9,7 +9,7 @@ use hashbrown::{HashMap, HashSet};
 use smallvec::{SmallVec, smallvec};
 
 use super::activity::Activity;
-use super::underflow::LEAST;
+use super::underflow::LEAST_TOLD;
 use crate::entity::Array;
 use crate::op::{Op, contribution};
 use crate::ssa::{Builder, Def, Folding, Graph, Node, Region, tangent_of, tangent_sum};
@@ -264,7 +264,7 @@ fn linear(activity: &Activity<'_>, node: Node) -> Option<SmallVec<[Node; 2]>> {
     let graph = activity.graph;
     let Def::Apply(op, [a, b, _]) = graph.nodes[node].def else { return None };
     // What has almost vanished may be a derivative that is not passed on at once.
-    let is_constant = |node| graph.constant(node).is_some_and(|factor| factor.abs() >= LEAST);
+    let is_constant = |node| graph.constant(node).is_some_and(|factor| factor.abs() >= LEAST_TOLD);
     let of: SmallVec<[Node; 2]> = match op {
         Op::Neg => smallvec![a],
         Op::Add if a == b => return None,

@@ -12,10 +12,10 @@ use crate::ssa::{Def, MODERATE, Node, slope_by};
 
 /// 2⁻⁸⁸⁰: what is told has all its digits from here on, also if it was a power before it was
 /// multiplied by something of [`MODERATE`] size.
-pub(super) const LEAST: f64 = f64::from_bits(0x08F0_0000_0000_0000);
+pub(super) const LEAST_TOLD: f64 = f64::from_bits(0x08F0_0000_0000_0000);
 
 /// 2⁻⁷⁵²: what is passed on where an adjoint of [`MODERATE`] size meets that.
-const LEAST_PASSED: f64 = MODERATE * LEAST;
+const LEAST_PASSED: f64 = MODERATE * LEAST_TOLD;
 
 /// For each derivative that is told times its tangent the derivative, if that may have vanished.
 pub(super) fn slopes_that_may_vanish(activity: &Activity<'_>) -> Array<Node, Option<Node>> {
@@ -23,7 +23,8 @@ pub(super) fn slopes_that_may_vanish(activity: &Activity<'_>) -> Array<Node, Opt
     let mut slopes = Array::filled(None, graph.nodes.len());
     for node in graph.nodes.keys().filter(|&node| activity.active[node]) {
         let slope = slope_by(graph, node).map(|(slope, _)| slope);
-        let may_vanish = |&slope: &Node| graph.constant(slope).is_none_or(|it| it.abs() < LEAST);
+        let may_vanish =
+            |&slope: &Node| graph.constant(slope).is_none_or(|it| it.abs() < LEAST_TOLD);
         slopes[node] = slope.filter(may_vanish);
     }
     // Of a derivative with twice the digits the first number tells how large it is.
@@ -49,7 +50,8 @@ impl Reverse<'_> {
         }
         let slope = self.at_hand(slope, node);
         let builder = &mut self.builder;
-        let [least, least_passed] = [LEAST, LEAST_PASSED].map(|number| builder.constant(number));
+        let [least, least_passed] =
+            [LEAST_TOLD, LEAST_PASSED].map(|number| builder.constant(number));
         let passed = builder.apply(Op::Mul, &[adjoint, slope]);
         let [adjoint, passed] = [adjoint, passed].map(|of| builder.apply(Op::Abs, &[of]));
         let limit = builder.apply(Op::Mul, &[adjoint, least]);

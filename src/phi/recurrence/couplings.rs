@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashSet;
+use smallvec::{SmallVec, smallvec};
 
 use super::emit::Emitter;
 use super::form::{Base, Coefficient};
@@ -192,18 +193,11 @@ fn require_power(emitter: &mut Emitter<'_>, power: Pair, limits: &[(Node, Node)]
 
 /// What `term` was multiplied of.
 fn factors(emitter: &Emitter<'_>, term: Pair) -> Vec<Pair> {
-    let (mut seen, mut pending, mut factors) = (HashSet::new(), vec![term], Vec::new());
-    while let Some(pair) = pending.pop() {
-        if !seen.insert(pair) {
-            continue;
-        }
-        match emitter.made_of(pair) {
-            Some(How::Product(a, b)) => pending.extend([a, b]),
-            Some(How::Quotient(a, _)) => pending.push(a),
-            _ => factors.push(pair),
-        }
-    }
-    factors
+    parts(emitter, term, |how| match how {
+        How::Product(a, b) => smallvec![a, b],
+        How::Quotient(a, _) => smallvec![a],
+        How::Sum(..) => smallvec![],
+    })
 }
 
 /// What `part` is multiplied by in `term`, and that by `outer`; `None` if that are too many factors.
@@ -232,17 +226,30 @@ fn cofactor(emitter: &mut Emitter<'_>, term: Pair, part: Pair, outer: Node) -> O
 
 /// The terms of the sum that `pair` is.
 fn summands(emitter: &Emitter<'_>, pair: Pair) -> Vec<Pair> {
-    let (mut seen, mut pending, mut terms) = (HashSet::new(), vec![pair], Vec::new());
+    parts(emitter, pair, |how| match how {
+        How::Sum(a, b) => smallvec![a, b],
+        How::Product(..) | How::Quotient(..) => smallvec![],
+    })
+}
+
+/// What `whole` was made of, each once; what `split` makes nothing of is a part.
+fn parts(
+    emitter: &Emitter<'_>,
+    whole: Pair,
+    split: impl Fn(How) -> SmallVec<[Pair; 2]>,
+) -> Vec<Pair> {
+    let (mut seen, mut pending, mut parts) = (HashSet::new(), vec![whole], Vec::new());
     while let Some(pair) = pending.pop() {
         if !seen.insert(pair) {
             continue;
         }
-        match emitter.made_of(pair) {
-            Some(How::Sum(a, b)) => pending.extend([a, b]),
-            _ => terms.push(pair),
+        let made_of = emitter.made_of(pair).map(&split).unwrap_or_default();
+        match made_of.is_empty() {
+            true => parts.push(pair),
+            false => pending.extend(made_of),
         }
     }
-    terms
+    parts
 }
 
 /// Whether `pair` is what an inner loop multiplied by.
