@@ -11,6 +11,7 @@ mod layout;
 mod lower;
 mod math;
 mod memory;
+mod near;
 mod order;
 mod plan;
 mod schedule;
