@@ -19,10 +19,9 @@ use cranelift_module::Module;
 use smallvec::SmallVec;
 
 use super::lower::{Lowered, Lowering};
-use super::math;
-use super::plan::{Next, Plan, Step};
+use super::plan::{Next, Plan};
 use super::schedule::Test;
-use crate::ssa::{Def, Graph, Node, Region};
+use crate::ssa::{Node, Region};
 
 /// Returned by a function when the outputs are complete.
 pub(super) const DONE: u32 = u32::MAX;
@@ -116,10 +115,8 @@ pub(super) fn lower(
         }
         flow.lowering.pointers.clear();
         flow.is_cold = chunk.is_cold;
-        let graph = flow.lowering.graph;
-        for stretch in chunk.steps.split_inclusive(|&step| is_call(graph, step)) {
-            flow.lowering.approach(stretch);
-            stretch.iter().for_each(|&step| flow.lowering.step(step));
+        for &step in &chunk.steps {
+            flow.lowering.step(step);
         }
         flow.finish(&chunk.next);
         marks.push(flow.lowering.values.mark());
@@ -130,12 +127,6 @@ pub(super) fn lower(
     }
     flow.lowering.values.back_to(0);
     flow.lowering.builder.seal_all_blocks();
-}
-
-/// Whether `step` calls a function.
-fn is_call(graph: &Graph, step: Step) -> bool {
-    let Step::Compute(node) = step else { return false };
-    matches!(graph.nodes[node].def, Def::Apply(op, _) if math::is_call(op))
 }
 
 /// Where a chunk goes on: in this function, or outside.

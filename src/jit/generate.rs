@@ -17,7 +17,6 @@ use super::layout::Layout;
 use super::lower::{Lowering, Values};
 use super::math::{self, is_call};
 use super::memory::Pointers;
-use super::near::Near;
 use super::plan::{Chunk, Plan, Step};
 use crate::op::Op;
 use crate::ssa::{Def, Graph};
@@ -140,7 +139,6 @@ impl<'a> Generator<'a> {
             values: &mut self.values,
             failed: None,
             pointers: Pointers::default(),
-            near: Near::default(),
         };
         flow::lower(lowering, plan, chunks, entries);
         builder.finalize(module.target_config());

@@ -2,14 +2,13 @@
 //! between chunks is decided in `flow`.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{I8, I64};
+use cranelift_codegen::ir::types::{F64, I8, I64};
 use cranelift_codegen::ir::{FuncRef, InstBuilder, MemFlagsData, Value};
 use cranelift_frontend::FunctionBuilder;
 
 use super::layout::Layout;
 use super::memory::Pointers;
-use super::near::{Buffer, Near};
-use super::plan::Step;
+use super::plan::{Source, Step};
 use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{Def, Graph, Node};
@@ -38,8 +37,6 @@ pub(super) struct Lowering<'a, 'f> {
     pub(super) failed: Option<Value>,
     /// The pointers that the chunk has come to.
     pub(super) pointers: Pointers,
-    /// What is near in the stretch of the chunk that is being lowered.
-    pub(super) near: Near,
 }
 
 /// Values of nodes at the current place in the code; kept between functions for
@@ -79,18 +76,34 @@ impl Values {
 impl Lowering<'_, '_> {
     /// Lowers one step.
     pub(super) fn step(&mut self, step: Step) {
+        let [active, inactive, constants, scratch, outputs] = self.buffers;
+        let slots = self.layout.words;
         // All addresses are inside buffers whose sizes the kernel checks.
+        let flags = MemFlagsData::trusted();
         match step {
-            Step::Load(node, source) => match self.word_at(source) {
-                Some(word) => self.load_word(word, node),
-                None => {
-                    let value = self.kept(node, source);
-                    self.values.insert(node, Lowered::Number(value));
-                }
-            },
-            Step::Store(node, slot) => self.store_word(node, self.slot(slot)),
-            Step::Output(index, node) => self.store_word(node, (Buffer::Outputs, index)),
-            Step::Write(node, word) => self.store_word(node, (Buffer::Scratch, word)),
+            Step::Load(node, source) => {
+                let (base, index, flags) = match source {
+                    Source::Active(index) => (active, index, flags.with_readonly()),
+                    Source::Inactive(index) => (inactive, index, flags.with_readonly()),
+                    Source::Const(index) => (constants, index, flags.with_readonly()),
+                    Source::Slot(index) => (scratch, slots + index, flags),
+                    Source::Home | Source::Iteration(_) => {
+                        let value = self.kept(node, source);
+                        self.values.insert(node, Lowered::Number(value));
+                        return;
+                    }
+                };
+                let value = self.builder.ins().load(F64, flags, base, offset(index));
+                self.values.insert(node, Lowered::Number(value));
+            }
+            Step::Store(node, slot) => {
+                let value = self.number(node);
+                self.builder.ins().store(flags, value, scratch, offset(slots + slot));
+            }
+            Step::Output(index, node) => {
+                let value = self.number(node);
+                self.builder.ins().store(flags, value, outputs, offset(index));
+            }
             Step::Compute(node) => {
                 let value = match self.graph.nodes[node].def {
                     Def::Apply(op, args) => self.apply(op, &args[..op.arity()]),
@@ -98,6 +111,10 @@ impl Lowering<'_, '_> {
                     _ => return,
                 };
                 self.values.insert(node, value);
+            }
+            Step::Write(node, word) => {
+                let value = self.number(node);
+                self.builder.ins().store(flags, value, scratch, offset(word));
             }
             Step::Zero(word, len) => self.zero(word, len),
             Step::ZeroOutputs(first, count) => self.zero_outputs(first, count),

@@ -13,7 +13,6 @@ use smallvec::SmallVec;
 use super::demands::always;
 use super::layout::{Home, Row};
 use super::lower::{Lowering, offset};
-use super::near::Buffer;
 use super::plan::Source;
 use crate::ssa::{Access, Node, Region};
 
@@ -23,7 +22,7 @@ const MAX_POINTERS: usize = 4;
 /// A buffer, the index in it when all iteration numbers are 0, and what one
 /// iteration of each loop adds to it.
 struct Address {
-    buffer: Buffer,
+    buffer: Value,
     first: u32,
     strides: Strides,
 }
@@ -33,7 +32,7 @@ type Strides = SmallVec<[(Region, i64); 2]>;
 /// Pointers into buffers at the current iteration numbers, by their strides. Most
 /// of what a loop keeps differs in the first index alone.
 #[derive(Default)]
-pub(super) struct Pointers(Vec<(Buffer, Strides, Value)>);
+pub(super) struct Pointers(Vec<(Value, Strides, Value)>);
 
 impl Pointers {
     /// Forgets all, as the iteration numbers may be others, or the code elsewhere.
@@ -41,7 +40,7 @@ impl Pointers {
         self.0.clear();
     }
 
-    fn get(&self, buffer: Buffer, strides: &Strides) -> Option<Value> {
+    fn get(&self, buffer: Value, strides: &Strides) -> Option<Value> {
         let found = self.0.iter().find(|known| known.0 == buffer && known.1 == *strides);
         found.map(|known| known.2)
     }
@@ -131,16 +130,15 @@ impl Lowering<'_, '_> {
 
     /// Sets `len` words of the scratch buffer from `word` on to zero.
     pub(super) fn zero(&mut self, word: u32, len: u32) {
-        self.zero_in(Buffer::Scratch, word, len);
+        self.zero_in(self.scratch(), word, len);
     }
 
     /// Sets `count` outputs from `first` on to zero.
     pub(super) fn zero_outputs(&mut self, first: u32, count: u32) {
-        self.zero_in(Buffer::Outputs, first, count);
+        self.zero_in(self.buffers[4], first, count);
     }
 
-    fn zero_in(&mut self, buffer: Buffer, word: u32, len: u32) {
-        let buffer = self.buffers[buffer as usize];
+    fn zero_in(&mut self, buffer: Value, word: u32, len: u32) {
         let flags = MemFlagsData::trusted();
         let zero = self.builder.ins().f64const(0.0);
         if len <= 8 {
@@ -164,23 +162,24 @@ impl Lowering<'_, '_> {
     }
 
     fn scratch(&self) -> Value {
-        self.buffers[Buffer::Scratch as usize]
+        self.buffers[3]
     }
 
     fn in_home(&self, home: &Home) -> Address {
         let strides = home.strides.iter().map(|&(region, stride)| (region, i64::from(stride)));
-        Address { buffer: Buffer::Scratch, first: home.first, strides: strides.collect() }
+        Address { buffer: self.scratch(), first: home.first, strides: strides.collect() }
     }
 
     fn of_access(&self, access: Access) -> Address {
         let data = &self.graph.accesses[access];
+        let [active, inactive, constants, scratch, outputs] = self.buffers;
         let mut strides = SmallVec::new();
         let (buffer, start, step) = match self.layout.rows[data.series] {
-            Row::Constants(first) => (Buffer::Constants, first, 1),
-            Row::Scratch(first) => (Buffer::Scratch, first, 1),
-            Row::Outputs(first) => (Buffer::Outputs, first, 1),
-            Row::Active { first, stride } => (Buffer::Active, first, i64::from(stride)),
-            Row::Inactive { first, stride } => (Buffer::Inactive, first, i64::from(stride)),
+            Row::Constants(first) => (constants, first, 1),
+            Row::Scratch(first) => (scratch, first, 1),
+            Row::Outputs(first) => (outputs, first, 1),
+            Row::Active { first, stride } => (active, first, i64::from(stride)),
+            Row::Inactive { first, stride } => (inactive, first, i64::from(stride)),
             Row::History(node, around) => {
                 let (mut start, mut step) = (0, 1);
                 if let Some(home) = self.layout.home(node) {
@@ -192,7 +191,7 @@ impl Lowering<'_, '_> {
                         }
                     }
                 }
-                (Buffer::Scratch, start, step)
+                (scratch, start, step)
             }
         };
         let first = i64::from(start) + step * i64::from(data.base);
@@ -219,12 +218,12 @@ impl Lowering<'_, '_> {
     fn pointer(&mut self, address: Address) -> (Value, i32) {
         let Address { buffer, first, strides } = address;
         if strides.is_empty() {
-            return self.address((buffer, first));
+            return (buffer, offset(first));
         }
         if let Some(pointer) = self.pointers.get(buffer, &strides) {
             return (pointer, offset(first));
         }
-        let mut pointer = self.buffers[buffer as usize];
+        let mut pointer = buffer;
         for &(region, stride) in &strides {
             let number = self.counter(region);
             let distance = match stride {

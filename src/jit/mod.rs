@@ -11,7 +11,6 @@ mod layout;
 mod lower;
 mod math;
 mod memory;
-mod near;
 mod order;
 mod plan;
 mod schedule;
