@@ -8,7 +8,8 @@ use core::ops::Range;
 
 use super::plan::{REGISTERS, Step, plan};
 use super::{RunError, Schedule, schedule, schedule_reaching};
-use crate::ssa::{Graph, Outcome, interpret, parse, reached, verify};
+use crate::op::Op;
+use crate::ssa::{End, Graph, Node, Outcome, interpret, parse, reached, verify};
 use random::{Random, Shape, graph};
 
 /// How the code is cut, and the number of registers.
@@ -244,4 +245,41 @@ b0:
     let points: Vec<Vec<f64>> =
         numbers.iter().flat_map(|&a| numbers.iter().map(move |&b| vec![a, b])).collect();
     assert_eq!(assert_native(&graph, LIMITS[0], &points), points.len());
+}
+
+/// Products of each two inputs, and sums of these with constants, each of which is used twice, once
+/// in the reverse order. Every 37th goes through a call.
+fn far_apart() -> Graph {
+    const COUNT: usize = 150;
+    let mut graph = Graph::new(COUNT, COUNT);
+    let root = graph.root();
+    let sums = (0..COUNT).map(|number| {
+        let factors = [graph.input(number), graph.input(COUNT + number)];
+        let product = graph.push_apply(root, Op::Mul, &factors, None);
+        let constant = graph.push_const((number as f64 + 0.5).to_bits());
+        graph.push_apply(root, Op::Add, &[product, constant], None)
+    });
+    let sums: Vec<Node> = sums.collect();
+    let outputs = sums.iter().zip(sums.iter().rev()).zip(0..).map(|((&a, &b), number)| {
+        let difference = graph.push_apply(root, Op::Sub, &[a, b], None);
+        match number % 37 {
+            36 => graph.push_apply(root, Op::Sin, &[difference], None),
+            _ => difference,
+        }
+    });
+    let outputs = outputs.collect();
+    graph.blocks[root].end = End::Return(outputs);
+    graph
+}
+
+#[test]
+fn words_far_in_the_buffers_are_those_that_are_meant() {
+    let graph = far_apart();
+    let numbers = |from: f64| (0..300).map(|i| from + f64::from(i).sqrt()).collect();
+    let points: Vec<Vec<f64>> = [0.0, -7.25, 1e9].map(numbers).into();
+    for limits in LIMITS {
+        assert_eq!(assert_native(&graph, limits, &points), 3);
+    }
+    let kernel = schedule(&graph).unwrap().compile(&[]).unwrap();
+    assert!(kernel.scratch_len() > 100);
 }
