@@ -42,6 +42,12 @@ pub(crate) fn evident_nodes(graph: &Graph, show: bool) -> Option<Array<Node, boo
 /// one, and if it is not.
 type Channels = u64;
 
+/// In which channels around a region the nodes show that what comes out of it is computed from.
+type Inner = BTreeMap<Node, Channels>;
+
+/// A region around which there are so many channels, and those in which its φs show.
+type Look = (Region, u32, Box<[Channels]>);
+
 /// In which channels each node shows on the way from a place in the graph to its end.
 #[derive(Clone, Default)]
 struct Shown {
@@ -144,8 +150,8 @@ struct Walk<'a> {
     evident: Array<Node, bool>,
     /// How many steps are left.
     left: usize,
-    /// What was found in regions, by the channels in which their φs show.
-    looks: HashMap<(Region, u32, Box<[Channels]>), Rc<BTreeMap<Node, Channels>>>,
+    /// What was found in regions.
+    looks: HashMap<Look, Rc<Inner>>,
 }
 
 impl Walk<'_> {
@@ -254,10 +260,10 @@ impl Walk<'_> {
 
     /// As [`Walk::region`] if that is not the last word, looked for once: the ways through what is
     /// around a region all come to it, and mostly with the same of its φs.
-    fn seen(&mut self, region: Region, outer: &Shown, width: u32) -> Rc<BTreeMap<Node, Channels>> {
+    fn seen(&mut self, region: Region, outer: &Shown, width: u32) -> Rc<Inner> {
         let phis = &self.graph.regions[region].phis;
         let of_phis = phis.iter().map(|&phi| outer.get(phi)).collect();
-        let key = (region, width, of_phis);
+        let key: Look = (region, width, of_phis);
         if let Some(known) = self.looks.get(&key) {
             return Rc::clone(known);
         }
@@ -269,13 +275,7 @@ impl Walk<'_> {
     }
 
     /// In which channels around `region` the nodes show that it is computed from.
-    fn region(
-        &mut self,
-        region: Region,
-        outer: &Shown,
-        width: u32,
-        is_last: bool,
-    ) -> BTreeMap<Node, Channels> {
+    fn region(&mut self, region: Region, outer: &Shown, width: u32, is_last: bool) -> Inner {
         let (graph, data) = (self.graph, &self.graph.regions[region]);
         let outer: Vec<Channels> = data.phis.iter().map(|&phi| outer.get(phi)).collect();
         if data.cycle.is_none() {
@@ -316,8 +316,7 @@ impl Walk<'_> {
             let known: Vec<Channels> = entries.iter().map(|entry| both(entry.phi)).collect();
             if round > MOST_ROUNDS || known == carried {
                 let nodes = shown.by.keys();
-                let mut from: BTreeMap<Node, Channels> =
-                    nodes.map(|&node| (node, both(node))).collect();
+                let mut from: Inner = nodes.map(|&node| (node, both(node))).collect();
                 for (entry, channels) in entries.iter().zip(known) {
                     *from.entry(entry.first).or_insert(0) |= channels;
                 }
