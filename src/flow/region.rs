@@ -96,10 +96,19 @@ impl Region {
         self.end(Ending::Iteration, carry);
     }
 
-    /// Ends the region or an iteration. Where there is only one way, nothing
-    /// needs to be carried: what comes next is told by what came before.
+    /// Ends the region or an iteration, if anything is recorded.
     #[inline]
     fn end(self, ending: Ending, carry: impl FnOnce(&mut Carrier)) {
+        if self.is_open() {
+            self.end_open(ending, carry);
+        }
+    }
+
+    /// Ends the region or an iteration. Where there is only one way, nothing
+    /// needs to be carried: what comes next is told by what came before.
+    // Bare runs, which are most of those on the tape, have none of it in their way.
+    #[inline(never)]
+    fn end_open(self, ending: Ending, carry: impl FnOnce(&mut Carrier)) {
         let one_way = !self.jumps && mark::parted() == self.parted;
         if mark::end(self.id, ending, one_way, self.site) {
             let mut carrier = Carrier::new(self.site, self.suspects);
@@ -116,7 +125,14 @@ impl Region {
     /// Adds what `carry` hands over to the loop head that was just passed.
     #[inline]
     pub fn also(self, carry: impl FnOnce(&mut Carrier)) {
-        if self.is_open() && mark::carries() {
+        if self.is_open() {
+            self.also_open(carry);
+        }
+    }
+
+    #[inline(never)]
+    fn also_open(self, carry: impl FnOnce(&mut Carrier)) {
+        if mark::carries() {
             let mut carrier = Carrier::new(self.site, self.suspects);
             carry(&mut carrier);
             carrier.finish();
@@ -129,6 +145,7 @@ impl Region {
     }
 
     /// Whether a guard was passed since it was entered.
+    #[inline]
     pub(super) fn has_decided(self) -> bool {
         mark::progress().0 != self.guards
     }
