@@ -30,7 +30,7 @@ pub(crate) use carried::Carried;
 pub use error::TraceError;
 pub use event::{Event, Operand, Role, Site};
 pub use events::Events;
-pub(crate) use pattern::{FEW, Part, Slot, pattern};
+pub(crate) use pattern::{Part, Slot, opening};
 pub(crate) use repeats::{Repeat, Worth, repeats};
 pub use run::{Inputs, Trace};
 pub use sweep::{Adjoints, sweep};

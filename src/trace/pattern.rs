@@ -11,8 +11,6 @@ use crate::op::Op;
 pub(crate) const DISTANCE: usize = 4;
 /// So many iterations are looked at before it is said how the others follow.
 const FIRST: usize = DISTANCE + 1;
-/// A pattern has at least so many iterations.
-pub(crate) const FEW: usize = FIRST + 1;
 
 /// A part of a run that repeats itself: in each iteration the same events but for
 /// their operands, and those follow a rule.
@@ -91,22 +89,30 @@ struct Rule {
     slots: SmallVec<[Slot; 2]>,
 }
 
-/// How `events` from `start` on repeat themselves with this period, if they do for
-/// more than a few iterations: in as many as they can, and at most so many. Marks that
-/// mean nothing are those for which `passes` holds.
-pub(crate) fn pattern(
+/// What the first iterations of a part of a run tell of those behind them.
+pub(crate) struct Opening {
+    start: usize,
+    /// For each event of an iteration.
+    rules: Vec<Rule>,
+    /// How many iterations there may be.
+    most: usize,
+}
+
+/// How `events` from `start` on repeat themselves with this period, by their first iterations, if
+/// they do for more than a few: at most for so many. Marks that mean nothing are those for which
+/// `passes` holds.
+pub(crate) fn opening(
     events: &Events,
     passes: &dyn Fn(usize) -> bool,
     start: usize,
     period: usize,
     most: usize,
-) -> Option<Pattern> {
-    let most = most.min((events.len() - start) / period);
+) -> Option<Opening> {
+    let mut most = most.min((events.len() - start) / period);
     if most <= FIRST {
         return None;
     }
     let mut rules = Vec::with_capacity(period);
-    let mut times = most;
     for at in start..start + period {
         let rule = rule(events, passes, start, period, at)?;
         for slot in &rule.slots {
@@ -115,47 +121,73 @@ pub(crate) fn pattern(
                 && by > 0
             {
                 let room = (start - 1 - first as usize) / by as usize;
-                times = times.min(room + 1);
+                most = most.min(room + 1);
             }
         }
         rules.push(rule);
     }
-    if times <= FIRST {
-        return None;
+    (most > FIRST).then_some(Opening { start, rules, most })
+}
+
+impl Opening {
+    /// The first iterations alone.
+    pub(crate) fn first(&self) -> Option<Pattern> {
+        Some(Pattern { times: FIRST, body: self.body(FIRST)? })
     }
-    let times = go_on(&mut rules, events, passes, start, times);
-    let constants = |rule: &Rule| match rule.table.as_ref().map(|table| &table[..times]) {
-        Some(table) if table.iter().any(|&bits| bits != rule.bits) => Slot::Table(table.to_vec()),
-        _ => Slot::Constant(rule.bits),
-    };
-    let mut body = Vec::with_capacity(period);
-    for rule in &rules {
-        if !matches!(rule.role, Role::Apply | Role::Guard) {
-            body.push(Part::Nothing);
-            continue;
-        }
-        let mut slots = SmallVec::new();
-        for slot in &rule.slots {
-            slots.push(match slot {
-                Slot::Constant(_) | Slot::Table(_) => constants(rule),
-                &Slot::Inside { at, distance, .. } if rules[at].role == Role::Constant => {
-                    if distance > 0 {
-                        return None;
-                    }
-                    constants(&rules[at])
-                }
-                &Slot::Inside { at, .. } if !rules[at].is_step() => return None,
-                Slot::Event { .. } | Slot::Inside { .. } => slot.clone(),
-            });
-        }
-        // The exponent of an integer power is part of the operation.
-        if rule.kind.op == Op::Powi && !matches!(slots[1], Slot::Constant(_)) {
+
+    /// As many iterations as follow, at most so many.
+    pub(crate) fn pattern(
+        mut self,
+        events: &Events,
+        passes: &dyn Fn(usize) -> bool,
+        most: usize,
+    ) -> Option<Pattern> {
+        let most = most.min(self.most);
+        if most <= FIRST {
             return None;
         }
-        let outcome = (rule.role == Role::Guard).then_some(rule.holds);
-        body.push(Part::Step { op: rule.kind.op, outcome, slots });
+        let times = go_on(&mut self.rules, events, passes, self.start, most);
+        Some(Pattern { times, body: self.body(times)? })
     }
-    Some(Pattern { times, body })
+
+    /// The events of an iteration, for so many iterations.
+    fn body(&self, times: usize) -> Option<Vec<Part>> {
+        let rules = &self.rules;
+        let constants = |rule: &Rule| match rule.table.as_ref().map(|table| &table[..times]) {
+            Some(table) if table.iter().any(|&bits| bits != rule.bits) => {
+                Slot::Table(table.to_vec())
+            }
+            _ => Slot::Constant(rule.bits),
+        };
+        let mut body = Vec::with_capacity(rules.len());
+        for rule in rules {
+            if !matches!(rule.role, Role::Apply | Role::Guard) {
+                body.push(Part::Nothing);
+                continue;
+            }
+            let mut slots = SmallVec::new();
+            for slot in &rule.slots {
+                slots.push(match slot {
+                    Slot::Constant(_) | Slot::Table(_) => constants(rule),
+                    &Slot::Inside { at, distance, .. } if rules[at].role == Role::Constant => {
+                        if distance > 0 {
+                            return None;
+                        }
+                        constants(&rules[at])
+                    }
+                    &Slot::Inside { at, .. } if !rules[at].is_step() => return None,
+                    Slot::Event { .. } | Slot::Inside { .. } => slot.clone(),
+                });
+            }
+            // The exponent of an integer power is part of the operation.
+            if rule.kind.op == Op::Powi && !matches!(slots[1], Slot::Constant(_)) {
+                return None;
+            }
+            let outcome = (rule.role == Role::Guard).then_some(rule.holds);
+            body.push(Part::Step { op: rule.kind.op, outcome, slots });
+        }
+        Some(body)
+    }
 }
 
 impl Rule {
@@ -277,8 +309,10 @@ fn rule(
         return values.all(|(times, bits)| rule.constant(bits, times)).then_some(rule);
     }
     for index in 0..last.operands().len() {
-        let operands: SmallVec<[Operand; FIRST]> =
-            all().filter_map(|event| event.operands().nth(index)).collect();
+        let mut operands = [Operand::Constant(0.0); FIRST];
+        for (operand, event) in operands.iter_mut().zip(all()) {
+            *operand = event.operands().nth(index)?;
+        }
         let slot = slot(&operands, start, period)?;
         match slot {
             Slot::Event { first, by } => {

@@ -2,7 +2,7 @@
 //! only where those are not found as a whole.
 
 use super::event::Step;
-use super::pattern::{FEW, Pattern, pattern};
+use super::pattern::{Opening, Pattern, opening};
 use super::{Events, Role};
 
 /// A part of a run that is the same events again and again, with operands that follow
@@ -248,21 +248,25 @@ impl Search<'_> {
     /// for their operands. It ends there, and begins later, if it carries fewer numbers then.
     fn longest(&self, start: usize, end: usize, period: usize) -> Repeat {
         let most = ((end - start) / period).min(MOST);
-        let found = |start, most| pattern(self.events, self.passes, start, period, most);
-        let times = |start| found(start, most).map_or(0, |pattern| pattern.times);
+        let opening = |start| opening(self.events, self.passes, start, period, most);
         let mut later = start + (end - start - period * most);
         // A mark before a step is none that a loop begins with.
         later += self.keys[later..].iter().take_while(|&&key| is_mark(key)).count();
+        let opened = opening(start);
         // The first iterations tell what all of them carry.
         let is_less = |first: Pattern| first.carried().is_less_from(later - start);
-        if later > start && found(start, FEW).is_some_and(is_less) {
+        let times = |opened: Option<Opening>| {
+            let pattern = opened.and_then(|opened| opened.pattern(self.events, self.passes, most));
+            pattern.map_or(0, |pattern| pattern.times)
+        };
+        if later > start && opened.as_ref().and_then(Opening::first).is_some_and(is_less) {
             // If there are marks between iterations, there may be none behind the last one.
-            let times = times(later);
+            let times = times(opening(later));
             if times + 1 >= most {
                 return Repeat { start: later, period, times };
             }
         }
-        Repeat { start, period, times: times(start) }
+        Repeat { start, period, times: times(opened) }
     }
 
     /// Adds what was found, in place of what it overlaps.

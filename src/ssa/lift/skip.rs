@@ -168,16 +168,17 @@ impl Walk<'_> {
     fn repeat(&mut self, trace: &Trace<'_>, repeat: trace::Repeat) -> Result<Repeat, usize> {
         let trace::Repeat { start, period, times } = repeat;
         let passes = |mark: usize| self.is_nothing(trace, mark);
-        let pattern = |most: usize| trace::pattern(trace.events, &passes, start, period, most);
-        // A few iterations tell what operands are.
-        let few = pattern(times.min(trace::FEW)).ok_or(repeat.end())?;
-        let slots = few.body.iter().flat_map(trace::Part::slots);
+        let opening = trace::opening(trace.events, &passes, start, period, times);
+        let opening = opening.ok_or(repeat.end())?;
+        // The first iterations tell what operands are.
+        let first = opening.first().ok_or(repeat.end())?;
+        let slots = first.body.iter().flat_map(trace::Part::slots);
         let fits = slots.map(|slot| self.fits(slot, times)).min().unwrap_or(times);
         let behind = start + period * fits.max(1);
         if !self.tree.worth.is_reached(&trace::Repeat { times: fits, ..repeat }) {
             return Err(behind);
         }
-        let pattern = pattern(fits).ok_or(behind)?;
+        let pattern = opening.pattern(trace.events, &passes, fits).ok_or(behind)?;
         let times = pattern.times;
         if !self.tree.worth.is_reached(&trace::Repeat { times, ..repeat }) {
             return Err(start + period * times.max(1));
