@@ -67,6 +67,7 @@ impl Number for f64 {
         value
     }
 
+    #[inline]
     fn apply(op: Op, args: [f64; MAX_ARITY]) -> f64 {
         eval(op, args)
     }
@@ -95,12 +96,12 @@ pub(super) fn interpret_while<N: Number>(
     let mut around: Vec<(Position, Region)> = Vec::new();
     // What is passed on; kept, so that an iteration allocates nothing.
     let mut passed_on: Vec<N> = Vec::new();
-    loop {
+    'blocks: loop {
         if at.next == 0 && !goes_on(at.block) {
             return Err(None);
         }
         let data = &graph.blocks[at.block];
-        if let Some(&item) = data.items.get(at.next) {
+        for &item in &data.items[at.next..] {
             at.next += 1;
             match item {
                 Item::Node(node) => run.compute(node),
@@ -113,11 +114,11 @@ pub(super) fn interpret_while<N: Number>(
                     around.push((at, region));
                     run.begin(region);
                     at = Position { block: graph.regions[region].root, next: 0 };
+                    continue 'blocks;
                 }
                 Item::Fill(series) => run.fill(series),
                 Item::Accumulate(access, node) => run.accumulate(access, node),
             }
-            continue;
         }
         match &data.end {
             End::Return(passed) => {
@@ -235,10 +236,12 @@ impl<'a, N: Number> Run<'a, N> {
         }
     }
 
+    #[inline]
     fn compute(&mut self, node: Node) {
         match self.graph.nodes[node].def {
-            Def::Apply(op, args) => {
-                self.values[node] = N::apply(op, args.map(|arg| self.values[arg]))
+            Def::Apply(op, [a, b, c]) => {
+                let values = &self.values;
+                self.values[node] = N::apply(op, [values[a], values[b], values[c]]);
             }
             Def::Element(access) => {
                 let unknown = || N::constant(f64::NAN);
