@@ -38,9 +38,9 @@ struct Member {
 /// What uses a node.
 #[derive(Default)]
 struct Uses {
-    all: Vec<Node>,
+    all: SmallVec<[Node; 4]>,
     /// Those that are not in a loop that the node is not in.
-    straight: Vec<Node>,
+    straight: SmallVec<[Node; 4]>,
     /// The loops in which it is used again and again.
     loops: HashSet<Region>,
 }
@@ -68,7 +68,8 @@ pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, P
         relays[node] = [Some(sum), None];
         relays[sum] = [tangent_of(graph, node), None];
     }
-    let members = members(activity);
+    let mut members = members(activity);
+    retain_families(activity, &mut members);
     if members.is_empty() {
         return relays;
     }
@@ -158,9 +159,9 @@ fn chain<'a>(member: &'a Member, of: &HashMap<Node, &'a Member>) -> SmallVec<[&'
 #[derive(Default)]
 struct Families {
     /// By the root.
-    whole: HashMap<Node, Vec<Node>>,
+    whole: HashMap<Node, SmallVec<[Node; 4]>>,
     /// By a member, what uses it or those made of it.
-    below: HashMap<Node, Vec<Node>>,
+    below: HashMap<Node, SmallVec<[Node; 4]>>,
 }
 
 impl Families {
@@ -170,10 +171,10 @@ impl Families {
             let users = &uses[&member.node].all;
             for &root in &member.roots {
                 let whole = families.whole.entry(root);
-                whole.or_insert_with(|| uses[&root].all.clone()).extend(users);
+                whole.or_insert_with(|| uses[&root].all.clone()).extend_from_slice(users);
             }
             for member in chain(member, of) {
-                families.below.entry(member.node).or_default().extend(users);
+                families.below.entry(member.node).or_default().extend_from_slice(users);
             }
         }
         let all = families.whole.values_mut().chain(families.below.values_mut());
@@ -221,8 +222,9 @@ fn members(activity: &Activity<'_>) -> Vec<Member> {
 
 /// What uses `members`, and what they are computed from.
 fn uses(activity: &Activity<'_>, members: &[Member]) -> HashMap<Node, Uses> {
-    let nodes =
-        members.iter().flat_map(|member| core::iter::once(member.node).chain(member.of.clone()));
+    let nodes = members.iter().flat_map(|Member { node, of, roots, .. }| {
+        core::iter::once(node).chain(of).chain(roots).copied()
+    });
     let mut uses: HashMap<Node, Uses> = nodes.map(|node| (node, Uses::default())).collect();
     // Elements of series have sums of their own.
     let is_element = |node: Node| matches!(activity.graph.nodes[node].def, Def::Element(_));
@@ -243,6 +245,32 @@ fn uses(activity: &Activity<'_>, members: &[Member]) -> HashMap<Node, Uses> {
         }
     }
     uses
+}
+
+/// Takes out of `members` what is neither a relay nor says whether others are: in straight code none
+/// is of numbers each of which, with what is made of it, is used once.
+fn retain_families(activity: &Activity<'_>, members: &mut Vec<Member>) {
+    if activity.graph.regions.values().any(|data| data.cycle.is_some()) {
+        return;
+    }
+    let mut spans: Array<Node, Option<(Node, Node)>> =
+        Array::filled(None, activity.graph.nodes.len());
+    for user in activity.graph.nodes.keys().filter(|&node| activity.active[node]) {
+        for target in activity.targets(user) {
+            spans[target] = Some(spans[target].map_or((user, user), |(first, _)| (first, user)));
+        }
+    }
+    let mut roots: HashSet<Node> = HashSet::new();
+    for member in members.iter().rev() {
+        let Some(span) = spans[member.node] else { continue };
+        for &of in &member.of {
+            spans[of] = Some(spans[of].map_or(span, |known| joined(known, span)));
+        }
+        if span.0 != span.1 {
+            roots.extend(&member.roots);
+        }
+    }
+    members.retain(|member| member.roots.iter().any(|root| roots.contains(root)));
 }
 
 /// Whether a program may have computed `node` again: it is given, or computed from what is.

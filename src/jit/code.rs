@@ -11,7 +11,7 @@ use core::mem::{ManuallyDrop, transmute};
 
 use cranelift_jit::JITModule;
 
-use super::flow::{DONE, UNSEEN};
+use super::flow::{DONE, OUT_OF_RANGE, UNSEEN};
 use super::generate::{Generated, Sizes};
 use super::kernel::RunError;
 
@@ -115,6 +115,7 @@ impl Code {
             match entry {
                 DONE => return Ok(()),
                 UNSEEN => return Err(RunError::Unseen),
+                OUT_OF_RANGE => return Err(RunError::OutOfRange),
                 _ => {}
             }
         }

@@ -6,7 +6,7 @@
 //! scratch: *mut f64, outputs: *mut f64, entry: u32) -> u32`.
 //! Chunks that other functions go on to are entries, which have numbers. A
 //! function is called with the number of one of its entries, and returns that of
-//! the entry to go on with, [`DONE`] or [`UNSEEN`]. Everything that an entry
+//! the entry to go on with, [`DONE`], [`UNSEEN`] or [`OUT_OF_RANGE`]. Everything that an entry
 //! needs is in the buffers.
 
 use core::ops::Range;
@@ -18,7 +18,7 @@ use cranelift_frontend::Switch;
 use cranelift_module::Module;
 use smallvec::SmallVec;
 
-use super::lower::{Lowered, Lowering};
+use super::lower::{Failure, Lowered, Lowering};
 use super::plan::{Next, Plan};
 use super::schedule::Test;
 use crate::ssa::{Node, Region};
@@ -27,6 +27,16 @@ use crate::ssa::{Node, Region};
 pub(super) const DONE: u32 = u32::MAX;
 /// Returned by a function when a guard failed.
 pub(super) const UNSEEN: u32 = u32::MAX - 1;
+/// Returned by a function when what must be finite is not.
+pub(super) const OUT_OF_RANGE: u32 = u32::MAX - 2;
+
+/// What a function returns because of `failure`.
+fn number(failure: Failure) -> u32 {
+    match failure {
+        Failure::Unseen => UNSEEN,
+        Failure::OutOfRange => OUT_OF_RANGE,
+    }
+}
 
 /// The signature of a function.
 pub(super) fn signature(module: &impl Module) -> Signature {
@@ -94,7 +104,7 @@ pub(super) fn lower(
         entries,
         chunks: chunks.clone(),
         blocks: vec![],
-        unseen: None,
+        failures: [None; 2],
         is_cold: false,
     };
     flow.make_blocks(plan, start, entry);
@@ -121,9 +131,11 @@ pub(super) fn lower(
         flow.finish(&chunk.next);
         marks.push(flow.lowering.values.mark());
     }
-    if let Some(unseen) = flow.unseen {
-        flow.lowering.builder.switch_to_block(unseen);
-        flow.leave(UNSEEN);
+    for failure in Failure::ALL {
+        if let Some(block) = flow.failures[failure as usize] {
+            flow.lowering.builder.switch_to_block(block);
+            flow.leave(number(failure));
+        }
     }
     flow.lowering.values.back_to(0);
     flow.lowering.builder.seal_all_blocks();
@@ -143,8 +155,8 @@ struct Flow<'a, 'b, 'f> {
     chunks: Range<usize>,
     /// The block of each chunk.
     blocks: Vec<ir::Block>,
-    /// The block that returns [`UNSEEN`], if a guard needs it.
-    unseen: Option<ir::Block>,
+    /// The blocks that leave because of each failure, if they are needed.
+    failures: [Option<ir::Block>; 2],
     /// Whether the current chunk is cold.
     is_cold: bool,
 }
@@ -198,17 +210,20 @@ impl Flow<'_, '_, '_> {
         }
     }
 
-    /// Goes on after a chunk, unless one of its guards failed.
+    /// Goes on after a chunk, unless it has failed.
     fn finish(&mut self, next: &Next) {
         match *next {
-            Next::Done => self.return_or_unseen(|flow| flow.number(DONE)),
+            Next::Done => self.return_unless_failed(|flow| flow.number(DONE)),
             Next::Chunk(chunk, ref values) => match self.target(chunk) {
-                Target::Outside(number) => self.return_or_unseen(|flow| flow.number(number)),
+                Target::Outside(number) => self.return_unless_failed(|flow| flow.number(number)),
                 Target::Block(block) => {
                     let args = self.arguments(values);
-                    match self.lowering.failed.take() {
+                    if let Some(failed) = self.lowering.take_failed(Failure::OutOfRange) {
+                        self.stop_if(failed, Failure::OutOfRange);
+                    }
+                    match self.lowering.take_failed(Failure::Unseen) {
                         Some(failed) => {
-                            let unseen = self.unseen();
+                            let unseen = self.failure(Failure::Unseen);
                             let builder = &mut self.lowering.builder;
                             builder.ins().brif(failed, unseen, &[], block, &args);
                         }
@@ -222,7 +237,7 @@ impl Flow<'_, '_, '_> {
             Next::Branch { test, then, otherwise } => {
                 match (self.target(then), self.target(otherwise)) {
                     (Target::Outside(then), Target::Outside(otherwise)) => {
-                        self.return_or_unseen(|flow| {
+                        self.return_unless_failed(|flow| {
                             let holds = flow.test(test);
                             let (then, otherwise) = (flow.number(then), flow.number(otherwise));
                             flow.lowering.builder.ins().select(holds, then, otherwise)
@@ -245,7 +260,7 @@ impl Flow<'_, '_, '_> {
             let bound = i64::from(cycle.bound);
             let builder = &mut self.lowering.builder;
             let failed = builder.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, number, bound);
-            self.stop_if(failed);
+            self.stop_if(failed, Failure::Unseen);
         }
         self.lowering.set_counter(region, number);
         match self.target(header) {
@@ -269,15 +284,18 @@ impl Flow<'_, '_, '_> {
     }
 
     fn stop_if_failed(&mut self) {
-        if let Some(failed) = self.lowering.failed.take() {
-            self.stop_if(failed);
+        for failure in Failure::ALL {
+            if let Some(failed) = self.lowering.take_failed(failure) {
+                self.stop_if(failed, failure);
+            }
         }
     }
 
-    fn stop_if(&mut self, failed: Value) {
-        let unseen = self.unseen();
+    /// Leaves because of `failure` if it has `failed`.
+    fn stop_if(&mut self, failed: Value, failure: Failure) {
+        let failure = self.failure(failure);
         let on = self.create_block();
-        self.lowering.builder.ins().brif(failed, unseen, &[], on, &[]);
+        self.lowering.builder.ins().brif(failed, failure, &[], on, &[]);
         self.lowering.builder.switch_to_block(on);
     }
 
@@ -307,16 +325,15 @@ impl Flow<'_, '_, '_> {
         block
     }
 
-    /// Returns what `next` makes, or [`UNSEEN`] if a guard failed.
-    fn return_or_unseen(&mut self, next: impl FnOnce(&mut Self) -> Value) {
-        let next = next(self);
-        let result = match self.lowering.failed.take() {
-            Some(failed) => {
-                let unseen = self.number(UNSEEN);
-                self.lowering.builder.ins().select(failed, unseen, next)
+    /// Returns what `next` makes, unless the chunk has failed.
+    fn return_unless_failed(&mut self, next: impl FnOnce(&mut Self) -> Value) {
+        let mut result = next(self);
+        for failure in Failure::ALL {
+            if let Some(failed) = self.lowering.take_failed(failure) {
+                let number = self.number(number(failure));
+                result = self.lowering.builder.ins().select(failed, number, result);
             }
-            None => next,
-        };
+        }
         self.lowering.builder.ins().return_(&[result]);
     }
 
@@ -329,9 +346,10 @@ impl Flow<'_, '_, '_> {
         self.lowering.builder.ins().iconst(I32, i64::from(number))
     }
 
-    fn unseen(&mut self) -> ir::Block {
+    /// The block to leave by because of `failure`.
+    fn failure(&mut self, failure: Failure) -> ir::Block {
         let builder = &mut self.lowering.builder;
-        *self.unseen.get_or_insert_with(|| {
+        *self.failures[failure as usize].get_or_insert_with(|| {
             let block = builder.create_block();
             builder.set_cold_block(block);
             block

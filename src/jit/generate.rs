@@ -11,6 +11,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
 
+use super::Schedule;
 use super::code::CodeMemory;
 use super::flow::{self, Entries};
 use super::layout::Layout;
@@ -19,7 +20,7 @@ use super::math::{self, is_call};
 use super::memory::Pointers;
 use super::plan::{Chunk, Plan, Step};
 use crate::op::Op;
-use crate::ssa::{Def, Graph};
+use crate::ssa::{Def, Graph, Node};
 
 /// Finalised native functions with what they were compiled for. Only
 /// [`generate`] makes one, so to hold it is to know that `flow` made the code.
@@ -52,10 +53,9 @@ impl Generated {
     }
 }
 
-/// Generates the code of `plan`, which was made for `graph`.
+/// Generates the code of `plan`, which was made for `schedule`.
 pub(super) fn generate(
-    graph: &Graph,
-    layout: &Layout,
+    schedule: &Schedule<'_>,
     plan: &Plan,
     isa: Arc<dyn TargetIsa>,
 ) -> Result<Generated, Box<ModuleError>> {
@@ -65,7 +65,8 @@ pub(super) fn generate(
             builder.symbol(symbol(op), address);
         }
     }
-    let mut generator = Generator::new(CodeMemory::new(JITModule::new(builder)), graph, layout);
+    let Schedule { graph, layout, .. } = schedule;
+    let mut generator = Generator::new(CodeMemory::new(JITModule::new(builder)), schedule);
     let entries = generator.define(plan)?;
     let sizes = Sizes {
         active: graph.active,
@@ -81,6 +82,7 @@ pub(super) fn generate(
 struct Generator<'a> {
     graph: &'a Graph,
     layout: &'a Layout,
+    finite: &'a [Node],
     memory: CodeMemory,
     context: Context,
     frontend: FunctionBuilderContext,
@@ -91,10 +93,12 @@ struct Generator<'a> {
 }
 
 impl<'a> Generator<'a> {
-    fn new(memory: CodeMemory, graph: &'a Graph, layout: &'a Layout) -> Self {
+    fn new(memory: CodeMemory, schedule: &'a Schedule<'_>) -> Self {
+        let graph = schedule.graph;
         Generator {
             graph,
-            layout,
+            layout: &schedule.layout,
+            finite: &schedule.finite,
             context: memory.module().make_context(),
             memory,
             frontend: FunctionBuilderContext::new(),
@@ -137,7 +141,9 @@ impl<'a> Generator<'a> {
             builder: &mut builder,
             functions: &references,
             values: &mut self.values,
+            finite: self.finite,
             failed: None,
+            total: None,
             pointers: Pointers::default(),
         };
         flow::lower(lowering, plan, chunks, entries);

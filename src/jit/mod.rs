@@ -28,7 +28,7 @@ use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 
 use crate::entity::Array;
-use crate::ssa::{Block, Graph, Sequence, VerifyError, verify};
+use crate::ssa::{Block, Graph, Node, Sequence, VerifyError, verify};
 
 use layout::Layout;
 use schedule::Line;
@@ -104,6 +104,8 @@ pub struct Schedule<'a> {
     layout: Layout,
     lines: Vec<Line>,
     uses: Uses,
+    /// What must be finite, in order.
+    finite: Vec<Node>,
 }
 
 /// Brings `graph`, a verified graph, into the order in which its kernel will run it.
@@ -135,10 +137,17 @@ pub(crate) fn schedule_reaching<'a>(
     let layout = Layout::of(graph)?;
     let lines = schedule::lines(graph, &layout, reached);
     let uses = Uses::of(graph, &layout, &lines);
-    Ok(Schedule { graph, layout, lines, uses })
+    Ok(Schedule { graph, layout, lines, uses, finite: Vec::new() })
 }
 
 impl Schedule<'_> {
+    /// The same for a kernel that comes to [`RunError::OutOfRange`] where one of these nodes, which
+    /// are never negative, is not finite.
+    pub(crate) fn in_range(self, mut finite: Vec<Node>) -> Self {
+        finite.sort_unstable();
+        Schedule { finite, ..self }
+    }
+
     /// What there is to know for deciding where to cut the code.
     pub fn sequence(&self) -> Sequence {
         sequence::sequence(self)
@@ -178,7 +187,7 @@ impl Schedule<'_> {
         if words > MAX_SIZE {
             return Err(CompileError::Scratch { words: words as u64 });
         }
-        let generated = generate::generate(self.graph, &self.layout, &plan, host_isa()?)
+        let generated = generate::generate(self, &plan, host_isa()?)
             .map_err(|error| CompileError::Generator { reason: error.to_string() })?;
         let code_bytes = generated.bytes();
         Ok(Kernel { code: code::Code::new(generated), constants: plan.constants, code_bytes })

@@ -8,7 +8,7 @@ use crate::ssa::{Lifetime, Sequence};
 /// The lines of `schedule` as steps. What is in a buffer wherever the code is cut is
 /// not among the values: inputs, constants, and what has a home.
 pub(super) fn sequence(schedule: &Schedule<'_>) -> Sequence {
-    let Schedule { graph, layout, lines, uses } = schedule;
+    let Schedule { graph, layout, lines, uses, .. } = schedule;
     let mut regions = Vec::new();
     for (line, position) in lines.iter().zip(0..) {
         match *line {

@@ -5,6 +5,9 @@
 //! becomes a region: where the sum is of a usual size it is the root of that, all bits
 //! kept; otherwise what is squared is scaled by a power of two before, and the root back.
 //! A call pays a comparison that always comes out the same way, and one branch.
+//!
+//! A sum with a constant is never tiny, and only numbers that hardly any program has
+//! overflow. So a kernel need not have code for them: it leaves where they do.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -38,6 +41,12 @@ struct Sum {
     constants: SmallVec<[f64; 2]>,
 }
 
+impl Sum {
+    fn is_never_tiny(&self) -> bool {
+        self.constants.iter().any(|&constant| constant >= LEAST)
+    }
+}
+
 /// The graph with roots of sums of squares, and of constants, that are right also where the
 /// sum overflows or vanishes; for graphs that are not differentiated any more. Everywhere
 /// else values keep their bits, and so do derivatives, but for those that are divided by a
@@ -60,42 +69,56 @@ struct Sum {
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn scale_lengths(graph: &Graph) -> Graph {
-    let root = |node: Node| match graph.nodes[node].def {
+    match Lengths::of(graph) {
+        Some(lengths) => lengths.rewritten(|_| true).graph,
+        None => graph.clone(),
+    }
+}
+
+/// A graph that comes to what it should as long as some of its nodes are finite.
+#[derive(Debug)]
+pub struct InRange {
+    /// The graph.
+    pub graph: Graph,
+    /// Those nodes.
+    pub finite: Vec<Node>,
+}
+
+/// As [`scale_lengths`], but lengths with a constant under the root that keeps the sum from being
+/// tiny stay as they are: the sums must be finite, otherwise what [`scale_lengths`] makes tells the
+/// values.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::phi::lengths_in_range;
+///
+/// let text = "graph active 1 inactive 0\nv1 = const 9.0\nb0:\n  v2 = mul v0 v0\n  \
+///             v3 = add v2 v1\n  v4 = sqrt v3\n  return v4\n";
+/// let graph = phigrad::ssa::parse(text)?;
+/// let in_range = lengths_in_range(&graph);
+/// assert_eq!(in_range.graph, graph);
+/// assert_eq!(in_range.finite.len(), 1);
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+pub fn lengths_in_range(graph: &Graph) -> InRange {
+    let Some(lengths) = Lengths::of(graph) else {
+        return InRange { graph: graph.clone(), finite: Vec::new() };
+    };
+    let is_scaled = |sum: &Sum| !sum.is_never_tiny();
+    if lengths.sums.values().any(is_scaled) || lengths.have_shares() {
+        return lengths.rewritten(is_scaled);
+    }
+    let finite = lengths.sums.keys().filter_map(|&length| root(graph, length)).collect();
+    InRange { graph: graph.clone(), finite }
+}
+
+/// What `node` is the root of.
+fn root(graph: &Graph, node: Node) -> Option<Node> {
+    match graph.nodes[node].def {
         Def::Apply(Op::Sqrt, [sum, ..]) => Some(sum),
         _ => None,
-    };
-    if !graph.nodes.keys().any(|node| root(node).is_some()) {
-        return graph.clone();
     }
-    let mut uses = Array::filled(0u32, graph.nodes.len());
-    graph.nodes.values().flat_map(|data| data.args()).for_each(|&arg| uses[arg] += 1);
-    for_each_use(graph, |node| uses[node] += 1);
-    let decisive = decisive_nodes_but(graph, &Flow::of(graph), |op, _| is_continuous(op));
-    let found = graph.nodes.keys().filter(|&node| !decisive[node]).filter_map(|node| {
-        let under = root(node).filter(|&under| uses[under] == 1)?;
-        Some((node, sum(graph, &uses, under)?))
-    });
-    let lengths = Lengths { graph, sums: found.collect() };
-    if lengths.sums.is_empty() || lengths.sums.len() > MOST_LENGTHS {
-        return graph.clone();
-    }
-    rebuild(graph, Folding::Real, |rebuild, node| {
-        if let (Some(sum), Some(under)) = (lengths.sums.get(&node), root(node)) {
-            let squared: SmallVec<[Node; MOST_SQUARES]> =
-                sum.squared.iter().map(|&node| rebuild.copied(node)).collect();
-            let plain = rebuild.copied(under);
-            return Some(length(&mut rebuild.builder, plain, &squared, &sum.constants));
-        }
-        let Share { adjoint, part, length, rest } = lengths.share(node)?;
-        let [adjoint, part, length] = [adjoint, part, length].map(|node| rebuild.copied(node));
-        let rest = rest.map(|node| rebuild.copied(node));
-        let builder = &mut rebuild.builder;
-        let share = builder.apply(Op::Div, &[part, length]);
-        Some(match rest {
-            Some(rest) => builder.apply(Op::MulAdd, &[share, adjoint, rest]),
-            None => builder.apply(Op::Mul, &[share, adjoint]),
-        })
-    })
 }
 
 /// The lengths of a graph, with what is squared in each.
@@ -113,7 +136,55 @@ struct Share {
     rest: Option<Node>,
 }
 
-impl Lengths<'_> {
+impl<'a> Lengths<'a> {
+    /// Those of `graph`, if there are any and not too many.
+    fn of(graph: &'a Graph) -> Option<Lengths<'a>> {
+        if !graph.nodes.keys().any(|node| root(graph, node).is_some()) {
+            return None;
+        }
+        let mut uses = Array::filled(0u32, graph.nodes.len());
+        graph.nodes.values().flat_map(|data| data.args()).for_each(|&arg| uses[arg] += 1);
+        for_each_use(graph, |node| uses[node] += 1);
+        let decisive = decisive_nodes_but(graph, &Flow::of(graph), |op, _| is_continuous(op));
+        let found = graph.nodes.keys().filter(|&node| !decisive[node]).filter_map(|node| {
+            let under = root(graph, node).filter(|&under| uses[under] == 1)?;
+            Some((node, sum(graph, &uses, under)?))
+        });
+        let sums: HashMap<Node, Sum> = found.collect();
+        (1..=MOST_LENGTHS).contains(&sums.len()).then_some(Lengths { graph, sums })
+    }
+
+    /// The graph with those lengths scaled for which `is_scaled` holds.
+    fn rewritten(&self, is_scaled: impl Fn(&Sum) -> bool) -> InRange {
+        let mut finite = Vec::new();
+        let graph = rebuild(self.graph, Folding::Real, |rebuild, node| {
+            if let (Some(sum), Some(under)) = (self.sums.get(&node), root(self.graph, node)) {
+                let plain = rebuild.copied(under);
+                if !is_scaled(sum) {
+                    finite.push(plain);
+                    return None;
+                }
+                let squared: SmallVec<[Node; MOST_SQUARES]> =
+                    sum.squared.iter().map(|&node| rebuild.copied(node)).collect();
+                return Some(length(&mut rebuild.builder, plain, &squared, sum));
+            }
+            let Share { adjoint, part, length, rest } = self.share(node)?;
+            let [adjoint, part, length] = [adjoint, part, length].map(|node| rebuild.copied(node));
+            let rest = rest.map(|node| rebuild.copied(node));
+            let builder = &mut rebuild.builder;
+            let share = builder.apply(Op::Div, &[part, length]);
+            Some(match rest {
+                Some(rest) => builder.apply(Op::MulAdd, &[share, adjoint, rest]),
+                None => builder.apply(Op::Mul, &[share, adjoint]),
+            })
+        });
+        InRange { graph, finite }
+    }
+
+    fn have_shares(&self) -> bool {
+        self.graph.nodes.keys().any(|node| self.share(node).is_some())
+    }
+
     /// What `node` is, or was in another iteration.
     fn origin(&self, node: Node) -> Node {
         match self.graph.nodes[node].def {
@@ -233,9 +304,9 @@ fn sum(graph: &Graph, uses: &Array<Node, u32>, sum: Node) -> Option<Sum> {
     (!found.squared.is_empty() && parts > 1).then_some(found)
 }
 
-/// The root of `sum`, the sum of the squares of `squared` and of `constants`.
-fn length(builder: &mut Builder, sum: Node, squared: &[Node], constants: &[f64]) -> Node {
-    let is_never_tiny = constants.iter().any(|&constant| constant >= LEAST);
+/// The root of `sum`, which is the sum of the squares of `squared` and of the constants of `of`.
+fn length(builder: &mut Builder, sum: Node, squared: &[Node], of: &Sum) -> Node {
+    let is_never_tiny = of.is_never_tiny();
     let is_usual = if is_never_tiny {
         let largest = builder.constant(f64::MAX);
         builder.apply(Op::Le, &[sum, largest])
@@ -253,7 +324,7 @@ fn length(builder: &mut Builder, sum: Node, squared: &[Node], constants: &[f64])
         let [down, up] = [SCALE.recip(), SCALE].map(|number| builder.constant(number));
         scaled_root(builder, squared, None, (down, up))
     } else {
-        root_of_tiny_or_huge(builder, sum, squared, constants)
+        root_of_tiny_or_huge(builder, sum, squared, &of.constants)
     };
     builder.finish_block(&[root]);
     builder.leave();

@@ -25,7 +25,7 @@ mod unroll;
 pub use branches::{Branched, simplify_branches};
 pub(crate) use close::close_unproven;
 pub use close::{CloseLimits, Closed, close};
-pub use lengths::scale_lengths;
+pub use lengths::{InRange, lengths_in_range, scale_lengths};
 pub(crate) use notation::number_loops;
 pub use notation::{
     Notation, Phis, Told, closed_program, differentiated_phis, gradient_formula, loops, phis,

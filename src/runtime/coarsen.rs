@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 
+use super::beyond::Beyond;
 use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered, without_rounding_errors};
 use crate::jit::{Kernel, MAX_WORDS, history_words, schedule_reaching};
 use crate::op::Op;
 use crate::phi::{
-    Applied, CloseLimits, Closed, RealExponents, Refused, Rule, SimplifyLimits, Stage, close,
-    close_unproven, number_loops, scale_lengths, simplify_branches, simplify_segments, unroll,
+    Applied, CloseLimits, Closed, InRange, RealExponents, Refused, Rule, SimplifyLimits, Stage,
+    close, close_unproven, lengths_in_range, number_loops, simplify_branches, simplify_segments,
+    unroll,
 };
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
@@ -22,6 +24,8 @@ use crate::ssa::{
 /// A kernel, and what there is to know of the graph it was made from.
 pub(super) struct Coarsened {
     pub(super) kernel: Kernel,
+    /// What serves where numbers are beyond the range of the kernel, if it has one.
+    pub(super) beyond: Option<Beyond>,
     /// The size of the graph.
     pub(super) nodes: usize,
     /// The numbers that are kept of the iterations of loops.
@@ -83,14 +87,16 @@ pub(super) fn coarsen(
     // Beyond the largest buffer no limit helps.
     let limit = options.limits.history.min(MAX_WORDS as usize);
     loop {
-        let graph = optimised(&checkpointed, purpose, options);
+        let (InRange { graph, finite }, beyond) = optimised(&checkpointed, purpose, options);
         let words = history_words(&graph);
         if words <= limit as u64 {
-            let schedule = schedule_reaching(&graph, reached(&graph, lessons).as_ref())?;
+            let schedule =
+                schedule_reaching(&graph, reached(&graph, lessons).as_ref())?.in_range(finite);
             let sequence = schedule.sequence();
             let cuts = cuts(&sequence, options);
             return Ok(Coarsened {
                 kernel: schedule.compile(&cuts)?,
+                beyond,
                 nodes: graph.nodes.len(),
                 history: words,
                 recomputed: checkpointed.recomputed.len(),
@@ -117,20 +123,26 @@ fn cuts(sequence: &Sequence, options: &Options) -> Vec<u32> {
     }
 }
 
-/// The graph that is compiled for `purpose`.
-fn optimised(primal: &Checkpointed, purpose: Purpose, options: &Options) -> Graph {
+/// The graph that is compiled for `purpose`, and what serves where numbers of it are not finite
+/// that must be, if there are such.
+fn optimised(
+    primal: &Checkpointed,
+    purpose: Purpose,
+    options: &Options,
+) -> (InRange, Option<Beyond>) {
     if options.numerics == Numerics::Exact {
         let graph = derive(primal, purpose, Folding::Exact);
         checked(&graph);
-        return graph;
+        return (InRange { graph, finite: Vec::new() }, None);
     }
     let derived = derive(primal, purpose, Folding::Real);
     checked(&derived);
     let graph = hoist(&simplified(&derived, Stage::Final, options));
     checked(&graph);
-    let graph = scale_lengths(&graph);
-    checked(&graph);
-    graph
+    let in_range = lengths_in_range(&graph);
+    checked(&in_range.graph);
+    let beyond = (!in_range.finite.is_empty()).then(|| Beyond::new(graph));
+    (in_range, beyond)
 }
 
 /// The graph with better forms of what is computed in its blocks.

@@ -232,16 +232,15 @@ fn run_kernel(
     if installed.pauses() {
         return None;
     }
-    let kernel = &installed.kernel;
     let mut buffers = BUFFERS.try_with(Cell::take).unwrap_or_default();
     let Buffers { scratch, outputs } = &mut buffers;
-    let count = kernel.outputs();
+    let count = installed.kernel.outputs();
     if outputs.len() < count {
         outputs.resize(count, 0.0);
     }
     let outputs = &mut outputs[..count];
-    let result = match kernel.run(inputs.active, inputs.inactive, scratch, outputs) {
-        Err(RunError::Unseen | RunError::Shape) => Err(Why::Unseen),
+    let result = match installed.run(inputs, scratch, outputs) {
+        Err(RunError::Unseen | RunError::OutOfRange | RunError::Shape) => Err(Why::Unseen),
         // It passes on zero adjoints where the sweep does not, and its rewrites assume
         // finite numbers, so only the tape's NaN or infinity counts.
         Ok(()) if !all_finite(outputs) => Err(Why::NonFinite),

@@ -149,7 +149,8 @@ impl Job {
                 compile_time: elapsed,
             });
             let known = Known { generation: self.generation, version: self.version };
-            specialisation.install(role, purpose, Installed::new(coarsened.kernel, known));
+            let installed = Installed::new(coarsened.kernel, coarsened.beyond, known);
+            specialisation.install(role, purpose, installed);
         }
     }
 }

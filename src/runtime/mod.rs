@@ -5,6 +5,7 @@
 //! what they taught, and `job` makes kernels of it; `coarsen` decides the order of the
 //! passes from graph to kernel.
 
+mod beyond;
 mod coarsen;
 mod core;
 mod error;

@@ -6,18 +6,21 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
 
+use super::beyond::Beyond;
 use super::explain::Explanation;
 use super::job::Job;
 use super::learning::{Known, Learning, Left, Role, Why};
 use super::options::Options;
 use super::report::{DecisionReport, Purpose, Refusal, Report, Waiting};
-use crate::jit::Kernel;
+use crate::jit::{Kernel, RunError};
 use crate::ssa::{End, Graph, Item, LiftError, Merged, Paths, most_steps};
 use crate::trace::{Detail, Inputs, Trace};
 
 /// A kernel in use, what was known when it was made, and how it fares.
 pub(super) struct Installed {
     pub(super) kernel: Kernel,
+    /// What serves where numbers are beyond the range of the kernel, if it has one.
+    beyond: Option<Beyond>,
     pub(super) known: Known,
     /// Calls that it did not serve, since it last did.
     misses: AtomicU32,
@@ -26,8 +29,25 @@ pub(super) struct Installed {
 }
 
 impl Installed {
-    pub(super) fn new(kernel: Kernel, known: Known) -> Self {
-        Installed { kernel, known, misses: AtomicU32::new(0), pause: AtomicU32::new(0) }
+    pub(super) fn new(kernel: Kernel, beyond: Option<Beyond>, known: Known) -> Self {
+        let (misses, pause) = (AtomicU32::new(0), AtomicU32::new(0));
+        Installed { kernel, beyond, known, misses, pause }
+    }
+
+    /// Runs the kernel, and what serves beyond its range.
+    pub(super) fn run(
+        &self,
+        inputs: Inputs<'_>,
+        scratch: &mut Vec<f64>,
+        outputs: &mut [f64],
+    ) -> Result<(), RunError> {
+        let ran = self.kernel.run(inputs.active, inputs.inactive, scratch, outputs);
+        match &self.beyond {
+            Some(beyond) if ran == Err(RunError::OutOfRange) && beyond.run(inputs, outputs) => {
+                Ok(())
+            }
+            _ => ran,
+        }
     }
 
     /// Whether it is not worth a try: a kernel that does not serve again and again is tried
