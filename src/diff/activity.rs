@@ -90,8 +90,13 @@ impl<'a> Activity<'a> {
             // Its derivative is told by tangents.
             Def::Apply(Op::Sub, _) if is_held(graph, node) => SmallVec::new(),
             Def::Apply(op, _) => {
-                let args = graph.nodes[node].args().iter().enumerate();
-                args.filter(|&(operand, _)| passes_on(op, operand)).map(|(_, &arg)| arg).collect()
+                let mut targets = SmallVec::new();
+                for (operand, &arg) in graph.nodes[node].args().iter().enumerate() {
+                    if passes_on(op, operand) {
+                        targets.push(arg);
+                    }
+                }
+                targets
             }
             Def::Phi(region, number) => self.values(region, number as usize).collect(),
             Def::Entry(region, number) => {

@@ -116,7 +116,8 @@ impl<'a> Order<'a> {
                 }
                 Task::Compute(node, next) => match self.operand(node, next) {
                     Some(arg) => {
-                        tasks.extend([Task::Compute(node, next + 1), Task::Compute(arg, 0)]);
+                        tasks.push(Task::Compute(node, next + 1));
+                        tasks.push(Task::Compute(arg, 0));
                     }
                     None => {
                         self.done[node] = true;
@@ -138,10 +139,18 @@ impl<'a> Order<'a> {
 
     /// The operand of `node` to compute as number `index`.
     fn operand(&self, node: Node, index: usize) -> Option<Node> {
-        let mut args: SmallVec<[Node; MAX_ARITY]> =
-            SmallVec::from_slice(self.graph.nodes[node].args());
-        args.sort_by_key(|&arg| Reverse(self.needs[arg]));
-        args.get(index).copied()
+        match *self.graph.nodes[node].args() {
+            [arg] => (index == 0).then_some(arg),
+            [a, b] => {
+                let in_order = if self.needs[a] < self.needs[b] { [b, a] } else { [a, b] };
+                in_order.get(index).copied()
+            }
+            ref args => {
+                let mut args: SmallVec<[Node; MAX_ARITY]> = SmallVec::from_slice(args);
+                args.sort_by_key(|&arg| Reverse(self.needs[arg]));
+                args.get(index).copied()
+            }
+        }
     }
 }
 

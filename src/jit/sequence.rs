@@ -1,5 +1,7 @@
 //! The schedule as others see it who decide where to cut it.
 
+use smallvec::SmallVec;
+
 use super::Schedule;
 use super::schedule::Line;
 use super::uses::computed;
@@ -27,7 +29,7 @@ pub(super) fn sequence(schedule: &Schedule<'_>) -> Sequence {
         let used = uses.of_node(node);
         if begin != u32::MAX && !used.is_empty() && layout.home(node).is_none() {
             // Entry φs begin with the loop, which uses their first values there.
-            values.push(Lifetime { begin, uses: used.into() });
+            values.push(Lifetime { begin, uses: SmallVec::from_slice(used) });
         }
     }
     Sequence { steps: lines.len() as u32, regions, values }

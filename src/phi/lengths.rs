@@ -255,7 +255,7 @@ impl<'a> Lengths<'a> {
                 {
                     return true;
                 }
-                _ => pending.extend(data.args().iter().copied()),
+                _ => data.args().iter().for_each(|&arg| pending.push(arg)),
             }
         }
         false

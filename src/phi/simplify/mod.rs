@@ -43,6 +43,7 @@ pub use self::rules::Tag;
 use self::compensated::compensated;
 use self::known::Known;
 use self::loops::Loops;
+use self::matching::Place;
 use self::saturate::Saturation;
 use self::segment::{Better, better};
 use crate::entity::Array;
@@ -228,7 +229,8 @@ fn simplified_by_rules(
     let unchanged = |runs| Simplified { graph: graph.clone(), runs };
     let saturation = Saturation::new(stage, limits);
     let loops = &Loops::of(graph);
-    let may_match = |segment| saturation.may_match(graph, loops, segment);
+    let ops = graph.nodes.keys().fold(0, |ops, node| ops | graph.has(node));
+    let may_match = |segment| saturation.may_match(graph, ops, loops, segment);
     let is_candidate: Vec<bool> = segments.list.iter().map(may_match).collect();
     if !is_candidate.contains(&true) {
         return unchanged(Vec::new());

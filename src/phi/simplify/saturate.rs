@@ -74,8 +74,15 @@ impl Saturation {
         self.rules[op as usize].iter().filter(usable)
     }
 
-    /// Whether the left side of a rule that is worth it occurs here.
-    pub(super) fn may_match(&self, graph: &Graph, loops: &Loops, segment: &Segment) -> bool {
+    /// Whether the left side of a rule that is worth it occurs here, in a graph with these
+    /// primitives, one bit each.
+    pub(super) fn may_match(
+        &self,
+        graph: &Graph,
+        ops: u64,
+        loops: &Loops,
+        segment: &Segment,
+    ) -> bool {
         let ways = loops.ways(segment.block);
         // What the rule makes of these can be computed before the loop.
         let is_moved = |ready: &Ready, letters: &Letters<Node>| {
@@ -85,10 +92,12 @@ impl Saturation {
         segment.nodes.iter().any(|&node| {
             let Def::Apply(op, args) = graph.nodes[node].def else { return false };
             let application = Application::new(graph, &args[..op.arity()]);
+            // Most rules have primitives that the graph has not.
+            let may_occur = |ready: &&Ready| ready.needs & !ops == 0;
             let is_worth_it = |ready: &&Ready| {
                 ready.rule.is_worth_it || !ready.rule.frees.is_empty() && !ways.is_empty()
             };
-            self.of(op).filter(is_worth_it).any(|ready| {
+            self.of(op).filter(may_occur).filter(is_worth_it).any(|ready| {
                 let mut occurs = false;
                 application.search(&ready.left, &mut |letters| {
                     occurs |= ready.rule.is_worth_it || is_moved(ready, letters);
