@@ -322,11 +322,13 @@ fn closed_with_powers(
 fn worth_closing(rolled: &Graph) -> Closed {
     // What is read often is not computed as often.
     let fused = fuse(rolled);
-    checked(&fused);
+    fused.iter().for_each(checked);
     // Of a graph that is none the loops as they are would still have the right kernel.
-    let is_less = steps(&fused) <= steps(rolled) && verify(&fused).is_ok();
-    let fused = if is_less { &fused } else { rolled };
+    let fused = fused.filter(|fused| steps(fused) <= steps(rolled) && verify(fused).is_ok());
     let is_worth = |closed: &Closed| {
+        if closed.applied.is_empty() && fused.is_none() {
+            return false;
+        }
         let plain = without_tangents(&closed.graph);
         let saves = |steps: fn(&Graph) -> u64, new: &Graph| {
             10 * u128::from(steps(new)) <= 9 * u128::from(steps(rolled))
@@ -336,6 +338,7 @@ fn worth_closing(rolled: &Graph) -> Closed {
         let has_sweep = closed.searches > 0 || has_tangents(&closed.graph);
         saves(steps, &plain) || has_sweep && saves(steps_of_both, &closed.graph)
     };
+    let fused = fused.as_ref().unwrap_or(rolled);
     let unproven = close_unproven(fused, CloseLimits::DEFAULT);
     let closed = if is_worth(&unproven.closed) {
         // Where one form is wrong, others may be right.
