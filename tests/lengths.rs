@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // A failing helper fails its test.
 
 use phigrad::op::Op;
-use phigrad::phi::scale_lengths;
+use phigrad::phi::{lengths_in_range, scale_lengths};
 use phigrad::ssa::{End, Graph, Outcome, interpret, parse, verify};
 use phigrad::{Recorded, Tape, Var};
 
@@ -116,6 +116,82 @@ fn lengths_with_a_constant_do_not_overflow() {
     assert!((tiny.eval(&[3e-160]).unwrap() / expected - 1.0).abs() < 1e-4);
 }
 
+/// The length of two numbers with a constant under the root.
+fn soft(a: Var, b: Var) -> Var {
+    (a * a + b * b + 0.25).sqrt()
+}
+
+/// Nothing is compiled for numbers of that size, but the kernel serves.
+#[test]
+fn kernels_serve_where_lengths_with_a_constant_overflow() {
+    // Each with its value and its derivatives at (3, 4) times a large number, which it is
+    // proportional to.
+    let straight: Program = |x| soft(x[0], x[1]) + soft(x[0], x[0]) * 0.5 + x[1];
+    let mixed: Program = |x| soft(x[0], x[1]) + length(&[x[0] - x[1], x[1]]);
+    let unit: Program = |x| x[0] / soft(x[0], x[1]) * x[1];
+    let branch: Program = |x| if x[0] > 1.0 { soft(x[0], x[1]) } else { x[1] * 2.0 };
+    let many: Program = |x| (0..100).map(|i| soft(x[0] * f64::from(i), x[1])).sum::<Var>() * 0.01;
+    let root = 18f64.sqrt();
+    let sum: f64 = (0..100).map(|i| (3.0 * f64::from(i)).hypot(4.0)).sum::<f64>() * 0.01;
+    let slope = |part: fn(f64) -> f64| {
+        let part = |i: f64| part(i) / (3.0 * i).hypot(4.0);
+        (0..100).map(|i| part(f64::from(i))).sum::<f64>() * 0.01
+    };
+    let slopes = [slope(|i| 3.0 * i * i), slope(|_| 4.0)];
+    let programs = [
+        ("straight", straight, 5.0 + root * 0.5 + 4.0, [0.6 + 1.0 / 2f64.sqrt(), 1.8]),
+        (
+            "mixed",
+            mixed,
+            5.0 + 17f64.sqrt(),
+            [0.6 - 17f64.sqrt().recip(), 0.8 + 5.0 / 17f64.sqrt()],
+        ),
+        ("unit", unit, 2.4, [0.512, 0.216]),
+        ("branch", branch, 5.0, [0.6, 0.8]),
+        ("many", many, sum, slopes),
+    ];
+    for (name, run, value, slopes) in programs {
+        let kernel = compiled(run, &[3.0, 4.0]);
+        let near = |got: f64, exact: f64| (got - exact).abs() <= 1e-14 * exact.abs();
+        for scale in [1e160, 1e200, 1e300] {
+            let (x, calls) = ([3.0 * scale, 4.0 * scale], kernel.report().kernel_calls);
+            let (got, got_slopes) = kernel.value_and_grad(&x).unwrap();
+            assert!(near(got, value * scale), "{name} {scale}: {got}");
+            let both = [&got_slopes, &kernel.grad(&x).unwrap()];
+            for (got, exact) in both.into_iter().flat_map(|got| got.iter().zip(slopes)) {
+                assert!(near(*got, exact), "{name} {scale}: {got_slopes:?}");
+            }
+            assert_eq!(kernel.eval(&x).unwrap(), got, "{name} {scale}");
+            assert_eq!(kernel.report().kernel_calls, calls + 3, "{name} {scale}");
+        }
+    }
+}
+
+/// Who does not know the way does not know it beyond the range of the kernel.
+#[test]
+fn ways_that_are_not_known_are_not_known_for_huge_numbers_either() {
+    let run: Program = |x| {
+        let length = soft(x[0], x[1]);
+        if x[2] > 0.0 { length } else { length * 3.0 }
+    };
+    let kernel = compiled(run, &[3.0, 4.0, 1.0]);
+    let calls = |x: &[f64]| {
+        let before = kernel.report();
+        let value = kernel.eval(x).unwrap();
+        let after = kernel.report();
+        (value, after.kernel_calls - before.kernel_calls, after.tape_calls - before.tape_calls)
+    };
+    let huge = power_of_two(700);
+    assert_eq!(calls(&[3.0 * huge, 4.0 * huge, 1.0]), (5.0 * huge, 1, 0));
+    // On the tape squares overflow.
+    assert_eq!(calls(&[3.0 * huge, 4.0 * huge, -1.0]), (f64::INFINITY, 0, 1));
+    // What is not finite is for the tape to say.
+    assert_eq!(calls(&[f64::INFINITY, 4.0, 1.0]), (f64::INFINITY, 0, 1));
+    let (value, in_kernel, on_tape) = calls(&[f64::NAN, 4.0 * huge, 1.0]);
+    assert!(value.is_nan());
+    assert_eq!((in_kernel, on_tape), (0, 1));
+}
+
 #[test]
 fn infinite_and_unknown_parts_stay_what_they_are() {
     let kernel = compiled(length, &[0.3, 0.4, 0.5]);
@@ -176,6 +252,30 @@ fn only_lengths_are_scaled() {
     let decides = "v6 = gt v5 v0\n  branch v6 b1 b2\nb1:\n  return v0\nb2:\n  return v1\n";
     assert!(!is_scaled(&format!("{plain}{decides}")));
     assert!(is_scaled(&format!("{plain}v6 = div v0 v5\n  return v6\n")));
+}
+
+/// Lengths with a constant stay as they are in code, and their sums are to be finite; others are
+/// scaled in it.
+#[test]
+fn sums_with_a_constant_are_to_be_finite() {
+    let soft = "v2 = const 0.25\nb0:\n  v3 = mul v0 v0\n  v4 = add v3 v2\n  v5 = sqrt v4\n  ";
+    let plain = "v6 = mul v0 v0\n  v7 = mul v1 v1\n  v8 = add v6 v7\n  v9 = sqrt v8\n  \
+                 v10 = mul v5 v9\n  ";
+    for (steps, regions) in
+        [(format!("{soft}return v5\n"), 0), (format!("{soft}{plain}return v10\n"), 1)]
+    {
+        let graph = parse(&format!("graph active 2 inactive 0\n{steps}")).unwrap();
+        let in_range = lengths_in_range(&graph);
+        assert_eq!(verify(&in_range.graph), Ok(()), "{}", in_range.graph);
+        assert_eq!((in_range.graph.regions.len(), in_range.finite.len()), (regions, 1));
+        let x = [2.0, 3.0];
+        assert_eq!(interpret(&in_range.graph, &x), interpret(&graph, &x));
+        // It is what the root is of.
+        let mut asked = in_range.graph.clone();
+        let root = asked.root();
+        asked.blocks[root].end = End::Return(in_range.finite.iter().copied().collect());
+        assert_eq!(interpret(&asked, &x), Outcome::Values(vec![4.25]));
+    }
 }
 
 #[test]

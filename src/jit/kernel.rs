@@ -11,7 +11,7 @@ pub enum RunError {
     #[error("the inputs take a path that the kernel does not know")]
     Unseen,
     /// A number that must be finite is not; another graph tells the values.
-    #[error("numbers are beyond the range that the kernel is for")]
+    #[error("the numbers are beyond the range that the kernel is for")]
     OutOfRange,
     /// There are more or fewer inputs or outputs than it was compiled for.
     #[error("the slices do not have the lengths that the kernel was compiled for")]

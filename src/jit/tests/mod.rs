@@ -3,6 +3,7 @@
 
 mod loops;
 mod random;
+mod range;
 
 use core::ops::Range;
 
