@@ -154,7 +154,7 @@ fn kernels_serve_where_lengths_with_a_constant_overflow() {
         let kernel = compiled(run, &[3.0, 4.0]);
         let near = |got: f64, exact: f64| (got - exact).abs() <= 1e-14 * exact.abs();
         for scale in [1e160, 1e200, 1e300] {
-            let (x, calls) = ([3.0 * scale, 4.0 * scale], kernel.report().kernel_calls);
+            let (x, before) = ([3.0 * scale, 4.0 * scale], kernel.report());
             let (got, got_slopes) = kernel.value_and_grad(&x).unwrap();
             assert!(near(got, value * scale), "{name} {scale}: {got}");
             let both = [&got_slopes, &kernel.grad(&x).unwrap()];
@@ -162,7 +162,11 @@ fn kernels_serve_where_lengths_with_a_constant_overflow() {
                 assert!(near(*got, exact), "{name} {scale}: {got_slopes:?}");
             }
             assert_eq!(kernel.eval(&x).unwrap(), got, "{name} {scale}");
-            assert_eq!(kernel.report().kernel_calls, calls + 3, "{name} {scale}");
+            let report = kernel.report();
+            assert_eq!(report.kernel_calls, before.kernel_calls + 3, "{name} {scale}");
+            assert_eq!(report.interpreted_calls, before.interpreted_calls + 3, "{name} {scale}");
+            let line = "beyond the range of kernels, interpreted";
+            assert!(report.to_string().contains(line), "{report}");
         }
     }
 }
@@ -280,18 +284,26 @@ fn sums_with_a_constant_are_to_be_finite() {
 
 #[test]
 fn long_code_keeps_its_lengths() {
-    let scaled = |count: usize| {
+    let long = |count: usize, constant: Option<f64>| {
         let mut graph = Graph::new(count + 1, 0);
         let (root, mut total) = (graph.root(), graph.input(0));
         for number in 0..count {
             let parts = [graph.input(number), graph.input(number + 1)];
             let [a, b] = parts.map(|x| graph.push_apply(root, Op::Mul, &[x, x], None));
-            let sum = graph.push_apply(root, Op::Add, &[a, b], None);
+            let mut sum = graph.push_apply(root, Op::Add, &[a, b], None);
+            if let Some(constant) = constant {
+                let constant = graph.push_const(constant.to_bits());
+                sum = graph.push_apply(root, Op::Add, &[sum, constant], None);
+            }
             let length = graph.push_apply(root, Op::Sqrt, &[sum], None);
             total = graph.push_apply(root, Op::Add, &[total, length], None);
         }
         graph.blocks[root].end = End::Return([total].into_iter().collect());
-        scale_lengths(&graph).regions.len()
+        graph
     };
+    let scaled = |count| scale_lengths(&long(count, None)).regions.len();
     assert_eq!((scaled(64), scaled(65)), (64, 0));
+    // What makes no code is limited by nothing.
+    let in_range = lengths_in_range(&long(65, Some(1.0)));
+    assert_eq!((in_range.graph.regions.len(), in_range.finite.len()), (0, 65));
 }

@@ -70,20 +70,26 @@ pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, P
     }
     let mut members = members(activity);
     retain_families(activity, &mut members);
+    relay(activity, &members, &mut relays);
+    relays
+}
+
+/// Says of `members` which are relays.
+fn relay(activity: &Activity<'_>, members: &[Member], relays: &mut Array<Node, Passed>) {
     if members.is_empty() {
-        return relays;
+        return;
     }
-    let uses = uses(activity, &members);
+    let uses = uses(activity, members);
     // How many of a family each loop uses, and of each member and those made of it.
     let mut whole: HashMap<(Node, Region), u32> = HashMap::new();
     let mut below: HashMap<Node, HashMap<Region, u32>> = HashMap::new();
     let roots: HashSet<Node> = members.iter().flat_map(|member| member.roots.clone()).collect();
     let of: HashMap<Node, &Member> = members.iter().map(|member| (member.node, member)).collect();
-    let families = Families::of(&members, &of, &uses);
+    let families = Families::of(members, &of, &uses);
     for root in roots {
         uses[&root].loops.iter().for_each(|&region| *whole.entry((root, region)).or_default() += 1);
     }
-    for member in &members {
+    for member in members {
         for &region in &uses[&member.node].loops {
             for &root in &member.roots {
                 *whole.entry((root, region)).or_default() += 1;
@@ -112,7 +118,6 @@ pub(super) fn relays(activity: &Activity<'_>, folding: Folding) -> Array<Node, P
             }
         }
     }
-    relays
 }
 
 /// If `node` is a relay, what it passes on to, and what of `passed`.
@@ -247,9 +252,12 @@ fn uses(activity: &Activity<'_>, members: &[Member]) -> HashMap<Node, Uses> {
     uses
 }
 
-/// Takes out of `members` what is neither a relay nor says whether others are: in straight code none
-/// is of numbers each of which, with what is made of it, is used once.
+/// Takes out of `members` what decides nothing. In code without loops a member is a relay only if
+/// it, or what is made of it, has several uses; so families without such a member have no relay.
 fn retain_families(activity: &Activity<'_>, members: &mut Vec<Member>) {
+    if members.is_empty() {
+        return;
+    }
     if activity.graph.regions.values().any(|data| data.cycle.is_some()) {
         return;
     }
@@ -310,4 +318,55 @@ fn linear(activity: &Activity<'_>, node: Node) -> Option<SmallVec<[Node; 2]>> {
     };
     let targets = activity.targets(node);
     of.iter().all(|of| targets.contains(of)).then_some(of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Random;
+    use crate::ssa::End;
+
+    /// Straight code of which much is linear.
+    fn random_graph(random: &mut Random) -> Graph {
+        let mut graph = Graph::new(3, 0);
+        let root = graph.root();
+        let mut nodes: Vec<Node> = (0..3).map(|i| graph.input(i)).collect();
+        let factor = graph.push_const(1.5f64.to_bits());
+        for _ in 0..20 {
+            let [a, b] = [random.pick(&nodes), random.pick(&nodes)];
+            let input = random.pick(&nodes[..3]);
+            let (op, args) = match random.below(6) {
+                0 => (Op::Neg, vec![a]),
+                1 => (Op::Sub, vec![a, input]),
+                2 => (Op::Add, vec![factor, a]),
+                3 => (Op::Mul, vec![a, factor]),
+                4 => (Op::Mul, vec![a, b]),
+                _ => (Op::Add, vec![a, b]),
+            };
+            nodes.push(graph.push_apply(root, op, &args, None));
+        }
+        graph.blocks[root].end = End::Return(nodes[20..].iter().copied().collect());
+        graph
+    }
+
+    #[test]
+    fn families_that_are_not_looked_at_have_no_relays() {
+        let (mut random, mut found, mut fewer) = (Random::new(7), 0, 0);
+        for _ in 0..400 {
+            let graph = random_graph(&mut random);
+            let activity = Activity::of(&graph, Folding::Real);
+            let relays_of = |members: &[Member]| {
+                let mut relays = Array::filled([None; 2], graph.nodes.len());
+                relay(&activity, members, &mut relays);
+                relays.values().copied().collect::<Vec<Passed>>()
+            };
+            let mut members = members(&activity);
+            let (all, count) = (relays_of(&members), members.len());
+            retain_families(&activity, &mut members);
+            assert_eq!(relays_of(&members), all, "{graph}");
+            found += all.iter().filter(|passed| passed[0].is_some()).count();
+            fewer += count - members.len();
+        }
+        assert!(found > 100 && fewer > 100, "{found} relays, {fewer} fewer members");
+    }
 }

@@ -140,6 +140,7 @@ impl Region {
     }
 
     /// Whether anything is recorded.
+    #[inline]
     pub(super) fn is_open(self) -> bool {
         self.id != 0
     }

@@ -31,7 +31,7 @@ pub(super) const UNSEEN: u32 = u32::MAX - 1;
 pub(super) const OUT_OF_RANGE: u32 = u32::MAX - 2;
 
 /// What a function returns because of `failure`.
-fn number(failure: Failure) -> u32 {
+fn returned(failure: Failure) -> u32 {
     match failure {
         Failure::Unseen => UNSEEN,
         Failure::OutOfRange => OUT_OF_RANGE,
@@ -104,7 +104,7 @@ pub(super) fn lower(
         entries,
         chunks: chunks.clone(),
         blocks: vec![],
-        failures: [None; 2],
+        failures: [None; Failure::ALL.len()],
         is_cold: false,
     };
     flow.make_blocks(plan, start, entry);
@@ -134,7 +134,7 @@ pub(super) fn lower(
     for failure in Failure::ALL {
         if let Some(block) = flow.failures[failure as usize] {
             flow.lowering.builder.switch_to_block(block);
-            flow.leave(number(failure));
+            flow.leave(returned(failure));
         }
     }
     flow.lowering.values.back_to(0);
@@ -156,7 +156,7 @@ struct Flow<'a, 'b, 'f> {
     /// The block of each chunk.
     blocks: Vec<ir::Block>,
     /// The blocks that leave because of each failure, if they are needed.
-    failures: [Option<ir::Block>; 2],
+    failures: [Option<ir::Block>; Failure::ALL.len()],
     /// Whether the current chunk is cold.
     is_cold: bool,
 }
@@ -218,8 +218,9 @@ impl Flow<'_, '_, '_> {
                 Target::Outside(number) => self.return_unless_failed(|flow| flow.number(number)),
                 Target::Block(block) => {
                     let args = self.arguments(values);
-                    if let Some(failed) = self.lowering.take_failed(Failure::OutOfRange) {
-                        self.stop_if(failed, Failure::OutOfRange);
+                    // Only where there is nothing else does this branch go on itself.
+                    if self.lowering.total.is_some() {
+                        self.stop_if_failed();
                     }
                     match self.lowering.take_failed(Failure::Unseen) {
                         Some(failed) => {
@@ -293,9 +294,9 @@ impl Flow<'_, '_, '_> {
 
     /// Leaves because of `failure` if it has `failed`.
     fn stop_if(&mut self, failed: Value, failure: Failure) {
-        let failure = self.failure(failure);
+        let leaves = self.failure(failure);
         let on = self.create_block();
-        self.lowering.builder.ins().brif(failed, failure, &[], on, &[]);
+        self.lowering.builder.ins().brif(failed, leaves, &[], on, &[]);
         self.lowering.builder.switch_to_block(on);
     }
 
@@ -328,9 +329,9 @@ impl Flow<'_, '_, '_> {
     /// Returns what `next` makes, unless the chunk has failed.
     fn return_unless_failed(&mut self, next: impl FnOnce(&mut Self) -> Value) {
         let mut result = next(self);
-        for failure in Failure::ALL {
+        for failure in Failure::ALL.into_iter().rev() {
             if let Some(failed) = self.lowering.take_failed(failure) {
-                let number = self.number(number(failure));
+                let number = self.number(returned(failure));
                 result = self.lowering.builder.ins().select(failed, number, result);
             }
         }

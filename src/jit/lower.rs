@@ -31,6 +31,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
+    /// All, those first that count if several are true at once.
     pub(super) const ALL: [Failure; 2] = [Failure::Unseen, Failure::OutOfRange];
 }
 

@@ -28,7 +28,7 @@ use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 
 use crate::entity::Array;
-use crate::ssa::{Block, Graph, Node, Sequence, VerifyError, verify};
+use crate::ssa::{Block, Def, Graph, Node, Sequence, VerifyError, verify};
 
 use layout::Layout;
 use schedule::Line;
@@ -141,10 +141,11 @@ pub(crate) fn schedule_reaching<'a>(
 }
 
 impl Schedule<'_> {
-    /// The same for a kernel that comes to [`RunError::OutOfRange`] where one of these nodes, which
-    /// are never negative, is not finite.
-    pub(crate) fn in_range(self, mut finite: Vec<Node>) -> Self {
-        finite.sort_unstable();
+    /// The same for a kernel that comes to [`RunError::OutOfRange`] where one of these nodes, in
+    /// order, is computed and not finite. They are applications, and never negative.
+    pub(crate) fn in_range(self, finite: Vec<Node>) -> Self {
+        let is_computed = |&node: &Node| matches!(self.graph.nodes[node].def, Def::Apply(..));
+        debug_assert!(finite.is_sorted() && finite.iter().all(is_computed), "watched where made");
         Schedule { finite, ..self }
     }
 

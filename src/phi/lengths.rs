@@ -30,7 +30,7 @@ const LARGEST_CONSTANT: f64 = 1e270;
 /// Of longer sums there is one in a program, and it is written as a loop.
 const MOST_SQUARES: usize = 8;
 
-/// In code with more lengths than this the branches, and the blocks that they begin, would
+/// In code with more lengths than this without a constant the branches, and the blocks that they begin, would
 /// take a fifth of its time, and double that of compiling it.
 const MOST_LENGTHS: usize = 64;
 
@@ -51,8 +51,8 @@ impl Sum {
 /// sum overflows or vanishes; for graphs that are not differentiated any more. Everywhere
 /// else values keep their bits, and so do derivatives, but for those that are divided by a
 /// length more than once, which are rounded in another order. What decides something stays as
-/// it is, and so do a sum that is used by something else, too, and graphs of more than 64
-/// lengths that are not in loops.
+/// it is, and so do a sum that is used by something else, too, and more than 64 lengths of sums
+/// that may be tiny.
 ///
 /// # Examples
 ///
@@ -80,7 +80,7 @@ pub fn scale_lengths(graph: &Graph) -> Graph {
 pub struct InRange {
     /// The graph.
     pub graph: Graph,
-    /// Those nodes.
+    /// Those nodes, which are never negative, in order.
     pub finite: Vec<Node>,
 }
 
@@ -109,8 +109,16 @@ pub fn lengths_in_range(graph: &Graph) -> InRange {
     if lengths.sums.values().any(is_scaled) || lengths.have_shares() {
         return lengths.rewritten(is_scaled);
     }
-    let finite = lengths.sums.keys().filter_map(|&length| root(graph, length)).collect();
-    InRange { graph: graph.clone(), finite }
+    let of_lengths = graph.nodes.keys().filter(|length| lengths.sums.contains_key(length));
+    let finite = of_lengths.filter_map(|length| root(graph, length));
+    InRange { graph: graph.clone(), finite: computed(graph, finite.collect()) }
+}
+
+/// Those of `nodes` that are computed, in order: a constant is what it is on the tape.
+fn computed(graph: &Graph, mut nodes: Vec<Node>) -> Vec<Node> {
+    nodes.retain(|&node| matches!(graph.nodes[node].def, Def::Apply(..)));
+    nodes.sort_unstable();
+    nodes
 }
 
 /// What `node` is the root of.
@@ -150,8 +158,11 @@ impl<'a> Lengths<'a> {
             let under = root(graph, node).filter(|&under| uses[under] == 1)?;
             Some((node, sum(graph, &uses, under)?))
         });
-        let sums: HashMap<Node, Sum> = found.collect();
-        (1..=MOST_LENGTHS).contains(&sums.len()).then_some(Lengths { graph, sums })
+        let mut sums: HashMap<Node, Sum> = found.collect();
+        if sums.values().filter(|sum| !sum.is_never_tiny()).count() > MOST_LENGTHS {
+            sums.retain(|_, sum| sum.is_never_tiny());
+        }
+        (!sums.is_empty()).then_some(Lengths { graph, sums })
     }
 
     /// The graph with those lengths scaled for which `is_scaled` holds.
@@ -178,6 +189,7 @@ impl<'a> Lengths<'a> {
                 None => builder.apply(Op::Mul, &[share, adjoint]),
             })
         });
+        let finite = computed(&graph, finite);
         InRange { graph, finite }
     }
 

@@ -243,12 +243,12 @@ fn run_kernel(
         Err(RunError::Unseen | RunError::OutOfRange | RunError::Shape) => Err(Why::Unseen),
         // It passes on zero adjoints where the sweep does not, and its rewrites assume
         // finite numbers, so only the tape's NaN or infinity counts.
-        Ok(()) if !all_finite(outputs) => Err(Why::NonFinite),
-        Ok(()) => {
+        Ok(_) if !all_finite(outputs) => Err(Why::NonFinite),
+        Ok(executor) => {
             if purpose != Purpose::Value {
                 gradient.copy_from_slice(&outputs[..gradient.len()]);
             }
-            specialisation.served(role, installed);
+            specialisation.served(role, installed, executor);
             Ok(outputs.last().copied().unwrap_or(f64::NAN))
         }
     };

@@ -3,7 +3,7 @@
 //! This layer alone knows all others. `recorded` is what users hold;
 //! `specialisation` serves the calls with one length of input, and `learning` keeps
 //! what they taught, and `job` makes kernels of it; `coarsen` decides the order of the
-//! passes from graph to kernel.
+//! passes from graph to kernel, and `beyond` serves where numbers are too large for one.
 
 mod beyond;
 mod coarsen;

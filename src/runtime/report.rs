@@ -318,6 +318,9 @@ pub struct Report {
     pub kernel_calls: u64,
     /// Those of them that a kernel in reserve served, see [`KernelReport::reserve`].
     pub reserve_calls: u64,
+    /// Those of them with numbers so large that a length with a constant under its root, as in
+    /// √(x² + 1), overflows: kernels have no code for that. They take as long as on the tape.
+    pub interpreted_calls: u64,
     /// Calls in which a kernel met a path it does not know, so that the tape served.
     /// A kernel that has not served many calls in a row is tried less often.
     pub fallbacks: u64,
@@ -387,6 +390,10 @@ impl fmt::Display for Report {
         if self.reserve_calls > 0 {
             let calls = Count(self.reserve_calls, "call");
             writeln!(f, "{calls} by kernels in reserve, where closed forms did not serve")?;
+        }
+        if self.interpreted_calls > 0 {
+            let calls = Count(self.interpreted_calls, "call");
+            writeln!(f, "{calls} beyond the range of kernels, interpreted")?;
         }
         if self.in_closed_forms > 0 {
             writeln!(

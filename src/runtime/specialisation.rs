@@ -28,25 +28,33 @@ pub(super) struct Installed {
     pause: AtomicU32,
 }
 
+/// What ran where a kernel served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Executor {
+    Kernel,
+    /// The kernel left, as numbers were beyond its range.
+    Interpreter,
+}
+
 impl Installed {
     pub(super) fn new(kernel: Kernel, beyond: Option<Beyond>, known: Known) -> Self {
         let (misses, pause) = (AtomicU32::new(0), AtomicU32::new(0));
         Installed { kernel, beyond, known, misses, pause }
     }
 
-    /// Runs the kernel, and what serves beyond its range.
+    /// Runs the kernel, and what serves beyond its range. Says which of them it was.
     pub(super) fn run(
         &self,
         inputs: Inputs<'_>,
         scratch: &mut Vec<f64>,
         outputs: &mut [f64],
-    ) -> Result<(), RunError> {
+    ) -> Result<Executor, RunError> {
         let ran = self.kernel.run(inputs.active, inputs.inactive, scratch, outputs);
-        match &self.beyond {
-            Some(beyond) if ran == Err(RunError::OutOfRange) && beyond.run(inputs, outputs) => {
-                Ok(())
+        match (ran, &self.beyond) {
+            (Err(RunError::OutOfRange), Some(beyond)) if beyond.run(inputs, outputs) => {
+                Ok(Executor::Interpreter)
             }
-            _ => ran,
+            (ran, _) => ran.map(|()| Executor::Kernel),
         }
     }
 
@@ -80,6 +88,8 @@ pub(super) struct Specialisation {
     kernel_calls: AtomicU64,
     /// Those of them that a reserve served.
     reserve_calls: AtomicU64,
+    /// Those of them that were interpreted.
+    interpreted_calls: AtomicU64,
     fallbacks: AtomicU64,
     non_finite: AtomicU64,
     /// Calls left of the tape that are looked at closely.
@@ -108,6 +118,7 @@ impl Specialisation {
             tape_calls: AtomicU64::new(0),
             kernel_calls: AtomicU64::new(0),
             reserve_calls: AtomicU64::new(0),
+            interpreted_calls: AtomicU64::new(0),
             fallbacks: AtomicU64::new(0),
             non_finite: AtomicU64::new(0),
             curiosity: AtomicU32::new(CURIOUS + WATCHFUL),
@@ -124,10 +135,13 @@ impl Specialisation {
     }
 
     /// Notes that the kernel of this role served a call.
-    pub(super) fn served(&self, role: Role, installed: &Installed) {
+    pub(super) fn served(&self, role: Role, installed: &Installed, executor: Executor) {
         self.kernel_calls.fetch_add(1, Ordering::Relaxed);
         if role == Role::Reserve {
             self.reserve_calls.fetch_add(1, Ordering::Relaxed);
+        }
+        if executor == Executor::Interpreter {
+            self.interpreted_calls.fetch_add(1, Ordering::Relaxed);
         }
         if installed.misses.load(Ordering::Relaxed) > 0 {
             installed.misses.store(0, Ordering::Relaxed);
@@ -292,6 +306,7 @@ impl Specialisation {
         report.tape_calls += self.tape_calls.load(Ordering::Relaxed);
         report.kernel_calls += self.kernel_calls.load(Ordering::Relaxed);
         report.reserve_calls += self.reserve_calls.load(Ordering::Relaxed);
+        report.interpreted_calls += self.interpreted_calls.load(Ordering::Relaxed);
         report.fallbacks += self.fallbacks.load(Ordering::Relaxed);
         report.in_closed_forms += learning.in_closed_forms;
         report.non_finite += self.non_finite.load(Ordering::Relaxed);

@@ -90,7 +90,9 @@ struct Rule {
 }
 
 /// What the first iterations of a part of a run tell of those behind them.
-pub(crate) struct Opening {
+pub(crate) struct Opening<'a> {
+    events: &'a Events,
+    passes: &'a dyn Fn(usize) -> bool,
     start: usize,
     /// For each event of an iteration.
     rules: Vec<Rule>,
@@ -101,13 +103,13 @@ pub(crate) struct Opening {
 /// How `events` from `start` on repeat themselves with this period, by their first iterations, if
 /// they do for more than a few: at most for so many. Marks that mean nothing are those for which
 /// `passes` holds.
-pub(crate) fn opening(
-    events: &Events,
-    passes: &dyn Fn(usize) -> bool,
+pub(crate) fn opening<'a>(
+    events: &'a Events,
+    passes: &'a dyn Fn(usize) -> bool,
     start: usize,
     period: usize,
     most: usize,
-) -> Option<Opening> {
+) -> Option<Opening<'a>> {
     let mut most = most.min((events.len() - start) / period);
     if most <= FIRST {
         return None;
@@ -126,27 +128,22 @@ pub(crate) fn opening(
         }
         rules.push(rule);
     }
-    (most > FIRST).then_some(Opening { start, rules, most })
+    (most > FIRST).then_some(Opening { events, passes, start, rules, most })
 }
 
-impl Opening {
+impl Opening<'_> {
     /// The first iterations alone.
     pub(crate) fn first(&self) -> Option<Pattern> {
         Some(Pattern { times: FIRST, body: self.body(FIRST)? })
     }
 
     /// As many iterations as follow, at most so many.
-    pub(crate) fn pattern(
-        mut self,
-        events: &Events,
-        passes: &dyn Fn(usize) -> bool,
-        most: usize,
-    ) -> Option<Pattern> {
+    pub(crate) fn pattern(mut self, most: usize) -> Option<Pattern> {
         let most = most.min(self.most);
         if most <= FIRST {
             return None;
         }
-        let times = go_on(&mut self.rules, events, passes, self.start, most);
+        let times = go_on(&mut self.rules, self.events, self.passes, self.start, most);
         Some(Pattern { times, body: self.body(times)? })
     }
 

@@ -255,9 +255,8 @@ impl Search<'_> {
         let opened = opening(start);
         // The first iterations tell what all of them carry.
         let is_less = |first: Pattern| first.carried().is_less_from(later - start);
-        let times = |opened: Option<Opening>| {
-            let pattern = opened.and_then(|opened| opened.pattern(self.events, self.passes, most));
-            pattern.map_or(0, |pattern| pattern.times)
+        let times = |opened: Option<Opening<'_>>| {
+            opened.and_then(|opened| opened.pattern(most)).map_or(0, |pattern| pattern.times)
         };
         if later > start && opened.as_ref().and_then(Opening::first).is_some_and(is_less) {
             // If there are marks between iterations, there may be none behind the last one.

@@ -62,16 +62,18 @@ impl Saturation {
         Saturation { rules: READY.get_or_init(all_ready), stage, limits }
     }
 
-    /// The rules whose left side has `op` at its root.
-    fn of(&self, op: Op) -> impl Iterator<Item = &'static Ready> {
+    /// The rules whose left side has `op` at its root, and no primitives but `ops`, one bit each:
+    /// most rules have others.
+    fn of(&self, op: Op, ops: u64) -> impl Iterator<Item = &'static Ready> {
         let stage = self.stage;
+        let may_occur = move |ready: &&Ready| ready.needs & !ops == 0;
         let usable = move |ready: &&Ready| match stage {
             Stage::Primal => ready.rule.before_derivatives,
             Stage::Final => true,
             // What is computed before a loop may have a guard.
             Stage::Shown => ready.rule.frees.is_empty(),
         };
-        self.rules[op as usize].iter().filter(usable)
+        self.rules[op as usize].iter().filter(may_occur).filter(usable)
     }
 
     /// Whether the left side of a rule that is worth it occurs here, in a graph with these
@@ -92,12 +94,10 @@ impl Saturation {
         segment.nodes.iter().any(|&node| {
             let Def::Apply(op, args) = graph.nodes[node].def else { return false };
             let application = Application::new(graph, &args[..op.arity()]);
-            // Most rules have primitives that the graph has not.
-            let may_occur = |ready: &&Ready| ready.needs & !ops == 0;
             let is_worth_it = |ready: &&Ready| {
                 ready.rule.is_worth_it || !ready.rule.frees.is_empty() && !ways.is_empty()
             };
-            self.of(op).filter(may_occur).filter(is_worth_it).any(|ready| {
+            self.of(op, ops).filter(is_worth_it).any(|ready| {
                 let mut occurs = false;
                 application.search(&ready.left, &mut |letters| {
                     occurs |= ready.rule.is_worth_it || is_moved(ready, letters);
@@ -179,13 +179,11 @@ impl Saturation {
             for &term in &class.nodes {
                 let Term::Apply(op, _) = term else { continue };
                 let application = Application::new(&classes, term.children());
-                for ready in self.of(op) {
-                    if ready.needs & !ops == 0 {
-                        application.search(&ready.left, &mut |letters| {
-                            let letters = letters.clone();
-                            matches.push(Match { ready, class: class.id, term, letters });
-                        });
-                    }
+                for ready in self.of(op, ops) {
+                    application.search(&ready.left, &mut |letters| {
+                        let letters = letters.clone();
+                        matches.push(Match { ready, class: class.id, term, letters });
+                    });
                 }
             }
         }

@@ -178,7 +178,7 @@ impl Walk<'_> {
         if !self.tree.worth.is_reached(&trace::Repeat { times: fits, ..repeat }) {
             return Err(behind);
         }
-        let pattern = opening.pattern(trace.events, &passes, fits).ok_or(behind)?;
+        let pattern = opening.pattern(fits).ok_or(behind)?;
         let times = pattern.times;
         if !self.tree.worth.is_reached(&trace::Repeat { times, ..repeat }) {
             return Err(start + period * times.max(1));
