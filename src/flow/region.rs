@@ -96,28 +96,17 @@ impl Region {
         self.end(Ending::Iteration, carry);
     }
 
-    /// Ends the region or an iteration, if anything is recorded.
-    #[inline]
-    fn end(self, ending: Ending, carry: impl FnOnce(&mut Carrier)) {
-        if self.is_open() {
-            self.end_open(ending, carry);
-        }
-    }
-
     /// Ends the region or an iteration. Where there is only one way, nothing
     /// needs to be carried: what comes next is told by what came before.
-    // Bare runs, which are most of those on the tape, have none of it in their way.
-    #[inline(never)]
-    fn end_open(self, ending: Ending, carry: impl FnOnce(&mut Carrier)) {
+    #[inline]
+    fn end(self, ending: Ending, carry: impl FnOnce(&mut Carrier)) {
         let one_way = !self.jumps && mark::parted() == self.parted;
         if mark::end(self.id, ending, one_way, self.site) {
             let mut carrier = Carrier::new(self.site, self.suspects);
             carry(&mut carrier);
-            if carrier.finish() {
-                mark::meet(self.parted);
-            } else if self.has_decided() {
-                // Ways that come here from elsewhere may differ in state, on whichever this is.
-                mark::part(self.parted);
+            match carrier.finish() {
+                true => mark::meet(self.parted),
+                false => stay_apart(self.guards, self.parted),
             }
         }
     }
@@ -125,14 +114,7 @@ impl Region {
     /// Adds what `carry` hands over to the loop head that was just passed.
     #[inline]
     pub fn also(self, carry: impl FnOnce(&mut Carrier)) {
-        if self.is_open() {
-            self.also_open(carry);
-        }
-    }
-
-    #[inline(never)]
-    fn also_open(self, carry: impl FnOnce(&mut Carrier)) {
-        if mark::carries() {
+        if self.is_open() && mark::carries() {
             let mut carrier = Carrier::new(self.site, self.suspects);
             carry(&mut carrier);
             carrier.finish();
@@ -149,5 +131,16 @@ impl Region {
     #[inline]
     pub(super) fn has_decided(self) -> bool {
         mark::progress().0 != self.guards
+    }
+}
+
+/// The ways of a region, entered after these guards, do not meet, if there were any in it: those
+/// that come here from elsewhere may differ in state, on whichever this is.
+// Not inlined, and not given the region: that would be in memory then, on all ways.
+#[cold]
+#[inline(never)]
+fn stay_apart(guards: u64, parted: u32) {
+    if mark::progress().0 != guards {
+        mark::part(parted);
     }
 }
