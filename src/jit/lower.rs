@@ -168,8 +168,9 @@ impl Lowering<'_, '_> {
         match failure {
             Failure::Unseen => self.failed.take(),
             Failure::OutOfRange => self.total.take().map(|total| {
-                let infinity = self.builder.ins().f64const(f64::INFINITY);
-                self.builder.ins().fcmp(FloatCC::UnorderedOrLessThanOrEqual, infinity, total)
+                // Zero, or unknown: a constant to compare with takes longer to be made.
+                let rest = self.builder.ins().fsub(total, total);
+                self.builder.ins().fcmp(FloatCC::Unordered, rest, rest)
             }),
         }
     }
