@@ -218,7 +218,7 @@ impl Flow<'_, '_, '_> {
                 Target::Outside(number) => self.return_unless_failed(|flow| flow.number(number)),
                 Target::Block(block) => {
                     let args = self.arguments(values);
-                    // Only where there is nothing else does this branch go on itself.
+                    // The last way out is a branch that goes on to the block itself.
                     if self.lowering.total.is_some() {
                         self.stop_if_failed();
                     }
