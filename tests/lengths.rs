@@ -171,6 +171,36 @@ fn kernels_serve_where_lengths_with_a_constant_overflow() {
     }
 }
 
+/// Then what is finite may be nothing that it should be, as is a quotient by what has overflowed.
+#[test]
+fn where_something_else_overflows_as_well_the_tape_decides() {
+    let programs: [(&str, Program); 4] = [
+        ("divisor", |x| {
+            let length = (x[0] * x[0] + 1.0).sqrt();
+            Var::from(1.0) / (length / (x[1] * x[1] * 1e-160) + 1.0)
+        }),
+        ("addend", |x| soft(x[0], x[1]) * 1e-160 + Var::from(5.0) / (x[0] * x[1] * 1e-320 + 1.0)),
+        ("another root", |x| (x[0] * x[0] * 2.0 + 1.0).sqrt() + (x[1] * x[1] + 1.0).sqrt()),
+        ("in a branch", |x| if x[0] > 1.0 { soft(x[0], x[1]) / (x[1] * x[1]) } else { x[1] }),
+    ];
+    let same = |a: f64, b: f64| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+    for (name, run) in programs {
+        let kernel = compiled(run, &[3.0, 4.0]);
+        let tape = Tape::builder().hot_threshold(u32::MAX).background(false).record(run);
+        let x = [3e160, 4e160];
+        let (value, slopes) = tape.value_and_grad(&x).unwrap();
+        let before = kernel.report();
+        let (got, got_slopes) = kernel.value_and_grad(&x).unwrap();
+        assert!(same(got, value) && same(kernel.eval(&x).unwrap(), value), "{name}: {got}");
+        for got in [got_slopes, kernel.grad(&x).unwrap()] {
+            assert!(got.iter().zip(&slopes).all(|(&a, &b)| same(a, b)), "{name}: {got:?}");
+        }
+        let report = kernel.report();
+        assert_eq!(report.kernel_calls, before.kernel_calls, "{name}");
+        assert_eq!(report.non_finite, before.non_finite + 3, "{name}");
+    }
+}
+
 /// Who does not know the way does not know it beyond the range of the kernel.
 #[test]
 fn ways_that_are_not_known_are_not_known_for_huge_numbers_either() {

@@ -3,8 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
 
+use crate::jit::RunError;
+use crate::op::{MAX_ARITY, Op, eval};
 use crate::phi::scale_lengths;
-use crate::ssa::{Graph, Outcome, interpret, verify};
+use crate::ssa::{Graph, Number, interpret_with, verify};
 use crate::trace::Inputs;
 
 /// The graph of a kernel that leaves where lengths overflow. Hardly any program has such numbers,
@@ -20,22 +22,51 @@ impl Beyond {
         Beyond { scaled: LazyLock::new(Box::new(scaled)) }
     }
 
-    /// Writes what the graph comes to; `false` if the inputs take a path that it does not know.
-    pub(super) fn run(&self, inputs: Inputs<'_>, outputs: &mut [f64]) -> bool {
+    /// Writes what the graph comes to, unless something else in it overflows, too, or the inputs
+    /// take a path that it does not know.
+    pub(super) fn run(&self, inputs: Inputs<'_>, outputs: &mut [f64]) -> Result<(), RunError> {
         // This runs in the user's call, which a bug must not take along.
         let run = || {
-            let graph = self.scaled.as_ref()?;
-            match interpret(graph, &[inputs.active, inputs.inactive].concat()) {
-                Outcome::Values(values) => Some(values),
-                Outcome::Unseen(_) => None,
-            }
+            let graph = self.scaled.as_ref().ok_or(RunError::OutOfRange)?;
+            let inputs = [inputs.active, inputs.inactive].concat();
+            let inputs: Vec<Watched> = inputs.into_iter().map(Watched::constant).collect();
+            interpret_with(graph, &inputs).map_err(|_| RunError::Unseen)
         };
-        match catch_unwind(AssertUnwindSafe(run)) {
-            Ok(Some(values)) if values.len() == outputs.len() => {
-                outputs.copy_from_slice(&values);
-                true
-            }
-            _ => false,
+        let ran = catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(RunError::OutOfRange))?;
+        if ran.len() != outputs.len() || ran.iter().any(|number| number.has_overflowed) {
+            return Err(RunError::OutOfRange);
         }
+        outputs.iter_mut().zip(ran).for_each(|(output, number)| *output = number.value);
+        Ok(())
+    }
+}
+
+/// A number, and whether it is computed from one that is not finite: then it may be finite and
+/// nothing that it should be, as 0 is that comes of a quotient by a square that overflows.
+#[derive(Clone, Copy)]
+struct Watched {
+    value: f64,
+    has_overflowed: bool,
+}
+
+impl Number for Watched {
+    fn constant(value: f64) -> Self {
+        Watched { value, has_overflowed: !value.is_finite() }
+    }
+
+    fn apply(op: Op, args: [Self; MAX_ARITY]) -> Self {
+        let value = eval(op, args.map(|arg| arg.value));
+        let has_overflowed = match op {
+            // What is decided is decided as on the tape.
+            _ if op.is_comparison() => false,
+            Op::Select if args[0].holds() => args[1].has_overflowed,
+            Op::Select => args[2].has_overflowed,
+            _ => !value.is_finite() || args[..op.arity()].iter().any(|arg| arg.has_overflowed),
+        };
+        Watched { value, has_overflowed }
+    }
+
+    fn holds(self) -> bool {
+        self.value != 0.0
     }
 }

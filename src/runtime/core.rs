@@ -240,7 +240,8 @@ fn run_kernel(
     }
     let outputs = &mut outputs[..count];
     let result = match installed.run(inputs, scratch, outputs) {
-        Err(RunError::Unseen | RunError::OutOfRange | RunError::Shape) => Err(Why::Unseen),
+        Err(RunError::Unseen | RunError::Shape) => Err(Why::Unseen),
+        Err(RunError::OutOfRange) => Err(Why::NonFinite),
         // It passes on zero adjoints where the sweep does not, and its rewrites assume
         // finite numbers, so only the tape's NaN or infinity counts.
         Ok(_) if !all_finite(outputs) => Err(Why::NonFinite),

@@ -319,7 +319,7 @@ pub struct Report {
     /// Those of them that a kernel in reserve served, see [`KernelReport::reserve`].
     pub reserve_calls: u64,
     /// Those of them with numbers so large that a length with a constant under its root, as in
-    /// √(x² + 1), overflows: kernels have no code for that. They take as long as on the tape.
+    /// √(x² + 1), overflows: kernels have no code for that. They take longer than on the tape.
     pub interpreted_calls: u64,
     /// Calls in which a kernel met a path it does not know, so that the tape served.
     /// A kernel that has not served many calls in a row is tried less often.

@@ -51,8 +51,8 @@ impl Installed {
     ) -> Result<Executor, RunError> {
         let ran = self.kernel.run(inputs.active, inputs.inactive, scratch, outputs);
         match (ran, &self.beyond) {
-            (Err(RunError::OutOfRange), Some(beyond)) if beyond.run(inputs, outputs) => {
-                Ok(Executor::Interpreter)
+            (Err(RunError::OutOfRange), Some(beyond)) => {
+                beyond.run(inputs, outputs).map(|()| Executor::Interpreter)
             }
             (ran, _) => ran.map(|()| Executor::Kernel),
         }
