@@ -30,8 +30,8 @@ const LARGEST_CONSTANT: f64 = 1e270;
 /// Of longer sums there is one in a program, and it is written as a loop.
 const MOST_SQUARES: usize = 8;
 
-/// In code with more lengths than this without a constant the branches, and the blocks that they begin, would
-/// take a fifth of its time, and double that of compiling it.
+/// In code with more lengths than this whose sums may be tiny the branches, and the blocks that
+/// they begin, would take a fifth of its time, and double that of compiling it.
 const MOST_LENGTHS: usize = 64;
 
 /// What is added up under a root.
