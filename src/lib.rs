@@ -145,6 +145,7 @@ pub mod diff;
 pub mod entity;
 pub mod flow;
 pub mod jit;
+pub mod numeric;
 pub mod op;
 pub mod phi;
 mod runtime;

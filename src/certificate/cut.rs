@@ -189,7 +189,12 @@ impl<'a> Knife<'a> {
                 pending.push(Task::Step(node));
                 pending.extend(operands(graph, node).into_iter().map(Task::Node));
             }
-            Def::Phi(..) | Def::Entry(..) | Def::Apply(..) | Def::Element(_) => {
+            Def::Phi(..)
+            | Def::Entry(..)
+            | Def::Apply(..)
+            | Def::Element(_)
+            | Def::Call(_)
+            | Def::Result(..) => {
                 let is_active = self.facts.swept.get(node).is_none_or(|&swept| swept);
                 self.input(node, Row { key: NODES + node.index() as u64, count: 1, is_active });
             }

@@ -35,6 +35,10 @@ impl Number for Float {
         self.value != 0.0
     }
 
+    fn number(self) -> f64 {
+        self.value
+    }
+
     fn carried(self) -> Float {
         Float { carried: larger(self.carried, self.value), ..self }
     }
@@ -147,6 +151,10 @@ impl Number for Dual {
 
     fn holds(self) -> bool {
         self.value.high != 0.0
+    }
+
+    fn number(self) -> f64 {
+        self.value.high
     }
 
     fn carried(self) -> Dual {

@@ -410,7 +410,7 @@ pub(super) fn is_small(graph: &Graph, node: Node) -> bool {
             let series = graph.accesses[access].series;
             !matches!(graph.series[series], SeriesData::Sums(_))
         }
-        Def::Iteration(_) => false,
+        Def::Iteration(_) | Def::Call(_) | Def::Result(..) => false,
     }
 }
 

@@ -98,6 +98,8 @@ impl Scalar for Var {
             Op::Asinh => a.asinh(),
             Op::Acosh => a.acosh(),
             Op::Atanh => a.atanh(),
+            // Its value; the tape has no custom derivatives yet.
+            Op::Attach => a,
             Op::Abs => a.abs(),
             Op::Signum => a.signum(),
             Op::CopySign => a.copysign(b),

@@ -86,6 +86,8 @@ impl<'a> Activity<'a> {
         let graph = self.graph;
         match graph.nodes[node].def {
             Def::Input(_) | Def::Const(_) | Def::Iteration(_) => SmallVec::new(),
+            // What is attached to a result tells its derivatives.
+            Def::Call(_) | Def::Result(..) => SmallVec::new(),
             Def::Apply(..) if self.vanishing[node] => SmallVec::new(),
             // Its derivative is told by tangents.
             Def::Apply(Op::Sub, _) if is_held(graph, node) => SmallVec::new(),

@@ -27,7 +27,7 @@ use super::underflow::slopes_that_may_vanish;
 use crate::entity::Array;
 use crate::op::{Op, contribution};
 use crate::ssa::{
-    Block, Builder, Def, End, Folding, Graph, Item, Node, PlaceId, Region, SeriesData,
+    Block, Builder, CallData, Def, End, Folding, Graph, Item, Node, PlaceId, Region, SeriesData,
     has_tangents, without_tangents,
 };
 
@@ -190,7 +190,9 @@ impl<'a> Reverse<'a> {
                 | Def::Phi(..)
                 | Def::Entry(..)
                 | Def::Iteration(_)
-                | Def::Element(_) => None,
+                | Def::Element(_)
+                | Def::Call(_)
+                | Def::Result(..) => None,
             };
         }
         Reverse {
@@ -312,6 +314,15 @@ impl<'a> Reverse<'a> {
                         Some(self.builder.apply(op, &args[..op.arity()]))
                     }
                     Def::Element(access) => Some(self.copy_element(access)),
+                    Def::Call(call) => {
+                        let CallData { routine, args } = &self.graph.calls[call];
+                        let args = args.iter().map(|&arg| self.copied(arg)).collect();
+                        Some(self.builder.call(routine, args))
+                    }
+                    Def::Result(call, number) => {
+                        let call = self.copied(call);
+                        Some(self.builder.result(call, number))
+                    }
                     _ => None,
                 };
                 None

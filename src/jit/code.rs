@@ -8,16 +8,58 @@
 
 use core::fmt;
 use core::mem::{ManuallyDrop, transmute};
+use core::slice::{from_raw_parts, from_raw_parts_mut};
+use std::sync::Arc;
 
 use cranelift_jit::JITModule;
 
 use super::flow::{DONE, OUT_OF_RANGE, UNSEEN};
 use super::generate::{Generated, Sizes};
 use super::kernel::RunError;
+use crate::numeric::Routine;
 
 /// A native function; see `flow` for the meaning of the parameters.
 type NativeFn =
     unsafe extern "C" fn(*const f64, *const f64, *const f64, *mut f64, *mut f64, u32) -> u32;
+
+/// Runs a routine on operands and results in the scratch buffer.
+type RunRoutine = unsafe extern "C" fn(*const Routine, *const f64, *mut f64, u32);
+
+/// The function that native code calls to run a routine.
+pub(super) const RUN: RunRoutine = run_routine;
+
+/// # Safety
+///
+/// `routine` is alive; it has as many numbers at `args` as inputs, and room for its results
+/// at `results`, which do not overlap.
+unsafe extern "C" fn run_routine(
+    routine: *const Routine,
+    args: *const f64,
+    results: *mut f64,
+    partials: u32,
+) {
+    // SAFETY: the caller's, which `lower` compiled: the kernel that owns the code owns its
+    // routines, and `layout` has reserved words for all operands and results of each call.
+    let (routine, args, results) = unsafe {
+        let routine = &*routine;
+        let results = from_raw_parts_mut(results, routine.results());
+        (routine, from_raw_parts(args, routine.inputs()), results)
+    };
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("fma") {
+        // SAFETY: the feature is there.
+        unsafe { run_with_fma(routine, args, results, partials != 0) };
+        return;
+    }
+    routine.run(args, partials != 0, results);
+}
+
+/// The same where the host multiplies and adds in one instruction.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "fma")]
+fn run_with_fma(routine: &Routine, args: &[f64], results: &mut [f64], partials: bool) {
+    routine.run(args, partials, results);
+}
 
 /// A module and the pages of its code, which are freed when it is dropped. The
 /// module alone would leave them allocated.
@@ -51,6 +93,8 @@ pub(super) struct Code {
     /// The function of each entry; one that has several is there several times.
     entries: Vec<NativeFn>,
     sizes: Sizes,
+    /// What the functions have pointers to.
+    _routines: Vec<Arc<Routine>>,
     /// Owns the pages of the functions.
     _memory: CodeMemory,
 }
@@ -58,7 +102,7 @@ pub(super) struct Code {
 impl Code {
     /// Takes over what was generated.
     pub(super) fn new(generated: Generated) -> Self {
-        let (memory, entries, sizes) = generated.into_parts();
+        let (memory, entries, sizes, routines) = generated.into_parts();
         let entries = entries
             .into_iter()
             .map(|id| {
@@ -68,7 +112,7 @@ impl Code {
                 unsafe { transmute::<*const u8, NativeFn>(address) }
             })
             .collect();
-        Code { entries, sizes, _memory: memory }
+        Code { entries, sizes, _routines: routines, _memory: memory }
     }
 
     /// What the functions were compiled for.

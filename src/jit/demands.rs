@@ -1,12 +1,11 @@
 //! What the items of a graph need to be known.
 
 use super::layout::inputs_in_line;
-use crate::ssa::{AccessData, Block, Def, End, Graph, Item, Node, SeriesData};
+use crate::ssa::{AccessData, Block, Def, End, Graph, Item, Node, NodeData, SeriesData};
 
 /// The nodes that must be computed before `node`.
 pub(super) fn operands(graph: &Graph, node: Node) -> &[Node] {
-    let data = &graph.nodes[node];
-    let Def::Element(access) = data.def else { return data.args() };
+    let Def::Element(access) = graph.nodes[node].def else { return graph.operands(node) };
     let access = &graph.accesses[access];
     match &graph.series[access.series] {
         SeriesData::Constants(_)
@@ -20,6 +19,15 @@ pub(super) fn operands(graph: &Graph, node: Node) -> &[Node] {
         SeriesData::Nodes(nodes) if inputs_in_line(graph, nodes).is_some() => &[],
         SeriesData::Nodes(nodes) => nodes,
         SeriesData::History(past) => core::slice::from_ref(past),
+    }
+}
+
+/// The operands that must be in registers: those of a call are in the scratch buffer, as its
+/// results are.
+pub(super) fn in_registers(data: &NodeData) -> &[Node] {
+    match data.def {
+        Def::Apply(..) => data.args(),
+        _ => &[],
     }
 }
 

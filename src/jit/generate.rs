@@ -4,7 +4,7 @@ use core::ops::Range;
 use std::sync::Arc;
 
 use cranelift_codegen::Context;
-use cranelift_codegen::ir::types::F64;
+use cranelift_codegen::ir::types::{F64, I32};
 use cranelift_codegen::ir::{AbiParam, FuncRef, Value};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
@@ -12,13 +12,14 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
 
 use super::Schedule;
-use super::code::CodeMemory;
+use super::code::{CodeMemory, RUN};
 use super::flow::{self, Entries};
 use super::layout::Layout;
 use super::lower::{Lowering, Values};
 use super::math::{self, is_call};
 use super::memory::Pointers;
 use super::plan::{Chunk, Plan, Step};
+use crate::numeric::Routine;
 use crate::op::Op;
 use crate::ssa::{Def, Graph, Node};
 
@@ -29,6 +30,8 @@ pub(super) struct Generated {
     /// The function of each entry.
     entries: Vec<FuncId>,
     sizes: Sizes,
+    /// The routines that the functions call, which must live as long as these.
+    routines: Vec<Arc<Routine>>,
     bytes: usize,
 }
 
@@ -43,8 +46,8 @@ pub(super) struct Sizes {
 }
 
 impl Generated {
-    pub(super) fn into_parts(self) -> (CodeMemory, Vec<FuncId>, Sizes) {
-        (self.memory, self.entries, self.sizes)
+    pub(super) fn into_parts(self) -> (CodeMemory, Vec<FuncId>, Sizes, Vec<Arc<Routine>>) {
+        (self.memory, self.entries, self.sizes, self.routines)
     }
 
     /// The size of the code in bytes.
@@ -65,6 +68,7 @@ pub(super) fn generate(
             builder.symbol(symbol(op), address);
         }
     }
+    builder.symbol(RUN_ROUTINE, RUN as *const u8);
     let Schedule { graph, layout, .. } = schedule;
     let mut generator = Generator::new(CodeMemory::new(JITModule::new(builder)), schedule);
     let entries = generator.define(plan)?;
@@ -76,7 +80,8 @@ pub(super) fn generate(
         outputs: graph.outputs(),
     };
     let Generator { memory, bytes, .. } = generator;
-    Ok(Generated { memory, entries, sizes, bytes })
+    let routines = graph.calls.values().map(|call| Arc::clone(&call.routine)).collect();
+    Ok(Generated { memory, entries, sizes, routines, bytes })
 }
 
 struct Generator<'a> {
@@ -89,6 +94,8 @@ struct Generator<'a> {
     values: Values,
     /// The imported function of each primitive that is a call, by its number.
     imported: Vec<Option<FuncId>>,
+    /// The imported function that runs routines.
+    routine: Option<FuncId>,
     bytes: usize,
 }
 
@@ -104,6 +111,7 @@ impl<'a> Generator<'a> {
             frontend: FunctionBuilderContext::new(),
             values: Values::new(graph),
             imported: vec![None; Op::ALL.len()],
+            routine: None,
             bytes: 0,
         }
     }
@@ -129,6 +137,7 @@ impl<'a> Generator<'a> {
         entries: &Entries,
     ) -> Result<FuncId, Box<ModuleError>> {
         let references = self.import_calls(&plan.chunks[chunks.clone()])?;
+        let routine = self.import_routine(&plan.chunks[chunks.clone()])?;
         let module = self.memory.module_mut();
         let context = &mut self.context;
         let signature = flow::signature(module);
@@ -140,6 +149,7 @@ impl<'a> Generator<'a> {
             buffers: [Value::from_u32(0); 5],
             builder: &mut builder,
             functions: &references,
+            routine,
             values: &mut self.values,
             finite: self.finite,
             failed: None,
@@ -153,6 +163,29 @@ impl<'a> Generator<'a> {
         self.bytes += context.compiled_code().map_or(0, |code| code.buffer.data().len());
         module.clear_context(context);
         Ok(id)
+    }
+
+    /// Makes the function known that runs routines, if `chunks` call one.
+    fn import_routine(&mut self, chunks: &[Chunk]) -> Result<Option<FuncRef>, Box<ModuleError>> {
+        let is_call = |step: &Step| match *step {
+            Step::Compute(node) => matches!(self.graph.nodes[node].def, Def::Call(_)),
+            _ => false,
+        };
+        if !chunks.iter().flat_map(|chunk| &chunk.steps).any(is_call) {
+            return Ok(None);
+        }
+        let module = self.memory.module_mut();
+        let id = match self.routine {
+            Some(id) => id,
+            None => {
+                let pointer = AbiParam::new(module.target_config().pointer_type());
+                let mut signature = module.make_signature();
+                signature.params = vec![pointer, pointer, pointer, AbiParam::new(I32)];
+                module.declare_function(RUN_ROUTINE, Linkage::Import, &signature)?
+            }
+        };
+        self.routine = Some(id);
+        Ok(Some(module.declare_func_in_func(id, &mut self.context.func)))
     }
 
     /// Makes the functions that `chunks` call known to the function being built.
@@ -171,6 +204,9 @@ impl<'a> Generator<'a> {
         Ok(references)
     }
 }
+
+/// The name of the function that runs routines.
+const RUN_ROUTINE: &str = "phigrad_run_routine";
 
 fn import_function(
     module: &mut JITModule,

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use super::CompileError;
 use super::demands::{for_each_use, is_gathered, operands};
 use crate::entity::Array;
-use crate::ssa::{Block, Def, Graph, Item, Nest, Node, Region, Series, SeriesData};
+use crate::ssa::{Block, Call, CallData, Def, Graph, Item, Nest, Node, Region, Series, SeriesData};
 
 /// Words for each combination of the iterations of some loops.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +62,19 @@ pub(super) struct Layout {
     /// The elements for which the series is copied just before.
     pub(super) gathers: Vec<Node>,
     pub(super) constants: Vec<f64>,
+    /// Where the operands and results of each call are.
+    pub(super) calls: Array<Call, Words>,
+    /// Whether a partial derivative is used of what each call computes.
+    pub(super) needs_partials: Array<Call, bool>,
     /// How many words there are, all told.
     pub(super) words: u32,
+}
+
+/// The words of the scratch buffer where the operands of a call begin, and its results.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Words {
+    pub(super) args: u32,
+    pub(super) results: u32,
 }
 
 /// The most words of a scratch buffer.
@@ -114,6 +125,8 @@ impl Layout {
             gathered: Array::filled(Vec::new(), graph.regions.len()),
             gathers: Vec::new(),
             constants: Vec::new(),
+            calls: Array::filled(Words::default(), graph.calls.len()),
+            needs_partials: Array::filled(false, graph.calls.len()),
             words: 0,
         }
     }
@@ -128,7 +141,26 @@ impl Layout {
             layout.line_up(graph)?;
             layout.place_gathers(graph);
         }
+        layout.place_calls(graph)?;
         Ok(layout)
+    }
+
+    /// Gives each call words for its operands and results.
+    fn place_calls(&mut self, graph: &Graph) -> Result<(), CompileError> {
+        for (call, CallData { routine, args }) in graph.calls.iter() {
+            let args = self.reserve(args.len() as u64)?;
+            let results = self.reserve(routine.results() as u64)?;
+            self.calls[call] = Words { args, results };
+        }
+        for data in graph.nodes.values() {
+            if let Def::Result(of, number) = data.def
+                && let Def::Call(call) = graph.nodes[of].def
+            {
+                let routine = &graph.calls[call].routine;
+                self.needs_partials[call] |= routine.is_partial(number as usize);
+            }
+        }
+        Ok(())
     }
 
     /// The word of the iteration number of `region`, of a loop that replays

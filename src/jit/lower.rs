@@ -1,17 +1,19 @@
 //! Lowering: the steps of a chunk become instructions. Where control goes
 //! between chunks is decided in `flow`.
 
+use std::sync::Arc;
+
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F64, I8, I64};
+use cranelift_codegen::ir::types::{F64, I8, I32, I64};
 use cranelift_codegen::ir::{FuncRef, InstBuilder, MemFlagsData, Value};
 use cranelift_frontend::FunctionBuilder;
 
-use super::layout::Layout;
+use super::layout::{Layout, Words};
 use super::memory::Pointers;
 use super::plan::{Source, Step};
 use crate::entity::Array;
 use crate::op::Op;
-use crate::ssa::{Def, Graph, Node};
+use crate::ssa::{Call, Def, Graph, Node};
 
 /// A value in the function being built.
 #[derive(Clone, Copy)]
@@ -46,6 +48,8 @@ pub(super) struct Lowering<'a, 'f> {
     pub(super) buffers: [Value; 5],
     pub(super) builder: &'a mut FunctionBuilder<'f>,
     pub(super) functions: &'a Functions,
+    /// The imported function that runs routines, if something calls one.
+    pub(super) routine: Option<FuncRef>,
     pub(super) values: &'a mut Values,
     /// What must be finite, in order.
     pub(super) finite: &'a [Node],
@@ -126,6 +130,11 @@ impl Lowering<'_, '_> {
                 let value = match self.graph.nodes[node].def {
                     Def::Apply(op, args) => self.apply(op, &args[..op.arity()]),
                     Def::Element(access) => Lowered::Number(self.element(node, access)),
+                    Def::Call(call) => Lowered::Number(self.call(call)),
+                    Def::Result(of, number) => match self.graph.nodes[of].def {
+                        Def::Call(call) => Lowered::Number(self.result(call, number)),
+                        _ => return,
+                    },
                     _ => return,
                 };
                 self.values.insert(node, value);
@@ -151,6 +160,30 @@ impl Lowering<'_, '_> {
                 });
             }
         }
+    }
+
+    /// Runs the routine of `call` on its operands, which are in the scratch buffer; its first
+    /// result.
+    fn call(&mut self, call: Call) -> Value {
+        if let Some(function) = self.routine {
+            let routine = Arc::as_ptr(&self.graph.calls[call].routine);
+            let address = self.builder.ins().iconst(I64, routine as i64);
+            let Words { args, results } = self.layout.calls[call];
+            let scratch = self.buffers[3];
+            let args = self.builder.ins().iadd_imm_s(scratch, i64::from(offset(args)));
+            let results = self.builder.ins().iadd_imm_s(scratch, i64::from(offset(results)));
+            let partials = i64::from(self.layout.needs_partials[call]);
+            let partials = self.builder.ins().iconst(I32, partials);
+            self.builder.ins().call(function, &[address, args, results, partials]);
+        }
+        self.result(call, 0)
+    }
+
+    /// Loads a result of `call`.
+    fn result(&mut self, call: Call, number: u32) -> Value {
+        let word = self.layout.calls[call].results + number;
+        let (flags, scratch) = (MemFlagsData::trusted(), self.buffers[3]);
+        self.builder.ins().load(F64, flags, scratch, offset(word))
     }
 
     /// Sees to it that the kernel leaves if `node` is not finite. One comparison tells of all: none
@@ -271,6 +304,7 @@ impl Lowering<'_, '_> {
                 let whole = self.builder.ins().trunc(a);
                 self.builder.ins().fsub(a, whole)
             }
+            Op::Attach => a,
             // Lowered before this match, or calls.
             Op::Powi
             | Op::Select

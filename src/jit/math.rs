@@ -47,7 +47,7 @@ pub(super) fn lowering(op: Op) -> Lowering {
         Op::MulAdd => call!(3 MulAdd),
         // Its exponent is a constant, so it becomes multiplications.
         Op::Powi => Lowering::Instructions,
-        Op::Abs | Op::Signum | Op::CopySign | Op::Min | Op::Max | Op::Select => {
+        Op::Abs | Op::Signum | Op::CopySign | Op::Min | Op::Max | Op::Select | Op::Attach => {
             Lowering::Instructions
         }
         Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne | Op::Same => Lowering::Instructions,

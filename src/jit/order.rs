@@ -46,7 +46,8 @@ enum Task {
 
 impl<'a> Order<'a> {
     pub(super) fn new(graph: &'a Graph, layout: &'a Layout) -> Self {
-        let is_step = |def| matches!(def, Def::Apply(..) | Def::Element(_));
+        let is_step =
+            |def| matches!(def, Def::Apply(..) | Def::Element(_) | Def::Call(_) | Def::Result(..));
         let done = graph.nodes.values().map(|data| !is_step(data.def)).collect();
         let (needs, waiting) = (register_needs(graph), HashMap::new());
         Order { graph, layout, needs, done, lines: Vec::new(), waiting }
@@ -109,7 +110,7 @@ impl<'a> Order<'a> {
                     self.lines.push(Line::Guard(guard.condition, guard.expect));
                 }
                 Task::Compute(node, _) if self.done[node] => {}
-                Task::Compute(node, 0) if is_element(self.graph, node) => {
+                Task::Compute(node, 0) if is_in_memory(self.graph, node) => {
                     tasks.push(Task::Compute(node, 1));
                     let operands = operands(self.graph, node).iter().rev();
                     tasks.extend(operands.map(|&operand| Task::Compute(operand, 0)));
@@ -125,6 +126,12 @@ impl<'a> Order<'a> {
                             && self.layout.gathers.binary_search(&node).is_ok()
                         {
                             self.gather(self.graph.accesses[access].series);
+                        }
+                        if let Def::Call(call) = self.graph.nodes[node].def {
+                            let args = self.graph.calls[call].args.iter();
+                            let words = args.zip(self.layout.calls[call].args..);
+                            let copied = words.map(|(&node, word)| Line::Write { word, node });
+                            self.lines.extend(copied);
                         }
                         self.lines.push(Line::Node(node));
                         for guard in self.waiting.remove(&node).unwrap_or_default() {
@@ -154,8 +161,9 @@ impl<'a> Order<'a> {
     }
 }
 
-fn is_element(graph: &Graph, node: Node) -> bool {
-    matches!(graph.nodes[node].def, Def::Element(_))
+/// Whether the operands of `node` are in memory when it is computed.
+fn is_in_memory(graph: &Graph, node: Node) -> bool {
+    matches!(graph.nodes[node].def, Def::Element(_) | Def::Call(_))
 }
 
 /// What it takes to compute a node and what it depends on.

@@ -1,7 +1,7 @@
 //! Where the schedule uses each node, and which of these places can be reached
 //! from where we are.
 
-use super::demands::always;
+use super::demands::{always, in_registers};
 use super::layout::Layout;
 use super::schedule::{Line, Test};
 use crate::entity::{Array, Entity};
@@ -206,7 +206,7 @@ fn for_each_use(
 fn for_each_use_in(graph: &Graph, line: &Line, mut visit: impl FnMut(Node)) {
     match *line {
         Line::Node(node) => {
-            graph.nodes[node].args().iter().for_each(|&arg| visit(arg));
+            in_registers(&graph.nodes[node]).iter().for_each(|&arg| visit(arg));
             if let (Def::Element(_), Some(source)) = (graph.nodes[node].def, always(graph, node)) {
                 visit(source);
             }

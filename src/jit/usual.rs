@@ -24,6 +24,10 @@ pub(super) fn usual(
 fn usual_truth(graph: &Graph, condition: Node) -> Option<bool> {
     /// Numbers from this on, and up to its reciprocal, are at the ends.
     const HUGE: f64 = 1e150;
+    // A call accepts its operands as a rule.
+    if matches!(graph.nodes[condition].def, Def::Call(_)) {
+        return Some(true);
+    }
     let Def::Apply(op, [a, b, _]) = graph.nodes[condition].def else { return None };
     if !matches!(op, Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne) {
         return None;

@@ -89,7 +89,7 @@ pub fn contribution<A: Algebra>(
     y: A::Value,
     g: A::Value,
 ) -> Option<A::Value> {
-    let [a, b, _] = x;
+    let [a, b, c] = x;
     let first = operand == 0;
     Some(match op {
         Op::Add => g,
@@ -259,6 +259,11 @@ pub fn contribution<A: Algebra>(
             alg.apply(Op::Select, sides)
         }
         Op::Fract => g,
+        Op::Attach => match operand {
+            0 => g,
+            1 => alg.apply(Op::Mul, [g, c]),
+            _ => return None,
+        },
         Op::Select => {
             let zero = alg.constant(0.0);
             match operand {

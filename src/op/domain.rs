@@ -109,7 +109,8 @@ pub fn domain(op: Op) -> [Domain; 3] {
         Op::Acosh => [Domain::AtLeastOne, Real, Real],
         Op::Atanh => [Domain::OpenUnit, Real, Real],
         Op::Abs | Op::Signum | Op::CopySign | Op::Min | Op::Max => [Real; 3],
-        Op::Floor | Op::Ceil | Op::Round | Op::Trunc | Op::Fract | Op::Select => [Real; 3],
+        Op::Floor | Op::Ceil | Op::Round | Op::Trunc | Op::Fract => [Real; 3],
+        Op::Select | Op::Attach => [Real; 3],
         Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne | Op::Same => [Real; 3],
     }
 }
@@ -139,7 +140,7 @@ pub fn is_singular(op: Op, operand: usize) -> bool {
         // Of poles, `tan` has none that a rounded number meets; those of `powi`
         // depend on the exponent.
         Op::Tan | Op::Powi => false,
-        Op::Add | Op::Sub | Op::Mul | Op::Neg | Op::MulAdd => false,
+        Op::Add | Op::Sub | Op::Mul | Op::Neg | Op::MulAdd | Op::Attach => false,
         Op::Exp | Op::ExpM1 | Op::Exp2 | Op::Sin | Op::Cos | Op::Atan => false,
         Op::Sinh | Op::Cosh | Op::Tanh | Op::Asinh => false,
     }
@@ -155,6 +156,7 @@ pub(crate) fn hides_infinity(op: Op, operand: usize) -> bool {
         Op::Exp | Op::ExpM1 | Op::Exp2 | Op::Atan | Op::Tanh => true,
         Op::Div | Op::Rem | Op::CopySign => operand == 1,
         Op::Select => operand == 0,
+        Op::Attach => operand != 0,
         _ => false,
     }
 }

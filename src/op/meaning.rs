@@ -69,6 +69,7 @@ pub fn eval(op: Op, [a, b, c]: [f64; 3]) -> f64 {
         Op::Trunc => a.trunc(),
         Op::Fract => a - a.trunc(),
         Op::Select => select(a != 0.0, b, c),
+        Op::Attach => a,
         Op::Lt => truth(a < b),
         Op::Le => truth(a <= b),
         Op::Gt => truth(a > b),

@@ -178,6 +178,9 @@ primitives! {
     Fract "fract" 1;
     /// `b` where `a` is not 0, otherwise `c`.
     Select "select" 3;
+    /// `a`, with `c` as its partial derivative by `b`: a custom derivative. The sweep passes
+    /// the adjoint on to `a`, `c` times the adjoint to `b`, and nothing to `c`.
+    Attach "attach" 3;
     /// 1 where `a < b`.
     Lt "lt" 2;
     /// 1 where `a <= b`.

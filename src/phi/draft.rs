@@ -66,7 +66,7 @@ impl Draft {
         for node in graph.nodes.keys() {
             draft.folds[node] = draft.finds_fold(node);
             draft.passive[node] = draft.finds_passive(node);
-            graph.nodes[node].args().iter().for_each(|&arg| draft.users[arg] = Some(node));
+            graph.operands(node).iter().for_each(|&arg| draft.users[arg] = Some(node));
         }
         draft
     }
@@ -81,7 +81,7 @@ impl Draft {
 
     /// The operands of `node`, as they are now.
     pub(super) fn args(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
-        self.graph.nodes[node].args().iter().map(|&arg| self.resolve(arg))
+        self.graph.operands(node).iter().map(|&arg| self.resolve(arg))
     }
 
     pub(super) fn folds(&self, node: Node) -> bool {
@@ -115,7 +115,7 @@ impl Draft {
                 matches!(self.graph.series[series], SeriesData::Constants(_))
             }
             Def::Apply(..) => self.args(node).all(|arg| self.folds[arg]),
-            Def::Input(_) | Def::Phi(..) | Def::Entry(..) => false,
+            Def::Input(_) | Def::Phi(..) | Def::Entry(..) | Def::Call(_) | Def::Result(..) => false,
         }
     }
 
@@ -149,7 +149,7 @@ impl Draft {
                 SeriesData::Nodes(_) => self.read(access).all(|node| self.passive[node]),
                 SeriesData::History(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => false,
             },
-            Def::Phi(..) | Def::Entry(..) => false,
+            Def::Phi(..) | Def::Entry(..) | Def::Call(_) | Def::Result(..) => false,
         }
     }
 
@@ -186,7 +186,7 @@ impl Draft {
         self.folds[node] = self.finds_fold(node);
         self.passive.push(false);
         self.passive[node] = self.finds_passive(node);
-        let args: SmallVec<[Node; 3]> = self.graph.nodes[node].args().into();
+        let args: SmallVec<[Node; 3]> = self.graph.operands(node).into();
         for arg in args {
             self.uses[arg] += 1;
             self.users[arg] = Some(node);
@@ -465,6 +465,7 @@ fn uses(graph: &Graph) -> Array<Node, u32> {
     for data in graph.nodes.values() {
         data.args().iter().for_each(|&arg| uses[arg] += 1);
     }
+    graph.calls.values().flat_map(|call| &call.args).for_each(|&arg| uses[arg] += 1);
     for block in graph.blocks.values() {
         for item in &block.items {
             if let Item::Guard { condition: node, .. } | Item::Accumulate(_, node) = *item {

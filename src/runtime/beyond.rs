@@ -69,4 +69,8 @@ impl Number for Watched {
     fn holds(self) -> bool {
         self.value != 0.0
     }
+
+    fn number(self) -> f64 {
+        self.value
+    }
 }

@@ -101,8 +101,8 @@ fn stretches(graph: &Graph) -> Vec<Vec<Node>> {
 /// How often applications use each node.
 fn references(graph: &Graph) -> Array<Node, u32> {
     let mut references = Array::filled(0, graph.nodes.len());
-    for data in graph.nodes.values() {
-        data.args().iter().for_each(|&arg| references[arg] += 1);
+    for node in graph.nodes.keys() {
+        graph.operands(node).iter().for_each(|&arg| references[arg] += 1);
     }
     references
 }

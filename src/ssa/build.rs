@@ -1,5 +1,7 @@
 //! The builder: makes a graph block by block, with hash-consing and folding.
 
+use std::sync::Arc;
+
 use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
@@ -9,6 +11,7 @@ use super::flow::matters;
 use super::fold::{Folded, Folding, Operand, fold};
 use super::graph::{Block, Def, End, Graph, Item, Node, PlaceId, Region, RegionData, padded};
 use super::retain::retain;
+use crate::numeric::Routine;
 use crate::op::{Algebra, MAX_ARITY, Op};
 
 /// Builds a [`Graph`]. Blocks are visited depth first: [`Builder::enter`]
@@ -149,6 +152,48 @@ impl Builder {
             return node;
         }
         let node = self.graph.push_apply(self.block, op, &args[..op.arity()], self.place);
+        self.learn(fact, node);
+        node
+    }
+
+    /// A call of `routine` with one node for each of its inputs; for its first result see
+    /// [`Def::Call`], for the others [`Builder::result`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use phigrad::numeric::Routine;
+    /// use phigrad::ssa::{Builder, Folding, Outcome, interpret};
+    ///
+    /// // x³ as the product of three ratios, by a routine.
+    /// let text = "affine_power inputs 1 wrt x0 : t0 = const 1.0 ; \
+    ///             advance 3 states 1 matrix x0 offset - start t0 outputs 0";
+    /// let routine = Routine::parse(text)?;
+    /// let mut builder = Builder::new(1, 0, Folding::Exact);
+    /// let x = builder.input(0);
+    /// let accepted = builder.call(&Arc::new(routine), vec![x]);
+    /// let (value, slope) = (builder.result(accepted, 1), builder.result(accepted, 2));
+    /// builder.finish_block(&[accepted, value, slope]);
+    /// let outputs = interpret(builder.graph(), &[2.0]);
+    /// assert_eq!(outputs, Outcome::Values(vec![1.0, 8.0, 12.0]));
+    /// # Ok::<(), phigrad::numeric::ParseError>(())
+    /// ```
+    pub fn call(&mut self, routine: &Arc<Routine>, args: Vec<Node>) -> Node {
+        let node = self.graph.push_call(self.block, Arc::clone(routine), args, self.place);
+        self.learn(Fact::Defined(self.graph.nodes[node].def), node);
+        node
+    }
+
+    /// Result number `number` of `call`, a call in the current block. For an example see
+    /// [`Builder::call`].
+    pub fn result(&mut self, call: Node, number: u32) -> Node {
+        let fact = Fact::Defined(Def::Result(call, number));
+        if let Some(&node) = self.known.get(&fact) {
+            return node;
+        }
+        let node = self.graph.push_result(self.block, call, number);
         self.learn(fact, node);
         node
     }

@@ -210,7 +210,7 @@ impl<'a> Search<'a> {
 
     fn follow(&mut self, node: Node) {
         let data = &self.graph.nodes[node];
-        data.args().iter().for_each(|&arg| self.need(arg));
+        self.graph.operands(node).iter().for_each(|&arg| self.need(arg));
         if let Some(block) = self.nest.node_block(node) {
             self.need_block(block);
         }
@@ -225,7 +225,12 @@ impl<'a> Search<'a> {
                 self.follow_passed(region, decides + number as usize);
             }
             Def::Element(access) => self.need_access(access),
-            Def::Input(_) | Def::Const(_) | Def::Apply(..) | Def::Iteration(_) => {}
+            Def::Input(_)
+            | Def::Const(_)
+            | Def::Apply(..)
+            | Def::Iteration(_)
+            | Def::Call(_)
+            | Def::Result(..) => {}
         }
     }
 

@@ -38,7 +38,7 @@ fn write(graph: &Graph, out: &mut String) -> core::fmt::Result {
     }
     write_clusters(graph, out)?;
     for (node, data) in graph.nodes.iter() {
-        for arg in data.args() {
+        for arg in graph.operands(node) {
             writeln!(out, "  {arg} -> {node};")?;
         }
         if let Def::Element(access) = data.def {

@@ -253,7 +253,7 @@ impl Walk<'_> {
                     regions.insert(self.extents.numbers[root], region);
                 }
                 Def::Input(_) | Def::Const(_) | Def::Entry(..) => {}
-                Def::Iteration(_) | Def::Element(_) => {}
+                Def::Iteration(_) | Def::Element(_) | Def::Call(_) | Def::Result(..) => {}
             }
         }
     }

@@ -64,7 +64,9 @@ impl<'a> Flow<'a> {
         let graph = self.graph;
         match graph.nodes[node].def {
             Def::Input(_) | Def::Const(_) | Def::Iteration(_) => SmallVec::new(),
-            Def::Apply(..) => graph.nodes[node].args().iter().copied().collect(),
+            Def::Apply(..) | Def::Call(_) | Def::Result(..) => {
+                graph.operands(node).iter().copied().collect()
+            }
             Def::Phi(region, number) => {
                 let (decides, nexts) = graph.passed_before_phis(region);
                 self.passed(region, decides + nexts + number as usize).collect()

@@ -20,12 +20,19 @@ use smallvec::SmallVec;
 
 use super::series::{Access, AccessData, Loop, Series, SeriesData};
 use crate::entity::{Array, Entity, entity};
+use crate::numeric::Routine;
 use crate::op::{MAX_ARITY, Op};
 
 entity!(
     /// A value of the graph.
     Node,
     "v"
+);
+
+entity!(
+    /// A call of a routine, an instruction with several results.
+    Call,
+    "c"
 );
 
 entity!(
@@ -87,6 +94,19 @@ pub enum Def {
     Iteration(Region),
     /// An element of a series.
     Element(Access),
+    /// Runs a routine; its own value is result 0.
+    Call(Call),
+    /// Result number 1 or more of a call in the same block.
+    Result(Node, u32),
+}
+
+/// What a call runs, and on what.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallData {
+    /// The routine; calls share it.
+    pub routine: Arc<Routine>,
+    /// Its operands, one for each of its inputs.
+    pub args: Vec<Node>,
 }
 
 /// A node with the place it comes from.
@@ -99,10 +119,12 @@ pub struct NodeData {
 }
 
 impl NodeData {
-    /// The operands of a primitive; a φ has its values at the ends of its region.
+    /// The operands of a primitive, or the call of a result. For all operands see
+    /// [`Graph::operands`]; a φ has its values at the ends of its region.
     pub fn args(&self) -> &[Node] {
         match &self.def {
             Def::Apply(op, args) => &args[..op.arity()],
+            Def::Result(call, _) => core::slice::from_ref(call),
             _ => &[],
         }
     }
@@ -196,6 +218,8 @@ pub struct Graph {
     pub series: Array<Series, SeriesData>,
     /// The places in series that nodes and items refer to.
     pub accesses: Array<Access, AccessData>,
+    /// The calls of routines.
+    pub calls: Array<Call, CallData>,
     /// The places that nodes refer to.
     pub places: Array<PlaceId, Place>,
     /// The number of inputs whose derivative may be asked for.
@@ -254,6 +278,7 @@ impl Graph {
             regions: Array::new(),
             series: Array::new(),
             accesses: Array::new(),
+            calls: Array::new(),
             places: Array::new(),
             active,
             inactive,
@@ -340,6 +365,48 @@ impl Graph {
         let def = Def::Phi(region, data.phis.len() as u32);
         let node = self.nodes.push(NodeData { def, place: data.place });
         data.phis.push(node);
+        node
+    }
+
+    /// The operands of `node`, a primitive, call or result.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::op::Op;
+    /// use phigrad::ssa::Graph;
+    ///
+    /// let mut graph = Graph::new(2, 0);
+    /// let (x, y) = (graph.input(0), graph.input(1));
+    /// let product = graph.push_apply(graph.root(), Op::Mul, &[x, y], None);
+    /// assert_eq!(graph.operands(product), [x, y]);
+    /// ```
+    pub fn operands(&self, node: Node) -> &[Node] {
+        match self.nodes[node].def {
+            Def::Call(call) => &self.calls[call].args,
+            _ => self.nodes[node].args(),
+        }
+    }
+
+    /// Appends a call of `routine` to `block`; `args` has one node for each of its inputs.
+    pub fn push_call(
+        &mut self,
+        block: Block,
+        routine: Arc<Routine>,
+        args: Vec<Node>,
+        place: Option<PlaceId>,
+    ) -> Node {
+        let call = self.calls.push(CallData { routine, args });
+        let node = self.nodes.push(NodeData { def: Def::Call(call), place });
+        self.blocks[block].items.push(Item::Node(node));
+        node
+    }
+
+    /// Appends result number `number` of `call`, a call in `block`, to it.
+    pub fn push_result(&mut self, block: Block, call: Node, number: u32) -> Node {
+        let place = self.nodes[call].place;
+        let node = self.nodes.push(NodeData { def: Def::Result(call, number), place });
+        self.blocks[block].items.push(Item::Node(node));
         node
     }
 

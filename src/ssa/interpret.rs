@@ -6,7 +6,7 @@
 //! kept if something may ask for it later; a loop that replays it brings that
 //! back, one iteration after the other.
 
-use super::graph::{Block, Def, End, Graph, Item, Node, Region};
+use super::graph::{Block, Call, CallData, Def, End, Graph, Item, Node, Region};
 use super::nest::Nest;
 use super::series::{Access, Series, SeriesData};
 use crate::entity::{Array, Entity};
@@ -56,6 +56,9 @@ pub(crate) trait Number: Copy {
     /// Whether it is a condition that holds.
     fn holds(self) -> bool;
 
+    /// The nearest number, which routines compute with.
+    fn number(self) -> f64;
+
     /// The number as a loop carries it into an iteration.
     fn carried(self) -> Self {
         self
@@ -74,6 +77,10 @@ impl Number for f64 {
 
     fn holds(self) -> bool {
         self != 0.0
+    }
+
+    fn number(self) -> f64 {
+        self
     }
 }
 
@@ -196,6 +203,8 @@ struct Run<'a, N> {
     /// another how many it still has to go through.
     iterations: Array<Region, u32>,
     sums: Array<Series, Vec<N>>,
+    /// The latest results of each call.
+    results: Array<Call, Vec<f64>>,
     /// All kept iterations.
     past: Vec<Iteration<N>>,
     /// The latest record of each loop.
@@ -212,7 +221,12 @@ impl<'a, N: Number> Run<'a, N> {
                 Def::Input(i) => values[node] = inputs.get(i as usize).copied().unwrap_or(unknown),
                 Def::Const(bits) => values[node] = N::constant(f64::from_bits(bits)),
                 Def::Iteration(region) => numbers[region] = Some(node),
-                Def::Apply(..) | Def::Phi(..) | Def::Entry(..) | Def::Element(_) => {}
+                Def::Apply(..)
+                | Def::Phi(..)
+                | Def::Entry(..)
+                | Def::Element(_)
+                | Def::Call(_)
+                | Def::Result(..) => {}
             }
         }
         let kept = kept(graph);
@@ -231,6 +245,7 @@ impl<'a, N: Number> Run<'a, N> {
             values,
             iterations: Array::filled(0, graph.regions.len()),
             sums: graph.series.values().map(|_| Vec::new()).collect(),
+            results: graph.calls.values().map(|_| Vec::new()).collect(),
             past: Vec::new(),
             records: Array::filled(Vec::new(), graph.regions.len()),
         }
@@ -247,8 +262,23 @@ impl<'a, N: Number> Run<'a, N> {
                 let unknown = || N::constant(f64::NAN);
                 self.values[node] = self.element(access).unwrap_or_else(unknown);
             }
+            Def::Call(call) => self.call(node, call),
+            Def::Result(of, number) => {
+                let Def::Call(call) = self.graph.nodes[of].def else { return };
+                let result = self.results[call].get(number as usize).copied();
+                self.values[node] = N::constant(result.unwrap_or(f64::NAN));
+            }
             _ => {}
         }
+    }
+
+    fn call(&mut self, node: Node, call: Call) {
+        let CallData { routine, args } = &self.graph.calls[call];
+        let args: Vec<f64> = args.iter().map(|&arg| self.values[arg].number()).collect();
+        let results = &mut self.results[call];
+        results.resize(routine.results(), f64::NAN);
+        routine.run(&args, true, results);
+        self.values[node] = N::constant(results.first().copied().unwrap_or(f64::NAN));
     }
 
     fn element(&self, access: Access) -> Option<N> {

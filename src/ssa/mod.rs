@@ -52,7 +52,8 @@ pub use flow::Flow;
 pub use fold::Folding;
 pub use fuse::fuse;
 pub use graph::{
-    Block, BlockData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId, Region, RegionData,
+    Block, BlockData, Call, CallData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId,
+    Region, RegionData,
 };
 pub(crate) use hidden::hidden_nodes;
 pub use hoist::hoist;

@@ -1,14 +1,18 @@
 //! Reads the text form of a graph; the grammar is in `print`.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::graph::{
-    Block, Def, End, Graph, Item, Node, NodeData, Place, PlaceId, Region, RegionData, padded,
+    Block, Call, CallData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId, Region,
+    RegionData, padded,
 };
 use super::series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 use super::verify::{VerifyError, verify};
 use crate::entity::{Array, Entity};
+use crate::numeric::Routine;
 use crate::op::Op;
 
 /// Why a text is not a graph.
@@ -73,12 +77,16 @@ struct Parser {
     regions: HashMap<usize, RegionData>,
     series: Array<Series, SeriesData>,
     accesses: Array<Access, AccessData>,
+    calls: Array<Call, CallData>,
     places: Array<PlaceId, Place>,
     known_places: HashMap<Place, PlaceId>,
 }
 
 impl Parser {
     fn statement(&mut self, line: &str) -> Result<(), String> {
+        if let Some((name, routine)) = line.split_once(" = routine ") {
+            return self.routine(name.trim(), routine.trim());
+        }
         let (line, place) = match line.split_once(" @ ") {
             Some((line, place)) => (line, Some(self.place(place.trim())?)),
             None => (line, None),
@@ -148,6 +156,12 @@ impl Parser {
                 let node = self.define(node, Def::Element(access(at)?), place)?;
                 self.item(Item::Node(node))
             }
+            [node, "=", "call", name, ref args @ ..] => self.call(node, name, args, place),
+            [node, "=", "result", of, number] => {
+                let def = Def::Result(self::node(of)?, integer(number)?);
+                let node = self.define(node, def, None)?;
+                self.item(Item::Node(node))
+            }
             [node, "=", "const", value] => {
                 self.define(node, Def::Const(number(value)?.to_bits()), None).map(|_| ())
             }
@@ -180,6 +194,33 @@ impl Parser {
             }
             _ => Err(EXPECTED.into()),
         }
+    }
+
+    /// The call `name` of a routine, whose operands are known later.
+    fn routine(&mut self, name: &str, text: &str) -> Result<(), String> {
+        if id("c", name)? != self.calls.len() {
+            return Err(format!("expected call c{}", self.calls.len()));
+        }
+        let routine = Routine::parse(text).map_err(|error| error.to_string())?;
+        self.calls.push(CallData { routine: Arc::new(routine), args: Vec::new() });
+        Ok(())
+    }
+
+    fn call(
+        &mut self,
+        node: &str,
+        name: &str,
+        args: &[&str],
+        place: Option<PlaceId>,
+    ) -> Result<(), String> {
+        let call = id("c", name).map(Call::from_index)?;
+        let args = args.iter().map(|arg| self::node(arg)).collect::<Result<Vec<_>, _>>()?;
+        if self.calls.get(call).is_none() {
+            return Err(format!("expected `{name} = routine …` first"));
+        }
+        self.calls[call].args = args;
+        let node = self.define(node, Def::Call(call), place)?;
+        self.item(Item::Node(node))
     }
 
     fn define(&mut self, name: &str, def: Def, place: Option<PlaceId>) -> Result<Node, String> {
@@ -297,6 +338,9 @@ impl Parser {
         if let Some((node, _)) = nodes.iter().find(|(_, data)| !data.args().iter().all(exists)) {
             return Err(format!("an operand of {node} is not defined"));
         }
+        if let Some((call, _)) = self.calls.iter().find(|(_, data)| !data.args.iter().all(exists)) {
+            return Err(format!("an operand of {call} is not defined"));
+        }
         let mut graph = Graph::without_nodes(active, inactive);
         graph.nodes = nodes;
         for index in 0..self.regions.len() {
@@ -306,6 +350,7 @@ impl Parser {
         graph.places = self.places;
         graph.series = self.series;
         graph.accesses = self.accesses;
+        graph.calls = self.calls;
         graph.blocks = Array::new();
         for (items, end) in self.blocks {
             let block = graph.new_block();

@@ -1,15 +1,17 @@
 //! The text form of a graph.
 //!
 //! ```text
-//! graph    = "graph active" N "inactive" N ["sparse"]  leaf*  series*  access*  block+
+//! graph    = "graph active" N "inactive" N ["sparse"]  leaf*  series*  access*  call*  block+
 //! leaf     = node "=" "const" number  |  node "=" "iteration" region
 //!          | node "=" "input" N
 //! series   = "a" N "=" "constants" number*  |  "a" N "=" "nodes" node*
 //!          | "a" N "=" "history" node       |  "a" N "=" "sums" (node | "_")*
 //!          | "a" N "=" "inputs" N "count" N |  "a" N "=" "outputs" N "count" N
 //! access   = "i" N "=" series "base" N  (region "*" integer)*
+//! call     = "c" N "=" "routine" routine
 //! block    = "b" N ":"  item*  end
 //! item     = node "=" op node+ [place]  |  node "=" "element" access [place]
+//!          | node "=" "call" ("c" N) node* [place]  |  node "=" "result" node N
 //!          | "guard" ["not"] node
 //!          | "fill" series  |  "accumulate" access node
 //!          | [node+ "="] "region" region block [loop] ["replays" region] [place]
@@ -19,6 +21,7 @@
 //! sparse                      inputs that are nodes have lines; otherwise all inputs are
 //!                             nodes, v0, v1, …, and have none
 //! node     = "v" N
+//! routine                     as `numeric` writes it
 //! region   = "r" N            before it its φs, after it the block where it begins
 //! loop                        each entry φ with its first value
 //! number   = as Rust prints f64, or "nan:" and 16 hexadecimal digits
@@ -51,6 +54,9 @@ impl fmt::Display for Graph {
         }
         for access in self.accesses.keys() {
             writeln!(f, "{}", access_line(self, access))?;
+        }
+        for (call, data) in self.calls.iter() {
+            writeln!(f, "{call} = routine {}", data.routine)?;
         }
         for (block, data) in self.blocks.iter() {
             writeln!(f, "{block}:")?;
@@ -97,11 +103,16 @@ pub(super) fn node_line(graph: &Graph, node: Node) -> String {
         Def::Entry(region, index) => format!("{node} = entry {region} {index}"),
         Def::Iteration(region) => format!("{node} = iteration {region}"),
         Def::Element(access) => format!("{node} = element {access}"),
+        Def::Call(call) => format!("{node} = call {call}"),
+        Def::Result(..) => format!("{node} = result"),
     };
-    for arg in data.args() {
+    for arg in graph.operands(node) {
         line.push_str(&format!(" {arg}"));
     }
-    if matches!(data.def, Def::Apply(..) | Def::Element(_)) {
+    if let Def::Result(_, number) = data.def {
+        line.push_str(&format!(" {number}"));
+    }
+    if matches!(data.def, Def::Apply(..) | Def::Element(_) | Def::Call(_)) {
         line.push_str(&place_suffix(graph, data.place));
     }
     line

@@ -3,7 +3,7 @@
 use super::build::Builder;
 use super::dead::Live;
 use super::fold::Folding;
-use super::graph::{Block, Def, End, Graph, Item, Node, Region};
+use super::graph::{Block, CallData, Def, End, Graph, Item, Node, Region};
 use super::nest::Nest;
 use super::retain::passed_on;
 use super::series::Series;
@@ -171,9 +171,12 @@ impl<'a> Rebuild<'a> {
                 self.copied(self.graph.entries(region)[number as usize].first)
             }
             // A verified graph computes operands before their uses.
-            Def::Apply(..) | Def::Phi(..) | Def::Entry(..) | Def::Element(_) => {
-                self.builder.constant(f64::NAN)
-            }
+            Def::Apply(..)
+            | Def::Phi(..)
+            | Def::Entry(..)
+            | Def::Element(_)
+            | Def::Call(_)
+            | Def::Result(..) => self.builder.constant(f64::NAN),
         };
         self.copies[node] = Some(copy);
         copy
@@ -192,6 +195,15 @@ impl<'a> Rebuild<'a> {
                 self.copies[node] = Some(self.builder.apply(op, &args[..op.arity()]));
             }
             Def::Element(access) => self.copies[node] = Some(self.copy_element(access)),
+            Def::Call(call) => {
+                let CallData { routine, args } = &self.graph.calls[call];
+                let args = args.iter().map(|&arg| self.copied(arg)).collect();
+                self.copies[node] = Some(self.builder.call(routine, args));
+            }
+            Def::Result(call, number) => {
+                let call = self.copied(call);
+                self.copies[node] = Some(self.builder.result(call, number));
+            }
             _ => {}
         }
     }

@@ -39,8 +39,8 @@ pub fn in_order(graph: &Graph) -> Option<Graph> {
 pub(super) fn inputs_first(graph: Graph) -> Graph {
     let mut used = Array::filled(false, graph.nodes.len());
     let mut use_node = |node: Node| used[node] = true;
-    for data in graph.nodes.values() {
-        data.args().iter().copied().for_each(&mut use_node);
+    for node in graph.nodes.keys() {
+        graph.operands(node).iter().copied().for_each(&mut use_node);
     }
     for data in graph.blocks.values() {
         for item in &data.items {
@@ -92,6 +92,13 @@ fn ordered(graph: &Graph, order: &[Node]) -> Option<Graph> {
             args[op.arity()..].fill(first);
             args.iter_mut().try_for_each(id)?;
         }
+        if let Def::Result(call, _) = &mut data.def {
+            id(call)?;
+        }
+    }
+    for call in graph.calls.keys() {
+        // Of a call that is not in the graph any more nothing is used.
+        new.calls[call].args.iter_mut().for_each(|arg| _ = id(arg));
     }
     new.nodes = nodes.into_iter().collect();
     for block in graph.blocks.keys() {

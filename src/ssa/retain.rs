@@ -1,8 +1,12 @@
 //! Copies what is live of a graph, in the same order.
 
+use std::sync::Arc;
+
 use super::dead::Live;
 use super::flow::matters;
-use super::graph::{Block, BlockData, Def, End, Graph, Item, Node, NodeData, Region, RegionData};
+use super::graph::{
+    Block, BlockData, Call, CallData, Def, End, Graph, Item, Node, NodeData, Region, RegionData,
+};
 use super::nest::Nest;
 use super::series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 use crate::entity::{Array, Entity};
@@ -41,7 +45,18 @@ pub(super) fn retain(graph: &Graph, live: &Live) -> Graph {
     }
     let series = renumbered(&live.series);
     let accesses = renumbered(&live.accesses);
-    let retain = Retain { graph, live, nest, blocks, regions, nodes, numbers, series, accesses };
+    let live_calls: Vec<Call> = graph
+        .nodes
+        .iter()
+        .filter_map(|(node, data)| match data.def {
+            Def::Call(call) if live.nodes[node] => Some(call),
+            _ => None,
+        })
+        .collect();
+    let mut calls = Array::filled(Call::from_index(0), graph.calls.len());
+    live_calls.iter().enumerate().for_each(|(i, &call)| calls[call] = Call::from_index(i));
+    let retain =
+        Retain { graph, live, nest, blocks, regions, nodes, numbers, series, accesses, calls };
     Graph {
         nodes: graph.nodes.keys().filter(|&node| is_kept(node)).map(|n| retain.node(n)).collect(),
         blocks: graph.blocks.keys().filter(|&b| reached[b]).map(|b| retain.block(b)).collect(),
@@ -63,6 +78,7 @@ pub(super) fn retain(graph: &Graph, live: &Live) -> Graph {
             .filter(|&access| live.accesses[access])
             .map(|access| retain.access(access))
             .collect(),
+        calls: live_calls.iter().map(|&call| retain.call(call)).collect(),
         places: graph.places.clone(),
         active: graph.active,
         inactive: graph.inactive,
@@ -92,6 +108,7 @@ struct Retain<'a> {
     numbers: Array<Node, u32>,
     series: Array<Series, Series>,
     accesses: Array<Access, Access>,
+    calls: Array<Call, Call>,
 }
 
 impl Retain<'_> {
@@ -103,9 +120,17 @@ impl Retain<'_> {
             Def::Entry(region, _) => Def::Entry(self.regions[region], self.numbers[node]),
             Def::Iteration(region) => Def::Iteration(self.regions[region]),
             Def::Element(access) => Def::Element(self.accesses[access]),
+            Def::Call(call) => Def::Call(self.calls[call]),
+            Def::Result(call, number) => Def::Result(self.nodes[call], number),
             leaf @ (Def::Input(_) | Def::Const(_)) => leaf,
         };
         NodeData { def, place: data.place }
+    }
+
+    fn call(&self, call: Call) -> CallData {
+        let CallData { routine, args } = &self.graph.calls[call];
+        let args = args.iter().map(|&arg| self.nodes[arg]).collect();
+        CallData { routine: Arc::clone(routine), args }
     }
 
     fn region(&self, region: Region) -> RegionData {

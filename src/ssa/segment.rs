@@ -80,7 +80,7 @@ impl Segments {
         for_each_use(graph, |node| is_output[node] = true);
         for (number, segment) in (0u32..).zip(&mut self.list) {
             for &node in &segment.nodes {
-                for &arg in graph.nodes[node].args() {
+                for &arg in graph.operands(node) {
                     if self.of[arg] != Some(number) && input_of[arg] != Some(number) {
                         input_of[arg] = Some(number);
                         segment.inputs.push(arg);
@@ -124,5 +124,6 @@ pub(crate) fn for_each_use(graph: &Graph, mut used: impl FnMut(Node)) {
     for region in graph.regions.keys() {
         graph.entries(region).iter().for_each(|entry| used(entry.first));
     }
+    graph.calls.values().flat_map(|call| &call.args).for_each(|&arg| used(arg));
     graph.series.values().flat_map(SeriesData::nodes).for_each(used);
 }

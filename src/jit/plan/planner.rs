@@ -4,7 +4,7 @@ use super::regions::Structure;
 use super::{Chunk, Next, Plan, Source, Step};
 use crate::entity::Array;
 use crate::jit::Schedule;
-use crate::jit::demands::always;
+use crate::jit::demands::{always, in_registers};
 use crate::jit::layout::Layout;
 use crate::jit::math::is_call;
 use crate::jit::schedule::Line;
@@ -143,9 +143,12 @@ impl<'a> Planner<'a> {
     fn compute(&mut self, node: Node) {
         let data = &self.graph.nodes[node];
         let source = always(self.graph, node);
-        let args = source.as_ref().map_or(data.args(), core::slice::from_ref);
+        let args = source.as_ref().map_or(in_registers(data), core::slice::from_ref);
         self.bring(args);
-        let calls = matches!(data.def, Def::Apply(op, _) if is_call(op));
+        let calls = match data.def {
+            Def::Apply(op, _) => is_call(op),
+            def => matches!(def, Def::Call(_)),
+        };
         self.used(args);
         if calls {
             // A call may change every register.
@@ -174,16 +177,19 @@ impl<'a> Planner<'a> {
                 Def::Input(i) => Source::Inactive(i - self.graph.active as u32),
                 Def::Const(bits) => Source::Const(self.constant(node, bits)),
                 Def::Iteration(region) => Source::Iteration(region),
-                Def::Apply(..) | Def::Phi(..) | Def::Entry(..) | Def::Element(_) => {
-                    match self.slots.get(node) {
-                        Some(slot) => Source::Slot(slot),
-                        None if self.layout.home(node).is_some() => Source::Home,
-                        None => {
-                            debug_assert!(false, "{node} was not stored");
-                            Source::Const(self.constant(node, f64::NAN.to_bits()))
-                        }
+                Def::Apply(..)
+                | Def::Phi(..)
+                | Def::Entry(..)
+                | Def::Element(_)
+                | Def::Call(_)
+                | Def::Result(..) => match self.slots.get(node) {
+                    Some(slot) => Source::Slot(slot),
+                    None if self.layout.home(node).is_some() => Source::Home,
+                    None => {
+                        debug_assert!(false, "{node} was not stored");
+                        Source::Const(self.constant(node, f64::NAN.to_bits()))
                     }
-                }
+                },
             };
             self.steps.push(Step::Load(node, source));
             self.resident.push(node);

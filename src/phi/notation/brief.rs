@@ -57,6 +57,7 @@ impl<'a> Brief<'a> {
         let vague = |letter: &'static str| Term::Vague(letter, Origin(Some(node)));
         match self.graph.nodes[node].def {
             Def::Const(bits) => Term::Number(f64::from_bits(bits)),
+            Def::Call(_) | Def::Result(..) => vague("…"),
             Def::Input(number) => input(number as usize),
             // Of which loop is not told.
             Def::Iteration(_) => vague("i"),

@@ -109,6 +109,7 @@ impl<'a> Reader<'a> {
             };
             match graph.nodes[node].def {
                 Def::Input(_) | Def::Const(_) | Def::Iteration(_) => {}
+                Def::Call(_) | Def::Result(..) => self.names[node] = give("c", true),
                 Def::Entry(region, _) if self.sums[region].is_some() && !forced[node] => {}
                 Def::Entry(..) => self.names[node] = give("w", !single),
                 Def::Phi(region, number) => {
@@ -284,6 +285,7 @@ impl<'a> Reader<'a> {
                 None => self.choice(self.graph.regions[region].root, number as usize),
             },
             // These have names.
+            Def::Call(_) | Def::Result(..) => Term::Number(f64::NAN),
             Def::Entry(region, _) => Term::Name(self.counters[region].clone()),
         }
     }

@@ -292,7 +292,7 @@ impl<'a> Emitter<'a> {
                     SeriesData::Inputs { first, .. } if !self.graph.is_active(first) => {}
                     _ => return true,
                 },
-                Def::Input(_) | Def::Apply(..) | Def::Phi(..) | Def::Entry(..) => return true,
+                _ => return true,
             }
         }
         false

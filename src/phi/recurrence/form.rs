@@ -145,7 +145,9 @@ impl Forms<'_, '_> {
                 self.applied(op, &args)
             }
             Def::Element(access) => self.element(access),
-            Def::Phi(..) | Def::Entry(..) | Def::Iteration(_) => Form::Other(INNER),
+            Def::Phi(..) | Def::Entry(..) | Def::Iteration(_) | Def::Call(_) | Def::Result(..) => {
+                Form::Other(INNER)
+            }
             Def::Input(_) | Def::Const(_) => Form::Fixed(node),
         };
         let form = match form {

@@ -218,7 +218,7 @@ impl Ways {
                         return Err("it depends on elements that change");
                     }
                 }
-                Def::Phi(..) => return Err(INNER),
+                Def::Phi(..) | Def::Call(_) | Def::Result(..) => return Err(INNER),
                 Def::Entry(..) | Def::Iteration(_) | Def::Input(_) | Def::Const(_) => {}
             }
         }

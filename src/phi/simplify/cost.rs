@@ -17,6 +17,7 @@ pub(super) fn cost(term: &Term, changes: LoopSet, ways: &[(LoopSet, u64)]) -> u6
 /// What it takes to compute `op` from its operands.
 pub(super) fn latency(op: Op) -> u64 {
     match op {
+        Op::Attach => 0,
         Op::Neg | Op::Abs | Op::CopySign => 4,
         Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne | Op::Same => 8,
         Op::Select | Op::Min | Op::Max | Op::Signum => 10,

@@ -50,7 +50,7 @@ impl<'a> Known<'a> {
                     nonzero: false,
                     integer: true,
                 },
-                Def::Input(_) | Def::Entry(..) => Range::UNKNOWN,
+                Def::Input(_) | Def::Entry(..) | Def::Call(_) | Def::Result(..) => Range::UNKNOWN,
             };
         }
         let (parents, nest) = (graph.parents(), Nest::of(graph));

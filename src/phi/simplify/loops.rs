@@ -91,7 +91,9 @@ impl Loops {
                 };
                 if is_given { data.strides.iter().fold(0, |all, s| all | changes(s)) } else { ALL }
             }
-            Def::Phi(..) | Def::Entry(..) => outermost(self.count(here)),
+            Def::Phi(..) | Def::Entry(..) | Def::Call(_) | Def::Result(..) => {
+                outermost(self.count(here))
+            }
         }
     }
 
@@ -110,7 +112,7 @@ impl Loops {
                 }
                 SeriesData::Sums(_) | SeriesData::Outputs { .. } => is_in_loop(),
             },
-            Def::Phi(..) | Def::Entry(..) => is_in_loop(),
+            Def::Phi(..) | Def::Entry(..) | Def::Call(_) | Def::Result(..) => is_in_loop(),
         }
     }
 

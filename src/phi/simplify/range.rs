@@ -118,6 +118,7 @@ pub(crate) fn range_of(op: Op, [a, b, c]: [Range; 3], is_square: bool) -> Range 
             let high = if wide.high == 0.0 { 0.0 } else { wide.high.next_up() };
             sum(Range { low, high, nonzero: false, ..wide }, c)
         }
+        Op::Attach => a,
         Op::Neg => negated(a),
         Op::Recip => quotient(Range::constant(1.0), a),
         Op::Div => quotient(a, b),

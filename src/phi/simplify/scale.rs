@@ -181,7 +181,7 @@ impl<'a> Steps<'a> {
             nodes.iter().enumerate().map(|(place, &node)| (node, place)).collect();
         let mut users = vec![Vec::new(); nodes.len()];
         for (place, &node) in nodes.iter().enumerate() {
-            for arg in graph.nodes[node].args() {
+            for arg in graph.operands(node) {
                 if let Some(&of_arg) = places.get(arg) {
                     users[of_arg].push(place);
                 }
@@ -284,7 +284,7 @@ impl<'a> Steps<'a> {
         may_overflow: &dyn Fn(Node) -> bool,
         plan: &mut Plan,
     ) {
-        let exponents = exponentials.iter().map(|&node| self.graph.nodes[node].args()[0]);
+        let exponents = exponentials.iter().map(|&node| self.graph.operands(node)[0]);
         let exponents: Vec<Node> = exponents.collect();
         if exponents.len() < 2 || !exponents.iter().any(|&exponent| may_overflow(exponent)) {
             return;
@@ -405,7 +405,7 @@ impl<'a> Steps<'a> {
             if touched.contains(&place) || !is_application {
                 return None;
             }
-            pending.extend(self.graph.nodes[node].args());
+            pending.extend(self.graph.operands(node));
         }
         Some(early.into_iter().map(|place| self.nodes[place]).collect())
     }

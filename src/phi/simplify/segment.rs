@@ -44,7 +44,7 @@ impl Reading<'_> {
         let mut nodes: Vec<Node> = self.segment.nodes.clone();
         for sight in (0..=SIGHT).rev() {
             let mut next = Vec::new();
-            for &arg in nodes.iter().flat_map(|&node| self.graph.nodes[node].args()) {
+            for &arg in nodes.iter().flat_map(|&node| self.graph.operands(node)) {
                 if !inside.contains(&arg) && !sights.contains_key(&arg) {
                     sights.insert(arg, sight);
                     next.push(arg);
@@ -95,7 +95,7 @@ impl Reading<'_> {
     /// Whether the operands of `node` are visible where the segment is.
     fn sees_operands(&self, node: Node) -> bool {
         let is_visible = |&arg: &Node| self.settings.known.is_visible(arg, self.segment.block);
-        self.graph.nodes[node].args().iter().all(is_visible)
+        self.graph.operands(node).iter().all(is_visible)
     }
 
     /// What it costs to use `node` here, where it has not been used so far. If it may
@@ -266,7 +266,7 @@ fn exponentials(graph: &Graph, node: Node, depth: usize, each: &mut impl FnMut(N
         if op == Op::Exp {
             each(node);
         } else if depth > 0 {
-            let args = graph.nodes[node].args().iter();
+            let args = graph.operands(node).iter();
             args.for_each(|&arg| exponentials(graph, arg, depth - 1, each));
         }
     }

@@ -37,6 +37,7 @@ impl Search<'_> {
                     None => return Err(INNER.to_owned()),
                 },
                 Def::Input(_) | Def::Const(_) => false,
+                Def::Call(_) | Def::Result(..) => return Err(INNER.to_owned()),
             };
             self.varies.insert(node, varies);
         }

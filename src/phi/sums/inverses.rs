@@ -74,7 +74,7 @@ pub(super) fn is_invariant(draft: &Draft, region: Region, node: Node) -> bool {
         match draft.graph.nodes[node].def {
             Def::Apply(..) => pending.extend(draft.args(node)),
             Def::Const(_) | Def::Input(_) => {}
-            Def::Phi(..) | Def::Entry(..) | Def::Iteration(_) | Def::Element(_) => return false,
+            _ => return false,
         }
     }
     true

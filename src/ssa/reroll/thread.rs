@@ -362,8 +362,8 @@ impl Thread<'_> {
 
 fn uses(graph: &Graph) -> Array<Node, u32> {
     let mut uses = Array::filled(0, graph.nodes.len());
-    for data in graph.nodes.values() {
-        data.args().iter().for_each(|&arg| uses[arg] += 1);
+    for node in graph.nodes.keys() {
+        graph.operands(node).iter().for_each(|&arg| uses[arg] += 1);
     }
     for block in graph.blocks.values() {
         for item in &block.items {

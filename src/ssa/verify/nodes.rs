@@ -82,6 +82,27 @@ fn check_node(graph: &Graph, node: Node, data: &NodeData) -> Result<(), VerifyEr
                 return Err(at_node(graph, node, "reads at no access"));
             }
         }
+        Def::Call(call) => {
+            let Some(data) = graph.calls.get(call) else {
+                return Err(at_node(graph, node, "is no call"));
+            };
+            if data.args.len() != data.routine.inputs() {
+                return Err(at_node(graph, node, "has not one operand for each input"));
+            }
+            if data.args.iter().any(|&arg| arg >= node) {
+                return Err(at_node(graph, node, "uses an operand with a larger id"));
+            }
+        }
+        Def::Result(call, number) => {
+            let called = match graph.nodes.get(call).filter(|_| call < node).map(|data| data.def) {
+                Some(Def::Call(called)) => graph.calls.get(called),
+                _ => None,
+            };
+            let results = called.map_or(0, |data| data.routine.results());
+            if number == 0 || number as usize >= results {
+                return Err(at_node(graph, node, "is no result of a call"));
+            }
+        }
     }
     if data.place.is_some_and(|place| graph.places.get(place).is_none()) {
         return Err(at_node(graph, node, "comes from an unknown place"));

@@ -34,7 +34,7 @@ pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {
 
 /// Whether a block computes such a node in a step of its own.
 fn is_step(def: &Def) -> bool {
-    matches!(def, Def::Apply(..) | Def::Element(_))
+    matches!(def, Def::Apply(..) | Def::Element(_) | Def::Call(_) | Def::Result(..))
 }
 
 /// A walk over the tree, deepest first, in the order of the steps.
@@ -130,8 +130,14 @@ impl Walk<'_> {
         if self.computed[node] {
             return Err(at_node(self.graph, node, "is computed twice"));
         }
-        if let Some(arg) = data.args().iter().find(|&&arg| self.visible[arg] == 0) {
+        let operands = self.graph.operands(node);
+        if let Some(arg) = operands.iter().find(|&&arg| self.visible[arg] == 0) {
             return Err(at_node(self.graph, node, &format!("uses {arg}, not visible here")));
+        }
+        if let Def::Result(call, _) = data.def
+            && self.nest.node_block(call) != Some(block)
+        {
+            return Err(at_node(self.graph, node, "is in another block than its call"));
         }
         if let Def::Element(access) = data.def {
             self.read(node, access).map_err(|what| at_node(self.graph, node, &what))?;
