@@ -152,6 +152,7 @@ mod runtime;
 pub mod soi;
 pub mod ssa;
 pub mod trace;
+mod validate;
 
 pub use flow::Carry;
 pub use jit::CompileError;

@@ -6,10 +6,12 @@
 //! zero; a condition holds when it is not 0. Adding a primitive is one line
 //! below and one arm in each match: the compiler names those that are missing.
 
+mod cost;
 mod derivative;
 mod domain;
 mod meaning;
 
+pub(crate) use cost::{latency, throughput};
 pub use derivative::{Algebra, Numbers, contribution};
 pub(crate) use domain::hides_infinity;
 pub use domain::{Domain, domain, is_singular};

@@ -4,7 +4,7 @@ use super::draft::Draft;
 use super::lost::{LOST, require_what_is_lost, without_differences};
 use super::overflow::{require_outputs, require_what_is_hidden, without_evident_guards};
 use super::proofs::Proofs;
-use super::recurrence::{search_all, solve_all_by};
+use super::recurrence::{Kind, close_recurrences};
 use super::replacement::Replacement;
 use super::rule::{Applied, Refused, Rule};
 use super::sums::close_sums;
@@ -139,12 +139,17 @@ fn close_by(graph: &Graph, limits: CloseLimits, proofs: &mut Proofs) -> Closed {
             stays && is_open && this.why.starts_with(AS_A_SUM)
         });
         closed = sums(closed, limits, &mut relies, proofs);
-        closed = recurrences(closed, &mut relies, proofs);
+        closed = recurrences(closed, Kind::Counted);
         if closed.applied.len() == before {
             break;
         }
     }
-    closed = searches(closed, &mut relies, proofs);
+    let (without, before) = (closed.graph.clone(), closed.applied.len());
+    closed = recurrences(closed, Kind::Exits);
+    if closed.applied.len() > before {
+        closed.searches = closed.applied.len() - before;
+        closed.without_searches = Some(without);
+    }
     if !closed.applied.is_empty() {
         let graphs = core::iter::once(&mut closed.graph).chain(&mut closed.without_searches);
         for graph in graphs {
@@ -198,7 +203,6 @@ pub(super) const DISPROVED: &str = "its closed form comes to something else";
 
 const AS_A_SUM: &str = "as a sum, ";
 const AS_A_RECURRENCE: &str = "as a recurrence, ";
-const NOT_BEHIND: &str = "where it is left there is no closed form of what it carries: ";
 /// What is said where each form by itself is that of its loop, and all together come to
 /// something else.
 const CANCELS: &str = "its closed form is right by itself, but what is computed of it cancels, \
@@ -265,37 +269,13 @@ fn refusal(graph: &Graph, region: Region) -> Refused {
     Refused { at, why: DISPROVED.to_owned() }
 }
 
-fn recurrences(closed: Closed, relies: &mut bool, proofs: &mut Proofs) -> Closed {
-    let mut solved = solve_all_by(&closed.graph, proofs);
-    *relies |= solved.relies_on_outputs;
-    solved.refused.iter_mut().for_each(|this| this.why = format!("{AS_A_RECURRENCE}{}", this.why));
-    let graph = (!solved.applied.is_empty()).then_some(solved.graph);
-    certified(closed, graph, solved.applied, solved.refused, proofs)
-}
-
-fn searches(closed: Closed, relies: &mut bool, proofs: &mut Proofs) -> Closed {
-    let mut found = search_all(&closed.graph, proofs);
-    *relies |= found.relies_on_outputs;
-    let refused = found.refused.iter_mut();
-    refused.for_each(|this| this.why = format!("{NOT_BEHIND}{}", this.why));
-    let graph = (!found.applied.is_empty()).then_some(found.graph);
-    let exits = found.applied.iter().filter(|formula| formula.rule == Rule::F5);
-    let stays =
-        exits.map(|formula| Refused { at: formula.at.clone(), why: Refused::SEARCHES.to_owned() });
-    let stays: Vec<Refused> = stays.collect();
-    let (searches, before) = (stays.len(), closed.applied.len());
-    let without = closed.graph.clone();
-    let mut closed = certified(closed, graph, found.applied, found.refused, proofs);
-    if closed.applied.len() > before {
-        closed.searches = searches;
-        closed.without_searches = Some(without);
-        // Why it is no sum and no recurrence does not matter any more.
-        let is_search = |at: &Option<Place>| stays.iter().any(|search| search.at == *at);
-        closed.refused.retain(|known| {
-            let is_settled = [AS_A_SUM, AS_A_RECURRENCE].iter().any(|of| known.why.starts_with(of));
-            !(is_settled && known.at.is_some() && is_search(&known.at))
-        });
-        closed.refused.extend(stays);
+fn recurrences(mut closed: Closed, kind: Kind) -> Closed {
+    let mut found = close_recurrences(&closed.graph, kind);
+    found.open.iter_mut().for_each(|this| this.why = format!("{AS_A_RECURRENCE}{}", this.why));
+    closed.refused.append(&mut found.open);
+    if let Some(graph) = found.graph {
+        closed.graph = simplify(&graph, Folding::Real);
+        closed.applied.append(&mut found.applied);
     }
     closed
 }

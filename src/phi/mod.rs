@@ -13,17 +13,16 @@ mod lost;
 mod notation;
 mod overflow;
 mod pair;
-mod powers;
 mod proofs;
-pub mod recurrence;
+mod recurrence;
 mod replacement;
 mod rule;
 mod simplify;
 mod sums;
 mod unroll;
+mod version;
 
 pub use branches::{Branched, simplify_branches};
-pub(crate) use close::close_unproven;
 pub use close::{CloseLimits, Closed, close};
 pub use lengths::{InRange, lengths_in_range, scale_lengths};
 pub(crate) use notation::number_loops;
@@ -31,7 +30,6 @@ pub use notation::{
     Notation, Phis, Told, closed_program, differentiated_phis, gradient_formula, loops, phis,
     program,
 };
-pub use powers::RealExponents;
 pub use rule::{Applied, Refused, Rule};
 pub use simplify::{
     SegmentRun, Simplified, SimplifyLimits, Stage, Tag, rewrite_rules, simplify_segments,

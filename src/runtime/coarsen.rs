@@ -8,17 +8,14 @@ use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered, without_rounding_errors};
 use crate::jit::{Kernel, MAX_WORDS, history_words, schedule_reaching};
-use crate::op::Op;
 use crate::phi::{
-    Applied, CloseLimits, Closed, InRange, RealExponents, Refused, Rule, SimplifyLimits, Stage,
-    close, close_unproven, lengths_in_range, number_loops, simplify_branches, simplify_segments,
-    unroll,
+    Applied, CloseLimits, Closed, InRange, Refused, SimplifyLimits, Stage, close, lengths_in_range,
+    number_loops, simplify_branches, simplify_segments, unroll,
 };
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
     Block, Def, Folding, Graph, Item, Nest, Region, RerollLimits, Sequence, eliminate_dead_code,
-    expand, fuse, has_tangents, hoist, most_steps, reached, reroll, simplify, swept, verify,
-    without_tangents,
+    expand, fuse, hoist, most_steps, reached, reroll, simplify, verify, without_attached,
 };
 
 /// A kernel, and what there is to know of the graph it was made from.
@@ -176,14 +173,13 @@ pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
         number_loops(&mut graph);
         graph
     };
-    let mut before = with_numbered_loops(recorded);
+    let before = with_numbered_loops(recorded);
     let (mut after, mut applied, mut refused) = (before.clone(), Vec::new(), Vec::new());
     if options.phi_calculus && options.numerics == Numerics::Real {
-        let (closed, with_powers) = closed_with_powers(recorded, &before, with_numbered_loops);
-        before = with_powers.unwrap_or(before);
+        let closed = worth_closing(&before);
         refused = closed.refused;
         applied = closed.applied;
-        after = without_tangents(&branched(closed.graph, &mut applied));
+        after = branched(closed.graph, &mut applied);
     }
     let exact = without_rounding_errors(&after);
     let told = exact.as_ref().unwrap_or(&after);
@@ -275,7 +271,7 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
         return Primal::plain(simplified(&rolled(recorded, ROLLED), Stage::Primal, options));
     }
     let Closed { graph, mut applied, refused, without_searches, .. } =
-        closed_with_powers(recorded, &with_loops(recorded), with_loops).0;
+        worth_closing(&with_loops(recorded));
     let unrolled = |graph: &Graph| {
         let graph = unroll(graph, ROLLED.iterations, ROLLED.weight);
         checked(&graph);
@@ -290,34 +286,6 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
     Primal { graph, values, applied, closes_loops, refused }
 }
 
-/// The graph with closed forms, and what they were made of if that is not `plain`, the
-/// recorded graph with its loops: integer powers are in loops as others, if all of these
-/// have closed forms that cost less than such powers do.
-fn closed_with_powers(
-    recorded: &Graph,
-    plain: &Graph,
-    roll: impl Fn(&Graph) -> Graph,
-) -> (Closed, Option<Graph>) {
-    /// Straight code with powers does so many times as many steps at a time as closed forms
-    /// do; found by experiment.
-    const AT_A_TIME: u64 = 5;
-    if let Some(real) = RealExponents::of(recorded) {
-        let rolled = roll(&real.graph);
-        let mut closed = worth_closing(&rolled);
-        let values = closed.without_searches.as_ref().map(|graph| real.undone(graph));
-        let graph = real.undone(&closed.graph).filter(|graph| {
-            let cost = AT_A_TIME.saturating_mul(steps_of_both(graph));
-            cost <= steps_of_both(plain)
-        });
-        if let (Some(graph), None | Some(Some(_))) = (graph, &values) {
-            checked(&graph);
-            (closed.graph, closed.without_searches) = (graph, values.flatten());
-            return (closed, Some(rolled));
-        }
-    }
-    (worth_closing(plain), None)
-}
-
 /// The graph with closed forms, if those are worth it.
 fn worth_closing(rolled: &Graph) -> Closed {
     // What is read often is not computed as often.
@@ -325,48 +293,10 @@ fn worth_closing(rolled: &Graph) -> Closed {
     fused.iter().for_each(checked);
     // Of a graph that is none the loops as they are would still have the right kernel.
     let fused = fused.filter(|fused| steps(fused) <= steps(rolled) && verify(fused).is_ok());
-    let is_worth = |closed: &Closed| {
-        if closed.applied.is_empty() && fused.is_none() {
-            return false;
-        }
-        let plain = without_tangents(&closed.graph);
-        let saves = |steps: fn(&Graph) -> u64, new: &Graph| {
-            10 * u128::from(steps(new)) <= 9 * u128::from(steps(rolled))
-        };
-        // What is left of a search saves nothing but its sweep, and what comes with its
-        // derivatives has none.
-        let has_sweep = closed.searches > 0 || has_tangents(&closed.graph);
-        saves(steps, &plain) || has_sweep && saves(steps_of_both, &closed.graph)
-    };
     let fused = fused.as_ref().unwrap_or(rolled);
-    let unproven = close_unproven(fused, CloseLimits::DEFAULT);
-    let closed = if is_worth(&unproven.closed) {
-        // Where one form is wrong, others may be right.
-        unproven.proven().unwrap_or_else(|| close(fused, CloseLimits::DEFAULT))
-    } else {
-        unproven.closed
-    };
-    if is_worth(&closed) {
-        checked(&closed.graph);
-        return closed;
-    }
-    let (graph, applied) = (rolled.clone(), Vec::new());
-    let Closed { applied: mut given_up, mut refused, .. } = closed;
-    // F5 says what becomes of the others' forms.
-    given_up.sort_by_key(|applied| applied.rule == Rule::F5);
-    for Applied { rule, at, .. } in given_up {
-        let why = format!("{rule} would save less than a tenth of all steps");
-        match refused.iter_mut().find(|known| known.at == at) {
-            // So it does more than that.
-            Some(known) if known.why.contains(Refused::SEARCHES) => {
-                known.why = known.why.replace(Refused::SEARCHES, &why);
-            }
-            Some(known) if known.why.split("; ").any(|known| known == why) => {}
-            Some(known) => known.why = format!("{}; {why}", known.why),
-            None => refused.push(Refused { at, why }),
-        }
-    }
-    Closed { graph, applied, refused, searches: 0, without_searches: None }
+    let closed = close(fused, CloseLimits::DEFAULT);
+    checked(&closed.graph);
+    closed
 }
 
 /// The graph with simpler branches.
@@ -386,47 +316,16 @@ fn branched(graph: Graph, applied: &mut Vec<Applied>) -> Graph {
 /// of them are not worth their loops: what is found in many short loops is slower
 /// than what is unrolled, also where those are unrolled again.
 fn steps(graph: &Graph) -> u64 {
-    most_steps(graph, |item| weight(graph, item))
-}
-
-/// What a step counts: a power takes as long as many.
-fn weight(graph: &Graph, item: &Item) -> u64 {
-    const POWER: u64 = 16;
-    match *item {
-        Item::Node(node) if matches!(graph.nodes[node].def, Def::Apply(Op::Powf, _)) => POWER,
-        _ => 1,
-    }
-}
-
-/// The same with those of the derivative: two for each step that it passes through,
-/// which none does through rounding errors.
-fn steps_of_both(graph: &Graph) -> u64 {
-    if has_tangents(graph) {
-        // What comes with its derivatives is not passed through, and they are steps of it.
-        // In straight code a step does not wait for the one before, as it does in loops:
-        // about four are done at a time.
-        let nest = Nest::of(graph);
-        let straight = graph.blocks.iter().filter(|&(block, _)| nest.block_loop(block).is_none());
-        let straight: u64 = straight.map(|(_, data)| data.items.len() as u64).sum();
-        return steps(graph) - straight / 4 * 3;
-    }
-    let exact = without_rounding_errors(graph);
-    let exact = exact.as_ref().unwrap_or(graph);
-    let swept = swept(exact);
-    let twice = |item: &Item| match *item {
-        Item::Node(node) if swept[node] => 2 * weight(exact, item),
-        _ => 0,
-    };
-    steps(graph).saturating_add(most_steps(exact, twice))
+    most_steps(graph, |_| 1)
 }
 
 fn derive(primal: &Checkpointed, purpose: Purpose, folding: Folding) -> Graph {
     let wanted = match purpose {
-        Purpose::Value => return simplify(&without_tangents(&primal.graph), folding),
+        Purpose::Value => return simplify(&without_attached(&primal.graph, folding), folding),
         Purpose::Gradient => Wanted::Gradient,
         Purpose::ValueAndGradient => Wanted::GradientAndValue,
     };
-    let gradient = primal.reverse(wanted, folding);
+    let gradient = without_attached(&primal.reverse(wanted, folding), folding);
     checked(&gradient);
     // The builder has folded it already.
     eliminate_dead_code(&gradient)

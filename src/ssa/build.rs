@@ -169,8 +169,8 @@ impl Builder {
     ///
     /// // x³ as the product of three ratios, by a routine.
     /// let text = "affine_power inputs 1 wrt x0 : t0 = const 1.0 ; \
-    ///             advance 3 states 1 matrix x0 offset - start t0 outputs 0";
-    /// let routine = Routine::parse(text)?;
+    ///             t1 = x0 ; advance 3 states 1 matrix t1 offset - start t0 outputs 0";
+    /// let routine = text.parse::<Routine>()?;
     /// let mut builder = Builder::new(1, 0, Folding::Exact);
     /// let x = builder.input(0);
     /// let accepted = builder.call(&Arc::new(routine), vec![x]);
@@ -178,7 +178,7 @@ impl Builder {
     /// builder.finish_block(&[accepted, value, slope]);
     /// let outputs = interpret(builder.graph(), &[2.0]);
     /// assert_eq!(outputs, Outcome::Values(vec![1.0, 8.0, 12.0]));
-    /// # Ok::<(), phigrad::numeric::ParseError>(())
+    /// # Ok::<(), phigrad::numeric::TextError>(())
     /// ```
     pub fn call(&mut self, routine: &Arc<Routine>, args: Vec<Node>) -> Node {
         let node = self.graph.push_call(self.block, Arc::clone(routine), args, self.place);

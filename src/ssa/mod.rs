@@ -6,6 +6,8 @@
 
 mod build;
 mod build_loops;
+mod copy;
+pub(crate) mod cost;
 mod dead;
 mod decisive;
 mod dot;
@@ -40,8 +42,10 @@ mod swept;
 mod table;
 mod tangent;
 mod verify;
+mod version;
 
 pub use build::Builder;
+pub(crate) use copy::{Copies, blocks_inside};
 pub use dead::{eliminate_dead_code, live_nodes};
 pub(crate) use decisive::{decisive_nodes, decisive_nodes_but};
 pub use dot::dot;
@@ -81,3 +85,4 @@ pub(crate) use tangent::{
     next_form, slope_by, tangent_of, tangent_sum, told_number, without_tangents,
 };
 pub use verify::{VerifyError, verify};
+pub(crate) use version::{is_acceptance, without_attached, without_versions};

@@ -201,7 +201,7 @@ impl Parser {
         if id("c", name)? != self.calls.len() {
             return Err(format!("expected call c{}", self.calls.len()));
         }
-        let routine = Routine::parse(text).map_err(|error| error.to_string())?;
+        let routine = text.parse::<Routine>().map_err(|error| error.to_string())?;
         self.calls.push(CallData { routine: Arc::new(routine), args: Vec::new() });
         Ok(())
     }

@@ -154,6 +154,11 @@ impl<'a> Rebuild<'a> {
         }
     }
 
+    /// The old graph.
+    pub(crate) fn graph(&self) -> &'a Graph {
+        self.graph
+    }
+
     /// The copy of `node`, which is a leaf or was copied before.
     pub(crate) fn copied(&mut self, node: Node) -> Node {
         if let Some(copy) = self.copies[node] {

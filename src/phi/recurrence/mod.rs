@@ -1,340 +1,290 @@
-//! Recurrences: loops whose state is an affine function of the state before
-//! become straight code (corollaries 6, 8 and 9, and their like for states of
-//! several numbers).
+//! Recurrences: loops whose state is an affine function of the state before (corollaries 5, 6 and
+//! 9, and their like for states of several numbers).
 //!
-//! `body` looks at a loop, `form` finds its affine forms, `power` composes them (`folded`, to
-//! `multiples` of what they begin with, where coefficients are numbers), but for
-//! those with coefficients that are not known: those of a single number are `single`'s, and
-//! those of several `start`'s and `jet`'s and, if the number of steps is known, `binary`'s, with
-//! derivatives by what `terms` and `slopes` know of coefficients (`written` makes steps of
-//! terms), and `fixed` of the point that they lead to; `products` of matrices are made of pairs, `emit` writes steps in twice
-//! the precision, and `edit` puts them in the loop's place. A loop may pass on anything of
-//! its last iteration: the state before that is what is composed, and the last iteration
-//! stays as it was.
+//! - `extract` walks through the body and finds the affine forms of its values (`form`), whose
+//!   coefficients are a straight-line program over the live-ins (`coefficients`).
+//! - `system` collects the variables that the wanted values depend on.
+//! - `record` writes the formula for people.
 //!
-//! What changes with the iteration number becomes a part of the state: products with
-//! polynomials of it (`binomials`), `powers` and `exponentials`. Numbers in even steps may be
-//! rounded ones next to a `line`; where that may stand for them is `rounded`'s to say.
-//!
-//! An affine loop in an affine loop is a step of that, so both have one form (`nest`, with
-//! `map` for what the inner one makes of the state). Where the outer loop is none, the
-//! inner one is solved by itself, if that is cheaper in each iteration of the outer one;
-//! `rest` lets that carry the digits that rounding would take in between, and `told` keeps
-//! derivatives of what is the same in all iterations of the outer one; `toward` tells those by the
-//! point that what is carried is taken to, and `still` where it is at rest there.
-//!
-//! A loop that is left by a decision on its state stays, to search for the number of
-//! its iterations; behind it is the closed form at that number (`search`, with `ways`
-//! for its ends and `doubling` for powers that are known in the call).
-//!
-//! # Accuracy
-//!
-//! Values and derivatives are computed with twice the digits, and rounded once (`single`,
-//! `jet`): what cancels where coefficients are made of the same inputs, where two
-//! eigenvalues are one, or where a point does not move, may be far larger than what is
-//! left. That is better than the tape, which rounds in each iteration. Where powers have
-//! grown and less than n·2⁻⁵⁰ is left of n steps, the result is no number, and the loop
-//! serves (`doubt`). So it does where what a recurrence begins with or adds is so large, or so
-//! near to zero, that a form would overflow or underflow where the loop does not (`range`).
-//! Where so few steps are made that this would cost more than the loop, the loop stays.
+//! A routine of `numeric` evaluates the power of the system, with partials and error bounds; where
+//! it rejects the call, the loop runs (`phi::version`). Loops are tried from the outermost inwards;
+//! an inner loop of one that closes is a power in its coefficient program.
 
-mod binary;
-mod binomials;
-mod body;
-mod combined;
-mod couplings;
-mod doubling;
-mod doubt;
-mod edit;
-mod emit;
-mod exponentials;
-mod fixed;
-mod folded;
+mod coefficients;
+mod exit;
+mod extract;
 mod form;
-mod geometric;
-mod growth;
-mod jet;
-mod line;
-mod map;
-mod multiples;
-mod nest;
-mod point;
-mod power;
-mod powers;
-mod products;
-mod range;
+mod reason;
 mod record;
-mod rest;
-mod rounded;
-mod search;
-mod single;
-mod sizes;
-mod slopes;
-mod solve;
-mod start;
-mod still;
-mod terms;
-mod told;
-mod toward;
-mod ways;
-mod written;
+mod system;
 
-use super::close::{DISPROVED, MOST_ATTEMPTS, NO_GRAPH, inside_out};
-use super::lost::{LOST, require_what_is_lost};
-use super::overflow::require_what_is_hidden;
-use super::proofs::Proofs;
-use super::replacement::Replacement;
+use core::cmp::Reverse;
+
 use super::rule::{Applied, Refused};
-use crate::ssa::{Def, Graph, Node, Region, SeriesData, eliminate_dead_code, verify};
+use super::version::{Cursor, Evaluation, both, evaluate, move_live_ins, version};
+use crate::entity::Array;
+use crate::numeric::{AffineMap, AffinePower, Trips};
+use crate::ssa::{
+    Block, Copies, Def, End, Graph, Nest, Node, Region, SeriesData, cost, in_order, is_acceptance,
+    swept,
+};
+use crate::validate::{Subject, refuted};
 
-use edit::Edit;
+pub(super) use extract::movable;
+use extract::{Body, Extraction, body, needed, trips};
+pub(super) use reason::Reason;
 
-/// The largest number of numbers that depend on each other. The work grows with
-/// the cube of it, and what is gained shrinks.
-pub const MOST_STATES: usize = 6;
-
-/// A graph with closed forms, and how it came to it.
-#[derive(Clone, Debug)]
-pub struct Solved {
-    /// The graph.
-    pub graph: Graph,
-    /// The formulas that were applied.
-    pub applied: Vec<Applied>,
-    /// The loops that stay loops.
-    pub refused: Vec<Refused>,
-    /// Whether something is decided by what is not finite only where an output is neither. Then
-    /// derivatives are wanted of calls with finite outputs only.
-    pub relies_on_outputs: bool,
+/// A graph with closed forms of recurrences.
+pub(super) struct Recurrences {
+    /// The graph; `None` if there are none.
+    pub(super) graph: Option<Graph>,
+    pub(super) applied: Vec<Applied>,
+    /// The reasons why loops stay open.
+    pub(super) open: Vec<Refused>,
 }
 
-impl Solved {
-    fn of(graph: &Graph) -> Solved {
-        let (applied, refused) = (Vec::new(), Vec::new());
-        Solved { graph: graph.clone(), applied, refused, relies_on_outputs: false }
-    }
+/// Which loops are closed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Loops with constant trip counts.
+    Counted,
+    /// Loops with a data-dependent exit.
+    Exits,
 }
 
-/// Puts closed forms in the place of the loops of `graph` that have one, from
-/// the inside out.
-///
-/// # Examples
-///
-/// ```
-/// use phigrad::op::Op;
-/// use phigrad::phi::recurrence::solve_all;
-/// use phigrad::ssa::{End, Graph, Outcome, RerollLimits, interpret, reroll};
-///
-/// // y = 0.5·y + x, a hundred times
-/// let mut graph = Graph::new(2, 0);
-/// let (root, mut y, x) = (graph.root(), graph.input(0), graph.input(1));
-/// for _ in 0..100 {
-///     let half = graph.push_const(0.5f64.to_bits());
-///     let product = graph.push_apply(root, Op::Mul, &[half, y], None);
-///     y = graph.push_apply(root, Op::Add, &[product, x], None);
-/// }
-/// graph.blocks[root].end = End::Return([y].into_iter().collect());
-/// let rolled = reroll(&graph, RerollLimits::default());
-///
-/// let solved = solve_all(&rolled);
-/// assert!(solved.graph.regions.is_empty());
-/// assert_eq!(solved.applied[0].rule.to_string(), "C6");
-/// assert_eq!(interpret(&solved.graph, &[7.0, 3.0]), Outcome::Values(vec![6.0]));
-/// ```
-pub fn solve_all(graph: &Graph) -> Solved {
-    solve_all_by(graph, &mut Proofs::AtOnce)
-}
-
-/// The same, with proofs as these are wanted.
-pub(super) fn solve_all_by(graph: &Graph, proofs: &mut Proofs) -> Solved {
-    let mut solved = Solved::of(graph);
-    let has_sums = graph.series.values().any(SeriesData::is_sums);
-    if has_sums || graph.regions.values().any(|data| data.replays.is_some()) {
-        return solved;
-    }
-    let (mut wrong, mut without_sums): (Vec<Region>, bool) = (Vec::new(), false);
-    for _ in 0..MOST_ATTEMPTS {
-        let mut edit = Edit::of(graph);
-        edit.without_sums = without_sums;
-        let (mut new, applied, refused) = attempt(edit, &wrong);
-        solved.refused = refused;
-        if applied.is_empty() {
-            return solved;
+/// Makes two versions of each loop of `graph` that is an affine recurrence of this kind, a
+/// verified graph that replays nothing.
+pub(super) fn close_recurrences(graph: &Graph, kind: Kind) -> Recurrences {
+    let nest = Nest::of(graph);
+    let swept = swept(graph);
+    let mut new = graph.clone();
+    let (mut applied, mut open) = (Vec::new(), Vec::new());
+    let mut pending: Vec<Region> = loops_in(graph, graph.root());
+    while let Some(region) = pending.pop() {
+        if is_counted(graph, region) != (kind == Kind::Counted) {
+            pending.extend(loops_in(graph, graph.regions[region].root));
+            continue;
         }
-        let rules = move |graph: &Graph| {
-            let mut edit = Edit::of(graph);
-            edit.all_forms = true;
-            edit.without_sums = without_sums;
-            attempt(edit, &[]).0.ordered()
+        let result = match kind {
+            Kind::Counted => closed(graph, &nest, &swept, region).map(|closing| {
+                applied.extend_from_slice(&closing.applied);
+                insert(&mut new, graph, &nest, region, closing);
+            }),
+            Kind::Exits => exit::closed(graph, &nest, &swept, region).map(|closing| {
+                applied.extend_from_slice(&closing.applied);
+                exit::insert(&mut new, graph, &nest, region, closing);
+            }),
         };
-        let disproved = proofs.disproved((graph, &new), false, rules);
-        if disproved.is_empty() {
-            solved.relies_on_outputs = require_what_is_hidden(graph, &mut new);
-            let is_whole = require_what_is_lost(graph, &mut new);
-            let new = new.ordered().filter(|graph| verify(graph).is_ok());
-            match new {
-                Some(new) if is_whole => {
-                    (solved.graph, solved.applied) = (eliminate_dead_code(&new), applied);
-                }
-                Some(_) => solved.refused.push(Refused { at: None, why: LOST.to_owned() }),
-                None => solved.refused.push(Refused { at: None, why: NO_GRAPH.to_owned() }),
-            }
-            return solved;
+        if let Err(reason) = result {
+            let place = graph.regions[region].place;
+            let at = place.and_then(|place| graph.places.get(place)).cloned();
+            open.push(Refused { at, why: reason.to_string() });
+            pending.extend(loops_in(graph, graph.regions[region].root));
         }
-        // Without forms of sums those of the numbers may be right.
-        let is_sum = |node: &Node| match graph.nodes.get(*node) {
-            Some(data) => matches!(data.def, Def::Apply(..)),
-            None => false,
+    }
+    let graph = if applied.is_empty() { None } else { in_order(&new) };
+    Recurrences { graph, applied, open }
+}
+
+/// The loops in the tree of `root` that are in no other loop there, but for those that run only
+/// where a routine rejects a call.
+fn loops_in(graph: &Graph, root: Block) -> Vec<Region> {
+    let (mut loops, mut pending) = (Vec::new(), vec![root]);
+    while let Some(block) = pending.pop() {
+        for region in graph.regions_of(block) {
+            match graph.regions[region].cycle {
+                Some(_) => loops.push(region),
+                None => pending.push(graph.regions[region].root),
+            }
+        }
+        match graph.blocks[block].end {
+            End::Branch { condition, then, .. } if is_acceptance(graph, condition) => {
+                pending.push(then);
+            }
+            End::Branch { then, otherwise, .. } => pending.extend([then, otherwise]),
+            End::Return(_) | End::Open => {}
+        }
+    }
+    loops
+}
+
+/// Whether the trip count of `region` is a constant.
+fn is_counted(graph: &Graph, region: Region) -> bool {
+    match &graph.blocks[graph.regions[region].root].end {
+        End::Return(passed) => {
+            passed.first().is_some_and(|&again| trips(graph, region, again).is_ok())
+        }
+        End::Branch { .. } | End::Open => false,
+    }
+}
+
+/// Whether `node` gets its value in an iteration of `region`.
+fn is_inside(nest: &Nest, node: Node, region: Region) -> bool {
+    core::iter::successors(nest.node_loop(node), |&around| nest.loop_around(around))
+        .any(|around| around == region)
+}
+
+/// A loop that closes: its φs are outputs of routines.
+struct Closing {
+    evaluations: Vec<Evaluation>,
+    /// For each φ the number of its evaluation, and of the output.
+    outputs: Vec<(usize, usize)>,
+    applied: Vec<Applied>,
+}
+
+fn closed(
+    graph: &Graph,
+    nest: &Nest,
+    swept: &Array<Node, bool>,
+    region: Region,
+) -> Result<Closing, Reason> {
+    let body = body(graph, region)?;
+    let trips = trips(graph, region, body.again)?;
+    check_histories(graph, nest, region)?;
+    let mut closing = Closing {
+        evaluations: Vec::new(),
+        outputs: vec![(0, 0); body.values.len()],
+        applied: Vec::new(),
+    };
+    let mut values = Vec::new();
+    for group in groups(graph, nest, region, &body, &body.values) {
+        for (phi, output) in group.outputs {
+            closing.outputs[phi] = (closing.evaluations.len(), output);
+        }
+        let (evaluation, record) =
+            evaluation(graph, nest, swept, region, &body, Some(trips), &group.values)?;
+        closing.evaluations.push(evaluation);
+        closing.applied.push(record);
+        values.push(group.values);
+    }
+    let routines = closing.evaluations.iter().map(|evaluation| &evaluation.routine);
+    if !cost::is_worth_closing(graph, region, routines) {
+        return Err(Reason::Cost);
+    }
+    for (Evaluation { routine, live_ins, .. }, values) in closing.evaluations.iter().zip(&values) {
+        let Body { items, nexts, .. } = &body;
+        if refuted(graph, &Subject { region, items, nexts, values, live_ins }, routine) {
+            return Err(Reason::Refuted);
+        }
+    }
+    Ok(closing)
+}
+
+/// The routine for the values `wanted` of `region`, and the record of it; without a trip count
+/// that is another input.
+fn evaluation(
+    graph: &Graph,
+    nest: &Nest,
+    swept: &Array<Node, bool>,
+    region: Region,
+    body: &Body,
+    count: Option<u64>,
+    wanted: &[Node],
+) -> Result<(Evaluation, Applied), Reason> {
+    let mut extraction = Extraction::new(graph, nest);
+    let system = extraction.system(region, body, count.unwrap_or(0), wanted)?;
+    let mut starts = Vec::new();
+    let entries = graph.entries(region);
+    for variable in &system.variables {
+        let first = match variable.state {
+            // C(0, k) is zero.
+            Some(state) if variable.degree == 0 => entries.get(state as usize),
+            _ => None,
         };
-        if !without_sums && new.nodes.keys().any(is_sum) {
-            without_sums = true;
-        } else {
-            wrong.extend(disproved);
-        }
-    }
-    solved.refused.extend(wrong.into_iter().map(|region| refusal(graph, region, DISPROVED)));
-    solved
-}
-
-/// Solves the loops of the graph of `edit` but those that have been found `wrong`.
-fn attempt(mut edit: Edit, wrong: &[Region]) -> (Replacement, Vec<Applied>, Vec<Refused>) {
-    let (mut applied, mut refused) = (Vec::new(), Vec::new());
-    let order = inside_out(&edit.graph);
-    for &region in order.iter().rev().filter(|region| !wrong.contains(region)) {
-        if let Some(mut found) = nest::solve(&mut edit, region) {
-            applied.append(&mut found);
-        }
-    }
-    for region in order {
-        if edit.is_gone(region) {
-            continue;
-        }
-        if wrong.contains(&region) {
-            refused.push(refusal(&edit.graph, region, DISPROVED));
-            continue;
-        }
-        match solve::solve(&mut edit, region) {
-            Ok(mut found) => applied.append(&mut found),
-            Err(why) => refused.push(refusal(&edit.graph, region, why)),
-        }
-    }
-    (edit.replacement(), applied, refused)
-}
-
-/// So many loops are tried as searches at most: each needs a copy of the graph, and is
-/// compared with what it was by itself.
-const MOST_SEARCHES: usize = 64;
-
-/// Puts closed forms behind the loops of `graph` that are left by a decision on what
-/// they carry: what is left of such a loop is the search for the number of iterations,
-/// through which no derivative passes.
-pub(super) fn search_all(graph: &Graph, proofs: &mut Proofs) -> Solved {
-    let mut all = Solved::of(graph);
-    let has_sums = graph.series.values().any(SeriesData::is_sums);
-    if has_sums || graph.regions.values().any(|data| data.replays.is_some()) {
-        return all;
-    }
-    let (mut outlook, mut tried) = (search::Outlook::of(graph), 0);
-    for region in inside_out(graph) {
-        let wanted = outlook.wanted(region);
-        if wanted.as_ref().is_ok_and(Vec::is_empty) {
-            continue;
-        }
-        let found = wanted.and_then(|wanted| {
-            if tried == MOST_SEARCHES {
-                return Err("there are too many like it");
+        starts.push(match first.map(|entry| (entry.first, graph.constant(entry.first))) {
+            None => extraction.coefficients.constant(0.0)?,
+            Some((_, Some(number))) if number.is_finite() => {
+                extraction.coefficients.constant(number)?
             }
-            tried += 1;
-            let mut found = search::search(&all.graph, &outlook, region, &wanted)?;
-            let mut new = found.edit.replacement();
-            let is_proven = match found.ends.as_slice() {
-                [] => proofs.disproved((&all.graph, &new), true, searched).is_empty(),
-                ends => proofs.agree_at_ends((&all.graph, &new), region, ends),
-            };
-            if !is_proven {
-                return Err(DISPROVED);
-            }
-            all.relies_on_outputs |= require_what_is_hidden(&all.graph, &mut new);
-            if !require_what_is_lost(&all.graph, &mut new) {
-                return Err(LOST);
-            }
-            let new = new.ordered().filter(|graph| verify(graph).is_ok()).ok_or(NO_GRAPH)?;
-            all.applied.append(&mut found.applied);
-            Ok(new)
+            Some((first, _)) => extraction.coefficients.live_in(first)?,
         });
-        match found {
-            Ok(new) => {
-                outlook = search::Outlook::of(&new);
-                all.graph = new;
+    }
+    let n = count.map_or("k".to_owned(), |count| count.to_string());
+    let record = record::record(graph, region, &system, &starts, &extraction.coefficients, &n);
+    let trips_input = match count {
+        Some(_) => None,
+        // Any node; the trip count takes its place.
+        None => Some(extraction.coefficients.new_input(entries[0].phi)),
+    };
+    let trips = match (count, trips_input) {
+        (Some(count), _) => Trips::Constant(count),
+        (None, input) => Trips::Input(input.unwrap_or(0)),
+    };
+    let (program, live_ins) = extraction.coefficients.into_parts();
+    let is_swept = |&(input, &node): &(u32, &Node)| swept[node] && Some(input) != trips_input;
+    let differentiated = (0u32..).zip(&live_ins).filter(is_swept).map(|(input, _)| input).collect();
+    let map = AffineMap::new(system.matrix, system.offset).map_err(|_| Reason::States)?;
+    let outputs = system.outputs.iter().map(|&row| row as u32).collect();
+    let routine = AffinePower::new(program, map, starts, trips, outputs, differentiated)
+        .map_err(|_| Reason::Large)?;
+    let trips = trips_input.map(|input| input as usize);
+    Ok((Evaluation { routine, live_ins, trips }, record))
+}
+
+/// Wanted values that one routine computes.
+struct Group {
+    values: Vec<Node>,
+    /// The places of wanted values, and for each its place in `values`.
+    outputs: Vec<(usize, usize)>,
+}
+
+/// Groups of wanted values: those whose states are states of one of them.
+fn groups(graph: &Graph, nest: &Nest, region: Region, body: &Body, wanted: &[Node]) -> Vec<Group> {
+    let entries = graph.entries(region);
+    let states = |at: usize| {
+        let needed = needed(graph, nest, region, &body.nexts, &wanted[at..=at]);
+        let states = (0..entries.len()).filter(|&entry| needed.contains(&entries[entry].phi));
+        states.collect::<Vec<usize>>()
+    };
+    let mut all: Vec<(Vec<usize>, usize)> = (0..wanted.len()).map(|at| (states(at), at)).collect();
+    all.sort_by_key(|(states, at)| (Reverse(states.len()), *at));
+    let mut groups: Vec<(Vec<usize>, Group)> = Vec::new();
+    for (states, at) in all {
+        let holds = |of: &Vec<usize>| states.iter().all(|state| of.contains(state));
+        let known = groups.iter().position(|(of, _)| holds(of));
+        let known = known.unwrap_or_else(|| {
+            groups.push((states, Group { values: Vec::new(), outputs: Vec::new() }));
+            groups.len() - 1
+        });
+        let Group { values, outputs } = &mut groups[known].1;
+        let output = values.iter().position(|&value| value == wanted[at]);
+        outputs.push((at, output.unwrap_or(values.len())));
+        if output.is_none() {
+            values.push(wanted[at]);
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// Refuses a loop if something behind it reads what its iterations computed.
+fn check_histories(graph: &Graph, nest: &Nest, region: Region) -> Result<(), Reason> {
+    let is_read = graph.nodes.iter().any(|(node, data)| match data.def {
+        Def::Element(access) => match graph.series[graph.accesses[access].series] {
+            SeriesData::History(past) => {
+                is_inside(nest, past, region) && !is_inside(nest, node, region)
             }
-            Err(why) => all.refused.push(refusal(graph, region, why)),
-        }
-    }
-    if !all.applied.is_empty() {
-        all.graph = eliminate_dead_code(&all.graph);
-    }
-    all
+            _ => false,
+        },
+        _ => false,
+    });
+    if is_read { Err(Reason::History) } else { Ok(()) }
 }
 
-/// The closed forms behind the first loop of `graph`, if it has any.
-fn searched(graph: &Graph) -> Option<Graph> {
-    let outlook = search::Outlook::of(graph);
-    let region = graph.regions_of(graph.root()).next()?;
-    let wanted = outlook.wanted(region).ok().filter(|wanted| !wanted.is_empty())?;
-    let found = search::search(graph, &outlook, region, &wanted).ok()?;
-    found.edit.replacement().ordered()
-}
-
-fn refusal(graph: &Graph, region: Region, why: &str) -> Refused {
+/// Puts both versions in the place of `region`.
+fn insert(new: &mut Graph, graph: &Graph, nest: &Nest, region: Region, closing: Closing) {
+    let Some(block) = nest.region_block(region) else { return };
+    let Some(mut cursor) = Cursor::before(new, block, region) else { return };
     let place = graph.regions[region].place;
-    let at = place.and_then(|place| graph.places.get(place)).cloned();
-    Refused { at, why: why.to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ssa::{interpret, parse};
-
-    #[test]
-    fn only_loops_that_were_found_wrong_stay() {
-        // Two powers of the input, and their sum.
-        let text = "graph active 1 inactive 0\nv1 = const 1.0\nv2 = const 99.0\nv4 = iteration r0\n\
-                    v9 = iteration r1\n\
-                    b0:\n  v7 = region r0 b1 bound 100 entries v3=v1\n  \
-                    v12 = region r1 b2 bound 100 entries v8=v0\n  v13 = add v7 v12\n  return v13\n\
-                    b1:\n  v5 = mul v3 v0\n  v6 = lt v4 v2\n  return v6 v5 v5\n\
-                    b2:\n  v10 = mul v8 v0\n  v11 = lt v9 v2\n  return v11 v10 v10\n";
-        let graph = parse(text).unwrap();
-        let regions: Vec<Region> = graph.regions.keys().collect();
-        let loops = |wrong: &[Region]| {
-            let (new, applied, refused) = attempt(Edit::of(&graph), wrong);
-            assert!(refused.iter().all(|this| this.why == DISPROVED));
-            assert_eq!(refused.len(), wrong.len());
-            let new = eliminate_dead_code(&new.ordered().unwrap());
-            assert_eq!(interpret(&new, &[1.0]), interpret(&graph, &[1.0]));
-            (applied.len(), new.regions.len())
-        };
-        assert_eq!(loops(&[]), (2, 0));
-        assert_eq!(loops(&regions[..1]), (1, 1));
-        assert_eq!(loops(&regions[1..]), (1, 1));
-        assert_eq!(loops(&regions), (0, 2));
+    let (mut copies, mut accepted) = (Copies::default(), None);
+    let (mut steps, mut outputs) = (Vec::new(), Vec::new());
+    for mut evaluation in closing.evaluations {
+        move_live_ins(new, graph, nest, region, &mut cursor, &mut copies, &mut evaluation);
+        let (condition, values) = evaluate(new, &mut cursor, evaluation, &mut steps, place);
+        accepted = Some(both(new, &mut cursor, accepted, condition));
+        outputs.push(values);
     }
-
-    #[test]
-    fn recurrences_have_forms_at_all_lengths_that_are_compared() {
-        for count in [1u32, 2, 3, 4, 18, 302] {
-            let last = count - 1;
-            // Two numbers that depend on each other.
-            let text = format!(
-                "graph active 4 inactive 0\nv4 = const {last}.0\nv7 = iteration r0\n\
-                 b0:\n  v12 = region r0 b1 bound {count} entries v5=v2 v6=v3\n  return v12\n\
-                 b1:\n  v8 = mul v5 v0\n  v9 = add v8 v6\n  v10 = mul v6 v1\n  \
-                 v11 = lt v7 v4\n  return v11 v9 v10 v9\n"
-            );
-            let mut edit = Edit::of(&parse(&text).unwrap());
-            edit.all_forms = true;
-            let (_, applied, refused) = attempt(edit, &[]);
-            assert_eq!(applied.len(), 1, "{count} {refused:?}");
-        }
-    }
+    let Some(accepted) = accepted else { return };
+    let values = closing.outputs.iter().map(|&(of, output)| outputs[of][output]).collect();
+    let phis = new.regions[region].phis.clone();
+    version(new, &cursor, (region, &phis), accepted, (steps, values));
 }

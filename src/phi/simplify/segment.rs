@@ -3,7 +3,6 @@
 use egg::{Id, Language};
 use hashbrown::{HashMap, HashSet};
 
-use super::cost::latency;
 use super::extract::{Choices, Pinned};
 use super::facts::{Facts, Knowledge, Terms};
 use super::known::KnownAt;
@@ -12,7 +11,7 @@ use super::loops::shared;
 use super::pattern::bit;
 use super::saturate::Saturation;
 use super::{SegmentRun, Settings};
-use crate::op::Op;
+use crate::op::{Op, latency};
 use crate::ssa::{Def, Graph, Node, Rebuild, Segment};
 
 /// How far rules see into what a segment is computed from.

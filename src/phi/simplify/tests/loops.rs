@@ -2,13 +2,14 @@
 
 use egg::Id;
 
-use super::super::cost::{cost, latency};
+use super::super::cost::cost;
 use super::super::extract::Choices;
 use super::super::facts::{Knowledge, Terms};
 use super::super::language::Term;
 use super::super::loops::Loops;
 use super::super::{SimplifyLimits, Stage, simplify_segments};
 use crate::op::Op;
+use crate::op::latency;
 use crate::ssa::{Def, Graph, Item, Node, Outcome, Segments, hoist, interpret, parse, verify};
 
 /// An e-graph with three leaves in two loops, of 10 and 1000 iterations: the first changes

@@ -1,0 +1,275 @@
+//! The text form of routines, one line each.
+//!
+//! ```text
+//! routine     = "affine_power" "inputs" number "wrt" input* ":" ( instruction ";" )*
+//!               "advance" trips map "start" slot* "outputs" number*
+//! instruction = slot "=" ( input | "const" float | binary slot slot | "neg" slot
+//!               | "power" trips map )
+//! binary      = "add" | "sub" | "mul" | "div"
+//! map         = "states" number "matrix" entry* "offset" entry*
+//! entry       = slot | "-"
+//! trips       = number | input
+//! input       = "x" number
+//! slot        = "t" number
+//! ```
+//!
+//! Words are separated by spaces. The inputs after `wrt` are the differentiated ones. Matrices
+//! are written line by line; `-` is an entry that is zero. A `power` defines as many slots as it
+//! has results and is named by the first; slots are numbered without gaps.
+//!
+//! ```text
+//! affine_power inputs 3 wrt x0 x1 : t0 = x0 ; t1 = const 1.0 ; t2 = sub t1 t0 ; t3 = x1 ;
+//! advance 100 states 1 matrix t2 offset t3 start t3 outputs 0
+//! ```
+
+use core::fmt::{self, Display, Formatter};
+use core::str::{FromStr, SplitAsciiWhitespace};
+
+use super::{AffineMap, AffinePower, Instruction, Power, Program, ProgramError};
+use super::{Routine, Slot, Trips};
+use crate::entity::Entity;
+
+impl Display for Trips {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Trips::Constant(count) => write!(f, "{count}"),
+            Trips::Input(input) => write!(f, "x{input}"),
+        }
+    }
+}
+
+impl Display for AffineMap {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "states {} matrix", self.states())?;
+        entries(f, self.matrix())?;
+        write!(f, " offset")?;
+        entries(f, self.offset())
+    }
+}
+
+/// Writes entries of a map, a space before each.
+fn entries(f: &mut Formatter<'_>, entries: &[Option<Slot>]) -> fmt::Result {
+    for entry in entries {
+        match entry {
+            Some(slot) => write!(f, " {slot}")?,
+            None => write!(f, " -")?,
+        }
+    }
+    Ok(())
+}
+
+impl Display for Instruction {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Instruction::Input(input) => write!(f, "x{input}"),
+            Instruction::Constant(value) => write!(f, "const {value:?}"),
+            Instruction::Add(a, b) => write!(f, "add {a} {b}"),
+            Instruction::Sub(a, b) => write!(f, "sub {a} {b}"),
+            Instruction::Mul(a, b) => write!(f, "mul {a} {b}"),
+            Instruction::Div(a, b) => write!(f, "div {a} {b}"),
+            Instruction::Neg(a) => write!(f, "neg {a}"),
+            Instruction::Power(power) => write!(f, "power {} {}", power.trips, power.map),
+        }
+    }
+}
+
+impl Display for AffinePower {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "affine_power inputs {} wrt", self.inputs())?;
+        self.differentiated().iter().try_for_each(|input| write!(f, " x{input}"))?;
+        write!(f, " :")?;
+        let mut slot = 0;
+        for instruction in self.program().instructions() {
+            write!(f, " {} = {instruction} ;", Slot::from_index(slot))?;
+            slot += instruction.results();
+        }
+        write!(f, " advance {} {} start", self.trips(), self.map())?;
+        self.start().iter().try_for_each(|slot| write!(f, " {slot}"))?;
+        write!(f, " outputs")?;
+        self.outputs().iter().try_for_each(|output| write!(f, " {output}"))
+    }
+}
+
+impl Display for Routine {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Routine::AffinePower(power) => power.fmt(f),
+        }
+    }
+}
+
+/// Why a text is no routine.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum TextError {
+    /// Something else stands where a word of the grammar should.
+    #[error("expected {expected}, found `{found}`")]
+    Unexpected {
+        /// What should be there.
+        expected: &'static str,
+        /// The word, empty at the end of the text.
+        found: String,
+    },
+    /// An instruction defines another slot than the next one.
+    #[error("expected the definition of {expected}, found `{found}`")]
+    Misnumbered {
+        /// The next slot.
+        expected: Slot,
+        /// The slot that is defined.
+        found: Slot,
+    },
+    /// A text of the right form whose routine is malformed.
+    #[error(transparent)]
+    Malformed(#[from] ProgramError),
+}
+
+/// The words of a text.
+struct Words<'a>(SplitAsciiWhitespace<'a>);
+
+impl<'a> Words<'a> {
+    /// The next word, empty at the end.
+    fn next(&mut self) -> &'a str {
+        self.0.next().unwrap_or_default()
+    }
+
+    /// The next word, not read yet.
+    fn peek(&self) -> &'a str {
+        self.0.clone().next().unwrap_or_default()
+    }
+
+    /// Reads this word.
+    fn word(&mut self, expected: &'static str) -> Result<(), TextError> {
+        let found = self.next();
+        if found == expected { Ok(()) } else { Err(unexpected(expected, found)) }
+    }
+
+    /// Reads a number after a prefix.
+    fn number<T: FromStr>(&mut self, prefix: &str, expected: &'static str) -> Result<T, TextError> {
+        let found = self.next();
+        let digits = found.strip_prefix(prefix);
+        // `parse` takes a sign as well.
+        let digits = digits.filter(|digits| digits.starts_with(|c: char| c.is_ascii_digit()));
+        digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| unexpected(expected, found))
+    }
+
+    /// Reads numbers with a prefix up to the word `end`, and that word.
+    fn numbers_until(
+        &mut self,
+        prefix: &str,
+        expected: &'static str,
+        end: &'static str,
+    ) -> Result<Vec<u32>, TextError> {
+        let mut numbers = Vec::new();
+        while self.peek() != end {
+            numbers.push(self.number(prefix, expected)?);
+        }
+        self.next();
+        Ok(numbers)
+    }
+
+    /// Reads a slot.
+    fn slot(&mut self) -> Result<Slot, TextError> {
+        Ok(Slot::from_index(self.number::<u32>("t", "a slot")? as usize))
+    }
+
+    /// Reads so many entries.
+    fn entries(&mut self, count: usize) -> Result<Vec<Option<Slot>>, TextError> {
+        let mut entries = Vec::new();
+        for _ in 0..count {
+            let zero = self.peek() == "-";
+            entries.push(if zero { None } else { Some(self.slot()?) });
+            if zero {
+                self.next();
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Reads a number of steps.
+    fn trips(&mut self) -> Result<Trips, TextError> {
+        if self.peek().starts_with('x') {
+            return Ok(Trips::Input(self.number("x", "an input")?));
+        }
+        Ok(Trips::Constant(self.number("", "a number of steps")?))
+    }
+
+    /// Reads a map.
+    fn map(&mut self) -> Result<AffineMap, TextError> {
+        self.word("states")?;
+        let states: u8 = self.number("", "a number of states")?;
+        let states = usize::from(states);
+        self.word("matrix")?;
+        let matrix = self.entries(states * states)?;
+        self.word("offset")?;
+        Ok(AffineMap::new(matrix, self.entries(states)?)?)
+    }
+
+    /// Reads an instruction after its `=`.
+    fn instruction(&mut self) -> Result<Instruction, TextError> {
+        if self.peek().starts_with('x') {
+            return Ok(Instruction::Input(self.number("x", "an input")?));
+        }
+        Ok(match self.next() {
+            "const" => {
+                let found = self.next();
+                let value = found.parse().map_err(|_| unexpected("a number", found))?;
+                Instruction::Constant(value)
+            }
+            "add" => Instruction::Add(self.slot()?, self.slot()?),
+            "sub" => Instruction::Sub(self.slot()?, self.slot()?),
+            "mul" => Instruction::Mul(self.slot()?, self.slot()?),
+            "div" => Instruction::Div(self.slot()?, self.slot()?),
+            "neg" => Instruction::Neg(self.slot()?),
+            "power" => {
+                let trips = self.trips()?;
+                Instruction::Power(Box::new(Power { map: self.map()?, trips }))
+            }
+            found => return Err(unexpected("an instruction", found)),
+        })
+    }
+}
+
+/// The error for a word.
+fn unexpected(expected: &'static str, found: &str) -> TextError {
+    TextError::Unexpected { expected, found: found.to_owned() }
+}
+
+impl FromStr for AffinePower {
+    type Err = TextError;
+
+    fn from_str(text: &str) -> Result<AffinePower, TextError> {
+        let mut words = Words(text.split_ascii_whitespace());
+        words.word("affine_power")?;
+        words.word("inputs")?;
+        let mut program = Program::new(words.number("", "a number of inputs")?);
+        words.word("wrt")?;
+        let differentiated = words.numbers_until("x", "an input", ":")?;
+        while words.peek() != "advance" {
+            let expected = Slot::from_index(program.slots());
+            let found = words.slot()?;
+            words.word("=")?;
+            let instruction = words.instruction()?;
+            words.word(";")?;
+            // An input that is loaded twice keeps its slot, so its second one is misnumbered.
+            let defined = program.push(instruction)?;
+            if found != expected || defined != expected {
+                return Err(TextError::Misnumbered { expected, found });
+            }
+        }
+        words.word("advance")?;
+        let trips = words.trips()?;
+        let map = words.map()?;
+        words.word("start")?;
+        let start = words.numbers_until("t", "a slot", "outputs")?;
+        let start = start.iter().map(|slot| Slot::from_index(*slot as usize)).collect();
+        let outputs = words.numbers_until("", "a state", "")?;
+        Ok(AffinePower::new(program, map, start, trips, outputs, differentiated)?)
+    }
+}
+
+impl FromStr for Routine {
+    type Err = TextError;
+
+    fn from_str(text: &str) -> Result<Routine, TextError> {
+        text.parse().map(Routine::AffinePower)
+    }
+}

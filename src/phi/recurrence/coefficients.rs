@@ -1,0 +1,134 @@
+//! The coefficient program of a loop, as it grows: live-ins, and what is computed from them.
+
+use hashbrown::HashMap;
+
+use super::reason::Reason;
+use crate::entity::Entity;
+use crate::numeric::{Instruction, Power, Program, Slot};
+use crate::op::Op;
+use crate::ssa::Node;
+
+/// A coefficient program with its live-ins. Equal instructions are shared, and products with
+/// zero and one folded, so that an exact zero has no slot.
+pub(super) struct Coefficients {
+    program: Program,
+    /// The node of each input.
+    live_ins: Vec<Node>,
+    of_nodes: HashMap<Node, Slot>,
+    constants: HashMap<u64, Slot>,
+    known: HashMap<(Op, Slot, Slot), Slot>,
+    /// The constants by their slots.
+    numbers: HashMap<Slot, f64>,
+}
+
+impl Coefficients {
+    pub(super) fn new() -> Coefficients {
+        Coefficients {
+            program: Program::new(0),
+            live_ins: Vec::new(),
+            of_nodes: HashMap::new(),
+            constants: HashMap::new(),
+            known: HashMap::new(),
+            numbers: HashMap::new(),
+        }
+    }
+
+    pub(super) fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The node of each input.
+    pub(super) fn live_ins(&self) -> &[Node] {
+        &self.live_ins
+    }
+
+    /// The program, and the node of each of its inputs.
+    pub(super) fn into_parts(self) -> (Program, Vec<Node>) {
+        (self.program, self.live_ins)
+    }
+
+    pub(super) fn constant(&mut self, number: f64) -> Result<Slot, Reason> {
+        if let Some(&slot) = self.constants.get(&number.to_bits()) {
+            return Ok(slot);
+        }
+        let slot = self.program.push(Instruction::Constant(number)).map_err(|_| Reason::Large)?;
+        self.constants.insert(number.to_bits(), slot);
+        self.numbers.insert(slot, number);
+        Ok(slot)
+    }
+
+    /// The input that is `node` in each call.
+    pub(super) fn live_in(&mut self, node: Node) -> Result<Slot, Reason> {
+        if let Some(&slot) = self.of_nodes.get(&node) {
+            return Ok(slot);
+        }
+        let input = self.new_input(node);
+        let slot = self.program.push(Instruction::Input(input)).map_err(|_| Reason::Large)?;
+        self.of_nodes.insert(node, slot);
+        Ok(slot)
+    }
+
+    /// The number of a new input that is `node`, without a slot.
+    pub(super) fn new_input(&mut self, node: Node) -> u32 {
+        self.live_ins.push(node);
+        self.program.add_input()
+    }
+
+    /// The number of a slot that is a constant.
+    pub(super) fn number(&self, slot: Slot) -> Option<f64> {
+        self.numbers.get(&slot).copied()
+    }
+
+    /// The sum of two coefficients.
+    pub(super) fn add(&mut self, a: Slot, b: Slot) -> Result<Slot, Reason> {
+        self.apply(Op::Add, a, b)
+    }
+
+    /// The product of two coefficients; `None` is exactly zero.
+    pub(super) fn mul(&mut self, a: Slot, b: Slot) -> Result<Option<Slot>, Reason> {
+        match (self.number(a), self.number(b)) {
+            (Some(0.0), _) | (_, Some(0.0)) => Ok(None),
+            (Some(1.0), _) => Ok(Some(b)),
+            (_, Some(1.0)) => Ok(Some(a)),
+            _ => self.apply(Op::Mul, a, b).map(Some),
+        }
+    }
+
+    pub(super) fn div(&mut self, a: Slot, b: Slot) -> Result<Slot, Reason> {
+        match self.number(b) {
+            Some(1.0) => Ok(a),
+            _ => self.apply(Op::Div, a, b),
+        }
+    }
+
+    pub(super) fn neg(&mut self, a: Slot) -> Result<Slot, Reason> {
+        match self.number(a) {
+            Some(number) => self.constant(-number),
+            None => self.apply(Op::Neg, a, a),
+        }
+    }
+
+    fn apply(&mut self, op: Op, a: Slot, b: Slot) -> Result<Slot, Reason> {
+        let (a, b) = if op.commutes() && b < a { (b, a) } else { (a, b) };
+        if let Some(&slot) = self.known.get(&(op, a, b)) {
+            return Ok(slot);
+        }
+        let instruction = match op {
+            Op::Add => Instruction::Add(a, b),
+            Op::Mul => Instruction::Mul(a, b),
+            Op::Div => Instruction::Div(a, b),
+            _ => Instruction::Neg(a),
+        };
+        let slot = self.program.push(instruction).map_err(|_| Reason::Large)?;
+        self.known.insert((op, a, b), slot);
+        Ok(slot)
+    }
+
+    /// The results of the power of an inner loop: A^m by rows, then the sum of the offsets.
+    pub(super) fn power(&mut self, power: Power) -> Result<Vec<Slot>, Reason> {
+        let results = power.results();
+        let first =
+            self.program.push(Instruction::Power(Box::new(power))).map_err(|_| Reason::Large)?;
+        Ok((0..results).map(|at| Slot::from_index(first.index() + at)).collect())
+    }
+}

@@ -1,0 +1,242 @@
+//! Loops with a data-dependent exit whose state is an affine recurrence. The loop stays to find
+//! its trip count, without a reverse sweep; the closed form for that count has the derivatives.
+//!
+//! What an exit passes on is computed from the state at the head of the last iteration, by copies
+//! of the steps that compute it there.
+
+use hashbrown::{HashMap, HashSet};
+
+use super::extract::{Body, body_to};
+use super::reason::Reason;
+use super::{Evaluation, Group, evaluation, is_inside};
+use crate::entity::Array;
+use crate::op::Op;
+use crate::phi::rule::Applied;
+use crate::phi::version::{Cursor, evaluate, move_live_ins, version};
+use crate::ssa::{Block, Copies, Def, End, Graph, Item, Nest, Node, NodeData, Region, cost};
+use crate::validate::{Subject, refuted};
+
+/// The most steps that are copied behind a loop.
+const MOST_COPIED: usize = 256;
+
+/// A loop with exits that closes behind them.
+pub(super) struct ExitClosing {
+    evaluations: Vec<Evaluation>,
+    /// For each entry φ that exits depend on its evaluation, and its output there.
+    states: Vec<(Node, (usize, usize))>,
+    exits: Vec<Exit>,
+    pub(super) applied: Vec<Applied>,
+}
+
+/// A leaf at which the loop may end.
+struct Exit {
+    leaf: Block,
+    /// The steps of an iteration that compute what it passes on, in order.
+    steps: Vec<Node>,
+    values: Vec<Node>,
+}
+
+/// How `region` closes behind its exits.
+pub(super) fn closed(
+    graph: &Graph,
+    nest: &Nest,
+    swept: &Array<Node, bool>,
+    region: Region,
+) -> Result<ExitClosing, Reason> {
+    let body = continuing(graph, region)?;
+    let exits = exits(graph, nest, region)?;
+    let entries = graph.entries(region);
+    let used: HashSet<Node> = exits
+        .iter()
+        .flat_map(|exit| {
+            let operands = exit.steps.iter().flat_map(|&step| graph.operands(step));
+            operands.chain(&exit.values).copied()
+        })
+        .collect();
+    let states: Vec<usize> =
+        (0..entries.len()).filter(|&entry| used.contains(&entries[entry].phi)).collect();
+    if !states.iter().any(|&state| swept[entries[state].phi]) {
+        return Err(Reason::Cost);
+    }
+    let wanted: Vec<Node> = states.iter().map(|&state| body.nexts[state]).collect();
+    let mut closing =
+        ExitClosing { evaluations: Vec::new(), states: Vec::new(), exits, applied: Vec::new() };
+    let mut outputs = vec![(0, 0); wanted.len()];
+    for Group { values, outputs: of } in super::groups(graph, nest, region, &body, &wanted) {
+        for (at, output) in of {
+            outputs[at] = (closing.evaluations.len(), output);
+        }
+        let (evaluation, record) = evaluation(graph, nest, swept, region, &body, None, &values)?;
+        let subject = Subject {
+            region,
+            items: &body.items,
+            nexts: &body.nexts,
+            values: &values,
+            live_ins: &evaluation.live_ins,
+        };
+        if refuted(graph, &subject, &evaluation.routine) {
+            return Err(Reason::Refuted);
+        }
+        closing.evaluations.push(evaluation);
+        closing.applied.push(record);
+    }
+    let phis = states.iter().map(|&state| entries[state].phi);
+    closing.states = phis.zip(outputs).collect();
+    let routines = closing.evaluations.iter().map(|evaluation| &evaluation.routine);
+    match cost::is_worth_closing_behind(graph, region, routines) {
+        true => Ok(closing),
+        false => Err(Reason::Cost),
+    }
+}
+
+/// The body on the only path after which there is another iteration.
+fn continuing(graph: &Graph, region: Region) -> Result<Body, Reason> {
+    let root = graph.regions[region].root;
+    let goes_on = |leaf: &Block| match &graph.blocks[*leaf].end {
+        End::Return(passed) => {
+            passed.first().is_some_and(|&again| graph.constant(again) != Some(0.0))
+        }
+        End::Branch { .. } | End::Open => false,
+    };
+    let leaves: Vec<Block> = graph.leaves(root).into_iter().filter(goes_on).collect();
+    let [leaf] = leaves[..] else { return Err(Reason::Branches) };
+    let (parents, mut path) = (graph.parents(), vec![leaf]);
+    while let Some(&block) = path.last().filter(|&&block| block != root) {
+        path.extend(parents[block]);
+    }
+    path.reverse();
+    body_to(graph, region, &path)
+}
+
+fn exits(graph: &Graph, nest: &Nest, region: Region) -> Result<Vec<Exit>, Reason> {
+    let mut exits = Vec::new();
+    for leaf in graph.leaves(graph.regions[region].root) {
+        let End::Return(passed) = &graph.blocks[leaf].end else { return Err(Reason::Branches) };
+        let [again, ref passed @ ..] = passed[..] else { return Err(Reason::Branches) };
+        if graph.constant(again).is_some_and(|again| again != 0.0) {
+            continue;
+        }
+        let values = passed[graph.entries(region).len()..].to_vec();
+        let steps = steps_behind(graph, nest, region, &values)?;
+        exits.push(Exit { leaf, steps, values });
+    }
+    Ok(exits)
+}
+
+/// The steps of an iteration of `region` that compute `values`, in order.
+fn steps_behind(
+    graph: &Graph,
+    nest: &Nest,
+    region: Region,
+    values: &[Node],
+) -> Result<Vec<Node>, Reason> {
+    let (mut steps, mut seen) = (Vec::new(), HashSet::new());
+    let mut pending: Vec<(Node, bool)> = values.iter().map(|&value| (value, false)).collect();
+    while let Some((node, done)) = pending.pop() {
+        if done {
+            steps.push(node);
+            continue;
+        }
+        if !is_inside(nest, node, region) || !seen.insert(node) {
+            continue;
+        }
+        match graph.nodes[node].def {
+            Def::Apply(..) if steps.len() < MOST_COPIED => {
+                pending.push((node, true));
+                pending.extend(graph.operands(node).iter().map(|&arg| (arg, false)));
+            }
+            Def::Entry(of, _) | Def::Iteration(of) if of == region => {}
+            _ => return Err(Reason::Exit),
+        }
+    }
+    Ok(steps)
+}
+
+/// Puts the closed form behind `region`.
+pub(super) fn insert(
+    new: &mut Graph,
+    graph: &Graph,
+    nest: &Nest,
+    region: Region,
+    closing: ExitClosing,
+) {
+    let Some(block) = nest.region_block(region) else { return };
+    let Some(mut cursor) = Cursor::before(new, block, region) else { return };
+    let place = graph.regions[region].place;
+    // The loop that serves where the routine rejects.
+    let fallback = Copies::default().region(new, region);
+    new.blocks[block].items[cursor.at] = Item::Region(fallback);
+    // The φs are those of both versions from here on, so the loop gets others.
+    let outer = new.regions[region].phis.clone();
+    cursor.insert(new, Item::Region(region));
+    let (count, exit) = count_iterations(new, region, &closing.exits);
+    let mut accepted: Option<Node> = None;
+    let (mut steps, mut outputs, mut copies) = (Vec::new(), Vec::new(), Copies::default());
+    for mut evaluation in closing.evaluations {
+        move_live_ins(new, graph, nest, region, &mut cursor, &mut copies, &mut evaluation);
+        if let Some(trips) = evaluation.trips {
+            evaluation.live_ins[trips] = count;
+        }
+        let (condition, values) = evaluate(new, &mut cursor, evaluation, &mut steps, place);
+        accepted = Some(crate::phi::version::both(new, &mut cursor, accepted, condition));
+        outputs.push(values);
+    }
+    let Some(accepted) = accepted else { return };
+    let mut states: HashMap<Node, Node> =
+        closing.states.iter().map(|&(phi, (of, output))| (phi, outputs[of][output])).collect();
+    if let Some((number, _)) =
+        graph.nodes.iter().find(|(_, data)| data.def == Def::Iteration(region))
+    {
+        states.insert(number, count);
+    }
+    let mut values: Vec<Node> = Vec::new();
+    for (index, of) in closing.exits.iter().enumerate() {
+        let mut copies = Copies::of(states.clone());
+        steps.extend(of.steps.iter().map(|&step| copies.step(new, step)));
+        let own: Vec<Node> = of.values.iter().map(|&value| copies.node(value)).collect();
+        if index == 0 {
+            values = own;
+            continue;
+        }
+        let Some(exit) = exit else { continue };
+        let number = new.push_const((index as f64).to_bits());
+        let def = Def::Apply(Op::Eq, [exit, number, exit]);
+        let is_this = new.nodes.push(NodeData { def, place });
+        steps.push(is_this);
+        for (value, own) in values.iter_mut().zip(own).filter(|(value, own)| **value != *own) {
+            let def = Def::Apply(Op::Select, [is_this, own, *value]);
+            *value = new.nodes.push(NodeData { def, place });
+            steps.push(*value);
+        }
+    }
+    version(new, &cursor, (fallback, &outer), accepted, (steps, values));
+}
+
+/// Lets `region` pass on its iteration number, and by which of its `exits` it ends if there are
+/// several, instead of what it passed on.
+fn count_iterations(new: &mut Graph, region: Region, exits: &[Exit]) -> (Node, Option<Node>) {
+    let place = new.regions[region].place;
+    let known = new.nodes.iter().find(|(_, data)| data.def == Def::Iteration(region));
+    let number = match known.map(|(node, _)| node) {
+        Some(number) => number,
+        None => new.push_iteration(region),
+    };
+    let kept = 1 + new.entries(region).len();
+    let several = exits.len() > 1;
+    for leaf in new.leaves(new.regions[region].root) {
+        let exit = exits.iter().position(|exit| exit.leaf == leaf).unwrap_or(0);
+        let exit = several.then(|| new.push_const((exit as f64).to_bits()));
+        if let End::Return(passed) = &mut new.blocks[leaf].end {
+            passed.truncate(kept);
+            passed.push(number);
+            passed.extend(exit);
+        }
+    }
+    new.regions[region].phis.clear();
+    let mut phi = |number: u32| {
+        let phi = new.nodes.push(NodeData { def: Def::Phi(region, number), place });
+        new.regions[region].phis.push(phi);
+        phi
+    };
+    (phi(0), several.then(|| phi(1)))
+}

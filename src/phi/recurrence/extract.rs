@@ -1,0 +1,457 @@
+//! Extraction: a walk through the body of a loop that finds each value as an affine form of the
+//! state, with coefficients that a straight-line program computes from the live-ins.
+//!
+//! An inner loop is extracted first, by the same walk; what the outer state is to it counts as
+//! states that stay as they are. It becomes a power in the coefficient program.
+
+use hashbrown::{HashMap, HashSet};
+
+use super::coefficients::Coefficients;
+use super::form::{Form, MOST_DEGREE, Variable};
+use super::reason::Reason;
+use super::system::{Next, System, close};
+use crate::numeric::{AffineMap, Power, Trips};
+use crate::op::Op;
+use crate::ssa::{Access, Block, Def, End, Graph, Item, Nest, Node, Region, SeriesData};
+
+/// A walk through a loop nest.
+pub(super) struct Extraction<'a> {
+    graph: &'a Graph,
+    nest: &'a Nest,
+    pub(super) coefficients: Coefficients,
+    /// The loops from the outermost that is extracted to the current one.
+    scopes: Vec<Scope>,
+}
+
+/// A loop whose body is walked through.
+struct Scope {
+    region: Region,
+    trips: u64,
+    /// The forms of its entry φs and of the steps so far.
+    forms: HashMap<Node, Form>,
+    /// The variables of the loop around that are states here, after the entry φs.
+    outer: Vec<Variable>,
+}
+
+/// The steps of an iteration after which there is another one.
+pub(super) struct Body {
+    pub(super) items: Vec<Item>,
+    /// Decides whether there is another iteration.
+    pub(super) again: Node,
+    /// The next value of each entry φ.
+    pub(super) nexts: Vec<Node>,
+    /// The value of each φ.
+    pub(super) values: Vec<Node>,
+}
+
+/// The body of `region`, a loop, if it is one block of steps and loops.
+pub(super) fn body(graph: &Graph, region: Region) -> Result<Body, Reason> {
+    let root = graph.regions[region].root;
+    let is_straight = |item: &Item| match *item {
+        Item::Node(_) => true,
+        Item::Region(inner) => graph.regions[inner].cycle.is_some(),
+        Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => false,
+    };
+    match graph.blocks[root].items.iter().all(is_straight) {
+        true => body_to(graph, region, &[root]),
+        false => Err(Reason::Branches),
+    }
+}
+
+/// The body of `region` on the path through `blocks`, of which the last is a leaf.
+pub(super) fn body_to(graph: &Graph, region: Region, blocks: &[Block]) -> Result<Body, Reason> {
+    let leaf = blocks.last().map(|&leaf| &graph.blocks[leaf].end);
+    let Some(End::Return(passed)) = leaf else { return Err(Reason::Branches) };
+    let [again, ref passed @ ..] = passed[..] else { return Err(Reason::Branches) };
+    let (nexts, values) = passed.split_at(graph.entries(region).len());
+    let items = blocks.iter().flat_map(|&block| &graph.blocks[block].items).copied().collect();
+    Ok(Body { items, again, nexts: nexts.to_vec(), values: values.to_vec() })
+}
+
+/// The trip count of `region`, if it is the same in all calls: where `again` is a comparison of
+/// the iteration number with a constant.
+pub(super) fn trips(graph: &Graph, region: Region, again: Node) -> Result<u64, Reason> {
+    let bound = graph.regions[region].cycle.as_ref().map_or(0, |cycle| cycle.bound);
+    if let Some(again) = graph.constant(again) {
+        return if again == 0.0 { Ok(1) } else { Err(Reason::Trips) };
+    }
+    let Def::Apply(Op::Lt, [number, last, _]) = graph.nodes[again].def else {
+        return Err(Reason::Trips);
+    };
+    let last = graph.constant(last).filter(|last| last.fract() == 0.0 && *last >= 0.0);
+    match last {
+        Some(last) if graph.nodes[number].def == Def::Iteration(region) => {
+            (last < f64::from(bound)).then_some(last as u64 + 1).ok_or(Reason::Trips)
+        }
+        _ => Err(Reason::Trips),
+    }
+}
+
+impl<'a> Extraction<'a> {
+    pub(super) fn new(graph: &'a Graph, nest: &'a Nest) -> Extraction<'a> {
+        Extraction { graph, nest, coefficients: Coefficients::new(), scopes: Vec::new() }
+    }
+
+    /// The system of `region` for the values `wanted`, nodes that the end of its body sees.
+    pub(super) fn system(
+        &mut self,
+        region: Region,
+        body: &Body,
+        trips: u64,
+        wanted: &[Node],
+    ) -> Result<System, Reason> {
+        let entries = self.graph.entries(region);
+        let needed = needed(self.graph, self.nest, region, &body.nexts, wanted);
+        let (forms, outer) = (HashMap::new(), Vec::new());
+        self.scopes.push(Scope { region, trips, forms, outer });
+        for (entry, state) in entries.iter().zip(0..) {
+            let form = Form::variable(Variable::state(state), &mut self.coefficients)?;
+            self.define(entry.phi, form);
+        }
+        for &item in &body.items {
+            match item {
+                Item::Node(node) if needed.contains(&node) => {
+                    let form = self.step(node)?;
+                    self.define(node, form);
+                }
+                Item::Region(inner) => {
+                    let phis = &self.graph.regions[inner].phis;
+                    if phis.iter().any(|phi| needed.contains(phi)) {
+                        self.inner(inner)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        let is_needed = |entry: &usize| needed.contains(&entries[*entry].phi);
+        let mut nexts: Vec<Option<Next>> = Vec::new();
+        for entry in 0..entries.len() {
+            nexts.push(match is_needed(&entry) {
+                true => Some(Next::Form(self.form(body.nexts[entry])?)),
+                false => None,
+            });
+        }
+        let outputs: Vec<(Option<u32>, Form)> = wanted
+            .iter()
+            .map(|&value| {
+                let state = (0..entries.len())
+                    .find(|entry| body.nexts[*entry] == value && is_needed(entry));
+                Ok((state.map(|state| state as u32), self.form(value)?))
+            })
+            .collect::<Result<_, Reason>>()?;
+        let Some(scope) = self.scopes.pop() else { return Err(Reason::Large) };
+        nexts.extend(scope.outer.iter().map(|_| Some(Next::Same)));
+        let mut system = close(&mut self.coefficients, nexts, outputs)?;
+        system.outer = scope.outer;
+        Ok(system)
+    }
+
+    fn define(&mut self, node: Node, form: Form) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.forms.insert(node, form);
+        }
+    }
+
+    /// The form of `node` in the current loop.
+    pub(super) fn form(&mut self, node: Node) -> Result<Form, Reason> {
+        self.form_in(self.scopes.len(), node)
+    }
+
+    /// The same in the loop number `depth`, from 1.
+    fn form_in(&mut self, depth: usize, node: Node) -> Result<Form, Reason> {
+        let Some(scope) = depth.checked_sub(1).and_then(|index| self.scopes.get(index)) else {
+            return self.invariant(node);
+        };
+        if let Some(form) = scope.forms.get(&node) {
+            return Ok(form.clone());
+        }
+        match self.graph.nodes[node].def {
+            Def::Const(_) | Def::Input(_) => return self.invariant(node),
+            Def::Iteration(region) if region == scope.region => {
+                let number = Variable { state: None, degree: 1 };
+                return Form::variable(number, &mut self.coefficients);
+            }
+            _ => {}
+        }
+        let outer = self.form_in(depth - 1, node)?;
+        self.translated(depth, &outer)
+    }
+
+    /// A form of the loop around as one of the loop number `depth`.
+    fn translated(&mut self, depth: usize, outer: &Form) -> Result<Form, Reason> {
+        let mut form = Form::default();
+        for &(variable, slot) in outer.terms() {
+            let variable = match variable {
+                Variable::ONE => variable,
+                other => {
+                    let Some(scope) = self.scopes.get_mut(depth - 1) else {
+                        return Err(Reason::Large);
+                    };
+                    let known = scope.outer.iter().position(|&outer| outer == other);
+                    let index = known.unwrap_or_else(|| {
+                        scope.outer.push(other);
+                        scope.outer.len() - 1
+                    });
+                    let entries = self.graph.entries(scope.region).len();
+                    Variable::state((entries + index) as u32)
+                }
+            };
+            form.add_term(variable, slot, &mut self.coefficients)?;
+        }
+        Ok(form)
+    }
+
+    /// What is the same in all iterations of all loops that are extracted.
+    fn invariant(&mut self, node: Node) -> Result<Form, Reason> {
+        let slot = match self.graph.constant(node) {
+            Some(0.0) => return Ok(Form::default()),
+            Some(number) if number.is_finite() => self.coefficients.constant(number)?,
+            _ => self.coefficients.live_in(node)?,
+        };
+        Ok(Form::invariant(slot))
+    }
+
+    fn step(&mut self, node: Node) -> Result<Form, Reason> {
+        match self.graph.nodes[node].def {
+            Def::Apply(op, args) => self.applied(node, op, &args[..op.arity()]),
+            Def::Element(access) => self.element(node, access),
+            Def::Call(_) | Def::Result(..) => Err(Reason::Call),
+            _ => self.form(node),
+        }
+    }
+
+    fn applied(&mut self, node: Node, op: Op, args: &[Node]) -> Result<Form, Reason> {
+        let forms = args.iter().map(|&arg| self.form(arg)).collect::<Result<Vec<_>, _>>()?;
+        let coefficients = &mut self.coefficients;
+        match (op, &forms[..]) {
+            (Op::Add, [a, b]) => a.plus(b, coefficients),
+            (Op::Sub, [a, b]) => a.plus(&negated(b, coefficients)?, coefficients),
+            (Op::Neg, [a]) => negated(a, coefficients),
+            (Op::Mul, [a, b]) => a.times(b, coefficients),
+            (Op::MulAdd, [a, b, c]) => a.times(b, coefficients)?.plus(c, coefficients),
+            (Op::Div, [a, b]) => match b.as_invariant() {
+                Some(divisor) => a.map(|slot| coefficients.div(slot, divisor).map(Some)),
+                None => Err(Reason::Quotient),
+            },
+            (Op::Powi, [a, _]) if !is_invariant(a) => {
+                match self.graph.constant(args[1]).filter(|&power| power.abs() <= 4.0) {
+                    Some(power) if power >= 1.0 => {
+                        (1..power as u8).try_fold(a.clone(), |all, _| all.times(a, coefficients))
+                    }
+                    _ => Err(Reason::NotAffine(op)),
+                }
+            }
+            // Any function of live-ins is a live-in.
+            _ if forms.iter().all(is_invariant) && self.is_movable(node) => self.invariant(node),
+            _ => Err(Reason::NotAffine(op)),
+        }
+    }
+
+    /// Whether `node`, a step of the current loop, may be computed before all loops.
+    fn is_movable(&self, node: Node) -> bool {
+        movable(self.graph, self.nest, node, |region| {
+            self.scopes.iter().any(|scope| scope.region == region)
+        })
+        .is_some()
+    }
+
+    fn element(&mut self, node: Node, access: Access) -> Result<Form, Reason> {
+        let data = &self.graph.accesses[access];
+        let own = |&&(region, stride): &&(Region, i32)| {
+            stride != 0 && self.scopes.iter().any(|scope| scope.region == region)
+        };
+        let mut strides = data.strides.iter().filter(own);
+        let Some(&(region, stride)) = strides.next() else {
+            return match self.is_movable(node) {
+                true => self.invariant(node),
+                false => Err(Reason::History),
+            };
+        };
+        let (Some(scope), None) = (self.scopes.last(), strides.next()) else {
+            return Err(Reason::Data);
+        };
+        let SeriesData::Constants(numbers) = &self.graph.series[data.series] else {
+            return Err(Reason::Data);
+        };
+        if scope.region != region || data.strides.len() != 1 {
+            return Err(Reason::Data);
+        }
+        let at = |i: u64| {
+            let index = i64::from(data.base) + i64::from(stride) * i as i64;
+            usize::try_from(index).ok().and_then(|index| numbers.get(index)).copied()
+        };
+        let values: Option<Vec<f64>> =
+            (0..scope.trips).map(|i| at(i).map(f64::from_bits)).collect();
+        let parts = values.and_then(|values| progression(&values)).ok_or(Reason::Data)?;
+        let mut form = Form::default();
+        for (part, degree) in parts.into_iter().zip(0..) {
+            let slot = self.coefficients.constant(part)?;
+            form.add_term(Variable { state: None, degree }, slot, &mut self.coefficients)?;
+        }
+        Ok(form)
+    }
+
+    /// Extracts `inner`, a loop in the current one, and defines its φs.
+    fn inner(&mut self, inner: Region) -> Result<(), Reason> {
+        let graph = self.graph;
+        let body = body(graph, inner)?;
+        let trips = trips(graph, inner, body.again)?;
+        let system = self.system(inner, &body, trips, &body.values)?;
+        let map = AffineMap::new(system.matrix, system.offset).map_err(|_| Reason::States)?;
+        let states = system.variables.len();
+        let results = self.coefficients.power(Power { map, trips: Trips::Constant(trips) })?;
+        let entries = graph.entries(inner);
+        let mut starts = Vec::new();
+        for variable in &system.variables {
+            starts.push(match variable.state {
+                // C(0, k) is zero.
+                _ if variable.degree > 0 => Form::default(),
+                Some(state) if (state as usize) < entries.len() => {
+                    self.form(entries[state as usize].first)?
+                }
+                Some(state) => match system.outer.get(state as usize - entries.len()) {
+                    Some(&outer) => Form::variable(outer, &mut self.coefficients)?,
+                    None => Form::default(),
+                },
+                None => Form::default(),
+            });
+        }
+        for (&phi, &row) in graph.regions[inner].phis.iter().zip(&system.outputs) {
+            let mut form = Form::invariant(results[states * states + row]);
+            for (column, start) in starts.iter().enumerate() {
+                let entry = results[row * states + column];
+                let part = start.map(|slot| self.coefficients.mul(entry, slot))?;
+                form = form.plus(&part, &mut self.coefficients)?;
+            }
+            self.define(phi, form);
+        }
+        Ok(())
+    }
+}
+
+fn negated(form: &Form, coefficients: &mut Coefficients) -> Result<Form, Reason> {
+    form.map(|slot| coefficients.neg(slot).map(Some))
+}
+
+/// Whether the form is the same in all iterations.
+fn is_invariant(form: &Form) -> bool {
+    form.terms().is_empty() || form.as_invariant().is_some()
+}
+
+/// The steps that compute `node` from what is visible before the loops, in order: those that
+/// stand in loops which `is_inside` names. `None` if one of them cannot be moved there.
+pub(in crate::phi) fn movable(
+    graph: &Graph,
+    nest: &Nest,
+    node: Node,
+    is_inside: impl Fn(Region) -> bool,
+) -> Option<Vec<Node>> {
+    /// More steps are not moved for one value.
+    const MOST_STEPS: usize = 64;
+    let stands_inside = |node: Node| {
+        let mut around = nest.node_loop(node);
+        while let Some(region) = around.filter(|&region| !is_inside(region)) {
+            around = nest.loop_around(region);
+        }
+        around.is_some()
+    };
+    let (mut steps, mut seen, mut pending) = (Vec::new(), HashSet::new(), vec![(node, false)]);
+    while let Some((node, done)) = pending.pop() {
+        if done {
+            steps.push(node);
+            continue;
+        }
+        if !stands_inside(node) || !seen.insert(node) {
+            continue;
+        }
+        if seen.len() > MOST_STEPS {
+            return None;
+        }
+        match graph.nodes[node].def {
+            Def::Apply(..) => {}
+            Def::Element(access) => {
+                let data = &graph.accesses[access];
+                let series = &graph.series[data.series];
+                let is_given =
+                    matches!(series, SeriesData::Constants(_) | SeriesData::Inputs { .. });
+                if !is_given || data.strides.iter().any(|&(region, _)| is_inside(region)) {
+                    return None;
+                }
+            }
+            _ => return None,
+        }
+        pending.push((node, true));
+        pending.extend(graph.operands(node).iter().map(|&arg| (arg, false)));
+    }
+    Some(steps)
+}
+
+/// The nodes in `region` and its loops that `wanted` and the states behind it depend on.
+pub(super) fn needed(
+    graph: &Graph,
+    nest: &Nest,
+    region: Region,
+    nexts: &[Node],
+    wanted: &[Node],
+) -> HashSet<Node> {
+    let (mut needed, mut pending) = (HashSet::new(), wanted.to_vec());
+    while let Some(node) = pending.pop() {
+        let is_inside = core::iter::successors(nest.node_loop(node), |&r| nest.loop_around(r))
+            .any(|around| around == region);
+        if !is_inside || !needed.insert(node) {
+            continue;
+        }
+        match graph.nodes[node].def {
+            Def::Entry(of, number) if of == region => {
+                pending.extend(nexts.get(number as usize));
+            }
+            // An inner loop is extracted as a whole.
+            Def::Phi(inner, _) => {
+                let End::Return(passed) = &graph.blocks[graph.regions[inner].root].end else {
+                    continue;
+                };
+                pending.extend(passed);
+                pending.extend(graph.entries(inner).iter().map(|entry| entry.first));
+            }
+            _ => pending.extend(graph.operands(node)),
+        }
+    }
+    needed
+}
+
+/// The coefficients of C(i, 0), C(i, 1), … whose sum is each of these numbers, if they are exactly
+/// a polynomial of i: of numbers with few binary digits, whose differences are exact.
+fn progression(numbers: &[f64]) -> Option<Vec<f64>> {
+    const SCALE: f64 = 1024.0;
+    const MOST: f64 = (1u64 << 40) as f64;
+    let is_short = |number: f64| (number * SCALE).fract() == 0.0 && number.abs() < MOST;
+    if !numbers.iter().all(|&number| is_short(number)) {
+        return None;
+    }
+    let (mut differences, mut parts) = (numbers.to_vec(), Vec::new());
+    while parts.len() <= usize::from(MOST_DEGREE) {
+        parts.push(*differences.first()?);
+        differences = differences.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        if differences.iter().all(|&difference| difference == 0.0) {
+            // As many numbers as coefficients are always a polynomial.
+            return (differences.len() > parts.len()).then_some(parts);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progressions_are_found_where_they_are_exact() {
+        let squares: Vec<f64> = (0..20).map(|i| f64::from(i * i + 3)).collect();
+        assert_eq!(progression(&squares), Some(vec![3.0, 1.0, 2.0]));
+        let halves: Vec<f64> = (0..20).map(|i| 0.5 * f64::from(i)).collect();
+        assert_eq!(progression(&halves), Some(vec![0.0, 0.5]));
+        let tenths: Vec<f64> = (0..20).map(|i| 0.1 * f64::from(i)).collect();
+        assert_eq!(progression(&tenths), None);
+        assert_eq!(progression(&[1.0, 5.0, 2.0]), None);
+    }
+}

@@ -1,0 +1,148 @@
+//! Loop versioning: a loop is entered only where the routine that stands for it rejects the call.
+//!
+//! ```text
+//! accepted = call …
+//! region: branch accepted
+//!   then:       the values of the routine, with its partials attached
+//!   otherwise:  the loop
+//! ```
+
+use std::sync::Arc;
+
+use super::recurrence::movable;
+use crate::numeric::{AffinePower, Routine};
+use crate::op::{MAX_ARITY, Op};
+use crate::ssa::{
+    Block, CallData, Copies, Def, End, Graph, Item, Nest, Node, NodeData, PlaceId, Region,
+    RegionData, blocks_inside,
+};
+
+/// A routine, and the nodes that it is called with.
+pub(super) struct Evaluation {
+    pub(super) routine: AffinePower,
+    /// A node for each input: one that is visible before the loop, or can be computed there.
+    pub(super) live_ins: Vec<Node>,
+    /// The input that is the trip count, if that is known only in the call.
+    pub(super) trips: Option<usize>,
+}
+
+/// Where steps are inserted: before step number `at` of `block`.
+pub(super) struct Cursor {
+    pub(super) block: Block,
+    pub(super) at: usize,
+}
+
+impl Cursor {
+    /// The place before `region`, a step of `block`.
+    pub(super) fn before(graph: &Graph, block: Block, region: Region) -> Option<Cursor> {
+        let at = graph.blocks[block].items.iter().position(|&item| item == Item::Region(region))?;
+        Some(Cursor { block, at })
+    }
+
+    /// Inserts a step.
+    pub(super) fn insert(&mut self, graph: &mut Graph, item: Item) {
+        graph.blocks[self.block].items.insert(self.at, item);
+        self.at += 1;
+    }
+
+    /// Inserts a new node.
+    fn push(&mut self, graph: &mut Graph, def: Def, place: Option<PlaceId>) -> Node {
+        let node = graph.nodes.push(NodeData { def, place });
+        self.insert(graph, Item::Node(node));
+        node
+    }
+}
+
+/// Computes the live-ins of `evaluation` before `region` that were computed in it.
+pub(super) fn move_live_ins(
+    new: &mut Graph,
+    graph: &Graph,
+    nest: &Nest,
+    region: Region,
+    cursor: &mut Cursor,
+    copies: &mut Copies,
+    evaluation: &mut Evaluation,
+) {
+    let inside = blocks_inside(graph, region);
+    let is_inside = |r: Region| inside.contains(&graph.regions[r].root);
+    for node in &mut evaluation.live_ins {
+        for step in movable(graph, nest, *node, is_inside).unwrap_or_default() {
+            if copies.node(step) == step {
+                let copy = copies.step(new, step);
+                cursor.insert(new, Item::Node(copy));
+            }
+        }
+        *node = copies.node(*node);
+    }
+}
+
+/// Calls the routine of `evaluation`: the node that says whether it accepts, and for each output
+/// its value with the partials attached, by nodes that are appended to `steps`.
+pub(super) fn evaluate(
+    graph: &mut Graph,
+    cursor: &mut Cursor,
+    evaluation: Evaluation,
+    steps: &mut Vec<Node>,
+    place: Option<PlaceId>,
+) -> (Node, Vec<Node>) {
+    let Evaluation { routine: power, live_ins, .. } = evaluation;
+    let routine = Arc::new(Routine::AffinePower(power.clone()));
+    let call = graph.calls.push(CallData { routine, args: live_ins.clone() });
+    let accepted = cursor.push(graph, Def::Call(call), place);
+    let mut outputs = Vec::new();
+    for output in 0..power.outputs().len() {
+        let mut result = |graph: &mut Graph, number: usize| {
+            cursor.push(graph, Def::Result(accepted, number as u32), place)
+        };
+        let mut value = result(graph, power.value_index(output));
+        for (nth, &input) in power.differentiated().iter().enumerate() {
+            let partial = result(graph, power.partial_index(output, nth));
+            let args: [Node; MAX_ARITY] = [value, live_ins[input as usize], partial];
+            value = graph.nodes.push(NodeData { def: Def::Apply(Op::Attach, args), place });
+            steps.push(value);
+        }
+        outputs.push(value);
+    }
+    (accepted, outputs)
+}
+
+/// Whether all calls so far, and this one, are accepted.
+pub(super) fn both(
+    graph: &mut Graph,
+    cursor: &mut Cursor,
+    before: Option<Node>,
+    accepted: Node,
+) -> Node {
+    let Some(before) = before else { return accepted };
+    let place = graph.nodes[accepted].place;
+    cursor.push(graph, Def::Apply(Op::Mul, [before, accepted, before]), place)
+}
+
+/// Makes two versions of `region`, the step at the cursor: where `accepted` holds, the φs are
+/// `values`, which `steps` compute; otherwise those of the loop. The φs of both are `phis`.
+pub(super) fn version(
+    graph: &mut Graph,
+    cursor: &Cursor,
+    (region, phis): (Region, &[Node]),
+    accepted: Node,
+    (steps, values): (Vec<Node>, Vec<Node>),
+) {
+    let place = graph.regions[region].place;
+    let [root, then, otherwise] = [(); 3].map(|()| graph.new_block());
+    graph.blocks[root].end = End::Branch { condition: accepted, then, otherwise };
+    graph.blocks[then].items = steps.into_iter().map(Item::Node).collect();
+    graph.blocks[then].end = End::Return(values.into_iter().collect());
+    graph.blocks[otherwise].items.push(Item::Region(region));
+    let data = RegionData { root, phis: phis.to_vec(), replays: None, cycle: None, place };
+    let versions = graph.regions.push(data);
+    let own: Vec<Node> = (0u32..)
+        .zip(phis)
+        .map(|(number, &phi)| {
+            graph.nodes[phi].def = Def::Phi(versions, number);
+            graph.nodes.push(NodeData { def: Def::Phi(region, number), place })
+        })
+        .collect();
+    graph.blocks[otherwise].end = End::Return(own.iter().copied().collect());
+    graph.regions[region].phis = own;
+    graph.blocks[cursor.block].items[cursor.at] = Item::Region(versions);
+}

@@ -1,0 +1,152 @@
+//! Copies of parts of a graph inside it: a region with all that is in it, and steps.
+
+use hashbrown::HashMap;
+
+use super::graph::{Block, CallData, Def, End, Graph, Item, Node, NodeData, Region};
+use super::series::{Access, AccessData, Entry, Loop, Series, SeriesData};
+
+/// The copies of what is in a region. What is not in it stands for itself.
+#[derive(Default)]
+pub(crate) struct Copies {
+    pub(crate) nodes: HashMap<Node, Node>,
+    regions: HashMap<Region, Region>,
+    series: HashMap<Series, Series>,
+}
+
+impl Copies {
+    /// Copies which let these nodes stand for others.
+    pub(crate) fn of(nodes: HashMap<Node, Node>) -> Copies {
+        Copies { nodes, ..Copies::default() }
+    }
+
+    /// What stands for `node` in the copy.
+    pub(crate) fn node(&self, node: Node) -> Node {
+        self.nodes.get(&node).copied().unwrap_or(node)
+    }
+
+    /// Copies `region`, a region that replays none, with all that is in it. The copy is a step of
+    /// no block yet, and its nodes are in no order: see [`in_order`](super::in_order()).
+    pub(crate) fn region(&mut self, graph: &mut Graph, region: Region) -> Region {
+        let copy = self.begin(graph, region);
+        // Blocks with their copies and the number of the next item, the next block last.
+        let mut pending = vec![(graph.regions[region].root, graph.regions[copy].root, 0)];
+        while let Some((block, new, next)) = pending.pop() {
+            let Some(&item) = graph.blocks[block].items.get(next) else {
+                let end = match graph.blocks[block].end.clone() {
+                    End::Open => End::Open,
+                    End::Return(values) => {
+                        End::Return(values.into_iter().map(|value| self.node(value)).collect())
+                    }
+                    End::Branch { condition, then, otherwise } => {
+                        let sides = [graph.new_block(), graph.new_block()];
+                        pending.extend([(otherwise, sides[1], 0), (then, sides[0], 0)]);
+                        let condition = self.node(condition);
+                        End::Branch { condition, then: sides[0], otherwise: sides[1] }
+                    }
+                };
+                graph.blocks[new].end = end;
+                continue;
+            };
+            pending.push((block, new, next + 1));
+            let item = match item {
+                Item::Node(node) => Item::Node(self.step(graph, node)),
+                Item::Guard { condition, expect } => {
+                    Item::Guard { condition: self.node(condition), expect }
+                }
+                Item::Region(inner) => {
+                    let copy = self.begin(graph, inner);
+                    pending.push((graph.regions[inner].root, graph.regions[copy].root, 0));
+                    Item::Region(copy)
+                }
+                Item::Fill(series) => Item::Fill(self.series(graph, series)),
+                Item::Accumulate(access, node) => {
+                    Item::Accumulate(self.access(graph, access), self.node(node))
+                }
+            };
+            graph.blocks[new].items.push(item);
+        }
+        copy
+    }
+
+    /// Copies `node`, a step whose operands have been copied.
+    pub(crate) fn step(&mut self, graph: &mut Graph, node: Node) -> Node {
+        let NodeData { def, place } = graph.nodes[node];
+        let def = match def {
+            Def::Apply(op, args) => Def::Apply(op, args.map(|arg| self.node(arg))),
+            Def::Element(access) => Def::Element(self.access(graph, access)),
+            Def::Call(call) => {
+                let CallData { routine, args } = graph.calls[call].clone();
+                let args = args.into_iter().map(|arg| self.node(arg)).collect();
+                Def::Call(graph.calls.push(CallData { routine, args }))
+            }
+            Def::Result(call, number) => Def::Result(self.node(call), number),
+            other => other,
+        };
+        let copy = graph.nodes.push(NodeData { def, place });
+        self.nodes.insert(node, copy);
+        copy
+    }
+
+    /// The copy of `region` with its φs, entry φs and iteration number, without steps.
+    fn begin(&mut self, graph: &mut Graph, region: Region) -> Region {
+        let mut data = graph.regions[region].clone();
+        data.root = graph.new_block();
+        let copy = graph.regions.push(data.clone());
+        self.regions.insert(region, copy);
+        let mut again = |nodes: &mut HashMap<Node, Node>, node: Node, def: Def| {
+            let place = graph.nodes[node].place;
+            let new = graph.nodes.push(NodeData { def, place });
+            nodes.insert(node, new);
+            new
+        };
+        for (phi, number) in data.phis.iter_mut().zip(0..) {
+            *phi = again(&mut self.nodes, *phi, Def::Phi(copy, number));
+        }
+        if let Some(Loop { entries, .. }) = &mut data.cycle {
+            for (Entry { phi, first }, number) in entries.iter_mut().zip(0..) {
+                *first = self.nodes.get(first).copied().unwrap_or(*first);
+                *phi = again(&mut self.nodes, *phi, Def::Entry(copy, number));
+            }
+        }
+        graph.regions[copy] = data;
+        let number = graph.nodes.iter().find(|(_, data)| data.def == Def::Iteration(region));
+        if let Some((number, _)) = number {
+            let new = graph.push_iteration(copy);
+            self.nodes.insert(number, new);
+        }
+        copy
+    }
+
+    fn access(&mut self, graph: &mut Graph, access: Access) -> Access {
+        let AccessData { series, base, strides } = graph.accesses[access].clone();
+        let region = |(region, stride)| (*self.regions.get(&region).unwrap_or(&region), stride);
+        let strides = strides.into_iter().map(region).collect();
+        let series = self.series(graph, series);
+        graph.accesses.push(AccessData { series, base, strides })
+    }
+
+    fn series(&mut self, graph: &mut Graph, series: Series) -> Series {
+        if let Some(&copy) = self.series.get(&series) {
+            return copy;
+        }
+        let mut data = graph.series[series].clone();
+        data.nodes_mut().for_each(|node| *node = self.node(*node));
+        let is_shared = data == graph.series[series] && !matches!(data, SeriesData::Sums(_));
+        let copy = if is_shared { series } else { graph.series.push(data) };
+        self.series.insert(series, copy);
+        copy
+    }
+}
+
+/// The blocks of `region` and of the regions in it.
+pub(crate) fn blocks_inside(graph: &Graph, region: Region) -> Vec<Block> {
+    let (mut blocks, mut pending) = (Vec::new(), vec![graph.regions[region].root]);
+    while let Some(block) = pending.pop() {
+        blocks.push(block);
+        pending.extend(graph.regions_of(block).map(|inner| graph.regions[inner].root));
+        if let End::Branch { then, otherwise, .. } = graph.blocks[block].end {
+            pending.extend([then, otherwise]);
+        }
+    }
+    blocks
+}

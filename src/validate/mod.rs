@@ -1,0 +1,151 @@
+//! Translation validation: a routine is compared with the loop that it stands for, at random
+//! points and for several trip counts, by the interpreter.
+//!
+//! What is validated is the extraction; that the routines are right, with their partials, is
+//! tested in `numeric`.
+
+use crate::entity::Array;
+use crate::numeric::{AffinePower, Trips};
+use crate::op::Op;
+use crate::ssa::{
+    Def, End, Graph, Item, Node, NodeData, Outcome, Region, in_order, interpret, most_steps,
+};
+
+/// The points at which both are compared.
+const POINTS: u64 = 3;
+/// The trip counts, beside that of the loop.
+const TRIPS: [u64; 4] = [1, 2, 3, 17];
+/// A loop of more steps is not run to its end.
+const MOST_STEPS: u64 = 1 << 15;
+/// Both may differ by so much of the largest number that is compared: a wrong coefficient shows
+/// as much more, rounding as much less.
+const TOLERANCE: f64 = 1e-7;
+
+/// What a routine stands for: the values of a loop.
+pub(crate) struct Subject<'a> {
+    pub(crate) region: Region,
+    /// The steps of an iteration after which there is another one.
+    pub(crate) items: &'a [Item],
+    /// The next values of the entry φs.
+    pub(crate) nexts: &'a [Node],
+    /// The nodes of the last iteration that the routine computes, one for each output.
+    pub(crate) values: &'a [Node],
+    /// The nodes that the routine is called with; that of the trip count does not matter.
+    pub(crate) live_ins: &'a [Node],
+}
+
+/// Whether `routine` comes to other values than its `subject`, a loop of `graph`.
+pub(crate) fn refuted(graph: &Graph, subject: &Subject<'_>, routine: &AffinePower) -> bool {
+    let Some(cut) = Cut::of(graph, subject) else { return true };
+    let (own, of_trips) = match routine.trips() {
+        Trips::Constant(count) => (Some(count), None),
+        Trips::Input(input) => (None, Some(input as usize)),
+    };
+    let is_less = |&count: &u64| own.is_none_or(|own| count < own);
+    let own = own.filter(|count| count.saturating_mul(cut.steps) <= MOST_STEPS);
+    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    for count in TRIPS.into_iter().filter(is_less).chain(own) {
+        let Some(cut) = cut.with_trips(count) else { return true };
+        let routine = routine.with_trips(Trips::Constant(count));
+        for _ in 0..POINTS {
+            let mut point: Vec<f64> = subject.live_ins.iter().map(|_| random.next()).collect();
+            if let Some(number) = of_trips.and_then(|input| point.get_mut(input)) {
+                *number = count as f64;
+            }
+            let Outcome::Values(expected) = interpret(&cut, &point) else { return true };
+            let mut results = vec![0.0; routine.results()];
+            routine.run(&point, false, &mut results);
+            let is_accepted = results.first().is_some_and(|&accepted| accepted != 0.0);
+            let scale = expected.iter().fold(1.0, |most: f64, value| most.max(value.abs()));
+            let agrees = |(output, expected): (usize, &f64)| {
+                let difference = (results[routine.value_index(output)] - expected).abs();
+                difference <= TOLERANCE * scale || !expected.is_finite()
+            };
+            if is_accepted && !expected.iter().enumerate().all(agrees) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// A loop as a graph of its own, whose inputs are the live-ins of a routine.
+struct Cut {
+    graph: Graph,
+    region: Region,
+    /// The steps of an iteration, those of inner loops counted for each of theirs.
+    steps: u64,
+}
+
+impl Cut {
+    fn of(graph: &Graph, subject: &Subject<'_>) -> Option<Cut> {
+        let &Subject { region, items, nexts, values, live_ins } = subject;
+        let mut cut = graph.clone();
+        for (node, _) in graph.input_nodes() {
+            // What a routine does not depend on, its loop does not either.
+            cut.nodes[node].def = Def::Const(f64::NAN.to_bits());
+        }
+        let mut is_input = Array::filled(false, cut.nodes.len());
+        let is_entry =
+            |node: Node| matches!(graph.nodes[node].def, Def::Entry(of, _) if of == region);
+        for (&node, number) in live_ins.iter().zip(0..).filter(|&(&node, _)| !is_entry(node)) {
+            cut.nodes[node].def = Def::Input(number);
+            is_input[node] = true;
+        }
+        (cut.active, cut.inactive) = (live_ins.len(), 0);
+        let is_computed = |item: &Item| !matches!(*item, Item::Node(node) if is_input[node]);
+        for block in cut.blocks.keys() {
+            cut.blocks[block].items.retain(is_computed);
+        }
+        let again = cut.push_const(0);
+        let (root, body) = (cut.root(), cut.new_block());
+        let is_step = |item: &Item| !matches!(item, Item::Guard { .. }) && is_computed(item);
+        cut.blocks[body].items = items.iter().copied().filter(is_step).collect();
+        let passed = core::iter::once(&again).chain(nexts).chain(values);
+        cut.blocks[body].end = End::Return(passed.copied().collect());
+        let place = cut.regions[region].place;
+        let phi = |number: usize| NodeData { def: Def::Phi(region, number as u32), place };
+        let phis: Vec<Node> = (0..values.len()).map(|number| cut.nodes.push(phi(number))).collect();
+        cut.regions[region].root = body;
+        cut.blocks[root].items = vec![Item::Region(region)];
+        cut.blocks[root].end = End::Return(phis.iter().copied().collect());
+        cut.regions[region].phis = phis;
+        let cut = in_order(&cut)?;
+        let bound = cut.regions[region].cycle.as_ref().map_or(1, |cycle| u64::from(cycle.bound));
+        let steps = most_steps(&cut, |_| 1) / bound.max(1);
+        Some(Cut { graph: cut, region, steps })
+    }
+
+    /// The graph with this trip count.
+    fn with_trips(&self, count: u64) -> Option<Graph> {
+        let mut cut = self.graph.clone();
+        let body = cut.regions[self.region].root;
+        let last = cut.push_const((count.checked_sub(1)? as f64).to_bits());
+        let number = cut.nodes.iter().find(|(_, data)| data.def == Def::Iteration(self.region));
+        let number = match number.map(|(node, _)| node) {
+            Some(number) => number,
+            None => cut.push_iteration(self.region),
+        };
+        let def = Def::Apply(Op::Lt, [number, last, number]);
+        let again = cut.nodes.push(NodeData { def, place: None });
+        cut.blocks[body].items.push(Item::Node(again));
+        let End::Return(passed) = &mut cut.blocks[body].end else { return None };
+        *passed.first_mut()? = again;
+        if let Some(cycle) = &mut cut.regions[self.region].cycle {
+            cycle.bound = u32::try_from(count).ok()?;
+        }
+        in_order(&cut)
+    }
+}
+
+/// Random numbers of moderate size.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> f64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let unit = (self.0 >> 11) as f64 / (1u64 << 53) as f64;
+        2.0 * unit - 1.0
+    }
+}
