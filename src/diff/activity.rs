@@ -3,11 +3,10 @@
 
 use smallvec::SmallVec;
 
-use super::vanish::vanishing;
 use crate::entity::Array;
 use crate::op::{Numbers, Op, contribution};
 use crate::ssa::{
-    Access, Block, Def, End, Folding, Graph, Nest, Node, Region, Series, SeriesData, is_held,
+    Access, Block, Def, End, Graph, Nest, Node, Region, Series, SeriesData,
 };
 
 /// What an end of a region passes on.
@@ -43,8 +42,6 @@ pub(super) struct Activity<'a> {
     pub(super) nest: Nest,
     /// Which nodes depend on an active input; a φ if on any way through its region.
     pub(super) active: Array<Node, bool>,
-    /// Which nodes are zero as functions of real numbers.
-    vanishing: Array<Node, bool>,
     /// For each region the series of nodes, some of them active, that it reads by
     /// an index that changes.
     pub(super) reads: Array<Region, Vec<Series>>,
@@ -57,19 +54,13 @@ pub(super) struct Activity<'a> {
 }
 
 impl<'a> Activity<'a> {
-    pub(super) fn of(graph: &'a Graph, folding: Folding) -> Self {
-        let vanishing = match folding {
-            Folding::Real => vanishing(graph),
-            // There rounding counts.
-            Folding::Exact => Array::filled(false, graph.nodes.len()),
-        };
+    pub(super) fn of(graph: &'a Graph) -> Self {
         let leaves = graph.regions.values().map(|region| graph.leaves(region.root)).collect();
         let mut activity = Activity {
             graph,
             leaves,
             nest: Nest::of(graph),
             active: Array::filled(false, graph.nodes.len()),
-            vanishing,
             reads: Array::filled(Vec::new(), graph.regions.len()),
             pasts: Array::filled(Vec::new(), graph.regions.len()),
             starts: Array::filled(0, graph.blocks.len()),
@@ -88,9 +79,6 @@ impl<'a> Activity<'a> {
             Def::Input(_) | Def::Const(_) | Def::Iteration(_) => SmallVec::new(),
             // What is attached to a result tells its derivatives.
             Def::Call(_) | Def::Result(..) => SmallVec::new(),
-            Def::Apply(..) if self.vanishing[node] => SmallVec::new(),
-            // Its derivative is told by tangents.
-            Def::Apply(Op::Sub, _) if is_held(graph, node) => SmallVec::new(),
             Def::Apply(op, _) => {
                 let mut targets = SmallVec::new();
                 for (operand, &arg) in graph.nodes[node].args().iter().enumerate() {

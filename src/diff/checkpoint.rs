@@ -138,7 +138,7 @@ impl<'a> Estimate<'a> {
         from.recomputed.iter().for_each(|&region| recomputed[region] = true);
         let nest = Nest::of(graph);
         let mut kept = Array::filled(0, graph.regions.len());
-        let activity = Activity::of(graph, Folding::Exact);
+        let activity = Activity::of(graph);
         for node in Needed::of(&activity, &recomputed).kept() {
             if let Some(region) = nest.node_loop(node) {
                 kept[region] += 1;

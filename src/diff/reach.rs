@@ -5,8 +5,6 @@
 //! search follows the ways of adjoints from the ends of the region until it
 //! leaves it; ways along back edges, too, so it covers all iterations.
 
-use smallvec::{SmallVec, smallvec};
-
 use super::activity::passed;
 use super::order::Direct;
 use super::reverse::Reverse;
@@ -104,31 +102,25 @@ impl Reverse<'_> {
     }
 
     fn visit(&mut self, node: Node, search: &mut Search) {
-        let mut pending: SmallVec<[Node; 4]> = smallvec![node];
-        while let Some(node) = pending.pop() {
-            if !self.activity.active[node] || self.searched[node] == self.searches {
-                continue;
-            }
-            self.searched[node] = self.searches;
-            search.found.any = true;
-            if self.activity.is_inside(node, search.region) {
-                search.pending.push(node);
-                continue;
-            }
-            for first in self.firsts_of(node) {
-                self.visit(first, search);
-            }
-            if self.has_sum(node) {
-                // There it is added to.
-            } else if let Some(target) = self.direct(node) {
-                if let Direct::Node(target) = target {
-                    self.visit(target, search);
-                }
-            } else if let [Some(_), _] = self.relays[node] {
-                pending.extend(self.relays[node].into_iter().flatten());
-            } else {
-                search.found.outer.push(node);
-            }
+        if !self.activity.active[node] || self.searched[node] == self.searches {
+            return;
+        }
+        self.searched[node] = self.searches;
+        search.found.any = true;
+        if self.activity.is_inside(node, search.region) {
+            search.pending.push(node);
+            return;
+        }
+        for first in self.firsts_of(node) {
+            self.visit(first, search);
+        }
+        if self.has_sum(node) {
+            return;
+        }
+        match self.direct(node) {
+            Some(Direct::Node(target)) => self.visit(target, search),
+            Some(_) => {}
+            None => search.found.outer.push(node),
         }
     }
 }

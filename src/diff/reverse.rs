@@ -12,23 +12,16 @@
 //! derivative. That shows only as NaN in the result, when the partial is not
 //! finite.
 
-use hashbrown::HashMap;
-use smallvec::{SmallVec, smallvec};
-
 use super::activity::Activity;
 use super::adjoints::Adjoints;
-use super::gathered::{Gathered, gathered};
 use super::needed::Needed;
 use super::order::{Entries, Order};
-use super::relays::{Passed, relays, shares};
 use super::rows::{Row, rows};
 use super::sums::Sums;
-use super::underflow::slopes_that_may_vanish;
 use crate::entity::Array;
 use crate::op::{Op, contribution};
 use crate::ssa::{
     Block, Builder, CallData, Def, End, Folding, Graph, Item, Node, PlaceId, Region, SeriesData,
-    has_tangents, without_tangents,
 };
 
 /// What the outputs of the graph that [`reverse()`] makes are.
@@ -55,8 +48,6 @@ pub enum Wanted {
 /// elements of series are no events to the tape if [`reordered`](super::reordered())
 /// finds no loops; if it does, entry φs and φs of loops are additions of -0.0, too, and
 /// the order of additions to nodes that have several names may be another one. With
-/// [`Folding::Real`] what is computed by `mul_add` and is zero as a function of real
-/// numbers, such as the rounding error of a product, counts as constant.
 ///
 /// Memory and time are linear in what is made, but for the search for what each
 /// loop carries, which looks at a loop once for each loop around it; the stack
@@ -108,12 +99,7 @@ pub(super) fn reverse_from(
             pass.run();
         }
     }
-    let gradient = pass.builder.into_graph();
-    // Tangents have told what they had to.
-    match folding == Folding::Real && has_tangents(&gradient) {
-        true => without_tangents(&gradient),
-        false => gradient,
-    }
+    pass.builder.into_graph()
 }
 
 /// A graph on its way to its gradient.
@@ -135,13 +121,6 @@ pub(super) struct Reverse<'a> {
     pub(super) sums: Sums,
     pub(super) rows: Vec<Row>,
     pub(super) order: Order,
-    /// What relays pass on to.
-    pub(super) relays: Array<Node, Passed>,
-    /// Whose adjoints are gathered, and what is known of those so far.
-    pub(super) gathered: Array<Node, bool>,
-    pub(super) gathering: HashMap<Node, Gathered>,
-    /// For each derivative times its tangent the derivative, if that may have vanished.
-    pub(super) may_vanish: Array<Node, Option<Node>>,
     pub(super) parents: Array<Block, Option<Block>>,
     /// For each block of a region the latest sweep in which an end below it had
     /// an adjoint for its values.
@@ -179,7 +158,7 @@ impl<'a> Reverse<'a> {
         let again = recomputed;
         let mut recomputed = Array::filled(false, graph.regions.len());
         again.iter().for_each(|&region| recomputed[region] = true);
-        let activity = Activity::of(graph, folding);
+        let activity = Activity::of(graph);
         let mut builder = Builder::of(graph, folding);
         let mut copy = Array::filled(None, graph.nodes.len());
         for (node, data) in graph.nodes.iter() {
@@ -207,10 +186,6 @@ impl<'a> Reverse<'a> {
             is_again: false,
             adjoints: Adjoints::new(graph.nodes.len()),
             rows: rows(&activity),
-            relays: relays(&activity, folding),
-            gathered: gathered(&activity, folding),
-            gathering: HashMap::new(),
-            may_vanish: slopes_that_may_vanish(&activity),
             activity,
             sums: Sums::new(graph),
             parents: graph.parents(),
@@ -416,15 +391,12 @@ impl<'a> Reverse<'a> {
         }
         self.builder.finish_block(&outputs);
         self.adjoints.close();
-        debug_assert!(self.gathering.is_empty(), "what was gathered has been passed on");
     }
 
     /// Adds to the adjoint of each operand of `node` what it gets of its own.
     pub(super) fn pass_on(&mut self, node: Node) {
         let Some(adjoint) = self.adjoints.take(node) else { return };
         self.set_place(self.graph.nodes[node].place);
-        let adjoint = self.gathered_sum(node, adjoint);
-        self.require_known(node, adjoint);
         let (op, args) = match self.graph.nodes[node].def {
             Def::Apply(op, args) => (op, args),
             Def::Element(access) => {
@@ -436,9 +408,7 @@ impl<'a> Reverse<'a> {
         };
         let (x, y) = (args.map(|arg| self.at_hand(arg, node)), self.copied(node));
         for (operand, &arg) in args.iter().enumerate().take(op.arity()) {
-            if self.gathered[arg] && op == Op::Mul {
-                self.gather_product(arg, adjoint, x[1 - operand]);
-            } else if self.activity.active[arg] {
+            if self.activity.active[arg] {
                 let passed = contribution(&mut self.builder, op, operand, x, y, adjoint);
                 if let Some(passed) = passed {
                     self.add(arg, passed);
@@ -455,26 +425,14 @@ impl<'a> Reverse<'a> {
 
     /// Adds `passed` to the adjoint of `node` alone.
     pub(super) fn add_to_one(&mut self, node: Node, passed: Node) {
-        let mut pending: SmallVec<[(Node, Node); 4]> = smallvec![(node, passed)];
-        while let Some((node, passed)) = pending.pop() {
-            if self.add_to_sum(node, passed) || self.add_directly(node, passed) {
-                continue;
-            }
-            if self.gathered[node] {
-                self.gather(node, passed);
-                continue;
-            }
-            let relay = self.relays[node];
-            let shares = shares(self.graph, &mut self.builder, (node, relay), passed);
-            if shares.is_empty() {
-                let sum = match self.adjoints.get(node) {
-                    Some(before) => self.builder.apply(Op::Add, &[before, passed]),
-                    None => passed,
-                };
-                self.adjoints.set(node, sum);
-            }
-            pending.extend(shares.into_iter().rev());
+        if self.add_to_sum(node, passed) || self.add_directly(node, passed) {
+            return;
         }
+        let sum = match self.adjoints.get(node) {
+            Some(before) => self.builder.apply(Op::Add, &[before, passed]),
+            None => passed,
+        };
+        self.adjoints.set(node, sum);
     }
 
     fn set_place(&mut self, place: Option<PlaceId>) {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use cranelift_jit::JITModule;
 
-use super::flow::{DONE, OUT_OF_RANGE, UNSEEN};
+use super::flow::{DONE, UNSEEN};
 use super::generate::{Generated, Sizes};
 use super::kernel::RunError;
 use crate::numeric::Routine;
@@ -159,7 +159,6 @@ impl Code {
             match entry {
                 DONE => return Ok(()),
                 UNSEEN => return Err(RunError::Unseen),
-                OUT_OF_RANGE => return Err(RunError::OutOfRange),
                 _ => {}
             }
         }

@@ -6,7 +6,7 @@
 //! scratch: *mut f64, outputs: *mut f64, entry: u32) -> u32`.
 //! Chunks that other functions go on to are entries, which have numbers. A
 //! function is called with the number of one of its entries, and returns that of
-//! the entry to go on with, [`DONE`], [`UNSEEN`] or [`OUT_OF_RANGE`]. Everything that an entry
+//! the entry to go on with, [`DONE`] or [`UNSEEN`]. Everything that an entry
 //! needs is in the buffers.
 
 use core::ops::Range;
@@ -18,7 +18,7 @@ use cranelift_frontend::Switch;
 use cranelift_module::Module;
 use smallvec::SmallVec;
 
-use super::lower::{Failure, Lowered, Lowering};
+use super::lower::{Lowered, Lowering};
 use super::plan::{Next, Plan};
 use super::schedule::Test;
 use crate::ssa::{Node, Region};
@@ -27,16 +27,6 @@ use crate::ssa::{Node, Region};
 pub(super) const DONE: u32 = u32::MAX;
 /// Returned by a function when a guard failed.
 pub(super) const UNSEEN: u32 = u32::MAX - 1;
-/// Returned by a function when what must be finite is not.
-pub(super) const OUT_OF_RANGE: u32 = u32::MAX - 2;
-
-/// What a function returns because of `failure`.
-fn returned(failure: Failure) -> u32 {
-    match failure {
-        Failure::Unseen => UNSEEN,
-        Failure::OutOfRange => OUT_OF_RANGE,
-    }
-}
 
 /// The signature of a function.
 pub(super) fn signature(module: &impl Module) -> Signature {
@@ -104,7 +94,7 @@ pub(super) fn lower(
         entries,
         chunks: chunks.clone(),
         blocks: vec![],
-        failures: [None; Failure::ALL.len()],
+        unseen: None,
         is_cold: false,
     };
     flow.make_blocks(plan, start, entry);
@@ -131,11 +121,9 @@ pub(super) fn lower(
         flow.finish(&chunk.next);
         marks.push(flow.lowering.values.mark());
     }
-    for failure in Failure::ALL {
-        if let Some(block) = flow.failures[failure as usize] {
-            flow.lowering.builder.switch_to_block(block);
-            flow.leave(returned(failure));
-        }
+    if let Some(block) = flow.unseen {
+        flow.lowering.builder.switch_to_block(block);
+        flow.leave(UNSEEN);
     }
     flow.lowering.values.back_to(0);
     flow.lowering.builder.seal_all_blocks();
@@ -155,8 +143,8 @@ struct Flow<'a, 'b, 'f> {
     chunks: Range<usize>,
     /// The block of each chunk.
     blocks: Vec<ir::Block>,
-    /// The blocks that leave because of each failure, if they are needed.
-    failures: [Option<ir::Block>; Failure::ALL.len()],
+    /// The block that leaves because of a failed guard, if one is needed.
+    unseen: Option<ir::Block>,
     /// Whether the current chunk is cold.
     is_cold: bool,
 }
@@ -218,13 +206,9 @@ impl Flow<'_, '_, '_> {
                 Target::Outside(number) => self.return_unless_failed(|flow| flow.number(number)),
                 Target::Block(block) => {
                     let args = self.arguments(values);
-                    // The last way out is a branch that goes on to the block itself.
-                    if self.lowering.total.is_some() {
-                        self.stop_if_failed();
-                    }
-                    match self.lowering.take_failed(Failure::Unseen) {
+                    match self.lowering.failed.take() {
                         Some(failed) => {
-                            let unseen = self.failure(Failure::Unseen);
+                            let unseen = self.unseen();
                             let builder = &mut self.lowering.builder;
                             builder.ins().brif(failed, unseen, &[], block, &args);
                         }
@@ -261,7 +245,7 @@ impl Flow<'_, '_, '_> {
             let bound = i64::from(cycle.bound);
             let builder = &mut self.lowering.builder;
             let failed = builder.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, number, bound);
-            self.stop_if(failed, Failure::Unseen);
+            self.stop_if(failed);
         }
         self.lowering.set_counter(region, number);
         match self.target(header) {
@@ -285,16 +269,14 @@ impl Flow<'_, '_, '_> {
     }
 
     fn stop_if_failed(&mut self) {
-        for failure in Failure::ALL {
-            if let Some(failed) = self.lowering.take_failed(failure) {
-                self.stop_if(failed, failure);
-            }
+        if let Some(failed) = self.lowering.failed.take() {
+            self.stop_if(failed);
         }
     }
 
-    /// Leaves because of `failure` if it has `failed`.
-    fn stop_if(&mut self, failed: Value, failure: Failure) {
-        let leaves = self.failure(failure);
+    /// Leaves if a guard has `failed`.
+    fn stop_if(&mut self, failed: Value) {
+        let leaves = self.unseen();
         let on = self.create_block();
         self.lowering.builder.ins().brif(failed, leaves, &[], on, &[]);
         self.lowering.builder.switch_to_block(on);
@@ -329,11 +311,9 @@ impl Flow<'_, '_, '_> {
     /// Returns what `next` makes, unless the chunk has failed.
     fn return_unless_failed(&mut self, next: impl FnOnce(&mut Self) -> Value) {
         let mut result = next(self);
-        for failure in Failure::ALL.into_iter().rev() {
-            if let Some(failed) = self.lowering.take_failed(failure) {
-                let number = self.number(returned(failure));
-                result = self.lowering.builder.ins().select(failed, number, result);
-            }
+        if let Some(failed) = self.lowering.failed.take() {
+            let number = self.number(UNSEEN);
+            result = self.lowering.builder.ins().select(failed, number, result);
         }
         self.lowering.builder.ins().return_(&[result]);
     }
@@ -347,10 +327,10 @@ impl Flow<'_, '_, '_> {
         self.lowering.builder.ins().iconst(I32, i64::from(number))
     }
 
-    /// The block to leave by because of `failure`.
-    fn failure(&mut self, failure: Failure) -> ir::Block {
+    /// The block to leave by because of a failed guard.
+    fn unseen(&mut self) -> ir::Block {
         let builder = &mut self.lowering.builder;
-        *self.failures[failure as usize].get_or_insert_with(|| {
+        *self.unseen.get_or_insert_with(|| {
             let block = builder.create_block();
             builder.set_cold_block(block);
             block

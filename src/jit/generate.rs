@@ -21,7 +21,7 @@ use super::memory::Pointers;
 use super::plan::{Chunk, Plan, Step};
 use crate::numeric::Routine;
 use crate::op::Op;
-use crate::ssa::{Def, Graph, Node};
+use crate::ssa::{Def, Graph};
 
 /// Finalised native functions with what they were compiled for. Only
 /// [`generate`] makes one, so to hold it is to know that `flow` made the code.
@@ -87,7 +87,6 @@ pub(super) fn generate(
 struct Generator<'a> {
     graph: &'a Graph,
     layout: &'a Layout,
-    finite: &'a [Node],
     memory: CodeMemory,
     context: Context,
     frontend: FunctionBuilderContext,
@@ -105,7 +104,6 @@ impl<'a> Generator<'a> {
         Generator {
             graph,
             layout: &schedule.layout,
-            finite: &schedule.finite,
             context: memory.module().make_context(),
             memory,
             frontend: FunctionBuilderContext::new(),
@@ -151,9 +149,7 @@ impl<'a> Generator<'a> {
             functions: &references,
             routine,
             values: &mut self.values,
-            finite: self.finite,
             failed: None,
-            total: None,
             pointers: Pointers::default(),
         };
         flow::lower(lowering, plan, chunks, entries);

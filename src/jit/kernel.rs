@@ -10,10 +10,6 @@ pub enum RunError {
     /// the inputs take a path that it does not know.
     #[error("the inputs take a path that the kernel does not know")]
     Unseen,
-    /// A number that must be finite is not; another graph tells the values. So come to it kernels
-    /// of recorded functions alone, which then interpret that.
-    #[error("the numbers are beyond the range that the kernel is for")]
-    OutOfRange,
     /// There are more or fewer inputs or outputs than it was compiled for.
     #[error("the slices do not have the lengths that the kernel was compiled for")]
     Shape,
@@ -36,8 +32,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// See [`RunError`]; after [`RunError::Unseen`] and [`RunError::OutOfRange`] `outputs` may
-    /// be partly written.
+    /// See [`RunError`]; after [`RunError::Unseen`] `outputs` may be partly written.
     ///
     /// # Examples
     ///

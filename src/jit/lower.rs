@@ -23,20 +23,6 @@ pub(super) enum Lowered {
     Truth(Value),
 }
 
-/// Why a kernel leaves.
-#[derive(Clone, Copy)]
-pub(super) enum Failure {
-    /// The inputs take a path that the kernel does not know.
-    Unseen,
-    /// What must be finite is not.
-    OutOfRange,
-}
-
-impl Failure {
-    /// All, those first that count if several are true at once.
-    pub(super) const ALL: [Failure; 2] = [Failure::Unseen, Failure::OutOfRange];
-}
-
 /// The imported function of each primitive that is a call, by its number.
 pub(super) type Functions = [Option<FuncRef>];
 
@@ -51,12 +37,8 @@ pub(super) struct Lowering<'a, 'f> {
     /// The imported function that runs routines, if something calls one.
     pub(super) routine: Option<FuncRef>,
     pub(super) values: &'a mut Values,
-    /// What must be finite, in order.
-    pub(super) finite: &'a [Node],
     /// Whether a guard of the chunk has failed, if it has any.
     pub(super) failed: Option<Value>,
-    /// The sum of what the chunk has computed that must be finite, if that is anything.
-    pub(super) total: Option<Value>,
     /// The pointers that the chunk has come to.
     pub(super) pointers: Pointers,
 }
@@ -138,9 +120,6 @@ impl Lowering<'_, '_> {
                     _ => return,
                 };
                 self.values.insert(node, value);
-                if self.finite.binary_search(&node).is_ok() {
-                    self.watch(node);
-                }
             }
             Step::Write(node, word) => {
                 let value = self.number(node);
@@ -184,28 +163,6 @@ impl Lowering<'_, '_> {
         let word = self.layout.calls[call].results + number;
         let (flags, scratch) = (MemFlagsData::trusted(), self.buffers[3]);
         self.builder.ins().load(F64, flags, scratch, offset(word))
-    }
-
-    /// Sees to it that the kernel leaves if `node` is not finite. One comparison tells of all: none
-    /// is negative, and a sum that overflows although they do not is no loss.
-    fn watch(&mut self, node: Node) {
-        let value = self.number(node);
-        self.total = Some(match self.total {
-            Some(before) => self.builder.ins().fadd(before, value),
-            None => value,
-        });
-    }
-
-    /// Whether the kernel has to leave because of `failure`, if the chunk may have to.
-    pub(super) fn take_failed(&mut self, failure: Failure) -> Option<Value> {
-        match failure {
-            Failure::Unseen => self.failed.take(),
-            Failure::OutOfRange => self.total.take().map(|total| {
-                // Zero, or unknown: a constant to compare with takes longer to be made.
-                let rest = self.builder.ins().fsub(total, total);
-                self.builder.ins().fcmp(FloatCC::Unordered, rest, rest)
-            }),
-        }
     }
 
     fn apply(&mut self, op: Op, args: &[Node]) -> Lowered {

@@ -28,7 +28,7 @@ use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 
 use crate::entity::Array;
-use crate::ssa::{Block, Def, Graph, Node, Sequence, VerifyError, verify};
+use crate::ssa::{Block, Graph, Sequence, VerifyError, verify};
 
 use layout::Layout;
 use schedule::Line;
@@ -104,8 +104,6 @@ pub struct Schedule<'a> {
     layout: Layout,
     lines: Vec<Line>,
     uses: Uses,
-    /// What must be finite, in order.
-    finite: Vec<Node>,
 }
 
 /// Brings `graph`, a verified graph, into the order in which its kernel will run it.
@@ -137,18 +135,10 @@ pub(crate) fn schedule_reaching<'a>(
     let layout = Layout::of(graph)?;
     let lines = schedule::lines(graph, &layout, reached);
     let uses = Uses::of(graph, &layout, &lines);
-    Ok(Schedule { graph, layout, lines, uses, finite: Vec::new() })
+    Ok(Schedule { graph, layout, lines, uses })
 }
 
 impl Schedule<'_> {
-    /// The same for a kernel that comes to [`RunError::OutOfRange`] where one of these nodes, in
-    /// order, is computed and not finite. They are applications, and never negative.
-    pub(crate) fn in_range(self, finite: Vec<Node>) -> Self {
-        let is_computed = |&node: &Node| matches!(self.graph.nodes[node].def, Def::Apply(..));
-        debug_assert!(finite.is_sorted() && finite.iter().all(is_computed), "watched where made");
-        Schedule { finite, ..self }
-    }
-
     /// What there is to know for deciding where to cut the code.
     pub fn sequence(&self) -> Sequence {
         sequence::sequence(self)

@@ -13,10 +13,10 @@ use super::program::{AffineMap, MAX_STATES, Program, ProgramError, Slot, Trips};
 use super::quotients::by_quotients;
 use crate::entity::Entity;
 
-/// The memory of a call in numbers of 32 bytes, for three states and any number of steps or four
-/// and 100,000. A call that takes more is rejected. It is on the stack, where each 4 KiB cost a
-/// probe; from 8 on these would displace one another from the cache.
-const MEMORY: usize = 512;
+/// The memory of a call in numbers of 32 bytes: enough for three states and any number of steps,
+/// four and a million, six and a thousand. A call that takes more is rejected. All is on the
+/// stack, of which each 4 KiB cost a probe on every call.
+const MEMORY: usize = 576;
 /// Less memory for most calls, as all of it is cleared: for two states and a million steps.
 const MODERATE_MEMORY: usize = 192;
 /// For two states and a thousand steps.

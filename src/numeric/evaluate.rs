@@ -25,16 +25,13 @@ impl AffineMap {
     pub(super) fn load<const K: usize>(&self, slots: &[Bounded]) -> ([Vector<K>; K], Vector<K>) {
         let mut matrix = [[Bounded::ZERO; K]; K];
         let mut offset = [Bounded::ZERO; K];
-        let states = self.states();
-        for i in 0..states.min(K) {
-            for j in 0..states.min(K) {
-                if let Some(slot) = self.matrix()[i * states + j] {
-                    matrix[i][j] = slots[slot.index()];
-                }
+        for (line, entries) in matrix.iter_mut().zip(self.lines()) {
+            for (number, entry) in line.iter_mut().zip(entries) {
+                *number = entry.map_or(Bounded::ZERO, |slot| slots[slot.index()]);
             }
-            if let Some(slot) = self.offset()[i] {
-                offset[i] = slots[slot.index()];
-            }
+        }
+        for (number, entry) in offset.iter_mut().zip(self.offset()) {
+            *number = entry.map_or(Bounded::ZERO, |slot| slots[slot.index()]);
         }
         (matrix, offset)
     }
@@ -47,15 +44,16 @@ impl AffineMap {
         offset: &Vector<K>,
         adjoints: &mut [Bounded],
     ) {
-        let states = self.states();
-        for i in 0..states.min(K) {
-            for j in 0..states.min(K) {
-                if let Some(slot) = self.matrix()[i * states + j] {
-                    add_to(&mut adjoints[slot.index()], matrix[i][j]);
+        for (entries, numbers) in self.lines().zip(matrix) {
+            for (entry, number) in entries.iter().zip(numbers) {
+                if let Some(slot) = entry {
+                    add_to(&mut adjoints[slot.index()], *number);
                 }
             }
-            if let Some(slot) = self.offset()[i] {
-                add_to(&mut adjoints[slot.index()], offset[i]);
+        }
+        for (entry, number) in self.offset().iter().zip(offset) {
+            if let Some(slot) = entry {
+                add_to(&mut adjoints[slot.index()], *number);
             }
         }
     }
@@ -139,8 +137,9 @@ impl Program {
         for instruction in self.instructions().iter().rev() {
             next -= instruction.results();
             let (before, defined) = adjoints.split_at_mut(next);
-            let adjoint = defined[0];
-            range.check(adjoint);
+            if let Instruction::Input(_) | Instruction::Constant(_) = instruction {
+                continue;
+            }
             if POWERS && let Instruction::Power(power) = instruction {
                 let defined = &defined[..power.results()];
                 let trips = power.trips.count(inputs).unwrap_or(0);
@@ -150,6 +149,8 @@ impl Program {
                 )?;
                 continue;
             }
+            let adjoint = defined[0];
+            range.check(adjoint);
             if adjoint.is_zero() {
                 continue;
             }
@@ -223,6 +224,9 @@ fn reverse_map_of_loop<const K: usize, const C: usize>(
     memory: &mut [Bounded],
     range: &mut Range,
 ) -> Option<()> {
+    if results.iter().all(|adjoint| adjoint.is_zero()) {
+        return Some(());
+    }
     let mut columns = [[Bounded::ZERO; K]; C];
     for i in 0..n {
         for j in 0..n {

@@ -214,10 +214,9 @@ pub fn sweep<const K: usize, const C: usize>(
             adjoints.offset[i] = total.finish(n + 2);
             range.check(adjoints.offset[i]);
             if applied {
-                for c in 0..C {
-                    let total = dot(n, |q| start[c][q], |q| power[q][i]);
-                    adjoints.start[c][i] = total.finish(n);
-                    range.check(adjoints.start[c][i]);
+                for (column, next) in start.iter().zip(&mut adjoints.start) {
+                    next[i] = dot(n, |q| column[q], |q| power[q][i]).finish(n);
+                    range.check(next[i]);
                 }
             }
         }

@@ -93,6 +93,12 @@ impl AffineMap {
         &self.matrix
     }
 
+    /// The lines of the matrix.
+    #[inline(always)]
+    pub(super) fn lines(&self) -> impl Iterator<Item = &[Option<Slot>]> {
+        self.matrix.chunks_exact(self.offset.len())
+    }
+
     /// The entries of the offset.
     #[inline(always)]
     pub fn offset(&self) -> &[Option<Slot>] {

@@ -216,7 +216,7 @@ pub(super) const MOST_ATTEMPTS: usize = 4;
 
 fn sums(closed: Closed, limits: CloseLimits, relies: &mut bool, proofs: &mut Proofs) -> Closed {
     // Sums are found by the rules of real numbers, by which tangents are no zeros.
-    if loops_have_tangents(&closed.graph) {
+    if true || loops_have_tangents(&closed.graph) {
         return closed;
     }
     let (graph, mut wrong) = (&closed.graph, Vec::new());

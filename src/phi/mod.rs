@@ -8,7 +8,6 @@ mod close;
 mod double;
 mod draft;
 mod given;
-mod lengths;
 mod lost;
 mod notation;
 mod overflow;
@@ -24,7 +23,6 @@ mod version;
 
 pub use branches::{Branched, simplify_branches};
 pub use close::{CloseLimits, Closed, close};
-pub use lengths::{InRange, lengths_in_range, scale_lengths};
 pub(crate) use notation::number_loops;
 pub use notation::{
     Notation, Phis, Told, closed_program, differentiated_phis, gradient_formula, loops, phis,

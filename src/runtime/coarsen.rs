@@ -3,26 +3,23 @@
 
 use std::sync::Arc;
 
-use super::beyond::Beyond;
 use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal};
-use crate::diff::{Checkpointed, Wanted, checkpoint, reordered, without_rounding_errors};
+use crate::diff::{Checkpointed, Wanted, checkpoint, reordered};
 use crate::jit::{Kernel, MAX_WORDS, history_words, schedule_reaching};
 use crate::phi::{
-    Applied, CloseLimits, Closed, InRange, Refused, SimplifyLimits, Stage, close, lengths_in_range,
+    Applied, CloseLimits, Closed, Refused, SimplifyLimits, Stage, close,
     number_loops, simplify_branches, simplify_segments, unroll,
 };
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
-    Block, Def, Folding, Graph, Item, Nest, Region, RerollLimits, Sequence, eliminate_dead_code,
+    Block, Folding, Graph, Nest, Region, RerollLimits, Sequence, eliminate_dead_code,
     expand, fuse, hoist, most_steps, reached, reroll, simplify, verify, without_attached,
 };
 
 /// A kernel, and what there is to know of the graph it was made from.
 pub(super) struct Coarsened {
     pub(super) kernel: Kernel,
-    /// What serves where numbers are beyond the range of the kernel, if it has one.
-    pub(super) beyond: Option<Beyond>,
     /// The size of the graph.
     pub(super) nodes: usize,
     /// The numbers that are kept of the iterations of loops.
@@ -41,8 +38,6 @@ pub(super) struct Primal {
     values: Option<Graph>,
     /// The formulas of φ-calculus that made it.
     pub(super) applied: Vec<Applied>,
-    /// Whether closed forms stand for loops in it.
-    pub(super) closes_loops: bool,
     /// The loops that are left.
     pub(super) refused: Vec<Refused>,
 }
@@ -51,7 +46,7 @@ impl Primal {
     /// Without φ-calculus.
     fn plain(graph: Graph) -> Self {
         let (applied, refused) = Default::default();
-        Primal { graph, values: None, applied, closes_loops: false, refused }
+        Primal { graph, values: None, applied, refused }
     }
 }
 
@@ -84,16 +79,15 @@ pub(super) fn coarsen(
     // Beyond the largest buffer no limit helps.
     let limit = options.limits.history.min(MAX_WORDS as usize);
     loop {
-        let (InRange { graph, finite }, beyond) = optimised(&checkpointed, purpose, options);
+        let graph = optimised(&checkpointed, purpose, options);
         let words = history_words(&graph);
         if words <= limit as u64 {
             let schedule =
-                schedule_reaching(&graph, reached(&graph, lessons).as_ref())?.in_range(finite);
+                schedule_reaching(&graph, reached(&graph, lessons).as_ref())?;
             let sequence = schedule.sequence();
             let cuts = cuts(&sequence, options);
             return Ok(Coarsened {
                 kernel: schedule.compile(&cuts)?,
-                beyond,
                 nodes: graph.nodes.len(),
                 history: words,
                 recomputed: checkpointed.recomputed.len(),
@@ -120,26 +114,18 @@ fn cuts(sequence: &Sequence, options: &Options) -> Vec<u32> {
     }
 }
 
-/// The graph that is compiled for `purpose`, and what serves where numbers of it are not finite
-/// that must be, if there are such.
-fn optimised(
-    primal: &Checkpointed,
-    purpose: Purpose,
-    options: &Options,
-) -> (InRange, Option<Beyond>) {
+/// The graph that is compiled for `purpose`.
+fn optimised(primal: &Checkpointed, purpose: Purpose, options: &Options) -> Graph {
     if options.numerics == Numerics::Exact {
         let graph = derive(primal, purpose, Folding::Exact);
         checked(&graph);
-        return (InRange { graph, finite: Vec::new() }, None);
+        return graph;
     }
     let derived = derive(primal, purpose, Folding::Real);
     checked(&derived);
     let graph = hoist(&simplified(&derived, Stage::Final, options));
     checked(&graph);
-    let in_range = lengths_in_range(&graph);
-    checked(&in_range.graph);
-    let beyond = (!in_range.finite.is_empty()).then(|| Beyond::new(graph));
-    (in_range, beyond)
+    graph
 }
 
 /// The graph with better forms of what is computed in its blocks.
@@ -156,8 +142,6 @@ pub(super) struct Stages {
     pub(super) before: Graph,
     /// The graph with closed forms.
     pub(super) after: Graph,
-    /// The same as a function of real numbers, if rounding errors are computed in it.
-    pub(super) exact: Option<Graph>,
     /// The derivatives, if they are wanted at all of a graph of this size.
     pub(super) gradient: Option<Graph>,
     pub(super) applied: Vec<Applied>,
@@ -181,13 +165,11 @@ pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
         applied = closed.applied;
         after = branched(closed.graph, &mut applied);
     }
-    let exact = without_rounding_errors(&after);
-    let told = exact.as_ref().unwrap_or(&after);
-    let gradient = (told.nodes.len() <= MOST_NODES).then(|| {
-        let primal = Checkpointed::new(&simplified(told, Stage::Primal, options));
+    let gradient = (after.nodes.len() <= MOST_NODES).then(|| {
+        let primal = Checkpointed::new(&simplified(&after, Stage::Primal, options));
         simplified(&derive(&primal, Purpose::Gradient, Folding::Real), Stage::Shown, options)
     });
-    Stages { before, after, exact, gradient, applied, refused }
+    Stages { before, after, gradient, applied, refused }
 }
 
 /// Refuses a graph that would take too long to compile.
@@ -283,7 +265,7 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
     let values = without_searches.map(|graph| {
         simplified(&branched(unrolled(&graph), &mut Vec::new()), Stage::Primal, options)
     });
-    Primal { graph, values, applied, closes_loops, refused }
+    Primal { graph, values, applied, refused }
 }
 
 /// The graph with closed forms, if those are worth it.

@@ -1,5 +1,5 @@
 //! One call: by a kernel if there is one that does not pause and it knows the path, else by
-//! the one in reserve on the same terms, else by the tape.
+//! the tape.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::error::{Error, Kind};
 use super::explain::Explanation;
-use super::learning::{Left, Role, Why};
+use super::learning::{Left, Why};
 use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal, Report};
 use super::specialisation::Specialisation;
@@ -78,15 +78,13 @@ impl Core {
         }
         let mut left = None;
         if let Some(specialisation) = find(&self.specialisations.load(), inputs) {
-            for role in Role::ALL {
-                match run_kernel(specialisation, role, inputs, purpose, gradient) {
-                    Some(Ok(value)) => return Ok(value),
-                    Some(Err(why)) => _ = left.get_or_insert(why),
-                    None => {}
+            match run_kernel(specialisation, inputs, purpose, gradient) {
+                Some(Ok(value)) => return Ok(value),
+                Some(Err(why)) => {
+                    specialisation.fell_back(why);
+                    left = Some(why);
                 }
-            }
-            if let Some(left) = left {
-                specialisation.fell_back(left);
+                None => {}
             }
         }
         self.call_tape(f, inputs, purpose, left, gradient)
@@ -117,11 +115,9 @@ impl Core {
             if purpose != Purpose::Value {
                 gradient.copy_from_slice(sweep(&trace, adjoints));
             }
-            let is_finite = (purpose == Purpose::Gradient || trace.value().is_finite())
-                && (purpose == Purpose::Value || all_finite(gradient));
             match specialisation {
                 Some(specialisation) => {
-                    specialisation.learn((&trace, inputs), purpose, left, is_finite, &self.options);
+                    specialisation.learn((&trace, inputs), purpose, left, &self.options);
                 }
                 None => _ = self.beyond_limit.fetch_add(1, Ordering::Relaxed),
             }
@@ -218,16 +214,15 @@ fn find<'a>(
     specialisations.iter().find(|s| s.active == active && s.inactive == inactive)
 }
 
-/// Runs the kernel of this role, unless there is none or it is not worth a try. Writes
-/// nothing unless it succeeds.
+/// Runs the kernel, unless there is none or it is not worth a try. Writes nothing unless it
+/// succeeds.
 fn run_kernel(
     specialisation: &Specialisation,
-    role: Role,
     inputs: Inputs<'_>,
     purpose: Purpose,
     gradient: &mut [f64],
 ) -> Option<Result<f64, Left>> {
-    let installed = specialisation.kernel(role, purpose);
+    let installed = specialisation.kernel(purpose);
     let installed = installed.as_deref()?;
     if installed.pauses() {
         return None;
@@ -239,23 +234,22 @@ fn run_kernel(
         outputs.resize(count, 0.0);
     }
     let outputs = &mut outputs[..count];
-    let result = match installed.run(inputs, scratch, outputs) {
+    let result = match installed.kernel.run(inputs.active, inputs.inactive, scratch, outputs) {
         Err(RunError::Unseen | RunError::Shape) => Err(Why::Unseen),
-        Err(RunError::OutOfRange) => Err(Why::NonFinite),
         // It passes on zero adjoints where the sweep does not, and its rewrites assume
         // finite numbers, so only the tape's NaN or infinity counts.
         Ok(_) if !all_finite(outputs) => Err(Why::NonFinite),
-        Ok(executor) => {
+        Ok(()) => {
             if purpose != Purpose::Value {
                 gradient.copy_from_slice(&outputs[..gradient.len()]);
             }
-            specialisation.served(role, installed, executor);
+            specialisation.served(installed);
             Ok(outputs.last().copied().unwrap_or(f64::NAN))
         }
     };
     let result = result.map_err(|why| {
         installed.missed();
-        Left { role, known: installed.known, why }
+        Left { known: installed.known, why }
     });
     // Where the thread is ending there is nothing to keep them for.
     let _ = BUFFERS.try_with(|kept| kept.set(buffers));

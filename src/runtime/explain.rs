@@ -10,7 +10,7 @@ use crate::phi::{
     Notation, Phis, Refused, Rule, closed_program, differentiated_phis, gradient_formula, loops,
     phis, program,
 };
-use crate::ssa::{Graph, Place, dot, has_alternatives, has_doubts};
+use crate::ssa::{Graph, Place, dot};
 
 /// So many places are listed with their φs.
 const MOST_PLACES: usize = 16;
@@ -99,7 +99,7 @@ pub struct LoopForm {
 impl Explanation {
     /// Explains `recorded`, the graph of what was seen on `paths` paths.
     pub(super) fn of(recorded: &Graph, paths: usize, options: &Options) -> Explanation {
-        let Stages { before, after, exact, gradient, applied, refused } = stages(recorded, options);
+        let Stages { before, after, gradient, applied, refused } = stages(recorded, options);
         let pivots = applied.iter().any(|applied| applied.rule == Rule::C7);
         let seen = loops(&before).into_iter();
         let mut loops: Vec<LoopForm> = Vec::new();
@@ -113,8 +113,7 @@ impl Explanation {
         let derived = match &gradient {
             // What has no place is no φ of the program.
             Some(_) => {
-                let shown = exact.as_ref().unwrap_or(&after);
-                differentiated_phis(shown).into_iter().filter(|c2| c2.at.is_some()).collect()
+                differentiated_phis(&after).into_iter().filter(|c2| c2.at.is_some()).collect()
             }
             None => Vec::new(),
         };
@@ -148,22 +147,6 @@ impl Explanation {
             }
         }
         let mut notes = Vec::new();
-        if exact.is_some() {
-            let note = "the kernel computes it in pairs of numbers, a value and its rounding \
-                        error; the errors are zero in real numbers and not shown";
-            notes.push(note.to_owned());
-        }
-        if has_alternatives(&after) {
-            let note = "where a factor is one or almost so, the kernel computes powers and their \
-                        sums by other forms, which are not shown: a quotient 0/0 stands for its \
-                        limit";
-            notes.push(note.to_owned());
-        }
-        if has_doubts(&after) {
-            let note = "where of a sum nothing is left but rounding, the kernel does not serve, \
-                        and one with the loops does; what asks for that is not shown";
-            notes.push(note.to_owned());
-        }
         let shown = match gradient.as_ref().map(|graph| gradient_formula(graph, pivots)) {
             _ if recorded.active == 0 => {
                 notes.push("no gradient: there are no active inputs".to_owned());
@@ -188,7 +171,7 @@ impl Explanation {
                 None
             }
             None => {
-                let steps = exact.as_ref().unwrap_or(&after).nodes.len();
+                let steps = after.nodes.len();
                 notes.push(format!("the gradient is not shown: the program has {steps} steps"));
                 None
             }
@@ -202,7 +185,7 @@ impl Explanation {
             branches,
             refused,
             phis,
-            closed: closed_program(exact.as_ref().unwrap_or(&after), pivots),
+            closed: closed_program(&after, pivots),
             gradient: shown,
             notes,
             before,

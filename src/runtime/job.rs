@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use smallvec::SmallVec;
 
 use super::coarsen::{Coarsened, Primal, coarsen, primal};
-use super::learning::{Forms, Known, Learning, Role};
-use super::options::{Limits, Numerics, Options};
+use super::learning::{Forms, Known, Learning};
+use super::options::Options;
 use super::report::{KernelReport, Purpose, Refusal};
 use super::specialisation::{Installed, Specialisation};
 use crate::ssa::{Graph, most_steps};
@@ -21,7 +21,7 @@ pub(super) struct Job {
     paths: usize,
     version: u64,
     generation: usize,
-    kernels: SmallVec<[(Role, Purpose); 6]>,
+    kernels: SmallVec<[Purpose; 3]>,
     /// The inputs of runs that taught something.
     lessons: Vec<Arc<[f64]>>,
 }
@@ -34,12 +34,8 @@ impl Job {
         wanted: impl FnOnce(&Learning) -> [bool; 3],
     ) -> Self {
         let wanted = wanted(&learning);
-        let all = |role| Purpose::ALL.into_iter().map(move |purpose| (role, purpose));
-        let kernels = Role::ALL.into_iter().flat_map(all);
-        let is_stale = |&(role, purpose): &(Role, Purpose)| {
-            wanted[purpose as usize] && learning.is_stale(role, purpose)
-        };
-        let kernels = kernels.filter(is_stale).collect();
+        let is_stale = |&purpose: &Purpose| wanted[purpose as usize] && learning.is_stale(purpose);
+        let kernels = Purpose::ALL.into_iter().filter(is_stale).collect();
         learning.compiling = true;
         learning.taped_events = 0;
         Job {
@@ -55,46 +51,26 @@ impl Job {
 
     /// Makes the kernels and installs them.
     pub(super) fn run(self, options: &Options) {
-        self.make(Role::First, &[*options]);
-        // Where a closed form does not serve, a derivative may be what is left where terms cancel
-        // exactly on the tape; in any other order that is rounding.
-        let open = Options { phi_calculus: false, ..*options };
-        let compiled = options.limits.in_order.min(options.limits.compiled);
-        let limits = Limits { compiled, ..options.limits };
-        let in_order = Options { numerics: Numerics::Exact, limits, ..open };
-        self.make(Role::Reserve, &[in_order, open]);
-    }
-
-    /// Makes the kernels for `role` by the first of these options with which they are not too large.
-    fn make(&self, role: Role, choices: &[Options]) {
-        let mut primals: SmallVec<[_; 2]> = choices.iter().map(|_| None).collect();
-        for &(_, purpose) in self.kernels.iter().filter(|kernel| kernel.0 == role) {
+        let mut made = None;
+        for &purpose in &self.kernels {
             // Nobody is left to call a kernel.
             if Arc::strong_count(&self.specialisation) == 1 {
                 return;
             }
-            let mut elapsed = Duration::ZERO;
-            for (number, (options, made)) in choices.iter().zip(&mut primals).enumerate() {
-                let (primal, shared) = made.get_or_insert_with(|| {
-                    let start = Instant::now();
-                    let primal = unwound(|| primal(&self.graph, options));
-                    if let (Role::First, Ok(primal)) = (role, &primal) {
-                        self.note_forms(primal);
-                    }
-                    (primal, start.elapsed())
-                });
+            let (primal, shared) = made.get_or_insert_with(|| {
                 let start = Instant::now();
-                let result = match &primal {
-                    Ok(primal) => unwound(|| coarsen(primal, purpose, options, &self.lessons)),
-                    Err(refusal) => Err(refusal.clone()),
-                };
-                elapsed += *shared + start.elapsed();
-                let is_last = number + 1 == choices.len();
-                if is_last || !result.as_ref().is_err_and(Refusal::is_for_size) {
-                    self.install(role, purpose, result, (options.numerics, elapsed));
-                    break;
+                let primal = unwound(|| primal(&self.graph, options));
+                if let Ok(primal) = &primal {
+                    self.note_forms(primal);
                 }
-            }
+                (primal, start.elapsed())
+            });
+            let start = Instant::now();
+            let result = match &primal {
+                Ok(primal) => unwound(|| coarsen(primal, purpose, options, &self.lessons)),
+                Err(refusal) => Err(refusal.clone()),
+            };
+            self.install(purpose, result, *shared + start.elapsed());
         }
     }
 
@@ -104,7 +80,6 @@ impl Job {
         learning.forms = Forms {
             closed: primal.applied.clone(),
             open: primal.refused.clone(),
-            closes_loops: primal.closes_loops,
         };
     }
 
@@ -117,26 +92,20 @@ impl Job {
 
     fn install(
         &self,
-        role: Role,
         purpose: Purpose,
         result: Result<Coarsened, Refusal>,
-        (numerics, elapsed): (Numerics, Duration),
+        elapsed: Duration,
     ) {
         let Some(mut learning) = self.learning() else { return };
         let specialisation = &self.specialisation;
-        let attempt = &mut learning.attempts[role as usize][purpose as usize];
+        let attempt = &mut learning.attempts[purpose as usize];
         attempt.version = self.version;
-        attempt.refusal = result.as_ref().err().cloned().map(|refusal| match role {
-            Role::First => refusal,
-            Role::Reserve => Refusal::Reserve(Box::new(refusal)),
-        });
+        attempt.refusal = result.as_ref().err().cloned();
         if let Ok(coarsened) = result {
             attempt.kernel = Some(KernelReport {
                 active: specialisation.active,
                 inactive: specialisation.inactive,
                 purpose,
-                reserve: role == Role::Reserve,
-                numerics,
                 paths: self.paths,
                 recorded_nodes: nodes(&self.graph),
                 nodes: coarsened.nodes,
@@ -149,8 +118,7 @@ impl Job {
                 compile_time: elapsed,
             });
             let known = Known { generation: self.generation, version: self.version };
-            let installed = Installed::new(coarsened.kernel, coarsened.beyond, known);
-            specialisation.install(role, purpose, installed);
+            specialisation.install(purpose, Installed::new(coarsened.kernel, known));
         }
     }
 }

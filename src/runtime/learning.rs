@@ -12,20 +12,6 @@ use crate::phi::{Applied, Refused};
 use crate::ssa::{Departure, Lifted, Place};
 use crate::trace::{Inputs, Trace};
 
-/// Which kernel it is, of those for one purpose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    /// That which is tried first.
-    First,
-    /// That which is tried behind it: its loops stay loops, so that it serves also where
-    /// a closed form does not.
-    Reserve,
-}
-
-impl Role {
-    pub(super) const ALL: [Role; 2] = [Role::First, Role::Reserve];
-}
-
 /// What was known: the generation and the version of the graph.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Known {
@@ -36,7 +22,6 @@ pub(super) struct Known {
 /// A call that a kernel did not serve.
 #[derive(Clone, Copy)]
 pub(super) struct Left {
-    pub(super) role: Role,
     /// What the kernel knew.
     pub(super) known: Known,
     pub(super) why: Why,
@@ -63,14 +48,9 @@ pub(super) struct Learning {
     /// How often calls left kernels, by comparison, and where the last one did.
     pub(super) left: HashMap<(Place, Op), u64>,
     pub(super) last_departure: Option<Departure>,
-    /// How often calls left first kernels on ways that these knew.
-    pub(super) in_closed_forms: u64,
-    /// Whether the tape had a result where a closed form did not serve: where one does not,
-    /// those of other purposes are likely not to.
-    pub(super) needs_reserve: bool,
     pub(super) wanted: [bool; 3],
-    /// By role and purpose.
-    pub(super) attempts: [[Attempt; 3]; 2],
+    /// By purpose.
+    pub(super) attempts: [Attempt; 3],
     /// Events recorded since the last compilation.
     pub(super) taped_events: u64,
     pub(super) compiling: bool,
@@ -90,8 +70,6 @@ pub(super) struct Learning {
 pub(super) struct Forms {
     pub(super) closed: Vec<Applied>,
     pub(super) open: Vec<Refused>,
-    /// Whether closed forms stand for loops.
-    pub(super) closes_loops: bool,
 }
 
 /// A way through the function.
@@ -130,8 +108,6 @@ impl Learning {
             last_new_path: None,
             left: HashMap::new(),
             last_departure: None,
-            in_closed_forms: 0,
-            needs_reserve: false,
             wanted: [false; 3],
             attempts: Default::default(),
             taped_events: 0,
@@ -184,14 +160,8 @@ impl Learning {
     }
 
     /// Whether nothing was compiled for `purpose` since the graph grew.
-    pub(super) fn is_stale(&self, role: Role, purpose: Purpose) -> bool {
-        // A reserve is for those who need it.
-        let is_needed = match role {
-            Role::First => true,
-            Role::Reserve => self.needs_reserve && self.forms.closes_loops,
-        };
-        let attempt = &self.attempts[role as usize][purpose as usize];
-        is_needed && attempt.version < self.lifted.version()
+    pub(super) fn is_stale(&self, purpose: Purpose) -> bool {
+        self.attempts[purpose as usize].version < self.lifted.version()
     }
 
     /// The events of one call along each path.
@@ -200,8 +170,8 @@ impl Learning {
     }
 
     /// What a kernel for `purpose` waits for; `None` if there is no need of one.
-    pub(super) fn wait(&self, role: Role, purpose: Purpose, options: &Options) -> Option<Wait> {
-        if self.divergent || !self.wanted[purpose as usize] || !self.is_stale(role, purpose) {
+    pub(super) fn wait(&self, purpose: Purpose, options: &Options) -> Option<Wait> {
+        if self.divergent || !self.wanted[purpose as usize] || !self.is_stale(purpose) {
             return None;
         }
         let threshold = u64::from(options.hot_threshold);
@@ -217,34 +187,23 @@ impl Learning {
 
     /// Whether it is time to compile for `purpose`.
     pub(super) fn is_hot(&self, purpose: Purpose, options: &Options) -> bool {
-        Role::ALL.into_iter().any(|role| {
-            matches!(self.wait(role, purpose, options),
-                Some(Wait::Cold { recorded, needed }) if recorded >= needed)
-        })
+        matches!(self.wait(purpose, options),
+            Some(Wait::Cold { recorded, needed }) if recorded >= needed)
     }
 
     /// Takes what was learnt of kernels back, as they are out of use.
     pub(super) fn withdraw(&mut self) {
         self.attempts = Default::default();
-        self.needs_reserve = false;
         self.forms = Forms::default();
         self.lessons.clear();
     }
 
-    /// Notes that the call of `trace` left a kernel, and whether the tape's result is finite.
-    pub(super) fn leave(&mut self, trace: &Trace<'_>, left: Left, is_finite: bool) {
-        let Left { role, known, why } = left;
-        if self.divergent || known.generation != self.lifted.generation() {
+    /// Notes at which comparison the call of `trace` left a kernel, if one was the reason.
+    pub(super) fn leave(&mut self, trace: &Trace<'_>, Left { known, why }: Left) {
+        let is_current = !self.divergent && known.generation == self.lifted.generation();
+        if !is_current || matches!(why, Why::NonFinite) {
             return;
         }
-        match why {
-            Why::NonFinite => self.needs_reserve |= is_finite,
-            Why::Unseen => self.depart(trace, role, known),
-        }
-    }
-
-    /// Notes at which comparison the call of `trace` left a kernel that knew so much.
-    fn depart(&mut self, trace: &Trace<'_>, role: Role, known: Known) {
         let way = self.seen.entry(trace.signature).or_default();
         let departure = match &way.departure {
             Some((before, departure)) if *before == known => departure.clone(),
@@ -254,18 +213,9 @@ impl Learning {
                 departure
             }
         };
-        match departure {
-            Some(departure) => {
-                *self.left.entry((departure.at.clone(), departure.op)).or_insert(0) += 1;
-                self.last_departure = Some(departure);
-            }
-            // The program made no comparison that the kernel did not know, so it was one
-            // of the kernel's own. A kernel in reserve has few, none of them for closed forms.
-            None if role == Role::First => {
-                self.in_closed_forms += 1;
-                self.needs_reserve = true;
-            }
-            None => {}
+        if let Some(departure) = departure {
+            *self.left.entry((departure.at.clone(), departure.op)).or_insert(0) += 1;
+            self.last_departure = Some(departure);
         }
     }
 

@@ -5,7 +5,6 @@
 //! what they taught, and `job` makes kernels of it; `coarsen` decides the order of the
 //! passes from graph to kernel, and `beyond` serves where numbers are too large for one.
 
-mod beyond;
 mod coarsen;
 mod core;
 mod error;

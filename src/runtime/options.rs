@@ -79,11 +79,6 @@ pub struct Limits {
     /// made of what repeats itself; by default 2²¹. Beyond it a compilation would
     /// take long: it is linear, but a few microseconds for each operation.
     pub compiled: usize,
-    /// The same for kernels in reserve ([`KernelReport::reserve`](crate::KernelReport::reserve))
-    /// that add up in the order of the tape; by default 2¹⁴. To keep that order some loops have to
-    /// be written out. A kernel that would be larger, or keep too much, adds up as
-    /// [`Numerics::Real`] says; with 0 all of them do.
-    pub in_order: usize,
     /// The most numbers, of 8 bytes each, that a kernel keeps of the iterations of its
     /// loops for the reverse sweep; by default 2²², 32 mebibytes. Each thread that calls
     /// has a buffer for them. Beyond it the kernel keeps checkpoints and goes through the
@@ -120,7 +115,6 @@ impl Default for Limits {
             trace_events: 1 << 24,
             nodes: 1 << 23,
             compiled: 1 << 21,
-            in_order: 1 << 14,
             history: 1 << 22,
             segment: 512,
             simplified: 64,

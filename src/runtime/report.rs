@@ -4,7 +4,6 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::options::Numerics;
 use crate::jit::CompileError;
 use crate::phi::{Applied, Refused};
 use crate::ssa::{Decision, Departure, LiftError, Place, Trips, Unmerged};
@@ -98,10 +97,6 @@ pub enum Refusal {
     /// The compiler panicked, which is a bug of this library.
     #[error("the compiler failed unexpectedly; please report this")]
     Panicked,
-    /// A kernel in reserve was not made of what is known now: where a closed form does not
-    /// serve, the tape does, or a kernel in reserve that was made of less.
-    #[error("no kernel in reserve was made for calls that a closed form does not serve: {0}")]
-    Reserve(Box<Refusal>),
     /// No thread could be started to compile on.
     #[error("no thread could be started to compile on: {reason}")]
     Thread {
@@ -114,13 +109,6 @@ pub enum Refusal {
         /// The limit.
         limit: usize,
     },
-}
-
-impl Refusal {
-    /// Whether there is no kernel since it would be too large, or keep too much.
-    pub(super) fn is_for_size(&self) -> bool {
-        matches!(self, Refusal::TooManyToCompile { .. } | Refusal::History { .. })
-    }
 }
 
 #[cfg(feature = "serde")]
@@ -157,14 +145,6 @@ pub struct KernelReport {
     pub inactive: usize,
     /// What the kernel computes.
     pub purpose: Purpose,
-    /// Whether it is tried only where the first kernel for the purpose has no result or, as
-    /// that was so again and again, pauses. It is made when closed forms keep that kernel
-    /// from serving, and has none. Unless it is too large for that
-    /// ([`Limits::in_order`](crate::Limits::in_order)) its `numerics` are exact.
-    pub reserve: bool,
-    /// How it rounds. With [`Numerics::Exact`] it returns the bits of a run on the tape that keeps
-    /// marks of control flow (see there).
-    pub numerics: Numerics,
     /// The number of paths it knows.
     pub paths: usize,
     /// The nodes of the recorded graph it was made from, in all iterations of loops.
@@ -242,8 +222,6 @@ pub struct Waiting {
     pub inactive: usize,
     /// What the kernel is to compute.
     pub purpose: Purpose,
-    /// Whether it is to be in reserve, see [`KernelReport::reserve`].
-    pub reserve: bool,
     /// Whether there is a kernel that knows less.
     pub replaces: bool,
     /// What it waits for.
@@ -270,10 +248,9 @@ pub enum Wait {
 
 impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Waiting { active, inactive, purpose, reserve, replaces, wait } = self;
+        let Waiting { active, inactive, purpose, replaces, wait } = self;
         let which = if *replaces { "newer kernel" } else { "kernel" };
-        let role = if *reserve { " in reserve" } else { "" };
-        write!(f, "a {which} {purpose:?}{role} for {active}+{inactive} inputs ")?;
+        write!(f, "a {which} {purpose:?} for {active}+{inactive} inputs ")?;
         match wait {
             Wait::Compiling => write!(f, "is being compiled"),
             Wait::Cold { recorded, needed } => {
@@ -316,18 +293,9 @@ pub struct Report {
     pub tape_calls: u64,
     /// Calls that a kernel served.
     pub kernel_calls: u64,
-    /// Those of them that a kernel in reserve served, see [`KernelReport::reserve`].
-    pub reserve_calls: u64,
-    /// Those of them with numbers so large that a length with a constant under its root, as in
-    /// √(x² + 1), overflows: kernels have no code for that. They take longer than on the tape.
-    pub interpreted_calls: u64,
     /// Calls in which a kernel met a path it does not know, so that the tape served.
     /// A kernel that has not served many calls in a row is tried less often.
     pub fallbacks: u64,
-    /// Those of the fallbacks on paths that the kernel does know: a number in a closed
-    /// form was not finite there, or came so close to another one that rounding decided.
-    /// They are few: a kernel in reserve takes such calls over.
-    pub in_closed_forms: u64,
     /// Calls in which a kernel's result was not finite, so that the tape decided.
     pub non_finite: u64,
     /// Where the path learnt last left the paths known before.
@@ -384,24 +352,9 @@ impl fmt::Display for Report {
             "{} by kernels, {} by the tape ({} on an unknown path, {} not finite)",
             Count(self.kernel_calls, "call"),
             self.tape_calls,
-            self.fallbacks.saturating_sub(self.in_closed_forms),
+            self.fallbacks,
             self.non_finite
         )?;
-        if self.reserve_calls > 0 {
-            let calls = Count(self.reserve_calls, "call");
-            writeln!(f, "{calls} by kernels in reserve, where closed forms did not serve")?;
-        }
-        if self.interpreted_calls > 0 {
-            let calls = Count(self.interpreted_calls, "call");
-            writeln!(f, "{calls} beyond the range of kernels, interpreted")?;
-        }
-        if self.in_closed_forms > 0 {
-            writeln!(
-                f,
-                "{} left a kernel because a closed form was not finite",
-                Count(self.in_closed_forms, "call")
-            )?;
-        }
         writeln!(
             f,
             "{} with {}, longest run {}",
@@ -419,9 +372,8 @@ impl fmt::Display for Report {
         for kernel in &self.kernels {
             writeln!(
                 f,
-                "kernel {:?}{} for {}+{} inputs: {}, {} from {}, {}, {:.3} ms",
+                "kernel {:?} for {}+{} inputs: {}, {} from {}, {}, {:.3} ms",
                 kernel.purpose,
-                if kernel.reserve { " in reserve" } else { "" },
                 kernel.active,
                 kernel.inactive,
                 Count(kernel.paths as u64, "path"),

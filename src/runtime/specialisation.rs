@@ -6,21 +6,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
 
-use super::beyond::Beyond;
 use super::explain::Explanation;
 use super::job::Job;
-use super::learning::{Known, Learning, Left, Role, Why};
+use super::learning::{Known, Learning, Left, Why};
 use super::options::Options;
 use super::report::{DecisionReport, Purpose, Refusal, Report, Waiting};
-use crate::jit::{Kernel, RunError};
+use crate::jit::Kernel;
 use crate::ssa::{End, Graph, Item, LiftError, Merged, Paths, most_steps};
 use crate::trace::{Detail, Inputs, Trace};
 
 /// A kernel in use, what was known when it was made, and how it fares.
 pub(super) struct Installed {
     pub(super) kernel: Kernel,
-    /// What serves where numbers are beyond the range of the kernel, if it has one.
-    beyond: Option<Beyond>,
     pub(super) known: Known,
     /// Calls that it did not serve, since it last did.
     misses: AtomicU32,
@@ -28,34 +25,9 @@ pub(super) struct Installed {
     pause: AtomicU32,
 }
 
-/// What ran where a kernel served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Executor {
-    Kernel,
-    /// The kernel left, as numbers were beyond its range.
-    Interpreter,
-}
-
 impl Installed {
-    pub(super) fn new(kernel: Kernel, beyond: Option<Beyond>, known: Known) -> Self {
-        let (misses, pause) = (AtomicU32::new(0), AtomicU32::new(0));
-        Installed { kernel, beyond, known, misses, pause }
-    }
-
-    /// Runs the kernel, and what serves beyond its range. Says which of them it was.
-    pub(super) fn run(
-        &self,
-        inputs: Inputs<'_>,
-        scratch: &mut Vec<f64>,
-        outputs: &mut [f64],
-    ) -> Result<Executor, RunError> {
-        let ran = self.kernel.run(inputs.active, inputs.inactive, scratch, outputs);
-        match (ran, &self.beyond) {
-            (Err(RunError::OutOfRange), Some(beyond)) => {
-                beyond.run(inputs, outputs).map(|()| Executor::Interpreter)
-            }
-            (ran, _) => ran.map(|()| Executor::Kernel),
-        }
+    pub(super) fn new(kernel: Kernel, known: Known) -> Self {
+        Installed { kernel, known, misses: AtomicU32::new(0), pause: AtomicU32::new(0) }
     }
 
     /// Whether it is not worth a try: a kernel that does not serve again and again is tried
@@ -80,16 +52,12 @@ impl Installed {
 pub(super) struct Specialisation {
     pub(super) active: usize,
     pub(super) inactive: usize,
-    /// By role and purpose.
-    kernels: [[ArcSwapOption<Installed>; 3]; 2],
+    /// By purpose.
+    kernels: [ArcSwapOption<Installed>; 3],
     learning: Mutex<Learning>,
     compiled: Condvar,
     pub(super) tape_calls: AtomicU64,
     kernel_calls: AtomicU64,
-    /// Those of them that a reserve served.
-    reserve_calls: AtomicU64,
-    /// Those of them that were interpreted.
-    interpreted_calls: AtomicU64,
     fallbacks: AtomicU64,
     non_finite: AtomicU64,
     /// Calls left of the tape that are looked at closely.
@@ -117,32 +85,20 @@ impl Specialisation {
             compiled: Condvar::new(),
             tape_calls: AtomicU64::new(0),
             kernel_calls: AtomicU64::new(0),
-            reserve_calls: AtomicU64::new(0),
-            interpreted_calls: AtomicU64::new(0),
             fallbacks: AtomicU64::new(0),
             non_finite: AtomicU64::new(0),
             curiosity: AtomicU32::new(CURIOUS + WATCHFUL),
         }
     }
 
-    /// The kernel of this role, if there is one.
-    pub(super) fn kernel(
-        &self,
-        role: Role,
-        purpose: Purpose,
-    ) -> arc_swap::Guard<Option<Arc<Installed>>> {
-        self.kernels[role as usize][purpose as usize].load()
+    /// The kernel, if there is one.
+    pub(super) fn kernel(&self, purpose: Purpose) -> arc_swap::Guard<Option<Arc<Installed>>> {
+        self.kernels[purpose as usize].load()
     }
 
-    /// Notes that the kernel of this role served a call.
-    pub(super) fn served(&self, role: Role, installed: &Installed, executor: Executor) {
+    /// Notes that the kernel served a call.
+    pub(super) fn served(&self, installed: &Installed) {
         self.kernel_calls.fetch_add(1, Ordering::Relaxed);
-        if role == Role::Reserve {
-            self.reserve_calls.fetch_add(1, Ordering::Relaxed);
-        }
-        if executor == Executor::Interpreter {
-            self.interpreted_calls.fetch_add(1, Ordering::Relaxed);
-        }
         if installed.misses.load(Ordering::Relaxed) > 0 {
             installed.misses.store(0, Ordering::Relaxed);
         }
@@ -166,7 +122,7 @@ impl Specialisation {
     /// A bare run cannot teach its path, only that there is one to be looked at.
     pub(super) fn detail(&self) -> Detail {
         let curiosity = self.curiosity.load(Ordering::Relaxed);
-        let has_kernel = || self.kernels.iter().flatten().any(|kernel| kernel.load().is_some());
+        let has_kernel = || self.kernels.iter().any(|kernel| kernel.load().is_some());
         if curiosity > WATCHFUL || has_kernel() {
             Detail::Captures
         } else if curiosity > 0 || is_checked(self.tape_calls.load(Ordering::Relaxed)) {
@@ -177,13 +133,12 @@ impl Specialisation {
     }
 
     /// Learns from a call that the tape served, perhaps because it `left` a kernel, and
-    /// compiles when that pays. `is_finite` tells of the result.
+    /// compiles when that pays.
     pub(super) fn learn(
         self: &Arc<Self>,
         (trace, inputs): (&Trace<'_>, Inputs<'_>),
         purpose: Purpose,
         left: Option<Left>,
-        is_finite: bool,
         options: &Options,
     ) {
         let before = self.tape_calls.fetch_add(1, Ordering::Relaxed);
@@ -209,7 +164,7 @@ impl Specialisation {
             }
         }
         if let Some(left) = left {
-            learning.leave(trace, left, is_finite);
+            learning.leave(trace, left);
         }
         if learning.is_hot(purpose, options) {
             self.start_compiling(learning, options);
@@ -252,12 +207,12 @@ impl Specialisation {
     /// Takes all kernels out of use.
     fn withdraw(&self, learning: &mut Learning) {
         learning.withdraw();
-        self.kernels.iter().flatten().for_each(|kernel| kernel.store(None));
+        self.kernels.iter().for_each(|kernel| kernel.store(None));
     }
 
     /// Puts a kernel to use.
-    pub(super) fn install(&self, role: Role, purpose: Purpose, installed: Installed) {
-        self.kernels[role as usize][purpose as usize].store(Some(Arc::new(installed)));
+    pub(super) fn install(&self, purpose: Purpose, installed: Installed) {
+        self.kernels[purpose as usize].store(Some(Arc::new(installed)));
     }
 
     /// Wakes those who wait for the end of a compilation.
@@ -291,9 +246,7 @@ impl Specialisation {
         }
         Job::start(self, learning, |_| [true; 3]).run(options);
         let learning = self.lock();
-        let refused = learning.attempts[Role::First as usize]
-            .iter()
-            .find_map(|attempt| attempt.refusal.clone());
+        let refused = learning.attempts.iter().find_map(|attempt| attempt.refusal.clone());
         refused.map_or(Ok(true), Err)
     }
 
@@ -305,10 +258,7 @@ impl Specialisation {
         report.conditions += conditions(learning.lifted.compact());
         report.tape_calls += self.tape_calls.load(Ordering::Relaxed);
         report.kernel_calls += self.kernel_calls.load(Ordering::Relaxed);
-        report.reserve_calls += self.reserve_calls.load(Ordering::Relaxed);
-        report.interpreted_calls += self.interpreted_calls.load(Ordering::Relaxed);
         report.fallbacks += self.fallbacks.load(Ordering::Relaxed);
-        report.in_closed_forms += learning.in_closed_forms;
         report.non_finite += self.non_finite.load(Ordering::Relaxed);
         report.last_new_path = learning.last_new_path.clone().or(report.last_new_path.take());
         report.refusals.extend(learning.refusals.iter().cloned());
@@ -316,15 +266,12 @@ impl Specialisation {
             report.refusals.push(Refusal::TooManyToShare { limit: options.limits.nodes });
         }
         report.last_departure = learning.last_departure.clone().or(report.last_departure.take());
-        for role in Role::ALL {
-            report.waiting.extend(Purpose::ALL.into_iter().filter_map(|purpose| {
-                let wait = learning.wait(role, purpose, options)?;
-                let attempt = &learning.attempts[role as usize][purpose as usize];
-                let (reserve, replaces) = (role == Role::Reserve, attempt.kernel.is_some());
-                let (active, inactive) = (self.active, self.inactive);
-                Some(Waiting { active, inactive, purpose, reserve, replaces, wait })
-            }));
-        }
+        report.waiting.extend(Purpose::ALL.into_iter().filter_map(|purpose| {
+            let wait = learning.wait(purpose, options)?;
+            let replaces = learning.attempts[purpose as usize].kernel.is_some();
+            let (active, inactive) = (self.active, self.inactive);
+            Some(Waiting { active, inactive, purpose, replaces, wait })
+        }));
         for decision in learning.lifted.decisions() {
             let left = learning.left.get(&(decision.at.clone(), decision.op));
             let left = left.copied().unwrap_or(0);
@@ -338,7 +285,7 @@ impl Specialisation {
         }
         report.closed.extend(learning.forms.closed.iter().cloned());
         report.open.extend(learning.forms.open.iter().cloned());
-        for attempt in learning.attempts.iter().flatten() {
+        for attempt in learning.attempts.iter() {
             report.kernels.extend(attempt.kernel.clone());
             if let Some(refusal) = &attempt.refusal
                 && !report.refusals.contains(refusal)

@@ -3,7 +3,6 @@
 
 mod loops;
 mod random;
-mod range;
 
 use core::ops::Range;
 
