@@ -1,0 +1,182 @@
+//! One family under the contract: its points, who served them, and what is judged.
+
+use std::time::Instant;
+
+use phigrad::Var;
+use phigrad::check::Random;
+
+use super::arithmetic::{Arithmetic, Multi, set_precision};
+use super::families::{Family, Reference};
+use super::judge::{Component, Measured, Verdict, judge, ulp};
+use super::reference::{exact, output_at_start};
+use super::served::{Results, Server, accepted};
+use super::summary::Summary;
+
+/// A family in the table.
+pub trait Examined: Sync {
+    fn title(&self) -> String;
+
+    /// Judges about so many points.
+    fn examine(&self, points: usize) -> Summary;
+}
+
+impl<F: Family> Examined for F {
+    fn title(&self) -> String {
+        self.name()
+    }
+
+    fn examine(&self, points: usize) -> Summary {
+        let begin = Instant::now();
+        let mut summary = Summary { name: self.name(), ..Summary::default() };
+        let each = points.div_ceil(self.trips().len());
+        for &trips in self.trips() {
+            examine_trips(self, trips, each, &mut summary);
+        }
+        summary.time = begin.elapsed();
+        summary
+    }
+}
+
+/// A generator of random numbers that the name of the family and the trip count determine.
+fn seeded(family: &impl Family, trips: usize) -> Random {
+    let seed = family
+        .name()
+        .bytes()
+        .fold(trips as u64, |seed, byte| seed.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte));
+    Random::new(seed)
+}
+
+/// A point whose number of iterations is certain, and that number.
+fn draw(family: &impl Family, trips: usize, random: &mut Random) -> (Vec<f64>, usize) {
+    loop {
+        let point = family.point(trips, random);
+        if let Some(steps) = family.steps(trips, &point) {
+            return (point, steps);
+        }
+    }
+}
+
+/// The error that is always allowed, for each partial and the value.
+fn floors(family: &impl Family, trips: usize, point: &[f64], value: &Multi) -> Vec<f64> {
+    let effect = value.rounded().abs().max(output_at_start(family, trips, point).abs());
+    let partials = point[..family.inputs()].iter().map(|&input| Component::Partial { input });
+    partials.chain([Component::Value]).map(|component| component.floor(effect)).collect()
+}
+
+fn examine_trips(family: &impl Family, trips: usize, points: usize, summary: &mut Summary) {
+    set_precision(family.bits());
+    let captured = family.captured(trips);
+    let program = |x: &[Var], data: &[Var]| {
+        let captured = captured.iter().map(|&datum| Var::from(datum));
+        let all: Vec<Var> = x.iter().chain(data).copied().chain(captured).collect();
+        family.run(trips, &all)
+    };
+    let mut random = seeded(family, trips);
+    let points: Vec<_> = (0..points).map(|_| draw(family, trips, &mut random)).collect();
+    let profiled: Vec<Vec<f64>> =
+        points.iter().take(family.profiled()).map(|(point, _)| point.clone()).collect();
+    let begin = Instant::now();
+    let server = Server::new(&program, family.inputs(), &profiled);
+    summary.compilation += begin.elapsed();
+    summary.formulas += server.formulas();
+    for (number, (point, steps)) in points.iter().enumerate() {
+        let truth: Vec<Multi> = exact(family, family.reference(), (trips, *steps), point);
+        let floors = floors(family, trips, point, &truth[family.inputs()]);
+        if number == 0 {
+            confirm(family, (trips, *steps), point, &floors);
+        }
+        let results = server.call(point);
+        let before = summary.violations;
+        let accepted = accepted(family, trips, point);
+        judge_point(summary, &results, &truth, &floors, accepted, |component| {
+            format!("n = {trips}, {} steps, component {component} at {point:?}", steps)
+        });
+        if summary.violations > before {
+            let on_tape = |point: &[f64]| server.on_tape(point);
+            let allowed = allowed_nearby(family, (trips, *steps), point, &on_tape);
+            let errors = results.kernel.iter().zip(&truth).map(|(&x, truth)| truth.distance(x));
+            let is_by_chance = errors.zip(allowed).all(|(error, allowed)| error <= allowed);
+            summary.by_chance += usize::from(is_by_chance);
+        }
+    }
+    summary.points += points.len();
+    summary.kernel_calls += server.kernel_calls();
+}
+
+/// Judges what came of a point.
+fn judge_point(
+    summary: &mut Summary,
+    results: &Results,
+    truth: &[Multi],
+    floors: &[f64],
+    accepted: Option<bool>,
+    at: impl Fn(usize) -> String,
+) {
+    for (component, (truth, &floor)) in truth.iter().zip(floors).enumerate() {
+        let tape = results.tape[component];
+        let (exact, tape_error) = (truth.rounded(), truth.distance(tape));
+        let of = |found: f64| {
+            let error = truth.distance(found);
+            Measured { exact, found, error, tape, tape_error, floor }
+        };
+        let [found, by_loop] = [results.kernel[component], results.loops[component]];
+        summary.loop_worse += usize::from(matches!(judge(of(by_loop)), Verdict::Violated(_)));
+        let measured = of(found);
+        let verdict = judge(measured);
+        // Where the closed form is rejected the loop's result is right by definition.
+        let is_loops = accepted != Some(true) && found.to_bits() == by_loop.to_bits();
+        summary.count(verdict, is_loops, || {
+            let Measured { exact, error, tape_error, floor, .. } = measured;
+            format!(
+                "{}: {exact:e}, found {found:e}, off by {error:e}, tape by {tape_error:e}, \
+                 floor {floor:e}",
+                at(component)
+            )
+        });
+    }
+}
+
+/// Asserts that the reference has digits enough, and that powers and steps come to the same.
+fn confirm(family: &impl Family, (trips, steps): (usize, usize), point: &[f64], floors: &[f64]) {
+    let here: Vec<Multi> = exact(family, family.reference(), (trips, steps), point);
+    set_precision(2 * family.bits());
+    let how = if steps <= 300 { Reference::Steps } else { family.reference() };
+    let there: Vec<Multi> = exact(family, how, (trips, steps), point);
+    for (component, ((a, b), floor)) in here.iter().zip(&there).zip(floors).enumerate() {
+        if !b.rounded().is_finite() {
+            continue;
+        }
+        let apart = a.sub(b).rounded().abs();
+        let allowed = 2f64.powi(-20) * (ulp(b.rounded()) + floor);
+        let name = family.name();
+        assert!(apart <= allowed, "{name}, {trips}, {component} at {point:?}: {a:?} {b:?}");
+    }
+    set_precision(family.bits());
+}
+
+/// What four times the tape's largest error at points nearby allows, for each component: where the
+/// tape is right by chance at a point, it is not at others.
+fn allowed_nearby(
+    family: &impl Family,
+    (trips, steps): (usize, usize),
+    point: &[f64],
+    on_tape: &dyn Fn(&[f64]) -> Vec<f64>,
+) -> Vec<f64> {
+    let truth = |point: &[f64]| exact(family, family.reference(), (trips, steps), point);
+    let here: Vec<Multi> = truth(point);
+    let floors = floors(family, trips, point, &here[family.inputs()]);
+    let at_least = |(truth, floor): (&Multi, f64)| 4.0 * ulp(truth.rounded()) + floor;
+    let mut allowed: Vec<f64> = here.iter().zip(floors).map(at_least).collect();
+    let ulps = allowed.clone();
+    for input in 0..family.inputs() {
+        for step in [0.0, -1e-9, 3e-12, -1e-15] {
+            let mut near = point.to_vec();
+            near[input] += step * near[input].abs().max(1e-6);
+            let (tape, truth) = (on_tape(&near), truth(&near));
+            for (i, (&x, truth)) in tape.iter().zip(&truth).enumerate() {
+                allowed[i] = allowed[i].max(4.0 * truth.distance(x) + ulps[i]);
+            }
+        }
+    }
+    allowed
+}

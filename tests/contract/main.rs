@@ -1,0 +1,85 @@
+//! Closed forms keep the accuracy contract: programs and grids of inputs as a table of families,
+//! each served by the tape, by kernels with closed forms and by kernels without, and judged against
+//! multiple precision.
+//!
+//! `cargo test --release --test contract -- --nocapture` prints the table; `-- --ignored` takes ten
+//! times as many points. The columns: the largest share of what is allowed, 4 t + 4 ulp with t the
+//! tape's error; the numbers that are below the floor; those without measure; those that violate
+//! the contract bit by bit as the loop does; those of the loop's kernel that would; violations, the
+//! largest of them in units of what is allowed, and the points of them that four times the tape's
+//! error nearby would allow; formulas; the share of calls that a kernel served; times.
+#![allow(clippy::unwrap_used)] // A failing helper fails its test.
+
+mod affine;
+mod arithmetic;
+mod examine;
+mod families;
+mod judge;
+mod number;
+mod reference;
+mod reverse;
+mod served;
+mod summary;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use families::all;
+use summary::{Summary, table};
+
+/// Examines all families on all processors, in the order of the table.
+fn examine_all(points: usize) -> Vec<Summary> {
+    // One family of the table alone, by a part of its name.
+    let only = std::env::var("PHIGRAD_CONTRACT_FAMILY").unwrap_or_default();
+    let families: Vec<_> =
+        all().into_iter().filter(|family| family.title().contains(&only)).collect();
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(family) = families.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let summary = family.examine(points);
+            done.lock().unwrap().push((family.title(), summary));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let mut done = done.into_inner().unwrap();
+    let place = |title: &str| families.iter().position(|family| family.title() == title);
+    done.sort_by_key(|(title, _)| place(title));
+    done.into_iter().map(|(_, summary)| summary).collect()
+}
+
+fn assert_kept(points: usize) {
+    let summaries = examine_all(points);
+    let table = table(&summaries);
+    println!("{table}");
+    let violations: usize = summaries.iter().map(|summary| summary.violations).sum();
+    assert!(violations == 0, "{violations} violations of the contract\n{table}");
+}
+
+/// Points of a family in the default run.
+const POINTS: usize = 400;
+
+#[test]
+fn closed_forms_keep_the_contract() {
+    assert_kept(POINTS);
+}
+
+#[test]
+#[ignore = "ten times the points"]
+fn closed_forms_keep_the_contract_at_many_points() {
+    assert_kept(10 * POINTS);
+}
+
+#[test]
+fn the_table_is_large_enough() {
+    let families = all();
+    assert!(families.len() >= 25, "{}", families.len());
+    assert!(families.len() * POINTS >= 20_000, "{}", families.len() * POINTS);
+    let titles: std::collections::HashSet<String> =
+        families.iter().map(|family| family.title()).collect();
+    assert_eq!(titles.len(), families.len());
+}

@@ -1,0 +1,79 @@
+//! A program as it is served: by the tape, by a kernel with closed forms, and by one whose loops
+//! stay loops.
+
+use phigrad::{RecordedWith, Tape, TapeBuilder, Var};
+
+use super::families::Family;
+
+/// One program and trip count, recorded three times.
+pub struct Server<F> {
+    inputs: usize,
+    tape: RecordedWith<F>,
+    kernel: RecordedWith<F>,
+    loops: RecordedWith<F>,
+}
+
+/// Partials, and at last the value, from each that serves.
+pub struct Results {
+    pub tape: Vec<f64>,
+    pub kernel: Vec<f64>,
+    pub loops: Vec<f64>,
+}
+
+/// A builder of functions that are compiled only when asked.
+fn manual() -> TapeBuilder {
+    Tape::builder().hot_threshold(u32::MAX).background(false)
+}
+
+fn call<F: Fn(&[Var], &[Var]) -> Var>(
+    function: &RecordedWith<F>,
+    inputs: usize,
+    point: &[f64],
+) -> Vec<f64> {
+    let (x, data) = point.split_at(inputs);
+    let (value, mut all) = function.value_and_grad(x, data).unwrap();
+    all.push(value);
+    all
+}
+
+impl<F: Fn(&[Var], &[Var]) -> Var + Copy> Server<F> {
+    /// Profiles `program` over `points` and compiles it.
+    pub fn new(program: F, inputs: usize, points: &[Vec<f64>]) -> Self {
+        let tape = manual().record_with(program);
+        let kernel = manual().record_with(program);
+        let loops = manual().phi_calculus(false).record_with(program);
+        for function in [&kernel, &loops] {
+            for point in points {
+                call(function, inputs, point);
+            }
+            function.compile().unwrap();
+        }
+        Server { inputs, tape, kernel, loops }
+    }
+
+    pub fn call(&self, point: &[f64]) -> Results {
+        let [tape, kernel, loops] = [&self.tape, &self.kernel, &self.loops]
+            .map(|function| call(function, self.inputs, point));
+        Results { tape, kernel, loops }
+    }
+
+    pub fn on_tape(&self, point: &[f64]) -> Vec<f64> {
+        call(&self.tape, self.inputs, point)
+    }
+
+    /// How many calls a kernel of the one with closed forms has served.
+    pub fn kernel_calls(&self) -> u64 {
+        self.kernel.report().kernel_calls
+    }
+
+    /// How many formulas made closed forms.
+    pub fn formulas(&self) -> usize {
+        self.kernel.report().closed.len()
+    }
+}
+
+/// Whether the closed form was accepted at a point, or rejected so that the loop ran; `None` while
+/// kernels do not say.
+pub fn accepted(_family: &impl Family, _trips: usize, _point: &[f64]) -> Option<bool> {
+    None
+}
