@@ -41,6 +41,13 @@ impl Component {
     }
 }
 
+/// Whether a closed form may return `value`, the error of which is at most `bound`.
+pub fn is_accepted(value: f64, bound: f64, floor: f64) -> bool {
+    let size = value.abs();
+    let is_small = bound <= 2f64.powi(-51) * size || bound <= floor || size + bound <= LEAST;
+    size.is_finite() && is_small
+}
+
 /// The truth about one component, and how far a result and the tape's are from it.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {

@@ -12,10 +12,12 @@
 
 mod affine;
 mod arithmetic;
+mod bounded;
 mod examine;
 mod families;
 mod judge;
 mod number;
+mod planted;
 mod reference;
 mod reverse;
 mod served;
@@ -25,6 +27,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use examine::Source;
 use families::all;
 use summary::{Summary, table};
 
@@ -37,7 +40,7 @@ fn examine_all(points: usize) -> Vec<Summary> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some(family) = families.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let summary = family.examine(points);
+            let summary = family.examine(points, Source::Kernel);
             done.lock().unwrap().push((family.title(), summary));
         }
     };

@@ -5,11 +5,15 @@ use phigrad::{RecordedWith, Tape, TapeBuilder, Var};
 
 use super::families::Family;
 
-/// One program and trip count, recorded three times.
+/// One program and trip count, recorded for each that serves.
 pub struct Server<F> {
     inputs: usize,
     tape: RecordedWith<F>,
-    kernel: RecordedWith<F>,
+    kernels: Option<Kernels<F>>,
+}
+
+struct Kernels<F> {
+    closed: RecordedWith<F>,
     loops: RecordedWith<F>,
 }
 
@@ -37,23 +41,33 @@ fn call<F: Fn(&[Var], &[Var]) -> Var>(
 }
 
 impl<F: Fn(&[Var], &[Var]) -> Var + Copy> Server<F> {
+    /// The tape alone.
+    pub fn new(program: F, inputs: usize) -> Self {
+        Server { inputs, tape: manual().record_with(program), kernels: None }
+    }
+
     /// Profiles `program` over `points` and compiles it.
-    pub fn new(program: F, inputs: usize, points: &[Vec<f64>]) -> Self {
-        let tape = manual().record_with(program);
-        let kernel = manual().record_with(program);
+    pub fn compiled(program: F, inputs: usize, points: &[Vec<f64>]) -> Self {
+        let closed = manual().record_with(program);
         let loops = manual().phi_calculus(false).record_with(program);
-        for function in [&kernel, &loops] {
+        for function in [&closed, &loops] {
             for point in points {
                 call(function, inputs, point);
             }
             function.compile().unwrap();
         }
-        Server { inputs, tape, kernel, loops }
+        Server { kernels: Some(Kernels { closed, loops }), ..Server::new(program, inputs) }
     }
 
+    /// Without kernels the tape serves in their place.
     pub fn call(&self, point: &[f64]) -> Results {
-        let [tape, kernel, loops] = [&self.tape, &self.kernel, &self.loops]
-            .map(|function| call(function, self.inputs, point));
+        let tape = self.on_tape(point);
+        let [kernel, loops] = match &self.kernels {
+            Some(Kernels { closed, loops }) => {
+                [closed, loops].map(|function| call(function, self.inputs, point))
+            }
+            None => [tape.clone(), tape.clone()],
+        };
         Results { tape, kernel, loops }
     }
 
@@ -61,14 +75,14 @@ impl<F: Fn(&[Var], &[Var]) -> Var + Copy> Server<F> {
         call(&self.tape, self.inputs, point)
     }
 
-    /// How many calls a kernel of the one with closed forms has served.
+    /// How many calls a kernel has served of the function with closed forms.
     pub fn kernel_calls(&self) -> u64 {
-        self.kernel.report().kernel_calls
+        self.kernels.as_ref().map_or(0, |kernels| kernels.closed.report().kernel_calls)
     }
 
     /// How many formulas made closed forms.
     pub fn formulas(&self) -> usize {
-        self.kernel.report().closed.len()
+        self.kernels.as_ref().map_or(0, |kernels| kernels.closed.report().closed.len())
     }
 }
 

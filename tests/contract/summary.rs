@@ -1,4 +1,4 @@
-//! What came of the families, as one table.
+//! The results of the families, and the table of them.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::judge::Verdict;
 /// How many violations of a family are shown.
 const SHOWN: usize = 4;
 
-/// What came of one family.
+/// The results of one family.
 #[derive(Default)]
 pub struct Summary {
     pub name: String,
@@ -27,6 +27,8 @@ pub struct Summary {
     pub largest: f64,
     /// Points with violations that four times the tape's error nearby would allow.
     pub by_chance: usize,
+    /// Points at which the closed form is known to be rejected.
+    pub rejected: usize,
     pub formulas: usize,
     pub kernel_calls: u64,
     pub time: Duration,
@@ -57,7 +59,7 @@ impl Summary {
 /// The table of all families, and the violations below it.
 pub fn table(summaries: &[Summary]) -> String {
     let mut text = format!(
-        "{:30} {:>6} {:>8} {:>7} {:>7} {:>7} {:>7} {:>7} {:>6} {:>8} {:>6} {:>5} {:>6} {:>7} {:>7}\n",
+        "{:30} {:>6} {:>8} {:>7} {:>7} {:>7} {:>7} {:>7} {:>6} {:>8} {:>6} {:>6} {:>5} {:>6} {:>7} {:>7}\n",
         "family",
         "points",
         "numbers",
@@ -69,6 +71,7 @@ pub fn table(summaries: &[Summary]) -> String {
         "viol",
         "largest",
         "chance",
+        "reject",
         "forms",
         "kernel",
         "compile",
@@ -78,7 +81,7 @@ pub fn table(summaries: &[Summary]) -> String {
         let share = 100.0 * summary.kernel_calls as f64 / summary.points.max(1) as f64;
         let _ = writeln!(
             text,
-            "{:30} {:>6} {:>8} {:>7.3} {:>7} {:>7} {:>7} {:>7} {:>6} {:>8.1e} {:>6} {:>5} {:>5.0}% \
+            "{:30} {:>6} {:>8} {:>7.3} {:>7} {:>7} {:>7} {:>7} {:>6} {:>8.1e} {:>6} {:>6} {:>5} {:>5.0}% \
              {:>6.2}s {:>6.2}s",
             summary.name,
             summary.points,
@@ -91,6 +94,7 @@ pub fn table(summaries: &[Summary]) -> String {
             summary.violations,
             summary.largest,
             summary.by_chance,
+            summary.rejected,
             summary.formulas,
             share,
             summary.compilation.as_secs_f64(),
@@ -110,6 +114,7 @@ pub fn table(summaries: &[Summary]) -> String {
         all.violations += summary.violations;
         all.largest = all.largest.max(summary.largest);
         all.by_chance += summary.by_chance;
+        all.rejected += summary.rejected;
         all.formulas += summary.formulas;
         all.kernel_calls += summary.kernel_calls;
         all.time += summary.time;

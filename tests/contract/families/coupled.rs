@@ -93,7 +93,7 @@ impl Family for Decay {
     }
 
     fn trips(&self) -> &'static [usize] {
-        &[40, 127, 300, 2000]
+        &[40, 127, 300, 2000, 20_000]
     }
 
     fn start<T: Number>(&self, _: &[T]) -> Vec<T> {

@@ -20,7 +20,7 @@ impl Family for Scalar {
     }
 
     fn trips(&self) -> &'static [usize] {
-        &[33, 100, 500, 1000, 5000]
+        &[33, 100, 500, 1000, 5000, 50_000]
     }
 
     fn start<T: Number>(&self, x: &[T]) -> Vec<T> {
@@ -56,7 +56,7 @@ impl Family for Descent {
     }
 
     fn trips(&self) -> &'static [usize] {
-        &[40, 127, 300, 1000, 2000]
+        &[40, 127, 300, 1000, 2000, 20_000]
     }
 
     fn start<T: Number>(&self, x: &[T]) -> Vec<T> {

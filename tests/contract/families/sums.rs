@@ -169,9 +169,11 @@ impl Family for Sum {
     }
 
     fn trips(&self) -> &'static [usize] {
-        match self.is_product() {
-            true => &[40, 60],
-            false => &[40, 60, 100, MOST],
+        match self.kind {
+            Kind::Factors | Kind::Exponentials | Kind::Normal => &[40, 60],
+            // Logarithms and exponentials take the reference long.
+            Kind::Poisson | Kind::Logarithms | Kind::Weighted => &[40, 100],
+            _ => &[40, 60, 100, MOST],
         }
     }
 

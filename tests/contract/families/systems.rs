@@ -48,6 +48,10 @@ impl Family for Geometric {
         1
     }
 
+    fn trips(&self) -> &'static [usize] {
+        &[40, 127, 300, 1000, 20_000]
+    }
+
     fn start<T: Number>(&self, _: &[T]) -> Vec<T> {
         vec![T::from(0.0), T::from(1.0)]
     }
@@ -71,6 +75,10 @@ impl Family for Momentum {
 
     fn inputs(&self) -> usize {
         5
+    }
+
+    fn trips(&self) -> &'static [usize] {
+        &[40, 127, 300, 1000, 10_000]
     }
 
     fn start<T: Number>(&self, x: &[T]) -> Vec<T> {
@@ -109,7 +117,7 @@ impl Family for Spring {
     }
 
     fn trips(&self) -> &'static [usize] {
-        &[40, 127, 300, 2000]
+        &[40, 127, 300, 2000, 20_000]
     }
 
     fn start<T: Number>(&self, x: &[T]) -> Vec<T> {
@@ -191,7 +199,7 @@ impl Family for Rotation {
     }
 
     fn trips(&self) -> &'static [usize] {
-        &[40, 127, 300, 1000, 5000]
+        &[40, 127, 300, 1000, 20_000]
     }
 
     fn start<T: Number>(&self, x: &[T]) -> Vec<T> {
