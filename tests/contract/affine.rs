@@ -1,5 +1,4 @@
-//! Affine forms of a loop's state, and powers of affine maps: how the reference takes n steps with
-//! as many operations as n has bits.
+//! Affine forms of a loop's state, and powers of affine maps: n steps by log₂ n squarings.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -10,7 +9,7 @@ use super::reverse::Node;
 /// The largest number of states.
 const STATES: usize = 6;
 
-/// What is not there is zero.
+/// `None` is zero.
 type Term<N> = Option<Node<N>>;
 
 /// An affine form of the state of a loop: Σ cᵢ·zᵢ + constant.
@@ -126,7 +125,7 @@ impl<N: Arithmetic> Number for Affine<N> {
         unreachable!("a logarithm is not affine")
     }
 
-    /// The inner loop is a power of an affine map, whose coefficients are invariants.
+    /// An inner loop is a power of an affine map whose coefficients are loop invariants.
     fn repeat(count: usize, state: Vec<Self>, step: impl Fn(&[Self]) -> Vec<Self>) -> Vec<Self> {
         let power = Map::of(state.len(), step).power(count);
         let apply = |(row, offset): (&Vec<Term<N>>, &Term<N>)| {
@@ -146,7 +145,7 @@ pub struct Map<N> {
 }
 
 impl<N: Arithmetic> Map<N> {
-    /// The map that `step` is.
+    /// The map of `step`.
     pub fn of(states: usize, step: impl FnOnce(&[Affine<N>]) -> Vec<Affine<N>>) -> Self {
         let state: Vec<Affine<N>> = (0..states).map(Affine::state).collect();
         let next = step(&state);

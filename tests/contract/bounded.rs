@@ -1,5 +1,5 @@
-//! Double-double arithmetic with a running error bound: a prototype of how closed forms are to be
-//! evaluated. It plants errors in this suite, by bounds that are too small.
+//! Double-double arithmetic with a running error bound: a prototype of the evaluation of closed
+//! forms, in which this suite plants bounds that are too small.
 //!
 //! The sums and products are those of Joldes, Muller and Popescu, "Tight and rigorous error bounds
 //! for basic building blocks of double-word arithmetic", ACM TOMS 44, 2017.
@@ -22,7 +22,7 @@ const OF_SUM: f64 = 1.0 / (1u128 << 103) as f64;
 const OF_PRODUCT: f64 = 1.0 / (1u128 << 102) as f64;
 const OF_QUOTIENT: f64 = 1.0 / (1u128 << 100) as f64;
 
-/// Results below this size may have lost bits to underflow, by no more than `UNDERFLOW`.
+/// Products and quotients below this size may have underflown, with an error of `UNDERFLOW`.
 const SMALL: f64 = 1e-280;
 const UNDERFLOW: f64 = 2e-323;
 

@@ -13,6 +13,9 @@ use super::reference::{exact, output_at_start};
 use super::served::{Results, Server, accepted};
 use super::summary::Summary;
 
+/// The reference is computed in two ways at one of so many points.
+const CONFIRMED: usize = 100;
+
 /// The results that are judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Source {
@@ -68,7 +71,7 @@ impl<F: Family> Examined for F {
     }
 }
 
-/// A generator of random numbers that the name of the family and the trip count determine.
+/// A generator of random numbers, seeded by the name of the family and the trip count.
 fn seeded(family: &impl Family, trips: usize) -> Random {
     let seed = family
         .name()
@@ -142,7 +145,7 @@ fn examine_trips(
     for (number, (point, steps)) in points.iter().enumerate() {
         let truth: Vec<Multi> = exact(family, family.reference(), (trips, *steps), point);
         let floors = floors(family, trips, point, &truth[family.inputs()]);
-        if number == 0 {
+        if number % CONFIRMED == 0 {
             confirm(family, (trips, *steps), point, &floors);
         }
         let mut results = server.call(point);
@@ -213,7 +216,7 @@ fn judge_point(
     }
 }
 
-/// Asserts that the reference has digits enough, and that powers and steps come to the same.
+/// Asserts that the reference is the same with twice the bits, for short loops step by step.
 fn confirm(family: &impl Family, (trips, steps): (usize, usize), point: &[f64], floors: &[f64]) {
     let here: Vec<Multi> = exact(family, family.reference(), (trips, steps), point);
     set_precision(2 * family.bits());
@@ -231,8 +234,8 @@ fn confirm(family: &impl Family, (trips, steps): (usize, usize), point: &[f64], 
     set_precision(family.bits());
 }
 
-/// What four times the tape's largest error at points nearby allows, for each component: where the
-/// tape is right by chance at a point, it is not at others.
+/// The error that four times the tape's largest error at nearby points allows for each component.
+/// A tape that is right by chance at one point is not at the others.
 fn allowed_nearby(
     family: &impl Family,
     (trips, steps): (usize, usize),

@@ -1,16 +1,15 @@
-//! The accuracy contract of closed forms as one function: what may be returned for a value or a
-//! partial.
+//! The accuracy contract of closed forms as one function.
 //!
-//! With `t` the error of the tape, a result may be off by `4·t + 4 ulp`, and by the floor of the
-//! contract more: 2⁻⁷⁵ of the effect of a relative change. The size of that effect is
-//! `s = max(|y|, |z0|)`, where y is what the program returns and z0 what it would return if its
-//! loop had no iterations: the programs of the suite are thin loops whose output is affine in the
-//! state, so that these are the state and its start, weighted as in the output. The floor is
-//! `2⁻⁷⁵·s` for the value and `2⁻⁷⁵·s / max(|x|, 2⁻⁴⁰·s, 2⁻⁴⁰)` for the partial by x. The error
-//! bound is compared with it before the result is rounded, which is why both are allowed together.
-//! What is below 1e-285, in truth and as returned, may be anything there.
+//! With t the error of the tape, a result may be off by `4·t + 4 ulp` plus the floor of the
+//! contract: 2⁻⁷⁵ of the effect of a relative change. The size of that effect is
+//! `s = max(|y|, |z0|)`. For a whole program y is its value, and z0 the value that it would have
+//! without any iteration: the programs of the suite are thin loops, and their outputs are affine in
+//! the state, so that y and z0 are the final and the first state, weighted as in the output. The
+//! floor is `2⁻⁷⁵·s` for the value and `2⁻⁷⁵·s / max(|x|, 2⁻⁴⁰·s, 2⁻⁴⁰)` for the partial by x. It is
+//! added because a closed form compares its error bound with the floor before it rounds the result
+//! to working precision. Results whose exact and returned values are both below 1e-285 pass.
 
-/// Below this size nothing is compared.
+/// Smaller results are not compared.
 const LEAST: f64 = 1e-285;
 
 /// The distance from the size of `x` to the next larger number.
@@ -27,7 +26,7 @@ pub enum Component {
 }
 
 impl Component {
-    /// The error that is always allowed, where changes of the program's value are of size `effect`.
+    /// The error that is always allowed, `effect` being the s of the contract.
     pub fn floor(self, effect: f64) -> f64 {
         let effect = effect.min(f64::MAX);
         let floor = 2f64.powi(-75) * effect;
@@ -48,7 +47,7 @@ pub fn is_accepted(value: f64, bound: f64, floor: f64) -> bool {
     size.is_finite() && is_small
 }
 
-/// The truth about one component, and how far a result and the tape's are from it.
+/// One component: its exact value, a result and the tape's result with their errors.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     /// Rounded to double precision.
@@ -61,16 +60,16 @@ pub struct Measured {
     pub floor: f64,
 }
 
-/// What the contract says of one component.
+/// The contract's verdict on one component.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
     /// Within four times the tape's error and four ulps; the share of that.
     Accurate(f64),
-    /// Above that, but not by more than the floor; or too small to be compared.
+    /// Above that by at most the floor, or too small to be compared.
     BelowFloor,
-    /// Neither the tape nor the truth is finite, or the tape is not: there is no measure.
+    /// The tape's result, or the exact one, is not finite.
     Unmeasured,
-    /// How many times the allowed error it is off.
+    /// The error in units of the allowed one.
     Violated(f64),
 }
 
@@ -78,7 +77,7 @@ pub enum Verdict {
 pub fn judge(measured: Measured) -> Verdict {
     let Measured { exact, found, error, tape, tape_error, floor } = measured;
     if !tape.is_finite() {
-        // Where the truth is beyond the range a finite result is wrong.
+        // A finite result for an exact one out of range is wrong.
         let is_wrong = !exact.is_finite() && found.is_finite();
         return if is_wrong { Verdict::Violated(f64::INFINITY) } else { Verdict::Unmeasured };
     }
@@ -126,10 +125,10 @@ mod tests {
         let is_caught =
             |exact, found, floor| matches!(verdict(exact, found, floor), Verdict::Violated(_));
         for exact in [1.7, -3e8, 1e-200, 1e-280] {
-            // What a bound of 2⁻⁵¹ accepts that is too small by 2¹⁰.
+            // The error that is accepted if its bound is too small by 2¹⁰.
             assert!(is_caught(exact, exact * (1.0 + 2f64.powi(-41)), 0.0));
             assert!(is_caught(exact, exact * (1.0 - 2f64.powi(-41)), 0.0));
-            // Partials of another sign, twice as large, of another input, not there.
+            // Partials of the wrong sign, the wrong size, another input; missing; not finite.
             for wrong in [-exact, 2.0 * exact, 0.3, 0.0, f64::NAN, f64::INFINITY] {
                 let floor = Component::Partial { input: 0.7 }.floor(exact.abs());
                 assert!(is_caught(exact, wrong, floor), "{wrong} for {exact}");
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_measure_is_not_judged() {
+    fn results_without_a_finite_tape_are_not_judged() {
         let beyond = |exact, found, tape: f64| {
             let error = f64::INFINITY;
             judge(Measured { exact, found, error, tape, tape_error: error, floor: 0.0 })

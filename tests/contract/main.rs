@@ -1,13 +1,26 @@
-//! Closed forms keep the accuracy contract: programs and grids of inputs as a table of families,
-//! each served by the tape, by kernels with closed forms and by kernels without, and judged against
-//! multiple precision.
+//! Closed forms keep the accuracy contract: a table of programs, each with seeded inputs, served by
+//! the tape, by kernels with closed forms and by kernels without, and judged against multiple
+//! precision.
 //!
-//! `cargo test --release --test contract -- --nocapture` prints the table; `-- --ignored` takes ten
-//! times as many points. The columns: the largest share of what is allowed, 4 t + 4 ulp with t the
-//! tape's error; the numbers that are below the floor; those without measure; those that violate
-//! the contract bit by bit as the loop does; those of the loop's kernel that would; violations, the
-//! largest of them in units of what is allowed, and the points of them that four times the tape's
-//! error nearby would allow; formulas; the share of calls that a kernel served; times.
+//! - `number`: what programs compute with. `families`: the programs and their inputs.
+//! - `arithmetic`, `reverse`, `affine`, `reference`: exact values and partials.
+//! - `judge`: the contract as one function. `served`: who computes a result.
+//! - `examine`, `summary`: one family, and the table of all. `bounded`, `planted`: planted errors.
+//!
+//! `cargo test --release --test contract -- --nocapture` prints the table, and the first violations
+//! of each family; `-- --ignored` takes ten times as many points. `PHIGRAD_CONTRACT_FAMILY` selects
+//! families by a part of their names. With t the error of the tape, the columns are:
+//!
+//! - `worst`: the largest error among accurate results, in units of 4 t + 4 ulp;
+//! - `floor`: the components that are right to the floor of the contract only;
+//! - `unmeas`: those for which the tape is not finite;
+//! - `as loop`: those that violate the contract and have the bits of the loop's result;
+//! - `loop >`: those of the kernel without closed forms that violate it;
+//! - `viol`, `largest`: violations, and the largest of them in units of the allowed error;
+//! - `chance`: points with violations that the tape's error at nearby points would allow;
+//! - `reject`: points at which a closed form is known to be rejected;
+//! - `forms`, `kernel`: formulas that were applied, the share of calls that a kernel served;
+//! - `compile`, `time`: the times of compilation and of the whole family.
 #![allow(clippy::unwrap_used)] // A failing helper fails its test.
 
 mod affine;
@@ -33,7 +46,6 @@ use summary::{Summary, table};
 
 /// Examines all families on all processors, in the order of the table.
 fn examine_all(points: usize) -> Vec<Summary> {
-    // One family of the table alone, by a part of its name.
     let only = std::env::var("PHIGRAD_CONTRACT_FAMILY").unwrap_or_default();
     let families: Vec<_> =
         all().into_iter().filter(|family| family.title().contains(&only)).collect();
@@ -64,7 +76,7 @@ fn assert_kept(points: usize) {
 }
 
 /// Points of a family in the default run.
-const POINTS: usize = 400;
+const POINTS: usize = 800;
 
 #[test]
 fn closed_forms_keep_the_contract() {

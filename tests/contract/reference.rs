@@ -1,4 +1,4 @@
-//! What a program comes to without rounding: by powers of the affine map that a step is, or step by
+//! The exact value and partials of a program: by powers of the affine map of its step, or step by
 //! step, over any arithmetic of the reverse tape.
 
 use super::affine::{Affine, Map};
@@ -7,7 +7,7 @@ use super::families::{Family, Reference};
 use super::number::Number;
 use super::reverse::{Node, differentiate};
 
-/// The inputs of a program and what it captures.
+/// The inputs of a program, then its captured data.
 fn with_captured<T: Number>(family: &impl Family, trips: usize, x: &[T]) -> Vec<T> {
     let captured = family.captured(trips).into_iter().map(T::from);
     x.iter().copied().chain(captured).collect()
@@ -29,7 +29,7 @@ pub fn exact<N: Arithmetic>(
             family.output(&x, &state)
         }
     });
-    // Of inactive inputs nobody wants the partials.
+    // The partials by inactive inputs are not wanted.
     all.drain(family.inputs()..point.len());
     all
 }
@@ -50,7 +50,7 @@ fn by_powers<N: Arithmetic>(
     family.output(&x, &state)
 }
 
-/// What the program would return if its loop had no iterations, in double precision.
+/// The program's output without any iteration, in double precision.
 pub fn output_at_start(family: &impl Family, trips: usize, point: &[f64]) -> f64 {
     let x = with_captured(family, trips, point);
     family.output(&x, &family.start(&x))

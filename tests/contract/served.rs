@@ -1,5 +1,4 @@
-//! A program as it is served: by the tape, by a kernel with closed forms, and by one whose loops
-//! stay loops.
+//! Who computes a result: the tape, a kernel with closed forms, a kernel whose loops stay loops.
 
 use phigrad::{RecordedWith, Tape, TapeBuilder, Var};
 
@@ -86,8 +85,8 @@ impl<F: Fn(&[Var], &[Var]) -> Var + Copy> Server<F> {
     }
 }
 
-/// Whether the closed form was accepted at a point, or rejected so that the loop ran; `None` while
-/// kernels do not say.
+/// Whether the closed form is accepted at a point, rather than rejected in favour of the loop.
+/// `None`: kernels do not report it yet.
 pub fn accepted(_family: &impl Family, _trips: usize, _point: &[f64]) -> Option<bool> {
     None
 }

@@ -23,7 +23,7 @@ enum Kind {
     Coupled,
 }
 
-/// A state that an input cancels in.
+/// A state to which an input is added and subtracted.
 struct Cancelled {
     kind: Kind,
 }

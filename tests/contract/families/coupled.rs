@@ -1,4 +1,4 @@
-//! Recurrences of two and three states that drive each other: averages, decay chains, dense maps.
+//! Recurrences of two and three states that drive each other: averages, decays, dense maps.
 
 use phigrad::check::Random;
 
@@ -80,7 +80,7 @@ fn decayed<T: Number>(x: &[T], z: &[T]) -> Vec<T> {
     vec![z[0] - gone, z[1] + gone - x[1] * z[1] + x[2]]
 }
 
-/// A decay chain with a supply: what comes of it.
+/// A decay chain with a supply: its second state.
 struct Decay;
 
 impl Family for Decay {
@@ -115,7 +115,7 @@ impl Family for Decay {
     }
 }
 
-/// The same chain: what remains of its first state, which is also all that partials are of.
+/// The same chain: its first state, which does not depend on the others.
 struct DecayFirst;
 
 impl Family for DecayFirst {

@@ -8,9 +8,9 @@ use super::{Family, table};
 
 table![Converging, Growing, Paid, Damped];
 
-/// How the loop of a family goes on at a point: as long as a number is positive.
+/// A loop that ends at the first state with a negative margin.
 trait Exit: Family {
-    /// The number of which the sign decides, relative to what it is compared with.
+    /// The difference whose sign decides, in units of the limit.
     fn margin(&self, x: &[f64], state: &[f64]) -> f64;
 
     /// How many iterations there are; `None` where rounding may decide one of the comparisons.

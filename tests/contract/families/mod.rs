@@ -27,11 +27,11 @@ pub enum Reference {
     Steps,
 }
 
-/// A program: a loop over a state, with as little around it as possible.
+/// A program: a loop over a state, with as little as possible around it.
 pub trait Family: Sync {
     fn name(&self) -> String;
 
-    /// The number of inputs whose partials are wanted; what a point has more is inactive.
+    /// The number of inputs whose partials are wanted. The others of a point are inactive.
     fn inputs(&self) -> usize;
 
     /// The trip counts, for each of which a kernel is made.
@@ -43,7 +43,7 @@ pub trait Family: Sync {
         Reference::Powers
     }
 
-    /// The bits of the reference: beside those of the result, those that its powers amplify.
+    /// The precision of the reference: powers amplify its rounding errors by up to 2⁵⁷⁷.
     fn bits(&self) -> usize {
         1024
     }
@@ -54,12 +54,12 @@ pub trait Family: Sync {
     /// The state after the iteration of this number.
     fn step<T: Number>(&self, x: &[T], state: &[T], index: usize) -> Vec<T>;
 
-    /// What the program returns: an affine function of the state.
+    /// The result of the program: an affine function of the state.
     fn output<T: Number>(&self, _x: &[T], state: &[T]) -> T {
         state[0]
     }
 
-    /// The start of a state of which a step is an affine map without index.
+    /// The start of an extended state whose step is an affine map that does not use the index.
     fn affine_start<T: Number>(&self, x: &[T]) -> Vec<T> {
         self.start(x)
     }
@@ -69,7 +69,7 @@ pub trait Family: Sync {
         self.step(x, state, 0)
     }
 
-    /// Constants that the program finds behind its inputs: captured data.
+    /// Captured data: constants that follow the inputs of the program.
     fn captured(&self, _trips: usize) -> Vec<f64> {
         Vec::new()
     }
@@ -84,12 +84,12 @@ pub trait Family: Sync {
         self.output(x, &state)
     }
 
-    /// How many iterations the loop has at a point; `None` where rounding decides it.
+    /// The number of iterations at a point; `None` if rounding decides it.
     fn steps(&self, trips: usize, _point: &[f64]) -> Option<usize> {
         Some(trips)
     }
 
-    /// Over how many points the function is profiled before its kernel is made.
+    /// The number of profiling runs before the kernel is compiled.
     fn profiled(&self) -> usize {
         1
     }

@@ -1,5 +1,5 @@
-//! Programs that compute 1 - x or 2·x in each step beside x, and ones whose steps are affine with
-//! coefficients that change: the reference goes through some of these step by step.
+//! Programs that compute 1 - x or 2·x in each step beside x, and programs whose coefficients change
+//! from step to step.
 
 use phigrad::check::Random;
 
@@ -109,7 +109,7 @@ impl Family for BothDirections {
     }
 }
 
-/// An exponential average of what is not linear in its input.
+/// An exponential average of a nonlinear function of its input.
 struct Forgetting;
 
 impl Family for Forgetting {

@@ -14,7 +14,7 @@ pub fn all() -> Vec<Box<dyn Examined>> {
     captured.chain(inactive).map(|sum| Box::new(sum) as Box<dyn Examined>).collect()
 }
 
-/// What is added, or multiplied, for each datum.
+/// The term, or the factor, of each datum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Slope,
@@ -62,7 +62,7 @@ const KINDS: [Kind; 20] = [
     Kind::Normal,
 ];
 
-/// The parameters that the data are made of.
+/// The weights that generate the data.
 const TRUTH: [f64; 4] = [0.7, 0.3, -0.4, 0.9];
 
 /// The largest trip count.
@@ -74,7 +74,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// Where the data of so many rows are, and how far from the truth.
+    /// The mean and the noise of so many data.
     fn spread(&self, trips: usize) -> (f64, f64) {
         match trips {
             40 => (0.0, 0.1),
@@ -106,7 +106,7 @@ impl Sum {
         }
     }
 
-    /// Where the sum is least, or its terms are small, but for noise.
+    /// The inputs that minimise the sum, or its terms, without noise.
     fn optimum(&self, trips: usize) -> Vec<f64> {
         let (mean, _) = self.spread(trips);
         let [a, b, c, d] = TRUTH;
@@ -125,7 +125,7 @@ impl Sum {
         }
     }
 
-    /// The state behind a datum.
+    /// The state after a datum.
     fn add<T: Number>(&self, w: &[T], sum: T, [x, y, target]: [T; 3]) -> T {
         let constant = T::from;
         let term = match self.kind {
@@ -182,7 +182,10 @@ impl Family for Sum {
     }
 
     fn bits(&self) -> usize {
-        320
+        match self.kind {
+            Kind::Poisson | Kind::Logarithms | Kind::Weighted => 224,
+            _ => 320,
+        }
     }
 
     fn start<T: Number>(&self, _: &[T]) -> Vec<T> {
