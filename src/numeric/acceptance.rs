@@ -1,23 +1,23 @@
 //! The accuracy contract: which results of a closed form are returned.
 //!
-//! With the running error bound e of a result v, one of these has to hold, and nothing met on
-//! the way may be out of range; otherwise the loop runs. Every comparison is written so that
-//! NaN fails.
+//! With the running error bound e of a result v, one of the clauses of [`accepts`] has to
+//! hold, and no number met in the computation may be out of range; otherwise the loop runs.
+//! Every comparison is such that NaN fails.
 
 use super::double_double::{Bounded, power_of_two};
 
 /// The largest magnitude of powers, sums, states, coefficients and adjoints. Products of two
 /// are finite then, as is a sum of all such products that a routine adds up.
 pub const LARGEST: f64 = power_of_two(500);
-/// The largest bound relative to the result. It is 2 to 4 ulp: the result's own rounding, half
-/// an ulp, fits in with it.
+/// The largest bound relative to the result. It is 2 to 4 ulp.
 pub const RELATIVE_BOUND: f64 = power_of_two(-51);
 /// The largest bound relative to the effect that a relative change of the input has, for
-/// results that have cancelled. A tape in working precision, u = 2^-53, is no better: its
-/// errors are u times numbers that are as large as the state, and most cancel to 2^-22 at best.
+/// results that have cancelled: 1e-22. A tape in working precision is no better: for
+/// descent with momentum that has converged in 300 steps it returns -2.8e-31 as the derivative
+/// by the learning rate.
 pub const EFFECT_BOUND: f64 = power_of_two(-75);
 /// The largest magnitude, with bound, of a result that is as good as zero. It leaves room for
-/// the underflow of a few hundred operations above the smallest normal number, 2.2e-308.
+/// the underflow of many operations above the smallest normal number, 2.2e-308.
 pub const NEGLIGIBLE: f64 = 1e-285;
 /// An input counts as at least this much of the state, and at least this, where a relative
 /// change of it is asked for: an input of zero has none.

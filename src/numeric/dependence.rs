@@ -19,8 +19,8 @@ impl Dependence {
     pub fn new(matrix: &[Option<Slot>], offset: &[Option<Slot>]) -> Dependence {
         let states = offset.len();
         let mut on = [0; MAX_STATES];
-        for (i, line) in matrix.chunks(states).enumerate() {
-            on[i] = mask(line, Option::is_some);
+        for (i, row) in matrix.chunks(states).enumerate() {
+            on[i] = mask(row, Option::is_some);
         }
         for middle in 0..states {
             for i in 0..states {

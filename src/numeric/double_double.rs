@@ -23,13 +23,13 @@ const UNIT_SQUARED: f64 = power_of_two(-106);
 /// Relative error of a sum: at most 3 u² (Joldes et al., algorithm 6).
 const SUM_ROUNDING: f64 = 4.0 * UNIT_SQUARED;
 /// Relative error of a product. The cross terms round by u² and 2 u², their sum with the
-/// residual of the product of the high-order words by 3 u², and `lo · lo`, u², is left out.
+/// residual of the product of the high-order words by 3 u², and `lo · lo`, u², is omitted.
 const PRODUCT_ROUNDING: f64 = 8.0 * UNIT_SQUARED;
 /// Relative error of a quotient. The residual rounds by 2 u² and 3 u², its quotient by 3 u²,
-/// and another 3 u² is the divisor's low-order word, which that quotient leaves out.
+/// and another 3 u² is the divisor's low-order word, which that quotient omits.
 const QUOTIENT_ROUNDING: f64 = 16.0 * UNIT_SQUARED;
 /// Absolute error of an operation whose products underflow: a few times 2^-1075 for each of at
-/// most 16 products and their bounds. It is larger than that, so that its own products with
+/// most 20 products and their bounds. It is larger than that, so that its own products with
 /// other numbers are seldom subnormal, which is slow on some processors.
 const UNDERFLOW: f64 = power_of_two(-1010);
 

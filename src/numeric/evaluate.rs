@@ -25,8 +25,8 @@ impl AffineMap {
     pub(super) fn load<const K: usize>(&self, slots: &[Bounded]) -> ([Vector<K>; K], Vector<K>) {
         let mut matrix = [[Bounded::ZERO; K]; K];
         let mut offset = [Bounded::ZERO; K];
-        for (line, entries) in matrix.iter_mut().zip(self.lines()) {
-            for (number, entry) in line.iter_mut().zip(entries) {
+        for (row, entries) in matrix.iter_mut().zip(self.rows()) {
+            for (number, entry) in row.iter_mut().zip(entries) {
                 *number = entry.map_or(Bounded::ZERO, |slot| slots[slot.index()]);
             }
         }
@@ -44,7 +44,7 @@ impl AffineMap {
         offset: &Vector<K>,
         adjoints: &mut [Bounded],
     ) {
-        for (entries, numbers) in self.lines().zip(matrix) {
+        for (entries, numbers) in self.rows().zip(matrix) {
             for (entry, number) in entries.iter().zip(numbers) {
                 if let Some(slot) = entry {
                     add_to(&mut adjoints[slot.index()], *number);
@@ -65,26 +65,33 @@ pub(super) fn add_to(adjoint: &mut Bounded, contribution: Bounded) {
     *adjoint = if adjoint.is_zero() { contribution } else { *adjoint + contribution };
 }
 
+impl Power {
+    /// The numbers that its levels take.
+    #[inline(always)]
+    fn memory(&self, trips: u64) -> usize {
+        let states = if self.map.states() <= 3 { self.map.states() } else { MAX_STATES };
+        levels(trips) * level_size(states, states + 1)
+    }
+}
+
 impl Program {
-    /// The most memory that one of the powers takes for these inputs, in numbers; nothing if
-    /// some number of steps is none.
+    /// The memory that all powers take for these inputs, in numbers; nothing if some number of
+    /// steps is none.
     #[inline(always)]
     pub(super) fn power_memory(&self, inputs: &[f64]) -> Option<usize> {
-        let mut most = 0;
-        if !self.has_powers() {
-            return Some(most);
-        }
-        for instruction in self.instructions() {
-            if let Instruction::Power(power) = instruction {
-                let states = if power.map.states() <= 3 { power.map.states() } else { MAX_STATES };
-                let count = levels(power.trips.count(inputs)?);
-                most = most.max(count * level_size(states, states + 1));
+        let mut size = 0;
+        if self.has_powers() {
+            for instruction in self.instructions() {
+                if let Instruction::Power(power) = instruction {
+                    size += power.memory(power.trips.count(inputs)?);
+                }
             }
         }
-        Some(most)
+        Some(size)
     }
 
-    /// Computes all slots; without `POWERS` none may be there, and with them it fails if the memory of [`power_memory`](Self::power_memory) is not there.
+    /// Computes all slots; without `POWERS` there may be none. The levels of powers go to
+    /// `memory`, which is as large as [`power_memory`](Self::power_memory) says.
     #[inline(always)]
     pub(super) fn evaluate<const POWERS: bool>(
         &self,
@@ -94,6 +101,7 @@ impl Program {
         range: &mut Range,
     ) -> Option<()> {
         let mut next = 0;
+        let mut memory = memory;
         for instruction in self.instructions() {
             let (before, defined) = slots.split_at_mut(next);
             let value = match instruction {
@@ -107,10 +115,12 @@ impl Program {
                 Instruction::Power(_) if !POWERS => return None,
                 Instruction::Power(power) => {
                     let defined = &mut defined[..power.results()];
-                    let trips = power.trips.count(inputs).unwrap_or(0);
+                    let trips = power.trips.count(inputs)?;
+                    let (levels, after) = memory.split_at_mut_checked(power.memory(trips))?;
+                    memory = after;
                     for_states!(
                         power.map.states(),
-                        map_of_loop(power, trips, before, defined, memory, range)
+                        map_of_loop(power, trips, before, defined, levels, range)
                     )?;
                     next += power.results();
                     continue;
@@ -130,10 +140,11 @@ impl Program {
         inputs: &[f64],
         slots: &[Bounded],
         adjoints: &mut [Bounded],
-        memory: &mut [Bounded],
+        memory: &[Bounded],
         range: &mut Range,
     ) -> Option<()> {
         let mut next = self.slots();
+        let mut memory = memory;
         for instruction in self.instructions().iter().rev() {
             next -= instruction.results();
             let (before, defined) = adjoints.split_at_mut(next);
@@ -142,10 +153,13 @@ impl Program {
             }
             if POWERS && let Instruction::Power(power) = instruction {
                 let defined = &defined[..power.results()];
-                let trips = power.trips.count(inputs).unwrap_or(0);
+                let trips = power.trips.count(inputs)?;
+                let size = memory.len().checked_sub(power.memory(trips))?;
+                let levels;
+                (memory, levels) = memory.split_at_checked(size)?;
                 for_states!(
                     power.map.states(),
-                    reverse_map_of_loop(power, trips, slots, (before, defined), memory, range)
+                    reverse_map_of_loop(power, trips, before, defined, levels, range)
                 )?;
                 continue;
             }
@@ -180,11 +194,11 @@ impl Program {
     }
 }
 
-/// The unit vectors and zero: what an inner loop advances to have its map.
+/// Zero and the unit vectors: what an inner loop advances to have its map.
 #[inline(always)]
 fn unit_vectors<const K: usize, const C: usize>() -> [Vector<K>; C] {
     let mut columns = [[Bounded::ZERO; K]; C];
-    for (i, column) in columns.iter_mut().take(K).enumerate() {
+    for (i, column) in columns.iter_mut().skip(1).enumerate() {
         column[i] = Bounded::ONE;
     }
     columns
@@ -202,13 +216,13 @@ fn map_of_loop<const K: usize, const C: usize>(
     range: &mut Range,
 ) -> Option<()> {
     let (matrix, offset) = power.map.load::<K>(slots);
-    let steps = Steps { states: n, dependence: power.map.dependence(), trips };
+    let steps = Steps { states: n, columns: n + 1, dependence: power.map.dependence(), trips };
     let columns = advance::<K, C>(steps, &matrix, &offset, &unit_vectors(), memory, range)?;
     for i in 0..n {
         for j in 0..n {
-            results[i * n + j] = columns[j][i];
+            results[i * n + j] = columns[1 + j][i];
         }
-        results[n * n + i] = columns[K][i];
+        results[n * n + i] = columns[0][i];
     }
     Some(())
 }
@@ -219,9 +233,9 @@ fn reverse_map_of_loop<const K: usize, const C: usize>(
     n: usize,
     power: &Power,
     trips: u64,
-    slots: &[Bounded],
-    (adjoints, results): (&mut [Bounded], &[Bounded]),
-    memory: &mut [Bounded],
+    adjoints: &mut [Bounded],
+    results: &[Bounded],
+    memory: &[Bounded],
     range: &mut Range,
 ) -> Option<()> {
     if results.iter().all(|adjoint| adjoint.is_zero()) {
@@ -230,15 +244,13 @@ fn reverse_map_of_loop<const K: usize, const C: usize>(
     let mut columns = [[Bounded::ZERO; K]; C];
     for i in 0..n {
         for j in 0..n {
-            columns[j][i] = results[i * n + j];
+            columns[1 + j][i] = results[i * n + j];
         }
-        columns[K][i] = results[n * n + i];
+        columns[0][i] = results[n * n + i];
     }
     results.iter().for_each(|adjoint| range.check(*adjoint));
-    let (matrix, offset) = power.map.load::<K>(slots);
-    let steps = Steps { states: n, dependence: power.map.dependence(), trips };
-    advance::<K, C>(steps, &matrix, &offset, &unit_vectors(), memory, range)?;
-    let swept = sweep::<K, C>(steps, memory, &columns, range)?;
-    power.map.accumulate(&swept.matrix, &swept.offset, adjoints);
+    let steps = Steps { states: n, columns: n + 1, dependence: power.map.dependence(), trips };
+    let found = sweep::<K, C>(steps, memory, &columns, range)?;
+    power.map.accumulate(&found.matrix, &found.offset, adjoints);
     Some(())
 }

@@ -8,6 +8,7 @@
 //! - `powering`: binary powering of an affine map, and its reverse sweep
 //! - `quotients`: a recurrence of one state, faster
 //! - `affine_power`: the routine for affine recurrences of 1 to 6 states
+//! - `compute`: how its results are computed
 //! - `text`: the text form of routines
 //!
 //! A routine is data: kernel and interpreter call [`Routine::run`] with the live-ins of a loop.
@@ -16,6 +17,7 @@
 
 pub mod acceptance;
 mod affine_power;
+mod compute;
 mod dependence;
 pub mod double_double;
 mod evaluate;
@@ -28,9 +30,7 @@ mod text;
 mod tests;
 
 pub use affine_power::AffinePower;
-pub use program::{
-    AffineMap, Instruction, MAX_STATES, Power, Program, ProgramError, Slot, Trips,
-};
+pub use program::{AffineMap, Instruction, Power, Program, ProgramError, Slot, Trips};
 pub use text::TextError;
 
 /// A routine that computes what a loop does, with partial derivatives.
@@ -59,15 +59,6 @@ impl Routine {
     pub fn results(&self) -> usize {
         match self {
             Routine::AffinePower(power) => power.results(),
-        }
-    }
-
-    /// Whether this result is a partial derivative.
-    pub fn is_partial(&self, result: usize) -> bool {
-        match self {
-            Routine::AffinePower(power) => {
-                result > 0 && (result - 1) % (1 + power.differentiated().len()) != 0
-            }
         }
     }
 

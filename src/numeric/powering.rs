@@ -3,12 +3,12 @@
 //! With P_k = A^(2^k) and w_k the offset of 2^k steps, level k holds P_k, w_k and the state
 //! before it: the state advances by `v -> P_k v + w_k` where bit k of the number of steps is
 //! set, then `w_{k+1} = P_k w_k + w_k` and `P_{k+1} = P_k P_k`. A^n is not formed for a state,
-//! so what cancels in a contracting map need not be carried along. The state has C columns, and
-//! the offset is added to the last one: a loop advances one column, an inner loop that stands
-//! for a map advances the unit vectors and, as the last column, zero.
+//! so what cancels in a contracting map need not be carried along. The state has columns, and
+//! the offset is added to the first one: a loop advances one column, an inner loop that stands
+//! for a map advances zero and the unit vectors.
 //!
-//! Levels are written entry by entry and read where they are: a copy of what has just been
-//! written as `f64`s would wait for the stores.
+//! Levels are stored number by number and read in place: a copy of numbers that have just been
+//! stored would wait for the stores.
 
 use super::acceptance::Range;
 use super::dependence::{Dependence, contains, mask};
@@ -16,7 +16,7 @@ use super::double_double::{Bounded, Dot};
 
 /// A number for each state.
 pub type Vector<const K: usize> = [Bounded; K];
-/// A square matrix, by lines.
+/// A square matrix, by rows.
 pub type Matrix<const K: usize> = [[Bounded; K]; K];
 
 /// The numbers that each level takes.
@@ -36,6 +36,8 @@ pub const fn levels(trips: u64) -> usize {
 pub struct Steps<'a> {
     /// The number of states, at most the `K` of the arrays. A literal unrolls all loops.
     pub states: usize,
+    /// The number of columns of the state, at most the `C` of the arrays.
+    pub columns: usize,
     /// Which of them depend on which.
     pub dependence: &'a Dependence,
     /// The number of steps.
@@ -48,20 +50,20 @@ type Level<'a, const K: usize, const C: usize> = (&'a Matrix<K>, &'a Vector<K>, 
 /// A level in memory.
 #[inline(always)]
 fn level<const K: usize, const C: usize>(memory: &[Bounded]) -> Option<Level<'_, K, C>> {
-    let (lines, sum_and_states) = memory.split_at_checked(K * K)?;
+    let (rows, sum_and_states) = memory.split_at_checked(K * K)?;
     let (sum, states) = sum_and_states.split_first_chunk()?;
-    let (power, columns) = (lines.as_chunks().0.first_chunk()?, states.as_chunks().0);
+    let (power, columns) = (rows.as_chunks().0.first_chunk()?, states.as_chunks().0);
     Some((power, sum, columns.first_chunk()?))
 }
 
-/// A level in memory, to be written.
+/// A level in memory, to be filled.
 #[inline(always)]
 fn level_mut<const K: usize, const C: usize>(
     memory: &mut [Bounded],
 ) -> Option<(&mut Matrix<K>, &mut Vector<K>, &mut [Vector<K>; C])> {
-    let (lines, sum_and_states) = memory.split_at_mut_checked(K * K)?;
+    let (rows, sum_and_states) = memory.split_at_mut_checked(K * K)?;
     let (sum, states) = sum_and_states.split_first_chunk_mut()?;
-    let (power, columns) = (lines.as_chunks_mut().0.first_chunk_mut()?, states.as_chunks_mut().0);
+    let (power, columns) = (rows.as_chunks_mut().0.first_chunk_mut()?, states.as_chunks_mut().0);
     Some((power, sum, columns.first_chunk_mut()?))
 }
 
@@ -84,15 +86,15 @@ fn apply<const K: usize, const C: usize>(
     next: &mut [Vector<K>; C],
     range: &mut Range,
 ) {
-    let Steps { states: n, dependence, .. } = steps;
-    for c in 0..C {
-        let last = c + 1 == C;
+    let Steps { states: n, columns, dependence, .. } = steps;
+    for c in 0..columns {
+        let first = c == 0;
         let live = dependence.dependent(mask(&before[c], |number| !number.is_zero()));
         for i in 0..n {
             next[c][i] = Bounded::ZERO;
-            if contains(live, i) || last && dependence.is_driven(i) {
+            if contains(live, i) || first && dependence.is_driven(i) {
                 let product = dot(n, |q| power[i][q], |q| before[c][q]);
-                let total = if last { product.plus(sum[i]) } else { product };
+                let total = if first { product.plus(sum[i]) } else { product };
                 next[c][i] = total.finish(n + 1);
                 range.check(next[c][i]);
             }
@@ -111,7 +113,7 @@ pub fn advance<const K: usize, const C: usize>(
     memory: &mut [Bounded],
     range: &mut Range,
 ) -> Option<[Vector<K>; C]> {
-    let Steps { states: n, dependence, trips } = steps;
+    let Steps { states: n, dependence, trips, .. } = steps;
     let count = levels(trips);
     let mut end = *start;
     if count == 0 {
@@ -171,12 +173,12 @@ pub fn sweep<const K: usize, const C: usize>(
     end: &[Vector<K>; C],
     range: &mut Range,
 ) -> Option<Adjoints<K, C>> {
-    let Steps { states: n, dependence, trips } = steps;
+    let Steps { states: n, columns, dependence, trips } = steps;
     let zero = [Bounded::ZERO; K];
     let mut adjoints = Adjoints { matrix: [zero; K], offset: zero, start: *end };
     let is_wanted = |column: &Vector<K>| mask(column, |number| !number.is_zero());
-    let reached = end.iter().fold(0, |set, column| set | is_wanted(column));
-    let reached = dependence.influencing(reached);
+    let wanted = end.iter().fold(0, |set, column| set | is_wanted(column));
+    let influencing = dependence.influencing(wanted);
     let count = levels(trips);
     for k in (0..count).rev() {
         let size = level_size(K, C);
@@ -185,7 +187,7 @@ pub fn sweep<const K: usize, const C: usize>(
         let squared = k + 1 < count;
         let Adjoints { matrix, offset, start } = adjoints;
         for i in 0..n {
-            if !contains(reached, i) {
+            if !contains(influencing, i) {
                 continue;
             }
             for j in 0..n {
@@ -200,21 +202,21 @@ pub fn sweep<const K: usize, const C: usize>(
                     }
                 }
                 if applied {
-                    for c in 0..C {
+                    for c in 0..columns {
                         total = total.plus_product(start[c][i], states[c][j]);
                     }
                 }
-                adjoints.matrix[i][j] = total.finish(1 + 2 * n + C);
+                adjoints.matrix[i][j] = total.finish(1 + 2 * n + columns);
                 range.check(adjoints.matrix[i][j]);
             }
             let mut total = dot(n, |q| offset[q], |q| power[q][i]).plus(offset[i]);
             if applied {
-                total = total.plus(start[C - 1][i]);
+                total = total.plus(start[0][i]);
             }
             adjoints.offset[i] = total.finish(n + 2);
             range.check(adjoints.offset[i]);
             if applied {
-                for (column, next) in start.iter().zip(&mut adjoints.start) {
+                for (column, next) in start.iter().zip(&mut adjoints.start).take(columns) {
                     next[i] = dot(n, |q| column[q], |q| power[q][i]).finish(n);
                     range.check(next[i]);
                 }

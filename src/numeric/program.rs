@@ -61,7 +61,7 @@ pub struct AffineMap {
 }
 
 impl AffineMap {
-    /// The map with this matrix, line by line, and this offset, which has an entry for each state.
+    /// The map with this matrix, row by row, and this offset, which has an entry for each state.
     ///
     /// # Errors
     ///
@@ -87,15 +87,15 @@ impl AffineMap {
         self.offset.len()
     }
 
-    /// The entries of the matrix, line by line.
+    /// The entries of the matrix, row by row.
     #[inline(always)]
     pub fn matrix(&self) -> &[Option<Slot>] {
         &self.matrix
     }
 
-    /// The lines of the matrix.
+    /// The rows of the matrix.
     #[inline(always)]
-    pub(super) fn lines(&self) -> impl Iterator<Item = &[Option<Slot>]> {
+    pub(super) fn rows(&self) -> impl Iterator<Item = &[Option<Slot>]> {
         self.matrix.chunks_exact(self.offset.len())
     }
 
@@ -127,7 +127,7 @@ pub struct Power {
 }
 
 impl Power {
-    /// The number of results: the entries of A^m, line by line, then those of the sum of A^k b
+    /// The number of results: the entries of A^m, row by row, then those of the sum of A^k b
     /// for all k below m.
     #[inline(always)]
     pub fn results(&self) -> usize {

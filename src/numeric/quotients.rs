@@ -31,8 +31,8 @@ pub fn by_quotients(
     trips: u64,
     range: &mut Range,
 ) -> Option<Quotients> {
-    // ratio^(trips - 1), by the bits of the exponent from the lowest one. No power on the way is
-    // larger than 1 and the last one, which is checked.
+    // ratio^(trips - 1), by the bits of the exponent from the lowest one. Each power is at most
+    // 1 or the last one, which is checked.
     let mut power = Bounded::ONE;
     let mut square = ratio;
     let mut exponent = trips.checked_sub(1)?;

@@ -3,9 +3,9 @@
 //! ```text
 //! routine     = "affine_power" "inputs" number "wrt" input* ":" ( instruction ";" )*
 //!               "advance" trips map "start" slot* "outputs" number*
-//! instruction = slot "=" ( input | "const" float | binary slot slot | "neg" slot
+//! instruction = slot "=" ( input | "const" float | operator slot slot | "neg" slot
 //!               | "power" trips map )
-//! binary      = "add" | "sub" | "mul" | "div"
+//! operator    = "add" | "sub" | "mul" | "div"
 //! map         = "states" number "matrix" entry* "offset" entry*
 //! entry       = slot | "-"
 //! trips       = number | input
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Words are separated by spaces. The inputs after `wrt` are the differentiated ones. Matrices
-//! are written line by line; `-` is an entry that is zero. A `power` defines as many slots as it
+//! are written row by row; `-` is an entry that is zero. A `power` defines as many slots as it
 //! has results and is named by the first; slots are numbered without gaps.
 //!
 //! ```text

@@ -23,7 +23,7 @@ mod version;
 
 pub use branches::{Branched, simplify_branches};
 pub use close::{CloseLimits, Closed, close};
-pub(crate) use notation::number_loops;
+pub(crate) use notation::{display_form, number_loops};
 pub use notation::{
     Notation, Phis, Told, closed_program, differentiated_phis, gradient_formula, loops, phis,
     program,

@@ -8,7 +8,7 @@ use super::report::{Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered};
 use crate::jit::{Kernel, MAX_WORDS, history_words, schedule_reaching};
 use crate::phi::{
-    Applied, CloseLimits, Closed, Refused, SimplifyLimits, Stage, close,
+    Applied, CloseLimits, Closed, Refused, SimplifyLimits, Stage, close, display_form,
     number_loops, simplify_branches, simplify_segments, unroll,
 };
 use crate::soi::{crossing, cut, cut_evenly, divide};

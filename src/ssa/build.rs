@@ -168,8 +168,8 @@ impl Builder {
     /// use phigrad::ssa::{Builder, Folding, Outcome, interpret};
     ///
     /// // x³ as the product of three ratios, by a routine.
-    /// let text = "affine_power inputs 1 wrt x0 : t0 = const 1.0 ; \
-    ///             t1 = x0 ; advance 3 states 1 matrix t1 offset - start t0 outputs 0";
+    /// let text = "affine_power inputs 1 wrt x0 : t0 = const 1.0 | \
+    ///             t1 = x0 | advance 3 states 1 matrix t1 offset - start t0 outputs 0";
     /// let routine = text.parse::<Routine>()?;
     /// let mut builder = Builder::new(1, 0, Folding::Exact);
     /// let x = builder.input(0);
@@ -220,6 +220,11 @@ impl Builder {
         }
         self.graph.blocks[self.block].items.push(Item::Guard { condition, expect });
         self.learn(fact, condition);
+    }
+
+    /// Takes `condition` to come out as `expect` in the current block and below.
+    pub(crate) fn assume(&mut self, condition: Node, expect: bool) {
+        self.learn(Fact::Checked(condition, expect), condition);
     }
 
     /// How `condition` always comes out here: it is a constant, or has been checked.

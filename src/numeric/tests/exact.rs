@@ -93,21 +93,21 @@ impl Dual {
     }
 }
 
-/// A map `z -> A z + b`, the lines of the matrix with the offset as last column.
+/// A map `z -> A z + b`, the rows of the matrix with the offset as last column.
 type Map = Vec<Vec<Dual>>;
 
 /// `outer` after `inner`.
 fn compose(outer: &Map, inner: &Map) -> Map {
     let states = outer.len();
-    let line = |line: &Vec<Dual>| {
+    let row = |row: &Vec<Dual>| {
         let column = |j: usize| {
-            let products = (0..states).map(|q| line[q].times(&inner[q][j]));
+            let products = (0..states).map(|q| row[q].times(&inner[q][j]));
             let sum = products.reduce(|sum, product| sum.plus(&product)).unwrap();
-            if j == states { sum.plus(&line[states]) } else { sum }
+            if j == states { sum.plus(&row[states]) } else { sum }
         };
         (0..=states).map(column).collect()
     };
-    outer.iter().map(line).collect()
+    outer.iter().map(row).collect()
 }
 
 fn power(map: &Map, trips: u64, directions: usize) -> Map {
@@ -128,8 +128,8 @@ fn load(map: &AffineMap, slots: &[Dual], directions: usize) -> Map {
         Some(slot) => slots[slot.index()].clone(),
         None => Dual::constant(0.0, directions),
     };
-    let lines = map.matrix().chunks(map.states()).zip(map.offset());
-    lines.map(|(line, offset)| line.iter().chain([offset]).map(entry).collect()).collect()
+    let rows = map.matrix().chunks(map.states()).zip(map.offset());
+    rows.map(|(row, offset)| row.iter().chain([offset]).map(entry).collect()).collect()
 }
 
 /// The outputs for inputs with derivatives; trip counts are read from `plain`. Nothing if there
@@ -151,10 +151,10 @@ pub fn evaluate(routine: &AffinePower, inputs: &[Dual], plain: &[f64]) -> Option
                 let map = load(&inner.map, &slots, directions);
                 let map = power(&map, inner.trips.count(plain)?, directions);
                 let states = map.len();
-                for line in &map {
-                    slots.extend_from_slice(&line[..states]);
+                for row in &map {
+                    slots.extend_from_slice(&row[..states]);
                 }
-                slots.extend(map.iter().map(|line| line[states].clone()));
+                slots.extend(map.iter().map(|row| row[states].clone()));
                 continue;
             }
         };
@@ -163,10 +163,10 @@ pub fn evaluate(routine: &AffinePower, inputs: &[Dual], plain: &[f64]) -> Option
     let map = load(routine.map(), &slots, directions);
     let map = power(&map, routine.trips().count(plain)?, directions);
     let output = |output: &u32| {
-        let line = &map[*output as usize];
+        let row = &map[*output as usize];
         let start = routine.start().iter().map(|slot| &slots[slot.index()]);
-        let products = line.iter().zip(start).map(|(entry, start)| entry.times(start));
-        products.reduce(|sum, product| sum.plus(&product)).unwrap().plus(&line[map.len()])
+        let products = row.iter().zip(start).map(|(entry, start)| entry.times(start));
+        products.reduce(|sum, product| sum.plus(&product)).unwrap().plus(&row[map.len()])
     };
     Some(routine.outputs().iter().map(output).collect())
 }

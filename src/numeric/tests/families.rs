@@ -94,7 +94,7 @@ fn momentum_is_accepted() {
 }
 
 #[test]
-fn chains_of_averages_are_accepted() {
+fn averages_of_averages_are_accepted() {
     // a += r (x - a); b += r (a - b); c += r (b - c).
     let text = "affine_power inputs 6 wrt x0 x1 x2 x3 x4 : \
         t0 = x0 ; t1 = x1 ; t2 = x2 ; t3 = x3 ; t4 = x4 ; t5 = const 1.0 ; t6 = sub t5 t0 ; \

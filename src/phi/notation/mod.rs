@@ -6,6 +6,7 @@
 
 mod apart;
 mod brief;
+mod display;
 mod flat;
 mod latex;
 mod logic;
@@ -21,6 +22,7 @@ mod write;
 
 pub(crate) use apart::number_loops;
 pub(super) use brief::{Brief, number};
+pub(crate) use display::display_form;
 pub use phis::{Phis, differentiated_phis, phis};
 use program::Writer;
 use read::{Reader, Style};

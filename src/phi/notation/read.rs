@@ -9,13 +9,15 @@ use core::cell::{Cell, RefCell};
 
 use hashbrown::HashMap;
 
+use super::display::result_text;
 use super::rows::{Row, rows};
 use super::sums::{Summed, sums_of};
 use super::term::{Index, Name, Term};
 use super::tidy::tidy;
+use super::write::Script;
 use crate::entity::Array;
 use crate::op::Op;
-use crate::ssa::{Access, Block, Def, End, Graph, Item, Nest, Node, Region, Series};
+use crate::ssa::{Access, Block, CallData, Def, End, Graph, Item, Nest, Node, Region, Series};
 
 /// How a graph is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +111,8 @@ impl<'a> Reader<'a> {
             };
             match graph.nodes[node].def {
                 Def::Input(_) | Def::Const(_) | Def::Iteration(_) => {}
-                Def::Call(_) | Def::Result(..) => self.names[node] = give("c", true),
+                Def::Call(_) => {}
+                Def::Result(..) => self.names[node] = give("c", true),
                 Def::Entry(region, _) if self.sums[region].is_some() && !forced[node] => {}
                 Def::Entry(..) => self.names[node] = give("w", !single),
                 Def::Phi(region, number) => {
@@ -285,7 +288,18 @@ impl<'a> Reader<'a> {
                 None => self.choice(self.graph.regions[region].root, number as usize),
             },
             // These have names.
-            Def::Call(_) | Def::Result(..) => Term::Number(f64::NAN),
+            Def::Call(_) => Term::Number(1.0),
+            Def::Result(of, number) => match self.graph.nodes[of].def {
+                Def::Call(call) => {
+                    let CallData { routine, args } = &self.graph.calls[call];
+                    let name = |input: usize| match args.get(input) {
+                        Some(&arg) => Script::Unicode.term(&self.term(arg)),
+                        None => "…".to_owned(),
+                    };
+                    Term::Text(result_text(routine, number, name))
+                }
+                _ => Term::Number(f64::NAN),
+            },
             Def::Entry(region, _) => Term::Name(self.counters[region].clone()),
         }
     }

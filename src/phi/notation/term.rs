@@ -36,6 +36,8 @@ pub(super) enum Term {
     Name(Name),
     /// What is left out, or an element whose index is not told.
     Vague(&'static str, Origin),
+    /// In words: what a routine computes.
+    Text(String),
     /// An element of a row of numbers.
     Element(Name, Index),
     /// What a number was in an iteration of a loop that has ended.

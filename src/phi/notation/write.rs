@@ -153,6 +153,10 @@ impl Script {
             Term::Name(name) => atom(self.name(name)),
             Term::Vague("…", _) => atom(self.pick("…", "\\dots")),
             Term::Vague(letter, _) => atom(*letter),
+            Term::Text(text) => {
+                let text = if self == Latex { super::latex::latex(text) } else { text.clone() };
+                Piece { text, level: Level::Power }
+            }
             Term::Element(name, index) => atom(self.element(name, index)),
             Term::Past(name, index) => {
                 let (name, index) = (self.name(name), self.index(index));

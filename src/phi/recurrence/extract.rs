@@ -21,7 +21,12 @@ pub(super) struct Extraction<'a> {
     pub(super) coefficients: Coefficients,
     /// The loops from the outermost that is extracted to the current one.
     scopes: Vec<Scope>,
+    /// The steps before the loops that the coefficient program computes again.
+    absorbed: usize,
 }
+
+/// The most of these; each takes time in each call.
+const MOST_ABSORBED: usize = 12;
 
 /// A loop whose body is walked through.
 struct Scope {
@@ -89,7 +94,7 @@ pub(super) fn trips(graph: &Graph, region: Region, again: Node) -> Result<u64, R
 
 impl<'a> Extraction<'a> {
     pub(super) fn new(graph: &'a Graph, nest: &'a Nest) -> Extraction<'a> {
-        Extraction { graph, nest, coefficients: Coefficients::new(), scopes: Vec::new() }
+        Extraction { graph, nest, coefficients: Coefficients::new(), scopes: Vec::new(), absorbed: 0 }
     }
 
     /// The system of `region` for the values `wanted`, nodes that the end of its body sees.
@@ -201,14 +206,34 @@ impl<'a> Extraction<'a> {
         Ok(form)
     }
 
-    /// What is the same in all iterations of all loops that are extracted.
+    /// What is the same in all iterations of all loops that are extracted. Sums and products of
+    /// live-ins, such as 1 + r, are computed by the coefficient program, so that powers do not
+    /// amplify their rounding errors.
     fn invariant(&mut self, node: Node) -> Result<Form, Reason> {
-        let slot = match self.graph.constant(node) {
-            Some(0.0) => return Ok(Form::default()),
-            Some(number) if number.is_finite() => self.coefficients.constant(number)?,
-            _ => self.coefficients.live_in(node)?,
-        };
-        Ok(Form::invariant(slot))
+        match (self.graph.constant(node), self.graph.nodes[node].def) {
+            (Some(0.0), _) => return Ok(Form::default()),
+            (Some(number), _) if number.is_finite() => {
+                return Ok(Form::invariant(self.coefficients.constant(number)?));
+            }
+            (_, Def::Apply(op, args))
+                if is_arithmetic(op) && self.absorbed < MOST_ABSORBED =>
+            {
+                self.absorbed += 1;
+                let [a, b] = [args[0], args[1]].map(|arg| self.invariant(arg));
+                let (a, b, coefficients) = (a?, b?, &mut self.coefficients);
+                return match (op, b.as_invariant()) {
+                    (Op::Add, _) => a.plus(&b, coefficients),
+                    (Op::Sub, _) => a.plus(&negated(&b, coefficients)?, coefficients),
+                    (Op::Mul, _) => a.times(&b, coefficients),
+                    (Op::Neg, _) => negated(&a, coefficients),
+                    (Op::Recip, _) => inverse(&a, coefficients),
+                    (_, Some(b)) => a.map(|slot| coefficients.div(slot, b).map(Some)),
+                    (_, None) => Err(Reason::Quotient),
+                };
+            }
+            _ => {}
+        }
+        Ok(Form::invariant(self.coefficients.live_in(node)?))
     }
 
     fn step(&mut self, node: Node) -> Result<Form, Reason> {
@@ -233,6 +258,7 @@ impl<'a> Extraction<'a> {
                 Some(divisor) => a.map(|slot| coefficients.div(slot, divisor).map(Some)),
                 None => Err(Reason::Quotient),
             },
+            (Op::Recip, [a]) => inverse(a, coefficients),
             (Op::Powi, [a, _]) if !is_invariant(a) => {
                 match self.graph.constant(args[1]).filter(|&power| power.abs() <= 4.0) {
                     Some(power) if power >= 1.0 => {
@@ -327,6 +353,16 @@ impl<'a> Extraction<'a> {
         }
         Ok(())
     }
+}
+
+fn is_arithmetic(op: Op) -> bool {
+    matches!(op, Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Recip | Op::Neg)
+}
+
+fn inverse(form: &Form, coefficients: &mut Coefficients) -> Result<Form, Reason> {
+    let divisor = form.as_invariant().ok_or(Reason::Quotient)?;
+    let one = coefficients.constant(1.0)?;
+    Ok(Form::invariant(coefficients.div(one, divisor)?))
 }
 
 fn negated(form: &Form, coefficients: &mut Coefficients) -> Result<Form, Reason> {

@@ -1,0 +1,238 @@
+//! How an affine recurrence is computed.
+//!
+//! The coefficient program is evaluated, the state advanced by binary powering, and for each
+//! output the adjoints go back through the powers and the program, all in double-double with
+//! error bounds. One state is computed by quotients first, and again by powering if these are
+//! not accurate enough. A result that fails the accuracy contract rejects the call.
+
+use super::AffinePower;
+use super::acceptance::{Range, partial_scale, value_scale};
+use super::double_double::Bounded;
+use super::evaluate::add_to;
+use super::powering::{Adjoints, Steps, advance, level_size, levels, sweep};
+use super::program::MAX_STATES;
+use super::quotients::by_quotients;
+use crate::entity::Entity;
+
+/// The memory of a call in numbers of 32 bytes: enough for three states and any number of steps,
+/// four and a million, six and a thousand. A call that takes more is rejected. All is on the
+/// stack, of which each 4 KiB cost a probe on every call.
+const MEMORY: usize = 576;
+/// Less memory for most calls, as all of it is cleared: for two states and a million steps.
+const MODERATE_MEMORY: usize = 192;
+/// For two states and a thousand steps.
+const LITTLE_MEMORY: usize = 96;
+/// For quotients and a short program.
+const LEAST_MEMORY: usize = 16;
+
+impl AffinePower {
+    /// Sets up memory, evaluates the program and computes all results. Each goes with its place
+    /// and the scale of its bound to `accept`; the first that is not accepted is the last.
+    #[inline(always)]
+    pub(super) fn compute(
+        &self,
+        inputs: &[f64],
+        with_partials: bool,
+        accept: &mut impl FnMut(usize, Bounded, f64) -> bool,
+    ) -> Option<()> {
+        let trips = self.trips().count(inputs)?;
+        let quick = self.map().states() == 1 && !self.program().has_powers();
+        if quick && self.by_quotients(trips, inputs, with_partials, accept).is_some() {
+            return Some(());
+        }
+        self.by_powering(trips, inputs, with_partials, accept)
+    }
+
+    /// [`compute`](Self::compute) for one state without inner loops, by quotients.
+    #[inline(always)]
+    fn by_quotients(
+        &self,
+        trips: u64,
+        inputs: &[f64],
+        with_partials: bool,
+        accept: &mut impl FnMut(usize, Bounded, f64) -> bool,
+    ) -> Option<()> {
+        let (mut least, mut little);
+        let memory: &mut [Bounded] = if 2 * self.program().slots() <= LEAST_MEMORY {
+            least = [Bounded::ZERO; LEAST_MEMORY];
+            &mut least
+        } else {
+            little = [Bounded::ZERO; LITTLE_MEMORY];
+            &mut little
+        };
+        let (slots, memory) = memory.split_at_mut_checked(self.program().slots())?;
+        let (adjoints, _) = memory.split_at_mut_checked(slots.len())?;
+        let mut range = Range::START;
+        self.program().evaluate::<false>(inputs, slots, &mut [], &mut range)?;
+        let ([[ratio]], [offset]) = self.map().load::<1>(slots);
+        let start = slots[self.start().first()?.index()];
+        let found = by_quotients(ratio, offset, start, trips, &mut range)?;
+        let scale = value_scale(found.state.hi, start.hi);
+        if !(accept(self.value_index(0), found.state, scale) && range.holds()) {
+            return None;
+        }
+        if with_partials {
+            self.accumulate(&found.adjoints, adjoints);
+            self.program().reverse::<false>(inputs, slots, adjoints, &[], &mut range)?;
+            self.accept_partials(0, scale, inputs, adjoints, accept)?;
+        }
+        range.holds().then_some(())
+    }
+
+    /// [`compute`](Self::compute) by binary powering.
+    #[inline(always)]
+    fn by_powering(
+        &self,
+        trips: u64,
+        inputs: &[f64],
+        with_partials: bool,
+        accept: &mut impl FnMut(usize, Bounded, f64) -> bool,
+    ) -> Option<()> {
+        let slots = self.program().slots();
+        let ladder = levels(trips) * level_size(array_size(self.map().states()), 1);
+        let inner = self.program().power_memory(inputs)?;
+        let size = 2 * slots + ladder + inner;
+        let (mut little, mut moderate, mut all);
+        let memory: &mut [Bounded] = if size <= LITTLE_MEMORY {
+            little = [Bounded::ZERO; LITTLE_MEMORY];
+            &mut little
+        } else if size <= MODERATE_MEMORY {
+            moderate = [Bounded::ZERO; MODERATE_MEMORY];
+            &mut moderate
+        } else if size <= MEMORY {
+            all = [Bounded::ZERO; MEMORY];
+            &mut all
+        } else {
+            return None;
+        };
+        let (slots, memory) = memory.split_at_mut_checked(slots)?;
+        let (adjoints, memory) = memory.split_at_mut_checked(slots.len())?;
+        let (ladder, memory) = memory.split_at_mut_checked(ladder)?;
+        let (inner, _) = memory.split_at_mut_checked(inner)?;
+        let mut range = Range::START;
+        self.program().evaluate::<true>(inputs, slots, inner, &mut range)?;
+        if !range.holds() {
+            return None;
+        }
+        let mut call = Call { trips, slots, adjoints, ladder, range };
+        let mut states = [Bounded::ZERO; MAX_STATES];
+        match self.map().states() {
+            1 => self.advance::<1>(1, &mut call, &mut states),
+            2 => self.advance::<2>(2, &mut call, &mut states),
+            3 => self.advance::<3>(3, &mut call, &mut states),
+            4 => self.advance::<4>(4, &mut call, &mut states),
+            n => self.advance::<MAX_STATES>(n, &mut call, &mut states),
+        }?;
+        for (nth, output) in self.outputs().iter().enumerate() {
+            let output = *output as usize;
+            let (value, start) = (states[output], call.slots[self.start()[output].index()]);
+            let scale = value_scale(value.hi, start.hi);
+            if !(accept(self.value_index(nth), value, scale) && call.range.holds()) {
+                return None;
+            }
+            if !with_partials {
+                continue;
+            }
+            if nth > 0 {
+                call.adjoints.fill(Bounded::ZERO);
+            }
+            match self.map().states() {
+                1 => self.sweep::<1>(1, &mut call, output),
+                2 => self.sweep::<2>(2, &mut call, output),
+                3 => self.sweep::<3>(3, &mut call, output),
+                4 => self.sweep::<4>(4, &mut call, output),
+                n => self.sweep::<MAX_STATES>(n, &mut call, output),
+            }?;
+            let Call { slots, adjoints, range, .. } = &mut call;
+            self.program().reverse::<true>(inputs, slots, adjoints, inner, range)?;
+            self.accept_partials(nth, scale, inputs, adjoints, accept)?;
+        }
+        call.range.holds().then_some(())
+    }
+
+    /// Passes the partial derivatives of an output to `accept`, from the slots' adjoints.
+    #[inline(always)]
+    fn accept_partials(
+        &self,
+        output: usize,
+        scale: f64,
+        inputs: &[f64],
+        adjoints: &[Bounded],
+        accept: &mut impl FnMut(usize, Bounded, f64) -> bool,
+    ) -> Option<()> {
+        let mut all = true;
+        for (place, input) in self.differentiated().iter().enumerate() {
+            let slot = self.differentiated_slots()[place];
+            let partial = slot.map_or(Bounded::ZERO, |slot| adjoints[slot.index()]);
+            let scale = partial_scale(scale, inputs[*input as usize]);
+            all &= accept(self.partial_index(output, place), partial, scale);
+        }
+        all.then_some(())
+    }
+
+    /// How the state is advanced.
+    #[inline(always)]
+    fn steps<'a>(&'a self, states: usize, call: &Call<'_>) -> Steps<'a> {
+        Steps { states, columns: 1, dependence: self.map().dependence(), trips: call.trips }
+    }
+
+    /// Advances the state by binary powering.
+    #[inline(always)]
+    fn advance<const K: usize>(
+        &self,
+        n: usize,
+        call: &mut Call<'_>,
+        states: &mut [Bounded; MAX_STATES],
+    ) -> Option<()> {
+        let (matrix, offset) = self.map().load::<K>(call.slots);
+        let mut start = [Bounded::ZERO; K];
+        for (state, slot) in start.iter_mut().zip(self.start()) {
+            *state = call.slots[slot.index()];
+        }
+        let steps = self.steps(n, call);
+        let ladder = &mut *call.ladder;
+        let [end] = advance::<K, 1>(steps, &matrix, &offset, &[start], ladder, &mut call.range)?;
+        states[..K].copy_from_slice(&end);
+        Some(())
+    }
+
+    /// The adjoints of the coefficients for one output, by the sweep through the powers.
+    #[inline(always)]
+    fn sweep<const K: usize>(&self, n: usize, call: &mut Call<'_>, output: usize) -> Option<()> {
+        let mut wanted = [Bounded::ZERO; K];
+        wanted[output] = Bounded::ONE;
+        let steps = self.steps(n, call);
+        let swept = sweep::<K, 1>(steps, call.ladder, &[wanted], &mut call.range)?;
+        self.accumulate(&swept, call.adjoints);
+        Some(())
+    }
+
+    /// Adds the adjoints of the coefficients and starts to those of their slots.
+    #[inline(always)]
+    fn accumulate<const K: usize>(&self, from: &Adjoints<K, 1>, adjoints: &mut [Bounded]) {
+        self.map().accumulate(&from.matrix, &from.offset, adjoints);
+        for (slot, adjoint) in self.start().iter().zip(&from.start[0]) {
+            add_to(&mut adjoints[slot.index()], *adjoint);
+        }
+    }
+}
+
+/// The size of the arrays for so many states: sizes that are common have code of their own.
+#[inline(always)]
+const fn array_size(states: usize) -> usize {
+    if states <= 4 { states } else { MAX_STATES }
+}
+
+/// The memory of a call.
+struct Call<'a> {
+    /// The number of steps.
+    trips: u64,
+    /// The values of the program's slots.
+    slots: &'a [Bounded],
+    /// Their adjoints for one output.
+    adjoints: &'a mut [Bounded],
+    /// The levels of binary powering.
+    ladder: &'a mut [Bounded],
+    /// Whether all was in range so far.
+    range: Range,
+}
