@@ -2,6 +2,7 @@
 //! generator of inputs.
 
 mod cancelled;
+mod combined;
 mod coupled;
 mod exits;
 mod extremes;
@@ -103,6 +104,7 @@ pub fn all() -> Vec<Box<dyn Examined>> {
         coupled::all(),
         index::all(),
         nested::all(),
+        combined::all(),
         extremes::all(),
         sums::all(),
         shared::all(),
