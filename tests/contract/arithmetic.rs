@@ -31,6 +31,7 @@ pub struct Multi(FBig<HalfEven, 2>);
 thread_local! {
     static PRECISION: Cell<usize> = const { Cell::new(1024) };
     static TAPE: RefCell<Tape<Multi>> = const { RefCell::new(Tape::new()) };
+    static LOGARITHM: RefCell<Option<(Multi, Multi)>> = const { RefCell::new(None) };
 }
 
 /// Sets the number of bits of what this thread computes from now on.
@@ -80,8 +81,12 @@ impl Arithmetic for Multi {
         Multi(self.0.exp())
     }
 
+    /// Logarithms take long, and sums often have the same one in each term: the last one is kept.
     fn ln(&self) -> Self {
-        Multi(self.0.ln())
+        LOGARITHM.with_borrow_mut(|last| match last {
+            Some((x, ln)) if x.0 == self.0 && x.0.precision() == self.0.precision() => ln.clone(),
+            _ => last.insert((self.clone(), Multi(self.0.ln()))).1.clone(),
+        })
     }
 
     fn is_zero(&self) -> bool {

@@ -172,7 +172,8 @@ impl Family for Sum {
         match self.kind {
             Kind::Factors | Kind::Exponentials | Kind::Normal => &[40, 60],
             // Logarithms and exponentials take the reference long.
-            Kind::Poisson | Kind::Logarithms | Kind::Weighted => &[40, 100],
+            Kind::Logarithms => &[40],
+            Kind::Poisson | Kind::Weighted => &[40, 100],
             _ => &[40, 60, 100, MOST],
         }
     }
