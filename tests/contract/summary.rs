@@ -59,7 +59,8 @@ impl Summary {
 /// The table of all families, and the violations below it.
 pub fn table(summaries: &[Summary]) -> String {
     let mut text = format!(
-        "{:34} {:>6} {:>8} {:>7} {:>7} {:>7} {:>7} {:>7} {:>6} {:>8} {:>6} {:>6} {:>5} {:>6} {:>7} {:>7}\n",
+        "{:34} {:>6} {:>8} {:>7} {:>7} {:>7} {:>7} {:>7} {:>6} {:>8} {:>6} {:>6} {:>5} {:>6} {:>7} \
+         {:>7}\n",
         "family",
         "points",
         "numbers",
@@ -81,8 +82,8 @@ pub fn table(summaries: &[Summary]) -> String {
         let share = 100.0 * summary.kernel_calls as f64 / summary.points.max(1) as f64;
         let _ = writeln!(
             text,
-            "{:34} {:>6} {:>8} {:>7.3} {:>7} {:>7} {:>7} {:>7} {:>6} {:>8.1e} {:>6} {:>6} {:>5} {:>5.0}% \
-             {:>6.2}s {:>6.2}s",
+            "{:34} {:>6} {:>8} {:>7.3} {:>7} {:>7} {:>7} {:>7} {:>6} {:>8.1e} {:>6} {:>6} {:>5} \
+             {:>5.0}% {:>6.2}s {:>6.2}s",
             summary.name,
             summary.points,
             summary.components,
