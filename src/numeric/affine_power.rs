@@ -60,6 +60,11 @@ impl AffinePower {
         })
     }
 
+    /// The same with another trip count, which names an input that exists.
+    pub(crate) fn with_trips(&self, trips: Trips) -> AffinePower {
+        AffinePower { trips, ..self.clone() }
+    }
+
     /// The coefficient program.
     #[inline(always)]
     pub fn program(&self) -> &Program {

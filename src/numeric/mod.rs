@@ -30,7 +30,9 @@ mod text;
 mod tests;
 
 pub use affine_power::AffinePower;
-pub use program::{AffineMap, Instruction, Power, Program, ProgramError, Slot, Trips};
+pub use program::{
+    AffineMap, Instruction, MAX_STATES, Power, Program, ProgramError, Slot, Trips,
+};
 pub use text::TextError;
 
 /// A routine that computes what a loop does, with partial derivatives.
@@ -59,6 +61,15 @@ impl Routine {
     pub fn results(&self) -> usize {
         match self {
             Routine::AffinePower(power) => power.results(),
+        }
+    }
+
+    /// Whether this result is a partial derivative.
+    pub fn is_partial(&self, result: usize) -> bool {
+        match self {
+            Routine::AffinePower(power) => {
+                result > 0 && (result - 1) % (1 + power.differentiated().len()) != 0
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! The text form of routines, one line each.
 //!
 //! ```text
-//! routine     = "affine_power" "inputs" number "wrt" input* ":" ( instruction ";" )*
+//! routine     = "affine_power" "inputs" number "wrt" input* ":" ( instruction "|" )*
 //!               "advance" trips map "start" slot* "outputs" number*
 //! instruction = slot "=" ( input | "const" float | operator slot slot | "neg" slot
 //!               | "power" trips map )
@@ -18,7 +18,7 @@
 //! has results and is named by the first; slots are numbered without gaps.
 //!
 //! ```text
-//! affine_power inputs 3 wrt x0 x1 : t0 = x0 ; t1 = const 1.0 ; t2 = sub t1 t0 ; t3 = x1 ;
+//! affine_power inputs 3 wrt x0 x1 : t0 = x0 | t1 = const 1.0 | t2 = sub t1 t0 | t3 = x1 |
 //! advance 100 states 1 matrix t2 offset t3 start t3 outputs 0
 //! ```
 
@@ -80,7 +80,7 @@ impl Display for AffinePower {
         write!(f, " :")?;
         let mut slot = 0;
         for instruction in self.program().instructions() {
-            write!(f, " {} = {instruction} ;", Slot::from_index(slot))?;
+            write!(f, " {} = {instruction} |", Slot::from_index(slot))?;
             slot += instruction.results();
         }
         write!(f, " advance {} {} start", self.trips(), self.map())?;
@@ -248,7 +248,7 @@ impl FromStr for AffinePower {
             let found = words.slot()?;
             words.word("=")?;
             let instruction = words.instruction()?;
-            words.word(";")?;
+            words.word("|")?;
             // An input that is loaded twice keeps its slot, so its second one is misnumbered.
             let defined = program.push(instruction)?;
             if found != expected || defined != expected {

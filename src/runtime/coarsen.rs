@@ -163,7 +163,7 @@ pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
         let closed = worth_closing(&before);
         refused = closed.refused;
         applied = closed.applied;
-        after = branched(closed.graph, &mut applied);
+        after = branched(display_form(&closed.graph), &mut applied);
     }
     let gradient = (after.nodes.len() <= MOST_NODES).then(|| {
         let primal = Checkpointed::new(&simplified(&after, Stage::Primal, options));

@@ -189,9 +189,9 @@ pub fn results(routine: &AffinePower, inputs: &[f64]) -> Option<Vec<Exact>> {
 /// A directional derivative equals a difference quotient, and the powers the loop.
 #[test]
 fn the_reference_agrees_with_differences_and_with_the_loop() {
-    let text = "affine_power inputs 3 wrt x0 x1 x2 : t0 = x0 ; t1 = x1 ; t2 = x2 ; \
-                t3 = mul t0 t1 ; t4 = div t2 t0 ; t5 = power 3 states 1 matrix t3 offset t4 ; \
-                t7 = sub t5 t6 ; advance 5 states 2 matrix t3 - t7 t0 offset t2 - \
+    let text = "affine_power inputs 3 wrt x0 x1 x2 : t0 = x0 | t1 = x1 | t2 = x2 | \
+                t3 = mul t0 t1 | t4 = div t2 t0 | t5 = power 3 states 1 matrix t3 offset t4 | \
+                t7 = sub t5 t6 | advance 5 states 2 matrix t3 - t7 t0 offset t2 - \
                 start t0 t4 outputs 1";
     let inputs = [0.75, -0.5, 0.3];
     let direction = [0.7, -0.2, 0.4];

@@ -25,9 +25,9 @@ fn assert_accepted(text: &str, mut inputs: impl FnMut(&mut Random, f64) -> Vec<f
 fn springs_are_accepted() {
     // v -= h (k z + d v); z += h v.
     let text = "affine_power inputs 6 wrt x0 x1 x2 x3 x4 : \
-        t0 = x0 ; t1 = x1 ; t2 = x2 ; t3 = x3 ; t4 = x4 ; t5 = const 1.0 ; \
-        t6 = mul t2 t0 ; t7 = neg t6 ; t8 = mul t2 t1 ; t9 = sub t5 t8 ; \
-        t10 = mul t2 t7 ; t11 = add t5 t10 ; t12 = mul t2 t9 ; \
+        t0 = x0 | t1 = x1 | t2 = x2 | t3 = x3 | t4 = x4 | t5 = const 1.0 | \
+        t6 = mul t2 t0 | t7 = neg t6 | t8 = mul t2 t1 | t9 = sub t5 t8 | \
+        t10 = mul t2 t7 | t11 = add t5 t10 | t12 = mul t2 t9 | \
         advance x5 states 2 matrix t11 t12 t7 t9 offset - - start t3 t4 outputs 0";
     assert_accepted(text, |random, _| {
         let step = random.pick(&[0.5, 0.1, 1e-2, 1e-3, 1e-6]) * random.uniform(0.5, 1.0);
@@ -40,7 +40,7 @@ fn springs_are_accepted() {
 #[test]
 fn rotations_are_accepted() {
     let text = "affine_power inputs 5 wrt x0 x1 x2 x3 : \
-        t0 = x0 ; t1 = x1 ; t2 = x2 ; t3 = x3 ; t4 = neg t1 ; \
+        t0 = x0 | t1 = x1 | t2 = x2 | t3 = x3 | t4 = neg t1 | \
         advance x4 states 2 matrix t0 t4 t1 t0 offset - - start t2 t3 outputs 0";
     assert_accepted(text, |random, _| {
         let (angle, scale) =
@@ -53,8 +53,8 @@ fn rotations_are_accepted() {
 #[test]
 fn annuities_are_accepted() {
     // s += c p; p *= 1 / (1 + r).
-    let text = "affine_power inputs 3 wrt x0 x1 : t0 = x0 ; t1 = x1 ; t2 = const 1.0 ; \
-        t3 = add t2 t0 ; t4 = div t2 t3 ; t5 = const 0.0 ; \
+    let text = "affine_power inputs 3 wrt x0 x1 : t0 = x0 | t1 = x1 | t2 = const 1.0 | \
+        t3 = add t2 t0 | t4 = div t2 t3 | t5 = const 0.0 | \
         advance x2 states 2 matrix t2 t1 - t4 offset - - start t5 t4 outputs 0";
     assert_accepted(text, |random, trips| {
         let rates = [0.0, 1e-12, 1e-6, 1e-3, 0.05, 0.5, -1e-6, -1e-4];
@@ -63,8 +63,8 @@ fn annuities_are_accepted() {
         vec![rate, random.uniform(0.5, 2.0)]
     });
     // y (1 + r / 12) - c.
-    let text = "affine_power inputs 4 wrt x0 x1 x2 : t0 = x0 ; t1 = x1 ; t2 = x2 ; \
-        t3 = const 12.0 ; t4 = div t1 t3 ; t5 = const 1.0 ; t6 = add t5 t4 ; t7 = neg t2 ; \
+    let text = "affine_power inputs 4 wrt x0 x1 x2 : t0 = x0 | t1 = x1 | t2 = x2 | \
+        t3 = const 12.0 | t4 = div t1 t3 | t5 = const 1.0 | t6 = add t5 t4 | t7 = neg t2 | \
         advance x3 states 1 matrix t6 offset t7 start t0 outputs 0";
     assert_accepted(text, |random, trips| {
         let rate = random.pick(&[0.0, 1e-12, 1e-3, 0.01, 0.05, -0.01]);
@@ -77,8 +77,8 @@ fn annuities_are_accepted() {
 fn momentum_is_accepted() {
     // v = k v - r (c w - t); w += v.
     let text = "affine_power inputs 6 wrt x0 x1 x2 x3 x4 : \
-        t0 = x0 ; t1 = x1 ; t2 = x2 ; t3 = x3 ; t4 = x4 ; t5 = const 1.0 ; t6 = const 0.0 ; \
-        t7 = mul t0 t2 ; t8 = neg t7 ; t9 = sub t5 t7 ; t10 = mul t0 t4 ; \
+        t0 = x0 | t1 = x1 | t2 = x2 | t3 = x3 | t4 = x4 | t5 = const 1.0 | t6 = const 0.0 | \
+        t7 = mul t0 t2 | t8 = neg t7 | t9 = sub t5 t7 | t10 = mul t0 t4 | \
         advance x5 states 2 matrix t9 t1 t8 t1 offset t10 t10 start t3 t6 outputs 0";
     assert_accepted(text, |random, _| {
         let rate = random.pick(&[0.9, 0.1, 1e-3, 1e-6]) * random.uniform(0.5, 1.0);
@@ -97,9 +97,9 @@ fn momentum_is_accepted() {
 fn averages_of_averages_are_accepted() {
     // a += r (x - a); b += r (a - b); c += r (b - c).
     let text = "affine_power inputs 6 wrt x0 x1 x2 x3 x4 : \
-        t0 = x0 ; t1 = x1 ; t2 = x2 ; t3 = x3 ; t4 = x4 ; t5 = const 1.0 ; t6 = sub t5 t0 ; \
-        t7 = mul t0 t6 ; t8 = mul t0 t7 ; t9 = mul t0 t0 ; t10 = mul t0 t9 ; \
-        t11 = mul t10 t4 ; t12 = mul t9 t4 ; t13 = mul t0 t4 ; \
+        t0 = x0 | t1 = x1 | t2 = x2 | t3 = x3 | t4 = x4 | t5 = const 1.0 | t6 = sub t5 t0 | \
+        t7 = mul t0 t6 | t8 = mul t0 t7 | t9 = mul t0 t0 | t10 = mul t0 t9 | \
+        t11 = mul t10 t4 | t12 = mul t9 t4 | t13 = mul t0 t4 | \
         advance x5 states 3 matrix t6 t7 t8 - t6 t7 - - t6 offset t11 t12 t13 \
         start t1 t2 t3 outputs 0";
     assert_accepted(text, |random, _| {
@@ -114,8 +114,8 @@ fn averages_of_averages_are_accepted() {
 #[test]
 fn sums_with_the_index_are_accepted() {
     // s += i p; p *= r, where i p is a state of its own.
-    let text = "affine_power inputs 3 wrt x0 x1 : t0 = x0 ; t1 = x1 ; t2 = const 1.0 ; \
-        t3 = const 0.0 ; advance x2 states 3 matrix t2 - t2 - t0 - - t0 t0 offset - - - \
+    let text = "affine_power inputs 3 wrt x0 x1 : t0 = x0 | t1 = x1 | t2 = const 1.0 | \
+        t3 = const 0.0 | advance x2 states 3 matrix t2 - t2 - t0 - - t0 t0 offset - - - \
         start t3 t1 t3 outputs 0";
     assert_accepted(text, |random, trips| {
         let near: f64 = random.pick(&[1e-15, 1e-12, 1e-9, 1e-6, 1e-4, 1e-2]);

@@ -90,7 +90,7 @@ fn is_accepted(power: &AffinePower, inputs: &[f64]) -> bool {
 
 #[test]
 fn a_routine_says_what_it_is() {
-    let text = "affine_power inputs 2 wrt x0 x1 : t0 = x0 ; t1 = x1 ; \
+    let text = "affine_power inputs 2 wrt x0 x1 : t0 = x0 | t1 = x1 | \
                 advance 3 states 2 matrix t0 - t1 t0 offset - t1 start t1 t0 outputs 1 0";
     let power = routine(text);
     assert_eq!((power.inputs(), power.results()), (2, 7));
@@ -104,7 +104,7 @@ fn a_routine_says_what_it_is() {
 #[test]
 fn results_are_complete_or_rejected() {
     let power = routine(
-        "affine_power inputs 3 wrt x1 x0 : t0 = x0 ; t1 = x1 ; \
+        "affine_power inputs 3 wrt x1 x0 : t0 = x0 | t1 = x1 | \
          advance x2 states 1 matrix t0 offset t1 start t1 outputs 0",
     );
     let run = |inputs: &[f64], with_partials| {

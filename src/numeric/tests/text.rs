@@ -17,8 +17,8 @@ fn routines_read_back_as_they_were_written() {
     }
     for number in ["-0.0", "1e-300", "5e-324", "0.1", "1.7976931348623157e308"] {
         let text = format!(
-            "affine_power inputs 2 wrt : t0 = const {number} ; \
-             t1 = power x1 states 2 matrix t0 - - t0 offset t0 - ; \
+            "affine_power inputs 2 wrt : t0 = const {number} | \
+             t1 = power x1 states 2 matrix t0 - - t0 offset t0 - | \
              advance 7 states 1 matrix t6 offset - start t0 outputs 0"
         );
         assert_eq!(routine(&text).to_string(), text);
@@ -27,7 +27,7 @@ fn routines_read_back_as_they_were_written() {
 
 /// A text with the parts that differ between the cases below.
 fn text(program: &str, advance: &str) -> String {
-    format!("affine_power inputs 1 wrt x0 : t0 = x0 ; {program} {advance}")
+    format!("affine_power inputs 1 wrt x0 : t0 = x0 | {program} {advance}")
 }
 
 const ADVANCE: &str = "advance 9 states 1 matrix t0 offset - start t0 outputs 0";
@@ -39,13 +39,13 @@ fn error(text: &str) -> TextError {
 #[test]
 fn malformed_routines_have_typed_errors() {
     let slot = Slot::from_index;
-    let many = (1..=128).map(|i| format!("t{i} = neg t0 ; ")).collect::<String>();
+    let many = (1..=128).map(|i| format!("t{i} = neg t0 | ")).collect::<String>();
     let cases = [
-        (text("t1 = neg t1 ;", ADVANCE), ProgramError::Undefined(slot(1))),
-        (text("t1 = x1 ;", ADVANCE), ProgramError::NoInput(1)),
+        (text("t1 = neg t1 |", ADVANCE), ProgramError::Undefined(slot(1))),
+        (text("t1 = x1 |", ADVANCE), ProgramError::NoInput(1)),
         (text("", &ADVANCE.replace('9', "x3")), ProgramError::NoInput(3)),
         (text("", &ADVANCE.replace("start t0", "start t4")), ProgramError::Undefined(slot(4))),
-        (text("t1 = const inf ;", ADVANCE), ProgramError::NotFinite(f64::INFINITY)),
+        (text("t1 = const inf |", ADVANCE), ProgramError::NotFinite(f64::INFINITY)),
         (text(&many, ADVANCE), ProgramError::TooLong),
         (text("", "advance 1 states 0 matrix offset start outputs 0"), ProgramError::States(0)),
         (
@@ -74,11 +74,11 @@ fn texts_of_another_form_have_typed_errors() {
         |expected, found: &str| TextError::Unexpected { expected, found: found.to_owned() };
     let cases = [
         (String::new(), unexpected("affine_power", "")),
-        (text("t1 = sin t0 ;", ADVANCE), unexpected("an instruction", "sin")),
-        (text("t1 = add t0 1 ;", ADVANCE), unexpected("a slot", "1")),
-        (text("t1 = const one ;", ADVANCE), unexpected("a number", "one")),
+        (text("t1 = sin t0 |", ADVANCE), unexpected("an instruction", "sin")),
+        (text("t1 = add t0 1 |", ADVANCE), unexpected("a slot", "1")),
+        (text("t1 = const one |", ADVANCE), unexpected("a number", "one")),
         (text("t1 = neg t0", ADVANCE), unexpected(";", "advance")),
-        (text("t1 neg t0 ;", ADVANCE), unexpected("=", "neg")),
+        (text("t1 neg t0 |", ADVANCE), unexpected("=", "neg")),
         (text("", &ADVANCE.replace('9', "-9")), unexpected("a number of steps", "-9")),
         (text("", &ADVANCE.replace("x0", "x")), unexpected("a state", "x")),
         (text("", "advance 9 states 1 matrix t0"), unexpected("offset", "")),
@@ -90,9 +90,9 @@ fn texts_of_another_form_have_typed_errors() {
     }
     let slot = Slot::from_index;
     let misnumbered = TextError::Misnumbered { expected: slot(1), found: slot(2) };
-    assert_eq!(error(&text("t2 = neg t0 ;", ADVANCE)), misnumbered);
+    assert_eq!(error(&text("t2 = neg t0 |", ADVANCE)), misnumbered);
     let twice = TextError::Misnumbered { expected: slot(1), found: slot(1) };
-    assert_eq!(error(&text("t1 = x0 ;", ADVANCE)), twice);
+    assert_eq!(error(&text("t1 = x0 |", ADVANCE)), twice);
 }
 
 #[test]
