@@ -5,9 +5,7 @@ use smallvec::SmallVec;
 
 use crate::entity::Array;
 use crate::op::{Numbers, Op, contribution};
-use crate::ssa::{
-    Access, Block, Def, End, Graph, Nest, Node, Region, Series, SeriesData,
-};
+use crate::ssa::{Access, Block, Def, End, Graph, Nest, Node, Region, Series, SeriesData};
 
 /// What an end of a region passes on.
 #[derive(Clone, Copy, Default)]

@@ -3,6 +3,7 @@
 mod activity;
 mod adjoints;
 mod checkpoint;
+mod forward;
 mod loops;
 mod needed;
 mod order;
@@ -15,5 +16,6 @@ mod split;
 mod sums;
 
 pub use checkpoint::{Checkpointed, checkpoint};
+pub use forward::directional;
 pub use order::reordered;
 pub use reverse::{Wanted, reverse};

@@ -30,9 +30,7 @@ mod text;
 mod tests;
 
 pub use affine_power::AffinePower;
-pub use program::{
-    AffineMap, Instruction, MAX_STATES, Power, Program, ProgramError, Slot, Trips,
-};
+pub use program::{AffineMap, Instruction, MAX_STATES, Power, Program, ProgramError, Slot, Trips};
 pub use text::TextError;
 
 /// A routine that computes what a loop does, with partial derivatives.

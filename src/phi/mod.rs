@@ -23,11 +23,11 @@ mod version;
 
 pub use branches::{Branched, simplify_branches};
 pub use close::{CloseLimits, Closed, close};
-pub(crate) use notation::{display_form, number_loops};
 pub use notation::{
     Notation, Phis, Told, closed_program, differentiated_phis, gradient_formula, loops, phis,
     program,
 };
+pub(crate) use notation::{display_form, number_loops};
 pub use rule::{Applied, Refused, Rule};
 pub use simplify::{
     SegmentRun, Simplified, SimplifyLimits, Stage, Tag, rewrite_rules, simplify_segments,

@@ -13,8 +13,8 @@ use crate::phi::{
 };
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
-    Block, Folding, Graph, Nest, Region, RerollLimits, Sequence, eliminate_dead_code,
-    expand, fuse, hoist, most_steps, reached, reroll, simplify, verify, without_attached,
+    Block, Folding, Graph, Nest, Region, RerollLimits, Sequence, eliminate_dead_code, expand, fuse,
+    hoist, most_steps, reached, reroll, simplify, verify, without_attached,
 };
 
 /// A kernel, and what there is to know of the graph it was made from.
@@ -82,8 +82,7 @@ pub(super) fn coarsen(
         let graph = optimised(&checkpointed, purpose, options);
         let words = history_words(&graph);
         if words <= limit as u64 {
-            let schedule =
-                schedule_reaching(&graph, reached(&graph, lessons).as_ref())?;
+            let schedule = schedule_reaching(&graph, reached(&graph, lessons).as_ref())?;
             let sequence = schedule.sequence();
             let cuts = cuts(&sequence, options);
             return Ok(Coarsened {

@@ -77,10 +77,7 @@ impl Job {
     /// Keeps what φ-calculus came to, for the report.
     fn note_forms(&self, primal: &Primal) {
         let Some(mut learning) = self.learning() else { return };
-        learning.forms = Forms {
-            closed: primal.applied.clone(),
-            open: primal.refused.clone(),
-        };
+        learning.forms = Forms { closed: primal.applied.clone(), open: primal.refused.clone() };
     }
 
     /// What has been learnt, unless the graph of this job has been given up.
@@ -90,12 +87,7 @@ impl Job {
         (is_current && !learning.divergent).then_some(learning)
     }
 
-    fn install(
-        &self,
-        purpose: Purpose,
-        result: Result<Coarsened, Refusal>,
-        elapsed: Duration,
-    ) {
+    fn install(&self, purpose: Purpose, result: Result<Coarsened, Refusal>, elapsed: Duration) {
         let Some(mut learning) = self.learning() else { return };
         let specialisation = &self.specialisation;
         let attempt = &mut learning.attempts[purpose as usize];

@@ -94,7 +94,13 @@ pub(super) fn trips(graph: &Graph, region: Region, again: Node) -> Result<u64, R
 
 impl<'a> Extraction<'a> {
     pub(super) fn new(graph: &'a Graph, nest: &'a Nest) -> Extraction<'a> {
-        Extraction { graph, nest, coefficients: Coefficients::new(), scopes: Vec::new(), absorbed: 0 }
+        Extraction {
+            graph,
+            nest,
+            coefficients: Coefficients::new(),
+            scopes: Vec::new(),
+            absorbed: 0,
+        }
     }
 
     /// The system of `region` for the values `wanted`, nodes that the end of its body sees.
@@ -215,9 +221,7 @@ impl<'a> Extraction<'a> {
             (Some(number), _) if number.is_finite() => {
                 return Ok(Form::invariant(self.coefficients.constant(number)?));
             }
-            (_, Def::Apply(op, args))
-                if is_arithmetic(op) && self.absorbed < MOST_ABSORBED =>
-            {
+            (_, Def::Apply(op, args)) if is_arithmetic(op) && self.absorbed < MOST_ABSORBED => {
                 self.absorbed += 1;
                 let [a, b] = [args[0], args[1]].map(|arg| self.invariant(arg));
                 let (a, b, coefficients) = (a?, b?, &mut self.coefficients);
