@@ -85,13 +85,10 @@
 //! [`Numerics::Exact`] kernels return the tape's bits. With
 //! [`Numerics::Real`], the default, they may round differently: closed
 //! forms stand for loops, expressions are simplified, and sums are added up in another
-//! order. Either way a kernel's result that is not finite does not count: a kernel in
-//! reserve, whose loops are no closed forms and which rounds as the tape does unless it is
-//! large ([`Limits::in_order`]), or the tape computes the call again, so NaN and infinity come
-//! from the tape alone. Where the tape overflows on the way, as for
-//! `x.exp().ln()`, a kernel may be finite. NaN and infinite inputs are numbers like others: a
-//! form that does not depend on such an input, since it cancels, does not serve; nor does one
-//! that is not finite itself, where that is compared with something or divides it.
+//! order. A closed form is used only where its error bound is small enough; where it is not, the
+//! loop runs in the same kernel. A kernel's result that is not finite does not count: the tape
+//! computes the call again, so NaN and infinity come from the tape alone. Where the tape
+//! overflows on the way, as for `x.exp().ln()`, a kernel may be finite.
 //!
 //! Where a function has no derivative the tape takes one of the subgradients: 0
 //! for `abs` at 0, the second operand's for `min` and `max` at a tie. Where it
