@@ -296,6 +296,8 @@ pub use phigrad_macros::Carry;
 /// # Ok::<(), phigrad::Error>(())
 /// ```
 pub use phigrad_macros::traced;
+#[doc(hidden)]
+pub use runtime::ForcedLoopForm;
 pub use runtime::{
     DecisionReport, Error, Explanation, Formula, KernelReport, Limits, LoopForm, Numerics, Purpose,
     Recorded, RecordedWith, Refusal, Report, Tape, TapeBuilder, Wait, Waiting,

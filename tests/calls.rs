@@ -54,9 +54,8 @@ fn malformed_calls_are_refused() {
     broken("result v4 3", "result v0 1", "is no result of a call");
     broken("call c0 v0", "call c0 v9", "larger id");
     broken("states 1", "states 0", "expected offset");
-    let moved = VERSIONS
-        .replace("  v7 = result v4 3\n", "")
-        .replace("b2:\n", "b2:\n  v7 = result v4 3\n");
+    let moved =
+        VERSIONS.replace("  v7 = result v4 3\n", "").replace("b2:\n", "b2:\n  v7 = result v4 3\n");
     let error = parse(&moved).unwrap_err().to_string();
     assert!(error.contains("another block than its call"), "{error}");
 }

@@ -24,6 +24,8 @@ pub enum Command {
     Run(RunArgs),
     /// Only verify values and gradients; exit code 1 if any is wrong.
     Check(Selection),
+    /// Measure short loops in the form that the cost model chooses, and in the others.
+    Choices(ChoicesArgs),
     /// Measure closed forms of linear loops against loops by hand.
     Closed(ClosedArgs),
     /// Count how many calls at perturbed points a kernel knows after a few lessons.
@@ -50,6 +52,14 @@ pub struct RunArgs {
     /// Far fewer repetitions: a look, not a measurement.
     #[arg(long)]
     pub quick: bool,
+}
+
+/// Arguments of `choices`.
+#[derive(Debug, Args)]
+pub struct ChoicesArgs {
+    /// Also write the rows to this file as a JSON array.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
 }
 
 /// Arguments of `closed`.

@@ -32,12 +32,20 @@ pub struct CloseLimits {
     pub loops: usize,
     /// How often sums and recurrences take turns. Default: 3.
     pub rounds: usize,
+    /// Whether loops are closed also where that costs more than the loop. Default: no.
+    pub always: bool,
 }
 
 impl CloseLimits {
     /// The default, as a constant.
-    pub const DEFAULT: CloseLimits =
-        CloseLimits { variables: 6, monomials: 28, work: 1 << 28, loops: 1 << 14, rounds: 3 };
+    pub const DEFAULT: CloseLimits = CloseLimits {
+        variables: 6,
+        monomials: 28,
+        work: 1 << 28,
+        loops: 1 << 14,
+        rounds: 3,
+        always: false,
+    };
 }
 
 impl Default for CloseLimits {
@@ -139,13 +147,13 @@ fn close_by(graph: &Graph, limits: CloseLimits, proofs: &mut Proofs) -> Closed {
             stays && is_open && this.why.starts_with(AS_A_SUM)
         });
         closed = sums(closed, limits, &mut relies, proofs);
-        closed = recurrences(closed, Kind::Counted);
+        closed = recurrences(closed, Kind::Counted, limits.always);
         if closed.applied.len() == before {
             break;
         }
     }
     let (without, before) = (closed.graph.clone(), closed.applied.len());
-    closed = recurrences(closed, Kind::Exits);
+    closed = recurrences(closed, Kind::Exits, limits.always);
     if closed.applied.len() > before {
         closed.searches = closed.applied.len() - before;
         closed.without_searches = Some(without);
@@ -269,8 +277,8 @@ fn refusal(graph: &Graph, region: Region) -> Refused {
     Refused { at, why: DISPROVED.to_owned() }
 }
 
-fn recurrences(mut closed: Closed, kind: Kind) -> Closed {
-    let mut found = close_recurrences(&closed.graph, kind);
+fn recurrences(mut closed: Closed, kind: Kind, always: bool) -> Closed {
+    let mut found = close_recurrences(&closed.graph, kind, always);
     found.open.iter_mut().for_each(|this| this.why = format!("{AS_A_RECURRENCE}{}", this.why));
     closed.refused.append(&mut found.open);
     if let Some(graph) = found.graph {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::options::{Numerics, Options};
+use super::options::{ForcedLoopForm, Numerics, Options};
 use super::report::{Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered};
 use crate::jit::{Kernel, MAX_WORDS, history_words, schedule_reaching};
@@ -13,8 +13,8 @@ use crate::phi::{
 };
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
-    Block, Folding, Graph, Nest, Region, RerollLimits, Sequence, eliminate_dead_code, expand, fuse,
-    hoist, most_steps, reached, reroll, simplify, verify, without_attached,
+    Block, Folding, Graph, Nest, Region, RerollLimits, Sequence, cost, eliminate_dead_code, expand,
+    fuse, hoist, most_steps, reached, reroll, simplify, verify, without_attached,
 };
 
 /// A kernel, and what there is to know of the graph it was made from.
@@ -50,9 +50,12 @@ impl Primal {
     }
 }
 
-/// What is worth a loop. A loop of few steps is faster unrolled, by up to a half,
-/// and its code is small anyway; found by experiment.
-const ROLLED: RerollLimits = RerollLimits { iterations: 32, weight: 512, ..RerollLimits::DEFAULT };
+/// The loops that are worth it.
+const ROLLED: RerollLimits = RerollLimits {
+    iterations: cost::LEAST_ROLLED_TRIPS,
+    weight: cost::LEAST_ROLLED_STEPS,
+    ..RerollLimits::DEFAULT
+};
 
 /// The recorded graph with loops and closed forms.
 pub(super) fn primal(recorded: &Graph, options: &Options) -> Result<Primal, Refusal> {
@@ -159,7 +162,7 @@ pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
     let before = with_numbered_loops(recorded);
     let (mut after, mut applied, mut refused) = (before.clone(), Vec::new(), Vec::new());
     if options.phi_calculus && options.numerics == Numerics::Real {
-        let closed = worth_closing(&before);
+        let closed = closed_forms(&before, false);
         refused = closed.refused;
         applied = closed.applied;
         after = branched(display_form(&closed.graph), &mut applied);
@@ -245,21 +248,28 @@ fn expansible(graph: &Graph, loops: &[Region], options: &Options) -> Result<usiz
     if size > limit { Err(Refusal::TooManyToCompile { size, limit }) } else { Ok(size) }
 }
 
-/// The recorded graph with closed forms, also of short loops, as far as there are
-/// any; other short loops stay unrolled.
+/// The recorded graph with closed forms, also of short loops, where they cost less; other short
+/// loops stay unrolled.
 fn closed(recorded: &Graph, options: &Options) -> Primal {
-    if !options.phi_calculus {
-        return Primal::plain(simplified(&rolled(recorded, ROLLED), Stage::Primal, options));
+    let open = || match options.loop_form {
+        Some(ForcedLoopForm::Rolled) => with_loops(recorded),
+        Some(ForcedLoopForm::Unrolled) => simplify(recorded, Folding::Real),
+        Some(ForcedLoopForm::Closed) | None => rolled(recorded, ROLLED),
+    };
+    let may_close = matches!(options.loop_form, Some(ForcedLoopForm::Closed) | None);
+    if !options.phi_calculus || !may_close {
+        return Primal::plain(simplified(&open(), Stage::Primal, options));
     }
+    let always = options.loop_form.is_some();
     let Closed { graph, mut applied, refused, without_searches, .. } =
-        worth_closing(&with_loops(recorded));
+        closed_forms(&with_loops(recorded), always);
     let unrolled = |graph: &Graph| {
         let graph = unroll(graph, ROLLED.iterations, ROLLED.weight);
         checked(&graph);
         graph
     };
     let closes_loops = !applied.is_empty();
-    let graph = if closes_loops { unrolled(&graph) } else { rolled(recorded, ROLLED) };
+    let graph = if closes_loops { unrolled(&graph) } else { open() };
     let graph = simplified(&branched(graph, &mut applied), Stage::Primal, options);
     let values = without_searches.map(|graph| {
         simplified(&branched(unrolled(&graph), &mut Vec::new()), Stage::Primal, options)
@@ -267,15 +277,16 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
     Primal { graph, values, applied, refused }
 }
 
-/// The graph with closed forms, if those are worth it.
-fn worth_closing(rolled: &Graph) -> Closed {
+/// The graph with closed forms, also with those that cost more than their loops if `always`.
+fn closed_forms(rolled: &Graph, always: bool) -> Closed {
     // What is read often is not computed as often.
     let fused = fuse(rolled);
     fused.iter().for_each(checked);
     // Of a graph that is none the loops as they are would still have the right kernel.
+    let steps = |graph: &Graph| most_steps(graph, |_| 1);
     let fused = fused.filter(|fused| steps(fused) <= steps(rolled) && verify(fused).is_ok());
     let fused = fused.as_ref().unwrap_or(rolled);
-    let closed = close(fused, CloseLimits::DEFAULT);
+    let closed = close(fused, CloseLimits { always, ..CloseLimits::DEFAULT });
     checked(&closed.graph);
     closed
 }
@@ -290,14 +301,6 @@ fn branched(graph: Graph, applied: &mut Vec<Applied>) -> Graph {
     let graph = simplify(&branched.graph, Folding::Real);
     checked(&graph);
     graph
-}
-
-/// How many steps a run takes at most, if it takes both sides of each branch: the closed
-/// graph has the branches of the other one. Closed forms that save less than a tenth
-/// of them are not worth their loops: what is found in many short loops is slower
-/// than what is unrolled, also where those are unrolled again.
-fn steps(graph: &Graph) -> u64 {
-    most_steps(graph, |_| 1)
 }
 
 fn derive(primal: &Checkpointed, purpose: Purpose, folding: Folding) -> Graph {

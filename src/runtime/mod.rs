@@ -3,7 +3,7 @@
 //! This layer alone knows all others. `recorded` is what users hold;
 //! `specialisation` serves the calls with one length of input, and `learning` keeps
 //! what they taught, and `job` makes kernels of it; `coarsen` decides the order of the
-//! passes from graph to kernel, and `beyond` serves where numbers are too large for one.
+//! passes from graph to kernel.
 
 mod coarsen;
 mod core;
@@ -19,6 +19,8 @@ mod specialisation;
 
 pub use error::Error;
 pub use explain::{Explanation, Formula, LoopForm};
+#[doc(hidden)]
+pub use options::ForcedLoopForm;
 pub use options::{Limits, Numerics, TapeBuilder};
 pub use recorded::{Recorded, RecordedWith, Tape};
 pub use report::{DecisionReport, KernelReport, Purpose, Refusal, Report, Wait, Waiting};

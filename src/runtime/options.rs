@@ -36,6 +36,18 @@ pub enum Numerics {
     Exact,
 }
 
+/// How a kernel computes a loop.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForcedLoopForm {
+    /// In closed form, if there is one.
+    Closed,
+    /// As a loop.
+    Rolled,
+    /// As straight-line code.
+    Unrolled,
+}
+
 /// Bounds on what is kept and compiled. Beyond them the tape serves, and the
 /// [`Report`](crate::Report) says so.
 ///
@@ -132,6 +144,8 @@ pub(super) struct Options {
     pub(super) limits: Limits,
     pub(super) phi_calculus: bool,
     pub(super) reuse_aware: bool,
+    /// The form of all loops, if the cost model is not to choose it.
+    pub(super) loop_form: Option<ForcedLoopForm>,
 }
 
 /// Records functions with other options than [`Tape::record`](crate::Tape::record).
@@ -277,6 +291,14 @@ impl TapeBuilder {
         self
     }
 
+    /// Computes all loops in this form, not in that which costs least: for measurements.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn loop_form(mut self, form: ForcedLoopForm) -> Self {
+        self.options.loop_form = Some(form);
+        self
+    }
+
     /// Bounds on what is kept and compiled.
     ///
     /// # Examples
@@ -342,6 +364,7 @@ impl Default for TapeBuilder {
             limits,
             phi_calculus: true,
             reuse_aware: true,
+            loop_form: None,
         };
         TapeBuilder { options }
     }

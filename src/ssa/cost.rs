@@ -19,6 +19,11 @@ const QUOTIENTS: u64 = 900;
 /// A level of binary powering with its reverse step, by the number of states.
 const LEVEL: [u64; 6] = [250, 1_000, 2_300, 4_600, 8_200, 13_500];
 
+/// A loop of fewer iterations, or that replaces fewer steps, is faster as straight-line code, by
+/// up to a half, and that is small anyway.
+pub(crate) const LEAST_ROLLED_TRIPS: u32 = 32;
+pub(crate) const LEAST_ROLLED_STEPS: u64 = 512;
+
 /// What `node` takes when it is computed.
 fn step(graph: &Graph, node: Node) -> u64 {
     match graph.nodes[node].def {

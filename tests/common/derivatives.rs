@@ -13,7 +13,7 @@ const EPS: f64 = f64::EPSILON;
 
 /// The derivative by each operand, in a form other than the library's where
 /// there is one. Exhaustive: a new primitive does not compile without a line.
-pub fn partials(op: Op, [a, b, _]: [f64; 3]) -> [f64; 3] {
+pub fn partials(op: Op, [a, b, c]: [f64; 3]) -> [f64; 3] {
     let first = |d| [d, 0.0, 0.0];
     let side = |second: bool| if second { [0.0, 1.0, 0.0] } else { [1.0, 0.0, 0.0] };
     match op {
@@ -57,6 +57,7 @@ pub fn partials(op: Op, [a, b, _]: [f64; 3]) -> [f64; 3] {
         Op::Max => side(b > a),
         Op::Fract => first(1.0),
         Op::Select => [0.0, 1.0, 0.0],
+        Op::Attach => [1.0, c, 0.0],
         Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne | Op::Same => [0.0; 3],
     }
 }

@@ -1,6 +1,7 @@
 //! The commands of the binary.
 
 mod check;
+mod choices;
 mod closed;
 mod coverage;
 mod run;
@@ -19,6 +20,7 @@ pub fn execute(cli: &Cli, out: &mut dyn Write) -> Result<(), Error> {
     match &cli.command {
         Command::Run(args) => run::run(args, out),
         Command::Check(selection) => check::check(selection, out),
+        Command::Choices(args) => choices::choices(args, out),
         Command::Closed(args) => closed::closed(args, out),
         Command::Coverage(args) => coverage::coverage(args, out),
         Command::Scaling(args) => scaling::scaling(args, out),

@@ -42,6 +42,7 @@ pub(super) fn closed(
     nest: &Nest,
     swept: &Array<Node, bool>,
     region: Region,
+    always: bool,
 ) -> Result<ExitClosing, Reason> {
     let body = continuing(graph, region)?;
     let exits = exits(graph, nest, region)?;
@@ -83,7 +84,7 @@ pub(super) fn closed(
     let phis = states.iter().map(|&state| entries[state].phi);
     closing.states = phis.zip(outputs).collect();
     let routines = closing.evaluations.iter().map(|evaluation| &evaluation.routine);
-    match cost::is_worth_closing_behind(graph, region, routines) {
+    match always || cost::is_worth_closing_behind(graph, region, routines) {
         true => Ok(closing),
         false => Err(Reason::Cost),
     }

@@ -53,8 +53,8 @@ pub(super) enum Kind {
 }
 
 /// Makes two versions of each loop of `graph` that is an affine recurrence of this kind, a
-/// verified graph that replays nothing.
-pub(super) fn close_recurrences(graph: &Graph, kind: Kind) -> Recurrences {
+/// verified graph that replays nothing, where that costs less than the loop, or `always`.
+pub(super) fn close_recurrences(graph: &Graph, kind: Kind, always: bool) -> Recurrences {
     let nest = Nest::of(graph);
     let swept = swept(graph);
     let mut new = graph.clone();
@@ -66,11 +66,11 @@ pub(super) fn close_recurrences(graph: &Graph, kind: Kind) -> Recurrences {
             continue;
         }
         let result = match kind {
-            Kind::Counted => closed(graph, &nest, &swept, region).map(|closing| {
+            Kind::Counted => closed(graph, &nest, &swept, region, always).map(|closing| {
                 applied.extend_from_slice(&closing.applied);
                 insert(&mut new, graph, &nest, region, closing);
             }),
-            Kind::Exits => exit::closed(graph, &nest, &swept, region).map(|closing| {
+            Kind::Exits => exit::closed(graph, &nest, &swept, region, always).map(|closing| {
                 applied.extend_from_slice(&closing.applied);
                 exit::insert(&mut new, graph, &nest, region, closing);
             }),
@@ -137,6 +137,7 @@ fn closed(
     nest: &Nest,
     swept: &Array<Node, bool>,
     region: Region,
+    always: bool,
 ) -> Result<Closing, Reason> {
     let body = body(graph, region)?;
     let trips = trips(graph, region, body.again)?;
@@ -158,7 +159,7 @@ fn closed(
         values.push(group.values);
     }
     let routines = closing.evaluations.iter().map(|evaluation| &evaluation.routine);
-    if !cost::is_worth_closing(graph, region, routines) {
+    if !always && !cost::is_worth_closing(graph, region, routines) {
         return Err(Reason::Cost);
     }
     for (Evaluation { routine, live_ins, .. }, values) in closing.evaluations.iter().zip(&values) {
