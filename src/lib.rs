@@ -136,7 +136,6 @@
 //! The idea of coarsening a trace before it is differentiated is that of
 //! "Coarsening Optimization for Differentiable Programming" (OOPSLA 2021).
 
-mod certificate;
 pub mod check;
 pub mod diff;
 pub mod entity;

@@ -67,9 +67,6 @@ fn holds_from(least: u32, rule: Rule, step: Step) {
         verify(&closed.graph).unwrap();
         let is_applied = closed.applied.iter().any(|applied| applied.rule == rule);
         assert!(is_applied || count < least, "{rule}: {:?} {:?}", closed.applied, closed.refused);
-        // What is left of a short loop is shorter as it is.
-        let is_gone = least > 100 && count < 64 || closed.graph.regions.is_empty();
-        assert!(!is_applied || is_gone, "{}", closed.graph);
         let both = |graph: &Graph| reverse(graph, Wanted::GradientAndValue, Folding::Real);
         let (before, after) = (both(&graph), both(&closed.graph));
         for point in [[0.7, 0.9, 0.3], [1.3, 1.0, -0.2], [-0.4, 0.99, 2.0], [0.5, -0.8, 0.0]] {
@@ -82,7 +79,7 @@ fn holds_from(least: u32, rule: Rule, step: Step) {
                 }
                 other => panic!("{rule} {count} {point:?}: {other:?}"),
             };
-            let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-10 * a.abs().max(1e-3);
+            let close = |(a, b): (&f64, &f64)| a == b || (a - b).abs() <= 1e-10 * a.abs().max(1e-3);
             assert!(a.iter().zip(&b).all(close), "{rule} {count} {point:?}: {a:?} {b:?}");
         }
     }
@@ -113,7 +110,7 @@ fn f4_is_refused_where_that_depends_on_those_before() {
             let product = builder.apply(Op::Mul, &[carried, element]);
             builder.apply(Op::Sin, &[product])
         },
-        "no affine function",
+        "more with what it carries than to add",
     );
 }
 
@@ -195,7 +192,7 @@ fn c5_is_what_a_loop_is_that_stays() {
     let found = forms.iter().find(|(rule, _)| *rule == Rule::C5).unwrap().1;
     assert_eq!(found, "d after the loop = f^[n](p), where f is an iteration: the loop stays open");
     // And it is said why.
-    assert!(explanation.refused[0].why.contains("no affine function"), "{explanation}");
+    assert!(explanation.refused[0].why.contains("not affine"), "{explanation}");
 }
 
 #[test]
@@ -224,7 +221,7 @@ fn c6_is_refused_where_they_depend_on_the_state() {
             let product = builder.apply(Op::Mul, &[a, carried]);
             builder.apply(Op::Mul, &[product, rest])
         },
-        "no affine function",
+        "multiplies two values",
     );
 }
 
@@ -279,7 +276,7 @@ fn c8_is_refused_where_they_do() {
             let square = builder.apply(Op::Mul, &[carried, carried]);
             builder.apply(Op::Mul, &[square, element])
         },
-        "no affine function",
+        "more with what it carries than to add",
     );
 }
 

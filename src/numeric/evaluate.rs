@@ -107,6 +107,7 @@ impl Program {
             let value = match instruction {
                 Instruction::Input(input) => Bounded::exact(inputs[*input as usize]),
                 Instruction::Constant(value) => Bounded::exact(*value),
+                Instruction::Folded(value) => *value,
                 Instruction::Add(a, b) => before[a.index()] + before[b.index()],
                 Instruction::Sub(a, b) => before[a.index()] - before[b.index()],
                 Instruction::Mul(a, b) => before[a.index()] * before[b.index()],
@@ -169,7 +170,10 @@ impl Program {
                 continue;
             }
             match instruction {
-                Instruction::Input(_) | Instruction::Constant(_) | Instruction::Power(_) => {}
+                Instruction::Input(_)
+                | Instruction::Constant(_)
+                | Instruction::Folded(_)
+                | Instruction::Power(_) => {}
                 Instruction::Add(a, b) => {
                     add_to(&mut before[a.index()], adjoint);
                     add_to(&mut before[b.index()], adjoint);

@@ -9,6 +9,7 @@
 //! - `quotients`: a recurrence of one state, faster
 //! - `affine_power`: the routine for affine recurrences of 1 to 6 states
 //! - `compute`: how its results are computed
+//! - `polynomial`: the routine for sums that are polynomials of live-ins
 //! - `text`: the text form of routines
 //!
 //! A routine is data: kernel and interpreter call [`Routine::run`] with the live-ins of a loop.
@@ -21,6 +22,7 @@ mod compute;
 mod dependence;
 pub mod double_double;
 mod evaluate;
+mod polynomial;
 mod powering;
 pub mod program;
 mod quotients;
@@ -30,6 +32,7 @@ mod text;
 mod tests;
 
 pub use affine_power::AffinePower;
+pub use polynomial::Polynomial;
 pub use program::{AffineMap, Instruction, MAX_STATES, Power, Program, ProgramError, Slot, Trips};
 pub use text::TextError;
 
@@ -38,6 +41,8 @@ pub use text::TextError;
 pub enum Routine {
     /// The state of an affine recurrence.
     AffinePower(AffinePower),
+    /// A polynomial of live-ins.
+    Polynomial(Polynomial),
 }
 
 impl Routine {
@@ -45,6 +50,7 @@ impl Routine {
     pub fn name(&self) -> &'static str {
         match self {
             Routine::AffinePower(_) => "affine_power",
+            Routine::Polynomial(_) => "polynomial",
         }
     }
 
@@ -52,30 +58,48 @@ impl Routine {
     pub fn inputs(&self) -> usize {
         match self {
             Routine::AffinePower(power) => power.inputs(),
+            Routine::Polynomial(polynomial) => polynomial.inputs(),
         }
     }
 
-    /// The number of results; the first is 1 if the call is accepted and 0 if not.
-    pub fn results(&self) -> usize {
+    /// The number of outputs, each of which has a value and partial derivatives.
+    pub fn outputs(&self) -> usize {
         match self {
-            Routine::AffinePower(power) => power.results(),
+            Routine::AffinePower(power) => power.outputs().len(),
+            Routine::Polynomial(_) => 1,
         }
+    }
+
+    /// The inputs by which there are partial derivatives.
+    pub fn differentiated(&self) -> &[u32] {
+        match self {
+            Routine::AffinePower(power) => power.differentiated(),
+            Routine::Polynomial(polynomial) => polynomial.differentiated(),
+        }
+    }
+
+    /// The number of results: whether the call is accepted (1) or not (0), then for each output
+    /// its value and its partial derivatives by the differentiated inputs.
+    pub fn results(&self) -> usize {
+        1 + self.outputs() * (1 + self.differentiated().len())
+    }
+
+    /// The place of an output's value in the results. Its partial derivatives come after it.
+    pub fn value_index(&self, output: usize) -> usize {
+        1 + output * (1 + self.differentiated().len())
     }
 
     /// Whether this result is a partial derivative.
     pub fn is_partial(&self, result: usize) -> bool {
-        match self {
-            Routine::AffinePower(power) => {
-                result > 0 && (result - 1) % (1 + power.differentiated().len()) != 0
-            }
-        }
+        result > 0 && (result - 1) % (1 + self.differentiated().len()) != 0
     }
 
-    /// Computes the results, see [`AffinePower::run`].
+    /// Computes the results, see [`AffinePower::run`] and [`Polynomial::run`].
     #[inline(always)]
     pub fn run(&self, inputs: &[f64], with_partials: bool, results: &mut [f64]) {
         match self {
             Routine::AffinePower(power) => power.run(inputs, with_partials, results),
+            Routine::Polynomial(polynomial) => polynomial.run(inputs, with_partials, results),
         }
     }
 }

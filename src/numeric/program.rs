@@ -5,6 +5,7 @@
 //! checked with each instruction, so one that exists is well formed.
 
 use super::dependence::Dependence;
+use super::double_double::Bounded;
 use crate::entity::{Entity, entity};
 
 /// The largest number of slots of a program.
@@ -142,6 +143,8 @@ pub enum Instruction {
     Input(u32),
     /// A finite number.
     Constant(f64),
+    /// A number that was folded in double-double, with its bound.
+    Folded(Bounded),
     /// `a + b`.
     Add(Slot, Slot),
     /// `a - b`.
@@ -283,6 +286,11 @@ impl Program {
             Instruction::Constant(value) => {
                 if !value.is_finite() {
                     return Err(ProgramError::NotFinite(*value));
+                }
+            }
+            Instruction::Folded(Bounded { hi, lo, bound, .. }) => {
+                if let Some(part) = [hi, lo, bound].into_iter().find(|part| !part.is_finite()) {
+                    return Err(ProgramError::NotFinite(*part));
                 }
             }
             Instruction::Add(a, b)

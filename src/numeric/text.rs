@@ -1,10 +1,11 @@
 //! The text form of routines, one line each.
 //!
 //! ```text
-//! routine     = "affine_power" "inputs" number "wrt" input* ":" ( instruction "|" )*
-//!               "advance" trips map "start" slot* "outputs" number*
-//! instruction = slot "=" ( input | "const" float | operator slot slot | "neg" slot
-//!               | "power" trips map )
+//! routine     = ( "affine_power" program "advance" trips map "start" slot* "outputs" number* )
+//!               | ( "polynomial" program "start" slot "value" slot )
+//! program     = "inputs" number "wrt" input* ":" ( instruction "|" )*
+//! instruction = slot "=" ( input | "const" float | "folded" float float float
+//!               | operator slot slot | "neg" slot | "power" trips map )
 //! operator    = "add" | "sub" | "mul" | "div"
 //! map         = "states" number "matrix" entry* "offset" entry*
 //! entry       = slot | "-"
@@ -15,7 +16,8 @@
 //!
 //! Words are separated by spaces. The inputs after `wrt` are the differentiated ones. Matrices
 //! are written row by row; `-` is an entry that is zero. A `power` defines as many slots as it
-//! has results and is named by the first; slots are numbered without gaps.
+//! has results and is named by the first; slots are numbered without gaps. A `folded` number has
+//! its high-order word, its low-order word and its bound.
 //!
 //! ```text
 //! affine_power inputs 3 wrt x0 x1 : t0 = x0 | t1 = const 1.0 | t2 = sub t1 t0 | t3 = x1 |
@@ -25,7 +27,8 @@
 use core::fmt::{self, Display, Formatter};
 use core::str::{FromStr, SplitAsciiWhitespace};
 
-use super::{AffineMap, AffinePower, Instruction, Power, Program, ProgramError};
+use super::double_double::Bounded;
+use super::{AffineMap, AffinePower, Instruction, Polynomial, Power, Program, ProgramError};
 use super::{Routine, Slot, Trips};
 use crate::entity::Entity;
 
@@ -63,6 +66,9 @@ impl Display for Instruction {
         match self {
             Instruction::Input(input) => write!(f, "x{input}"),
             Instruction::Constant(value) => write!(f, "const {value:?}"),
+            Instruction::Folded(Bounded { hi, lo, bound, .. }) => {
+                write!(f, "folded {hi:?} {lo:?} {bound:?}")
+            }
             Instruction::Add(a, b) => write!(f, "add {a} {b}"),
             Instruction::Sub(a, b) => write!(f, "sub {a} {b}"),
             Instruction::Mul(a, b) => write!(f, "mul {a} {b}"),
@@ -73,16 +79,23 @@ impl Display for Instruction {
     }
 }
 
+/// Writes a program with the inputs that are differentiated.
+fn program(f: &mut Formatter<'_>, program: &Program, differentiated: &[u32]) -> fmt::Result {
+    write!(f, "inputs {} wrt", program.inputs())?;
+    differentiated.iter().try_for_each(|input| write!(f, " x{input}"))?;
+    write!(f, " :")?;
+    let mut slot = 0;
+    for instruction in program.instructions() {
+        write!(f, " {} = {instruction} |", Slot::from_index(slot))?;
+        slot += instruction.results();
+    }
+    Ok(())
+}
+
 impl Display for AffinePower {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "affine_power inputs {} wrt", self.inputs())?;
-        self.differentiated().iter().try_for_each(|input| write!(f, " x{input}"))?;
-        write!(f, " :")?;
-        let mut slot = 0;
-        for instruction in self.program().instructions() {
-            write!(f, " {} = {instruction} |", Slot::from_index(slot))?;
-            slot += instruction.results();
-        }
+        write!(f, "affine_power ")?;
+        program(f, self.program(), self.differentiated())?;
         write!(f, " advance {} {} start", self.trips(), self.map())?;
         self.start().iter().try_for_each(|slot| write!(f, " {slot}"))?;
         write!(f, " outputs")?;
@@ -90,10 +103,19 @@ impl Display for AffinePower {
     }
 }
 
+impl Display for Polynomial {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "polynomial ")?;
+        program(f, self.program(), self.differentiated())?;
+        write!(f, " start {} value {}", self.start(), self.value())
+    }
+}
+
 impl Display for Routine {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Routine::AffinePower(power) => power.fmt(f),
+            Routine::Polynomial(polynomial) => polynomial.fmt(f),
         }
     }
 }
@@ -171,6 +193,34 @@ impl<'a> Words<'a> {
         Ok(Slot::from_index(self.number::<u32>("t", "a slot")? as usize))
     }
 
+    /// Reads a number with a fraction.
+    fn float(&mut self) -> Result<f64, TextError> {
+        let found = self.next();
+        found.parse().map_err(|_| unexpected("a number", found))
+    }
+
+    /// Reads a program up to the word `end`, and the inputs that are differentiated.
+    fn program(&mut self, end: &'static str) -> Result<(Program, Vec<u32>), TextError> {
+        self.word("inputs")?;
+        let mut program = Program::new(self.number("", "a number of inputs")?);
+        self.word("wrt")?;
+        let differentiated = self.numbers_until("x", "an input", ":")?;
+        while self.peek() != end {
+            let expected = Slot::from_index(program.slots());
+            let found = self.slot()?;
+            self.word("=")?;
+            let instruction = self.instruction()?;
+            self.word("|")?;
+            // An input that is loaded twice keeps its slot, so its second one is misnumbered.
+            let defined = program.push(instruction)?;
+            if found != expected || defined != expected {
+                return Err(TextError::Misnumbered { expected, found });
+            }
+        }
+        self.word(end)?;
+        Ok((program, differentiated))
+    }
+
     /// Reads so many entries.
     fn entries(&mut self, count: usize) -> Result<Vec<Option<Slot>>, TextError> {
         let mut entries = Vec::new();
@@ -209,10 +259,10 @@ impl<'a> Words<'a> {
             return Ok(Instruction::Input(self.number("x", "an input")?));
         }
         Ok(match self.next() {
-            "const" => {
-                let found = self.next();
-                let value = found.parse().map_err(|_| unexpected("a number", found))?;
-                Instruction::Constant(value)
+            "const" => Instruction::Constant(self.float()?),
+            "folded" => {
+                let words = (self.float()?, self.float()?);
+                Instruction::Folded(Bounded::new(words, self.float()?))
             }
             "add" => Instruction::Add(self.slot()?, self.slot()?),
             "sub" => Instruction::Sub(self.slot()?, self.slot()?),
@@ -239,23 +289,7 @@ impl FromStr for AffinePower {
     fn from_str(text: &str) -> Result<AffinePower, TextError> {
         let mut words = Words(text.split_ascii_whitespace());
         words.word("affine_power")?;
-        words.word("inputs")?;
-        let mut program = Program::new(words.number("", "a number of inputs")?);
-        words.word("wrt")?;
-        let differentiated = words.numbers_until("x", "an input", ":")?;
-        while words.peek() != "advance" {
-            let expected = Slot::from_index(program.slots());
-            let found = words.slot()?;
-            words.word("=")?;
-            let instruction = words.instruction()?;
-            words.word("|")?;
-            // An input that is loaded twice keeps its slot, so its second one is misnumbered.
-            let defined = program.push(instruction)?;
-            if found != expected || defined != expected {
-                return Err(TextError::Misnumbered { expected, found });
-            }
-        }
-        words.word("advance")?;
+        let (program, differentiated) = words.program("advance")?;
         let trips = words.trips()?;
         let map = words.map()?;
         words.word("start")?;
@@ -266,10 +300,28 @@ impl FromStr for AffinePower {
     }
 }
 
+impl FromStr for Polynomial {
+    type Err = TextError;
+
+    fn from_str(text: &str) -> Result<Polynomial, TextError> {
+        let mut words = Words(text.split_ascii_whitespace());
+        words.word("polynomial")?;
+        let (program, differentiated) = words.program("start")?;
+        let start = words.slot()?;
+        words.word("value")?;
+        let value = words.slot()?;
+        words.word("")?;
+        Ok(Polynomial::new(program, start, value, differentiated)?)
+    }
+}
+
 impl FromStr for Routine {
     type Err = TextError;
 
     fn from_str(text: &str) -> Result<Routine, TextError> {
-        text.parse().map(Routine::AffinePower)
+        match Words(text.split_ascii_whitespace()).next() {
+            "polynomial" => text.parse().map(Routine::Polynomial),
+            _ => text.parse().map(Routine::AffinePower),
+        }
     }
 }

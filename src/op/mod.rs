@@ -13,7 +13,6 @@ mod meaning;
 
 pub(crate) use cost::{latency, throughput};
 pub use derivative::{Algebra, Numbers, contribution};
-pub(crate) use domain::hides_infinity;
 pub use domain::{Domain, domain, is_singular};
 pub use meaning::{eval, powi};
 

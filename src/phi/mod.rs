@@ -5,16 +5,8 @@
 
 mod branches;
 mod close;
-mod double;
-mod draft;
-mod given;
-mod lost;
 mod notation;
-mod overflow;
-mod pair;
-mod proofs;
 mod recurrence;
-mod replacement;
 mod rule;
 mod simplify;
 mod sums;

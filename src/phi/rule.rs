@@ -108,12 +108,6 @@ pub struct Refused {
     pub why: String,
 }
 
-impl Refused {
-    /// What is said of a loop behind which there is a closed form.
-    pub(crate) const SEARCHES: &'static str =
-        "it stays to find how often it is gone through, and no derivative passes through it";
-}
-
 impl core::fmt::Display for Refused {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "loop stays open")?;

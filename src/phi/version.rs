@@ -46,7 +46,7 @@ impl Cursor {
     }
 
     /// Inserts a new node.
-    fn push(&mut self, graph: &mut Graph, def: Def, place: Option<PlaceId>) -> Node {
+    pub(super) fn push(&mut self, graph: &mut Graph, def: Def, place: Option<PlaceId>) -> Node {
         let node = graph.nodes.push(NodeData { def, place });
         self.insert(graph, Item::Node(node));
         node
@@ -63,9 +63,22 @@ pub(super) fn move_live_ins(
     copies: &mut Copies,
     evaluation: &mut Evaluation,
 ) {
+    move_before(new, graph, nest, region, cursor, copies, &mut evaluation.live_ins);
+}
+
+/// Computes `nodes` before `region` that were computed in it.
+pub(super) fn move_before(
+    new: &mut Graph,
+    graph: &Graph,
+    nest: &Nest,
+    region: Region,
+    cursor: &mut Cursor,
+    copies: &mut Copies,
+    nodes: &mut [Node],
+) {
     let inside = blocks_inside(graph, region);
     let is_inside = |r: Region| inside.contains(&graph.regions[r].root);
-    for node in &mut evaluation.live_ins {
+    for node in nodes {
         for step in movable(graph, nest, *node, is_inside).unwrap_or_default() {
             if copies.node(step) == step {
                 let copy = copies.step(new, step);
@@ -85,19 +98,34 @@ pub(super) fn evaluate(
     steps: &mut Vec<Node>,
     place: Option<PlaceId>,
 ) -> (Node, Vec<Node>) {
-    let Evaluation { routine: power, live_ins, .. } = evaluation;
-    let routine = Arc::new(Routine::AffinePower(power.clone()));
-    let call = graph.calls.push(CallData { routine, args: live_ins.clone() });
-    let accepted = cursor.push(graph, Def::Call(call), place);
+    let routine = Routine::AffinePower(evaluation.routine);
+    call(graph, cursor, routine, evaluation.live_ins, steps, place)
+}
+
+/// The same for `routine`, called with `args`.
+pub(super) fn call(
+    graph: &mut Graph,
+    cursor: &mut Cursor,
+    routine: Routine,
+    args: Vec<Node>,
+    steps: &mut Vec<Node>,
+    place: Option<PlaceId>,
+) -> (Node, Vec<Node>) {
+    let routine = Arc::new(routine);
+    let data = CallData { routine: Arc::clone(&routine), args };
+    let accepted = graph.calls.push(data);
+    let args = graph.calls[accepted].args.clone();
+    let accepted = cursor.push(graph, Def::Call(accepted), place);
     let mut outputs = Vec::new();
-    for output in 0..power.outputs().len() {
+    for output in 0..routine.outputs() {
         let mut result = |graph: &mut Graph, number: usize| {
             cursor.push(graph, Def::Result(accepted, number as u32), place)
         };
-        let mut value = result(graph, power.value_index(output));
-        for (nth, &input) in power.differentiated().iter().enumerate() {
-            let partial = result(graph, power.partial_index(output, nth));
-            let args: [Node; MAX_ARITY] = [value, live_ins[input as usize], partial];
+        let index = routine.value_index(output);
+        let mut value = result(graph, index);
+        for (nth, &input) in routine.differentiated().iter().enumerate() {
+            let partial = result(graph, index + 1 + nth);
+            let args: [Node; MAX_ARITY] = [value, args[input as usize], partial];
             value = graph.nodes.push(NodeData { def: Def::Apply(Op::Attach, args), place });
             steps.push(value);
         }

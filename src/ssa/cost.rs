@@ -3,8 +3,8 @@
 //! All is in tenths of a nanosecond, as measured on the x86-64 server of the benchmarks.
 
 use super::graph::{Def, Graph, Item, Node, Region};
-use crate::numeric::{AffinePower, Trips};
-use crate::op::throughput;
+use crate::numeric::{AffinePower, Routine, Trips};
+use crate::op::{Op, throughput};
 
 /// What an iteration of a loop takes besides its steps: counting, comparing, jumping.
 const ITERATION: u64 = 10;
@@ -88,4 +88,32 @@ pub(crate) fn is_worth_closing_behind<'a>(
 ) -> bool {
     let sweep = loop_with_sweep(graph, region) / WITH_SWEEP * (WITH_SWEEP - 1) / 2;
     routines.map(routine).sum::<u64>() < sweep
+}
+
+/// Whether closed forms of so many additions and multiplications, and by these routines, take less
+/// than `region`, a loop.
+pub(crate) fn is_worth_folding<'a>(
+    graph: &Graph,
+    region: Region,
+    steps: u64,
+    routines: impl Iterator<Item = &'a Routine>,
+) -> bool {
+    let cost = |of: &Routine| match of {
+        Routine::AffinePower(power) => routine(power),
+        Routine::Polynomial(polynomial) => {
+            CALL + INSTRUCTION * polynomial.program().instructions().len() as u64
+        }
+    };
+    let steps = WITH_SWEEP * steps * throughput(Op::Mul);
+    steps + routines.map(cost).sum::<u64>() < loop_with_sweep(graph, region)
+}
+
+/// Whether to go over the data of `region`, a loop, once before `outer`, in `passes` loops without
+/// a reverse sweep that take about as many steps, takes less than the loop itself in all iterations
+/// of `outer`, a loop around it: half of the largest number as a rule.
+pub(crate) fn is_worth_hoisting(graph: &Graph, region: Region, runs: u64, passes: u64) -> bool {
+    // Each moment takes an addition, and the steps that its coefficient is made of.
+    const MORE_STEPS: u64 = 2;
+    let once = loop_with_sweep(graph, region) / WITH_SWEEP;
+    once * passes * MORE_STEPS < once * WITH_SWEEP * runs / 2
 }

@@ -11,19 +11,15 @@ pub(crate) mod cost;
 mod dead;
 mod decisive;
 mod dot;
-mod error_free;
-mod evident;
 mod expand;
 mod flow;
 mod fold;
 mod fuse;
 mod graph;
-mod hidden;
 mod hoist;
 mod interpret;
 mod lift;
 mod nest;
-mod origins;
 mod parse;
 mod print;
 mod reached;
@@ -40,7 +36,6 @@ mod signature;
 mod simplify;
 mod swept;
 mod table;
-mod tangent;
 mod verify;
 mod version;
 
@@ -49,8 +44,6 @@ pub(crate) use copy::{Copies, blocks_inside};
 pub use dead::{eliminate_dead_code, live_nodes};
 pub(crate) use decisive::{decisive_nodes, decisive_nodes_but};
 pub use dot::dot;
-pub(crate) use error_free::{split_product, split_sum};
-pub(crate) use evident::evident_nodes;
 pub use expand::expand;
 pub use flow::Flow;
 pub use fold::Folding;
@@ -59,19 +52,16 @@ pub use graph::{
     Block, BlockData, Call, CallData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId,
     Region, RegionData,
 };
-pub(crate) use hidden::hidden_nodes;
 pub use hoist::hoist;
 pub(crate) use interpret::{Number, interpret_with};
 pub use interpret::{Outcome, interpret};
 pub use lift::{Decision, Departure, LiftError, Lifted, Merged, Paths, Trips, Unmerge, Unmerged};
 pub use nest::{Nest, most_steps};
-pub(crate) use origins::{AT_ONCE, Origins};
 pub use parse::{ParseError, parse};
 pub(crate) use reached::reached;
 pub(crate) use rebuild::{Rebuild, rebuild};
 pub use renumber::in_order;
 pub use reroll::{RerollLimits, reroll};
-pub(crate) use scope::Scope;
 pub(crate) use segment::for_each_use;
 pub use segment::{Segment, Segments};
 pub use sequence::{Lifetime, Sequence};
@@ -79,10 +69,5 @@ pub use series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 pub use simplify::simplify;
 pub use swept::swept;
 pub use table::Table;
-pub(crate) use tangent::{
-    FAR, GROWN, MODERATE, NO_NUMBER, far, for_people, grown_by, has_alternatives, has_doubts,
-    has_tangents, is_far, is_gathering, is_held, is_tangent, loops_have_tangents, marked,
-    next_form, slope_by, tangent_of, tangent_sum, told_number, without_tangents,
-};
 pub use verify::{VerifyError, verify};
 pub(crate) use version::{is_acceptance, without_attached, without_versions};

@@ -8,7 +8,8 @@ use crate::entity::Array;
 use crate::numeric::{AffinePower, Trips};
 use crate::op::Op;
 use crate::ssa::{
-    Def, End, Graph, Item, Node, NodeData, Outcome, Region, in_order, interpret, most_steps,
+    Block, Def, End, Graph, Item, Node, NodeData, Outcome, Region, Series, SeriesData,
+    blocks_inside, in_order, interpret, most_steps,
 };
 
 /// The points at which both are compared.
@@ -36,32 +37,48 @@ pub(crate) struct Subject<'a> {
 
 /// Whether `routine` comes to other values than its `subject`, a loop of `graph`.
 pub(crate) fn refuted(graph: &Graph, subject: &Subject<'_>, routine: &AffinePower) -> bool {
-    let Some(cut) = Cut::of(graph, subject) else { return true };
     let (own, of_trips) = match routine.trips() {
         Trips::Constant(count) => (Some(count), None),
         Trips::Input(input) => (None, Some(input as usize)),
     };
+    differs(graph, subject, own, |count, point| {
+        if let Some(number) = of_trips.and_then(|input| point.get_mut(input)) {
+            *number = count as f64;
+        }
+        let routine = routine.with_trips(Trips::Constant(count));
+        let mut results = vec![0.0; routine.results()];
+        routine.run(point, false, &mut results);
+        let values = (0..routine.outputs().len()).map(|output| routine.value_index(output));
+        let is_accepted = results.first().is_some_and(|&accepted| accepted != 0.0);
+        is_accepted.then(|| values.map(|index| results[index]).collect())
+    })
+}
+
+/// Whether a closed form comes to other values than its `subject`, a loop of `graph`: its values
+/// for a trip count and a point, unless they are rejected there. Without `own`, its trip count,
+/// the loop has any.
+pub(crate) fn differs(
+    graph: &Graph,
+    subject: &Subject<'_>,
+    own: Option<u64>,
+    mut form: impl FnMut(u64, &mut [f64]) -> Option<Vec<f64>>,
+) -> bool {
+    let Some(cut) = Cut::of(graph, subject) else { return true };
     let is_less = |&count: &u64| own.is_none_or(|own| count < own);
     let own = own.filter(|count| count.saturating_mul(cut.steps) <= MOST_STEPS);
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     for count in TRIPS.into_iter().filter(is_less).chain(own) {
         let Some(cut) = cut.with_trips(count) else { return true };
-        let routine = routine.with_trips(Trips::Constant(count));
         for _ in 0..POINTS {
             let mut point: Vec<f64> = subject.live_ins.iter().map(|_| random.next()).collect();
-            if let Some(number) = of_trips.and_then(|input| point.get_mut(input)) {
-                *number = count as f64;
-            }
+            let found = form(count, &mut point);
             let Outcome::Values(expected) = interpret(&cut, &point) else { return true };
-            let mut results = vec![0.0; routine.results()];
-            routine.run(&point, false, &mut results);
-            let is_accepted = results.first().is_some_and(|&accepted| accepted != 0.0);
+            let Some(found) = found else { continue };
             let scale = expected.iter().fold(1.0, |most: f64, value| most.max(value.abs()));
-            let agrees = |(output, expected): (usize, &f64)| {
-                let difference = (results[routine.value_index(output)] - expected).abs();
-                difference <= TOLERANCE * scale || !expected.is_finite()
+            let agrees = |(found, expected): (&f64, &f64)| {
+                (found - expected).abs() <= TOLERANCE * scale || !expected.is_finite()
             };
-            if is_accepted && !expected.iter().enumerate().all(agrees) {
+            if !found.iter().zip(&expected).all(agrees) {
                 return true;
             }
         }
@@ -110,6 +127,7 @@ impl Cut {
         cut.blocks[root].items = vec![Item::Region(region)];
         cut.blocks[root].end = End::Return(phis.iter().copied().collect());
         cut.regions[region].phis = phis;
+        clear_around(&mut cut, region);
         let cut = in_order(&cut)?;
         let bound = cut.regions[region].cycle.as_ref().map_or(1, |cycle| u64::from(cycle.bound));
         let steps = most_steps(&cut, |_| 1) / bound.max(1);
@@ -135,6 +153,35 @@ impl Cut {
             cycle.bound = u32::try_from(count).ok()?;
         }
         in_order(&cut)
+    }
+}
+
+/// Empties all blocks, regions and series that only the graph around `region` reads.
+fn clear_around(cut: &mut Graph, region: Region) {
+    let mut kept = blocks_inside(cut, region);
+    kept.push(cut.root());
+    let mut read = Vec::new();
+    for &block in &kept {
+        for item in &cut.blocks[block].items {
+            if let Item::Node(node) = *item
+                && let Def::Element(access) = cut.nodes[node].def
+            {
+                read.push(cut.accesses[access].series);
+            }
+        }
+    }
+    let blocks: Vec<Block> = cut.blocks.keys().filter(|block| !kept.contains(block)).collect();
+    for block in blocks {
+        (cut.blocks[block].items, cut.blocks[block].end) = (Vec::new(), End::Open);
+    }
+    let is_kept = |cut: &Graph, of: Region| kept.contains(&cut.regions[of].root);
+    let regions: Vec<Region> = cut.regions.keys().filter(|&of| !is_kept(cut, of)).collect();
+    for of in regions {
+        (cut.regions[of].phis, cut.regions[of].cycle) = (Vec::new(), None);
+    }
+    let series: Vec<Series> = cut.series.keys().filter(|series| !read.contains(series)).collect();
+    for unread in series {
+        cut.series[unread] = SeriesData::Constants(Vec::new().into());
     }
 }
 

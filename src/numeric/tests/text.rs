@@ -164,3 +164,16 @@ fn an_input_is_loaded_once() {
         Power { map: AffineMap::new(vec![None], vec![None]).unwrap(), trips: Trips::Input(2) };
     assert_eq!(program.push(Instruction::Power(Box::new(trips))), Err(ProgramError::NoInput(2)));
 }
+
+#[test]
+fn polynomials_survive_their_text() {
+    for text in [
+        "polynomial inputs 2 wrt x0 x1 : t0 = x0 | t1 = folded 1.5 1e-20 -1e-40 | t2 = mul t0 t1 | \
+         t3 = const 0.0 | start t3 value t2",
+        "polynomial inputs 1 wrt : t0 = x0 | t1 = folded 0.0 0.0 9.1e-305 | t2 = mul t1 t0 | \
+         start t0 value t2",
+    ] {
+        let routine: Routine = text.parse().unwrap_or_else(|error| panic!("{error}: {text}"));
+        assert_eq!(routine.to_string(), text);
+    }
+}

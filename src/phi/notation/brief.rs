@@ -6,8 +6,7 @@ use super::rows::{Row, inputs};
 use super::term::{Name, Origin, Term};
 use super::tidy::tidy;
 use super::write::Script;
-use crate::op::Op;
-use crate::ssa::{Def, Graph, Node, SeriesData, is_held, told_number};
+use crate::ssa::{Def, Graph, Node, SeriesData};
 
 /// What is further down is left out.
 const DEPTH: usize = 5;
@@ -26,20 +25,6 @@ impl<'a> Brief<'a> {
 
     pub(in crate::phi) fn node(&self, node: Node) -> String {
         Script::Unicode.term(&self.term(node, DEPTH))
-    }
-
-    /// A sum of nodes, each with a factor that is a node or 1.
-    pub(in crate::phi) fn combination(&self, parts: &[(Option<Node>, Node)]) -> String {
-        let part = |&(factor, node): &(Option<Node>, Node)| {
-            let node = self.term(node, DEPTH - 2);
-            match factor {
-                Some(factor) => tidy(Op::Mul, vec![self.term(factor, DEPTH - 2), node], false).0,
-                None => node,
-            }
-        };
-        let parts = parts.iter().map(part);
-        let sum = parts.reduce(|a, b| tidy(Op::Add, vec![a, b], false).0);
-        Script::Unicode.term(&sum.unwrap_or(Term::Number(0.0)))
     }
 
     fn carried(&self, node: Node, exit: bool, first: Node, depth: usize) -> Term {
@@ -76,12 +61,7 @@ impl<'a> Brief<'a> {
                 }
             }
             _ if depth == 0 => vague("…"),
-            Def::Apply(Op::Sub, [a, ..]) if is_held(self.graph, node) => self.term(a, depth),
             Def::Apply(op, args) => {
-                // Derivatives that are told are no part of a number.
-                if let Some(number) = told_number(self.graph, node) {
-                    return self.term(number, depth);
-                }
                 let args = args[..op.arity()].iter().map(|&arg| self.term(arg, depth - 1));
                 tidy(op, args.collect(), false).0
             }

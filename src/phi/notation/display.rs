@@ -68,6 +68,7 @@ fn formula(rebuild: &mut Rebuild<'_>, power: &AffinePower, args: &[Node]) -> Opt
         let node = match *instruction {
             Instruction::Input(input) => rebuild.copied(*args.get(input as usize)?),
             Instruction::Constant(number) => rebuild.builder.constant(number),
+            Instruction::Folded(number) => rebuild.builder.constant(number.hi),
             Instruction::Add(a, b) => apply(Op::Add, a, b),
             Instruction::Sub(a, b) => apply(Op::Sub, a, b),
             Instruction::Mul(a, b) => apply(Op::Mul, a, b),

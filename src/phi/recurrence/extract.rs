@@ -39,18 +39,18 @@ struct Scope {
 }
 
 /// The steps of an iteration after which there is another one.
-pub(super) struct Body {
-    pub(super) items: Vec<Item>,
+pub(in crate::phi) struct Body {
+    pub(in crate::phi) items: Vec<Item>,
     /// Decides whether there is another iteration.
-    pub(super) again: Node,
+    pub(in crate::phi) again: Node,
     /// The next value of each entry φ.
-    pub(super) nexts: Vec<Node>,
+    pub(in crate::phi) nexts: Vec<Node>,
     /// The value of each φ.
-    pub(super) values: Vec<Node>,
+    pub(in crate::phi) values: Vec<Node>,
 }
 
 /// The body of `region`, a loop, if it is one block of steps and loops.
-pub(super) fn body(graph: &Graph, region: Region) -> Result<Body, Reason> {
+pub(in crate::phi) fn body(graph: &Graph, region: Region) -> Result<Body, Reason> {
     let root = graph.regions[region].root;
     let is_straight = |item: &Item| match *item {
         Item::Node(_) => true,
@@ -75,7 +75,7 @@ pub(super) fn body_to(graph: &Graph, region: Region, blocks: &[Block]) -> Result
 
 /// The trip count of `region`, if it is the same in all calls: where `again` is a comparison of
 /// the iteration number with a constant.
-pub(super) fn trips(graph: &Graph, region: Region, again: Node) -> Result<u64, Reason> {
+pub(in crate::phi) fn trips(graph: &Graph, region: Region, again: Node) -> Result<u64, Reason> {
     let bound = graph.regions[region].cycle.as_ref().map_or(0, |cycle| cycle.bound);
     if let Some(again) = graph.constant(again) {
         return if again == 0.0 { Ok(1) } else { Err(Reason::Trips) };
@@ -427,7 +427,7 @@ pub(in crate::phi) fn movable(
 }
 
 /// The nodes in `region` and its loops that `wanted` and the states behind it depend on.
-pub(super) fn needed(
+pub(in crate::phi) fn needed(
     graph: &Graph,
     nest: &Nest,
     region: Region,

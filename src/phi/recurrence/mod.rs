@@ -30,8 +30,8 @@ use crate::ssa::{
 };
 use crate::validate::{Subject, refuted};
 
-pub(super) use extract::movable;
-use extract::{Body, Extraction, body, needed, trips};
+use extract::Extraction;
+pub(super) use extract::{Body, body, movable, needed, trips};
 pub(super) use reason::Reason;
 
 /// A graph with closed forms of recurrences.
@@ -88,7 +88,7 @@ pub(super) fn close_recurrences(graph: &Graph, kind: Kind, always: bool) -> Recu
 
 /// The loops in the tree of `root` that are in no other loop there, but for those that run only
 /// where a routine rejects a call.
-fn loops_in(graph: &Graph, root: Block) -> Vec<Region> {
+pub(super) fn loops_in(graph: &Graph, root: Block) -> Vec<Region> {
     let (mut loops, mut pending) = (Vec::new(), vec![root]);
     while let Some(block) = pending.pop() {
         for region in graph.regions_of(block) {
@@ -119,7 +119,7 @@ fn is_counted(graph: &Graph, region: Region) -> bool {
 }
 
 /// Whether `node` gets its value in an iteration of `region`.
-fn is_inside(nest: &Nest, node: Node, region: Region) -> bool {
+pub(super) fn is_inside(nest: &Nest, node: Node, region: Region) -> bool {
     core::iter::successors(nest.node_loop(node), |&around| nest.loop_around(around))
         .any(|around| around == region)
 }
@@ -258,7 +258,7 @@ fn groups(graph: &Graph, nest: &Nest, region: Region, body: &Body, wanted: &[Nod
 }
 
 /// Refuses a loop if something behind it reads what its iterations computed.
-fn check_histories(graph: &Graph, nest: &Nest, region: Region) -> Result<(), Reason> {
+pub(super) fn check_histories(graph: &Graph, nest: &Nest, region: Region) -> Result<(), Reason> {
     let is_read = graph.nodes.iter().any(|(node, data)| match data.def {
         Def::Element(access) => match graph.series[graph.accesses[access].series] {
             SeriesData::History(past) => {

@@ -25,8 +25,6 @@ pub(in crate::phi) enum Reason {
     Large,
     /// A later step reads what single iterations computed.
     History,
-    /// An inner loop has no closed form.
-    Inner,
     /// Calls of routines are in the body.
     Call,
     /// The closed form takes as long as the loop.
@@ -52,7 +50,6 @@ impl core::fmt::Display for Reason {
             Reason::States => "more than 6 values that it carries depend on each other",
             Reason::Large => "its coefficients take more than 128 steps",
             Reason::History => "a later step reads what its iterations computed",
-            Reason::Inner => "a loop in it has no closed form",
             Reason::Call => "a loop in it is evaluated by a routine",
             Reason::Cost => "its closed form would take as long",
             Reason::Refuted => "its closed form and the loop differ at a test point",

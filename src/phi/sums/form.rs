@@ -1,250 +1,315 @@
-//! The way out: makes nodes of a sum in closed form.
+//! Closed forms of sums, and the ways to write them: as nodes in working precision, as the program
+//! of a routine, and as a number, for translation validation.
 
-use hashbrown::HashMap;
-
-use super::chain::Chain;
-use super::frame::Frame;
-use super::{Moments, Sum};
+use super::extract::{Of, Variable};
+use super::polynomial::Monomial;
+use super::reason::Reason;
+use crate::numeric::double_double::Bounded;
+use crate::numeric::{Instruction, Polynomial, Program, Slot};
 use crate::op::Op;
-use crate::phi::double::Double;
-use crate::phi::draft::Draft;
-use crate::phi::notation::{self, Brief};
-use crate::ssa::{Def, Node, Region};
+use crate::phi::version::Cursor;
+use crate::ssa::{Def, Graph, Node, PlaceId};
 
-/// Inserts what `sum` is before `region`, the loop that it replaces.
-pub(super) fn emit(draft: &mut Draft, region: Region, chain: &Chain, sum: &Sum) -> Node {
-    let mut writer = Writer { draft, region, sum };
-    let mut differences = Vec::new();
-    let variables = all_moved_out(writer.draft, region, &sum.terms.variables);
-    for (number, variable) in variables.into_iter().enumerate() {
-        let pivots = sum.parts.iter().map(|(frame, _)| frame.pivot[number].into()).collect();
-        differences.push(match writer.numbers(pivots) {
-            None => variable,
-            Some(pivot) => writer.draft.apply(region, Op::Sub, &[variable, pivot]),
-        });
-    }
-    let coordinates = writer.sheared(&differences);
-    let all: Vec<usize> = (0..sum.basis.len()).collect();
-    let form = writer.nested(&all, &coordinates);
-    let first = chain.first;
-    let constant = draft.graph.constant(first).is_some() || sum.terms.begin.is_some();
-    match form {
-        Some(form) if constant => form,
-        Some(form) => draft.apply(region, Op::Add, &[first, form]),
-        None if constant => draft.constant(0.0),
-        None => first,
-    }
+/// A coefficient: a number that was folded, or a node before the loop that computes it in a call.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Coefficient {
+    Number(Bounded),
+    Node(Node),
 }
 
-/// `node`, which is invariant in the loop, before it.
-pub(super) fn moved_out(draft: &mut Draft, region: Region, node: Node) -> Node {
-    all_moved_out(draft, region, &[node])[0]
-}
+impl Coefficient {
+    fn is_zero(self) -> bool {
+        matches!(self, Coefficient::Number(number) if number.is_zero())
+    }
 
-/// `nodes`, which are invariant in the loop, before it: what several are made of once.
-pub(super) fn all_moved_out(draft: &mut Draft, region: Region, nodes: &[Node]) -> Vec<Node> {
-    let mut copies: HashMap<Node, Node> = HashMap::new();
-    let mut pending: Vec<(Node, bool)> = nodes.iter().rev().map(|&node| (node, false)).collect();
-    while let Some((node, ready)) = pending.pop() {
-        if copies.contains_key(&node) {
-            continue;
-        }
-        if !draft.is_inside(node, region)
-            || matches!(draft.graph.nodes[node].def, Def::Phi(..) | Def::Entry(..))
-        {
-            copies.insert(node, node);
-        } else if ready {
-            let args: Vec<Node> = draft.args(node).map(|arg| copies[&arg]).collect();
-            let copy = draft.copy(region, node, &args);
-            copies.insert(node, copy);
-        } else {
-            pending.push((node, true));
-            pending.extend(draft.args(node).map(|arg| (arg, false)));
+    fn write<T: Target>(self, target: &mut T) -> Result<T::Value, Reason> {
+        match self {
+            Coefficient::Number(number) => target.number(number),
+            Coefficient::Node(node) => target.variable(Variable { node, of: Of::Itself }),
         }
     }
-    nodes.iter().map(|node| copies[node]).collect()
 }
 
-struct Writer<'a> {
-    draft: &'a mut Draft,
-    region: Region,
-    sum: &'a Sum,
+/// A sum in closed form:
+/// `(begin + first) · factor + Π factors · Σ moments · Π (variable - pivot)^exponent`.
+#[derive(Clone)]
+pub(super) struct Sum {
+    pub(super) variables: Vec<Variable>,
+    /// The variables that are factors of all terms, with their exponents.
+    pub(super) factors: Vec<(usize, u8)>,
+    pub(super) monomials: Vec<Monomial>,
+    pub(super) moments: Vec<Coefficient>,
+    /// The expansion point; zero for variables that have no coordinate.
+    pub(super) pivot: Vec<Coefficient>,
+    /// What the sum begins with: a number, or a node.
+    pub(super) begin: f64,
+    /// Whether that number is among the moments.
+    pub(super) is_begun: bool,
+    pub(super) first: Option<Node>,
+    /// What that is multiplied by.
+    pub(super) factor: Bounded,
 }
 
-impl Writer<'_> {
-    /// The node of a number that depends on iterations of the loops around;
-    /// `None` if it is always zero.
-    fn numbers(&mut self, numbers: Vec<Double>) -> Option<Node> {
-        let first = *numbers.first()?;
-        let lost = |number: &Double| (*number - number.rounded().into()).rounded();
-        let is_same = |number: &Double| number.rounded().to_bits() == first.rounded().to_bits();
-        if !numbers.iter().all(is_same) {
-            let mut strides = Vec::new();
-            let mut stride = 1;
-            let outer = self.sum.terms.loops[1..].iter().zip(&self.sum.counts);
-            for (&region, &count) in outer.rev() {
-                strides.push((region, stride));
-                stride *= count as i32;
+/// Where a closed form is written.
+pub(super) trait Target {
+    type Value: Copy;
+    fn number(&mut self, number: Bounded) -> Result<Self::Value, Reason>;
+    fn variable(&mut self, variable: Variable) -> Result<Self::Value, Reason>;
+    fn apply(&mut self, op: Op, args: [Self::Value; 2]) -> Result<Self::Value, Reason>;
+}
+
+impl Sum {
+    /// The same with these moments.
+    pub(super) fn with_moments(&self, factor: Bounded, moments: &[Bounded]) -> Sum {
+        let moments = moments.iter().map(|&moment| Coefficient::Number(moment)).collect();
+        Sum { factor, moments, ..self.clone() }
+    }
+
+    /// The nodes that it depends on.
+    pub(super) fn nodes(&self) -> Vec<Node> {
+        let mut nodes: Vec<Node> = Vec::new();
+        for node in self.variables.iter().map(|variable| variable.node).chain(self.first) {
+            if !nodes.contains(&node) {
+                nodes.push(node);
             }
-            let rounded = numbers.iter().map(|number| number.rounded()).collect();
-            let element = self.draft.element(self.region, rounded, &strides);
-            let lost: Vec<f64> = numbers.iter().map(lost).collect();
-            if lost.iter().any(|&lost| lost != 0.0) {
-                self.draft.lost.insert(element, lost.into_iter().map(f64::to_bits).collect());
-            }
-            return Some(element);
         }
-        let value = first.rounded();
-        (value != 0.0).then(|| self.draft.constant(value))
+        nodes
     }
 
-    /// The coordinates of the frame.
-    fn sheared(&mut self, differences: &[Node]) -> Vec<Node> {
-        let mut coordinates = Vec::new();
-        for (number, &difference) in differences.iter().enumerate() {
-            let mut coordinate = difference;
-            for (before, &other) in differences[..number].iter().enumerate() {
-                let parts = self.sum.parts.iter();
-                let factors = parts.map(|(frame, _)| frame.shear[number][before].into()).collect();
-                if let Some(factor) = self.numbers(factors) {
-                    let added = self.draft.apply(self.region, Op::Mul, &[factor, other]);
-                    coordinate = self.draft.apply(self.region, Op::Add, &[coordinate, added]);
+    /// The number of additions and multiplications of a form in working precision.
+    pub(super) fn steps(&self) -> u64 {
+        (2 * self.monomials.len() + self.variables.len() + self.factors.len()) as u64
+    }
+
+    /// Writes the form.
+    pub(super) fn write<T: Target>(&self, target: &mut T) -> Result<T::Value, Reason> {
+        let mut differences = Vec::new();
+        for (number, &variable) in self.variables.iter().enumerate() {
+            // A factor is not measured from anywhere.
+            if !self.monomials.iter().any(|monomial| monomial.exponents[number] > 0) {
+                differences.push(None);
+                continue;
+            }
+            let mut value = target.variable(variable)?;
+            if let Some(pivot) = self.pivot.get(number).filter(|pivot| !pivot.is_zero()) {
+                let pivot = pivot.write(target)?;
+                value = target.apply(Op::Sub, [value, pivot])?;
+            }
+            differences.push(Some(value));
+        }
+        let all: Vec<usize> = (0..self.monomials.len()).collect();
+        let mut form = self.nested(target, &all, &differences)?;
+        for &(variable, exponent) in &self.factors {
+            let Some(mut product) = form else { break };
+            for _ in 0..exponent {
+                let Variable { node, of } = self.variables[variable];
+                let (op, of) = match of {
+                    Of::Inverse => (Op::Div, Of::Itself),
+                    Of::Decay => (Op::Div, Of::Exponential),
+                    of => (Op::Mul, of),
+                };
+                let factor = target.variable(Variable { node, of })?;
+                product = target.apply(op, [product, factor])?;
+            }
+            form = Some(product);
+        }
+        let begin = if self.is_begun { 0.0 } else { self.begin };
+        let begin = self.factor * Bounded::exact(begin);
+        let first = match self.first {
+            None if begin.is_zero() => None,
+            None => Some(target.number(begin)?),
+            Some(node) => {
+                let first = target.variable(Variable { node, of: Of::Itself })?;
+                if self.factor == Bounded::ONE {
+                    Some(first)
+                } else {
+                    let factor = target.number(self.factor)?;
+                    Some(target.apply(Op::Mul, [first, factor])?)
                 }
             }
-            coordinates.push(coordinate);
-        }
-        coordinates
-    }
-
-    fn coefficient(&mut self, monomial: usize) -> Option<Node> {
-        let parts = self.sum.parts.iter();
-        let numbers = parts.map(|(_, moments)| moments.sums[monomial]).collect();
-        self.numbers(numbers)
-    }
-
-    /// The sum of these monomials times their coefficients, by Horner's rule.
-    fn nested(&mut self, monomials: &[usize], variables: &[Node]) -> Option<Node> {
-        let Some((&variable, rest)) = variables.split_first() else {
-            return monomials.first().and_then(|&monomial| self.coefficient(monomial));
         };
-        let index = self.sum.terms.variables.len() - variables.len();
-        let exponent = |monomial: usize| self.sum.basis.monomials[monomial][index];
-        let degree = monomials.iter().map(|&monomial| exponent(monomial)).max().unwrap_or(0);
-        let mut form: Option<Node> = None;
+        match (first, form) {
+            (Some(first), Some(form)) => target.apply(Op::Add, [first, form]),
+            (Some(form), None) | (None, Some(form)) => Ok(form),
+            (None, None) => target.number(Bounded::ZERO),
+        }
+    }
+
+    /// The sum of these monomials times their moments, by Horner's rule.
+    fn nested<T: Target>(
+        &self,
+        target: &mut T,
+        monomials: &[usize],
+        variables: &[Option<T::Value>],
+    ) -> Result<Option<T::Value>, Reason> {
+        let Some((&variable, rest)) = variables.split_first() else {
+            let moment = monomials.first().map(|&at| self.moments[at]);
+            return moment.filter(|moment| !moment.is_zero()).map(|m| m.write(target)).transpose();
+        };
+        let number = self.variables.len() - variables.len();
+        let exponent = |at: usize| self.monomials[at].exponents[number];
+        let degree = monomials.iter().map(|&at| exponent(at)).max().unwrap_or(0);
+        let mut form: Option<T::Value> = None;
         for power in (0..=degree).rev() {
             let inner: Vec<usize> =
-                monomials.iter().copied().filter(|&m| exponent(m) == power).collect();
-            form = form.map(|form| self.draft.apply(self.region, Op::Mul, &[form, variable]));
-            let inner = self.nested(&inner, rest);
+                monomials.iter().copied().filter(|&at| exponent(at) == power).collect();
+            if let (Some(sum), Some(variable)) = (form, variable) {
+                form = Some(target.apply(Op::Mul, [sum, variable])?);
+            }
+            let inner = self.nested(target, &inner, rest)?;
             form = match (form, inner) {
-                (Some(form), Some(inner)) => {
-                    Some(self.draft.apply(self.region, Op::Add, &[form, inner]))
-                }
+                (Some(form), Some(inner)) => Some(target.apply(Op::Add, [form, inner])?),
                 (form, inner) => form.or(inner),
             };
         }
-        form
+        Ok(form)
+    }
+
+    /// The routine that evaluates it, and its inputs: nodes or their exponentials.
+    pub(super) fn routine(
+        &self,
+        is_differentiated: impl Fn(Node) -> bool,
+    ) -> Result<(Polynomial, Vec<Variable>), Reason> {
+        let mut routine = Routine { program: Program::new(0), inputs: Vec::new() };
+        let start = match self.first {
+            Some(node) => routine.variable(Variable { node, of: Of::Itself })?,
+            None => routine.number(Bounded::ZERO)?,
+        };
+        let value = self.write(&mut routine)?;
+        let Routine { program, inputs } = routine;
+        let differentiated = (0u32..)
+            .zip(&inputs)
+            .filter(|(_, input)| is_differentiated(input.node))
+            .map(|(number, _)| number)
+            .collect();
+        let polynomial = Polynomial::new(program, start, value, differentiated);
+        Ok((polynomial.map_err(|_| Reason::Degree)?, inputs))
+    }
+
+    /// Its value where these nodes have these values.
+    pub(super) fn at(&self, nodes: &[Node], values: &[f64]) -> Option<f64> {
+        self.write(&mut Numbers { nodes, values }).ok().map(|value| value.hi)
     }
 }
 
-/// A moment that is smaller than this part of what was added up is its rounding.
-const ROUNDING: f64 = 1e-13;
-
-/// A coordinate of `frame`.
-fn coordinate(frame: &Frame, variable: usize, names: &[&str]) -> String {
-    let name = |variable: usize| names.get(variable).copied().unwrap_or("…");
-    let difference = |variable: usize| match frame.pivot[variable] {
-        shift if shift < 0.0 => format!("{} + {}", name(variable), notation::number(-shift)),
-        0.0 => name(variable).to_owned(),
-        shift => format!("{} − {}", name(variable), notation::number(shift)),
-    };
-    let mut text = difference(variable);
-    for (before, &factor) in frame.shear[variable].iter().enumerate() {
-        if factor != 0.0 {
-            let sign = if factor < 0.0 { "−" } else { "+" };
-            let factor = match factor.abs() {
-                1.0 => String::new(),
-                size => format!("{}·", notation::number(size)),
-            };
-            let of = difference(before);
-            let of = if of == name(before) { of } else { format!("({of})") };
-            text.push_str(&format!(" {sign} {factor}{of}"));
-        }
-    }
-    if text == name(variable) { text } else { format!("({text})") }
+/// Writes nodes before a loop.
+pub(super) struct Nodes<'a> {
+    pub(super) graph: &'a mut Graph,
+    pub(super) cursor: &'a mut Cursor,
+    pub(super) place: Option<PlaceId>,
+    /// For each node what it is before the loop.
+    pub(super) moved: Vec<(Node, Node)>,
 }
 
-/// The form in mathematical notation.
-pub(super) fn text(draft: &Draft, chain: &Chain, sum: &Sum) -> String {
-    const NAMES: [&str; 6] = ["u", "v", "w", "s", "t", "z"];
-    let has_first = draft.graph.constant(chain.first).is_none();
-    let mut text =
-        format!("{}Σ_{{i<{}}} g(i) = ", if has_first { "p + " } else { "" }, chain.count);
-    if has_first && sum.terms.begin.is_none() {
-        text.push_str("p + ");
+impl Target for Nodes<'_> {
+    type Value = Node;
+
+    fn number(&mut self, number: Bounded) -> Result<Node, Reason> {
+        Ok(self.graph.push_const(number.hi.to_bits()))
     }
-    let Some((frame, moments)) = sum.parts.first() else { return text };
-    let varies = sum.parts.len() > 1;
-    let mut used = vec![false; sum.terms.variables.len()];
-    let mut form = String::new();
-    for (number, monomial) in sum.basis.monomials.iter().enumerate().rev() {
-        let is_zero = |(_, moments): &(Frame, Moments)| {
-            moments.sums[number].high.abs() <= ROUNDING * moments.magnitudes[number]
-        };
-        if sum.parts.iter().all(is_zero) {
-            continue;
-        }
-        let value = moments.sums[number].rounded();
-        let mut factors = match varies {
-            true => vec![format!("S{number}(…)")],
-            false => vec![notation::number(value.abs())],
-        };
-        for (variable, &exponent) in monomial.iter().enumerate().filter(|&(_, &e)| e > 0) {
-            used[variable] = true;
-            let sheared = frame.shear[variable].iter().enumerate();
-            sheared
-                .filter(|(_, factor)| **factor != 0.0)
-                .for_each(|(before, _)| used[before] = true);
-            let name = NAMES.get(variable).copied().unwrap_or("…");
-            let mut factor = match varies {
-                true => format!("({name} − {name}₀(…))"),
-                false => coordinate(frame, variable, &NAMES),
-            };
-            if exponent > 1 {
-                factor.push_str(&format!("^{exponent}"));
+
+    fn variable(&mut self, Variable { node, of }: Variable) -> Result<Node, Reason> {
+        let known = self.moved.iter().find(|(before, _)| *before == node);
+        let node = known.map_or(node, |&(_, moved)| moved);
+        match of {
+            Of::Itself => Ok(node),
+            Of::Exponential => self.apply(Op::Exp, [node, node]),
+            Of::Inverse => self.apply(Op::Recip, [node, node]),
+            Of::Decay => {
+                let negative = self.apply(Op::Neg, [node, node])?;
+                self.apply(Op::Exp, [negative, negative])
             }
-            factors.push(factor);
         }
-        if factors.len() > 1 && factors[0] == "1" {
-            factors.remove(0);
-        }
-        form.push_str(match (form.is_empty(), value < 0.0 && !varies) {
-            (true, false) => "",
-            (true, true) => "−",
-            (false, false) => " + ",
-            (false, true) => " − ",
+    }
+
+    fn apply(&mut self, op: Op, [a, b]: [Node; 2]) -> Result<Node, Reason> {
+        Ok(self.cursor.push(self.graph, Def::Apply(op, [a, b, a]), self.place))
+    }
+}
+
+/// Writes the program of a routine.
+struct Routine {
+    program: Program,
+    inputs: Vec<Variable>,
+}
+
+impl Routine {
+    fn push(&mut self, instruction: Instruction) -> Result<Slot, Reason> {
+        self.program.push(instruction).map_err(|_| Reason::Degree)
+    }
+}
+
+impl Target for Routine {
+    type Value = Slot;
+
+    fn number(&mut self, number: Bounded) -> Result<Slot, Reason> {
+        let is_exact = number.lo == 0.0 && number.bound == 0.0;
+        self.push(if is_exact {
+            Instruction::Constant(number.hi)
+        } else {
+            Instruction::Folded(number)
+        })
+    }
+
+    fn variable(&mut self, Variable { node, of }: Variable) -> Result<Slot, Reason> {
+        let input = match of {
+            Of::Itself | Of::Inverse => Variable { node, of: Of::Itself },
+            Of::Exponential | Of::Decay => Variable { node, of: Of::Exponential },
+        };
+        let known = self.inputs.iter().position(|&known| known == input);
+        let number = known.unwrap_or_else(|| {
+            self.inputs.push(input);
+            self.program.add_input();
+            self.inputs.len() - 1
         });
-        form.push_str(&factors.join("·"));
+        let slot = self.push(Instruction::Input(number as u32))?;
+        if of == input.of {
+            return Ok(slot);
+        }
+        let one = self.push(Instruction::Constant(1.0))?;
+        self.push(Instruction::Div(one, slot))
     }
-    let variables = sum.terms.variables.len();
-    let name = |number: usize| NAMES.get(number).copied().unwrap_or("…");
-    for factor in 0..sum.factors.len() {
-        text.push_str(&format!("{}·", name(variables + factor)));
+
+    fn apply(&mut self, op: Op, [a, b]: [Slot; 2]) -> Result<Slot, Reason> {
+        self.push(match op {
+            Op::Add => Instruction::Add(a, b),
+            Op::Sub => Instruction::Sub(a, b),
+            Op::Div => Instruction::Div(a, b),
+            _ => Instruction::Mul(a, b),
+        })
     }
-    text.push_str(&match form.as_str() {
-        "" => "0".to_owned(),
-        _ if sum.factors.is_empty() => form,
-        _ => format!("({form})"),
-    });
-    text.push_str(", where g(i) is what is added");
-    let brief = Brief::new(&draft.graph);
-    used.extend(sum.factors.iter().map(|_| true));
-    let named = sum.terms.variables.iter().chain(&sum.factors).enumerate();
-    for (number, &variable) in named.filter(|&(number, _)| used[number]) {
-        text.push_str(&format!(", {} = {}", name(number), brief.node(variable)));
+}
+
+/// Computes the value at a point.
+struct Numbers<'a> {
+    nodes: &'a [Node],
+    values: &'a [f64],
+}
+
+impl Target for Numbers<'_> {
+    type Value = Bounded;
+
+    fn number(&mut self, number: Bounded) -> Result<Bounded, Reason> {
+        Ok(number)
     }
-    if has_first {
-        text.push_str(&format!(", p = {}", brief.node(chain.first)));
+
+    fn variable(&mut self, Variable { node, of }: Variable) -> Result<Bounded, Reason> {
+        let at = self.nodes.iter().position(|&known| known == node);
+        let value = at.and_then(|at| self.values.get(at)).copied().ok_or(Reason::Refuted)?;
+        Ok(match of {
+            Of::Itself => Bounded::exact(value),
+            Of::Inverse => Bounded::ONE / Bounded::exact(value),
+            Of::Exponential => Bounded::exact(value.exp()),
+            Of::Decay => Bounded::exact((-value).exp()),
+        })
     }
-    text
+
+    fn apply(&mut self, op: Op, [a, b]: [Bounded; 2]) -> Result<Bounded, Reason> {
+        Ok(match op {
+            Op::Add => a + b,
+            Op::Sub => a - b,
+            Op::Div => a / b,
+            _ => a * b,
+        })
+    }
 }

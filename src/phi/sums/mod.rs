@@ -1,419 +1,289 @@
-//! Sums out of loops: C7, and what Σ of polynomials comes to.
+//! Sums and products out of loops: C7, C8 and C9.
 //!
-//! An entry φ to which each iteration adds something that does not depend on it
-//! is a sum when the loop is over. Where what is added is a polynomial in values
-//! that are invariant in the loop, with coefficients that are data, the sum is a
-//! polynomial too, of the sums of the coefficients: there is no loop any more.
-//! `chain` finds the sums, `terms` what they add up, `moments` the coefficients around a
-//! pivot, `condition`, `center`, `valleys` and `zeros` the pivot, and `form` makes nodes of
-//! it, or `precise` where parts may cancel. `functions` and `exponentials` are for terms that
-//! are no polynomials. `factors` are invariant, and taken out. `inverses` makes products of
-//! quotients, and `products` are those of data with what is invariant (C8). `change` tells
-//! what is the same in all iterations, and `choice` what a branch in a term chooses. Where
-//! data are known only in a call, `hoist` finds the pivot then, in `rows` of loops made of
-//! `steps`; `expand` adds up polynomials around it, and `guards` tells which data that is
-//! good for.
+//! An entry φ to which each iteration adds a polynomial of what is invariant in the loop, with data
+//! as coefficients, is a polynomial of the same variables after the loop. Its coefficients, the
+//! moments of the data, are folded when the graph is compiled.
+//!
+//! - `extract` walks through the body and finds the polynomials (`polynomial`), whose coefficients
+//!   are a straight-line program over the data (`data`).
+//! - `moments` folds these in double-double, and `condition` finds an expansion point and decides
+//!   whether the polynomial is accurate in working precision around it.
+//! - `form` writes it: as nodes in place of the φ where it is; otherwise as a routine of `numeric`,
+//!   with the loop as fallback version. `product` does the same for products with invariants.
+//! - `hoist` folds data that are known only in a call, before the loops around.
+//! - `record` writes the formula.
 
-mod center;
-mod chain;
-mod change;
-mod choice;
 mod condition;
-mod expand;
-mod exponentials;
-mod factors;
+mod data;
+mod extract;
 mod form;
-mod frame;
-mod functions;
-mod guards;
 mod hoist;
-mod inverses;
 mod moments;
 mod polynomial;
-mod precise;
-mod products;
-mod rows;
-mod steps;
-mod terms;
-mod valleys;
-mod zeros;
+mod product;
+mod reason;
+mod record;
+mod solve;
 
-use center::center;
-use chain::{Chain, chains};
-use condition::{Suspects, pivots, rough, worst};
-use frame::Frame;
-use inverses::inverses;
-use moments::{Evaluator, Moments};
-use polynomial::Basis;
-use terms::{Step, Terms, Variables, terms};
-use valleys::valleys;
+use hashbrown::HashSet;
 
 use super::close::CloseLimits;
-use super::draft::Draft;
-use super::rule::{Applied, Refused, Rule};
-use crate::ssa::{Node, Place, Region};
+use super::recurrence::{Body, body, check_histories, loops_in, needed, trips};
+use super::rule::{Applied, Refused};
+use super::version::{Cursor, both, call, move_before, version};
+use crate::entity::Array;
+use crate::numeric::Routine;
+use crate::op::Op;
+use crate::ssa::{
+    Copies, Def, End, Folding, Graph, Item, Nest, Node, Region, SeriesData, cost, in_order,
+    simplify, swept,
+};
+use crate::validate::{Subject, differs};
+use extract::{Place, Variable};
+use form::{Nodes, Target};
+pub(in crate::phi) use reason::Reason;
+use solve::{Form, Found, found};
 
-/// Coefficients beyond this might overflow, or lose digits, on the way.
-const LARGE: f64 = 1e100;
+/// A graph with closed forms of sums.
+pub(super) struct Sums {
+    /// The graph; `None` if there are none.
+    pub(super) graph: Option<Graph>,
+    pub(super) applied: Vec<Applied>,
+    /// The reasons why values of loops stay open.
+    pub(super) open: Vec<Refused>,
+}
 
-/// A frame of at most this ratio needs no shear.
-const GOOD: f64 = 0.4;
+/// A value of a loop with its closed form.
+struct Closed {
+    /// The number of its φ.
+    phi: usize,
+    found: Found,
+    /// The routine, where the form is not accurate in working precision, and its inputs.
+    routine: Option<(Routine, Vec<Variable>)>,
+}
 
-/// In pairs of numbers the magnitudes in a form may be so many times larger than what is
-/// good in single ones. Pairs would bear more, but where more cancels nothing is left of what
-/// it is compared with.
-const PRECISE: f64 = 1e6;
+/// Closes the sums and products of loops of `graph`, a verified graph that replays nothing, from
+/// the innermost outwards.
+pub(super) fn close_sums(graph: &Graph, limits: &CloseLimits) -> Sums {
+    let mut sums = Sums { graph: None, applied: Vec::new(), open: Vec::new() };
+    for _ in 0..limits.rounds {
+        let before = sums.graph.as_ref().unwrap_or(graph);
+        let Some(new) = pass(before, limits, &mut sums.applied, &mut sums.open) else { break };
+        sums.graph = Some(simplify(&new, Folding::Real));
+    }
+    sums
+}
 
-/// With a frame of at most this ratio the form's error is hardly ever larger than the loop's,
-/// wherever its parts cancel.
-const CALM: f64 = 0.005;
-
-/// For so many variables a frame without pairs of numbers is looked for first.
-const FEW: usize = 3;
-
-/// Below that no other pivot is looked for.
-const EASY: f64 = 1e3;
-
-/// Replaces the sums of `region`, a loop, by closed forms where there are good ones.
-pub(super) fn close_sums(
-    draft: &mut Draft,
-    region: Region,
+/// Closes the loops that have no loops in them.
+fn pass(
+    graph: &Graph,
     limits: &CloseLimits,
     applied: &mut Vec<Applied>,
-    refused: &mut Vec<Refused>,
-) {
-    let at = place(draft, region);
-    let found = match chains(draft, region) {
-        Ok(found) => found,
-        Err(why) => return refused.push(Refused { at, why }),
-    };
-    let products = products::close_products(draft, region, limits);
-    let rule = Rule::C8;
-    applied.extend(products.into_iter().map(|form| Applied { rule, at: at.clone(), form }));
-    for chain in found {
-        match chain.and_then(|chain| close_sum(draft, region, &chain, limits)) {
-            Ok((rule, form)) => applied.push(Applied { rule, at: at.clone(), form }),
-            Err(why) => refused.push(Refused { at: at.clone(), why }),
+    open: &mut Vec<Refused>,
+) -> Option<Graph> {
+    let (nest, swept, passive) = (Nest::of(graph), swept(graph), passive(graph));
+    let mut new = graph.clone();
+    let (mut innermost, mut pending) = (Vec::new(), loops_in(graph, graph.root()));
+    while let Some(region) = pending.pop() {
+        let inner = loops_in(graph, graph.regions[region].root);
+        if inner.is_empty() {
+            innermost.push(region);
+        }
+        pending.extend(inner);
+    }
+    open.clear();
+    let mut is_changed = false;
+    for &region in innermost.iter().rev().take(limits.loops) {
+        let place = Place { graph, nest: &nest, region, outer: None, passive: &passive };
+        let at = graph.regions[region].place.and_then(|place| graph.places.get(place)).cloned();
+        let mut refuse = |reason: Reason| {
+            open.push(Refused { at: at.clone(), why: reason.to_string() });
+        };
+        match closed(place, &swept, limits, &mut refuse) {
+            Ok(all) => {
+                is_changed |= !all.is_empty();
+                let record = |closed: &Closed| {
+                    let Found { rule, formula, .. } = &closed.found;
+                    Applied { rule: *rule, at: at.clone(), form: formula.clone() }
+                };
+                applied.extend(all.iter().map(record));
+                insert(&mut new, place, all);
+            }
+            Err(reason) => refuse(reason),
         }
     }
+    if is_changed { in_order(&new) } else { None }
 }
 
-fn place(draft: &Draft, region: Region) -> Option<Place> {
-    let place = draft.graph.regions[region].place?;
-    draft.graph.places.get(place).cloned()
+/// Which nodes depend on nothing but constants, inactive inputs and iteration numbers.
+fn passive(graph: &Graph) -> Array<Node, bool> {
+    let mut passive = Array::filled(false, graph.nodes.len());
+    for (node, data) in graph.nodes.iter() {
+        passive[node] = match data.def {
+            Def::Const(_) | Def::Iteration(_) => true,
+            Def::Input(number) => !graph.is_active(number),
+            Def::Apply(..) => graph.operands(node).iter().all(|&arg| passive[arg]),
+            Def::Element(access) => match graph.series[graph.accesses[access].series] {
+                SeriesData::Constants(_) => true,
+                SeriesData::Inputs { first, .. } => !graph.is_active(first),
+                _ => false,
+            },
+            Def::Phi(..) | Def::Entry(..) | Def::Call(_) | Def::Result(..) => false,
+        };
+    }
+    passive
 }
 
-/// Replaces one sum; returns the formula and the form, or why it has none.
-fn close_sum(
-    draft: &mut Draft,
-    region: Region,
-    chain: &Chain,
+/// The closed forms of the values of a loop; the reasons of others are told to `refuse`.
+fn closed(
+    place: Place<'_>,
+    swept: &Array<Node, bool>,
     limits: &CloseLimits,
-) -> Result<(Rule, String), String> {
-    let first = draft.graph.constant(chain.first);
-    let mut why = None;
-    let inverses = inverses(draft, region, chain);
-    for variables in [Variables::Large, Variables::Small] {
-        let terms = terms(draft, region, &chain.added, variables, &inverses);
-        let sum = terms.and_then(|terms| {
-            let fit = |terms: &Terms, first| fit(draft, region, terms, chain.count, first, limits);
-            let taken = factors::without_factors(&terms).filter(|_| first.unwrap_or(0.0) == 0.0);
-            if let Some((left, factors)) = taken
-                && let Ok(sum) = fit(&left, 0.0)
-            {
-                return Ok(Sum { factors, ..sum });
-            }
-            let terms = terms.begun(draft, chain.first, &inverses);
-            fit(&terms, first.unwrap_or(0.0))
+    refuse: &mut impl FnMut(Reason),
+) -> Result<Vec<Closed>, Reason> {
+    let Place { graph, nest, region, .. } = place;
+    let body = body(graph, region).map_err(|_| Reason::Branches)?;
+    let count = trips(graph, region, body.again).map_err(|_| Reason::Trips)?;
+    check_histories(graph, nest, region).map_err(|_| Reason::History)?;
+    let (mut all, mut stays) = (Vec::new(), Vec::new());
+    for (phi, &value) in body.values.iter().enumerate() {
+        let found = found(place, &body, value, count, limits).or_else(|reason| match reason {
+            Reason::Data => hoist::hoisted(place, &body, value, count, limits),
+            reason => Err(reason),
         });
-        match sum {
-            Ok(sum) => {
-                let made = emit(draft, region, chain, &sum);
-                inverses::require(draft, region, &inverses);
-                draft.forget_use(chain.first);
-                chain.phis.iter().for_each(|&phi| draft.replace(phi, made));
-                // What is always the same is added by C6, with a = 1.
-                let changes =
-                    |step: &Step| matches!(step, Step::Element { .. } | Step::Iteration(_));
-                let rule = if sum.terms.steps.iter().any(changes) { Rule::C7 } else { Rule::C6 };
-                return Ok((rule, form::text(draft, chain, &sum)));
+        match found.and_then(|found| with_routine(graph, swept, phi, found)) {
+            Ok(closed) => all.push(closed),
+            Err(reason) => {
+                stays.push(value);
+                refuse(reason);
             }
-            Err(this) => why = why.or(Some(this)),
         }
     }
-    let form = functions::close_logarithms(draft, region, chain);
-    let form = form.or_else(|| exponentials::close_sum_of_exponentials(draft, region, chain));
-    if let Some(form) = form {
-        return Ok((Rule::C7, form));
+    if !stays.is_empty() {
+        // What stays in the loop still needs its operands there.
+        let kept = needed(graph, nest, region, &body.nexts, &stays);
+        all.retain(|closed: &Closed| {
+            let reason = match closed.routine {
+                _ if kept.contains(&graph.entries(region)[closed.found.entry].phi) => Reason::Used,
+                Some(_) => Reason::Others,
+                None => return true,
+            };
+            refuse(reason);
+            false
+        });
     }
-    let hoisted = hoist::hoist(draft, region, chain, &inverses, limits);
-    hoisted.map(|form| (Rule::C7, form)).map_err(|hoisting| match why {
-        Some(why) if why != hoisting => format!("{why}, and {hoisting}"),
-        _ => hoisting,
+    let is_inline = |closed: &&Closed| closed.routine.is_none() && closed.found.hoist.is_none();
+    let steps = all.iter().filter(is_inline);
+    let steps = steps.map(|closed| closed.found.form.steps()).sum();
+    let routines = all.iter().filter_map(|closed| closed.routine.as_ref());
+    let routines = routines.map(|(routine, _)| routine);
+    if all.iter().any(|closed| closed.found.hoist.is_none())
+        && !cost::is_worth_folding(graph, region, steps, routines)
+    {
+        return Err(Reason::Cost);
+    }
+    match all.iter().any(|closed| is_refuted(place, &body, count, closed)) {
+        true => Err(Reason::Refuted),
+        false => Ok(all),
+    }
+}
+
+/// The closed form with its routine, if it takes one.
+fn with_routine(
+    graph: &Graph,
+    swept: &Array<Node, bool>,
+    phi: usize,
+    found: Found,
+) -> Result<Closed, Reason> {
+    let is_differentiated = |node: Node| swept[node];
+    let routine = match &found.form {
+        _ if found.is_accurate => None,
+        Form::Sum(sum) => {
+            let (polynomial, inputs) = sum.routine(is_differentiated)?;
+            Some((Routine::Polynomial(polynomial), inputs))
+        }
+        Form::Product(product) => {
+            let power = product.routine(graph, is_differentiated)?;
+            Some((Routine::AffinePower(power), product.inputs(graph)))
+        }
+    };
+    Ok(Closed { phi, found, routine })
+}
+
+/// Whether the closed form and the loop differ at a test point.
+fn is_refuted(place: Place<'_>, body: &Body, count: u64, closed: &Closed) -> bool {
+    let (nodes, value) = (closed.found.form.nodes(place.graph), body.values[closed.phi]);
+    let Body { items, nexts, .. } = body;
+    let (region, values, live_ins) = (place.region, &[value][..], &nodes[..]);
+    let subject = Subject { region, items, nexts, values, live_ins };
+    let graph = match &closed.found.hoist {
+        Some(_) => &hoist::sampled(place.graph, &closed.found.iterate),
+        None => place.graph,
+    };
+    differs(graph, &subject, Some(count), |count, point| {
+        Some(vec![closed.found.at(place.graph, count, &nodes, point)?])
     })
 }
 
-/// Inserts what `sum` is before `region`, the loop that it replaces.
-fn emit(draft: &mut Draft, region: Region, chain: &Chain, sum: &Sum) -> Node {
-    let emit = if sum.is_precise { precise::emit } else { form::emit };
-    if sum.factors.is_empty() {
-        return emit(draft, region, chain, sum);
-    }
-    let apart = Chain { first: draft.constant(0.0), ..chain.clone() };
-    let made = emit(draft, region, &apart, sum);
-    factors::multiplied(draft, region, chain, made, &sum.factors)
-}
-
-/// A sum in closed form.
-struct Sum {
-    terms: Terms,
-    /// What the sum of the terms is multiplied by.
-    factors: Vec<Node>,
-    basis: Basis,
-    /// For each combination of iterations of the loops around: the frame and the
-    /// moments in it. The last loop's iterations are next to each other.
-    parts: Vec<(Frame, Moments)>,
-    /// The number of iterations of each loop around that matters.
-    counts: Vec<u32>,
-    /// Whether it is to be computed in pairs of numbers.
-    is_precise: bool,
-}
-
-/// The closed form of `terms`, which `count` iterations add to `first`.
-fn fit(
-    draft: &Draft,
-    region: Region,
-    terms: &Terms,
-    count: u32,
-    first: f64,
-    limits: &CloseLimits,
-) -> Result<Sum, String> {
-    let variables = terms.variables.len();
-    if variables > limits.variables {
-        return Err(format!("its terms have more than {} variables", limits.variables));
-    }
-    let basis = Basis::covering(terms, limits.monomials)
-        .ok_or_else(|| format!("a form would have more than {} monomials", limits.monomials))?;
-    // What the loop does for a sum, against what the form does.
-    let is_shorter = u64::from(count) * terms.steps.len() as u64 > 3 * basis.len() as u64;
-    if !is_shorter && !draft.all_forms {
-        return Err("a form would be no shorter".to_owned());
-    }
-    let counts: Vec<u32> = terms.loops[1..]
-        .iter()
-        .map(|&outer| draft.graph.regions[outer].cycle.as_ref().map_or(1, |cycle| cycle.bound))
-        .collect();
-    let outer = counts.iter().try_fold(1u64, |all, &count| all.checked_mul(u64::from(count)));
-    let each = basis.len() as u64 * (basis.len() + terms.steps.len()) as u64;
-    let work = outer.and_then(|outer| outer.checked_mul(u64::from(count)));
-    let work = work.and_then(|work| work.checked_mul(each));
-    if work.is_none_or(|work| work > limits.work) {
-        let limit = limits.work;
-        return Err(format!("to fold its data would take too long, more than {limit} products"));
-    }
-    let mut evaluator = Evaluator::new(terms, &basis);
-    let sum = |basis: Basis, parts, counts, is_precise| {
-        let (terms, factors) = (terms.clone(), Vec::new());
-        Ok(Sum { terms, factors, basis, parts, counts, is_precise })
-    };
-    // Tangents in loops would keep sums of what is computed there from being found.
-    let precise = |evaluator: &mut Evaluator<'_>, suspects: &Suspects| {
-        let is_outside = draft.loop_around(region).is_none();
-        let part = is_outside
-            .then(|| precise_part(evaluator, &basis, variables, (count, first), suspects));
-        let part = part.flatten();
-        // The loop takes three steps for one where its derivatives are computed as well.
-        let work = 3 * u64::from(count) * terms.steps.len() as u64;
-        // Terms of a few iterations always have a valley, and are to be compared, too.
-        part.filter(|(_, moments)| draft.all_forms || precise::cost(moments, &basis) <= work)
-    };
-    // Where forms are only compared with their loops, in twice the precision, a few points
-    // tell enough of a frame.
-    let how_large: HowLarge = if draft.all_forms { rough } else { worst };
-    // A form in several variables has directions in which its parts cancel.
-    let is_curved = terms.degree() > 1;
-    let known_at = |around: &[u32], evaluator: &mut Evaluator<'_>| {
-        suspects(terms, evaluator, &basis, limits, (count, around))
-    };
-    let mut known = None;
-    if variables > 1 && counts.is_empty() {
-        let known = known.insert(known_at(&[], &mut evaluator));
-        // To look for a good frame takes long in many variables.
-        let plain = (variables <= FEW).then(|| {
-            let around = (&[][..], &*known);
-            part(&mut evaluator, &basis, variables, (count, first), around, how_large)
-        });
-        let plain = plain.and_then(Result::ok);
-        let is_calm = plain.as_ref().is_some_and(|(ratio, _)| *ratio <= CALM)
-            && !precise::has_logarithm(draft, &terms.variables);
-        let precise = if is_calm { None } else { precise(&mut evaluator, known) };
-        let is_precise = precise.is_some();
-        if let Some(part) = precise.or(plain.map(|(_, part)| part)) {
-            return sum(basis.clone(), vec![part], counts, is_precise);
+/// Puts the closed forms before the loop, or both versions in its place.
+fn insert(new: &mut Graph, place: Place<'_>, all: Vec<Closed>) {
+    let Place { graph, nest, region, .. } = place;
+    let Some(block) = nest.region_block(region) else { return };
+    let Some(mut cursor) = Cursor::before(new, block, region) else { return };
+    let source = graph.regions[region].place;
+    let (mut copies, mut accepted) = (Copies::default(), None);
+    let (mut steps, mut outputs, mut replaced) = (Vec::new(), Vec::new(), HashSet::new());
+    let one = new.push_const(1.0f64.to_bits());
+    for Closed { phi, mut found, routine } in all {
+        if let (Some(hoist), Form::Sum(sum)) = (&found.hoist, &mut found.form) {
+            let Some(()) = hoist.insert(new, place, &found.iterate, sum) else { return };
+            // Where the loop stands may have changed.
+            let Some(now) = Cursor::before(new, block, region) else { return };
+            cursor.at = now.at;
+        }
+        let nodes = found.form.nodes(graph);
+        let mut before = nodes.clone();
+        move_before(new, graph, nest, region, &mut cursor, &mut copies, &mut before);
+        let moved = nodes.into_iter().zip(before).collect();
+        let mut target = Nodes { graph: new, cursor: &mut cursor, place: source, moved };
+        match (routine, &found.form) {
+            (Some((routine, inputs)), _) => {
+                let args = inputs.into_iter().map(|input| target.variable(input));
+                let Ok(args) = args.collect::<Result<Vec<Node>, Reason>>() else { return };
+                let (condition, values) = call(new, &mut cursor, routine, args, &mut steps, source);
+                accepted = Some(both(new, &mut cursor, accepted, condition));
+                outputs.extend(values);
+            }
+            (None, Form::Sum(sum)) => {
+                let Ok(value) = sum.write(&mut target) else { return };
+                let phi = graph.regions[region].phis[phi];
+                new.nodes[phi].def = Def::Apply(Op::Mul, [value, one, value]);
+                cursor.insert(new, Item::Node(phi));
+                replaced.insert(phi);
+            }
+            (None, Form::Product(_)) => {}
         }
     }
-    let mut parts = Vec::new();
-    let mut around = vec![0; counts.len()];
-    loop {
-        let known = known.take().unwrap_or_else(|| known_at(&around, &mut evaluator));
-        let here = (around.as_slice(), &known);
-        match part(&mut evaluator, &basis, variables, (count, first), here, how_large) {
-            Ok((_, part)) => parts.push(part),
-            Err(why) if variables > 1 && is_curved => return Err(why),
-            Err(why) => {
-                let part = precise(&mut evaluator, &known).ok_or(why)?;
-                return sum(basis.clone(), vec![part], counts, true);
-            }
-        }
-        let Some(next) = (0..counts.len()).rev().find(|&i| around[i] + 1 < counts[i]) else {
-            break;
-        };
-        around[next] += 1;
-        around[next + 1..].fill(0);
+    drop_phis(new, region, &replaced);
+    if let Some(accepted) = accepted {
+        let phis = new.regions[region].phis.clone();
+        version(new, &cursor, (region, &phis), accepted, (steps, outputs));
     }
-    sum(basis.clone(), parts, counts, false)
 }
 
-/// Where the parts of forms of `count` iterations of `terms` may cancel, in these of the loops
-/// around.
-fn suspects(
-    terms: &Terms,
-    evaluator: &mut Evaluator<'_>,
-    basis: &Basis,
-    limits: &CloseLimits,
-    (count, around): (u32, &[u32]),
-) -> Suspects {
-    let valleys = valleys(evaluator, basis, terms.variables.len(), count, around);
-    Suspects { center: center(terms, limits.monomials, count, around), valleys }
-}
-
-/// A frame that is good for a form in pairs of numbers, with the moments
-/// in it.
-fn precise_part(
-    evaluator: &mut Evaluator<'_>,
-    basis: &Basis,
-    variables: usize,
-    (count, first): (u32, f64),
-    suspects: &Suspects,
-) -> Option<(Frame, Moments)> {
-    // Far along a valley squares of what cancels have digits left in pairs, but no higher powers.
-    let is_square = basis.monomials.iter().all(|monomial| monomial.iter().sum::<u32>() <= 2);
-    if suspects.valleys.is_flat && !is_square {
-        return None;
+/// Lets `region`, a loop of one block, pass on nothing for the φs that were `replaced`.
+fn drop_phis(new: &mut Graph, region: Region, replaced: &HashSet<Node>) {
+    let (root, kept) = (new.regions[region].root, 1 + new.entries(region).len());
+    let phis = core::mem::take(&mut new.regions[region].phis);
+    if let End::Return(passed) = &mut new.blocks[root].end {
+        let values = passed[kept..].iter().zip(&phis).filter(|(_, phi)| !replaced.contains(*phi));
+        let values: Vec<Node> = values.map(|(&value, _)| value).collect();
+        passed.truncate(kept);
+        passed.extend(values);
     }
-    let suspects = &Suspects { center: suspects.center.clone(), ..Suspects::default() };
-    let mut at = |frame: Frame| {
-        let moments = evaluator.moments(first, &frame, count, &[])?;
-        let mut sizes = moments.magnitudes.iter().chain(&frame.pivot);
-        let fits = |size: &f64| *size == 0.0 || (1.0 / LARGE..LARGE).contains(&size.abs());
-        sizes.all(fits).then_some((frame, moments))
-    };
-    let zero = at(Frame::at(vec![0.0; variables]))?;
-    let vertex = condition::vertex(&zero.1, basis, variables);
-    let others = pivots(&zero.1, basis, variables).into_iter().flatten();
-    let mut best: Option<(f64, (Frame, Moments))> = None;
-    let mut consider =
-        |part: (Frame, Moments), at: &mut dyn FnMut(Frame) -> Option<(Frame, Moments)>| {
-            let mut moments = |frame: &Frame| Some(at(frame.clone())?.1);
-            if zeros::are_lost(basis, &part.0, &part.1, &mut moments) {
-                return false;
-            }
-            let ratio = rough(&part.1, basis, &part.0, suspects);
-            if best.as_ref().is_none_or(|(least, _)| ratio < *least) {
-                best = Some((ratio, part));
-            }
-            ratio <= EASY
-        };
-    let mut is_good = |part: (Frame, Moments), at: &mut dyn FnMut(Frame) -> Option<_>| {
-        let sheared = part.0.sheared(&part.1, basis);
-        consider(part, at) || sheared.and_then(&mut *at).is_some_and(|part| consider(part, at))
-    };
-    let center = suspects.center.clone().and_then(|center| at(Frame::at(center)));
-    let found = center.is_some_and(|part| is_good(part, &mut at))
-        || vertex.into_iter().chain(others).any(|pivot| {
-            let Some(part) = at(Frame::at(pivot)) else { return false };
-            // Once more from there, where less cancels.
-            let step = condition::vertex(&part.1, basis, variables);
-            let next = step.map(|step| part.0.pivot.iter().zip(step).map(|(p, s)| p + s).collect());
-            let part = next.and_then(|next| at(Frame::at(next))).unwrap_or(part);
-            is_good(part, &mut at)
-        });
-    if !found {
-        consider(zero, &mut at);
+    let phis: Vec<Node> = phis.into_iter().filter(|phi| !replaced.contains(phi)).collect();
+    for (&phi, number) in phis.iter().zip(0..) {
+        new.nodes[phi].def = Def::Phi(region, number);
     }
-    best.filter(|&(ratio, _)| ratio <= PRECISE).map(|(_, part)| part)
-}
-
-/// How large what a form adds up in a frame is, relative to what is good.
-type HowLarge = fn(&Moments, &Basis, &Frame, &Suspects) -> f64;
-
-/// A good frame, with the moments in it, and how large what is added up in it is, relative to
-/// what is good.
-fn part(
-    evaluator: &mut Evaluator<'_>,
-    basis: &Basis,
-    variables: usize,
-    (count, first): (u32, f64),
-    (around, suspects): (&[u32], &Suspects),
-    how_large: HowLarge,
-) -> Result<(f64, (Frame, Moments)), String> {
-    let mut at = |frame: &Frame| evaluator.moments(first, frame, count, around);
-    let zero = Frame::at(vec![0.0; variables]);
-    let raw = at(&zero).ok_or("its data are not finite, or their products are too small")?;
-    let fits = |size: f64| size == 0.0 || (1.0 / LARGE..LARGE).contains(&size);
-    if !raw.magnitudes.iter().copied().all(fits) {
-        return Err("its data are too large or too small".to_owned());
-    }
-    if variables == 0 {
-        return Ok((0.0, (zero, raw)));
-    }
-    if suspects.valleys.is_flat {
-        return Err(
-            "its form would lose digits where no term changes with its variables".to_owned()
-        );
-    }
-    let mut least = f64::INFINITY;
-    let kinds = pivots(&raw, basis, variables).into_iter().enumerate();
-    let found = kinds.filter_map(|(kind, pivot)| Some((Some(kind), pivot?)));
-    let found = found.map(|(kind, pivot)| (kind, Frame::at(pivot)));
-    let center_frame = suspects.center.clone().map(|center| (None, Frame::at(center)));
-    for (kind, mut frame) in found.chain(center_frame).chain([(None, zero)]) {
-        let Some(mut moments) = at(&frame) else { continue };
-        // Once more from there, where nothing cancels.
-        let step = kind.and_then(|kind| pivots(&moments, basis, variables)[kind].take());
-        if let Some(step) = step {
-            let next = frame.pivot.iter().zip(step).map(|(p, step)| p + step).collect();
-            let next = Frame::at(next);
-            if let Some(better) = at(&next) {
-                (frame, moments) = (next, better);
-            }
-        }
-        let sheared = frame.sheared(&moments, basis).filter(|sheared| *sheared != frame);
-        let sheared = sheared.and_then(|sheared| Some((sheared.clone(), at(&sheared)?)));
-        let mut best = None;
-        for (frame, moments) in [Some((frame, moments)), sheared].into_iter().flatten() {
-            let sizes = moments.magnitudes.iter().chain(&frame.pivot);
-            if sizes.into_iter().any(|size| size.abs() > LARGE) {
-                continue;
-            }
-            if zeros::are_lost(basis, &frame, &moments, &mut at) {
-                continue;
-            }
-            let ratio = how_large(&moments, basis, &frame, suspects);
-            if ratio < least {
-                least = ratio;
-                best = Some((frame, moments));
-            }
-            if ratio <= GOOD {
-                break;
-            }
-        }
-        if let Some(best) = best.filter(|_| least <= 1.0) {
-            return Ok((least, best));
-        }
-    }
-    if least.is_infinite() {
-        return Err(zeros::LOST.to_owned());
-    }
-    Err(format!("its form would lose digits ({least:.1} times as large as what is good)"))
+    new.regions[region].phis = phis;
 }

@@ -1,212 +1,90 @@
-//! Moments: the coefficients of a sum of polynomials in a frame, with twice the
-//! digits, and how large what was added up is.
+//! Moments: the coefficients of a sum of polynomials, folded in double-double, and how large what
+//! a loop adds up is.
 
-use super::frame::Frame;
-use super::polynomial::Basis;
-use super::terms::{Step, Terms};
-use crate::op::{Op, eval};
-use crate::phi::double::Double;
-use crate::ssa::Table;
+use super::data::{Data, Datum, Step};
+use super::polynomial::Monomial;
+use crate::numeric::double_double::Bounded;
 
-/// A sum of polynomials in a frame.
-#[derive(Clone, Debug)]
+/// What a loop makes of a value: `factor` times the value and `terms`, in each iteration.
+pub(super) struct Iterate {
+    pub(super) data: Data,
+    /// What the value is multiplied by; `None` for one.
+    pub(super) factor: Option<Datum>,
+    /// What is added, without entry φs.
+    pub(super) terms: Vec<(Monomial, Datum)>,
+}
+
+/// The sum of the terms of all iterations.
 pub(super) struct Moments {
-    /// The coefficient of each monomial in the coordinates of the frame.
-    pub(super) sums: Vec<Double>,
-    /// For each monomial the sum of the magnitudes of its coefficients.
-    pub(super) magnitudes: Vec<f64>,
-    /// For each two monomials the sum of the products of their coefficients, so
-    /// that the sum of squared terms is a quadratic form of it.
+    /// What the first value is multiplied by.
+    pub(super) factor: Bounded,
+    /// The coefficient of each monomial.
+    pub(super) sums: Vec<Bounded>,
+    /// The sum of the magnitudes of each.
+    pub(super) sizes: Vec<f64>,
+    /// For each two monomials the sum of the products of their coefficients in the terms, and in
+    /// the sums after each iteration, by rows: A in `condition`.
     pub(super) products: Vec<f64>,
-    /// The same of what has been added up after each term.
-    pub(super) partial: Vec<f64>,
 }
 
-/// A program with buffers for its results.
-pub(super) struct Evaluator<'a> {
-    terms: &'a Terms,
-    basis: &'a Basis,
-    /// The coefficients of each step's result, one after the other.
-    results: Vec<Double>,
-    starts: Vec<usize>,
-    total: Vec<Double>,
-}
-
-impl<'a> Evaluator<'a> {
-    pub(super) fn new(terms: &'a Terms, basis: &'a Basis) -> Self {
-        let mut starts = vec![0];
-        for &degree in &terms.degrees {
-            starts.push(starts[starts.len() - 1] + basis.count(degree));
-        }
-        let results = vec![Double::ZERO; starts[starts.len() - 1]];
-        Evaluator { terms, basis, results, starts, total: vec![Double::ZERO; basis.len()] }
+impl Iterate {
+    /// Coefficients of numbers that are known only in a call cannot be folded.
+    pub(super) fn can_be_folded(&self) -> bool {
+        !self.data.is_read()
     }
 
-    /// The moments of `count` iterations in `frame`, in these iterations of
-    /// the loops around; `first` is a term of its own, unless what the sum begins with is a
-    /// step. `None` if anything is not
-    /// finite.
-    pub(super) fn moments(
-        &mut self,
-        first: f64,
-        frame: &Frame,
-        count: u32,
-        around: &[u32],
-    ) -> Option<Moments> {
-        let size = self.basis.len();
+    /// Adds the monomial 1, of which the sum begins with a number, if it is not there.
+    pub(super) fn add_constant(&mut self) {
+        if self.terms.iter().all(|(monomial, _)| *monomial != Monomial::ONE) {
+            let zero = self.data.constant(0.0);
+            self.terms.insert(0, (Monomial::ONE, zero));
+        }
+    }
+
+    /// The number of products that folding one iteration takes, roughly.
+    pub(super) fn work(&self) -> u64 {
+        let applications = self.data.steps().iter().filter(|step| matches!(step, Step::Apply(..)));
+        (applications.count() + self.terms.len() * self.terms.len()) as u64
+    }
+
+    /// The moments of `count` iterations around `pivot`, where the sum begins with `begin`.
+    pub(super) fn fold(&self, count: u64, pivot: &[f64], begin: f64) -> Moments {
+        let size = self.terms.len();
         let mut moments = Moments {
-            sums: vec![Double::ZERO; size],
-            magnitudes: vec![0.0; size],
+            factor: Bounded::ONE,
+            sums: vec![Bounded::ZERO; size],
+            sizes: vec![0.0; size],
             products: vec![0.0; size * size],
-            partial: vec![0.0; size * size],
         };
-        self.for_each_term(first, frame, count, around, |term| moments.add(term));
-        moments.mirror();
-        let numbers = moments.magnitudes.iter().chain(&moments.products).chain(&moments.partial);
-        let is_finite = numbers.copied().all(f64::is_finite)
-            && moments.sums.iter().copied().all(Double::is_finite);
-        is_finite.then_some(moments)
-    }
-
-    /// What the terms of each of `count` iterations come to, if they have no variables.
-    pub(super) fn values(&mut self, frame: &Frame, count: u32) -> impl Iterator<Item = Double> {
-        (0..count).map(|iteration| {
-            self.run(frame, &[iteration]);
-            self.total[0]
-        })
-    }
-
-    /// Shows `see` what the sum begins with, and what each of `count` iterations adds to it, in
-    /// these iterations of the loops around.
-    pub(super) fn for_each_term(
-        &mut self,
-        first: f64,
-        frame: &Frame,
-        count: u32,
-        around: &[u32],
-        mut see: impl FnMut(&[Double]),
-    ) {
-        let mut iterations = vec![0];
-        iterations.extend_from_slice(around);
-        self.total.fill(Double::ZERO);
-        self.total[0] = first.into();
-        if let Some(step) = self.terms.begin {
-            self.run(frame, &iterations);
-            let result = &self.results[self.starts[step]..self.starts[step + 1]];
-            self.total.fill(Double::ZERO);
-            self.total[..result.len()].copy_from_slice(result);
+        for (at, _) in self.terms.iter().enumerate().filter(|(_, (m, _))| *m == Monomial::ONE) {
+            moments.sums[at] = Bounded::exact(begin);
+            moments.sizes[at] = begin.abs();
         }
-        see(&self.total);
+        let mut values = Vec::with_capacity(self.data.steps().len());
         for iteration in 0..count {
-            iterations[0] = iteration;
-            self.run(frame, &iterations);
-            see(&self.total);
-        }
-    }
-
-    /// The sum of the terms of one iteration.
-    fn run(&mut self, frame: &Frame, iterations: &[u32]) {
-        for (index, step) in self.terms.steps.iter().enumerate() {
-            let (before, after) = self.results.split_at_mut(self.starts[index]);
-            let to = &mut after[..self.starts[index + 1] - self.starts[index]];
-            let starts = &self.starts;
-            let arg = |step: usize| &before[starts[step]..starts[step + 1]];
-            match step {
-                Step::Number(number) => to[0] = (*number).into(),
-                Step::Iteration(number) => {
-                    to[0] = f64::from(iterations.get(*number).copied().unwrap_or(0)).into();
-                }
-                Step::Element { numbers, lost, base, strides } => {
-                    let moved = strides.iter().map(|&(number, stride)| {
-                        stride * i64::from(iterations.get(number).copied().unwrap_or(0))
-                    });
-                    let index = usize::try_from(base + moved.sum::<i64>());
-                    let number = |numbers: &Table, without: f64| {
-                        let number = index.ok().and_then(|index| numbers.get(index));
-                        Double::from(number.map_or(without, |&bits| f64::from_bits(bits)))
-                    };
-                    to[0] = number(numbers, f64::NAN);
-                    if let Some(lost) = lost {
-                        to[0] = to[0] + number(lost, 0.0);
-                    }
-                }
-                // Not known when a graph is made.
-                Step::Known(_) | Step::Read(_) => to[0] = f64::NAN.into(),
-                Step::Variable(number) => {
-                    to.fill(Double::ZERO);
-                    to[0] = frame.pivot[*number].into();
-                    to[1..].copy_from_slice(&frame.differences[*number]);
-                }
-                Step::Apply(op, args) => {
-                    let args = args.map(|step| if step < index { arg(step) } else { &[] });
-                    apply(self.basis, *op, args, to);
+            self.data.evaluate(iteration, pivot, &mut values);
+            if let Some(factor) = self.factor {
+                let factor = values[factor];
+                moments.factor = moments.factor * factor;
+                moments.sums.iter_mut().for_each(|sum| *sum = *sum * factor);
+                moments.sizes.iter_mut().for_each(|size| *size *= factor.hi.abs());
+            }
+            for (at, &(_, datum)) in self.terms.iter().enumerate() {
+                moments.sums[at] = moments.sums[at] + values[datum];
+                moments.sizes[at] += values[datum].hi.abs();
+            }
+            for (row, &(_, a)) in self.terms.iter().enumerate() {
+                for (column, &(_, b)) in self.terms.iter().enumerate().skip(row) {
+                    moments.products[row * size + column] += values[a].hi * values[b].hi
+                        + moments.sums[row].hi * moments.sums[column].hi;
                 }
             }
         }
-        self.total.fill(Double::ZERO);
-        for &(sign, step) in &self.terms.added {
-            let result = &self.results[self.starts[step]..self.starts[step + 1]];
-            for (sum, &x) in self.total.iter_mut().zip(result) {
-                *sum = if sign < 0.0 { *sum - x } else { *sum + x };
+        for row in 0..size {
+            for column in 0..row {
+                moments.products[row * size + column] = moments.products[column * size + row];
             }
         }
-    }
-}
-
-fn apply(basis: &Basis, op: Op, args: [&[Double]; 3], to: &mut [Double]) {
-    let [a, b, c] = args;
-    let at = |x: &[Double], i: usize| x.get(i).copied().unwrap_or(Double::ZERO);
-    match op {
-        Op::Add => (0..to.len()).for_each(|i| to[i] = at(a, i) + at(b, i)),
-        Op::Sub => (0..to.len()).for_each(|i| to[i] = at(a, i) - at(b, i)),
-        Op::Neg => (0..to.len()).for_each(|i| to[i] = -at(a, i)),
-        Op::Mul => basis.multiply(a, b, to),
-        Op::MulAdd => {
-            basis.multiply(a, b, to);
-            (0..to.len()).for_each(|i| to[i] = to[i] + at(c, i));
-        }
-        Op::Div => (0..to.len()).for_each(|i| to[i] = at(a, i) / at(b, 0)),
-        Op::Select => {
-            let chosen = if at(a, 0) != Double::ZERO { b } else { c };
-            (0..to.len()).for_each(|i| to[i] = at(chosen, i));
-        }
-        Op::Powi if a.len() > 1 => {
-            let mut power = a.to_vec();
-            for _ in 1..at(b, 0).high as u32 {
-                basis.multiply(&power.clone(), a, to);
-                power = to.to_vec();
-            }
-            to.fill(Double::ZERO);
-            to[..power.len()].copy_from_slice(&power);
-        }
-        _ => to[0] = eval(op, args.map(|arg| at(arg, 0).rounded())).into(),
-    }
-}
-
-impl Moments {
-    fn add(&mut self, term: &[Double]) {
-        for (i, &x) in term.iter().enumerate() {
-            self.sums[i] = self.sums[i] + x;
-            self.magnitudes[i] += x.high.abs();
-        }
-        for (i, &x) in term.iter().enumerate() {
-            // The other half is the same.
-            for (j, &y) in term[..=i].iter().enumerate() {
-                let at = i * term.len() + j;
-                self.products[at] += x.high * y.high;
-                self.partial[at] += self.sums[i].high * self.sums[j].high;
-            }
-        }
-    }
-
-    /// Fills the halves of the products that are the same.
-    fn mirror(&mut self) {
-        let size = self.sums.len();
-        for i in 0..size {
-            for j in i + 1..size {
-                self.products[i * size + j] = self.products[j * size + i];
-                self.partial[i * size + j] = self.partial[j * size + i];
-            }
-        }
+        moments
     }
 }

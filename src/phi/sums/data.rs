@@ -1,0 +1,164 @@
+//! Data programs: what an iteration computes from data alone, the coefficients of its terms.
+
+use hashbrown::HashMap;
+
+use crate::entity::Entity;
+use crate::numeric::double_double::Bounded;
+use crate::op::{Op, eval};
+use crate::ssa::{Node, Series, Table};
+
+/// The number of a step of a data program.
+pub(super) type Datum = usize;
+
+/// A step of a data program.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Number(f64),
+    /// A coordinate of the expansion point.
+    Pivot(usize),
+    /// The iteration number.
+    Iteration,
+    /// A number of a table, of which each iteration reads another one.
+    Element {
+        table: Table,
+        base: i64,
+        stride: i64,
+    },
+    /// One of the inactive inputs, of which each iteration reads another one; when the form is
+    /// compared with its loop, a number of `sample`.
+    Row {
+        series: Series,
+        sample: Table,
+        base: i64,
+        stride: i64,
+    },
+    /// What is known before the loop around, and inactive; when the form is compared with its
+    /// loop, [`sample_of`] it.
+    Known(Node),
+    Apply(Op, [Datum; 3]),
+}
+
+/// A straight-line program over data. Equal applications are shared; what is zero or one is
+/// folded.
+#[derive(Default)]
+pub(super) struct Data {
+    steps: Vec<Step>,
+    numbers: HashMap<u64, Datum>,
+    applications: HashMap<(Op, [Datum; 3]), Datum>,
+}
+
+impl Data {
+    pub(super) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    pub(super) fn push(&mut self, step: Step) -> Datum {
+        self.steps.push(step);
+        self.steps.len() - 1
+    }
+
+    pub(super) fn constant(&mut self, number: f64) -> Datum {
+        if let Some(&datum) = self.numbers.get(&number.to_bits()) {
+            return datum;
+        }
+        let datum = self.push(Step::Number(number));
+        self.numbers.insert(number.to_bits(), datum);
+        datum
+    }
+
+    /// The number that `datum` always is, if it is a constant.
+    pub(super) fn number(&self, datum: Datum) -> Option<f64> {
+        match self.steps[datum] {
+            Step::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// Whether a coefficient changes from iteration to iteration.
+    pub(super) fn changes(&self) -> bool {
+        let is_read =
+            |step: &Step| matches!(step, Step::Iteration | Step::Element { .. } | Step::Row { .. });
+        self.steps.iter().any(is_read)
+    }
+
+    /// Whether a step is known only in a call.
+    pub(super) fn is_read(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Row { .. } | Step::Known(_)))
+    }
+
+    pub(super) fn apply(&mut self, op: Op, args: &[Datum]) -> Datum {
+        let numbers = [0, 1].map(|at| args.get(at).and_then(|&arg| self.number(arg)));
+        match (op, numbers) {
+            (Op::Add, [Some(0.0), _]) | (Op::Mul, [Some(1.0), _]) => return args[1],
+            (Op::Add | Op::Sub, [_, Some(0.0)]) | (Op::Mul | Op::Div, [_, Some(1.0)]) => {
+                return args[0];
+            }
+            (Op::Mul, [Some(0.0), _] | [_, Some(0.0)]) => return self.constant(0.0),
+            (Op::Neg, [Some(number), _]) => return self.constant(-number),
+            // A rounded power would be one more error for each datum.
+            (Op::Powi, [_, Some(2.0)]) => return self.apply(Op::Mul, &[args[0], args[0]]),
+            _ => {}
+        }
+        let mut key = core::array::from_fn(|at| args.get(at).copied().unwrap_or(0));
+        if op.commutes() && key[1] < key[0] {
+            key.swap(0, 1);
+        }
+        if let Some(&datum) = self.applications.get(&(op, key)) {
+            return datum;
+        }
+        let datum = self.push(Step::Apply(op, key));
+        self.applications.insert((op, key), datum);
+        datum
+    }
+
+    /// Computes all steps for iteration number `iteration` around `pivot`, with samples for what is
+    /// known only in a call.
+    pub(super) fn evaluate(&self, iteration: u64, pivot: &[f64], values: &mut Vec<Bounded>) {
+        values.clear();
+        for step in &self.steps {
+            let value = match step {
+                Step::Number(number) => Bounded::exact(*number),
+                Step::Pivot(variable) => {
+                    Bounded::exact(pivot.get(*variable).copied().unwrap_or(0.0))
+                }
+                Step::Iteration => Bounded::exact(iteration as f64),
+                Step::Element { table, base, stride }
+                | Step::Row { sample: table, base, stride, .. } => {
+                    let index = usize::try_from(base + stride * iteration as i64).ok();
+                    let bits = index.and_then(|index| table.get(index));
+                    Bounded::exact(bits.map_or(f64::NAN, |&bits| f64::from_bits(bits)))
+                }
+                Step::Known(node) => Bounded::exact(sample_of(*node)),
+                Step::Apply(op, args) => applied(*op, args.map(|arg| values[arg])),
+            };
+            values.push(value);
+        }
+    }
+}
+
+/// What is computed from data, to twice the working precision where that is a rational function.
+fn applied(op: Op, [a, b, c]: [Bounded; 3]) -> Bounded {
+    match op {
+        Op::Add => a + b,
+        Op::Sub => a - b,
+        Op::Mul => a * b,
+        Op::Div => a / b,
+        Op::Neg => -a,
+        Op::MulAdd => a * b + c,
+        Op::Select if a.hi != 0.0 => b,
+        Op::Select => c,
+        // As the loop rounds it.
+        _ => Bounded::exact(eval(op, [a.hi, b.hi, c.hi])),
+    }
+}
+
+/// Numbers of moderate size for the inputs of a series.
+pub(super) fn sample(series: Series, count: u32) -> Table {
+    let number = |at: u32| (1.7 * f64::from(at) + series.index() as f64).sin() + 0.25;
+    (0..count).map(|at| number(at).to_bits()).collect()
+}
+
+/// A number of moderate size for a node.
+pub(super) fn sample_of(node: Node) -> f64 {
+    (1.3 * node.index() as f64).sin() + 1.5
+}

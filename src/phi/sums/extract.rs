@@ -1,0 +1,325 @@
+//! Extraction: a walk through the body of a loop that finds each value as a polynomial of what is
+//! invariant, with coefficients that a data program computes.
+//!
+//! The largest invariant expressions are the variables. Beside nodes these are their inverses, as
+//! it is divided by them, and their exponentials: exp(u + c) is exp(u) times the datum exp(c).
+
+use hashbrown::{HashMap, HashSet};
+
+use super::data::{Data, Datum, Step, sample};
+use super::polynomial::{MOST_VARIABLES, Monomial, Polynomial};
+use super::reason::Reason;
+use crate::entity::Array;
+use crate::op::Op;
+use crate::phi::recurrence::{Body, is_inside, movable};
+use crate::ssa::{Access, Def, Graph, Item, Nest, Node, Region, SeriesData};
+
+/// What of an invariant node a variable is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Of {
+    Itself,
+    Inverse,
+    Exponential,
+    /// The inverse of the exponential.
+    Decay,
+}
+
+/// A variable of polynomials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Variable {
+    pub(super) node: Node,
+    pub(super) of: Of,
+}
+
+/// The loop whose body is walked through, and what is known of its graph.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) nest: &'a Nest,
+    pub(super) region: Region,
+    /// The loop before which data are known, if that is not compile time: inactive values.
+    pub(super) outer: Option<Region>,
+    /// Which nodes depend on nothing but constants, inactive inputs and iteration numbers.
+    pub(super) passive: &'a Array<Node, bool>,
+}
+
+/// A walk through the body of a loop.
+pub(super) struct Extraction<'a> {
+    place: Place<'a>,
+    pub(super) data: Data,
+    pub(super) variables: Vec<Variable>,
+    /// The variables that are measured from the expansion point.
+    pivots: Vec<bool>,
+    limit: usize,
+    polynomials: HashMap<Node, Polynomial>,
+    invariant: HashSet<Node>,
+    number: Option<Datum>,
+}
+
+impl<'a> Extraction<'a> {
+    /// A walk that measures the variables for which `pivots` says so from an expansion point.
+    pub(super) fn new(place: Place<'a>, pivots: &[bool], limit: usize) -> Extraction<'a> {
+        let pivots = pivots.to_vec();
+        let (polynomials, invariant) = (HashMap::new(), HashSet::new());
+        let (data, variables, number) = (Data::default(), Vec::new(), None);
+        Extraction { place, data, variables, pivots, limit, polynomials, invariant, number }
+    }
+
+    /// The polynomial of `wanted`, a node that the end of the body sees; the walk goes through
+    /// the nodes that are `needed`.
+    pub(super) fn polynomial(
+        &mut self,
+        body: &Body,
+        needed: &HashSet<Node>,
+        wanted: Node,
+    ) -> Result<Polynomial, Reason> {
+        let Place { graph, region, .. } = self.place;
+        for (entry, number) in graph.entries(region).iter().zip(0..) {
+            let monomial = Monomial { carried: Some(number), ..Monomial::ONE };
+            let one = self.data.constant(1.0);
+            self.polynomials.insert(entry.phi, Polynomial::of(monomial, one));
+        }
+        for item in &body.items {
+            match *item {
+                Item::Node(node) if needed.contains(&node) => {
+                    if self.is_invariant_step(node) {
+                        self.invariant.insert(node);
+                    } else {
+                        let polynomial = self.step(node)?;
+                        self.polynomials.insert(node, polynomial);
+                    }
+                }
+                Item::Region(inner) => {
+                    let phis = &graph.regions[inner].phis;
+                    if phis.iter().any(|phi| needed.contains(phi)) {
+                        return Err(Reason::Inner);
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.value(wanted)
+    }
+
+    /// Whether `node`, a step, is the same in all iterations and no datum.
+    fn is_invariant_step(&self, node: Node) -> bool {
+        let Place { graph, nest, region, .. } = self.place;
+        let is_same = |arg: &Node| {
+            let is_constant = graph.constant(*arg).is_some();
+            is_constant || self.invariant.contains(arg) || !is_inside(nest, *arg, region)
+        };
+        match graph.nodes[node].def {
+            Def::Apply(..) => {
+                let args = graph.operands(node);
+                args.iter().all(is_same) && !args.iter().all(|&arg| self.is_known(arg))
+            }
+            Def::Element(access) => {
+                let strides = &graph.accesses[access].strides;
+                let is_fixed = |&(of, stride): &(Region, i32)| of != region || stride == 0;
+                strides.iter().all(is_fixed) && !self.is_row(access)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether `node` is a number, or known before the loop around and inactive.
+    fn is_known(&self, node: Node) -> bool {
+        self.place.graph.constant(node).is_some()
+            || self.is_before(node)
+            || self.polynomials.get(&node).is_some_and(|of| of.as_datum().is_some())
+    }
+
+    /// Whether `node` is inactive, and visible before the loop before which data are known.
+    fn is_before(&self, node: Node) -> bool {
+        let Place { graph, nest, outer, passive, .. } = self.place;
+        let is_outside = |outer| !is_inside(nest, node, outer);
+        graph.constant(node).is_none() && passive[node] && outer.is_some_and(is_outside)
+    }
+
+    /// Whether the elements that `access` reads are inactive inputs, of which only the loop itself
+    /// chooses.
+    fn is_row(&self, access: Access) -> bool {
+        let Place { graph, region, outer, .. } = self.place;
+        let data = &graph.accesses[access];
+        let is_own = |&(of, stride): &(Region, i32)| stride == 0 || of == region;
+        let is_given = match graph.series[data.series] {
+            SeriesData::Inputs { first, .. } => !graph.is_active(first),
+            _ => false,
+        };
+        outer.is_some() && is_given && data.strides.iter().all(is_own)
+    }
+
+    fn value(&mut self, node: Node) -> Result<Polynomial, Reason> {
+        if let Some(polynomial) = self.polynomials.get(&node) {
+            return Ok(polynomial.clone());
+        }
+        let Place { graph, nest, region, .. } = self.place;
+        if let Some(number) = graph.constant(node) {
+            return Ok(self.number(number));
+        }
+        if graph.nodes[node].def == Def::Iteration(region) {
+            let number = *self.number.get_or_insert_with(|| self.data.push(Step::Iteration));
+            return Ok(Polynomial::of(Monomial::ONE, number));
+        }
+        if self.is_before(node) {
+            let datum = self.data.push(Step::Known(node));
+            let polynomial = Polynomial::of(Monomial::ONE, datum);
+            self.polynomials.insert(node, polynomial.clone());
+            return Ok(polynomial);
+        }
+        if is_inside(nest, node, region) && !self.invariant.contains(&node) {
+            return Err(Reason::Data);
+        }
+        self.variable(node, Of::Itself)
+    }
+
+    fn number(&mut self, number: f64) -> Polynomial {
+        match number {
+            0.0 => Polynomial::default(),
+            _ => Polynomial::of(Monomial::ONE, self.data.constant(number)),
+        }
+    }
+
+    /// The variable that is `of` an invariant node.
+    fn variable(&mut self, node: Node, of: Of) -> Result<Polynomial, Reason> {
+        let Place { graph, nest, region, .. } = self.place;
+        if movable(graph, nest, node, |inside| inside == region).is_none() {
+            return Err(Reason::Data);
+        }
+        let variable = Variable { node, of };
+        let known = self.variables.iter().position(|&known| known == variable);
+        let number = known.unwrap_or_else(|| {
+            self.variables.push(variable);
+            self.variables.len() - 1
+        });
+        if number >= self.limit.min(MOST_VARIABLES) {
+            return Err(Reason::Variables(self.limit));
+        }
+        let one = self.data.constant(1.0);
+        let own = Polynomial::of(Monomial::variable(number), one);
+        if !self.pivots.get(number).is_some_and(|&is_shifted| is_shifted) {
+            return Ok(own);
+        }
+        let pivot = self.data.push(Step::Pivot(number));
+        Ok(own.plus(&Polynomial::of(Monomial::ONE, pivot), &mut self.data))
+    }
+
+    fn step(&mut self, node: Node) -> Result<Polynomial, Reason> {
+        match self.place.graph.nodes[node].def {
+            Def::Apply(op, args) => self.applied(op, &args[..op.arity()]),
+            Def::Element(access) => self.element(access),
+            _ => Err(Reason::Inner),
+        }
+    }
+
+    fn applied(&mut self, op: Op, args: &[Node]) -> Result<Polynomial, Reason> {
+        // To divide by what is invariant is to multiply by its inverse.
+        if let (Op::Div, &[dividend, divisor]) = (op, args)
+            && self.is_variable(divisor)
+        {
+            let inverse = self.variable(divisor, Of::Inverse)?;
+            return self.value(dividend)?.times(&inverse, &mut self.data);
+        }
+        let values = args.iter().map(|&arg| self.value(arg)).collect::<Result<Vec<_>, _>>()?;
+        let data = &mut self.data;
+        match (op, &values[..]) {
+            (Op::Add, [a, b]) => Ok(a.plus(b, data)),
+            (Op::Sub, [a, b]) => {
+                let b = b.map(|datum| data.apply(Op::Neg, &[datum]));
+                Ok(a.plus(&b, data))
+            }
+            (Op::Neg, [a]) => Ok(a.map(|datum| data.apply(Op::Neg, &[datum]))),
+            (Op::Mul, [a, b]) => a.times(b, data),
+            (Op::MulAdd, [a, b, c]) => Ok(a.times(b, data)?.plus(c, data)),
+            _ if values.iter().all(|value| value.as_datum().is_some()) => {
+                let args: Vec<Datum> = values
+                    .iter()
+                    .map(|value| value.as_datum().flatten().unwrap_or_else(|| data.constant(0.0)))
+                    .collect();
+                Ok(Polynomial::of(Monomial::ONE, data.apply(op, &args)))
+            }
+            (Op::Div, [a, b]) => match b.as_datum() {
+                Some(Some(divisor)) => Ok(a.map(|datum| data.apply(Op::Div, &[datum, divisor]))),
+                _ => Err(Reason::NotPolynomial(op)),
+            },
+            (Op::Powi, [a, b]) => match b.as_datum().flatten().and_then(|b| data.number(b)) {
+                Some(power) if (1.0..=4.0).contains(&power) => {
+                    (1..power as u8).try_fold(a.clone(), |all, _| all.times(a, data))
+                }
+                _ => Err(Reason::NotPolynomial(op)),
+            },
+            (Op::Select, [condition, then, otherwise]) => match condition.as_datum() {
+                Some(Some(condition)) => {
+                    let zero = data.constant(0.0);
+                    let then_part =
+                        then.map(|datum| data.apply(Op::Select, &[condition, datum, zero]));
+                    let other_part =
+                        otherwise.map(|datum| data.apply(Op::Select, &[condition, zero, datum]));
+                    Ok(then_part.plus(&other_part, data))
+                }
+                _ => Err(Reason::NotPolynomial(op)),
+            },
+            _ if values.iter().any(is_carried) => Err(Reason::Carried),
+            (Op::Exp, [exponent]) => self.exponential(&exponent.clone()),
+            _ => Err(Reason::NotPolynomial(op)),
+        }
+    }
+
+    /// Whether `node` is a variable, or would be one.
+    fn is_variable(&self, node: Node) -> bool {
+        let Place { graph, nest, region, .. } = self.place;
+        graph.constant(node).is_none()
+            && !self.is_before(node)
+            && !self.polynomials.contains_key(&node)
+            && (self.invariant.contains(&node) || !is_inside(nest, node, region))
+    }
+
+    /// The exponential of a datum and a variable, which must not be measured from elsewhere.
+    fn exponential(&mut self, exponent: &Polynomial) -> Result<Polynomial, Reason> {
+        let reason = Reason::NotPolynomial(Op::Exp);
+        let mut terms = exponent.terms().iter().filter(|(monomial, _)| *monomial != Monomial::ONE);
+        let (Some(&(monomial, factor)), None) = (terms.next(), terms.next()) else {
+            return Err(reason);
+        };
+        let variable = (0..self.variables.len()).find(|&at| monomial == Monomial::variable(at));
+        let of = match (variable.map(|at| self.variables[at]), self.data.number(factor)) {
+            (Some(Variable { node, of: Of::Itself }), Some(1.0)) => (node, Of::Exponential),
+            (Some(Variable { node, of: Of::Itself }), Some(-1.0)) => (node, Of::Decay),
+            _ => return Err(reason),
+        };
+        let power = self.variable(of.0, of.1)?;
+        Ok(match exponent.coefficient(&Monomial::ONE) {
+            Some(datum) => {
+                let factor = self.data.apply(Op::Exp, &[datum]);
+                power.map(|one| self.data.apply(Op::Mul, &[one, factor]))
+            }
+            None => power,
+        })
+    }
+
+    fn element(&mut self, access: Access) -> Result<Polynomial, Reason> {
+        let Place { graph, region, .. } = self.place;
+        let data = &graph.accesses[access];
+        let moving: Vec<(Region, i32)> =
+            data.strides.iter().copied().filter(|&(_, stride)| stride != 0).collect();
+        let own = data.strides.iter().find(|&&(of, _)| of == region);
+        let (base, stride) =
+            (i64::from(data.base), own.map_or(0, |&(_, stride)| i64::from(stride)));
+        let step = match &graph.series[data.series] {
+            SeriesData::Constants(table) if matches!(moving[..], [(of, _)] if of == region) => {
+                Step::Element { table: table.clone(), base, stride }
+            }
+            &SeriesData::Inputs { count, .. } if self.is_row(access) => {
+                Step::Row { series: data.series, sample: sample(data.series, count), base, stride }
+            }
+            _ => return Err(Reason::Data),
+        };
+        let datum = self.data.push(step);
+        Ok(Polynomial::of(Monomial::ONE, datum))
+    }
+}
+
+/// Whether an entry φ is in it.
+fn is_carried(polynomial: &Polynomial) -> bool {
+    polynomial.terms().iter().any(|(monomial, _)| monomial.carried.is_some())
+}
