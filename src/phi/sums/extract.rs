@@ -220,6 +220,11 @@ impl<'a> Extraction<'a> {
             let inverse = self.variable(divisor, Of::Inverse)?;
             return self.value(dividend)?.times(&inverse, &mut self.data);
         }
+        if let (Op::Recip, &[divisor]) = (op, args)
+            && self.is_variable(divisor)
+        {
+            return self.variable(divisor, Of::Inverse);
+        }
         let values = args.iter().map(|&arg| self.value(arg)).collect::<Result<Vec<_>, _>>()?;
         let data = &mut self.data;
         match (op, &values[..]) {
