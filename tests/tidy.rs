@@ -15,13 +15,14 @@ const RUST_FOLDERS: [&str; 6] =
 const MAX_LINES: usize = 500;
 
 /// The layers with their ranks: a layer imports from lower ranks only.
-const LAYERS: [(&str, usize); 13] = [
+const LAYERS: [(&str, usize); 14] = [
     ("entity", 0),
+    ("numeric", 1),
     ("op", 1),
     ("trace", 2),
     ("flow", 3),
     ("ssa", 3),
-    ("certificate", 4),
+    ("validate", 4),
     ("phi", 5),
     ("soi", 5),
     ("diff", 5),
@@ -279,8 +280,8 @@ fn planted_imports_are_found() {
         ("src/ssa/lift.rs", "use crate::jit::Kernel;", 1),
         ("src/diff/mod.rs", "use crate::jit::Kernel;", 1),
         ("src/jit/mod.rs", "use crate::diff::reverse;", 1),
-        ("src/certificate/mod.rs", "use crate::{phi::close, ssa::Graph, diff::reverse};", 2),
-        ("src/phi/close.rs", "use crate::certificate::agree;", 0),
+        ("src/validate/mod.rs", "use crate::{phi::close, ssa::Graph, diff::reverse};", 2),
+        ("src/phi/close.rs", "use crate::validate::refuted;", 0),
         ("src/entity/mod.rs", "fn f() { crate::op::eval() }", 1),
         ("src/op/mod.rs", "use crate::{entity::Array, ssa::{Graph, Node}, trace};", 2),
         ("src/op/mod.rs", "use crate::{\n    entity::Array,\n};", 0),

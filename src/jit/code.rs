@@ -58,7 +58,7 @@ unsafe extern "C" fn run_routine(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "fma")]
 fn run_with_fma(routine: &Routine, args: &[f64], results: &mut [f64], partials: bool) {
-    routine.run(args, partials, results);
+    routine.run_inlined(args, partials, results);
 }
 
 /// A module and the pages of its code, which are freed when it is dropped. The

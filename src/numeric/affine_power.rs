@@ -136,8 +136,13 @@ impl AffinePower {
     /// Computes the results. A result that is not computed is NaN: all but the first of a
     /// rejected call may be, and so are the partial derivatives of one that is without. A call
     /// with fewer inputs or less space for results than there are is rejected.
-    #[inline(always)]
     pub fn run(&self, inputs: &[f64], with_partials: bool, results: &mut [f64]) {
+        self.run_inlined(inputs, with_partials, results);
+    }
+
+    /// The same, compiled for the target features of the caller.
+    #[inline(always)]
+    pub(super) fn run_inlined(&self, inputs: &[f64], with_partials: bool, results: &mut [f64]) {
         results.fill(f64::NAN);
         let enough = inputs.len() >= self.inputs() && results.len() >= self.results();
         let mut write = |index: usize, result: Bounded, scale: f64| {

@@ -13,7 +13,7 @@
 //! - `text`: the text form of routines
 //!
 //! A routine is data: kernel and interpreter call [`Routine::run`] with the live-ins of a loop.
-//! It allocates nothing, and all of it is inlined into the caller, which should be compiled with
+//! It allocates nothing, and `run_inlined` is for callers that are compiled with
 //! hardware FMA; without, it computes the same numbers slowly.
 
 pub mod acceptance;
@@ -95,11 +95,21 @@ impl Routine {
     }
 
     /// Computes the results, see [`AffinePower::run`] and [`Polynomial::run`].
-    #[inline(always)]
     pub fn run(&self, inputs: &[f64], with_partials: bool, results: &mut [f64]) {
         match self {
             Routine::AffinePower(power) => power.run(inputs, with_partials, results),
             Routine::Polynomial(polynomial) => polynomial.run(inputs, with_partials, results),
+        }
+    }
+
+    /// The same, compiled for the target features of the caller: its code is large.
+    #[inline(always)]
+    pub(crate) fn run_inlined(&self, inputs: &[f64], with_partials: bool, results: &mut [f64]) {
+        match self {
+            Routine::AffinePower(power) => power.run_inlined(inputs, with_partials, results),
+            Routine::Polynomial(polynomial) => {
+                polynomial.run_inlined(inputs, with_partials, results);
+            }
         }
     }
 }

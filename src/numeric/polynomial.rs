@@ -86,8 +86,13 @@ impl Polynomial {
     /// Computes whether the call is accepted (1) or not (0), the value, and its partial
     /// derivatives by the differentiated inputs. What is not computed is NaN, as in
     /// [`AffinePower::run`](super::AffinePower::run).
-    #[inline(always)]
     pub fn run(&self, inputs: &[f64], with_partials: bool, results: &mut [f64]) {
+        self.run_inlined(inputs, with_partials, results);
+    }
+
+    /// The same, compiled for the target features of the caller.
+    #[inline(always)]
+    pub(super) fn run_inlined(&self, inputs: &[f64], with_partials: bool, results: &mut [f64]) {
         results.fill(f64::NAN);
         let enough = inputs.len() >= self.inputs();
         let [first, results @ ..] = results else { return };
