@@ -95,12 +95,20 @@ fn refused(step: Step, why: &str) {
 
 #[test]
 fn f4_what_an_iteration_comes_to_is_that_of_the_last() {
-    holds(Rule::F4, |builder, _, number, element| {
+    let step: Step = |builder, _, number, element| {
         let x = builder.input(1);
         let product = builder.apply(Op::Mul, &[number, x]);
         let product = builder.apply(Op::Mul, &[product, element]);
         builder.apply(Op::Sin, &[product])
-    });
+    };
+    for count in TRIPS {
+        let graph = looped(count, step);
+        let last = f64::from(count - 1);
+        let element = 1.0 + 0.3 / f64::from(count) * (0.7 * last).sin();
+        let expected = Outcome::Values(vec![(last * 0.9 * element).sin()]);
+        let closed = close(&graph, CloseLimits::default());
+        assert_eq!(interpret(&closed.graph, &[0.7, 0.9, 0.3]), expected, "{count}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! - `quotients`: a recurrence of one state, faster
 //! - `affine_power`: the routine for affine recurrences of 1 to 6 states
 //! - `compute`: how its results are computed
+//! - `linear`: small linear systems
 //! - `polynomial`: the routine for sums that are polynomials of live-ins
 //! - `text`: the text form of routines
 //!
@@ -22,6 +23,7 @@ mod compute;
 mod dependence;
 pub mod double_double;
 mod evaluate;
+mod linear;
 mod polynomial;
 mod powering;
 pub mod program;
@@ -32,6 +34,7 @@ mod text;
 mod tests;
 
 pub use affine_power::AffinePower;
+pub(crate) use linear::{is_positive_definite, solved};
 pub use polynomial::Polynomial;
 pub use program::{AffineMap, Instruction, MAX_STATES, Power, Program, ProgramError, Slot, Trips};
 pub use text::TextError;

@@ -23,14 +23,12 @@
 use super::moments::Moments;
 use super::polynomial::{MOST_VARIABLES, Monomial};
 use crate::numeric::double_double::Bounded;
+use crate::numeric::{is_positive_definite, solved};
 
 /// How much larger than the loop's error, in units of u, what is added up may be.
 const ROOTS: f64 = 4.0;
 /// How much larger than the value.
 const VALUES: f64 = 6.0;
-/// An entry of Cholesky's decomposition below this is rounding, for entries that are scaled to about
-/// one.
-const LEAST: f64 = 1e-10;
 /// Products of numbers up to this size and down to its inverse are in range.
 const LARGEST: f64 = 1e100;
 /// A folded coefficient is as good as exact with a bound of this part of what was added up.
@@ -131,22 +129,6 @@ impl Expansion<'_> {
     }
 }
 
-/// Whether Cholesky's decomposition of a symmetric matrix exists.
-fn is_positive_definite(size: usize, entry: impl Fn(usize, usize) -> f64) -> bool {
-    let mut lower = vec![0.0; size * size];
-    for i in 0..size {
-        for j in 0..=i {
-            let before: f64 = (0..j).map(|k| lower[i * size + k] * lower[j * size + k]).sum();
-            let rest = entry(i, j) - before;
-            if i == j && !(rest > LEAST && rest.is_finite()) {
-                return false;
-            }
-            lower[i * size + j] = if i == j { rest.sqrt() } else { rest / lower[j * size + j] };
-        }
-    }
-    true
-}
-
 /// The variables that are measured from somewhere: those of which two successive powers are
 /// factors of otherwise equal monomials.
 pub(super) fn measured(monomials: &[Monomial], variables: usize) -> Vec<bool> {
@@ -211,30 +193,4 @@ pub(super) fn expansion_point(expansion: &Expansion<'_>, measured: &[bool]) -> V
         }
     }
     pivot
-}
-
-/// The solution of a system, by elimination with pivoting. Data far from zero make it
-/// ill-conditioned, so it has twice the working precision.
-fn solved(
-    size: usize,
-    matrix: impl Fn(usize, usize) -> Bounded,
-    right: impl Fn(usize) -> Bounded,
-) -> Option<Vec<f64>> {
-    let mut rows: Vec<Vec<Bounded>> =
-        (0..size).map(|i| (0..size).map(|j| matrix(i, j)).chain([right(i)]).collect()).collect();
-    for column in 0..size {
-        let size_of = |row: usize| rows[row][column].hi.abs();
-        let best = (column..size).max_by(|&a, &b| size_of(a).total_cmp(&size_of(b)))?;
-        rows.swap(column, best);
-        let pivot = rows[column].clone();
-        if pivot[column].hi == 0.0 {
-            return None;
-        }
-        for (_, row) in rows.iter_mut().enumerate().filter(|&(index, _)| index != column) {
-            let factor = row[column] / pivot[column];
-            row.iter_mut().zip(&pivot).for_each(|(x, &p)| *x = *x - factor * p);
-        }
-    }
-    let solution = rows.iter().enumerate().map(|(index, row)| (row[size] / row[index]).hi);
-    Some(solution.collect())
 }

@@ -24,6 +24,18 @@ pub(super) enum Of {
     Decay,
 }
 
+impl Of {
+    /// The inverse of it.
+    fn inverse(self) -> Of {
+        match self {
+            Of::Itself => Of::Inverse,
+            Of::Inverse => Of::Itself,
+            Of::Exponential => Of::Decay,
+            Of::Decay => Of::Exponential,
+        }
+    }
+}
+
 /// A variable of polynomials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Variable {
@@ -243,8 +255,11 @@ impl<'a> Extraction<'a> {
                     .collect();
                 Ok(Polynomial::of(Monomial::ONE, data.apply(op, &args)))
             }
-            (Op::Div, [a, b]) => match b.as_datum() {
-                Some(Some(divisor)) => Ok(a.map(|datum| data.apply(Op::Div, &[datum, divisor]))),
+            (Op::Div, [a, b]) => match b.terms() {
+                &[(monomial, divisor)] if monomial.carried.is_none() => {
+                    let quotient = a.map(|datum| data.apply(Op::Div, &[datum, divisor]));
+                    self.over(quotient, &monomial)
+                }
                 _ => Err(Reason::NotPolynomial(op)),
             },
             (Op::Powi, [a, b]) => match b.as_datum().flatten().and_then(|b| data.number(b)) {
@@ -268,6 +283,19 @@ impl<'a> Extraction<'a> {
             (Op::Exp, [exponent]) => self.exponential(&exponent.clone()),
             _ => Err(Reason::NotPolynomial(op)),
         }
+    }
+
+    /// The quotient of a polynomial by a monomial: a product with the inverses of its variables.
+    fn over(&mut self, dividend: Polynomial, by: &Monomial) -> Result<Polynomial, Reason> {
+        let mut quotient = dividend;
+        for number in 0..MOST_VARIABLES {
+            for _ in 0..by.exponents[number] {
+                let Variable { node, of } = self.variables[number];
+                let inverse = self.variable(node, of.inverse())?;
+                quotient = quotient.times(&inverse, &mut self.data)?;
+            }
+        }
+        Ok(quotient)
     }
 
     /// Whether `node` is a variable, or would be one.

@@ -170,25 +170,15 @@ impl Sum {
         &self,
         is_differentiated: impl Fn(Node) -> bool,
     ) -> Result<(Polynomial, Vec<Variable>), Reason> {
-        let mut routine = Routine { program: Program::new(0), inputs: Vec::new() };
+        let mut routine = Writer::default();
         let start = match self.first {
             Some(node) => routine.variable(Variable { node, of: Of::Itself })?,
             None => routine.number(Bounded::ZERO)?,
         };
         let value = self.write(&mut routine)?;
-        let Routine { program, inputs } = routine;
-        let differentiated = (0u32..)
-            .zip(&inputs)
-            .filter(|(_, input)| is_differentiated(input.node))
-            .map(|(number, _)| number)
-            .collect();
+        let (program, inputs, differentiated) = routine.finish(is_differentiated);
         let polynomial = Polynomial::new(program, start, value, differentiated);
         Ok((polynomial.map_err(|_| Reason::Degree)?, inputs))
-    }
-
-    /// Its value where these nodes have these values.
-    pub(super) fn at(&self, nodes: &[Node], values: &[f64]) -> Option<f64> {
-        self.write(&mut Numbers { nodes, values }).ok().map(|value| value.hi)
     }
 }
 
@@ -228,18 +218,35 @@ impl Target for Nodes<'_> {
 }
 
 /// Writes the program of a routine.
-struct Routine {
+pub(super) struct Writer {
     program: Program,
     inputs: Vec<Variable>,
 }
 
-impl Routine {
-    fn push(&mut self, instruction: Instruction) -> Result<Slot, Reason> {
-        self.program.push(instruction).map_err(|_| Reason::Degree)
+impl Default for Writer {
+    fn default() -> Writer {
+        Writer { program: Program::new(0), inputs: Vec::new() }
     }
 }
 
-impl Target for Routine {
+impl Writer {
+    fn push(&mut self, instruction: Instruction) -> Result<Slot, Reason> {
+        self.program.push(instruction).map_err(|_| Reason::Degree)
+    }
+
+    /// The program with its inputs, nodes or their exponentials, and those to differentiate by.
+    pub(super) fn finish(
+        self,
+        is_differentiated: impl Fn(Node) -> bool,
+    ) -> (Program, Vec<Variable>, Vec<u32>) {
+        let Writer { program, inputs } = self;
+        let numbered = (0u32..).zip(&inputs).filter(|(_, input)| is_differentiated(input.node));
+        let differentiated = numbered.map(|(number, _)| number).collect();
+        (program, inputs, differentiated)
+    }
+}
+
+impl Target for Writer {
     type Value = Slot;
 
     fn number(&mut self, number: Bounded) -> Result<Slot, Reason> {
@@ -276,40 +283,6 @@ impl Target for Routine {
             Op::Sub => Instruction::Sub(a, b),
             Op::Div => Instruction::Div(a, b),
             _ => Instruction::Mul(a, b),
-        })
-    }
-}
-
-/// Computes the value at a point.
-struct Numbers<'a> {
-    nodes: &'a [Node],
-    values: &'a [f64],
-}
-
-impl Target for Numbers<'_> {
-    type Value = Bounded;
-
-    fn number(&mut self, number: Bounded) -> Result<Bounded, Reason> {
-        Ok(number)
-    }
-
-    fn variable(&mut self, Variable { node, of }: Variable) -> Result<Bounded, Reason> {
-        let at = self.nodes.iter().position(|&known| known == node);
-        let value = at.and_then(|at| self.values.get(at)).copied().ok_or(Reason::Refuted)?;
-        Ok(match of {
-            Of::Itself => Bounded::exact(value),
-            Of::Inverse => Bounded::ONE / Bounded::exact(value),
-            Of::Exponential => Bounded::exact(value.exp()),
-            Of::Decay => Bounded::exact((-value).exp()),
-        })
-    }
-
-    fn apply(&mut self, op: Op, [a, b]: [Bounded; 2]) -> Result<Bounded, Reason> {
-        Ok(match op {
-            Op::Add => a + b,
-            Op::Sub => a - b,
-            Op::Div => a / b,
-            _ => a * b,
         })
     }
 }

@@ -151,7 +151,14 @@ fn closed(
             Reason::Data => hoist::hoisted(place, &body, value, count, limits),
             reason => Err(reason),
         });
-        match found.and_then(|found| with_routine(graph, swept, phi, found)) {
+        let closed = found.and_then(|found| {
+            let routine = match found.is_accurate {
+                true => None,
+                false => Some(found.form.routine(graph, |node| swept[node])?),
+            };
+            Ok(Closed { phi, found, routine })
+        });
+        match closed {
             Ok(closed) => all.push(closed),
             Err(reason) => {
                 stays.push(value);
@@ -186,28 +193,6 @@ fn closed(
         true => Err(Reason::Refuted),
         false => Ok(all),
     }
-}
-
-/// The closed form with its routine, if it takes one.
-fn with_routine(
-    graph: &Graph,
-    swept: &Array<Node, bool>,
-    phi: usize,
-    found: Found,
-) -> Result<Closed, Reason> {
-    let is_differentiated = |node: Node| swept[node];
-    let routine = match &found.form {
-        _ if found.is_accurate => None,
-        Form::Sum(sum) => {
-            let (polynomial, inputs) = sum.routine(is_differentiated)?;
-            Some((Routine::Polynomial(polynomial), inputs))
-        }
-        Form::Product(product) => {
-            let power = product.routine(graph, is_differentiated)?;
-            Some((Routine::AffinePower(power), product.inputs(graph)))
-        }
-    };
-    Ok(Closed { phi, found, routine })
 }
 
 /// Whether the closed form and the loop differ at a test point.

@@ -2,11 +2,13 @@
 //! with an invariant coefficient, whose first value takes the product of the data.
 
 use super::extract::{Of, Variable};
+use super::form::{Target, Writer};
 use super::moments::Iterate;
 use super::polynomial::Monomial;
 use super::reason::Reason;
 use crate::numeric::double_double::{Bounded, power_of_two};
-use crate::numeric::{AffineMap, AffinePower, Instruction, Program, Slot, Trips};
+use crate::numeric::{AffineMap, AffinePower, Slot, Trips};
+use crate::op::Op;
 use crate::ssa::{Graph, Node};
 
 /// The largest exponent of 2 by which the product of the data may be larger than 1 or smaller.
@@ -51,89 +53,36 @@ impl Product {
         Ok(Product { variables, monomial, data, shift, first, count })
     }
 
-    /// The routine's inputs: nodes or their exponentials.
-    pub(super) fn inputs(&self, graph: &Graph) -> Vec<Variable> {
-        let mut inputs: Vec<Variable> = Vec::new();
-        let first = Variable { node: self.first, of: Of::Itself };
-        let read = self.variables.iter().enumerate();
-        let read = read.filter(|&(number, _)| self.monomial.exponents[number] > 0);
-        let is_number = graph.constant(self.first).is_some();
-        let first = Some(first).filter(|_| !is_number);
-        for variable in read.map(|(_, variable)| *variable).chain(first) {
-            let of = match variable.of {
-                Of::Itself | Of::Inverse => Of::Itself,
-                Of::Exponential | Of::Decay => Of::Exponential,
-            };
-            let input = Variable { of, ..variable };
-            if !inputs.contains(&input) {
-                inputs.push(input);
-            }
-        }
-        inputs
-    }
-
-    /// The routine for `count` iterations, whose data have been multiplied by `data`.
+    /// The routine, and its inputs: nodes or their exponentials.
     pub(super) fn routine(
         &self,
         graph: &Graph,
         is_differentiated: impl Fn(Node) -> bool,
-    ) -> Result<AffinePower, Reason> {
-        let inputs = self.inputs(graph);
-        let mut program = Program::new(inputs.len() as u32);
-        let mut push = |instruction| program.push(instruction).map_err(|_| Reason::Degree);
-        let place = |input: Variable| {
-            let at = inputs.iter().position(|&known| known == input);
-            Instruction::Input(at.unwrap_or(0) as u32)
+    ) -> Result<(AffinePower, Vec<Variable>), Reason> {
+        let mut writer = Writer::default();
+        let mut ratio: Option<Slot> = match self.shift {
+            0 => None,
+            shift => Some(writer.number(Bounded::exact(power_of_two(shift)))?),
         };
-        let mut ratio: Slot = push(Instruction::Constant(power_of_two(self.shift)))?;
-        for (number, &Variable { node, of }) in self.variables.iter().enumerate() {
-            for _ in 0..self.monomial.exponents[number] {
-                let (is_inverse, of) = match of {
-                    Of::Itself | Of::Exponential => (false, of),
-                    Of::Inverse => (true, Of::Itself),
-                    Of::Decay => (true, Of::Exponential),
-                };
-                let slot = push(place(Variable { node, of }))?;
-                ratio = push(match is_inverse {
-                    true => Instruction::Div(ratio, slot),
-                    false => Instruction::Mul(ratio, slot),
-                })?;
+        for (&variable, &exponent) in self.variables.iter().zip(&self.monomial.exponents) {
+            for _ in 0..exponent {
+                let slot = writer.variable(variable)?;
+                ratio = Some(match ratio {
+                    Some(ratio) => writer.apply(Op::Mul, [ratio, slot])?,
+                    None => slot,
+                });
             }
         }
         let first = match graph.constant(self.first) {
-            Some(number) => push(Instruction::Constant(number))?,
-            None => push(place(Variable { node: self.first, of: Of::Itself }))?,
+            Some(number) => writer.number(Bounded::exact(number))?,
+            None => writer.variable(Variable { node: self.first, of: Of::Itself })?,
         };
-        let data = push(Instruction::Folded(self.data))?;
-        let start = push(Instruction::Mul(first, data))?;
-        let map = AffineMap::new(vec![Some(ratio)], vec![None]).map_err(|_| Reason::Degree)?;
-        let differentiated = (0u32..)
-            .zip(&inputs)
-            .filter(|(_, input)| is_differentiated(input.node))
-            .map(|(number, _)| number)
-            .collect();
+        let data = writer.number(self.data)?;
+        let start = writer.apply(Op::Mul, [first, data])?;
+        let (program, inputs, differentiated) = writer.finish(is_differentiated);
+        let map = AffineMap::new(vec![ratio], vec![None]).map_err(|_| Reason::Degree)?;
         let trips = Trips::Constant(self.count);
-        AffinePower::new(program, map, vec![start], trips, vec![0], differentiated)
-            .map_err(|_| Reason::Degree)
-    }
-
-    /// The value where these nodes have these values.
-    pub(super) fn at(&self, graph: &Graph, nodes: &[Node], values: &[f64]) -> Option<f64> {
-        let value = |node: Node| {
-            let at = nodes.iter().position(|&known| known == node);
-            graph.constant(node).or_else(|| values.get(at?).copied())
-        };
-        let mut ratio = power_of_two(self.shift);
-        for (variable, &exponent) in self.variables.iter().zip(&self.monomial.exponents) {
-            let base = value(variable.node)?;
-            let base = match variable.of {
-                Of::Itself => base,
-                Of::Inverse => 1.0 / base,
-                Of::Exponential => base.exp(),
-                Of::Decay => (-base).exp(),
-            };
-            ratio *= base.powi(i32::from(exponent));
-        }
-        Some(value(self.first)? * self.data.hi * ratio.powi(i32::try_from(self.count).ok()?))
+        let power = AffinePower::new(program, map, vec![start], trips, vec![0], differentiated);
+        Ok((power.map_err(|_| Reason::Degree)?, inputs))
     }
 }

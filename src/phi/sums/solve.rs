@@ -13,6 +13,7 @@ use super::polynomial::Monomial;
 use super::product::Product;
 use super::reason::Reason;
 use super::record;
+use crate::numeric::Routine;
 use crate::numeric::double_double::Bounded;
 use crate::phi::close::CloseLimits;
 use crate::phi::recurrence::{Body, needed};
@@ -52,9 +53,32 @@ impl Form {
         match self {
             Form::Sum(sum) => sum.nodes(),
             Form::Product(product) => {
-                product.inputs(graph).iter().map(|variable| variable.node).collect()
+                let mut nodes: Vec<Node> = product.variables.iter().map(|of| of.node).collect();
+                nodes.push(product.first);
+                nodes.retain(|&node| graph.constant(node).is_none());
+                nodes.sort_unstable();
+                nodes.dedup();
+                nodes
             }
         }
+    }
+
+    /// The routine that evaluates it, and its inputs: nodes or their exponentials.
+    pub(super) fn routine(
+        &self,
+        graph: &Graph,
+        is_differentiated: impl Fn(Node) -> bool,
+    ) -> Result<(Routine, Vec<Variable>), Reason> {
+        Ok(match self {
+            Form::Sum(sum) => {
+                let (polynomial, inputs) = sum.routine(is_differentiated)?;
+                (Routine::Polynomial(polynomial), inputs)
+            }
+            Form::Product(product) => {
+                let (power, inputs) = product.routine(graph, is_differentiated)?;
+                (Routine::AffinePower(power), inputs)
+            }
+        })
     }
 
     /// The number of steps in working precision.
@@ -75,20 +99,28 @@ impl Found {
         nodes: &[Node],
         values: &[f64],
     ) -> Option<f64> {
-        match &self.form {
+        let form = match &self.form {
             Form::Sum(sum) => {
                 let begin = if sum.is_begun { sum.begin } else { 0.0 };
                 let Moments { factor, sums, .. } = self.iterate.fold(count, &self.pivot, begin);
                 let numbers = self.pivot.iter().map(|&x| Coefficient::Number(Bounded::exact(x)));
                 let pivot = numbers.collect();
-                Sum { pivot, ..sum.with_moments(factor, &sums) }.at(nodes, values)
+                Form::Sum(Sum { pivot, ..sum.with_moments(factor, &sums) })
             }
             Form::Product(product) => {
                 let monomial = (product.variables.clone(), product.monomial);
-                let product = Product::of(&self.iterate, monomial, product.first, count).ok()?;
-                product.at(graph, nodes, values)
+                Form::Product(Product::of(&self.iterate, monomial, product.first, count).ok()?)
             }
-        }
+        };
+        let (routine, inputs) = form.routine(graph, |_| false).ok()?;
+        let value = |input: &Variable| {
+            let value = *values.get(nodes.iter().position(|&node| node == input.node)?)?;
+            Some(if input.of == Of::Exponential { value.exp() } else { value })
+        };
+        let point = inputs.iter().map(value).collect::<Option<Vec<f64>>>()?;
+        let mut results = vec![0.0; routine.results()];
+        routine.run(&point, false, &mut results);
+        results.get(routine.value_index(0)).copied().filter(|_| results[0] != 0.0)
     }
 }
 
