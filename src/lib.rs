@@ -145,6 +145,7 @@ pub mod numeric;
 pub mod op;
 pub mod phi;
 mod runtime;
+pub mod simplify;
 pub mod soi;
 pub mod ssa;
 pub mod trace;

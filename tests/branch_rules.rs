@@ -4,7 +4,8 @@
 
 use phigrad::check::{GraphRecipe, Random};
 use phigrad::diff::{Wanted, reverse};
-use phigrad::phi::{Branched, Rule, SimplifyLimits, Stage, simplify_branches, simplify_segments};
+use phigrad::phi::{Branched, Rule, simplify_branches};
+use phigrad::simplify::{SimplifyLimits, Stage, simplify_segments};
 use phigrad::soi::divide;
 use phigrad::ssa::{
     Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, simplify, verify,

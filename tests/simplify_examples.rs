@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used)] // A failing helper fails its test.
 
 use phigrad::diff::{Wanted, reverse};
-use phigrad::phi::{SimplifyLimits, Stage, simplify_segments};
+use phigrad::simplify::{SimplifyLimits, Stage, simplify_segments};
 use phigrad::soi::divide;
 use phigrad::ssa::{
-    Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, simplify, verify,
+    Folding, Graph, Outcome, eliminate_dead_code, hoist, interpret, parse, simplify, verify,
 };
 
 fn simplified(graph: &Graph, stage: Stage) -> Graph {
@@ -70,13 +70,13 @@ fn the_factor_cancels_with_the_derivative_of_the_logarithm() {
 }
 
 /// Whether the value and the gradient of `text` at `x` are those.
-fn assert_value_and_gradient(text: &str, x: &[f64], value: f64, slopes: &[f64]) {
+fn assert_value_and_gradient(text: &str, x: &[f64], value: f64, partials: &[f64]) {
     let graph = parse(text).unwrap();
     let close = |a: f64, b: f64| (a - b).abs() <= 1e-15 * b.abs();
     let got = values(&simplified(&graph, Stage::Final), x);
     assert!(close(got[0], value), "{got:?} {value}");
     let got = values(&gradient(text), x);
-    assert!(got.iter().zip(slopes).all(|(&a, &b)| close(a, b)), "{got:?} {slopes:?}");
+    assert!(got.iter().zip(partials).all(|(&a, &b)| close(a, b)), "{got:?} {partials:?}");
 }
 
 #[test]
@@ -92,15 +92,10 @@ fn stable_forms_survive_large_operands() {
     assert_value_and_gradient(logistic, &[0.0], 0.5, &[0.25]);
     assert_value_and_gradient(logistic, &[-800.0], 0.0, &[0.0]);
     assert_value_and_gradient(logistic, &[800.0], 1.0, &[0.0]);
-    let sum = "graph active 2 inactive 0\nb0:\n  v2 = exp v0\n  v3 = exp v1\n  v4 = add v2 v3\n  \
-               v5 = ln v4\n  return v5\n";
-    let both = simplified(&parse(sum).unwrap(), Stage::Final);
-    assert_eq!(values(&both, &[900.0, 900.0]), [900.0 + 2f64.ln()]);
-    assert_eq!(values(&both, &[-900.0, -901.0]).len(), 1);
 }
 
 #[test]
-fn what_decides_keeps_its_bits() {
+fn what_a_comparison_depends_on_keeps_its_bits() {
     // The difference of squares is compared, so it stays as it is.
     let text = "graph active 2 inactive 0\nv2 = const 0.0\nb0:\n  v3 = mul v0 v0\n  v4 = mul v1 v1\n  \
                 v5 = sub v3 v4\n  v6 = gt v5 v2\n  guard v6\n  return v5\n";
@@ -129,7 +124,7 @@ fn bounds_keep_what_cannot_overflow() {
 
 #[test]
 fn guards_of_a_replayed_loop_bound_what_is_seen_of_it() {
-    // The derivative is in another loop, and uses what the first one has computed.
+    // The derivative is in another loop, and uses what the first one has saved.
     let text = "graph active 1 inactive 0\nv1 = const 0.0\nv2 = const 1.0\nv3 = const 40.0\n\
                 v4 = const 99.0\nv5 = iteration r0\nb0:\n  v14 = region r0 b1 bound 100 entries v6=v1\n  \
                 return v14\nb1:\n  v7 = mul v0 v5\n  v8 = gt v7 v3\n  guard not v8\n  v9 = exp v7\n  \
@@ -145,126 +140,38 @@ fn guards_of_a_replayed_loop_bound_what_is_seen_of_it() {
     assert_eq!((unbounded.matches("exp").count(), unbounded.matches("abs").count()), (1, 1));
 }
 
-/// Value and gradient of the logarithm of a sum of exponentials, simplified.
-fn value_and_gradient(text: &str) -> (Graph, Graph) {
-    let primal = simplify(&parse(text).unwrap(), Folding::Real);
-    let both = reverse(&primal, Wanted::GradientAndValue, Folding::Real);
-    let both = eliminate_dead_code(&both);
-    let stable = simplified(&both, Stage::Final);
-    (both, stable)
+/// The sum of sin(v0·d + factor·d) for numbers d between -1 and 1, where v0 and v1 are at most
+/// 8 in magnitude.
+fn sum_of_products(factor: &str) -> String {
+    let data: Vec<String> =
+        (0..100u8).map(|i| format!("{:?}", f64::from(i) / 64.0 - 0.75)).collect();
+    format!(
+        "graph active 2 inactive 0\nv2 = const 99.0\nv3 = iteration r0\nv4 = const 0.0\nv5 = const \
+         8.0\nv6 = const 1.0\na0 = constants {}\ni0 = a0 base 0 r0*1\nb0:\n  v7 = abs v0\n  v8 = le v7 \
+         v5\n  guard v8\n  v9 = le v0 v5\n  guard v9\n  v10 = neg v5\n  v11 = ge v0 v10\n  guard \
+         v11\n  v12 = le v1 v5\n  guard v12\n  v13 = ge v1 v10\n  guard v13\n  v23 = region r0 b1 \
+         bound 100 entries v14=v4\n  return v23\nb1:\n  v15 = lt v3 v2\n  v16 = element i0\n  v17 = \
+         mul v0 v16\n  v18 = mul {factor} v16\n  v19 = add v17 v18\n  v20 = sin v19\n  v21 = powf v20 \
+         v6\n  v22 = add v14 v21\n  return v15 v22 v22\n",
+        data.join(" ")
+    )
 }
 
 #[test]
-fn what_overflows_anyway_is_not_computed_twice() {
-    let text = "graph active 2 inactive 0\nb0:\n  v2 = exp v0\n  v3 = exp v1\n  v4 = add v2 v3\n  \
-                v5 = ln v4\n  return v5\n";
-    let (_, both) = value_and_gradient(text);
-    let printed = both.to_string();
-    assert_eq!((printed.matches("exp").count(), printed.matches("ln").count()), (2, 1), "{both}");
-    let primal = simplify(&parse(text).unwrap(), Folding::Real);
-    let value = simplified(&primal, Stage::Final).to_string();
-    assert_eq!(value.matches("exp").count(), 1, "{value}");
-    // What is not divided by the sum has a scale that matters.
-    let text = text.replace("return v5", "v6 = mul v5 v2\n  return v6");
-    let (before, after) = value_and_gradient(&text);
-    assert_eq!(before, after);
-}
-
-#[test]
-fn gradients_of_sums_of_exponentials_are_scaled_where_they_overflow() {
-    for terms in 2..=20_usize {
-        let (before, stable) = value_and_gradient(&log_sum_exp(terms));
-        let spread = |scale: f64, shift: f64| -> Vec<f64> {
-            (0..terms).map(|i| scale * (1.7 * i as f64).sin() + shift).collect()
-        };
-        for scale in [0.0, 1.0, 30.0, 600.0] {
-            // Bit for bit the same where nothing overflows.
-            assert_eq!(values(&before, &spread(scale, 0.0)), values(&stable, &spread(scale, 0.0)));
-        }
-        for (scale, shift) in [(5.0, 1024.0), (5.0, -1024.0), (0.0, 2048.0), (30.0, 4096.0)] {
-            // The same numbers without the shift, which is no matter of rounding.
-            let inputs = spread(scale, shift);
-            let exact: Vec<f64> = inputs.iter().map(|x| x - shift).collect();
-            let mut exact = values(&before, &exact);
-            exact[terms] += shift;
-            let got = values(&stable, &inputs);
-            for (got, exact) in got.iter().zip(&exact) {
-                assert!((got - exact).abs() <= 4e-14 * exact.abs(), "{got} {exact}\n{stable}");
-            }
-        }
-    }
-}
-
-#[test]
-fn parts_of_sums_that_may_vanish_are_not_scaled() {
-    // ln((e^a + e^b)/(e^a + e^b + e^c)): with a large c the first sum would be 0.
-    let text = "graph active 3 inactive 0\nb0:\n  v3 = exp v0\n  v4 = exp v1\n  v5 = exp v2\n  \
-                v6 = add v3 v4\n  v7 = add v6 v5\n  v8 = div v6 v7\n  v9 = div v3 v6\n  \
-                return v8 v9\n";
-    let graph = parse(text).unwrap();
-    assert_eq!(simplified(&graph, Stage::Final), graph);
-    // The quotient by the whole sum may be, also where the exponents come late.
-    let text = "graph active 3 inactive 0\nb0:\n  v3 = exp v0\n  v4 = sin v1\n  v5 = exp v4\n  \
-                v6 = mul v2 v0\n  v7 = exp v6\n  v8 = add v3 v5\n  v9 = add v8 v7\n  \
-                v10 = div v3 v9\n  return v10\n";
-    let stable = simplified(&parse(text).unwrap(), Stage::Final);
-    assert_eq!(values(&stable, &[900.0, 0.0, 1.0]), [0.5]);
-    assert_eq!(values(&stable, &[0.0, 0.0, 1.0]), [1.0 / 3.0]);
-    // The user has subtracted the largest.
-    let text = "graph active 2 inactive 0\nb0:\n  v2 = max v0 v1\n  v3 = sub v0 v2\n  v4 = exp v3\n  \
-                v5 = sub v1 v2\n  v6 = exp v5\n  v7 = add v4 v6\n  v8 = div v4 v7\n  return v8\n";
-    let graph = parse(text).unwrap();
-    assert_eq!(simplified(&graph, Stage::Final), graph);
-}
-
-#[test]
-fn sums_of_exponentials_that_decide_are_not_scaled() {
-    // e^a/(e^a + e^b) is compared: where the sum overflows the kernel goes the tape's way.
-    let text = "graph active 2 inactive 0\nv2 = const 0.5\nb0:\n  v3 = exp v0\n  v4 = exp v1\n  \
-                v5 = add v3 v4\n  v6 = div v3 v5\n  v7 = gt v6 v2\n  guard v7\n  return v6\n";
-    let graph = parse(text).unwrap();
-    assert_eq!(simplified(&graph, Stage::Final), graph);
-    let free = parse(&text.replace("  v7 = gt v6 v2\n  guard v7\n", "")).unwrap();
-    let scaled = simplified(&free, Stage::Final);
-    assert!(scaled.to_string().contains("abs"), "{scaled}");
-    assert_eq!(values(&scaled, &[900.0, 900.0]), [0.5]);
-    // The scale of what is returned matters.
-    let graph = parse(&text.replace("  guard v7\n  return v6", "  return v6 v5")).unwrap();
-    assert_eq!(simplified(&graph, Stage::Final), graph);
-}
-
-fn log_sum_exp(terms: usize) -> String {
-    let mut text = format!("graph active {terms} inactive 0\nb0:\n");
-    (0..terms).for_each(|i| text += &format!("  v{} = exp v{i}\n", terms + i));
-    (1..terms).for_each(|i| {
-        let before = if i == 1 { terms } else { 2 * terms + i - 2 };
-        text += &format!("  v{} = add v{before} v{}\n", 2 * terms + i - 1, terms + i);
-    });
-    text += &format!("  v{} = ln v{}\n  return v{0}\n", 3 * terms - 1, 3 * terms - 2);
-    text
-}
-
-#[test]
-fn logarithms_of_sums_of_exponentials_survive_large_operands() {
-    for terms in 2..=20_usize {
-        // More than two are scaled.
-        let graph = parse(&log_sum_exp(terms)).unwrap();
-        let stable = simplified(&graph, Stage::Final);
-        let spread = |scale: f64, shift: f64| -> Vec<f64> {
-            (0..terms).map(|i| scale * (1.7 * i as f64).sin() + shift).collect()
-        };
-        for (scale, shift) in [(1.0, 0.0), (30.0, 0.0), (5.0, 900.0), (5.0, -900.0), (0.0, 800.0)] {
-            let exact = shift + values(&graph, &spread(scale, 0.0))[0];
-            let got = values(&stable, &spread(scale, shift))[0];
-            assert!((got - exact).abs() <= 2e-15 * exact.abs().max(1.0), "{got} {exact}");
-        }
-        let mut spoilt = spread(1.0, 0.0);
-        for i in 0..terms {
-            let before = core::mem::replace(&mut spoilt[i], f64::NAN);
-            assert!(values(&stable, &spoilt)[0].is_nan());
-            spoilt[i] = before;
-        }
-    }
+fn common_factors_are_taken_out_where_the_sum_can_be_hoisted() {
+    let graph = parse(&sum_of_products("v1")).unwrap();
+    let simple = hoist(&simplified(&graph, Stage::Final)).to_string();
+    let (before, body) = simple.split_once("b1:").unwrap();
+    let count = |text: &str, op: &str| text.matches(&format!("= {op} ")).count();
+    assert_eq!(
+        (count(before, "add"), count(body, "add"), count(body, "mul")),
+        (1, 1, 1),
+        "{simple}"
+    );
+    // What the loop carries is not bounded, and neither is its sum.
+    let graph = parse(&sum_of_products("v14")).unwrap();
+    let simple = simplified(&graph, Stage::Final).to_string();
+    assert_eq!(count(&simple, "mul"), 2, "{simple}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use phigrad::check::{GraphRecipe, Random, Tolerance, close};
 use phigrad::diff::{Wanted, reverse};
-use phigrad::phi::{SimplifyLimits, Stage, simplify_segments};
+use phigrad::simplify::{SimplifyLimits, Stage, simplify_segments};
 use phigrad::soi::divide;
 use phigrad::ssa::{Folding, Graph, Outcome, eliminate_dead_code, interpret, simplify, verify};
 

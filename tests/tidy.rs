@@ -15,7 +15,7 @@ const RUST_FOLDERS: [&str; 6] =
 const MAX_LINES: usize = 500;
 
 /// The layers with their ranks: a layer imports from lower ranks only.
-const LAYERS: [(&str, usize); 14] = [
+const LAYERS: [(&str, usize); 15] = [
     ("entity", 0),
     ("numeric", 1),
     ("op", 1),
@@ -24,6 +24,7 @@ const LAYERS: [(&str, usize); 14] = [
     ("ssa", 3),
     ("validate", 4),
     ("phi", 5),
+    ("simplify", 5),
     ("soi", 5),
     ("diff", 5),
     ("jit", 5),

@@ -8,7 +8,6 @@ mod close;
 mod notation;
 mod recurrence;
 mod rule;
-mod simplify;
 mod sums;
 mod unroll;
 mod version;
@@ -21,7 +20,4 @@ pub use notation::{
 };
 pub(crate) use notation::{display_form, number_loops};
 pub use rule::{Applied, Refused, Rule};
-pub use simplify::{
-    SegmentRun, Simplified, SimplifyLimits, Stage, Tag, rewrite_rules, simplify_segments,
-};
 pub use unroll::unroll;

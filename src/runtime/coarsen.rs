@@ -8,9 +8,10 @@ use super::report::{Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered};
 use crate::jit::{Kernel, MAX_WORDS, history_words, schedule_reaching};
 use crate::phi::{
-    Applied, CloseLimits, Closed, Refused, SimplifyLimits, Stage, close, display_form,
-    number_loops, simplify_branches, simplify_segments, unroll,
+    Applied, CloseLimits, Closed, Refused, close, display_form, number_loops, simplify_branches,
+    unroll,
 };
+use crate::simplify::{SimplifyLimits, Stage, simplify_segments};
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
     Block, Folding, Graph, Nest, Region, RerollLimits, Sequence, cost, eliminate_dead_code, expand,
@@ -169,7 +170,7 @@ pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
     }
     let gradient = (after.nodes.len() <= MOST_NODES).then(|| {
         let primal = Checkpointed::new(&simplified(&after, Stage::Primal, options));
-        simplified(&derive(&primal, Purpose::Gradient, Folding::Real), Stage::Shown, options)
+        simplified(&derive(&primal, Purpose::Gradient, Folding::Real), Stage::Final, options)
     });
     Stages { before, after, gradient, applied, refused }
 }

@@ -4,41 +4,28 @@ use hashbrown::HashSet;
 
 use super::flow::Flow;
 use super::graph::{Def, End, Graph, Item, Node};
-use super::scope::Scope;
 use crate::entity::Array;
 use crate::op::{Op, is_singular};
 
 /// Which nodes a condition or a singular primitive depends on.
 pub(crate) fn decisive_nodes(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
-    decisive_nodes_but(graph, flow, |_, _| false)
-}
-
-/// The same, where some operands of singular primitives are known not to come near a
-/// singularity, or that is of no matter.
-pub(crate) fn decisive_nodes_but(
-    graph: &Graph,
-    flow: &Flow<'_>,
-    is_regular: impl Fn(Op, Node) -> bool,
-) -> Array<Node, bool> {
     let matters = |op, operand, args: &[Node]| {
         let has_pole = op == Op::Powi && graph.constant(args[1]) < Some(0.0);
-        (is_singular(op, operand) || has_pole) && !is_regular(op, args[operand])
+        is_singular(op, operand) || has_pole
     };
-    let needed = needed(graph, flow, &Scope::whole(graph), matters);
+    let needed = needed(graph, flow, matters);
     graph.nodes.keys().map(|node| needed.contains(&node)).collect()
 }
 
-/// Which nodes of `scope` a condition depends on there, or an operand of a primitive that
-/// `matters`.
-pub(super) fn needed(
+/// Which nodes a condition depends on, or an operand of a primitive that `matters`.
+fn needed(
     graph: &Graph,
     flow: &Flow<'_>,
-    scope: &Scope,
     matters: impl Fn(Op, usize, &[Node]) -> bool,
 ) -> HashSet<Node> {
     let mut pending: Vec<Node> = Vec::new();
-    for &block in &scope.blocks {
-        for item in &graph.blocks[block].items {
+    for data in graph.blocks.values() {
+        for item in &data.items {
             match *item {
                 Item::Guard { condition, .. } => pending.push(condition),
                 Item::Node(node) => {
@@ -51,11 +38,11 @@ pub(super) fn needed(
                 Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) => {}
             }
         }
-        if let End::Branch { condition, .. } = graph.blocks[block].end {
+        if let End::Branch { condition, .. } = data.end {
             pending.push(condition);
         }
     }
-    for &region in &scope.regions {
+    for region in graph.regions.keys() {
         let (decides, _) = graph.passed_before_phis(region);
         if decides > 0 {
             pending.extend(flow.passed(region, 0));
@@ -65,7 +52,7 @@ pub(super) fn needed(
     // A long series has as many elements.
     let mut seen = HashSet::new();
     while let Some(node) = pending.pop() {
-        if !scope.contains(node) || !needed.insert(node) {
+        if !needed.insert(node) {
             continue;
         }
         match graph.nodes[node].def {

@@ -107,7 +107,7 @@ fn blocks_of_nodes(graph: &Graph) -> Array<Node, Option<Block>> {
 }
 
 /// Calls `used` with each node that something other than an application uses.
-pub(crate) fn for_each_use(graph: &Graph, mut used: impl FnMut(Node)) {
+fn for_each_use(graph: &Graph, mut used: impl FnMut(Node)) {
     for block in graph.blocks.values() {
         for item in &block.items {
             match *item {

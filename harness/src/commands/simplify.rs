@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use phigrad::diff::{Wanted, reverse};
 use phigrad::jit::{Kernel, compile};
-use phigrad::phi::{SimplifyLimits, Stage, simplify_segments};
+use phigrad::simplify::{SimplifyLimits, Stage, simplify_segments};
 use phigrad::soi::divide;
 use phigrad::ssa::{
     Folding, Graph, Lifted, Paths, RerollLimits, eliminate_dead_code, reroll, simplify,

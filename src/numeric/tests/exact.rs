@@ -142,12 +142,7 @@ pub fn evaluate(routine: &AffinePower, inputs: &[Dual], plain: &[f64]) -> Option
         let value = match instruction {
             Instruction::Input(input) => inputs[*input as usize].clone(),
             Instruction::Constant(value) => Dual::constant(*value, directions),
-<<<<<<< ours
-            // Only polynomials have folded numbers.
-            Instruction::Folded(number) => Dual::constant(number.hi, directions),
-=======
             Instruction::Folded(value) => Dual::constant(value.hi, directions),
->>>>>>> theirs
             Instruction::Add(a, b) => at(a).plus(at(b)),
             Instruction::Sub(a, b) => at(a).minus(at(b)),
             Instruction::Mul(a, b) => at(a).times(at(b)),

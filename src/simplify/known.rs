@@ -1,14 +1,14 @@
-//! What is known of the nodes of a graph: from how they are computed, and from
-//! the conditions that have come out on the way; and which nodes a block sees.
+//! Known ranges of the nodes of a graph: from how they are computed, and from the conditions
+//! on the path to a block; and which nodes are visible in a block.
 
 use super::range::{Range, range_of};
 use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{Block, Def, End, Flow, Graph, Item, Nest, Node, SeriesData};
 
-/// How many conditions on the way to a block are looked at, the closest first.
+/// How many conditions on the path to a block are looked at, the closest first.
 const MOST_CONDITIONS: usize = 64;
-/// How many blocks around a block are looked at for what is visible in it.
+/// How many enclosing blocks are looked at for what is visible in a block.
 const MOST_BLOCKS: usize = 64;
 
 /// What is known of each node, from how it is computed.
@@ -43,13 +43,7 @@ impl<'a> Known<'a> {
                 }
                 Def::Element(access) => *series[graph.accesses[access].series]
                     .get_or_insert_with(|| elements(&graph.series[graph.accesses[access].series])),
-                Def::Iteration(_) => Range {
-                    low: 0.0,
-                    high: f64::from(u32::MAX),
-                    nan: false,
-                    nonzero: false,
-                    integer: true,
-                },
+                Def::Iteration(_) => Range::between(0.0, f64::from(u32::MAX)).or_nan(false),
                 Def::Input(_) | Def::Entry(..) | Def::Call(_) | Def::Result(..) => Range::UNKNOWN,
             };
         }
@@ -62,38 +56,17 @@ impl<'a> Known<'a> {
     /// the order of steps. Unknown means no.
     pub(super) fn is_visible(&self, node: Node, block: Block) -> bool {
         let Some(of_node) = self.nest.node_block(node) else { return true };
-        let mut around = Some(block);
-        for _ in 0..MOST_BLOCKS {
-            let Some(here) = around else { return false };
-            if of_node == here || self.forwards[here] == Some(of_node) {
-                return true;
-            }
-            around = self.parents[here];
-        }
-        false
-    }
-
-    /// Whether `node` is computed in a loop that is not around `block`: there it is
-    /// remembered for each iteration.
-    pub(super) fn is_history(&self, node: Node, block: Block) -> bool {
-        let Some(own) = self.nest.node_loop(node) else { return false };
-        let mut around = self.nest.block_loop(block);
-        while let Some(here) = around {
-            if here == own {
-                return false;
-            }
-            around = self.nest.loop_around(here);
-        }
-        true
+        core::iter::successors(Some(block), |&here| self.parents[here])
+            .take(MOST_BLOCKS)
+            .any(|here| of_node == here || self.forwards[here] == Some(of_node))
     }
 
     /// What is known in `block`, also from conditions.
     pub(super) fn at(&self, block: Block) -> KnownAt<'_> {
-        let mut known = KnownAt { known: self, refined: Vec::new() };
-        // Results are given only if all guards have held, those to come included.
+        // There are results only if all guards have held, also those that come later.
         let mut here = block;
         let mut conditions = Vec::new();
-        loop {
+        while conditions.len() < MOST_CONDITIONS {
             // Those of a block that is replayed held for the values that are seen here.
             for block in [Some(here), self.forwards[here]].into_iter().flatten() {
                 for item in &self.graph.blocks[block].items {
@@ -109,12 +82,10 @@ impl<'a> Known<'a> {
                 conditions.push((condition, then == here));
             }
             here = parent;
-            if conditions.len() >= MOST_CONDITIONS {
-                break;
-            }
         }
         conditions.truncate(MOST_CONDITIONS);
-        conditions.iter().for_each(|&(condition, holds)| known.learn(condition, holds));
+        let mut known = KnownAt { known: self, refined: Vec::new() };
+        conditions.iter().for_each(|&(condition, holds)| known.assume(condition, holds));
         known
     }
 }
@@ -122,22 +93,18 @@ impl<'a> Known<'a> {
 /// What is known of nodes in a block.
 pub(super) struct KnownAt<'a> {
     known: &'a Known<'a>,
-    /// What conditions tell, by node.
+    /// What follows from conditions, by node.
     refined: Vec<(Node, Range)>,
 }
 
 impl KnownAt<'_> {
     pub(super) fn range(&self, node: Node) -> Range {
-        self.refinement(node).map_or(self.known.ranges[node], |&(_, range)| range)
+        self.refined(node).unwrap_or(self.known.ranges[node])
     }
 
-    /// What conditions tell of `node` beyond how it is computed.
-    pub(super) fn told(&self, node: Node) -> Option<Range> {
-        self.refinement(node).map(|&(_, range)| range)
-    }
-
-    fn refinement(&self, node: Node) -> Option<&(Node, Range)> {
-        self.refined.iter().find(|(refined, _)| *refined == node)
+    /// What is known of `node` with conditions, if they say anything of it.
+    pub(super) fn refined(&self, node: Node) -> Option<Range> {
+        self.refined.iter().find(|(refined, _)| *refined == node).map(|&(_, range)| range)
     }
 
     fn refine(&mut self, node: Node, range: Range) {
@@ -148,22 +115,21 @@ impl KnownAt<'_> {
         }
     }
 
-    fn learn(&mut self, condition: Node, holds: bool) {
+    fn assume(&mut self, condition: Node, holds: bool) {
         let Def::Apply(op, [a, b, _]) = self.known.graph.nodes[condition].def else { return };
-        match (op, holds) {
-            (Op::Lt | Op::Le, true) => self.learn_order(a, b, op == Op::Lt),
-            (Op::Gt | Op::Ge, true) => self.learn_order(b, a, op == Op::Gt),
+        match op {
+            Op::Lt | Op::Le if holds => self.assume_order(a, b, op == Op::Lt, true),
+            Op::Gt | Op::Ge if holds => self.assume_order(b, a, op == Op::Gt, true),
             // Or one of them is NaN.
-            (Op::Lt | Op::Le, false) => self.learn_no_order(b, a, op == Op::Le),
-            (Op::Gt | Op::Ge, false) => self.learn_no_order(a, b, op == Op::Ge),
-            (Op::Eq, true) | (Op::Ne, false) => {
-                let both = self.range(a).both(self.range(b));
+            Op::Lt | Op::Le => self.assume_order(b, a, op == Op::Le, false),
+            Op::Gt | Op::Ge => self.assume_order(a, b, op == Op::Ge, false),
+            Op::Eq | Op::Ne if holds == (op == Op::Eq) => {
                 // Zeros of both signs are equal.
-                let both = Range { nan: false, ..both };
+                let both = Range { nan: false, ..self.range(a).both(self.range(b)) };
                 self.refine(a, both);
                 self.refine(b, both);
             }
-            (Op::Ne, true) | (Op::Eq, false) => {
+            Op::Eq | Op::Ne => {
                 for (one, other) in [(a, b), (b, a)] {
                     if self.known.graph.constant(other) == Some(0.0) {
                         self.refine(one, Range { nonzero: true, ..Range::UNKNOWN });
@@ -174,27 +140,18 @@ impl KnownAt<'_> {
         }
     }
 
-    /// Learns that `a` is less than `b`, or at most `b`.
-    fn learn_order(&mut self, a: Node, b: Node, strictly: bool) {
-        let (below, above) = (self.range(a), self.range(b));
-        let ordered = Range { nan: false, ..Range::UNKNOWN };
-        let nonzero = strictly && above.high <= 0.0;
-        self.refine(a, Range { high: above.high, nonzero, ..ordered });
-        let nonzero = strictly && below.low >= 0.0;
-        self.refine(b, Range { low: below.low, nonzero, ..ordered });
-    }
-
-    /// Learns the same, unless one of them is NaN. Bounds hold for what is not NaN;
-    /// they follow from a number that is certainly none.
-    fn learn_no_order(&mut self, a: Node, b: Node, strictly: bool) {
-        let (below, above) = (self.range(a), self.range(b));
-        if !above.nan {
-            let nonzero = strictly && above.high <= 0.0;
-            self.refine(a, Range { high: above.high, nonzero, ..Range::UNKNOWN });
+    /// Assumes that `a` is less than `b`, or at most `b`; and that no one is NaN, if they are
+    /// `ordered`. If not, a bound follows only from a number that is certainly not NaN.
+    fn assume_order(&mut self, a: Node, b: Node, strictly: bool, ordered: bool) {
+        let (smaller, larger) = (self.range(a), self.range(b));
+        let unknown = Range { nan: !ordered, ..Range::UNKNOWN };
+        if ordered || !larger.nan {
+            let nonzero = strictly && larger.upper <= 0.0;
+            self.refine(a, Range { upper: larger.upper, nonzero, ..unknown });
         }
-        if !below.nan {
-            let nonzero = strictly && below.low >= 0.0;
-            self.refine(b, Range { low: below.low, nonzero, ..Range::UNKNOWN });
+        if ordered || !smaller.nan {
+            let nonzero = strictly && smaller.lower >= 0.0;
+            self.refine(b, Range { lower: smaller.lower, nonzero, ..unknown });
         }
     }
 }
@@ -204,19 +161,14 @@ fn elements(series: &SeriesData) -> Range {
     match series {
         SeriesData::Constants(all) if !all.is_empty() => {
             let all = all.bounds();
-            Range {
-                low: all.low,
-                high: all.high,
-                nan: all.has_nan,
-                nonzero: !all.has_zero,
-                integer: all.are_integers,
-            }
+            let (lower, upper, nan) = (all.low, all.high, all.has_nan);
+            Range { lower, upper, nan, nonzero: !all.has_zero }
         }
         _ => Range::UNKNOWN,
     }
 }
 
-/// For each block the one that it replays, which is on the same way.
+/// For each block the one that it replays, on the same path.
 fn forwards(
     graph: &Graph,
     parents: &Array<Block, Option<Block>>,
@@ -226,32 +178,29 @@ fn forwards(
     for block in graph.preorder() {
         let Some(parent) = parents[block] else { continue };
         let of_parent: Option<Block> = forwards[parent];
-        let begun = nest.block_region(block).filter(|&region| graph.regions[region].root == block);
-        forwards[block] = match begun {
+        let region = nest.block_region(block).filter(|&region| graph.regions[region].root == block);
+        forwards[block] = match region {
             Some(region) => {
                 let replayed = graph.regions[region].replays;
                 replayed.map(|replayed| graph.regions[replayed].root).or(of_parent)
             }
-            None => of_parent.map(|forward| same_side(graph, forward, parent, block)),
+            None => of_parent.map(|forward| same_arm(graph, forward, parent, block)),
         };
     }
     forwards
 }
 
-/// The side of `forward` that is taken where `parent` goes on with `block`, if both
-/// branch on the same condition; otherwise `forward` itself.
-fn same_side(graph: &Graph, forward: Block, parent: Block, block: Block) -> Block {
+/// The arm of `forward` that is taken where `parent` goes on with `block`, if both branch on
+/// the same condition; otherwise `forward` itself.
+fn same_arm(graph: &Graph, forward: Block, parent: Block, block: Block) -> Block {
     match (&graph.blocks[parent].end, &graph.blocks[forward].end) {
         (
             End::Branch { condition, then, .. },
             End::Branch { condition: same, then: on_then, otherwise },
-        ) if condition == same => {
-            if *then == block {
-                *on_then
-            } else {
-                *otherwise
-            }
-        }
+        ) if condition == same => match *then == block {
+            true => *on_then,
+            false => *otherwise,
+        },
         _ => forward,
     }
 }

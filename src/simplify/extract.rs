@@ -1,19 +1,16 @@
-//! Extraction: of the equal terms in each class the one with which everything
-//! together costs least, shared terms counted once.
+//! Extraction: of the equal terms in each class the one with which everything together costs
+//! least, common subterms counted once.
 //!
-//! The greedy algorithm on sets: each class keeps the set of classes that its
-//! choice needs, itself included, and what they cost together. A class takes
-//! another term if that costs less; then those that use the class are looked at
-//! again.
+//! The greedy algorithm on sets: each class keeps the set of classes that its choice needs,
+//! itself included, and their cost together. A class takes another term if that costs less;
+//! then the classes that use it are looked at again.
 
 use std::collections::VecDeque;
 
 use egg::{Id, Language};
 
-use super::cost::cost;
-use super::facts::Terms;
-use super::language::Term;
-use super::loops::{ALL, LoopSet};
+use super::egraph::{Term, Terms};
+use super::loops::{ALL, LoopSet, cost};
 use crate::ssa::Node;
 
 /// The choice of a class.
@@ -21,7 +18,7 @@ use crate::ssa::Node;
 enum Choice {
     /// Nothing that can be computed has been found.
     None,
-    /// The value is there anyway.
+    /// The value is computed anyway.
     Pinned,
     Term(Term),
 }
@@ -33,7 +30,7 @@ pub(super) struct Pinned {
     pub(super) node: Node,
     /// What it costs to use it in the segment.
     pub(super) fee: u64,
-    /// The loops around the segment in which it changes.
+    /// The enclosing loops in which it changes.
     pub(super) changes: LoopSet,
 }
 
@@ -44,8 +41,8 @@ pub(super) struct Choices {
     costs: Vec<u64>,
     /// What it costs with all that it needs.
     totals: Vec<u64>,
-    /// In which loops around the segment it changes: where it is computed from what is
-    /// computed before a loop, so is it.
+    /// In which enclosing loops it changes: what is computed from invariant operands is
+    /// invariant.
     changes: Vec<LoopSet>,
     /// The classes that each class needs, one bit each, in `words` words.
     needs: Vec<u64>,
@@ -53,8 +50,8 @@ pub(super) struct Choices {
 }
 
 impl Choices {
-    /// The best terms of an e-graph that has been rebuilt. Classes in `pinned` have
-    /// values that are there anyway, for what it costs to use them.
+    /// The best terms of an e-graph that has been rebuilt. Classes in `pinned` have values
+    /// that are computed anyway, for what it costs to use them.
     pub(super) fn best(terms: &Terms, pinned: &[Pinned]) -> Choices {
         let mut classes: Vec<Id> = terms.classes().map(|class| class.id).collect();
         classes.sort_unstable();
@@ -110,11 +107,11 @@ impl Choices {
     }
 
     /// Takes `term` for the class with this index if that costs less. Returns whether it
-    /// does. In `all` the classes that the term needs are gathered.
+    /// does. `all` is scratch for the classes that the term needs.
     fn offer(&mut self, index: usize, term: &Term, terms: &Terms, all: &mut [u64]) -> bool {
         all.fill(0);
         let mut changes = match *term {
-            Term::Leaf(number) => terms.analysis.changes_of(number),
+            Term::Leaf(number) => terms.analysis.leaf(number).changes,
             Term::Const(_) | Term::Apply(..) => 0,
         };
         for &operand in term.children() {
@@ -129,7 +126,7 @@ impl Choices {
         if all[index / 64] & (1 << (index % 64)) != 0 {
             return false;
         }
-        let own = cost(term, changes, &terms.analysis.ways);
+        let own = cost(term, changes, &terms.analysis.enclosing);
         let total = own + self.cost_of(all);
         if matches!(self.choices[index], Choice::Term(_)) && self.totals[index] <= total {
             return false;
@@ -172,7 +169,7 @@ impl Choices {
         self.cost_of(&all)
     }
 
-    /// The term of `class`; none if its value is there anyway.
+    /// The term of `class`; none if its value is computed anyway.
     pub(super) fn term(&self, class: Id) -> Option<&Term> {
         match self.choices.get(usize::from(class))? {
             Choice::Term(term) => Some(term),

@@ -1,0 +1,171 @@
+//! In which of its enclosing loops each value changes.
+//!
+//! What is *invariant* in a loop is computed before it, so its cost is divided by the number of
+//! iterations. But the rounding error of an invariant number is the same in every iteration: in
+//! what the loop *carries* it accumulates, where the errors of varying numbers average out.
+
+use super::egraph::Term;
+use crate::entity::Array;
+use crate::op::latency;
+use crate::ssa::{Block, Def, Graph, Nest, Node, Region, SeriesData};
+
+/// Enclosing loops, one bit each, the outermost first. Those nested deeper than there are
+/// bits have the last one in common.
+pub(super) type LoopSet = u64;
+
+/// All enclosing loops.
+pub(super) const ALL: LoopSet = LoopSet::MAX;
+
+/// The loops that steps of a block can be hoisted out of, since each iteration computes them,
+/// from the inside: for each its bit, and the most iterations that it has.
+pub(super) type Enclosing = Vec<(LoopSet, u64)>;
+
+/// The loops of a graph.
+pub(super) struct Loops {
+    nest: Nest,
+    /// For each loop how many enclose it.
+    depths: Array<Region, u32>,
+    /// For each node its enclosing loops in which it changes.
+    changes: Array<Node, LoopSet>,
+    /// For each node whether it depends on what an enclosing loop carries.
+    carried: Array<Node, bool>,
+}
+
+fn bit(depth: u32) -> LoopSet {
+    1 << depth.min(LoopSet::BITS - 1)
+}
+
+impl Loops {
+    pub(super) fn of(graph: &Graph) -> Loops {
+        let nest = Nest::of(graph);
+        let mut depths = Array::filled(0, graph.regions.len());
+        // A loop comes before those in it.
+        for block in graph.preorder() {
+            for region in graph.regions_of(block) {
+                depths[region] = nest.loop_around(region).map_or(0, |outer| depths[outer] + 1);
+            }
+        }
+        let changes = Array::filled(0, graph.nodes.len());
+        let carried = Array::filled(false, graph.nodes.len());
+        let mut loops = Loops { nest, depths, changes, carried };
+        if graph.regions.values().any(|data| data.cycle.is_some()) {
+            for node in graph.nodes.keys() {
+                loops.changes[node] = loops.find_changes(graph, node);
+                loops.carried[node] = loops.find_carried(graph, node);
+            }
+        }
+        loops
+    }
+
+    fn find_changes(&self, graph: &Graph, node: Node) -> LoopSet {
+        let here = self.nest.node_loop(node);
+        match graph.nodes[node].def {
+            Def::Input(_) | Def::Const(_) => 0,
+            Def::Apply(..) => {
+                let args = graph.nodes[node].args().iter();
+                args.fold(0, |all, &arg| all | self.changes_in(arg, here))
+            }
+            Def::Iteration(region) => bit(self.depths[region]),
+            Def::Element(access) => {
+                let data = &graph.accesses[access];
+                let is_constant = matches!(
+                    graph.series[data.series],
+                    SeriesData::Constants(_) | SeriesData::Inputs { .. }
+                );
+                let changes = |&(region, _): &(Region, i32)| match self.encloses(region, here) {
+                    true => bit(self.depths[region]),
+                    false => ALL,
+                };
+                match is_constant {
+                    true => data.strides.iter().fold(0, |all, stride| all | changes(stride)),
+                    false => ALL,
+                }
+            }
+            // In every enclosing loop.
+            Def::Phi(..) | Def::Entry(..) | Def::Call(_) | Def::Result(..) => {
+                here.map_or(0, |innermost| match self.depths[innermost] {
+                    depth if depth + 1 >= LoopSet::BITS => ALL,
+                    depth => (1 << (depth + 1)) - 1,
+                })
+            }
+        }
+    }
+
+    fn find_carried(&self, graph: &Graph, node: Node) -> bool {
+        let is_in_loop = || self.nest.node_loop(node).is_some();
+        match graph.nodes[node].def {
+            Def::Input(_) | Def::Const(_) | Def::Iteration(_) => false,
+            Def::Apply(..) => graph.nodes[node].args().iter().any(|&arg| self.carried[arg]),
+            Def::Element(access) => match &graph.series[graph.accesses[access].series] {
+                SeriesData::Constants(_) | SeriesData::Inputs { .. } => false,
+                SeriesData::Nodes(nodes) => nodes.iter().any(|&node| self.carried[node]),
+                // That loop has ended; an outer one may carry it.
+                SeriesData::History(node) => {
+                    let own = self.nest.node_loop(*node);
+                    own.is_some_and(|region| self.nest.loop_around(region).is_some())
+                }
+                SeriesData::Sums(_) | SeriesData::Outputs { .. } => is_in_loop(),
+            },
+            Def::Phi(..) | Def::Entry(..) | Def::Call(_) | Def::Result(..) => is_in_loop(),
+        }
+    }
+
+    /// Whether the value of `node` depends on what an enclosing loop carries.
+    pub(super) fn is_carried(&self, node: Node) -> bool {
+        self.carried[node]
+    }
+
+    /// Whether `region` is `innermost` or encloses it.
+    fn encloses(&self, region: Region, innermost: Option<Region>) -> bool {
+        core::iter::successors(innermost, |&inner| self.nest.loop_around(inner))
+            .any(|outer| outer == region)
+    }
+
+    /// In which loops the value of `node` changes, where `innermost` is the innermost loop.
+    /// A value that a loop elsewhere has saved in each iteration may change in all.
+    fn changes_in(&self, node: Node, innermost: Option<Region>) -> LoopSet {
+        match self.nest.node_loop(node) {
+            Some(own) if !self.encloses(own, innermost) => ALL,
+            _ => self.changes[node],
+        }
+    }
+
+    /// In which enclosing loops of `block` the value of `node` changes.
+    pub(super) fn changes(&self, node: Node, block: Block) -> LoopSet {
+        self.changes_in(node, self.nest.block_loop(block))
+    }
+
+    /// Whether `node` is computed in a loop that does not enclose `block`: it is saved in each
+    /// iteration.
+    pub(super) fn is_saved(&self, node: Node, block: Block) -> bool {
+        let here = self.nest.block_loop(block);
+        self.nest.node_loop(node).is_some_and(|own| !self.encloses(own, here))
+    }
+
+    /// The loops that steps of `block` can be hoisted out of.
+    pub(super) fn enclosing(&self, graph: &Graph, mut block: Block) -> Enclosing {
+        let mut enclosing = Enclosing::new();
+        while let Some(region) = self.nest.block_loop(block)
+            && let data = &graph.regions[region]
+            && data.root == block
+            && let Some(outer) = self.nest.region_block(region)
+        {
+            let bound = data.cycle.as_ref().map_or(1, |cycle| cycle.bound);
+            enclosing.push((bit(self.depths[region]), u64::from(bound)));
+            block = outer;
+        }
+        enclosing
+    }
+}
+
+/// What it costs to compute `term` from its operands in each iteration, if it changes in
+/// these loops: its latency, divided by the iterations of the loops in which it is invariant.
+pub(super) fn cost(term: &Term, changes: LoopSet, enclosing: &[(LoopSet, u64)]) -> u64 {
+    let Term::Apply(op, _) = term else { return 0 };
+    let invariant = enclosing.iter().take_while(|&&(bit, _)| changes & bit == 0);
+    let times = invariant.fold(1u64, |times, &(_, bound)| times.saturating_mul(bound));
+    match latency(*op) {
+        0 => 0,
+        latency => (latency / times.max(1)).max(1),
+    }
+}

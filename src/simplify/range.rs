@@ -1,0 +1,243 @@
+//! What is known of a computed number: bounds, and whether it may be NaN.
+//!
+//! Everything is about the numbers that the machine computes, so bounds hold
+//! after rounding: rounding is monotone, so the rounded sum of two bounds is a
+//! bound of rounded sums. Functions of the mathematical library are not exactly
+//! monotone; of them only bounds are used that they keep.
+
+use crate::op::{Op, eval};
+
+/// What is known of a number. Unknown means no.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Range {
+    /// It is not below this, unless it is NaN.
+    pub(super) lower: f64,
+    /// It is not above this, unless it is NaN.
+    pub(super) upper: f64,
+    /// Whether it may be NaN.
+    pub(super) nan: bool,
+    /// Whether it is certainly not 0.
+    pub(super) nonzero: bool,
+}
+
+impl Range {
+    /// Nothing is known.
+    pub(super) const UNKNOWN: Range =
+        Range { lower: f64::NEG_INFINITY, upper: f64::INFINITY, nan: true, nonzero: false };
+
+    /// Exactly this number.
+    pub(super) fn constant(x: f64) -> Range {
+        let (lower, upper) = if x.is_nan() { (f64::INFINITY, f64::NEG_INFINITY) } else { (x, x) };
+        Range { lower, upper, nan: x.is_nan(), nonzero: x != 0.0 }
+    }
+
+    pub(super) fn between(lower: f64, upper: f64) -> Range {
+        Range { lower, upper, ..Range::UNKNOWN }
+    }
+
+    pub(super) fn or_nan(self, nan: bool) -> Range {
+        Range { nan, ..self }
+    }
+
+    pub(super) fn is_nonzero(&self) -> bool {
+        self.nonzero || self.lower > 0.0 || self.upper < 0.0
+    }
+
+    /// Above 0, or NaN.
+    pub(super) fn is_positive(&self) -> bool {
+        self.lower > 0.0 || (self.lower >= 0.0 && self.nonzero)
+    }
+
+    /// Not below 0, or NaN.
+    pub(super) fn is_not_negative(&self) -> bool {
+        self.lower >= 0.0
+    }
+
+    pub(super) fn is_finite(&self) -> bool {
+        !self.nan && self.is_bounded(f64::MAX)
+    }
+
+    /// At most `bound` in magnitude, or NaN.
+    pub(super) fn is_bounded(&self, bound: f64) -> bool {
+        self.lower >= -bound && self.upper <= bound
+    }
+
+    fn has_infinity(&self) -> bool {
+        self.lower == f64::NEG_INFINITY || self.upper == f64::INFINITY
+    }
+
+    fn has_zero(&self) -> bool {
+        !self.is_nonzero() && self.lower <= 0.0 && self.upper >= 0.0
+    }
+
+    /// What holds for both.
+    pub(super) fn either(self, other: Range) -> Range {
+        Range {
+            lower: self.lower.min(other.lower),
+            upper: self.upper.max(other.upper),
+            nan: self.nan || other.nan,
+            nonzero: self.is_nonzero() && other.is_nonzero(),
+        }
+    }
+
+    /// What holds if both do.
+    pub(super) fn both(self, other: Range) -> Range {
+        Range {
+            lower: self.lower.max(other.lower),
+            upper: self.upper.min(other.upper),
+            nan: self.nan && other.nan,
+            nonzero: self.nonzero || other.nonzero,
+        }
+    }
+}
+
+/// What is known of `op` applied to such numbers. `is_square` says that the first
+/// two operands are the same number.
+pub(super) fn range_of(op: Op, [a, b, c]: [Range; 3], is_square: bool) -> Range {
+    let nan = a.nan || (op.arity() > 1 && b.nan) || (op.arity() > 2 && c.nan);
+    let monotone = |lower: f64| Range::between(lower, f64::INFINITY).or_nan(a.nan);
+    match op {
+        Op::Add => sum(a, b),
+        Op::Sub => sum(a, negated(b)),
+        Op::Mul => product(a, b, is_square),
+        Op::MulAdd => {
+            // The product is not rounded; that of bounds is, so it may be off by one step.
+            let wide = product(a, b, is_square);
+            let lower = if wide.lower == 0.0 { 0.0 } else { wide.lower.next_down() };
+            let upper = if wide.upper == 0.0 { 0.0 } else { wide.upper.next_up() };
+            sum(Range { lower, upper, nonzero: false, ..wide }, c)
+        }
+        Op::Attach => a,
+        Op::Neg => negated(a),
+        Op::Recip => quotient(Range::constant(1.0), a),
+        Op::Div => quotient(a, b),
+        Op::Sqrt => {
+            let range = Range::between(a.lower.max(0.0).sqrt(), a.upper.max(0.0).sqrt());
+            // √-0 is -0, which is not below 0.
+            Range { nonzero: a.is_nonzero(), ..range.or_nan(a.nan || a.lower < 0.0) }
+        }
+        Op::Abs => {
+            let lower = if a.lower > 0.0 { a.lower } else { (-a.upper).max(0.0) };
+            let upper = a.upper.max(-a.lower);
+            Range { lower, upper, nonzero: a.is_nonzero(), ..a }
+        }
+        Op::Exp | Op::Exp2 => {
+            // From 0 on it is not below 1, and up to 0 not above.
+            let lower = if a.lower >= 0.0 { 1.0 } else { 0.0 };
+            let most = if op == Op::Exp { 709.0 } else { 1023.0 };
+            let upper = match a.upper {
+                upper if upper <= 0.0 => 1.0,
+                upper if upper <= most => f64::MAX,
+                _ => f64::INFINITY,
+            };
+            let nonzero = a.lower >= -most + 1.0;
+            Range { nonzero, ..Range::between(lower, upper).or_nan(a.nan) }
+        }
+        Op::ExpM1 => monotone(if a.lower >= 0.0 { 0.0 } else { -1.0 }),
+        Op::Cosh => Range { nonzero: true, ..monotone(1.0) },
+        Op::Sin | Op::Cos => Range::between(-1.0, 1.0).or_nan(a.nan || a.has_infinity()),
+        Op::Tanh | Op::Signum => {
+            let lower = if a.lower >= 0.0 && op == Op::Tanh { 0.0 } else { -1.0 };
+            Range::between(lower, 1.0).or_nan(a.nan)
+        }
+        Op::Atan | Op::Atan2 => Range::between(-4.0, 4.0).or_nan(nan),
+        Op::Asin | Op::Acos => Range::between(-4.0, 4.0),
+        Op::Hypot => Range::between(0.0, f64::INFINITY).or_nan(nan),
+        Op::Ln1p | Op::Ln if a.lower >= if op == Op::Ln { 1.0 } else { 0.0 } => {
+            Range::between(0.0, f64::INFINITY).or_nan(a.nan)
+        }
+        // A power of -0 below 0 may be -∞.
+        Op::Powf if a.is_positive() || (a.is_not_negative() && b.lower >= 0.0) => {
+            Range::between(0.0, f64::INFINITY).or_nan(nan)
+        }
+        Op::Powi if b.lower == b.upper && b.lower % 2.0 == 0.0 => {
+            Range::between(0.0, f64::INFINITY).or_nan(a.nan)
+        }
+        // A NaN operand is ignored.
+        Op::Min => Range {
+            nan: a.nan && b.nan,
+            nonzero: a.is_nonzero() && b.is_nonzero(),
+            ..Range::between(
+                a.lower.min(b.lower),
+                if nan { f64::INFINITY } else { a.upper.min(b.upper) },
+            )
+        },
+        Op::Max => negated(range_of(Op::Min, [negated(a), negated(b), c], is_square)),
+        Op::Select => b.either(c),
+        Op::Floor | Op::Ceil | Op::Round | Op::Trunc => {
+            let args = |x: f64| eval(op, [x, 0.0, 0.0]);
+            Range::between(args(a.lower), args(a.upper)).or_nan(a.nan)
+        }
+        Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne | Op::Same => {
+            Range::between(0.0, 1.0).or_nan(false)
+        }
+        Op::Rem | Op::Powi | Op::Powf | Op::Cbrt | Op::Ln | Op::Ln1p | Op::Log2 | Op::Log10 => {
+            Range::UNKNOWN
+        }
+        Op::Tan | Op::Sinh | Op::Asinh | Op::Acosh | Op::Atanh => Range::UNKNOWN,
+        Op::CopySign | Op::Fract => Range::UNKNOWN,
+    }
+}
+
+fn negated(a: Range) -> Range {
+    Range { lower: -a.upper, upper: -a.lower, ..a }
+}
+
+fn sum(a: Range, b: Range) -> Range {
+    let opposite = (a.upper == f64::INFINITY && b.lower == f64::NEG_INFINITY)
+        || (a.lower == f64::NEG_INFINITY && b.upper == f64::INFINITY);
+    let nan = a.nan || b.nan || opposite;
+    let (lower, upper) = (a.lower + b.lower, a.upper + b.upper);
+    // Infinities of both signs have no sum, and so no bound.
+    let lower = if lower.is_nan() { f64::NEG_INFINITY } else { lower };
+    let upper = if upper.is_nan() { f64::INFINITY } else { upper };
+    Range { lower, upper, nan, nonzero: false }
+}
+
+fn product(a: Range, b: Range, is_square: bool) -> Range {
+    if is_square {
+        let most = a.lower.abs().max(a.upper.abs());
+        let least = if a.lower > 0.0 { a.lower } else { (-a.upper).max(0.0) };
+        return Range::between(least * least, most * most).or_nan(a.nan);
+    }
+    let nan = (a.has_infinity() && b.has_zero()) || (a.has_zero() && b.has_infinity());
+    // Zero times infinity as a product of bounds is the limit, 0.
+    let times = |x: f64, y: f64| if x == 0.0 || y == 0.0 { 0.0 } else { x * y };
+    let corners = [
+        times(a.lower, b.lower),
+        times(a.lower, b.upper),
+        times(a.upper, b.lower),
+        times(a.upper, b.upper),
+    ];
+    hull(corners).or_nan(a.nan || b.nan || nan)
+}
+
+fn quotient(a: Range, b: Range) -> Range {
+    let nan =
+        a.nan || b.nan || (a.has_infinity() && b.has_infinity()) || (a.has_zero() && b.has_zero());
+    if b.lower > 0.0 || b.upper < 0.0 {
+        let over = |x: f64, y: f64| if x.is_infinite() && y.is_infinite() { x } else { x / y };
+        let corners = [
+            over(a.lower, b.lower),
+            over(a.lower, b.upper),
+            over(a.upper, b.lower),
+            over(a.upper, b.upper),
+        ];
+        // Of infinities of both the quotient is anything from 0 on.
+        let mut range = hull(corners);
+        if a.has_infinity() && b.has_infinity() {
+            range = Range::UNKNOWN;
+        }
+        return range.or_nan(nan);
+    }
+    Range::UNKNOWN.or_nan(nan)
+}
+
+fn hull(corners: [f64; 4]) -> Range {
+    if corners.iter().any(|corner| corner.is_nan()) {
+        return Range::UNKNOWN;
+    }
+    let lower = corners.iter().copied().fold(f64::INFINITY, f64::min);
+    let upper = corners.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    Range::between(lower, upper)
+}
