@@ -11,7 +11,7 @@ use super::recurrence::trips;
 use crate::op::Op;
 use crate::ssa::{
     AccessData, Copies, Def, End, Folding, Graph, Item, Nest, Node, NodeData, Region, Series,
-    SeriesData, in_order, simplify, verify,
+    SeriesData, fallback_loops, in_order, simplify, verify,
 };
 
 /// `graph` with loops of fewer iterations, or that replace fewer steps, as
@@ -36,7 +36,9 @@ pub fn unroll(graph: &Graph, iterations: u32, weight: u64) -> Graph {
     let (nest, moving) = (Nest::of(graph), moving_histories(graph));
     let mut unrolling = Unrolling { graph: graph.clone(), nest, moving, cleared: HashSet::new() };
     let mut changed = false;
-    for region in inside_out(graph) {
+    // Those that hardly ever run are as good as loops.
+    let fallback = fallback_loops(graph);
+    for region in inside_out(graph).into_iter().filter(|region| !fallback.contains(region)) {
         let body = unrolling
             .short(region, |trips, steps| trips < u64::from(iterations) || trips * steps < weight);
         if let Some(body) = body {

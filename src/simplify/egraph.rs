@@ -119,10 +119,6 @@ pub(super) struct Leaf {
     pub(super) is_carried: bool,
 }
 
-impl Leaf {
-    const UNKNOWN: Leaf = Leaf { range: Range::UNKNOWN, changes: ALL, is_carried: false };
-}
-
 /// The analysis, with its inputs and the marks of rules.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knowledge {
@@ -172,7 +168,8 @@ impl Knowledge {
     }
 
     pub(super) fn leaf(&self, number: u32) -> Leaf {
-        self.leaves.get(number as usize).copied().unwrap_or(Leaf::UNKNOWN)
+        let unknown = Leaf { range: Range::UNKNOWN, changes: ALL, is_carried: false };
+        self.leaves.get(number as usize).copied().unwrap_or(unknown)
     }
 }
 

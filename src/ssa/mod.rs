@@ -68,4 +68,4 @@ pub use simplify::simplify;
 pub use swept::swept;
 pub use table::Table;
 pub use verify::{VerifyError, verify};
-pub(crate) use version::{is_acceptance, without_attached, without_versions};
+pub(crate) use version::{fallback_loops, is_acceptance, without_attached, without_versions};

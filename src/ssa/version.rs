@@ -1,7 +1,10 @@
 //! Versions of loops: a routine's values where it accepts its operands, and otherwise the loop.
 
+use hashbrown::HashSet;
+
+use super::copy::blocks_inside;
 use super::fold::Folding;
-use super::graph::{Def, Graph, Node};
+use super::graph::{Def, End, Graph, Node, Region};
 use super::rebuild::rebuild;
 use crate::op::Op;
 
@@ -12,6 +15,24 @@ pub(crate) fn is_acceptance(graph: &Graph, node: Node) -> bool {
         Def::Apply(Op::Mul, [a, b, _]) => is_acceptance(graph, a) && is_acceptance(graph, b),
         _ => false,
     }
+}
+
+/// The loops that run only where a call is rejected.
+pub(crate) fn fallback_loops(graph: &Graph) -> HashSet<Region> {
+    let mut loops = HashSet::new();
+    for data in graph.blocks.values() {
+        match data.end {
+            End::Branch { condition, otherwise, .. } if is_acceptance(graph, condition) => {
+                for region in graph.regions_of(otherwise) {
+                    loops.insert(region);
+                    let inside = blocks_inside(graph, region).into_iter();
+                    loops.extend(inside.flat_map(|block| graph.regions_of(block)));
+                }
+            }
+            _ => {}
+        }
+    }
+    loops
 }
 
 /// `graph` without custom derivatives: values alone.

@@ -59,8 +59,6 @@ pub fn partials(op: Op, [a, b, c]: [f64; 3]) -> [f64; 3] {
         Op::Select => [0.0, 1.0, 0.0],
         Op::Attach => [1.0, c, 0.0],
         Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne | Op::Same => [0.0; 3],
-        // Its derivatives are attached.
-        Op::Attach => [1.0, f64::NAN, 0.0],
     }
 }
 

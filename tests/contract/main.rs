@@ -17,7 +17,8 @@
 //! - `as loop`: those that violate the contract and have the bits of the loop's result;
 //! - `loop >`: those of the kernel without closed forms that violate it;
 //! - `viol`, `largest`: violations, and the largest of them in units of the allowed error;
-//! - `chance`: points with violations that the tape's error at nearby points would allow;
+//! - `chance`: results of sums in working precision beyond 4 t + 4 ulp that four times the tape's
+//!   error at nearby points allows;
 //! - `reject`: points at which a closed form is known to be rejected;
 //! - `forms`, `kernel`: formulas that were applied, the share of calls that a kernel served;
 //! - `compile`, `time`: the times of compilation and of the whole family.

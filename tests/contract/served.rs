@@ -1,5 +1,6 @@
 //! Who computes a result: the tape, a kernel with closed forms, a kernel whose loops stay loops.
 
+use phigrad::phi::{Applied, Rule};
 use phigrad::{RecordedWith, Tape, TapeBuilder, Var};
 
 use super::families::Family;
@@ -77,6 +78,12 @@ impl<F: Fn(&[Var], &[Var]) -> Var + Copy> Server<F> {
     /// How many calls a kernel has served of the function with closed forms.
     pub fn kernel_calls(&self) -> u64 {
         self.kernels.as_ref().map_or(0, |kernels| kernels.closed.report().kernel_calls)
+    }
+
+    /// Whether some of the closed forms are sums, which may be computed in working precision.
+    pub fn has_sums(&self) -> bool {
+        let is_sum = |formula: &Applied| matches!(formula.rule, Rule::C7 | Rule::C8);
+        self.kernels.as_ref().is_some_and(|kernels| kernels.closed.report().closed.iter().any(is_sum))
     }
 
     /// How many formulas made closed forms.

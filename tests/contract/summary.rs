@@ -25,7 +25,7 @@ pub struct Summary {
     pub violations: usize,
     /// How many times the allowed error the largest of these is.
     pub largest: f64,
-    /// Points with violations that four times the tape's error nearby would allow.
+    /// Results of sums that four times the tape's error nearby allows, and here does not.
     pub by_chance: usize,
     /// Points at which the closed form is known to be rejected.
     pub rejected: usize,

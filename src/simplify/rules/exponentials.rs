@@ -108,6 +108,13 @@ pub(super) const RULES: &[Rule] = &[
     .when(may_overflow)
     .superseding(),
     real(
+        "reciprocal-times-exponential",
+        "(mul (recip (add (exp ?x) 1)) (exp ?x))",
+        "(div (select (gt ?x 0) 1 (exp (neg (abs ?x)))) (add (exp (neg (abs ?x))) 1))",
+    )
+    .when(may_overflow)
+    .superseding(),
+    real(
         "derivative-of-softplus",
         "(mul (div ?g (add (exp ?x) 1)) (exp ?x))",
         "(mul ?g (div (select (gt ?x 0) 1 (exp (neg (abs ?x)))) (add (exp (neg (abs ?x))) 1)))",
