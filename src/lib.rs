@@ -139,8 +139,10 @@
 pub mod check;
 pub mod diff;
 pub mod entity;
+pub mod explain;
 pub mod flow;
 pub mod jit;
+mod notation;
 pub mod numeric;
 pub mod op;
 pub mod phi;
@@ -151,6 +153,7 @@ pub mod ssa;
 pub mod trace;
 mod validate;
 
+pub use explain::{Explanation, Formula, LoopForm};
 pub use flow::Carry;
 pub use jit::CompileError;
 /// Derives [`trait@Carry`] for a struct or an enum, field by field; type
@@ -299,8 +302,8 @@ pub use phigrad_macros::traced;
 #[doc(hidden)]
 pub use runtime::ForcedLoopForm;
 pub use runtime::{
-    DecisionReport, Error, Explanation, Formula, KernelReport, Limits, LoopForm, Numerics, Purpose,
-    Recorded, RecordedWith, Refusal, Report, Tape, TapeBuilder, Wait, Waiting,
+    DecisionReport, Error, KernelReport, Limits, Numerics, Purpose, Recorded, RecordedWith,
+    Refusal, Report, Tape, TapeBuilder, Wait, Waiting,
 };
 pub use ssa::{Decision, Departure, LiftError, Place, Trips, Unmerge, Unmerged};
 pub use trace::Var;

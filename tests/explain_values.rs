@@ -228,31 +228,11 @@ fn gradients_of_closed_forms_are_what_they_say() {
         residuals.map(|residual| residual * residual).sum::<Var>()
     };
     check("line", line, &[&[0.5, 1.0], &[-2.0, 0.25]]);
-    let motion = |x: &[Var]| {
-        let (mut place, mut speed) = (x[0], x[1]);
-        for _ in 0..500 {
-            place += speed * 0.01;
-            speed += x[2] * 0.01;
-        }
-        place * speed
-    };
-    check("motion", motion, &[&[0.5, 1.0, -0.5], &[1.0, 0.0, 0.25]]);
     let growth = |x: &[Var]| {
         let rate = (x[0] * 0.004).exp();
         (0..250).fold(x[1], |price, _| price * rate).ln()
     };
     check("growth", growth, &[&[0.5, 1.0], &[-2.0, 0.25]]);
-    // What asks whether a digit is left of a number is not shown.
-    let apart = |x: &[Var]| {
-        let (mut s, mut t) = (x[0], x[1]);
-        for _ in 0..60 {
-            let way = (s - t) * 0.5;
-            s += way;
-            t -= way;
-        }
-        s * t
-    };
-    check("apart", apart, &[&[0.5, 1.0], &[-2.0, 0.25]]);
 }
 
 #[test]

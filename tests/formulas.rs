@@ -19,8 +19,9 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // A failing helper fails its test.
 
 use phigrad::diff::{Wanted, reverse};
+use phigrad::explain::differentiated_phis;
 use phigrad::op::Op;
-use phigrad::phi::{Applied, CloseLimits, Rule, close, differentiated_phis, simplify_branches};
+use phigrad::phi::{Applied, CloseLimits, Rule, close, simplify_branches};
 use phigrad::ssa::{
     AccessData, Builder, Folding, Graph, Node, Outcome, SeriesData, interpret, parse, verify,
 };

@@ -200,10 +200,6 @@ fn annotated_loops_that_converge_have_closed_forms() {
     assert!(explanation.rules().contains(&Rule::C6), "{explanation}");
     let closed = explanation.to_string();
     assert!(closed.contains("a = 1 − x₂·x₁, b = x₁·x₃"), "{closed}");
-    // Of what is carried through the search nothing has a derivative.
-    let steady: usize = explanation.phis.iter().map(|(_, left)| left.steady).sum();
-    let entries: usize = explanation.phis.iter().map(|(_, left)| left.entries).sum();
-    assert!(steady >= entries, "{closed}");
 }
 
 /// Gradient descent on data until the slope is small, then the error.

@@ -15,7 +15,7 @@ const RUST_FOLDERS: [&str; 6] =
 const MAX_LINES: usize = 500;
 
 /// The layers with their ranks: a layer imports from lower ranks only.
-const LAYERS: [(&str, usize); 15] = [
+const LAYERS: [(&str, usize); 17] = [
     ("entity", 0),
     ("numeric", 1),
     ("op", 1),
@@ -23,12 +23,14 @@ const LAYERS: [(&str, usize); 15] = [
     ("flow", 3),
     ("ssa", 3),
     ("validate", 4),
+    ("notation", 4),
     ("phi", 5),
     ("simplify", 5),
     ("soi", 5),
     ("diff", 5),
     ("jit", 5),
     ("runtime", 6),
+    ("explain", 7),
     ("check", 7),
     ("lib", 8),
 ];

@@ -5,7 +5,6 @@
 
 mod branches;
 mod close;
-mod notation;
 mod recurrence;
 mod rule;
 mod sums;
@@ -14,10 +13,5 @@ mod version;
 
 pub use branches::{Branched, simplify_branches};
 pub use close::{CloseLimits, Closed, close};
-pub use notation::{
-    Notation, Phis, Told, closed_program, differentiated_phis, gradient_formula, loops, phis,
-    program,
-};
-pub(crate) use notation::{display_form, number_loops};
 pub use rule::{Applied, Refused, Rule};
 pub use unroll::unroll;

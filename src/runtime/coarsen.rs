@@ -7,10 +7,7 @@ use super::options::{ForcedLoopForm, Numerics, Options};
 use super::report::{Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered};
 use crate::jit::{Kernel, MAX_WORDS, history_words, schedule_reaching};
-use crate::phi::{
-    Applied, CloseLimits, Closed, Refused, close, display_form, number_loops, simplify_branches,
-    unroll,
-};
+use crate::phi::{Applied, CloseLimits, Closed, Refused, close, simplify_branches, unroll};
 use crate::simplify::{SimplifyLimits, Stage, simplify_segments};
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
@@ -139,40 +136,36 @@ fn simplified(graph: &Graph, stage: Stage, options: &Options) -> Graph {
     graph
 }
 
-/// What a recorded graph goes through, for people who want to see it.
-pub(super) struct Stages {
-    /// The graph with its loops, also short ones.
-    pub(super) before: Graph,
-    /// The graph with closed forms.
-    pub(super) after: Graph,
-    /// The derivatives, if they are wanted at all of a graph of this size.
-    pub(super) gradient: Option<Graph>,
-    pub(super) applied: Vec<Applied>,
-    pub(super) refused: Vec<Refused>,
+/// What was recorded of a function, and the stages that an explanation shows of it.
+pub(crate) struct Recording {
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) paths: usize,
+    pub(super) options: Options,
 }
 
-/// The stages of `recorded`.
-pub(super) fn stages(recorded: &Graph, options: &Options) -> Stages {
-    /// The derivatives of larger graphs are not short.
-    const MOST_NODES: usize = 4096;
-    let with_numbered_loops = |recorded: &Graph| {
-        let mut graph = with_loops(recorded);
-        number_loops(&mut graph);
-        graph
-    };
-    let before = with_numbered_loops(recorded);
-    let (mut after, mut applied, mut refused) = (before.clone(), Vec::new(), Vec::new());
-    if options.phi_calculus && options.numerics == Numerics::Real {
-        let closed = closed_forms(&before, false);
-        refused = closed.refused;
-        applied = closed.applied;
-        after = branched(display_form(&closed.graph), &mut applied);
+impl Recording {
+    /// The graph with its loops, also short ones.
+    pub(crate) fn with_loops(&self) -> Graph {
+        with_loops(&self.graph)
     }
-    let gradient = (after.nodes.len() <= MOST_NODES).then(|| {
-        let primal = Checkpointed::new(&simplified(&after, Stage::Primal, options));
-        simplified(&derive(&primal, Purpose::Gradient, Folding::Real), Stage::Final, options)
-    });
-    Stages { before, after, gradient, applied, refused }
+
+    /// `graph` with closed forms, unless there is no φ-calculus.
+    pub(crate) fn closed(&self, graph: &Graph) -> Option<Closed> {
+        let is_real = self.options.phi_calculus && self.options.numerics == Numerics::Real;
+        is_real.then(|| closed_forms(graph, false))
+    }
+
+    /// `graph` with simpler branches.
+    pub(crate) fn branched(&self, graph: Graph, applied: &mut Vec<Applied>) -> Graph {
+        branched(graph, applied)
+    }
+
+    /// The gradient of `graph`.
+    pub(crate) fn gradient(&self, graph: &Graph) -> Graph {
+        let primal = Checkpointed::new(&simplified(graph, Stage::Primal, &self.options));
+        let gradient = derive(&primal, Purpose::Gradient, Folding::Real);
+        simplified(&gradient, Stage::Final, &self.options)
+    }
 }
 
 /// Refuses a graph that would take too long to compile.

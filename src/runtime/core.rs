@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 
+use super::coarsen::Recording;
 use super::error::{Error, Kind};
-use super::explain::Explanation;
 use super::learning::{Left, Why};
 use super::options::{Numerics, Options};
 use super::report::{Purpose, Refusal, Report};
@@ -163,8 +163,8 @@ impl Core {
         report
     }
 
-    /// Explains what was learnt of the length of input that was called most.
-    pub(super) fn explain(&self) -> Result<Explanation, Error> {
+    /// What was recorded of the length of input that was called most.
+    pub(super) fn recording(&self) -> Result<Recording, Error> {
         let mut most: Option<(u64, Arc<Specialisation>)> = None;
         for specialisation in self.specialisations.load().iter() {
             let calls = specialisation.calls();
@@ -172,9 +172,9 @@ impl Core {
                 most = Some((calls, Arc::clone(specialisation)));
             }
         }
-        let explained = most.map_or(Ok(None), |(_, most)| most.explain(&self.options));
-        match explained {
-            Ok(Some(explanation)) => Ok(explanation),
+        let recording = most.map_or(Ok(None), |(_, most)| most.recording(&self.options));
+        match recording {
+            Ok(Some(recording)) => Ok(recording),
             Ok(None) => Err(Kind::Unrecorded.into()),
             Err(refusal) => Err(Kind::Refused(refusal).into()),
         }

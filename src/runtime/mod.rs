@@ -8,8 +8,6 @@
 mod coarsen;
 mod core;
 mod error;
-mod explain;
-mod fates;
 mod job;
 mod learning;
 mod options;
@@ -17,8 +15,8 @@ mod recorded;
 mod report;
 mod specialisation;
 
+pub(crate) use coarsen::Recording;
 pub use error::Error;
-pub use explain::{Explanation, Formula, LoopForm};
 #[doc(hidden)]
 pub use options::ForcedLoopForm;
 pub use options::{Limits, Numerics, TapeBuilder};

@@ -3,9 +3,9 @@
 use core::fmt;
 use std::panic::Location;
 
+use super::coarsen::Recording;
 use super::core::Core;
 use super::error::Error;
-use super::explain::Explanation;
 use super::options::{Options, TapeBuilder};
 use super::report::{Purpose, Report};
 use crate::trace::{Inputs, Site, Var};
@@ -316,30 +316,9 @@ macro_rules! recorded {
         }
 
         impl<F> $name<F> {
-            /// What was recorded so far, in mathematical notation; see
-            /// [`Explanation`]. Of several lengths of input, that which was called
-            /// most. The function is not run, and nothing about it changes.
-            ///
-            /// # Errors
-            ///
-            /// When nothing has been recorded yet, or what was recorded cannot be
-            /// trusted; the error says why ([`Error::is_refused`]).
-            ///
-            /// # Examples
-            ///
-            /// ```
-            /// use phigrad::{Tape, Var};
-            ///
-            /// let f = Tape::record(|x: &[Var]| (x[0] * x[1]).sin() + x[0]);
-            /// assert!(f.explain().is_err()); // Nothing is known yet.
-            /// f.grad(&[0.5, 2.0])?;
-            /// let explanation = f.explain()?;
-            /// assert_eq!(explanation.program.text, "return x₀ + sin(x₀·x₁)");
-            /// println!("{explanation}");
-            /// # Ok::<(), phigrad::Error>(())
-            /// ```
-            pub fn explain(&self) -> Result<Explanation, Error> {
-                self.core.explain()
+            /// What was recorded so far, for its explanation.
+            pub(crate) fn recording(&self) -> Result<Recording, Error> {
+                self.core.recording()
             }
         }
 

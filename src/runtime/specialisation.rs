@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
 
-use super::explain::Explanation;
+use super::coarsen::Recording;
 use super::job::Job;
 use super::learning::{Known, Learning, Left, Why};
 use super::options::Options;
@@ -295,16 +295,14 @@ impl Specialisation {
         }
     }
 
-    /// What was learnt, explained; `None` if that is nothing.
-    pub(super) fn explain(&self, options: &Options) -> Result<Option<Explanation>, Refusal> {
+    /// What was recorded; `None` if that is nothing.
+    pub(super) fn recording(&self, options: &Options) -> Result<Option<Recording>, Refusal> {
         let mut learning = self.lock();
         if !learning.is_sound() {
             return learning.refusals.last().map_or(Ok(None), |refusal| Err(refusal.clone()));
         }
         let (graph, paths) = (Arc::clone(learning.lifted.compact()), learning.lifted.paths());
-        // It takes a while, and calls go on meanwhile.
-        drop(learning);
-        Ok(Some(Explanation::of(&graph, paths, options)))
+        Ok(Some(Recording { graph, paths, options: *options }))
     }
 
     /// How many calls there were.

@@ -83,7 +83,9 @@ impl<F: Fn(&[Var], &[Var]) -> Var + Copy> Server<F> {
     /// Whether some of the closed forms are sums, which may be computed in working precision.
     pub fn has_sums(&self) -> bool {
         let is_sum = |formula: &Applied| matches!(formula.rule, Rule::C7 | Rule::C8);
-        self.kernels.as_ref().is_some_and(|kernels| kernels.closed.report().closed.iter().any(is_sum))
+        self.kernels
+            .as_ref()
+            .is_some_and(|kernels| kernels.closed.report().closed.iter().any(is_sum))
     }
 
     /// How many formulas made closed forms.

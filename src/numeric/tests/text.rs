@@ -77,7 +77,7 @@ fn texts_of_another_form_have_typed_errors() {
         (text("t1 = sin t0 |", ADVANCE), unexpected("an instruction", "sin")),
         (text("t1 = add t0 1 |", ADVANCE), unexpected("a slot", "1")),
         (text("t1 = const one |", ADVANCE), unexpected("a number", "one")),
-        (text("t1 = neg t0", ADVANCE), unexpected(";", "advance")),
+        (text("t1 = neg t0", ADVANCE), unexpected("|", "advance")),
         (text("t1 neg t0 |", ADVANCE), unexpected("=", "neg")),
         (text("", &ADVANCE.replace('9', "-9")), unexpected("a number of steps", "-9")),
         (text("", &ADVANCE.replace("x0", "x")), unexpected("a state", "x")),

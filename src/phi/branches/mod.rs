@@ -9,7 +9,6 @@
 mod meets;
 mod place;
 
-use core::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use hashbrown::{HashMap, HashSet};
@@ -17,9 +16,9 @@ use smallvec::SmallVec;
 
 use self::meets::meets;
 use self::place::Places;
-use super::notation::Teller;
 use super::rule::{Applied, Rule};
 use crate::entity::Array;
+use crate::notation::Brief;
 use crate::op::{MAX_ARITY, Op};
 use crate::ssa::{
     Block, Def, End, Graph, Item, Node, NodeData, Region, eliminate_dead_code, in_order, verify,
@@ -108,7 +107,6 @@ struct Edit<'a> {
     /// Steps that are inserted elsewhere.
     moved: HashSet<Node>,
     applied: Vec<Applied>,
-    teller: OnceCell<Teller<'a>>,
 }
 
 impl<'a> Edit<'a> {
@@ -121,12 +119,11 @@ impl<'a> Edit<'a> {
             before: HashMap::new(),
             moved: HashSet::new(),
             applied: Vec::new(),
-            teller: OnceCell::new(),
         }
     }
 
-    fn teller(&self) -> &Teller<'a> {
-        self.teller.get_or_init(|| Teller::new(self.places.graph))
+    fn brief(&self) -> Brief<'a> {
+        Brief::new(self.places.graph)
     }
 
     fn graph(&self) -> &'a Graph {
@@ -168,7 +165,7 @@ impl<'a> Edit<'a> {
         let end = End::Branch { condition: known, then: otherwise, otherwise: then };
         self.new.blocks[root].end = end;
         let phi = graph.regions[region].phis[0];
-        let form = self.teller().complement(phi);
+        let form = self.brief().complement(phi);
         self.note(Rule::F3, phi, form);
         self.touched.insert(region);
     }
@@ -191,7 +188,7 @@ impl<'a> Edit<'a> {
                     None => continue,
                 },
             };
-            let form = self.teller().same(phi, first);
+            let form = self.brief().same(phi, first);
             self.note(Rule::F1, phi, form);
             self.replaced.insert(phi, outside);
         }
@@ -254,7 +251,7 @@ impl<'a> Edit<'a> {
             if !is_free || a == b || pairs.len() != 2 || differ != 1 {
                 continue;
             }
-            let form = self.teller().exchanged(phi, condition, inner, &pairs);
+            let form = self.brief().exchanged(phi, condition, inner, &pairs);
             let place = graph.nodes[phi].place;
             let passed = pairs.into_iter().map(|(leaf, a, b)| {
                 if self.places.values[a] == self.places.values[b] {
@@ -347,7 +344,7 @@ impl<'a> Edit<'a> {
         }
         if same && let Some(known) = self.places.known(first, block, at) {
             let rule = if sides.len() > 1 { Rule::C4 } else { Rule::F1 };
-            let form = self.teller().distributed(node, region, Some(known));
+            let form = self.brief().distributed(node, region, Some(known));
             self.note(rule, node, form);
             self.replaced.insert(node, known);
             return;
@@ -371,7 +368,7 @@ impl<'a> Edit<'a> {
             };
             passed.push((leaf, result));
         }
-        let form = self.teller().distributed(node, region, None);
+        let form = self.brief().distributed(node, region, None);
         let rule = if sides.len() > 1 { Rule::C1 } else { Rule::F2 };
         self.note(rule, node, form);
         let phi = self.join(region, &passed);

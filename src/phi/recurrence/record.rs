@@ -3,8 +3,8 @@
 use super::coefficients::Coefficients;
 use super::form::Variable;
 use super::system::System;
+use crate::notation::{Brief, number};
 use crate::numeric::{Instruction, Slot};
-use crate::phi::notation::{Brief, number};
 use crate::phi::rule::{Applied, Rule};
 use crate::ssa::{Graph, Region};
 

@@ -1,0 +1,208 @@
+//! Formulas in LaTeX, translated from their text.
+//!
+//! A factor is a name, number or group with what is above and below it; the factors since the
+//! last operator are the numerator of a fraction. Words of several letters are text.
+
+use core::iter::{Peekable, from_fn};
+use core::str::Chars;
+
+/// Functions that LaTeX knows.
+const FUNCTIONS: [&str; 13] = [
+    "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "ln", "log", "min",
+    "max",
+];
+
+/// `text` in LaTeX, for math mode.
+pub(super) fn latex(text: &str) -> String {
+    Translation(text.chars().peekable()).sequence(None)
+}
+
+struct Translation<'a>(Peekable<Chars<'a>>);
+
+impl Translation<'_> {
+    /// What comes before `end`, which is passed over.
+    fn sequence(&mut self, end: Option<char>) -> String {
+        let mut out = String::new();
+        // Where the factors since the last operator begin, and whether another one is due.
+        let (mut factors, mut is_due) = (0, true);
+        while let Some(&next) = self.0.peek() {
+            if Some(next) == end && !(next == '|' && is_due) {
+                self.0.next();
+                break;
+            }
+            if let Some(words) = self.words() {
+                let space = if out.ends_with(' ') && out.pop().is_some() { " " } else { "" };
+                out.push_str(&format!("\\text{{{space}{words}}}"));
+                (factors, is_due) = (out.len(), true);
+            } else if let Some(factor) = self.factor() {
+                out.push_str(&factor);
+                is_due = false;
+            } else if self.0.next() == Some('/') && out.len() > factors {
+                let over = out.split_off(factors);
+                let under = self.factor().unwrap_or_default();
+                out.push_str(&format!("\\frac{{{}}}{{{}}}", bare(&over), bare(&under)));
+                is_due = false;
+            } else {
+                out.push_str(&operator(next));
+                is_due = true;
+                if next != '·' {
+                    factors = out.len();
+                }
+            }
+        }
+        out
+    }
+
+    fn letters(&mut self) -> String {
+        from_fn(|| self.0.next_if(char::is_ascii_alphabetic)).collect()
+    }
+
+    /// Words that follow one another, with the space after them, if they come next.
+    fn words(&mut self) -> Option<String> {
+        let mut words = String::new();
+        loop {
+            let before = self.0.clone();
+            let word = self.letters();
+            let is_name = self.0.peek().is_some_and(|&next| next == '(' || script(next).is_some());
+            if word.len() < 2 || is_name {
+                self.0 = before;
+                return Some(words).filter(|words| !words.is_empty());
+            }
+            words.push_str(&word);
+            words.extend(from_fn(|| self.0.next_if_eq(&' ')));
+        }
+    }
+
+    /// A factor, if one comes next.
+    fn factor(&mut self) -> Option<String> {
+        let (mut factor, is_name) = self.base()?;
+        while let Some(&next) = self.0.peek() {
+            let part = match (next, script(next)) {
+                (_, Some((sign, _))) => {
+                    let digit = |next: char| script(next).filter(|&(other, _)| other == sign);
+                    let digits = from_fn(|| self.0.next_if(|&next| digit(next).is_some()));
+                    let digits: String = digits.filter_map(digit).map(|(_, digit)| digit).collect();
+                    format!("{sign}{{{digits}}}")
+                }
+                ('^' | '_', _) => {
+                    self.0.next();
+                    let is_group = self.0.next_if_eq(&'{').is_some();
+                    let part = match self.0.peek() {
+                        _ if is_group => Some(self.sequence(Some('}'))),
+                        Some('[') => self.base().map(|(group, _)| group),
+                        _ if next == '_' => self.base().map(|(base, _)| base),
+                        _ => self.factor(),
+                    };
+                    format!("{next}{{{}}}", bare(&part.unwrap_or_default()))
+                }
+                ('\'', _) => self.0.next().into_iter().collect(),
+                ('(' | '[', _) if is_name => self.base()?.0,
+                _ => break,
+            };
+            factor.push_str(&part);
+        }
+        Some(factor)
+    }
+
+    /// A factor without what is above or below it, and whether it is a name.
+    fn base(&mut self) -> Option<(String, bool)> {
+        let next = *self.0.peek()?;
+        if next.is_ascii_digit() {
+            return Some((self.number(), false));
+        }
+        if next.is_ascii_alphabetic() {
+            let word = self.letters();
+            let name = match &word[..] {
+                word if word.len() == 1 => word.to_owned(),
+                word if FUNCTIONS.contains(&word) => format!("\\{word}"),
+                word => format!("\\operatorname{{{word}}}"),
+            };
+            return Some((name, true));
+        }
+        let (open, end) = match next {
+            '(' => ("(", ')'),
+            '[' => ("[", ']'),
+            '|' => ("|", '|'),
+            '√' | '∂' | 'φ' | '…' | '∞' | 'Σ' | 'Π' => ("", ' '),
+            _ => return None,
+        };
+        self.0.next();
+        let mut inside = || self.factor().unwrap_or_default();
+        let base = match next {
+            '√' => format!("\\sqrt{{{}}}", bare(&inside())),
+            '∂' => format!("\\partial {}", inside()),
+            'φ' => "\\varphi ".to_owned(),
+            '…' => "\\dots ".to_owned(),
+            '∞' => "\\infty ".to_owned(),
+            'Σ' => "\\sum".to_owned(),
+            'Π' => "\\prod".to_owned(),
+            _ => {
+                format!("\\left{open}{}\\right{end}", self.sequence(Some(end)))
+            }
+        };
+        Some((base, next == 'φ'))
+    }
+
+    /// A number, perhaps with a power of ten.
+    fn number(&mut self) -> String {
+        let is_part = |next: &char| next.is_ascii_digit() || *next == '.';
+        let digits: String = from_fn(|| self.0.next_if(is_part)).collect();
+        let before = self.0.clone();
+        if self.0.next_if_eq(&'e').is_some() {
+            let minus = if self.0.next_if_eq(&'-').is_some() { "-" } else { "" };
+            let power: String = from_fn(|| self.0.next_if(char::is_ascii_digit)).collect();
+            match (power.is_empty(), &digits[..]) {
+                (true, _) => self.0 = before,
+                (false, "1") => return format!("10^{{{minus}{power}}}"),
+                (false, _) => return format!("{digits} \\cdot 10^{{{minus}{power}}}"),
+            }
+        }
+        digits
+    }
+}
+
+/// What is in parentheses, if that is all of `text`.
+fn bare(text: &str) -> &str {
+    let inside = text.strip_prefix("\\left(").and_then(|text| text.strip_suffix("\\right)"));
+    let Some(inside) = inside else { return text };
+    let mut depth = 0i32;
+    for part in inside.split('\\') {
+        depth += i32::from(part.starts_with("left(")) - i32::from(part.starts_with("right)"));
+        if depth < 0 {
+            return text;
+        }
+    }
+    inside
+}
+
+fn operator(sign: char) -> String {
+    let name = match sign {
+        '·' => return " \\cdot ".to_owned(),
+        '−' => return "-".to_owned(),
+        '≤' => "le",
+        '≥' => "ge",
+        '≠' => "ne",
+        '←' => "gets",
+        '×' => "times",
+        '⟨' => "langle",
+        '⟩' => "rangle",
+        '≡' => "equiv",
+        '≢' => "not\\equiv",
+        '%' | '#' | '&' | '$' | '{' | '}' | '_' => return format!("\\{sign}"),
+        other => return other.to_string(),
+    };
+    format!("\\{name} ")
+}
+
+/// A raised or lowered digit, and the sign for it.
+fn script(character: char) -> Option<(char, char)> {
+    let digit = |zero: u32| char::from_digit(character as u32 - zero, 10);
+    Some(match character {
+        '¹' => ('^', '1'),
+        '²' | '³' => ('^', digit(0xB0)?),
+        '⁰' | '⁴'..='⁹' => ('^', digit(0x2070)?),
+        '⁻' => ('^', '-'),
+        '₀'..='₉' => ('_', digit(0x2080)?),
+        _ => return None,
+    })
+}

@@ -1,0 +1,61 @@
+//! Mathematical notation: formulas in Unicode, and LaTeX that is made of them.
+//!
+//! - `term`: terms, by what they are the product of
+//! - `formula`: the terms and conditions of a graph's nodes
+//! - `brief`: short formulas without names, for the records of applied formulas
+//! - `latex`: text to LaTeX
+
+mod brief;
+mod formula;
+mod latex;
+mod term;
+
+pub(crate) use brief::{Brief, carries};
+pub(crate) use formula::Names;
+pub(crate) use term::{Level, Term, number, subscript};
+
+/// A text in mathematical notation, in Unicode and in LaTeX. `Display` shows the Unicode.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::explain::Notation;
+///
+/// let form = Notation::formula("x₀²/(1 + y) + Σ_{i<9} i·w".to_owned());
+/// assert_eq!(form.latex, "\\frac{x_{0}^{2}}{1 + y} + \\sum_{i<9} i \\cdot w");
+/// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notation {
+    /// In Unicode.
+    pub text: String,
+    /// In LaTeX, for math mode.
+    pub latex: String,
+}
+
+impl Notation {
+    /// One line.
+    pub fn formula(text: String) -> Notation {
+        let latex = latex::latex(&text);
+        Notation { text, latex }
+    }
+
+    /// Lines with their depths; in LaTeX an `aligned` environment.
+    pub(crate) fn lines(lines: &[(usize, String)]) -> Notation {
+        let joined = |of: &dyn Fn(&(usize, String)) -> String, end: &str| {
+            lines.iter().map(of).collect::<Vec<String>>().join(end)
+        };
+        let text = joined(&|(depth, line)| "  ".repeat(*depth) + line, "\n");
+        let latex = |(depth, line): &(usize, String)| {
+            format!("& {}{}", "\\quad ".repeat(*depth), latex::latex(line))
+        };
+        let latex = joined(&latex, " \\\\\n");
+        Notation { text, latex: format!("\\begin{{aligned}}\n{latex}\n\\end{{aligned}}") }
+    }
+}
+
+impl core::fmt::Display for Notation {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
