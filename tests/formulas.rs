@@ -6,7 +6,7 @@
 //! | F2 | branch_rules: f2_moves_what_meets_its_inverse | f2_moves_what_folds_and_nothing_that_is_used_otherwise |
 //! | F3 | branch_rules: f3_one_condition_serves_both_ways | the same |
 //! | F4 | f4_what_an_iteration_comes_to_is_that_of_the_last | f4_is_refused_where_that_depends_on_those_before |
-//! | F5 | searches: derivatives_are_those_of_the_form_at_the_number_of_iterations | f5_holds_where_exits_differ |
+//! | F5 | exits: derivatives_are_those_of_the_form_at_the_number_of_iterations | f5_holds_where_exits_differ |
 //! | C1 | branch_rules: c1_and_c4_look_at_two_values_of_one_branch | c1_and_c4_are_refused_for_two_branches |
 //! | C2 | c2_is_the_derivative_of_the_side_that_is_taken | c2_is_refused_where_nothing_depends_on_inputs |
 //! | C3 | branch_rules: c3_two_branches_change_places | the same |
@@ -320,7 +320,7 @@ fn c9_is_refused_where_they_are_not() {
 #[test]
 fn each_formula_has_a_test_that_is_there() {
     let sources =
-        [include_str!("formulas.rs"), include_str!("branch_rules.rs"), include_str!("searches.rs")];
+        [include_str!("formulas.rs"), include_str!("branch_rules.rs"), include_str!("exits.rs")];
     let table = sources[0].lines().take_while(|line| line.starts_with("//!"));
     let rows: Vec<Vec<&str>> = table
         .filter_map(|line| line.strip_prefix("//! | "))

@@ -151,8 +151,8 @@ fn sum_of_products(factor: &str) -> String {
          v5\n  guard v8\n  v9 = le v0 v5\n  guard v9\n  v10 = neg v5\n  v11 = ge v0 v10\n  guard \
          v11\n  v12 = le v1 v5\n  guard v12\n  v13 = ge v1 v10\n  guard v13\n  v23 = region r0 b1 \
          bound 100 entries v14=v4\n  return v23\nb1:\n  v15 = lt v3 v2\n  v16 = element i0\n  v17 = \
-         mul v0 v16\n  v18 = mul {factor} v16\n  v19 = add v17 v18\n  v20 = sin v19\n  v21 = powf v20 \
-         v6\n  v22 = add v14 v21\n  return v15 v22 v22\n",
+         mul v0 v16\n  v18 = mul {factor} v16\n  v19 = add v17 v18\n  v20 = select v3 v19 \
+         v19\n  v21 = sin v20\n  v22 = add v14 v21\n  return v15 v22 v22\n",
         data.join(" ")
     )
 }

@@ -163,10 +163,9 @@ impl Instance {
                 None => text.constant(constants.unwrap()[usize::from(name == 'm')]),
             };
         let output = text.tree(&tree, &value);
-        // With a power that becomes its base, so that there is an e-graph.
-        let one = text.constant(1.0);
-        let power = text.step(format!("powf v0 {one}"));
-        let original = text.graph(&format!("{output} {power}"));
+        // With a choice that becomes its arm, so that there is an e-graph.
+        let output = text.step(format!("select v0 {output} {output}"));
+        let original = text.graph(&output);
         let segments = divide(&original, 200);
         let limits = SimplifyLimits::DEFAULT;
         let simplified = simplify_segments(&original, &segments, Stage::Final, limits).graph;
@@ -174,11 +173,12 @@ impl Instance {
     }
 
     fn has_changed(&self) -> bool {
-        let [old, new] = [&self.original, &self.simplified].map(|graph| {
-            let End::Return(outputs) = &graph.blocks[graph.root()].end else { panic!("{graph}") };
-            term(graph, outputs[0])
-        });
-        old != new
+        let output = |graph: &Graph| match &graph.blocks[graph.root()].end {
+            End::Return(outputs) => outputs[0],
+            _ => panic!("{graph}"),
+        };
+        let arm = self.original.operands(output(&self.original))[1];
+        term(&self.original, arm) != term(&self.simplified, output(&self.simplified))
     }
 
     /// The values of the original and of what it is simplified to.
@@ -187,6 +187,13 @@ impl Instance {
             Outcome::Values(values) => values[0],
             Outcome::Unseen(why) => panic!("{why:?} at {inputs:?}\n{graph}"),
         })
+    }
+
+    /// How far both values are from the exact one, if there is one.
+    fn errors(&self, inputs: &[f64]) -> Option<[f64; 2]> {
+        let (_, exact) = self.exact(&self.tree, inputs)?;
+        let distance = |x: f64| (exact.clone() - precise(x)).to_f64().value().abs();
+        Some(self.values(inputs).map(|x| if x.is_finite() { distance(x) } else { f64::INFINITY }))
     }
 
     /// The value of `tree` and that in multiple precision, if it has one.
@@ -213,12 +220,16 @@ impl Instance {
     }
 }
 
-/// What `node` is computed from, whatever the numbers of nodes are.
+/// What `node` is computed from, whatever the numbers of nodes and the order of factors are.
 fn term(graph: &Graph, node: Node) -> String {
     match graph.nodes[node].def {
         Def::Apply(op, _) => {
             let operands = graph.operands(node).iter().map(|&operand| term(graph, operand));
-            format!("({op} {})", operands.collect::<Vec<_>>().join(" "))
+            let mut operands: Vec<String> = operands.collect();
+            if matches!(op, Op::Add | Op::Mul) {
+                operands.sort();
+            }
+            format!("({op} {})", operands.join(" "))
         }
         Def::Const(bits) => f64::from_bits(bits).to_string(),
         _ => node.to_string(),
@@ -227,18 +238,21 @@ fn term(graph: &Graph, node: Node) -> String {
 
 type Precise = FBig<HalfEven, 2>;
 
+const BITS: usize = 200;
+
 fn precise(x: f64) -> Precise {
-    FBig::try_from(x).unwrap().with_precision(200).value()
+    FBig::try_from(x).unwrap().with_precision(BITS).value()
 }
 
 /// `op` of these numbers, where it is no infinity or NaN.
 fn applied(op: Op, args: &[Precise]) -> Option<Precise> {
     let (a, b) = (&args[0], args.get(1).unwrap_or(&args[0]));
     let zero = precise(0.0);
-    Some(match op {
+    let exact = match op {
         Op::Add => a + b,
         Op::Sub => a - b,
         Op::Mul => a * b,
+        Op::Div if *b != zero && *a == zero => zero,
         Op::Div if *b != zero => a / b,
         Op::Recip if *a != zero => precise(1.0) / a,
         Op::Neg => -a,
@@ -287,7 +301,8 @@ fn applied(op: Op, args: &[Precise]) -> Option<Precise> {
             }
         }
         _ => return None,
-    })
+    };
+    Some(exact.with_precision(BITS).value())
 }
 
 /// A number near to 0, 1 or -1, at any distance.
@@ -324,7 +339,7 @@ fn for_each_instance(mut check: impl FnMut(&str, Tag, &Instance)) {
 fn rules_are_accurate_where_they_hold() {
     let mut random = Random::new(17);
     for_each_instance(|name, tag, instance| {
-        for number in 0..60 {
+        for number in 0..30 {
             let mut inputs = Vec::new();
             for &[lower, upper] in &instance.bounds {
                 let (lower, upper) = (lower.max(-30.0), upper.min(30.0));
@@ -335,13 +350,20 @@ fn rules_are_accurate_where_they_hold() {
                 });
             }
             let [old, new] = instance.values(&inputs);
-            if tag == Tag::Exact {
+            // With facts other rules apply as well, which may change the sign of a zero.
+            if tag == Tag::Exact && instance.bounds.iter().all(|bounds| *bounds == ANY) {
                 assert!(old.to_bits() == new.to_bits() || old.is_nan(), "{name} {inputs:?}");
             }
-            let Some((_, exact)) = instance.exact(&instance.tree, &inputs) else { continue };
-            let distance = |x: f64| (exact.clone() - precise(x)).to_f64().value().abs();
+            let Some([_, error]) = instance.errors(&inputs) else { continue };
+            // The tape's error at one point may be small by accident.
+            let near = [0.0, -2e-16, 2e-16, -3e-9, -1e-9, 1e-9, 2e-9].map(|step| {
+                let inputs = inputs.iter().zip(&instance.bounds);
+                let inputs = inputs.map(|(x, [lower, upper])| (x + x * step).clamp(*lower, *upper));
+                instance.errors(&inputs.collect::<Vec<_>>()).map_or(0.0, |[old, _]| old)
+            });
+            let bound = 4.0 * near.into_iter().fold(0.0, f64::max) + 4.0 * ulp(old);
             assert!(
-                new.is_finite() && distance(new) <= 4.0 * distance(old) + 4.0 * ulp(old),
+                error <= bound,
                 "{name}: {new:e} for {old:e} at {inputs:?}\n{}",
                 instance.simplified
             );

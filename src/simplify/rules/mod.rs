@@ -170,31 +170,32 @@ impl Match<'_> {
         self.range(name).lower < 0.7 && self.range(name).upper > -0.7
     }
 
-    /// Whether the program computes both the logarithm of u and u - 1, where u is an operand
-    /// of what was found: in ln(u)·x/(u - 1) with u = 1 + x the rounding error of u cancels
-    /// (Kahan). It would not if one of them were computed in a form accurate by itself.
+    /// Whether the program computes u - 1, and ln(u) or u + 1, where u is an operand of what
+    /// was found: in ln(u)·x/(u - 1) with u = 1 + x (Kahan), and in (u - 1)/(u + 1), the
+    /// rounding error of u cancels. It would not if one of them were accurate by itself.
     fn is_compensated(&self) -> bool {
-        self.term.children().iter().any(|&id| self.has_logarithm_and_difference(id))
+        self.term.children().iter().any(|&id| self.has_compensation(id))
     }
 
-    fn has_logarithm_and_difference(&self, id: Id) -> bool {
-        let (id, mut logarithm, mut difference) = (self.terms.find(id), false, false);
-        let is_one = |id: Id| {
-            self.terms[id].data.constant.is_some_and(|bits| f64::from_bits(bits).abs() == 1.0)
-        };
+    fn has_compensation(&self, id: Id) -> bool {
+        let (id, mut difference, mut other) = (self.terms.find(id), false, false);
+        let is = |id: Id, value: f64| self.terms[id].data.constant == Some(value.to_bits());
         for parent in self.terms[id].parents() {
             for term in &self.terms[parent].nodes {
                 let Term::Apply(op, [a, b, _]) = *term else { continue };
                 let (a, b) = (self.terms.find(a), self.terms.find(b));
                 match op {
-                    Op::Ln | Op::Log2 | Op::Log10 => logarithm |= a == id,
-                    Op::Sub => difference |= a == id && is_one(b) || b == id && is_one(a),
-                    Op::Add => difference |= a == id && is_one(b),
+                    Op::Sub => difference |= a == id && is(b, 1.0) || b == id && is(a, 1.0),
+                    Op::Add if a == id => {
+                        difference |= is(b, -1.0);
+                        other |= is(b, 1.0);
+                    }
+                    Op::Ln | Op::Log2 | Op::Log10 => other |= a == id,
                     _ => {}
                 }
             }
         }
-        logarithm && difference
+        difference && other
     }
 
     fn apply(&mut self, op: Op, operands: &[Id]) -> Id {
