@@ -35,6 +35,7 @@ mod signature;
 mod simplify;
 mod swept;
 mod table;
+mod tree;
 mod verify;
 mod version;
 

@@ -65,6 +65,13 @@ impl Sum {
         Sum { factor, moments, ..self.clone() }
     }
 
+    /// The nodes that its terms depend on, without what is a factor of all.
+    pub(super) fn summed(&self) -> impl Iterator<Item = Node> {
+        let is_summed = |at: usize| self.monomials.iter().any(|of| of.exponents[at] > 0);
+        let variables = self.variables.iter().enumerate();
+        variables.filter(move |&(at, _)| is_summed(at)).map(|(_, variable)| variable.node)
+    }
+
     /// The nodes that it depends on.
     pub(super) fn nodes(&self) -> Vec<Node> {
         let mut nodes: Vec<Node> = Vec::new();

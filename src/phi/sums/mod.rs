@@ -152,6 +152,11 @@ fn closed(
             reason => Err(reason),
         });
         let closed = found.and_then(|found| {
+            if let Form::Sum(sum) = &found.form
+                && share_an_input(graph, sum.summed())
+            {
+                return Err(Reason::Shared);
+            }
             let routine = match found.is_accurate {
                 true => None,
                 false => Some(found.form.routine(graph, |node| swept[node])?),
@@ -193,6 +198,29 @@ fn closed(
         true => Err(Reason::Refuted),
         false => Ok(all),
     }
+}
+
+/// Whether two of `variables` depend on the same active input. Its partials, one by each, may
+/// cancel in every term, as those of n - k/λ do in a likelihood of Poisson's; the tape adds up
+/// what is left of them, the closed form subtracts their sums.
+fn share_an_input(graph: &Graph, mut variables: impl Iterator<Item = Node>) -> bool {
+    let mut reached: HashSet<Node> = HashSet::new();
+    variables.any(|variable| {
+        let (mut own, mut pending) = (HashSet::new(), vec![variable]);
+        while let Some(node) = pending.pop() {
+            if own.insert(node) {
+                pending.extend(graph.operands(node));
+            }
+        }
+        own.retain(|&node| match graph.nodes[node].def {
+            Def::Const(_) | Def::Apply(..) => false,
+            Def::Input(number) => graph.is_active(number),
+            _ => true,
+        });
+        let shared = !reached.is_disjoint(&own);
+        reached.extend(own);
+        shared
+    })
 }
 
 /// Whether the closed form and the loop differ at a test point.

@@ -32,6 +32,8 @@ pub(in crate::phi) enum Reason {
     Data,
     /// What another loop computes in each iteration.
     Inner,
+    /// Two variables depend on one input, whose partials may cancel in each term.
+    Shared,
     /// Folding the data takes too long.
     Work(u64),
     /// Coefficients are too large or too small.
@@ -67,6 +69,7 @@ impl core::fmt::Display for Reason {
             }
             Reason::Data => "its terms read data that are known only in a call",
             Reason::Inner => "its terms are computed by another loop",
+            Reason::Shared => "two variables of its terms depend on one input",
             Reason::Work(limit) => {
                 return write!(
                     f,

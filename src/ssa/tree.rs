@@ -1,0 +1,108 @@
+//! The tree of blocks: its paths, ends and orders.
+
+use super::graph::{Block, BlockData, End, Graph, Item, Region};
+use crate::entity::Array;
+
+impl Graph {
+    /// The number of paths from the root to a leaf; a region is one step of each.
+    pub fn paths(&self) -> usize {
+        self.leaves(self.root()).len()
+    }
+
+    /// The ends of the tree of `root`, first sides first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let text = "graph active 1 inactive 0\nb0:\n  branch v0 b1 b2\nb1:\n  return v0\nb2:\n  return v0\n";
+    /// let graph = phigrad::ssa::parse(text)?;
+    /// assert_eq!(graph.leaves(graph.root()).len(), 2);
+    /// # Ok::<(), phigrad::ssa::ParseError>(())
+    /// ```
+    pub fn leaves(&self, root: Block) -> Vec<Block> {
+        let mut tree = self.tree(root);
+        tree.retain(|&block| !matches!(self.blocks[block].end, End::Branch { .. }));
+        tree
+    }
+
+    /// `root` and the blocks below it, but those of regions, in the order of their paths.
+    pub(crate) fn tree(&self, root: Block) -> Vec<Block> {
+        let (mut tree, mut pending) = (Vec::new(), vec![root]);
+        while let Some(block) = pending.pop() {
+            tree.push(block);
+            if let End::Branch { then, otherwise, .. } = self.blocks[block].end {
+                pending.extend([otherwise, then]);
+            }
+        }
+        tree
+    }
+
+    /// The number of guards and branches.
+    pub fn conditions(&self) -> usize {
+        let guards = |block: &BlockData| {
+            let items = block.items.iter().filter(|item| matches!(item, Item::Guard { .. }));
+            items.count() + usize::from(matches!(block.end, End::Branch { .. }))
+        };
+        self.blocks.values().map(guards).sum()
+    }
+
+    /// All blocks so that each comes before the blocks of its regions, and those
+    /// before the blocks below it (depth first, first sides first): the order in
+    /// which they are run, on the paths on which they are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let text = "graph active 1 inactive 0\nb0:\n  branch v0 b1 b2\nb1:\n  return v0\nb2:\n  return v0\n";
+    /// let graph = phigrad::ssa::parse(text)?;
+    /// let names: Vec<String> = graph.preorder().iter().map(|block| block.to_string()).collect();
+    /// assert_eq!(names, ["b0", "b1", "b2"]);
+    /// # Ok::<(), phigrad::ssa::ParseError>(())
+    /// ```
+    pub fn preorder(&self) -> Vec<Block> {
+        let mut order = Vec::with_capacity(self.blocks.len());
+        let mut pending = vec![self.root()];
+        while let Some(block) = pending.pop() {
+            order.push(block);
+            if let End::Branch { then, otherwise, .. } = self.blocks[block].end {
+                pending.extend([otherwise, then]);
+            }
+            pending.extend(self.regions_of(block).rev().map(|region| self.regions[region].root));
+        }
+        order
+    }
+
+    /// The regions that are steps of `block`, in order.
+    pub fn regions_of(&self, block: Block) -> impl DoubleEndedIterator<Item = Region> + '_ {
+        self.blocks[block].items.iter().filter_map(|item| match *item {
+            Item::Region(region) => Some(region),
+            _ => None,
+        })
+    }
+
+    /// The block above each block, for the root of a region the block that it is
+    /// a step of; the root of the graph has none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let text = "graph active 1 inactive 0\nb0:\n  branch v0 b1 b2\nb1:\n  return v0\nb2:\n  return v0\n";
+    /// let graph = phigrad::ssa::parse(text)?;
+    /// let root = Some(graph.root());
+    /// assert_eq!(graph.parents().values().collect::<Vec<_>>(), [&None, &root, &root]);
+    /// # Ok::<(), phigrad::ssa::ParseError>(())
+    /// ```
+    pub fn parents(&self) -> Array<Block, Option<Block>> {
+        let mut parents = Array::filled(None, self.blocks.len());
+        for (block, data) in self.blocks.iter() {
+            if let End::Branch { then, otherwise, .. } = data.end {
+                parents[then] = Some(block);
+                parents[otherwise] = Some(block);
+            }
+            for region in self.regions_of(block) {
+                parents[self.regions[region].root] = Some(block);
+            }
+        }
+        parents
+    }
+}
