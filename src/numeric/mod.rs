@@ -94,7 +94,7 @@ impl Routine {
 
     /// Whether this result is a partial derivative.
     pub fn is_partial(&self, result: usize) -> bool {
-        result > 0 && (result - 1) % (1 + self.differentiated().len()) != 0
+        result > 0 && !(result - 1).is_multiple_of(1 + self.differentiated().len())
     }
 
     /// Computes the results, see [`AffinePower::run`] and [`Polynomial::run`].

@@ -272,9 +272,7 @@ macro_rules! recorded {
             ///
             /// Nobody needs to call it: hot functions are compiled by themselves.
             /// It serves programs that want no slow calls after a certain point,
-            /// and measurements. Which calls need kernels in reserve
-            /// ([`KernelReport::reserve`](crate::KernelReport::reserve)) is known when
-            /// they have been made: call it again behind them.
+            /// and measurements.
             ///
             /// # Errors
             ///

@@ -1,5 +1,6 @@
-//! Loops with a data-dependent exit whose state is an affine recurrence. The loop stays to find
-//! its trip count, without a reverse sweep; the closed form for that count has the derivatives.
+//! Loops with a data-dependent exit, or with guards, whose state is an affine recurrence. The loop
+//! stays to find its trip count and to check the guards, without a reverse sweep; the closed form
+//! for that count has the derivatives.
 //!
 //! What an exit passes on is computed from the state at the head of the last iteration, by copies
 //! of the steps that compute it there.

@@ -25,7 +25,7 @@ use super::version::{Cursor, Evaluation, both, evaluate, move_live_ins, version}
 use crate::entity::Array;
 use crate::numeric::{AffineMap, AffinePower, Trips};
 use crate::ssa::{
-    Block, Copies, Def, End, Graph, Nest, Node, Region, SeriesData, cost, in_order, is_acceptance,
+    Block, Copies, Def, End, Graph, Item, Nest, Node, Region, SeriesData, cost, in_order, is_acceptance,
     swept,
 };
 use crate::validate::{Subject, refuted};
@@ -46,9 +46,9 @@ pub(super) struct Recurrences {
 /// Which loops are closed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Loops with constant trip counts.
+    /// Loops with constant trip counts and without guards.
     Counted,
-    /// Loops with a data-dependent exit.
+    /// Loops with a data-dependent exit, or with guards in their iterations.
     Exits,
 }
 
@@ -108,9 +108,11 @@ pub(super) fn loops_in(graph: &Graph, root: Block) -> Vec<Region> {
     loops
 }
 
-/// Whether the trip count of `region` is a constant.
+/// Whether the trip count of `region` is a constant, and nothing in an iteration ends the call.
 fn is_counted(graph: &Graph, region: Region) -> bool {
-    match &graph.blocks[graph.regions[region].root].end {
+    let root = &graph.blocks[graph.regions[region].root];
+    match &root.end {
+        _ if root.items.iter().any(|item| matches!(item, Item::Guard { .. })) => false,
         End::Return(passed) => {
             passed.first().is_some_and(|&again| trips(graph, region, again).is_ok())
         }

@@ -40,7 +40,7 @@ impl Product {
         let mut values = Vec::new();
         let exponents = (0..count).map(|iteration| at(iteration, &mut values).hi.abs().log2());
         let mean = exponents.sum::<f64>() / count as f64;
-        if !(mean.abs() < LARGEST as f64) {
+        if mean.is_nan() || mean.abs() >= LARGEST as f64 {
             return Err(Reason::Range);
         }
         let shift = if (mean * count as f64).abs() < LARGEST as f64 { 0 } else { mean as i64 };
