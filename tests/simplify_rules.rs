@@ -126,15 +126,13 @@ impl Text {
             };
         }
         text += &format!("  return {outputs}\n");
-        let mut next = *inputs;
         let values = (0..constants.len()).map(|number| format!("c{number}."));
         let is_value = |number: &usize| !steps[*number].starts_with("guard");
         let steps = (0..steps.len()).filter(is_value).map(|number| format!("s{number}."));
-        for name in values.chain(steps) {
-            text = text.replace(&name, &format!("v{next}"));
-            next += 1;
+        for (node, name) in (*inputs..).zip(values.chain(steps)) {
+            text = text.replace(&name, &format!("v{node}"));
         }
-        parse(&text).expect(&text)
+        parse(&text).unwrap()
     }
 }
 
