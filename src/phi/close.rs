@@ -58,12 +58,9 @@ pub struct Closed {
     pub applied: Vec<Applied>,
     /// The loops, or values of loops, that have no closed form here.
     pub refused: Vec<Refused>,
-    /// How many loops are left that only search for the number of their iterations, with
-    /// a closed form behind them.
-    pub searches: usize,
-    /// The graph without these forms, if there are any. Such a loop has come to its values
-    /// when it is left, so where no derivative is wanted they cost more than they save.
-    pub without_searches: Option<Graph>,
+    /// The graph without the closed forms that follow a loop, if there are any. Such a loop has
+    /// computed its values at its exit, so where no derivative is wanted they save nothing.
+    pub for_values: Option<Graph>,
 }
 
 /// Replaces values of loops by closed forms, from the inside out.
@@ -100,8 +97,7 @@ pub struct Closed {
 /// ```
 pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
     let (applied, refused) = (Vec::new(), Vec::new());
-    let (whole, without_searches) = (graph.clone(), None);
-    let mut closed = Closed { graph: whole, applied, refused, searches: 0, without_searches };
+    let mut closed = Closed { graph: graph.clone(), applied, refused, for_values: None };
     if graph.regions.values().any(|data| data.replays.is_some()) {
         return closed;
     }
@@ -119,8 +115,7 @@ pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
     let (without, before) = (closed.graph.clone(), closed.applied.len());
     closed = recurrences(closed, Kind::Exits, limits.always);
     if closed.applied.len() > before {
-        closed.searches = closed.applied.len() - before;
-        closed.without_searches = Some(without);
+        closed.for_values = Some(without);
     }
     closed.refused = grouped(closed.refused);
     exits(&mut closed.applied);

@@ -255,7 +255,7 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
         return Primal::plain(simplified(&open(), Stage::Primal, options));
     }
     let always = options.loop_form.is_some();
-    let Closed { graph, mut applied, refused, without_searches, .. } =
+    let Closed { graph, mut applied, refused, for_values } =
         closed_forms(&with_loops(recorded), always);
     let unrolled = |graph: &Graph| {
         let graph = unroll(graph, ROLLED.iterations, ROLLED.weight);
@@ -265,7 +265,7 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
     let closes_loops = !applied.is_empty();
     let graph = if closes_loops { unrolled(&graph) } else { open() };
     let graph = simplified(&branched(graph, &mut applied), Stage::Primal, options);
-    let values = without_searches.map(|graph| {
+    let values = for_values.map(|graph| {
         simplified(&branched(unrolled(&graph), &mut Vec::new()), Stage::Primal, options)
     });
     Primal { graph, values, applied, refused }

@@ -25,8 +25,8 @@ use super::version::{Cursor, Evaluation, both, evaluate, move_live_ins, version}
 use crate::entity::Array;
 use crate::numeric::{AffineMap, AffinePower, Trips};
 use crate::ssa::{
-    Block, Copies, Def, End, Graph, Item, Nest, Node, Region, SeriesData, cost, in_order, is_acceptance,
-    swept,
+    Block, Copies, Def, End, Graph, Item, Nest, Node, Region, SeriesData, cost, in_order,
+    is_acceptance, swept,
 };
 use crate::validate::{Subject, refuted};
 
