@@ -13,7 +13,6 @@ fn a_report_says_as_json_what_it_says_as_text() {
     let json = serde_json::to_value(f.report()).unwrap();
     assert_eq!(json["tape_calls"], 2);
     assert_eq!(json["fallbacks"], 1);
-    assert_eq!(json["in_closed_forms"], 0);
     assert_eq!(json["kernels"][1]["purpose"], "Gradient");
     let decision = &json["decisions"][0];
     assert_eq!(decision["decision"]["op"], "gt");
