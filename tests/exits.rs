@@ -291,6 +291,42 @@ fn the_first_iteration_may_add_a_large_number() {
     assert!(f.report().kernel_calls > before, "{}", f.report());
 }
 
+#[test]
+fn a_guard_in_a_closed_loop_still_ends_calls() {
+    // One path is known: that no iteration passes the limit.
+    let grown = |x: &[Var]| {
+        let mut y = x[0];
+        for _ in 0..2000 {
+            y = y * x[1] + x[2];
+            if y > 50.0 {
+                return y * y + x[0];
+            }
+        }
+        y
+    };
+    let build = || Tape::builder().hot_threshold(u32::MAX).background(false).record(grown);
+    let (kernel, tape) = (build(), build());
+    for start in [1.0, 1.5, 2.0] {
+        kernel.value_and_grad(&[start, 0.99, 0.1]).unwrap();
+    }
+    kernel.compile().unwrap();
+    assert!(!kernel.report().closed.is_empty(), "{}", kernel.report());
+    let before = kernel.report();
+    for x in [[1.0, 0.98, 0.2], [3.0, 0.99, -0.1], [0.5, -0.9, 0.3]] {
+        let ((found, slopes), (value, gradient)) =
+            (kernel.value_and_grad(&x).unwrap(), tape.value_and_grad(&x).unwrap());
+        let near = |a: f64, b: f64| (a - b).abs() <= 1e-11 * b.abs().max(1.0);
+        assert!(near(found, value), "{x:?}: {found} {value}");
+        assert!(slopes.iter().zip(&gradient).all(|(&a, &b)| near(a, b)), "{slopes:?} {gradient:?}");
+    }
+    assert_eq!(kernel.report().kernel_calls, before.kernel_calls + 3);
+    // The limit is passed at first, on the way (and again at the end), and in the last iterations.
+    for x in [[60.0, 0.99, 0.1], [1.0, -1.003, 0.1], [1.0, 1.002, 0.0], [1.0, 0.9995, 0.0394]] {
+        assert_eq!(kernel.value_and_grad(&x).unwrap(), tape.value_and_grad(&x).unwrap(), "{x:?}");
+    }
+    assert_eq!(kernel.report().kernel_calls, before.kernel_calls + 3);
+}
+
 /// What is carried follows from another number behind the first iteration only.
 mod following {
     use super::*;
