@@ -24,6 +24,8 @@ pub enum Command {
     Run(RunArgs),
     /// Only verify values and gradients; exit code 1 if any is wrong.
     Check(Selection),
+    /// Measure kernels with closed forms against kernels without.
+    Benefit(BenefitArgs),
     /// Measure short loops in the form that the cost model chooses, and in the others.
     Choices(ChoicesArgs),
     /// Measure closed forms of linear loops against loops by hand.
@@ -52,6 +54,17 @@ pub struct RunArgs {
     /// Far fewer repetitions: a look, not a measurement.
     #[arg(long)]
     pub quick: bool,
+}
+
+/// Arguments of `benefit`.
+#[derive(Debug, Args)]
+pub struct BenefitArgs {
+    /// Only programs whose names start so.
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
+    /// Also write the rows to this file as a JSON array.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
 }
 
 /// Arguments of `choices`.

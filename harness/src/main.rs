@@ -13,6 +13,7 @@ mod compiled;
 mod entry;
 mod error;
 mod json;
+mod loops;
 mod measure;
 mod output;
 mod plot;

@@ -33,10 +33,10 @@ pub(crate) fn latency(op: Op) -> u64 {
 pub(crate) fn throughput(op: Op) -> u64 {
     match op {
         Op::Attach => 0,
-        Op::Div | Op::Recip => 27,
-        Op::Sqrt => 35,
+        Op::Div | Op::Recip => 9,
+        Op::Sqrt => 12,
         op => match latency(op) {
-            cheap @ ..=30 => cheap.div_ceil(4),
+            cheap @ ..=30 => cheap.div_ceil(12),
             call => call,
         },
     }

@@ -3,7 +3,7 @@
 use super::recurrence::{Kind, close_recurrences};
 use super::rule::{Applied, Refused, Rule};
 use super::sums::close_sums;
-use crate::ssa::{Folding, Graph, Place, Region, simplify};
+use crate::ssa::{Folding, Graph, Place, simplify};
 
 /// How far [`close`] goes; all are counts.
 ///
@@ -178,16 +178,4 @@ fn recurrences(mut closed: Closed, kind: Kind, always: bool) -> Closed {
         closed.applied.append(&mut found.applied);
     }
     closed
-}
-
-/// The loops of `graph`, each after those in it.
-pub(super) fn inside_out(graph: &Graph) -> Vec<Region> {
-    let mut order = Vec::new();
-    for block in graph.preorder() {
-        order.extend(graph.regions_of(block));
-    }
-    // A block comes before the blocks of its regions.
-    order.retain(|&region| graph.regions[region].cycle.is_some());
-    order.reverse();
-    order
 }

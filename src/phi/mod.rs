@@ -8,10 +8,8 @@ mod close;
 mod recurrence;
 mod rule;
 mod sums;
-mod unroll;
 mod version;
 
 pub use branches::{Branched, simplify_branches};
 pub use close::{CloseLimits, Closed, close};
 pub use rule::{Applied, Refused, Rule};
-pub use unroll::unroll;

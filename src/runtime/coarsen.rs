@@ -7,9 +7,10 @@ use super::options::{ForcedLoopForm, Numerics, Options};
 use super::report::{Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered};
 use crate::jit::{Kernel, MAX_WORDS, history_words, schedule_reaching};
-use crate::phi::{Applied, CloseLimits, Closed, Refused, close, simplify_branches, unroll};
+use crate::phi::{Applied, CloseLimits, Closed, Refused, close, simplify_branches};
 use crate::simplify::{SimplifyLimits, Stage, simplify_segments};
 use crate::soi::{crossing, cut, cut_evenly, divide};
+use crate::ssa::cost::Short;
 use crate::ssa::{
     Block, Folding, Graph, Nest, Region, RerollLimits, Sequence, cost, eliminate_dead_code, expand,
     fuse, hoist, most_steps, reached, reroll, simplify, verify, without_attached,
@@ -242,33 +243,43 @@ fn expansible(graph: &Graph, loops: &[Region], options: &Options) -> Result<usiz
     if size > limit { Err(Refusal::TooManyToCompile { size, limit }) } else { Ok(size) }
 }
 
-/// The recorded graph with closed forms, also of short loops, where they cost less; other short
-/// loops stay unrolled.
+/// The recorded graph with loops and closed forms, where they cost less.
 fn closed(recorded: &Graph, options: &Options) -> Primal {
-    let open = || match options.loop_form {
-        Some(ForcedLoopForm::Rolled) => with_loops(recorded),
-        Some(ForcedLoopForm::Unrolled) => simplify(recorded, Folding::Real),
-        Some(ForcedLoopForm::Closed) | None => rolled(recorded, ROLLED),
+    let stays = |graph: Graph| Primal::plain(simplified(&graph, Stage::Primal, options));
+    let rolled = match options.loop_form {
+        Some(ForcedLoopForm::Rolled) => return stays(with_loops(recorded)),
+        Some(ForcedLoopForm::Unrolled) => return stays(simplify(recorded, Folding::Real)),
+        Some(ForcedLoopForm::Closed) | None => with_loops(recorded),
     };
-    let may_close = matches!(options.loop_form, Some(ForcedLoopForm::Closed) | None);
-    if !options.phi_calculus || !may_close {
-        return Primal::plain(simplified(&open(), Stage::Primal, options));
+    if !options.phi_calculus {
+        return stays(unrolled(rolled, recorded));
     }
     let always = options.loop_form.is_some();
-    let Closed { graph, mut applied, refused, for_values } =
-        closed_forms(&with_loops(recorded), always);
-    let unrolled = |graph: &Graph| {
-        let graph = unroll(graph, ROLLED.iterations, ROLLED.weight);
-        checked(&graph);
-        graph
-    };
-    let closes_loops = !applied.is_empty();
-    let graph = if closes_loops { unrolled(&graph) } else { open() };
+    let Closed { graph, mut applied, refused, for_values } = closed_forms(&rolled, always);
+    let graph = unrolled(if applied.is_empty() { rolled } else { graph }, recorded);
     let graph = simplified(&branched(graph, &mut applied), Stage::Primal, options);
     let values = for_values.map(|graph| {
-        simplified(&branched(unrolled(&graph), &mut Vec::new()), Stage::Primal, options)
+        let graph = branched(unrolled(graph, recorded), &mut Vec::new());
+        simplified(&graph, Stage::Primal, options)
     });
     Primal { graph, values, applied, refused }
+}
+
+/// `graph` with its short loops as straight-line code; or the `recorded` graph with long loops
+/// alone, if that takes less: where short loops may be left in each iteration, or their code is
+/// large.
+fn unrolled(graph: Graph, recorded: &Graph) -> Graph {
+    /// The size of code that is worth another look.
+    const LARGE: usize = 1 << 12;
+    let Short { loops, others } = cost::short_loops(&graph);
+    let straight = expand(&graph, &loops).map_or(graph, |graph| simplify(&graph, Folding::Real));
+    checked(&straight);
+    let size: usize = straight.blocks.values().map(|block| block.items.len()).sum();
+    if !others && size <= LARGE {
+        return straight;
+    }
+    let long = rolled(recorded, ROLLED);
+    if cost::whole(&long) < cost::whole(&straight) { long } else { straight }
 }
 
 /// The graph with closed forms, also with those that cost more than their loops if `always`.

@@ -2,58 +2,254 @@
 //!
 //! All is in tenths of a nanosecond, as measured on the x86-64 server of the benchmarks.
 
-use super::graph::{Def, Graph, Item, Node, Region};
+use hashbrown::{HashMap, HashSet};
+
+use super::expand::is_counted;
+use super::graph::{Block, Def, End, Graph, Item, Node, Region};
+use super::version::fallback_loops;
 use crate::numeric::{AffinePower, Routine, Trips};
-use crate::op::{Op, throughput};
+use crate::op::{Op, latency, throughput};
 
 /// What an iteration of a loop takes besides its steps: counting, comparing, jumping.
-const ITERATION: u64 = 10;
-/// A step with its part of the reverse sweep takes so many times the step alone.
-const WITH_SWEEP: u64 = 3;
+const ITERATION: u64 = 8;
+/// Straight-line code, or the body of a loop, of more items does not stay in the cache for
+/// instructions between two runs; fetching it takes so much for each item.
+const MOST_CACHED: usize = 1 << 13;
+const FETCH: u64 = 4;
 /// Calling a routine: arguments and results through memory, and the branch on acceptance.
 const CALL: u64 = 300;
 /// An instruction of a coefficient program with its reverse step.
 const INSTRUCTION: u64 = 60;
+/// The same of a polynomial's program.
+const POLYNOMIAL_INSTRUCTION: u64 = 90;
 /// One state by quotients, for each output.
 const QUOTIENTS: u64 = 900;
 /// A level of binary powering with its reverse step, by the number of states.
 const LEVEL: [u64; 6] = [250, 1_000, 2_300, 4_600, 8_200, 13_500];
 
-/// A loop of fewer iterations, or that replaces fewer steps, is faster as straight-line code, by
-/// up to a half, and that is small anyway.
-pub(crate) const LEAST_ROLLED_TRIPS: u32 = 32;
+/// Straight-line code of fewer steps takes less than a loop if its steps are independent: by up to
+/// a half, for code that is small anyway.
 pub(crate) const LEAST_ROLLED_STEPS: u64 = 512;
+/// A loop of fewer iterations takes more than its straight-line code.
+pub(crate) const LEAST_ROLLED_TRIPS: u32 = 32;
+/// The same if an iteration takes as long as the chain of dependent steps through it: these cannot
+/// overlap with the next iteration's.
+const LEAST_CHAINED_TRIPS: u64 = 12;
 
-/// What `node` takes when it is computed.
-fn step(graph: &Graph, node: Node) -> u64 {
-    match graph.nodes[node].def {
-        Def::Apply(op, _) => throughput(op),
-        Def::Element(_) => 3,
-        _ => 0,
+/// What an iteration takes, without the loops in it.
+#[derive(Clone, Copy, Default)]
+struct Iteration {
+    /// All steps, if they are independent.
+    steps: u64,
+    /// The same in the reverse sweep.
+    sweep: u64,
+    /// What the longest chain of dependent steps grows by, from what the loop carries to what it
+    /// carries next, with that of the reverse sweep.
+    chain: u64,
+    chain_with_sweep: u64,
+}
+
+/// Latencies of a chain of dependent steps, and with those of the reverse sweep.
+type Depth = (u64, u64);
+
+/// What `op` adds to a chain: additions and multiplications three quarters of what they take
+/// alone, with loads and stores around them.
+fn link(op: Op) -> u64 {
+    match latency(op) {
+        cheap @ ..=12 => cheap * 3 / 4,
+        other => other,
     }
 }
 
-/// What all iterations of `region`, a loop, take, with their reverse sweep.
-fn loop_with_sweep(graph: &Graph, region: Region) -> u64 {
-    let (mut total, mut pending) = (0u64, vec![(graph.regions[region].root, 1u64, region)]);
-    while let Some((block, outer, inside)) = pending.pop() {
-        let bound = graph.regions[inside].cycle.as_ref().map_or(1, |cycle| u64::from(cycle.bound));
-        let times = outer.saturating_mul(bound);
-        let mut steps = if bound > 1 { ITERATION } else { 0 };
-        for item in &graph.blocks[block].items {
+impl Iteration {
+    /// Of `blocks`, the body of `region`, a loop, or straight-line code; all branches are taken.
+    fn of(graph: &Graph, region: Option<Region>, blocks: &[Block]) -> Iteration {
+        /// A cycle of dependences through several values of the loop takes several iterations.
+        const ROUNDS: u64 = 4;
+        let items = || blocks.iter().flat_map(|&block| &graph.blocks[block].items);
+        let (mut all, mut uses) = (Iteration::default(), HashMap::<Node, u32>::new());
+        for item in items() {
             match *item {
-                Item::Node(node) => steps += WITH_SWEEP * step(graph, node),
-                Item::Region(inner) => pending.push((graph.regions[inner].root, times, inner)),
-                Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => steps += 5,
+                Item::Node(node) => match graph.nodes[node].def {
+                    Def::Apply(op, _) => {
+                        all.steps += throughput(op);
+                        // The derivative of a call is no call.
+                        all.sweep += throughput(op).min(throughput(Op::Div));
+                        for &arg in graph.operands(node) {
+                            *uses.entry(arg).or_insert(0u32) += 1;
+                        }
+                    }
+                    Def::Element(_) => all.steps += 1,
+                    Def::Call(call) => all.steps += routine(&graph.calls[call].routine),
+                    _ => {}
+                },
+                _ => all.steps += 1,
             }
         }
-        total = total.saturating_add(times.saturating_mul(steps));
+        if items().count() > MOST_CACHED {
+            let fetched = FETCH * items().count() as u64;
+            (all.steps, all.sweep) = (all.steps + fetched, all.sweep + fetched);
+        }
+        let entries = region.map_or(&[][..], |region| graph.entries(region));
+        let mut depths: HashMap<Node, Depth> =
+            entries.iter().map(|entry| (entry.phi, (0, 0))).collect();
+        let mut longest = Vec::new();
+        for _ in 0..2 * ROUNDS {
+            for item in items() {
+                let &Item::Node(node) = item else { continue };
+                if let Some(depth) = depth(graph, &depths, &uses, node) {
+                    depths.insert(node, depth);
+                }
+            }
+            let mut next: HashMap<Node, Depth> = HashMap::new();
+            for &block in blocks {
+                let End::Return(passed) = &graph.blocks[block].end else { continue };
+                for (entry, value) in entries.iter().zip(passed.iter().skip(1)) {
+                    let depth = depths.get(value).copied().unwrap_or_default();
+                    let known = next.entry(entry.phi).or_default();
+                    *known = (known.0.max(depth.0), known.1.max(depth.1));
+                }
+            }
+            longest.push(next.values().fold((0, 0), |a: Depth, b| (a.0.max(b.0), a.1.max(b.1))));
+            depths = next;
+        }
+        if let [.., last] = longest[..] {
+            let before = longest[longest.len() - 1 - ROUNDS as usize];
+            all.chain = (last.0 - before.0) / ROUNDS;
+            all.chain_with_sweep = (last.1 - before.1) / ROUNDS;
+        }
+        all
+    }
+
+    fn forward(self) -> u64 {
+        (ITERATION + self.steps).max(self.chain)
+    }
+
+    fn with_sweep(self) -> u64 {
+        (ITERATION + self.steps + self.sweep).max(self.chain_with_sweep)
+    }
+
+    fn is_chained(self) -> bool {
+        self.chain_with_sweep > self.steps + self.sweep
+    }
+}
+
+/// The depth of `node`, where an operand depends on what the loop carries.
+fn depth(
+    graph: &Graph,
+    depths: &HashMap<Node, Depth>,
+    uses: &HashMap<Node, u32>,
+    node: Node,
+) -> Option<Depth> {
+    let Def::Apply(op, _) = graph.nodes[node].def else { return None };
+    let depth = |arg: &Node| {
+        let &(forward, both) = depths.get(arg)?;
+        // Adjoints of several uses are added up.
+        let added = if uses.get(arg).is_some_and(|&uses| uses > 1) { link(Op::Add) } else { 0 };
+        Some((forward, both + added))
+    };
+    let before = graph.operands(node).iter().filter_map(depth);
+    let (forward, both) = before.reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)))?;
+    // They pass additions as they are.
+    let back = if matches!(op, Op::Add | Op::Sub) { 0 } else { link(op).min(link(Op::Div)) };
+    Some((forward + link(op), both + link(op) + back))
+}
+
+/// What all iterations of `region`, a loop, take, each by `time`; without it the whole graph, but
+/// for the loops of `never`.
+fn all_iterations(
+    graph: &Graph,
+    region: Option<Region>,
+    never: &HashSet<Region>,
+    time: fn(Iteration) -> u64,
+) -> u64 {
+    let (mut total, mut pending) = (0u64, vec![(region, 1u64)]);
+    while let Some((region, outer)) = pending.pop() {
+        let cycle = region.and_then(|region| graph.regions[region].cycle.as_ref());
+        let times = outer.saturating_mul(cycle.map_or(1, |cycle| u64::from(cycle.bound)));
+        let root = region.map_or(graph.root(), |region| graph.regions[region].root);
+        let blocks = graph.tree(root);
+        let iteration = Iteration::of(graph, region, &blocks);
+        total = total.saturating_add(times.saturating_mul(time(iteration)));
+        let inner = blocks.iter().flat_map(|&block| graph.regions_of(block));
+        let inner = inner.filter(|inner| !never.contains(inner));
+        pending.extend(inner.map(|inner| (Some(inner), times)));
     }
     total
 }
 
-/// What a call of `routine` takes for so many trips.
-fn routine(routine: &AffinePower) -> u64 {
+/// What `graph` takes with its reverse sweep, where all calls are accepted.
+pub(crate) fn whole(graph: &Graph) -> u64 {
+    all_iterations(graph, None, &fallback_loops(graph), Iteration::with_sweep)
+}
+
+/// What all iterations of `region`, a loop, take, with their reverse sweep.
+fn loop_with_sweep(graph: &Graph, region: Region) -> u64 {
+    all_iterations(graph, Some(region), &HashSet::new(), Iteration::with_sweep)
+}
+
+/// The same without it.
+fn loop_forward(graph: &Graph, region: Region) -> u64 {
+    all_iterations(graph, Some(region), &HashSet::new(), Iteration::forward)
+}
+
+/// Short loops.
+#[derive(Default)]
+pub(crate) struct Short {
+    /// Those whose straight-line code takes less than the loop.
+    pub(crate) loops: Vec<Region>,
+    /// Whether there are others, which may be left in each iteration.
+    pub(crate) others: bool,
+}
+
+/// The loops of `graph` that are faster as straight-line code. Versions of loops that hardly ever
+/// run are not.
+pub(crate) fn short_loops(graph: &Graph) -> Short {
+    let (fallback, mut short) = (fallback_loops(graph), Short::default());
+    let (mut order, mut pending) = (Vec::new(), vec![graph.root()]);
+    while let Some(root) = pending.pop() {
+        for block in graph.tree(root) {
+            order.extend(graph.regions_of(block));
+            pending.extend(graph.regions_of(block).map(|region| graph.regions[region].root));
+        }
+    }
+    let mut steps: HashMap<Region, u64> = HashMap::new();
+    for &region in order.iter().rev() {
+        let blocks = graph.tree(graph.regions[region].root);
+        let own: u64 = blocks.iter().map(|&block| graph.blocks[block].items.len() as u64).sum();
+        let inner = blocks.iter().flat_map(|&block| graph.regions_of(block));
+        let mut all = own + inner.map(|inner| steps[&inner]).sum::<u64>();
+        if let Some(cycle) = graph.regions[region].cycle.as_ref()
+            && !fallback.contains(&region)
+        {
+            let trips = u64::from(cycle.bound);
+            let unrolled = all.saturating_mul(trips);
+            let is_short = match Iteration::of(graph, Some(region), &blocks).is_chained() {
+                true => trips < LEAST_CHAINED_TRIPS,
+                false => trips < u64::from(LEAST_ROLLED_TRIPS) || unrolled < LEAST_ROLLED_STEPS,
+            };
+            if is_short && is_counted(graph, region) {
+                short.loops.push(region);
+                all = unrolled;
+            }
+            short.others |= is_short && !is_counted(graph, region);
+        }
+        steps.insert(region, all);
+    }
+    short
+}
+
+/// What a call of `routine` takes.
+fn routine(routine: &Routine) -> u64 {
+    match routine {
+        Routine::AffinePower(power) => affine_power(power),
+        Routine::Polynomial(polynomial) => {
+            CALL + POLYNOMIAL_INSTRUCTION * polynomial.program().instructions().len() as u64
+        }
+    }
+}
+
+fn affine_power(routine: &AffinePower) -> u64 {
     let trips = match routine.trips() {
         Trips::Constant(count) => count,
         Trips::Input(_) => 100,
@@ -70,24 +266,32 @@ fn routine(routine: &AffinePower) -> u64 {
     CALL + INSTRUCTION * instructions * (1 + outputs) / 2 + power * (1 + outputs) / 2
 }
 
+/// Whether `closed` is less than `open` by more than the model is off as a rule.
+fn is_less(closed: u64, open: u64) -> bool {
+    closed.saturating_add(closed / 8) < open
+}
+
 /// Whether closed forms by these routines take less than `region`, a loop.
 pub(crate) fn is_worth_closing<'a>(
     graph: &Graph,
     region: Region,
     routines: impl Iterator<Item = &'a AffinePower>,
 ) -> bool {
-    routines.map(routine).sum::<u64>() < loop_with_sweep(graph, region)
+    is_less(routines.map(affine_power).sum(), loop_with_sweep(graph, region))
 }
 
-/// The same behind a loop that stays, without its reverse sweep, to find its trip count: half of
-/// the largest as a rule.
+/// The same behind a loop that stays, without its reverse sweep, to find its trip count: unless it
+/// `is_counted`, that is half of the largest as a rule.
 pub(crate) fn is_worth_closing_behind<'a>(
     graph: &Graph,
     region: Region,
+    is_counted: bool,
     routines: impl Iterator<Item = &'a AffinePower>,
 ) -> bool {
-    let sweep = loop_with_sweep(graph, region) / WITH_SWEEP * (WITH_SWEEP - 1) / 2;
-    routines.map(routine).sum::<u64>() < sweep
+    let forward = loop_forward(graph, region);
+    let sweep = loop_with_sweep(graph, region).saturating_sub(forward);
+    let likely = if is_counted { sweep } else { sweep / 2 };
+    is_less(routines.map(affine_power).sum(), likely)
 }
 
 /// Whether closed forms of so many additions and multiplications, and by these routines, take less
@@ -98,14 +302,8 @@ pub(crate) fn is_worth_folding<'a>(
     steps: u64,
     routines: impl Iterator<Item = &'a Routine>,
 ) -> bool {
-    let cost = |of: &Routine| match of {
-        Routine::AffinePower(power) => routine(power),
-        Routine::Polynomial(polynomial) => {
-            CALL + INSTRUCTION * polynomial.program().instructions().len() as u64
-        }
-    };
-    let steps = WITH_SWEEP * steps * throughput(Op::Mul);
-    steps + routines.map(cost).sum::<u64>() < loop_with_sweep(graph, region)
+    let steps = 2 * steps * throughput(Op::Mul);
+    is_less(steps + routines.map(routine).sum::<u64>(), loop_with_sweep(graph, region))
 }
 
 /// Whether to go over the data of `region`, a loop, once before `outer`, in `passes` loops without
@@ -114,6 +312,7 @@ pub(crate) fn is_worth_folding<'a>(
 pub(crate) fn is_worth_hoisting(graph: &Graph, region: Region, runs: u64, passes: u64) -> bool {
     // Each moment takes an addition, and the steps that its coefficient is made of.
     const MORE_STEPS: u64 = 2;
-    let once = loop_with_sweep(graph, region) / WITH_SWEEP;
-    once * passes * MORE_STEPS < once * WITH_SWEEP * runs / 2
+    let once = loop_forward(graph, region);
+    let before = once.saturating_mul(passes * MORE_STEPS);
+    before < loop_with_sweep(graph, region).saturating_mul(runs) / 2
 }

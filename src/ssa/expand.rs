@@ -7,7 +7,7 @@
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::graph::{Block, Def, End, Graph, Item, Node, PlaceId, Region};
+use super::graph::{Block, CallData, Def, End, Graph, Item, Node, PlaceId, Region};
 use super::nest::Nest;
 use super::series::{Access, AccessData, Series, SeriesData};
 use crate::entity::Array;
@@ -69,6 +69,11 @@ pub fn expand(graph: &Graph, loops: &[Region]) -> Option<Graph> {
         expand.run(task);
     }
     Some(expand.new)
+}
+
+/// Whether `region`, a loop, can be expanded: it is left after its last iteration only.
+pub(super) fn is_counted(graph: &Graph, region: Region) -> bool {
+    counter(graph, region).is_some()
 }
 
 /// What decides about another iteration of `region`, if that always has as many
@@ -270,6 +275,15 @@ impl Expand<'_> {
                 self.new.push_apply(to, op, &args[..op.arity()], data.place)
             }
             Def::Element(access) => self.element(access, to, data.place),
+            Def::Call(call) => {
+                let CallData { routine, args } = &self.old.calls[call];
+                let args = args.iter().map(|&arg| self.copied(arg)).collect();
+                self.new.push_call(to, routine.clone(), args, data.place)
+            }
+            Def::Result(call, number) => {
+                let call = self.copied(call);
+                self.new.push_result(to, call, number)
+            }
             _ => return,
         };
         self.copies[node] = Some(copy);

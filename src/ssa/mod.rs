@@ -69,4 +69,5 @@ pub use simplify::simplify;
 pub use swept::swept;
 pub use table::Table;
 pub use verify::{VerifyError, verify};
-pub(crate) use version::{fallback_loops, is_acceptance, without_attached, without_versions};
+pub use version::accepts_calls;
+pub(crate) use version::{is_acceptance, without_attached, without_versions};

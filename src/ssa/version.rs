@@ -4,7 +4,8 @@ use hashbrown::HashSet;
 
 use super::copy::blocks_inside;
 use super::fold::Folding;
-use super::graph::{Def, End, Graph, Node, Region};
+use super::graph::{Block, BlockData, Def, End, Graph, Node, Region};
+use super::interpret::interpret_while;
 use super::rebuild::rebuild;
 use crate::op::Op;
 
@@ -33,6 +34,41 @@ pub(crate) fn fallback_loops(graph: &Graph) -> HashSet<Region> {
         }
     }
     loops
+}
+
+/// Whether all calls that choose between versions of loops are accepted at these inputs, active
+/// before inactive; `None` if `graph`, a verified graph, stops there without a result.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::ssa::{accepts_calls, parse};
+///
+/// let text = "graph active 1 inactive 0\n\
+///             call c0 = affine_power inputs 1 wrt x0 : t0 = x0 | t1 = const 1.0 | \
+///             advance 300 states 1 matrix t0 offset - start t1 outputs 0\n\
+///             b0:\n  v1 = call c0 v0\n  v2 = result v1 1\n  v4 = region r0 b1\n  return v4\n\
+///             b1:\n  branch v1 b2 b3\nb2:\n  return v2\nb3:\n  return v0\n";
+/// let graph = parse(text)?;
+/// assert_eq!(accepts_calls(&graph, &[0.5]), Some(true));
+/// // A power beyond 2^500 is out of range.
+/// assert_eq!(accepts_calls(&graph, &[10.0]), Some(false));
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+pub fn accepts_calls(graph: &Graph, inputs: &[f64]) -> Option<bool> {
+    let fallback = |data: &BlockData| match data.end {
+        End::Branch { condition, otherwise, .. } if is_acceptance(graph, condition) => {
+            Some(otherwise)
+        }
+        _ => None,
+    };
+    let fallback: HashSet<Block> = graph.blocks.values().filter_map(fallback).collect();
+    let mut accepted = true;
+    let outcome = interpret_while(graph, inputs, |block| {
+        accepted &= !fallback.contains(&block);
+        true
+    });
+    outcome.ok().map(|_| accepted)
 }
 
 /// `graph` without custom derivatives: values alone.

@@ -1,9 +1,13 @@
 //! Who computes a result: the tape, a kernel with closed forms, a kernel whose loops stay loops.
 
-use phigrad::phi::{Applied, Rule};
-use phigrad::{RecordedWith, Tape, TapeBuilder, Var};
+use std::panic::Location;
 
-use super::families::Family;
+use phigrad::phi::{Applied, CloseLimits, Rule, close};
+use phigrad::ssa::{
+    Folding, Graph, Lifted, Paths, RerollLimits, accepts_calls, fuse, reroll, simplify,
+};
+use phigrad::trace::{Inputs, Tracer};
+use phigrad::{RecordedWith, Tape, TapeBuilder, Var};
 
 /// One program and trip count, recorded for each that serves.
 pub struct Server<F> {
@@ -15,6 +19,8 @@ pub struct Server<F> {
 struct Kernels<F> {
     closed: RecordedWith<F>,
     loops: RecordedWith<F>,
+    /// The graph with closed forms that the first kernel is made from.
+    graph: Graph,
 }
 
 /// Partials, and at last the value, from each that serves.
@@ -56,14 +62,15 @@ impl<F: Fn(&[Var], &[Var]) -> Var + Copy> Server<F> {
             }
             function.compile().unwrap();
         }
-        Server { kernels: Some(Kernels { closed, loops }), ..Server::new(program, inputs) }
+        let graph = closed_graph(program, inputs, points);
+        Server { kernels: Some(Kernels { closed, loops, graph }), ..Server::new(program, inputs) }
     }
 
     /// Without kernels the tape serves in their place.
     pub fn call(&self, point: &[f64]) -> Results {
         let tape = self.on_tape(point);
         let [kernel, loops] = match &self.kernels {
-            Some(Kernels { closed, loops }) => {
+            Some(Kernels { closed, loops, .. }) => {
                 [closed, loops].map(|function| call(function, self.inputs, point))
             }
             None => [tape.clone(), tape.clone()],
@@ -88,14 +95,33 @@ impl<F: Fn(&[Var], &[Var]) -> Var + Copy> Server<F> {
             .is_some_and(|kernels| kernels.closed.report().closed.iter().any(is_sum))
     }
 
+    /// Whether the routines accept their operands at a point, rather than reject them in favour of
+    /// the loops; `None` without routines.
+    pub fn accepts(&self, point: &[f64]) -> Option<bool> {
+        let graph = &self.kernels.as_ref()?.graph;
+        if graph.calls.is_empty() { None } else { accepts_calls(graph, point) }
+    }
+
     /// How many formulas made closed forms.
     pub fn formulas(&self) -> usize {
         self.kernels.as_ref().map_or(0, |kernels| kernels.closed.report().closed.len())
     }
 }
 
-/// Whether the closed form is accepted at a point, rather than rejected in favour of the loop.
-/// `None`: kernels do not report it yet.
-pub fn accepted(_family: &impl Family, _trips: usize, _point: &[f64]) -> Option<bool> {
-    None
+/// The runs of `program` at these points, merged, with closed forms.
+fn closed_graph<F: Fn(&[Var], &[Var]) -> Var>(
+    program: F,
+    inputs: usize,
+    points: &[Vec<f64>],
+) -> Graph {
+    let mut tracer = Tracer::default();
+    let mut lifted = Lifted::new(inputs, points[0].len() - inputs);
+    for point in points {
+        let (active, inactive) = point.split_at(inputs);
+        let inputs = Inputs { active, inactive };
+        let trace = tracer.run(&program, inputs, 1 << 24, Location::caller()).unwrap();
+        lifted.merge(&trace, Paths { paths: 1 << 10, nodes: 1 << 24 }).unwrap();
+    }
+    let rolled = simplify(&reroll(lifted.graph(), RerollLimits::default()), Folding::Real);
+    close(&fuse(&rolled).unwrap_or(rolled), CloseLimits::default()).graph
 }

@@ -9,7 +9,7 @@ use hashbrown::{HashMap, HashSet};
 
 use super::extract::{Body, body_to};
 use super::reason::Reason;
-use super::{Evaluation, Group, evaluation, is_inside};
+use super::{Evaluation, Group, evaluation, is_inside, trips};
 use crate::entity::Array;
 use crate::op::Op;
 use crate::phi::rule::Applied;
@@ -85,7 +85,9 @@ pub(super) fn closed(
     let phis = states.iter().map(|&state| entries[state].phi);
     closing.states = phis.zip(outputs).collect();
     let routines = closing.evaluations.iter().map(|evaluation| &evaluation.routine);
-    match always || cost::is_worth_closing_behind(graph, region, routines) {
+    // With guards alone the last iteration is always the same.
+    let is_counted = trips(graph, region, body.again).is_ok();
+    match always || cost::is_worth_closing_behind(graph, region, is_counted, routines) {
         true => Ok(closing),
         false => Err(Reason::Cost),
     }
