@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use phigrad::{Tape, Var};
+use phigrad::{ForcedLoopForm, Tape, Var};
 
 /// Rows of a number that explains another one.
 type Data = [(f64, f64)];
@@ -96,7 +96,10 @@ fn no_loop_over_data_is_left() -> Result<(), Box<dyn Error>> {
     for (name, run) in runs {
         let rows = data(80);
         let program = |v: &[Var]| run(v, &rows, 200);
-        let builder = || Tape::builder().hot_threshold(u32::MAX).background(false);
+        let builder = || {
+            let builder = Tape::builder().hot_threshold(u32::MAX).background(false);
+            builder.loop_form(ForcedLoopForm::Closed)
+        };
         let (tape, kernel) = (builder().record(program), builder().record(program));
         kernel.value_and_grad(&[0.1, 0.5])?;
         kernel.compile()?;

@@ -13,7 +13,7 @@ use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
 use phigrad::phi::{CloseLimits, Closed, close};
 use phigrad::ssa::{Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, verify};
-use phigrad::{Numerics, Tape, Var, traced};
+use phigrad::{ForcedLoopForm, Numerics, Tape, Var, traced};
 use precise::{Dual, Number};
 use support::{Pair, Served};
 
@@ -237,7 +237,8 @@ fn growth_until_a_limit_has_a_closed_form() {
         }
         sum
     }
-    let f = Tape::builder().background(false).record(|x: &[Var]| saved(x[0], x[1], x[2]));
+    let builder = Tape::builder().background(false).loop_form(ForcedLoopForm::Closed);
+    let f = builder.record(|x: &[Var]| saved(x[0], x[1], x[2]));
     let points: Vec<[f64; 3]> =
         (0..40).map(|k| [1.0 + f64::from(k), 0.004 + 0.001 * f64::from(k), 3.0]).collect();
     let taped: Vec<_> = points.iter().map(|x| f.value_and_grad(x).unwrap()).collect();

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use phigrad::{Tape, Var, traced};
+use phigrad::{ForcedLoopForm, Tape, Var, traced};
 
 /// What names stand for.
 type Values = HashMap<String, f64>;
@@ -193,7 +193,8 @@ fn shown(gradient: &str, x: &[f64]) -> Vec<f64> {
 }
 
 fn check(name: &str, f: impl Fn(&[Var]) -> Var, points: &[&[f64]]) {
-    let f = Tape::builder().hot_threshold(u32::MAX).background(false).record(f);
+    let builder = Tape::builder().hot_threshold(u32::MAX).background(false);
+    let f = builder.loop_form(ForcedLoopForm::Closed).record(f);
     for x in points {
         f.grad(x).unwrap();
     }

@@ -8,7 +8,7 @@ use phigrad::jit::{RunError, schedule};
 use phigrad::op::Op;
 use phigrad::soi::{divide, divide_evenly};
 use phigrad::ssa::{Builder, Def, Folding, Graph, Outcome, Segments, interpret};
-use phigrad::{KernelReport, Limits, Tape, Var};
+use phigrad::{ForcedLoopForm, KernelReport, Limits, Tape, Var};
 
 /// Straight code in which each tenth value is used by the nine after it.
 fn reused(groups: usize) -> Graph {
@@ -130,7 +130,8 @@ fn mixed(x: &[Var]) -> Var {
 fn kernel(segment: usize, reuse_aware: bool) -> (Vec<f64>, KernelReport) {
     let mut limits = Limits::default();
     limits.segment = segment;
-    let f = Tape::builder().limits(limits).reuse_aware(reuse_aware).record(mixed);
+    let builder = Tape::builder().limits(limits).reuse_aware(reuse_aware);
+    let f = builder.loop_form(ForcedLoopForm::Unrolled).record(mixed);
     let x = [1.25, 0.5, 2.0];
     f.grad(&x).unwrap();
     f.compile().unwrap();

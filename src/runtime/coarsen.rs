@@ -153,7 +153,7 @@ impl Recording {
     /// `graph` with closed forms, unless there is no φ-calculus.
     pub(crate) fn closed(&self, graph: &Graph) -> Option<Closed> {
         let is_real = self.options.phi_calculus && self.options.numerics == Numerics::Real;
-        is_real.then(|| closed_forms(graph, false))
+        is_real.then(|| closed_forms(graph, self.options.loop_form.is_some()))
     }
 
     /// `graph` with simpler branches.

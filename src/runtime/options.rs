@@ -274,7 +274,7 @@ impl TapeBuilder {
     /// let crossing = |reuse_aware| {
     ///     let builder = Tape::builder().limits(limits).reuse_aware(reuse_aware);
     ///     let f = builder.record(|x: &[Var]| {
-    ///         (0..20).fold(x[0], |y, i| (y + f64::from(i)) / (y * y + 1.0).sqrt())
+    ///         (0..10).fold(x[0], |y, i| (y + f64::from(i)) / (y * y + 1.0).sqrt())
     ///     });
     ///     let on_tape = f.grad(&[2.0])?;
     ///     f.compile()?;

@@ -45,9 +45,9 @@ pub(crate) fn fallback_loops(graph: &Graph) -> HashSet<Region> {
 /// use phigrad::ssa::{accepts_calls, parse};
 ///
 /// let text = "graph active 1 inactive 0\n\
-///             call c0 = affine_power inputs 1 wrt x0 : t0 = x0 | t1 = const 1.0 | \
+///             c0 = routine affine_power inputs 1 wrt x0 : t0 = x0 | t1 = const 1.0 | \
 ///             advance 300 states 1 matrix t0 offset - start t1 outputs 0\n\
-///             b0:\n  v1 = call c0 v0\n  v2 = result v1 1\n  v4 = region r0 b1\n  return v4\n\
+///             b0:\n  v1 = call c0 v0\n  v2 = result v1 1\n  v3 = region r0 b1\n  return v3\n\
 ///             b1:\n  branch v1 b2 b3\nb2:\n  return v2\nb3:\n  return v0\n";
 /// let graph = parse(text)?;
 /// assert_eq!(accepts_calls(&graph, &[0.5]), Some(true));

@@ -74,7 +74,7 @@ fn error(found: f64, reference: Pair) -> f64 {
 pub(crate) fn worst(f: impl Fn(&[Var]) -> Var, points: &[Vec<f64>]) -> Option<f64> {
     let straight = recorded(&points[0], &f);
     let rolled = simplify(&reroll(&straight, RerollLimits::default()), Folding::Real);
-    let closed = close(&rolled, CloseLimits::default());
+    let closed = close(&rolled, CloseLimits { always: true, ..CloseLimits::DEFAULT });
     if !closed.applied.iter().any(|applied| matches!(applied.rule, Rule::C7 | Rule::C8)) {
         println!("{:?}", closed.refused);
         return None;

@@ -107,7 +107,7 @@ fn before(
         return Err(Reason::Data);
     }
     let passes = if measured.is_some() { 2 } else { 1 };
-    if !cost::is_worth_hoisting(graph, region, runs, passes) {
+    if !limits.always && !cost::is_worth_hoisting(graph, region, runs, passes) {
         return Err(Reason::Cost);
     }
     let number = graph.constant(first);

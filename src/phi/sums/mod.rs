@@ -189,7 +189,8 @@ fn closed(
     let steps = steps.map(|closed| closed.found.form.steps()).sum();
     let routines = all.iter().filter_map(|closed| closed.routine.as_ref());
     let routines = routines.map(|(routine, _)| routine);
-    if all.iter().any(|closed| closed.found.hoist.is_none())
+    if !limits.always
+        && all.iter().any(|closed| closed.found.hoist.is_none())
         && !cost::is_worth_folding(graph, region, steps, routines)
     {
         return Err(Reason::Cost);
