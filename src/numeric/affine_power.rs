@@ -140,7 +140,19 @@ impl AffinePower {
         self.run_inlined(inputs, with_partials, results);
     }
 
-    /// The same, compiled for the target features of the caller.
+    /// The results with their places, error bounds and scales, also those that fail the accuracy
+    /// contract; none where a number is out of range.
+    pub fn bounded_results(&self, inputs: &[f64]) -> Vec<(usize, Bounded, f64)> {
+        let mut results = Vec::new();
+        let mut collect = |index, result, scale| {
+            results.push((index, result, scale));
+            true
+        };
+        let in_range = self.compute(inputs, true, &mut collect).is_some();
+        if in_range { results } else { Vec::new() }
+    }
+
+    /// The same as [`run`](Self::run), compiled for the target features of the caller.
     #[inline(always)]
     pub(super) fn run_inlined(&self, inputs: &[f64], with_partials: bool, results: &mut [f64]) {
         results.fill(f64::NAN);

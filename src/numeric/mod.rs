@@ -30,9 +30,6 @@ pub mod program;
 mod quotients;
 mod text;
 
-#[cfg(test)]
-mod tests;
-
 pub use affine_power::AffinePower;
 pub(crate) use linear::{is_positive_definite, solved};
 pub use polynomial::Polynomial;

@@ -1,8 +1,8 @@
 //! Random routines: programs with shared inputs and inner loops.
 
-use super::super::{AffineMap, AffinePower, Instruction, Power, Program, Slot, Trips};
-use super::Random;
-use crate::entity::Entity;
+use super::{Random, power_of_ten, sign};
+use phigrad::entity::Entity;
+use phigrad::numeric::{AffineMap, AffinePower, Instruction, Power, Program, Slot, Trips};
 
 /// A slot that is defined.
 fn any(random: &mut Random, program: &Program) -> Slot {
@@ -55,8 +55,8 @@ pub fn routine(random: &mut Random, states: usize) -> AffinePower {
 pub fn inputs(random: &mut Random, count: usize) -> Vec<f64> {
     let number = |_| match random.below(8) {
         0 => random.pick(&[0.0, 1.0, -1.0]),
-        1 => 1.0 - random.power(-9.0, 0.0),
-        2 => random.sign() * random.power(-6.0, 2.0),
+        1 => 1.0 - power_of_ten(random, -9.0, 0.0),
+        2 => sign(random) * power_of_ten(random, -6.0, 2.0),
         _ => random.uniform(-1.0, 1.0),
     };
     (0..count).map(number).collect()

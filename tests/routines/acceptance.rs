@@ -1,9 +1,9 @@
 //! Tests of the accuracy contract's predicate.
 
-use super::super::acceptance::{
+use super::Bounded;
+use phigrad::numeric::acceptance::{
     EFFECT_BOUND, LARGEST, NEGLIGIBLE, RELATIVE_BOUND, Range, accepts, partial_scale, value_scale,
 };
-use super::Bounded;
 
 fn result(hi: f64, bound: f64) -> Bounded {
     Bounded::new((hi, 0.0), bound)

@@ -1,10 +1,10 @@
 //! The same results in multiple precision, by another algorithm: forward mode, and powers from
 //! the highest bit down.
 
-use super::super::{AffineMap, AffinePower, Instruction, Slot};
 use super::Bounded;
-use crate::entity::Entity;
 use dashu_float::FBig;
+use phigrad::entity::Entity;
+use phigrad::numeric::{AffineMap, AffinePower, Instruction, Slot};
 
 /// The working precision of the reference in bits, above the 2 · 500 by which results may cancel.
 const PRECISION: usize = 1200;

@@ -1,4 +1,6 @@
-//! Tests of the routines, against multiple precision.
+//! The routines of `numeric` against multiple precision: bounds hold, accepted results are accurate,
+//! and planted errors are caught.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
 
 mod acceptance;
 mod accuracy;
@@ -7,59 +9,24 @@ mod families;
 mod random;
 mod text;
 
-use super::acceptance::{EFFECT_BOUND, NEGLIGIBLE, accepts};
-use super::double_double::{Bounded, power_of_two};
-use super::{AffinePower, Routine};
 use exact::Exact;
+use phigrad::check::Random;
+use phigrad::numeric::acceptance::{EFFECT_BOUND, NEGLIGIBLE, accepts};
+use phigrad::numeric::double_double::{Bounded, power_of_two};
+use phigrad::numeric::{AffinePower, Routine};
 
-/// A seeded source of random numbers (SplitMix64).
-struct Random(u64);
+fn sign(random: &mut Random) -> f64 {
+    random.pick(&[-1.0, 1.0])
+}
 
-impl Random {
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn uniform(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * (self.bits() >> 11) as f64 * power_of_two(-53)
-    }
-
-    fn below(&mut self, count: usize) -> usize {
-        (self.bits() % count as u64) as usize
-    }
-
-    fn pick<T: Copy>(&mut self, items: &[T]) -> T {
-        items[self.below(items.len())]
-    }
-
-    fn sign(&mut self) -> f64 {
-        self.pick(&[-1.0, 1.0])
-    }
-
-    /// 10 to the power of a uniform exponent.
-    fn power(&mut self, low: f64, high: f64) -> f64 {
-        10f64.powf(self.uniform(low, high))
-    }
+/// 10 to the power of a uniform exponent.
+fn power_of_ten(random: &mut Random, low: f64, high: f64) -> f64 {
+    10f64.powf(random.uniform(low, high))
 }
 
 /// The routine of a text.
 fn routine(text: &str) -> AffinePower {
     text.parse().unwrap_or_else(|error| panic!("{error}: {text}"))
-}
-
-/// All results of a call with their bounds and scales, also those that are not accepted; they
-/// end where something is out of range.
-fn bounded_results(power: &AffinePower, inputs: &[f64]) -> Vec<(usize, Bounded, f64)> {
-    let mut results = Vec::new();
-    let mut collect = |index, result, scale| {
-        results.push((index, result, scale));
-        true
-    };
-    let in_range = power.compute(inputs, true, &mut collect).is_some();
-    if in_range { results } else { Vec::new() }
 }
 
 /// What is wrong with a result, if anything: its bound does not hold, or it is accepted and

@@ -1,15 +1,15 @@
 //! Tests of the text form.
 
-use super::super::{
+use super::{Random, random, routine};
+use phigrad::entity::Entity;
+use phigrad::numeric::{
     AffineMap, AffinePower, Instruction, Power, Program, ProgramError, Routine, Slot, TextError,
     Trips,
 };
-use super::{Random, random, routine};
-use crate::entity::Entity;
 
 #[test]
 fn routines_read_back_as_they_were_written() {
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     for _ in 0..200 {
         let states = 1 + random.below(6);
         let routine = Routine::AffinePower(random::routine(&mut random, states));
@@ -122,7 +122,7 @@ fn hostile_texts_are_errors() {
         "\u{fc}",
         "t\u{661}",
     ];
-    let mut random = Random(6);
+    let mut random = Random::new(6);
     for _ in 0..3000 {
         let states = 1 + random.below(3);
         let text = random::routine(&mut random, states).to_string();
