@@ -10,7 +10,7 @@ use std::panic::Location;
 
 use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
-use phigrad::phi::{CloseLimits, Closed, Rule, close};
+use phigrad::phi::{Applied, CloseLimits, Closed, Rule, close};
 use phigrad::ssa::{
     Folding, Graph, Lifted, Nest, Outcome, Paths, RerollLimits, interpret, reroll, simplify,
 };
@@ -34,7 +34,7 @@ fn recorded(point: &[f64], data: &[f64], f: Program) -> Graph {
 
 fn closed(straight: &Graph) -> Closed {
     let rolled = simplify(&reroll(straight, RerollLimits::default()), Folding::Real);
-    close(&rolled, CloseLimits::default())
+    close(&rolled, CloseLimits { always: true, ..CloseLimits::DEFAULT })
 }
 
 /// How many loops are in loops.
@@ -159,6 +159,34 @@ fn parabolas(x: &[Var], d: &[Var]) -> Var {
         }
         all = all * 0.5 + sum;
         (a, b, c) = (a * 0.75 + x[0] * 0.25, b * 0.75 + x[1] * 0.25, c * 0.75 + x[2] * 0.25);
+    }
+    all
+}
+
+/// Fourth powers, about.
+fn fourths(x: &[Var], d: &[Var]) -> Var {
+    let mut all = Var::from(0.0);
+    let mut a = x[0];
+    for _ in 0..20 {
+        let mut sum = Var::from(0.0);
+        for i in 0..DATA {
+            let square = (a - d[i]) * (a - d[i]) - d[DATA + i];
+            sum += square * square;
+        }
+        all = all * 0.5 + sum;
+        a = a * 0.75 + x[1] * 0.25;
+    }
+    all
+}
+
+/// Weighted powers of e.
+fn powers(x: &[Var], d: &[Var]) -> Var {
+    let mut all = Var::from(0.0);
+    let mut a = x[0];
+    for _ in 0..20 {
+        let sum: Var = (0..DATA).map(|i| d[DATA + i] * (a + d[i]).exp()).sum();
+        all = all * 0.5 + sum * x[1];
+        a *= 0.75;
     }
     all
 }
@@ -314,6 +342,14 @@ fn what_was_not_seen_of_the_data_is_the_tapes() {
     }
 }
 
+/// Asserts that sums of `f` over its inactive inputs have closed forms.
+#[track_caller]
+fn assert_closes(f: Program, point: &[f64], data: &[f64]) {
+    let closed = closed(&recorded(point, data, f));
+    let is_sum = |applied: &Applied| applied.rule == Rule::C7;
+    assert!(closed.applied.iter().any(is_sum), "{:?}", closed.refused);
+}
+
 #[test]
 fn sums_of_several_variables_are_as_accurate_as_loops() {
     for (middle, noise) in [(0.0, 1.0), (3.0, 1e-3), (1000.0, 1e-3), (1000.0, 1.0), (-1e5, 1e-3)] {
@@ -322,7 +358,15 @@ fn sums_of_several_variables_are_as_accurate_as_loops() {
         for (name, f) in [("squares", squares as Program), ("lines", lines)] {
             let ratio = worst(f, &points, &data);
             assert!(ratio <= 1.0, "{name} around {middle}, noise {noise}: {ratio}");
+            assert_closes(f, &points[0], &data);
         }
+        let ratio = worst(fourths, &self::points(&[middle, 0.3]), &data);
+        assert!(ratio <= 1.0, "fourth powers around {middle}, noise {noise}: {ratio}");
+        assert_closes(fourths, &[middle, 0.3], &data);
+        let data: Vec<f64> = data.iter().map(|x| x / middle.abs().max(1.0)).collect();
+        let ratio = worst(powers, &self::points(&[0.1, 0.3]), &data);
+        assert!(ratio <= 1.0, "powers around {middle}, noise {noise}: {ratio}");
+        assert_closes(powers, &[0.1, 0.3], &data);
         let ratio = worst(parabolas, &self::points(&[0.01, 0.7, 0.3]), &data);
         assert!(ratio <= 1.0, "parabolas around {middle}, noise {noise}: {ratio}");
     }

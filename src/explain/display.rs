@@ -51,6 +51,7 @@ fn scalar_value(graph: &Graph, mut node: Node) -> Option<(&Routine, &[Node])> {
     let (program, states) = match &**routine {
         Routine::AffinePower(power) => (power.program(), power.map().states()),
         Routine::Polynomial(polynomial) => (polynomial.program(), 1),
+        Routine::Moments(_) => return None,
     };
     let is_scalar = |instruction: &Instruction| match instruction {
         Instruction::Power(power) => power.map.states() == 1,
@@ -65,7 +66,7 @@ fn scalar_value(graph: &Graph, mut node: Node) -> Option<(&Routine, &[Node])> {
 pub(super) fn affine_power(routine: &Routine) -> Option<&AffinePower> {
     match routine {
         Routine::AffinePower(power) => Some(power),
-        Routine::Polynomial(_) => None,
+        Routine::Polynomial(_) | Routine::Moments(_) => None,
     }
 }
 
@@ -85,7 +86,8 @@ impl Formulas<'_, '_> {
         let mut slots: Vec<Node> = Vec::new();
         for instruction in program.instructions() {
             let (op, a, b) = match *instruction {
-                Instruction::Input(input) => {
+                // The low-order word is not shown.
+                Instruction::Input(input) | Instruction::Bounded(input) => {
                     slots.push(self.rebuild.copied(*self.args.get(input as usize)?));
                     continue;
                 }
@@ -159,6 +161,7 @@ fn formula(rebuild: &mut Rebuild<'_>, routine: &Routine, args: &[Node]) -> Optio
             let slots = formulas.slots(polynomial.program())?;
             return slots.get(polynomial.value().index()).copied();
         }
+        Routine::Moments(_) => return None,
     };
     let slots = formulas.slots(power.program())?;
     let start = slots[power.start().first()?.index()];

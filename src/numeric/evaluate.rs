@@ -108,6 +108,10 @@ impl Program {
                 Instruction::Input(input) => Bounded::exact(inputs[*input as usize]),
                 Instruction::Constant(value) => Bounded::exact(*value),
                 Instruction::Folded(value) => *value,
+                Instruction::Bounded(first) => {
+                    let [hi, lo, bound] = [0, 1, 2].map(|word| inputs[*first as usize + word]);
+                    Bounded::new((hi, lo), bound)
+                }
                 Instruction::Add(a, b) => before[a.index()] + before[b.index()],
                 Instruction::Sub(a, b) => before[a.index()] - before[b.index()],
                 Instruction::Mul(a, b) => before[a.index()] * before[b.index()],
@@ -173,6 +177,7 @@ impl Program {
                 Instruction::Input(_)
                 | Instruction::Constant(_)
                 | Instruction::Folded(_)
+                | Instruction::Bounded(_)
                 | Instruction::Power(_) => {}
                 Instruction::Add(a, b) => {
                     add_to(&mut before[a.index()], adjoint);

@@ -11,6 +11,7 @@
 //! - `compute`: how its results are computed
 //! - `linear`: small linear systems
 //! - `polynomial`: the routine for sums that are polynomials of live-ins
+//! - `moments`: the routine for their coefficients, if these are known only in a call
 //! - `text`: the text form of routines
 //!
 //! A routine is data: kernel and interpreter call [`Routine::run`] with the live-ins of a loop.
@@ -24,6 +25,7 @@ mod dependence;
 pub mod double_double;
 mod evaluate;
 mod linear;
+mod moments;
 mod polynomial;
 mod powering;
 pub mod program;
@@ -32,6 +34,7 @@ mod text;
 
 pub use affine_power::AffinePower;
 pub(crate) use linear::{is_positive_definite, solved};
+pub use moments::Moments;
 pub use polynomial::Polynomial;
 pub use program::{AffineMap, Instruction, MAX_STATES, Power, Program, ProgramError, Slot, Trips};
 pub use text::TextError;
@@ -43,6 +46,8 @@ pub enum Routine {
     AffinePower(AffinePower),
     /// A polynomial of live-ins.
     Polynomial(Polynomial),
+    /// Moments of data.
+    Moments(Moments),
 }
 
 impl Routine {
@@ -51,6 +56,7 @@ impl Routine {
         match self {
             Routine::AffinePower(_) => "affine_power",
             Routine::Polynomial(_) => "polynomial",
+            Routine::Moments(_) => "moments",
         }
     }
 
@@ -59,6 +65,7 @@ impl Routine {
         match self {
             Routine::AffinePower(power) => power.inputs(),
             Routine::Polynomial(polynomial) => polynomial.inputs(),
+            Routine::Moments(moments) => moments.program().inputs() as usize,
         }
     }
 
@@ -67,6 +74,7 @@ impl Routine {
         match self {
             Routine::AffinePower(power) => power.outputs().len(),
             Routine::Polynomial(_) => 1,
+            Routine::Moments(moments) => 3 * moments.values().len(),
         }
     }
 
@@ -75,6 +83,7 @@ impl Routine {
         match self {
             Routine::AffinePower(power) => power.differentiated(),
             Routine::Polynomial(polynomial) => polynomial.differentiated(),
+            Routine::Moments(_) => &[],
         }
     }
 
@@ -94,11 +103,12 @@ impl Routine {
         result > 0 && !(result - 1).is_multiple_of(1 + self.differentiated().len())
     }
 
-    /// Computes the results, see [`AffinePower::run`] and [`Polynomial::run`].
+    /// Computes the results, see [`AffinePower::run`], [`Polynomial::run`] and [`Moments::run`].
     pub fn run(&self, inputs: &[f64], with_partials: bool, results: &mut [f64]) {
         match self {
             Routine::AffinePower(power) => power.run(inputs, with_partials, results),
             Routine::Polynomial(polynomial) => polynomial.run(inputs, with_partials, results),
+            Routine::Moments(moments) => moments.run(inputs, results),
         }
     }
 
@@ -110,6 +120,7 @@ impl Routine {
             Routine::Polynomial(polynomial) => {
                 polynomial.run_inlined(inputs, with_partials, results);
             }
+            Routine::Moments(moments) => moments.run_inlined(inputs, results),
         }
     }
 }

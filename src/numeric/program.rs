@@ -145,6 +145,9 @@ pub enum Instruction {
     Constant(f64),
     /// A number that was folded in double-double, with its bound.
     Folded(Bounded),
+    /// The double-double whose words and bound are this input and the two after it. It has no
+    /// derivative.
+    Bounded(u32),
     /// `a + b`.
     Add(Slot, Slot),
     /// `a - b`.
@@ -283,6 +286,7 @@ impl Program {
                     return Ok(slot);
                 }
             }
+            Instruction::Bounded(first) => self.check_input(first.saturating_add(2))?,
             Instruction::Constant(value) => {
                 if !value.is_finite() {
                     return Err(ProgramError::NotFinite(*value));

@@ -3,8 +3,9 @@
 //! ```text
 //! routine     = ( "affine_power" program "advance" trips map "start" slot* "outputs" number* )
 //!               | ( "polynomial" program "start" slot "value" slot )
+//!               | ( "moments" program "values" slot* )
 //! program     = "inputs" number "wrt" input* ":" ( instruction "|" )*
-//! instruction = slot "=" ( input | "const" float | "folded" float float float
+//! instruction = slot "=" ( input | "const" float | "folded" float float float | "bounded" input
 //!               | operator slot slot | "neg" slot | "power" trips map )
 //! operator    = "add" | "sub" | "mul" | "div"
 //! map         = "states" number "matrix" entry* "offset" entry*
@@ -17,7 +18,8 @@
 //! Words are separated by spaces. The inputs after `wrt` are the differentiated ones. Matrices
 //! are written row by row; `-` is an entry that is zero. A `power` defines as many slots as it
 //! has results and is named by the first; slots are numbered without gaps. A `folded` number has
-//! its high-order word, its low-order word and its bound.
+//! its high-order word, its low-order word and its bound; those of a `bounded` number are an input
+//! and the two after it.
 //!
 //! ```text
 //! affine_power inputs 3 wrt x0 x1 : t0 = x0 | t1 = const 1.0 | t2 = sub t1 t0 | t3 = x1 |
@@ -28,8 +30,8 @@ use core::fmt::{self, Display, Formatter};
 use core::str::{FromStr, SplitAsciiWhitespace};
 
 use super::double_double::Bounded;
-use super::{AffineMap, AffinePower, Instruction, Polynomial, Power, Program, ProgramError};
-use super::{Routine, Slot, Trips};
+use super::{AffineMap, AffinePower, Instruction, Moments, Polynomial, Power, Program};
+use super::{ProgramError, Routine, Slot, Trips};
 use crate::entity::Entity;
 
 impl Display for Trips {
@@ -69,6 +71,7 @@ impl Display for Instruction {
             Instruction::Folded(Bounded { hi, lo, bound, .. }) => {
                 write!(f, "folded {hi:?} {lo:?} {bound:?}")
             }
+            Instruction::Bounded(first) => write!(f, "bounded x{first}"),
             Instruction::Add(a, b) => write!(f, "add {a} {b}"),
             Instruction::Sub(a, b) => write!(f, "sub {a} {b}"),
             Instruction::Mul(a, b) => write!(f, "mul {a} {b}"),
@@ -111,11 +114,21 @@ impl Display for Polynomial {
     }
 }
 
+impl Display for Moments {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "moments ")?;
+        program(f, self.program(), &[])?;
+        write!(f, " values")?;
+        self.values().iter().try_for_each(|slot| write!(f, " {slot}"))
+    }
+}
+
 impl Display for Routine {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Routine::AffinePower(power) => power.fmt(f),
             Routine::Polynomial(polynomial) => polynomial.fmt(f),
+            Routine::Moments(moments) => moments.fmt(f),
         }
     }
 }
@@ -264,6 +277,7 @@ impl<'a> Words<'a> {
                 let words = (self.float()?, self.float()?);
                 Instruction::Folded(Bounded::new(words, self.float()?))
             }
+            "bounded" => Instruction::Bounded(self.number("x", "an input")?),
             "add" => Instruction::Add(self.slot()?, self.slot()?),
             "sub" => Instruction::Sub(self.slot()?, self.slot()?),
             "mul" => Instruction::Mul(self.slot()?, self.slot()?),
@@ -315,12 +329,29 @@ impl FromStr for Polynomial {
     }
 }
 
+impl FromStr for Moments {
+    type Err = TextError;
+
+    fn from_str(text: &str) -> Result<Moments, TextError> {
+        let mut words = Words(text.split_ascii_whitespace());
+        words.word("moments")?;
+        let (program, differentiated) = words.program("values")?;
+        if !differentiated.is_empty() {
+            return Err(unexpected(":", "x"));
+        }
+        let values = words.numbers_until("t", "a slot", "")?;
+        let values = values.iter().map(|slot| Slot::from_index(*slot as usize)).collect();
+        Ok(Moments::new(program, values)?)
+    }
+}
+
 impl FromStr for Routine {
     type Err = TextError;
 
     fn from_str(text: &str) -> Result<Routine, TextError> {
         match Words(text.split_ascii_whitespace()).next() {
             "polynomial" => text.parse().map(Routine::Polynomial),
+            "moments" => text.parse().map(Routine::Moments),
             _ => text.parse().map(Routine::AffinePower),
         }
     }

@@ -22,6 +22,8 @@ const CALL: u64 = 300;
 const INSTRUCTION: u64 = 60;
 /// The same of a polynomial's program.
 const POLYNOMIAL_INSTRUCTION: u64 = 90;
+/// An instruction of a program for moments, which has no reverse step.
+const MOMENTS_INSTRUCTION: u64 = 50;
 /// One state by quotients, for each output.
 const QUOTIENTS: u64 = 900;
 /// A level of binary powering with its reverse step, by the number of states.
@@ -246,6 +248,9 @@ fn routine(routine: &Routine) -> u64 {
         Routine::Polynomial(polynomial) => {
             CALL + POLYNOMIAL_INSTRUCTION * polynomial.program().instructions().len() as u64
         }
+        Routine::Moments(moments) => {
+            CALL + MOMENTS_INSTRUCTION * moments.program().instructions().len() as u64
+        }
     }
 }
 
@@ -295,24 +300,30 @@ pub(crate) fn is_worth_closing_behind<'a>(
 }
 
 /// Whether closed forms of so many additions and multiplications, and by these routines, take less
-/// than `region`, a loop.
+/// than `region`, a loop; `before` is their share of what is computed before loops around.
 pub(crate) fn is_worth_folding<'a>(
     graph: &Graph,
     region: Region,
-    steps: u64,
+    (steps, before): (u64, u64),
     routines: impl Iterator<Item = &'a Routine>,
 ) -> bool {
     let steps = 2 * steps * throughput(Op::Mul);
-    is_less(steps + routines.map(routine).sum::<u64>(), loop_with_sweep(graph, region))
+    let all = steps + before + routines.map(routine).sum::<u64>();
+    is_less(all, loop_with_sweep(graph, region))
 }
 
-/// Whether to go over the data of `region`, a loop, once before `outer`, in `passes` loops without
-/// a reverse sweep that take about as many steps, takes less than the loop itself in all iterations
-/// of `outer`, a loop around it: half of the largest number as a rule.
-pub(crate) fn is_worth_hoisting(graph: &Graph, region: Region, runs: u64, passes: u64) -> bool {
+/// What it takes to go over the data of `region`, a loop of so many iterations, once in `passes`
+/// loops without a reverse sweep that take about as many steps, and call `moments` in each
+/// iteration.
+pub(crate) fn over_data(
+    graph: &Graph,
+    region: Region,
+    passes: u64,
+    count: u64,
+    moments: Option<&Routine>,
+) -> u64 {
     // Each moment takes an addition, and the steps that its coefficient is made of.
     const MORE_STEPS: u64 = 2;
-    let once = loop_forward(graph, region);
-    let before = once.saturating_mul(passes * MORE_STEPS);
-    before < loop_with_sweep(graph, region).saturating_mul(runs) / 2
+    let calls = moments.map_or(0, routine).saturating_mul(count);
+    calls.saturating_add(loop_forward(graph, region).saturating_mul(passes * MORE_STEPS))
 }

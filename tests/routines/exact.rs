@@ -142,6 +142,7 @@ pub fn evaluate(routine: &AffinePower, inputs: &[Dual], plain: &[f64]) -> Option
         let value = match instruction {
             Instruction::Input(input) => inputs[*input as usize].clone(),
             Instruction::Constant(value) => Dual::constant(*value, directions),
+            Instruction::Bounded(input) => Dual::constant(plain[*input as usize], directions),
             Instruction::Folded(value) => Dual::constant(value.hi, directions),
             Instruction::Add(a, b) => at(a).plus(at(b)),
             Instruction::Sub(a, b) => at(a).minus(at(b)),

@@ -166,6 +166,35 @@ fn an_input_is_loaded_once() {
 }
 
 #[test]
+fn moments_add_up_in_double_double() {
+    let text = "moments inputs 4 wrt : t0 = x0 | t1 = mul t0 t0 | t2 = bounded x1 | t3 = add t2 t1 | \
+                values t3";
+    let routine: Routine = text.parse().unwrap();
+    assert_eq!(routine.to_string(), text);
+    assert_eq!((routine.inputs(), routine.results(), routine.name()), (4, 4, "moments"));
+    let mut results = [0.0; 4];
+    // The square, less its high-order word, is what a square in working precision loses.
+    let x = 1.0 + f64::EPSILON;
+    routine.run(&[x, -x * x, 0.0, 0.0], true, &mut results);
+    assert_eq!(results[..3], [1.0, x.mul_add(x, -x * x), 0.0]);
+    assert!(results[3] < 1e-30);
+    for inputs in
+        [[f64::NAN, 0.0, 0.0, 0.0], [1.0, f64::INFINITY, 0.0, 0.0], [1e200, 0.0, 0.0, 0.0]]
+    {
+        routine.run(&inputs, true, &mut results);
+        assert!(results[0] == 0.0 && results[1].is_nan(), "{results:?}");
+    }
+    for wrong in [
+        "moments inputs 1 wrt x0 : t0 = x0 | values t0",
+        "moments inputs 1 wrt : t0 = x0 | values",
+        "moments inputs 1 wrt : t0 = x0 | values t1",
+        "moments inputs 2 wrt : t0 = bounded x0 | values t0",
+    ] {
+        assert!(wrong.parse::<Routine>().is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn polynomials_survive_their_text() {
     for text in [
         "polynomial inputs 2 wrt x0 x1 : t0 = x0 | t1 = folded 1.5 1e-20 -1e-40 | t2 = mul t0 t1 | \

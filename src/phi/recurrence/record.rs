@@ -108,6 +108,8 @@ fn texts(graph: &Graph, coefficients: &Coefficients) -> Vec<Text> {
                 (text, is_sum)
             }
             Instruction::Constant(value) => (number(value), value < 0.0),
+            // They are coefficients of sums alone.
+            Instruction::Bounded(input) => (format!("x{input}"), false),
             Instruction::Folded(value) => (number(value.hi), value.hi < 0.0),
             Instruction::Add(a, b) => {
                 match texts[crate::entity::Entity::index(b)].text.strip_prefix('−') {

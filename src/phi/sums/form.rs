@@ -15,6 +15,8 @@ use crate::ssa::{Def, Graph, Node, PlaceId};
 pub(super) enum Coefficient {
     Number(Bounded),
     Node(Node),
+    /// The words and the error bound of a double-double.
+    DoubleDouble([Node; 3]),
 }
 
 impl Coefficient {
@@ -26,6 +28,7 @@ impl Coefficient {
         match self {
             Coefficient::Number(number) => target.number(number),
             Coefficient::Node(node) => target.variable(Variable { node, of: Of::Itself }),
+            Coefficient::DoubleDouble(words) => target.double_double(words),
         }
     }
 }
@@ -55,6 +58,7 @@ pub(super) trait Target {
     type Value: Copy;
     fn number(&mut self, number: Bounded) -> Result<Self::Value, Reason>;
     fn variable(&mut self, variable: Variable) -> Result<Self::Value, Reason>;
+    fn double_double(&mut self, words: [Node; 3]) -> Result<Self::Value, Reason>;
     fn apply(&mut self, op: Op, args: [Self::Value; 2]) -> Result<Self::Value, Reason>;
 }
 
@@ -219,6 +223,10 @@ impl Target for Nodes<'_> {
         }
     }
 
+    fn double_double(&mut self, _: [Node; 3]) -> Result<Node, Reason> {
+        Err(Reason::Data)
+    }
+
     fn apply(&mut self, op: Op, [a, b]: [Node; 2]) -> Result<Node, Reason> {
         Ok(self.cursor.push(self.graph, Def::Apply(op, [a, b, a]), self.place))
     }
@@ -282,6 +290,15 @@ impl Target for Writer {
         }
         let one = self.push(Instruction::Constant(1.0))?;
         self.push(Instruction::Div(one, slot))
+    }
+
+    fn double_double(&mut self, words: [Node; 3]) -> Result<Slot, Reason> {
+        let first = self.inputs.len() as u32;
+        for node in words {
+            self.inputs.push(Variable { node, of: Of::Itself });
+            self.program.add_input();
+        }
+        self.push(Instruction::Bounded(first))
     }
 
     fn apply(&mut self, op: Op, [a, b]: [Slot; 2]) -> Result<Slot, Reason> {

@@ -1,10 +1,13 @@
 //! Sums over data that are known only in a call, inactive inputs: their moments are computed once,
 //! before the outermost loop around in which they do not change.
 //!
-//! These are lines and squares of lines in one variable, and what has no variable but factors. A
-//! first loop finds the expansion point, the root of the line or the least-squares solution, and a
-//! second one adds up around it. In working precision that is as accurate as the loop: a line has
-//! no part that cancels, and of squares none does. Other sums would need more digits.
+//! For lines and squares of lines in one variable a first loop finds the expansion point, the root
+//! of the line or the least-squares solution, and a second one adds up around it. In working
+//! precision that is as accurate as the loop: a line has no part that cancels, and of squares none
+//! does. The moments of all other polynomials are double-doubles around zero, of which a routine
+//! makes the sum, under the accuracy contract.
+
+use std::sync::Arc;
 
 use super::condition::measured;
 use super::data::{Datum, Step, sample, sample_of};
@@ -16,13 +19,14 @@ use super::reason::Reason;
 use super::record;
 use super::solve::{Extracted, Form, Found, extracted, factors, without};
 use crate::numeric::double_double::Bounded;
+use crate::numeric::{Instruction, Moments, Program, Routine, Slot};
 use crate::op::Op;
 use crate::phi::close::CloseLimits;
 use crate::phi::recurrence::{Body, needed};
 use crate::phi::rule::Rule;
 use crate::phi::version::Cursor;
 use crate::ssa::{
-    AccessData, Def, End, Graph, Item, Node, NodeData, Region, RegionData, SeriesData, cost,
+    AccessData, Block, Def, End, Graph, Item, Node, NodeData, Region, RegionData, SeriesData, cost,
 };
 
 /// So many samples tell whether all terms are squares.
@@ -31,11 +35,21 @@ const SAMPLES: u64 = 8;
 /// Loops over data that are inserted before a loop.
 pub(super) struct Hoist {
     outer: Region,
+    /// How often a loop uses what they compute.
+    runs: u64,
     count: u64,
-    /// What an iteration adds around zero.
-    plain: Iterate,
-    /// The variable that is measured from an expansion point.
-    measured: Option<usize>,
+    moments: Hoisted,
+}
+
+/// How moments are computed in a call.
+enum Hoisted {
+    /// In working precision.
+    Plain,
+    /// The same around an expansion point of this variable, found from what an iteration adds
+    /// around zero.
+    Around(usize, Iterate),
+    /// In double-double, by this routine, whose first inputs are these data.
+    DoubleDouble(Routine, Vec<Datum>),
 }
 
 /// The closed form of `value`, the next value of an entry φ, over data that are known before a
@@ -84,46 +98,46 @@ fn before(
     }
     let factors = factors(&plain.terms, &variables);
     let monomials = without(&factors, &plain.terms);
-    let is_measured = measured(&monomials, variables.len());
-    let all: Vec<usize> = (0..variables.len()).filter(|&number| is_measured[number]).collect();
     let is_used = |number: &usize| monomials.iter().any(|of| of.exponents[*number] > 0);
-    let (iterate, measured) = match all[..] {
-        [] if monomials.len() < 2 => (extract(&[])?.iterate, None),
-        [variable] if (0..variables.len()).filter(is_used).count() == 1 => {
-            let degree = monomials.iter().map(Monomial::degree).max().unwrap_or(0);
-            let is_plain = variables[variable].of == Of::Itself;
-            let fits = degree == 1 || degree == 2 && are_squares(&plain, &monomials, variable);
-            if !(is_plain && fits) {
-                return Err(Reason::Data);
-            }
-            (extract(&is_measured)?.iterate, Some(variable))
-        }
-        _ => return Err(Reason::Data),
+    let used: Vec<usize> = (0..variables.len()).filter(is_used).collect();
+    let is_power = |number: usize| matches!(variables[number].of, Of::Exponential | Of::Decay);
+    if used.iter().any(|&number| is_power(number)) {
+        // The rounding of the power is the same in all terms, and may be all that is left.
+        return Err(Reason::NotPolynomial(Op::Exp));
+    }
+    if plain.terms.len() > limits.monomials {
+        return Err(Reason::Monomials(limits.monomials));
+    }
+    let is_measured = measured(&monomials, variables.len());
+    let degree = monomials.iter().map(Monomial::degree).max().unwrap_or(0);
+    let fits = |variable: usize| {
+        let is_square = degree == 2 && are_squares(&plain, &monomials, variable);
+        variables[variable].of == Of::Itself && (degree == 1 || is_square)
     };
-    if factors
-        .iter()
-        .any(|&(number, _)| matches!(variables[number].of, Of::Exponential | Of::Decay))
-    {
-        return Err(Reason::Data);
-    }
-    let passes = if measured.is_some() { 2 } else { 1 };
-    if !limits.always && !cost::is_worth_hoisting(graph, region, runs, passes) {
-        return Err(Reason::Cost);
-    }
-    let number = graph.constant(first);
+    let in_range = !factors.iter().any(|&(number, _)| is_power(number));
     let place_of = Coefficient::Node(first);
+    let (mut pivot, mut coefficient) = (Vec::new(), place_of);
+    let (iterate, moments) = match used[..] {
+        _ if in_range && monomials.len() < 2 => (plain, Hoisted::Plain),
+        [variable] if in_range && is_measured[variable] && fits(variable) => {
+            let zero = Coefficient::Number(Bounded::ZERO);
+            let at = |number| if number == variable { place_of } else { zero };
+            pivot = (0..variables.len()).map(at).collect();
+            (extract(&is_measured)?.iterate, Hoisted::Around(variable, plain))
+        }
+        _ => {
+            let (routine, data) = accumulation(&plain)?;
+            coefficient = Coefficient::DoubleDouble([first; 3]);
+            (plain, Hoisted::DoubleDouble(routine, data))
+        }
+    };
+    let is_accurate = !matches!(moments, Hoisted::DoubleDouble(..));
+    let number = graph.constant(first);
     let sum = Sum {
         monomials: without(&factors, &iterate.terms),
         // Nodes take their places when they are inserted.
-        moments: vec![place_of; iterate.terms.len()],
-        pivot: match measured {
-            Some(variable) => {
-                let zero = Coefficient::Number(Bounded::ZERO);
-                let at = |number| if number == variable { place_of } else { zero };
-                (0..variables.len()).map(at).collect()
-            }
-            None => Vec::new(),
-        },
+        moments: vec![coefficient; iterate.terms.len()],
+        pivot,
         variables,
         factors,
         begin: number.unwrap_or(0.0),
@@ -132,14 +146,77 @@ fn before(
         factor: Bounded::ONE,
     };
     let formula = record::sum(graph, &sum, &[], count);
-    let pivot = sum.pivot.iter().map(|of| match of {
-        Coefficient::Number(_) => 0.0,
-        // Where it is does not matter for what the sum is.
-        Coefficient::Node(_) => 0.3,
-    });
+    // Where it is does not matter for what the sum is.
+    let pivot =
+        sum.pivot.iter().map(|of| if matches!(of, Coefficient::Node(_)) { 0.3 } else { 0.0 });
     let (pivot, form) = (pivot.collect(), Form::Sum(sum));
-    let hoist = Some(Hoist { outer, count, plain, measured });
-    Ok(Found { entry, rule: Rule::C7, formula, form, is_accurate: true, hoist, iterate, pivot })
+    let hoist = Some(Hoist { outer, runs, count, moments });
+    Ok(Found { entry, rule: Rule::C7, formula, form, is_accurate, hoist, iterate, pivot })
+}
+
+/// The routine that adds the terms of an iteration to the moments so far, and the data that are
+/// its inputs before these.
+fn accumulation(iterate: &Iterate) -> Result<(Routine, Vec<Datum>), Reason> {
+    let steps = iterate.data.steps();
+    let arithmetic = |datum: Datum| match &steps[datum] {
+        Step::Apply(op, args)
+            if matches!(op, Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Neg | Op::MulAdd) =>
+        {
+            Some((*op, &args[..op.arity()]))
+        }
+        _ => None,
+    };
+    let mut is_needed = vec![false; steps.len()];
+    iterate.terms.iter().for_each(|&(_, datum)| is_needed[datum] = true);
+    for datum in (0..steps.len()).rev() {
+        if is_needed[datum]
+            && let Some((_, args)) = arithmetic(datum)
+        {
+            args.iter().for_each(|&arg| is_needed[arg] = true);
+        }
+    }
+    let (mut program, mut data) = (Program::new(0), Vec::new());
+    let mut slots: Vec<Option<Slot>> = vec![None; steps.len()];
+    for datum in (0..steps.len()).filter(|&datum| is_needed[datum]) {
+        let instruction = match (&steps[datum], arithmetic(datum)) {
+            (&Step::Number(number), _) => Instruction::Constant(number),
+            (_, None) => {
+                data.push(datum);
+                Instruction::Input(program.add_input())
+            }
+            (_, Some((op, args))) => {
+                let args = args.iter().map(|&arg| slots[arg].ok_or(Reason::Data));
+                let args = args.collect::<Result<Vec<Slot>, Reason>>()?;
+                match (op, &args[..]) {
+                    (Op::Add, &[a, b]) => Instruction::Add(a, b),
+                    (Op::Sub, &[a, b]) => Instruction::Sub(a, b),
+                    (Op::Mul, &[a, b]) => Instruction::Mul(a, b),
+                    (Op::Div, &[a, b]) => Instruction::Div(a, b),
+                    (Op::Neg, &[a]) => Instruction::Neg(a),
+                    (_, &[a, b, c]) => {
+                        let product = push(&mut program, Instruction::Mul(a, b))?;
+                        Instruction::Add(product, c)
+                    }
+                    _ => return Err(Reason::Data),
+                }
+            }
+        };
+        slots[datum] = Some(push(&mut program, instruction)?);
+    }
+    let mut values = Vec::new();
+    for (_, datum) in &iterate.terms {
+        let first = program.add_input();
+        let _ = (program.add_input(), program.add_input());
+        let before = push(&mut program, Instruction::Bounded(first))?;
+        let term = slots[*datum].ok_or(Reason::Data)?;
+        values.push(push(&mut program, Instruction::Add(before, term))?);
+    }
+    let moments = Moments::new(program, values).map_err(|_| Reason::Data)?;
+    Ok((Routine::Moments(moments), data))
+}
+
+fn push(program: &mut Program, instruction: Instruction) -> Result<Slot, Reason> {
+    program.push(instruction).map_err(|_| Reason::Data)
 }
 
 /// Whether all terms are squares of lines in `variable`, by samples: polynomials whose
@@ -179,29 +256,46 @@ pub(super) fn sampled(graph: &Graph, iterate: &Iterate) -> Graph {
 }
 
 impl Hoist {
+    /// What it takes for each time that the loop `region` runs; half of the largest number of runs
+    /// as a rule.
+    pub(super) fn cost(&self, graph: &Graph, region: Region) -> u64 {
+        let (passes, routine) = match &self.moments {
+            Hoisted::Plain => (1, None),
+            Hoisted::Around(..) => (2, None),
+            Hoisted::DoubleDouble(routine, _) => (1, Some(routine)),
+        };
+        2 * cost::over_data(graph, region, passes, self.count, routine) / self.runs.max(1)
+    }
+
     /// Inserts the loops, and lets `sum` use what they compute.
     pub(super) fn insert(
         &self,
         new: &mut Graph,
         place: Place<'_>,
-        around: &Iterate,
+        iterate: &Iterate,
         sum: &mut Sum,
     ) -> Option<()> {
         let block = place.nest.region_block(self.outer)?;
         let mut cursor = Cursor::before(new, block, self.outer)?;
         let source = place.graph.regions[place.region].place;
         let mut adder = Adder { new, cursor: &mut cursor, place: source, count: self.count };
-        if let Some(variable) = self.measured {
-            let point = adder.expansion_point(&self.plain, variable);
-            *sum.pivot.get_mut(variable)? = Coefficient::Node(point);
-            let mut pivot = vec![None; variable];
-            pivot.push(Some(point));
-            let moments = adder.add_up(around, &pivot);
-            sum.moments = moments.into_iter().map(Coefficient::Node).collect();
-        } else {
-            let moments = adder.add_up(around, &[]);
-            sum.moments = moments.into_iter().map(Coefficient::Node).collect();
-        }
+        sum.moments = match &self.moments {
+            Hoisted::Plain => {
+                adder.add_up(iterate, &[]).into_iter().map(Coefficient::Node).collect()
+            }
+            Hoisted::Around(variable, plain) => {
+                let point = adder.expansion_point(plain, *variable);
+                *sum.pivot.get_mut(*variable)? = Coefficient::Node(point);
+                let mut pivot = vec![None; *variable];
+                pivot.push(Some(point));
+                adder.add_up(iterate, &pivot).into_iter().map(Coefficient::Node).collect()
+            }
+            Hoisted::DoubleDouble(routine, data) => {
+                let words = adder.accumulate(iterate, &Arc::new(routine.clone()), data);
+                let words = words.as_chunks().0.iter();
+                words.map(|&words| Coefficient::DoubleDouble(words)).collect()
+            }
+        };
         Some(())
     }
 }
@@ -244,12 +338,46 @@ impl Adder<'_> {
 
     /// The sums of the terms of `iterate` around `pivot`.
     fn add_up(&mut self, iterate: &Iterate, pivot: &[Option<Node>]) -> Vec<Node> {
+        let (terms, place) = (&iterate.terms, self.place);
+        self.over_data(iterate, pivot, terms.len(), |new, root, values, entries| {
+            let add = |(&entry, &(_, datum)): (&Node, &(Monomial, Datum))| {
+                new.push_apply(root, Op::Add, &[entry, values[datum]], place)
+            };
+            entries.iter().zip(terms).map(add).collect()
+        })
+    }
+
+    /// The words and bounds of the same around zero, by `routine`.
+    fn accumulate(
+        &mut self,
+        iterate: &Iterate,
+        routine: &Arc<Routine>,
+        data: &[Datum],
+    ) -> Vec<Node> {
+        let place = self.place;
+        self.over_data(iterate, &[], routine.outputs(), |new, root, values, entries| {
+            let args = data.iter().map(|&datum| values[datum]).chain(entries.iter().copied());
+            let call = new.push_call(root, Arc::clone(routine), args.collect(), place);
+            let results = (0..routine.outputs()).map(|output| routine.value_index(output));
+            results.map(|result| new.push_result(root, call, result as u32)).collect()
+        })
+    }
+
+    /// A loop over the data that carries so many numbers, zero at first, to what `next` makes of
+    /// them and of the data of an iteration; what comes out of it.
+    fn over_data(
+        &mut self,
+        iterate: &Iterate,
+        pivot: &[Option<Node>],
+        carried: usize,
+        next: impl FnOnce(&mut Graph, Block, &[Node], &[Node]) -> Vec<Node>,
+    ) -> Vec<Node> {
         let (new, place) = (&mut *self.new, self.place);
         let root = new.new_block();
         let data = RegionData { root, phis: Vec::new(), replays: None, cycle: None, place };
         let region = new.regions.push(data);
         let zero = new.push_const(0);
-        let firsts = vec![zero; iterate.terms.len()];
+        let firsts = vec![zero; carried];
         let entries = new.make_loop(region, self.count as u32, &firsts);
         let number = new.push_iteration(region);
         let mut values: Vec<Node> = Vec::new();
@@ -277,12 +405,7 @@ impl Adder<'_> {
                 }
             });
         }
-        let next = |(&entry, &(_, datum)): (&Node, &(Monomial, Datum))| (entry, values[datum]);
-        let nexts: Vec<(Node, Node)> = entries.iter().zip(&iterate.terms).map(next).collect();
-        let nexts: Vec<Node> = nexts
-            .into_iter()
-            .map(|(entry, value)| new.push_apply(root, Op::Add, &[entry, value], place))
-            .collect();
+        let nexts = next(new, root, &values, &entries);
         let last = new.push_const((self.count as f64 - 1.0).to_bits());
         let again = new.push_apply(root, Op::Lt, &[number, last], None);
         let passed = core::iter::once(&again).chain(&nexts).chain(&nexts).copied().collect();

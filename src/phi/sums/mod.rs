@@ -31,7 +31,7 @@ use super::close::CloseLimits;
 use super::recurrence::{Body, body, check_histories, loops_in, needed, trips};
 use super::rule::{Applied, Refused};
 use super::version::{Cursor, both, call, move_before, version};
-use crate::entity::Array;
+use crate::entity::{Array, Entity};
 use crate::numeric::Routine;
 use crate::op::Op;
 use crate::ssa::{
@@ -107,7 +107,7 @@ fn pass(
                     Applied { rule: *rule, at: at.clone(), form: formula.clone() }
                 };
                 applied.extend(all.iter().map(record));
-                insert(&mut new, place, all);
+                insert(&mut new, place, &swept, all);
             }
             Err(reason) => refuse(reason),
         }
@@ -184,14 +184,15 @@ fn closed(
             false
         });
     }
-    let is_inline = |closed: &&Closed| closed.routine.is_none() && closed.found.hoist.is_none();
-    let steps = all.iter().filter(is_inline);
+    let steps = all.iter().filter(|closed| closed.routine.is_none());
     let steps = steps.map(|closed| closed.found.form.steps()).sum();
+    let before = all.iter().filter_map(|closed| closed.found.hoist.as_ref());
+    let before = before.map(|hoist| hoist.cost(graph, region)).sum();
     let routines = all.iter().filter_map(|closed| closed.routine.as_ref());
     let routines = routines.map(|(routine, _)| routine);
     if !limits.always
-        && all.iter().any(|closed| closed.found.hoist.is_none())
-        && !cost::is_worth_folding(graph, region, steps, routines)
+        && !all.is_empty()
+        && !cost::is_worth_folding(graph, region, (steps, before), routines)
     {
         return Err(Reason::Cost);
     }
@@ -240,7 +241,7 @@ fn is_refuted(place: Place<'_>, body: &Body, count: u64, closed: &Closed) -> boo
 }
 
 /// Puts the closed forms before the loop, or both versions in its place.
-fn insert(new: &mut Graph, place: Place<'_>, all: Vec<Closed>) {
+fn insert(new: &mut Graph, place: Place<'_>, swept: &Array<Node, bool>, all: Vec<Closed>) {
     let Place { graph, nest, region, .. } = place;
     let Some(block) = nest.region_block(region) else { return };
     let Some(mut cursor) = Cursor::before(new, block, region) else { return };
@@ -248,9 +249,14 @@ fn insert(new: &mut Graph, place: Place<'_>, all: Vec<Closed>) {
     let (mut copies, mut accepted) = (Copies::default(), None);
     let (mut steps, mut outputs, mut replaced) = (Vec::new(), Vec::new(), HashSet::new());
     let one = new.push_const(1.0f64.to_bits());
-    for Closed { phi, mut found, routine } in all {
+    for Closed { phi, mut found, mut routine } in all {
         if let (Some(hoist), Form::Sum(sum)) = (&found.hoist, &mut found.form) {
             let Some(()) = hoist.insert(new, place, &found.iterate, sum) else { return };
+            if routine.is_some() {
+                // Now with the moments as inputs, which are not differentiated.
+                let is_swept = |node: Node| node.index() < swept.len() && swept[node];
+                routine = found.form.routine(graph, is_swept).ok();
+            }
             // Where the loop stands may have changed.
             let Some(now) = Cursor::before(new, block, region) else { return };
             cursor.at = now.at;

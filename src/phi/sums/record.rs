@@ -23,7 +23,7 @@ pub(super) fn sum(graph: &Graph, sum: &Sum, sizes: &[f64], count: u64) -> String
             Coefficient::Number(moment) if moment.hi.abs() <= ROUNDING * sizes[at] => continue,
             Coefficient::Number(moment) => (vec![number(moment.hi.abs())], moment.hi < 0.0),
             // It is known in a call.
-            Coefficient::Node(_) => (vec![format!("S{at}")], false),
+            Coefficient::Node(_) | Coefficient::DoubleDouble(_) => (vec![format!("S{at}")], false),
         };
         for variable in (0..used.len()).filter(|&variable| monomial.exponents[variable] > 0) {
             used[variable] = true;

@@ -1,0 +1,77 @@
+//! Moments of data that are known only in a call: sums in double-double with error bounds.
+
+use super::acceptance::Range;
+use super::double_double::Bounded;
+use super::program::{MAX_SLOTS, Program, ProgramError, Slot};
+use crate::entity::Entity;
+
+/// The memory of most calls in numbers: all of it is cleared.
+const LITTLE_MEMORY: usize = 40;
+
+/// Some slots of a program, each as three results: high-order word, low-order word and error bound.
+/// [`Instruction::Bounded`](super::Instruction::Bounded) reads what a call has returned so, as sums
+/// so far and as coefficients. It has no derivatives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moments {
+    program: Program,
+    values: Vec<Slot>,
+}
+
+impl Moments {
+    /// The slots `values` of `program`.
+    ///
+    /// # Errors
+    ///
+    /// If one of them does not exist, there is none, or the program has powers.
+    pub fn new(program: Program, values: Vec<Slot>) -> Result<Moments, ProgramError> {
+        values.iter().try_for_each(|&slot| program.check_slot(slot))?;
+        if values.is_empty() || program.has_powers() {
+            return Err(ProgramError::Outputs);
+        }
+        Ok(Moments { program, values })
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The slots that are returned.
+    pub fn values(&self) -> &[Slot] {
+        &self.values
+    }
+
+    /// Computes whether all numbers are in range (1) or not (0), and the words and bounds of all
+    /// values, which are NaN if not.
+    pub fn run(&self, inputs: &[f64], results: &mut [f64]) {
+        self.run_inlined(inputs, results);
+    }
+
+    /// The same, compiled for the target features of the caller.
+    #[inline(always)]
+    pub(super) fn run_inlined(&self, inputs: &[f64], results: &mut [f64]) {
+        results.fill(f64::NAN);
+        let [first, results @ ..] = results else { return };
+        *first = 0.0;
+        let (mut little, mut all);
+        let memory: &mut [Bounded] = if self.program.slots() <= LITTLE_MEMORY {
+            little = [Bounded::ZERO; LITTLE_MEMORY];
+            &mut little
+        } else {
+            all = [Bounded::ZERO; MAX_SLOTS];
+            &mut all
+        };
+        let slots = &mut memory[..self.program.slots()];
+        let (mut range, enough) = (Range::START, inputs.len() >= self.program.inputs() as usize);
+        let known =
+            enough.then(|| self.program.evaluate::<false>(inputs, slots, &mut [], &mut range));
+        if known.flatten().is_none() || !range.holds() {
+            return;
+        }
+        *first = 1.0;
+        for (slot, to) in self.values.iter().zip(results.chunks_exact_mut(3)) {
+            let Bounded { hi, lo, bound, .. } = slots[slot.index()];
+            to.copy_from_slice(&[hi, lo, bound]);
+        }
+    }
+}
