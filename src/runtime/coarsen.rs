@@ -252,34 +252,50 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
         Some(ForcedLoopForm::Closed) | None => with_loops(recorded),
     };
     if !options.phi_calculus {
-        return stays(unrolled(rolled, recorded));
+        return stays(unrolled(rolled, recorded).unwrap_or_else(|long| long));
     }
     let always = options.loop_form.is_some();
-    let Closed { graph, mut applied, refused, for_values } = closed_forms(&rolled, always);
+    let Closed { graph, mut applied, mut refused, mut for_values } = closed_forms(&rolled, always);
     let graph = unrolled(if applied.is_empty() { rolled } else { graph }, recorded);
+    let graph = graph.unwrap_or_else(|long| {
+        let why = "the code with its closed form would take longer";
+        let open = applied.drain(..).map(|Applied { at, .. }| Refused { at, why: why.to_owned() });
+        refused.extend(open);
+        for_values = None;
+        long
+    });
     let graph = simplified(&branched(graph, &mut applied), Stage::Primal, options);
     let values = for_values.map(|graph| {
-        let graph = branched(unrolled(graph, recorded), &mut Vec::new());
+        let graph = unrolled(graph, recorded).unwrap_or_else(|long| long);
+        let graph = branched(graph, &mut Vec::new());
         simplified(&graph, Stage::Primal, options)
     });
     Primal { graph, values, applied, refused }
 }
 
-/// `graph` with its short loops as straight-line code; or the `recorded` graph with long loops
-/// alone, if that takes less: where short loops may be left in each iteration, or their code is
-/// large.
-fn unrolled(graph: Graph, recorded: &Graph) -> Graph {
+/// `graph` with its short loops as straight-line code. Where these may be left in each iteration, or
+/// their code is large, the `recorded` graph with long loops alone may take less; it is the error
+/// then.
+fn unrolled(graph: Graph, recorded: &Graph) -> Result<Graph, Graph> {
     /// The size of code that is worth another look.
-    const LARGE: usize = 1 << 12;
-    let Short { loops, others } = cost::short_loops(&graph);
-    let straight = expand(&graph, &loops).map_or(graph, |graph| simplify(&graph, Folding::Real));
-    checked(&straight);
-    let size: usize = straight.blocks.values().map(|block| block.items.len()).sum();
-    if !others && size <= LARGE {
-        return straight;
+    const LARGE: u64 = 1 << 12;
+    let Short { loops, others, steps } = cost::short_loops(&graph);
+    let straight = |graph: Graph| {
+        let straight =
+            expand(&graph, &loops).map_or(graph, |graph| simplify(&graph, Folding::Real));
+        checked(&straight);
+        straight
+    };
+    if !others && steps <= LARGE {
+        return Ok(straight(graph));
     }
     let long = rolled(recorded, ROLLED);
-    if cost::whole(&long) < cost::whole(&straight) { long } else { straight }
+    let size = long.blocks.values().map(|block| block.items.len() as u64).sum::<u64>();
+    if 2 * size < steps {
+        return Err(long);
+    }
+    let straight = straight(graph);
+    if cost::whole(&long) < cost::whole(&straight) { Err(long) } else { Ok(straight) }
 }
 
 /// The graph with closed forms, also with those that cost more than their loops if `always`.

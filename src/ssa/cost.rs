@@ -202,6 +202,8 @@ pub(crate) struct Short {
     pub(crate) loops: Vec<Region>,
     /// Whether there are others, which may be left in each iteration.
     pub(crate) others: bool,
+    /// The steps of all code with these loops as straight-line code.
+    pub(crate) steps: u64,
 }
 
 /// The loops of `graph` that are faster as straight-line code. Versions of loops that hardly ever
@@ -218,9 +220,8 @@ pub(crate) fn short_loops(graph: &Graph) -> Short {
     let mut steps: HashMap<Region, u64> = HashMap::new();
     for &region in order.iter().rev() {
         let blocks = graph.tree(graph.regions[region].root);
-        let own: u64 = blocks.iter().map(|&block| graph.blocks[block].items.len() as u64).sum();
         let inner = blocks.iter().flat_map(|&block| graph.regions_of(block));
-        let mut all = own + inner.map(|inner| steps[&inner]).sum::<u64>();
+        let mut all = size(graph, &blocks) + inner.map(|inner| steps[&inner]).sum::<u64>();
         if let Some(cycle) = graph.regions[region].cycle.as_ref()
             && !fallback.contains(&region)
         {
@@ -238,7 +239,15 @@ pub(crate) fn short_loops(graph: &Graph) -> Short {
         }
         steps.insert(region, all);
     }
+    let blocks = graph.tree(graph.root());
+    let inner = blocks.iter().flat_map(|&block| graph.regions_of(block));
+    short.steps = size(graph, &blocks) + inner.map(|inner| steps[&inner]).sum::<u64>();
     short
+}
+
+/// The number of steps of `blocks`.
+fn size(graph: &Graph, blocks: &[Block]) -> u64 {
+    blocks.iter().map(|&block| graph.blocks[block].items.len() as u64).sum()
 }
 
 /// What a call of `routine` takes.
