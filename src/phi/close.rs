@@ -101,25 +101,71 @@ pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
     if graph.regions.values().any(|data| data.replays.is_some()) {
         return closed;
     }
+    let mut open = Open::default();
     // A sum in the body of a loop may be what keeps that from being affine, and
     // the other way round.
     for _ in 0..limits.rounds {
         let before = closed.applied.len();
-        closed.refused.clear();
-        closed = sums(closed, &limits);
-        closed = recurrences(closed, Kind::Counted, limits.always);
+        sums(&mut closed, &mut open, &limits);
+        recurrences(&mut closed, &mut open, Kind::Counted, limits.always);
         if closed.applied.len() == before {
             break;
         }
     }
     let (without, before) = (closed.graph.clone(), closed.applied.len());
-    closed = recurrences(closed, Kind::Exits, limits.always);
+    recurrences(&mut closed, &mut open, Kind::Exits, limits.always);
     if closed.applied.len() > before {
         closed.for_values = Some(without);
     }
-    closed.refused = grouped(closed.refused);
+    closed.refused = open.grouped(&closed.applied[before..]);
     exits(&mut closed.applied);
     closed
+}
+
+/// The reasons why loops are no sums and no recurrences, in the last round.
+#[derive(Default)]
+struct Open {
+    as_sums: Vec<Refused>,
+    as_recurrences: Vec<Refused>,
+}
+
+impl Open {
+    /// All that there are for a place at once; loops that have just been closed have none.
+    fn grouped(&self, closed: &[Applied]) -> Vec<Refused> {
+        let sums = self.as_sums.iter().map(|this| ("as a sum, ", this));
+        let all = sums.chain(self.as_recurrences.iter().map(|this| ("as a recurrence, ", this)));
+        let mut refused: Vec<Refused> = Vec::new();
+        for (kind, Refused { at, why }) in all {
+            if closed.iter().any(|formula| formula.at == *at) {
+                continue;
+            }
+            let why = format!("{kind}{why}");
+            match refused.iter_mut().find(|other| other.at == *at) {
+                Some(other) if other.why.split("; ").any(|known| known == why) => {}
+                Some(other) => other.why = format!("{}; {why}", other.why),
+                None => refused.push(Refused { at: at.clone(), why }),
+            }
+        }
+        refused
+    }
+}
+
+fn sums(closed: &mut Closed, open: &mut Open, limits: &CloseLimits) {
+    let mut found = close_sums(&closed.graph, limits);
+    (open.as_sums, open.as_recurrences) = (found.open, Vec::new());
+    if let Some(graph) = found.graph {
+        closed.graph = graph;
+        closed.applied.append(&mut found.applied);
+    }
+}
+
+fn recurrences(closed: &mut Closed, open: &mut Open, kind: Kind, always: bool) {
+    let mut found = close_recurrences(&closed.graph, kind, always);
+    open.as_recurrences.append(&mut found.open);
+    if let Some(graph) = found.graph {
+        closed.graph = simplify(&graph, Folding::Real);
+        closed.applied.append(&mut found.applied);
+    }
 }
 
 /// F5, once for each loop that has a closed form: what comes out of it is what it
@@ -140,42 +186,4 @@ fn exits(applied: &mut Vec<Applied>) {
         at,
         form: form.clone(),
     }));
-}
-
-/// All that was said of one place at once.
-fn grouped(refused: Vec<Refused>) -> Vec<Refused> {
-    let mut all: Vec<Refused> = Vec::new();
-    for this in refused {
-        match all.iter_mut().find(|other| other.at == this.at) {
-            Some(other) if other.why.split("; ").any(|why| why == this.why) => {}
-            Some(other) => other.why = format!("{}; {}", other.why, this.why),
-            None => all.push(this),
-        }
-    }
-    all
-}
-
-const AS_A_SUM: &str = "as a sum, ";
-const AS_A_RECURRENCE: &str = "as a recurrence, ";
-
-fn sums(mut closed: Closed, limits: &CloseLimits) -> Closed {
-    let mut found = close_sums(&closed.graph, limits);
-    found.open.iter_mut().for_each(|this| this.why = format!("{AS_A_SUM}{}", this.why));
-    closed.refused.append(&mut found.open);
-    if let Some(graph) = found.graph {
-        closed.graph = graph;
-        closed.applied.append(&mut found.applied);
-    }
-    closed
-}
-
-fn recurrences(mut closed: Closed, kind: Kind, always: bool) -> Closed {
-    let mut found = close_recurrences(&closed.graph, kind, always);
-    found.open.iter_mut().for_each(|this| this.why = format!("{AS_A_RECURRENCE}{}", this.why));
-    closed.refused.append(&mut found.open);
-    if let Some(graph) = found.graph {
-        closed.graph = simplify(&graph, Folding::Real);
-        closed.applied.append(&mut found.applied);
-    }
-    closed
 }
