@@ -34,7 +34,7 @@ pub enum Rule {
     C2,
     /// φs of two branches change places.
     C3,
-    /// A function that comes to the same on all sides.
+    /// A function that comes to the same in all arms.
     C4,
     /// A loop is its body, iterated.
     C5,

@@ -294,9 +294,9 @@ pub(crate) fn is_worth_closing<'a>(
     is_less(routines.map(affine_power).sum(), loop_with_sweep(graph, region))
 }
 
-/// The same behind a loop that stays, without its reverse sweep, to find its trip count: unless it
+/// The same after a loop that stays, without its reverse sweep, to find its trip count: unless it
 /// `is_counted`, that is half of the largest as a rule.
-pub(crate) fn is_worth_closing_behind<'a>(
+pub(crate) fn is_worth_closing_after<'a>(
     graph: &Graph,
     region: Region,
     is_counted: bool,

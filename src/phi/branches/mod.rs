@@ -1,12 +1,12 @@
 //! φs of branches: F1 to F3, C1, C3 and C4. (C2 is what `diff` does.)
 //!
 //! None of them changes a bit of any value: they say that the same operations are
-//! done on another side of the place where ways meet. All primitives are pure and
+//! done in another arm of the place where paths join. All primitives are pure and
 //! total, so each may be done where its operands are known. It is done there only
 //! where something comes of it: an operation folds, is known already, or stands
 //! beside something that cancels with it when segments are simplified.
 
-mod meets;
+mod cancel;
 mod place;
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
-use self::meets::meets;
+use self::cancel::cancels;
 use self::place::Places;
 use super::rule::{Applied, Rule};
 use crate::entity::Array;
@@ -147,7 +147,7 @@ impl<'a> Edit<'a> {
         leaves.into_iter().filter_map(value).collect()
     }
 
-    /// F3: the sides of a branch change places where the complement of its
+    /// F3: the arms of a branch change places where the complement of its
     /// condition is known.
     fn order_sides(&mut self, region: Region) {
         let graph = self.graph();
@@ -194,7 +194,7 @@ impl<'a> Edit<'a> {
         }
     }
 
-    /// A copy of `node`, in the tree of `region`, before it. Each way through the
+    /// A copy of `node`, in the tree of `region`, before it. Each path through the
     /// region computed it, so nothing more is computed than before.
     fn copied(&mut self, node: Node, region: Region) -> Option<Node> {
         let (block, at) = self.places.regions[region]?;
@@ -224,7 +224,7 @@ impl<'a> Edit<'a> {
     }
 
     /// C3: a branch of values that an earlier branch chose becomes a choice on one
-    /// side of that, where the other side passes on the same for both.
+    /// arm of that, where the other arm passes on the same for both.
     fn exchange(&mut self, region: Region) {
         let graph = self.graph();
         let root = graph.regions[region].root;
@@ -304,14 +304,15 @@ impl<'a> Edit<'a> {
 
     fn distribute(&mut self, region: Region, node: Node, op: Op, args: &[Node]) {
         let graph = self.graph();
-        let is_side = |arg: Node| matches!(graph.nodes[arg].def, Def::Phi(of, _) if of == region);
-        let sides: Vec<usize> = (0..args.len()).filter(|&i| is_side(args[i])).collect();
+        let is_operand =
+            |arg: Node| matches!(graph.nodes[arg].def, Def::Phi(of, _) if of == region);
+        let branched: Vec<usize> = (0..args.len()).filter(|&i| is_operand(args[i])).collect();
         let leaves = graph.leaves(graph.regions[region].root);
         let is_touched = self.touched.contains(&region)
             || self.moved.contains(&node)
             || args.iter().any(|arg| self.replaced.contains_key(arg));
         // The exponent of an integer power is a constant.
-        let fits = leaves.len() <= MOST_ENDS && !(op == Op::Powi && sides.contains(&1));
+        let fits = leaves.len() <= MOST_ENDS && !(op == Op::Powi && branched.contains(&1));
         if is_touched || !fits {
             return;
         }
@@ -334,7 +335,7 @@ impl<'a> Edit<'a> {
             let known = self.places.known(value, leaf, end);
             gains |= known.is_some()
                 || self.places.constant(value).is_some()
-                || sides.iter().any(|&side| meets(&self.places, op, &here, side));
+                || branched.iter().any(|&operand| cancels(&self.places, op, &here, operand));
             results.push((leaf, here, value, known));
         }
         let first = results[0].2;
@@ -343,13 +344,13 @@ impl<'a> Edit<'a> {
             return;
         }
         if same && let Some(known) = self.places.known(first, block, at) {
-            let rule = if sides.len() > 1 { Rule::C4 } else { Rule::F1 };
+            let rule = if branched.len() > 1 { Rule::C4 } else { Rule::F1 };
             let form = self.brief().distributed(node, region, Some(known));
             self.note(rule, node, form);
             self.replaced.insert(node, known);
             return;
         }
-        if !gains || !self.move_operands(region, args, &sides) {
+        if !gains || !self.move_operands(region, args, &branched) {
             return;
         }
         let place = graph.nodes[node].place;
@@ -369,7 +370,7 @@ impl<'a> Edit<'a> {
             passed.push((leaf, result));
         }
         let form = self.brief().distributed(node, region, None);
-        let rule = if sides.len() > 1 { Rule::C1 } else { Rule::F2 };
+        let rule = if branched.len() > 1 { Rule::C1 } else { Rule::F2 };
         self.note(rule, node, form);
         let phi = self.join(region, &passed);
         self.replaced.insert(node, phi);
@@ -377,9 +378,9 @@ impl<'a> Edit<'a> {
     }
 
     /// Moves the operands that are no φs of `region` before it, if they can be.
-    fn move_operands(&mut self, region: Region, args: &[Node], sides: &[usize]) -> bool {
+    fn move_operands(&mut self, region: Region, args: &[Node], branched: &[usize]) -> bool {
         let Some((block, at)) = self.places.regions[region] else { return false };
-        let others = (0..args.len()).filter(|i| !sides.contains(i)).map(|i| args[i]);
+        let others = (0..args.len()).filter(|i| !branched.contains(i)).map(|i| args[i]);
         let mut pending: Vec<Node> = others.collect();
         let mut found: Vec<Node> = Vec::new();
         while let Some(node) = pending.pop() {

@@ -17,10 +17,10 @@ use crate::phi::version::{Cursor, evaluate, move_live_ins, version};
 use crate::ssa::{Block, Copies, Def, End, Graph, Item, Nest, Node, NodeData, Region, cost};
 use crate::validate::{Subject, refuted};
 
-/// The most steps that are copied behind a loop.
+/// The most steps that are copied after a loop.
 const MOST_COPIED: usize = 256;
 
-/// A loop with exits that closes behind them.
+/// A loop with exits, closed after it.
 pub(super) struct ExitClosing {
     evaluations: Vec<Evaluation>,
     /// For each entry φ that exits depend on its evaluation, and its output there.
@@ -37,7 +37,7 @@ struct Exit {
     values: Vec<Node>,
 }
 
-/// How `region` closes behind its exits.
+/// The closed form after `region`, a loop with exits or guards.
 pub(super) fn closed(
     graph: &Graph,
     nest: &Nest,
@@ -87,7 +87,7 @@ pub(super) fn closed(
     let routines = closing.evaluations.iter().map(|evaluation| &evaluation.routine);
     // With guards alone the last iteration is always the same.
     let is_counted = trips(graph, region, body.again).is_ok();
-    match always || cost::is_worth_closing_behind(graph, region, is_counted, routines) {
+    match always || cost::is_worth_closing_after(graph, region, is_counted, routines) {
         true => Ok(closing),
         false => Err(Reason::Cost),
     }
@@ -121,14 +121,14 @@ fn exits(graph: &Graph, nest: &Nest, region: Region) -> Result<Vec<Exit>, Reason
             continue;
         }
         let values = passed[graph.entries(region).len()..].to_vec();
-        let steps = steps_behind(graph, nest, region, &values)?;
+        let steps = steps_before_exit(graph, nest, region, &values)?;
         exits.push(Exit { leaf, steps, values });
     }
     Ok(exits)
 }
 
 /// The steps of an iteration of `region` that compute `values`, in order.
-fn steps_behind(
+fn steps_before_exit(
     graph: &Graph,
     nest: &Nest,
     region: Region,
@@ -156,7 +156,7 @@ fn steps_behind(
     Ok(steps)
 }
 
-/// Puts the closed form behind `region`.
+/// Puts the closed form after `region`.
 pub(super) fn insert(
     new: &mut Graph,
     graph: &Graph,

@@ -426,7 +426,7 @@ pub(in crate::phi) fn movable(
     Some(steps)
 }
 
-/// The nodes in `region` and its loops that `wanted` and the states behind it depend on.
+/// The nodes in `region` and its loops that `wanted` and the states depend on.
 pub(in crate::phi) fn needed(
     graph: &Graph,
     nest: &Nest,

@@ -4,7 +4,7 @@
 //! - `extract` walks through the body and finds the affine forms of its values (`form`), whose
 //!   coefficients are a straight-line program over the live-ins (`coefficients`).
 //! - `system` collects the variables that the wanted values depend on.
-//! - `record` writes the formula for people.
+//! - `record` writes the display form.
 //!
 //! A routine of `numeric` evaluates the power of the system, with partials and error bounds; where
 //! it rejects the call, the loop runs (`phi::version`). Loops are tried from the outermost inwards;
@@ -259,7 +259,7 @@ fn groups(graph: &Graph, nest: &Nest, region: Region, body: &Body, wanted: &[Nod
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-/// Refuses a loop if something behind it reads what its iterations computed.
+/// Refuses a loop if something after it reads what its iterations computed.
 pub(super) fn check_histories(graph: &Graph, nest: &Nest, region: Region) -> Result<(), Reason> {
     let is_read = graph.nodes.iter().any(|(node, data)| match data.def {
         Def::Element(access) => match graph.series[graph.accesses[access].series] {

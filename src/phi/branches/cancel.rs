@@ -1,4 +1,4 @@
-//! What would cancel if an application were moved into the sides of a branch.
+//! What would cancel if an application were moved into the arms of a branch.
 
 use super::place::Places;
 use crate::op::Op;
@@ -9,23 +9,29 @@ const DEPTH: usize = 4;
 
 /// Whether something in `op` applied to these operands cancels by the rules of
 /// real numbers, or does so in its derivative: a factor with a divisor, a term
-/// with what is subtracted, a function with its inverse. `side` is the operand
+/// with what is subtracted, a function with its inverse. `operand` is the operand
 /// that would be told apart.
-pub(super) fn meets(places: &Places<'_>, op: Op, args: &[Node], side: usize) -> bool {
-    meets_within(places, op, args, side, DEPTH)
+pub(super) fn cancels(places: &Places<'_>, op: Op, args: &[Node], operand: usize) -> bool {
+    cancels_within(places, op, args, operand, DEPTH)
 }
 
-fn meets_within(places: &Places<'_>, op: Op, args: &[Node], side: usize, depth: usize) -> bool {
+fn cancels_within(
+    places: &Places<'_>,
+    op: Op,
+    args: &[Node],
+    operand: usize,
+    depth: usize,
+) -> bool {
     let graph = places.graph;
-    if let Def::Phi(region, number) = graph.nodes[args[side]].def {
-        // The sides of a branch in the side.
+    if let Def::Phi(region, number) = graph.nodes[args[operand]].def {
+        // The arms of a branch that the operand joins.
         let Some(depth) = depth.checked_sub(1) else { return false };
         return graph.regions[region].cycle.is_none()
             && graph.leaves(graph.regions[region].root).iter().any(|&leaf| {
                 let End::Return(values) = &graph.blocks[leaf].end else { return false };
                 let mut inner = args.to_vec();
-                inner[side] = values[number as usize];
-                meets_within(places, op, &inner, side, depth)
+                inner[operand] = values[number as usize];
+                cancels_within(places, op, &inner, operand, depth)
             });
     }
     if op.arity() == 1 {
