@@ -4,8 +4,10 @@
 use smallvec::SmallVec;
 
 use crate::entity::Array;
-use crate::op::{Numbers, Op, contribution};
-use crate::ssa::{Access, Block, Def, End, Graph, Nest, Node, Region, Series, SeriesData};
+use crate::ssa::{
+    Access, Block, Def, End, Graph, Nest, Node, Region, Series, SeriesData, active_and_swept,
+    passes_on,
+};
 
 /// What an end of a region passes on.
 #[derive(Clone, Copy, Default)]
@@ -65,8 +67,9 @@ impl<'a> Activity<'a> {
             ends: Array::filled(0, graph.regions.len()),
         };
         activity.number_blocks();
-        activity.find_active();
-        activity.find_reads();
+        let (active, swept) = active_and_swept(graph, |node| activity.targets(node));
+        activity.active = active;
+        activity.find_reads(&swept);
         activity
     }
 
@@ -77,19 +80,14 @@ impl<'a> Activity<'a> {
             Def::Input(_) | Def::Const(_) | Def::Iteration(_) => SmallVec::new(),
             // What is attached to a result tells its derivatives.
             Def::Call(_) | Def::Result(..) => SmallVec::new(),
-            Def::Apply(op, _) => {
-                let mut targets = SmallVec::new();
-                for (operand, &arg) in graph.nodes[node].args().iter().enumerate() {
-                    if passes_on(op, operand) {
-                        targets.push(arg);
-                    }
-                }
-                targets
+            Def::Apply(op, args) => {
+                let passing = (0..op.arity()).filter(|&operand| passes_on(op, operand));
+                passing.map(|operand| args[operand]).collect()
             }
             Def::Phi(region, number) => self.values(region, number as usize).collect(),
             Def::Entry(region, number) => {
-                let first = graph.entries(region).get(number as usize).map(|entry| entry.first);
-                first.into_iter().chain(self.nexts(region, number as usize)).collect()
+                let first = graph.entries(region)[number as usize].first;
+                core::iter::once(first).chain(self.nexts(region, number as usize)).collect()
             }
             Def::Element(access) => match &graph.series[graph.accesses[access].series] {
                 SeriesData::Constants(_)
@@ -155,33 +153,6 @@ impl<'a> Activity<'a> {
         }
     }
 
-    fn find_active(&mut self) {
-        let mut users: Array<Node, SmallVec<[Node; 4]>> =
-            Array::filled(SmallVec::new(), self.graph.nodes.len());
-        for node in self.graph.nodes.keys() {
-            for target in self.targets(node) {
-                users[target].push(node);
-            }
-        }
-        let nodes = self.graph.nodes.keys();
-        let mut pending: Vec<Node> = nodes.filter(|&node| self.is_active_input(node)).collect();
-        while let Some(node) = pending.pop() {
-            if !core::mem::replace(&mut self.active[node], true) {
-                pending.extend(&users[node]);
-            }
-        }
-    }
-
-    /// Whether `node` is an active input, or one of a row of them.
-    fn is_active_input(&self, node: Node) -> bool {
-        let graph = self.graph;
-        match graph.nodes[node].def {
-            Def::Input(number) => graph.is_active(number),
-            Def::Element(access) => self.input_row(access).is_some(),
-            _ => false,
-        }
-    }
-
     /// The number of the first input of the series of `access`, if those are active inputs.
     pub(super) fn input_row(&self, access: Access) -> Option<u32> {
         match self.graph.series[self.graph.accesses[access].series] {
@@ -190,16 +161,13 @@ impl<'a> Activity<'a> {
         }
     }
 
-    fn find_reads(&mut self) {
-        if self.graph.series.is_empty() {
-            return;
-        }
-        let useful = self.useful();
+    /// Finds what is read of series and histories by nodes through which derivatives pass.
+    fn find_reads(&mut self, swept: &Array<Node, bool>) {
         for (node, data) in self.graph.nodes.iter() {
             let Def::Element(access) = data.def else { continue };
             let series = self.graph.accesses[access].series;
             match self.graph.series[series] {
-                _ if !useful[node] => {}
+                _ if !swept[node] => {}
                 SeriesData::History(past) => {
                     if let Some(region) = self.nest.node_loop(past)
                         && !self.pasts[region].contains(&past)
@@ -220,31 +188,9 @@ impl<'a> Activity<'a> {
             }
         }
     }
-
-    /// Which active nodes a first output of the graph depends on.
-    fn useful(&self) -> Array<Node, bool> {
-        let mut useful = Array::filled(false, self.graph.nodes.len());
-        let outputs = |&leaf: &Block| match &self.graph.blocks[leaf].end {
-            End::Return(outputs) => outputs.first().copied(),
-            End::Branch { .. } | End::Open => None,
-        };
-        let leaves = self.graph.leaves(self.graph.root());
-        let mut pending: Vec<Node> = leaves.iter().filter_map(outputs).collect();
-        while let Some(node) = pending.pop() {
-            if self.active[node] && !core::mem::replace(&mut useful[node], true) {
-                pending.extend(self.targets(node));
-            }
-        }
-        useful
-    }
 }
 
 /// The largest number of iterations of `region`.
 pub(super) fn bound(graph: &Graph, region: Region) -> u32 {
     graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound)
-}
-
-/// Whether `op` has a derivative by this operand that is not zero everywhere.
-pub(super) fn passes_on(op: Op, operand: usize) -> bool {
-    contribution(&mut Numbers, op, operand, [1.0; 3], 1.0, 1.0).is_some()
 }

@@ -17,7 +17,7 @@
 //! of the two does. If not, it notes the loop. φs of regions that are no loops are events
 //! of the tape.
 
-use super::activity::{Activity, bound, passed, passes_on};
+use super::activity::{Activity, bound, passed};
 use super::loops::Carried;
 use super::regions::Frame;
 use super::reverse::{Reverse, Wanted};
@@ -25,7 +25,9 @@ use super::running::{Name, leads};
 use super::sums::Opened;
 use crate::entity::Array;
 use crate::op::Op;
-use crate::ssa::{Access, Block, Def, End, Folding, Graph, Item, Node, Region, Series, SeriesData};
+use crate::ssa::{
+    Access, Block, Def, End, Folding, Graph, Item, Node, Region, Series, SeriesData, passes_on,
+};
 
 /// The loops of `graph` that have to become straight code before its gradient, made
 /// with [`Folding::Exact`], adds up adjoints as the tape does for the straight code of

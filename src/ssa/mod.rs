@@ -67,6 +67,7 @@ pub use sequence::{Lifetime, Sequence};
 pub use series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 pub use simplify::simplify;
 pub use swept::swept;
+pub(crate) use swept::{active_and_swept, passes_on};
 pub use table::Table;
 pub use verify::{VerifyError, verify};
 pub use version::accepts_calls;

@@ -24,8 +24,16 @@ use crate::op::{Numbers, Op, contribution};
 /// ```
 pub fn swept(graph: &Graph) -> Array<Node, bool> {
     let flow = Flow::of(graph);
-    let targets: Array<Node, SmallVec<[Node; 4]>> =
-        graph.nodes.keys().map(|node| targets(&flow, graph, node)).collect();
+    active_and_swept(graph, |node| targets(&flow, graph, node)).1
+}
+
+/// Which nodes depend on an active input, and on which of them the first output depends, where
+/// `targets` tells what a node passes its derivative on to.
+pub(crate) fn active_and_swept(
+    graph: &Graph,
+    targets: impl Fn(Node) -> SmallVec<[Node; 4]>,
+) -> (Array<Node, bool>, Array<Node, bool>) {
+    let targets: Array<Node, SmallVec<[Node; 4]>> = graph.nodes.keys().map(targets).collect();
     let mut users: Array<Node, SmallVec<[Node; 4]>> =
         Array::filled(SmallVec::new(), graph.nodes.len());
     for (node, targets) in targets.iter() {
@@ -46,7 +54,8 @@ pub fn swept(graph: &Graph) -> Array<Node, bool> {
         End::Branch { .. } | End::Open => None,
     };
     let outputs = graph.leaves(graph.root()).iter().filter_map(output).collect();
-    reached(graph, outputs, &targets, |node| active[node])
+    let swept = reached(graph, outputs, &targets, |node| active[node]);
+    (active, swept)
 }
 
 /// All that is reached from `pending` through what is allowed.
@@ -74,6 +83,6 @@ fn targets(flow: &Flow<'_>, graph: &Graph, node: Node) -> SmallVec<[Node; 4]> {
 }
 
 /// Whether `op` has a derivative by this operand that is not zero everywhere.
-fn passes_on(op: Op, operand: usize) -> bool {
+pub(crate) fn passes_on(op: Op, operand: usize) -> bool {
     contribution(&mut Numbers, op, operand, [1.0; 3], 1.0, 1.0).is_some()
 }
