@@ -18,7 +18,7 @@ use super::order::Entries;
 use super::reverse::{Wanted, reverse_from};
 use super::split::{Strips, can_split, split};
 use crate::entity::Array;
-use crate::ssa::{End, Folding, Graph, Nest, Region};
+use crate::ssa::{Block, End, Folding, Graph, Nest, Region, blocks_inside};
 
 /// A graph that is to be differentiated, with the loops that the sweep computes again.
 ///
@@ -126,20 +126,18 @@ impl Change {
 struct Estimate<'a> {
     graph: &'a Graph,
     nest: Nest,
-    recomputed: Array<Region, bool>,
+    recomputed: &'a [Region],
     /// For each loop the nodes that are kept of each of its iterations.
     kept: Array<Region, u64>,
 }
 
 impl<'a> Estimate<'a> {
     fn of(from: &'a Checkpointed) -> Self {
-        let graph = &from.graph;
-        let mut recomputed = Array::filled(false, graph.regions.len());
-        from.recomputed.iter().for_each(|&region| recomputed[region] = true);
+        let (graph, recomputed) = (&from.graph, &from.recomputed[..]);
         let nest = Nest::of(graph);
         let mut kept = Array::filled(0, graph.regions.len());
         let activity = Activity::of(graph);
-        for node in Needed::of(&activity, &recomputed).kept() {
+        for node in Needed::of(&activity, recomputed).kept() {
             if let Some(region) = nest.node_loop(node) {
                 kept[region] += 1;
             }
@@ -151,26 +149,21 @@ impl<'a> Estimate<'a> {
     fn words(&self, change: Option<Change>) -> u64 {
         let each = self.loops().map(|region| self.words_of(region, change));
         // The first values of what will be computed again.
-        let firsts = match change {
-            Some(Change::Split(region, strips)) => {
-                let around = self.nest.loop_around(region).filter(|_| !self.recomputed[region]);
-                let strips = u64::from(strips.count);
-                self.firsts(region).saturating_mul(strips).saturating_mul(self.span(around, None))
-            }
-            Some(Change::Recompute(region)) => {
-                self.firsts(region).saturating_mul(self.span(self.nest.loop_around(region), None))
-            }
-            None => 0,
-        };
+        let firsts = change.map_or(0, |change| {
+            let (region, begins) = match change {
+                Change::Recompute(region) => (region, 1),
+                Change::Split(region, strips) => (region, u64::from(strips.count)),
+            };
+            let is_kept = !self.recomputed.contains(&region);
+            let around = self.nest.loop_around(region).filter(|_| is_kept);
+            let entries = self.graph.entries(region).len() as u64;
+            entries.saturating_mul(begins).saturating_mul(self.span(around, None))
+        });
         each.fold(firsts, u64::saturating_add)
     }
 
     fn words_of(&self, region: Region, change: Option<Change>) -> u64 {
         self.kept[region].saturating_mul(self.span(Some(region), change))
-    }
-
-    fn firsts(&self, region: Region) -> u64 {
-        self.graph.entries(region).len() as u64
     }
 
     /// How many iterations of `region` are kept at once.
@@ -180,7 +173,7 @@ impl<'a> Estimate<'a> {
             let (iterations, begins) = match change {
                 Some(Change::Split(other, strips)) if other == region => (strips.longest, true),
                 Some(Change::Recompute(other)) if other == region => (self.bound(region), true),
-                _ => (self.bound(region), self.recomputed[region]),
+                _ => (self.bound(region), self.recomputed.contains(&region)),
             };
             span = span.saturating_mul(u64::from(iterations));
             next = self.nest.loop_around(region).filter(|_| !begins);
@@ -210,7 +203,7 @@ impl<'a> Estimate<'a> {
         let mut changes: Vec<Change> = Vec::new();
         let mut next = Some(heaviest);
         while let Some(region) = next {
-            if !self.recomputed[region] && self.can_recompute(region) {
+            if !self.recomputed.contains(&region) && self.can_recompute(region) {
                 changes.push(Change::Recompute(region));
             }
             if can_split(self.graph, &self.nest, region) {
@@ -218,7 +211,7 @@ impl<'a> Estimate<'a> {
                     Strips::of(self.bound(region)).map(|strips| Change::Split(region, strips)),
                 );
             }
-            next = self.nest.loop_around(region).filter(|_| !self.recomputed[region]);
+            next = self.nest.loop_around(region).filter(|_| !self.recomputed.contains(&region));
         }
         let best = changes.into_iter().min_by_key(|&change| self.words(Some(change)))?;
         let gain = self.words(None).saturating_sub(self.words(Some(best)));
@@ -229,21 +222,15 @@ impl<'a> Estimate<'a> {
     /// nothing in it branches on what its block branches on in the end (what is
     /// visible in the second copy would not be where that is replayed).
     fn can_recompute(&self, region: Region) -> bool {
-        let graph = self.graph;
-        let Some(block) = self.nest.region_block(region) else { return false };
-        let End::Branch { condition, .. } = graph.blocks[block].end else {
-            return self.nest.loop_around(region).is_some();
+        let condition = |block: Block| match self.graph.blocks[block].end {
+            End::Branch { condition, .. } => Some(condition),
+            End::Return(_) | End::Open => None,
         };
-        let mut pending = vec![graph.regions[region].root];
-        while let Some(block) = pending.pop() {
-            if let End::Branch { condition: same, then, otherwise } = graph.blocks[block].end {
-                if same == condition {
-                    return false;
-                }
-                pending.extend([then, otherwise]);
-            }
-            pending.extend(graph.regions_of(block).map(|region| graph.regions[region].root));
-        }
-        self.nest.loop_around(region).is_some()
+        let last = self.nest.region_block(region).and_then(condition);
+        let branches_alike = || {
+            let inside = blocks_inside(self.graph, region);
+            last.is_some() && inside.into_iter().any(|block| condition(block) == last)
+        };
+        self.nest.loop_around(region).is_some() && !branches_alike()
     }
 }

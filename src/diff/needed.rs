@@ -23,7 +23,7 @@ pub(super) struct Needed {
 
 impl Needed {
     /// What the sweep needs that computes the loops that are `recomputed` again.
-    pub(super) fn of(activity: &Activity<'_>, recomputed: &Array<Region, bool>) -> Needed {
+    pub(super) fn of(activity: &Activity<'_>, recomputed: &[Region]) -> Needed {
         let nodes = needed(activity, recomputed);
         let steps = Array::filled(None, nodes.len());
         let mut needed = Needed { nodes, steps };
@@ -116,13 +116,13 @@ fn is_cheap(op: Op) -> bool {
 
 /// The nodes whose values the sweep needs: operands and results on which derivatives
 /// depend, conditions, and what the loops that are computed again use of those around.
-fn needed(activity: &Activity<'_>, recomputed: &Array<Region, bool>) -> Array<Node, bool> {
+fn needed(activity: &Activity<'_>, recomputed: &[Region]) -> Array<Node, bool> {
     let (graph, nest) = (activity.graph, &activity.nest);
     let mut needed = Array::filled(false, graph.nodes.len());
     let is_begun = |node: Node, user: Option<Region>| {
         let own = nest.node_loop(node);
         let loops = core::iter::successors(user, |&region| nest.loop_around(region));
-        loops.take_while(|&region| Some(region) != own).any(|region| recomputed[region])
+        loops.take_while(|&region| Some(region) != own).any(|region| recomputed.contains(&region))
     };
     for (block, data) in graph.blocks.iter() {
         let around = nest.block_loop(block);

@@ -190,7 +190,7 @@ impl Reverse<'_> {
         sweep.tasks.push(Task::Steps(block, data.items.len()));
         let graph = self.graph;
         for region in graph.regions_of(block) {
-            if self.recomputed[region] {
+            if self.recomputed.contains(&region) {
                 self.copy_again(region);
             }
             self.fill_pasts(region);

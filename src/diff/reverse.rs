@@ -112,7 +112,7 @@ pub(super) struct Reverse<'a> {
     /// For each region of the graph its copy in the new one.
     pub(super) region_copy: Array<Region, Option<Region>>,
     /// The loops that are computed again where they are swept.
-    pub(super) recomputed: Array<Region, bool>,
+    pub(super) recomputed: &'a [Region],
     pub(super) needed: Needed,
     /// Whether what is copied has been computed before, so that no guard fails.
     is_again: bool,
@@ -150,14 +150,11 @@ enum Step {
 impl<'a> Reverse<'a> {
     pub(super) fn new(
         graph: &'a Graph,
-        recomputed: &[Region],
+        recomputed: &'a [Region],
         wanted: Wanted,
         folding: Folding,
         entries: Entries,
     ) -> Self {
-        let again = recomputed;
-        let mut recomputed = Array::filled(false, graph.regions.len());
-        again.iter().for_each(|&region| recomputed[region] = true);
         let activity = Activity::of(graph);
         let mut builder = Builder::of(graph, folding);
         let mut copy = Array::filled(None, graph.nodes.len());
@@ -180,7 +177,7 @@ impl<'a> Reverse<'a> {
             builder,
             copy,
             region_copy: Array::filled(None, graph.regions.len()),
-            needed: Needed::of(&activity, &recomputed),
+            needed: Needed::of(&activity, recomputed),
             order: Order::of(&activity, folding, entries),
             recomputed,
             is_again: false,
