@@ -134,20 +134,19 @@ struct Estimate<'a> {
 impl<'a> Estimate<'a> {
     fn of(from: &'a Checkpointed) -> Self {
         let (graph, recomputed) = (&from.graph, &from.recomputed[..]);
-        let nest = Nest::of(graph);
-        let mut kept = Array::filled(0, graph.regions.len());
         let activity = Activity::of(graph);
+        let mut kept = Array::filled(0, graph.regions.len());
         for node in Needed::of(&activity, recomputed).kept() {
-            if let Some(region) = nest.node_loop(node) {
+            if let Some(region) = activity.nest.node_loop(node) {
                 kept[region] += 1;
             }
         }
-        Estimate { graph, nest, recomputed, kept }
+        Estimate { graph, nest: activity.nest, recomputed, kept }
     }
 
     /// The words that are kept, after this change if there is one.
     fn words(&self, change: Option<Change>) -> u64 {
-        let each = self.loops().map(|region| self.words_of(region, change));
+        let each = self.graph.regions.keys().map(|region| self.words_of(region, change));
         // The first values of what will be computed again.
         let firsts = change.map_or(0, |change| {
             let (region, begins) = match change {
@@ -172,8 +171,10 @@ impl<'a> Estimate<'a> {
         while let Some(region) = next {
             let (iterations, begins) = match change {
                 Some(Change::Split(other, strips)) if other == region => (strips.longest, true),
-                Some(Change::Recompute(other)) if other == region => (self.bound(region), true),
-                _ => (self.bound(region), self.recomputed.contains(&region)),
+                Some(Change::Recompute(other)) if other == region => {
+                    (bound(self.graph, region), true)
+                }
+                _ => (bound(self.graph, region), self.recomputed.contains(&region)),
             };
             span = span.saturating_mul(u64::from(iterations));
             next = self.nest.loop_around(region).filter(|_| !begins);
@@ -181,18 +182,10 @@ impl<'a> Estimate<'a> {
         span
     }
 
-    fn bound(&self, region: Region) -> u32 {
-        bound(self.graph, region)
-    }
-
-    fn loops(&self) -> impl Iterator<Item = Region> + '_ {
-        self.graph.regions.keys().filter(|&region| self.graph.regions[region].cycle.is_some())
-    }
-
     /// The best change that is worth the time: to the loop that keeps most, or to one
     /// around it; if there is none, to the next.
     fn best(&self) -> Option<Change> {
-        let weighed = self.loops().map(|region| (self.words_of(region, None), region));
+        let weighed = self.graph.regions.keys().map(|region| (self.words_of(region, None), region));
         let mut loops: Vec<(u64, Region)> = weighed.filter(|&(words, _)| words > 0).collect();
         loops.sort_by_key(|&(words, _)| Reverse(words));
         loops.into_iter().find_map(|(words, region)| self.best_around(region, words))
@@ -208,7 +201,8 @@ impl<'a> Estimate<'a> {
             }
             if can_split(self.graph, &self.nest, region) {
                 changes.extend(
-                    Strips::of(self.bound(region)).map(|strips| Change::Split(region, strips)),
+                    Strips::of(bound(self.graph, region))
+                        .map(|strips| Change::Split(region, strips)),
                 );
             }
             next = self.nest.loop_around(region).filter(|_| !self.recomputed.contains(&region));
