@@ -6,6 +6,8 @@
 //! passed on to each of these inputs, also to one that is a node by itself. So neither
 //! the gradient graph nor its code grows with the number of inputs.
 
+use hashbrown::HashMap;
+
 use super::activity::{Activity, bound};
 use super::reverse::Reverse;
 use crate::ssa::{Access, AccessData, Def, Graph, Node, Series, SeriesData};
@@ -105,27 +107,12 @@ impl Reverse<'_> {
 
     /// The outputs for active inputs that are in no row: what the sweep has come to for
     /// each of them.
-    pub(super) fn other_derivatives(&mut self) -> Vec<Option<Node>> {
-        let active = self.graph.active as u32;
-        let mut adjoints: Vec<(u32, Node)> = Vec::new();
-        for (node, number) in self.graph.input_nodes() {
-            if let Some(adjoint) = self.adjoints.get(node) {
-                adjoints.push((number, adjoint));
-            }
-        }
-        adjoints.sort_unstable();
-        let mut adjoints = adjoints.into_iter().peekable();
-        let (mut outputs, mut number) = (Vec::new(), 0);
-        let mut rows = self.rows.iter().peekable();
-        while number < active {
-            if let Some(row) = rows.next_if(|row| row.first <= number) {
-                number = row.first + row.count;
-                continue;
-            }
-            while adjoints.next_if(|&(of, _)| of < number).is_some() {}
-            outputs.push(adjoints.next_if(|&(of, _)| of == number).map(|(_, adjoint)| adjoint));
-            number += 1;
-        }
-        outputs
+    pub(super) fn other_derivatives(&self) -> Vec<Option<Node>> {
+        let inputs = self.graph.input_nodes();
+        let adjoints: HashMap<u32, Node> =
+            inputs.filter_map(|(node, number)| Some((number, self.adjoints.get(node)?))).collect();
+        let numbers = self.builder.graph().returned_outputs();
+        let numbers = numbers.take_while(|&number| self.graph.is_active(number));
+        numbers.map(|number| adjoints.get(&number).copied()).collect()
     }
 }
