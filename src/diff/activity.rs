@@ -40,6 +40,7 @@ pub(super) struct Activity<'a> {
     /// For each region the blocks where it ends, as [`Graph::leaves`] lists them.
     pub(super) leaves: Array<Region, Vec<Block>>,
     pub(super) nest: Nest,
+    pub(super) parents: Array<Block, Option<Block>>,
     /// Which nodes depend on an active input; a φ if on any way through its region.
     pub(super) active: Array<Node, bool>,
     /// For each region the series of nodes, some of them active, that it reads by
@@ -60,6 +61,7 @@ impl<'a> Activity<'a> {
             graph,
             leaves,
             nest: Nest::of(graph),
+            parents: graph.parents(),
             active: Array::filled(false, graph.nodes.len()),
             reads: Array::filled(Vec::new(), graph.regions.len()),
             pasts: Array::filled(Vec::new(), graph.regions.len()),
@@ -138,13 +140,12 @@ impl<'a> Activity<'a> {
     }
 
     fn number_blocks(&mut self) {
-        let parents = self.graph.parents();
         let order = self.graph.preorder();
         // The blocks of a tree are in a row in this order.
         let mut sizes = Array::filled(1, self.graph.blocks.len());
         for (number, &block) in order.iter().enumerate().rev() {
             self.starts[block] = number;
-            if let Some(above) = parents[block] {
+            if let Some(above) = self.parents[block] {
                 sizes[above] += sizes[block];
             }
         }

@@ -47,7 +47,7 @@ impl Reverse<'_> {
         let data = &graph.regions[region];
         self.set_region_place(region);
         let reach = self.reach(region);
-        if !reach.any {
+        if reach.nodes.is_empty() {
             data.phis.iter().for_each(|&phi| _ = self.adjoints.take(phi));
             return;
         }
@@ -98,8 +98,8 @@ impl Reverse<'_> {
         }
         self.begin_with_pasts(region, &carried.running);
         self.begin_running(region, &carried.running);
-        let mark = self.mark_reached(region, &carried);
-        sweep.frames.push(Frame { region, mark, opened, carried });
+        let reached = self.reached_blocks(region, &carried);
+        sweep.frames.push(Frame { region, reached, opened, carried });
         sweep.tasks.extend([Task::LeaveLoop(new), Task::Block(data.root)]);
     }
 
@@ -205,21 +205,15 @@ impl Reverse<'_> {
         };
         let phis: Vec<usize> = seeded.iter().map(|&(number, _)| number).collect();
         let may_pair = |entry: usize, phi: usize| {
-            ends.iter().all(|end| {
-                (!end.is_open || end.nexts.get(entry) == end.values.get(phi))
-                    && is_alone(end.nexts, entry, entries)
-                    && is_alone(end.values, phi, &phis)
-            })
+            let mut open = ends.iter().filter(|end| end.is_open);
+            open.all(|end| end.nexts.get(entry) == end.values.get(phi))
+                && ends.iter().all(|end| {
+                    is_alone(end.nexts, entry, entries) && is_alone(end.values, phi, &phis)
+                })
         };
-        let open = ends.iter().find(|end| end.is_open);
-        for &(phi, _) in seeded {
-            let is_free = |pairs: &[Option<usize>], at: usize| pairs[at].is_none();
-            let found = (0..entries.len()).find(|&at| {
-                let is_same =
-                    open.is_none_or(|end| end.nexts.get(entries[at]) == end.values.get(phi));
-                is_free(&pairs, at) && is_same && may_pair(entries[at], phi)
-            });
-            if let Some(at) = found {
+        for &phi in &phis {
+            let is_fit = |&at: &usize| pairs[at].is_none() && may_pair(entries[at], phi);
+            if let Some(at) = (0..entries.len()).find(is_fit) {
                 pairs[at] = Some(phi);
             }
         }

@@ -20,7 +20,7 @@
 use super::activity::{Activity, bound, passed};
 use super::loops::Carried;
 use super::regions::Frame;
-use super::reverse::{Reverse, Wanted};
+use super::reverse::{Reverse, Wanted, has_gradient};
 use super::running::{Name, leads};
 use super::sums::Opened;
 use crate::entity::Array;
@@ -55,15 +55,12 @@ use crate::ssa::{
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn reordered(graph: &Graph) -> Vec<Region> {
-    // Without loops there is nothing to find, and with replays there is no gradient.
-    let has_sums = graph.series.values().any(SeriesData::is_sums);
-    if has_sums
-        || graph.regions.values().any(|region| region.replays.is_some())
-        || graph.regions.values().all(|region| region.cycle.is_none())
-    {
+    let has_loops = graph.regions.values().any(|region| region.cycle.is_some());
+    if !has_loops || !has_gradient(graph) {
         return Vec::new();
     }
-    let mut pass = Reverse::new(graph, &[], Wanted::Gradient, Folding::Exact, Entries::Named);
+    let activity = Activity::of(graph);
+    let mut pass = Reverse::new(&activity, &[], Wanted::Gradient, Folding::Exact, Entries::Named);
     pass.run();
     graph.regions.keys().filter(|&region| pass.order.wrong[region]).collect()
 }

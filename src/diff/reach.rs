@@ -5,6 +5,8 @@
 //! search follows the ways of adjoints from the ends of the region until it
 //! leaves it; ways along back edges, too, so it covers all iterations.
 
+use hashbrown::HashSet;
+
 use super::activity::passed;
 use super::order::Direct;
 use super::reverse::Reverse;
@@ -13,6 +15,8 @@ use crate::ssa::{Def, Node, Region, Series, SeriesData};
 /// What the sweep of a region reaches.
 #[derive(Default)]
 pub(super) struct Reach {
+    /// The nodes that get adjoints.
+    pub(super) nodes: HashSet<Node>,
     /// The numbers of the entry φs that get adjoints, if it is a loop.
     pub(super) entries: Vec<usize>,
     /// The nodes of outside that get contributions, other than to sums, by id.
@@ -20,113 +24,89 @@ pub(super) struct Reach {
     /// The series of nodes of outside whose elements get contributions, and that
     /// have no sums yet.
     pub(super) series: Vec<Series>,
-    /// Whether anything gets an adjoint at all.
-    pub(super) any: bool,
+    /// Nodes of the region, of which it is not known yet what they pass on to.
+    pending: Vec<Node>,
 }
 
 impl Reverse<'_> {
     /// What the sweep of `region` with the present adjoints of its φs will reach.
-    pub(super) fn reach(&mut self, region: Region) -> Reach {
-        let graph = self.graph;
-        let mut search = Search { region, pending: Vec::new(), found: Reach::default() };
-        self.searches += 1;
-        let phis = &graph.regions[region].phis;
-        for leaf in 0..self.activity.leaves[region].len() {
-            let values = passed(graph, region, self.activity.leaves[region][leaf]).values;
-            for (&phi, &value) in phis.iter().zip(values) {
+    pub(super) fn reach(&self, region: Region) -> Reach {
+        let (graph, activity) = (self.graph, self.activity);
+        let mut reach = Reach::default();
+        for &leaf in &activity.leaves[region] {
+            let values = passed(graph, region, leaf).values;
+            for (&phi, &value) in graph.regions[region].phis.iter().zip(values) {
                 if self.adjoints.get(phi).is_some() {
-                    self.visit(value, &mut search);
+                    self.visit(value, region, &mut reach);
                 }
             }
         }
-        for index in 0..self.activity.pasts[region].len() {
-            let past = self.activity.pasts[region][index];
+        for &past in &activity.pasts[region] {
             if self.past_sums(past).is_some() {
-                self.visit(past, &mut search);
+                self.visit(past, region, &mut reach);
             }
         }
-        while let Some(node) = search.pending.pop() {
+        while let Some(node) = reach.pending.pop() {
+            let mut targets = activity.targets(node);
             match graph.nodes[node].def {
                 Def::Entry(of, number) if of == region => {
-                    search.found.entries.push(number as usize);
-                    let nexts: Vec<Node> = self.activity.nexts(region, number as usize).collect();
-                    nexts.into_iter().for_each(|next| self.visit(next, &mut search));
+                    reach.entries.push(number as usize);
+                    targets = activity.nexts(region, number as usize).collect();
                 }
                 Def::Element(access) => {
                     let series = graph.accesses[access].series;
+                    let is_inside = |node: Node| activity.is_inside(node, region);
+                    let has_adjoint = |&&node: &&Node| activity.active[node];
                     match &graph.series[series] {
                         // The sums of the history have been filled before.
-                        SeriesData::History(past) if !self.activity.is_inside(*past, region) => {}
-                        SeriesData::Nodes(nodes) if self.activity.fixed(access).is_none() => {
-                            let inside = |&node: &Node| {
-                                self.activity.active[node] && self.activity.is_inside(node, region)
-                            };
-                            if nodes.iter().any(inside) {
-                                nodes.iter().for_each(|&node| self.visit_part(node, &mut search));
-                            } else if !self.is_open(series)
-                                && !search.found.series.contains(&series)
-                            {
-                                search.found.series.push(series);
+                        &SeriesData::History(past) if !is_inside(past) => targets.clear(),
+                        SeriesData::Nodes(nodes) if activity.fixed(access).is_none() => {
+                            let (inner, outer): (Vec<Node>, Vec<Node>) =
+                                nodes.iter().filter(has_adjoint).partition(|&&n| is_inside(n));
+                            if inner.is_empty() {
+                                reach.series.push(series);
+                                targets.clear();
+                            } else {
+                                // Their adjoints are in sums for a moment, and so have to be
+                                // nodes before and after that. If one is a name as well and has
+                                // two places in the sums, one of them is added to what it
+                                // stands for.
+                                reach.outer.extend(outer);
                             }
                         }
-                        _ => self.visit_targets(node, &mut search),
+                        _ => {}
                     }
                 }
-                _ => self.visit_targets(node, &mut search),
+                _ => {}
             }
+            targets.into_iter().for_each(|target| self.visit(target, region, &mut reach));
         }
-        let mut found = search.found;
-        found.entries.sort_unstable();
-        found.outer.sort_unstable();
-        found.outer.dedup();
-        found.series.sort_unstable();
-        found
+        reach.entries.sort_unstable();
+        reach.outer.retain(|&node| !self.has_sum(node));
+        reach.outer.sort_unstable();
+        reach.outer.dedup();
+        reach.series.retain(|&series| !self.is_open(series));
+        reach.series.sort_unstable();
+        reach.series.dedup();
+        reach
     }
 
-    fn visit_targets(&mut self, node: Node, search: &mut Search) {
-        for target in self.activity.targets(node) {
-            self.visit(target, search);
-        }
-    }
-
-    /// Visits a node whose adjoint is in sums for a moment, and so has to be a node
-    /// before and after that. If it is a name as well and has two places in the sums,
-    /// one of them is added to what it stands for.
-    fn visit_part(&mut self, node: Node, search: &mut Search) {
-        let is_inside = self.activity.is_inside(node, search.region);
-        if self.activity.active[node] && !is_inside && !self.has_sum(node) {
-            search.found.any = true;
-            search.found.outer.push(node);
-        }
-        self.visit(node, search);
-    }
-
-    fn visit(&mut self, node: Node, search: &mut Search) {
-        if !self.activity.active[node] || self.searched[node] == self.searches {
+    fn visit(&self, node: Node, region: Region, reach: &mut Reach) {
+        if !self.activity.active[node] || !reach.nodes.insert(node) {
             return;
         }
-        self.searched[node] = self.searches;
-        search.found.any = true;
-        if self.activity.is_inside(node, search.region) {
-            search.pending.push(node);
+        if self.activity.is_inside(node, region) {
+            reach.pending.push(node);
             return;
         }
         for first in self.firsts_of(node) {
-            self.visit(first, search);
-        }
-        if self.has_sum(node) {
-            return;
+            self.visit(first, region, reach);
         }
         match self.direct(node) {
-            Some(Direct::Node(target)) => self.visit(target, search),
+            _ if self.has_sum(node) => {}
+            Some(Direct::Node(target)) => self.visit(target, region, reach),
             Some(_) => {}
-            None => search.found.outer.push(node),
+            None => reach.outer.push(node),
         }
     }
-}
-
-struct Search {
-    region: Region,
-    pending: Vec<Node>,
-    found: Reach,
 }

@@ -22,6 +22,7 @@
 //! either sign passes on zeros, a zero added to a number that is not zero is
 //! lost, and the zeros that reach an input become positive at the end of the leaf.
 
+use hashbrown::HashSet;
 use smallvec::SmallVec;
 
 use super::adjoints::Changed;
@@ -64,8 +65,8 @@ pub(super) struct Sweep {
 /// A region that is being swept.
 pub(super) struct Frame {
     pub(super) region: Region,
-    /// The mark of the blocks that something reaches.
-    pub(super) mark: usize,
+    /// The blocks to sweep.
+    pub(super) reached: HashSet<Block>,
     /// The sums that close when the region has been swept.
     pub(super) opened: Opened,
     /// What one iteration passes on to the one before, if it is a loop.
@@ -75,6 +76,10 @@ pub(super) struct Frame {
 impl Sweep {
     fn region(&self) -> Option<Region> {
         self.frames.last().map(|frame| frame.region)
+    }
+
+    fn is_reached(&self, block: Block) -> bool {
+        self.frames.last().is_some_and(|frame| frame.reached.contains(&block))
     }
 }
 
@@ -91,7 +96,7 @@ impl Reverse<'_> {
                     self.builder.enter(new_block);
                     self.adjoints.open();
                     sweep.tasks.push(Task::Close(new_block));
-                    if self.is_reached(block, &sweep) {
+                    if sweep.is_reached(block) {
                         sweep.tasks.push(Task::Block(block));
                     }
                 }
@@ -127,9 +132,8 @@ impl Reverse<'_> {
             return;
         }
         let carried = Carried::default();
-        let mark = self.mark_reached(region, &carried);
-        let root = self.graph.regions[region].root;
-        if self.reached[root] != mark {
+        let reached = self.reached_blocks(region, &carried);
+        if reached.is_empty() {
             return;
         }
         self.set_region_place(region);
@@ -143,7 +147,8 @@ impl Reverse<'_> {
         };
         let new = self.builder.begin_region(Some(copy));
         self.adjoints.open();
-        sweep.frames.push(Frame { region, mark, opened, carried });
+        sweep.frames.push(Frame { region, reached, opened, carried });
+        let root = self.graph.regions[region].root;
         sweep.tasks.extend([Task::Leave(new), Task::Block(root)]);
     }
 
@@ -158,30 +163,18 @@ impl Reverse<'_> {
         self.close_sums(&opened);
     }
 
-    /// Marks the blocks of `region` on the ways to ends that pass on what gets an
-    /// adjoint; in others there is nothing to sweep. Returns the mark.
-    pub(super) fn mark_reached(&mut self, region: Region, carried: &Carried) -> usize {
-        self.sweeps += 1;
+    /// The blocks of `region` on the ways to ends that pass on what gets an adjoint;
+    /// in others there is nothing to sweep.
+    pub(super) fn reached_blocks(&self, region: Region, carried: &Carried) -> HashSet<Block> {
         let root = self.graph.regions[region].root;
-        for index in 0..self.activity.leaves[region].len() {
-            let leaf = self.activity.leaves[region][index];
-            if !self.is_seeded(region, leaf, carried) {
-                continue;
-            }
-            let mut block = leaf;
-            while self.reached[block] != self.sweeps {
-                self.reached[block] = self.sweeps;
-                match self.parents[block] {
-                    Some(above) if block != root => block = above,
-                    _ => break,
-                }
+        let mut reached = HashSet::new();
+        for &leaf in &self.activity.leaves[region] {
+            let mut next = Some(leaf).filter(|&leaf| self.is_seeded(region, leaf, carried));
+            while let Some(block) = next.filter(|&block| reached.insert(block)) {
+                next = self.activity.parents[block].filter(|_| block != root);
             }
         }
-        self.sweeps
-    }
-
-    fn is_reached(&self, block: Block, sweep: &Sweep) -> bool {
-        sweep.frames.last().is_some_and(|frame| self.reached[block] == frame.mark)
+        reached
     }
 
     /// Sweeps what comes after the steps of `block`, and leaves the steps to do.
@@ -202,7 +195,7 @@ impl Reverse<'_> {
                 }
             }
             &End::Branch { condition, then, otherwise } => {
-                if !self.is_reached(then, sweep) && !self.is_reached(otherwise, sweep) {
+                if !sweep.is_reached(then) && !sweep.is_reached(otherwise) {
                     return;
                 }
                 if let Some(region) = sweep.region() {

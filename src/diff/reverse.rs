@@ -86,20 +86,26 @@ pub(super) fn reverse_from(
     wanted: Wanted,
     folding: Folding,
 ) -> Graph {
+    let activity = Activity::of(graph);
     let first = entries.unwrap_or(Entries::Named);
-    let mut pass = Reverse::new(graph, recomputed, wanted, folding, first);
-    let has_sums = graph.series.values().any(SeriesData::is_sums);
-    if has_sums || graph.regions.values().any(|region| region.replays.is_some()) {
-        pass.refuse();
-    } else {
+    let mut pass = Reverse::new(&activity, recomputed, wanted, folding, first);
+    if has_gradient(graph) {
         pass.run();
         if entries.is_none() && pass.order.has_wrong() {
             // To add to first values at once is of no use then.
-            pass = Reverse::new(graph, recomputed, wanted, folding, Entries::Copies);
+            pass = Reverse::new(&activity, recomputed, wanted, folding, Entries::Copies);
             pass.run();
         }
+    } else {
+        pass.refuse();
     }
     pass.builder.into_graph()
+}
+
+/// Whether [`reverse()`] differentiates `graph`: it has no sums, and no region replays another.
+pub(super) fn has_gradient(graph: &Graph) -> bool {
+    !graph.series.values().any(SeriesData::is_sums)
+        && graph.regions.values().all(|region| region.replays.is_none())
 }
 
 /// A graph on its way to its gradient.
@@ -117,20 +123,10 @@ pub(super) struct Reverse<'a> {
     /// Whether what is copied has been computed before, so that no guard fails.
     is_again: bool,
     pub(super) adjoints: Adjoints,
-    pub(super) activity: Activity<'a>,
+    pub(super) activity: &'a Activity<'a>,
     pub(super) sums: Sums,
     pub(super) rows: Vec<Row>,
     pub(super) order: Order,
-    pub(super) parents: Array<Block, Option<Block>>,
-    /// For each block of a region the latest sweep in which an end below it had
-    /// an adjoint for its values.
-    pub(super) reached: Array<Block, usize>,
-    /// The number of sweeps of regions so far.
-    pub(super) sweeps: usize,
-    /// For each node the latest search that came to it.
-    pub(super) searched: Array<Node, usize>,
-    /// The number of searches so far.
-    pub(super) searches: usize,
     /// The steps from the root to here, regions as one step each.
     path: Vec<Item>,
 }
@@ -149,13 +145,13 @@ enum Step {
 
 impl<'a> Reverse<'a> {
     pub(super) fn new(
-        graph: &'a Graph,
+        activity: &'a Activity<'a>,
         recomputed: &'a [Region],
         wanted: Wanted,
         folding: Folding,
         entries: Entries,
     ) -> Self {
-        let activity = Activity::of(graph);
+        let graph = activity.graph;
         let mut builder = Builder::of(graph, folding);
         let mut copy = Array::filled(None, graph.nodes.len());
         for (node, data) in graph.nodes.iter() {
@@ -177,19 +173,14 @@ impl<'a> Reverse<'a> {
             builder,
             copy,
             region_copy: Array::filled(None, graph.regions.len()),
-            needed: Needed::of(&activity, recomputed),
-            order: Order::of(&activity, folding, entries),
+            needed: Needed::of(activity, recomputed),
+            order: Order::of(activity, folding, entries),
             recomputed,
             is_again: false,
             adjoints: Adjoints::new(graph.nodes.len()),
-            rows: rows(&activity),
+            rows: rows(activity),
             activity,
             sums: Sums::new(graph),
-            parents: graph.parents(),
-            reached: Array::filled(0, graph.blocks.len()),
-            sweeps: 0,
-            searched: Array::filled(0, graph.nodes.len()),
-            searches: 0,
             path: Vec::new(),
         }
     }

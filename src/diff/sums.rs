@@ -280,8 +280,7 @@ impl Reverse<'_> {
 
     /// Begins the sums of what is read later of the history of `region`.
     pub(super) fn fill_pasts(&mut self, region: Region) {
-        for index in 0..self.activity.pasts[region].len() {
-            let past = self.activity.pasts[region][index];
+        for &past in &self.activity.pasts[region] {
             let count = bound(self.graph, region) as usize + self.order.lead[past] as usize;
             let sums = self.builder.series(SeriesData::Sums(vec![None; count]));
             self.builder.fill(sums);
@@ -299,8 +298,7 @@ impl Reverse<'_> {
     /// of entry φs.
     pub(super) fn begin_with_pasts(&mut self, region: Region, running: &Running) {
         let Some(copy) = self.region_copy[region] else { return };
-        for index in 0..self.activity.pasts[region].len() {
-            let past = self.activity.pasts[region][index];
+        for &past in &self.activity.pasts[region] {
             if let Some(series) = self.past_sums(past)
                 && !self.begins_in_chain(past, running)
             {
