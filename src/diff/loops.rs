@@ -44,11 +44,10 @@ pub(super) struct Carried {
 impl Reverse<'_> {
     pub(super) fn enter_loop(&mut self, region: Region, copy: Region, sweep: &mut Sweep) {
         let graph = self.graph;
-        let data = &graph.regions[region];
+        let phis = &graph.regions[region].phis;
         self.set_region_place(region);
         let reach = self.reach(region);
         if reach.nodes.is_empty() {
-            data.phis.iter().for_each(|&phi| _ = self.adjoints.take(phi));
             return;
         }
         let many = reach.outer.len() > MOST_ACCUMULATORS;
@@ -60,47 +59,36 @@ impl Reverse<'_> {
         outer.sort_unstable();
         outer.dedup();
 
-        let seeded: Vec<(usize, Node)> = data
-            .phis
-            .iter()
-            .enumerate()
-            .filter_map(|(number, &phi)| Some((number, self.adjoints.get(phi)?)))
-            .collect();
+        let has_adjoint = |&number: &usize| self.adjoints.get(phis[number]).is_some();
+        let seeded: Vec<usize> = (0..phis.len()).filter(has_adjoint).collect();
         let pairs = self.pairs(region, &reach.entries, &seeded);
         let zero = self.builder.constant(0.0);
-        let adjoint_of = |number: usize| {
-            seeded.iter().find(|&&(seeded, _)| seeded == number).map(|&(_, adjoint)| adjoint)
-        };
         let mut firsts: Vec<Node> = Vec::with_capacity(pairs.len());
         for (&number, pair) in reach.entries.iter().zip(&pairs) {
-            let first = pair.and_then(adjoint_of);
+            let first = pair.and_then(|phi| self.adjoints.get(phis[phi]));
             let first = first.or_else(|| self.past_of_last(region, number, &running));
             firsts.push(first.unwrap_or(zero));
         }
-        let alone: Vec<(usize, Node)> =
-            seeded.iter().copied().filter(|&(number, _)| !pairs.contains(&Some(number))).collect();
-        firsts.extend(alone.iter().map(|&(_, adjoint)| adjoint));
-        firsts.extend(outer.iter().map(|&node| self.adjoints.get(node).unwrap_or(zero)));
+        let alone = seeded.into_iter().filter(|&number| !pairs.contains(&Some(number)));
+        let mut others: Vec<Node> = alone.map(|number| phis[number]).collect();
+        let alone = others.len();
+        others.extend(&outer);
+        firsts.extend(others.iter().map(|&node| self.adjoints.get(node).unwrap_or(zero)));
 
-        let (new, phis) = self.builder.begin_loop(bound(graph, region), &firsts, Some(copy));
+        let (new, copies) = self.builder.begin_loop(bound(graph, region), &firsts, Some(copy));
         self.adjoints.open();
-        let entries = reach.entries.iter().copied().zip(phis.iter().copied()).collect();
-        let carried = Carried { entries, pairs, alone: alone.len(), outer, running };
-        for (&(_, adjoint), pair) in carried.entries.iter().zip(&carried.pairs) {
-            if let Some(number) = *pair {
-                self.adjoints.set(data.phis[number], adjoint);
-            }
+        let (shared, own) = copies.split_at(pairs.len());
+        for (pair, &adjoint) in pairs.iter().zip(shared) {
+            pair.iter().for_each(|&number| self.adjoints.set(phis[number], adjoint));
         }
-        let alone = alone.iter().map(|&(number, _)| data.phis[number]);
-        let others = alone.chain(carried.outer.iter().copied());
-        for (node, &adjoint) in others.zip(&phis[carried.entries.len()..]) {
-            self.adjoints.set(node, adjoint);
-        }
+        others.iter().zip(own).for_each(|(&node, &adjoint)| self.adjoints.set(node, adjoint));
+        let entries = reach.entries.into_iter().zip(shared.iter().copied()).collect();
+        let carried = Carried { entries, pairs, alone, outer, running };
         self.begin_with_pasts(region, &carried.running);
         self.begin_running(region, &carried.running);
         let reached = self.reached_blocks(region, &carried);
         sweep.frames.push(Frame { region, reached, opened, carried });
-        sweep.tasks.extend([Task::LeaveLoop(new), Task::Block(data.root)]);
+        sweep.tasks.extend([Task::Leave(new), Task::Block(graph.regions[region].root)]);
     }
 
     pub(super) fn leave_loop(&mut self, new: Region, Frame { region, opened, carried, .. }: Frame) {
@@ -186,12 +174,7 @@ impl Reverse<'_> {
     /// For each of `entries`, numbers of entry φs of `region`, the number of a φ
     /// among `seeded` that can share its adjoint: where it is computed if there is
     /// another iteration, both get the same value.
-    fn pairs(
-        &self,
-        region: Region,
-        entries: &[usize],
-        seeded: &[(usize, Node)],
-    ) -> Vec<Option<usize>> {
+    fn pairs(&self, region: Region, entries: &[usize], seeded: &[usize]) -> Vec<Option<usize>> {
         let ends: Vec<_> = self.activity.leaves[region]
             .iter()
             .map(|&leaf| passed(self.graph, region, leaf))
@@ -203,15 +186,14 @@ impl Reverse<'_> {
             let same = |&&other: &&usize| all.get(other) == node;
             all.is_empty() || others.iter().filter(same).count() == 1
         };
-        let phis: Vec<usize> = seeded.iter().map(|&(number, _)| number).collect();
         let may_pair = |entry: usize, phi: usize| {
             let mut open = ends.iter().filter(|end| end.is_open);
             open.all(|end| end.nexts.get(entry) == end.values.get(phi))
                 && ends.iter().all(|end| {
-                    is_alone(end.nexts, entry, entries) && is_alone(end.values, phi, &phis)
+                    is_alone(end.nexts, entry, entries) && is_alone(end.values, phi, seeded)
                 })
         };
-        for &phi in &phis {
+        for &phi in seeded {
             let is_fit = |&at: &usize| pairs[at].is_none() && may_pair(entries[at], phi);
             if let Some(at) = (0..entries.len()).find(is_fit) {
                 pairs[at] = Some(phi);

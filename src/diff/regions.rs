@@ -48,8 +48,6 @@ pub(super) enum Task {
     Join(Region),
     /// The end of the sweep of the innermost region, in the new region.
     Leave(Region),
-    /// The end of the sweep of the innermost region, a loop, in the new loop.
-    LeaveLoop(Region),
 }
 
 /// The state of the sweep of one step of a path.
@@ -112,13 +110,10 @@ impl Reverse<'_> {
                     self.join(new, &ends);
                 }
                 Task::Leave(new) => {
-                    if let Some(frame) = sweep.frames.pop() {
-                        self.leave_region(new, frame);
-                    }
-                }
-                Task::LeaveLoop(new) => {
-                    if let Some(frame) = sweep.frames.pop() {
-                        self.leave_loop(new, frame);
+                    let Some(frame) = sweep.frames.pop() else { continue };
+                    match self.graph.regions[frame.region].cycle {
+                        Some(_) => self.leave_loop(new, frame),
+                        None => self.leave_region(new, frame),
                     }
                 }
             }
