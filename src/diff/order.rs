@@ -17,7 +17,7 @@
 //! of the two does. If not, it notes the loop. φs of regions that are no loops are events
 //! of the tape.
 
-use super::activity::{Activity, bound, passed};
+use super::activity::{Activity, passed};
 use super::loops::Carried;
 use super::regions::Frame;
 use super::reverse::{Reverse, Wanted, has_gradient};
@@ -26,7 +26,7 @@ use super::sums::Opened;
 use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{
-    Access, Block, Def, End, Folding, Graph, Item, Node, Region, Series, SeriesData, passes_on,
+    AccessData, Block, Def, End, Folding, Graph, Item, Node, Region, Series, SeriesData, passes_on,
 };
 
 /// The loops of `graph` that have to become straight code before its gradient, made
@@ -148,37 +148,27 @@ impl Reverse<'_> {
         if !self.order.is_exact {
             return None;
         }
-        match self.graph.nodes[node].def {
-            Def::Element(access) => self.direct_element(access),
+        let graph = self.graph;
+        match graph.nodes[node].def {
+            Def::Element(access) => match graph.series[graph.accesses[access].series] {
+                SeriesData::Constants(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => None,
+                SeriesData::Inputs { .. } => self.activity.input_row(access).map(|_| Direct::Sums),
+                SeriesData::History(_) => Some(Direct::Sums),
+                SeriesData::Nodes(_) => match self.activity.fixed(access) {
+                    Some(only) => Some(Direct::Node(only)),
+                    None => self.is_open(graph.accesses[access].series).then_some(Direct::Sums),
+                },
+            },
+            // In a loop that always has the same last iteration it is a node of that one.
             Def::Phi(region, number) => {
-                let past = self.last_of(region, number)?;
-                Some(Direct::Past(past, bound(self.graph, region) - 1))
+                let last = self.last(region)?;
+                let passed = passed(graph, region, graph.regions[region].root);
+                let &value = passed.values.get(number as usize)?;
+                let is_own = self.activity.nest.node_loop(value) == Some(region);
+                (is_own && self.has_past(value)).then_some(Direct::Past(value, last))
             }
             _ => None,
         }
-    }
-
-    fn direct_element(&self, access: Access) -> Option<Direct> {
-        let series = self.graph.accesses[access].series;
-        match self.graph.series[series] {
-            SeriesData::Constants(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => None,
-            SeriesData::Inputs { .. } => self.activity.input_row(access).map(|_| Direct::Sums),
-            SeriesData::History(_) => Some(Direct::Sums),
-            SeriesData::Nodes(_) => match self.activity.fixed(access) {
-                Some(only) => Some(Direct::Node(only)),
-                None => self.is_open(series).then_some(Direct::Sums),
-            },
-        }
-    }
-
-    /// The node of `region`, a loop, of which φ `number` is what it was in the last
-    /// iteration, which always has the same number; if that iteration has sums.
-    fn last_of(&self, region: Region, number: u32) -> Option<Node> {
-        self.last(region)?;
-        let leaf = self.graph.regions[region].root;
-        let &value = passed(self.graph, region, leaf).values.get(number as usize)?;
-        let is_own = self.activity.nest.node_loop(value) == Some(region);
-        (is_own && self.has_past(value)).then_some(value)
     }
 
     /// The number of the last iteration of `region`, a loop, if that is always the same.
@@ -331,55 +321,41 @@ impl Reverse<'_> {
         if !self.order.is_exact {
             return;
         }
-        let graph = self.graph;
         let has = |data: &SeriesData| match data {
             SeriesData::Nodes(nodes) => nodes.contains(&node),
             _ => false,
         };
-        let series: Vec<Series> =
-            graph.series.iter().filter(|(_, data)| has(data)).map(|(series, _)| series).collect();
-        let mut found = false;
-        for series in series {
-            found |= self.refuse_readers(series);
-        }
-        if !found {
-            self.refuse_all();
-        }
+        let series = self.graph.series.iter().filter(|(_, data)| has(data));
+        let series: Vec<Series> = series.map(|(series, _)| series).collect();
+        self.refuse_readers(&series);
     }
 
-    /// Notes that some nodes of `series` have two accumulators.
-    pub(super) fn check_parts(&mut self, series: Series) {
-        if self.order.is_exact && !self.refuse_readers(series) {
-            self.refuse_all();
+    /// Notes the loops that go through one of `series`, some nodes of which have two
+    /// accumulators; all loops if there are none.
+    pub(super) fn refuse_readers(&mut self, series: &[Series]) {
+        if !self.order.is_exact {
+            return;
         }
-    }
-
-    /// Notes the loops that go through `series`; says whether there are such.
-    fn refuse_readers(&mut self, series: Series) -> bool {
         let graph = self.graph;
-        let mut found = false;
+        let mut found: Vec<Region> = Vec::new();
         for (node, data) in graph.nodes.iter() {
             let Def::Element(access) = data.def else { continue };
-            if graph.accesses[access].series != series {
+            let AccessData { series: of, strides, .. } = &graph.accesses[access];
+            if !series.contains(of) {
                 continue;
             }
-            let changing =
-                graph.accesses[access].strides.iter().filter(|&&(_, stride)| stride != 0);
-            let loops: Vec<Region> = changing.map(|&(region, _)| region).collect();
+            let changing = strides.iter().filter(|&&(_, stride)| stride != 0);
+            let loops = changing.map(|&(region, _)| region);
             let around = self.activity.nest.node_loop(node);
-            let inner = loops.iter().copied().find(|&region| Some(region) == around);
-            for region in inner.map_or(loops, |region| vec![region]) {
-                self.order.wrong[region] = true;
-                found = true;
+            match loops.clone().find(|&region| Some(region) == around) {
+                Some(inner) => found.push(inner),
+                None => found.extend(loops),
             }
         }
-        found
-    }
-
-    fn refuse_all(&mut self) {
-        for (region, data) in self.graph.regions.iter() {
-            self.order.wrong[region] |= data.cycle.is_some();
+        if found.is_empty() {
+            found.extend(graph.regions.keys().filter(|&r| graph.regions[r].cycle.is_some()));
         }
+        found.into_iter().for_each(|region| self.order.wrong[region] = true);
     }
 }
 

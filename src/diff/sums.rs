@@ -143,7 +143,7 @@ impl Reverse<'_> {
         for &(series, nodes) in &order {
             let place = layout.place(nodes, |node| self.slot(node));
             if place.in_parts {
-                self.check_parts(series);
+                self.refuse_readers(&[series]);
             }
             found.push((series, place));
         }
