@@ -21,7 +21,7 @@ use super::activity::{Activity, passed};
 use super::loops::Carried;
 use super::regions::Frame;
 use super::reverse::{Reverse, Wanted, has_gradient};
-use super::running::{Name, leads};
+use super::running::{Name, longest_chain};
 use super::sums::Opened;
 use crate::entity::Array;
 use crate::op::Op;
@@ -118,10 +118,10 @@ impl Order {
             false => Array::new(),
         };
         let has_names = is_exact && entries == Entries::Named;
-        let lead = match has_names {
-            true => leads(activity),
-            false => Array::filled(0, activity.graph.nodes.len()),
-        };
+        let mut lead = Array::filled(0, activity.graph.nodes.len());
+        for (region, pasts) in activity.pasts.iter().filter(|_| has_names) {
+            pasts.iter().for_each(|&past| lead[past] = longest_chain(activity.graph, region, past));
+        }
         let mut in_series = Array::filled(false, activity.graph.nodes.len());
         for series in activity.graph.series.values() {
             if let SeriesData::Nodes(nodes) = series {
@@ -207,8 +207,8 @@ impl Reverse<'_> {
     ) {
         let entries = self.graph.entries(region);
         let (phi, first) = (entries[number].phi, entries[number].first);
-        let is_direct = || carried.running.is_direct(number);
-        if !self.order.is_exact || !self.activity.active[first] || is_direct() {
+        let is_direct = carried.running.is_direct(number);
+        if !self.order.is_exact || !self.activity.active[first] || is_direct {
             return;
         }
         let same = carried.entries.iter().filter(|&&(other, _)| entries[other].first == first);
@@ -216,10 +216,7 @@ impl Reverse<'_> {
             same.count() == 1 && self.direct(first).is_none() && !self.order.is_named(first);
         let is_untouched = || self.is_untouched(region, first);
         // Nothing has been added to it before.
-        let is_fresh = || match self.has_sum(first) {
-            true => self.is_opened_empty(opened, first) && is_untouched(),
-            false => self.adjoints.get(first).is_none(),
-        };
+        let is_fresh = || self.is_empty(opened, first) && (!self.has_sum(first) || is_untouched());
         let is_behind = || self.order.is_single(phi) && is_untouched();
         if !is_alone || !(is_fresh() || is_behind()) {
             self.order.wrong[region] = true;

@@ -22,12 +22,11 @@
 //!
 //! [`Entries::Copies`]: super::order::Entries::Copies
 
-use super::activity::{Activity, passed};
+use super::activity::passed;
 use super::loops::Carried;
 use super::order::{Direct, Order};
 use super::reverse::Reverse;
 use super::sums::Opened;
-use crate::entity::Array;
 use crate::op::Op;
 use crate::ssa::{AccessData, Def, Graph, Node, Region};
 
@@ -60,19 +59,9 @@ pub(super) struct Name {
     first: Node,
 }
 
-/// What is passed on to an entry φ.
-enum Next {
-    /// The entry φ of the same loop with this number.
-    Entry(usize),
-    /// Something else, if it is always the same.
-    Other(Option<Node>),
-    /// Now an entry φ, then something else.
-    Unclear,
-}
-
 /// How many iterations later entry φs of `region` may still stand for what `node` was in
 /// one, if the loop has one end.
-fn longest_chain(graph: &Graph, region: Region, node: Node) -> u32 {
+pub(super) fn longest_chain(graph: &Graph, region: Region, node: Node) -> u32 {
     let passed = passed(graph, region, graph.regions[region].root);
     let length = |start: usize| {
         let (mut number, mut length) = (start, 1);
@@ -90,20 +79,16 @@ fn longest_chain(graph: &Graph, region: Region, node: Node) -> u32 {
     (0..passed.nexts.len()).map(length).max().unwrap_or(0)
 }
 
-/// For each node whose history is read how many sums there are before those of its
-/// iterations.
-pub(super) fn leads(activity: &Activity<'_>) -> Array<Node, u32> {
-    let graph = activity.graph;
-    let mut leads = Array::filled(0, graph.nodes.len());
-    for (region, pasts) in activity.pasts.iter() {
-        for &past in pasts {
-            leads[past] = longest_chain(graph, region, past);
-        }
-    }
-    leads
-}
-
 impl Running {
+    /// What entry φs begin with that are in a chain with entry φ `number`, and the numbers of
+    /// these from there on.
+    fn chain_from(&self, number: usize) -> Option<(Option<Node>, &[usize])> {
+        self.chains.iter().find_map(|chain| {
+            let at = chain.numbers.iter().position(|&other| other == number)?;
+            Some((chain.past, &chain.numbers[at..]))
+        })
+    }
+
     /// Whether all that is added to the entry φ with this number is added to its first
     /// value.
     pub(super) fn is_direct(&self, number: usize) -> bool {
@@ -142,12 +127,10 @@ impl Reverse<'_> {
         for (&number, at) in numbers {
             let first = entries[number].first;
             let exists = at == 0 || last.is_some_and(|last| last >= at);
+            let is_empty = self.is_empty(opened, first);
             let is_collected = || {
                 let is_alone = reached.iter().filter(|&&n| entries[n].first == first).count() == 1;
-                let is_fresh = match self.has_sum(first) {
-                    true => self.is_opened_empty(opened, first),
-                    false => self.adjoints.get(first).is_none() && !outer.contains(&first),
-                };
+                let is_fresh = is_empty && (self.has_sum(first) || !outer.contains(&first));
                 is_alone
                     && self.direct(first).is_none()
                     && !self.order.is_named(first)
@@ -159,11 +142,7 @@ impl Reverse<'_> {
                 continue;
             }
             running.direct.push(number);
-            let has_begun = match self.has_sum(first) {
-                true => !self.is_opened_empty(opened, first),
-                false => self.direct(first).is_some() || self.adjoints.get(first).is_some(),
-            };
-            if has_begun {
+            if !is_empty || (!self.has_sum(first) && self.direct(first).is_some()) {
                 running.begun.push(number);
             }
         }
@@ -189,7 +168,6 @@ impl Reverse<'_> {
     /// The chains of entry φs of `region` that are `reached`; none for those that no
     /// such rule holds for.
     fn chains(&self, region: Region, reached: &[usize]) -> Vec<Chain> {
-        let nexts: Vec<Next> = reached.iter().map(|&number| self.next(region, number)).collect();
         let entries = self.graph.entries(region);
         let passes_to = |number: usize| {
             let phi = entries[number].phi;
@@ -201,29 +179,20 @@ impl Reverse<'_> {
         for &head in reached.iter().filter(|&&number| passes_to(number).next().is_none()) {
             let (mut numbers, mut at, mut past) = (Vec::new(), Some(head), None);
             let mut is_clear = true;
-            while let Some(number) = at {
-                let place = reached.binary_search(&number).ok();
+            while let Some(number) = at.filter(|_| is_clear) {
+                // What is passed on to it, if that is always the same.
+                let nexts: Vec<Node> = self.activity.nexts(region, number).collect();
+                past = nexts.first().copied().filter(|next| nexts.iter().all(|n| n == next));
+                let is_entry = |&next: &Node| self.entry_of(region, next).is_some();
                 // Two that pass on to the same one are refused in any case.
-                is_clear &= numbers.len() < reached.len()
+                is_clear = reached.binary_search(&number).is_ok()
+                    && numbers.len() < reached.len()
                     && passes_to(number).count() == usize::from(number != head)
                     && self.past_sums(entries[number].phi).is_none()
-                    && !self.order.in_series[entries[number].phi];
-                let Some(place) = place.filter(|_| is_clear) else {
-                    is_clear = false;
-                    break;
-                };
+                    && !self.order.in_series[entries[number].phi]
+                    && (past.is_some() || !nexts.iter().any(is_entry));
                 numbers.push(number);
-                at = match nexts[place] {
-                    Next::Entry(next) => Some(next),
-                    Next::Other(next) => {
-                        past = next;
-                        None
-                    }
-                    Next::Unclear => {
-                        is_clear = false;
-                        None
-                    }
-                };
+                at = past.and_then(|next| self.entry_of(region, next));
             }
             let is_past = |&node: &Node| {
                 self.past_sums(node).is_some()
@@ -241,21 +210,11 @@ impl Reverse<'_> {
         chains
     }
 
-    fn next(&self, region: Region, number: usize) -> Next {
-        let entry = |node: Node| match self.graph.nodes[node].def {
+    /// The number of `node` if it is an entry φ of `region`.
+    fn entry_of(&self, region: Region, node: Node) -> Option<usize> {
+        match self.graph.nodes[node].def {
             Def::Entry(of, number) if of == region => Some(number as usize),
             _ => None,
-        };
-        let nexts: Vec<Node> = self.activity.nexts(region, number).collect();
-        match nexts.split_first() {
-            None => Next::Other(None),
-            Some((&next, others)) if others.iter().all(|&other| other == next) => match entry(next)
-            {
-                Some(number) => Next::Entry(number),
-                None => Next::Other(Some(next)),
-            },
-            Some(_) if nexts.iter().any(|&next| entry(next).is_some()) => Next::Unclear,
-            Some(_) => Next::Other(None),
         }
     }
 
@@ -267,12 +226,10 @@ impl Reverse<'_> {
         number: usize,
         running: &Running,
     ) -> Option<Node> {
-        let (past, back) = running.chains.iter().find_map(|chain| {
-            let at = chain.numbers.iter().position(|&other| other == number)?;
-            Some((chain.past?, chain.numbers.len() - at))
-        })?;
+        let (past, after) = running.chain_from(number)?;
+        let (past, back) = (past?, after.len() as u32);
         let series = self.past_sums(past)?;
-        let base = (self.last(region)? + 1 + self.order.lead[past]).checked_sub(back as u32)?;
+        let base = (self.last(region)? + 1 + self.order.lead[past]).checked_sub(back)?;
         Some(self.builder.element(AccessData { series, base, strides: Default::default() }))
     }
 
@@ -286,30 +243,22 @@ impl Reverse<'_> {
         let graph = self.graph;
         let entries = graph.entries(region);
         let Some(copy) = self.region_copy[region] else { return };
-        for chain in &running.chains {
-            let Some(&head) = chain.numbers.first() else { continue };
-            let begin = chain.past.and_then(|past| {
-                let (series, length) = (self.past_sums(past)?, chain.numbers.len() as u32);
-                let base = self.order.lead[past].checked_sub(length)?;
+        for Chain { numbers, past } in &running.chains {
+            if let Some(past) = *past
+                && let Some(series) = self.past_sums(past)
+                && let Some(base) = self.order.lead[past].checked_sub(numbers.len() as u32)
+            {
                 let strides = core::iter::once((copy, 1)).collect();
-                Some(self.builder.element(AccessData { series, base, strides }))
-            });
-            if let Some(begin) = begin {
-                self.adjoints.set(entries[head].phi, begin);
+                let begin = self.builder.element(AccessData { series, base, strides });
+                self.adjoints.set(entries[numbers[0]].phi, begin);
             }
-        }
-        for chain in &running.chains {
-            for (place, &number) in chain.numbers.iter().enumerate() {
-                let first = entries[number].first;
-                let before = chain.numbers[..=place].iter().rev().zip(0..);
-                let names = before.map(|(&other, at)| Name {
-                    region,
-                    entry: entries[other].phi,
-                    at,
-                    first,
-                });
+            for (place, &number) in numbers.iter().enumerate() {
                 if running.is_direct(number) {
-                    self.order.names.extend(names);
+                    let first = entries[number].first;
+                    for (&other, at) in numbers[..=place].iter().rev().zip(0..) {
+                        let entry = entries[other].phi;
+                        self.order.names.push(Name { region, entry, at, first });
+                    }
                 }
             }
         }
@@ -367,16 +316,10 @@ impl Reverse<'_> {
         carried: &Carried,
     ) -> bool {
         let running = &carried.running;
-        let of = |node: Node| match self.graph.nodes[node].def {
-            Def::Entry(of, number) if of == region => Some(number as usize),
-            _ => None,
+        let of = |node: Node| self.entry_of(region, node);
+        let Some((past, after)) = of(value).and_then(|number| running.chain_from(number)) else {
+            return true;
         };
-        let Some(number) = of(value) else { return true };
-        let found = running.chains.iter().find_map(|chain| {
-            let at = chain.numbers.iter().position(|&other| other == number)?;
-            Some((chain.past, &chain.numbers[at..]))
-        });
-        let Some((past, after)) = found else { return true };
         // It is a first value only if there are few iterations.
         let is_later = self.last(region).is_some_and(|last| last as usize >= after.len());
         let entries = self.graph.entries(region);

@@ -15,14 +15,14 @@
 //! A history has sums of its own, from the end of the block in which its loop
 //! stands up to where the loop itself is swept.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 
 use super::activity::bound;
 use super::reverse::Reverse;
 use super::rows::range;
 use super::running::Running;
-use crate::entity::{Array, Entity};
+use crate::entity::Array;
 use crate::ssa::{Access, AccessData, Def, Graph, Node, Region, Series, SeriesData};
 
 /// Which adjoints are in sums at present.
@@ -53,7 +53,7 @@ pub(super) struct Opened {
 }
 
 /// What an element of sums is.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Slot {
     /// Of no interest.
     Unused,
@@ -87,9 +87,9 @@ impl Reverse<'_> {
         }
     }
 
-    /// Whether the adjoint of `node` is in these sums, and began there with 0.
-    pub(super) fn is_opened_empty(&self, opened: &Opened, node: Node) -> bool {
-        let Some((sums, at)) = self.place(node) else { return false };
+    /// Whether `node` has no adjoint yet, or one in these sums that began there with 0.
+    pub(super) fn is_empty(&self, opened: &Opened, node: Node) -> bool {
+        let Some((sums, at)) = self.place(node) else { return self.adjoints.get(node).is_none() };
         let is_zero = match &self.builder.graph().series[sums] {
             SeriesData::Sums(firsts) => firsts.get(at as usize).is_some_and(Option::is_none),
             _ => false,
@@ -131,12 +131,11 @@ impl Reverse<'_> {
     pub(super) fn open_sums(&mut self, series: &[Series], others: &[Node]) -> Opened {
         let graph = self.graph;
         let mut layout = Layout::default();
-        let mut order: Vec<(Series, &[Node])> = Vec::new();
-        for &series in series {
-            if let SeriesData::Nodes(nodes) = &graph.series[series] {
-                order.push((series, nodes));
-            }
-        }
+        let nodes = |&series: &Series| match &graph.series[series] {
+            SeriesData::Nodes(nodes) => Some((series, &nodes[..])),
+            _ => None,
+        };
+        let mut order: Vec<(Series, &[Node])> = series.iter().filter_map(nodes).collect();
         // Longer ones first, so that others are parts of them.
         order.sort_by_key(|&(series, nodes)| (core::cmp::Reverse(nodes.len()), series));
         let mut found = Vec::new();
@@ -152,9 +151,12 @@ impl Reverse<'_> {
             layout.place(&others, |node| self.slot(node));
         }
         let mut opened = Opened::default();
-        let mut lows = Vec::new();
+        let mut begins = Vec::new();
         for row in layout.rows {
-            let (low, slots) = row.into_slots();
+            let low = row.keys().next().copied().unwrap_or(0);
+            let high = row.keys().next_back().copied().unwrap_or(-1);
+            let slot = |at: i64| row.get(&at).copied().unwrap_or(Slot::Unused);
+            let slots: Vec<Slot> = (low..=high).map(slot).collect();
             let first = |slot: &Slot| match *slot {
                 Slot::Adjoint(node) => self.adjoints.get(node),
                 Slot::Unused | Slot::Part(_) => None,
@@ -168,12 +170,12 @@ impl Reverse<'_> {
                 }
             }
             opened.sums.push((sums, slots));
-            lows.push(low);
+            begins.push((sums, low));
         }
         for (series, place) in found {
-            let sums = opened.sums[place.row].0;
-            let offset = place.offset - lows[place.row];
-            self.sums.maps[series] = Some(Map { sums, scale: place.scale, offset });
+            let (sums, low) = begins[place.row];
+            let Place { scale, offset, .. } = place;
+            self.sums.maps[series] = Some(Map { sums, scale, offset: offset - low });
             opened.series.push(series);
         }
         opened
@@ -193,26 +195,24 @@ impl Reverse<'_> {
         for &series in &opened.series {
             self.sums.maps[series] = None;
         }
-        let slots = |(sums, slots): &(Series, Vec<Slot>)| {
-            let numbered: Vec<(Slot, u32)> = slots.iter().copied().zip(0..).collect();
-            numbered.into_iter().map({
-                let series = *sums;
-                move |(slot, base)| (slot, AccessData { series, base, strides: Default::default() })
-            })
-        };
-        let slots: Vec<(Slot, AccessData)> = opened.sums.iter().flat_map(slots).collect();
-        for (slot, access) in &slots {
-            if let Slot::Adjoint(node) = *slot {
-                self.sums.places[node] = None;
-                let adjoint = self.builder.element(access.clone());
-                self.adjoints.set(node, adjoint);
+        let mut parts: Vec<(Node, AccessData)> = Vec::new();
+        for &(series, ref slots) in &opened.sums {
+            for (&slot, base) in slots.iter().zip(0..) {
+                let access = AccessData { series, base, strides: Default::default() };
+                match slot {
+                    Slot::Unused => {}
+                    Slot::Adjoint(node) => {
+                        self.sums.places[node] = None;
+                        let adjoint = self.builder.element(access);
+                        self.adjoints.set(node, adjoint);
+                    }
+                    Slot::Part(node) => parts.push((node, access)),
+                }
             }
         }
-        for (slot, access) in slots {
-            if let Slot::Part(node) = slot {
-                let part = self.builder.element(access);
-                self.add(node, part);
-            }
+        for (node, access) in parts {
+            let part = self.builder.element(access);
+            self.add(node, part);
         }
     }
 
@@ -222,28 +222,23 @@ impl Reverse<'_> {
         let data = &graph.accesses[access];
         match &graph.series[data.series] {
             SeriesData::Constants(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => {}
-            SeriesData::Inputs { .. } => {
-                if let Some(map) = self.map(access) {
-                    self.accumulate(data, map, passed);
-                }
-            }
             &SeriesData::History(past) => {
                 let Some((sums, _)) = self.sums.pasts[past] else { return };
                 self.sums.pasts[past] = Some((sums, true));
                 let offset = i64::from(self.order.lead[past]);
                 self.accumulate(data, Map { sums, scale: 1, offset }, passed);
             }
-            SeriesData::Nodes(_) => {
+            SeriesData::Inputs { .. } | SeriesData::Nodes(_) => {
                 if let Some(node) = self.activity.fixed(access) {
                     if self.activity.active[node] {
                         self.add(node, passed);
                     }
-                } else if let Some(map) = self.sums.maps[data.series] {
+                } else if let Some(map) = self.map(access) {
                     self.accumulate(data, map, passed);
                 } else {
                     // It reads nodes of the iteration that it is in itself.
                     let opened = self.open_sums(&[data.series], &[]);
-                    if let Some(map) = self.sums.maps[data.series] {
+                    if let Some(map) = self.map(access) {
                         self.accumulate(data, map, passed);
                     }
                     self.close_sums(&opened);
@@ -320,12 +315,9 @@ impl Reverse<'_> {
             &SeriesData::History(past) => {
                 let region = self.activity.nest.node_loop(past).and_then(|r| self.region_copy[r]);
                 let past = self.copied(past);
-                let is_constant = matches!(self.builder.graph().nodes[past].def, Def::Const(_));
                 return match region {
-                    Some(region) if !is_constant => {
-                        self.builder.past(region, past, data.base, &strides)
-                    }
-                    _ => past,
+                    Some(region) => self.builder.past(region, past, data.base, &strides),
+                    None => past,
                 };
             }
             SeriesData::Nodes(nodes) => {
@@ -342,14 +334,11 @@ impl Reverse<'_> {
 /// Sums that are being laid out.
 #[derive(Default)]
 struct Layout {
-    rows: Vec<Row>,
+    /// By index, which may be negative as long as they are laid out.
+    rows: Vec<BTreeMap<i64, Slot>>,
     /// Where the adjoint of each node is.
     known: HashMap<Node, (usize, i64)>,
 }
-
-/// Sums by their index, which may be negative as long as they are laid out.
-#[derive(Default)]
-struct Row(BTreeMap<i64, Slot>);
 
 /// Where the elements of a series are: `scale · index + offset` in a row.
 struct Place {
@@ -371,7 +360,7 @@ impl Layout {
         let place = self.candidates(&slots).into_iter().find(|place| self.fits(&slots, place));
         let is_new = place.is_none();
         let mut place = place.unwrap_or_else(|| {
-            self.rows.push(Row::default());
+            self.rows.push(BTreeMap::new());
             Place { row: self.rows.len() - 1, scale: 1, offset: 0, in_parts: false }
         });
         for (&slot, index) in slots.iter().zip(0..) {
@@ -385,7 +374,7 @@ impl Layout {
                 slot => slot,
             };
             place.in_parts |= matches!(slot, Slot::Part(_));
-            self.rows[place.row].0.entry(position).or_insert(slot);
+            self.rows[place.row].entry(position).or_insert(slot);
         }
         place
     }
@@ -416,7 +405,7 @@ impl Layout {
     }
 
     fn fits(&self, slots: &[Slot], place: &Place) -> bool {
-        let row = &self.rows[place.row].0;
+        let row = &self.rows[place.row];
         let mut known = 0;
         let each_fits = slots.iter().zip(0..).all(|(&slot, index)| {
             let at = place.scale * index + place.offset;
@@ -439,25 +428,10 @@ impl Layout {
         let high = row.keys().next_back().into_iter().copied().chain([place.offset, last]).max();
         let extent = high.unwrap_or(0) - low.unwrap_or(0) + 1;
         // A node that is there twice is not known before its first time.
-        let mut nodes: Vec<Slot> = slots.iter().copied().filter(|&s| s != Slot::Unused).collect();
-        let count = nodes.len();
-        nodes.sort_unstable_by_key(|&slot| match slot {
-            Slot::Adjoint(node) | Slot::Part(node) => node.index(),
-            Slot::Unused => 0,
-        });
-        nodes.dedup();
+        let mut seen = HashSet::new();
+        let mut nodes = slots.iter().filter(|&&slot| slot != Slot::Unused);
         each_fits
-            && nodes.len() == count
+            && nodes.all(|slot| seen.insert(slot))
             && extent as usize <= 2 * (row.len() + slots.len() - known)
-    }
-}
-
-impl Row {
-    /// The least index, and the sums from there on.
-    fn into_slots(self) -> (i64, Vec<Slot>) {
-        let low = self.0.keys().next().copied().unwrap_or(0);
-        let high = self.0.keys().next_back().copied().unwrap_or(-1);
-        let slot = |at: i64| self.0.get(&at).copied().unwrap_or(Slot::Unused);
-        (low, (low..=high).map(slot).collect())
     }
 }
