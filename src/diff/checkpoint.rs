@@ -16,7 +16,7 @@ use super::activity::{Activity, bound};
 use super::needed::Needed;
 use super::order::Entries;
 use super::reverse::{Wanted, reverse_from};
-use super::split::{Strips, can_split, split};
+use super::split::{Strips, split, strips};
 use crate::entity::Array;
 use crate::ssa::{Block, End, Folding, Graph, Nest, Region, blocks_inside};
 
@@ -199,12 +199,8 @@ impl<'a> Estimate<'a> {
             if !self.recomputed.contains(&region) && self.can_recompute(region) {
                 changes.push(Change::Recompute(region));
             }
-            if can_split(self.graph, &self.nest, region) {
-                changes.extend(
-                    Strips::of(bound(self.graph, region))
-                        .map(|strips| Change::Split(region, strips)),
-                );
-            }
+            let strips = strips(self.graph, &self.nest, region);
+            changes.extend(strips.map(|strips| Change::Split(region, strips)));
             next = self.nest.loop_around(region).filter(|_| !self.recomputed.contains(&region));
         }
         let best = changes.into_iter().min_by_key(|&change| self.words(Some(change)))?;

@@ -131,7 +131,7 @@ fn needed(activity: &Activity<'_>, recomputed: &[Region]) -> Array<Node, bool> {
                 Item::Node(node) => {
                     let args = graph.nodes[node].args().iter();
                     args.filter(|&&arg| is_begun(arg, around)).for_each(|&arg| needed[arg] = true);
-                    need_for_slopes(activity, node, &mut needed);
+                    need_for_partials(activity, node, &mut needed);
                 }
                 Item::Region(region) => {
                     let firsts = graph.entries(region).iter().map(|entry| entry.first);
@@ -148,8 +148,8 @@ fn needed(activity: &Activity<'_>, recomputed: &[Region]) -> Array<Node, bool> {
     needed
 }
 
-/// Notes what the contributions of `node` to the adjoints of its operands depend on.
-fn need_for_slopes(activity: &Activity<'_>, node: Node, needed: &mut Array<Node, bool>) {
+/// Notes what the partial derivatives of `node` by its operands depend on.
+fn need_for_partials(activity: &Activity<'_>, node: Node, needed: &mut Array<Node, bool>) {
     let Def::Apply(op, args) = activity.graph.nodes[node].def else { return };
     for (operand, &arg) in args.iter().enumerate().take(op.arity()) {
         if activity.active[arg] {

@@ -21,7 +21,7 @@ use super::sums::Sums;
 use crate::entity::Array;
 use crate::op::{Op, contribution};
 use crate::ssa::{
-    Block, Builder, CallData, Def, End, Folding, Graph, Item, Node, PlaceId, Region, SeriesData,
+    Block, Builder, CallData, Def, End, Folding, Graph, Item, Node, Region, SeriesData,
 };
 
 /// What the outputs of the graph that [`reverse()`] makes are.
@@ -47,7 +47,7 @@ pub enum Wanted {
 /// addition of -0.0, but for the NaN of zero times infinity. Entry φs, φs of loops and
 /// elements of series are no events to the tape if [`reordered`](super::reordered())
 /// finds no loops; if it does, entry φs and φs of loops are additions of -0.0, too, and
-/// the order of additions to nodes that have several names may be another one. With
+/// the order of additions to nodes that have several names may be another one.
 ///
 /// Memory and time are linear in what is made, but for the search for what each
 /// loop carries, which looks at a loop once for each loop around it; the stack
@@ -270,7 +270,7 @@ impl<'a> Reverse<'a> {
             // Graphs with sums are refused.
             Item::Fill(_) | Item::Accumulate(..) => None,
             Item::Node(node) => {
-                self.set_place(self.graph.nodes[node].place);
+                self.builder.set_place(self.graph.nodes[node].place);
                 self.copy[node] = match self.graph.nodes[node].def {
                     Def::Apply(op, args) => {
                         let args = args.map(|arg| self.copied(arg));
@@ -384,7 +384,7 @@ impl<'a> Reverse<'a> {
     /// Adds to the adjoint of each operand of `node` what it gets of its own.
     pub(super) fn pass_on(&mut self, node: Node) {
         let Some(adjoint) = self.adjoints.take(node) else { return };
-        self.set_place(self.graph.nodes[node].place);
+        self.builder.set_place(self.graph.nodes[node].place);
         let (op, args) = match self.graph.nodes[node].def {
             Def::Apply(op, args) => (op, args),
             Def::Element(access) => {
@@ -423,12 +423,8 @@ impl<'a> Reverse<'a> {
         self.adjoints.set(node, sum);
     }
 
-    fn set_place(&mut self, place: Option<PlaceId>) {
-        self.builder.set_place(place);
-    }
-
     pub(super) fn set_region_place(&mut self, region: Region) {
-        self.set_place(self.graph.regions[region].place);
+        self.builder.set_place(self.graph.regions[region].place);
     }
 
     /// The copy of `node`.

@@ -33,12 +33,11 @@ impl Strips {
     }
 }
 
-/// Whether [`split`] can cut `region`: it is long enough, replays none, and nothing
+/// How [`split`] can cut `region`: if it is long enough, replays none, and nothing
 /// reads its history, which must be one row.
-pub(super) fn can_split(graph: &Graph, nest: &Nest, region: Region) -> bool {
+pub(super) fn strips(graph: &Graph, nest: &Nest, region: Region) -> Option<Strips> {
     let data = &graph.regions[region];
-    let strips = data.cycle.as_ref().and_then(|cycle| Strips::of(cycle.bound));
-    let Some(strips) = strips.filter(|_| data.replays.is_none()) else { return false };
+    let strips = Strips::of(data.cycle.as_ref()?.bound).filter(|_| data.replays.is_none())?;
     let is_read = graph.series.values().any(|series| match series {
         SeriesData::History(node) => nest.node_loop(*node) == Some(region),
         _ => false,
@@ -47,10 +46,10 @@ pub(super) fn can_split(graph: &Graph, nest: &Nest, region: Region) -> bool {
     let fits = |&(other, stride): &(Region, i32)| {
         other != region || i64::from(stride).abs() * i64::from(strips.length) <= i32::MAX.into()
     };
-    !is_read && strides.all(fits)
+    (!is_read && strides.all(fits)).then_some(strips)
 }
 
-/// `graph` with `region`, a loop that [`can_split`] accepts, as two loops; and the
+/// `graph` with `region`, a loop for which there are [`strips`], as two loops; and the
 /// outer one. The inner one has the id of the old one.
 pub(super) fn split(graph: &Graph, nest: &Nest, region: Region) -> Option<(Graph, Region)> {
     let Loop { bound, entries } = graph.regions[region].cycle.clone()?;
