@@ -42,9 +42,6 @@ impl Reader<'_> {
 
     fn condition(&mut self) -> bool {
         let left = self.sum();
-        if self.next_if(" is finite") {
-            return left.is_finite();
-        }
         self.expect(" ");
         let relation = self.take_while(|c| c != ' ');
         self.expect(" ");
@@ -129,12 +126,10 @@ impl Reader<'_> {
         }
         let digits = self.take_while(|c| c.is_ascii_digit() || c == '.');
         if !digits.is_empty() {
-            let mut number = digits;
-            if self.next_if("e") {
-                let minus = if self.next_if("-") { "-" } else { "" };
-                number = format!("{number}e{minus}{}", self.take_while(|c| c.is_ascii_digit()));
-            }
-            return number.parse().unwrap();
+            return digits.parse().unwrap();
+        }
+        if self.next_if("∞") {
+            return f64::INFINITY;
         }
         let is_in_name = |c: char| c.is_ascii_alphabetic() || ('₀'..='₉').contains(&c);
         let name = self.take_while(is_in_name);

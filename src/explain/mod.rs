@@ -1,13 +1,11 @@
 //! Explanations: what a recorded function was seen to do, and what has become of it.
 //!
-//! - `names`: which nodes get names, and what the others are as terms
+//! - `names`: which nodes and arrays get names, and what the others are as terms
 //! - `program`: a graph as lines of steps, conditions and loops
-//! - `arrays`: what the elements are called of arrays that loops read
 //! - `display`: closed forms without the loops that are their fallback
 //! - `phis`: the φs that were seen, and those that are left
 //! - `report`: all of it as text, and in LaTeX
 
-mod arrays;
 mod display;
 mod names;
 mod phis;
@@ -18,7 +16,7 @@ pub use phis::{Phis, differentiated_phis};
 pub use program::program;
 
 pub use crate::notation::Notation;
-use crate::phi::{Refused, Rule};
+use crate::phi::{Applied, Refused, Rule};
 use crate::runtime::{Error, Recorded, RecordedWith, Recording};
 use crate::ssa::{Graph, Place, dot};
 
@@ -103,69 +101,71 @@ impl Explanation {
         /// The gradient of a larger graph is not shown.
         const MOST_NODES: usize = 4096;
         let mut before = recording.with_loops();
-        let seen = program::loops(&before);
-        phis::number_loops(&mut before, &seen);
         let mut loops: Vec<LoopForm> = Vec::new();
-        for (region, seen) in seen {
-            let at = before.regions[region].place.and_then(|place| before.places.get(place));
-            let new = LoopForm { at: at.cloned(), seen, forms: Vec::new() };
-            // The same loop of several calls of one function is shown once.
+        for (region, seen) in program::loops(&before) {
+            // Those at one place that differ are numbered, so that what is said of one of them is
+            // not said of all; the same loop of several calls of one function is shown once.
+            let mut at = before.place(before.regions[region].place).cloned();
+            while let Some(place) = &mut at
+                && loops.iter().any(|known| known.at.as_ref() == Some(place) && known.seen != seen)
+            {
+                place.nth += 1;
+            }
+            if let Some(place) = at.clone().filter(|place| place.nth > 0) {
+                let place = before.places.push(place);
+                before.move_region(region, place);
+            }
+            let new = LoopForm { at, seen, forms: Vec::new() };
             if !loops.contains(&new) {
                 loops.push(new);
             }
         }
+        let (mut after, mut applied, mut refused) = (before.clone(), Vec::new(), Vec::new());
         let closed = recording.closed(&before);
         let is_closed = closed.is_some();
-        let (mut after, mut applied, mut refused) = (before.clone(), Vec::new(), Vec::new());
         if let Some(closed) = closed {
             (applied, refused) = (closed.applied, closed.refused);
             after = recording.branched(display::display_form(&closed.graph), &mut applied);
         }
-        let formulas = applied.into_iter().map(|applied| Formula {
-            rule: applied.rule,
-            at: applied.at,
-            form: Notation::formula(applied.form),
-        });
-        let gradient = (after.nodes.len() <= MOST_NODES).then(|| recording.gradient(&after));
-        let derived = gradient.iter().flat_map(|_| differentiated_phis(&after));
-        // What has no place is no φ of the program.
-        let derived = derived.filter(|formula| formula.at.is_some());
+        let form = |Applied { rule, at, form }| Formula { rule, at, form: Notation::formula(form) };
+        let mut formulas: Vec<Formula> = applied.into_iter().map(form).collect();
+        let derived = (after.nodes.len() <= MOST_NODES).then(|| recording.gradient(&after));
+        if derived.is_some() {
+            // What has no place is no φ of the program.
+            formulas.extend(differentiated_phis(&after).into_iter().filter(|new| new.at.is_some()));
+        }
         let mut branches = Vec::new();
-        for formula in formulas.chain(derived) {
+        for formula in formulas {
             match loops.iter_mut().find(|known| known.at.is_some() && known.at == formula.at) {
                 // A φ of a closed form is no φ of the program.
-                Some(known)
-                    if formula.rule == Rule::C2
-                        && known.forms.iter().any(|form| form.rule > Rule::C5) => {}
+                Some(known) if formula.rule == Rule::C2 && known.has(|rule| rule > Rule::C5) => {}
                 Some(known) => known.forms.push(formula),
                 None => branches.push(formula),
             }
         }
         let phis = phis::seen_and_left(&before, &after);
         if is_closed {
-            name_exits(&mut loops, &phis, &refused);
+            loops.iter_mut().for_each(|known| known.name_exits(&phis, &refused));
         }
-        let mut notes = Vec::new();
-        let gradient = match gradient.as_ref().map(program::gradient) {
+        let gradient = match &derived {
             _ if recording.graph.active == 0 => {
-                Err("no gradient: there are no active inputs".into())
+                Err("no gradient: there are no active inputs".to_owned())
             }
-            Some(Ok(gradient)) => Ok(gradient),
-            Some(Err(lines)) => Err(format!("the gradient is not shown: {lines} lines")),
+            Some(derived) => program::gradient(derived)
+                .map_err(|lines| format!("the gradient is not shown: {lines} lines")),
             None => {
                 let steps = after.nodes.len();
                 Err(format!("the gradient is not shown: the program has {steps} steps"))
             }
         };
-        match &gradient {
-            Ok(gradient) if gradient.text.contains("backwards") => notes.push(
+        let note = match &gradient {
+            Ok(gradient) if gradient.text.contains("backwards") => {
                 "what a loop has computed is, in the loop that goes backwards, what it was in that \
                  iteration"
-                    .to_owned(),
-            ),
-            Ok(_) => {}
-            Err(note) => notes.push(String::clone(note)),
-        }
+            }
+            Ok(_) => "",
+            Err(note) => note,
+        };
         Explanation {
             active: recording.graph.active,
             inactive: recording.graph.inactive,
@@ -176,8 +176,8 @@ impl Explanation {
             refused,
             phis,
             closed: program(&after),
+            notes: Some(note.to_owned()).filter(|note| !note.is_empty()).into_iter().collect(),
             gradient: gradient.ok(),
-            notes,
             before,
             after,
         }
@@ -208,26 +208,30 @@ impl Explanation {
     }
 }
 
-/// Adds F5 to loops whose exit φs are what they carry, and C5 to those that stay open.
-fn name_exits(loops: &mut [LoopForm], phis: &[(Phis, Phis)], refused: &[Refused]) {
-    let mut add = |rule, at: &Option<Place>, names_it: fn(&Rule) -> bool, form: &str| {
-        let known = loops.iter_mut().find(|known| known.at == *at);
-        if let Some(known) = known
-            && !known.forms.iter().any(|formula| names_it(&formula.rule))
-        {
-            let form = Notation::formula(form.to_owned());
-            known.forms.push(Formula { rule, at: at.clone(), form });
-        }
-    };
-    for (seen, left) in phis {
-        if left.exits < left.entries && seen.exits > left.exits {
-            let form = "φ_L'(p, b1, ..) = what is carried at the exit, whichever it is";
-            add(Rule::F5, &seen.at, |rule| *rule == Rule::F5, form);
-        }
+impl LoopForm {
+    fn has(&self, names_it: impl Fn(Rule) -> bool) -> bool {
+        self.forms.iter().any(|formula| names_it(formula.rule))
     }
-    for refused in refused.iter().filter(|refused| refused.at.is_some()) {
-        let form = "d after the loop = f^[n](p), where f is an iteration: the loop stays open";
-        add(Rule::C5, &refused.at, |rule| *rule >= Rule::C5, form);
+
+    /// Adds F5 if the exit φs are what the loop carries, and C5 if it stays open.
+    fn name_exits(&mut self, phis: &[(Phis, Phis)], refused: &[Refused]) {
+        let is_carried = |(seen, left): &(Phis, Phis)| {
+            seen.at == self.at && left.exits < left.entries && seen.exits > left.exits
+        };
+        let is_open = self.at.is_some() && refused.iter().any(|open| open.at == self.at);
+        let mut missing = Vec::new();
+        if phis.iter().any(is_carried) && !self.has(|rule| rule == Rule::F5) {
+            let form = "φ_L'(p, b1, ..) = what is carried at the exit, whichever it is";
+            missing.push((Rule::F5, form));
+        }
+        if is_open && !self.has(|rule| rule >= Rule::C5) {
+            let form = "d after the loop = f^[n](p), where f is an iteration: the loop stays open";
+            missing.push((Rule::C5, form));
+        }
+        for (rule, form) in missing {
+            let form = Notation::formula(form.to_owned());
+            self.forms.push(Formula { rule, at: self.at.clone(), form });
+        }
     }
 }
 

@@ -3,21 +3,19 @@
 //! A node gets a name if its term is large, or not small and used several times, or if something
 //! refers to it by name. So all terms are small, and the depth of recursion is bounded.
 
-use core::cell::RefCell;
+use hashbrown::{HashMap, HashSet};
 
-use hashbrown::HashMap;
-
-use super::arrays::{Elements, elements, index};
-use super::display::affine_power;
 use crate::entity::{Array, Entity};
-use crate::notation::{Level, Names, Term, subscript};
-use crate::numeric::{AffinePower, Trips};
-use crate::ssa::{Access, Block, CallData, Def, End, Graph, Item, Nest, Node, Region, Series};
+use crate::notation::{Level, Names, Term, carried, letter as input_letter, subscript};
+use crate::numeric::{AffinePower, Routine, Trips};
+use crate::ssa::{
+    Access, AccessData, CallData, Def, Graph, Item, Nest, Node, Region, Series, SeriesData, uses,
+};
 
-/// Terms of more symbols than this have parts with names.
-const LARGE: u32 = 24;
-/// What is used several times gets a name if it has more symbols than this.
-const SHARED: u32 = 4;
+/// A term of more symbols than this gets a name.
+const LARGE: usize = 20;
+/// A term that is used several times gets a name if it has more symbols than this.
+const SHARED: usize = 4;
 /// A branch with more ends than this is no term.
 const MOST_ENDS: usize = 8;
 /// Deeper than any term, as those that are large have names.
@@ -27,14 +25,10 @@ pub(super) const DEEP: usize = 1000;
 pub(super) struct Reader<'a> {
     pub(super) graph: &'a Graph,
     pub(super) names: Array<Node, Option<String>>,
-    /// The regions that are parts of terms.
-    pub(super) inline: Array<Region, bool>,
     pub(super) counters: Array<Region, String>,
     arrays: Array<Series, Elements>,
     /// The arrays of constants or nodes, in order.
     pub(super) tables: Vec<Series>,
-    /// A name whose saved trajectory is read.
-    pub(super) past: RefCell<Option<String>>,
 }
 
 impl Names for Reader<'_> {
@@ -62,16 +56,8 @@ impl<'a> Reader<'a> {
     pub(super) fn new(graph: &'a Graph) -> Self {
         let mut tables = Vec::new();
         let arrays = elements(graph, &mut tables);
-        let mut reader = Reader {
-            counters: counters(graph),
-            names: Array::filled(None, graph.nodes.len()),
-            inline: Array::new(),
-            graph,
-            arrays,
-            tables,
-            past: RefCell::default(),
-        };
-        reader.inline = graph.regions.keys().map(|region| reader.is_inline(region)).collect();
+        let names = Array::filled(None, graph.nodes.len());
+        let mut reader = Reader { graph, names, counters: counters(graph), arrays, tables };
         reader.choose();
         reader
     }
@@ -79,12 +65,7 @@ impl<'a> Reader<'a> {
     fn choose(&mut self) {
         let graph = self.graph;
         let uses = uses(graph);
-        let mut forced = Array::filled(false, graph.nodes.len());
-        for elements in self.arrays.values() {
-            if let Elements::Past(node) = elements {
-                forced[*node] = true;
-            }
-        }
+        let forced: HashSet<Node> = self.arrays.values().filter_map(Elements::past).collect();
         let is_single = graph.regions.keys().flat_map(|region| graph.entries(region)).count() == 1;
         let mut numbers: HashMap<&'static str, usize> = HashMap::new();
         let mut give = |letter: &'static str| {
@@ -95,38 +76,30 @@ impl<'a> Reader<'a> {
                 false => format!("{letter}{}", subscript(*number)),
             })
         };
-        let mut sizes: Array<Node, u32> = Array::filled(1, graph.nodes.len());
         for node in graph.nodes.keys() {
-            match graph.nodes[node].def {
-                Def::Input(_) | Def::Const(_) | Def::Iteration(_) | Def::Call(_) => continue,
-                Def::Entry(..) => self.names[node] = give("w"),
-                Def::Phi(region, number) => {
-                    if !self.inline[region] {
-                        self.names[node] = self.carried_name(region, number).or_else(|| give("z"));
-                        continue;
-                    }
-                    sizes[node] = self.size_of_phi(region, number as usize, &sizes);
-                }
-                Def::Result(..) | Def::Element(_) => {}
-                Def::Apply(..) => {
-                    let operands = graph.nodes[node].args().iter();
-                    sizes[node] = operands.map(|&arg| self.size(arg, &sizes)).sum::<u32>() + 1;
-                }
-            }
             let letter = match graph.nodes[node].def {
-                Def::Apply(op, _) if op.is_comparison() => continue,
+                Def::Entry(..) => {
+                    self.names[node] = give("w");
+                    continue;
+                }
+                Def::Phi(region, number) if !self.is_inline(region) => {
+                    self.names[node] = self.carried_name(region, number).or_else(|| give("z"));
+                    continue;
+                }
                 Def::Phi(..) => "z",
-                _ => "t",
+                Def::Apply(op, _) if op.is_comparison() => continue,
+                Def::Apply(..) | Def::Result(..) | Def::Element(_) => "t",
+                Def::Input(_) | Def::Const(_) | Def::Iteration(_) | Def::Call(_) => continue,
             };
-            let is_large = sizes[node] > LARGE || sizes[node] > SHARED && uses[node] > 1;
-            if forced[node] || is_large {
-                self.names[node] = self.names[node].take().or_else(|| give(letter));
+            let size = symbols(&self.text(node));
+            if forced.contains(&node) || size > LARGE || size > SHARED && uses[node] > 1 {
+                self.names[node] = give(letter);
             }
         }
     }
 
     /// Whether `region` can be a part of terms: nothing in it but steps.
-    fn is_inline(&self, region: Region) -> bool {
+    pub(super) fn is_inline(&self, region: Region) -> bool {
         let fits = |item: &Item| match *item {
             Item::Node(_) => true,
             Item::Region(inner) => self.is_inline(inner),
@@ -138,38 +111,14 @@ impl<'a> Reader<'a> {
             && graph.tree(data.root).iter().all(|&block| graph.blocks[block].items.iter().all(fits))
     }
 
-    /// The name of an entry φ of `region` that is what a φ of it is when it ends, but for exits
-    /// where it is assigned.
+    /// The name of an entry φ of `region` whose value φ `number` has when the loop ends.
     fn carried_name(&self, region: Region, number: u32) -> Option<String> {
-        let data = &self.graph.regions[region];
-        let (decides, nexts) = self.graph.passed_before_phis(region);
-        let leaves = self.graph.leaves(data.root);
-        let agrees = |entry: usize, leaf: &Block| {
-            let End::Return(values) = &self.graph.blocks[*leaf].end else { return false };
-            let is_known = |&again: &Node| self.graph.constant(again).is_some();
-            values[..decides].first().is_some_and(is_known)
-                || values.get(decides + entry) == values.get(decides + nexts + number as usize)
-        };
+        let mut names = carried(self.graph, region, number as usize)
+            .filter_map(|entry| self.names[entry.phi].as_ref());
+        let phis = &self.graph.regions[region].phis;
         let is_free =
-            |name: &&String| data.phis.iter().all(|&phi| self.names[phi].as_ref() != Some(*name));
-        let mut entries = self.graph.entries(region).iter().enumerate();
-        entries.find_map(|(entry, data)| {
-            let name = self.names[data.phi].as_ref().filter(is_free)?;
-            leaves.iter().all(|leaf| agrees(entry, leaf)).then(|| name.clone())
-        })
-    }
-
-    fn size(&self, node: Node, sizes: &Array<Node, u32>) -> u32 {
-        if self.names[node].is_some() { 1 } else { sizes[node] }
-    }
-
-    fn size_of_phi(&self, region: Region, number: usize, sizes: &Array<Node, u32>) -> u32 {
-        let of = |block: Block| match &self.graph.blocks[block].end {
-            End::Branch { condition, .. } => self.size(*condition, sizes),
-            End::Return(values) => values.get(number).map_or(1, |&value| self.size(value, sizes)),
-            End::Open => 0,
-        };
-        self.graph.tree(self.graph.regions[region].root).into_iter().map(of).sum::<u32>() + 1
+            |name: &&String| phis.iter().all(|&phi| self.names[phi].as_ref() != Some(*name));
+        names.find(is_free).cloned()
     }
 
     pub(super) fn text(&self, node: Node) -> String {
@@ -179,36 +128,37 @@ impl<'a> Reader<'a> {
     pub(super) fn element(&self, access: Access) -> Term {
         let data = &self.graph.accesses[access];
         let at = |first| index(data, first, &self.counters);
-        let below = |name: &str, at: String| match at.parse() {
-            Ok(at) => format!("{name}{}", subscript(at)),
-            Err(_) if at.chars().count() == 1 => format!("{name}_{at}"),
-            Err(_) => format!("{name}_{{{at}}}"),
-        };
         Term::atom(match &self.arrays[data.series] {
-            Elements::Named(name) if name.is_ascii() => below(name, at(0)),
-            Elements::Named(name) => format!("{name}[{}]", at(0)),
+            Elements::Named(name, first) if name.is_ascii() => match at(*first) {
+                at if at.bytes().all(|byte| byte.is_ascii_digit()) => {
+                    format!("{name}{}", subscript(first + data.base as usize))
+                }
+                at if at.chars().count() == 1 => format!("{name}_{at}"),
+                at => format!("{name}_{{{at}}}"),
+            },
+            Elements::Named(name, _) => format!("{name}[{}]", at(0)),
             Elements::Past(node) => {
-                let name = self.names[*node].clone().unwrap_or_default();
-                let past = format!("{name}[{}]", at(0));
-                self.past.borrow_mut().get_or_insert(name);
-                past
+                format!("{}[{}]", self.names[*node].as_deref().unwrap_or_default(), at(0))
             }
-            Elements::Inputs(letter, first) => below(letter, at(*first)),
         })
+    }
+
+    /// A name whose saved trajectory is read.
+    pub(super) fn past(&self) -> Option<&String> {
+        self.arrays.values().find_map(|elements| self.names[elements.past()?].as_ref())
     }
 
     /// The name of an array, if it has one.
     pub(super) fn table(&self, series: Series) -> Option<&str> {
-        if let Elements::Named(name) = &self.arrays[series] { Some(name) } else { None }
+        if let Elements::Named(name, _) = &self.arrays[series] { Some(name) } else { None }
     }
 
     /// The routine that a call runs, its operands, and the letter of its results.
     fn routine(&self, call: Node) -> Option<(&AffinePower, &[Node], String)> {
-        const LETTERS: [&str; 5] = ["y", "u", "v", "r", "s"];
         let Def::Call(call) = self.graph.nodes[call].def else { return None };
         let CallData { routine, args } = &self.graph.calls[call];
-        let (letter, round) = (call.index() % LETTERS.len(), call.index() / LETTERS.len());
-        Some((affine_power(routine)?, args, LETTERS[letter].to_owned() + &"'".repeat(round)))
+        let Routine::AffinePower(power) = &**routine else { return None };
+        Some((power, args, letter(&["y", "u", "v", "r", "s"], call.index())))
     }
 
     /// A component of the state after all steps, or its partial derivative.
@@ -232,50 +182,107 @@ impl<'a> Reader<'a> {
                 self.term(*args.get(input as usize)?, DEEP).at_least(Level::Atom)
             }
         };
-        let is_driven = power.map().offset().iter().any(Option::is_some);
-        let sum = if is_driven { format!(" + Σ_{{j<{n}}} A^j·b") } else { String::new() };
-        let place = self.graph.nodes[call].place.and_then(|place| self.graph.places.get(place));
-        let place = place.map(|place| format!(" of the loop in line {}", place.line));
-        Some(format!("{letter} = A^{n}·p{sum}{}", place.unwrap_or_default()))
+        let mut text = format!("{letter} = A^{n}·p");
+        if power.map().offset().iter().any(Option::is_some) {
+            text += &format!(" + Σ_{{j<{n}}} A^j·b");
+        }
+        if let Some(place) = self.graph.place(self.graph.nodes[call].place) {
+            text += &format!(" of the loop in line {}", place.line);
+        }
+        Some(text)
     }
 }
 
-/// How many places refer to each node.
-fn uses(graph: &Graph) -> Array<Node, u32> {
-    let mut uses = Array::filled(0, graph.nodes.len());
-    // What one place refers to several times is a power, or written once.
-    let mut count = |nodes: &[Node]| {
-        let again = |&(i, node): &(usize, &Node)| !nodes[..i].contains(node);
-        nodes.iter().enumerate().filter(again).for_each(|(_, &node)| uses[node] += 1);
-    };
-    graph.nodes.values().for_each(|data| count(data.args()));
-    for data in graph.blocks.values() {
-        for item in &data.items {
-            if let Item::Guard { condition: node, .. } | Item::Accumulate(_, node) = *item {
-                count(&[node]);
-            }
-        }
-        match &data.end {
-            End::Return(values) => count(values),
-            End::Branch { condition, .. } => count(&[*condition]),
-            End::Open => {}
-        }
-    }
-    let entries = graph.regions.keys().flat_map(|region| graph.entries(region));
-    entries.for_each(|entry| count(&[entry.first]));
-    uses
+/// How many names, numbers and operators a term has.
+fn symbols(text: &str) -> usize {
+    let words = text.split(|c: char| !c.is_alphanumeric() && c != '.');
+    words.filter(|word| !word.is_empty()).count()
+        + text.matches(['+', '−', '·', '/', '√', '<', '>']).count()
 }
 
 /// A letter for the counter of each loop, by how many loops are around it.
 fn counters(graph: &Graph) -> Array<Region, String> {
-    const LETTERS: [&str; 6] = ["i", "j", "k", "l", "m", "n"];
     let nest = Nest::of(graph);
     let counter = |region: Region| {
         // A loop that replays another counts as that does.
         let counted = graph.regions[region].replays.unwrap_or(region);
         let around = core::iter::successors(nest.loop_around(counted), |&r| nest.loop_around(r));
-        let depth = around.count();
-        LETTERS.get(depth).map_or_else(|| format!("i{}", subscript(depth)), |&name| name.to_owned())
+        letter(&["i", "j", "k", "l", "m", "n"], around.count())
     };
     graph.regions.keys().map(counter).collect()
+}
+
+/// Letter `number`; after the last one they begin again with a prime.
+fn letter(letters: &[&str], number: usize) -> String {
+    letters[number % letters.len()].to_owned() + &"'".repeat(number / letters.len())
+}
+
+/// What the elements of an array are.
+#[derive(Clone)]
+enum Elements {
+    /// Those of an array with a name, or inputs of a letter, from a number on.
+    Named(String, usize),
+    /// What a node was in each iteration.
+    Past(Node),
+}
+
+impl Elements {
+    fn inputs(graph: &Graph, first: u32) -> Elements {
+        let (letter, number) = input_letter(graph, first);
+        Elements::Named(letter.to_owned(), number)
+    }
+
+    fn past(&self) -> Option<Node> {
+        if let Elements::Past(node) = self { Some(*node) } else { None }
+    }
+}
+
+/// What the elements of each array are; those of constants and nodes are added to `tables`.
+fn elements<'a>(graph: &'a Graph, tables: &mut Vec<Series>) -> Array<Series, Elements> {
+    let mut known: HashMap<&'a SeriesData, String> = HashMap::new();
+    let mut sums = 0;
+    let of = |(series, data): (Series, &'a SeriesData)| match data {
+        SeriesData::History(node) => Elements::Past(*node),
+        &SeriesData::Inputs { first, .. } => Elements::inputs(graph, first),
+        SeriesData::Sums(_) | SeriesData::Outputs { .. } => {
+            sums += 1;
+            Elements::Named(format!("S{}", subscript(sums)), 0)
+        }
+        SeriesData::Nodes(nodes) if let Some(elements) = inputs(graph, nodes) => elements,
+        SeriesData::Nodes(_) | SeriesData::Constants(_) => {
+            let count = known.len();
+            let name = known.entry(data).or_insert_with(|| {
+                tables.push(series);
+                letter(&["a", "b", "c", "g", "h"], count)
+            });
+            Elements::Named(name.clone(), 0)
+        }
+    };
+    graph.series.iter().map(of).collect()
+}
+
+/// `nodes` as inputs that follow one another.
+fn inputs(graph: &Graph, nodes: &[Node]) -> Option<Elements> {
+    let Def::Input(first) = graph.nodes[*nodes.first()?].def else { return None };
+    let fits = |(number, &node): (u32, &Node)| {
+        graph.nodes[node].def == Def::Input(number)
+            && graph.is_active(number) == graph.is_active(first)
+    };
+    (first..).zip(nodes).all(fits).then(|| Elements::inputs(graph, first))
+}
+
+/// The index of an access as a text, counted from `first`.
+fn index(access: &AccessData, first: usize, counters: &Array<Region, String>) -> String {
+    let mut text = String::new();
+    for &(region, stride) in access.strides.iter().filter(|&&(_, stride)| stride != 0) {
+        let sign = if stride < 0 { '−' } else { '+' };
+        let factor = if stride.abs() == 1 { String::new() } else { stride.abs().to_string() };
+        text.push_str(&format!("{sign}{factor}{}", counters[region]));
+    }
+    let base = first + access.base as usize;
+    match text.strip_prefix('+') {
+        Some(text) if base == 0 => text.to_owned(),
+        Some(text) => format!("{text}+{base}"),
+        None => format!("{base}{text}"),
+    }
 }

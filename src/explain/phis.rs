@@ -1,9 +1,9 @@
 //! The φs of a graph, by where they are: which are differentiated, and what has become of them.
 
 use super::Formula;
-use crate::notation::{Brief, Notation, carries};
+use crate::notation::{Brief, Notation, carried};
 use crate::phi::Rule;
-use crate::ssa::{Graph, Place, Region, swept};
+use crate::ssa::{Graph, Place, swept};
 
 /// The φs of the regions of one place in the user's source.
 ///
@@ -41,7 +41,7 @@ fn phis(graph: &Graph, as_seen: bool) -> Vec<Phis> {
     let swept = swept(graph);
     for region in graph.preorder().into_iter().flat_map(|block| graph.regions_of(block)) {
         let data = &graph.regions[region];
-        let at = data.place.and_then(|place| graph.places.get(place)).cloned();
+        let at = graph.place(data.place).cloned();
         let known = all.iter().position(|phis| phis.at == at).unwrap_or(all.len());
         if known == all.len() {
             all.push(Phis { at, ..Phis::default() });
@@ -51,9 +51,7 @@ fn phis(graph: &Graph, as_seen: bool) -> Vec<Phis> {
             here.joins += data.phis.len();
             continue;
         };
-        let is_exit = |number: &usize| {
-            as_seen || !(0..cycle.entries.len()).any(|entry| carries(graph, region, entry, *number))
-        };
+        let is_exit = |number: &usize| as_seen || carried(graph, region, *number).next().is_none();
         let exits = (0..data.phis.len()).filter(is_exit).count();
         here.entries += cycle.entries.len() + 1;
         here.counters += 1;
@@ -73,7 +71,7 @@ pub fn differentiated_phis(graph: &Graph) -> Vec<Formula> {
     let mut formulas: Vec<Formula> = Vec::new();
     for (node, data) in graph.nodes.iter().filter(|&(node, _)| swept[node]) {
         let Some(form) = brief.differentiated(node) else { continue };
-        let at = data.place.and_then(|place| graph.places.get(place)).cloned();
+        let at = graph.place(data.place).cloned();
         let new = Formula { rule: Rule::C2, at, form: Notation::formula(form) };
         if !formulas.contains(&new) {
             formulas.push(new);
@@ -119,32 +117,24 @@ pub(super) fn fates(seen: &Phis, left: &Phis, rules: &[Rule]) -> Vec<Fate> {
             left => format!("now {left}{by}"),
         };
         let number = if seen == 1 { String::new() } else { format!("{seen} ") };
-        Fate { words: format!("{number}{kind}: {fate}"), seen, left, moved }
+        Fate { words: format!("{number}{kind}: {fate}"), seen, left: left.min(seen), moved }
     };
     all.into_iter().map(fate).filter(|fate| fate.seen > 0).collect()
 }
 
-/// How many φs there are of each fate.
+/// How many φs there are of each fate. A closed form may have more of its own.
 pub(super) fn summary(fates: &[(&Phis, Vec<Fate>)]) -> String {
     let count = |of: fn(&Fate) -> usize| -> usize {
         fates.iter().flat_map(|(_, fates)| fates).map(of).sum()
     };
-    let seen = count(|fate| fate.seen);
-    let gone = count(|fate| fate.seen.saturating_sub(fate.left));
-    // A closed form may have more of its own.
-    let moved = count(|fate| if fate.moved { fate.left.min(fate.seen) } else { 0 });
-    let left = count(|fate| if fate.moved { 0 } else { fate.left.min(fate.seen) });
-    let mut text = format!("{seen} {} seen", if seen == 1 { "was" } else { "were" });
-    for (count, [one, many], what) in [
-        (gone, ["is", "are"], "gone"),
-        (moved, ["has", "have"], "moved"),
-        (left, ["is", "are"], "left"),
-    ] {
-        if count > 0 {
-            text.push_str(&format!(", {count} {} {what}", if count == 1 { one } else { many }));
-        }
-    }
-    text
+    let counts = [
+        ("seen", count(|fate| fate.seen)),
+        ("gone", count(|fate| fate.seen - fate.left)),
+        ("moved", count(|fate| if fate.moved { fate.left } else { 0 })),
+        ("left", count(|fate| if fate.moved { 0 } else { fate.left })),
+    ];
+    let shown = counts.iter().filter(|(_, count)| *count > 0);
+    shown.map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<String>>().join(", ")
 }
 
 /// The φs of `before`, each with those of `after` in the same place.
@@ -153,25 +143,4 @@ pub(super) fn seen_and_left(before: &Graph, after: &Graph) -> Vec<(Phis, Phis)> 
     let left = |seen: &Phis| after.iter().find(|left| left.at == seen.at).cloned();
     let seen = phis(before, true).into_iter();
     seen.map(|seen| (seen.clone(), left(&seen).unwrap_or_default())).collect()
-}
-
-/// Numbers the places of loops that are at the same place and differ, so that what is said of
-/// one of them is not said of all.
-pub(super) fn number_loops(graph: &mut Graph, loops: &[(Region, Notation)]) {
-    let mut known: Vec<(Place, &Notation)> = Vec::new();
-    for (region, seen) in loops {
-        let place = graph.regions[*region].place;
-        let Some(at) = place.and_then(|place| graph.places.get(place)).cloned() else { continue };
-        let mut others = known.iter().filter(|(other, _)| *other == at);
-        let number = others.clone().position(|(_, other)| *other == seen);
-        let number = number.unwrap_or_else(|| others.by_ref().count());
-        if !known.contains(&(at.clone(), seen)) {
-            known.push((at.clone(), seen));
-        }
-        if number > 0 {
-            let nth = u32::try_from(number).unwrap_or(u32::MAX);
-            let place = graph.places.push(Place { nth, ..at });
-            graph.move_region(*region, place);
-        }
-    }
 }

@@ -1,10 +1,9 @@
 //! A graph as a program: lines of steps, conditions and loops.
 
-use super::arrays::sample;
 use super::names::{DEEP, Reader};
-use crate::notation::{Names, Notation};
-use crate::op::Op;
-use crate::ssa::{Block, Def, End, Graph, Item, Node, Region, Series, SeriesData};
+use crate::notation::{Names, Notation, Term, input};
+use crate::phi::trips;
+use crate::ssa::{Block, End, Entry, Graph, Item, Nest, Node, Region, Series, SeriesData};
 
 /// So many lines are shown at most.
 const MOST_LINES: usize = 120;
@@ -25,9 +24,9 @@ pub fn program(graph: &Graph) -> Notation {
 /// there would be, if those are too many to be read.
 pub(super) fn gradient(graph: &Graph) -> Result<Notation, usize> {
     let reader = Reader::new(graph);
-    let numbers = graph.returned_outputs().map(|number| number as usize);
-    let heads = numbers.take_while(|&number| number < graph.active);
-    let heads: Vec<String> = heads.map(|number| format!("∂f/∂{}", reader.input(number))).collect();
+    let numbers = graph.returned_outputs().take_while(|&number| graph.is_active(number));
+    let heads: Vec<String> =
+        numbers.map(|number| format!("∂f/∂{}", input(graph, number))).collect();
     let writer = Writer::new(&reader).whole(&heads);
     match writer.lines.len() + writer.left_out {
         length if length > MOST_OF_GRADIENT => Err(length),
@@ -37,29 +36,24 @@ pub(super) fn gradient(graph: &Graph) -> Result<Notation, usize> {
 
 /// The loops of `graph` in order, each before those in it, and what they do.
 pub(super) fn loops(graph: &Graph) -> Vec<(Region, Notation)> {
-    let reader = Reader::new(graph);
-    let mut loops = Vec::new();
-    for block in graph.preorder() {
-        for (region, data) in graph.regions.iter().filter(|(_, data)| data.root == block) {
-            if data.cycle.is_some() {
-                let mut writer = Writer::new(&reader);
-                writer.looped(region, 0);
-                loops.push((region, writer.notation()));
-            }
-        }
-    }
-    loops
+    let (reader, nest) = (Reader::new(graph), Nest::of(graph));
+    let written = |region: Region| {
+        let mut writer = Writer::new(&reader);
+        writer.looped(region, 0);
+        (region, writer.notation())
+    };
+    let is_loop = |block: Block, region: &Region| {
+        graph.regions[*region].root == block && graph.regions[*region].cycle.is_some()
+    };
+    let blocks = graph.preorder().into_iter();
+    let regions = blocks.filter_map(|b| nest.block_region(b).filter(|region| is_loop(b, region)));
+    regions.map(written).collect()
 }
 
-/// The trip count of the loop `region`, if only the iteration decides whether there is another.
-fn fixed_count(graph: &Graph, region: Region, again: Node) -> Option<u32> {
-    match graph.nodes[again].def {
-        Def::Apply(Op::Lt, args) if graph.nodes[args[0]].def == Def::Iteration(region) => {
-            let last = graph.constant(args[1])?;
-            (last >= 0.0 && last < f64::from(u32::MAX)).then(|| last.ceil() as u32 + 1)
-        }
-        _ => None,
-    }
+/// The texts of the first of `all`.
+fn list<T>(all: &[T], text: impl FnMut(&T) -> String) -> String {
+    let more = (all.len() > MOST_VALUES).then(|| format!("… ({} values)", all.len()));
+    all.iter().take(MOST_VALUES).map(text).chain(more).collect::<Vec<String>>().join(", ")
 }
 
 struct Writer<'a, 'g> {
@@ -81,19 +75,22 @@ impl<'a, 'g> Writer<'a, 'g> {
         self.heads = heads;
         self.block(self.reader.graph.root(), 0, None);
         for &series in &self.reader.tables {
-            let numbers = sample(self.reader.graph, series, |node| self.reader.text(node));
-            if let (Some(name), Some(numbers)) = (self.reader.table(series), numbers) {
-                self.line(0, format!("where {name} = {numbers}"));
-            }
+            let numbers = match &self.reader.graph.series[series] {
+                SeriesData::Constants(all) => {
+                    list(all, |&bits| Term::number(f64::from_bits(bits)).text())
+                }
+                data => self.list(&data.nodes().collect::<Vec<Node>>()),
+            };
+            let name = self.reader.table(series).unwrap_or_default();
+            self.line(0, format!("where {name} = ({numbers})"));
+        }
+        if let Some(name) = self.reader.past() {
+            self.line(0, format!("where {name}[i] is {name} in iteration i, the first being 0"));
         }
         self
     }
 
     fn notation(mut self) -> Notation {
-        if let Some(name) = self.reader.past.take() {
-            let line = format!("where {name}[i] is {name} in iteration i, the first being 0");
-            self.lines.push((0, line));
-        }
         if self.left_out > 0 {
             self.lines.push((0, format!("… ({} more)", self.left_out)));
         }
@@ -109,10 +106,7 @@ impl<'a, 'g> Writer<'a, 'g> {
     }
 
     fn list(&self, values: &[Node]) -> String {
-        let shown = values.iter().take(MOST_VALUES).map(|&value| self.reader.text(value));
-        let more = values.len() > MOST_VALUES;
-        let more = more.then(|| format!("… ({} values)", values.len()));
-        shown.chain(more).collect::<Vec<String>>().join(", ")
+        list(values, |&value| self.reader.text(value))
     }
 
     fn block(&mut self, block: Block, depth: usize, tree: Option<Region>) {
@@ -133,7 +127,17 @@ impl<'a, 'g> Writer<'a, 'g> {
                     for (head, &value) in self.heads.iter().zip(values) {
                         self.line(depth, format!("{head} = {}", self.reader.text(value)));
                     }
-                    self.derivatives(depth);
+                    // The derivatives that are elements of arrays.
+                    for (series, first, count) in self.reader.graph.output_rows() {
+                        let derivative =
+                            |number: u32| format!("∂f/∂{}", input(self.reader.graph, number));
+                        let mut all = derivative(first);
+                        if count > 1 {
+                            all += &format!(", …, {}", derivative(first + count - 1));
+                        }
+                        let name = self.reader.table(series).unwrap_or_default();
+                        self.line(depth, format!("{all} = {name}"));
+                    }
                 }
             },
             &End::Branch { condition, then, otherwise } => {
@@ -156,11 +160,9 @@ impl<'a, 'g> Writer<'a, 'g> {
     fn item(&mut self, item: &Item, depth: usize) {
         let (reader, graph) = (self.reader, self.reader.graph);
         match *item {
-            Item::Node(node) => match graph.nodes[node].def {
-                Def::Call(_) => {
-                    reader.called(node).into_iter().for_each(|called| self.line(depth, called));
-                }
-                _ => self.define(node, depth),
+            Item::Node(node) => match reader.called(node) {
+                Some(called) => self.line(depth, called),
+                None => self.define(node, depth),
             },
             Item::Guard { condition, expect } => match graph.constant(condition) {
                 Some(held) if (held != 0.0) != expect => {
@@ -172,7 +174,7 @@ impl<'a, 'g> Writer<'a, 'g> {
                 }
             },
             // It is a part of terms; names in it are defined before them.
-            Item::Region(region) if reader.inline[region] => {
+            Item::Region(region) if reader.is_inline(region) => {
                 let data = &graph.regions[region];
                 for block in graph.tree(data.root) {
                     graph.blocks[block].items.iter().for_each(|item| self.item(item, depth));
@@ -194,13 +196,12 @@ impl<'a, 'g> Writer<'a, 'g> {
     fn fill(&mut self, series: Series, depth: usize) {
         let reader = self.reader;
         let Some(name) = reader.table(series) else { return };
-        let first = |node: &Option<Node>| node.map_or("0".to_owned(), |node| reader.text(node));
-        let mut firsts: Vec<String> = match &reader.graph.series[series] {
-            SeriesData::Sums(firsts) => firsts.iter().take(MOST_VALUES).map(first).collect(),
-            _ => vec!["0".to_owned()],
+        let mut firsts = match &reader.graph.series[series] {
+            SeriesData::Sums(firsts) => firsts.clone(),
+            _ => vec![None],
         };
         firsts.dedup();
-        let firsts = firsts.join(", ");
+        let firsts = list(&firsts, |first| first.map_or("0".to_owned(), |node| reader.text(node)));
         self.line(depth, format!("{name} has the sums that begin with {firsts}"));
     }
 
@@ -208,22 +209,19 @@ impl<'a, 'g> Writer<'a, 'g> {
         let (reader, graph) = (self.reader, self.reader.graph);
         let data = &graph.regions[region];
         let Some(cycle) = &data.cycle else { return };
-        let counter = &reader.counters[region];
         let count = self.count(data.replays.unwrap_or(region));
-        let mut line = match (data.replays, count) {
-            (Some(_), Some((count, true))) => format!("loop {count} times backwards in {counter}"),
-            (Some(_), _) => format!("for each iteration of the loop in {counter}, backwards"),
-            (None, Some((count, true))) => format!("loop {count} times in {counter}"),
-            (None, Some((count, false))) => format!("loop at most {count} times in {counter}"),
-            (None, None) => format!("loop (seen at most {} times) in {counter}", cycle.bound),
+        let times = match count {
+            Some((count, true)) => format!("{count} times"),
+            Some((count, false)) => format!("at most {count} times"),
+            None => format!("(seen at most {} times)", cycle.bound),
         };
-        for (number, entry) in cycle.entries.iter().enumerate().take(MOST_VALUES) {
-            let word = if number == 0 { ", with" } else { "," };
-            let (phi, first) = (reader.text(entry.phi), reader.text(entry.first));
-            line.push_str(&format!("{word} {phi} from {first}"));
-        }
-        if cycle.entries.len() > MOST_VALUES {
-            line.push_str(", …");
+        let direction = if data.replays.is_some() { " backwards" } else { "" };
+        let mut line = format!("loop {times}{direction} in {}", reader.counters[region]);
+        if !cycle.entries.is_empty() {
+            let first = |entry: &Entry| {
+                format!("{} from {}", reader.text(entry.phi), reader.text(entry.first))
+            };
+            line.push_str(&format!(", with {}", list(&cycle.entries, first)));
         }
         self.line(depth, line);
         let before = self.lines.len();
@@ -237,31 +235,18 @@ impl<'a, 'g> Writer<'a, 'g> {
 
     /// The trip count of a loop where nothing else ends it, and whether nothing does; `None` if
     /// numbers decide it.
-    fn count(&self, region: Region) -> Option<(u32, bool)> {
+    fn count(&self, region: Region) -> Option<(u64, bool)> {
         let graph = self.reader.graph;
-        let (mut count, mut always) = (None, true);
+        let (mut counts, mut always) = (Vec::new(), true);
         for leaf in graph.leaves(graph.regions[region].root) {
             let End::Return(values) = &graph.blocks[leaf].end else { continue };
-            let again = *values.first()?;
-            match (graph.constant(again), fixed_count(graph, region, again)) {
-                (Some(0.0), _) => always = false,
-                (_, Some(found)) if count.is_none_or(|count| count == found) => count = Some(found),
-                _ => return None,
+            match graph.constant(values[0]) {
+                Some(0.0) => always = false,
+                _ => counts.push(trips(graph, region, values[0]).ok()?),
             }
         }
-        count.map(|count| (count, always))
-    }
-
-    /// The derivatives that are elements of an array.
-    fn derivatives(&mut self, depth: usize) {
-        let reader = self.reader;
-        for (series, first, count) in reader.graph.output_rows() {
-            let Some(name) = reader.table(series) else { continue };
-            let derivative = |number: u32| format!("∂f/∂{}", reader.input(number as usize));
-            let (first, last) = (derivative(first), derivative(first + count - 1));
-            let all = if count > 1 { format!("{first}, …, {last}") } else { first };
-            self.line(depth, format!("{all} = {name}"));
-        }
+        counts.dedup();
+        if let [count] = counts[..] { Some((count, always)) } else { None }
     }
 
     /// What the end of a tree of `region` passes on.
@@ -271,39 +256,30 @@ impl<'a, 'g> Writer<'a, 'g> {
         let (decides, nexts) = graph.passed_before_phis(region);
         let again = values[..decides].first().copied();
         let decided = again.and_then(|again| graph.constant(again)).map(|again| again != 0.0);
+        let entries = graph.entries(region).iter().map(|entry| entry.phi).zip(&values[decides..]);
+        let entries = entries.filter(|_| decided != Some(false) || data.replays.is_some());
+        let phis = data.phis.iter().copied().zip(&values[decides + nexts..]);
+        let phis = phis.filter(|_| decided != Some(true) && !reader.is_inline(region));
         let mut changes: Vec<(&String, Node)> = Vec::new();
-        let mut change = |name: Option<&'a String>, value: Node| {
-            let is_new = |name: &&String| {
-                reader.names[value].as_ref() != Some(name)
-                    && !changes.iter().any(|(known, _)| known == name)
-            };
-            changes.extend(name.filter(is_new).map(|name| (name, value)));
-        };
-        if decided != Some(false) || data.replays.is_some() {
-            for (entry, &value) in graph.entries(region).iter().zip(&values[decides..]) {
-                change(reader.names[entry.phi].as_ref(), value);
+        for (phi, &value) in entries.chain(phis) {
+            let Some(name) = &reader.names[phi] else { continue };
+            let is_known = changes.iter().any(|(known, _)| *known == name);
+            if !is_known && reader.names[value].as_ref() != Some(name) {
+                changes.push((name, value));
             }
         }
-        if decided != Some(true) || decides == 0 {
-            for (&phi, &value) in data.phis.iter().zip(&values[decides + nexts..]) {
-                change(reader.names[phi].as_ref().filter(|_| !reader.inline[region]), value);
-            }
-        }
-        let counted = again.and_then(|again| fixed_count(graph, region, again));
-        if let (Some(again), None, None) = (again, decided, counted) {
+        if let (Some(again), None) = (again, decided)
+            && trips(graph, region, again).is_err()
+        {
             let condition = reader.condition(again, true, DEEP);
             self.line(depth, format!("this is the last iteration unless {condition}"));
         }
-        let (names, values): (Vec<&str>, Vec<Node>) =
-            changes.iter().map(|&(name, value)| (name.as_str(), value)).unzip();
-        match &names[..] {
-            [] => {}
-            [name] => self.line(depth, format!("{name} ← {}", self.list(&values))),
-            names => {
-                let more = if names.len() > MOST_VALUES { ", …" } else { "" };
-                let names = names[..names.len().min(MOST_VALUES)].join(", ");
-                self.line(depth, format!("({names}{more}) ← ({})", self.list(&values)));
-            }
+        let (names, values): (Vec<&String>, Vec<Node>) = changes.into_iter().unzip();
+        let (left, right) = (list(&names, |name| name.to_string()), self.list(&values));
+        match names.len() {
+            0 => {}
+            1 => self.line(depth, format!("{left} ← {right}")),
+            _ => self.line(depth, format!("({left}) ← ({right})")),
         }
         if decided == Some(false) {
             self.line(depth, "leave the loop");

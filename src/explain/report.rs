@@ -13,7 +13,6 @@ const MOST_PLACES: usize = 16;
 const MOST_ALIKE: usize = 4;
 
 /// A part of an explanation: words, perhaps a formula after them, and what is below.
-#[derive(Default)]
 struct Part<'a> {
     depth: usize,
     words: String,
@@ -21,9 +20,9 @@ struct Part<'a> {
     below: Vec<&'a Notation>,
 }
 
-impl Part<'_> {
-    fn words(depth: usize, words: String) -> Self {
-        Part { depth, words, ..Part::default() }
+impl<'a> Part<'a> {
+    fn new(depth: usize, words: String, below: impl Into<Option<&'a Notation>>) -> Self {
+        Part { depth, words, formula: None, below: below.into().into_iter().collect() }
     }
 }
 
@@ -48,23 +47,18 @@ fn latex_words(words: &str) -> String {
 
 /// The formulas, each rule and place once.
 fn formulas<'a>(parts: &mut Vec<Part<'a>>, formulas: &'a [Formula], depth: usize) {
-    let mut known: Vec<(&Formula, usize)> = Vec::new();
-    for formula in formulas {
-        let is_its = |(first, _): &&mut (&Formula, usize)| {
-            (first.rule, &first.at) == (formula.rule, &formula.at)
-        };
-        if let Some((_, part)) = known.iter_mut().find(is_its) {
-            let below = &mut parts[*part].below;
-            if below.len() < MOST_ALIKE && !below.contains(&&formula.form) {
-                below.push(&formula.form);
-            }
-            continue;
-        }
-        known.push((formula, parts.len()));
-        let Formula { rule, at, form } = formula;
+    let first = parts.len();
+    for Formula { rule, at, form } in formulas {
         let at = if depth == 0 { place(at) } else { String::new() };
         let words = format!("by {rule}{at}");
-        parts.push(Part { depth, words, formula: Some(rule.formula()), below: vec![form] });
+        match parts[first..].iter_mut().find(|part| part.words == words) {
+            Some(part) if part.below.len() >= MOST_ALIKE || part.below.contains(&form) => {}
+            Some(part) => part.below.push(form),
+            None => {
+                let formula = Some(rule.formula());
+                parts.push(Part { formula, ..Part::new(depth, words, form) });
+            }
+        }
     }
 }
 
@@ -73,16 +67,15 @@ impl Explanation {
         let Explanation { active, inactive, paths, .. } = self;
         let kind = if *paths == 1 { "path" } else { "paths" };
         let inputs = format!("{active} active and {inactive} inactive inputs, {paths} {kind}");
-        let part = |words: String, below| Part { words, below: vec![below], ..Part::default() };
-        let mut parts = vec![part(format!("the program ({inputs})"), &self.program)];
+        let mut parts = vec![Part::new(0, format!("the program ({inputs})"), &self.program)];
         for known in &self.loops {
-            parts.push(part(format!("the loop{}", place(&known.at)), &known.seen));
+            parts.push(Part::new(0, format!("the loop{}", place(&known.at)), &known.seen));
             formulas(&mut parts, &known.forms, 1);
         }
         formulas(&mut parts, &self.branches, 0);
         for refused in &self.refused {
             let words = format!("no closed form{}: {}", place(&refused.at), refused.why);
-            parts.push(Part::words(0, words));
+            parts.push(Part::new(0, words, None));
         }
         let of_place = |seen: &Phis, left: &Phis| {
             fates(seen, left, &self.rules_where(|formula| formula.at == seen.at))
@@ -90,22 +83,22 @@ impl Explanation {
         let fates: Vec<(&Phis, Vec<Fate>)> =
             self.phis.iter().map(|(seen, left)| (seen, of_place(seen, left))).collect();
         if !fates.is_empty() {
-            parts.push(Part::words(0, format!("the φs: {}", summary(&fates))));
+            parts.push(Part::new(0, format!("the φs: {}", summary(&fates)), None));
         }
         for (seen, fates) in fates.iter().take(MOST_PLACES) {
             let words = fates.iter().map(|fate| format!("{}{}", fate.words, place(&seen.at)));
-            parts.extend(words.map(|words| Part::words(1, words)));
+            parts.extend(words.map(|words| Part::new(1, words, None)));
         }
         if fates.len() > MOST_PLACES {
-            parts.push(Part::words(1, format!("(and {} more)", fates.len() - MOST_PLACES)));
+            parts.push(Part::new(1, format!("(and {} more)", fates.len() - MOST_PLACES), None));
         }
         if self.closed != self.program {
-            parts.push(part("what it has become".to_owned(), &self.closed));
+            parts.push(Part::new(0, "what it has become".to_owned(), &self.closed));
         }
         if let Some(gradient) = &self.gradient {
-            parts.push(part("the gradient".to_owned(), gradient));
+            parts.push(Part::new(0, "the gradient".to_owned(), gradient));
         }
-        parts.extend(self.notes.iter().map(|note| Part::words(0, format!("note: {note}"))));
+        parts.extend(self.notes.iter().map(|note| Part::new(0, format!("note: {note}"), None)));
         parts
     }
 

@@ -1,10 +1,10 @@
 //! Short formulas without names, for the records of applied formulas. What a loop carries is
 //! φ_L, what comes out of it φ_L', each with what it begins with.
 
-use super::formula::Names;
+use super::formula::{Names, letter};
 use super::term::Term;
 use crate::op::Op;
-use crate::ssa::{Block, Def, End, Graph, Node, Region, SeriesData};
+use crate::ssa::{Block, Def, End, Entry, Graph, Node, Region, SeriesData};
 
 /// What is further down is left out.
 const DEPTH: usize = 5;
@@ -20,45 +20,38 @@ impl Names for Brief<'_> {
         self.0
     }
 
-    fn name(&self, _: Node) -> Option<String> {
-        None
-    }
-
     fn leaf(&self, node: Node, depth: usize) -> Option<Term> {
         let graph = self.0;
-        let carried = |sign: &str, first: Node| match depth.checked_sub(1) {
-            Some(depth) => Term::atom(format!("{sign}({}, …)", self.term(first, depth).text())),
-            None => Term::dots(),
-        };
-        match graph.nodes[node].def {
-            Def::Iteration(_) => Some(Term::atom("i")),
+        let (sign, entry) = match graph.nodes[node].def {
+            Def::Iteration(_) => return Some(Term::atom("i")),
             Def::Element(access) => {
                 let first = match &graph.series[graph.accesses[access].series] {
                     SeriesData::Inputs { first, .. } => Some(Def::Input(*first)),
                     SeriesData::Nodes(nodes) => nodes.first().map(|&node| graph.nodes[node].def),
                     _ => None,
                 };
-                Some(match first {
-                    Some(Def::Input(first)) if graph.is_active(first) => Term::atom("x"),
-                    Some(Def::Input(_)) => Term::atom("d"),
+                return Some(match first {
+                    Some(Def::Input(first)) => Term::atom(letter(graph, first).0),
                     _ => Term::dots(),
-                })
+                });
             }
-            Def::Entry(region, number) => {
-                let entry = graph.entries(region).get(number as usize);
-                Some(entry.map_or_else(Term::dots, |entry| carried("φ_L", entry.first)))
-            }
+            Def::Entry(region, number) => ("φ_L", graph.entries(region).get(number as usize)),
             Def::Phi(region, number) if graph.regions[region].cycle.is_some() => {
-                let mut entries = graph.entries(region).iter().enumerate();
-                let its = entries.find(|&(at, _)| carries(graph, region, at, number as usize));
-                Some(its.map_or_else(Term::dots, |(_, entry)| carried("φ_L'", entry.first)))
+                ("φ_L'", carried(graph, region, number as usize).next())
             }
             Def::Phi(region, _) => {
                 let ends = graph.leaves(graph.regions[region].root).len();
-                (ends > MOST_ENDS).then(Term::dots)
+                return (ends > MOST_ENDS).then(Term::dots);
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some(match entry {
+            Some(entry) if depth > 0 => Term::atom(format!(
+                "{sign}({}, …)",
+                Names::term(self, entry.first, depth - 1).text()
+            )),
+            _ => Term::dots(),
+        })
     }
 }
 
@@ -67,98 +60,80 @@ impl<'a> Brief<'a> {
         Brief(graph)
     }
 
+    pub(crate) fn term(&self, node: Node) -> Term {
+        Names::term(self, node, DEPTH)
+    }
+
     pub(crate) fn node(&self, node: Node) -> String {
-        self.term(node, DEPTH).text()
+        self.term(node).text()
     }
 
     /// That the derivative of `phi`, a φ of a branch, is a φ of derivatives.
     pub(crate) fn differentiated(&self, phi: Node) -> Option<String> {
         let derivative =
-            |value: Node| Term::atom(format!("∂({})", self.term(value, DEPTH - 1).text()));
+            |value: Node| Term::atom(format!("∂({})", Names::term(self, value, DEPTH - 1).text()));
         let result = match self.0.nodes[phi].def {
             Def::Apply(Op::Select, [condition, sides @ ..]) => {
                 self.chosen(condition, sides.map(derivative), DEPTH)
             }
             Def::Phi(region, number) if self.0.regions[region].cycle.is_none() => {
-                let value = |values: &[Node]| values.get(number as usize).copied();
-                let mut end = |values: &[Node]| value(values).map_or_else(Term::dots, derivative);
-                self.tree(self.0.regions[region].root, DEPTH, &mut end)
+                let root = self.0.regions[region].root;
+                self.tree(root, DEPTH, &mut |values| derivative(values[number as usize]))
             }
             _ => return None,
         };
         Some(format!("∂{} = {}", self.node(phi), result.text()))
     }
 
-    /// That all ends of the region of `phi` pass on `value`.
-    pub(crate) fn same(&self, phi: Node, value: Node) -> String {
-        format!("{} = {}", self.node(phi), self.node(value))
+    /// That `node` comes to `other`.
+    pub(crate) fn same(&self, node: Node, other: Node) -> String {
+        format!("{} = {}", self.node(node), self.node(other))
     }
 
-    /// That the sides of the region of `phi` may change places.
-    pub(crate) fn complement(&self, phi: Node) -> String {
-        let Some((condition, sides)) = self.split(phi) else { return self.node(phi) };
-        let [a, b] = sides.map(|side| self.term(side, DEPTH - 1).text());
+    /// That the sides of a branch may change places, by the first values that they pass on.
+    pub(crate) fn complement(&self, condition: Node, sides: [Block; 2]) -> String {
+        let [a, b] = sides.map(|side| self.passed(side, 0, DEPTH).text());
         let [holds, fails] = [true, false].map(|holds| self.condition(condition, holds, DEPTH));
         format!("φ({holds}; {a}, {b}) = φ({fails}; {b}, {a})")
     }
 
-    /// That the application `node` of φs of `region` comes to `known`, or may be applied to the
-    /// sides.
-    pub(crate) fn distributed(&self, node: Node, region: Region, known: Option<Node>) -> String {
-        let result = match (known, self.0.nodes[node].def) {
-            (Some(known), _) => self.term(known, DEPTH),
-            (None, Def::Apply(op, args)) => {
-                self.tree(self.0.regions[region].root, DEPTH - 1, &mut |values| {
-                    let args = args[..op.arity()].iter().map(|arg| {
-                        let side = match self.0.nodes[*arg].def {
-                            Def::Phi(of, number) if of == region => values.get(number as usize),
-                            _ => None,
-                        };
-                        self.term(*side.unwrap_or(arg), DEPTH - 2)
-                    });
-                    Term::apply(op, args)
-                })
-            }
-            _ => Term::dots(),
-        };
-        format!("{} = {}", self.node(node), result.text())
-    }
-
-    /// That `phi`, a choice by `condition` between φs of `region`, is a φ of the choices
-    /// between `pairs`, one for each end.
-    pub(crate) fn exchanged(
+    /// That `node` is a φ of `region` of applications, one for each end.
+    pub(crate) fn distributed<'b>(
         &self,
-        phi: Node,
-        condition: Node,
+        node: Node,
         region: Region,
-        pairs: &[(Block, Node, Node)],
+        ends: impl IntoIterator<Item = (Op, &'b [Node])>,
     ) -> String {
-        let mut pairs = pairs.iter();
+        let mut ends = ends.into_iter();
         let result = self.tree(self.0.regions[region].root, DEPTH - 1, &mut |_| {
-            let Some(&(_, a, b)) = pairs.next() else { return Term::dots() };
-            let sides = [a, b].map(|side| self.term(side, DEPTH - 3));
-            if a == b { self.term(a, DEPTH - 2) } else { self.chosen(condition, sides, DEPTH - 2) }
+            ends.next().map_or_else(Term::dots, |(op, args)| self.applied(op, args, DEPTH - 1))
         });
-        format!("{} = {}", self.node(phi), result.text())
+        format!("{} = {}", self.node(node), result.text())
     }
 }
 
-/// Whether φ `number` of the loop `region` is what its entry φ `entry` is, or would be next,
-/// at each exit.
-pub(crate) fn carries(graph: &Graph, region: Region, entry: usize, number: usize) -> bool {
+/// The entries of the loop `region` whose values φ `number` has at each exit: those of the last
+/// iteration, or those that would be next.
+pub(crate) fn carried(
+    graph: &Graph,
+    region: Region,
+    number: usize,
+) -> impl Iterator<Item = &Entry> {
     let (decides, nexts) = graph.passed_before_phis(region);
     let leaves = graph.leaves(graph.regions[region].root);
-    leaves.into_iter().all(|leaf| {
-        let End::Return(values) = &graph.blocks[leaf].end else { return false };
-        let again = values[..decides].first().and_then(|&again| graph.constant(again));
-        let value = |index: usize| values.get(decides + index).copied();
-        match again {
-            Some(0.0) => {
-                let phi = graph.entries(region).get(entry).map(|entry| entry.phi);
-                [phi, value(entry)].contains(&value(nexts + number))
+    let is_carried = move |at: usize, entry: &Entry| {
+        leaves.iter().all(|&leaf| {
+            let End::Return(values) = &graph.blocks[leaf].end else { return false };
+            let again = values[..decides].first().and_then(|&again| graph.constant(again));
+            let value = values.get(decides + nexts + number);
+            let is_next = values.get(decides + at) == value;
+            match again {
+                Some(0.0) => is_next || value == Some(&entry.phi),
+                Some(_) => true,
+                None => is_next,
             }
-            Some(_) => true,
-            None => value(entry) == value(nexts + number),
-        }
-    })
+        })
+    };
+    let entries = graph.entries(region).iter().enumerate();
+    entries.filter(move |&(at, entry)| is_carried(at, entry)).map(|(_, entry)| entry)
 }

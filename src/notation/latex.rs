@@ -6,6 +6,8 @@
 use core::iter::{Peekable, from_fn};
 use core::str::Chars;
 
+use super::term::{LOWERED, RAISED};
+
 /// Functions that LaTeX knows.
 const FUNCTIONS: [&str; 13] = [
     "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "ln", "log", "min",
@@ -108,7 +110,8 @@ impl Translation<'_> {
     fn base(&mut self) -> Option<(String, bool)> {
         let next = *self.0.peek()?;
         if next.is_ascii_digit() {
-            return Some((self.number(), false));
+            let is_part = |next: &char| next.is_ascii_digit() || *next == '.';
+            return Some((from_fn(|| self.0.next_if(is_part)).collect(), false));
         }
         if next.is_ascii_alphabetic() {
             let word = self.letters();
@@ -119,45 +122,27 @@ impl Translation<'_> {
             };
             return Some((name, true));
         }
-        let (open, end) = match next {
-            '(' => ("(", ')'),
-            '[' => ("[", ']'),
-            '|' => ("|", '|'),
-            '√' | '∂' | 'φ' | '…' | '∞' | 'Σ' | 'Π' => ("", ' '),
-            _ => return None,
-        };
-        self.0.next();
-        let mut inside = || self.factor().unwrap_or_default();
+        let next = self.0.next_if(|next| "√∂φ…∞ΣΠ([|".contains(*next))?;
         let base = match next {
-            '√' => format!("\\sqrt{{{}}}", bare(&inside())),
-            '∂' => format!("\\partial {}", inside()),
+            '√' => format!("\\sqrt{{{}}}", bare(&self.factor().unwrap_or_default())),
+            '∂' => format!("\\partial {}", self.factor().unwrap_or_default()),
             'φ' => "\\varphi ".to_owned(),
             '…' => "\\dots ".to_owned(),
             '∞' => "\\infty ".to_owned(),
             'Σ' => "\\sum".to_owned(),
             'Π' => "\\prod".to_owned(),
-            _ => {
+            open => {
+                let end = if open == '(' {
+                    ')'
+                } else if open == '[' {
+                    ']'
+                } else {
+                    '|'
+                };
                 format!("\\left{open}{}\\right{end}", self.sequence(Some(end)))
             }
         };
         Some((base, next == 'φ'))
-    }
-
-    /// A number, perhaps with a power of ten.
-    fn number(&mut self) -> String {
-        let is_part = |next: &char| next.is_ascii_digit() || *next == '.';
-        let digits: String = from_fn(|| self.0.next_if(is_part)).collect();
-        let before = self.0.clone();
-        if self.0.next_if_eq(&'e').is_some() {
-            let minus = if self.0.next_if_eq(&'-').is_some() { "-" } else { "" };
-            let power: String = from_fn(|| self.0.next_if(char::is_ascii_digit)).collect();
-            match (power.is_empty(), &digits[..]) {
-                (true, _) => self.0 = before,
-                (false, "1") => return format!("10^{{{minus}{power}}}"),
-                (false, _) => return format!("{digits} \\cdot 10^{{{minus}{power}}}"),
-            }
-        }
-        digits
     }
 }
 
@@ -194,15 +179,10 @@ fn operator(sign: char) -> String {
     format!("\\{name} ")
 }
 
-/// A raised or lowered digit, and the sign for it.
+/// The sign for a raised or lowered digit, and the digit.
 fn script(character: char) -> Option<(char, char)> {
-    let digit = |zero: u32| char::from_digit(character as u32 - zero, 10);
-    Some(match character {
-        '¹' => ('^', '1'),
-        '²' | '³' => ('^', digit(0xB0)?),
-        '⁰' | '⁴'..='⁹' => ('^', digit(0x2070)?),
-        '⁻' => ('^', '-'),
-        '₀'..='₉' => ('_', digit(0x2080)?),
-        _ => return None,
+    [('^', RAISED), ('_', LOWERED)].into_iter().find_map(|(sign, digits)| {
+        let at = digits.chars().position(|digit| digit == character)?;
+        Some((sign, "0123456789-".chars().nth(at)?))
     })
 }

@@ -10,8 +10,8 @@ mod formula;
 mod latex;
 mod term;
 
-pub(crate) use brief::{Brief, carries};
-pub(crate) use formula::Names;
+pub(crate) use brief::{Brief, carried};
+pub(crate) use formula::{Names, input, letter};
 pub(crate) use term::{Level, Term, number, subscript};
 
 /// A text in mathematical notation, in Unicode and in LaTeX. `Display` shows the Unicode.
@@ -42,15 +42,15 @@ impl Notation {
 
     /// Lines with their depths; in LaTeX an `aligned` environment.
     pub(crate) fn lines(lines: &[(usize, String)]) -> Notation {
-        let joined = |of: &dyn Fn(&(usize, String)) -> String, end: &str| {
-            lines.iter().map(of).collect::<Vec<String>>().join(end)
-        };
-        let text = joined(&|(depth, line)| "  ".repeat(*depth) + line, "\n");
-        let latex = |(depth, line): &(usize, String)| {
-            format!("& {}{}", "\\quad ".repeat(*depth), latex::latex(line))
-        };
-        let latex = joined(&latex, " \\\\\n");
-        Notation { text, latex: format!("\\begin{{aligned}}\n{latex}\n\\end{{aligned}}") }
+        let text = lines.iter().map(|(depth, line)| "  ".repeat(*depth) + line);
+        let latex = lines
+            .iter()
+            .map(|(depth, line)| format!("& {}{}", "\\quad ".repeat(*depth), latex::latex(line)));
+        let latex = latex.collect::<Vec<String>>().join(" \\\\\n");
+        Notation {
+            text: text.collect::<Vec<String>>().join("\n"),
+            latex: format!("\\begin{{aligned}}\n{latex}\n\\end{{aligned}}"),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Terms: a number times factors, over others. A sum is one factor.
+//! Terms: a number times powers of factors. A sum is one factor.
 
 use crate::op::Op;
 
@@ -13,6 +13,7 @@ pub(crate) enum Level {
     Atom,
 }
 
+/// A factor with its exponent; that of a divisor is negative.
 #[derive(Clone, Debug, PartialEq)]
 struct Factor {
     text: String,
@@ -21,15 +22,12 @@ struct Factor {
 }
 
 impl Factor {
-    /// The text, in parentheses if it binds less tightly than `level`.
+    /// The text without the sign of the exponent, in parentheses if it binds less tightly than
+    /// `level`.
     fn at_least(&self, level: Level) -> String {
-        match self.power {
+        match self.power.unsigned_abs() {
             1 => parenthesised(&self.text, self.level < level),
-            power => {
-                let text =
-                    parenthesised(&self.text, self.level < Level::Atom) + &superscript(power);
-                parenthesised(&text, Level::Power < level)
-            }
+            power => parenthesised(&self.text, self.level < Level::Atom) + &script(power, RAISED),
         }
     }
 }
@@ -38,18 +36,17 @@ impl Factor {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Term {
     number: f64,
-    over: Vec<Factor>,
-    under: Vec<Factor>,
+    factors: Vec<Factor>,
 }
 
 impl Term {
     pub(crate) fn number(number: f64) -> Term {
-        Term { number, over: Vec::new(), under: Vec::new() }
+        Term { number, factors: Vec::new() }
     }
 
     pub(crate) fn new(text: impl Into<String>, level: Level) -> Term {
         let factor = Factor { text: text.into(), level, power: 1 };
-        Term { number: 1.0, over: vec![factor], under: Vec::new() }
+        Term { number: 1.0, factors: vec![factor] }
     }
 
     pub(crate) fn atom(text: impl Into<String>) -> Term {
@@ -72,20 +69,18 @@ impl Term {
 
     /// The only factor, if there is nothing else.
     fn single(&self) -> Option<&Factor> {
-        match (&self.over[..], &self.under[..]) {
-            ([factor], []) if self.number == 1.0 => Some(factor),
+        match &self.factors[..] {
+            [factor] if self.number == 1.0 && factor.power > 0 => Some(factor),
             _ => None,
         }
     }
 
-    pub(crate) fn level(&self) -> Level {
+    fn level(&self) -> Level {
         match self.single() {
             Some(factor) if factor.power == 1 => factor.level,
             Some(_) => Level::Power,
             None if self.is_negative() => Level::Sum,
-            None if self.over.is_empty() && self.under.is_empty() => {
-                if digits(self.number).contains('e') { Level::Product } else { Level::Atom }
-            }
+            None if self.factors.is_empty() && digits(self.number).is_ascii() => Level::Atom,
             None => Level::Product,
         }
     }
@@ -95,15 +90,16 @@ impl Term {
         if let Some(factor) = self.single() {
             return factor.at_least(Level::Relation);
         }
-        let size = self.number.abs();
-        let mut over: Vec<String> = Vec::new();
-        if size != 1.0 || self.over.is_empty() {
-            over.push(digits(size));
+        let texts = |is_over: bool| -> Vec<String> {
+            let those = self.factors.iter().filter(|factor| (factor.power > 0) == is_over);
+            those.map(|factor| factor.at_least(Level::Root)).collect()
+        };
+        let (mut over, under) = (texts(true), texts(false));
+        if self.number.abs() != 1.0 || over.is_empty() {
+            over.insert(0, digits(self.number.abs()));
         }
-        over.extend(self.over.iter().map(|factor| factor.at_least(Level::Root)));
         let minus = if self.is_negative() { "−" } else { "" };
         let over = format!("{minus}{}", over.join("·"));
-        let under: Vec<String> = self.under.iter().map(|f| f.at_least(Level::Root)).collect();
         match &under[..] {
             [] => over,
             [factor] => format!("{over}/{factor}"),
@@ -128,21 +124,9 @@ impl Term {
         Term::new(sum, Level::Sum)
     }
 
-    fn minus(self, other: Term) -> Term {
-        if other.is_negative() {
-            return self.plus(other.negated());
-        }
-        let second = other.at_least(Level::Product);
-        Term::new(format!("{} − {second}", self.at_least(Level::Sum)), Level::Sum)
-    }
-
     fn times(mut self, other: Term) -> Term {
-        self.number = match self.number.abs() == 1.0 || other.number.abs() == 1.0 {
-            true => self.number * other.number,
-            false => shortened(self.number * other.number),
-        };
-        merge(&mut self.over, other.over);
-        merge(&mut self.under, other.under);
+        self.number *= other.number;
+        self.multiply(other.factors);
         self
     }
 
@@ -151,25 +135,41 @@ impl Term {
             (self, other) = (self.negated(), other.negated());
         }
         if other.number != 1.0 {
-            let text = digits(other.number);
-            self.under.push(Factor { text, level: Level::Atom, power: 1 });
+            let number = Term::number(other.number);
+            self.factors.push(Factor { text: number.text(), level: number.level(), power: -1 });
         }
-        merge(&mut self.under, other.over);
-        merge(&mut self.over, other.under);
+        let inverse = other.factors.into_iter();
+        self.multiply(inverse.map(|factor| Factor { power: -factor.power, ..factor }));
         self
+    }
+
+    /// Multiplies by `others`: the powers of equal factors add up, of those above and those
+    /// below a line.
+    fn multiply(&mut self, others: impl IntoIterator<Item = Factor>) {
+        for other in others {
+            // Two terms of which something is left out may differ.
+            let is_same = |known: &&mut Factor| {
+                (&known.text, known.power > 0) == (&other.text, other.power > 0)
+                    && !known.text.contains('…')
+            };
+            match self.factors.iter_mut().find(is_same) {
+                Some(known) => known.power = known.power.saturating_add(other.power),
+                None => self.factors.push(other),
+            }
+        }
     }
 
     /// The term to the power of a number.
     fn power(self, exponent: f64) -> Term {
-        if exponent.fract() != 0.0 || exponent.abs() >= 1e4 {
+        if exponent.fract() != 0.0 || exponent == 0.0 || exponent.abs() >= 1e4 {
             return self.raised(&Term::number(exponent));
         }
-        let (text, level, power) = match self.single() {
-            Some(Factor { text, level, power }) => (text.clone(), *level, *power),
-            None => (self.text(), self.level(), 1),
+        let mut factor = match self.single() {
+            Some(factor) => factor.clone(),
+            None => Factor { text: self.text(), level: self.level(), power: 1 },
         };
-        let factor = Factor { text, level, power: power.saturating_mul(exponent as i32) };
-        Term { over: vec![factor], ..Term::number(1.0) }
+        factor.power = factor.power.saturating_mul(exponent as i32);
+        Term { number: 1.0, factors: vec![factor] }
     }
 
     fn raised(&self, exponent: &Term) -> Term {
@@ -183,21 +183,19 @@ impl Term {
         let mut next = || args.next().unwrap_or_else(Term::dots);
         match op {
             Op::Add => next().plus(next()),
-            Op::Sub => next().minus(next()),
+            Op::Sub => next().plus(next().negated()),
             Op::Mul => next().times(next()),
             Op::Div => next().divided_by(next()),
             Op::Neg => next().negated(),
             Op::Recip => Term::number(1.0).divided_by(next()),
             Op::MulAdd => next().times(next()).plus(next()),
             Op::Powi | Op::Powf => match (next(), next()) {
-                (base, Term { number, over, under }) if over.is_empty() && under.is_empty() => {
-                    base.power(number)
-                }
+                (base, Term { number, factors }) if factors.is_empty() => base.power(number),
                 (base, exponent) => base.raised(&exponent),
             },
             Op::Exp => Term::atom("e").raised(&next()),
             Op::Exp2 => Term::number(2.0).raised(&next()),
-            Op::ExpM1 => Term::atom("e").raised(&next()).minus(Term::number(1.0)),
+            Op::ExpM1 => Term::atom("e").raised(&next()).plus(Term::number(-1.0)),
             Op::Ln1p => Term::apply(Op::Ln, [Term::number(1.0).plus(next())]),
             Op::Sqrt => Term::new(format!("√{}", next().at_least(Level::Atom)), Level::Root),
             Op::Hypot => Term::apply(Op::Sqrt, [next().power(2.0).plus(next().power(2.0))]),
@@ -228,48 +226,38 @@ fn parenthesised(text: &str, needed: bool) -> String {
     if needed { format!("({text})") } else { text.to_owned() }
 }
 
-/// Multiplies by `others`: of equal factors the powers add up.
-fn merge(factors: &mut Vec<Factor>, others: Vec<Factor>) {
-    for other in others {
-        // Two terms of which something is left out may differ.
-        let is_same = |known: &&mut Factor| {
-            (&known.text, known.power > 0) == (&other.text, other.power > 0)
-                && !known.text.contains('…')
-        };
-        match factors.iter_mut().find(is_same) {
-            Some(known) => known.power = known.power.saturating_add(other.power),
-            None => factors.push(other),
-        }
-    }
-}
-
-/// A number, without the digits that are the rounding of how it was computed.
-fn shortened(number: f64) -> f64 {
-    format!("{number:.14e}").parse().unwrap_or(number)
-}
-
-/// The text of a [`shortened`] number.
+/// A number as text.
 pub(crate) fn number(number: f64) -> String {
-    Term::number(shortened(number)).text()
+    Term::number(number).text()
 }
 
-/// A number that is not negative.
+/// A number that is not negative, without the digits that are the rounding of how it was
+/// computed, and with a power of ten if it is very small or large.
 fn digits(number: f64) -> String {
-    match number {
-        _ if number.is_nan() => "NaN".to_owned(),
-        _ if number.is_infinite() => "∞".to_owned(),
-        _ if number == 0.0 || (1e-3..1e15).contains(&number) => format!("{number}"),
-        _ => format!("{number:e}"),
+    let short = format!("{number:.14e}").parse().unwrap_or(number);
+    let text = match short {
+        _ if short.is_infinite() => "∞".to_owned(),
+        _ if short == 0.0 || (1e-3..1e15).contains(&short) => format!("{short}"),
+        _ => format!("{short:e}"),
+    };
+    match text.split_once('e') {
+        Some(("1", power)) => format!("10{}", script(power, RAISED)),
+        Some((digits, power)) => format!("{digits}·10{}", script(power, RAISED)),
+        None => text,
     }
 }
 
-pub(crate) fn subscript(number: usize) -> String {
-    let digit = |digit: char| digit.to_digit(10).and_then(|d| char::from_u32(0x2080 + d));
+/// The raised digits, and a raised minus.
+pub(super) const RAISED: &str = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻";
+/// The lowered digits.
+pub(super) const LOWERED: &str = "₀₁₂₃₄₅₆₇₈₉";
+
+/// `number` in these digits.
+fn script(number: impl ToString, digits: &str) -> String {
+    let digit = |digit: char| digits.chars().nth(digit.to_digit(10).unwrap_or(10) as usize);
     number.to_string().chars().filter_map(digit).collect()
 }
 
-fn superscript(number: i32) -> String {
-    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-    let digit = |digit: char| digit.to_digit(10).map_or('⁻', |d| DIGITS[d as usize]);
-    number.to_string().chars().map(digit).collect()
+pub(crate) fn subscript(number: usize) -> String {
+    script(number, LOWERED)
 }

@@ -252,31 +252,30 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
         Some(ForcedLoopForm::Closed) | None => with_loops(recorded),
     };
     if !options.phi_calculus {
-        return stays(unrolled(rolled, recorded).unwrap_or_else(|long| long));
+        return stays(unrolled(rolled, recorded).0);
     }
     let always = options.loop_form.is_some();
     let Closed { graph, mut applied, mut refused, mut for_values } = closed_forms(&rolled, always);
-    let graph = unrolled(if applied.is_empty() { rolled } else { graph }, recorded);
-    let graph = graph.unwrap_or_else(|long| {
+    let graph = if applied.is_empty() { rolled } else { graph };
+    let (graph, is_open) = unrolled(graph, recorded);
+    if is_open {
         let why = "the code with its closed form would take longer";
         let open = applied.drain(..).map(|Applied { at, .. }| Refused { at, why: why.to_owned() });
         refused.extend(open);
         for_values = None;
-        long
-    });
+    }
     let graph = simplified(&branched(graph, &mut applied), Stage::Primal, options);
     let values = for_values.map(|graph| {
-        let graph = unrolled(graph, recorded).unwrap_or_else(|long| long);
-        let graph = branched(graph, &mut Vec::new());
+        let graph = branched(unrolled(graph, recorded).0, &mut Vec::new());
         simplified(&graph, Stage::Primal, options)
     });
     Primal { graph, values, applied, refused }
 }
 
 /// `graph` with its short loops as straight-line code. Where these may be left in each iteration, or
-/// their code is large, the `recorded` graph with long loops alone may take less; it is the error
-/// then.
-fn unrolled(graph: Graph, recorded: &Graph) -> Result<Graph, Graph> {
+/// their code is large, the `recorded` graph with long loops alone, without closed forms, may take
+/// less. Returns the graph and whether it is that one.
+fn unrolled(graph: Graph, recorded: &Graph) -> (Graph, bool) {
     /// The size of code that is worth another look.
     const LARGE: u64 = 1 << 12;
     let Short { loops, others, steps } = cost::short_loops(&graph);
@@ -287,15 +286,15 @@ fn unrolled(graph: Graph, recorded: &Graph) -> Result<Graph, Graph> {
         straight
     };
     if !others && steps <= LARGE {
-        return Ok(straight(graph));
+        return (straight(graph), false);
     }
     let long = rolled(recorded, ROLLED);
     let size = long.blocks.values().map(|block| block.items.len() as u64).sum::<u64>();
     if 2 * size < steps {
-        return Err(long);
+        return (long, true);
     }
     let straight = straight(graph);
-    if cost::whole(&long) < cost::whole(&straight) { Err(long) } else { Ok(straight) }
+    if cost::whole(&long) < cost::whole(&straight) { (long, true) } else { (straight, false) }
 }
 
 /// The graph with closed forms, also with those that cost more than their loops if `always`.

@@ -107,3 +107,28 @@ pub(super) fn matters(graph: &Graph, region: Region, values: &[Node], number: us
         _ => true,
     }
 }
+
+/// How many places refer to each node; one that does so several times counts once.
+pub(crate) fn uses(graph: &Graph) -> Array<Node, u32> {
+    let mut uses = Array::filled(0, graph.nodes.len());
+    let mut count = |nodes: &[Node]| {
+        let again = |&(i, node): &(usize, &Node)| !nodes[..i].contains(node);
+        nodes.iter().enumerate().filter(again).for_each(|(_, &node)| uses[node] += 1);
+    };
+    graph.nodes.keys().for_each(|node| count(graph.operands(node)));
+    for data in graph.blocks.values() {
+        for item in &data.items {
+            if let Item::Guard { condition: node, .. } | Item::Accumulate(_, node) = *item {
+                count(&[node]);
+            }
+        }
+        match &data.end {
+            End::Return(values) => count(values),
+            End::Branch { condition, .. } => count(&[*condition]),
+            End::Open => {}
+        }
+    }
+    let entries = graph.regions.keys().flat_map(|region| graph.entries(region));
+    entries.for_each(|entry| count(&[entry.first]));
+    uses
+}

@@ -388,6 +388,11 @@ impl Graph {
         }
     }
 
+    /// The place in the user's source that `place` stands for, if that is known.
+    pub(crate) fn place(&self, place: Option<PlaceId>) -> Option<&Place> {
+        place.and_then(|place| self.places.get(place))
+    }
+
     /// Appends a call of `routine` to `block`; `args` has one node for each of its inputs.
     pub fn push_call(
         &mut self,

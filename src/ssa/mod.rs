@@ -46,6 +46,7 @@ pub(crate) use decisive::decisive_nodes;
 pub use dot::dot;
 pub use expand::expand;
 pub use flow::Flow;
+pub(crate) use flow::uses;
 pub use fold::Folding;
 pub use fuse::fuse;
 pub use graph::{

@@ -131,8 +131,7 @@ impl<'a> Edit<'a> {
     }
 
     fn note(&mut self, rule: Rule, node: Node, form: String) {
-        let place = self.graph().nodes[node].place;
-        let at = place.and_then(|place| self.graph().places.get(place)).cloned();
+        let at = self.graph().place(self.graph().nodes[node].place).cloned();
         self.applied.push(Applied { rule, at, form });
     }
 
@@ -165,7 +164,7 @@ impl<'a> Edit<'a> {
         let end = End::Branch { condition: known, then: otherwise, otherwise: then };
         self.new.blocks[root].end = end;
         let phi = graph.regions[region].phis[0];
-        let form = self.brief().complement(phi);
+        let form = self.brief().complement(condition, [then, otherwise]);
         self.note(Rule::F3, phi, form);
         self.touched.insert(region);
     }
@@ -251,7 +250,10 @@ impl<'a> Edit<'a> {
             if !is_free || a == b || pairs.len() != 2 || differ != 1 {
                 continue;
             }
-            let form = self.brief().exchanged(phi, condition, inner, &pairs);
+            let choices: Vec<[Node; 3]> =
+                pairs.iter().map(|&(_, a, b)| [condition, a, b]).collect();
+            let ends = choices.iter().map(|choice| (Op::Select, &choice[..]));
+            let form = self.brief().distributed(phi, inner, ends);
             let place = graph.nodes[phi].place;
             let passed = pairs.into_iter().map(|(leaf, a, b)| {
                 if self.places.values[a] == self.places.values[b] {
@@ -345,7 +347,7 @@ impl<'a> Edit<'a> {
         }
         if same && let Some(known) = self.places.known(first, block, at) {
             let rule = if branched.len() > 1 { Rule::C4 } else { Rule::F1 };
-            let form = self.brief().distributed(node, region, Some(known));
+            let form = self.brief().same(node, known);
             self.note(rule, node, form);
             self.replaced.insert(node, known);
             return;
@@ -353,6 +355,8 @@ impl<'a> Edit<'a> {
         if !gains || !self.move_operands(region, args, &branched) {
             return;
         }
+        let ends = results.iter().map(|(_, here, ..)| (op, &here[..]));
+        let form = self.brief().distributed(node, region, ends);
         let place = graph.nodes[node].place;
         let mut passed = Vec::new();
         for (leaf, here, value, known) in results {
@@ -369,7 +373,6 @@ impl<'a> Edit<'a> {
             };
             passed.push((leaf, result));
         }
-        let form = self.brief().distributed(node, region, None);
         let rule = if branched.len() > 1 { Rule::C1 } else { Rule::F2 };
         self.note(rule, node, form);
         let phi = self.join(region, &passed);

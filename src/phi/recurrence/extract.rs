@@ -75,7 +75,7 @@ pub(super) fn body_to(graph: &Graph, region: Region, blocks: &[Block]) -> Result
 
 /// The trip count of `region`, if it is the same in all calls: where `again` is a comparison of
 /// the iteration number with a constant.
-pub(in crate::phi) fn trips(graph: &Graph, region: Region, again: Node) -> Result<u64, Reason> {
+pub(crate) fn trips(graph: &Graph, region: Region, again: Node) -> Result<u64, Reason> {
     let bound = graph.regions[region].cycle.as_ref().map_or(0, |cycle| cycle.bound);
     if let Some(again) = graph.constant(again) {
         return if again == 0.0 { Ok(1) } else { Err(Reason::Trips) };

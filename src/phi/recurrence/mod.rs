@@ -31,8 +31,9 @@ use crate::ssa::{
 use crate::validate::{Subject, refuted};
 
 use extract::Extraction;
-pub(super) use extract::{Body, body, movable, needed, trips};
-pub(super) use reason::Reason;
+pub(crate) use extract::trips;
+pub(super) use extract::{Body, body, movable, needed};
+pub(crate) use reason::Reason;
 
 /// A graph with closed forms of recurrences.
 pub(super) struct Recurrences {

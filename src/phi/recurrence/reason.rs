@@ -4,7 +4,7 @@ use crate::op::Op;
 
 /// Why a loop stays open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::phi) enum Reason {
+pub(crate) enum Reason {
     /// A block of the body is not straight-line code.
     Branches,
     /// The trip count is not a constant.

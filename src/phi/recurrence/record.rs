@@ -3,8 +3,10 @@
 use super::coefficients::Coefficients;
 use super::form::Variable;
 use super::system::System;
-use crate::notation::{Brief, number};
-use crate::numeric::{Instruction, Slot};
+use crate::entity::Entity;
+use crate::notation::{Brief, Level, Term};
+use crate::numeric::{Instruction, Slot, Trips};
+use crate::op::Op;
 use crate::phi::rule::{Applied, Rule};
 use crate::ssa::{Graph, Region};
 
@@ -12,12 +14,6 @@ use crate::ssa::{Graph, Region};
 const MOST_WRITTEN: usize = 3;
 /// A longer text of one coefficient is cut short.
 const LONGEST: usize = 200;
-
-/// How the text of an operand binds: sums need brackets in products.
-struct Text {
-    text: String,
-    is_sum: bool,
-}
 
 /// The formula of `system`, for `count` steps of `region`.
 pub(super) fn record(
@@ -28,11 +24,10 @@ pub(super) fn record(
     coefficients: &Coefficients,
     count: impl core::fmt::Display,
 ) -> Applied {
-    let place = graph.regions[region].place;
-    let at = place.and_then(|place| graph.places.get(place)).cloned();
-    let texts = texts(graph, coefficients);
+    let at = graph.place(graph.regions[region].place).cloned();
+    let terms = terms(graph, coefficients);
     let text = |slot: Option<Slot>| match slot {
-        Some(slot) => texts[crate::entity::Entity::index(slot)].text.clone(),
+        Some(slot) => terms[slot.index()].text(),
         None => "0".to_owned(),
     };
     let size = system.variables.len();
@@ -92,81 +87,58 @@ fn names(system: &System) -> String {
     format!("{size} numbers: {}", names.join(", "))
 }
 
-/// The text of each slot.
-fn texts(graph: &Graph, coefficients: &Coefficients) -> Vec<Text> {
+/// The term of each slot.
+fn terms(graph: &Graph, coefficients: &Coefficients) -> Vec<Term> {
     let brief = Brief::new(graph);
-    let mut texts: Vec<Text> = Vec::new();
-    let at = |texts: &[Text], slot: Slot, brackets: bool| {
-        let Text { text, is_sum } = &texts[crate::entity::Entity::index(slot)];
-        if *is_sum && brackets { format!("({text})") } else { text.clone() }
-    };
+    let mut terms: Vec<Term> = Vec::new();
     for instruction in coefficients.program().instructions() {
-        let (text, is_sum) = match *instruction {
-            Instruction::Input(input) => {
-                let text = brief.node(coefficients.live_ins()[input as usize]);
-                let is_sum = text.contains([' ']) && !text.ends_with(')');
-                (text, is_sum)
+        let apply = |op, slots: &[Slot]| {
+            Term::apply(op, slots.iter().map(|slot| terms[slot.index()].clone()))
+        };
+        let term = match *instruction {
+            Instruction::Input(input) | Instruction::Bounded(input) => {
+                brief.term(coefficients.live_ins()[input as usize])
             }
-            Instruction::Constant(value) => (number(value), value < 0.0),
-            // They are coefficients of sums alone.
-            Instruction::Bounded(input) => (format!("x{input}"), false),
-            Instruction::Folded(value) => (number(value.hi), value.hi < 0.0),
-            Instruction::Add(a, b) => {
-                match texts[crate::entity::Entity::index(b)].text.strip_prefix('−') {
-                    Some(b) => (format!("{} − {b}", at(&texts, a, false)), true),
-                    None => (format!("{} + {}", at(&texts, a, false), at(&texts, b, false)), true),
-                }
-            }
-            Instruction::Sub(a, b) => {
-                (format!("{} − {}", at(&texts, a, false), at(&texts, b, true)), true)
-            }
-            Instruction::Mul(a, b) => {
-                (format!("{}·{}", at(&texts, a, true), at(&texts, b, true)), false)
-            }
-            Instruction::Div(a, b) => {
-                (format!("{}/{}", at(&texts, a, true), at(&texts, b, true)), false)
-            }
-            Instruction::Neg(a) => (format!("−{}", at(&texts, a, true)), false),
+            Instruction::Constant(value) => Term::number(value),
+            Instruction::Folded(value) => Term::number(value.hi),
+            Instruction::Add(a, b) => apply(Op::Add, &[a, b]),
+            Instruction::Sub(a, b) => apply(Op::Sub, &[a, b]),
+            Instruction::Mul(a, b) => apply(Op::Mul, &[a, b]),
+            Instruction::Div(a, b) => apply(Op::Div, &[a, b]),
+            Instruction::Neg(a) => apply(Op::Neg, &[a]),
             Instruction::Power(ref power) => {
                 let n = match power.trips {
-                    crate::numeric::Trips::Constant(count) => count.to_string(),
-                    crate::numeric::Trips::Input(_) => "k".to_owned(),
+                    Trips::Constant(count) => count.to_string(),
+                    Trips::Input(_) => "k".to_owned(),
                 };
-                let map = &power.map;
-                match (map.states(), map.matrix()[0]) {
+                let states = power.map.states();
+                match (states, power.map.matrix()[0]) {
                     (1, Some(ratio)) => {
-                        let base = at(&texts, ratio, true);
-                        let sum = match map.offset()[0] {
-                            Some(b) => format!("{}·Σ_{{j<{n}}} {base}^j", at(&texts, b, true)),
-                            None => "0".to_owned(),
-                        };
-                        texts.push(cut(format!("{base}^{n}"), false));
-                        texts.push(cut(sum, false));
+                        let base = terms[ratio.index()].at_least(Level::Atom);
+                        let sum = Term::new(format!("Σ_{{j<{n}}} {base}^j"), Level::Product);
+                        let offset = power.map.offset()[0].map(|slot| terms[slot.index()].clone());
+                        terms.push(cut(Term::new(format!("{base}^{n}"), Level::Power)));
+                        terms.push(cut(offset.map_or(Term::number(0.0), |offset| {
+                            Term::apply(Op::Mul, [offset, sum])
+                        })));
                     }
-                    _ => {
-                        for entry in 0..power.results() {
-                            let states = map.states();
-                            let (row, column) = (entry / states + 1, entry % states + 1);
-                            let text = match entry < states * states {
-                                true => format!("(A^{n})_{{{row}{column}}}"),
-                                false => format!("(Σ_{{j<{n}}} A^j·b)_{column}"),
-                            };
-                            texts.push(cut(text, false));
-                        }
-                    }
+                    _ => terms.extend((0..power.results()).map(|entry| {
+                        let (row, column) = (entry / states + 1, entry % states + 1);
+                        Term::atom(match entry < states * states {
+                            true => format!("(A^{n})_{{{row}{column}}}"),
+                            false => format!("(Σ_{{j<{n}}} A^j·b)_{column}"),
+                        })
+                    })),
                 }
                 continue;
             }
         };
-        texts.push(cut(text, is_sum));
+        terms.push(cut(term));
     }
-    texts
+    terms
 }
 
-fn cut(text: String, is_sum: bool) -> Text {
-    if text.len() > LONGEST {
-        Text { text: "…".to_owned(), is_sum: false }
-    } else {
-        Text { text, is_sum }
-    }
+/// A term that is not too long to be read.
+fn cut(term: Term) -> Term {
+    if term.text().len() > LONGEST { Term::dots() } else { term }
 }

@@ -13,6 +13,7 @@ use hashbrown::HashMap;
 
 use crate::entity::Array;
 use crate::op::Op;
+use crate::ssa::flow::uses;
 use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
 
 /// The graph without such regions, as far as it is reached from its root: blocks,
@@ -358,24 +359,4 @@ impl Thread<'_> {
         let is_it = args[0] == selector && condition == test && self.uses[test] == 1;
         is_it.then_some((graph.constant(args[1])?, then, otherwise))
     }
-}
-
-fn uses(graph: &Graph) -> Array<Node, u32> {
-    let mut uses = Array::filled(0, graph.nodes.len());
-    for node in graph.nodes.keys() {
-        graph.operands(node).iter().for_each(|&arg| uses[arg] += 1);
-    }
-    for block in graph.blocks.values() {
-        for item in &block.items {
-            if let Item::Guard { condition, .. } = *item {
-                uses[condition] += 1;
-            }
-        }
-        match &block.end {
-            End::Return(values) => values.iter().for_each(|&value| uses[value] += 1),
-            End::Branch { condition, .. } => uses[*condition] += 1,
-            End::Open => {}
-        }
-    }
-    uses
 }
