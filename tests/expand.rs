@@ -43,7 +43,7 @@ fn random_programs_mean_the_same() {
         Recipe { wild: true, statements: 40, variety: 0.1, locals: 2, ..base },
     ];
     let eager = RerollLimits { iterations: 2, weight: 2, ..RerollLimits::default() };
-    let (mut made, mut expanded, mut known, mut applied) = (0, 0, 0, 0);
+    let (mut made, mut expanded, mut known, mut applied, mut calls) = (0, 0, 0, 0, 0);
     for (kind, recipe) in recipes.into_iter().enumerate() {
         let mut random = Random::new(kind as u64);
         for _ in 0..200 {
@@ -66,14 +66,18 @@ fn random_programs_mean_the_same() {
                     known += usize::from(agree(&rolled, &straight, &point));
                 }
             }
-            let closed = close(&rolled, CloseLimits::default());
-            applied += closed.applied.len();
-            verify(&closed.graph).unwrap_or_else(|error| panic!("{error}\n{}", closed.graph));
-            let is_loop = |of: &Region| closed.graph.regions[*of].cycle.is_some();
-            let all: Vec<Region> = closed.graph.regions.keys().filter(is_loop).collect();
-            if let Some(straight) = expand(&closed.graph, &all) {
+            let [closed, forced] = [false, true].map(|always| {
+                let closed = close(&rolled, CloseLimits { always, ..CloseLimits::DEFAULT });
+                verify(&closed.graph).unwrap_or_else(|error| panic!("{error}\n{}", closed.graph));
+                closed
+            });
+            applied += forced.applied.len();
+            let is_loop = |of: &Region| forced.graph.regions[*of].cycle.is_some();
+            let all: Vec<Region> = forced.graph.regions.keys().filter(is_loop).collect();
+            if let Some(straight) = expand(&forced.graph, &all) {
+                calls += straight.calls.len();
                 for (x, data) in &run {
-                    agree(&closed.graph, &straight, &[x.as_slice(), data].concat());
+                    agree(&forced.graph, &straight, &[x.as_slice(), data].concat());
                 }
             }
             for (x, data) in &run {
@@ -94,6 +98,6 @@ fn random_programs_mean_the_same() {
             }
         }
     }
-    println!("{made} {expanded} {known} {applied}");
+    println!("{made} {expanded} {known} {applied} {calls}");
     assert!(made > 300 && 2 * expanded > made && known > 500, "{made} {expanded} {known}");
 }

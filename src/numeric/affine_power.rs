@@ -143,8 +143,10 @@ impl AffinePower {
     /// The results with their places, error bounds and scales, also those that fail the accuracy
     /// contract; none where a number is out of range.
     pub fn bounded_results(&self, inputs: &[f64]) -> Vec<(usize, Bounded, f64)> {
-        let mut results = Vec::new();
+        let mut results: Vec<(usize, Bounded, f64)> = Vec::new();
         let mut collect = |index, result, scale| {
+            // Powering begins again where quotients were out of range.
+            results.retain(|&(known, ..)| known != index);
             results.push((index, result, scale));
             true
         };

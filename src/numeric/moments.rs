@@ -63,6 +63,7 @@ impl Moments {
         };
         let slots = &mut memory[..self.program.slots()];
         let (mut range, enough) = (Range::START, inputs.len() >= self.program.inputs() as usize);
+        let enough = enough && results.len() >= 3 * self.values.len();
         let known =
             enough.then(|| self.program.evaluate::<false>(inputs, slots, &mut [], &mut range));
         if known.flatten().is_none() || !range.holds() {

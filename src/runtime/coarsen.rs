@@ -257,11 +257,17 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
     let always = options.loop_form.is_some();
     let Closed { graph, mut applied, mut refused, mut for_values } = closed_forms(&rolled, always);
     let graph = if applied.is_empty() { rolled } else { graph };
-    let (graph, is_open) = unrolled(graph, recorded);
+    let (graph, is_open) = match always {
+        true => (graph, false),
+        false => unrolled(graph, recorded),
+    };
     if is_open {
-        let why = "the code with its closed form would take longer";
-        let open = applied.drain(..).map(|Applied { at, .. }| Refused { at, why: why.to_owned() });
-        refused.extend(open);
+        let why = "the code without its closed form is estimated to take less";
+        for Applied { at, .. } in applied.drain(..) {
+            if refused.iter().all(|known: &Refused| known.at != at) {
+                refused.push(Refused { at, why: why.to_owned() });
+            }
+        }
         for_values = None;
     }
     let graph = simplified(&branched(graph, &mut applied), Stage::Primal, options);

@@ -54,8 +54,8 @@ pub(crate) fn refuted(graph: &Graph, subject: &Subject<'_>, routine: &AffinePowe
     })
 }
 
-/// Whether a closed form comes to other values than its `subject`, a loop of `graph`: its values
-/// for a trip count and a point, unless they are rejected there. Without `own`, its trip count,
+/// Whether a closed form comes to other values than its `subject`, a loop of `graph`, or to none: its
+/// values for a trip count and a point, unless they are rejected there. Without `own`, its trip count,
 /// the loop has any.
 pub(crate) fn differs(
     graph: &Graph,
@@ -66,6 +66,7 @@ pub(crate) fn differs(
     let Some(cut) = Cut::of(graph, subject) else { return true };
     let is_less = |&count: &u64| own.is_none_or(|own| count < own);
     let own = own.filter(|count| count.saturating_mul(cut.steps) <= MOST_STEPS);
+    let mut has_values = false;
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     for count in TRIPS.into_iter().filter(is_less).chain(own) {
         let Some(cut) = cut.with_trips(count) else { return true };
@@ -74,6 +75,7 @@ pub(crate) fn differs(
             let found = form(count, &mut point);
             let Outcome::Values(expected) = interpret(&cut, &point) else { return true };
             let Some(found) = found else { continue };
+            has_values = true;
             let scale = expected.iter().fold(1.0, |most: f64, value| most.max(value.abs()));
             let agrees = |(found, expected): (&f64, &f64)| {
                 (found - expected).abs() <= TOLERANCE * scale || !expected.is_finite()
@@ -83,7 +85,7 @@ pub(crate) fn differs(
             }
         }
     }
-    false
+    !has_values
 }
 
 /// A loop as a graph of its own, whose inputs are the live-ins of a routine.

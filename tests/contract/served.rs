@@ -19,7 +19,7 @@ pub struct Server<F> {
 struct Kernels<F> {
     closed: RecordedWith<F>,
     loops: RecordedWith<F>,
-    /// The graph with closed forms that the first kernel is made from.
+    /// The graph with closed forms, before the choice of the other loops' form.
     graph: Graph,
 }
 
@@ -99,7 +99,11 @@ impl<F: Fn(&[Var], &[Var]) -> Var + Copy> Server<F> {
     /// the loops; `None` without routines.
     pub fn accepts(&self, point: &[f64]) -> Option<bool> {
         let graph = &self.kernels.as_ref()?.graph;
-        if graph.calls.is_empty() { None } else { accepts_calls(graph, point) }
+        if graph.calls.is_empty() || self.formulas() == 0 {
+            None
+        } else {
+            accepts_calls(graph, point)
+        }
     }
 
     /// How many formulas made closed forms.

@@ -86,7 +86,7 @@ pub(super) fn closed(
     closing.states = phis.zip(outputs).collect();
     let routines = closing.evaluations.iter().map(|evaluation| &evaluation.routine);
     // With guards alone the last iteration is always the same.
-    let is_counted = trips(graph, region, body.again).is_ok();
+    let is_counted = closing.exits.len() == 1 && trips(graph, region, body.again).is_ok();
     match always || cost::is_worth_closing_after(graph, region, is_counted, routines) {
         true => Ok(closing),
         false => Err(Reason::Cost),

@@ -111,6 +111,64 @@ impl Data {
         datum
     }
 
+    /// For each step whether it is never negative (`Some(true)`) or never positive, for any data that
+    /// are known only in a call, in all of `count` iterations.
+    pub(super) fn signs(&self, count: u64) -> Vec<Option<bool>> {
+        let mut signs: Vec<Option<bool>> = Vec::new();
+        for step in &self.steps {
+            let sign = match step {
+                Step::Number(number) if number.is_nan() => None,
+                Step::Number(number) => Some(*number >= 0.0),
+                Step::Iteration => Some(true),
+                Step::Element { table, base, stride } => {
+                    let element = |iteration: u64| {
+                        let index = usize::try_from(base + stride * iteration as i64).ok();
+                        index.and_then(|index| table.get(index)).map(|&bits| f64::from_bits(bits))
+                    };
+                    let all = |is: fn(f64) -> bool| (0..count).all(|i| element(i).is_some_and(is));
+                    let is_known = [all(|x| x >= 0.0), all(|x| x <= 0.0)];
+                    is_known.iter().position(|&is| is).map(|at| at == 0)
+                }
+                Step::Pivot(_) | Step::Row { .. } | Step::Known(_) => None,
+                Step::Apply(op, [a, b, c]) => {
+                    let equal = |one: Option<bool>, other| one.filter(|_| one == other);
+                    match op {
+                        Op::Mul => self.product_sign(*a, *b, &signs),
+                        Op::Abs | Op::Exp | Op::Sqrt => Some(true),
+                        Op::Div => signs[*a].zip(signs[*b]).map(|(a, b)| a == b),
+                        Op::Add => equal(signs[*a], signs[*b]),
+                        Op::Sub => equal(signs[*a], signs[*b].map(|sign| !sign)),
+                        Op::Neg => signs[*a].map(|sign| !sign),
+                        Op::Select => equal(signs[*b], signs[*c]),
+                        _ => None,
+                    }
+                }
+            };
+            signs.push(sign);
+        }
+        signs
+    }
+
+    /// The sign of `a · b`, where `signs` are those of their factors: a square is not negative.
+    fn product_sign(&self, a: Datum, b: Datum, signs: &[Option<bool>]) -> Option<bool> {
+        /// The most factors that are looked at.
+        const MOST_FACTORS: usize = 16;
+        let (mut pending, mut single) = (vec![a, b], Vec::new());
+        while let Some(factor) = pending.pop() {
+            match self.steps[factor] {
+                Step::Apply(Op::Mul, [a, b, _]) => pending.extend([a, b]),
+                _ => match single.iter().position(|&known| known == factor) {
+                    Some(at) => _ = single.swap_remove(at),
+                    None => single.push(factor),
+                },
+            }
+            if pending.len() + single.len() > MOST_FACTORS {
+                return None;
+            }
+        }
+        single.into_iter().try_fold(true, |sign, factor| Some(sign == signs[factor]?))
+    }
+
     /// Computes all steps for iteration number `iteration` around `pivot`, with samples for what is
     /// known only in a call.
     pub(super) fn evaluate(&self, iteration: u64, pivot: &[f64], values: &mut Vec<Bounded>) {

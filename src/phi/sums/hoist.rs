@@ -1,11 +1,11 @@
 //! Sums over data that are known only in a call, inactive inputs: their moments are computed once,
 //! before the outermost loop around in which they do not change.
 //!
-//! For lines and squares of lines in one variable a first loop finds the expansion point, the root
-//! of the line or the least-squares solution, and a second one adds up around it. In working
-//! precision that is as accurate as the loop: a line has no part that cancels, and of squares none
-//! does. The moments of all other polynomials are double-doubles around zero, of which a routine
-//! makes the sum, under the accuracy contract.
+//! For lines in one variable whose slopes have one sign, and weighted squares of lines whose weights
+//! have, a first loop finds the expansion point, the root of the sum or the least-squares solution,
+//! and a second one adds up around it. In working precision that is as accurate as the loop. The
+//! moments of all other polynomials are double-doubles around zero, of which a routine computes the
+//! sum, under the accuracy contract.
 
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ use crate::ssa::{
     AccessData, Block, Def, End, Graph, Item, Node, NodeData, Region, RegionData, SeriesData, cost,
 };
 
-/// So many samples tell whether all terms are squares.
-const SAMPLES: u64 = 8;
+/// The most iterations of which each term is tested whether it is a square.
+const MOST_TESTED: u64 = 1 << 16;
 
 /// Loops over data that are inserted before a loop.
 pub(super) struct Hoist {
@@ -108,11 +108,11 @@ fn before(
     if plain.terms.len() > limits.monomials {
         return Err(Reason::Monomials(limits.monomials));
     }
-    let is_measured = measured(&monomials, variables.len());
-    let degree = monomials.iter().map(Monomial::degree).max().unwrap_or(0);
+    let mut is_measured = measured(&monomials, variables.len());
+    // Another power of it would not have these factors.
+    factors.iter().for_each(|&(number, _)| is_measured[number] = false);
     let fits = |variable: usize| {
-        let is_square = degree == 2 && are_squares(&plain, &monomials, variable);
-        variables[variable].of == Of::Itself && (degree == 1 || is_square)
+        variables[variable].of == Of::Itself && has_one_sign(&plain, &monomials, variable, count)
     };
     let in_range = !factors.iter().any(|&(number, _)| is_power(number));
     let place_of = Coefficient::Node(first);
@@ -219,21 +219,32 @@ fn push(program: &mut Program, instruction: Instruction) -> Result<Slot, Reason>
     program.push(instruction).map_err(|_| Reason::Data)
 }
 
-/// Whether all terms are squares of lines in `variable`, by samples: polynomials whose
-/// discriminant is zero, and whose highest coefficient is not negative.
-fn are_squares(plain: &Iterate, monomials: &[Monomial], variable: usize) -> bool {
+/// Whether all terms are lines in `variable` whose slopes have one sign, or squares of lines times
+/// weights of one sign: then nothing of the sum around its expansion point cancels that is large.
+fn has_one_sign(plain: &Iterate, monomials: &[Monomial], variable: usize, count: u64) -> bool {
     let line = Monomial::variable(variable);
-    let datum = |of: Option<Monomial>| {
-        let at = monomials.iter().position(|&monomial| Some(monomial) == of);
+    let of = |monomial: Monomial| {
+        let at = monomials.iter().position(|&known| known == monomial);
         at.map(|at| plain.terms[at].1)
     };
-    let all = [Some(Monomial::ONE), Some(line), line.shifted(variable, 1)].map(datum);
-    let mut values = Vec::new();
-    (0..SAMPLES).all(|iteration| {
-        plain.data.evaluate(iteration, &[], &mut values);
-        let [c, b, a] = all.map(|datum| datum.map_or(0.0, |datum| values[datum].hi));
-        (b * b - 4.0 * a * c).abs() <= 1e-12 * b * b && a >= 0.0
-    })
+    let all = [Some(Monomial::ONE), Some(line), line.shifted(variable, 1)];
+    let [c, b, a] = all.map(|monomial| monomial.and_then(of));
+    let signs = plain.data.signs(count);
+    match (a, b) {
+        (None, Some(slope)) => signs[slope].is_some(),
+        (Some(weight), _) if count <= MOST_TESTED => {
+            // A polynomial in the data that is zero for all samples is zero.
+            let mut values = Vec::new();
+            let is_square = (0..count).all(|iteration| {
+                plain.data.evaluate(iteration, &[], &mut values);
+                let [c, b, a] = [c, b, a].map(|datum| datum.map_or(0.0, |datum| values[datum].hi));
+                (b * b - 4.0 * a * c).abs() <= 1e-12 * b * b
+            });
+            let is_all = monomials.iter().all(|monomial| all.contains(&Some(*monomial)));
+            is_square && is_all && signs[weight].is_some()
+        }
+        _ => false,
+    }
 }
 
 /// `graph` with samples for what `iterate` reads in a call.

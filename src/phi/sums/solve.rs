@@ -184,6 +184,8 @@ pub(super) fn found(
     let monomials = without(&factors, &iterate.terms);
     let expansion = Expansion { monomials: &monomials, moments: &moments, pivot: &[] };
     let mut is_measured = measured(&monomials, variables.len());
+    // Another power of it would not have these factors.
+    factors.iter().for_each(|&(number, _)| is_measured[number] = false);
     let pivot = expansion_point(&expansion, &is_measured);
     is_measured.iter_mut().zip(&pivot).for_each(|(is, &pivot)| *is &= pivot != 0.0);
     let (iterate, moments) = match is_measured.contains(&true) {
