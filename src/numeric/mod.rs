@@ -11,7 +11,7 @@
 //! - `compute`: how its results are computed
 //! - `linear`: small linear systems
 //! - `polynomial`: the routine for sums that are polynomials of live-ins
-//! - `moments`: the routine for their coefficients, if these are known only in a call
+//! - `moments`: the routine that computes their coefficients from data in a call
 //! - `text`: the text form of routines
 //!
 //! A routine is data: kernel and interpreter call [`Routine::run`] with the live-ins of a loop.

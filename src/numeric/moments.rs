@@ -9,8 +9,9 @@ use crate::entity::Entity;
 const LITTLE_MEMORY: usize = 40;
 
 /// Some slots of a program, each as three results: high-order word, low-order word and error bound.
-/// [`Instruction::Bounded`](super::Instruction::Bounded) reads what a call has returned so, as sums
-/// so far and as coefficients. It has no derivatives.
+/// [`Instruction::Bounded`](super::Instruction::Bounded) reads such a triple: the sums so far in the
+/// next call, the coefficients in a [`Polynomial`](super::Polynomial). It has no partial
+/// derivatives: its inputs are inactive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moments {
     program: Program,

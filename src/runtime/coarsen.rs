@@ -10,7 +10,7 @@ use crate::jit::{Kernel, MAX_WORDS, history_words, schedule_reaching};
 use crate::phi::{Applied, CloseLimits, Closed, Refused, close, simplify_branches};
 use crate::simplify::{SimplifyLimits, Stage, simplify_segments};
 use crate::soi::{crossing, cut, cut_evenly, divide};
-use crate::ssa::cost::Short;
+use crate::ssa::cost::ShortLoops;
 use crate::ssa::{
     Block, Folding, Graph, Nest, Region, RerollLimits, Sequence, cost, eliminate_dead_code, expand,
     fuse, hoist, most_steps, reached, reroll, simplify, verify, without_attached,
@@ -284,7 +284,7 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
 fn unrolled(graph: Graph, recorded: &Graph) -> (Graph, bool) {
     /// The size of code that is worth another look.
     const LARGE: u64 = 1 << 12;
-    let Short { loops, others, steps } = cost::short_loops(&graph);
+    let ShortLoops { loops, others, steps } = cost::short_loops(&graph);
     let straight = |graph: Graph| {
         let straight =
             expand(&graph, &loops).map_or(graph, |graph| simplify(&graph, Folding::Real));

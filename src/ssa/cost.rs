@@ -1,10 +1,10 @@
-//! The cost model: what loops take, and what routines take that stand for them.
+//! The cost model: the time of loops, and of the closed forms and routines that replace them.
 //!
 //! All is in tenths of a nanosecond, as measured on the x86-64 server of the benchmarks.
 
 use hashbrown::{HashMap, HashSet};
 
-use super::expand::is_counted;
+use super::expand::can_expand;
 use super::graph::{Block, Def, End, Graph, Item, Node, Region};
 use super::version::fallback_loops;
 use crate::numeric::{AffinePower, Routine, Trips};
@@ -45,8 +45,8 @@ struct Iteration {
     steps: u64,
     /// The same in the reverse sweep.
     sweep: u64,
-    /// What the longest chain of dependent steps grows by, from what the loop carries to what it
-    /// carries next, with that of the reverse sweep.
+    /// The latency of the loop-carried dependence chain per iteration; with that of the reverse
+    /// sweep.
     chain: u64,
     chain_with_sweep: u64,
 }
@@ -66,7 +66,8 @@ fn link(op: Op) -> u64 {
 impl Iteration {
     /// Of `blocks`, the body of `region`, a loop, or straight-line code; all branches are taken.
     fn of(graph: &Graph, region: Option<Region>, blocks: &[Block]) -> Iteration {
-        /// A cycle of dependences through several values of the loop takes several iterations.
+        /// A recurrence through several entry φs repeats after several iterations: the chain is
+        /// averaged over so many.
         const ROUNDS: u64 = 4;
         let items = || blocks.iter().flat_map(|&block| &graph.blocks[block].items);
         let (mut all, mut uses) = (Iteration::default(), HashMap::<Node, u32>::new());
@@ -152,17 +153,16 @@ fn depth(
     };
     let before = graph.operands(node).iter().filter_map(depth);
     let (forward, both) = before.reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)))?;
-    // They pass additions as they are.
+    // An addition forwards the adjoint unchanged.
     let back = if matches!(op, Op::Add | Op::Sub) { 0 } else { link(op).min(link(Op::Div)) };
     Some((forward + link(op), both + link(op) + back))
 }
 
-/// What all iterations of `region`, a loop, take, each by `time`; without it the whole graph, but
-/// for the loops of `never`.
+/// The time of all iterations of `region`, or of the whole graph, without the loops `excluded`.
 fn all_iterations(
     graph: &Graph,
     region: Option<Region>,
-    never: &HashSet<Region>,
+    excluded: &HashSet<Region>,
     time: fn(Iteration) -> u64,
 ) -> u64 {
     let (mut total, mut pending) = (0u64, vec![(region, 1u64)]);
@@ -174,7 +174,7 @@ fn all_iterations(
         let iteration = Iteration::of(graph, region, &blocks);
         total = total.saturating_add(times.saturating_mul(time(iteration)));
         let inner = blocks.iter().flat_map(|&block| graph.regions_of(block));
-        let inner = inner.filter(|inner| !never.contains(inner));
+        let inner = inner.filter(|inner| !excluded.contains(inner));
         pending.extend(inner.map(|inner| (Some(inner), times)));
     }
     total
@@ -197,7 +197,7 @@ fn loop_forward(graph: &Graph, region: Region) -> u64 {
 
 /// Short loops.
 #[derive(Default)]
-pub(crate) struct Short {
+pub(crate) struct ShortLoops {
     /// Those whose straight-line code takes less than the loop.
     pub(crate) loops: Vec<Region>,
     /// Whether there are others, which may be left in each iteration.
@@ -208,8 +208,8 @@ pub(crate) struct Short {
 
 /// The loops of `graph` that are faster as straight-line code. Versions of loops that hardly ever
 /// run are not.
-pub(crate) fn short_loops(graph: &Graph) -> Short {
-    let (fallback, mut short) = (fallback_loops(graph), Short::default());
+pub(crate) fn short_loops(graph: &Graph) -> ShortLoops {
+    let (fallback, mut short) = (fallback_loops(graph), ShortLoops::default());
     let (mut order, mut pending) = (Vec::new(), vec![graph.root()]);
     while let Some(root) = pending.pop() {
         for block in graph.tree(root) {
@@ -221,7 +221,8 @@ pub(crate) fn short_loops(graph: &Graph) -> Short {
     for &region in order.iter().rev() {
         let blocks = graph.tree(graph.regions[region].root);
         let inner = blocks.iter().flat_map(|&block| graph.regions_of(block));
-        let mut all = size(graph, &blocks) + inner.map(|inner| steps[&inner]).sum::<u64>();
+        let mut all =
+            inner.map(|inner| steps[&inner]).fold(size(graph, &blocks), u64::saturating_add);
         if let Some(cycle) = graph.regions[region].cycle.as_ref()
             && !fallback.contains(&region)
         {
@@ -231,17 +232,17 @@ pub(crate) fn short_loops(graph: &Graph) -> Short {
                 true => trips < LEAST_CHAINED_TRIPS,
                 false => trips < u64::from(LEAST_ROLLED_TRIPS) || unrolled < LEAST_ROLLED_STEPS,
             };
-            if is_short && is_counted(graph, region) {
+            if is_short && can_expand(graph, region) {
                 short.loops.push(region);
                 all = unrolled;
             }
-            short.others |= is_short && !is_counted(graph, region);
+            short.others |= is_short && !can_expand(graph, region);
         }
         steps.insert(region, all);
     }
     let blocks = graph.tree(graph.root());
     let inner = blocks.iter().flat_map(|&block| graph.regions_of(block));
-    short.steps = size(graph, &blocks) + inner.map(|inner| steps[&inner]).sum::<u64>();
+    short.steps = inner.map(|inner| steps[&inner]).fold(size(graph, &blocks), u64::saturating_add);
     short
 }
 
@@ -280,7 +281,7 @@ fn affine_power(routine: &AffinePower) -> u64 {
     CALL + INSTRUCTION * instructions * (1 + outputs) / 2 + power * (1 + outputs) / 2
 }
 
-/// Whether `closed` is less than `open` by more than the model is off as a rule.
+/// Whether `closed` is less than `open` by more than the model's usual error, an eighth.
 fn is_less(closed: u64, open: u64) -> bool {
     closed.saturating_add(closed / 8) < open
 }
@@ -317,8 +318,8 @@ pub(crate) fn is_worth_folding<'a>(
     routines: impl Iterator<Item = &'a Routine>,
 ) -> bool {
     let steps = 2 * steps * throughput(Op::Mul);
-    let all = steps + before + routines.map(routine).sum::<u64>();
-    is_less(all, loop_with_sweep(graph, region))
+    let all = steps + routines.map(routine).sum::<u64>();
+    is_less(all.saturating_add(before), loop_with_sweep(graph, region))
 }
 
 /// What it takes to go over the data of `region`, a loop of so many iterations, once in `passes`

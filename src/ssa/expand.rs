@@ -1,4 +1,4 @@
-//! Expansion: loops become the straight code again that they were rolled from.
+//! Loop unrolling: counted loops become straight-line code.
 //!
 //! As [`reroll`](super::reroll()) it shares and folds nothing: each operation of each
 //! iteration is a node, in the order in which it is done, and what has the same index
@@ -71,8 +71,8 @@ pub fn expand(graph: &Graph, loops: &[Region]) -> Option<Graph> {
     Some(expand.new)
 }
 
-/// Whether `region`, a loop, can be expanded: it is left after its last iteration only.
-pub(super) fn is_counted(graph: &Graph, region: Region) -> bool {
+/// Whether [`expand`] can unroll `region`, a loop: it is left after its last iteration only.
+pub(super) fn can_expand(graph: &Graph, region: Region) -> bool {
     counter(graph, region).is_some()
 }
 

@@ -114,14 +114,14 @@ fn before(
     let fits = |variable: usize| {
         variables[variable].of == Of::Itself && has_one_sign(&plain, &monomials, variable, count)
     };
-    let in_range = !factors.iter().any(|&(number, _)| is_power(number));
-    let place_of = Coefficient::Node(first);
-    let (mut pivot, mut coefficient) = (Vec::new(), place_of);
+    let has_no_exponential = !factors.iter().any(|&(number, _)| is_power(number));
+    let placeholder = Coefficient::Node(first);
+    let (mut pivot, mut coefficient) = (Vec::new(), placeholder);
     let (iterate, moments) = match used[..] {
-        _ if in_range && monomials.len() < 2 => (plain, Hoisted::Plain),
-        [variable] if in_range && is_measured[variable] && fits(variable) => {
+        _ if has_no_exponential && monomials.len() < 2 => (plain, Hoisted::Plain),
+        [variable] if has_no_exponential && is_measured[variable] && fits(variable) => {
             let zero = Coefficient::Number(Bounded::ZERO);
-            let at = |number| if number == variable { place_of } else { zero };
+            let at = |number| if number == variable { placeholder } else { zero };
             pivot = (0..variables.len()).map(at).collect();
             (extract(&is_measured)?.iterate, Hoisted::Around(variable, plain))
         }
@@ -135,7 +135,7 @@ fn before(
     let number = graph.constant(first);
     let sum = Sum {
         monomials: without(&factors, &iterate.terms),
-        // Nodes take their places when they are inserted.
+        // Placeholders, which `Hoist::insert` replaces.
         moments: vec![coefficient; iterate.terms.len()],
         pivot,
         variables,
@@ -146,7 +146,7 @@ fn before(
         factor: Bounded::ONE,
     };
     let formula = record::sum(graph, &sum, &[], count);
-    // Where it is does not matter for what the sum is.
+    // The sum does not depend on the expansion point; validation uses this one.
     let pivot =
         sum.pivot.iter().map(|of| if matches!(of, Coefficient::Node(_)) { 0.3 } else { 0.0 });
     let (pivot, form) = (pivot.collect(), Form::Sum(sum));
@@ -275,7 +275,8 @@ impl Hoist {
             Hoisted::Around(..) => (2, None),
             Hoisted::DoubleDouble(routine, _) => (1, Some(routine)),
         };
-        2 * cost::over_data(graph, region, passes, self.count, routine) / self.runs.max(1)
+        let once = cost::over_data(graph, region, passes, self.count, routine);
+        once.saturating_mul(2) / self.runs.max(1)
     }
 
     /// Inserts the loops, and lets `sum` use what they compute.

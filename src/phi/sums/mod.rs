@@ -187,7 +187,7 @@ fn closed(
     let steps = all.iter().filter(|closed| closed.routine.is_none());
     let steps = steps.map(|closed| closed.found.form.steps()).sum();
     let before = all.iter().filter_map(|closed| closed.found.hoist.as_ref());
-    let before = before.map(|hoist| hoist.cost(graph, region)).sum();
+    let before = before.map(|hoist| hoist.cost(graph, region)).fold(0, u64::saturating_add);
     let routines = all.iter().filter_map(|closed| closed.routine.as_ref());
     let routines = routines.map(|(routine, _)| routine);
     if !limits.always
