@@ -132,8 +132,10 @@ impl Iteration {
         (ITERATION + self.steps + self.sweep).max(self.chain_with_sweep)
     }
 
+    /// Whether iterations cannot overlap. Additions alone can be done in any order, and have no
+    /// chain in the reverse sweep.
     fn is_chained(self) -> bool {
-        self.chain_with_sweep > self.steps + self.sweep
+        self.chain_with_sweep > self.steps + self.sweep && self.chain_with_sweep > self.chain
     }
 }
 

@@ -105,8 +105,15 @@ fn measure(program: Program) -> Result<Row, Error> {
 }
 
 fn write_rows(out: &mut dyn Write, rows: &[Row]) -> Result<(), Error> {
-    let header =
-        ["program", "with φ", "without", "with / without", "compile with", "without", "rules"];
+    let header = [
+        "program",
+        "with φ",
+        "without",
+        "with / without",
+        "compile with",
+        "compile without",
+        "rules",
+    ];
     let cells = |row: &Row| {
         vec![
             row.name.to_owned(),

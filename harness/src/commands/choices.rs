@@ -26,7 +26,7 @@ struct Short {
     run: fn(&[Var], usize) -> Var,
 }
 
-const LOOPS: [Short; 4] = [
+const LOOPS: [Short; 6] = [
     Short {
         name: "x ← a·x + b",
         at: &[0.3, 0.97, 0.01],
@@ -65,6 +65,21 @@ const LOOPS: [Short; 4] = [
                 place += speed * 0.01;
             }
             place
+        },
+    },
+    Short {
+        name: "scalar product",
+        at: &[0.3; 64],
+        run: |x, trips| (0..trips).map(|i| x[i] * ((i * 37 % 101) as f64 * 0.02 - 1.0)).sum(),
+    },
+    Short {
+        name: "scalar products",
+        at: &[0.3; 64],
+        run: |x, trips| {
+            let score = |row: usize| -> Var {
+                (0..trips).map(|i| x[i] * (((i + row) * 37 % 101) as f64 * 0.02 - 1.0)).sum()
+            };
+            (0..100).map(|row| score(row).sin()).sum()
         },
     },
 ];
