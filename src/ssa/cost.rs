@@ -94,6 +94,9 @@ impl Iteration {
             (all.steps, all.sweep) = (all.steps + fetched, all.sweep + fetched);
         }
         let entries = region.map_or(&[][..], |region| graph.entries(region));
+        if entries.is_empty() {
+            return all;
+        }
         let mut depths: HashMap<Node, Depth> =
             entries.iter().map(|entry| (entry.phi, (0, 0))).collect();
         let mut longest = Vec::new();

@@ -18,19 +18,24 @@ pub(crate) fn is_acceptance(graph: &Graph, node: Node) -> bool {
     }
 }
 
+/// The block of the loop, where `data` ends by a choice between a routine's values and the loop.
+fn fallback(graph: &Graph, data: &BlockData) -> Option<Block> {
+    match data.end {
+        End::Branch { condition, otherwise, .. } if is_acceptance(graph, condition) => {
+            Some(otherwise)
+        }
+        _ => None,
+    }
+}
+
 /// The loops that run only where a call is rejected.
 pub(crate) fn fallback_loops(graph: &Graph) -> HashSet<Region> {
     let mut loops = HashSet::new();
-    for data in graph.blocks.values() {
-        match data.end {
-            End::Branch { condition, otherwise, .. } if is_acceptance(graph, condition) => {
-                for region in graph.regions_of(otherwise) {
-                    loops.insert(region);
-                    let inside = blocks_inside(graph, region).into_iter();
-                    loops.extend(inside.flat_map(|block| graph.regions_of(block)));
-                }
-            }
-            _ => {}
+    for block in graph.blocks.values().filter_map(|data| fallback(graph, data)) {
+        for region in graph.regions_of(block) {
+            loops.insert(region);
+            let inside = blocks_inside(graph, region).into_iter();
+            loops.extend(inside.flat_map(|block| graph.regions_of(block)));
         }
     }
     loops
@@ -56,13 +61,8 @@ pub(crate) fn fallback_loops(graph: &Graph) -> HashSet<Region> {
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn accepts_calls(graph: &Graph, inputs: &[f64]) -> Option<bool> {
-    let fallback = |data: &BlockData| match data.end {
-        End::Branch { condition, otherwise, .. } if is_acceptance(graph, condition) => {
-            Some(otherwise)
-        }
-        _ => None,
-    };
-    let fallback: HashSet<Block> = graph.blocks.values().filter_map(fallback).collect();
+    let fallback: HashSet<Block> =
+        graph.blocks.values().filter_map(|data| fallback(graph, data)).collect();
     let mut accepted = true;
     let outcome = interpret_while(graph, inputs, |block| {
         accepted &= !fallback.contains(&block);

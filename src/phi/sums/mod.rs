@@ -92,7 +92,7 @@ fn pass(
         pending.extend(inner);
     }
     open.clear();
-    let mut is_changed = false;
+    let (mut is_changed, known) = (false, applied.len());
     for &region in innermost.iter().rev().take(limits.loops) {
         let place = Place { graph, nest: &nest, region, outer: None, passive: &passive };
         let at = graph.regions[region].place.and_then(|place| graph.places.get(place)).cloned();
@@ -107,7 +107,10 @@ fn pass(
                     Applied { rule: *rule, at: at.clone(), form: formula.clone() }
                 };
                 applied.extend(all.iter().map(record));
-                insert(&mut new, place, &swept, all);
+                if insert(&mut new, place, &swept, all).is_none() {
+                    applied.truncate(known);
+                    return None;
+                }
             }
             Err(reason) => refuse(reason),
         }
@@ -240,26 +243,31 @@ fn is_refuted(place: Place<'_>, body: &Body, count: u64, closed: &Closed) -> boo
     })
 }
 
-/// Puts the closed forms before the loop, or both versions in its place.
-fn insert(new: &mut Graph, place: Place<'_>, swept: &Array<Node, bool>, all: Vec<Closed>) {
+/// Puts the closed forms before the loop, or both versions in its place. `None` if that fails; `new`
+/// is no graph then.
+fn insert(
+    new: &mut Graph,
+    place: Place<'_>,
+    swept: &Array<Node, bool>,
+    all: Vec<Closed>,
+) -> Option<()> {
     let Place { graph, nest, region, .. } = place;
-    let Some(block) = nest.region_block(region) else { return };
-    let Some(mut cursor) = Cursor::before(new, block, region) else { return };
+    let block = nest.region_block(region)?;
+    let mut cursor = Cursor::before(new, block, region)?;
     let source = graph.regions[region].place;
     let (mut copies, mut accepted) = (Copies::default(), None);
     let (mut steps, mut outputs, mut replaced) = (Vec::new(), Vec::new(), HashSet::new());
     let one = new.push_const(1.0f64.to_bits());
     for Closed { phi, mut found, mut routine } in all {
         if let (Some(hoist), Form::Sum(sum)) = (&found.hoist, &mut found.form) {
-            let Some(()) = hoist.insert(new, place, &found.iterate, sum) else { return };
+            hoist.insert(new, place, &found.iterate, sum)?;
             if routine.is_some() {
                 // Now with the moments as inputs, which are not differentiated.
                 let is_swept = |node: Node| node.index() < swept.len() && swept[node];
                 routine = found.form.routine(graph, is_swept).ok();
             }
             // Where the loop stands may have changed.
-            let Some(now) = Cursor::before(new, block, region) else { return };
-            cursor.at = now.at;
+            cursor.at = Cursor::before(new, block, region)?.at;
         }
         let nodes = found.form.nodes(graph);
         let mut before = nodes.clone();
@@ -269,13 +277,13 @@ fn insert(new: &mut Graph, place: Place<'_>, swept: &Array<Node, bool>, all: Vec
         match (routine, &found.form) {
             (Some((routine, inputs)), _) => {
                 let args = inputs.into_iter().map(|input| target.variable(input));
-                let Ok(args) = args.collect::<Result<Vec<Node>, Reason>>() else { return };
+                let args: Vec<Node> = args.collect::<Result<_, Reason>>().ok()?;
                 let (condition, values) = call(new, &mut cursor, routine, args, &mut steps, source);
                 accepted = Some(both(new, &mut cursor, accepted, condition));
                 outputs.extend(values);
             }
             (None, Form::Sum(sum)) => {
-                let Ok(value) = sum.write(&mut target) else { return };
+                let value = sum.write(&mut target).ok()?;
                 let phi = graph.regions[region].phis[phi];
                 new.nodes[phi].def = Def::Apply(Op::Mul, [value, one, value]);
                 cursor.insert(new, Item::Node(phi));
@@ -289,6 +297,7 @@ fn insert(new: &mut Graph, place: Place<'_>, swept: &Array<Node, bool>, all: Vec
         let phis = new.regions[region].phis.clone();
         version(new, &cursor, (region, &phis), accepted, (steps, outputs));
     }
+    Some(())
 }
 
 /// Lets `region`, a loop of one block, pass on nothing for the φs that were `replaced`.
