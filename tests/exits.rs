@@ -423,3 +423,31 @@ fn straight_code_before_a_loop_is_looked_at_once() {
     f.compile().unwrap();
     f.explain().unwrap();
 }
+
+/// y ← a·y + b until y ≥ limit, with what y was before, and before that.
+fn before_the_exit() -> Graph {
+    let text = "graph active 5 inactive 1\nv6 = const 0.0\nv7 = const 1999.0\n\
+                v11 = iteration r0\nb0:\n  \
+                v18 = region r0 b1 bound 2000 entries v8=v0 v9=v1 v10=v2\n  \
+                return v18\nb1:\n  v12 = lt v8 v5\n  branch v12 b2 b3\nb2:\n  \
+                v13 = mul v3 v8\n  v14 = add v13 v4\n  v15 = lt v11 v7\n  \
+                return v15 v14 v8 v8 v14\nb3:\n  v16 = mul v9 v10\n  v17 = add v16 v8\n  \
+                return v6 v8 v9 v10 v17\n";
+    let graph = parse(text).unwrap();
+    verify(&graph).unwrap();
+    graph
+}
+
+#[test]
+fn loops_left_at_once_return_what_they_were_given() {
+    let graph = before_the_exit();
+    let solved = closed(&graph);
+    assert!(!solved.applied.is_empty(), "{:?}", solved.refused);
+    let (before, after) = (differentiated(&graph), differentiated(&solved.graph));
+    for limit in [0.5, 1.5, 2.0, 10.0, 1e3, 1e5] {
+        let x = [1.0, 0.7, -0.3, 1.01, 0.02, limit];
+        let (tape, got) = (values(&before, &x), values(&after, &x));
+        let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-12 * b.abs().max(1.0);
+        assert!(got.iter().zip(&tape).all(close), "{limit}: {got:?} {tape:?}");
+    }
+}

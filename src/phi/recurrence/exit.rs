@@ -7,14 +7,14 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::extract::{Body, body_to};
+use super::extract::{Body, body_to, needed};
 use super::reason::Reason;
 use super::{Evaluation, Group, evaluation, is_inside, trips};
 use crate::entity::Array;
 use crate::op::Op;
 use crate::phi::rule::Applied;
 use crate::phi::version::{Cursor, evaluate, move_live_ins, version};
-use crate::ssa::{Block, Copies, Def, End, Graph, Item, Nest, Node, NodeData, Region, cost};
+use crate::ssa::{Block, Copies, Def, End, Entry, Graph, Item, Nest, Node, NodeData, Region, cost};
 use crate::validate::{Subject, refuted};
 
 /// The most steps that are copied after a loop.
@@ -23,10 +23,19 @@ const MOST_COPIED: usize = 256;
 /// A loop with exits, closed after it.
 pub(super) struct ExitClosing {
     evaluations: Vec<Evaluation>,
-    /// For each entry φ that exits depend on its evaluation, and its output there.
-    states: Vec<(Node, (usize, usize))>,
+    states: Vec<State>,
     exits: Vec<Exit>,
     pub(super) applied: Vec<Applied>,
+}
+
+/// An entry φ that exits depend on.
+struct State {
+    phi: Node,
+    /// Its evaluation, and its output there.
+    output: (usize, usize),
+    /// What it is in the first iteration, if the output is right only in later ones: where no
+    /// iteration reads it, or another entry φ has the same next value.
+    first: Option<Node>,
 }
 
 /// A leaf at which the loop may end.
@@ -63,10 +72,16 @@ pub(super) fn closed(
     let wanted: Vec<Node> = states.iter().map(|&state| body.nexts[state]).collect();
     let mut closing =
         ExitClosing { evaluations: Vec::new(), states: Vec::new(), exits, applied: Vec::new() };
-    let mut outputs = vec![(0, 0); wanted.len()];
     for Group { values, outputs: of } in super::groups(graph, nest, region, &body, &wanted) {
+        let needed = needed(graph, nest, region, &body.nexts, &values);
         for (at, output) in of {
-            outputs[at] = (closing.evaluations.len(), output);
+            let own = (0..entries.len()).find(|&entry| {
+                body.nexts[entry] == wanted[at] && needed.contains(&entries[entry].phi)
+            });
+            let Entry { phi, first } = entries[states[at]];
+            let output = (closing.evaluations.len(), output);
+            let first = (own != Some(states[at])).then_some(first);
+            closing.states.push(State { phi, output, first });
         }
         let (evaluation, record) = evaluation(graph, nest, swept, region, &body, None, &values)?;
         let subject = Subject {
@@ -82,8 +97,6 @@ pub(super) fn closed(
         closing.evaluations.push(evaluation);
         closing.applied.push(record);
     }
-    let phis = states.iter().map(|&state| entries[state].phi);
-    closing.states = phis.zip(outputs).collect();
     let routines = closing.evaluations.iter().map(|evaluation| &evaluation.routine);
     // With guards alone the last iteration is always the same.
     let is_counted = closing.exits.len() == 1 && trips(graph, region, body.again).is_ok();
@@ -186,8 +199,21 @@ pub(super) fn insert(
         outputs.push(values);
     }
     let Some(accepted) = accepted else { return };
-    let mut states: HashMap<Node, Node> =
-        closing.states.iter().map(|&(phi, (of, output))| (phi, outputs[of][output])).collect();
+    let mut states: HashMap<Node, Node> = HashMap::new();
+    for State { phi, output: (of, output), first } in closing.states {
+        let mut value = outputs[of][output];
+        if let Some(first) = first {
+            let zero = new.push_const(0.0f64.to_bits());
+            let mut step = |op, args| {
+                let step = new.nodes.push(NodeData { def: Def::Apply(op, args), place });
+                steps.push(step);
+                step
+            };
+            let is_first = step(Op::Eq, [count, zero, count]);
+            value = step(Op::Select, [is_first, first, value]);
+        }
+        states.insert(phi, value);
+    }
     if let Some((number, _)) =
         graph.nodes.iter().find(|(_, data)| data.def == Def::Iteration(region))
     {
