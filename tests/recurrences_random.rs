@@ -69,7 +69,7 @@ fn random_loop(random: &mut Random) -> Graph {
         .iter()
         .map(|phi| format!("{phi}={}", firsts[writer.random.below(firsts.len())]))
         .collect();
-    let others = [&inputs[..], &[half.clone()]].concat();
+    let others = [&inputs[..], std::slice::from_ref(&half)].concat();
     let exit = has_exit.then(|| {
         let value = writer.affine(&phis, &others);
         writer.step("lt", &[&value, &format!("v{INPUTS}")])

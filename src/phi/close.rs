@@ -104,17 +104,18 @@ pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
     let mut open = Open::default();
     // A sum in the body of a loop may be what keeps that from being affine, and
     // the other way round.
+    let mut before = 0;
     for _ in 0..limits.rounds {
-        let before = closed.applied.len();
+        before = closed.applied.len();
         sums(&mut closed, &mut open, &limits);
         recurrences(&mut closed, &mut open, Kind::Counted, limits.always);
         if closed.applied.len() == before {
             break;
         }
     }
-    let (without, before) = (closed.graph.clone(), closed.applied.len());
+    let (without, counted) = (closed.graph.clone(), closed.applied.len());
     recurrences(&mut closed, &mut open, Kind::Exits, limits.always);
-    if closed.applied.len() > before {
+    if closed.applied.len() > counted {
         closed.for_values = Some(without);
     }
     closed.refused = open.grouped(&closed.applied[before..]);

@@ -7,7 +7,7 @@ use hashbrown::{HashMap, HashSet};
 use super::expand::can_expand;
 use super::graph::{Block, Def, End, Graph, Item, Node, Region};
 use super::version::fallback_loops;
-use crate::numeric::{AffinePower, Routine, Trips};
+use crate::numeric::{AffineMap, AffinePower, Instruction, Routine, Trips};
 use crate::op::{Op, latency, throughput};
 
 /// What an iteration of a loop takes besides its steps: counting, comparing, jumping.
@@ -270,20 +270,30 @@ fn routine(routine: &Routine) -> u64 {
 }
 
 fn affine_power(routine: &AffinePower) -> u64 {
-    let trips = match routine.trips() {
+    let program = routine.program();
+    let instruction = |instruction: &Instruction| match instruction {
+        Instruction::Power(power) => powering(&power.map, power.trips),
+        _ => INSTRUCTION,
+    };
+    let instructions = program.instructions().iter().map(instruction).sum::<u64>();
+    let power = match routine.map().states() {
+        1 if !program.has_powers() => QUOTIENTS,
+        _ => powering(routine.map(), routine.trips()),
+    };
+    // One half of each is its reverse step, which each output has.
+    CALL + (instructions + power) * (1 + routine.outputs().len() as u64) / 2
+}
+
+/// What the power of a map takes.
+fn powering(map: &AffineMap, trips: Trips) -> u64 {
+    /// A usual trip count, where it is known only in a call.
+    const USUAL_TRIPS: u64 = 100;
+    let trips = match trips {
         Trips::Constant(count) => count,
-        Trips::Input(_) => 100,
+        Trips::Input(_) => USUAL_TRIPS,
     };
-    let instructions = routine.program().instructions().len() as u64;
-    let outputs = routine.outputs().len() as u64;
     let levels = u64::from(u64::BITS - trips.leading_zeros());
-    let states = routine.map().states();
-    let power = match states {
-        1 => QUOTIENTS,
-        _ => LEVEL[(states - 1).min(5)] * levels,
-    };
-    // One half of a level is its reverse step, which each output has.
-    CALL + INSTRUCTION * instructions * (1 + outputs) / 2 + power * (1 + outputs) / 2
+    LEVEL[map.states().saturating_sub(1).min(LEVEL.len() - 1)] * levels
 }
 
 /// Whether `closed` is less than `open` by more than the model's usual error, an eighth.

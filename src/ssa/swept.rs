@@ -77,7 +77,12 @@ fn reached(
 /// What `node` passes its derivative on to.
 fn targets(flow: &Flow<'_>, graph: &Graph, node: Node) -> SmallVec<[Node; 4]> {
     let sources = flow.sources(node);
-    let Def::Apply(op, _) = graph.nodes[node].def else { return sources };
+    let op = match graph.nodes[node].def {
+        Def::Apply(op, _) => op,
+        // Derivatives of calls are attached to their results.
+        Def::Call(_) | Def::Result(..) => return SmallVec::new(),
+        _ => return sources,
+    };
     let passes = |&(operand, _): &(usize, Node)| passes_on(op, operand);
     sources.into_iter().enumerate().filter(passes).map(|(_, source)| source).collect()
 }

@@ -9,13 +9,19 @@ use super::interpret::interpret_while;
 use super::rebuild::rebuild;
 use crate::op::Op;
 
-/// Whether `node` says that calls are accepted.
+/// Whether `node` says that calls are accepted: a call, or the product of several.
 pub(crate) fn is_acceptance(graph: &Graph, node: Node) -> bool {
-    match graph.nodes[node].def {
-        Def::Call(_) => true,
-        Def::Apply(Op::Mul, [a, b, _]) => is_acceptance(graph, a) && is_acceptance(graph, b),
-        _ => false,
+    let (mut pending, mut left) = (vec![node], 2 * graph.calls.len());
+    while let Some(node) = pending.pop() {
+        match graph.nodes[node].def {
+            _ if left == 0 => return false,
+            Def::Call(_) => {}
+            Def::Apply(Op::Mul, [a, b, _]) => pending.extend([a, b]),
+            _ => return false,
+        }
+        left -= 1;
     }
+    true
 }
 
 /// The block of the loop, where `data` ends by a choice between a routine's values and the loop.

@@ -67,12 +67,12 @@ pub(super) fn closed(
     let states: Vec<usize> =
         (0..entries.len()).filter(|&entry| used.contains(&entries[entry].phi)).collect();
     if !states.iter().any(|&state| swept[entries[state].phi]) {
-        return Err(Reason::Cost);
+        return Err(Reason::Inactive);
     }
     let wanted: Vec<Node> = states.iter().map(|&state| body.nexts[state]).collect();
     let mut closing =
         ExitClosing { evaluations: Vec::new(), states: Vec::new(), exits, applied: Vec::new() };
-    for Group { values, outputs: of } in super::groups(graph, nest, region, &body, &wanted) {
+    for Group { values, outputs: of } in super::groups(graph, nest, region, &body, &wanted)? {
         let needed = needed(graph, nest, region, &body.nexts, &values);
         for (at, output) in of {
             let own = (0..entries.len()).find(|&entry| {

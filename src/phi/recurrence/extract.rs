@@ -294,7 +294,7 @@ impl<'a> Extraction<'a> {
         let Some(&(region, stride)) = strides.next() else {
             return match self.is_movable(node) {
                 true => self.invariant(node),
-                false => Err(Reason::History),
+                false => Err(Reason::Data),
             };
         };
         let (Some(scope), None) = (self.scopes.last(), strides.next()) else {

@@ -23,7 +23,7 @@ use core::cmp::Reverse;
 use super::rule::{Applied, Refused};
 use super::version::{Cursor, Evaluation, both, evaluate, move_live_ins, version};
 use crate::entity::Array;
-use crate::numeric::{AffineMap, AffinePower, Trips};
+use crate::numeric::{AffineMap, AffinePower, MAX_STATES, Trips};
 use crate::ssa::{
     Block, Copies, Def, End, Graph, Item, Nest, Node, Region, SeriesData, cost, in_order,
     is_acceptance, swept,
@@ -151,7 +151,7 @@ fn closed(
         applied: Vec::new(),
     };
     let mut values = Vec::new();
-    for group in groups(graph, nest, region, &body, &body.values) {
+    for group in groups(graph, nest, region, &body, &body.values)? {
         for (phi, output) in group.outputs {
             closing.outputs[phi] = (closing.evaluations.len(), output);
         }
@@ -233,14 +233,21 @@ struct Group {
 }
 
 /// Groups of wanted values: those whose states are states of one of them.
-fn groups(graph: &Graph, nest: &Nest, region: Region, body: &Body, wanted: &[Node]) -> Vec<Group> {
+fn groups(
+    graph: &Graph,
+    nest: &Nest,
+    region: Region,
+    body: &Body,
+    wanted: &[Node],
+) -> Result<Vec<Group>, Reason> {
     let entries = graph.entries(region);
     let states = |at: usize| {
         let needed = needed(graph, nest, region, &body.nexts, &wanted[at..=at]);
         let states = (0..entries.len()).filter(|&entry| needed.contains(&entries[entry].phi));
-        states.collect::<Vec<usize>>()
+        let states: Vec<usize> = states.collect();
+        if states.len() > MAX_STATES { Err(Reason::States) } else { Ok((states, at)) }
     };
-    let mut all: Vec<(Vec<usize>, usize)> = (0..wanted.len()).map(|at| (states(at), at)).collect();
+    let mut all = (0..wanted.len()).map(states).collect::<Result<Vec<_>, Reason>>()?;
     all.sort_by_key(|(states, at)| (Reverse(states.len()), *at));
     let mut groups: Vec<(Vec<usize>, Group)> = Vec::new();
     for (states, at) in all {
@@ -257,7 +264,7 @@ fn groups(graph: &Graph, nest: &Nest, region: Region, body: &Body, wanted: &[Nod
             values.push(wanted[at]);
         }
     }
-    groups.into_iter().map(|(_, group)| group).collect()
+    Ok(groups.into_iter().map(|(_, group)| group).collect())
 }
 
 /// Refuses a loop if something after it reads what its iterations computed.

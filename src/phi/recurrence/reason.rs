@@ -27,6 +27,8 @@ pub(crate) enum Reason {
     History,
     /// Calls of routines are in the body.
     Call,
+    /// The function has no derivative through the loop.
+    Inactive,
     /// The closed form takes as long as the loop.
     Cost,
     /// The closed form and the loop differ at a test point.
@@ -51,6 +53,7 @@ impl core::fmt::Display for Reason {
             Reason::Large => "its coefficients take more than 128 steps",
             Reason::History => "a later step reads what its iterations computed",
             Reason::Call => "a loop in it is evaluated by a routine",
+            Reason::Inactive => "the function has no derivative through it",
             Reason::Cost => "its closed form would take as long",
             Reason::Refuted => "its closed form and the loop differ at a test point",
             Reason::Exit => "its exits pass on what is not computed from what it carries",

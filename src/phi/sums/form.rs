@@ -189,7 +189,7 @@ impl Sum {
         let value = self.write(&mut routine)?;
         let (program, inputs, differentiated) = routine.finish(is_differentiated);
         let polynomial = Polynomial::new(program, start, value, differentiated);
-        Ok((polynomial.map_err(|_| Reason::Degree)?, inputs))
+        Ok((polynomial.map_err(|_| Reason::Large)?, inputs))
     }
 }
 
@@ -246,7 +246,7 @@ impl Default for Writer {
 
 impl Writer {
     fn push(&mut self, instruction: Instruction) -> Result<Slot, Reason> {
-        self.program.push(instruction).map_err(|_| Reason::Degree)
+        self.program.push(instruction).map_err(|_| Reason::Large)
     }
 
     /// The program with its inputs, nodes or their exponentials, and those to differentiate by.

@@ -211,12 +211,12 @@ fn accumulation(iterate: &Iterate) -> Result<(Routine, Vec<Datum>), Reason> {
         let term = slots[*datum].ok_or(Reason::Data)?;
         values.push(push(&mut program, Instruction::Add(before, term))?);
     }
-    let moments = Moments::new(program, values).map_err(|_| Reason::Data)?;
+    let moments = Moments::new(program, values).map_err(|_| Reason::Large)?;
     Ok((Routine::Moments(moments), data))
 }
 
 fn push(program: &mut Program, instruction: Instruction) -> Result<Slot, Reason> {
-    program.push(instruction).map_err(|_| Reason::Data)
+    program.push(instruction).map_err(|_| Reason::Large)
 }
 
 /// Whether all terms are lines in `variable` whose slopes have one sign, or squares of lines times

@@ -115,7 +115,11 @@ fn pass(
             Err(reason) => refuse(reason),
         }
     }
-    if is_changed { in_order(&new) } else { None }
+    let new = if is_changed { in_order(&new) } else { None };
+    if new.is_none() {
+        applied.truncate(known);
+    }
+    new
 }
 
 /// Which nodes depend on nothing but constants, inactive inputs and iteration numbers.

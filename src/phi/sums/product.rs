@@ -80,9 +80,9 @@ impl Product {
         let data = writer.number(self.data)?;
         let start = writer.apply(Op::Mul, [first, data])?;
         let (program, inputs, differentiated) = writer.finish(is_differentiated);
-        let map = AffineMap::new(vec![ratio], vec![None]).map_err(|_| Reason::Degree)?;
+        let map = AffineMap::new(vec![ratio], vec![None]).map_err(|_| Reason::Large)?;
         let trips = Trips::Constant(self.count);
         let power = AffinePower::new(program, map, vec![start], trips, vec![0], differentiated);
-        Ok((power.map_err(|_| Reason::Degree)?, inputs))
+        Ok((power.map_err(|_| Reason::Large)?, inputs))
     }
 }

@@ -24,6 +24,8 @@ pub(in crate::phi) enum Reason {
     NotPolynomial(Op),
     /// A polynomial has too high a degree.
     Degree,
+    /// Its coefficients are computed in too many steps.
+    Large,
     /// A polynomial has too many variables.
     Variables(usize),
     /// A polynomial has too many monomials.
@@ -60,6 +62,7 @@ impl core::fmt::Display for Reason {
                 return write!(f, "it applies `{op}` to what is not data, which is no polynomial");
             }
             Reason::Degree => return write!(f, "its terms have a degree above {MOST_DEGREE}"),
+            Reason::Large => "its coefficients take too many steps",
             Reason::Variables(limit) => {
                 let limit = limit.min(&MOST_VARIABLES);
                 return write!(f, "its terms have more than {limit} variables");
