@@ -141,8 +141,11 @@ impl AffinePower {
     }
 
     /// The results with their places, error bounds and scales, also those that fail the accuracy
-    /// contract; none where a number is out of range.
+    /// contract; none where a number is out of range or an input is missing.
     pub fn bounded_results(&self, inputs: &[f64]) -> Vec<(usize, Bounded, f64)> {
+        if inputs.len() < self.inputs() {
+            return Vec::new();
+        }
         let mut results: Vec<(usize, Bounded, f64)> = Vec::new();
         let mut collect = |index, result, scale| {
             // Powering begins again where quotients were out of range.

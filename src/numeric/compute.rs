@@ -14,9 +14,9 @@ use super::program::MAX_STATES;
 use super::quotients::by_quotients;
 use crate::entity::Entity;
 
-/// The memory of a call in numbers of 32 bytes: enough for three states and any number of steps,
-/// four and a million, six and a thousand. A call that takes more is rejected. All is on the
-/// stack, of which each 4 KiB cost a probe on every call.
+/// The memory of a call in numbers of 32 bytes: enough for three states and 2³² steps, four and a
+/// million, six and a thousand, with a short program. A call that takes more is rejected. All is
+/// on the stack, of which each 4 KiB cost a probe on every call.
 const MEMORY: usize = 576;
 /// Less memory for most calls, as all of it is cleared: for two states and a million steps.
 const MODERATE_MEMORY: usize = 192;
@@ -79,6 +79,21 @@ impl AffinePower {
         range.holds().then_some(())
     }
 
+    /// The memory of the levels of binary powering for so many steps.
+    fn level_memory(&self, trips: u64) -> usize {
+        levels(trips) * level_size(array_size(self.map().states()), 1)
+    }
+
+    /// Whether a call has the memory for this trip count.
+    pub(crate) fn has_memory(&self, trips: u64) -> bool {
+        let quick = self.map().states() == 1 && !self.program().has_powers();
+        let slots = 2 * self.program().slots();
+        // Without a trip count, which no power of a loop has.
+        let inner = self.program().power_memory(&[]).unwrap_or(MEMORY);
+        let size = if quick { slots } else { slots + self.level_memory(trips) + inner };
+        size <= if quick { LITTLE_MEMORY } else { MEMORY }
+    }
+
     /// [`compute`](Self::compute) by binary powering.
     #[inline(always)]
     fn by_powering(
@@ -89,9 +104,8 @@ impl AffinePower {
         accept: &mut impl FnMut(usize, Bounded, f64) -> bool,
     ) -> Option<()> {
         let slots = self.program().slots();
-        let ladder = levels(trips) * level_size(array_size(self.map().states()), 1);
-        let inner = self.program().power_memory(inputs)?;
-        let size = 2 * slots + ladder + inner;
+        let (outer, inner) = (self.level_memory(trips), self.program().power_memory(inputs)?);
+        let size = 2 * slots + outer + inner;
         let (mut little, mut moderate, mut all);
         let memory: &mut [Bounded] = if size <= LITTLE_MEMORY {
             little = [Bounded::ZERO; LITTLE_MEMORY];
@@ -107,14 +121,14 @@ impl AffinePower {
         };
         let (slots, memory) = memory.split_at_mut_checked(slots)?;
         let (adjoints, memory) = memory.split_at_mut_checked(slots.len())?;
-        let (ladder, memory) = memory.split_at_mut_checked(ladder)?;
+        let (levels, memory) = memory.split_at_mut_checked(outer)?;
         let (inner, _) = memory.split_at_mut_checked(inner)?;
         let mut range = Range::START;
         self.program().evaluate::<true>(inputs, slots, inner, &mut range)?;
         if !range.holds() {
             return None;
         }
-        let mut call = Call { trips, slots, adjoints, ladder, range };
+        let mut call = Call { trips, slots, adjoints, levels, range };
         let mut states = [Bounded::ZERO; MAX_STATES];
         match self.map().states() {
             1 => self.advance::<1>(1, &mut call, &mut states),
@@ -190,8 +204,8 @@ impl AffinePower {
             *state = call.slots[slot.index()];
         }
         let steps = self.steps(n, call);
-        let ladder = &mut *call.ladder;
-        let [end] = advance::<K, 1>(steps, &matrix, &offset, &[start], ladder, &mut call.range)?;
+        let levels = &mut *call.levels;
+        let [end] = advance::<K, 1>(steps, &matrix, &offset, &[start], levels, &mut call.range)?;
         states[..K].copy_from_slice(&end);
         Some(())
     }
@@ -202,7 +216,7 @@ impl AffinePower {
         let mut wanted = [Bounded::ZERO; K];
         wanted[output] = Bounded::ONE;
         let steps = self.steps(n, call);
-        let swept = sweep::<K, 1>(steps, call.ladder, &[wanted], &mut call.range)?;
+        let swept = sweep::<K, 1>(steps, call.levels, &[wanted], &mut call.range)?;
         self.accumulate(&swept, call.adjoints);
         Some(())
     }
@@ -232,7 +246,7 @@ struct Call<'a> {
     /// Their adjoints for one output.
     adjoints: &'a mut [Bounded],
     /// The levels of binary powering.
-    ladder: &'a mut [Bounded],
+    levels: &'a mut [Bounded],
     /// Whether all was in range so far.
     range: Range,
 }

@@ -99,6 +99,12 @@ impl Bounded {
         Bounded { hi, lo, bound, size: hi.abs() + bound }
     }
 
+    /// Whether the words are a double-double, and the bound is one.
+    #[inline(always)]
+    pub fn is_normalised(self) -> bool {
+        self.bound >= 0.0 && self.lo.abs() <= f64::EPSILON * self.hi.abs()
+    }
+
     /// Whether it is zero without an error.
     #[inline(always)]
     pub fn is_zero(self) -> bool {

@@ -110,7 +110,11 @@ impl Program {
                 Instruction::Folded(value) => *value,
                 Instruction::Bounded(first) => {
                     let [hi, lo, bound] = [0, 1, 2].map(|word| inputs[*first as usize + word]);
-                    Bounded::new((hi, lo), bound)
+                    let number = Bounded::new((hi, lo), bound);
+                    if !number.is_normalised() {
+                        return None;
+                    }
+                    number
                 }
                 Instruction::Add(a, b) => before[a.index()] + before[b.index()],
                 Instruction::Sub(a, b) => before[a.index()] - before[b.index()],

@@ -27,7 +27,7 @@ impl Moments {
     pub fn new(program: Program, values: Vec<Slot>) -> Result<Moments, ProgramError> {
         values.iter().try_for_each(|&slot| program.check_slot(slot))?;
         if values.is_empty() || program.has_powers() {
-            return Err(ProgramError::Outputs);
+            return Err(ProgramError::Powers);
         }
         Ok(Moments { program, values })
     }

@@ -51,7 +51,7 @@ impl Polynomial {
             }
         }
         if program.has_powers() {
-            return Err(ProgramError::Outputs);
+            return Err(ProgramError::Powers);
         }
         let differentiated_slots =
             differentiated.iter().map(|input| program.input_slot(*input)).collect();

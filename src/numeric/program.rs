@@ -210,6 +210,19 @@ pub enum ProgramError {
     /// No outputs, or one that is no state, or twice the same.
     #[error("the outputs are not different states, at least one")]
     Outputs,
+    /// Powers, in a routine that computes none.
+    #[error("the routine computes no powers")]
+    Powers,
+    /// Two words that are no double-double, or a negative error bound.
+    #[error("{hi} and {lo} with the error bound {bound} are no double-double")]
+    DoubleDouble {
+        /// The high-order word.
+        hi: f64,
+        /// The low-order word.
+        lo: f64,
+        /// The error bound.
+        bound: f64,
+    },
     /// An input that is differentiated twice.
     #[error("input x{0} is differentiated twice")]
     DifferentiatedTwice(u32),
@@ -278,7 +291,7 @@ impl Program {
     /// # Errors
     ///
     /// If it reads what is not defined, is no finite constant, or the program becomes too long.
-    pub fn push(&mut self, instruction: Instruction) -> Result<Slot, ProgramError> {
+    pub fn push(&mut self, mut instruction: Instruction) -> Result<Slot, ProgramError> {
         match &instruction {
             Instruction::Input(input) => {
                 self.check_input(*input)?;
@@ -296,6 +309,11 @@ impl Program {
                 if let Some(part) = [hi, lo, bound].into_iter().find(|part| !part.is_finite()) {
                     return Err(ProgramError::NotFinite(*part));
                 }
+                let number = Bounded::new((*hi, *lo), *bound);
+                if !number.is_normalised() {
+                    return Err(ProgramError::DoubleDouble { hi: *hi, lo: *lo, bound: *bound });
+                }
+                instruction = Instruction::Folded(number);
             }
             Instruction::Add(a, b)
             | Instruction::Sub(a, b)

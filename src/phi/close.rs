@@ -1,4 +1,5 @@
-//! The order of the formulas: loops become closed forms from the inside out.
+//! The order of the formulas: sums from the innermost loops outwards, recurrences from the outermost
+//! inwards.
 
 use super::recurrence::{Kind, close_recurrences};
 use super::rule::{Applied, Refused, Rule};
@@ -63,7 +64,7 @@ pub struct Closed {
     pub for_values: Option<Graph>,
 }
 
-/// Replaces values of loops by closed forms, from the inside out.
+/// Replaces values of loops by closed forms.
 ///
 /// `graph` is a verified graph that replays nothing. The new graph means the same
 /// but for rounding: values differ from those of the loops by about as much as
@@ -108,13 +109,13 @@ pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
     for _ in 0..limits.rounds {
         before = closed.applied.len();
         sums(&mut closed, &mut open, &limits);
-        recurrences(&mut closed, &mut open, Kind::Counted, limits.always);
+        recurrences(&mut closed, &mut open, Kind::Counted, &limits);
         if closed.applied.len() == before {
             break;
         }
     }
     let (without, counted) = (closed.graph.clone(), closed.applied.len());
-    recurrences(&mut closed, &mut open, Kind::Exits, limits.always);
+    recurrences(&mut closed, &mut open, Kind::Exits, &limits);
     if closed.applied.len() > counted {
         closed.for_values = Some(without);
     }
@@ -160,8 +161,8 @@ fn sums(closed: &mut Closed, open: &mut Open, limits: &CloseLimits) {
     }
 }
 
-fn recurrences(closed: &mut Closed, open: &mut Open, kind: Kind, always: bool) {
-    let mut found = close_recurrences(&closed.graph, kind, always);
+fn recurrences(closed: &mut Closed, open: &mut Open, kind: Kind, limits: &CloseLimits) {
+    let mut found = close_recurrences(&closed.graph, kind, limits);
     open.as_recurrences.append(&mut found.open);
     if let Some(graph) = found.graph {
         closed.graph = simplify(&graph, Folding::Real);

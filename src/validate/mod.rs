@@ -16,8 +16,10 @@ use crate::ssa::{
 const POINTS: u64 = 3;
 /// The trip counts, beside that of the loop.
 const TRIPS: [u64; 4] = [1, 2, 3, 17];
-/// A loop of more steps is not run to its end.
+/// A trip count above 1 is tested if the loop takes at most so many steps then.
 const MOST_STEPS: u64 = 1 << 15;
+/// A loop of more steps in one iteration is not tested at all.
+const MOST_STEPS_ONCE: u64 = 1 << 22;
 /// Both may differ by so much of the largest number that is compared: a wrong coefficient shows
 /// as much more, rounding as much less.
 const TOLERANCE: f64 = 1e-7;
@@ -64,8 +66,12 @@ pub(crate) fn differs(
     mut form: impl FnMut(u64, &mut [f64]) -> Option<Vec<f64>>,
 ) -> bool {
     let Some(cut) = Cut::of(graph, subject) else { return true };
-    let is_less = |&count: &u64| own.is_none_or(|own| count < own);
-    let own = own.filter(|count| count.saturating_mul(cut.steps) <= MOST_STEPS);
+    if cut.steps > MOST_STEPS_ONCE {
+        return true;
+    }
+    let is_short = |&count: &u64| count.saturating_mul(cut.steps) <= MOST_STEPS || count == 1;
+    let is_less = |count: &u64| own.is_none_or(|own| *count < own) && is_short(count);
+    let own = own.filter(is_short);
     let mut has_values = false;
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     for count in TRIPS.into_iter().filter(is_less).chain(own) {

@@ -46,6 +46,14 @@ fn malformed_routines_have_typed_errors() {
         (text("", &ADVANCE.replace('9', "x3")), ProgramError::NoInput(3)),
         (text("", &ADVANCE.replace("start t0", "start t4")), ProgramError::Undefined(slot(4))),
         (text("t1 = const inf |", ADVANCE), ProgramError::NotFinite(f64::INFINITY)),
+        (
+            text("t1 = folded 1.0 0.5 0.0 |", ADVANCE),
+            ProgramError::DoubleDouble { hi: 1.0, lo: 0.5, bound: 0.0 },
+        ),
+        (
+            text("t1 = folded 1.0 0.0 -1.0 |", ADVANCE),
+            ProgramError::DoubleDouble { hi: 1.0, lo: 0.0, bound: -1.0 },
+        ),
         (text(&many, ADVANCE), ProgramError::TooLong),
         (text("", "advance 1 states 0 matrix offset start outputs 0"), ProgramError::States(0)),
         (
@@ -197,7 +205,7 @@ fn moments_add_up_in_double_double() {
 #[test]
 fn polynomials_survive_their_text() {
     for text in [
-        "polynomial inputs 2 wrt x0 x1 : t0 = x0 | t1 = folded 1.5 1e-20 -1e-40 | t2 = mul t0 t1 | \
+        "polynomial inputs 2 wrt x0 x1 : t0 = x0 | t1 = folded 1.5 1e-20 1e-40 | t2 = mul t0 t1 | \
          t3 = const 0.0 | start t3 value t2",
         "polynomial inputs 1 wrt : t0 = x0 | t1 = folded 0.0 0.0 9.1e-305 | t2 = mul t1 t0 | \
          start t0 value t2",

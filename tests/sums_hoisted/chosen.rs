@@ -1,6 +1,6 @@
 //! Data that choose what is added: terms by branches on inactive inputs.
 
-use phigrad::{Tape, Var, traced};
+use phigrad::{ForcedLoopForm, Tape, Var, traced};
 
 use super::{DATA, Program, data};
 
@@ -153,4 +153,37 @@ fn what_was_not_seen_of_the_data_is_the_tapes() {
             assert!(found.1.iter().zip(&expected.1).all(|(a, b)| near(*a, *b)), "{found:?}");
         }
     }
+}
+
+/// Small cubes beside large differences.
+fn cubed(x: &[Var], d: &[Var]) -> Var {
+    let (mut all, mut w) = (x[0] * 0.0, x[0]);
+    for _ in 0..200 {
+        let mut sum = w * 0.0;
+        for i in 0..DATA {
+            sum += (w - d[i]) + d[DATA + i] * w * w * w;
+        }
+        all = all * 0.5 + sum;
+        w += x[1];
+    }
+    all
+}
+
+#[test]
+fn differences_do_not_cancel_beside_other_powers() {
+    let builder = || Tape::builder().hot_threshold(u32::MAX);
+    let seen: Vec<f64> = (0..2 * DATA).map(|i| (i as f64 * 0.37).sin()).collect();
+    let far: Vec<f64> = seen.iter().map(|x| 1e9 + x).take(DATA).collect();
+    let small = seen.iter().map(|x| 1e-30 * (x + 2.0)).take(DATA);
+    let data: Vec<f64> = far.into_iter().chain(small).collect();
+    let kernel = builder().loop_form(ForcedLoopForm::Closed).record_with(cubed);
+    kernel.value_and_grad(&[1.0, 0.5], &seen).unwrap();
+    kernel.compile().unwrap();
+    let tape = builder().record_with(cubed);
+    let inputs = [1e9, 1e-3];
+    let expected = tape.value_and_grad(&inputs, &data).unwrap();
+    let found = kernel.value_and_grad(&inputs, &data).unwrap();
+    // The weights of the last sums are large.
+    let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * b.abs();
+    assert!(near(found.0, expected.0), "{found:?} {expected:?}");
 }

@@ -473,5 +473,8 @@ impl<'a> Edit<'a> {
         for series in self.places.graph.series.keys() {
             self.new.series[series].nodes_mut().for_each(rename);
         }
+        for call in self.places.graph.calls.keys() {
+            self.new.calls[call].args.iter_mut().for_each(rename);
+        }
     }
 }

@@ -20,6 +20,7 @@ mod system;
 
 use core::cmp::Reverse;
 
+use super::close::CloseLimits;
 use super::rule::{Applied, Refused};
 use super::version::{Cursor, Evaluation, both, evaluate, move_live_ins, version};
 use crate::entity::Array;
@@ -54,19 +55,22 @@ pub(super) enum Kind {
 }
 
 /// Makes two versions of each loop of `graph` that is an affine recurrence of this kind, a
-/// verified graph that replays nothing, where that costs less than the loop, or `always`.
-pub(super) fn close_recurrences(graph: &Graph, kind: Kind, always: bool) -> Recurrences {
+/// verified graph that replays nothing, where that costs less than the loop, or always if `limits` say so.
+pub(super) fn close_recurrences(graph: &Graph, kind: Kind, limits: &CloseLimits) -> Recurrences {
+    let always = limits.always;
     let nest = Nest::of(graph);
     let swept = swept(graph);
     let mut new = graph.clone();
     let (mut applied, mut open) = (Vec::new(), Vec::new());
-    let mut pending: Vec<Region> = loops_in(graph, graph.root());
+    let (mut pending, mut known) = (loops_in(graph, graph.root()), 0);
     while let Some(region) = pending.pop() {
+        known += 1;
         if is_counted(graph, region) != (kind == Kind::Counted) {
             pending.extend(loops_in(graph, graph.regions[region].root));
             continue;
         }
         let result = match kind {
+            _ if known > limits.loops => Err(Reason::Loops),
             Kind::Counted => closed(graph, &nest, &swept, region, always).map(|closing| {
                 applied.extend_from_slice(&closing.applied);
                 insert(&mut new, graph, &nest, region, closing);
@@ -221,6 +225,10 @@ fn evaluation(
     let outputs = system.outputs.iter().map(|&row| row as u32).collect();
     let routine = AffinePower::new(program, map, starts, trips, outputs, differentiated)
         .map_err(|_| Reason::Large)?;
+    // A call with another trip count may be rejected.
+    if !routine.has_memory(count.unwrap_or(1)) {
+        return Err(Reason::Large);
+    }
     let trips = trips_input.map(|input| input as usize);
     Ok((Evaluation { routine, live_ins, trips }, record))
 }

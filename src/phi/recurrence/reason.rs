@@ -31,6 +31,8 @@ pub(crate) enum Reason {
     Inactive,
     /// The closed form takes as long as the loop.
     Cost,
+    /// Too many loops were looked at before it.
+    Loops,
     /// The closed form and the loop differ at a test point.
     Refuted,
     /// Exits of the loop pass on what is not a function of what it carries.
@@ -54,6 +56,7 @@ impl core::fmt::Display for Reason {
             Reason::History => "a later step reads what its iterations computed",
             Reason::Call => "a loop in it is evaluated by a routine",
             Reason::Inactive => "the function has no derivative through it",
+            Reason::Loops => "there are too many loops before it",
             Reason::Cost => "its closed form would take as long",
             Reason::Refuted => "its closed form and the loop differ at a test point",
             Reason::Exit => "its exits pass on what is not computed from what it carries",

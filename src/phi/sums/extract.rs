@@ -307,7 +307,7 @@ impl<'a> Extraction<'a> {
             && (self.invariant.contains(&node) || !is_inside(nest, node, region))
     }
 
-    /// The exponential of a datum and a variable, which must not be measured from elsewhere.
+    /// The exponential of the sum of a datum and a variable.
     fn exponential(&mut self, exponent: &Polynomial) -> Result<Polynomial, Reason> {
         let reason = Reason::NotPolynomial(Op::Exp);
         let mut terms = exponent.terms().iter().filter(|(monomial, _)| *monomial != Monomial::ONE);
@@ -315,6 +315,10 @@ impl<'a> Extraction<'a> {
             return Err(reason);
         };
         let variable = (0..self.variables.len()).find(|&at| monomial == Monomial::variable(at));
+        // An exponential of the difference from an expansion point is another one.
+        if variable.is_some_and(|at| self.pivots.get(at).is_some_and(|&is_shifted| is_shifted)) {
+            return Err(reason);
+        }
         let of = match (variable.map(|at| self.variables[at]), self.data.number(factor)) {
             (Some(Variable { node, of: Of::Itself }), Some(1.0)) => (node, Of::Exponential),
             (Some(Variable { node, of: Of::Itself }), Some(-1.0)) => (node, Of::Decay),

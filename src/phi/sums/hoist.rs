@@ -229,19 +229,21 @@ fn has_one_sign(plain: &Iterate, monomials: &[Monomial], variable: usize, count:
     };
     let all = [Some(Monomial::ONE), Some(line), line.shifted(variable, 1)];
     let [c, b, a] = all.map(|monomial| monomial.and_then(of));
+    if !monomials.iter().all(|monomial| all.contains(&Some(*monomial))) {
+        return false;
+    }
     let signs = plain.data.signs(count);
     match (a, b) {
         (None, Some(slope)) => signs[slope].is_some(),
         (Some(weight), _) if count <= MOST_TESTED => {
-            // A polynomial in the data that is zero for all samples is zero.
+            // Tested at one sample for each iteration.
             let mut values = Vec::new();
             let is_square = (0..count).all(|iteration| {
                 plain.data.evaluate(iteration, &[], &mut values);
                 let [c, b, a] = [c, b, a].map(|datum| datum.map_or(0.0, |datum| values[datum].hi));
                 (b * b - 4.0 * a * c).abs() <= 1e-12 * b * b
             });
-            let is_all = monomials.iter().all(|monomial| all.contains(&Some(*monomial)));
-            is_square && is_all && signs[weight].is_some()
+            is_square && signs[weight].is_some()
         }
         _ => false,
     }

@@ -44,7 +44,7 @@ impl Iterate {
     /// The number of products that folding one iteration takes, roughly.
     pub(super) fn work(&self) -> u64 {
         let applications = self.data.steps().iter().filter(|step| matches!(step, Step::Apply(..)));
-        (applications.count() + self.terms.len() * self.terms.len()) as u64
+        (applications.count() + self.terms.len() * self.terms.len()).max(1) as u64
     }
 
     /// The moments of `count` iterations around `pivot`, where the sum begins with `begin`.

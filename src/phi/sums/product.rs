@@ -59,6 +59,13 @@ impl Product {
         graph: &Graph,
         is_differentiated: impl Fn(Node) -> bool,
     ) -> Result<(AffinePower, Vec<Variable>), Reason> {
+        let is_power = |(variable, &exponent): (&Variable, &u8)| {
+            exponent > 0 && matches!(variable.of, Of::Exponential | Of::Decay)
+        };
+        if self.variables.iter().zip(&self.monomial.exponents).any(is_power) {
+            // Its rounding error is the same in all factors, and grows with their number.
+            return Err(Reason::NotPolynomial(Op::Exp));
+        }
         let mut writer = Writer::default();
         let mut ratio: Option<Slot> = match self.shift {
             0 => None,
