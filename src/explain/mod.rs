@@ -17,7 +17,7 @@ pub use program::program;
 
 pub use crate::notation::Notation;
 use crate::phi::{Applied, Refused, Rule};
-use crate::runtime::{Error, Recorded, RecordedWith, Recording};
+use crate::runtime::{Error, Recorded, RecordedWith, Recording, branched};
 use crate::ssa::{Graph, Place, dot};
 
 /// What a recorded function does, as far as it has been seen: the program, each
@@ -125,7 +125,7 @@ impl Explanation {
         let is_closed = closed.is_some();
         if let Some(closed) = closed {
             (applied, refused) = (closed.applied, closed.refused);
-            after = recording.branched(display::display_form(&closed.graph), &mut applied);
+            after = branched(display::display_form(&closed.graph), &mut applied);
         }
         let form = |Applied { rule, at, form }| Formula { rule, at, form: Notation::formula(form) };
         let mut formulas: Vec<Formula> = applied.into_iter().map(form).collect();

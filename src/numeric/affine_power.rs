@@ -2,7 +2,7 @@
 
 use super::acceptance::accepts;
 use super::double_double::Bounded;
-use super::program::{AffineMap, Program, ProgramError, Slot, Trips};
+use super::program::{AffineMap, Program, ProgramError, Slot, Trips, twice};
 
 /// The state after n steps of `z -> A z + b`, whose coefficients are a program's.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,10 +43,7 @@ impl AffinePower {
         if outputs.is_empty() || !all_states || twice(&outputs).is_some() {
             return Err(ProgramError::Outputs);
         }
-        differentiated.iter().try_for_each(|input| program.check_input(*input))?;
-        if let Some(input) = twice(&differentiated) {
-            return Err(ProgramError::DifferentiatedTwice(input));
-        }
+        program.check_differentiated(&differentiated)?;
         let differentiated_slots =
             differentiated.iter().map(|input| program.input_slot(*input)).collect();
         Ok(AffinePower {
@@ -171,9 +168,4 @@ impl AffinePower {
             *first = f64::from(u8::from(accepted));
         }
     }
-}
-
-/// An item that occurs twice.
-fn twice(items: &[u32]) -> Option<u32> {
-    items.iter().enumerate().find(|(i, item)| items[..*i].contains(item)).map(|(_, item)| *item)
 }

@@ -86,12 +86,9 @@ impl AffinePower {
 
     /// Whether a call has the memory for this trip count.
     pub(crate) fn has_memory(&self, trips: u64) -> bool {
-        let quick = self.map().states() == 1 && !self.program().has_powers();
-        let slots = 2 * self.program().slots();
-        // Without a trip count, which no power of a loop has.
+        // No inner loop has a trip count that is an input.
         let inner = self.program().power_memory(&[]).unwrap_or(MEMORY);
-        let size = if quick { slots } else { slots + self.level_memory(trips) + inner };
-        size <= if quick { LITTLE_MEMORY } else { MEMORY }
+        2 * self.program().slots() + self.level_memory(trips) + inner <= MEMORY
     }
 
     /// [`compute`](Self::compute) by binary powering.

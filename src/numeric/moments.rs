@@ -26,10 +26,11 @@ impl Moments {
     /// If one of them does not exist, there is none, or the program has powers.
     pub fn new(program: Program, values: Vec<Slot>) -> Result<Moments, ProgramError> {
         values.iter().try_for_each(|&slot| program.check_slot(slot))?;
-        if values.is_empty() || program.has_powers() {
-            return Err(ProgramError::Powers);
+        match values.is_empty() {
+            _ if program.has_powers() => Err(ProgramError::Powers),
+            true => Err(ProgramError::Outputs),
+            false => Ok(Moments { program, values }),
         }
-        Ok(Moments { program, values })
     }
 
     /// The program.

@@ -44,12 +44,7 @@ impl Polynomial {
     ) -> Result<Polynomial, ProgramError> {
         program.check_slot(start)?;
         program.check_slot(value)?;
-        differentiated.iter().try_for_each(|input| program.check_input(*input))?;
-        for (at, &input) in differentiated.iter().enumerate() {
-            if differentiated[..at].contains(&input) {
-                return Err(ProgramError::DifferentiatedTwice(input));
-            }
-        }
+        program.check_differentiated(&differentiated)?;
         if program.has_powers() {
             return Err(ProgramError::Powers);
         }

@@ -341,6 +341,15 @@ impl Program {
         if input < self.inputs { Ok(()) } else { Err(ProgramError::NoInput(input)) }
     }
 
+    /// Checks that these are different inputs.
+    pub(super) fn check_differentiated(&self, inputs: &[u32]) -> Result<(), ProgramError> {
+        inputs.iter().try_for_each(|input| self.check_input(*input))?;
+        match twice(inputs) {
+            Some(input) => Err(ProgramError::DifferentiatedTwice(input)),
+            None => Ok(()),
+        }
+    }
+
     /// Checks that a slot is defined.
     pub(super) fn check_slot(&self, slot: Slot) -> Result<(), ProgramError> {
         if slot.index() < self.slots { Ok(()) } else { Err(ProgramError::Undefined(slot)) }
@@ -355,4 +364,9 @@ impl Program {
             Trips::Input(input) => self.check_input(input),
         }
     }
+}
+
+/// An item that occurs twice.
+pub(super) fn twice(items: &[u32]) -> Option<u32> {
+    items.iter().enumerate().find(|(i, item)| items[..*i].contains(item)).map(|(_, item)| *item)
 }

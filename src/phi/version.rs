@@ -53,19 +53,6 @@ impl Cursor {
     }
 }
 
-/// Computes the live-ins of `evaluation` before `region` that were computed in it.
-pub(super) fn move_live_ins(
-    new: &mut Graph,
-    graph: &Graph,
-    nest: &Nest,
-    region: Region,
-    cursor: &mut Cursor,
-    copies: &mut Copies,
-    evaluation: &mut Evaluation,
-) {
-    move_before(new, graph, nest, region, cursor, copies, &mut evaluation.live_ins);
-}
-
 /// Computes `nodes` before `region` that were computed in it.
 pub(super) fn move_before(
     new: &mut Graph,
@@ -89,20 +76,8 @@ pub(super) fn move_before(
     }
 }
 
-/// Calls the routine of `evaluation`: the node that says whether it accepts, and for each output
-/// its value with the partials attached, by nodes that are appended to `steps`.
-pub(super) fn evaluate(
-    graph: &mut Graph,
-    cursor: &mut Cursor,
-    evaluation: Evaluation,
-    steps: &mut Vec<Node>,
-    place: Option<PlaceId>,
-) -> (Node, Vec<Node>) {
-    let routine = Routine::AffinePower(evaluation.routine);
-    call(graph, cursor, routine, evaluation.live_ins, steps, place)
-}
-
-/// The same for `routine`, called with `args`.
+/// Calls `routine` with `args`: the node that says whether it accepts, and for each output its value
+/// with the partials attached, by nodes that are appended to `steps`.
 pub(super) fn call(
     graph: &mut Graph,
     cursor: &mut Cursor,

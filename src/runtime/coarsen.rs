@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashSet;
+
 use super::options::{ForcedLoopForm, Numerics, Options};
 use super::report::{Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered};
@@ -156,11 +158,6 @@ impl Recording {
         is_real.then(|| closed_forms(graph, self.options.loop_form.is_some()))
     }
 
-    /// `graph` with simpler branches.
-    pub(crate) fn branched(&self, graph: Graph, applied: &mut Vec<Applied>) -> Graph {
-        branched(graph, applied)
-    }
-
     /// The gradient of `graph`.
     pub(crate) fn gradient(&self, graph: &Graph) -> Graph {
         let primal = Checkpointed::new(&simplified(graph, Stage::Primal, &self.options));
@@ -230,12 +227,13 @@ fn rolled_in_order(recorded: &Graph, options: &Options) -> Result<Graph, Refusal
 /// compiled.
 fn expansible(graph: &Graph, loops: &[Region], options: &Options) -> Result<usize, Refusal> {
     let nest = Nest::of(graph);
+    let loops: HashSet<Region> = loops.iter().copied().collect();
+    let bound =
+        |region: Region| graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
     let times = |block: Block| {
         let around = core::iter::successors(nest.block_loop(block), |&r| nest.loop_around(r));
-        let bounds = around.filter(|region| loops.contains(region)).map(|region| {
-            graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound as usize)
-        });
-        bounds.fold(1, usize::saturating_mul)
+        let bounds = around.filter(|region| loops.contains(region)).map(bound);
+        bounds.fold(1, |all, bound| usize::saturating_mul(all, bound as usize))
     };
     let sizes =
         graph.blocks.iter().map(|(block, data)| data.items.len().saturating_mul(times(block)));
@@ -318,7 +316,7 @@ fn closed_forms(rolled: &Graph, always: bool) -> Closed {
 }
 
 /// The graph with simpler branches.
-fn branched(graph: Graph, applied: &mut Vec<Applied>) -> Graph {
+pub(crate) fn branched(graph: Graph, applied: &mut Vec<Applied>) -> Graph {
     let branched = simplify_branches(&graph);
     if branched.applied.is_empty() {
         return graph;

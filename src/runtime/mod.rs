@@ -15,7 +15,7 @@ mod recorded;
 mod report;
 mod specialisation;
 
-pub(crate) use coarsen::Recording;
+pub(crate) use coarsen::{Recording, branched};
 pub use error::Error;
 #[doc(hidden)]
 pub use options::ForcedLoopForm;

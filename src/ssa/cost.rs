@@ -190,14 +190,9 @@ pub(crate) fn whole(graph: &Graph) -> u64 {
     all_iterations(graph, None, &fallback_loops(graph), Iteration::with_sweep)
 }
 
-/// What all iterations of `region`, a loop, take, with their reverse sweep.
-fn loop_with_sweep(graph: &Graph, region: Region) -> u64 {
-    all_iterations(graph, Some(region), &HashSet::new(), Iteration::with_sweep)
-}
-
-/// The same without it.
-fn loop_forward(graph: &Graph, region: Region) -> u64 {
-    all_iterations(graph, Some(region), &HashSet::new(), Iteration::forward)
+/// The `time` of all iterations of `region`, a loop.
+fn loop_time(graph: &Graph, region: Region, time: fn(Iteration) -> u64) -> u64 {
+    all_iterations(graph, Some(region), &HashSet::new(), time)
 }
 
 /// Short loops.
@@ -307,7 +302,7 @@ pub(crate) fn is_worth_closing<'a>(
     region: Region,
     routines: impl Iterator<Item = &'a AffinePower>,
 ) -> bool {
-    is_less(routines.map(affine_power).sum(), loop_with_sweep(graph, region))
+    is_less(routines.map(affine_power).sum(), loop_time(graph, region, Iteration::with_sweep))
 }
 
 /// The same after a loop that stays, without its reverse sweep, to find its trip count: unless it
@@ -318,8 +313,8 @@ pub(crate) fn is_worth_closing_after<'a>(
     is_counted: bool,
     routines: impl Iterator<Item = &'a AffinePower>,
 ) -> bool {
-    let forward = loop_forward(graph, region);
-    let sweep = loop_with_sweep(graph, region).saturating_sub(forward);
+    let forward = loop_time(graph, region, Iteration::forward);
+    let sweep = loop_time(graph, region, Iteration::with_sweep).saturating_sub(forward);
     let likely = if is_counted { sweep } else { sweep / 2 };
     is_less(routines.map(affine_power).sum(), likely)
 }
@@ -334,7 +329,7 @@ pub(crate) fn is_worth_folding<'a>(
 ) -> bool {
     let steps = 2 * steps * throughput(Op::Mul);
     let all = steps + routines.map(routine).sum::<u64>();
-    is_less(all.saturating_add(before), loop_with_sweep(graph, region))
+    is_less(all.saturating_add(before), loop_time(graph, region, Iteration::with_sweep))
 }
 
 /// What it takes to go over the data of `region`, a loop of so many iterations, once in `passes`
@@ -350,5 +345,7 @@ pub(crate) fn over_data(
     // Each moment takes an addition, and the steps that its coefficient is made of.
     const MORE_STEPS: u64 = 2;
     let calls = moments.map_or(0, routine).saturating_mul(count);
-    calls.saturating_add(loop_forward(graph, region).saturating_mul(passes * MORE_STEPS))
+    calls.saturating_add(
+        loop_time(graph, region, Iteration::forward).saturating_mul(passes * MORE_STEPS),
+    )
 }

@@ -228,19 +228,7 @@ impl<'a> Search<'a> {
 
 /// Whether it takes as long to compute `op` as to read what it has come to.
 fn is_worth_it(op: Op) -> bool {
-    !matches!(
-        op,
-        Op::Neg
-            | Op::Abs
-            | Op::CopySign
-            | Op::Lt
-            | Op::Le
-            | Op::Gt
-            | Op::Ge
-            | Op::Eq
-            | Op::Ne
-            | Op::Same
-    )
+    !(op.is_comparison() || matches!(op, Op::Neg | Op::Abs | Op::CopySign))
 }
 
 /// The graph with steps moved, in whatever order their ids are.

@@ -58,11 +58,6 @@ pub(crate) trait Number: Copy {
 
     /// The nearest number, which routines compute with.
     fn number(self) -> f64;
-
-    /// The number as a loop carries it into an iteration.
-    fn carried(self) -> Self {
-        self
-    }
 }
 
 impl Number for f64 {
@@ -349,7 +344,7 @@ impl<'a, N: Number> Run<'a, N> {
             return;
         }
         for entry in graph.entries(region) {
-            self.values[entry.phi] = self.values[entry.first].carried();
+            self.values[entry.phi] = self.values[entry.first];
         }
         match graph.regions[region].replays {
             None => {
@@ -390,8 +385,8 @@ impl<'a, N: Number> Run<'a, N> {
             None => self.set_iteration(region, iteration + 1),
             Some(replayed) => self.bring_back(region, replayed, iteration as usize - 1),
         }
-        let entries = self.graph.entries(region).iter().zip(nexts);
-        entries.for_each(|(entry, next)| self.values[entry.phi] = next.carried());
+        let entries = self.graph.entries(region).iter().zip(nexts.iter().copied());
+        entries.for_each(|(entry, next)| self.values[entry.phi] = next);
         Next::Again
     }
 

@@ -3,7 +3,6 @@
 use hashbrown::HashMap;
 
 use super::reason::Reason;
-use crate::entity::Entity;
 use crate::numeric::{Instruction, Power, Program, Slot};
 use crate::op::Op;
 use crate::ssa::Node;
@@ -129,6 +128,6 @@ impl Coefficients {
         let results = power.results();
         let first =
             self.program.push(Instruction::Power(Box::new(power))).map_err(|_| Reason::Large)?;
-        Ok((0..results).map(|at| Slot::from_index(first.index() + at)).collect())
+        Ok((0..results).map(|at| first.plus(at)).collect())
     }
 }

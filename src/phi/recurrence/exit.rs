@@ -7,13 +7,14 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::extract::{Body, body_to, needed};
+use super::extract::{Body, body_to, needed, steps_to};
 use super::reason::Reason;
 use super::{Evaluation, Group, evaluation, is_inside, trips};
 use crate::entity::Array;
+use crate::numeric::Routine;
 use crate::op::Op;
 use crate::phi::rule::Applied;
-use crate::phi::version::{Cursor, evaluate, move_live_ins, version};
+use crate::phi::version::{Cursor, both, call, move_before, version};
 use crate::ssa::{Block, Copies, Def, End, Entry, Graph, Item, Nest, Node, NodeData, Region, cost};
 use crate::validate::{Subject, refuted};
 
@@ -147,26 +148,13 @@ fn steps_before_exit(
     region: Region,
     values: &[Node],
 ) -> Result<Vec<Node>, Reason> {
-    let (mut steps, mut seen) = (Vec::new(), HashSet::new());
-    let mut pending: Vec<(Node, bool)> = values.iter().map(|&value| (value, false)).collect();
-    while let Some((node, done)) = pending.pop() {
-        if done {
-            steps.push(node);
-            continue;
-        }
-        if !is_inside(nest, node, region) || !seen.insert(node) {
-            continue;
-        }
-        match graph.nodes[node].def {
-            Def::Apply(..) if steps.len() < MOST_COPIED => {
-                pending.push((node, true));
-                pending.extend(graph.operands(node).iter().map(|&arg| (arg, false)));
-            }
-            Def::Entry(of, _) | Def::Iteration(of) if of == region => {}
-            _ => return Err(Reason::Exit),
-        }
-    }
-    Ok(steps)
+    let is_step = |node: Node| match graph.nodes[node].def {
+        _ if !is_inside(nest, node, region) => Some(false),
+        Def::Apply(..) => Some(true),
+        Def::Entry(of, _) | Def::Iteration(of) if of == region => Some(false),
+        _ => None,
+    };
+    steps_to(graph, values, MOST_COPIED, is_step).ok_or(Reason::Exit)
 }
 
 /// Puts the closed form after `region`.
@@ -189,13 +177,14 @@ pub(super) fn insert(
     let (count, exit) = count_iterations(new, region, &closing.exits);
     let mut accepted: Option<Node> = None;
     let (mut steps, mut outputs, mut copies) = (Vec::new(), Vec::new(), Copies::default());
-    for mut evaluation in closing.evaluations {
-        move_live_ins(new, graph, nest, region, &mut cursor, &mut copies, &mut evaluation);
-        if let Some(trips) = evaluation.trips {
-            evaluation.live_ins[trips] = count;
+    for Evaluation { routine, mut live_ins, trips } in closing.evaluations {
+        move_before(new, graph, nest, region, &mut cursor, &mut copies, &mut live_ins);
+        if let Some(trips) = trips {
+            live_ins[trips] = count;
         }
-        let (condition, values) = evaluate(new, &mut cursor, evaluation, &mut steps, place);
-        accepted = Some(crate::phi::version::both(new, &mut cursor, accepted, condition));
+        let (condition, values) =
+            call(new, &mut cursor, Routine::AffinePower(routine), live_ins, &mut steps, place);
+        accepted = Some(both(new, &mut cursor, accepted, condition));
         outputs.push(values);
     }
     let Some(accepted) = accepted else { return };

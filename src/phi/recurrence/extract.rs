@@ -8,6 +8,7 @@ use hashbrown::{HashMap, HashSet};
 
 use super::coefficients::Coefficients;
 use super::form::{Form, MOST_DEGREE, Variable};
+use super::is_inside;
 use super::reason::Reason;
 use super::system::{Next, System, close};
 use crate::numeric::{AffineMap, Power, Trips};
@@ -389,39 +390,46 @@ pub(in crate::phi) fn movable(
     /// More steps are not moved for one value.
     const MOST_STEPS: usize = 64;
     let stands_inside = |node: Node| {
-        let mut around = nest.node_loop(node);
-        while let Some(region) = around.filter(|&region| !is_inside(region)) {
-            around = nest.loop_around(region);
-        }
-        around.is_some()
+        core::iter::successors(nest.node_loop(node), |&r| nest.loop_around(r)).any(&is_inside)
     };
-    let (mut steps, mut seen, mut pending) = (Vec::new(), HashSet::new(), vec![(node, false)]);
+    let is_step = |node: Node| match graph.nodes[node].def {
+        _ if !stands_inside(node) => Some(false),
+        Def::Apply(..) => Some(true),
+        Def::Element(access) => {
+            let data = &graph.accesses[access];
+            let is_given = matches!(
+                graph.series[data.series],
+                SeriesData::Constants(_) | SeriesData::Inputs { .. }
+            );
+            let is_fixed = !data.strides.iter().any(|&(region, _)| is_inside(region));
+            (is_given && is_fixed).then_some(true)
+        }
+        _ => None,
+    };
+    steps_to(graph, &[node], MOST_STEPS, is_step)
+}
+
+/// The steps that compute `values`, in order: nodes for which `is_step` holds, that are reached
+/// through such nodes. `None` if they are more than `most`, or `is_step` says so.
+pub(super) fn steps_to(
+    graph: &Graph,
+    values: &[Node],
+    most: usize,
+    is_step: impl Fn(Node) -> Option<bool>,
+) -> Option<Vec<Node>> {
+    let (mut steps, mut seen) = (Vec::new(), HashSet::new());
+    let mut pending: Vec<(Node, bool)> = values.iter().map(|&value| (value, false)).collect();
     while let Some((node, done)) = pending.pop() {
         if done {
             steps.push(node);
-            continue;
-        }
-        if !stands_inside(node) || !seen.insert(node) {
-            continue;
-        }
-        if seen.len() > MOST_STEPS {
-            return None;
-        }
-        match graph.nodes[node].def {
-            Def::Apply(..) => {}
-            Def::Element(access) => {
-                let data = &graph.accesses[access];
-                let series = &graph.series[data.series];
-                let is_given =
-                    matches!(series, SeriesData::Constants(_) | SeriesData::Inputs { .. });
-                if !is_given || data.strides.iter().any(|&(region, _)| is_inside(region)) {
-                    return None;
-                }
+        } else if !seen.contains(&node) && is_step(node)? {
+            seen.insert(node);
+            if seen.len() > most {
+                return None;
             }
-            _ => return None,
+            pending.push((node, true));
+            pending.extend(graph.operands(node).iter().map(|&arg| (arg, false)));
         }
-        pending.push((node, true));
-        pending.extend(graph.operands(node).iter().map(|&arg| (arg, false)));
     }
     Some(steps)
 }
@@ -436,9 +444,7 @@ pub(in crate::phi) fn needed(
 ) -> HashSet<Node> {
     let (mut needed, mut pending) = (HashSet::new(), wanted.to_vec());
     while let Some(node) = pending.pop() {
-        let is_inside = core::iter::successors(nest.node_loop(node), |&r| nest.loop_around(r))
-            .any(|around| around == region);
-        if !is_inside || !needed.insert(node) {
+        if !is_inside(nest, node, region) || !needed.insert(node) {
             continue;
         }
         match graph.nodes[node].def {

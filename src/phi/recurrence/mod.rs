@@ -22,9 +22,9 @@ use core::cmp::Reverse;
 
 use super::close::CloseLimits;
 use super::rule::{Applied, Refused};
-use super::version::{Cursor, Evaluation, both, evaluate, move_live_ins, version};
+use super::version::{Cursor, Evaluation, both, call, move_before, version};
 use crate::entity::Array;
-use crate::numeric::{AffineMap, AffinePower, MAX_STATES, Trips};
+use crate::numeric::{AffineMap, AffinePower, MAX_STATES, Routine, Trips};
 use crate::ssa::{
     Block, Copies, Def, End, Graph, Item, Nest, Node, Region, SeriesData, cost, in_order,
     is_acceptance, swept,
@@ -296,9 +296,10 @@ fn insert(new: &mut Graph, graph: &Graph, nest: &Nest, region: Region, closing: 
     let place = graph.regions[region].place;
     let (mut copies, mut accepted) = (Copies::default(), None);
     let (mut steps, mut outputs) = (Vec::new(), Vec::new());
-    for mut evaluation in closing.evaluations {
-        move_live_ins(new, graph, nest, region, &mut cursor, &mut copies, &mut evaluation);
-        let (condition, values) = evaluate(new, &mut cursor, evaluation, &mut steps, place);
+    for Evaluation { routine, mut live_ins, .. } in closing.evaluations {
+        move_before(new, graph, nest, region, &mut cursor, &mut copies, &mut live_ins);
+        let (condition, values) =
+            call(new, &mut cursor, Routine::AffinePower(routine), live_ins, &mut steps, place);
         accepted = Some(both(new, &mut cursor, accepted, condition));
         outputs.push(values);
     }
