@@ -211,3 +211,15 @@ fn a_closed_loop_is_a_call_and_the_loop_behind_a_branch() {
         assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= 1e-12 * b.abs()), "{a:?} {b:?}");
     }
 }
+
+#[test]
+fn coefficients_may_be_starts() {
+    let builder = Tape::builder().hot_threshold(u32::MAX).background(false);
+    let f = builder.record(|x: &[Var]| {
+        let c = x[0] * x[0];
+        (0..1200).fold(c, |y, _| c * y + x[0] * 0.1 - c) + c
+    });
+    f.grad(&[0.9]).unwrap();
+    f.compile().unwrap();
+    assert!(!f.report().closed.is_empty(), "{:?}", f.report().open);
+}

@@ -4,7 +4,11 @@
 //! What is validated is the extraction; that the routines are right, with their partials, is
 //! tested in `numeric`.
 
-use crate::entity::Array;
+use std::collections::BTreeSet;
+
+use hashbrown::HashSet;
+
+use crate::entity::{Array, Entity};
 use crate::numeric::{AffinePower, Trips};
 use crate::op::Op;
 use crate::ssa::{
@@ -132,7 +136,8 @@ impl Cut {
         let phi = |number: usize| NodeData { def: Def::Phi(region, number as u32), place };
         let phis: Vec<Node> = (0..values.len()).map(|number| cut.nodes.push(phi(number))).collect();
         cut.regions[region].root = body;
-        cut.blocks[root].items = vec![Item::Region(region)];
+        cut.blocks[root].items = steps_before(&cut, region, items, nexts, values);
+        cut.blocks[root].items.push(Item::Region(region));
         cut.blocks[root].end = End::Return(phis.iter().copied().collect());
         cut.regions[region].phis = phis;
         clear_around(&mut cut, region);
@@ -162,6 +167,38 @@ impl Cut {
         }
         in_order(&cut)
     }
+}
+
+/// The steps before `region` that compute what it reads from inputs.
+fn steps_before(
+    cut: &Graph,
+    region: Region,
+    items: &[Item],
+    nexts: &[Node],
+    values: &[Node],
+) -> Vec<Item> {
+    let mut pending: Vec<Node> = nexts.iter().chain(values).copied().collect();
+    pending.extend(cut.entries(region).iter().map(|entry| entry.first));
+    let inner = blocks_inside(cut, region).into_iter().flat_map(|block| &cut.blocks[block].items);
+    let mut inside = HashSet::new();
+    for &item in items.iter().chain(inner) {
+        match item {
+            Item::Node(node) => {
+                inside.insert(node);
+                pending.extend(cut.operands(node));
+            }
+            Item::Region(inner) => pending.extend(cut.entries(inner).iter().map(|of| of.first)),
+            _ => {}
+        }
+    }
+    let mut steps = BTreeSet::new();
+    while let Some(node) = pending.pop() {
+        let is_step = matches!(cut.nodes[node].def, Def::Apply(..)) && !inside.contains(&node);
+        if is_step && steps.insert(node.index()) {
+            pending.extend(cut.operands(node));
+        }
+    }
+    steps.into_iter().map(|index| Item::Node(Node::from_index(index))).collect()
 }
 
 /// Empties all blocks, regions and series that only the graph around `region` reads.

@@ -67,6 +67,16 @@ impl Coefficients {
         Ok(slot)
     }
 
+    /// The slot of `node`, if there is one.
+    pub(super) fn known(&self, node: Node) -> Option<Slot> {
+        self.of_nodes.get(&node).copied()
+    }
+
+    /// Lets `slot` be that of `node`, which the program computes.
+    pub(super) fn define(&mut self, node: Node, slot: Slot) {
+        self.of_nodes.insert(node, slot);
+    }
+
     /// The number of a new input that is `node`, without a slot.
     pub(super) fn new_input(&mut self, node: Node) -> u32 {
         self.live_ins.push(node);

@@ -217,6 +217,9 @@ impl<'a> Extraction<'a> {
     /// live-ins, such as 1 + r, are computed by the coefficient program, so that powers do not
     /// amplify their rounding errors.
     fn invariant(&mut self, node: Node) -> Result<Form, Reason> {
+        if let Some(slot) = self.coefficients.known(node) {
+            return Ok(Form::invariant(slot));
+        }
         match (self.graph.constant(node), self.graph.nodes[node].def) {
             (Some(0.0), _) => return Ok(Form::default()),
             (Some(number), _) if number.is_finite() => {
@@ -226,7 +229,7 @@ impl<'a> Extraction<'a> {
                 self.absorbed += 1;
                 let [a, b] = [args[0], args[1]].map(|arg| self.invariant(arg));
                 let (a, b, coefficients) = (a?, b?, &mut self.coefficients);
-                return match (op, b.as_invariant()) {
+                let form = match (op, b.as_invariant()) {
                     (Op::Add, _) => a.plus(&b, coefficients),
                     (Op::Sub, _) => a.plus(&negated(&b, coefficients)?, coefficients),
                     (Op::Mul, _) => a.times(&b, coefficients),
@@ -234,7 +237,11 @@ impl<'a> Extraction<'a> {
                     (Op::Recip, _) => inverse(&a, coefficients),
                     (_, Some(b)) => a.map(|slot| coefficients.div(slot, b).map(Some)),
                     (_, None) => Err(Reason::Quotient),
-                };
+                }?;
+                if let Some(slot) = form.as_invariant() {
+                    coefficients.define(node, slot);
+                }
+                return Ok(form);
             }
             _ => {}
         }
