@@ -85,7 +85,8 @@
 //! [`Numerics::Exact`] kernels return the tape's bits. With
 //! [`Numerics::Real`], the default, they may round differently: closed
 //! forms stand for loops, expressions are simplified, and sums are added up in another
-//! order; a zero may have the other sign. A closed form is used only where its error bound is small enough; where it is not, the
+//! order; a zero may have the other sign. A closed form is used only where its error bound,
+//! for coefficients as the loop would compute them, is small enough; where it is not, the
 //! loop runs in the same kernel. A kernel's result that is not finite does not count: the tape
 //! computes the call again, so NaN and infinity come from the tape alone. Where the tape
 //! overflows on the way, as for `x.exp().ln()`, a kernel may be finite.

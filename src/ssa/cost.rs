@@ -281,11 +281,11 @@ fn affine_power(routine: &AffinePower) -> u64 {
 
 /// What the power of a map takes.
 fn powering(map: &AffineMap, trips: Trips) -> u64 {
-    /// A usual trip count, where it is known only in a call.
-    const USUAL_TRIPS: u64 = 100;
+    /// The trip count that is assumed where it is known only in a call.
+    const ASSUMED_TRIPS: u64 = 100;
     let trips = match trips {
         Trips::Constant(count) => count,
-        Trips::Input(_) => USUAL_TRIPS,
+        Trips::Input(_) => ASSUMED_TRIPS,
     };
     let levels = u64::from(u64::BITS - trips.leading_zeros());
     LEVEL[map.states().saturating_sub(1).min(LEVEL.len() - 1)] * levels
