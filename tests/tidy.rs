@@ -18,7 +18,7 @@ const MAX_LINES: usize = 700;
 const LAYERS: [(&str, usize); 17] = [
     ("entity", 0),
     ("numeric", 1),
-    ("op", 1),
+    ("op", 0),
     ("trace", 2),
     ("flow", 3),
     ("ssa", 3),

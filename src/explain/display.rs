@@ -2,7 +2,7 @@
 //! and calls are assumed to be accepted, so that no loop is shown as their fallback.
 
 use crate::entity::Entity;
-use crate::numeric::{AffineMap, Instruction, Program, Routine, Slot, Trips};
+use crate::numeric::{AffineMap, Instruction, Program, Routine, Trips};
 use crate::op::Op;
 use crate::ssa::{
     CallData, Def, Folding, Graph, Node, Rebuild, eliminate_dead_code, is_acceptance, rebuild,
@@ -51,20 +51,16 @@ impl Formulas<'_, '_> {
     fn slots(&mut self, program: &Program) -> Option<Vec<Node>> {
         let mut slots: Vec<Node> = Vec::new();
         for instruction in program.instructions() {
-            let mut apply =
-                |op, [a, b]: [Slot; 2]| self.apply(op, [a, b].map(|slot| slots[slot.index()]));
             let node = match *instruction {
                 // Of a double-double the high-order word.
-                Instruction::Input(input) | Instruction::Bounded(input) => {
-                    self.rebuild.copied(self.args[input as usize])
-                }
+                Instruction::Input(input)
+                | Instruction::Rounded(input)
+                | Instruction::Bounded(input) => self.rebuild.copied(self.args[input as usize]),
                 Instruction::Constant(number) => self.rebuild.builder.constant(number),
                 Instruction::Folded(number) => self.rebuild.builder.constant(number.hi),
-                Instruction::Add(a, b) => apply(Op::Add, [a, b]),
-                Instruction::Sub(a, b) => apply(Op::Sub, [a, b]),
-                Instruction::Mul(a, b) => apply(Op::Mul, [a, b]),
-                Instruction::Div(a, b) => apply(Op::Div, [a, b]),
-                Instruction::Neg(a) => apply(Op::Neg, [a, a]),
+                Instruction::Apply(op, args) => {
+                    self.apply(op, args.map(|slot| slots[slot.index()]))
+                }
                 Instruction::Power(ref inner) => {
                     let powers = self.powers(&slots, &inner.map, inner.trips)?;
                     slots.extend(powers);

@@ -99,6 +99,12 @@ impl Bounded {
         Bounded { hi, lo, bound, size: hi.abs() + bound }
     }
 
+    /// A number that was rounded to `value`.
+    #[inline(always)]
+    pub fn rounded(value: f64) -> Bounded {
+        Bounded::new((value, 0.0), power_of_two(-53) * value.abs())
+    }
+
     /// Whether the words are a double-double, and the bound is one.
     #[inline(always)]
     pub fn is_normalised(self) -> bool {
@@ -109,6 +115,48 @@ impl Bounded {
     #[inline(always)]
     pub fn is_zero(self) -> bool {
         self.size == 0.0
+    }
+}
+
+impl Bounded {
+    /// Its square root: a step of Newton's method from that of the high-order word. NaN where the
+    /// number may be negative, and without a finite bound where it may be zero.
+    #[inline(always)]
+    pub fn sqrt(self) -> Bounded {
+        let root = self.hi.sqrt();
+        let rest = (-root).mul_add(root, self.hi) + self.lo;
+        let (hi, lo) = fast_two_sum(root, rest / (2.0 * root));
+        let smallest = (self.hi - self.bound).max(0.0).sqrt();
+        let propagated = (self.bound + UNDERFLOW) / (root + smallest);
+        Bounded::new((hi, lo), QUOTIENT_ROUNDING.mul_add(hi, propagated))
+    }
+
+    /// The exponential function, for arguments from -350 to 350; NaN for others.
+    ///
+    /// With k the nearest integer of x / ln 2 and r the rest, e^(r / 256) - 1 is a sum of powers, of
+    /// which those from the fifth on are below 2^-45 of it, so that working precision is enough
+    /// for them; p -> p² + 2p squares p + 1.
+    #[inline(always)]
+    pub fn exp(self) -> Bounded {
+        /// ln 2; the bound is that of the words.
+        const LN_2: (f64, f64) = (core::f64::consts::LN_2, 2.319_046_813_846_299_6e-17);
+        const SQUARINGS: i32 = 8;
+        let reciprocal = |number: f64| Bounded::ONE / Bounded::exact(number);
+        let is_in_range = self.hi.abs() <= 350.0;
+        if !is_in_range {
+            return Bounded::new((f64::NAN, f64::NAN), f64::NAN);
+        }
+        let exponent = (self.hi * core::f64::consts::LOG2_E).round();
+        let rest = self - Bounded::exact(exponent) * Bounded::new(LN_2, UNIT_SQUARED);
+        let x = rest * Bounded::exact(power_of_two(-i64::from(SQUARINGS)));
+        let tail = 1.0 / 120.0 + x.hi * (1.0 / 720.0 + x.hi * (1.0 / 5040.0 + x.hi / 40320.0));
+        let tail = Bounded::new((tail, 0.0), power_of_two(-49) * tail);
+        let cubic = reciprocal(6.0) + x * (reciprocal(24.0) + x * tail);
+        let mut less_one = x + x * x * (Bounded::exact(0.5) + x * cubic);
+        for _ in 0..SQUARINGS {
+            less_one = less_one * less_one + (less_one + less_one);
+        }
+        (Bounded::ONE + less_one) * Bounded::exact(power_of_two(exponent as i64))
     }
 }
 

@@ -5,6 +5,7 @@ use super::double_double::Bounded;
 use super::powering::{Steps, Vector, advance, level_size, levels, sweep};
 use super::program::{AffineMap, Instruction, MAX_STATES, Power, Program};
 use crate::entity::Entity;
+use crate::op::Op;
 
 /// Calls a function that is generic over the number of states, and of columns for the map of an
 /// inner loop, which are the states and one more.
@@ -106,6 +107,7 @@ impl Program {
             let (before, defined) = slots.split_at_mut(next);
             let value = match instruction {
                 Instruction::Input(input) => Bounded::exact(inputs[*input as usize]),
+                Instruction::Rounded(input) => Bounded::rounded(inputs[*input as usize]),
                 Instruction::Constant(value) => Bounded::exact(*value),
                 Instruction::Folded(value) => *value,
                 Instruction::Bounded(first) => {
@@ -116,11 +118,19 @@ impl Program {
                     }
                     number
                 }
-                Instruction::Add(a, b) => before[a.index()] + before[b.index()],
-                Instruction::Sub(a, b) => before[a.index()] - before[b.index()],
-                Instruction::Mul(a, b) => before[a.index()] * before[b.index()],
-                Instruction::Div(a, b) => before[a.index()] / before[b.index()],
-                Instruction::Neg(a) => -before[a.index()],
+                Instruction::Apply(op, [a, b]) => {
+                    let (a, b) = (before[a.index()], before[b.index()]);
+                    match op {
+                        Op::Add => a + b,
+                        Op::Sub => a - b,
+                        Op::Mul => a * b,
+                        Op::Div => a / b,
+                        Op::Neg => -a,
+                        Op::Exp => a.exp(),
+                        Op::Sqrt => a.sqrt(),
+                        _ => return None,
+                    }
+                }
                 Instruction::Power(_) if !POWERS => return None,
                 Instruction::Power(power) => {
                     let defined = &mut defined[..power.results()];
@@ -157,9 +167,6 @@ impl Program {
         for instruction in self.instructions().iter().rev() {
             next -= instruction.results();
             let (before, defined) = adjoints.split_at_mut(next);
-            if let Instruction::Input(_) | Instruction::Constant(_) = instruction {
-                continue;
-            }
             if POWERS && let Instruction::Power(power) = instruction {
                 let defined = &defined[..power.results()];
                 let trips = power.trips.count(inputs)?;
@@ -172,35 +179,35 @@ impl Program {
                 )?;
                 continue;
             }
+            let Instruction::Apply(op, [a, b]) = instruction else { continue };
             let adjoint = defined[0];
             range.check(adjoint);
             if adjoint.is_zero() {
                 continue;
             }
-            match instruction {
-                Instruction::Input(_)
-                | Instruction::Constant(_)
-                | Instruction::Folded(_)
-                | Instruction::Bounded(_)
-                | Instruction::Power(_) => {}
-                Instruction::Add(a, b) => {
-                    add_to(&mut before[a.index()], adjoint);
-                    add_to(&mut before[b.index()], adjoint);
+            let (a, b, value) = (a.index(), b.index(), slots[next]);
+            match op {
+                Op::Add => {
+                    add_to(&mut before[a], adjoint);
+                    add_to(&mut before[b], adjoint);
                 }
-                Instruction::Sub(a, b) => {
-                    add_to(&mut before[a.index()], adjoint);
-                    add_to(&mut before[b.index()], -adjoint);
+                Op::Sub => {
+                    add_to(&mut before[a], adjoint);
+                    add_to(&mut before[b], -adjoint);
                 }
-                Instruction::Mul(a, b) => {
-                    add_to(&mut before[a.index()], adjoint * slots[b.index()]);
-                    add_to(&mut before[b.index()], adjoint * slots[a.index()]);
+                Op::Mul => {
+                    add_to(&mut before[a], adjoint * slots[b]);
+                    add_to(&mut before[b], adjoint * slots[a]);
                 }
-                Instruction::Div(a, b) => {
-                    let contribution = adjoint / slots[b.index()];
-                    add_to(&mut before[a.index()], contribution);
-                    add_to(&mut before[b.index()], -(contribution * slots[next]));
+                Op::Div => {
+                    let contribution = adjoint / slots[b];
+                    add_to(&mut before[a], contribution);
+                    add_to(&mut before[b], -(contribution * value));
                 }
-                Instruction::Neg(a) => add_to(&mut before[a.index()], -adjoint),
+                Op::Neg => add_to(&mut before[a], -adjoint),
+                Op::Exp => add_to(&mut before[a], adjoint * value),
+                Op::Sqrt => add_to(&mut before[a], adjoint / (value + value)),
+                _ => return None,
             }
         }
         Some(())

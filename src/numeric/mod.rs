@@ -36,7 +36,9 @@ pub use affine_power::AffinePower;
 pub(crate) use linear::{is_positive_definite, solved};
 pub use moments::Moments;
 pub use polynomial::Polynomial;
-pub use program::{AffineMap, Instruction, MAX_STATES, Power, Program, ProgramError, Slot, Trips};
+pub use program::{
+    AffineMap, Instruction, MAX_STATES, OPERATIONS, Power, Program, ProgramError, Slot, Trips,
+};
 pub use text::TextError;
 
 /// A routine that computes what a loop does, with partial derivatives.

@@ -7,6 +7,7 @@
 use super::dependence::Dependence;
 use super::double_double::Bounded;
 use crate::entity::{Entity, entity};
+use crate::op::Op;
 
 /// The largest number of slots of a program.
 pub const MAX_SLOTS: usize = 128;
@@ -14,6 +15,9 @@ pub const MAX_SLOTS: usize = 128;
 pub const MAX_STATES: usize = 6;
 /// Trip counts are below this, 2^53, so that they are exact in working precision.
 pub const MAX_TRIPS: u64 = 1 << 53;
+
+/// The operations that programs consist of.
+pub const OPERATIONS: [Op; 7] = [Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Neg, Op::Exp, Op::Sqrt];
 
 entity! {
     /// A value of a coefficient program.
@@ -141,6 +145,8 @@ impl Power {
 pub enum Instruction {
     /// A live-in.
     Input(u32),
+    /// A live-in that was rounded before: it is half an ulp off.
+    Rounded(u32),
     /// A finite number.
     Constant(f64),
     /// A number that was folded in double-double, with its bound.
@@ -148,21 +154,21 @@ pub enum Instruction {
     /// The double-double whose words and bound are this input and the two after it. It has no
     /// derivative.
     Bounded(u32),
-    /// `a + b`.
-    Add(Slot, Slot),
-    /// `a - b`.
-    Sub(Slot, Slot),
-    /// `a · b`.
-    Mul(Slot, Slot),
-    /// `a / b`.
-    Div(Slot, Slot),
-    /// `-a`.
-    Neg(Slot),
+    /// One of [`OPERATIONS`]. Those of one operand have it twice.
+    Apply(Op, [Slot; 2]),
     /// The map of an inner loop.
     Power(Box<Power>),
 }
 
 impl Instruction {
+    /// The input that it loads.
+    fn loads(&self) -> Option<u32> {
+        match self {
+            Instruction::Input(input) | Instruction::Rounded(input) => Some(*input),
+            _ => None,
+        }
+    }
+
     /// The number of slots that it defines.
     #[inline(always)]
     pub fn results(&self) -> usize {
@@ -176,6 +182,9 @@ pub enum ProgramError {
     /// An instruction or a map reads a slot that is not defined before it.
     #[error("slot {0} is not defined here")]
     Undefined(Slot),
+    /// An operation that is not one of [`OPERATIONS`].
+    #[error("programs have no operation {}", .0.name())]
+    Operation(Op),
     /// An input that the routine does not have.
     #[error("there is no input x{0}")]
     NoInput(u32),
@@ -277,7 +286,7 @@ impl Program {
     pub fn input_slot(&self, input: u32) -> Option<Slot> {
         let mut slot = 0;
         for instruction in &self.instructions {
-            if *instruction == Instruction::Input(input) {
+            if instruction.loads() == Some(input) {
                 return Some(Slot::from_index(slot));
             }
             slot += instruction.results();
@@ -293,7 +302,7 @@ impl Program {
     /// If it reads what is not defined, is no finite constant, or the program becomes too long.
     pub fn push(&mut self, mut instruction: Instruction) -> Result<Slot, ProgramError> {
         match &instruction {
-            Instruction::Input(input) => {
+            Instruction::Input(input) | Instruction::Rounded(input) => {
                 self.check_input(*input)?;
                 if let Some(slot) = self.input_slot(*input) {
                     return Ok(slot);
@@ -315,14 +324,15 @@ impl Program {
                 }
                 instruction = Instruction::Folded(number);
             }
-            Instruction::Add(a, b)
-            | Instruction::Sub(a, b)
-            | Instruction::Mul(a, b)
-            | Instruction::Div(a, b) => {
+            Instruction::Apply(op, [a, b]) => {
+                if !OPERATIONS.contains(op) {
+                    return Err(ProgramError::Operation(*op));
+                }
                 self.check_slot(*a)?;
                 self.check_slot(*b)?;
+                let b = if op.arity() == 1 { *a } else { *b };
+                instruction = Instruction::Apply(*op, [*a, b]);
             }
-            Instruction::Neg(a) => self.check_slot(*a)?,
             Instruction::Power(power) => self.check_map(&power.map, power.trips)?,
         }
         let slots = self.slots + instruction.results();

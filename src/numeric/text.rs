@@ -33,6 +33,7 @@ use super::double_double::Bounded;
 use super::{AffineMap, AffinePower, Instruction, Moments, Polynomial, Power, Program};
 use super::{ProgramError, Routine, Slot, Trips};
 use crate::entity::Entity;
+use crate::op::Op;
 
 impl Display for Trips {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -67,16 +68,16 @@ impl Display for Instruction {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Instruction::Input(input) => write!(f, "x{input}"),
+            Instruction::Rounded(input) => write!(f, "rounded x{input}"),
             Instruction::Constant(value) => write!(f, "const {value:?}"),
             Instruction::Folded(Bounded { hi, lo, bound, .. }) => {
                 write!(f, "folded {hi:?} {lo:?} {bound:?}")
             }
             Instruction::Bounded(first) => write!(f, "bounded x{first}"),
-            Instruction::Add(a, b) => write!(f, "add {a} {b}"),
-            Instruction::Sub(a, b) => write!(f, "sub {a} {b}"),
-            Instruction::Mul(a, b) => write!(f, "mul {a} {b}"),
-            Instruction::Div(a, b) => write!(f, "div {a} {b}"),
-            Instruction::Neg(a) => write!(f, "neg {a}"),
+            Instruction::Apply(op, slots) => {
+                write!(f, "{}", op.name())?;
+                slots[..op.arity()].iter().try_for_each(|slot| write!(f, " {slot}"))
+            }
             Instruction::Power(power) => write!(f, "power {} {}", power.trips, power.map),
         }
     }
@@ -277,17 +278,17 @@ impl<'a> Words<'a> {
                 let words = (self.float()?, self.float()?);
                 Instruction::Folded(Bounded::new(words, self.float()?))
             }
+            "rounded" => Instruction::Rounded(self.number("x", "an input")?),
             "bounded" => Instruction::Bounded(self.number("x", "an input")?),
-            "add" => Instruction::Add(self.slot()?, self.slot()?),
-            "sub" => Instruction::Sub(self.slot()?, self.slot()?),
-            "mul" => Instruction::Mul(self.slot()?, self.slot()?),
-            "div" => Instruction::Div(self.slot()?, self.slot()?),
-            "neg" => Instruction::Neg(self.slot()?),
             "power" => {
                 let trips = self.trips()?;
                 Instruction::Power(Box::new(Power { map: self.map()?, trips }))
             }
-            found => return Err(unexpected("an instruction", found)),
+            found => {
+                let op = Op::from_name(found).ok_or_else(|| unexpected("an instruction", found))?;
+                let a = self.slot()?;
+                Instruction::Apply(op, [a, if op.arity() > 1 { self.slot()? } else { a }])
+            }
         })
     }
 }

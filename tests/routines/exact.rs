@@ -5,6 +5,7 @@ use super::Bounded;
 use dashu_float::FBig;
 use phigrad::entity::Entity;
 use phigrad::numeric::{AffineMap, AffinePower, Instruction, Slot};
+use phigrad::op::Op;
 
 /// The working precision of the reference in bits, above the 2 · 500 by which results may cancel.
 const PRECISION: usize = 1200;
@@ -91,6 +92,22 @@ impl Dual {
         let inverse = Exact::new(1.0).over(&other.value)?;
         Some(self.zip(other, quotient.clone(), |a, b| a.minus(&b.times(&quotient)).times(&inverse)))
     }
+
+    /// Nothing for an exponent that programs do not have.
+    fn exp(&self) -> Option<Dual> {
+        let is_zero = self.value.is_zero();
+        let value = if is_zero { Exact::new(1.0) } else { Exact(self.value.0.exp()) };
+        let is_small = self.value.to_f64().abs() <= 350.0;
+        is_small.then(|| self.zip(self, value.clone(), |a, _| a.times(&value)))
+    }
+
+    /// Nothing for a radicand that is zero or negative.
+    fn sqrt(&self) -> Option<Dual> {
+        let is_positive = self.value.to_f64() > 0.0;
+        let value = is_positive.then(|| Exact(self.value.0.sqrt()))?;
+        let inverse = Exact::new(0.5).over(&value)?;
+        Some(self.zip(self, value, |a, _| a.times(&inverse)))
+    }
 }
 
 /// A map `z -> A z + b`, the rows of the matrix with the offset as last column.
@@ -141,14 +158,25 @@ pub fn evaluate(routine: &AffinePower, inputs: &[Dual], plain: &[f64]) -> Option
         let at = |slot: &Slot| &slots[slot.index()];
         let value = match instruction {
             Instruction::Input(input) => inputs[*input as usize].clone(),
+            // As far off as it may be.
+            Instruction::Rounded(input) => {
+                let mut rounded = inputs[*input as usize].clone();
+                rounded.value = rounded.value.times(&Exact::new(1.0 - f64::EPSILON / 2.0));
+                rounded
+            }
             Instruction::Constant(value) => Dual::constant(*value, directions),
             Instruction::Bounded(input) => Dual::constant(plain[*input as usize], directions),
             Instruction::Folded(value) => Dual::constant(value.hi, directions),
-            Instruction::Add(a, b) => at(a).plus(at(b)),
-            Instruction::Sub(a, b) => at(a).minus(at(b)),
-            Instruction::Mul(a, b) => at(a).times(at(b)),
-            Instruction::Div(a, b) => at(a).over(at(b))?,
-            Instruction::Neg(a) => Dual::constant(0.0, directions).minus(at(a)),
+            Instruction::Apply(op, [a, b]) => match op {
+                Op::Add => at(a).plus(at(b)),
+                Op::Sub => at(a).minus(at(b)),
+                Op::Mul => at(a).times(at(b)),
+                Op::Div => at(a).over(at(b))?,
+                Op::Neg => Dual::constant(0.0, directions).minus(at(a)),
+                Op::Exp => at(a).exp()?,
+                Op::Sqrt => at(a).sqrt()?,
+                _ => return None,
+            },
             Instruction::Power(inner) => {
                 let map = load(&inner.map, &slots, directions);
                 let map = power(&map, inner.trips.count(plain)?, directions);

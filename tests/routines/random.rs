@@ -2,7 +2,9 @@
 
 use super::{Random, power_of_ten, sign};
 use phigrad::entity::Entity;
-use phigrad::numeric::{AffineMap, AffinePower, Instruction, Power, Program, Slot, Trips};
+use phigrad::numeric::{
+    AffineMap, AffinePower, Instruction, OPERATIONS, Power, Program, Slot, Trips,
+};
 
 /// A slot that is defined.
 fn any(random: &mut Random, program: &Program) -> Slot {
@@ -25,14 +27,11 @@ pub fn routine(random: &mut Random, states: usize) -> AffinePower {
     program.push(Instruction::Input(0)).unwrap();
     for _ in 0..random.below(10) + 3 {
         let (a, b) = (any(random, &program), any(random, &program));
-        let instruction = match random.below(10) {
-            0..=2 => Instruction::Input(random.below(inputs as usize) as u32),
-            3 => Instruction::Constant(random.pick(&[1.0, 0.5, -0.25, 1e-3])),
-            4 => Instruction::Add(a, b),
-            5 => Instruction::Sub(a, b),
-            6 => Instruction::Mul(a, b),
-            7 => Instruction::Div(a, b),
-            8 => Instruction::Neg(a),
+        let instruction = match random.below(14) {
+            0..=3 => Instruction::Input(random.below(inputs as usize) as u32),
+            4 => Instruction::Rounded(random.below(inputs as usize) as u32),
+            5 => Instruction::Constant(random.pick(&[1.0, 0.5, -0.25, 1e-3])),
+            6..=12 => Instruction::Apply(random.pick(&OPERATIONS), [a, b]),
             _ => {
                 let states = random.pick(&[1, 1, 2, 3]);
                 let trips = Trips::Constant(random.pick(&[0, 1, 2, 3, 17, 20]));

@@ -6,6 +6,7 @@ use phigrad::numeric::{
     AffineMap, AffinePower, Instruction, Power, Program, ProgramError, Routine, Slot, TextError,
     Trips,
 };
+use phigrad::op::Op;
 
 #[test]
 fn routines_read_back_as_they_were_written() {
@@ -60,6 +61,7 @@ fn malformed_routines_have_typed_errors() {
             text("", &ADVANCE.replace("start t0", "start t0 t0")),
             ProgramError::Starts { states: 1, starts: 2 },
         ),
+        (text("t1 = sin t0 |", ADVANCE), ProgramError::Operation(Op::Sin)),
         (text("", &ADVANCE.replace('9', "9007199254740992")), ProgramError::Trips(1 << 53)),
         (text("", &ADVANCE.replace("outputs 0", "outputs 1")), ProgramError::Outputs),
         (text("", &ADVANCE.replace("outputs 0", "outputs 0 0")), ProgramError::Outputs),
@@ -82,7 +84,7 @@ fn texts_of_another_form_have_typed_errors() {
         |expected, found: &str| TextError::Unexpected { expected, found: found.to_owned() };
     let cases = [
         (String::new(), unexpected("affine_power", "")),
-        (text("t1 = sin t0 |", ADVANCE), unexpected("an instruction", "sin")),
+        (text("t1 = wave t0 |", ADVANCE), unexpected("an instruction", "wave")),
         (text("t1 = add t0 1 |", ADVANCE), unexpected("a slot", "1")),
         (text("t1 = const one |", ADVANCE), unexpected("a number", "one")),
         (text("t1 = neg t0", ADVANCE), unexpected("|", "advance")),

@@ -56,13 +56,14 @@ impl Coefficients {
         Ok(slot)
     }
 
-    /// The input that is `node` in each call.
-    pub(super) fn live_in(&mut self, node: Node) -> Result<Slot, Reason> {
-        if let Some(&slot) = self.of_nodes.get(&node) {
+    /// The input that is `node` in each call, maybe rounded before.
+    pub(super) fn live_in(&mut self, node: Node, is_rounded: bool) -> Result<Slot, Reason> {
+        if let Some(slot) = self.known(node) {
             return Ok(slot);
         }
-        let input = self.new_input(node);
-        let slot = self.program.push(Instruction::Input(input)).map_err(|_| Reason::Large)?;
+        let load = if is_rounded { Instruction::Rounded } else { Instruction::Input };
+        let instruction = load(self.new_input(node));
+        let slot = self.program.push(instruction).map_err(|_| Reason::Large)?;
         self.of_nodes.insert(node, slot);
         Ok(slot)
     }
@@ -117,17 +118,13 @@ impl Coefficients {
         }
     }
 
-    fn apply(&mut self, op: Op, a: Slot, b: Slot) -> Result<Slot, Reason> {
+    /// One of the operations of programs; those of one operand have it twice.
+    pub(super) fn apply(&mut self, op: Op, a: Slot, b: Slot) -> Result<Slot, Reason> {
         let (a, b) = if op.commutes() && b < a { (b, a) } else { (a, b) };
         if let Some(&slot) = self.known.get(&(op, a, b)) {
             return Ok(slot);
         }
-        let instruction = match op {
-            Op::Add => Instruction::Add(a, b),
-            Op::Mul => Instruction::Mul(a, b),
-            Op::Div => Instruction::Div(a, b),
-            _ => Instruction::Neg(a),
-        };
+        let instruction = Instruction::Apply(op, [a, b]);
         let slot = self.program.push(instruction).map_err(|_| Reason::Large)?;
         self.known.insert((op, a, b), slot);
         Ok(slot)

@@ -11,7 +11,7 @@ use super::form::{Form, MOST_DEGREE, Variable};
 use super::is_inside;
 use super::reason::Reason;
 use super::system::{Next, System, close};
-use crate::numeric::{AffineMap, Power, Trips};
+use crate::numeric::{AffineMap, OPERATIONS, Power, Trips};
 use crate::op::Op;
 use crate::ssa::{Access, Block, Def, End, Graph, Item, Nest, Node, Region, SeriesData};
 
@@ -213,9 +213,9 @@ impl<'a> Extraction<'a> {
         Ok(form)
     }
 
-    /// What is the same in all iterations of all loops that are extracted. Sums and products of
-    /// live-ins, such as 1 + r, are computed by the coefficient program, so that powers do not
-    /// amplify their rounding errors.
+    /// What is the same in all iterations of all loops that are extracted. Such of live-ins as 1 + r
+    /// and exp(-r) is computed by the coefficient program, so that powers do not amplify its rounding
+    /// error; that of other functions is in the error bound.
     fn invariant(&mut self, node: Node) -> Result<Form, Reason> {
         if let Some(slot) = self.coefficients.known(node) {
             return Ok(Form::invariant(slot));
@@ -225,11 +225,14 @@ impl<'a> Extraction<'a> {
             (Some(number), _) if number.is_finite() => {
                 return Ok(Form::invariant(self.coefficients.constant(number)?));
             }
-            (_, Def::Apply(op, args)) if is_arithmetic(op) && self.absorbed < MOST_ABSORBED => {
+            (_, Def::Apply(op, args)) if is_absorbed(op) && self.absorbed < MOST_ABSORBED => {
                 self.absorbed += 1;
                 let [a, b] = [args[0], args[1]].map(|arg| self.invariant(arg));
                 let (a, b, coefficients) = (a?, b?, &mut self.coefficients);
                 let form = match (op, b.as_invariant()) {
+                    (Op::Exp | Op::Sqrt, Some(slot)) => {
+                        Ok(Form::invariant(coefficients.apply(op, slot, slot)?))
+                    }
                     (Op::Add, _) => a.plus(&b, coefficients),
                     (Op::Sub, _) => a.plus(&negated(&b, coefficients)?, coefficients),
                     (Op::Mul, _) => a.times(&b, coefficients),
@@ -245,7 +248,8 @@ impl<'a> Extraction<'a> {
             }
             _ => {}
         }
-        Ok(Form::invariant(self.coefficients.live_in(node)?))
+        let is_rounded = matches!(self.graph.nodes[node].def, Def::Apply(op, _) if rounds(op));
+        Ok(Form::invariant(self.coefficients.live_in(node, is_rounded)?))
     }
 
     fn step(&mut self, node: Node) -> Result<Form, Reason> {
@@ -367,8 +371,14 @@ impl<'a> Extraction<'a> {
     }
 }
 
-fn is_arithmetic(op: Op) -> bool {
-    matches!(op, Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Recip | Op::Neg)
+/// Whether coefficient programs compute `op`.
+fn is_absorbed(op: Op) -> bool {
+    OPERATIONS.contains(&op) || op == Op::Recip
+}
+
+/// Whether results of `op` are rounded.
+fn rounds(op: Op) -> bool {
+    !(op.is_comparison() || matches!(op, Op::Neg | Op::Abs | Op::Min | Op::Max | Op::Select))
 }
 
 fn inverse(form: &Form, coefficients: &mut Coefficients) -> Result<Form, Reason> {

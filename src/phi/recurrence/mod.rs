@@ -204,7 +204,7 @@ fn evaluation(
             Some((_, Some(number))) if number.is_finite() => {
                 extraction.coefficients.constant(number)?
             }
-            Some((first, _)) => extraction.coefficients.live_in(first)?,
+            Some((first, _)) => extraction.coefficients.live_in(first, false)?,
         });
     }
     let n = count.map_or("k".to_owned(), |count| count.to_string());

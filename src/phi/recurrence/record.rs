@@ -92,20 +92,16 @@ fn terms(graph: &Graph, coefficients: &Coefficients) -> Vec<Term> {
     let brief = Brief::new(graph);
     let mut terms: Vec<Term> = Vec::new();
     for instruction in coefficients.program().instructions() {
-        let apply = |op, slots: &[Slot]| {
-            Term::apply(op, slots.iter().map(|slot| terms[slot.index()].clone()))
-        };
         let term = match *instruction {
-            Instruction::Input(input) | Instruction::Bounded(input) => {
-                brief.term(coefficients.live_ins()[input as usize])
-            }
+            Instruction::Input(input)
+            | Instruction::Rounded(input)
+            | Instruction::Bounded(input) => brief.term(coefficients.live_ins()[input as usize]),
             Instruction::Constant(value) => Term::number(value),
             Instruction::Folded(value) => Term::number(value.hi),
-            Instruction::Add(a, b) => apply(Op::Add, &[a, b]),
-            Instruction::Sub(a, b) => apply(Op::Sub, &[a, b]),
-            Instruction::Mul(a, b) => apply(Op::Mul, &[a, b]),
-            Instruction::Div(a, b) => apply(Op::Div, &[a, b]),
-            Instruction::Neg(a) => apply(Op::Neg, &[a]),
+            Instruction::Apply(op, ref slots) => {
+                let operands = slots[..op.arity()].iter();
+                Term::apply(op, operands.map(|slot| terms[slot.index()].clone()))
+            }
             Instruction::Power(ref power) => {
                 let n = match power.trips {
                     Trips::Constant(count) => count.to_string(),

@@ -26,7 +26,7 @@ pub(super) enum Of {
 
 impl Of {
     /// The inverse of it.
-    fn inverse(self) -> Of {
+    pub(super) fn inverse(self) -> Of {
         match self {
             Of::Itself => Of::Inverse,
             Of::Inverse => Of::Itself,

@@ -1,6 +1,8 @@
 //! Closed forms of sums, and the ways to write them: as nodes in working precision, as the program
 //! of a routine, and as a number, for translation validation.
 
+use hashbrown::HashMap;
+
 use super::extract::{Of, Variable};
 use super::polynomial::Monomial;
 use super::reason::Reason;
@@ -176,11 +178,11 @@ impl Sum {
         Ok(form)
     }
 
-    /// The routine that evaluates it, and its inputs: nodes or their exponentials.
+    /// The routine that evaluates it, and its inputs.
     pub(super) fn routine(
         &self,
         is_differentiated: impl Fn(Node) -> bool,
-    ) -> Result<(Polynomial, Vec<Variable>), Reason> {
+    ) -> Result<(Polynomial, Vec<Node>), Reason> {
         let mut routine = Writer::default();
         let start = match self.first {
             Some(node) => routine.variable(Variable { node, of: Of::Itself })?,
@@ -235,12 +237,13 @@ impl Target for Nodes<'_> {
 /// Writes the program of a routine.
 pub(super) struct Writer {
     program: Program,
-    inputs: Vec<Variable>,
+    inputs: Vec<Node>,
+    slots: HashMap<Variable, Slot>,
 }
 
 impl Default for Writer {
     fn default() -> Writer {
-        Writer { program: Program::new(0), inputs: Vec::new() }
+        Writer { program: Program::new(0), inputs: Vec::new(), slots: HashMap::new() }
     }
 }
 
@@ -249,13 +252,18 @@ impl Writer {
         self.program.push(instruction).map_err(|_| Reason::Large)
     }
 
-    /// The program with its inputs, nodes or their exponentials, and those to differentiate by.
+    fn input(&mut self, node: Node) -> u32 {
+        self.inputs.push(node);
+        self.program.add_input()
+    }
+
+    /// The program with its inputs, and those to differentiate by.
     pub(super) fn finish(
         self,
         is_differentiated: impl Fn(Node) -> bool,
-    ) -> (Program, Vec<Variable>, Vec<u32>) {
-        let Writer { program, inputs } = self;
-        let numbered = (0u32..).zip(&inputs).filter(|(_, input)| is_differentiated(input.node));
+    ) -> (Program, Vec<Node>, Vec<u32>) {
+        let Writer { program, inputs, .. } = self;
+        let numbered = (0u32..).zip(&inputs).filter(|(_, input)| is_differentiated(**input));
         let differentiated = numbered.map(|(number, _)| number).collect();
         (program, inputs, differentiated)
     }
@@ -273,40 +281,36 @@ impl Target for Writer {
         })
     }
 
-    fn variable(&mut self, Variable { node, of }: Variable) -> Result<Slot, Reason> {
-        let input = match of {
-            Of::Itself | Of::Inverse => Variable { node, of: Of::Itself },
-            Of::Exponential | Of::Decay => Variable { node, of: Of::Exponential },
-        };
-        let known = self.inputs.iter().position(|&known| known == input);
-        let number = known.unwrap_or_else(|| {
-            self.inputs.push(input);
-            self.program.add_input();
-            self.inputs.len() - 1
-        });
-        let slot = self.push(Instruction::Input(number as u32))?;
-        if of == input.of {
+    fn variable(&mut self, variable: Variable) -> Result<Slot, Reason> {
+        if let Some(&slot) = self.slots.get(&variable) {
             return Ok(slot);
         }
-        let one = self.push(Instruction::Constant(1.0))?;
-        self.push(Instruction::Div(one, slot))
+        let Variable { node, of } = variable;
+        let slot = match of {
+            Of::Itself => {
+                let input = self.input(node);
+                self.push(Instruction::Input(input))?
+            }
+            Of::Exponential => {
+                let exponent = self.variable(Variable { node, of: Of::Itself })?;
+                self.push(Instruction::Apply(Op::Exp, [exponent; 2]))?
+            }
+            Of::Inverse | Of::Decay => {
+                let divisor = self.variable(Variable { node, of: of.inverse() })?;
+                let one = self.push(Instruction::Constant(1.0))?;
+                self.push(Instruction::Apply(Op::Div, [one, divisor]))?
+            }
+        };
+        self.slots.insert(variable, slot);
+        Ok(slot)
     }
 
     fn double_double(&mut self, words: [Node; 3]) -> Result<Slot, Reason> {
-        let first = self.inputs.len() as u32;
-        for node in words {
-            self.inputs.push(Variable { node, of: Of::Itself });
-            self.program.add_input();
-        }
+        let [first, ..] = words.map(|node| self.input(node));
         self.push(Instruction::Bounded(first))
     }
 
-    fn apply(&mut self, op: Op, [a, b]: [Slot; 2]) -> Result<Slot, Reason> {
-        self.push(match op {
-            Op::Add => Instruction::Add(a, b),
-            Op::Sub => Instruction::Sub(a, b),
-            Op::Div => Instruction::Div(a, b),
-            _ => Instruction::Mul(a, b),
-        })
+    fn apply(&mut self, op: Op, args: [Slot; 2]) -> Result<Slot, Reason> {
+        self.push(Instruction::Apply(op, args))
     }
 }

@@ -19,7 +19,7 @@ use super::reason::Reason;
 use super::record;
 use super::solve::{Extracted, Form, Found, extracted, factors, without};
 use crate::numeric::double_double::Bounded;
-use crate::numeric::{Instruction, Moments, Program, Routine, Slot};
+use crate::numeric::{Instruction, Moments, OPERATIONS, Program, Routine, Slot};
 use crate::op::Op;
 use crate::phi::close::CloseLimits;
 use crate::phi::recurrence::{Body, needed};
@@ -100,11 +100,6 @@ fn before(
     let monomials = without(&factors, &plain.terms);
     let is_used = |number: &usize| monomials.iter().any(|of| of.exponents[*number] > 0);
     let used: Vec<usize> = (0..variables.len()).filter(is_used).collect();
-    let is_power = |number: usize| matches!(variables[number].of, Of::Exponential | Of::Decay);
-    if used.iter().any(|&number| is_power(number)) {
-        // The rounding of the power is the same in all terms, and may be all that is left.
-        return Err(Reason::NotPolynomial(Op::Exp));
-    }
     if plain.terms.len() > limits.monomials {
         return Err(Reason::Monomials(limits.monomials));
     }
@@ -114,7 +109,8 @@ fn before(
     let fits = |variable: usize| {
         variables[variable].of == Of::Itself && has_one_sign(&plain, &monomials, variable, count)
     };
-    let has_no_exponential = !factors.iter().any(|&(number, _)| is_power(number));
+    let has_no_exponential =
+        variables.iter().all(|variable| matches!(variable.of, Of::Itself | Of::Inverse));
     let placeholder = Coefficient::Node(first);
     let (mut pivot, mut coefficient) = (Vec::new(), placeholder);
     let (iterate, moments) = match used[..] {
@@ -159,9 +155,7 @@ fn before(
 fn accumulation(iterate: &Iterate) -> Result<(Routine, Vec<Datum>), Reason> {
     let steps = iterate.data.steps();
     let arithmetic = |datum: Datum| match &steps[datum] {
-        Step::Apply(op, args)
-            if matches!(op, Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Neg | Op::MulAdd) =>
-        {
+        Step::Apply(op, args) if OPERATIONS.contains(op) || *op == Op::MulAdd => {
             Some((*op, &args[..op.arity()]))
         }
         _ => None,
@@ -187,17 +181,15 @@ fn accumulation(iterate: &Iterate) -> Result<(Routine, Vec<Datum>), Reason> {
             (_, Some((op, args))) => {
                 let args = args.iter().map(|&arg| slots[arg].ok_or(Reason::Data));
                 let args = args.collect::<Result<Vec<Slot>, Reason>>()?;
-                match (op, &args[..]) {
-                    (Op::Add, &[a, b]) => Instruction::Add(a, b),
-                    (Op::Sub, &[a, b]) => Instruction::Sub(a, b),
-                    (Op::Mul, &[a, b]) => Instruction::Mul(a, b),
-                    (Op::Div, &[a, b]) => Instruction::Div(a, b),
-                    (Op::Neg, &[a]) => Instruction::Neg(a),
-                    (_, &[a, b, c]) => {
-                        let product = push(&mut program, Instruction::Mul(a, b))?;
-                        Instruction::Add(product, c)
+                match args[..] {
+                    [a, b, c] => {
+                        let product = push(&mut program, Instruction::Apply(Op::Mul, [a, b]))?;
+                        Instruction::Apply(Op::Add, [product, c])
                     }
-                    _ => return Err(Reason::Data),
+                    [a, ref rest @ ..] => {
+                        Instruction::Apply(op, [a, rest.first().copied().unwrap_or(a)])
+                    }
+                    [] => return Err(Reason::Data),
                 }
             }
         };
@@ -209,7 +201,7 @@ fn accumulation(iterate: &Iterate) -> Result<(Routine, Vec<Datum>), Reason> {
         let _ = (program.add_input(), program.add_input());
         let before = push(&mut program, Instruction::Bounded(first))?;
         let term = slots[*datum].ok_or(Reason::Data)?;
-        values.push(push(&mut program, Instruction::Add(before, term))?);
+        values.push(push(&mut program, Instruction::Apply(Op::Add, [before, term]))?);
     }
     let moments = Moments::new(program, values).map_err(|_| Reason::Large)?;
     Ok((Routine::Moments(moments), data))

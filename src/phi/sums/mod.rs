@@ -39,7 +39,7 @@ use crate::ssa::{
     simplify, swept,
 };
 use crate::validate::{Subject, differs};
-use extract::{Place, Variable};
+use extract::{Of, Place, Variable};
 use form::{Nodes, Target};
 pub(in crate::phi) use reason::Reason;
 use solve::{Form, Found, found};
@@ -59,7 +59,7 @@ struct Closed {
     phi: usize,
     found: Found,
     /// The routine, where the form is not accurate in working precision, and its inputs.
-    routine: Option<(Routine, Vec<Variable>)>,
+    routine: Option<(Routine, Vec<Node>)>,
 }
 
 /// Closes the sums and products of loops of `graph`, a verified graph that replays nothing, from
@@ -280,7 +280,8 @@ fn insert(
         let mut target = Nodes { graph: new, cursor: &mut cursor, place: source, moved };
         match (routine, &found.form) {
             (Some((routine, inputs)), _) => {
-                let args = inputs.into_iter().map(|input| target.variable(input));
+                let inputs = inputs.into_iter().map(|node| Variable { node, of: Of::Itself });
+                let args = inputs.map(|input| target.variable(input));
                 let args: Vec<Node> = args.collect::<Result<_, Reason>>().ok()?;
                 let (condition, values) = call(new, &mut cursor, routine, args, &mut steps, source);
                 accepted = Some(both(new, &mut cursor, accepted, condition));

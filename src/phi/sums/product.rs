@@ -53,19 +53,12 @@ impl Product {
         Ok(Product { variables, monomial, data, shift, first, count })
     }
 
-    /// The routine, and its inputs: nodes or their exponentials.
+    /// The routine, and its inputs.
     pub(super) fn routine(
         &self,
         graph: &Graph,
         is_differentiated: impl Fn(Node) -> bool,
-    ) -> Result<(AffinePower, Vec<Variable>), Reason> {
-        let is_power = |(variable, &exponent): (&Variable, &u8)| {
-            exponent > 0 && matches!(variable.of, Of::Exponential | Of::Decay)
-        };
-        if self.variables.iter().zip(&self.monomial.exponents).any(is_power) {
-            // Its rounding error is the same in all factors, and grows with their number.
-            return Err(Reason::NotPolynomial(Op::Exp));
-        }
+    ) -> Result<(AffinePower, Vec<Node>), Reason> {
         let mut writer = Writer::default();
         let mut ratio: Option<Slot> = match self.shift {
             0 => None,

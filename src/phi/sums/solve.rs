@@ -63,12 +63,12 @@ impl Form {
         }
     }
 
-    /// The routine that evaluates it, and its inputs: nodes or their exponentials.
+    /// The routine that evaluates it, and its inputs.
     pub(super) fn routine(
         &self,
         graph: &Graph,
         is_differentiated: impl Fn(Node) -> bool,
-    ) -> Result<(Routine, Vec<Variable>), Reason> {
+    ) -> Result<(Routine, Vec<Node>), Reason> {
         Ok(match self {
             Form::Sum(sum) => {
                 let (polynomial, inputs) = sum.routine(is_differentiated)?;
@@ -113,10 +113,8 @@ impl Found {
             }
         };
         let (routine, inputs) = form.routine(graph, |_| false).ok()?;
-        let value = |input: &Variable| {
-            let value = *values.get(nodes.iter().position(|&node| node == input.node)?)?;
-            Some(if input.of == Of::Exponential { value.exp() } else { value })
-        };
+        let value =
+            |input: &Node| values.get(nodes.iter().position(|node| node == input)?).copied();
         let point = inputs.iter().map(value).collect::<Option<Vec<f64>>>()?;
         let mut results = vec![0.0; routine.results()];
         routine.run(&point, false, &mut results);
@@ -247,10 +245,6 @@ fn is_accurate(
 ) -> Result<bool, Reason> {
     let is_used = |number: usize| monomials.iter().any(|of| of.exponents[number] > 0);
     let is_power = |number: usize| matches!(variables[number].of, Of::Exponential | Of::Decay);
-    if (0..variables.len()).any(|number| is_power(number) && is_used(number)) {
-        // The rounding of the power is the same in all terms, and may be all that is left.
-        return Err(Reason::NotPolynomial(crate::op::Op::Exp));
-    }
     if factors.iter().any(|&(number, _)| is_power(number)) {
         let range = 1.0 / MOST_BESIDE_POWERS..MOST_BESIDE_POWERS;
         if !moments.sums.iter().all(|sum| range.contains(&sum.hi.abs())) {
@@ -260,7 +254,9 @@ fn is_accurate(
     let expansion = Expansion { monomials, moments, pivot };
     let has_inverse = |number: usize| variables[number].of == Of::Inverse && is_used(number);
     let is_scaled = moments.factor != Bounded::ONE && !monomials.is_empty();
-    Ok(!is_scaled
+    // The rounding of a power is the same in all terms, and may be all that is left.
+    Ok(!(0..variables.len()).any(|number| is_power(number) && is_used(number))
+        && !is_scaled
         && !(0..variables.len()).any(has_inverse)
         && moments.factor.bound <= f64::EPSILON.powi(2) * 1e6 * moments.factor.hi.abs()
         && expansion.is_accurate())
