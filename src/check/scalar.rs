@@ -63,63 +63,8 @@ impl Scalar for Var {
         self.value()
     }
 
-    fn apply(op: Op, [a, b, c]: [Var; MAX_ARITY]) -> Var {
-        match op {
-            Op::Add => a + b,
-            Op::Sub => a - b,
-            Op::Mul => a * b,
-            Op::Div => a / b,
-            Op::Rem => a % b,
-            Op::Neg => -a,
-            Op::Recip => a.recip(),
-            Op::MulAdd => a.mul_add(b, c),
-            Op::Powi => a.powi(b.value() as i32),
-            Op::Powf => a.powf(b),
-            Op::Sqrt => a.sqrt(),
-            Op::Cbrt => a.cbrt(),
-            Op::Hypot => a.hypot(b),
-            Op::Exp => a.exp(),
-            Op::ExpM1 => a.exp_m1(),
-            Op::Exp2 => a.exp2(),
-            Op::Ln => a.ln(),
-            Op::Ln1p => a.ln_1p(),
-            Op::Log2 => a.log2(),
-            Op::Log10 => a.log10(),
-            Op::Sin => a.sin(),
-            Op::Cos => a.cos(),
-            Op::Tan => a.tan(),
-            Op::Asin => a.asin(),
-            Op::Acos => a.acos(),
-            Op::Atan => a.atan(),
-            Op::Atan2 => a.atan2(b),
-            Op::Sinh => a.sinh(),
-            Op::Cosh => a.cosh(),
-            Op::Tanh => a.tanh(),
-            Op::Asinh => a.asinh(),
-            Op::Acosh => a.acosh(),
-            Op::Atanh => a.atanh(),
-            // Its value; the tape has no custom derivatives yet.
-            Op::Attach => a,
-            Op::Abs => a.abs(),
-            Op::Signum => a.signum(),
-            Op::CopySign => a.copysign(b),
-            Op::Min => a.min(b),
-            Op::Max => a.max(b),
-            Op::Floor => a.floor(),
-            Op::Ceil => a.ceil(),
-            Op::Round => a.round(),
-            Op::Trunc => a.trunc(),
-            Op::Fract => a.fract(),
-            Op::Select => a.select(b, c),
-            Op::Lt => a.less_than(b),
-            Op::Le => a.at_most(b),
-            Op::Gt => a.greater_than(b),
-            Op::Ge => a.at_least(b),
-            Op::Eq => a.equal_to(b),
-            Op::Ne => a.differs_from(b),
-            // User code can compare bits only by reading the numbers out.
-            Op::Same => Var::from(eval(Op::Same, [a.value(), b.value(), 0.0])),
-        }
+    fn apply(op: Op, args: [Var; MAX_ARITY]) -> Var {
+        Var::apply(op, args)
     }
 
     fn compare(op: Op, left: Var, right: Var) -> bool {

@@ -5,9 +5,24 @@ use core::panic::Location;
 use super::Var;
 use super::event::{Form, Kind, Site};
 use super::recorder::{self, ID};
-use crate::op::{Op, eval};
+use crate::op::{MAX_ARITY, Op, eval};
 
 impl Var {
+    /// `op` as its method or operator applies it.
+    #[track_caller]
+    pub(crate) fn apply(op: Op, [a, b, c]: [Var; MAX_ARITY]) -> Var {
+        match (op, op.arity()) {
+            (Op::Powi, _) => a.powi(b.value as i32),
+            // User code can compare bits only by reading the numbers out.
+            (Op::Same, _) => Var::constant(eval(op, [a.value, b.value, 0.0])),
+            // Its value; the tape has no custom derivatives yet.
+            (Op::Attach, _) => a,
+            (_, 1) => a.apply1(op),
+            (_, 2) => a.apply2(op, b),
+            _ => a.apply3(op, b, c),
+        }
+    }
+
     #[inline(always)]
     #[track_caller]
     pub(super) fn apply1(self, op: Op) -> Var {
