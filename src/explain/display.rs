@@ -62,7 +62,7 @@ impl Formulas<'_, '_> {
                     self.apply(op, args.map(|slot| slots[slot.index()]))
                 }
                 Instruction::Power(ref inner) => {
-                    let powers = self.powers(&slots, &inner.map, inner.trips)?;
+                    let powers = self.powers(&slots, &inner.map, Trips::Constant(inner.trips))?;
                     slots.extend(powers);
                     continue;
                 }

@@ -7,7 +7,7 @@
 
 use super::AffinePower;
 use super::acceptance::{Range, partial_scale, value_scale};
-use super::double_double::Bounded;
+use super::double_double::{Bounded, on_stack};
 use super::evaluate::add_to;
 use super::powering::{Adjoints, Steps, advance, level_size, levels, sweep};
 use super::program::MAX_STATES;
@@ -52,14 +52,8 @@ impl AffinePower {
         with_partials: bool,
         accept: &mut impl FnMut(usize, Bounded, f64) -> bool,
     ) -> Option<()> {
-        let (mut least, mut little);
-        let memory: &mut [Bounded] = if 2 * self.program().slots() <= LEAST_MEMORY {
-            least = [Bounded::ZERO; LEAST_MEMORY];
-            &mut least
-        } else {
-            little = [Bounded::ZERO; LITTLE_MEMORY];
-            &mut little
-        };
+        let size = 2 * self.program().slots();
+        on_stack!(let memory = size, of least: LEAST_MEMORY, little: LITTLE_MEMORY);
         let (slots, memory) = memory.split_at_mut_checked(self.program().slots())?;
         let (adjoints, _) = memory.split_at_mut_checked(slots.len())?;
         let mut range = Range::START;
@@ -73,7 +67,7 @@ impl AffinePower {
         }
         if with_partials {
             self.accumulate(&found.adjoints, adjoints);
-            self.program().reverse::<false>(inputs, slots, adjoints, &[], &mut range)?;
+            self.program().reverse::<false>(slots, adjoints, &[], &mut range)?;
             self.accept_partials(0, scale, inputs, adjoints, accept)?;
         }
         range.holds().then_some(())
@@ -86,9 +80,8 @@ impl AffinePower {
 
     /// Whether a call has the memory for this trip count.
     pub(crate) fn has_memory(&self, trips: u64) -> bool {
-        // No inner loop has a trip count that is an input.
-        let inner = self.program().power_memory(&[]).unwrap_or(MEMORY);
-        2 * self.program().slots() + self.level_memory(trips) + inner <= MEMORY
+        let program = self.program();
+        2 * program.slots() + self.level_memory(trips) + program.power_memory() <= MEMORY
     }
 
     /// [`compute`](Self::compute) by binary powering.
@@ -101,21 +94,12 @@ impl AffinePower {
         accept: &mut impl FnMut(usize, Bounded, f64) -> bool,
     ) -> Option<()> {
         let slots = self.program().slots();
-        let (outer, inner) = (self.level_memory(trips), self.program().power_memory(inputs)?);
+        let (outer, inner) = (self.level_memory(trips), self.program().power_memory());
         let size = 2 * slots + outer + inner;
-        let (mut little, mut moderate, mut all);
-        let memory: &mut [Bounded] = if size <= LITTLE_MEMORY {
-            little = [Bounded::ZERO; LITTLE_MEMORY];
-            &mut little
-        } else if size <= MODERATE_MEMORY {
-            moderate = [Bounded::ZERO; MODERATE_MEMORY];
-            &mut moderate
-        } else if size <= MEMORY {
-            all = [Bounded::ZERO; MEMORY];
-            &mut all
-        } else {
-            return None;
-        };
+        on_stack!(
+            let memory = size,
+            of little: LITTLE_MEMORY, moderate: MODERATE_MEMORY, all: MEMORY
+        );
         let (slots, memory) = memory.split_at_mut_checked(slots)?;
         let (adjoints, memory) = memory.split_at_mut_checked(slots.len())?;
         let (levels, memory) = memory.split_at_mut_checked(outer)?;
@@ -155,7 +139,7 @@ impl AffinePower {
                 n => self.sweep::<MAX_STATES>(n, &mut call, output),
             }?;
             let Call { slots, adjoints, range, .. } = &mut call;
-            self.program().reverse::<true>(inputs, slots, adjoints, inner, range)?;
+            self.program().reverse::<true>(slots, adjoints, inner, range)?;
             self.accept_partials(nth, scale, inputs, adjoints, accept)?;
         }
         call.range.holds().then_some(())

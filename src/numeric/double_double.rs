@@ -160,6 +160,22 @@ impl Bounded {
     }
 }
 
+/// Lets a name be zeros on the stack, as many as the first of these numbers that is enough: all of
+/// them are cleared. Returns nothing from the function if there is none.
+macro_rules! on_stack {
+    (let $memory:ident = $size:expr, of $($array:ident: $most:expr),+) => {
+        $(let mut $array;)+
+        let size = $size;
+        let $memory: &mut [Bounded] = $(if size <= $most {
+            $array = [Bounded::ZERO; $most];
+            &mut $array
+        } else)+ {
+            return Default::default();
+        };
+    };
+}
+pub(super) use on_stack;
+
 impl Neg for Bounded {
     type Output = Bounded;
 

@@ -69,26 +69,24 @@ pub(super) fn add_to(adjoint: &mut Bounded, contribution: Bounded) {
 impl Power {
     /// The numbers that its levels take.
     #[inline(always)]
-    fn memory(&self, trips: u64) -> usize {
+    fn memory(&self) -> usize {
         let states = if self.map.states() <= 3 { self.map.states() } else { MAX_STATES };
-        levels(trips) * level_size(states, states + 1)
+        levels(self.trips) * level_size(states, states + 1)
     }
 }
 
 impl Program {
-    /// The memory that all powers take for these inputs, in numbers; nothing if some number of
-    /// steps is none.
+    /// The memory that all powers take, in numbers.
     #[inline(always)]
-    pub(super) fn power_memory(&self, inputs: &[f64]) -> Option<usize> {
-        let mut size = 0;
-        if self.has_powers() {
-            for instruction in self.instructions() {
-                if let Instruction::Power(power) = instruction {
-                    size += power.memory(power.trips.count(inputs)?);
-                }
-            }
+    pub(super) fn power_memory(&self) -> usize {
+        if !self.has_powers() {
+            return 0;
         }
-        Some(size)
+        let memory = |instruction: &Instruction| match instruction {
+            Instruction::Power(power) => power.memory(),
+            _ => 0,
+        };
+        self.instructions().iter().map(memory).sum()
     }
 
     /// Computes all slots; without `POWERS` there may be none. The levels of powers go to
@@ -134,12 +132,11 @@ impl Program {
                 Instruction::Power(_) if !POWERS => return None,
                 Instruction::Power(power) => {
                     let defined = &mut defined[..power.results()];
-                    let trips = power.trips.count(inputs)?;
-                    let (levels, after) = memory.split_at_mut_checked(power.memory(trips))?;
+                    let (levels, after) = memory.split_at_mut_checked(power.memory())?;
                     memory = after;
                     for_states!(
                         power.map.states(),
-                        map_of_loop(power, trips, before, defined, levels, range)
+                        map_of_loop(power, before, defined, levels, range)
                     )?;
                     next += power.results();
                     continue;
@@ -156,7 +153,6 @@ impl Program {
     #[inline(always)]
     pub(super) fn reverse<const POWERS: bool>(
         &self,
-        inputs: &[f64],
         slots: &[Bounded],
         adjoints: &mut [Bounded],
         memory: &[Bounded],
@@ -169,13 +165,12 @@ impl Program {
             let (before, defined) = adjoints.split_at_mut(next);
             if POWERS && let Instruction::Power(power) = instruction {
                 let defined = &defined[..power.results()];
-                let trips = power.trips.count(inputs)?;
-                let size = memory.len().checked_sub(power.memory(trips))?;
+                let size = memory.len().checked_sub(power.memory())?;
                 let levels;
                 (memory, levels) = memory.split_at_checked(size)?;
                 for_states!(
                     power.map.states(),
-                    reverse_map_of_loop(power, trips, before, defined, levels, range)
+                    reverse_map_of_loop(power, before, defined, levels, range)
                 )?;
                 continue;
             }
@@ -229,14 +224,14 @@ fn unit_vectors<const K: usize, const C: usize>() -> [Vector<K>; C] {
 fn map_of_loop<const K: usize, const C: usize>(
     n: usize,
     power: &Power,
-    trips: u64,
     slots: &[Bounded],
     results: &mut [Bounded],
     memory: &mut [Bounded],
     range: &mut Range,
 ) -> Option<()> {
     let (matrix, offset) = power.map.load::<K>(slots);
-    let steps = Steps { states: n, columns: n + 1, dependence: power.map.dependence(), trips };
+    let steps =
+        Steps { states: n, columns: n + 1, dependence: power.map.dependence(), trips: power.trips };
     let columns = advance::<K, C>(steps, &matrix, &offset, &unit_vectors(), memory, range)?;
     for i in 0..n {
         for j in 0..n {
@@ -252,7 +247,6 @@ fn map_of_loop<const K: usize, const C: usize>(
 fn reverse_map_of_loop<const K: usize, const C: usize>(
     n: usize,
     power: &Power,
-    trips: u64,
     adjoints: &mut [Bounded],
     results: &[Bounded],
     memory: &[Bounded],
@@ -269,7 +263,8 @@ fn reverse_map_of_loop<const K: usize, const C: usize>(
         columns[0][i] = results[n * n + i];
     }
     results.iter().for_each(|adjoint| range.check(*adjoint));
-    let steps = Steps { states: n, columns: n + 1, dependence: power.map.dependence(), trips };
+    let steps =
+        Steps { states: n, columns: n + 1, dependence: power.map.dependence(), trips: power.trips };
     let found = sweep::<K, C>(steps, memory, &columns, range)?;
     power.map.accumulate(&found.matrix, &found.offset, adjoints);
     Some(())

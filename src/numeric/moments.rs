@@ -1,7 +1,7 @@
 //! Moments of data that are known only in a call: sums in double-double with error bounds.
 
 use super::acceptance::Range;
-use super::double_double::Bounded;
+use super::double_double::{Bounded, on_stack};
 use super::program::{MAX_SLOTS, Program, ProgramError, Slot};
 use crate::entity::Entity;
 
@@ -55,14 +55,8 @@ impl Moments {
         results.fill(f64::NAN);
         let [first, results @ ..] = results else { return };
         *first = 0.0;
-        let (mut little, mut all);
-        let memory: &mut [Bounded] = if self.program.slots() <= LITTLE_MEMORY {
-            little = [Bounded::ZERO; LITTLE_MEMORY];
-            &mut little
-        } else {
-            all = [Bounded::ZERO; MAX_SLOTS];
-            &mut all
-        };
+        let size = self.program.slots();
+        on_stack!(let memory = size, of little: LITTLE_MEMORY, all: MAX_SLOTS);
         let slots = &mut memory[..self.program.slots()];
         let (mut range, enough) = (Range::START, inputs.len() >= self.program.inputs() as usize);
         let enough = enough && results.len() >= 3 * self.values.len();

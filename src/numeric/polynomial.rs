@@ -6,7 +6,7 @@
 //! covered by the error bound. A result that fails the accuracy contract rejects the call.
 
 use super::acceptance::{Range, accepts, partial_scale, value_scale};
-use super::double_double::Bounded;
+use super::double_double::{Bounded, on_stack};
 use super::program::{MAX_SLOTS, Program, ProgramError, Slot};
 use crate::entity::Entity;
 
@@ -99,17 +99,7 @@ impl Polynomial {
     #[inline(always)]
     fn compute(&self, inputs: &[f64], with_partials: bool, results: &mut [f64]) -> Option<()> {
         let size = 2 * self.program.slots();
-        let (mut least, mut little, mut all);
-        let memory: &mut [Bounded] = if size <= LEAST_MEMORY {
-            least = [Bounded::ZERO; LEAST_MEMORY];
-            &mut least
-        } else if size <= LITTLE_MEMORY {
-            little = [Bounded::ZERO; LITTLE_MEMORY];
-            &mut little
-        } else {
-            all = [Bounded::ZERO; MEMORY];
-            &mut all
-        };
+        on_stack!(let memory = size, of least: LEAST_MEMORY, little: LITTLE_MEMORY, all: MEMORY);
         let (slots, memory) = memory.split_at_mut_checked(self.program.slots())?;
         let (adjoints, memory) = memory.split_at_mut_checked(slots.len())?;
         let mut range = Range::START;
@@ -123,7 +113,7 @@ impl Polynomial {
         }
         if with_partials {
             adjoints[self.value.index()] = Bounded::ONE;
-            self.program.reverse::<false>(inputs, slots, adjoints, memory, &mut range)?;
+            self.program.reverse::<false>(slots, adjoints, memory, &mut range)?;
             let all = self.differentiated.iter().zip(&self.differentiated_slots);
             let mut accepted = true;
             for ((&input, slot), to) in all.zip(partials) {

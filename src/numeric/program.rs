@@ -128,7 +128,7 @@ pub struct Power {
     /// The map of one step.
     pub map: AffineMap,
     /// The number of steps, m.
-    pub trips: Trips,
+    pub trips: u64,
 }
 
 impl Power {
@@ -333,7 +333,9 @@ impl Program {
                 let b = if op.arity() == 1 { *a } else { *b };
                 instruction = Instruction::Apply(*op, [*a, b]);
             }
-            Instruction::Power(power) => self.check_map(&power.map, power.trips)?,
+            Instruction::Power(power) => {
+                self.check_map(&power.map, Trips::Constant(power.trips))?
+            }
         }
         let slots = self.slots + instruction.results();
         if slots > MAX_SLOTS {

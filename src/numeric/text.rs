@@ -5,9 +5,8 @@
 //!               | ( "polynomial" program "start" slot "value" slot )
 //!               | ( "moments" program "values" slot* )
 //! program     = "inputs" number "wrt" input* ":" ( instruction "|" )*
-//! instruction = slot "=" ( input | "const" float | "folded" float float float | "bounded" input
-//!               | operator slot slot | "neg" slot | "power" trips map )
-//! operator    = "add" | "sub" | "mul" | "div"
+//! instruction = slot "=" ( input | "const" float | "folded" float float float | "rounded" input
+//!               | "bounded" input | op slot slot? | "power" number map )
 //! map         = "states" number "matrix" entry* "offset" entry*
 //! entry       = slot | "-"
 //! trips       = number | input
@@ -15,7 +14,7 @@
 //! slot        = "t" number
 //! ```
 //!
-//! Words are separated by spaces. The inputs after `wrt` are the differentiated ones. Matrices
+//! Words are separated by spaces. An `op` is one of [`OPERATIONS`](super::OPERATIONS) by its name. The inputs after `wrt` are the differentiated ones. Matrices
 //! are written row by row; `-` is an entry that is zero. A `power` defines as many slots as it
 //! has results and is named by the first; slots are numbered without gaps. A `folded` number has
 //! its high-order word, its low-order word and its bound; those of a `bounded` number are an input
@@ -281,7 +280,7 @@ impl<'a> Words<'a> {
             "rounded" => Instruction::Rounded(self.number("x", "an input")?),
             "bounded" => Instruction::Bounded(self.number("x", "an input")?),
             "power" => {
-                let trips = self.trips()?;
+                let trips = self.number("", "a number of steps")?;
                 Instruction::Power(Box::new(Power { map: self.map()?, trips }))
             }
             found => {

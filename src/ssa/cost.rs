@@ -267,7 +267,7 @@ fn routine(routine: &Routine) -> u64 {
 fn affine_power(routine: &AffinePower) -> u64 {
     let program = routine.program();
     let instruction = |instruction: &Instruction| match instruction {
-        Instruction::Power(power) => powering(&power.map, power.trips),
+        Instruction::Power(power) => powering(&power.map, Trips::Constant(power.trips)),
         _ => INSTRUCTION,
     };
     let instructions = program.instructions().iter().map(instruction).sum::<u64>();

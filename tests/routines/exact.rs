@@ -179,7 +179,7 @@ pub fn evaluate(routine: &AffinePower, inputs: &[Dual], plain: &[f64]) -> Option
             },
             Instruction::Power(inner) => {
                 let map = load(&inner.map, &slots, directions);
-                let map = power(&map, inner.trips.count(plain)?, directions);
+                let map = power(&map, inner.trips, directions);
                 let states = map.len();
                 for row in &map {
                     slots.extend_from_slice(&row[..states]);

@@ -34,7 +34,7 @@ pub fn routine(random: &mut Random, states: usize) -> AffinePower {
             6..=12 => Instruction::Apply(random.pick(&OPERATIONS), [a, b]),
             _ => {
                 let states = random.pick(&[1, 1, 2, 3]);
-                let trips = Trips::Constant(random.pick(&[0, 1, 2, 3, 17, 20]));
+                let trips = random.pick(&[0, 1, 2, 3, 17, 20]);
                 Instruction::Power(Box::new(Power { map: map(random, &program, states), trips }))
             }
         };

@@ -165,14 +165,14 @@ fn an_input_is_loaded_once() {
     let mut program = Program::new(2);
     let first = program.push(Instruction::Input(1)).unwrap();
     let map = AffineMap::new(vec![Some(first)], vec![None]).unwrap();
-    let power = Power { map, trips: Trips::Input(0) };
+    let power = Power { map, trips: 9 };
     let second = program.push(Instruction::Power(Box::new(power))).unwrap();
     assert_eq!(second.plus(1), Slot::from_index(2));
     assert_eq!(program.push(Instruction::Input(1)), Ok(first));
     assert_eq!((program.slots(), program.input_slot(0)), (3, None));
-    let trips =
-        Power { map: AffineMap::new(vec![None], vec![None]).unwrap(), trips: Trips::Input(2) };
-    assert_eq!(program.push(Instruction::Power(Box::new(trips))), Err(ProgramError::NoInput(2)));
+    let endless = Power { map: AffineMap::new(vec![None], vec![None]).unwrap(), trips: 1 << 53 };
+    let endless = Instruction::Power(Box::new(endless));
+    assert_eq!(program.push(endless), Err(ProgramError::Trips(1 << 53)));
 }
 
 #[test]

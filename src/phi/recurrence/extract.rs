@@ -11,7 +11,7 @@ use super::form::{Form, MOST_DEGREE, Variable};
 use super::is_inside;
 use super::reason::Reason;
 use super::system::{Next, System, close};
-use crate::numeric::{AffineMap, OPERATIONS, Power, Trips};
+use crate::numeric::{AffineMap, OPERATIONS, Power};
 use crate::op::Op;
 use crate::ssa::{Access, Block, Def, End, Graph, Item, Nest, Node, Region, SeriesData};
 
@@ -341,7 +341,7 @@ impl<'a> Extraction<'a> {
         let system = self.system(inner, &body, trips, &body.values)?;
         let map = AffineMap::new(system.matrix, system.offset).map_err(|_| Reason::States)?;
         let states = system.variables.len();
-        let results = self.coefficients.power(Power { map, trips: Trips::Constant(trips) })?;
+        let results = self.coefficients.power(Power { map, trips })?;
         let entries = graph.entries(inner);
         let mut starts = Vec::new();
         for variable in &system.variables {

@@ -5,7 +5,7 @@ use super::form::Variable;
 use super::system::System;
 use crate::entity::Entity;
 use crate::notation::{Brief, Level, Term};
-use crate::numeric::{Instruction, Slot, Trips};
+use crate::numeric::{Instruction, Slot};
 use crate::op::Op;
 use crate::phi::rule::{Applied, Rule};
 use crate::ssa::{Graph, Region};
@@ -103,11 +103,7 @@ fn terms(graph: &Graph, coefficients: &Coefficients) -> Vec<Term> {
                 Term::apply(op, operands.map(|slot| terms[slot.index()].clone()))
             }
             Instruction::Power(ref power) => {
-                let n = match power.trips {
-                    Trips::Constant(count) => count.to_string(),
-                    Trips::Input(_) => "k".to_owned(),
-                };
-                let states = power.map.states();
+                let (n, states) = (power.trips, power.map.states());
                 match (states, power.map.matrix()[0]) {
                     (1, Some(ratio)) => {
                         let base = terms[ratio.index()].at_least(Level::Atom);
