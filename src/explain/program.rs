@@ -2,8 +2,9 @@
 
 use super::names::{DEEP, Reader};
 use crate::notation::{Names, Notation, Term, input};
-use crate::phi::trips;
-use crate::ssa::{Block, End, Entry, Graph, Item, Nest, Node, Region, Series, SeriesData};
+use crate::ssa::{
+    Block, End, Entry, Graph, Item, Nest, Node, Region, Series, SeriesData, trip_count,
+};
 
 /// So many lines are shown at most.
 const MOST_LINES: usize = 120;
@@ -242,7 +243,7 @@ impl<'a, 'g> Writer<'a, 'g> {
             let End::Return(values) = &graph.blocks[leaf].end else { continue };
             match graph.constant(values[0]) {
                 Some(0.0) => always = false,
-                _ => counts.push(trips(graph, region, values[0]).ok()?),
+                _ => counts.push(trip_count(graph, region, values[0])?),
             }
         }
         counts.dedup();
@@ -269,7 +270,7 @@ impl<'a, 'g> Writer<'a, 'g> {
             }
         }
         if let (Some(again), None) = (again, decided)
-            && trips(graph, region, again).is_err()
+            && trip_count(graph, region, again).is_none()
         {
             let condition = reader.condition(again, true, DEEP);
             self.line(depth, format!("this is the last iteration unless {condition}"));

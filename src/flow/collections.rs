@@ -19,20 +19,29 @@ fn note_all<'a, T: Carry + 'a>(elements: impl IntoIterator<Item = &'a T>, to: &m
     }
 }
 
-impl<T: Carry> Carry for [T] {
-    const REFERS: bool = T::REFERS;
-    const COMMON: bool = true;
+/// `Carry` for sequences, whose length is state.
+macro_rules! sequence {
+    ($sequence:ty) => {
+        impl<T: Carry> Carry for $sequence {
+            const REFERS: bool = T::REFERS;
+            const COMMON: bool = true;
 
-    fn carry(&mut self, to: &mut Carrier) {
-        to.state(self.len() as u64);
-        self.iter_mut().for_each(|element| element.carry(to));
-    }
+            fn carry(&mut self, to: &mut Carrier) {
+                to.state(self.len() as u64);
+                self.iter_mut().for_each(|element| element.carry(to));
+            }
 
-    fn note(&self, to: &mut Carrier) {
-        to.state(self.len() as u64);
-        note_all(self, to);
-    }
+            fn note(&self, to: &mut Carrier) {
+                to.state(self.len() as u64);
+                note_all(self, to);
+            }
+        }
+    };
 }
+
+sequence!([T]);
+sequence!(Vec<T>);
+sequence!(VecDeque<T>);
 
 impl<T: Carry, const N: usize> Carry for [T; N] {
     const REFERS: bool = T::REFERS;
@@ -43,34 +52,6 @@ impl<T: Carry, const N: usize> Carry for [T; N] {
     }
 
     fn note(&self, to: &mut Carrier) {
-        note_all(self, to);
-    }
-}
-
-impl<T: Carry> Carry for Vec<T> {
-    const REFERS: bool = T::REFERS;
-    const COMMON: bool = true;
-
-    fn carry(&mut self, to: &mut Carrier) {
-        self.as_mut_slice().carry(to);
-    }
-
-    fn note(&self, to: &mut Carrier) {
-        self.as_slice().note(to);
-    }
-}
-
-impl<T: Carry> Carry for VecDeque<T> {
-    const REFERS: bool = T::REFERS;
-    const COMMON: bool = true;
-
-    fn carry(&mut self, to: &mut Carrier) {
-        to.state(self.len() as u64);
-        self.iter_mut().for_each(|element| element.carry(to));
-    }
-
-    fn note(&self, to: &mut Carrier) {
-        to.state(self.len() as u64);
         note_all(self, to);
     }
 }

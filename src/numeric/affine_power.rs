@@ -111,17 +111,10 @@ impl AffinePower {
         1 + self.outputs.len() * (1 + self.differentiated.len())
     }
 
-    /// The place of an output's value in the results.
+    /// The place of an output's value in the results. Its partial derivatives come after it.
     #[inline(always)]
     pub fn value_index(&self, output: usize) -> usize {
         1 + output * (1 + self.differentiated.len())
-    }
-
-    /// The place of an output's partial derivative by a differentiated input, both by their
-    /// places in [`outputs`](Self::outputs) and [`differentiated`](Self::differentiated).
-    #[inline(always)]
-    pub fn partial_index(&self, output: usize, input: usize) -> usize {
-        self.value_index(output) + 1 + input
     }
 
     /// The slots of the differentiated inputs that the program loads; the others have none.

@@ -160,7 +160,7 @@ impl AffinePower {
             let slot = self.differentiated_slots()[place];
             let partial = slot.map_or(Bounded::ZERO, |slot| adjoints[slot.index()]);
             let scale = partial_scale(scale, inputs[*input as usize]);
-            all &= accept(self.partial_index(output, place), partial, scale);
+            all &= accept(self.value_index(output) + 1 + place, partial, scale);
         }
         all.then_some(())
     }

@@ -238,7 +238,7 @@ pub enum ProgramError {
 }
 
 /// A straight-line program over live-ins.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
     inputs: u32,
     instructions: Vec<Instruction>,
@@ -249,7 +249,7 @@ pub struct Program {
 impl Program {
     /// The program with this many inputs and no instruction.
     pub fn new(inputs: u32) -> Program {
-        Program { inputs, instructions: Vec::new(), slots: 0, has_powers: false }
+        Program { inputs, ..Program::default() }
     }
 
     /// The number of inputs.

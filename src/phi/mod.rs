@@ -12,5 +12,4 @@ mod version;
 
 pub use branches::{Branched, simplify_branches};
 pub use close::{CloseLimits, Closed, close};
-pub(crate) use recurrence::trips;
 pub use rule::{Applied, Refused, Rule};

@@ -80,15 +80,23 @@ pub(super) fn can_expand(graph: &Graph, region: Region) -> bool {
 /// iterations as it may have, and one block.
 fn counter(graph: &Graph, region: Region) -> Option<Node> {
     let data = &graph.regions[region];
-    let last = data.cycle.as_ref()?.bound.checked_sub(1)?;
     let End::Return(passed) = &graph.blocks[data.root].end else { return None };
-    let &again = passed.first()?;
-    let Def::Apply(Op::Lt, [number, most, _]) = graph.nodes[again].def else {
-        return None;
-    };
-    let counts = graph.nodes[number].def == Def::Iteration(region)
-        && graph.constant(most) == Some(f64::from(last));
-    counts.then_some(again)
+    let again = passed.first().copied().filter(|&again| graph.constant(again).is_none())?;
+    let count = trip_count(graph, region, again)?;
+    (count == u64::from(data.cycle.as_ref()?.bound)).then_some(again)
+}
+
+/// The trip count of `region`, if it is the same in all calls: where `again` is a comparison of
+/// the iteration number with a constant.
+pub(crate) fn trip_count(graph: &Graph, region: Region, again: Node) -> Option<u64> {
+    let bound = graph.regions[region].cycle.as_ref()?.bound;
+    if let Some(again) = graph.constant(again) {
+        return (again == 0.0).then_some(1);
+    }
+    let Def::Apply(Op::Lt, [number, last, _]) = graph.nodes[again].def else { return None };
+    let last = graph.constant(last).filter(|last| last.fract() == 0.0 && *last >= 0.0)?;
+    let counts = graph.nodes[number].def == Def::Iteration(region) && last < f64::from(bound);
+    counts.then_some(last as u64 + 1)
 }
 
 /// What is left to do; the list of these is the stack.

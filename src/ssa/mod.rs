@@ -45,6 +45,7 @@ pub use dead::{eliminate_dead_code, live_nodes};
 pub(crate) use decisive::decisive_nodes;
 pub use dot::dot;
 pub use expand::expand;
+pub(crate) use expand::trip_count;
 pub use flow::Flow;
 pub(crate) use flow::uses;
 pub use fold::Folding;

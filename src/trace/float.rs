@@ -48,28 +48,19 @@ impl Bounded for Var {
     }
 }
 
+/// Conversions to integers guard the integer part, so that the compiled gradient is used for every
+/// number that converts to the same integer.
+macro_rules! truncated {
+    ($($name:ident $integer:ty),+) => {
+        $(#[track_caller]
+        fn $name(&self) -> Option<$integer> {
+            self.trunc().value().$name()
+        })+
+    };
+}
+
 impl ToPrimitive for Var {
-    /// Guards the integer part, so that the compiled gradient is used for every
-    /// number that converts to the same integer.
-    #[track_caller]
-    fn to_i64(&self) -> Option<i64> {
-        self.trunc().value().to_i64()
-    }
-
-    #[track_caller]
-    fn to_u64(&self) -> Option<u64> {
-        self.trunc().value().to_u64()
-    }
-
-    #[track_caller]
-    fn to_i128(&self) -> Option<i128> {
-        self.trunc().value().to_i128()
-    }
-
-    #[track_caller]
-    fn to_u128(&self) -> Option<u128> {
-        self.trunc().value().to_u128()
-    }
+    truncated!(to_i64 i64, to_u64 u64, to_i128 i128, to_u128 u128);
 
     #[track_caller]
     fn to_f64(&self) -> Option<f64> {

@@ -4,7 +4,6 @@ use super::{Random, random, routine};
 use phigrad::entity::Entity;
 use phigrad::numeric::{
     AffineMap, AffinePower, Instruction, Power, Program, ProgramError, Routine, Slot, TextError,
-    Trips,
 };
 use phigrad::op::Op;
 

@@ -9,6 +9,7 @@ use crate::ssa::Node;
 
 /// A coefficient program with its live-ins. Equal instructions are shared, and products with
 /// zero and one folded, so that an exact zero has no slot.
+#[derive(Default)]
 pub(super) struct Coefficients {
     program: Program,
     /// The node of each input.
@@ -21,17 +22,6 @@ pub(super) struct Coefficients {
 }
 
 impl Coefficients {
-    pub(super) fn new() -> Coefficients {
-        Coefficients {
-            program: Program::new(0),
-            live_ins: Vec::new(),
-            of_nodes: HashMap::new(),
-            constants: HashMap::new(),
-            known: HashMap::new(),
-            numbers: HashMap::new(),
-        }
-    }
-
     pub(super) fn program(&self) -> &Program {
         &self.program
     }

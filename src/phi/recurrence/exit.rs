@@ -9,13 +9,15 @@ use hashbrown::{HashMap, HashSet};
 
 use super::extract::{Body, body_to, needed, steps_to};
 use super::reason::Reason;
-use super::{Evaluation, Group, evaluation, is_inside, trips};
+use super::{Evaluation, Group, evaluation, is_inside};
 use crate::entity::Array;
 use crate::numeric::Routine;
 use crate::op::Op;
 use crate::phi::rule::Applied;
 use crate::phi::version::{Cursor, both, call, move_before, version};
-use crate::ssa::{Block, Copies, Def, End, Entry, Graph, Item, Nest, Node, NodeData, Region, cost};
+use crate::ssa::{
+    Block, Copies, Def, End, Entry, Graph, Item, Nest, Node, NodeData, Region, cost, trip_count,
+};
 use crate::validate::{Subject, refuted};
 
 /// The most steps that are copied after a loop.
@@ -100,7 +102,7 @@ pub(super) fn closed(
     }
     let routines = closing.evaluations.iter().map(|evaluation| &evaluation.routine);
     // With guards alone the last iteration is always the same.
-    let is_counted = closing.exits.len() == 1 && trips(graph, region, body.again).is_ok();
+    let is_counted = closing.exits.len() == 1 && trip_count(graph, region, body.again).is_some();
     match always || cost::is_worth_closing_after(graph, region, is_counted, routines) {
         true => Ok(closing),
         false => Err(Reason::Cost),

@@ -13,7 +13,9 @@ use super::reason::Reason;
 use super::system::{Next, System, close};
 use crate::numeric::{AffineMap, OPERATIONS, Power};
 use crate::op::Op;
-use crate::ssa::{Access, Block, Def, End, Graph, Item, Nest, Node, Region, SeriesData};
+use crate::ssa::{
+    Access, Block, Def, End, Graph, Item, Nest, Node, Region, SeriesData, trip_count,
+};
 
 /// A walk through a loop nest.
 pub(super) struct Extraction<'a> {
@@ -74,31 +76,12 @@ pub(super) fn body_to(graph: &Graph, region: Region, blocks: &[Block]) -> Result
     Ok(Body { items, again, nexts: nexts.to_vec(), values: values.to_vec() })
 }
 
-/// The trip count of `region`, if it is the same in all calls: where `again` is a comparison of
-/// the iteration number with a constant.
-pub(crate) fn trips(graph: &Graph, region: Region, again: Node) -> Result<u64, Reason> {
-    let bound = graph.regions[region].cycle.as_ref().map_or(0, |cycle| cycle.bound);
-    if let Some(again) = graph.constant(again) {
-        return if again == 0.0 { Ok(1) } else { Err(Reason::Trips) };
-    }
-    let Def::Apply(Op::Lt, [number, last, _]) = graph.nodes[again].def else {
-        return Err(Reason::Trips);
-    };
-    let last = graph.constant(last).filter(|last| last.fract() == 0.0 && *last >= 0.0);
-    match last {
-        Some(last) if graph.nodes[number].def == Def::Iteration(region) => {
-            (last < f64::from(bound)).then_some(last as u64 + 1).ok_or(Reason::Trips)
-        }
-        _ => Err(Reason::Trips),
-    }
-}
-
 impl<'a> Extraction<'a> {
     pub(super) fn new(graph: &'a Graph, nest: &'a Nest) -> Extraction<'a> {
         Extraction {
             graph,
             nest,
-            coefficients: Coefficients::new(),
+            coefficients: Coefficients::default(),
             scopes: Vec::new(),
             absorbed: 0,
         }
@@ -337,7 +320,7 @@ impl<'a> Extraction<'a> {
     fn inner(&mut self, inner: Region) -> Result<(), Reason> {
         let graph = self.graph;
         let body = body(graph, inner)?;
-        let trips = trips(graph, inner, body.again)?;
+        let trips = trip_count(graph, inner, body.again).ok_or(Reason::Trips)?;
         let system = self.system(inner, &body, trips, &body.values)?;
         let map = AffineMap::new(system.matrix, system.offset).map_err(|_| Reason::States)?;
         let states = system.variables.len();

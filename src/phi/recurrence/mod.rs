@@ -27,12 +27,11 @@ use crate::entity::Array;
 use crate::numeric::{AffineMap, AffinePower, MAX_STATES, Routine, Trips};
 use crate::ssa::{
     Block, Copies, Def, End, Graph, Item, Nest, Node, Region, SeriesData, cost, in_order,
-    is_acceptance, swept,
+    is_acceptance, swept, trip_count,
 };
 use crate::validate::{Subject, refuted};
 
 use extract::Extraction;
-pub(crate) use extract::trips;
 pub(super) use extract::{Body, body, movable, needed};
 pub(crate) use reason::Reason;
 
@@ -119,7 +118,7 @@ fn is_counted(graph: &Graph, region: Region) -> bool {
     match &root.end {
         _ if root.items.iter().any(|item| matches!(item, Item::Guard { .. })) => false,
         End::Return(passed) => {
-            passed.first().is_some_and(|&again| trips(graph, region, again).is_ok())
+            passed.first().is_some_and(|&again| trip_count(graph, region, again).is_some())
         }
         End::Branch { .. } | End::Open => false,
     }
@@ -147,7 +146,7 @@ fn closed(
     always: bool,
 ) -> Result<Closing, Reason> {
     let body = body(graph, region)?;
-    let trips = trips(graph, region, body.again)?;
+    let trips = trip_count(graph, region, body.again).ok_or(Reason::Trips)?;
     check_histories(graph, nest, region)?;
     let mut closing = Closing {
         evaluations: Vec::new(),

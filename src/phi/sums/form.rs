@@ -235,16 +235,11 @@ impl Target for Nodes<'_> {
 }
 
 /// Writes the program of a routine.
+#[derive(Default)]
 pub(super) struct Writer {
     program: Program,
     inputs: Vec<Node>,
     slots: HashMap<Variable, Slot>,
-}
-
-impl Default for Writer {
-    fn default() -> Writer {
-        Writer { program: Program::new(0), inputs: Vec::new(), slots: HashMap::new() }
-    }
 }
 
 impl Writer {

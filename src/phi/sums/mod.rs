@@ -28,7 +28,7 @@ mod solve;
 use hashbrown::HashSet;
 
 use super::close::CloseLimits;
-use super::recurrence::{Body, body, check_histories, loops_in, needed, trips};
+use super::recurrence::{Body, body, check_histories, loops_in, needed};
 use super::rule::{Applied, Refused};
 use super::version::{Cursor, both, call, move_before, version};
 use crate::entity::{Array, Entity};
@@ -36,7 +36,7 @@ use crate::numeric::Routine;
 use crate::op::Op;
 use crate::ssa::{
     Copies, Def, End, Folding, Graph, Item, Nest, Node, Region, SeriesData, cost, in_order,
-    simplify, swept,
+    simplify, swept, trip_count,
 };
 use crate::validate::{Subject, differs};
 use extract::{Of, Place, Variable};
@@ -150,7 +150,7 @@ fn closed(
 ) -> Result<Vec<Closed>, Reason> {
     let Place { graph, nest, region, .. } = place;
     let body = body(graph, region).map_err(|_| Reason::Branches)?;
-    let count = trips(graph, region, body.again).map_err(|_| Reason::Trips)?;
+    let count = trip_count(graph, region, body.again).ok_or(Reason::Trips)?;
     check_histories(graph, nest, region).map_err(|_| Reason::History)?;
     let (mut all, mut stays) = (Vec::new(), Vec::new());
     for (phi, &value) in body.values.iter().enumerate() {
