@@ -99,10 +99,11 @@ impl Bounded {
         Bounded { hi, lo, bound, size: hi.abs() + bound }
     }
 
-    /// A number that was rounded to `value`.
+    /// A number that was computed as `value` in working precision: half an ulp is its own rounding,
+    /// another half is for what it was computed from.
     #[inline(always)]
     pub fn rounded(value: f64) -> Bounded {
-        Bounded::new((value, 0.0), power_of_two(-53) * value.abs())
+        Bounded::new((value, 0.0), power_of_two(-52) * value.abs())
     }
 
     /// Whether the words are a double-double, and the bound is one.

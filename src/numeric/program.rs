@@ -145,7 +145,7 @@ impl Power {
 pub enum Instruction {
     /// A live-in.
     Input(u32),
-    /// A live-in that was rounded before: it is half an ulp off.
+    /// A live-in that was rounded before: it is an ulp off.
     Rounded(u32),
     /// A finite number.
     Constant(f64),

@@ -8,6 +8,7 @@ mod exits;
 mod extremes;
 mod index;
 mod nested;
+mod rounded;
 mod scalar;
 mod shared;
 mod sums;
@@ -104,6 +105,7 @@ pub fn all() -> Vec<Box<dyn Examined>> {
         coupled::all(),
         index::all(),
         nested::all(),
+        rounded::all(),
         combined::all(),
         extremes::all(),
         sums::all(),
