@@ -14,11 +14,11 @@
 //! slot        = "t" number
 //! ```
 //!
-//! Words are separated by spaces. An `op` is one of [`OPERATIONS`](super::OPERATIONS) by its name. The inputs after `wrt` are the differentiated ones. Matrices
-//! are written row by row; `-` is an entry that is zero. A `power` defines as many slots as it
-//! has results and is named by the first; slots are numbered without gaps. A `folded` number has
-//! its high-order word, its low-order word and its bound; those of a `bounded` number are an input
-//! and the two after it.
+//! Words are separated by spaces. An `op` is one of [`OPERATIONS`](super::OPERATIONS) by its name.
+//! The inputs after `wrt` are the differentiated ones. Matrices are written row by row; `-` is an
+//! entry that is zero. A `power` defines as many slots as it has results and is named by the first;
+//! slots are numbered without gaps. A `folded` number has its high-order word, its low-order word
+//! and its bound; those of a `bounded` number are an input and the two after it.
 //!
 //! ```text
 //! affine_power inputs 3 wrt x0 x1 : t0 = x0 | t1 = const 1.0 | t2 = sub t1 t0 | t3 = x1 |

@@ -18,7 +18,7 @@ fn routines_read_back_as_they_were_written() {
     for number in ["-0.0", "1e-300", "5e-324", "0.1", "1.7976931348623157e308"] {
         let text = format!(
             "affine_power inputs 2 wrt : t0 = const {number} | \
-             t1 = power x1 states 2 matrix t0 - - t0 offset t0 - | \
+             t1 = power 3 states 2 matrix t0 - - t0 offset t0 - | \
              advance 7 states 1 matrix t6 offset - start t0 outputs 0"
         );
         assert_eq!(routine(&text).to_string(), text);
