@@ -7,7 +7,7 @@ use hashbrown::{HashMap, HashSet};
 use super::expand::can_expand;
 use super::graph::{Block, Def, End, Graph, Item, Node, Region};
 use super::version::fallback_loops;
-use crate::numeric::{AffineMap, AffinePower, Instruction, Routine, Trips};
+use crate::numeric::{AffineMap, AffinePower, Instruction, Program, Routine, Trips};
 use crate::op::{Op, latency, throughput};
 
 /// What an iteration of a loop takes besides its steps: counting, comparing, jumping.
@@ -24,6 +24,8 @@ const INSTRUCTION: u64 = 60;
 const POLYNOMIAL_INSTRUCTION: u64 = 90;
 /// An instruction of a program for moments, which has no reverse step.
 const MOMENTS_INSTRUCTION: u64 = 50;
+/// An exponential in a program takes so many other instructions.
+const EXPONENTIAL: u64 = 16;
 /// One state by quotients, for each output.
 const QUOTIENTS: u64 = 900;
 /// A level of binary powering with its reverse step, by the number of states.
@@ -256,27 +258,34 @@ fn routine(routine: &Routine) -> u64 {
     match routine {
         Routine::AffinePower(power) => affine_power(power),
         Routine::Polynomial(polynomial) => {
-            CALL + POLYNOMIAL_INSTRUCTION * polynomial.program().instructions().len() as u64
+            CALL + POLYNOMIAL_INSTRUCTION * instructions(polynomial.program())
         }
-        Routine::Moments(moments) => {
-            CALL + MOMENTS_INSTRUCTION * moments.program().instructions().len() as u64
-        }
+        Routine::Moments(moments) => CALL + MOMENTS_INSTRUCTION * instructions(moments.program()),
     }
+}
+
+/// The number of instructions of `program`, exponentials by what they take.
+fn instructions(program: &Program) -> u64 {
+    let weight = |instruction: &Instruction| match instruction {
+        Instruction::Apply(Op::Exp, _) => EXPONENTIAL,
+        _ => 1,
+    };
+    program.instructions().iter().map(weight).sum()
 }
 
 fn affine_power(routine: &AffinePower) -> u64 {
     let program = routine.program();
-    let instruction = |instruction: &Instruction| match instruction {
+    let inner = program.instructions().iter().map(|instruction| match instruction {
         Instruction::Power(power) => powering(&power.map, Trips::Constant(power.trips)),
-        _ => INSTRUCTION,
-    };
-    let instructions = program.instructions().iter().map(instruction).sum::<u64>();
+        _ => 0,
+    });
+    let coefficients = INSTRUCTION * instructions(program) + inner.sum::<u64>();
     let power = match routine.map().states() {
         1 if !program.has_powers() => QUOTIENTS,
         _ => powering(routine.map(), routine.trips()),
     };
     // One half of each is its reverse step, which each output has.
-    CALL + (instructions + power) * (1 + routine.outputs().len() as u64) / 2
+    CALL + (coefficients + power) * (1 + routine.outputs().len() as u64) / 2
 }
 
 /// What the power of a map takes.

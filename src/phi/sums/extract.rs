@@ -307,31 +307,28 @@ impl<'a> Extraction<'a> {
             && (self.invariant.contains(&node) || !is_inside(nest, node, region))
     }
 
-    /// The exponential of the sum of a datum and a variable.
+    /// The exponential of a datum and variables added to or subtracted from each other: the
+    /// product of their exponentials.
     fn exponential(&mut self, exponent: &Polynomial) -> Result<Polynomial, Reason> {
-        let reason = Reason::NotPolynomial(Op::Exp);
-        let mut terms = exponent.terms().iter().filter(|(monomial, _)| *monomial != Monomial::ONE);
-        let (Some(&(monomial, factor)), None) = (terms.next(), terms.next()) else {
-            return Err(reason);
+        let mut product = match exponent.coefficient(&Monomial::ONE) {
+            Some(datum) => Polynomial::of(Monomial::ONE, self.data.apply(Op::Exp, &[datum])),
+            None => self.number(1.0),
         };
-        let variable = (0..self.variables.len()).find(|&at| monomial == Monomial::variable(at));
-        // An exponential of the difference from an expansion point is another one.
-        if variable.is_some_and(|at| self.pivots.get(at).is_some_and(|&is_shifted| is_shifted)) {
-            return Err(reason);
+        for &(monomial, factor) in exponent.terms() {
+            let variable = (0..self.variables.len()).find(|&at| monomial == Monomial::variable(at));
+            // An exponential of the difference from an expansion point is another one.
+            let shifted = |at: &usize| self.pivots.get(*at).is_some_and(|&is_shifted| is_shifted);
+            let variable = variable.filter(|at| !shifted(at)).map(|at| self.variables[at]);
+            let power = match (variable, self.data.number(factor)) {
+                _ if monomial == Monomial::ONE => continue,
+                (Some(Variable { node, of: Of::Itself }), Some(1.0)) => (node, Of::Exponential),
+                (Some(Variable { node, of: Of::Itself }), Some(-1.0)) => (node, Of::Decay),
+                _ => return Err(Reason::NotPolynomial(Op::Exp)),
+            };
+            let power = self.variable(power.0, power.1)?;
+            product = product.times(&power, &mut self.data)?;
         }
-        let of = match (variable.map(|at| self.variables[at]), self.data.number(factor)) {
-            (Some(Variable { node, of: Of::Itself }), Some(1.0)) => (node, Of::Exponential),
-            (Some(Variable { node, of: Of::Itself }), Some(-1.0)) => (node, Of::Decay),
-            _ => return Err(reason),
-        };
-        let power = self.variable(of.0, of.1)?;
-        Ok(match exponent.coefficient(&Monomial::ONE) {
-            Some(datum) => {
-                let factor = self.data.apply(Op::Exp, &[datum]);
-                power.map(|one| self.data.apply(Op::Mul, &[one, factor]))
-            }
-            None => power,
-        })
+        Ok(product)
     }
 
     fn element(&mut self, access: Access) -> Result<Polynomial, Reason> {

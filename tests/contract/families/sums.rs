@@ -34,12 +34,13 @@ enum Kind {
     Poisson,
     Logarithms,
     Weighted,
+    Exponents,
     Factors,
     Exponentials,
     Normal,
 }
 
-const KINDS: [Kind; 20] = [
+const KINDS: [Kind; 21] = [
     Kind::Slope,
     Kind::Squares,
     Kind::Variance,
@@ -57,6 +58,7 @@ const KINDS: [Kind; 20] = [
     Kind::Poisson,
     Kind::Logarithms,
     Kind::Weighted,
+    Kind::Exponents,
     Kind::Factors,
     Kind::Exponentials,
     Kind::Normal,
@@ -101,7 +103,7 @@ impl Sum {
                 [mean + a + c * angle.cos() + noise, mean + b + c * angle.sin(), 0.0]
             }
             Kind::Poisson | Kind::Logarithms => [x.abs() + 0.5, y, 0.0],
-            Kind::Weighted => [x, y - mean, 0.0],
+            Kind::Weighted | Kind::Exponents => [x, y - mean, 0.0],
             _ => [x, y, a * x + noise],
         }
     }
@@ -121,6 +123,7 @@ impl Sum {
             Kind::Quotient => vec![a, b],
             Kind::Poisson | Kind::Logarithms => vec![mean.abs() + 0.5],
             Kind::Weighted => vec![a, b],
+            Kind::Exponents => vec![a, b, c],
             _ => vec![a],
         }
     }
@@ -146,6 +149,7 @@ impl Sum {
             Kind::Poisson => w[0].logarithm() * x - w[0],
             Kind::Logarithms => (w[0] * x).logarithm(),
             Kind::Weighted => x * (w[0] + y).exponential() * w[1],
+            Kind::Exponents => x * (y - w[0] + w[1]).exponential() * w[2],
             Kind::Factors => return sum * (w[0] * (x * x + y)) / constant(0.7),
             Kind::Exponentials => return sum * (-w[0] * x).exponential(),
             Kind::Normal => return sum * (constant(-0.02) * (x - w[0]).square()).exponential(),
@@ -173,7 +177,7 @@ impl Family for Sum {
             Kind::Factors | Kind::Exponentials | Kind::Normal => &[40, 60],
             // Logarithms and exponentials take the reference long.
             Kind::Logarithms => &[40],
-            Kind::Poisson | Kind::Weighted => &[40, 100],
+            Kind::Poisson | Kind::Weighted | Kind::Exponents => &[40, 100],
             _ => &[40, 60, 100, MOST],
         }
     }
@@ -184,7 +188,7 @@ impl Family for Sum {
 
     fn bits(&self) -> usize {
         match self.kind {
-            Kind::Poisson | Kind::Logarithms | Kind::Weighted => 224,
+            Kind::Poisson | Kind::Logarithms | Kind::Weighted | Kind::Exponents => 224,
             _ => 320,
         }
     }
@@ -222,7 +226,9 @@ impl Family for Sum {
         let mut point: Vec<f64> = optimum.map(near).collect();
         match self.kind {
             Kind::Poisson | Kind::Logarithms => point[0] = point[0].abs().max(1e-6),
-            Kind::Weighted => point[0] = point[0].clamp(-200.0, 200.0),
+            Kind::Weighted | Kind::Exponents => {
+                point[..2].iter_mut().for_each(|x| *x = x.clamp(-200.0, 200.0));
+            }
             Kind::Factors => point[0] = sign(random) * decade(random, -4.0, 4.0),
             Kind::Exponentials => point[0] = point[0].clamp(-8.0, 8.0),
             _ => {}
