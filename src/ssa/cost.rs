@@ -38,7 +38,7 @@ pub(crate) const LEAST_ROLLED_STEPS: u64 = 512;
 pub(crate) const LEAST_ROLLED_TRIPS: u32 = 32;
 /// The same if an iteration takes as long as the chain of dependent steps through it: these cannot
 /// overlap with the next iteration's.
-const LEAST_CHAINED_TRIPS: u64 = 12;
+const LEAST_CHAINED_TRIPS: u64 = 28;
 
 /// What an iteration takes, without the loops in it.
 #[derive(Clone, Copy, Default)]
@@ -230,10 +230,9 @@ pub(crate) fn short_loops(graph: &Graph) -> ShortLoops {
         {
             let trips = u64::from(cycle.bound);
             let unrolled = all.saturating_mul(trips);
-            let is_short = match Iteration::of(graph, Some(region), &blocks).is_chained() {
-                true => trips < LEAST_CHAINED_TRIPS,
-                false => trips < u64::from(LEAST_ROLLED_TRIPS) || unrolled < LEAST_ROLLED_STEPS,
-            };
+            let can_overlap = || !Iteration::of(graph, Some(region), &blocks).is_chained();
+            let is_short = trips < u64::from(LEAST_ROLLED_TRIPS)
+                || unrolled < LEAST_ROLLED_STEPS && can_overlap();
             if is_short && can_expand(graph, region) {
                 short.loops.push(region);
                 all = unrolled;
