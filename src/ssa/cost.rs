@@ -31,14 +31,11 @@ const QUOTIENTS: u64 = 900;
 /// A level of binary powering with its reverse step, by the number of states.
 const LEVEL: [u64; 6] = [250, 1_000, 2_300, 4_600, 8_200, 13_500];
 
-/// Straight-line code of fewer steps takes less than a loop if its steps are independent: by up to
-/// a half, for code that is small anyway.
-pub(crate) const LEAST_ROLLED_STEPS: u64 = 512;
 /// A loop of fewer iterations takes more than its straight-line code.
 pub(crate) const LEAST_ROLLED_TRIPS: u32 = 32;
-/// The same if an iteration takes as long as the chain of dependent steps through it: these cannot
-/// overlap with the next iteration's.
-const LEAST_CHAINED_TRIPS: u64 = 28;
+/// So does one whose straight-line code has fewer steps, if iterations can overlap: up to twice as
+/// much.
+pub(crate) const LEAST_ROLLED_STEPS: u64 = 512;
 
 /// What an iteration takes, without the loops in it.
 #[derive(Clone, Copy, Default)]
