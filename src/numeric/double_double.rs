@@ -99,17 +99,17 @@ impl Bounded {
         Bounded { hi, lo, bound, size: hi.abs() + bound }
     }
 
-    /// A number that was computed as `value` in working precision: half an ulp is its own rounding,
-    /// another half is for what it was computed from.
+    /// A number that an operation has rounded to `value`. The bound is an ulp, so that powers do not
+    /// amplify it unseen; the error of its operands is the tape's too, and is not in it.
     #[inline(always)]
     pub fn rounded(value: f64) -> Bounded {
-        Bounded::new((value, 0.0), power_of_two(-52) * value.abs())
+        Bounded::new((value, 0.0), power_of_two(-52).mul_add(value.abs(), UNDERFLOW))
     }
 
     /// Whether the words are a double-double, and the bound is one.
     #[inline(always)]
     pub fn is_normalised(self) -> bool {
-        self.bound >= 0.0 && self.lo.abs() <= f64::EPSILON * self.hi.abs()
+        self.bound >= 0.0 && self.lo.abs() <= 0.5 * f64::EPSILON * self.hi.abs()
     }
 
     /// Whether it is zero without an error.
@@ -121,13 +121,13 @@ impl Bounded {
 
 impl Bounded {
     /// Its square root: a step of Newton's method from that of the high-order word. NaN where the
-    /// number may be negative, and without a finite bound where it may be zero.
+    /// number may be negative.
     #[inline(always)]
     pub fn sqrt(self) -> Bounded {
         let root = self.hi.sqrt();
         let rest = (-root).mul_add(root, self.hi) + self.lo;
         let (hi, lo) = fast_two_sum(root, rest / (2.0 * root));
-        let smallest = (self.hi - self.bound).max(0.0).sqrt();
+        let smallest = (self.hi - self.bound).sqrt();
         let propagated = (self.bound + UNDERFLOW) / (root + smallest);
         Bounded::new((hi, lo), QUOTIENT_ROUNDING.mul_add(hi, propagated))
     }

@@ -173,7 +173,7 @@ fn examine_trips(
         });
         // Sums in working precision, and the loops that serve where a routine rejects, have no error
         // bound of their own: they are as accurate as the tape is, unless that is right by chance.
-        let has_bound = !server.has_sums() && accepted != Some(false);
+        let has_bound = !server.has_sums_without_bound() && accepted != Some(false);
         if summary.violations > before && source == Source::Kernel && !has_bound {
             let on_tape = |point: &[f64]| server.on_tape(point);
             let allowed = allowed_nearby(family, (trips, *steps), point, &on_tape);

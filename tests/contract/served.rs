@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 
+use phigrad::numeric::Routine;
 use phigrad::phi::{Applied, CloseLimits, Rule, close};
 use phigrad::ssa::{
     Folding, Graph, Lifted, Paths, RerollLimits, accepts_calls, fuse, reroll, simplify,
@@ -87,12 +88,16 @@ impl<F: Fn(&[Var], &[Var]) -> Var + Copy> Server<F> {
         self.kernels.as_ref().map_or(0, |kernels| kernels.closed.report().kernel_calls)
     }
 
-    /// Whether some of the closed forms are sums, which may be computed in working precision.
-    pub fn has_sums(&self) -> bool {
-        let is_sum = |formula: &Applied| matches!(formula.rule, Rule::C7 | Rule::C8);
-        self.kernels
-            .as_ref()
-            .is_some_and(|kernels| kernels.closed.report().closed.iter().any(is_sum))
+    /// Whether some of the closed forms are sums in working precision: no routine computes them.
+    pub fn has_sums_without_bound(&self) -> bool {
+        let is_of_loop =
+            |formula: &&Applied| matches!(formula.rule, Rule::C6 | Rule::C7 | Rule::C8 | Rule::C9);
+        self.kernels.as_ref().is_some_and(|Kernels { closed, graph, .. }| {
+            let routines = graph.calls.values().map(|call| &call.routine);
+            let routines = routines.filter(|routine| !matches!(***routine, Routine::Moments(_)));
+            let outputs: usize = routines.map(|routine| routine.outputs()).sum();
+            closed.report().closed.iter().filter(is_of_loop).count() > outputs
+        })
     }
 
     /// Whether the routines accept their operands at a point, rather than reject them in favour of

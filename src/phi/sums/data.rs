@@ -194,7 +194,7 @@ impl Data {
     }
 }
 
-/// What is computed from data, to twice the working precision where that is a rational function.
+/// What is computed from data, in double-double where that is a rational function or a power of e.
 fn applied(op: Op, [a, b, c]: [Bounded; 3]) -> Bounded {
     match op {
         Op::Add => a + b,
@@ -205,9 +205,21 @@ fn applied(op: Op, [a, b, c]: [Bounded; 3]) -> Bounded {
         Op::MulAdd => a * b + c,
         Op::Select if a.hi != 0.0 => b,
         Op::Select => c,
+        Op::Recip => Bounded::ONE / a,
+        Op::Exp => exponential(a),
         // As the loop rounds it.
         _ => Bounded::exact(eval(op, [a.hi, b.hi, c.hi])),
     }
+}
+
+/// The exponential function, beyond the range of [`Bounded::exp`] too.
+fn exponential(a: Bounded) -> Bounded {
+    const SQUARINGS: i32 = 3;
+    if a.hi < -2000.0 {
+        return Bounded::new((0.0, 0.0), f64::MIN_POSITIVE);
+    }
+    let power = (a * Bounded::exact(0.5f64.powi(SQUARINGS))).exp();
+    (0..SQUARINGS).fold(power, |power, _| power * power)
 }
 
 /// Numbers of moderate size for the inputs of a series.

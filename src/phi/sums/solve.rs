@@ -254,8 +254,11 @@ fn is_accurate(
     let expansion = Expansion { monomials, moments, pivot };
     let has_inverse = |number: usize| variables[number].of == Of::Inverse && is_used(number);
     let is_scaled = moments.factor != Bounded::ONE && !monomials.is_empty();
+    // One of two powers may be out of range where their product is not.
+    let has_one_power = factors.iter().filter(|&&(number, _)| is_power(number)).count() < 2;
     // The rounding of a power is the same in all terms, and may be all that is left.
-    Ok(!(0..variables.len()).any(|number| is_power(number) && is_used(number))
+    Ok(has_one_power
+        && !(0..variables.len()).any(|number| is_power(number) && is_used(number))
         && !is_scaled
         && !(0..variables.len()).any(has_inverse)
         && moments.factor.bound <= f64::EPSILON.powi(2) * 1e6 * moments.factor.hi.abs()

@@ -35,12 +35,13 @@ enum Kind {
     Logarithms,
     Weighted,
     Exponents,
+    Difference,
     Factors,
     Exponentials,
     Normal,
 }
 
-const KINDS: [Kind; 21] = [
+const KINDS: [Kind; 22] = [
     Kind::Slope,
     Kind::Squares,
     Kind::Variance,
@@ -59,6 +60,7 @@ const KINDS: [Kind; 21] = [
     Kind::Logarithms,
     Kind::Weighted,
     Kind::Exponents,
+    Kind::Difference,
     Kind::Factors,
     Kind::Exponentials,
     Kind::Normal,
@@ -104,6 +106,9 @@ impl Sum {
             }
             Kind::Poisson | Kind::Logarithms => [x.abs() + 0.5, y, 0.0],
             Kind::Weighted | Kind::Exponents => [x, y - mean, 0.0],
+            // The first term is all of the sum, and cancels.
+            Kind::Difference if index == 0 => [0.5, 1.0, 0.0],
+            Kind::Difference => [-60.0, 0.0, 0.0],
             _ => [x, y, a * x + noise],
         }
     }
@@ -124,6 +129,7 @@ impl Sum {
             Kind::Poisson | Kind::Logarithms => vec![mean.abs() + 0.5],
             Kind::Weighted => vec![a, b],
             Kind::Exponents => vec![a, b, c],
+            Kind::Difference => vec![-0.5, 1.0],
             _ => vec![a],
         }
     }
@@ -150,6 +156,7 @@ impl Sum {
             Kind::Logarithms => (w[0] * x).logarithm(),
             Kind::Weighted => x * (w[0] + y).exponential() * w[1],
             Kind::Exponents => x * (y - w[0] + w[1]).exponential() * w[2],
+            Kind::Difference => (w[0] + x).exponential() - w[1] * y,
             Kind::Factors => return sum * (w[0] * (x * x + y)) / constant(0.7),
             Kind::Exponentials => return sum * (-w[0] * x).exponential(),
             Kind::Normal => return sum * (constant(-0.02) * (x - w[0]).square()).exponential(),
@@ -178,6 +185,7 @@ impl Family for Sum {
             // Logarithms and exponentials take the reference long.
             Kind::Logarithms => &[40],
             Kind::Poisson | Kind::Weighted | Kind::Exponents => &[40, 100],
+            Kind::Difference => &[40],
             _ => &[40, 60, 100, MOST],
         }
     }
@@ -188,7 +196,11 @@ impl Family for Sum {
 
     fn bits(&self) -> usize {
         match self.kind {
-            Kind::Poisson | Kind::Logarithms | Kind::Weighted | Kind::Exponents => 224,
+            Kind::Poisson
+            | Kind::Logarithms
+            | Kind::Weighted
+            | Kind::Exponents
+            | Kind::Difference => 224,
             _ => 320,
         }
     }
@@ -226,9 +238,13 @@ impl Family for Sum {
         let mut point: Vec<f64> = optimum.map(near).collect();
         match self.kind {
             Kind::Poisson | Kind::Logarithms => point[0] = point[0].abs().max(1e-6),
-            Kind::Weighted | Kind::Exponents => {
-                point[..2].iter_mut().for_each(|x| *x = x.clamp(-200.0, 200.0));
+            Kind::Weighted | Kind::Difference => point[0] = point[0].clamp(-200.0, 200.0),
+            // Powers out of range of each other's sides, whose product is in range.
+            Kind::Exponents if kind > 5 => {
+                point[0] = random.uniform(-760.0, 760.0);
+                point[1] = point[0] + random.uniform(-40.0, 40.0);
             }
+            Kind::Exponents => point[0] = point[0].clamp(-200.0, 200.0),
             Kind::Factors => point[0] = sign(random) * decade(random, -4.0, 4.0),
             Kind::Exponentials => point[0] = point[0].clamp(-8.0, 8.0),
             _ => {}
