@@ -90,8 +90,8 @@ fn derivatives_of_the_second_order_are_those_of_the_fallback() {
     let graph = parse(VERSIONS).unwrap();
     let gradient = reverse(&graph, Wanted::Gradient, Folding::Real);
     // The fallback is 7·x₁·x₀.
-    let (slopes, products) = directional(&gradient, &[0.5, 0.9, 0.1], &[1.0, 2.0]).unwrap();
-    assert_eq!((slopes, products), (vec![7.0 * 0.9, 3.5], vec![14.0, 7.0]));
+    let (partials, products) = directional(&gradient, &[0.5, 0.9, 0.1], &[1.0, 2.0]).unwrap();
+    assert_eq!((partials, products), (vec![7.0 * 0.9, 3.5], vec![14.0, 7.0]));
 }
 
 #[test]

@@ -55,8 +55,8 @@ impl Number for Tangent {
 /// // x²·y has the Hessian (2y, 2x; 2x, 0).
 /// let text = "graph active 2 inactive 0\nb0:\n  v2 = mul v0 v0\n  v3 = mul v2 v1\n  return v3\n";
 /// let gradient = reverse(&parse(text)?, Wanted::Gradient, Folding::Real);
-/// let (slopes, products) = directional(&gradient, &[3.0, 5.0], &[1.0, 0.0]).expect("one path");
-/// assert_eq!((slopes, products), (vec![30.0, 9.0], vec![10.0, 6.0]));
+/// let (partials, products) = directional(&gradient, &[3.0, 5.0], &[1.0, 0.0]).expect("one path");
+/// assert_eq!((partials, products), (vec![30.0, 9.0], vec![10.0, 6.0]));
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn directional(

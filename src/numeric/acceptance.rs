@@ -1,7 +1,7 @@
 //! The accuracy contract: which results of a closed form are returned.
 //!
 //! With the running error bound e of a result v, one of the clauses of [`accepts`] has to
-//! hold, and no number met in the computation may be out of range; otherwise the loop runs.
+//! hold, and no intermediate result may be out of range; otherwise the loop runs.
 //! Every comparison is such that NaN fails.
 
 use super::double_double::{Bounded, power_of_two};

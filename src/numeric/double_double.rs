@@ -125,8 +125,8 @@ impl Bounded {
     #[inline(always)]
     pub fn sqrt(self) -> Bounded {
         let root = self.hi.sqrt();
-        let rest = (-root).mul_add(root, self.hi) + self.lo;
-        let (hi, lo) = fast_two_sum(root, rest / (2.0 * root));
+        let residual = (-root).mul_add(root, self.hi) + self.lo;
+        let (hi, lo) = fast_two_sum(root, residual / (2.0 * root));
         let smallest = (self.hi - self.bound).sqrt();
         let propagated = (self.bound + UNDERFLOW) / (root + smallest);
         Bounded::new((hi, lo), QUOTIENT_ROUNDING.mul_add(hi, propagated))
@@ -134,8 +134,8 @@ impl Bounded {
 
     /// The exponential function, for arguments from -350 to 350; NaN for others.
     ///
-    /// With k the nearest integer of x / ln 2 and r the rest, e^(r / 256) - 1 is a sum of powers, of
-    /// which those from the fifth on are below 2^-45 of it, so that working precision is enough
+    /// With k the nearest integer of x / ln 2 and r = x - k ln 2, e^(r / 256) - 1 is a sum of powers,
+    /// of which those from the fifth on are below 2^-45 of it, so that working precision is enough
     /// for them; p -> p² + 2p squares p + 1.
     #[inline(always)]
     pub fn exp(self) -> Bounded {
@@ -148,16 +148,16 @@ impl Bounded {
             return Bounded::new((f64::NAN, f64::NAN), f64::NAN);
         }
         let exponent = (self.hi * core::f64::consts::LOG2_E).round();
-        let rest = self - Bounded::exact(exponent) * Bounded::new(LN_2, UNIT_SQUARED);
-        let x = rest * Bounded::exact(power_of_two(-i64::from(SQUARINGS)));
+        let reduced = self - Bounded::exact(exponent) * Bounded::new(LN_2, UNIT_SQUARED);
+        let x = reduced * Bounded::exact(power_of_two(-i64::from(SQUARINGS)));
         let tail = 1.0 / 120.0 + x.hi * (1.0 / 720.0 + x.hi * (1.0 / 5040.0 + x.hi / 40320.0));
         let tail = Bounded::new((tail, 0.0), power_of_two(-49) * tail);
-        let cubic = reciprocal(6.0) + x * (reciprocal(24.0) + x * tail);
-        let mut less_one = x + x * x * (Bounded::exact(0.5) + x * cubic);
+        let series = reciprocal(6.0) + x * (reciprocal(24.0) + x * tail);
+        let mut exp_minus_one = x + x * x * (Bounded::exact(0.5) + x * series);
         for _ in 0..SQUARINGS {
-            less_one = less_one * less_one + (less_one + less_one);
+            exp_minus_one = exp_minus_one * exp_minus_one + (exp_minus_one + exp_minus_one);
         }
-        (Bounded::ONE + less_one) * Bounded::exact(power_of_two(exponent as i64))
+        (Bounded::ONE + exp_minus_one) * Bounded::exact(power_of_two(exponent as i64))
     }
 }
 

@@ -145,7 +145,7 @@ impl Power {
 pub enum Instruction {
     /// A live-in.
     Input(u32),
-    /// A live-in that was rounded before: it is an ulp off.
+    /// A live-in that an operation has rounded.
     Rounded(u32),
     /// A finite number.
     Constant(f64),

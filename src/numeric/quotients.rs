@@ -2,7 +2,7 @@
 //!
 //! After n steps of `y -> a y + b`, y is `aⁿ y0 + b s` with `s = (aⁿ - 1)/(a - 1)`, and the
 //! derivative of s by a is `(n aⁿ⁻¹ - s)/(a - 1)`. One power is all that it takes. Near a = 1
-//! the differences cancel, which the bounds tell.
+//! the differences cancel, and the bounds grow.
 
 use super::acceptance::Range;
 use super::double_double::{Bounded, Dot, power_of_two};

@@ -75,7 +75,7 @@ impl Iteration {
                 Item::Node(node) => match graph.nodes[node].def {
                     Def::Apply(op, _) => {
                         all.steps += throughput(op);
-                        // The derivative of a call is no call.
+                        // The derivative of a library function is arithmetic.
                         all.sweep += throughput(op).min(throughput(Op::Div));
                         for &arg in graph.operands(node) {
                             *uses.entry(arg).or_insert(0u32) += 1;

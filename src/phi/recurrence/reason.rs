@@ -57,7 +57,7 @@ impl core::fmt::Display for Reason {
             Reason::Call => "a loop in it is evaluated by a routine",
             Reason::Inactive => "the function has no derivative through it",
             Reason::Loops => "there are too many loops before it",
-            Reason::Cost => "its closed form would take as long",
+            Reason::Cost => "its closed form would take as long as the loop",
             Reason::Refuted => "its closed form and the loop differ at a test point",
             Reason::Exit => "its exits pass on what is not computed from what it carries",
         })

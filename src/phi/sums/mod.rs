@@ -268,7 +268,7 @@ fn insert(
             if routine.is_some() {
                 // Now with the moments as inputs, which are not differentiated.
                 let is_swept = |node: Node| node.index() < swept.len() && swept[node];
-                routine = found.form.routine(graph, is_swept).ok();
+                routine = Some(found.form.routine(graph, is_swept).ok()?);
             }
             // Where the loop stands may have changed.
             cursor.at = Cursor::before(new, block, region)?.at;

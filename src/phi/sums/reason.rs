@@ -44,7 +44,7 @@ pub(in crate::phi) enum Reason {
     Cost,
     /// The closed form and the loop differ at a test point.
     Refuted,
-    /// Another value of the loop stays open, and only the loop decides what is accepted.
+    /// Another value of the loop stays open, so that it runs anyway.
     Others,
 }
 
@@ -56,7 +56,7 @@ impl core::fmt::Display for Reason {
             Reason::History => "a later step reads what its iterations computed",
             Reason::Exit => "it passes on something else than what it carries",
             Reason::Carried => "an iteration does more with what it carries than to add to it",
-            Reason::Used => "what it carries is used on the way",
+            Reason::Used => "an iteration reads its partial sum",
             Reason::Factors => "what multiplies its value may depend on inputs and change",
             Reason::NotPolynomial(op) => {
                 return write!(f, "it applies `{op}` to what is not data, which is no polynomial");
@@ -80,7 +80,7 @@ impl core::fmt::Display for Reason {
                 );
             }
             Reason::Range => "its data are too large or too small",
-            Reason::Cost => "its closed form would take as long",
+            Reason::Cost => "its closed form would take as long as the loop",
             Reason::Refuted => "its closed form and the loop differ at a test point",
             Reason::Others => "another value of it stays open",
         })

@@ -212,7 +212,7 @@ pub(super) fn found(
     };
     let mut moments = moments;
     if is_accurate {
-        // Bounded by less than working precision tells.
+        // A moment of zero whose bound is below working precision counts as zero.
         for sum in moments.sums.iter_mut().filter(|sum| sum.hi == 0.0) {
             *sum = Bounded::ZERO;
         }
