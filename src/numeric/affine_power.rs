@@ -104,13 +104,6 @@ impl AffinePower {
         self.program.inputs() as usize
     }
 
-    /// The number of results: whether the call is accepted (1) or not (0), then for each output
-    /// its value and its partial derivatives by the differentiated inputs.
-    #[inline(always)]
-    pub fn results(&self) -> usize {
-        1 + self.outputs.len() * (1 + self.differentiated.len())
-    }
-
     /// The place of an output's value in the results. Its partial derivatives come after it.
     #[inline(always)]
     pub fn value_index(&self, output: usize) -> usize {
@@ -151,7 +144,8 @@ impl AffinePower {
     #[inline(always)]
     pub(super) fn run_inlined(&self, inputs: &[f64], with_partials: bool, results: &mut [f64]) {
         results.fill(f64::NAN);
-        let enough = inputs.len() >= self.inputs() && results.len() >= self.results();
+        let enough =
+            inputs.len() >= self.inputs() && results.len() >= self.value_index(self.outputs.len());
         let mut write = |index: usize, result: Bounded, scale: f64| {
             results[index] = result.hi;
             accepts(result, scale)

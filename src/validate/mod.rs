@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use hashbrown::HashSet;
 
 use crate::entity::{Array, Entity};
-use crate::numeric::{AffinePower, Trips};
+use crate::numeric::{AffinePower, Routine, Trips};
 use crate::op::Op;
 use crate::ssa::{
     Block, Def, End, Graph, Item, Node, NodeData, Outcome, Region, Series, SeriesData,
@@ -51,10 +51,10 @@ pub(crate) fn refuted(graph: &Graph, subject: &Subject<'_>, routine: &AffinePowe
         if let Some(number) = of_trips.and_then(|input| point.get_mut(input)) {
             *number = count as f64;
         }
-        let routine = routine.with_trips(Trips::Constant(count));
+        let routine = Routine::AffinePower(routine.with_trips(Trips::Constant(count)));
         let mut results = vec![0.0; routine.results()];
         routine.run(point, false, &mut results);
-        let values = (0..routine.outputs().len()).map(|output| routine.value_index(output));
+        let values = (0..routine.outputs()).map(|output| routine.value_index(output));
         let is_accepted = results.first().is_some_and(|&accepted| accepted != 0.0);
         is_accepted.then(|| values.map(|index| results[index]).collect())
     })

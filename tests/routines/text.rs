@@ -153,7 +153,11 @@ fn hostile_texts_are_errors() {
         if let Ok(power) = parts.join(" ").parse::<AffinePower>() {
             assert_eq!(power.to_string().parse(), Ok(power.clone()));
             if power.inputs() < 100 {
-                power.run(&vec![0.5; power.inputs()], true, &mut vec![0.0; power.results()]);
+                power.run(
+                    &vec![0.5; power.inputs()],
+                    true,
+                    &mut vec![0.0; power.value_index(power.outputs().len())],
+                );
             }
         }
     }
