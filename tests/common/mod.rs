@@ -1,89 +1,11 @@
-//! What several test targets share: recorded programs, lifted graphs, and
-//! comparisons that say what failed.
-#![allow(dead_code)] // No target uses everything.
-#![allow(clippy::unwrap_used)] // A helper of tests may fail like a test.
+//! Helpers of all tests: random programs, oracles and numbers of twice the precision.
+#![allow(dead_code)] // Each test program uses a part.
 
 pub mod derivatives;
+pub mod double_double;
+pub mod functions;
+pub mod numbers;
+pub mod programs;
 pub mod rolling;
-
-use std::panic::Location;
-
-use phigrad::check::{Program, Random, Recipe, same};
-use phigrad::diff::{Wanted, reverse};
-use phigrad::ssa::{Folding, Graph, Lifted, Merged, Outcome, Paths, interpret};
-use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
-use phigrad::{Numerics, RecordedWith, Tape, Var};
-
-/// Active and inactive inputs.
-pub type Point = (Vec<f64>, Vec<f64>);
-
-/// Value and gradient.
-pub type Answer = (f64, Vec<f64>);
-
-/// The program as a recorded function that compiles only when told to.
-pub fn record(
-    program: &Program,
-    numerics: Numerics,
-) -> RecordedWith<impl Fn(&[Var], &[Var]) -> Var + use<>> {
-    let program = program.clone();
-    Tape::builder()
-        .hot_threshold(u32::MAX)
-        .background(false)
-        .numerics(numerics)
-        .record_with(move |x, data| program.eval(x, data))
-}
-
-/// A number of points for programs of this kind.
-pub fn points(recipe: &Recipe, random: &mut Random, count: usize) -> Vec<Point> {
-    (0..count).map(|_| recipe.inputs(random)).collect()
-}
-
-/// Value and gradient by the tape.
-pub fn taped(program: &Program, (x, data): &Point) -> Answer {
-    let mut tracer = Tracer::default();
-    let inputs = Inputs { active: x, inactive: data };
-    let run = |x: &[Var], data: &[Var]| program.eval(x, data);
-    let trace = tracer.run(run, inputs, 1 << 24, Location::caller()).unwrap();
-    let mut adjoints = Adjoints::default();
-    let gradient = sweep(&trace, &mut adjoints).to_vec();
-    (trace.value(), gradient)
-}
-
-/// The graph of the paths that `program` takes at `points`.
-pub fn lifted(program: &Program, points: &[Point]) -> Graph {
-    let mut tracer = Tracer::default();
-    let mut lifted = Lifted::new(program.active(), program.inactive());
-    for (x, data) in points {
-        let inputs = Inputs { active: x, inactive: data };
-        let run = |x: &[Var], data: &[Var]| program.eval(x, data);
-        let trace = tracer.run(run, inputs, 1 << 24, Location::caller()).unwrap();
-        let limits = Paths { paths: usize::MAX, nodes: 1 << 24 };
-        let merged = lifted.merge(&trace, limits).unwrap();
-        assert_eq!(merged == Merged::First, lifted.paths() == 1 && merged != Merged::Known);
-    }
-    assert_eq!(lifted.paths(), lifted.graph().paths());
-    Graph::clone(lifted.graph())
-}
-
-/// The graph of gradient and value.
-pub fn reversed(graph: &Graph, folding: Folding) -> Graph {
-    reverse(graph, Wanted::GradientAndValue, folding)
-}
-
-/// The interpreter's outputs at a point; `None` on an unseen path.
-pub fn interpreted(graph: &Graph, (x, data): &Point) -> Option<Vec<f64>> {
-    match interpret(graph, &[x.as_slice(), data].concat()) {
-        Outcome::Values(values) => Some(values),
-        Outcome::Unseen(_) => None,
-    }
-}
-
-/// Whether all numbers are the same bit for bit, NaN as some NaN.
-pub fn all_same(a: &[f64], b: &[f64]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| same(a, b))
-}
-
-/// The gradient and then the value, in the order of a gradient graph.
-pub fn outputs((value, gradient): &Answer) -> Vec<f64> {
-    [gradient.as_slice(), &[*value]].concat()
-}
+pub mod served;
+pub mod ulp;

@@ -2,7 +2,7 @@
 
 use phigrad::ssa::{Graph, Outcome, interpret};
 
-use super::all_same;
+use super::programs::all_same;
 
 /// Whether both graphs come to the same; returns whether that is a result.
 pub fn agree(graph: &Graph, rolled: &Graph, point: &[f64]) -> bool {

@@ -1,0 +1,106 @@
+//! Helpers of several test targets: a recorded function beside the same
+//! function on the tape alone, and the comparison of their answers.
+
+use phigrad::{Limits, Numerics, Recorded, Report, Tape, TapeBuilder, Var};
+
+/// Both promises about rounding.
+pub const NUMERICS: [Numerics; 2] = [Numerics::Exact, Numerics::Real];
+
+/// How far a kernel may be from the tape with [`Numerics::Real`], relative to
+/// the larger of 1 and the tape's number.
+pub const TOLERANCE: f64 = 1e-12;
+
+/// A builder of functions that are compiled only when asked.
+pub fn manual(numerics: Numerics) -> TapeBuilder {
+    Tape::builder().hot_threshold(u32::MAX).background(false).numerics(numerics)
+}
+
+/// Limits that differ from the default ones in what `change` does.
+pub fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    limits
+}
+
+/// Whether `found` is what a kernel may return where the tape returns `expected`.
+pub fn agrees(numerics: Numerics, expected: f64, found: f64) -> bool {
+    if expected.is_nan() {
+        return found.is_nan();
+    }
+    match numerics {
+        Numerics::Exact => expected.to_bits() == found.to_bits(),
+        Numerics::Real if expected.is_infinite() => expected == found,
+        Numerics::Real => (expected - found).abs() <= TOLERANCE * expected.abs().max(1.0),
+    }
+}
+
+/// Who served the calls of one [`Pair::check`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// A kernel.
+    Kernel,
+    /// The tape, because the kernel did not know the path.
+    Fallback,
+    /// The tape, because the kernel's result was not finite.
+    NonFinite,
+    /// The tape, because there is no kernel.
+    Tape,
+}
+
+/// A function that gets kernels, and the same function on the tape alone.
+pub struct Pair<F> {
+    numerics: Numerics,
+    tape: Recorded<F>,
+    pub kernel: Recorded<F>,
+}
+
+impl<F: Fn(&[Var]) -> Var + Copy> Pair<F> {
+    pub fn new(numerics: Numerics, f: F) -> Self {
+        Pair::with(manual(numerics), numerics, f)
+    }
+
+    pub fn with(builder: TapeBuilder, numerics: Numerics, f: F) -> Self {
+        Pair { numerics, tape: manual(numerics).record(f), kernel: builder.record(f) }
+    }
+
+    /// Learns the paths of `points`, then compiles.
+    pub fn learn<P: AsRef<[f64]>>(&self, points: &[P]) {
+        for point in points {
+            self.kernel.value_and_grad(point.as_ref()).unwrap();
+        }
+        self.kernel.compile().unwrap();
+    }
+
+    /// Asserts that value and gradient at `x` are the tape's, alone and
+    /// together, and that one executor served all three calls.
+    pub fn check(&self, x: &[f64]) -> Served {
+        let (value, gradient) = self.tape.value_and_grad(x).unwrap();
+        let before = self.kernel.report();
+        let (found, both) = self.kernel.value_and_grad(x).unwrap();
+        self.compare(x, &[value], &[found]);
+        self.compare(x, &gradient, &both);
+        self.compare(x, &gradient, &self.kernel.grad(x).unwrap());
+        self.compare(x, &[value], &[self.kernel.eval(x).unwrap()]);
+        let after = self.kernel.report();
+        let counts = |report: &Report| {
+            [report.kernel_calls, report.fallbacks, report.non_finite, report.tape_calls]
+        };
+        let (before, after) = (counts(&before), counts(&after));
+        let [kernel, fallbacks, non_finite, tape] = [0, 1, 2, 3].map(|i| after[i] - before[i]);
+        assert_eq!(kernel + tape, 3, "{x:?}");
+        match (kernel, fallbacks, non_finite) {
+            (3, 0, 0) => Served::Kernel,
+            (0, 3, 0) => Served::Fallback,
+            (0, 0, 0) => Served::Tape,
+            // One of value and gradient may be finite where the other is not.
+            (_, 0, n) if n == tape => Served::NonFinite,
+            _ => panic!("served by several executors at {x:?}: {:?}", self.kernel.report()),
+        }
+    }
+
+    fn compare(&self, x: &[f64], expected: &[f64], found: &[f64]) {
+        assert_eq!(expected.len(), found.len());
+        let same = expected.iter().zip(found).all(|(&e, &f)| agrees(self.numerics, e, f));
+        assert!(same, "{:?} at {x:?}: the tape {expected:?}, here {found:?}", self.numerics);
+    }
+}

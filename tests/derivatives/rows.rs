@@ -1,0 +1,238 @@
+//! Rows of inputs that need no nodes, and their derivatives, which are rows of outputs:
+//! what is compiled does not grow with the number of inputs.
+
+use phigrad::check::same;
+use phigrad::diff::{Wanted, reverse};
+use phigrad::entity::Entity;
+use phigrad::jit::compile;
+use phigrad::ssa::{
+    Block, End, Folding, Graph, Item, Outcome, Series, SeriesData, dot, eliminate_dead_code,
+    interpret, parse, simplify, verify,
+};
+use phigrad::{KernelReport, Numerics, Tape, Var};
+
+/// x₀ · (x₁ + the active inputs from x₃ on, each times the inactive input beside it).
+const SUM: &str = "graph active 7 inactive 5 sparse
+v0 = input 0
+v1 = input 1
+v2 = const 3.0
+v4 = iteration r0
+a0 = inputs 3 count 4
+a1 = inputs 8 count 4
+i0 = a0 base 0 r0*1
+i1 = a1 base 3 r0*-1
+b0:
+  v10 = region r0 b1 bound 4 entries v3=v1
+  v11 = mul v0 v10
+  return v11
+b1:
+  v5 = element i0
+  v6 = element i1
+  v7 = mul v5 v6
+  v8 = add v3 v7
+  v9 = lt v4 v2
+  return v9 v8 v8
+";
+
+/// The inputs of [`SUM`], active before inactive.
+const POINT: [f64; 12] = [2.0, 1.0, 9.0, 3.0, 4.0, 5.0, 6.0, 9.0, 10.0, 11.0, 12.0, 13.0];
+
+fn run(graph: &Graph, inputs: &[f64]) -> Vec<f64> {
+    assert_eq!(verify(graph), Ok(()), "{graph}");
+    let Outcome::Values(values) = interpret(graph, inputs) else { panic!("{graph} stops") };
+    let mut outputs = vec![f64::NAN; graph.outputs()];
+    let (active, inactive) = inputs.split_at(graph.active);
+    compile(graph).unwrap().run(active, inactive, &mut Vec::new(), &mut outputs).unwrap();
+    let agree =
+        values.len() == outputs.len() && values.iter().zip(&outputs).all(|(&a, &b)| same(a, b));
+    assert!(agree, "{values:?} {outputs:?}");
+    values
+}
+
+#[test]
+fn inputs_are_nodes_only_where_something_uses_them() {
+    let graph = parse(SUM).unwrap();
+    assert_eq!(graph.to_string(), SUM);
+    // 3·13 + 4·12 + 5·11 + 6·10 + 1
+    assert_eq!(run(&graph, &POINT), [2.0 * 203.0]);
+    let picture = dot(&graph);
+    assert!(picture.contains("inputs 3 count 4") && !picture.contains("input 4"), "{picture}");
+}
+
+#[test]
+fn derivatives_of_a_row_are_a_row_of_outputs() {
+    let graph = parse(SUM).unwrap();
+    for folding in [Folding::Exact, Folding::Real] {
+        let gradient = reverse(&graph, Wanted::GradientAndValue, folding);
+        let expected = [203.0, 2.0, 0.0, 26.0, 24.0, 22.0, 20.0, 406.0];
+        for gradient in [
+            simplify(&gradient, folding),
+            eliminate_dead_code(&gradient),
+            parse(&gradient.to_string()).unwrap(),
+            gradient,
+        ] {
+            assert_eq!(run(&gradient, &POINT), expected, "{gradient}");
+            let rows = gradient.series.values();
+            let rows = rows.filter(|row| matches!(row, SeriesData::Outputs { first: 3, count: 4 }));
+            assert_eq!(rows.count(), 1, "{gradient}");
+        }
+    }
+}
+
+#[test]
+fn an_input_of_a_row_that_is_used_by_itself_has_one_derivative() {
+    // x₄ · the sum, + x₄
+    let text = SUM.replace("v0 = input 0", "v0 = input 4").replace(
+        "  v11 = mul v0 v10\n  return v11\n",
+        "  v11 = mul v0 v10\n  v12 = add v11 v0\n  return v12\n",
+    );
+    let graph = parse(&text).unwrap();
+    for folding in [Folding::Exact, Folding::Real] {
+        let gradient = reverse(&graph, Wanted::Gradient, folding);
+        assert_eq!(run(&gradient, &POINT), [0.0, 4.0, 0.0, 52.0, 204.0 + 48.0, 44.0, 40.0]);
+    }
+}
+
+#[test]
+fn a_result_that_is_an_input_of_a_row_has_its_derivative_there() {
+    let text = SUM.replace("v1 = input 1", "v1 = input 5").replace("return v11", "return v1");
+    let graph = parse(&text).unwrap();
+    let gradient = reverse(&graph, Wanted::Gradient, Folding::Exact);
+    assert_eq!(run(&gradient, &POINT), [0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
+}
+
+#[test]
+fn each_path_has_all_rows() {
+    // The sum where x₀ is positive, or else x₅ · x₀.
+    let text = "graph active 7 inactive 5 sparse\nv0 = input 0\nv1 = input 5\nv2 = const 3.0\n\
+                v3 = const 0.0\nv6 = iteration r0\na0 = inputs 3 count 4\ni0 = a0 base 0 r0*1\nb0:\n  \
+                v4 = gt v0 v3\n  branch v4 b1 b2\nb1:\n  v10 = region r0 b3 bound 4 entries v5=v3\n  \
+                return v10\nb2:\n  v11 = mul v0 v1\n  return v11\nb3:\n  v7 = element i0\n  \
+                v8 = add v5 v7\n  v9 = lt v6 v2\n  return v9 v8 v8\n";
+    let graph = parse(text).unwrap();
+    let gradient = reverse(&graph, Wanted::Gradient, Folding::Real);
+    let simple = simplify(&gradient, Folding::Real);
+    for gradient in [gradient, simple] {
+        assert_eq!(run(&gradient, &POINT), [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]);
+        let mut point = POINT;
+        point[0] = -2.0;
+        assert_eq!(run(&gradient, &point), [5.0, 0.0, 0.0, 0.0, 0.0, -2.0, 0.0]);
+    }
+}
+
+/// The gradient of [`SUM`], broken.
+fn refused(text: &str, broken: impl FnOnce(&mut Graph)) -> String {
+    let mut graph = parse(text).unwrap();
+    broken(&mut graph);
+    verify(&graph).unwrap_err().what
+}
+
+#[test]
+fn rows_that_are_wrong_are_found() {
+    let text = reverse(&parse(SUM).unwrap(), Wanted::Gradient, Folding::Exact).to_string();
+    let series = |index| Series::from_index(index);
+    let root = |graph: &mut Graph| core::mem::take(&mut graph.blocks[Block::from_index(0)].items);
+    let no_inputs = "series a0 is not of active or of inactive inputs alone";
+    for (first, count) in [(3, 5), (8, 5), (13, 1), (u32::MAX, u32::MAX)] {
+        let what = refused(SUM, |g| g.series[series(0)] = SeriesData::Inputs { first, count });
+        assert_eq!(what, no_inputs);
+    }
+    let what = refused(SUM, |g| g.series[series(0)] = SeriesData::Inputs { first: 3, count: 3 });
+    assert_eq!(what, "access i0 may be outside of its series");
+
+    let gradient = parse(&text).unwrap();
+    let mut rows = gradient.series.iter();
+    let is_output = |row: &(Series, &SeriesData)| matches!(row.1, SeriesData::Outputs { .. });
+    let row = rows.find(is_output).unwrap().0;
+    let what = refused(&text, |g| _ = g.series.push(SeriesData::Outputs { first: 6, count: 2 }));
+    assert!(what.ends_with("has outputs that another one has, too"), "{what}");
+    let what = refused(&text, |g| g.series[row] = SeriesData::Outputs { first: 4, count: 4 });
+    assert_eq!(what, format!("series {row} leaves outputs before it out"));
+    let what = refused(&text, |g| {
+        let mut items = root(g);
+        items.retain(|item| *item != Item::Fill(row));
+        g.blocks[Block::from_index(0)].items = items;
+    });
+    assert!(what.ends_with(&format!("adds to {row}, not filled here")), "{what}");
+    let what = refused(&text, |g| {
+        let mut items = root(g);
+        items.push(Item::Fill(row));
+        g.blocks[Block::from_index(0)].items = items;
+    });
+    assert_eq!(what, format!("block b0 fills {row}, as another step does"));
+    let what = refused(&text, |g| g.blocks[Block::from_index(1)].items.push(Item::Fill(row)));
+    assert_eq!(what, format!("block b1 fills {row}, outputs, in a region"));
+    let what = refused("graph active 1 inactive 0\nb0:\n  return v0\n", |g| {
+        g.series.push(SeriesData::Outputs { first: 0, count: 2 });
+    });
+    assert_eq!(what, "block b0 returns without a0, outputs");
+    let what = refused("graph active 1 inactive 0\nb0:\n  return v0\n", |g| {
+        g.blocks[Block::from_index(0)].end = End::Open;
+    });
+    assert_eq!(what, "block b0 is open");
+}
+
+/// The kernel for gradients of `f` at `x` and `data`, which agrees with the tape.
+fn kernel(
+    numerics: Numerics,
+    x: &[f64],
+    data: &[f64],
+    f: impl Fn(&[Var], &[Var]) -> Var,
+) -> KernelReport {
+    let builder = Tape::builder().hot_threshold(u32::MAX).background(false).numerics(numerics);
+    let recorded = builder.record_with(&f);
+    let on_tape = recorded.grad(x, data).unwrap();
+    recorded.compile().unwrap();
+    let in_kernel = recorded.grad(x, data).unwrap();
+    let report = recorded.report();
+    assert_eq!((report.kernel_calls, report.fallbacks), (1, 0));
+    for (a, b) in on_tape.iter().zip(&in_kernel) {
+        match numerics {
+            Numerics::Exact => assert_eq!(a.to_bits(), b.to_bits()),
+            _ => assert!((a - b).abs() <= 1e-12 * a.abs().max(1.0), "{a} {b}"),
+        }
+    }
+    report.kernels[report.kernels.len() - 1].clone()
+}
+
+fn numbers(count: usize) -> Vec<f64> {
+    (0..count).map(|index| (index as f64 * 0.61).sin()).collect()
+}
+
+/// Nodes and bytes of code for 1,000 and for 100,000 elements, which must be the same.
+fn same_size(size: impl Fn(usize) -> KernelReport) {
+    let [few, many] = [1_000, 100_000].map(size);
+    assert_eq!((few.nodes, few.code_bytes), (many.nodes, many.code_bytes));
+    assert!(many.nodes < 60, "{many:?}");
+}
+
+#[test]
+fn a_kernel_does_not_grow_with_active_inputs() {
+    same_size(|count| {
+        kernel(Numerics::Real, &numbers(count), &[], |x, _| {
+            x.iter().fold(Var::from(0.3), |state, &term| (state * 0.7 + term).cos())
+        })
+    });
+    // In steps of two, and with parameters of their own.
+    same_size(|count| {
+        kernel(Numerics::Real, &numbers(2 * count + 2), &[], |x, _| {
+            let pairs = x[2..].chunks(2);
+            pairs.fold(x[0], |state, pair| (state * x[1] + pair[0] * pair[1].sin()).cos())
+        })
+    });
+}
+
+#[test]
+fn a_kernel_does_not_grow_with_inputs_that_nothing_uses() {
+    same_size(|count| kernel(Numerics::Real, &numbers(count), &numbers(count), |x, d| x[7] * d[9]));
+}
+
+#[test]
+fn a_kernel_does_not_grow_with_data_beside_active_inputs() {
+    same_size(|count| {
+        kernel(Numerics::Real, &numbers(count), &numbers(count), |x, data| {
+            let pairs = x.iter().zip(data);
+            pairs.fold(Var::from(0.0), |sum, (&x, &y)| sum + ((x - y) * 0.5).sin())
+        })
+    });
+}

@@ -1,0 +1,11 @@
+//! Tape, interpreter and kernels agree.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod large;
+mod loops;
+mod native;
+mod programs;
+mod regions;

@@ -1,0 +1,309 @@
+//! All executors agree on random programs: plain numbers, the tape, the
+//! interpreter on the graph after each stage, native code and whole kernels.
+//!
+//! Where the tape passes nothing on (an adjoint of zero) a gradient graph
+//! passes on zero times the partial derivative, which is NaN if that is not
+//! finite. So a graph's outputs count when all of them are finite; the runtime
+//! goes by the same rule.
+
+use crate::common::programs::{
+    Point, all_same, interpreted, lifted, outputs, points, record, reversed, taped,
+};
+use phigrad::check::{
+    GradientCheck, GradientError, Program, Random, Recipe, Tolerance, close, same,
+};
+use phigrad::jit::{RunError, compile};
+use phigrad::ssa::{Folding, Graph, simplify, verify};
+use phigrad::{Numerics, Tape, Var};
+
+/// Kinds of programs that every test runs: small ones that differ in what
+/// they may do.
+fn recipes() -> [Recipe; 4] {
+    let tame = Recipe::default();
+    [
+        tame,
+        Recipe { reads: 0.08, guards: 0.25, statements: 16, ..tame },
+        Recipe { wild: true, ..tame },
+        Recipe { wild: true, reads: 0.08, guards: 0.25, active: 2, inactive: 2, ..tame },
+    ]
+}
+
+/// Calls `check` with programs of all kinds, and points to learn from and to
+/// run at.
+fn for_programs(count: usize, seed: u64, check: impl Fn(&Recipe, &Program, &[Point], &[Point])) {
+    for recipe in recipes() {
+        let mut random = Random::new(seed);
+        for _ in 0..count {
+            let program = recipe.program(&mut random);
+            let learnt = points(&recipe, &mut random, 6);
+            let mut run = points(&recipe, &mut random, 10);
+            run.extend(learnt.iter().cloned());
+            check(&recipe, &program, &learnt, &run);
+        }
+    }
+}
+
+fn assert_same(found: &[f64], expected: &[f64], program: &Program, point: &Point) {
+    assert!(
+        all_same(found, expected),
+        "found {found:?}\nexpected {expected:?}\nat {point:?}\n{program}"
+    );
+}
+
+fn all_finite(numbers: &[f64]) -> bool {
+    numbers.iter().all(|number| number.is_finite())
+}
+
+/// Checks outputs of a gradient graph that was made without real-only rules.
+fn assert_exact(found: &[f64], expected: &[f64], program: &Program, point: &Point) {
+    if all_finite(found) {
+        assert_same(found, expected, program, point);
+    } else {
+        // Where the tape has a number, the graph has it or NaN, and the other
+        // way round nothing becomes finite.
+        for (&found, &expected) in found.iter().zip(expected) {
+            let explained = same(found, expected) || found.is_nan();
+            assert!(explained, "{found} for {expected} at {point:?}\n{program}");
+        }
+    }
+}
+
+/// Checks that real-only rules changed nothing but rounding.
+fn assert_close(found: &[f64], expected: &[f64], program: &Program, point: &Point) {
+    if !all_finite(found) || !all_finite(expected) {
+        return;
+    }
+    let size = expected.iter().fold(1.0f64, |size, number| size.max(number.abs()));
+    let tolerance = Tolerance::new(1e-9, 1e-10 * size);
+    for (&a, &b) in found.iter().zip(expected) {
+        assert!(close(a, b, tolerance), "{found:?} {expected:?} at {point:?}\n{program}");
+    }
+}
+
+#[test]
+fn tape_and_plain_numbers_give_the_same_value() {
+    for_programs(150, 1, |_, program, _, run| {
+        for point in run {
+            let plain = program.eval(&point.0, &point.1);
+            assert_same(&[taped(program, point).0], &[plain], program, point);
+        }
+    });
+}
+
+#[test]
+fn gradients_of_the_tape_agree_with_differences_of_plain_numbers() {
+    let recipe = Recipe::default();
+    let mut random = Random::new(2);
+    let (mut confirmed, total) = (0, 300);
+    for _ in 0..total {
+        let program = recipe.program(&mut random);
+        // Not at numbers that programs compare with, where one path may be a
+        // point alone.
+        let mut point = recipe.inputs(&mut random);
+        point.0.iter_mut().for_each(|x| *x += random.uniform(-0.1, 0.1));
+        let (_, gradient) = taped(&program, &point);
+        let value = |x: &[f64]| Ok(program.eval(x, &point.1));
+        let check = GradientCheck { step: 1e-3, directions: 2, ..GradientCheck::default() };
+        match check.gradient(value, &point.0, &gradient) {
+            Ok(()) => confirmed += 1,
+            Err(GradientError::Rough { .. }) => {}
+            Err(error) => panic!("{error}\nat {point:?}\n{program}"),
+        }
+    }
+    assert!(confirmed > total * 2 / 3, "{confirmed}");
+}
+
+#[test]
+fn the_lifted_graph_means_what_the_program_does() {
+    for_programs(100, 3, |_, program, learnt, run| {
+        let graph = lifted(program, learnt);
+        verify(&graph).unwrap();
+        for point in run {
+            match interpreted(&graph, point) {
+                Some(found) => assert_same(&found, &[taped(program, point).0], program, point),
+                None => assert!(!learnt.contains(point) || has_nan(point), "{point:?}\n{program}"),
+            }
+        }
+    });
+}
+
+/// `contains` and equality cannot tell about points with NaN.
+fn has_nan((x, data): &Point) -> bool {
+    x.iter().chain(data).any(|number| number.is_nan())
+}
+
+#[test]
+fn the_exact_gradient_graph_means_what_the_tape_does() {
+    for_programs(100, 4, |_, program, learnt, run| {
+        let gradient = reversed(&lifted(program, learnt), Folding::Exact);
+        let small = simplify(&gradient, Folding::Exact);
+        verify(&gradient).unwrap();
+        verify(&small).unwrap();
+        for point in run {
+            let expected = outputs(&taped(program, point));
+            let found = interpreted(&gradient, point);
+            if let Some(found) = &found {
+                assert_exact(found, &expected, program, point);
+            }
+            let smaller = interpreted(&small, point);
+            assert_eq!(found.is_some(), smaller.is_some(), "{point:?}\n{program}");
+            assert_same(&smaller.unwrap_or_default(), &found.unwrap_or_default(), program, point);
+        }
+    });
+}
+
+#[test]
+fn real_stages_change_rounding_alone() {
+    for_programs(60, 5, |recipe, program, learnt, run| {
+        if recipe.wild {
+            return;
+        }
+        let primal = simplify(&lifted(program, learnt), Folding::Real);
+        let gradient = reversed(&primal, Folding::Real);
+        let small = simplify(&gradient, Folding::Real);
+        for graph in [&gradient, &small] {
+            verify(graph).unwrap();
+        }
+        for point in run {
+            let expected = outputs(&taped(program, point));
+            for graph in [&gradient, &small] {
+                if let Some(found) = interpreted(graph, point) {
+                    assert_close(&found, &expected, program, point);
+                }
+            }
+        }
+    });
+}
+
+/// Checks that native code of `graph` computes the interpreter's bits.
+fn assert_native(graph: &Graph, program: &Program, run: &[Point]) {
+    let kernel = compile(graph).unwrap();
+    let text = program.to_string();
+    let reads_nan = text.starts_with("wild") && text.contains(" = read ");
+    let mut scratch = Vec::new();
+    let mut found = vec![0.0; kernel.outputs()];
+    for point in run {
+        let result = kernel.run(&point.0, &point.1, &mut scratch, &mut found);
+        match interpreted(graph, point) {
+            // The bits of a NaN that is read out need not be the same.
+            Some(_) if reads_nan && result == Err(RunError::Unseen) => {}
+            Some(expected) => {
+                assert_eq!(result, Ok(()), "{point:?}\n{program}");
+                assert_same(&found, &expected, program, point);
+            }
+            None => assert_eq!(result, Err(RunError::Unseen), "{point:?}\n{program}"),
+        }
+    }
+}
+
+#[test]
+fn native_code_computes_the_bits_of_the_interpreter() {
+    for_programs(40, 6, |_, program, learnt, run| {
+        let primal = lifted(program, learnt);
+        let gradient = reversed(&primal, Folding::Exact);
+        assert_native(&primal, program, run);
+        assert_native(&gradient, program, run);
+        assert_native(&simplify(&gradient, Folding::Real), program, run);
+    });
+}
+
+/// Compiles what `learnt` teaches and compares all calls at `run`.
+fn assert_kernel(
+    program: &Program,
+    numerics: Numerics,
+    learnt: &[Point],
+    run: &[Point],
+    agree: fn(&[f64], &[f64], &Program, &Point),
+) -> u64 {
+    let f = record(program, numerics);
+    learnt.iter().for_each(|(x, data)| drop(f.grad(x, data).unwrap()));
+    f.compile().unwrap();
+    for point in run {
+        let (x, data) = point;
+        let expected = taped(program, point);
+        agree(&outputs(&f.value_and_grad(x, data).unwrap()), &outputs(&expected), program, point);
+        agree(&f.grad(x, data).unwrap(), &expected.1, program, point);
+        agree(&[f.eval(x, data).unwrap()], &[expected.0], program, point);
+    }
+    let report = f.report();
+    assert!(report.refusals.is_empty(), "{report}\n{program}");
+    report.kernel_calls
+}
+
+#[test]
+fn exact_kernels_equal_the_tape_bit_for_bit() {
+    let served = std::cell::Cell::new(0);
+    for_programs(30, 7, |_, program, learnt, run| {
+        let calls = assert_kernel(program, Numerics::Exact, learnt, run, assert_same);
+        served.set(served.get() + calls);
+    });
+    // Of 4 kinds of 30 programs with 16 points and 3 kinds of calls, most.
+    assert!(served.get() > 4 * 30 * 16 * 3 / 2, "{}", served.get());
+}
+
+#[test]
+fn real_kernels_are_close_to_the_tape() {
+    for_programs(25, 8, |recipe, program, learnt, run| {
+        if !recipe.wild {
+            assert_kernel(program, Numerics::Real, learnt, run, assert_close);
+        }
+    });
+}
+
+/// Programs that cross chunks of code, with more live values than registers.
+fn large(statements: usize, locals: usize, variety: f64, wild: bool) -> Recipe {
+    let (guards, loops) = (0.005, 0.005);
+    Recipe { statements, locals, variety, wild, guards, loops, active: 8, ..Recipe::default() }
+}
+
+#[test]
+fn large_programs_agree_across_chunks_and_with_many_live_values() {
+    for recipe in
+        [large(400, 48, 0.1, false), large(500, 40, 0.7, false), large(900, 64, 0.0, true)]
+    {
+        let mut random = Random::new(9);
+        let program = recipe.program(&mut random);
+        let (learnt, mut run) = (points(&recipe, &mut random, 3), points(&recipe, &mut random, 5));
+        run.extend(learnt.iter().cloned());
+        let primal = lifted(&program, &learnt);
+        let gradient = reversed(&primal, Folding::Exact);
+        assert!(gradient.nodes.len() > 2500, "{}", gradient.nodes.len());
+        let kernel = compile(&gradient).unwrap();
+        assert!(kernel.scratch_len() > 30, "{}", kernel.scratch_len());
+        assert_native(&gradient, &program, &run);
+        let served = assert_kernel(&program, Numerics::Exact, &learnt, &run, assert_same);
+        assert!(recipe.wild || served >= 9, "{served}");
+        if !recipe.wild {
+            assert_kernel(&program, Numerics::Real, &learnt, &run, assert_close);
+        }
+    }
+}
+
+#[test]
+fn real_kernels_keep_the_signs_of_zeros_that_show() {
+    type Function = fn(Var) -> Var;
+    let functions: [(Function, f64); 4] = [
+        (|x| (0.0 - x).signum(), 0.0),
+        (|x| (0.0 - x).atan2(-1.0), 0.0),
+        (|x| Var::from(1.0).copysign(x + 0.0), -0.0),
+        (|x| if Var::from(1.0).copysign(0.0 - x) > 0.0 { x + 1.0 } else { x - 1.0 }, 0.0),
+    ];
+    for (index, (function, tie)) in functions.into_iter().enumerate() {
+        let f = Tape::builder().hot_threshold(u32::MAX).record(|x: &[Var]| function(x[0]));
+        let learnt = [1.5, -1.5, tie].map(|x| f.value_and_grad(&[x]).unwrap());
+        f.compile().unwrap();
+        assert_eq!(f.value_and_grad(&[tie]).unwrap(), learnt[2], "{index}");
+    }
+}
+
+#[test]
+fn exact_kernels_equal_the_tape_where_the_sign_of_nan_shows() {
+    // Of a product with what the compiler knows to be -1 the sign of NaN is its choice.
+    let f = Tape::builder()
+        .hot_threshold(u32::MAX)
+        .numerics(Numerics::Exact)
+        .record(|x: &[Var]| Var::from(1.0).copysign(x[0] * std::hint::black_box(-1.0)));
+    let taped = f.eval(&[f64::NAN]).unwrap();
+    f.compile().unwrap();
+    assert_eq!(f.eval(&[f64::NAN]).unwrap(), taped);
+}

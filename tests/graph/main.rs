@@ -1,0 +1,15 @@
+//! The graph: text form, verifier, interpreter, regions, loops, calls, and passes over them.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod calls;
+mod expand;
+mod loop_passes;
+mod loop_rules;
+mod loops;
+mod region_passes;
+mod regions;
+mod segments;
+mod text;

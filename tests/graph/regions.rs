@@ -1,0 +1,354 @@
+//! Regions: their meaning, their text form, and the rules of the verifier.
+
+use phigrad::entity::Entity;
+use phigrad::op::Op;
+use phigrad::ssa::{
+    Block, Def, End, Graph, Item, Node, NodeData, Outcome, ParseError, PlaceId, Region, dot,
+    interpret, parse, verify,
+};
+
+/// x · |x|, twice: after the region, and in another that replays it.
+const REPLAYED: &str = "\
+graph active 1 inactive 0
+v1 = const 0.0
+v3 = const -1.0
+b0:
+  v2 = gt v0 v1
+  v7 v8 = region r0 b1 @ a.rs:1:2
+  v9 = mul v7 v0
+  v14 = region r1 b4 replays r0
+  v15 = add v9 v14
+  return v15
+b1:
+  branch v2 b2 b3
+b2:
+  return v0 v3
+b3:
+  v4 = mul v0 v3
+  v6 = region r2 b7
+  return v6 v0
+b4:
+  v10 = neg v0
+  branch v2 b5 b6
+b5:
+  v11 = neg v10
+  return v9
+b6:
+  v12 = mul v4 v0
+  v13 = mul v6 v0
+  return v13
+b7:
+  v5 = abs v4
+  return v5
+";
+
+fn sound() -> Graph {
+    parse(REPLAYED).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn regions_read_back_as_they_are_printed() {
+    let graph = sound();
+    assert_eq!(graph.to_string(), REPLAYED);
+    assert_eq!(graph.conditions(), 2);
+    assert_eq!(graph.paths(), 1);
+}
+
+#[test]
+fn a_region_passes_on_the_values_of_the_end_that_was_reached() {
+    for x in [2.0, -3.0, 0.0, -0.0, f64::INFINITY] {
+        let expected = x * f64::abs(x) * 2.0;
+        let Outcome::Values(found) = interpret(&sound(), &[x]) else { panic!("{x}") };
+        assert_eq!(found, [expected], "{x}");
+    }
+}
+
+#[test]
+fn the_values_of_an_end_are_passed_on_at_once() {
+    let text = "graph active 2 inactive 0\nb0:\n  v2 v3 = region r0 b1\n  v4 v5 = region r1 b2\n  \
+                return v4 v5\nb1:\n  return v1 v0\nb2:\n  return v3 v2\n";
+    let graph = parse(text).unwrap();
+    assert_eq!(interpret(&graph, &[1.0, 2.0]), Outcome::Values(vec![1.0, 2.0]));
+}
+
+#[test]
+fn a_guard_in_a_region_stops_everything() {
+    let text = "graph active 1 inactive 0\nb0:\n  region r0 b1\n  return v0\nb1:\n  guard v0\n  \
+                return\n";
+    let graph = parse(text).unwrap();
+    assert_eq!(interpret(&graph, &[0.0]), Outcome::Unseen(graph.input(0)));
+    assert_eq!(interpret(&graph, &[1.0]), Outcome::Values(vec![1.0]));
+}
+
+fn node(index: usize) -> Node {
+    Node::from_index(index)
+}
+
+fn block(index: usize) -> Block {
+    Block::from_index(index)
+}
+
+fn region(index: usize) -> Region {
+    Region::from_index(index)
+}
+
+fn apply(op: Op, args: [usize; 3]) -> Def {
+    Def::Apply(op, args.map(node))
+}
+
+fn returns(nodes: &[usize]) -> End {
+    End::Return(nodes.iter().map(|&index| node(index)).collect())
+}
+
+type Breakage = (usize, fn(&mut Graph), &'static str);
+
+/// The number of the invariant, a damage, and what the verifier says.
+const BREAKAGES: &[Breakage] = &[
+    (2, |g| push_late(g, 1), "region r0 has a φ with a smaller id than it needs"),
+    (2, |g| push_late(g, 7), "region r2 has a φ with a smaller id than it needs"),
+    (
+        2,
+        |g| g.blocks[block(2)].end = returns(&[9, 3]),
+        "region r0 has a φ with a smaller id than it needs",
+    ),
+    (
+        2,
+        |g| g.blocks[block(2)].end = returns(&[7, 3]),
+        "region r0 has a φ with a smaller id than it needs",
+    ),
+    (
+        3,
+        |g| g.nodes[node(8)].def = Def::Phi(region(0), 0),
+        "node v8 is not in its place among the φs of its region",
+    ),
+    (
+        3,
+        |g| g.nodes[node(8)].def = Def::Phi(region(0), 2),
+        "node v8 is not in its place among the φs of its region",
+    ),
+    (
+        3,
+        |g| g.nodes[node(8)].def = Def::Phi(region(9), 1),
+        "node v8 is not in its place among the φs of its region",
+    ),
+    (
+        3,
+        |g| _ = g.regions[region(0)].phis.pop(),
+        "node v8 is not in its place among the φs of its region",
+    ),
+    (3, |g| g.regions[region(0)].phis.push(node(8)), "region r0 has v8 as φ, which is none"),
+    (3, |g| g.regions[region(0)].phis.push(node(0)), "region r0 has v0 as φ, which is none"),
+    (3, |g| g.regions[region(0)].phis.push(node(99)), "region r0 has v99 as φ, which is none"),
+    (3, |g| g.nodes[node(8)].place = None, "node v8 comes from another place than its region"),
+    (
+        3,
+        |g| g.regions[region(1)].place = Some(PlaceId::from_index(5)),
+        "region r1 comes from an unknown place",
+    ),
+    (
+        3,
+        |g| g.blocks[block(4)].items.push(Item::Node(node(8))),
+        "block b4 computes what is no applied node",
+    ),
+    (4, |g| g.nodes[node(9)].def = apply(Op::Mul, [4, 0, 4]), "node v9 uses v4, not visible here"),
+    (4, |g| g.nodes[node(9)].def = apply(Op::Mul, [6, 0, 6]), "node v9 uses v6, not visible here"),
+    (4, |g| g.nodes[node(10)].def = apply(Op::Neg, [4; 3]), "node v10 uses v4, not visible here"),
+    (4, |g| g.nodes[node(11)].def = apply(Op::Neg, [4; 3]), "node v11 uses v4, not visible here"),
+    (4, |g| g.nodes[node(12)].def = apply(Op::Neg, [5; 3]), "node v12 uses v5, not visible here"),
+    (
+        4,
+        |g| g.nodes[node(15)].def = apply(Op::Add, [9, 4, 9]),
+        "node v15 uses v4, not visible here",
+    ),
+    (
+        4,
+        |g| g.nodes[node(15)].def = apply(Op::Add, [9, 6, 9]),
+        "node v15 uses v6, not visible here",
+    ),
+    (4, |g| g.regions[region(1)].replays = None, "node v12 uses v4, not visible here"),
+    (4, |g| sides_swapped(g), "node v12 uses v4, not visible here"),
+    (4, |g| another_condition(g), "node v12 uses v4, not visible here"),
+    (4, |g| g.blocks[block(0)].items.swap(1, 2), "node v9 uses v7, not visible here"),
+    (4, |g| g.blocks[block(0)].end = returns(&[13]), "block b0 uses v13, not visible here"),
+    (4, |g| g.blocks[block(5)].end = returns(&[13]), "block b5 uses v13, not visible here"),
+    (
+        5,
+        |g| g.blocks[block(0)].items.push(Item::Region(region(1))),
+        "region r1 is not a step of exactly one block",
+    ),
+    (
+        5,
+        |g| g.blocks[block(3)].items.push(Item::Region(region(0))),
+        "region r0 is not a step of exactly one block",
+    ),
+    (5, |g| _ = g.blocks[block(3)].items.pop(), "region r2 is not a step of exactly one block"),
+    (
+        5,
+        |g| g.blocks[block(3)].items.push(Item::Region(region(7))),
+        "block b3 goes through no region",
+    ),
+    (5, |g| g.regions[region(2)].root = block(77), "region r2 begins in no block"),
+    (
+        5,
+        |g| g.regions[region(2)].root = block(0),
+        "block b0 begins a region and can be reached otherwise",
+    ),
+    (
+        5,
+        |g| g.regions[region(2)].root = block(4),
+        "block b4 begins a region and can be reached otherwise",
+    ),
+    (
+        5,
+        |g| g.regions[region(2)].root = block(5),
+        "block b5 begins a region and can be reached otherwise",
+    ),
+    (5, |g| inside_itself(g), "block b1 is not below the root"),
+    (6, |g| g.blocks[block(7)].end = End::Open, "block b7 is open"),
+    (
+        6,
+        |g| g.blocks[block(2)].end = returns(&[0]),
+        "block b2 passes on another number of values than r0 takes",
+    ),
+    (
+        6,
+        |g| g.blocks[block(7)].end = returns(&[5, 5]),
+        "block b7 passes on another number of values than r2 takes",
+    ),
+    (8, |g| g.regions[region(1)].replays = Some(region(9)), "region r1 replays no region"),
+    (
+        8,
+        |g| g.regions[region(1)].replays = Some(region(1)),
+        "region r1 replays a region that is not visible here",
+    ),
+    (
+        8,
+        |g| g.regions[region(1)].replays = Some(region(2)),
+        "region r1 replays a region that is not visible here",
+    ),
+    (
+        8,
+        |g| g.regions[region(0)].replays = Some(region(1)),
+        "region r0 replays a region that is not visible here",
+    ),
+    (
+        8,
+        |g| g.regions[region(2)].replays = Some(region(0)),
+        "region r2 replays a region that is not visible here",
+    ),
+    (
+        8,
+        |g| replay_twice(g, 0, Some(region(0))),
+        "region r4 replays a region that replays one itself",
+    ),
+    (8, replay_sides, "region r4 replays a region that replays one itself"),
+];
+
+/// Adds regions after the last: `r3` within it or not, and `r4` that replays `r3`.
+fn replay_twice(graph: &mut Graph, at: usize, replays: Option<Region>) {
+    let at = block(at);
+    let first = graph.push_region(at, replays, None);
+    let second = graph.push_region(at, Some(first), None);
+    for region in [first, second] {
+        let root = graph.regions[region].root;
+        graph.blocks[root].end = returns(&[]);
+    }
+}
+
+/// Adds regions to the one that replays: `r3`, whose sides are those of the forward
+/// block, and `r4` that replays `r3`.
+fn replay_sides(graph: &mut Graph) {
+    replay_twice(graph, 4, None);
+    let (then, otherwise) = (graph.new_block(), graph.new_block());
+    let root = graph.regions[region(3)].root;
+    graph.blocks[root].end = End::Branch { condition: node(2), then, otherwise };
+    [then, otherwise].into_iter().for_each(|side| graph.blocks[side].end = returns(&[]));
+}
+
+/// Computes a node with a large id in a block of a region.
+fn push_late(graph: &mut Graph, index: usize) {
+    let late = graph.nodes.push(NodeData { def: apply(Op::Sin, [0; 3]), place: None });
+    graph.blocks[block(index)].items.push(Item::Node(late));
+}
+
+fn sides_swapped(graph: &mut Graph) {
+    graph.blocks[block(4)].end =
+        End::Branch { condition: node(2), then: block(6), otherwise: block(5) };
+}
+
+fn another_condition(graph: &mut Graph) {
+    graph.blocks[block(4)].end =
+        End::Branch { condition: node(0), then: block(5), otherwise: block(6) };
+}
+
+/// Moves a region into itself, where the walk from the root finds nothing.
+fn inside_itself(graph: &mut Graph) {
+    let items = &mut graph.blocks[block(0)].items;
+    let at = items.iter().position(|item| *item == Item::Region(region(0))).unwrap();
+    let item = items.remove(at);
+    graph.blocks[block(7)].items.push(item);
+}
+
+#[test]
+fn each_broken_invariant_of_regions_is_found() {
+    assert_eq!(verify(&sound()), Ok(()));
+    let mut replayed_outside = sound();
+    replay_twice(&mut replayed_outside, 3, None);
+    assert_eq!(verify(&replayed_outside), Ok(()));
+    // Here both have the same forward block.
+    for at in [4, 6] {
+        let mut replayed_inside = sound();
+        replay_twice(&mut replayed_inside, at, None);
+        assert_eq!(verify(&replayed_inside), Ok(()));
+    }
+    for &(invariant, damage, what) in BREAKAGES {
+        let mut graph = sound();
+        damage(&mut graph);
+        let error = verify(&graph).expect_err(what);
+        assert_eq!(error.what, what, "invariant {invariant}");
+        let text = error.to_string();
+        let shown: Vec<&str> = text.lines().collect();
+        let subject = what.split(' ').nth(1).unwrap();
+        assert!(shown.len() == 3 && shown[1].trim().starts_with(subject), "{text}");
+        assert_eq!(shown[2].trim(), "^", "{text}");
+    }
+}
+
+/// Text, the line of the error, and what it says.
+const MALFORMED: &[(&str, usize, &str)] = &[
+    ("region r0 b1", 2, "expected a block first"),
+    ("b0:\nregion r0", 3, "expected `region r0 b0`, then"),
+    ("b0:\nregion r0 b1 again r0", 3, "expected `region r0 b0`, then"),
+    ("b0:\nregion b1 r0", 3, "expected an id like `r0`, found `b1`"),
+    ("b0:\nregion r0 r1", 3, "expected an id like `b0`, found `r1`"),
+    ("b0:\nregion r0 b1 replays b1", 3, "expected an id like `r0`, found `b1`"),
+    ("b0:\n= region r0 b1", 3, "expected a block, a node, a guard, a region"),
+    ("b0:\nv0 = region r0 b1", 3, "v0 is defined twice"),
+    ("b0:\nv1 v1 = region r0 b1", 3, "v1 is defined twice"),
+    ("b0:\nregion r0 b1\nregion r0 b1", 4, "r0 is defined twice"),
+    ("b0:\nregion r1 b1\nreturn v0", 4, "r0 is missing"),
+];
+
+#[test]
+fn malformed_regions_are_refused_with_their_line() {
+    for &(text, line, what) in MALFORMED {
+        let text = format!("graph active 1 inactive 0\n{text}");
+        match parse(&text) {
+            Err(ParseError::Syntax { line: found, what: reason }) => {
+                assert!(found == line && reason.starts_with(what), "{found}: {reason}\n{text}");
+            }
+            other => panic!("{other:?}\n{text}"),
+        }
+    }
+}
+
+#[test]
+fn pictures_show_what_meets_and_where() {
+    let picture = dot(&sound());
+    for arrow in ["v3 -> v8 [label=b2]", "v0 -> v8 [label=b3]", "v5 -> v6 [label=b7]"] {
+        assert!(picture.contains(arrow), "{picture}");
+    }
+    let (_, inner) = picture.split_once("cluster_b3 {").unwrap();
+    let (inner, _) = inner.split_once("cluster_b4 {").unwrap();
+    assert!(inner.contains("cluster_r2 {") && inner.contains("v5 [label="), "{picture}");
+}

@@ -1,0 +1,13 @@
+//! Loops: found in straight-line code, with trip counts that depend on data, and their accuracy.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod accuracy;
+mod counted;
+mod exact_loops;
+mod hoisted;
+mod reroll;
+mod reroll_random;
+mod trips;

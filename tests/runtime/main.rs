@@ -1,0 +1,21 @@
+//! Recorded functions as users see them: who serves, reports, limits, memory.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod allocation;
+mod calls;
+mod checkpoints;
+mod control;
+mod guards;
+mod learning;
+mod limits;
+mod long_loops;
+mod memory;
+mod merging;
+mod repeatable;
+#[cfg(feature = "serde")]
+mod serialized;
+mod structure;
+mod trip_counts;

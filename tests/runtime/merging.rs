@@ -1,0 +1,102 @@
+//! Merging is sound: random structured programs, with loops, jumps and hidden
+//! counters, learnt from some runs and checked against the tape on others.
+//!
+//! What the merged graph says must be what the tape says, bit for bit, and what
+//! was seen must be known.
+
+use std::panic::Location;
+
+use crate::common::programs::{Point, all_same, interpreted, outputs, points, reversed, taped};
+use phigrad::check::{Program, Random, Recipe};
+use phigrad::ssa::{Folding, Graph, LiftError, Lifted, Paths, simplify, verify};
+use phigrad::trace::{Detail, Inputs, Tracer};
+
+fn recipes() -> [Recipe; 4] {
+    let base = Recipe {
+        annotated: true,
+        guards: 0.3,
+        loops: 0.2,
+        jumps: 0.15,
+        statements: 14,
+        ..Recipe::default()
+    };
+    [
+        base,
+        Recipe { counters: 2, ..base },
+        Recipe { counters: 1, reads: 0.05, ..base },
+        Recipe { wild: true, counters: 1, locals: 2, ..base },
+    ]
+}
+
+/// What `program` does at `points`, merged.
+fn learn(program: &Program, points: &[Point]) -> Lifted {
+    let mut tracer = Tracer::default();
+    tracer.detail(Detail::Captures);
+    let mut lifted = Lifted::new(program.active(), program.inactive());
+    for (x, data) in points {
+        let inputs = Inputs { active: x, inactive: data };
+        let run = |x: &[_], data: &[_]| program.eval(x, data);
+        let trace = tracer.run(run, inputs, 1 << 20, Location::caller()).unwrap();
+        let limits = Paths { paths: usize::MAX, nodes: 1 << 22 };
+        match lifted.merge(&trace, limits) {
+            Ok(_) => {}
+            Err(error @ LiftError::Divergent { .. }) => panic!("{error}\n{program}"),
+            Err(error) => panic!("{error}\n{program}"),
+        }
+    }
+    assert!(lifted.unmerged().is_empty(), "{:?}\n{program}", lifted.unmerged());
+    lifted
+}
+
+/// Checks the graph of what was learnt at `run`; returns how often it knew.
+fn check(program: &Program, graph: &Graph, learnt: usize, run: &[Point]) -> usize {
+    verify(graph).unwrap_or_else(|error| panic!("{error}\n{graph}\n{program}"));
+    let gradient = reversed(graph, Folding::Exact);
+    verify(&gradient).unwrap_or_else(|error| panic!("{error}\n{gradient}\n{program}"));
+    let small = simplify(&gradient, Folding::Exact);
+    verify(&small).unwrap_or_else(|error| panic!("{error}\n{small}\n{program}"));
+    let mut known = 0;
+    for (index, point) in run.iter().enumerate() {
+        let answer = taped(program, point);
+        match interpreted(graph, point) {
+            Some(value) => {
+                known += 1;
+                assert!(all_same(&value, &[answer.0]), "{value:?} {answer:?}\n{graph}\n{program}");
+            }
+            None => {
+                let nan = point.0.iter().chain(&point.1).any(|x| x.is_nan());
+                assert!(index >= learnt || nan, "{point:?}\n{graph}\n{program}");
+                continue;
+            }
+        }
+        for gradient in [&gradient, &small] {
+            let found = interpreted(gradient, point).unwrap();
+            if found.iter().all(|x| x.is_finite()) {
+                let expected = outputs(&answer);
+                assert!(
+                    all_same(&found, &expected),
+                    "{found:?} {expected:?} at {point:?}\n{gradient}\n{program}"
+                );
+            }
+        }
+    }
+    known
+}
+
+#[test]
+fn merged_graphs_mean_what_the_tape_does() {
+    let (mut known, mut total) = (0, 0);
+    for (kind, recipe) in recipes().into_iter().enumerate() {
+        let mut random = Random::new(kind as u64);
+        for _ in 0..400 {
+            let program = recipe.program(&mut random);
+            let learnt = points(&recipe, &mut random, 8);
+            let mut lifted = learn(&program, &learnt);
+            let mut run = learnt.clone();
+            run.extend(points(&recipe, &mut random, 12));
+            known += check(&program, lifted.graph(), learnt.len(), &run) - learnt.len();
+            total += run.len() - learnt.len();
+        }
+    }
+    assert!(known > total / 2, "{known} of {total}");
+}

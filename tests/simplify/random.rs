@@ -1,0 +1,51 @@
+//! Simplification of segments on random graphs: the result is one that the verifier
+//! accepts, means the same, decides the same, and is the same from run to run.
+
+use phigrad::check::{GraphRecipe, Random, Tolerance, close};
+use phigrad::diff::{Wanted, reverse};
+use phigrad::simplify::{SimplifyLimits, Stage, simplify_segments};
+use phigrad::soi::divide;
+use phigrad::ssa::{Folding, Graph, Outcome, eliminate_dead_code, interpret, simplify, verify};
+
+fn simplified(graph: &Graph, limit: usize, stage: Stage) -> Graph {
+    let segments = divide(graph, limit);
+    let result = simplify_segments(graph, &segments, stage, SimplifyLimits::DEFAULT).graph;
+    assert_eq!(verify(&result), Ok(()), "{result}");
+    let again = simplify_segments(graph, &segments, stage, SimplifyLimits::DEFAULT).graph;
+    assert_eq!(result, again);
+    result
+}
+
+fn assert_agree(graph: &Graph, other: &Graph, inputs: &[f64]) {
+    match (interpret(graph, inputs), interpret(other, inputs)) {
+        (Outcome::Values(old), Outcome::Values(new)) => {
+            for (old, new) in old.iter().zip(&new) {
+                let agrees = !old.is_finite() || close(*old, *new, Tolerance::new(1e-9, 1e-9));
+                assert!(agrees, "{old} {new} at {inputs:?}\n{graph}\n{other}");
+            }
+        }
+        (Outcome::Unseen(_), Outcome::Unseen(_)) => {}
+        (old, new) => panic!("{old:?} {new:?} at {inputs:?}\n{graph}\n{other}"),
+    }
+}
+
+#[test]
+fn simplified_graphs_and_their_gradients_mean_the_same() {
+    let recipe = GraphRecipe { loops: 0.25, elements: 0.1, sums: 0.05, ..GraphRecipe::default() };
+    for seed in 0..150 {
+        let mut random = Random::new(seed);
+        let graph = simplify(&recipe.graph(&mut random), Folding::Real);
+        let limit = [4, 16, 200][random.below(3)];
+        let primal = simplified(&graph, limit, Stage::Primal);
+        let derive = |graph: &Graph| {
+            eliminate_dead_code(&reverse(graph, Wanted::GradientAndValue, Folding::Real))
+        };
+        let gradient = simplified(&derive(&primal), limit, Stage::Final);
+        let expected = derive(&graph);
+        for _ in 0..4 {
+            let inputs = recipe.inputs(&mut random);
+            assert_agree(&graph, &primal, &inputs);
+            assert_agree(&expected, &gradient, &inputs);
+        }
+    }
+}

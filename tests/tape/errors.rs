@@ -1,0 +1,166 @@
+//! Every reason to fail or to decline, in every stage: reached where a test can
+//! reach it, and each with a text that says what happened.
+
+use std::error::Error;
+use std::panic::Location;
+
+use phigrad::entity::Entity;
+use phigrad::jit::{CompileError, Kernel, RunError, compile};
+use phigrad::op::Op;
+use phigrad::ssa::{
+    Def, End, Graph, LiftError, Lifted, Merged, Node, ParseError, Paths, Place, VerifyError,
+};
+use phigrad::ssa::{parse, verify};
+use phigrad::trace::{Inputs, TraceError, Tracer};
+use phigrad::{Refusal, Var};
+
+/// Runs `f` on one input; gives the error.
+fn trace_error(f: impl FnOnce(Var) -> Var, limit: usize) -> TraceError {
+    let mut tracer = Tracer::default();
+    let inputs = Inputs { active: &[1.0], inactive: &[] };
+    tracer.run(|x, _| f(x[0]), inputs, limit, Location::caller()).unwrap_err()
+}
+
+#[test]
+fn recording_fails_with_the_place() {
+    let line = line!() + 1;
+    match trace_error(|x| x.sin().cos().exp(), 2) {
+        // The limit counts the operations, not the inputs.
+        TraceError::TooLong { limit, at } => assert_eq!((limit, at.line()), (2, line)),
+        error => panic!("{error}"),
+    }
+    let mut kept = None;
+    let (made, inputs) = (Location::caller(), Inputs { active: &[1.0], inactive: &[] });
+    let keep = |x: &[Var], _: &[Var]| {
+        kept = Some(x[0]);
+        x[0]
+    };
+    Tracer::default().run(keep, inputs, 10, made).unwrap();
+    let (kept, line) = (kept.unwrap(), line!() + 1);
+    match trace_error(|x| x * kept, 10) {
+        TraceError::ForeignVar { used, made: owner } => {
+            assert_eq!(used.line(), line);
+            assert_eq!(owner, Some(made));
+        }
+        error => panic!("{error}"),
+    }
+}
+
+/// Merges runs of `functions` on one input; gives the last outcome.
+fn merged(functions: &[fn(Var) -> Var], limits: Paths) -> Result<Merged, LiftError> {
+    let mut lifted = Lifted::new(1, 0);
+    let mut last = None;
+    for f in functions {
+        let mut tracer = Tracer::default();
+        let inputs = Inputs { active: &[1.0], inactive: &[] };
+        let trace = tracer.run(|x, _| f(x[0]), inputs, 100, Location::caller()).unwrap();
+        let before = lifted.graph().to_string();
+        last = Some(lifted.merge(&trace, limits));
+        assert!(lifted.paths() == 0 || verify(lifted.graph()).is_ok());
+        if matches!(last, Some(Err(_))) {
+            assert_eq!(lifted.graph().to_string(), before, "the graph is unchanged");
+        }
+    }
+    last.unwrap()
+}
+
+#[test]
+fn lifting_declines_and_leaves_the_graph_as_it_was() {
+    let wide = Paths { paths: 9, nodes: 99 };
+    let sides: [fn(Var) -> Var; 2] =
+        [|x| if x > 0.0 { x.exp() } else { x }, |x| if x + 0.0 > 2.0 { x } else { x.sin() }];
+    assert_eq!(merged(&[sides[0], sides[0]], wide), Ok(Merged::Known));
+    assert!(matches!(merged(&sides, wide), Err(LiftError::Divergent { at }) if at.line > 0));
+    assert_eq!(merged(&sides[..1], wide), Ok(Merged::First));
+    let none = Paths { paths: 0, ..wide };
+    assert_eq!(merged(&sides[..1], none), Err(LiftError::TooManyPaths { limit: 0 }));
+    let small = Paths { nodes: 1, ..wide };
+    assert_eq!(merged(&sides[..1], small), Err(LiftError::TooManyNodes { limit: 1 }));
+}
+
+#[test]
+fn parsing_tells_bad_grammar_from_bad_graphs() {
+    let error = parse("graph active 1 inactive 0\nb0:\n  v1 = frobnicate v0\n").unwrap_err();
+    assert!(matches!(error, ParseError::Syntax { line: 3, .. }), "{error}");
+    let error = parse("graph active 1 inactive 0\nb0:\n  v1 = sin v1\n  return v1\n").unwrap_err();
+    assert!(matches!(error, ParseError::Invalid(_)), "{error}");
+    let error: VerifyError = verify(&Graph::new(2, 1)).unwrap_err();
+    assert!(error.to_string().contains('^'), "a caret under the line: {error}");
+}
+
+#[test]
+fn kernels_decline_unseen_paths_and_other_shapes() {
+    let text = "graph active 1 inactive 1\nb0:\n  v2 = lt v0 v1\n  guard v2\n  return v0\n";
+    let kernel: Kernel = compile(&parse(text).unwrap()).unwrap();
+    let mut scratch = Vec::new();
+    let mut run = |active: &[f64], inactive: &[f64], outputs: &mut [f64]| {
+        kernel.run(active, inactive, &mut scratch, outputs)
+    };
+    assert_eq!(run(&[1.0], &[2.0], &mut [0.0]), Ok(()));
+    for inactive in [1.0, 0.5, f64::NAN] {
+        assert_eq!(run(&[1.0], &[inactive], &mut [0.0]), Err(RunError::Unseen));
+    }
+    for (active, inactive, outputs) in [(0, 1, 1), (2, 1, 1), (1, 0, 1), (1, 2, 1), (1, 1, 0)] {
+        let (x, y, mut out) = (vec![0.0; active], vec![1.0; inactive], vec![0.0; outputs]);
+        assert_eq!(run(&x, &y, &mut out), Err(RunError::Shape));
+    }
+}
+
+#[test]
+fn a_graph_that_is_not_sound_is_not_compiled() {
+    let sound = parse("graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1\n").unwrap();
+    // Inputs that no buffer has, a path without an end, an operand from nowhere.
+    let (input, root) = (sound.input(0), sound.root());
+    let mut far = sound.clone();
+    far.nodes[input].def = Def::Input(100_000_000);
+    let mut open = sound.clone();
+    open.blocks[root].end = End::Open;
+    let mut lost = sound.clone();
+    let nowhere = Node::from_index(99);
+    lost.nodes[Node::from_index(1)].def = Def::Apply(Op::Sin, [input, nowhere, nowhere]);
+    for graph in [far, open, lost] {
+        assert!(matches!(compile(&graph).unwrap_err(), CompileError::Graph(_)), "{graph:?}");
+    }
+}
+
+#[test]
+fn a_loop_that_keeps_too_much_is_not_compiled() {
+    // A later read needs what `v3` was in each of up to 4·10⁹ iterations.
+    let text = "graph active 1 inactive 0\nv1 = const 0.0\na0 = history v3\ni0 = a0 base 5\n\
+                b0:\n  v4 = region r0 b1 bound 4000000000 entries v2=v0\n  v5 = element i0\n  return v5\n\
+                b1:\n  v3 = mul v2 v2\n  return v1 v3 v3\n";
+    let graph = parse(text).unwrap_or_else(|error| panic!("{error}"));
+    assert!(
+        matches!(compile(&graph), Err(CompileError::Scratch { words }) if words >= 4_000_000_000)
+    );
+}
+
+#[test]
+fn every_refusal_says_what_happened() {
+    let reason = || "the reason".to_owned();
+    let at = Place { file: "model.rs".into(), line: 3, column: 5, nth: 0 };
+    let refusals: [(Refusal, &str); 10] = [
+        (Refusal::Path(LiftError::Divergent { at }), "model.rs:3:5"),
+        (Refusal::Path(LiftError::TooManyPaths { limit: 7 }), "more than 7 paths (Limits::paths)"),
+        (Refusal::Path(LiftError::TooManyNodes { limit: 7 }), "more than 7 steps (Limits::nodes)"),
+        (
+            Refusal::Compile(CompileError::Host { reason: reason() }),
+            "no native compiler: the reason",
+        ),
+        (Refusal::Compile(CompileError::Generator { reason: reason() }), "failed: the reason"),
+        (Refusal::Compile(CompileError::TooLarge { size: 7 }), "7 nodes or outputs"),
+        (Refusal::Compile(CompileError::Scratch { words: 7 }), "keep 7 numbers"),
+        (Refusal::Panicked, "please report this"),
+        (
+            Refusal::Thread { reason: reason() },
+            "no thread could be started to compile on: the reason",
+        ),
+        (Refusal::TooManyLengths { limit: 7 }, "more than 7 lengths of input"),
+    ];
+    for (refusal, part) in refusals {
+        assert!(refusal.to_string().contains(part), "{refusal}");
+        assert_eq!(refusal, refusal.clone());
+    }
+    let errors: [&dyn Error; 2] = [&RunError::Unseen, &RunError::Shape];
+    assert!(errors.iter().all(|error| error.to_string().starts_with("the ")));
+}

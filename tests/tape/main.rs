@@ -1,0 +1,13 @@
+//! The tape: `Var`, primitives, recordings and their errors.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bare_runs;
+mod errors;
+mod primitives;
+mod properties;
+mod recordings;
+mod sharing;
+mod var;

@@ -1,0 +1,312 @@
+//! Every primitive: value and gradient at ordinary points against closed
+//! forms, at nasty points against a table, and all executors against each
+//! other at all combinations of special numbers.
+//!
+//! What the derivative is where calculus leaves it open is said in the table
+//! in `common/derivatives.rs`; the rules themselves are in `op/derivative.rs`.
+
+use crate::common::derivatives::{NASTY, partials};
+use crate::common::programs::{all_same, interpreted, reversed};
+use phigrad::check::{GradientCheck, Random, Scalar, Tolerance, close, same};
+use phigrad::jit::compile;
+use phigrad::op::{Domain, Op, domain, eval};
+use phigrad::ssa::{Folding, Graph, parse, simplify};
+use phigrad::{Numerics, Recorded, Tape, Var};
+
+const INF: f64 = f64::INFINITY;
+const NAN: f64 = f64::NAN;
+const MAX: f64 = f64::MAX;
+const TINY: f64 = f64::MIN_POSITIVE;
+const SUB: f64 = 5e-324;
+
+/// `op` of the inputs as a recorded function; the exponent of `powi` is the
+/// constant `exponent`.
+fn record(
+    op: Op,
+    exponent: f64,
+    numerics: Numerics,
+) -> Recorded<impl Fn(&[Var]) -> Var + Send + Sync> {
+    Tape::builder().hot_threshold(u32::MAX).numerics(numerics).record(move |x: &[Var]| {
+        let operand = |i: usize| x.get(i).copied().unwrap_or(Var::from(0.0));
+        let second = if op == Op::Powi { Var::from(exponent) } else { operand(1) };
+        Scalar::apply(op, [operand(0), second, operand(2)])
+    })
+}
+
+fn at(x: &[f64], i: usize) -> f64 {
+    x.get(i).copied().unwrap_or(0.0)
+}
+
+/// The number of operands that are inputs.
+fn inputs(op: Op) -> usize {
+    if op == Op::Powi { 1 } else { op.arity() }
+}
+
+/// A point in the domain of `op`, away from its edges.
+fn ordinary(op: Op, random: &mut Random) -> [f64; 3] {
+    domain(op).map(|domain| match domain {
+        Domain::Integer => random.below(15) as f64 - 7.0,
+        domain => domain.member(random.uniform(-3.0, 3.0)),
+    })
+}
+
+/// The primitives that a tape records: only closed forms attach partials.
+fn recorded() -> impl Iterator<Item = Op> {
+    Op::ALL.iter().copied().filter(|&op| op != Op::Attach)
+}
+
+#[test]
+fn ordinary_values_and_gradients_are_those_of_closed_forms() {
+    let mut random = Random::new(1);
+    for op in recorded() {
+        for numerics in [Numerics::Exact, Numerics::Real] {
+            for _ in 0..8 {
+                let x = ordinary(op, &mut random);
+                let exponent = x[1];
+                let (f, expected) = (record(op, exponent, numerics), partials(op, x));
+                let x = &x[..inputs(op)];
+                let found = f.value_and_grad(x).unwrap();
+                f.compile().unwrap();
+                for (value, gradient) in [found, f.value_and_grad(x).unwrap()] {
+                    for (i, (&d, &expected)) in gradient.iter().zip(&expected).enumerate() {
+                        let tolerance = Tolerance::new(2e-13, 1e-14);
+                        assert!(close(d, expected, tolerance), "{op} {x:?} {i}: {d} {expected}");
+                    }
+                    let args = [x[0], if op == Op::Powi { exponent } else { at(x, 1) }, at(x, 2)];
+                    assert!(same(value, eval(op, args)), "{op} {x:?} {value}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn ordinary_gradients_agree_with_differences() {
+    let mut random = Random::new(2);
+    let check = GradientCheck { step: 1e-3, ..GradientCheck::default() };
+    for op in recorded() {
+        let confirmed = (0..10).filter(|_| {
+            let x = ordinary(op, &mut random);
+            let value = |moved: &[f64]| {
+                let second = if op == Op::Powi { x[1] } else { at(moved, 1) };
+                Ok(eval(op, [moved[0], second, at(moved, 2)]))
+            };
+            // `Same` reads its operands out, which has no derivative.
+            let count = inputs(op);
+            let gradient = record(op, x[1], Numerics::Exact).grad(&x[..count]).unwrap();
+            match check.gradient(value, &x[..count], &gradient) {
+                Ok(()) => true,
+                Err(phigrad::check::GradientError::Rough { .. }) => false,
+                Err(error) => panic!("{op} {x:?}: {error}"),
+            }
+        });
+        assert!(confirmed.count() >= 8, "{op}");
+    }
+}
+
+#[test]
+fn nasty_points_have_the_values_and_derivatives_of_the_table() {
+    let tolerance = Tolerance::new(1e-15, 0.0);
+    for &(op, args, value, gradient) in NASTY {
+        for numerics in [Numerics::Exact, Numerics::Real] {
+            let f = record(op, at(args, 1), numerics);
+            let x = &args[..inputs(op)];
+            let taped = f.value_and_grad(x).unwrap();
+            f.compile().unwrap();
+            for (found, slopes) in [taped, f.value_and_grad(x).unwrap()] {
+                let zeros = value != 0.0 || same(found, value);
+                assert!(close(found, value, tolerance) && zeros, "{op} {args:?}: {found}");
+                assert_eq!(slopes.len(), gradient.len(), "{op}");
+                for (&slope, &expected) in slopes.iter().zip(gradient) {
+                    assert!(close(slope, expected, tolerance), "{op} {args:?}: {slopes:?}");
+                }
+            }
+        }
+    }
+    for op in recorded() {
+        assert!(NASTY.iter().any(|case| case.0 == op), "{op} has no nasty point");
+    }
+}
+
+const SPECIAL: [f64; 18] = [
+    0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, INF, -INF, NAN, MAX, -MAX, TINY, -TINY, SUB, -SUB, 1e200,
+    1e-200,
+];
+const EXPONENTS: [f64; 12] =
+    [0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -7.0, 64.0, -65.0, 1000.0, 2147483647.0, -2147483647.0];
+
+/// All combinations of special numbers for `count` operands.
+fn combinations(count: usize) -> Vec<Vec<f64>> {
+    // Every second one where there are three operands.
+    let numbers: Vec<f64> = SPECIAL.into_iter().step_by(if count > 2 { 2 } else { 1 }).collect();
+    (0..count).fold(vec![Vec::new()], |shorter, _| {
+        let longer =
+            |x: &Vec<f64>| numbers.iter().map(|&n| [x.as_slice(), &[n]].concat()).collect();
+        shorter.iter().flat_map::<Vec<Vec<f64>>, _>(longer).collect()
+    })
+}
+
+/// The graph of one primitive, with the exponents that it may need.
+fn graphs(op: Op) -> Vec<(f64, Graph)> {
+    let exponents = if op == Op::Powi { &EXPONENTS[..] } else { &[0.0] };
+    let graph = |&exponent: &f64| {
+        let count = inputs(op);
+        let (constant, y) = (format!("v{count} = const {exponent:?}"), count + 1);
+        let second = if op == Op::Powi { "v1" } else { "" };
+        let operands: Vec<String> = (0..count).map(|i| format!("v{i}")).collect();
+        let operands = operands.join(" ");
+        let text = format!(
+            "graph active {count} inactive 0\n{constant}\nb0:\n  \
+             v{y} = {op} {operands} {second}\n  return v{y}\n"
+        );
+        (exponent, parse(&text).unwrap())
+    };
+    exponents.iter().map(graph).collect()
+}
+
+#[test]
+fn all_executors_agree_at_all_special_numbers() {
+    for op in recorded() {
+        for (exponent, graph) in graphs(op) {
+            let gradient = reversed(&graph, Folding::Exact);
+            let kernel = compile(&gradient).unwrap();
+            let (tape, compiled) =
+                (record(op, exponent, Numerics::Exact), record(op, exponent, Numerics::Exact));
+            let (mut scratch, mut found) = (Vec::new(), vec![0.0; kernel.outputs()]);
+            for (index, x) in combinations(inputs(op)).into_iter().enumerate() {
+                // The kernel's bits are the interpreter's, NaN or not.
+                kernel.run(&x, &[], &mut scratch, &mut found).unwrap();
+                let expected = interpreted(&gradient, &(x.clone(), Vec::new())).unwrap();
+                assert!(all_same(&found, &expected), "{op} {x:?} {exponent}: {found:?}");
+                // `Same` on traced numbers reads them out: it is a constant.
+                if op == Op::Same {
+                    continue;
+                }
+                // Both are the tape's; an adjoint of 1 passes on everywhere.
+                let (value, slopes) = tape.value_and_grad(&x).unwrap();
+                let taped = [slopes.as_slice(), &[value]].concat();
+                assert!(all_same(&found, &taped), "{op} {x:?} {exponent}: {found:?} {taped:?}");
+                // The whole way, compiled after the first call.
+                let (value, slopes) = compiled.value_and_grad(&x).unwrap();
+                let whole = [slopes.as_slice(), &[value]].concat();
+                assert!(all_same(&whole, &taped), "{op} {x:?} {exponent}: {whole:?} {taped:?}");
+                if index == 0 {
+                    compiled.compile().unwrap();
+                }
+            }
+            assert_eq!(compiled.report().fallbacks, 0, "{op}");
+        }
+    }
+}
+
+/// Graphs on which folding has something to do: a primitive with a constant
+/// operand, with equal operands, and above another primitive.
+fn foldable(op: Op) -> Vec<Graph> {
+    let graph = |constants: &[f64], nodes: &str, last: usize| {
+        let constants: String =
+            constants.iter().zip(2..).map(|(c, i)| format!("v{i} = const {c:?}\n")).collect();
+        let text = format!("graph active 2 inactive 0\n{constants}b0:\n{nodes}  return v{last}\n");
+        parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    };
+    let mut graphs = Vec::new();
+    match (op, op.arity()) {
+        (Op::Powi, _) => {
+            graphs.extend(EXPONENTS.map(|n| graph(&[n], "  v3 = powi v0 v2\n", 3)));
+        }
+        (_, 1) => {
+            for inner in Op::ALL.iter().filter(|inner| inner.arity() == 1) {
+                let nodes = format!("  v2 = {inner} v0\n  v3 = {op} v2\n");
+                graphs.push(graph(&[], &nodes, 3));
+            }
+        }
+        (_, 2) => {
+            graphs.push(graph(&[], &format!("  v2 = {op} v0 v0\n"), 2));
+            for constant in SPECIAL.into_iter().filter(|c| !c.is_nan()) {
+                for operands in ["v0 v2", "v2 v0"] {
+                    graphs.push(graph(&[constant], &format!("  v3 = {op} {operands}\n"), 3));
+                }
+            }
+        }
+        _ => {
+            for constant in SPECIAL.into_iter().filter(|c| !c.is_nan()) {
+                for operands in ["v2 v0 v1", "v0 v2 v1", "v0 v1 v2", "v0 v1 v1"] {
+                    graphs.push(graph(&[constant], &format!("  v3 = {op} {operands}\n"), 3));
+                }
+            }
+        }
+    }
+    graphs
+}
+
+#[test]
+fn exact_folding_keeps_all_bits_and_real_folding_all_finite_numbers() {
+    let points = combinations(2);
+    for op in recorded() {
+        for graph in foldable(op) {
+            let (exact, real) = (simplify(&graph, Folding::Exact), simplify(&graph, Folding::Real));
+            for x in &points {
+                let point = (x.clone(), Vec::new());
+                let expected = interpreted(&graph, &point).unwrap();
+                let found = interpreted(&exact, &point).unwrap();
+                assert!(
+                    all_same(&found, &expected),
+                    "{found:?} {expected:?} {x:?}\n{graph}{exact}"
+                );
+                let found = interpreted(&real, &point).unwrap();
+                let near = !expected[0].is_finite() || found[0] == expected[0];
+                assert!(near, "{found:?} {expected:?} {x:?}\n{graph}{real}");
+            }
+        }
+    }
+}
+
+#[test]
+#[allow(clippy::op_ref)] // The references are what is tested.
+fn operators_take_numbers_on_either_side_by_value_and_by_reference() {
+    type Forms = fn(Var) -> [Var; 7];
+    let forms: [(Op, Forms); 5] = [
+        (Op::Add, |x| [x + 3.0, &x + 3.0, x + &3.0, &x + &3.0, 3.0 + x, &3.0 + &x, x + x]),
+        (Op::Sub, |x| [x - 3.0, &x - 3.0, x - &3.0, &x - &3.0, 3.0 - x, &3.0 - &x, x - x]),
+        (Op::Mul, |x| [x * 3.0, &x * 3.0, x * &3.0, &x * &3.0, 3.0 * x, &3.0 * &x, x * x]),
+        (Op::Div, |x| [x / 3.0, &x / 3.0, x / &3.0, &x / &3.0, 3.0 / x, &3.0 / &x, x / x]),
+        (Op::Rem, |x| [x % 3.0, &x % 3.0, x % &3.0, &x % &3.0, 3.0 % x, &3.0 % &x, x % x]),
+    ];
+    let x = 7.25;
+    for (op, form) in forms {
+        for i in 0..7 {
+            let args = match i {
+                0..4 => [x, 3.0, 0.0],
+                4 | 5 => [3.0, x, 0.0],
+                _ => [x, x, 0.0],
+            };
+            let f = Tape::builder().hot_threshold(u32::MAX).record(|x: &[Var]| form(x[0])[i]);
+            let [by_first, by_second, _] = partials(op, args);
+            let expected = match i {
+                0..4 => by_first,
+                4 | 5 => by_second,
+                _ => by_first + by_second,
+            };
+            let (value, gradient) = f.value_and_grad(&[x]).unwrap();
+            assert!(same(value, eval(op, args)), "{op} {i}");
+            assert!(close(gradient[0], expected, Tolerance::new(1e-15, 1e-16)), "{op} {i}");
+        }
+    }
+    let assigned = Tape::record(|x: &[Var]| {
+        let mut y = x[0];
+        y += 2.0;
+        y -= x[1];
+        y *= &x[0];
+        y /= 4.0;
+        y %= 10.0;
+        -&y
+    });
+    assert_eq!(assigned.value_and_grad(&[3.0, 1.0]).unwrap(), (-3.0, vec![-1.75, 0.75]));
+}
+
+#[test]
+fn the_smallest_exponent_of_powi_has_a_kernel_and_a_derivative() {
+    let f = record(Op::Powi, f64::from(i32::MIN), Numerics::Exact);
+    assert_eq!(f.grad(&[1.0]).unwrap(), [f64::from(i32::MIN)]);
+    f.compile().unwrap();
+    assert_eq!(f.grad(&[1.0]).unwrap(), [f64::from(i32::MIN)]);
+}
