@@ -129,7 +129,8 @@
 //! Most users need only what this page names. The modules are the stages
 //! between trace and kernel, for those who want to look inside: [`op`] (the
 //! primitives), [`trace`], [`flow`] (what annotated functions call), [`ssa`] (the
-//! graph and its text form), [`phi`] (closed forms and simplification), [`diff`],
+//! graph and its text form), [`merge`] (traces to graph), [`loops`], [`phi`] (closed
+//! forms), [`simplify`], [`diff`],
 //! [`soi`] (segments), [`jit`], and [`entity`] (typed ids). They may change more
 //! often than the rest.
 //! [`check`] has what tests of gradients need.
@@ -143,10 +144,13 @@ pub mod entity;
 pub mod explain;
 pub mod flow;
 pub mod jit;
+pub mod loops;
+pub mod merge;
 mod notation;
 pub mod numeric;
 pub mod op;
 pub mod phi;
+mod pipeline;
 mod runtime;
 pub mod simplify;
 pub mod soi;
@@ -157,6 +161,7 @@ mod validate;
 pub use explain::{Explanation, Formula, LoopForm};
 pub use flow::Carry;
 pub use jit::CompileError;
+pub use merge::{Decision, Departure, LiftError, Trips, Unmerge, Unmerged};
 /// Derives [`trait@Carry`] for a struct or an enum, field by field; type
 /// parameters get the bound. It is plain if all its fields are; of types that
 /// hold each other in turn one has to be implemented by hand.
@@ -301,12 +306,13 @@ pub use phigrad_macros::Carry;
 /// ```
 pub use phigrad_macros::traced;
 #[doc(hidden)]
-pub use runtime::ForcedLoopForm;
+pub use pipeline::ForcedLoopForm;
+pub use pipeline::{Limits, Numerics, Purpose, Refusal};
 pub use runtime::{
-    DecisionReport, Error, KernelReport, Limits, Numerics, Purpose, Recorded, RecordedWith,
-    Refusal, Report, Tape, TapeBuilder, Wait, Waiting,
+    DecisionReport, Error, KernelReport, Recorded, RecordedWith, Report, Tape, TapeBuilder, Wait,
+    Waiting,
 };
-pub use ssa::{Decision, Departure, LiftError, Place, Trips, Unmerge, Unmerged};
+pub use ssa::Place;
 pub use trace::Var;
 
 /// The README's example is compiled and run like those of the documentation.

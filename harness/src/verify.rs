@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use phigrad::Numerics;
 use phigrad::diff::{Wanted, reverse};
-use phigrad::ssa::{Folding, Lifted, Outcome, Paths, RerollLimits, interpret, reroll, simplify};
+use phigrad::loops::{RerollLimits, reroll};
+use phigrad::merge::{Lifted, Paths};
+use phigrad::ssa::{Folding, Outcome, interpret, simplify};
 use phigrad::trace::{Inputs, Tracer};
 
 use crate::accuracy::{deviation, same_bits};

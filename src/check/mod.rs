@@ -5,14 +5,10 @@
 //! which uses this library can test its gradients in the same way.
 //! [`close`] and [`same`] are the only comparisons of numbers that tests use;
 //! [`Program`] is a random function that runs on numbers and on
-//! [`Var`](crate::Var) alike; [`GraphRecipe`] makes random graphs with regions,
-//! for tests of what maps graphs to graphs or to code; [`GradientCheck`] compares a gradient with
-//! differences of values.
+//! [`Var`](crate::Var) alike; [`GradientCheck`] compares a gradient with differences of values.
 
 mod generate;
 mod gradient;
-mod graph;
-mod graph_loops;
 mod program;
 mod random;
 mod scalar;
@@ -20,7 +16,6 @@ mod tolerance;
 
 pub use generate::Recipe;
 pub use gradient::{GradientCheck, GradientError};
-pub use graph::GraphRecipe;
 pub use program::Program;
 pub use random::Random;
 pub use scalar::Scalar;

@@ -4,7 +4,7 @@
 //! original block computes, and each leaf then walks its path backwards. It
 //! applies the rules, the order of operands and the order of additions of the
 //! tape's sweep, so that the two agree bit for bit as long as the original
-//! graph is the faithful one that `lift` makes. For regions see `regions`, for
+//! graph is the faithful one that `merge` makes. For regions see `regions`, for
 //! loops `loops` and `reach`, for series `sums`.
 //!
 //! One difference is left, and the runtime deals with it: where an adjoint is

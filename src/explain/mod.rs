@@ -17,7 +17,8 @@ pub use program::program;
 
 pub use crate::notation::Notation;
 use crate::phi::{Applied, Refused, Rule};
-use crate::runtime::{Error, Recorded, RecordedWith, Recording, branched};
+use crate::pipeline::{Recording, branched};
+use crate::runtime::{Error, Recorded, RecordedWith};
 use crate::ssa::{Graph, Place, dot};
 
 /// What a recorded function does, as far as it has been seen: the program, each

@@ -1,10 +1,9 @@
 //! A graph as a program: lines of steps, conditions and loops.
 
 use super::names::{DEEP, Reader};
+use crate::loops::trip_count;
 use crate::notation::{Names, Notation, Term, input};
-use crate::ssa::{
-    Block, End, Entry, Graph, Item, Nest, Node, Region, Series, SeriesData, trip_count,
-};
+use crate::ssa::{Block, End, Entry, Graph, Item, Nest, Node, Region, Series, SeriesData};
 
 /// So many lines are shown at most.
 const MOST_LINES: usize = 120;

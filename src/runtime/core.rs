@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 
-use super::coarsen::Recording;
 use super::error::{Error, Kind};
 use super::learning::{Left, Why};
-use super::options::{Numerics, Options};
-use super::report::{Purpose, Refusal, Report};
+use super::report::Report;
 use super::specialisation::Specialisation;
 use crate::jit::RunError;
+use crate::pipeline::Recording;
+use crate::pipeline::{Numerics, Options};
+use crate::pipeline::{Purpose, Refusal};
 use crate::trace::{Adjoints, Detail, Inputs, Site, Tracer, Var, sweep};
 
 /// What both kinds of recorded function share: everything but the function.

@@ -1,7 +1,8 @@
 //! The public error: opaque, with predicates and the user's source location.
 
-use super::report::Refusal;
-use crate::ssa::{LiftError, Place};
+use crate::merge::LiftError;
+use crate::pipeline::Refusal;
+use crate::ssa::Place;
 use crate::trace::TraceError;
 
 /// Why a call gave no result.

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
-use super::coarsen::{Coarsened, Primal, coarsen, primal};
 use super::learning::{Forms, Known, Learning};
-use super::options::Options;
-use super::report::{KernelReport, Purpose, Refusal};
+use super::report::KernelReport;
 use super::specialisation::{Installed, Specialisation};
+use crate::pipeline::Options;
+use crate::pipeline::{Coarsened, Primal, coarsen, primal};
+use crate::pipeline::{Purpose, Refusal};
 use crate::ssa::{Graph, most_steps};
 
 /// A compilation under way; at its end, however it comes, those who wait for it

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 
-use super::options::Options;
-use super::report::{KernelReport, Purpose, Refusal, Wait};
+use super::report::{KernelReport, Wait};
+use crate::merge::{Departure, Lifted};
 use crate::op::Op;
 use crate::phi::{Applied, Refused};
-use crate::ssa::{Departure, Lifted, Place};
+use crate::pipeline::Options;
+use crate::pipeline::{Purpose, Refusal};
+use crate::ssa::Place;
 use crate::trace::{Inputs, Trace};
 
 /// What was known: the generation and the version of the graph.

@@ -3,11 +3,13 @@
 use core::fmt;
 use std::panic::Location;
 
-use super::coarsen::Recording;
 use super::core::Core;
 use super::error::Error;
-use super::options::{Options, TapeBuilder};
-use super::report::{Purpose, Report};
+use super::options::TapeBuilder;
+use super::report::Report;
+use crate::pipeline::Options;
+use crate::pipeline::Purpose;
+use crate::pipeline::Recording;
 use crate::trace::{Inputs, Site, Var};
 
 /// The entry point: records functions.

@@ -6,13 +6,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
 
-use super::coarsen::Recording;
 use super::job::Job;
 use super::learning::{Known, Learning, Left, Why};
-use super::options::Options;
-use super::report::{DecisionReport, Purpose, Refusal, Report, Waiting};
+use super::report::{DecisionReport, Report, Waiting};
 use crate::jit::Kernel;
-use crate::ssa::{End, Graph, Item, LiftError, Merged, Paths, most_steps};
+use crate::merge::{LiftError, Merged, Paths};
+use crate::pipeline::Options;
+use crate::pipeline::Recording;
+use crate::pipeline::{Purpose, Refusal};
+use crate::ssa::{End, Graph, Item, most_steps};
 use crate::trace::{Detail, Inputs, Trace};
 
 /// A kernel in use, what was known when it was made, and how it fares.

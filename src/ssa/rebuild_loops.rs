@@ -39,7 +39,7 @@ impl Rebuild<'_> {
     }
 
     /// The element of the new graph at what was `data` in the old one.
-    pub(super) fn element(&mut self, data: &AccessData) -> Node {
+    pub(crate) fn element(&mut self, data: &AccessData) -> Node {
         let SeriesData::History(node) = self.graph.series[data.series] else {
             let access = self.access_of(data);
             return self.builder.element(access);
@@ -64,7 +64,7 @@ impl Rebuild<'_> {
     }
 
     /// The index of `data` as a number.
-    pub(super) fn index(&mut self, data: &AccessData) -> Node {
+    pub(crate) fn index(&mut self, data: &AccessData) -> Node {
         let strides = self.strides(data);
         self.builder.index(data.base, &strides)
     }

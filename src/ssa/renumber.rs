@@ -36,7 +36,7 @@ pub fn in_order(graph: &Graph) -> Option<Graph> {
 
 /// The graph with the inputs that something uses by itself as its first nodes, by their
 /// numbers, and all other nodes in the order that they have.
-pub(super) fn inputs_first(graph: Graph) -> Graph {
+pub(crate) fn inputs_first(graph: Graph) -> Graph {
     let mut used = Array::filled(false, graph.nodes.len());
     let mut use_node = |node: Node| used[node] = true;
     for node in graph.nodes.keys() {

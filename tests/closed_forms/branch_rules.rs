@@ -1,7 +1,8 @@
 //! φs of branches: each formula where it holds, what is left alone, and that the
 //! outputs keep their bits.
 
-use phigrad::check::{GraphRecipe, Random};
+use crate::common::graphs::GraphRecipe;
+use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
 use phigrad::phi::{Branched, Rule, simplify_branches};
 use phigrad::simplify::{SimplifyLimits, Stage, simplify_segments};

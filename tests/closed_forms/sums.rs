@@ -4,11 +4,13 @@ use std::panic::Location;
 
 use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
+use phigrad::loops::{RerollLimits, reroll};
+use phigrad::merge::{Lifted, Paths};
 use phigrad::op::Op;
 use phigrad::phi::{CloseLimits, Closed, Rule, close};
 use phigrad::ssa::{
-    AccessData, Block, Builder, Def, End, Folding, Graph, Lifted, Nest, Node, Outcome, Paths,
-    Region, RerollLimits, SeriesData, interpret, parse, reroll, simplify, verify,
+    AccessData, Block, Builder, Def, End, Folding, Graph, Nest, Node, Outcome, Region, SeriesData,
+    interpret, parse, simplify, verify,
 };
 use phigrad::trace::{Inputs, Tracer};
 use phigrad::{Tape, Var};

@@ -8,12 +8,11 @@ use phigrad::Var;
 use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
 use phigrad::entity::Array;
+use phigrad::loops::{RerollLimits, reroll};
+use phigrad::merge::{Lifted, Paths};
 use phigrad::op::Op;
 use phigrad::phi::{CloseLimits, Rule, close};
-use phigrad::ssa::{
-    Def, End, Folding, Graph, Lifted, Node, Outcome, Paths, RerollLimits, interpret, reroll,
-    simplify,
-};
+use phigrad::ssa::{Def, End, Folding, Graph, Node, Outcome, interpret, simplify};
 use phigrad::trace::{Inputs, Tracer};
 
 fn recorded(point: &[f64], f: impl Fn(&[Var]) -> Var) -> Graph {

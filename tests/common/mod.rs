@@ -4,6 +4,8 @@
 pub mod derivatives;
 pub mod double_double;
 pub mod functions;
+pub mod graph_loops;
+pub mod graphs;
 pub mod numbers;
 pub mod programs;
 pub mod rolling;

@@ -5,7 +5,8 @@ use std::panic::Location;
 
 use phigrad::check::{Program, Random, Recipe, same};
 use phigrad::diff::{Wanted, reverse};
-use phigrad::ssa::{Folding, Graph, Lifted, Merged, Outcome, Paths, interpret};
+use phigrad::merge::{Lifted, Merged, Paths};
+use phigrad::ssa::{Folding, Graph, Outcome, interpret};
 use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
 use phigrad::{Numerics, RecordedWith, Tape, Var};
 

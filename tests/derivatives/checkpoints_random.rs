@@ -8,10 +8,9 @@ use phigrad::Var;
 use phigrad::check::{Program, Random, Recipe};
 use phigrad::diff::{Checkpointed, Wanted, checkpoint, reverse};
 use phigrad::jit::{RunError, compile};
-use phigrad::ssa::{
-    Folding, Graph, Lifted, Outcome, Paths, RerollLimits, eliminate_dead_code, hoist, interpret,
-    reroll, simplify, verify,
-};
+use phigrad::loops::{RerollLimits, hoist, reroll};
+use phigrad::merge::{Lifted, Paths};
+use phigrad::ssa::{Folding, Graph, Outcome, eliminate_dead_code, interpret, simplify, verify};
 use phigrad::trace::{Inputs, Tracer};
 
 /// What `program` does at the points, merged, with as many loops as can be.

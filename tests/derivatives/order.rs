@@ -9,7 +9,9 @@ use crate::common::rolling::loops;
 use phigrad::Var;
 use phigrad::check::{Random, same};
 use phigrad::diff::{Checkpointed, Wanted, checkpoint, reordered};
-use phigrad::ssa::{Folding, Graph, Lifted, Paths, RerollLimits, expand, reroll, verify};
+use phigrad::loops::{RerollLimits, expand, reroll};
+use phigrad::merge::{Lifted, Paths};
+use phigrad::ssa::{Folding, Graph, verify};
 use phigrad::trace::{Inputs, Tracer};
 
 /// How many values a statement may use besides those that loops carry.

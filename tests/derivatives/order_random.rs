@@ -9,7 +9,9 @@ use crate::common::rolling::loops;
 use phigrad::Var;
 use phigrad::check::{Program, Random, Recipe, same};
 use phigrad::diff::reordered;
-use phigrad::ssa::{Folding, Graph, Lifted, Paths, RerollLimits, expand, reroll, verify};
+use phigrad::loops::{RerollLimits, expand, reroll};
+use phigrad::merge::{Lifted, Paths};
+use phigrad::ssa::{Folding, Graph, verify};
 use phigrad::trace::{Inputs, Tracer};
 
 /// What `program` does at the points, merged.

@@ -1,7 +1,8 @@
 //! Derivatives of random graphs with loops and series.
 
+use crate::common::graphs::GraphRecipe;
 use crate::oracle::{check, check_checkpoints, outputs};
-use phigrad::check::{GraphRecipe, Random};
+use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
 use phigrad::op::Op;
 use phigrad::ssa::{

@@ -6,8 +6,10 @@ use std::panic::Location;
 use phigrad::Var;
 use phigrad::check::Random;
 use phigrad::diff::{Wanted, directional, reverse};
+use phigrad::loops::{RerollLimits, reroll};
+use phigrad::merge::{Lifted, Paths};
 use phigrad::phi::{CloseLimits, close};
-use phigrad::ssa::{Folding, Graph, Lifted, Paths, RerollLimits, reroll, simplify, verify};
+use phigrad::ssa::{Folding, Graph, simplify, verify};
 use phigrad::trace::{Inputs, Tracer};
 
 type Run = fn(&[Var], &[Var]) -> Var;

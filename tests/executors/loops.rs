@@ -3,8 +3,9 @@
 
 use std::fmt::Write;
 
+use crate::common::graphs::GraphRecipe;
 use crate::native::{assert_as_interpreted, call};
-use phigrad::check::{GraphRecipe, Random};
+use phigrad::check::Random;
 use phigrad::jit::{CompileError, Kernel, RunError, compile};
 use phigrad::ssa::{Graph, parse};
 

@@ -1,8 +1,9 @@
 //! Native code of graphs with regions: each thing that a region can do, by hand,
 //! and random graphs, against the interpreter.
 
+use crate::common::graphs::GraphRecipe;
 use crate::native::{assert_as_interpreted, call};
-use phigrad::check::{GraphRecipe, Random};
+use phigrad::check::Random;
 use phigrad::jit::compile;
 use phigrad::ssa::parse;
 

@@ -9,11 +9,10 @@ use crate::common::programs::{Point, points};
 use crate::common::rolling::{agree, loops};
 use phigrad::Var;
 use phigrad::check::{Program, Random, Recipe};
+use phigrad::loops::{RerollLimits, expand, reroll};
+use phigrad::merge::{Lifted, Paths};
 use phigrad::phi::{CloseLimits, close};
-use phigrad::ssa::{
-    Folding, Graph, Lifted, Outcome, Paths, Region, RerollLimits, expand, interpret, reroll,
-    simplify, verify,
-};
+use phigrad::ssa::{Folding, Graph, Outcome, Region, interpret, simplify, verify};
 use phigrad::trace::{Inputs, Tracer};
 
 /// What `program` does at the points, merged.

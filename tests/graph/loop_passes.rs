@@ -1,10 +1,12 @@
 //! What the passes do to loops: random graphs with loops keep their outcomes,
 //! and examples show what goes.
 
-use phigrad::check::{GraphRecipe, Random, Tolerance, close, same};
+use crate::common::graphs::GraphRecipe;
+use phigrad::check::{Random, Tolerance, close, same};
+use phigrad::loops::hoist;
 use phigrad::ssa::{
-    Def, Folding, Graph, Item, Nest, Outcome, Region, dot, eliminate_dead_code, hoist, interpret,
-    parse, simplify, verify,
+    Def, Folding, Graph, Item, Nest, Outcome, Region, dot, eliminate_dead_code, interpret, parse,
+    simplify, verify,
 };
 
 /// Random graphs of several kinds with inputs for them.

@@ -9,6 +9,7 @@ mod expand;
 mod loop_passes;
 mod loop_rules;
 mod loops;
+mod recipes;
 mod region_passes;
 mod regions;
 mod segments;

@@ -1,7 +1,8 @@
 //! Regions in the passes: what simplification and the elimination of dead code do to
 //! them, on small texts and on random graphs.
 
-use phigrad::check::{GraphRecipe, Random, Tolerance, close, same};
+use crate::common::graphs::GraphRecipe;
+use phigrad::check::{Random, Tolerance, close, same};
 use phigrad::op::Op;
 use phigrad::ssa::{
     End, Folding, Graph, Outcome, dot, eliminate_dead_code, interpret, parse, simplify, verify,

@@ -1,7 +1,8 @@
 //! Segments: they hold all applications, are bounded, and what goes in and out of
 //! them is known; division where values are reused has fewer values that cross.
 
-use phigrad::check::{GraphRecipe, Random};
+use crate::common::graphs::GraphRecipe;
+use phigrad::check::Random;
 use phigrad::jit::{RunError, schedule};
 use phigrad::op::Op;
 use phigrad::soi::{divide, divide_evenly};

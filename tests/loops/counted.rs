@@ -5,7 +5,9 @@ use std::panic::Location;
 
 use crate::common::rolling::{agree, loops};
 use phigrad::check::Random;
-use phigrad::ssa::{Folding, Graph, Lifted, Paths, RerollLimits, reroll, simplify, verify};
+use phigrad::loops::{RerollLimits, reroll};
+use phigrad::merge::{Lifted, Paths};
+use phigrad::ssa::{Folding, Graph, simplify, verify};
 use phigrad::trace::{Inputs, Tracer};
 use phigrad::{Var, traced};
 

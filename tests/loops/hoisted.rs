@@ -7,7 +7,8 @@ use crate::common::double_double::{Pair, precisely, sub};
 use crate::common::ulp::ulp;
 use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
-use phigrad::ssa::{Folding, Graph, Lifted, Paths};
+use phigrad::merge::{Lifted, Paths};
+use phigrad::ssa::{Folding, Graph};
 use phigrad::trace::{Inputs, Tracer};
 use phigrad::{Numerics, Recorded, Tape, Var};
 

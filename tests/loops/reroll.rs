@@ -5,10 +5,10 @@ use std::panic::Location;
 
 use crate::common::rolling::{agree, loops};
 use phigrad::check::Random;
+use phigrad::loops::{RerollLimits, reroll};
+use phigrad::merge::{Lifted, Paths};
 use phigrad::op::Op;
-use phigrad::ssa::{
-    Def, End, Graph, Item, Lifted, Paths, RerollLimits, SeriesData, parse, reroll, verify,
-};
+use phigrad::ssa::{Def, End, Graph, Item, SeriesData, parse, verify};
 use phigrad::trace::{Inputs, Tracer};
 use phigrad::{Var, traced};
 

@@ -7,7 +7,9 @@ use crate::common::programs::{Point, points};
 use crate::common::rolling::{agree, loops};
 use phigrad::Var;
 use phigrad::check::{Program, Random, Recipe};
-use phigrad::ssa::{Folding, Graph, Lifted, Paths, RerollLimits, reroll, simplify, verify};
+use phigrad::loops::{RerollLimits, reroll};
+use phigrad::merge::{Lifted, Paths};
+use phigrad::ssa::{Folding, Graph, simplify, verify};
 use phigrad::trace::{Inputs, Tracer};
 
 /// What `program` does at the points, merged.

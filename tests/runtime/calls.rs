@@ -154,7 +154,7 @@ fn what_users_hold_may_move_and_be_shared() {
     shared::<Recorded<fn(&[Var]) -> Var>>();
     shared::<RecordedWith<fn(&[Var], &[Var]) -> Var>>();
     shared::<(phigrad::Error, Report, phigrad::TapeBuilder, phigrad::Refusal)>();
-    shared::<(phigrad::jit::Kernel, phigrad::ssa::Graph, phigrad::ssa::Lifted)>();
+    shared::<(phigrad::jit::Kernel, phigrad::ssa::Graph, phigrad::merge::Lifted)>();
     // Also after calls, and to a thread that ends before this one.
     let f = manual(Numerics::Exact).record(rosenbrock);
     f.grad(&[0.0, 0.0]).unwrap();
@@ -367,7 +367,7 @@ fn everything_public_has_a_debug_form() {
         (format!("{:?}", f.report().kernels[0]), "KernelReport {"),
         (format!("{:?}", Var::from(1.5)), "1.5"),
         (format!("{:?}", phigrad::jit::compile(&graph).unwrap()), "Kernel {"),
-        (format!("{:?}", phigrad::ssa::Lifted::new(1, 0)), "Lifted {"),
+        (format!("{:?}", phigrad::merge::Lifted::new(1, 0)), "Lifted {"),
         (format!("{:?}", phigrad::ssa::Folding::Real), "Real"),
         (format!("{graph:?}"), "Graph"),
     ];

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::served::{NUMERICS, Pair, Served, limits, manual};
-use phigrad::ssa::LiftError;
+use phigrad::merge::LiftError;
 use phigrad::{Numerics, Refusal, Var};
 
 /// One path for each integer part.

@@ -5,7 +5,9 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use crate::common::served::{NUMERICS, Pair, Served, manual};
-use phigrad::ssa::{Lifted, Outcome, Paths, RerollLimits, interpret, reroll, verify};
+use phigrad::loops::{RerollLimits, reroll};
+use phigrad::merge::{Lifted, Paths};
+use phigrad::ssa::{Outcome, interpret, verify};
 use phigrad::trace::{Inputs, Tracer};
 use phigrad::{Numerics, Var, traced};
 

@@ -8,7 +8,8 @@ use std::panic::Location;
 
 use crate::common::programs::{Point, all_same, interpreted, outputs, points, reversed, taped};
 use phigrad::check::{Program, Random, Recipe};
-use phigrad::ssa::{Folding, Graph, LiftError, Lifted, Paths, simplify, verify};
+use phigrad::merge::{LiftError, Lifted, Paths};
+use phigrad::ssa::{Folding, Graph, simplify, verify};
 use phigrad::trace::{Detail, Inputs, Tracer};
 
 fn recipes() -> [Recipe; 4] {

@@ -2,10 +2,11 @@
 //! branches (section 3 of the paper), and forms that survive large operands.
 
 use phigrad::diff::{Wanted, reverse};
+use phigrad::loops::hoist;
 use phigrad::simplify::{SimplifyLimits, Stage, simplify_segments};
 use phigrad::soi::divide;
 use phigrad::ssa::{
-    Folding, Graph, Outcome, eliminate_dead_code, hoist, interpret, parse, simplify, verify,
+    Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, simplify, verify,
 };
 
 fn simplified(graph: &Graph, stage: Stage) -> Graph {

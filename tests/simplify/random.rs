@@ -1,7 +1,8 @@
 //! Simplification of segments on random graphs: the result is one that the verifier
 //! accepts, means the same, decides the same, and is the same from run to run.
 
-use phigrad::check::{GraphRecipe, Random, Tolerance, close};
+use crate::common::graphs::GraphRecipe;
+use phigrad::check::{Random, Tolerance, close};
 use phigrad::diff::{Wanted, reverse};
 use phigrad::simplify::{SimplifyLimits, Stage, simplify_segments};
 use phigrad::soi::divide;

@@ -6,11 +6,9 @@ use std::panic::Location;
 
 use phigrad::entity::Entity;
 use phigrad::jit::{CompileError, Kernel, RunError, compile};
+use phigrad::merge::{LiftError, Lifted, Merged, Paths};
 use phigrad::op::Op;
-use phigrad::ssa::{
-    Def, End, Graph, LiftError, Lifted, Merged, Node, ParseError, Paths, Place, VerifyError,
-};
-use phigrad::ssa::{parse, verify};
+use phigrad::ssa::{Def, End, Graph, Node, ParseError, Place, VerifyError, parse, verify};
 use phigrad::trace::{Inputs, TraceError, Tracer};
 use phigrad::{Refusal, Var};
 

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use phigrad::diff::{Wanted, reverse};
 use phigrad::jit::{Kernel, compile};
+use phigrad::loops::{RerollLimits, reroll};
+use phigrad::merge::{Lifted, Paths};
 use phigrad::simplify::{SimplifyLimits, Stage, simplify_segments};
 use phigrad::soi::divide;
-use phigrad::ssa::{
-    Folding, Graph, Lifted, Paths, RerollLimits, eliminate_dead_code, reroll, simplify,
-};
+use phigrad::ssa::{Folding, Graph, eliminate_dead_code, simplify};
 use phigrad::trace::{Inputs, Tracer};
 use phigrad::{Limits, Var};
 use serde::Serialize;

@@ -7,7 +7,9 @@ use std::panic::Location;
 use std::time::{Duration, Instant};
 
 use phigrad::diff::{Wanted, reverse};
-use phigrad::ssa::{Folding, Lifted, Paths, RerollLimits, reroll, simplify};
+use phigrad::loops::{RerollLimits, reroll};
+use phigrad::merge::{Lifted, Paths};
+use phigrad::ssa::{Folding, simplify};
 use phigrad::trace::{Inputs, Tracer};
 use phigrad::{Tape, Var};
 use serde::Serialize;

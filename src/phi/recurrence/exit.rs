@@ -11,13 +11,13 @@ use super::extract::{Body, body_to, needed, steps_to};
 use super::reason::Reason;
 use super::{Evaluation, Group, evaluation, is_inside};
 use crate::entity::Array;
+use crate::loops::trip_count;
 use crate::numeric::Routine;
 use crate::op::Op;
 use crate::phi::rule::Applied;
 use crate::phi::version::{Cursor, both, call, move_before, version};
-use crate::ssa::{
-    Block, Copies, Def, End, Entry, Graph, Item, Nest, Node, NodeData, Region, cost, trip_count,
-};
+use crate::pipeline::cost;
+use crate::ssa::{Block, Copies, Def, End, Entry, Graph, Item, Nest, Node, NodeData, Region};
 use crate::validate::{Subject, refuted};
 
 /// The most steps that are copied after a loop.

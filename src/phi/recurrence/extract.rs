@@ -11,11 +11,10 @@ use super::form::{Form, MOST_DEGREE, Variable};
 use super::is_inside;
 use super::reason::Reason;
 use super::system::{Next, System, close};
+use crate::loops::trip_count;
 use crate::numeric::{AffineMap, OPERATIONS, Power};
 use crate::op::Op;
-use crate::ssa::{
-    Access, Block, Def, End, Graph, Item, Nest, Node, Region, SeriesData, trip_count,
-};
+use crate::ssa::{Access, Block, Def, End, Graph, Item, Nest, Node, Region, SeriesData};
 
 /// A walk through a loop nest.
 pub(super) struct Extraction<'a> {

@@ -24,10 +24,12 @@ use super::close::CloseLimits;
 use super::rule::{Applied, Refused};
 use super::version::{Cursor, Evaluation, both, call, move_before, version};
 use crate::entity::Array;
+use crate::loops::trip_count;
 use crate::numeric::{AffineMap, AffinePower, MAX_STATES, Routine, Trips};
+use crate::pipeline::cost;
 use crate::ssa::{
-    Block, Copies, Def, End, Graph, Item, Nest, Node, Region, SeriesData, cost, in_order,
-    is_acceptance, swept, trip_count,
+    Block, Copies, Def, End, Graph, Item, Nest, Node, Region, SeriesData, in_order, is_acceptance,
+    swept,
 };
 use crate::validate::{Subject, refuted};
 

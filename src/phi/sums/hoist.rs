@@ -25,8 +25,9 @@ use crate::phi::close::CloseLimits;
 use crate::phi::recurrence::{Body, needed};
 use crate::phi::rule::Rule;
 use crate::phi::version::Cursor;
+use crate::pipeline::cost;
 use crate::ssa::{
-    AccessData, Block, Def, End, Graph, Item, Node, NodeData, Region, RegionData, SeriesData, cost,
+    AccessData, Block, Def, End, Graph, Item, Node, NodeData, Region, RegionData, SeriesData,
 };
 
 /// The most iterations of which each term is tested whether it is a square.

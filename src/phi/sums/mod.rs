@@ -32,11 +32,13 @@ use super::recurrence::{Body, body, check_histories, loops_in, needed};
 use super::rule::{Applied, Refused};
 use super::version::{Cursor, both, call, move_before, version};
 use crate::entity::{Array, Entity};
+use crate::loops::trip_count;
 use crate::numeric::Routine;
 use crate::op::Op;
+use crate::pipeline::cost;
 use crate::ssa::{
-    Copies, Def, End, Folding, Graph, Item, Nest, Node, Region, SeriesData, cost, in_order,
-    simplify, swept, trip_count,
+    Copies, Def, End, Folding, Graph, Item, Nest, Node, Region, SeriesData, in_order, simplify,
+    swept,
 };
 use crate::validate::{Subject, differs};
 use extract::{Of, Place, Variable};

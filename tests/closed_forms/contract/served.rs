@@ -2,11 +2,11 @@
 
 use std::panic::Location;
 
+use phigrad::loops::{RerollLimits, fuse, reroll};
+use phigrad::merge::{Lifted, Paths};
 use phigrad::numeric::Routine;
 use phigrad::phi::{Applied, CloseLimits, Rule, close};
-use phigrad::ssa::{
-    Folding, Graph, Lifted, Paths, RerollLimits, accepts_calls, fuse, reroll, simplify,
-};
+use phigrad::ssa::{Folding, Graph, accepts_calls, simplify};
 use phigrad::trace::{Inputs, Tracer};
 use phigrad::{RecordedWith, Tape, TapeBuilder, Var};
 

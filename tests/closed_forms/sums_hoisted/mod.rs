@@ -9,10 +9,10 @@ use std::panic::Location;
 use crate::common::double_double::{Pair, precisely, sub};
 use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
+use phigrad::loops::{RerollLimits, reroll};
+use phigrad::merge::{Lifted, Paths};
 use phigrad::phi::{Applied, CloseLimits, Closed, Rule, close};
-use phigrad::ssa::{
-    Folding, Graph, Lifted, Nest, Outcome, Paths, RerollLimits, interpret, reroll, simplify,
-};
+use phigrad::ssa::{Folding, Graph, Nest, Outcome, interpret, simplify};
 use phigrad::trace::{Inputs, Tracer};
 use phigrad::{Tape, Var, traced};
 

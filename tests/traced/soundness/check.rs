@@ -5,9 +5,8 @@ use std::panic::Location;
 
 use phigrad::check::{Random, Tolerance, close, same};
 use phigrad::diff::{Wanted, reverse};
-use phigrad::ssa::{
-    Folding, Graph, LiftError, Lifted, Outcome, Paths, Unmerge, interpret, simplify, verify,
-};
+use phigrad::merge::{LiftError, Lifted, Paths, Unmerge};
+use phigrad::ssa::{Folding, Graph, Outcome, interpret, simplify, verify};
 use phigrad::trace::{Adjoints, Detail, Inputs, Tracer, sweep};
 use phigrad::{Numerics, Refusal, Tape, Var};
 

@@ -165,7 +165,8 @@ programs! {
 mod given {
     use std::panic::Location;
 
-    use phigrad::ssa::{Lifted, Outcome, Paths, interpret};
+    use phigrad::merge::{Lifted, Paths};
+    use phigrad::ssa::{Outcome, interpret};
     use phigrad::trace::{Detail, Inputs, Tracer};
     use phigrad::{Var, traced};
 

@@ -108,7 +108,8 @@ mod unseen {
     use std::cell::Cell;
     use std::panic::Location;
 
-    use phigrad::ssa::{Lifted, Merged, Outcome, Paths, interpret};
+    use phigrad::merge::{Lifted, Merged, Paths};
+    use phigrad::ssa::{Outcome, interpret};
     use phigrad::trace::{Detail, Inputs, Tracer};
     use phigrad::{Var, traced};
 

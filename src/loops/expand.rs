@@ -1,0 +1,410 @@
+//! Loop unrolling: counted loops become straight-line code.
+//!
+//! As [`reroll`](super::reroll()) it shares and folds nothing: each operation of each
+//! iteration is a node, in the order in which it is done, and what has the same index
+//! in each call is read from where it was computed.
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use crate::entity::Array;
+use crate::op::Op;
+use crate::ssa::{
+    Access, AccessData, Block, CallData, Def, End, Graph, Item, Nest, Node, PlaceId, Region,
+    Series, SeriesData,
+};
+
+/// `graph` with each of `loops` as straight code; the other loops stay. `None` if one
+/// of `loops` may end before its last iteration, if the graph adds to sums, or if a
+/// region replays another one.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::loops::expand;
+/// use phigrad::ssa::parse;
+///
+/// let text = "graph active 1 inactive 0\nv1 = const 1.0\nv3 = iteration r0\nb0:\n  \
+///             v6 = region r0 b1 bound 2 entries v2=v0\n  return v6\nb1:\n  v4 = sin v2\n  \
+///             v5 = lt v3 v1\n  return v5 v4 v4\n";
+/// let graph = parse(text)?;
+/// let loops: Vec<_> = graph.regions.keys().collect();
+/// let straight = expand(&graph, &loops).expect("it ends after two iterations");
+/// let expected = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  v2 = sin v1\n  return v2\n";
+/// assert_eq!(straight.to_string(), expected);
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+pub fn expand(graph: &Graph, loops: &[Region]) -> Option<Graph> {
+    let mut counters = Array::filled(None, graph.regions.len());
+    for &region in loops {
+        counters[region] = Some(counter(graph, region)?);
+    }
+    if graph.series.values().any(SeriesData::is_sums)
+        || graph.regions.values().any(|region| region.replays.is_some())
+    {
+        return None;
+    }
+    let new = graph.emptied();
+    let inputs = new.input_nodes().map(|(node, number)| (number, node)).collect();
+    let mut expand = Expand {
+        old: graph,
+        nest: Nest::of(graph),
+        copies: Array::filled(None, graph.nodes.len()),
+        regions: Array::filled(None, graph.regions.len()),
+        iterations: Array::filled(0, graph.regions.len()),
+        read: Array::filled(Vec::new(), graph.regions.len()),
+        rows: HashMap::new(),
+        tables: HashMap::new(),
+        constants: HashMap::new(),
+        inputs,
+        numbers: HashMap::new(),
+        series: HashMap::new(),
+        accesses: HashMap::new(),
+        counters,
+        tasks: Vec::new(),
+        new,
+    };
+    expand.find_read();
+    let root = graph.root();
+    expand.tasks.push(Task::Steps { block: root, from: 0, to: expand.new.root(), ends: true });
+    while let Some(task) = expand.tasks.pop() {
+        expand.run(task);
+    }
+    Some(expand.new)
+}
+
+/// Whether [`expand`] can unroll `region`, a loop: it is left after its last iteration only.
+pub(crate) fn can_expand(graph: &Graph, region: Region) -> bool {
+    counter(graph, region).is_some()
+}
+
+/// What decides about another iteration of `region`, if that always has as many
+/// iterations as it may have, and one block.
+fn counter(graph: &Graph, region: Region) -> Option<Node> {
+    let data = &graph.regions[region];
+    let End::Return(passed) = &graph.blocks[data.root].end else { return None };
+    let again = passed.first().copied().filter(|&again| graph.constant(again).is_none())?;
+    let count = trip_count(graph, region, again)?;
+    (count == u64::from(data.cycle.as_ref()?.bound)).then_some(again)
+}
+
+/// The trip count of `region`, if it is the same in all calls: where `again` is a comparison of
+/// the iteration number with a constant.
+pub(crate) fn trip_count(graph: &Graph, region: Region, again: Node) -> Option<u64> {
+    let bound = graph.regions[region].cycle.as_ref()?.bound;
+    if let Some(again) = graph.constant(again) {
+        return (again == 0.0).then_some(1);
+    }
+    let Def::Apply(Op::Lt, [number, last, _]) = graph.nodes[again].def else { return None };
+    let last = graph.constant(last).filter(|last| last.fract() == 0.0 && *last >= 0.0)?;
+    let counts = graph.nodes[number].def == Def::Iteration(region) && last < f64::from(bound);
+    counts.then_some(last as u64 + 1)
+}
+
+/// What is left to do; the list of these is the stack.
+enum Task {
+    /// The steps of a block, from this number on, at the end of a new block; and its
+    /// end, if it `ends` that one, too.
+    Steps { block: Block, from: usize, to: Block, ends: bool },
+    /// The next iteration of a loop that is expanded at the end of this block.
+    Iterate(Region, Block),
+    /// The φs of a region that stays, after its copy.
+    Join(Region, Region),
+}
+
+struct Expand<'a> {
+    old: &'a Graph,
+    new: Graph,
+    nest: Nest,
+    /// For each loop that is expanded what decides about another iteration.
+    counters: Array<Region, Option<Node>>,
+    /// For each node what it is here.
+    copies: Array<Node, Option<Node>>,
+    /// For each region that stays its latest copy.
+    regions: Array<Region, Option<Region>>,
+    /// For each loop that is expanded how many of its iterations have begun.
+    iterations: Array<Region, u32>,
+    /// For each loop that is expanded its nodes whose history is read.
+    read: Array<Region, Vec<Node>>,
+    /// What these nodes were in each iteration so far.
+    rows: HashMap<Node, Vec<Node>>,
+    /// The copies of series of nodes that never change.
+    tables: HashMap<Series, Series>,
+    constants: HashMap<u64, Node>,
+    inputs: HashMap<u32, Node>,
+    numbers: HashMap<Region, Node>,
+    series: HashMap<SeriesData, Series>,
+    accesses: HashMap<AccessData, Access>,
+    tasks: Vec<Task>,
+}
+
+impl Expand<'_> {
+    /// Notes what is read later of loops that are expanded.
+    fn find_read(&mut self) {
+        for series in self.old.series.values() {
+            if let &SeriesData::History(node) = series
+                && let Some(region) = self.expanded_around(node)
+            {
+                self.read[region].push(node);
+            }
+        }
+    }
+
+    /// The loop of `node`, if that is expanded.
+    fn expanded_around(&self, node: Node) -> Option<Region> {
+        self.nest.node_loop(node).filter(|&region| self.counters[region].is_some())
+    }
+
+    fn run(&mut self, task: Task) {
+        match task {
+            Task::Steps { block, from, to, ends } => self.steps(block, from, to, ends),
+            Task::Iterate(region, to) => self.iterate(region, to),
+            Task::Join(region, copy) => {
+                for &phi in &self.old.regions[region].phis {
+                    self.copies[phi] = Some(self.new.push_phi(copy));
+                }
+            }
+        }
+    }
+
+    fn steps(&mut self, block: Block, from: usize, to: Block, ends: bool) {
+        let old = self.old;
+        for (index, &item) in old.blocks[block].items.iter().enumerate().skip(from) {
+            match item {
+                Item::Node(node) => self.node(node, to),
+                Item::Guard { condition, expect } => {
+                    let condition = self.copied(condition);
+                    self.new.blocks[to].items.push(Item::Guard { condition, expect });
+                }
+                Item::Region(region) => {
+                    self.tasks.push(Task::Steps { block, from: index + 1, to, ends });
+                    self.region(region, to);
+                    return;
+                }
+                // A graph with sums is not expanded.
+                Item::Fill(_) | Item::Accumulate(..) => {}
+            }
+        }
+        if !ends {
+            return;
+        }
+        match &old.blocks[block].end {
+            End::Return(values) => {
+                let values = values.iter().map(|&value| self.copied(value)).collect();
+                self.new.blocks[to].end = End::Return(values);
+            }
+            &End::Branch { condition, then, otherwise } => {
+                let condition = self.copied(condition);
+                let sides = [self.new.new_block(), self.new.new_block()];
+                self.new.blocks[to].end =
+                    End::Branch { condition, then: sides[0], otherwise: sides[1] };
+                for (block, to) in [then, otherwise].into_iter().zip(sides).rev() {
+                    self.tasks.push(Task::Steps { block, from: 0, to, ends: true });
+                }
+            }
+            End::Open => {}
+        }
+    }
+
+    fn region(&mut self, region: Region, to: Block) {
+        let old = self.old;
+        let data = &old.regions[region];
+        if self.counters[region].is_some() {
+            self.iterations[region] = 0;
+            self.tasks.push(Task::Iterate(region, to));
+            return;
+        }
+        let firsts: Vec<Node> =
+            old.entries(region).iter().map(|entry| self.copied(entry.first)).collect();
+        let copy = self.new.push_region(to, None, data.place);
+        if let Some(cycle) = &data.cycle {
+            let phis = self.new.make_loop(copy, cycle.bound, &firsts);
+            for (entry, phi) in cycle.entries.iter().zip(phis) {
+                self.copies[entry.phi] = Some(phi);
+            }
+        }
+        self.regions[region] = Some(copy);
+        let to = self.new.regions[copy].root;
+        self.tasks.push(Task::Join(region, copy));
+        self.tasks.push(Task::Steps { block: data.root, from: 0, to, ends: true });
+    }
+
+    /// Ends the iteration of `region` before, if there was one, and begins the next one,
+    /// if there is one.
+    fn iterate(&mut self, region: Region, to: Block) {
+        let old = self.old;
+        let data = &old.regions[region];
+        let entries = old.entries(region);
+        let passed: &[Node] = match &old.blocks[data.root].end {
+            End::Return(passed) => passed,
+            End::Branch { .. } | End::Open => &[],
+        };
+        let passed = passed.get(1..).unwrap_or_default();
+        let (nexts, values) = passed.split_at(entries.len().min(passed.len()));
+        let begun = self.iterations[region];
+        self.note_rows(region);
+        let heads: Vec<Node> = match begun {
+            0 => entries.iter().map(|entry| self.copied(entry.first)).collect(),
+            _ => nexts.iter().map(|&next| self.copied(next)).collect(),
+        };
+        if data.cycle.as_ref().is_none_or(|cycle| begun == cycle.bound) {
+            for (&phi, &value) in data.phis.iter().zip(values) {
+                self.copies[phi] = Some(self.copied(value));
+            }
+            return;
+        }
+        for (entry, head) in entries.iter().zip(heads) {
+            self.copies[entry.phi] = Some(head);
+        }
+        self.iterations[region] = begun + 1;
+        self.tasks.push(Task::Iterate(region, to));
+        self.tasks.push(Task::Steps { block: data.root, from: 0, to, ends: false });
+    }
+
+    /// Notes what is read later of the iteration of `region` that has ended.
+    fn note_rows(&mut self, region: Region) {
+        let begun = self.iterations[region];
+        for index in 0..self.read[region].len() {
+            let node = self.read[region][index];
+            let copy = self.copied(node);
+            let row = self.rows.entry(node).or_default();
+            match begun {
+                0 => row.clear(),
+                _ => row.push(copy),
+            }
+        }
+    }
+
+    fn node(&mut self, node: Node, to: Block) {
+        let data = &self.old.nodes[node];
+        let copy = match data.def {
+            // What counts the iterations of a loop that is expanded is no step of it.
+            Def::Apply(..) if self.is_counter(node) => return,
+            Def::Apply(op, args) => {
+                let args = args.map(|arg| self.copied(arg));
+                self.new.push_apply(to, op, &args[..op.arity()], data.place)
+            }
+            Def::Element(access) => self.element(access, to, data.place),
+            Def::Call(call) => {
+                let CallData { routine, args } = &self.old.calls[call];
+                let args = args.iter().map(|&arg| self.copied(arg)).collect();
+                self.new.push_call(to, routine.clone(), args, data.place)
+            }
+            Def::Result(call, number) => {
+                let call = self.copied(call);
+                self.new.push_result(to, call, number)
+            }
+            _ => return,
+        };
+        self.copies[node] = Some(copy);
+    }
+
+    fn is_counter(&self, node: Node) -> bool {
+        self.expanded_around(node).is_some_and(|region| self.counters[region] == Some(node))
+    }
+
+    /// What `node` is here.
+    fn copied(&mut self, node: Node) -> Node {
+        match self.old.nodes[node].def {
+            Def::Input(number) => self.input(number),
+            Def::Const(bits) => self.constant(bits),
+            Def::Iteration(region) => match (self.counters[region], self.regions[region]) {
+                (Some(_), _) => self.constant(f64::from(self.current(region)).to_bits()),
+                (None, Some(copy)) => {
+                    let new = &mut self.new;
+                    *self.numbers.entry(copy).or_insert_with(|| new.push_iteration(copy))
+                }
+                (None, None) => self.constant(f64::NAN.to_bits()),
+            },
+            _ => match (self.copies[node], self.expanded_around(node)) {
+                (_, Some(region)) if self.counters[region] == Some(node) => {
+                    let last = self.old.regions[region].cycle.as_ref().map_or(0, |c| c.bound - 1);
+                    let again = self.current(region) < last;
+                    self.constant(f64::from(u8::from(again)).to_bits())
+                }
+                (Some(copy), _) => copy,
+                // A verified graph computes operands before their uses.
+                (None, _) => self.constant(f64::NAN.to_bits()),
+            },
+        }
+    }
+
+    /// The number of the iteration at hand of `region`, a loop that is expanded.
+    fn current(&self, region: Region) -> u32 {
+        self.iterations[region].saturating_sub(1)
+    }
+
+    fn input(&mut self, number: u32) -> Node {
+        let new = &mut self.new;
+        *self.inputs.entry(number).or_insert_with(|| new.push_input(number))
+    }
+
+    fn constant(&mut self, bits: u64) -> Node {
+        let new = &mut self.new;
+        *self.constants.entry(bits).or_insert_with(|| new.push_const(bits))
+    }
+
+    /// The element at `access`, read at the end of the block `to`.
+    fn element(&mut self, access: Access, to: Block, place: Option<PlaceId>) -> Node {
+        let old = self.old;
+        let data = &old.accesses[access];
+        let mut base = i64::from(data.base);
+        let mut strides: SmallVec<[(Region, i32); 2]> = SmallVec::new();
+        for &(region, stride) in &data.strides {
+            match (self.counters[region], self.regions[region]) {
+                (Some(_), _) => base += i64::from(stride) * i64::from(self.current(region)),
+                (None, Some(copy)) => strides.push((copy, stride)),
+                (None, None) => {}
+            }
+        }
+        let at = usize::try_from(base).unwrap_or(0);
+        if strides.is_empty() {
+            let only = match &old.series[data.series] {
+                SeriesData::Constants(numbers) => numbers.get(at).map(|&bits| self.constant(bits)),
+                &SeriesData::Inputs { first, .. } => Some(self.input(first + at as u32)),
+                SeriesData::Nodes(nodes) => nodes.get(at).map(|&node| self.copied(node)),
+                SeriesData::History(node) => {
+                    self.rows.get(node).and_then(|row| row.get(at)).copied()
+                }
+                SeriesData::Sums(_) | SeriesData::Outputs { .. } => None,
+            };
+            if let Some(only) = only {
+                return only;
+            }
+        }
+        let series = self.copied_series(data.series);
+        let data = AccessData { series, base: u32::try_from(base).unwrap_or(0), strides };
+        let new = &mut self.new;
+        let access =
+            *self.accesses.entry(data).or_insert_with_key(|data| new.accesses.push(data.clone()));
+        self.new.push_element(to, access, place)
+    }
+
+    /// What `series` is here.
+    fn copied_series(&mut self, series: Series) -> Series {
+        if let Some(&table) = self.tables.get(&series) {
+            return table;
+        }
+        let old = self.old;
+        let (copy, is_table) = match &old.series[series] {
+            SeriesData::History(node) => match self.rows.get(node) {
+                Some(row) => (SeriesData::Nodes(row.clone()), false),
+                None => (SeriesData::History(self.copied(*node)), false),
+            },
+            SeriesData::Nodes(nodes) => {
+                let is_leaf =
+                    |&node: &Node| matches!(old.nodes[node].def, Def::Input(_) | Def::Const(_));
+                let is_table = nodes.iter().all(is_leaf);
+                (SeriesData::Nodes(nodes.iter().map(|&node| self.copied(node)).collect()), is_table)
+            }
+            other => (other.clone(), true),
+        };
+        let new = &mut self.new;
+        let copy =
+            *self.series.entry(copy).or_insert_with_key(|copy| new.series.push(copy.clone()));
+        if is_table {
+            self.tables.insert(series, copy);
+        }
+        copy
+    }
+}

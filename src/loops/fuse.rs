@@ -1,0 +1,239 @@
+//! Fusion: what a loop reads of another one's iterations is computed where it is read.
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use crate::op::Op;
+use crate::ssa::{
+    AccessData, Def, Folding, Graph, Nest, Node, Rebuild, Region, SeriesData, eliminate_dead_code,
+    rebuild,
+};
+
+/// So many steps at most are computed again for a number that is read.
+const MOST_STEPS: usize = 16;
+
+/// So many loops at most that read one another are fused.
+const MOST_TIMES: usize = 8;
+
+/// The graph with what is read of the iterations of a loop computed where it is read, if no
+/// iteration needs another one for it and it takes few steps, none of which is a function; `None`
+/// if there is nothing of that kind.
+///
+/// So a program that has its residuals in a vector, and then adds them up, is as one that adds
+/// each of them at once. A loop that nothing else is read of is gone. The numbers that are
+/// computed keep their bits; the adjoints of what the loops read are added up in another order.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::loops::fuse;
+/// use phigrad::ssa::parse;
+///
+/// // The squares of 3·j·x for each j are written down, then added up.
+/// let text = "graph active 1 inactive 0\nv1 = const 9.0\nv2 = const 3.0\nv3 = const 0.0\n\
+///             v4 = iteration r0\nv8 = iteration r1\na0 = history v6\ni0 = a0 base 0 r1*1\nb0:\n  \
+///             region r0 b1 bound 10\n  v13 = region r1 b2 bound 10 entries v9=v3\n  \
+///             return v13\nb1:\n  v5 = mul v4 v2\n  v6 = mul v5 v0\n  v7 = lt v4 v1\n  \
+///             return v7\nb2:\n  v10 = element i0\n  v11 = mul_add v10 v10 v9\n  \
+///             v12 = lt v8 v1\n  return v12 v11 v11\n";
+/// let graph = parse(text)?;
+/// let fused = fuse(&graph).ok_or("nothing to fuse")?;
+/// assert_eq!((graph.regions.len(), fused.regions.len()), (2, 1));
+/// assert_eq!(fuse(&fused), None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn fuse(graph: &Graph) -> Option<Graph> {
+    let mut fused = fused_once(graph)?;
+    // What is computed where it is read may read another loop's iterations itself.
+    for _ in 1..MOST_TIMES {
+        match fused_once(&fused) {
+            Some(new) => fused = new,
+            None => break,
+        }
+    }
+    Some(fused)
+}
+
+/// The graph with what can be computed where it is read; `None` if nothing can.
+fn fused_once(graph: &Graph) -> Option<Graph> {
+    let is_history = |series: &SeriesData| matches!(series, SeriesData::History(_));
+    if !graph.series.values().any(is_history) {
+        return None;
+    }
+    let (nest, mut changed) = (Nest::of(graph), false);
+    let fused = rebuild(graph, Folding::Exact, |rebuild, node| {
+        let Def::Element(access) = graph.nodes[node].def else { return None };
+        let read = &graph.accesses[access];
+        let (past, region) = written(graph, &nest, read)?;
+        // One that is read in a loop in another one is read more often than it was computed.
+        let around = nest.loop_around(region);
+        let reader = nest.node_loop(node);
+        let is_next = reader == around || reader.is_some_and(|r| nest.loop_around(r) == around);
+        let source = Source { graph, nest: &nest, region, read };
+        let steps = is_next.then(|| source.steps(past))??;
+        let made = source.compute(rebuild, &steps);
+        changed |= made.is_some();
+        made
+    });
+    changed.then(|| eliminate_dead_code(&fused))
+}
+
+/// What `read` is an element of the history of, and its loop.
+fn written(graph: &Graph, nest: &Nest, read: &AccessData) -> Option<(Node, Region)> {
+    match graph.series[read.series] {
+        SeriesData::History(past) => Some((past, nest.node_loop(past)?)),
+        _ => None,
+    }
+}
+
+/// A loop, of whose iterations one is read.
+struct Source<'a> {
+    graph: &'a Graph,
+    nest: &'a Nest,
+    region: Region,
+    /// Which iteration that is.
+    read: &'a AccessData,
+}
+
+impl Source<'_> {
+    /// What is to be computed again for `past`, operands first; `None` if it cannot be, or is
+    /// too much.
+    fn steps(&self, past: Node) -> Option<Vec<Node>> {
+        let mut steps = Vec::new();
+        let mut pending = vec![(past, false)];
+        while let Some((node, is_ready)) = pending.pop() {
+            if steps.contains(&node) || !self.is_inside(node) {
+                continue;
+            }
+            if is_ready {
+                steps.push(node);
+                continue;
+            }
+            if steps.len() + pending.len() > 2 * MOST_STEPS {
+                return None;
+            }
+            pending.push((node, true));
+            match self.graph.nodes[node].def {
+                Def::Apply(op, args) if is_cheap(op) => {
+                    pending.extend(args[..op.arity()].iter().map(|&arg| (arg, false)));
+                }
+                Def::Element(access) => _ = self.element(&self.graph.accesses[access])?,
+                Def::Iteration(region) if region == self.region => {}
+                _ => return None,
+            }
+        }
+        (steps.len() <= MOST_STEPS).then_some(steps)
+    }
+
+    /// Computes `steps` for the iteration that is read.
+    fn compute(&self, rebuild: &mut Rebuild<'_>, steps: &[Node]) -> Option<Node> {
+        let mut made: HashMap<Node, Node> = HashMap::new();
+        for &step in steps {
+            let new = match self.graph.nodes[step].def {
+                Def::Apply(op, args) => {
+                    let known = |arg: &Node| made.get(arg).copied();
+                    let args = args[..op.arity()].iter();
+                    let args: SmallVec<[Node; 3]> = args
+                        .map(|arg| known(arg).unwrap_or_else(|| rebuild.copied(*arg)))
+                        .collect();
+                    rebuild.builder.apply(op, &args)
+                }
+                Def::Element(access) => {
+                    let access = self.element(&self.graph.accesses[access])?;
+                    rebuild.element(&access)
+                }
+                _ => rebuild.index(self.read),
+            };
+            made.insert(step, new);
+        }
+        steps.last().and_then(|last| made.get(last)).copied()
+    }
+
+    /// Whether `node` is computed in the loop.
+    fn is_inside(&self, node: Node) -> bool {
+        let within = core::iter::successors(self.nest.node_loop(node), |&region| {
+            self.nest.loop_around(region)
+        });
+        within.into_iter().any(|region| region == self.region)
+    }
+
+    /// The element that `access`, in the loop, is in the iteration that is read.
+    fn element(&self, access: &AccessData) -> Option<AccessData> {
+        if self.graph.series[access.series].is_sums() {
+            return None;
+        }
+        // Also not the history of a loop in the loop, which is another one in each iteration.
+        if self.graph.series[access.series].nodes().any(|node| self.is_inside(node)) {
+            return None;
+        }
+        let mut composed = AccessData { strides: SmallVec::new(), ..access.clone() };
+        let mut add = |region: Region, stride: i32| {
+            match composed.strides.iter_mut().find(|(known, _)| *known == region) {
+                Some((_, known)) => *known = known.checked_add(stride)?,
+                None => composed.strides.push((region, stride)),
+            }
+            Some(())
+        };
+        let mut base = i64::from(access.base);
+        for &(region, stride) in &access.strides {
+            if region != self.region {
+                add(region, stride)?;
+                continue;
+            }
+            base += i64::from(stride) * i64::from(self.read.base);
+            for &(outer, step) in &self.read.strides {
+                add(outer, stride.checked_mul(step)?)?;
+            }
+        }
+        composed.base = u32::try_from(base).ok()?;
+        Some(composed)
+    }
+}
+
+/// Whether `op` takes no longer than to write a number down and read it again.
+fn is_cheap(op: Op) -> bool {
+    matches!(op, Op::Add | Op::Sub | Op::Mul | Op::MulAdd | Op::Neg | Op::Abs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ssa::{interpret, parse, verify};
+
+    /// Of each iteration of a loop `past` is read, in the other order, by one that adds it up.
+    fn graph(past: &str, body: &str) -> Graph {
+        let text = format!(
+            "graph active 1 inactive 0\nv1 = const 9.0\nv2 = const 3.0\nv3 = const 0.0\n\
+             v4 = iteration r0\nv5 = iteration r1\na0 = history {past}\n\
+             i0 = a0 base 9 r1*-1\nb0:\n  v11 = region r0 b1 bound 10 entries v6=v0\n  \
+             v16 = region r1 b2 bound 10 entries v12=v3\n  return v16\nb1:\n{body}  \
+             v10 = lt v4 v1\n  return v10 v9 v9\nb2:\n  v13 = element i0\n  \
+             v14 = mul_add v13 v5 v12\n  v15 = lt v5 v1\n  return v15 v14 v14\n"
+        );
+        let graph = parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(verify(&graph), Ok(()));
+        graph
+    }
+
+    #[test]
+    fn what_needs_no_other_iteration_is_computed_again() {
+        let graph = graph("v8", "  v7 = mul v4 v2\n  v8 = mul v7 v0\n  v9 = sin v6\n");
+        let fused = fuse(&graph).unwrap();
+        assert_eq!(verify(&fused), Ok(()));
+        assert_eq!((graph.regions.len(), fused.regions.len()), (2, 1));
+        for x in [0.0, 1.3, -2.5e10] {
+            assert_eq!(interpret(&graph, &[x]), interpret(&fused, &[x]));
+        }
+    }
+
+    #[test]
+    fn what_needs_another_iteration_or_a_function_is_read() {
+        let carried = "  v7 = mul v6 v2\n  v8 = mul v7 v0\n  v9 = sin v6\n";
+        let function = "  v7 = sin v4\n  v8 = mul v7 v0\n  v9 = sin v6\n";
+        for body in [carried, function] {
+            let graph = graph("v8", body);
+            assert_eq!(fuse(&graph), None);
+        }
+        assert_eq!(fuse(&graph("v6", carried)), None);
+    }
+}

@@ -1,0 +1,268 @@
+//! Hoisting: what is the same in all iterations of a loop is computed before it.
+
+use hashbrown::HashMap;
+
+use crate::entity::Array;
+use crate::op::Op;
+use crate::ssa::{
+    Access, Block, Def, Folding, Graph, Item, Nest, Node, Region, SeriesData, in_order, simplify,
+    verify,
+};
+
+/// The graph with what no iteration changes computed before its loops, as far out as its
+/// operands allow, and guards on it checked there.
+///
+/// Only what each iteration computes is moved, that is, steps of the root of a loop:
+/// a loop has one iteration at least, so nothing is computed in vain but where
+/// a guard stops the graph anyway. A value that is moved lives longer, so what
+/// costs less than reading it again stays where it is, unless something
+/// that is moved needs it. The numbers that are computed keep their bits.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::loops::hoist;
+/// use phigrad::ssa::parse;
+///
+/// // The sine of v0 is the same in all iterations.
+/// let text = "graph active 1 inactive 0\nv1 = const 9.0\nv3 = iteration r0\nb0:\n  \
+///             v7 = region r0 b1 bound 10 entries v2=v0\n  return v7\nb1:\n  v4 = sin v0\n  \
+///             v5 = mul v2 v4\n  v6 = lt v3 v1\n  return v6 v5 v5\n";
+/// let hoisted = hoist(&parse(text)?).to_string();
+/// let (sine, begin) = (hoisted.find("sin v0"), hoisted.find("region"));
+/// assert!(sine < begin && sine.is_some(), "{hoisted}");
+/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// ```
+pub fn hoist(graph: &Graph) -> Graph {
+    if graph.regions.values().all(|data| data.cycle.is_none()) {
+        return graph.clone();
+    }
+    let mut search = Search::new(graph);
+    let ways = search.find();
+    if ways.values().all(Option::is_none) && search.guards.is_empty() {
+        return graph.clone();
+    }
+    let moved = moved(graph, &ways, &search.guards);
+    let moved = in_order(&moved).filter(|moved| {
+        let verified = verify(moved);
+        debug_assert!(verified.is_ok(), "{verified:?}\n{graph}");
+        verified.is_ok()
+    });
+    // What was computed in several loops may be computed once before them.
+    moved.map_or_else(|| graph.clone(), |moved| simplify(&moved, Folding::Real))
+}
+
+/// Where a step goes: before a loop, and into which block that is.
+#[derive(Clone, Copy)]
+struct Way {
+    before: Region,
+    to: Block,
+}
+
+struct Search<'a> {
+    graph: &'a Graph,
+    nest: Nest,
+    /// For each block how many are above it; for the root of a region those above the
+    /// block where it stands, too.
+    depths: Array<Block, u32>,
+    parents: Array<Block, Option<Block>>,
+    /// The block in which each node could be computed, the outermost one.
+    homes: Array<Node, Option<Block>>,
+    /// Where each guard goes that is moved, by its block and its number there.
+    guards: HashMap<(Block, usize), Way>,
+}
+
+impl<'a> Search<'a> {
+    fn new(graph: &'a Graph) -> Self {
+        let (nest, parents) = (Nest::of(graph), graph.parents());
+        let mut depths = Array::filled(0, graph.blocks.len());
+        for block in graph.preorder() {
+            depths[block] = parents[block].map_or(0, |above| depths[above] + 1);
+        }
+        let homes = graph.nodes.keys().map(|node| nest.node_block(node)).collect();
+        Search { graph, nest, depths, parents, homes, guards: HashMap::new() }
+    }
+
+    /// Where each node goes that is moved.
+    fn find(&mut self) -> Array<Node, Option<Way>> {
+        let graph = self.graph;
+        let mut ways = Array::filled(None, graph.nodes.len());
+        let mut kept = Array::filled(false, graph.nodes.len());
+        for series in graph.series.values() {
+            // A history is of a step of its loop.
+            if let SeriesData::History(node) = *series {
+                kept[node] = true;
+            }
+        }
+        for (node, data) in graph.nodes.iter() {
+            let is_step = matches!(data.def, Def::Apply(..) | Def::Element(_));
+            let Some(block) = self.homes[node].filter(|_| is_step && !kept[node]) else { continue };
+            ways[node] = self.outermost(block, |search, loop_root, above| match data.def {
+                Def::Element(access) => search.is_fixed(access, loop_root),
+                _ => data.args().iter().all(|&arg| search.is_above(arg, above)),
+            });
+            if let Some(Way { to, .. }) = ways[node] {
+                self.homes[node] = Some(to);
+            }
+        }
+        self.wanted(&ways)
+    }
+
+    /// The outermost place for a step of `block`, if it is a step of a loop that may stand
+    /// before that: `may_leave` tells it for the root of a loop and the block above.
+    fn outermost(
+        &self,
+        mut block: Block,
+        may_leave: impl Fn(&Self, Region, Block) -> bool,
+    ) -> Option<Way> {
+        let mut way = None;
+        while let Some(region) = self.nest.block_region(block)
+            && let data = &self.graph.regions[region]
+            && data.root == block
+            && data.cycle.is_some()
+            && let Some(above) = self.nest.region_block(region)
+            && may_leave(self, region, above)
+        {
+            way = Some(Way { before: region, to: above });
+            block = above;
+        }
+        way
+    }
+
+    /// Whether `node` gets its value in `block` or above, not counting what only replaying
+    /// makes visible.
+    fn is_above(&self, node: Node, block: Block) -> bool {
+        let Some(home) = self.homes[node] else {
+            return matches!(self.graph.nodes[node].def, Def::Input(_) | Def::Const(_));
+        };
+        home == block || self.is_below(block, home)
+    }
+
+    /// Whether `block` is in the tree below `above`, or in a region there.
+    fn is_below(&self, block: Block, above: Block) -> bool {
+        let mut here = Some(block);
+        while let Some(next) = here.filter(|&here| self.depths[here] > self.depths[above]) {
+            here = self.parents[next];
+        }
+        here == Some(above) && block != above
+    }
+
+    /// Whether the element at `access`, of a table or a row of inputs, is the same in all
+    /// iterations of `region`.
+    fn is_fixed(&self, access: Access, region: Region) -> bool {
+        let data = &self.graph.accesses[access];
+        let is_given = matches!(
+            self.graph.series[data.series],
+            SeriesData::Constants(_) | SeriesData::Inputs { .. }
+        );
+        let counted = self.graph.regions[region].replays.unwrap_or(region);
+        // Where a loop is replayed that is not around, its number is known only there.
+        let is_around = |of: Region| {
+            let around = core::iter::successors(self.nest.loop_around(region), |&around| {
+                self.nest.loop_around(around)
+            });
+            around
+                .map(|around| self.graph.regions[around].replays.unwrap_or(around))
+                .any(|around| around == of)
+        };
+        is_given && data.strides.iter().all(|&(of, _)| of != counted && is_around(of))
+    }
+
+    /// Of what could be moved that which is worth it, and what it is computed from; and
+    /// guards on such.
+    fn wanted(&mut self, possible: &Array<Node, Option<Way>>) -> Array<Node, Option<Way>> {
+        let graph = self.graph;
+        let mut ways: Array<Node, Option<Way>> = Array::filled(None, graph.nodes.len());
+        for (block, data) in graph.blocks.iter() {
+            for (index, item) in data.items.iter().enumerate() {
+                let Item::Guard { condition, .. } = *item else { continue };
+                let way =
+                    self.outermost(block, |search, _, above| search.is_above(condition, above));
+                if let Some(way) = way {
+                    self.guards.insert((block, index), way);
+                    self.bring(condition, way, possible, &mut ways);
+                }
+            }
+        }
+        for (node, data) in graph.nodes.iter().rev() {
+            if let (Def::Apply(op, _), Some(way)) = (data.def, possible[node])
+                && is_worth_it(op)
+            {
+                self.send(way, &mut ways[node]);
+            }
+            let Some(way) = ways[node] else { continue };
+            data.args().iter().for_each(|&arg| self.bring(arg, way, possible, &mut ways));
+        }
+        ways
+    }
+
+    /// Lets `node` be there where something goes that needs it.
+    fn bring(
+        &self,
+        node: Node,
+        way: Way,
+        possible: &Array<Node, Option<Way>>,
+        ways: &mut Array<Node, Option<Way>>,
+    ) {
+        let (Some(possible), Some(own)) = (possible[node], self.nest.node_block(node)) else {
+            return;
+        };
+        let root = self.graph.regions[way.before].root;
+        if own == root || self.is_below(own, root) {
+            self.send(way, &mut ways[node]);
+        } else if !self.is_below(way.to, own) && way.to != own {
+            // It was visible only because its loop, another one, is replayed.
+            self.send(possible, &mut ways[node]);
+        }
+    }
+
+    /// Of all places where a step is needed it goes to the outermost one.
+    fn send(&self, way: Way, to: &mut Option<Way>) {
+        if to.is_none_or(|before| self.depths[way.to] < self.depths[before.to]) {
+            *to = Some(way);
+        }
+    }
+}
+
+/// Whether it takes as long to compute `op` as to read what it has come to.
+fn is_worth_it(op: Op) -> bool {
+    !(op.is_comparison() || matches!(op, Op::Neg | Op::Abs | Op::CopySign))
+}
+
+/// The graph with steps moved, in whatever order their ids are.
+fn moved(
+    graph: &Graph,
+    ways: &Array<Node, Option<Way>>,
+    guards: &HashMap<(Block, usize), Way>,
+) -> Graph {
+    let mut before: Array<Region, Vec<Item>> = Array::filled(Vec::new(), graph.regions.len());
+    for (node, way) in ways.iter() {
+        if let Some(way) = way {
+            before[way.before].push(Item::Node(node));
+        }
+    }
+    for block in graph.preorder() {
+        for (index, &item) in graph.blocks[block].items.iter().enumerate() {
+            if let Some(way) = guards.get(&(block, index)) {
+                before[way.before].push(item);
+            }
+        }
+    }
+    let mut moved = graph.clone();
+    for (block, data) in graph.blocks.iter() {
+        let mut items = Vec::with_capacity(data.items.len());
+        for (index, &item) in data.items.iter().enumerate() {
+            match item {
+                Item::Node(node) if ways[node].is_some() => {}
+                Item::Guard { .. } if guards.contains_key(&(block, index)) => {}
+                Item::Region(region) => {
+                    items.append(&mut before[region]);
+                    items.push(item);
+                }
+                _ => items.push(item),
+            }
+        }
+        moved.blocks[block].items = items;
+    }
+    moved
+}

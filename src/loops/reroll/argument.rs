@@ -1,0 +1,293 @@
+//! Operands on the way out: what they are in the new graph, as functions of the
+//! iterations of the loops around.
+
+use std::rc::Rc;
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use crate::ssa::{
+    Access, AccessData, Block, Def, Graph, Node, PlaceId, Region, Series, SeriesData, inputs_first,
+};
+
+/// For each loop that an index depends on what an iteration adds to it.
+type Strides = SmallVec<[(Region, i32); 2]>;
+
+/// An operand in the new graph.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Arg {
+    Leaf(Leaf),
+    /// An element of a row.
+    Element {
+        row: Row,
+        base: u32,
+        strides: Strides,
+    },
+    /// An element of a table that is no series yet.
+    Table {
+        leaves: Rc<[Leaf]>,
+        strides: Strides,
+    },
+    /// What this node, computed in a loop that has ended, was in all iterations.
+    History(Node),
+}
+
+/// A series that is known without looking at its elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Row {
+    /// All active inputs.
+    Active,
+    /// All inactive inputs. They are a row of their own, because native code has
+    /// them in another buffer and would have to gather a row of both.
+    Inactive,
+    /// What the node, computed in a loop that has ended, was in each iteration.
+    History(Node),
+}
+
+impl Row {
+    /// The row that this input is in, and its number there.
+    pub(super) fn of_input(graph: &Graph, number: u32) -> (Row, u32) {
+        match number.checked_sub(graph.active as u32) {
+            Some(number) => (Row::Inactive, number),
+            None => (Row::Active, number),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Leaf {
+    /// A constant; it becomes a node where one is needed.
+    Const(u64),
+    Node(Node),
+}
+
+/// The new graph with what it has of each kind, to be used again.
+pub(super) struct Output {
+    pub(super) graph: Graph,
+    constants: HashMap<u64, Node>,
+    inputs: HashMap<u32, Node>,
+    rows: HashMap<Row, Series>,
+    tables: HashMap<Rc<[Leaf]>, Series>,
+    accesses: HashMap<(Series, u32, Strides), Access>,
+    elements: HashMap<(Block, Access), Node>,
+    /// The iteration numbers of loops.
+    numbers: HashMap<Region, Node>,
+    /// The φs of what nodes were in the last iterations of their loops.
+    lasts: HashMap<(Node, u32), Node>,
+    /// Whether something was to be used that cannot be.
+    has_failed: bool,
+}
+
+impl Output {
+    /// A graph of the same inputs and places as `old`.
+    pub(super) fn new(old: &Graph) -> Self {
+        let graph = old.emptied();
+        let inputs = graph.input_nodes().map(|(node, number)| (number, node)).collect();
+        Output {
+            graph,
+            inputs,
+            constants: HashMap::new(),
+            rows: HashMap::new(),
+            tables: HashMap::new(),
+            accesses: HashMap::new(),
+            elements: HashMap::new(),
+            numbers: HashMap::new(),
+            lasts: HashMap::new(),
+            has_failed: false,
+        }
+    }
+
+    /// The graph, if all that it uses could be used.
+    pub(super) fn finish(self) -> Option<Graph> {
+        (!self.has_failed).then(|| inputs_first(self.graph))
+    }
+
+    /// Stands for what cannot be used; there will be no graph.
+    pub(super) fn fail(&mut self) -> Arg {
+        self.has_failed = true;
+        Arg::Leaf(Leaf::Const(0))
+    }
+
+    pub(super) fn constant(&mut self, bits: u64) -> Node {
+        let graph = &mut self.graph;
+        *self.constants.entry(bits).or_insert_with(|| graph.push_const(bits))
+    }
+
+    /// Input number `number`.
+    pub(super) fn input(&mut self, number: u32) -> Node {
+        let graph = &mut self.graph;
+        *self.inputs.entry(number).or_insert_with(|| graph.push_input(number))
+    }
+
+    /// The iteration number of `region`.
+    pub(super) fn iteration(&mut self, region: Region) -> Node {
+        let graph = &mut self.graph;
+        *self.numbers.entry(region).or_insert_with(|| graph.push_iteration(region))
+    }
+
+    /// Remembers that `phi` is what `node` was in iteration number `last`, the
+    /// last one of its loop.
+    pub(super) fn set_last(&mut self, node: Node, last: u32, phi: Node) {
+        self.lasts.insert((node, last), phi);
+    }
+
+    /// The node of `arg` in `block`, where the list of items ends.
+    pub(super) fn node(&mut self, arg: &Arg, block: Block, place: Option<PlaceId>) -> Node {
+        let (series, base, strides) = match arg {
+            &Arg::Leaf(leaf) => return self.leaf(leaf),
+            Arg::Element { row, base, strides } => {
+                if let (Row::History(node), true) = (row, strides.is_empty())
+                    && let Some(&phi) = self.lasts.get(&(*node, *base))
+                {
+                    return phi;
+                }
+                (self.row(*row), *base, strides)
+            }
+            Arg::Table { leaves, strides } => (self.table(leaves), 0, strides),
+            Arg::History(_) => {
+                self.fail();
+                return self.constant(0);
+            }
+        };
+        let key = (series, base, strides.clone());
+        let access = match self.accesses.get(&key) {
+            Some(&access) => access,
+            None => {
+                let data = AccessData { series, base, strides: strides.clone() };
+                let access = self.graph.accesses.push(data);
+                self.accesses.insert(key, access);
+                access
+            }
+        };
+        if let Some(&element) = self.elements.get(&(block, access)) {
+            return element;
+        }
+        let element = self.graph.push_element(block, access, place);
+        self.elements.insert((block, access), element);
+        element
+    }
+
+    fn leaf(&mut self, leaf: Leaf) -> Node {
+        match leaf {
+            Leaf::Const(bits) => self.constant(bits),
+            Leaf::Node(node) => node,
+        }
+    }
+
+    fn row(&mut self, row: Row) -> Series {
+        let graph = &mut self.graph;
+        let (active, inactive) = (graph.active as u32, graph.inactive as u32);
+        *self.rows.entry(row).or_insert_with(|| {
+            graph.series.push(match row {
+                Row::Active => SeriesData::Inputs { first: 0, count: active },
+                Row::Inactive => SeriesData::Inputs { first: active, count: inactive },
+                Row::History(node) => SeriesData::History(node),
+            })
+        })
+    }
+
+    fn table(&mut self, leaves: &Rc<[Leaf]>) -> Series {
+        if let Some(&series) = self.tables.get(leaves) {
+            return series;
+        }
+        let bits = leaves.iter().map(|leaf| match leaf {
+            Leaf::Const(bits) => Some(*bits),
+            Leaf::Node(_) => None,
+        });
+        let data = match bits.collect() {
+            Some(bits) => SeriesData::Constants(bits),
+            None => SeriesData::Nodes(leaves.iter().map(|&leaf| self.leaf(leaf)).collect()),
+        };
+        let series = self.graph.series.push(data);
+        self.tables.insert(Rc::clone(leaves), series);
+        series
+    }
+
+    /// What is `args` in the iterations of `inside`, a loop that will stand at
+    /// the end of `block`.
+    pub(super) fn in_loop(
+        &mut self,
+        args: &[Arg],
+        inside: Region,
+        block: Block,
+        place: Option<PlaceId>,
+    ) -> Arg {
+        let even = || element(args, inside, &self.graph);
+        if let Some(arg) = same(args).or_else(even).or_else(|| table(args, inside)) {
+            return arg;
+        }
+        let nodes: Vec<Arg> =
+            args.iter().map(|arg| Arg::Leaf(Leaf::Node(self.node(arg, block, place)))).collect();
+        table(&nodes, inside).unwrap_or_else(|| nodes[0].clone())
+    }
+}
+
+/// The one that all `args` are.
+fn same(args: &[Arg]) -> Option<Arg> {
+    let first = args.first()?;
+    args.iter().all(|arg| arg == first).then(|| first.clone())
+}
+
+/// The element of a row, if `args` are elements at even distances.
+fn element(args: &[Arg], inside: Region, graph: &Graph) -> Option<Arg> {
+    let place = |arg: &Arg| match arg {
+        Arg::Element { row, base, .. } => Some((*row, i64::from(*base))),
+        Arg::Leaf(Leaf::Node(node)) => match graph.nodes[*node].def {
+            Def::Input(number) => {
+                let (row, number) = Row::of_input(graph, number);
+                Some((row, i64::from(number)))
+            }
+            _ => None,
+        },
+        Arg::Leaf(Leaf::Const(_)) | Arg::Table { .. } | Arg::History(_) => None,
+    };
+    let [first, second, ..] = args else { return None };
+    let (row, base) = place(first)?;
+    let by = place(second)?.1 - base;
+    let fits = |(arg, index): (&Arg, i64)| {
+        place(arg) == Some((row, base + by * index)) && strides_of(arg) == strides_of(first)
+    };
+    if !args.iter().zip(0..).all(fits) {
+        return None;
+    }
+    let mut strides: Strides = strides_of(first).into();
+    strides.push((inside, i32::try_from(by).ok()?));
+    Some(Arg::Element { row, base: u32::try_from(base).ok()?, strides })
+}
+
+fn strides_of(arg: &Arg) -> &[(Region, i32)] {
+    match arg {
+        Arg::Element { strides, .. } | Arg::Table { strides, .. } => strides,
+        Arg::Leaf(_) | Arg::History(_) => &[],
+    }
+}
+
+/// The table of `args`, which are leaves and tables by the same loops.
+fn table(args: &[Arg], inside: Region) -> Option<Arg> {
+    let tables = args.iter().find_map(|arg| match arg {
+        Arg::Table { leaves, strides } => Some((leaves.len(), strides.clone())),
+        Arg::Leaf(_) | Arg::Element { .. } | Arg::History(_) => None,
+    });
+    let (len, mut strides) = tables.unwrap_or((1, Strides::new()));
+    let fits = |arg: &Arg| match arg {
+        Arg::Leaf(_) => true,
+        Arg::Table { leaves, strides: like } => leaves.len() == len && *like == strides,
+        Arg::Element { .. } | Arg::History(_) => false,
+    };
+    if !args.iter().all(fits) {
+        return None;
+    }
+    let leaf = |arg: &Arg, index: usize| match arg {
+        Arg::Leaf(leaf) => Some(*leaf),
+        Arg::Table { leaves, .. } => leaves.get(index).copied(),
+        Arg::Element { .. } | Arg::History(_) => None,
+    };
+    let leaves: Option<Rc<[Leaf]>> =
+        (0..len).flat_map(|index| args.iter().map(move |arg| leaf(arg, index))).collect();
+    let width = i32::try_from(args.len()).ok()?;
+    for (_, stride) in &mut strides {
+        *stride = stride.checked_mul(width)?;
+    }
+    strides.push((inside, 1));
+    Some(Arg::Table { leaves: leaves?, strides })
+}

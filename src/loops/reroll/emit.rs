@@ -1,0 +1,334 @@
+//! The way out: makes a graph of shapes.
+//!
+//! Of the outputs of a loop those of the last iteration become φs, others
+//! elements of histories, if something uses them.
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use super::argument::{Arg, Leaf, Output, Row};
+use super::collect::Whole;
+use super::places::tell_apart;
+use super::ready::{ReadyShape, whole_row};
+use super::shape::{Inner, Ref, Scope, ScopeEnd, Shape, ShapeId, Shapes};
+use crate::op::Op;
+use crate::ssa::{Block, Def, End, Graph, Item, Node, PlaceId};
+
+/// The graph of `whole`, which was made of `old`; none if a loop would have to keep all
+/// that a loop in it has computed.
+pub(super) fn emit(old: &Graph, shapes: &Shapes, whole: &Whole) -> Option<Graph> {
+    let mut output = Output::new(old);
+    let operands = whole.operands.iter().map(|&node| match old.nodes[node].def {
+        Def::Input(number) => Arg::Leaf(Leaf::Node(output.input(number))),
+        Def::Const(bits) => Arg::Leaf(Leaf::Const(bits)),
+        _ => whole_row(old, node).unwrap_or(Arg::Leaf(Leaf::Const(0))),
+    });
+    let operands: Vec<Arg> = operands.collect();
+    let root = output.graph.root();
+    let mut emitter = Emitter { shapes, output };
+    emitter.scope(&whole.scope, &operands, root);
+    let mut graph = emitter.output.finish()?;
+    tell_apart(&mut graph);
+    Some(graph)
+}
+
+pub(super) struct Emitter<'a> {
+    pub(super) shapes: &'a Shapes,
+    pub(super) output: Output,
+}
+
+/// Operands of a step.
+pub(super) type Args = SmallVec<[Arg; 3]>;
+
+/// The outputs of the steps inside something, by their numbers.
+pub(super) struct Locals {
+    /// Those that are known and needed.
+    args: Vec<Option<Arg>>,
+    needed: Vec<bool>,
+    /// The number of the next one.
+    next: usize,
+}
+
+impl Locals {
+    pub(super) fn new(count: usize) -> Self {
+        Locals { args: vec![None; count], needed: vec![false; count], next: 0 }
+    }
+
+    pub(super) fn need(&mut self, reference: Ref) {
+        if let Ref::Own(number) | Ref::Carried { value: number, .. } = reference {
+            self.needed[number as usize] = true;
+        }
+    }
+
+    pub(super) fn get(&self, number: u32) -> Arg {
+        // What is needed has been computed.
+        let nothing = || Arg::Leaf(Leaf::Const(f64::NAN.to_bits()));
+        self.args.get(number as usize).cloned().flatten().unwrap_or_else(nothing)
+    }
+
+    pub(super) fn define(&mut self, node: Node) {
+        self.define_as(Arg::Leaf(Leaf::Node(node)));
+    }
+
+    pub(super) fn define_as(&mut self, arg: Arg) {
+        self.args[self.next] = Some(arg);
+        self.next += 1;
+    }
+}
+
+impl Emitter<'_> {
+    pub(super) fn scope(&mut self, scope: &Scope, outer: &[Arg], root: Block) {
+        let steps = || scope.blocks.iter().flat_map(|block| &block.steps);
+        let mut locals = Locals::new(steps().map(|step| self.shapes.outputs(step.shape)).sum());
+        steps().flat_map(|step| &step.operands).for_each(|&operand| locals.need(operand));
+        for block in &scope.blocks {
+            match &block.end {
+                ScopeEnd::Return(values) => values.iter().for_each(|&value| locals.need(value)),
+                ScopeEnd::Branch { condition, .. } => locals.need(*condition),
+            }
+        }
+        let resolve = |locals: &Locals, reference: Ref| match reference {
+            Ref::Own(number) => locals.get(number),
+            Ref::Outer(outside) | Ref::Carried { outer: outside, .. } => {
+                outer[outside as usize].clone()
+            }
+        };
+        let mut blocks = vec![root; scope.blocks.len()];
+        for (index, data) in scope.blocks.iter().enumerate() {
+            let block = blocks[index];
+            for step in &data.steps {
+                let args = step.operands.iter().map(|&operand| resolve(&locals, operand)).collect();
+                self.step(step.shape, args, block, &mut locals);
+            }
+            let end = match &data.end {
+                ScopeEnd::Return(values) => {
+                    let values = values.iter().map(|&value| resolve(&locals, value));
+                    End::Return(values.map(|value| self.output.node(&value, block, None)).collect())
+                }
+                ScopeEnd::Branch { condition, then, otherwise } => {
+                    let condition = self.output.node(&resolve(&locals, *condition), block, None);
+                    blocks[*then] = self.output.graph.new_block();
+                    blocks[*otherwise] = self.output.graph.new_block();
+                    let (then, otherwise) = (blocks[*then], blocks[*otherwise]);
+                    End::Branch { condition, then, otherwise }
+                }
+            };
+            self.output.graph.blocks[block].end = end;
+        }
+    }
+
+    pub(super) fn step(&mut self, shape: ShapeId, args: Args, block: Block, locals: &mut Locals) {
+        match self.shapes.get(shape) {
+            Shape::Apply { op, place, .. } => {
+                let args: SmallVec<[Node; 3]> =
+                    args.iter().map(|arg| self.output.node(arg, block, *place)).collect();
+                locals.define(self.output.graph.push_apply(block, *op, &args, *place));
+            }
+            Shape::Guard { expect } => {
+                let condition = self.output.node(&args[0], block, None);
+                let guard = Item::Guard { condition, expect: *expect };
+                self.output.graph.blocks[block].items.push(guard);
+            }
+            Shape::Region { scope, phis, place } => {
+                let region = self.output.graph.push_region(block, None, *place);
+                let root = self.output.graph.regions[region].root;
+                self.scope(scope, &args, root);
+                (0..*phis).for_each(|_| locals.define(self.output.graph.push_phi(region)));
+            }
+            Shape::Ready { times, scope, params, entries, kept, phis, place } => {
+                let (times, entries, kept) = (*times, *entries, *kept);
+                let (phis, place) = (*phis, *place);
+                let shape = ReadyShape { times, scope, params, entries, kept, phis, place };
+                self.again(&shape, &args, block, locals);
+            }
+            Shape::Past { iteration, .. } => {
+                let element = match args[0] {
+                    Arg::History(node) => Arg::Element {
+                        row: Row::History(node),
+                        base: *iteration,
+                        strides: SmallVec::new(),
+                    },
+                    _ => self.output.fail(),
+                };
+                locals.define_as(element);
+            }
+            Shape::While { .. } => {
+                let phis = self.until(shape, &args, block);
+                phis.into_iter().for_each(|phi| locals.define(phi));
+            }
+            Shape::Loop { times, steps, place } => {
+                let first = locals.next;
+                locals.next += self.shapes.outputs(shape);
+                let needed = (first..locals.next).filter(|&number| locals.needed[number]);
+                let needed: Vec<usize> = needed.map(|number| number - first).collect();
+                let outputs = self.looped(*times, steps, &args, &needed, block, *place);
+                for (number, arg) in needed.into_iter().zip(outputs) {
+                    locals.args[first + number] = Some(arg);
+                }
+            }
+        }
+    }
+
+    /// Makes a loop, and returns its `needed` outputs.
+    fn looped(
+        &mut self,
+        times: u32,
+        steps: &[Inner],
+        args: &[Arg],
+        needed: &[usize],
+        block: Block,
+        place: Option<PlaceId>,
+    ) -> Vec<Arg> {
+        let width = steps.iter().map(|step| self.shapes.outputs(step.shape)).sum();
+        let mut locals = Locals::new(width);
+        steps.iter().flat_map(|step| &step.operands).for_each(|&operand| locals.need(operand));
+        needed.iter().for_each(|number| locals.needed[number % width] = true);
+        let region = self.output.graph.regions.next_key();
+        let (carried, operands) = self.operands(times, &self.refs(steps, place), args, block);
+        let pushed = self.output.graph.push_region(block, None, place);
+        debug_assert_eq!(region, pushed);
+        let phis = self.output.graph.make_loop(region, times, &carried.firsts);
+        let number = self.output.graph.push_iteration(region);
+        let body = self.output.graph.regions[region].root;
+        let mut operands = operands.into_iter();
+        for step in steps {
+            let args = operands.by_ref().take(step.operands.len());
+            let args = args.map(|operand| operand.arg(&locals, &phis)).collect();
+            self.step(step.shape, args, body, &mut locals);
+        }
+        let nexts = self.nexts(&carried, &locals, &phis, body, place);
+        let values: Vec<Node> = needed
+            .iter()
+            .map(|number| self.output.node(&locals.get((number % width) as u32), body, place))
+            .collect();
+        let last = times - 1;
+        let most = self.output.constant(f64::from(last).to_bits());
+        let again = self.output.graph.push_apply(body, Op::Lt, &[number, most], place);
+        let iteration = |number: usize| (number / width) as u32;
+        let lasts = needed.iter().zip(&values).filter(|(number, _)| iteration(**number) == last);
+        let lasts: Vec<Node> = lasts.map(|(_, &value)| value).collect();
+        let passed = [again].into_iter().chain(nexts).chain(lasts.iter().copied());
+        self.output.graph.blocks[body].end = End::Return(passed.collect());
+        for value in lasts {
+            let phi = self.output.graph.push_phi(region);
+            self.output.set_last(value, last, phi);
+        }
+        let past = |(&number, node): (&usize, Node)| Arg::Element {
+            row: Row::History(node),
+            base: iteration(number),
+            strides: SmallVec::new(),
+        };
+        needed.iter().zip(values).map(past).collect()
+    }
+
+    /// The operands of these steps with where the user's code has them.
+    pub(super) fn refs(
+        &self,
+        steps: &[Inner],
+        place: Option<PlaceId>,
+    ) -> Vec<(Ref, Option<PlaceId>)> {
+        let of_step = |step: &Inner| {
+            let place = self.shapes.place(step.shape).or(place);
+            step.operands.iter().map(move |&operand| (operand, place)).collect::<Vec<_>>()
+        };
+        steps.iter().flat_map(of_step).collect()
+    }
+
+    /// What these operands in a loop are, in order, and what it carries. The loop
+    /// will be the next region.
+    pub(super) fn operands(
+        &mut self,
+        times: u32,
+        refs: &[(Ref, Option<PlaceId>)],
+        args: &[Arg],
+        block: Block,
+    ) -> (Carried, Vec<Operand>) {
+        let region = self.output.graph.regions.next_key();
+        let mut carried = Carried::default();
+        let mut operands = Vec::with_capacity(refs.len());
+        for &(operand, place) in refs {
+            operands.push(match operand {
+                Ref::Own(number) => Operand::Own(number),
+                Ref::Outer(outer) => {
+                    let args = &args[outer as usize..][..times as usize];
+                    Operand::Arg(self.output.in_loop(args, region, block, place))
+                }
+                Ref::Carried { value, distance, outer } => {
+                    let mut next = Next::Own(value);
+                    let firsts = &args[outer as usize..][..distance as usize];
+                    let mut entry = 0;
+                    for first in firsts.iter().rev() {
+                        let first = self.output.node(first, block, place);
+                        entry = carried.entry(next, first);
+                        next = Next::Entry(entry);
+                    }
+                    Operand::Entry(entry)
+                }
+            });
+        }
+        (carried, operands)
+    }
+
+    /// What the entry φs get in the next iteration.
+    pub(super) fn nexts(
+        &mut self,
+        carried: &Carried,
+        locals: &Locals,
+        phis: &[Node],
+        block: Block,
+        place: Option<PlaceId>,
+    ) -> Vec<Node> {
+        let next = |next: &Next| match *next {
+            Next::Own(number) => self.output.node(&locals.get(number), block, place),
+            Next::Entry(entry) => phis[entry],
+        };
+        carried.nexts.iter().map(next).collect()
+    }
+}
+
+/// An operand of a step of a loop.
+pub(super) enum Operand {
+    Own(u32),
+    Entry(usize),
+    Arg(Arg),
+}
+
+impl Operand {
+    /// What it is, with these entry φs.
+    pub(super) fn arg(self, locals: &Locals, phis: &[Node]) -> Arg {
+        match self {
+            Operand::Own(number) => locals.get(number),
+            Operand::Entry(entry) => Arg::Leaf(Leaf::Node(phis[entry])),
+            Operand::Arg(arg) => arg,
+        }
+    }
+}
+
+/// What an entry φ is in the next iteration.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Next {
+    /// An output of the steps inside.
+    Own(u32),
+    /// What another entry φ is now.
+    Entry(usize),
+}
+
+/// The entry φs of a loop.
+#[derive(Default)]
+pub(super) struct Carried {
+    nexts: Vec<Next>,
+    pub(super) firsts: Vec<Node>,
+    known: HashMap<(Next, Node), usize>,
+}
+
+impl Carried {
+    /// The entry φ that is first `first` and then `next`.
+    fn entry(&mut self, next: Next, first: Node) -> usize {
+        let Carried { nexts, firsts, known } = self;
+        *known.entry((next, first)).or_insert_with(|| {
+            nexts.push(next);
+            firsts.push(first);
+            firsts.len() - 1
+        })
+    }
+}

@@ -1,0 +1,185 @@
+//! Flattening: takes the loops apart that lifting has made.
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use super::ready::{Ready, ready};
+use crate::entity::Array;
+use crate::ssa::{Access, Block, Def, End, Graph, Item, Node, Region, SeriesData};
+
+/// The graph without loops, all of which are such that lifting makes.
+pub(super) fn flatten(graph: &Graph) -> Graph {
+    let new = graph.emptied();
+    let inputs = new.input_nodes().map(|(node, number)| (number, node)).collect();
+    let nodes = Array::filled(None, graph.nodes.len());
+    let (constants, histories) = (HashMap::new(), HashMap::new());
+    let mut flat = Flatten { old: graph, new, nodes, inputs, constants, histories };
+    for series in graph.series.values() {
+        if let SeriesData::History(node) = series {
+            flat.histories.insert(*node, Vec::new());
+        }
+    }
+    let root = flat.new.root();
+    let mut tasks = vec![Task { old: graph.root(), new: root, behind: None }];
+    while let Some(task) = tasks.pop() {
+        flat.fill(task, &mut tasks);
+    }
+    flat.new
+}
+
+struct Flatten<'a> {
+    old: &'a Graph,
+    new: Graph,
+    /// The nodes of the new graph, where they are known.
+    nodes: Array<Node, Option<Node>>,
+    inputs: HashMap<u32, Node>,
+    constants: HashMap<u64, Node>,
+    /// What nodes were in each iteration.
+    histories: HashMap<Node, Vec<Node>>,
+}
+
+/// Fills a block of the new graph with what is in one of the old graph: all of it, or
+/// what comes behind a region, its step with this number, which has become another.
+struct Task {
+    old: Block,
+    new: Block,
+    behind: Option<(usize, Region, Region)>,
+}
+
+impl Flatten<'_> {
+    fn fill(&mut self, Task { old, new, behind }: Task, tasks: &mut Vec<Task>) {
+        let data = &self.old.blocks[old];
+        if let Some((_, region, made)) = behind {
+            for &phi in &self.old.regions[region].phis {
+                self.nodes[phi] = Some(self.new.push_phi(made));
+            }
+        }
+        let from = behind.map_or(0, |(at, ..)| at + 1);
+        for (at, &item) in data.items.iter().enumerate().skip(from) {
+            match item {
+                Item::Node(node) => self.compute(node, new),
+                Item::Guard { condition, expect } => {
+                    let condition = self.node(condition);
+                    self.new.blocks[new].items.push(Item::Guard { condition, expect });
+                }
+                Item::Region(region) => match ready(self.old, region) {
+                    Some(ready) => self.unroll(region, &ready, new),
+                    None => {
+                        let root = self.old.regions[region].root;
+                        let made = self.new.push_region(new, None, self.old.regions[region].place);
+                        tasks.push(Task { old, new, behind: Some((at, region, made)) });
+                        let inside = self.new.regions[made].root;
+                        tasks.push(Task { old: root, new: inside, behind: None });
+                        return;
+                    }
+                },
+                // Only derivatives have them.
+                Item::Fill(_) | Item::Accumulate(..) => {}
+            }
+        }
+        self.new.blocks[new].end = match &data.end {
+            End::Open => End::Open,
+            End::Return(values) => {
+                End::Return(values.iter().map(|&value| self.node(value)).collect())
+            }
+            &End::Branch { condition, then, otherwise } => {
+                let condition = self.node(condition);
+                let (first, second) = (self.new.new_block(), self.new.new_block());
+                tasks.push(Task { old: otherwise, new: second, behind: None });
+                tasks.push(Task { old: then, new: first, behind: None });
+                End::Branch { condition, then: first, otherwise: second }
+            }
+        };
+    }
+
+    /// Appends all iterations of a loop to `block`.
+    fn unroll(&mut self, region: Region, ready: &Ready, block: Block) {
+        let entries = self.old.entries(region);
+        let mut values: Vec<Node> = entries.iter().map(|entry| self.node(entry.first)).collect();
+        let items = &self.old.blocks[ready.body].items;
+        for iteration in 0..ready.times {
+            for (entry, &value) in entries.iter().zip(&values) {
+                self.nodes[entry.phi] = Some(value);
+            }
+            for &item in items {
+                match item {
+                    Item::Node(node) if node == ready.again => {}
+                    Item::Node(node) => {
+                        match self.old.nodes[node].def {
+                            Def::Element(access) => {
+                                self.nodes[node] = Some(self.element(access, iteration));
+                            }
+                            _ => self.compute(node, block),
+                        }
+                        let now = self.node(node);
+                        if let Some(history) = self.histories.get_mut(&node) {
+                            history.push(now);
+                        }
+                    }
+                    Item::Guard { condition, expect } => {
+                        let condition = self.node(condition);
+                        self.new.blocks[block].items.push(Item::Guard { condition, expect });
+                    }
+                    Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) => {}
+                }
+            }
+            let nexts = ready.passed[..entries.len()].iter();
+            values = nexts.map(|&next| self.node(next)).collect();
+        }
+        let lasts = &ready.passed[entries.len()..];
+        for (&phi, &last) in self.old.regions[region].phis.iter().zip(lasts) {
+            self.nodes[phi] = Some(self.node(last));
+        }
+    }
+
+    /// The element at `access` in this iteration of the loop that it is in.
+    fn element(&mut self, access: Access, iteration: u32) -> Node {
+        let index = self.old.index_at(access, |_| iteration);
+        let found = match &self.old.series[self.old.accesses[access].series] {
+            SeriesData::Constants(numbers) => {
+                numbers.get(index).copied().map(|bits| self.constant(bits))
+            }
+            &SeriesData::Inputs { first, .. } => Some(self.input(first + index as u32)),
+            SeriesData::Nodes(nodes) => nodes.get(index).copied().map(|node| self.node(node)),
+            SeriesData::History(node) => {
+                self.histories.get(node).and_then(|history| history.get(index)).copied()
+            }
+            SeriesData::Sums(_) | SeriesData::Outputs { .. } => None,
+        };
+        // The verifier has seen that it is there.
+        found.unwrap_or_else(|| self.constant(f64::NAN.to_bits()))
+    }
+
+    fn compute(&mut self, node: Node, block: Block) {
+        let data = self.old.nodes[node];
+        self.nodes[node] = Some(match data.def {
+            Def::Apply(op, _) => {
+                let args: SmallVec<[Node; 3]> =
+                    data.args().iter().map(|&arg| self.node(arg)).collect();
+                self.new.push_apply(block, op, &args, data.place)
+            }
+            Def::Element(access) => self.element(access, 0),
+            _ => return,
+        });
+    }
+
+    fn node(&mut self, node: Node) -> Node {
+        match (self.nodes[node], self.old.nodes[node].def) {
+            (Some(known), _) => known,
+            (None, Def::Const(bits)) => self.constant(bits),
+            (None, Def::Input(number)) => self.input(number),
+            // The verifier has seen that what is used has been computed.
+            (None, _) => self.constant(f64::NAN.to_bits()),
+        }
+    }
+
+    fn input(&mut self, number: u32) -> Node {
+        let new = &mut self.new;
+        *self.inputs.entry(number).or_insert_with(|| new.push_input(number))
+    }
+
+    fn constant(&mut self, bits: u64) -> Node {
+        let new = &mut self.new;
+        *self.constants.entry(bits).or_insert_with(|| new.push_const(bits))
+    }
+}

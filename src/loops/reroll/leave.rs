@@ -1,0 +1,135 @@
+//! The way out for loops that may end in each iteration.
+
+use std::rc::Rc;
+
+use super::argument::{Arg, Leaf};
+use super::emit::{Emitter, Locals, Operand};
+use super::shape::{Exit, Ref, Shape, ShapeId};
+use crate::op::Op;
+use crate::ssa::{Block, End, Item, Node, PlaceId, Region};
+
+impl Emitter<'_> {
+    /// Makes the loop of this shape, and returns its outputs.
+    pub(super) fn until(&mut self, shape: ShapeId, args: &[Arg], block: Block) -> Vec<Node> {
+        let shapes = self.shapes;
+        let Shape::While { times, steps, exits, last, tells, place } = shapes.get(shape) else {
+            return Vec::new();
+        };
+        let (times, place, tells) = (*times, *place, *tells);
+        let mut refs = self.refs(steps, place);
+        let values = exits.iter().map(|exit| &exit.values).chain(last);
+        refs.extend(values.flatten().flatten().map(|&value| (value, place)));
+
+        let mut locals = Locals::new(steps.iter().map(|step| shapes.outputs(step.shape)).sum());
+        refs.iter().for_each(|&(operand, _)| locals.need(operand));
+        let (carried, operands) = self.operands(times, &refs, args, block);
+        let region = self.output.graph.push_region(block, None, place);
+        let phis = self.output.graph.make_loop(region, times, &carried.firsts);
+        let mut operands = operands.into_iter();
+        let used: usize = steps.iter().map(|step| step.operands.len()).sum();
+        let of_steps: Vec<_> = operands.by_ref().take(used).collect();
+        let mut of_steps = of_steps.into_iter();
+
+        let mut here = self.output.graph.regions[region].root;
+        let mut exits = exits.iter().peekable();
+        let mut ended = false;
+        for (at, step) in steps.iter().enumerate() {
+            let args = of_steps.by_ref().take(step.operands.len());
+            let args = args.map(|operand| operand.arg(&locals, &phis)).collect();
+            let Some(exit) = exits.next_if(|exit| exit.at == at) else {
+                self.step(step.shape, args, here, &mut locals);
+                continue;
+            };
+            let condition = self.output.node(&args[0], here, place);
+            let expect = matches!(shapes.get(step.shape), Shape::Guard { expect: true });
+            let told = tells.then_some(0.0);
+            let values = values_of(told, &exit.values, &mut operands, &locals, &phis);
+            let is_whole = exit.seen.iter().all(|&seen| seen);
+            if is_whole && last.is_none() && at + 1 == steps.len() {
+                // Each end of the body is one of the loop or not, by this condition.
+                let again = match expect {
+                    true => condition,
+                    false => {
+                        let zero = self.output.constant(0);
+                        self.output.graph.push_apply(here, Op::Eq, &[condition, zero], place)
+                    }
+                };
+                let nexts = self.nexts(&carried, &locals, &phis, here, place);
+                self.pass(here, again, nexts, &values, place);
+                ended = true;
+                continue;
+            }
+            let graph = &mut self.output.graph;
+            let (then, otherwise) = (graph.new_block(), graph.new_block());
+            graph.blocks[here].end = End::Branch { condition, then, otherwise };
+            let (on, out) = if expect { (then, otherwise) } else { (otherwise, then) };
+            if !is_whole {
+                self.guard_seen(exit, region, out, place);
+            }
+            let no = self.output.constant(0);
+            self.pass(out, no, phis.clone(), &values, place);
+            here = on;
+        }
+        let count = shapes.outputs(shape);
+        if !ended {
+            let nexts = self.nexts(&carried, &locals, &phis, here, place);
+            let (again, values) = match last {
+                // One more than the largest number of iterations stops the graph.
+                None => (self.output.constant(1f64.to_bits()), vec![NOTHING; count]),
+                Some(last) => {
+                    let most = self.output.constant(f64::from(times - 1).to_bits());
+                    let number = self.output.iteration(region);
+                    let again = self.output.graph.push_apply(here, Op::Lt, &[number, most], place);
+                    let told = tells.then_some(1.0);
+                    (again, values_of(told, last, &mut operands, &locals, &phis))
+                }
+            };
+            self.pass(here, again, nexts, &values, place);
+        }
+        (0..count).map(|_| self.output.graph.push_phi(region)).collect()
+    }
+
+    /// Ends `block`, one of a loop.
+    fn pass(
+        &mut self,
+        block: Block,
+        again: Node,
+        nexts: Vec<Node>,
+        values: &[Arg],
+        place: Option<PlaceId>,
+    ) {
+        let values = values.iter().map(|value| self.output.node(value, block, place));
+        let values: Vec<Node> = values.collect();
+        let all = core::iter::once(again).chain(nexts).chain(values);
+        self.output.graph.blocks[block].end = End::Return(all.collect());
+    }
+
+    /// Stops where the loop was not seen to end in this iteration.
+    fn guard_seen(&mut self, exit: &Exit, region: Region, block: Block, place: Option<PlaceId>) {
+        let leaf = |&seen: &bool| Leaf::Const(f64::from(u8::from(seen)).to_bits());
+        let leaves: Rc<[Leaf]> = exit.seen.iter().map(leaf).collect();
+        let strides = [(region, 1)].into_iter().collect();
+        let condition = self.output.node(&Arg::Table { leaves, strides }, block, place);
+        self.output.graph.blocks[block].items.push(Item::Guard { condition, expect: true });
+    }
+}
+
+/// What an output is where it is not used.
+const NOTHING: Arg = Arg::Leaf(Leaf::Const(0));
+
+/// The outputs, the first of which may be known, the others as these values are
+/// with the next operands.
+fn values_of(
+    told: Option<f64>,
+    values: &[Option<Ref>],
+    operands: &mut impl Iterator<Item = Operand>,
+    locals: &Locals,
+    phis: &[Node],
+) -> Vec<Arg> {
+    let told = told.map(|told| Arg::Leaf(Leaf::Const(told.to_bits())));
+    let value = |value: &Option<Ref>| match value {
+        Some(_) => operands.next().map_or(NOTHING, |value| value.arg(locals, phis)),
+        None => NOTHING,
+    };
+    told.into_iter().chain(values.iter().map(value)).collect()
+}

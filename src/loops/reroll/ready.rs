@@ -1,0 +1,292 @@
+//! Loops that lifting has made: what they are as steps, so that what they repeat is
+//! rolled in turn, in their bodies and around them.
+//!
+//! Such a loop has one block and a fixed number of iterations. It reads inputs,
+//! tables and what earlier loops computed, in even steps. Other loops leave a graph
+//! as it is.
+
+use std::rc::Rc;
+
+use smallvec::SmallVec;
+
+use super::argument::{Arg, Leaf, Row};
+use super::collect::Collect;
+use super::emit::{Args, Emitter, Locals};
+use super::shape::{Scope, Shape, Step};
+use crate::entity::Array;
+use crate::op::Op;
+use crate::ssa::{AccessData, Block, Def, End, Graph, Item, Node, PlaceId, Region, SeriesData};
+
+/// What the body of a loop uses from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Param {
+    /// The entry φ with this number.
+    Entry(u32),
+    /// What is the same in all iterations.
+    Same,
+    /// An input, in each iteration that many further.
+    Input { stride: i32 },
+    /// What an earlier loop has computed in this iteration, and in each that many
+    /// further.
+    Past { base: u32, stride: i32 },
+    /// The numbers of a table, one by one.
+    Table,
+}
+
+/// The parts of a loop that lifting has made.
+pub(super) struct Ready {
+    pub(super) times: u32,
+    /// Its only block.
+    pub(super) body: Block,
+    /// The node that decides whether there is another iteration.
+    pub(super) again: Node,
+    /// What the entry φs get next, and the φs of the loop.
+    pub(super) passed: SmallVec<[Node; 2]>,
+}
+
+/// The loop `region`, if lifting makes such loops.
+pub(super) fn ready(graph: &Graph, region: Region) -> Option<Ready> {
+    let data = &graph.regions[region];
+    let (body, cycle) = (data.root, data.cycle.as_ref().filter(|_| data.replays.is_none())?);
+    let End::Return(passed) = &graph.blocks[body].end else { return None };
+    let (&again, passed) = passed.split_first()?;
+    let Def::Apply(Op::Lt, args) = graph.nodes[again].def else { return None };
+    let [number, most, _] = args;
+    let is_counted = graph.nodes[number].def == Def::Iteration(region)
+        && graph.constant(most) == Some(f64::from(cycle.bound) - 1.0);
+    let items = &graph.blocks[body].items;
+    let is_used = |node: Node| node == again || node == number;
+    let is_plain = |item: &Item| match *item {
+        Item::Node(node) if node == again => true,
+        Item::Node(node) => match graph.nodes[node].def {
+            Def::Apply(..) => !graph.nodes[node].args().iter().any(|&arg| is_used(arg)),
+            Def::Element(access) => {
+                let data = &graph.accesses[access];
+                matches!(data.strides[..], [(by, _)] if by == region) && is_row(graph, data)
+            }
+            _ => false,
+        },
+        Item::Guard { condition, .. } => !is_used(condition),
+        Item::Region(_) | Item::Fill(_) | Item::Accumulate(..) => false,
+    };
+    let fits = is_counted
+        && items.iter().all(is_plain)
+        && !passed.iter().any(|&node| is_used(node))
+        && items.last() == Some(&Item::Node(again));
+    fits.then(|| Ready { times: cycle.bound, body, again, passed: passed.into() })
+}
+
+/// Whether what is accessed is inputs in their order, a table from its start on, or a
+/// history.
+fn is_row(graph: &Graph, access: &AccessData) -> bool {
+    match &graph.series[access.series] {
+        SeriesData::Constants(_) => access.base == 0 && access.strides.iter().all(|by| by.1 == 1),
+        SeriesData::Inputs { .. } | SeriesData::History(_) => true,
+        SeriesData::Nodes(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => false,
+    }
+}
+
+/// Whether `graph` has loops, and all are such that lifting makes.
+pub(super) fn has_only_ready_loops(graph: &Graph) -> bool {
+    let loops = || graph.regions.keys().filter(|&region| graph.regions[region].cycle.is_some());
+    let mut is_body = Array::filled(false, graph.blocks.len());
+    loops().for_each(|region| is_body[graph.regions[region].root] = true);
+    let is_past = |item: &Item| match *item {
+        Item::Node(node) => past(graph, node).is_some() || !is_element(graph, node),
+        _ => true,
+    };
+    loops().next().is_some()
+        && loops().all(|region| ready(graph, region).is_some())
+        && graph
+            .blocks
+            .keys()
+            .all(|block| is_body[block] || graph.blocks[block].items.iter().all(is_past))
+}
+
+fn is_element(graph: &Graph, node: Node) -> bool {
+    matches!(graph.nodes[node].def, Def::Element(_))
+}
+
+/// What `node` was computed as and in which iteration, if it is from an earlier loop.
+pub(super) fn past(graph: &Graph, node: Node) -> Option<(Node, u32)> {
+    let Def::Element(access) = graph.nodes[node].def else { return None };
+    let data = &graph.accesses[access];
+    match graph.series[data.series] {
+        SeriesData::History(node) if data.strides.is_empty() => Some((node, data.base)),
+        _ => None,
+    }
+}
+
+impl Collect<'_> {
+    /// The step of `region`, a loop.
+    pub(super) fn ready(&mut self, region: Region) -> Option<Step> {
+        let graph = self.graph;
+        let Ready { times, body, passed, .. } = ready(graph, region)?;
+        let kept: Vec<Node> = graph.blocks[body]
+            .items
+            .iter()
+            .filter_map(|item| match *item {
+                Item::Node(node) if self.histories.contains(&node) => Some(node),
+                _ => None,
+            })
+            .collect();
+        let (entries, phis) = (graph.entries(region), &graph.regions[region].phis);
+        self.tree.ends[body] = End::Return(passed.iter().chain(&kept).copied().collect());
+        let (scope, used) = self.scope(body);
+        let mut operands: SmallVec<[Node; 3]> = entries.iter().map(|entry| entry.first).collect();
+        let mut params = Vec::with_capacity(used.len());
+        for &node in &used {
+            let (param, operand) = self.param(region, node)?;
+            params.push(param);
+            operands.extend(operand);
+        }
+        let inside = scope.blocks.iter().flat_map(|block| &block.steps);
+        let inside: u64 = inside.map(|step| self.shapes.weight(step.shape)).sum();
+        let (weight, place) =
+            (inside.saturating_mul(u64::from(times)), graph.regions[region].place);
+        let (entries, kept_count, phi_count) =
+            (entries.len() as u32, kept.len() as u32, phis.len() as u32);
+        let shape = Shape::Ready {
+            times,
+            scope,
+            params,
+            entries,
+            kept: kept_count,
+            phis: phi_count,
+            place,
+        };
+        let shape = self.shapes.intern(shape, kept.len() + phis.len(), weight);
+        Some(Step { shape, operands, outputs: kept.iter().chain(phis).copied().collect() })
+    }
+
+    /// What the body of `region` uses as `node`, from outside, and the operand for it.
+    fn param(&self, region: Region, node: Node) -> Option<(Param, Option<Node>)> {
+        let access = match self.graph.nodes[node].def {
+            Def::Entry(of, number) if of == region => return Some((Param::Entry(number), None)),
+            Def::Element(access) => &self.graph.accesses[access],
+            _ => return Some((Param::Same, Some(node))),
+        };
+        let stride = match access.strides[..] {
+            [(by, stride)] if by == region => stride,
+            // It was read before the loop.
+            _ => return Some((Param::Same, Some(node))),
+        };
+        Some(match self.graph.series[access.series] {
+            // The element stands for the table.
+            SeriesData::Constants(_) => (Param::Table, Some(node)),
+            // Here for the first input that it is.
+            SeriesData::Inputs { .. } => (Param::Input { stride }, Some(node)),
+            SeriesData::History(of) => (Param::Past { base: access.base, stride }, Some(of)),
+            SeriesData::Nodes(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => return None,
+        })
+    }
+}
+
+/// The table that the element `node` of a ready loop goes through, or the first input.
+pub(super) fn whole_row(graph: &Graph, node: Node) -> Option<Arg> {
+    let Def::Element(access) = graph.nodes[node].def else { return None };
+    let access = &graph.accesses[access];
+    match &graph.series[access.series] {
+        SeriesData::Constants(numbers) => {
+            let leaves: Rc<[Leaf]> = numbers.iter().map(|&bits| Leaf::Const(bits)).collect();
+            Some(Arg::Table { leaves, strides: SmallVec::new() })
+        }
+        SeriesData::Inputs { first, .. } => {
+            let (row, base) = Row::of_input(graph, first + access.base);
+            Some(Arg::Element { row, base, strides: SmallVec::new() })
+        }
+        _ => None,
+    }
+}
+
+/// A ready loop on its way out.
+pub(super) struct ReadyShape<'a> {
+    pub(super) times: u32,
+    pub(super) scope: &'a Scope,
+    pub(super) params: &'a [Param],
+    pub(super) entries: u32,
+    pub(super) kept: u32,
+    pub(super) phis: u32,
+    pub(super) place: Option<PlaceId>,
+}
+
+impl Emitter<'_> {
+    /// Makes a loop of a shape that was one, and defines its outputs.
+    pub(super) fn again(
+        &mut self,
+        shape: &ReadyShape<'_>,
+        args: &Args,
+        block: Block,
+        locals: &mut Locals,
+    ) {
+        let &ReadyShape { times, place, .. } = shape;
+        let (firsts, used) = args.split_at((shape.entries as usize).min(args.len()));
+        let firsts: Vec<Node> =
+            firsts.iter().map(|arg| self.output.node(arg, block, place)).collect();
+        let region = self.output.graph.push_region(block, None, place);
+        let entries = self.output.graph.make_loop(region, times, &firsts);
+        let number = self.output.graph.push_iteration(region);
+        let mut used = used.iter();
+        let mut outer = Vec::with_capacity(shape.params.len());
+        for param in shape.params {
+            let arg = match *param {
+                Param::Entry(number) => {
+                    outer.push(Arg::Leaf(Leaf::Node(entries[number as usize])));
+                    continue;
+                }
+                _ => used.next(),
+            };
+            let arg = arg.and_then(|arg| self.inside(*param, arg, region, times));
+            outer.push(arg.unwrap_or_else(|| self.output.fail()));
+        }
+        let body = self.output.graph.regions[region].root;
+        self.scope(shape.scope, &outer, body);
+        let most = self.output.constant(f64::from(times - 1).to_bits());
+        let again = self.output.graph.push_apply(body, Op::Lt, &[number, most], place);
+        let end = core::mem::replace(&mut self.output.graph.blocks[body].end, End::Open);
+        let End::Return(mut passed) = end else { return };
+        let count = passed.len().saturating_sub(shape.kept as usize);
+        let kept = passed[count..].to_vec();
+        passed.truncate(count);
+        passed.insert(0, again);
+        self.output.graph.blocks[body].end = End::Return(passed);
+        kept.into_iter().for_each(|node| locals.define_as(Arg::History(node)));
+        for _ in 0..shape.phis {
+            let phi = self.output.graph.push_phi(region);
+            locals.define(phi);
+        }
+    }
+
+    /// What `arg`, the operand for `param`, is in the iterations of `region`.
+    fn inside(&self, param: Param, arg: &Arg, region: Region, times: u32) -> Option<Arg> {
+        let graph = &self.output.graph;
+        Some(match (param, arg) {
+            (Param::Same, Arg::History(_)) | (Param::Entry(_), _) => return None,
+            (Param::Same, _) => arg.clone(),
+            (Param::Input { stride }, Arg::Leaf(Leaf::Node(node))) => {
+                let Def::Input(number) = graph.nodes[*node].def else { return None };
+                let (row, base) = Row::of_input(graph, number);
+                Arg::Element { row, base, strides: SmallVec::from_slice(&[(region, stride)]) }
+            }
+            (
+                Param::Input { stride },
+                Arg::Element { row: row @ (Row::Active | Row::Inactive), base, strides },
+            ) => {
+                let (row, base, mut strides) = (*row, *base, strides.clone());
+                strides.push((region, stride));
+                Arg::Element { row, base, strides }
+            }
+            (Param::Past { base, stride }, Arg::History(node)) => {
+                let strides = SmallVec::from_slice(&[(region, stride)]);
+                Arg::Element { row: Row::History(*node), base, strides }
+            }
+            (Param::Table, Arg::Table { leaves, strides }) => {
+                let mut strides = strides.clone();
+                let stride = i32::try_from(leaves.len() / times.max(1) as usize).ok()?;
+                strides.push((region, stride));
+                Arg::Table { leaves: Rc::clone(leaves), strides }
+            }
+            _ => return None,
+        })
+    }
+}

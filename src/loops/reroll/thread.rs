@@ -1,0 +1,361 @@
+//! Threading: where a region only decides where its block goes on, the block
+//! itself takes over its ways.
+//!
+//! Lifting makes a region of each iteration of an annotated loop. If it has
+//! several exits, its first φ is the number of the exit, and branches on that
+//! follow. After threading the iterations are in one tree, with what leaves the
+//! loop as sides, as they are if nothing is annotated; so `chain` sees how they
+//! correspond.
+
+use std::rc::Rc;
+
+use hashbrown::HashMap;
+
+use crate::entity::Array;
+use crate::op::Op;
+use crate::ssa::{Block, Def, End, Graph, Item, Node, Region, uses};
+
+/// The graph without such regions, as far as it is reached from its root: blocks,
+/// regions and nodes that are no more are still listed, and the order of nodes
+/// is not that of their ids. None if there are no such regions.
+pub(super) fn thread(graph: &Graph) -> Option<Graph> {
+    let is_plain = |region: Region| {
+        let data = &graph.regions[region];
+        data.cycle.is_none() && data.replays.is_none()
+    };
+    if graph.regions.is_empty() || !graph.regions.keys().all(is_plain) {
+        return None;
+    }
+    let root = graph.root();
+    let mut thread = Thread {
+        old: graph,
+        new: graph.clone(),
+        uses: uses(graph),
+        values: graph.nodes.keys().collect(),
+        ways: Array::filled(Way::Several, graph.blocks.len()),
+        decisions: 0,
+        tasks: vec![Task { out: root, block: root, inside: None }],
+    };
+    while let Some(task) = thread.tasks.pop() {
+        thread.run(task);
+    }
+    (thread.decisions > 0).then_some(thread.new)
+}
+
+/// Whether anything is decided by the first φ of a region, as by the number of an exit.
+pub(super) fn has_selectors(graph: &Graph) -> bool {
+    graph.blocks.values().any(|block| {
+        let End::Branch { condition, .. } = block.end else { return false };
+        let data = &graph.nodes[condition];
+        matches!(data.def, Def::Apply(Op::Eq, _))
+            && data.args().iter().any(|&arg| matches!(graph.nodes[arg].def, Def::Phi(_, 0)))
+    })
+}
+
+struct Thread<'a> {
+    old: &'a Graph,
+    new: Graph,
+    /// How often each node of the old graph is used.
+    uses: Array<Node, u32>,
+    /// What each node of the old graph is on the way to here.
+    values: Array<Node, Node>,
+    /// For each block of a region that is taken apart where what is below goes on.
+    ways: Array<Block, Way>,
+    /// How many regions decided where their blocks go on.
+    decisions: usize,
+    tasks: Vec<Task>,
+}
+
+/// Fills a block of the new graph with what is in one of the old graph, and what
+/// follows that.
+struct Task {
+    out: Block,
+    block: Block,
+    inside: Option<Rc<Inside>>,
+}
+
+/// The innermost region around, if it is not a region of the new graph as it was
+/// of the old one.
+struct Inside {
+    region: Region,
+    then: Then,
+    around: Option<Rc<Inside>>,
+}
+
+/// What comes where a region ends.
+#[derive(Clone, Copy)]
+enum Then {
+    /// The rest of this block, from this step on.
+    Step(Block, usize),
+    /// The block that the number of the exit leads to.
+    Target,
+    /// Its φs, but for the number of the exit.
+    Phis,
+}
+
+/// Where the ends below a block go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// There is one end, and it goes on there, with this number of the exit.
+    One(Block, Node),
+    /// There are several ends that go on there, with this number of the exit.
+    All(Block, Node),
+    /// In different blocks.
+    Several,
+}
+
+impl Thread<'_> {
+    fn run(&mut self, Task { out, block, inside }: Task) {
+        let (mut items, mut regions) = (Vec::new(), Vec::new());
+        let end = self.fill(block, inside, &mut items, &mut regions);
+        self.new.blocks[out].items = items;
+        self.new.blocks[out].end = end;
+        // Before what comes after, which may overwrite what values are.
+        self.tasks.extend(regions.into_iter().rev());
+    }
+
+    /// Appends what is in `block` and follows it; returns how that ends.
+    fn fill(
+        &mut self,
+        mut block: Block,
+        mut inside: Option<Rc<Inside>>,
+        items: &mut Vec<Item>,
+        regions: &mut Vec<Task>,
+    ) -> End {
+        let mut next = 0;
+        loop {
+            if next == 0
+                && let Some(now) = inside.clone()
+                && let (Then::Target, Way::All(target, number)) = (now.then, self.ways[block])
+            {
+                // What is left of the region passes on no number.
+                let root = self.new.new_block();
+                let rest = Inside { region: now.region, then: Then::Phis, around: None };
+                regions.push(Task { out: root, block, inside: Some(Rc::new(rest)) });
+                items.push(Item::Region(now.region));
+                self.shorten(now.region, root);
+                let phis = &self.old.regions[now.region].phis;
+                phis.iter().for_each(|&phi| self.values[phi] = phi);
+                self.values[phis[0]] = number;
+                (block, inside) = (target, now.around.clone());
+                continue;
+            }
+            if let Some(&item) = self.old.blocks[block].items.get(next) {
+                next += 1;
+                let Item::Region(region) = item else {
+                    self.item(item, items);
+                    continue;
+                };
+                let root = self.old.regions[region].root;
+                let is_one = matches!(self.old.blocks[root].end, End::Return(_));
+                // Otherwise what comes behind what is around would be there twice.
+                let is_free = inside.as_ref().is_none_or(|now| matches!(now.then, Then::Phis));
+                let then = if is_one || is_free && self.is_idle(region, block, next) {
+                    Then::Step(block, next)
+                } else if self.is_decision(region, block, next, inside.as_deref()) {
+                    Then::Target
+                } else {
+                    items.push(item);
+                    regions.push(Task { out: root, block: root, inside: None });
+                    continue;
+                };
+                self.decisions += usize::from(matches!(then, Then::Target));
+                inside = Some(Rc::new(Inside { region, then, around: inside }));
+                (block, next) = (root, 0);
+                continue;
+            }
+            let values = match &self.old.blocks[block].end {
+                End::Return(values) => values,
+                &End::Branch { condition, then, otherwise } => {
+                    // A block may be reached by several ways, and has one copy on each.
+                    let outs = [self.new.new_block(), self.new.new_block()];
+                    for (out, block) in outs.into_iter().zip([then, otherwise]).rev() {
+                        self.tasks.push(Task { out, block, inside: inside.clone() });
+                    }
+                    let [then, otherwise] = outs;
+                    return End::Branch { condition: self.values[condition], then, otherwise };
+                }
+                End::Open => return End::Open,
+            };
+            let Some(now) = inside.clone() else {
+                return End::Return(values.iter().map(|&value| self.values[value]).collect());
+            };
+            match (now.then, self.ways[block]) {
+                (Then::Step(home, step), _) => {
+                    self.assign(now.region, block);
+                    (block, next) = (home, step);
+                }
+                (Then::Target, Way::One(target, _)) => {
+                    self.assign(now.region, block);
+                    (block, next) = (target, 0);
+                }
+                _ => {
+                    let passed = values.iter().skip(1).map(|&value| self.values[value]);
+                    return End::Return(passed.collect());
+                }
+            }
+            inside = now.around.clone();
+        }
+    }
+
+    fn item(&mut self, item: Item, items: &mut Vec<Item>) {
+        items.push(match item {
+            Item::Node(node) => {
+                let mut data = self.old.nodes[node];
+                if let Def::Apply(_, args) = &mut data.def {
+                    *args = args.map(|arg| self.values[arg]);
+                }
+                self.new.nodes[node] = data;
+                item
+            }
+            Item::Guard { condition, expect } => {
+                Item::Guard { condition: self.values[condition], expect }
+            }
+            other => other,
+        });
+    }
+
+    /// The φs of `region` are what its end `leaf` passes on.
+    fn assign(&mut self, region: Region, leaf: Block) {
+        let End::Return(values) = &self.old.blocks[leaf].end else { return };
+        for (&phi, &value) in self.old.regions[region].phis.iter().zip(values) {
+            self.values[phi] = self.values[value];
+        }
+    }
+
+    /// Takes the first φ from `region`, and gives it this root.
+    fn shorten(&mut self, region: Region, root: Block) {
+        let data = &mut self.new.regions[region];
+        data.root = root;
+        data.phis.remove(0);
+        for (number, &phi) in (0..).zip(&data.phis) {
+            self.new.nodes[phi].def = Def::Phi(region, number);
+        }
+    }
+
+    /// Whether all ways through `region` come to the same, and nothing is done behind
+    /// it in `block`, from step `next` on: then each way may end on its own. The
+    /// last iteration of a loop is such a region, if all its ways end the loop.
+    fn is_idle(&self, region: Region, block: Block, next: usize) -> bool {
+        let graph = self.old;
+        let ends = |block: Block| match &graph.blocks[block].end {
+            End::Return(values) => Some(values),
+            End::Branch { .. } | End::Open => None,
+        };
+        if graph.blocks[block].items.len() > next || ends(block).is_none() {
+            return false;
+        }
+        let leaves = graph.leaves(graph.regions[region].root);
+        let first = ends(leaves[0]);
+        leaves.iter().all(|&leaf| ends(leaf) == first)
+    }
+
+    /// Whether all that comes after `region` in `block`, from step `next` on, is
+    /// decided by the number that its ends pass on first. Then finds out where
+    /// they go on.
+    fn is_decision(
+        &mut self,
+        region: Region,
+        block: Block,
+        next: usize,
+        inside: Option<&Inside>,
+    ) -> bool {
+        let graph = self.old;
+        let Some(&selector) = graph.regions[region].phis.first() else { return false };
+        let Some(first) = self.decides(selector, block, next) else { return false };
+        let mut order = vec![graph.regions[region].root];
+        let mut seen = 0;
+        while let Some(&here) = order.get(seen) {
+            seen += 1;
+            if let End::Branch { then, otherwise, .. } = graph.blocks[here].end {
+                order.extend([then, otherwise]);
+            }
+        }
+        // What is around has counted as one way what comes after such a block, which
+        // would not be gone through.
+        let is_counted = |this: &Self, decision: Block| {
+            inside.is_some_and(|now| matches!(now.then, Then::Target))
+                && this.ways[decision] != Way::Several
+        };
+        // For each block behind it how many parts of the region go on there.
+        let mut parts: HashMap<Block, usize> = HashMap::new();
+        let mut remainders = 0;
+        for &here in order.iter().rev() {
+            self.ways[here] = match &graph.blocks[here].end {
+                End::Return(values) => {
+                    let Some(number) = values.first().and_then(|&v| graph.constant(v)) else {
+                        return false;
+                    };
+                    let mut decision = Some(first);
+                    let mut target = block;
+                    while let Some((of, then, otherwise)) = decision {
+                        target = if number == of { then } else { otherwise };
+                        decision = self.decides(selector, target, 0);
+                        if decision.is_some() && is_counted(self, target) {
+                            return false;
+                        }
+                    }
+                    *parts.entry(target).or_insert(0) += 1;
+                    Way::One(target, values[0])
+                }
+                End::Branch { then, otherwise, .. } => {
+                    let sides = [self.ways[*then], self.ways[*otherwise]];
+                    let of = |way: Way| match way {
+                        Way::One(target, number) | Way::All(target, number) => {
+                            Some((target, number, graph.constant(number)))
+                        }
+                        Way::Several => None,
+                    };
+                    match sides.map(of) {
+                        [Some(a), Some(b)] if (a.0, a.2) == (b.0, b.2) => {
+                            let were = sides.iter().filter(|way| matches!(way, Way::All(..)));
+                            remainders = remainders + 1 - were.count();
+                            *parts.entry(a.0).or_insert(1) -= 1;
+                            Way::All(a.0, a.1)
+                        }
+                        _ => Way::Several,
+                    }
+                }
+                End::Open => return false,
+            };
+        }
+        remainders <= 1
+            && self.ways[graph.regions[region].root] == Way::Several
+            && parts.iter().all(|(&target, &count)| count <= 1 || self.is_empty(target, inside))
+    }
+
+    /// Whether nothing is done from `block` to the end of the way, so that there may
+    /// be copies of it.
+    fn is_empty(&self, mut block: Block, mut inside: Option<&Inside>) -> bool {
+        let mut next = 0;
+        loop {
+            let data = &self.old.blocks[block];
+            if data.items.len() > next || !matches!(data.end, End::Return(_)) {
+                return false;
+            }
+            let Some(now) = inside else { return true };
+            (block, next) = match (now.then, self.ways[block]) {
+                (Then::Step(home, step), _) => (home, step),
+                (Then::Target, Way::One(target, _)) => (target, 0),
+                _ => return true,
+            };
+            inside = now.around.as_deref();
+        }
+    }
+
+    /// If from step `next` on `block` does nothing but branch on a comparison of
+    /// `selector` with a number, and nothing else uses that: the number, and the
+    /// blocks where it is that and where it is not.
+    fn decides(&self, selector: Node, block: Block, next: usize) -> Option<(f64, Block, Block)> {
+        let graph = self.old;
+        let data = &graph.blocks[block];
+        let (&[Item::Node(test)], &End::Branch { condition, then, otherwise }) =
+            (data.items.get(next..)?, &data.end)
+        else {
+            return None;
+        };
+        let Def::Apply(Op::Eq, args) = graph.nodes[test].def else { return None };
+        let is_it = args[0] == selector && condition == test && self.uses[test] == 1;
+        is_it.then_some((graph.constant(args[1])?, then, otherwise))
+    }
+}

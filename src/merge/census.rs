@@ -1,0 +1,115 @@
+//! The census: what the runs that were looked at decided where.
+
+use hashbrown::HashMap;
+
+use super::place;
+use crate::op::Op;
+use crate::ssa::Place;
+use crate::trace::{Operand, Role, Site, Trace};
+
+/// A comparison that decided what the user's code did, over all runs that were
+/// looked at: the first run of each way, and every now and then a later one.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Decision {
+    /// Where it is.
+    pub at: Place,
+    /// What was compared; [`Op::Same`] stands for a number that was read out.
+    pub op: Op,
+    /// How often it held.
+    pub held: u64,
+    /// How often it did not.
+    pub failed: u64,
+    /// How close the two sides have been: the smallest difference between them,
+    /// in their unit. Infinite where they were never both numbers.
+    pub margin: f64,
+}
+
+/// A loop of an annotated function, over all runs that were looked at.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Trips {
+    /// Where it is.
+    pub at: Place,
+    /// How often it was entered.
+    pub entered: u64,
+    /// The smallest number of iterations.
+    pub fewest: u64,
+    /// The largest number of iterations.
+    pub most: u64,
+}
+
+/// Decisions and loops by place.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Census {
+    decisions: HashMap<(Site, Op), Decision>,
+    loops: HashMap<Site, Trips>,
+    /// For each loop under way its site and its iterations; kept for its memory.
+    under_way: HashMap<u64, (Site, u64)>,
+}
+
+impl Census {
+    /// Counts what `trace` decided.
+    pub(super) fn count(&mut self, trace: &Trace<'_>) {
+        for event in trace.events.decisive() {
+            match event.role() {
+                Role::Guard => {
+                    let mut sides = event.operands().map(|operand| match operand {
+                        Operand::Constant(value) => value,
+                        Operand::Event(index) => trace.events.at(index as usize).value(),
+                    });
+                    let (left, right) = (sides.next(), sides.next());
+                    let distance = left.zip(right).map(|(left, right)| (left - right).abs());
+                    let (site, op) = (event.site(), event.op());
+                    let decision = self.decisions.entry((site, op)).or_insert_with(|| Decision {
+                        at: place(site),
+                        op,
+                        held: 0,
+                        failed: 0,
+                        margin: f64::INFINITY,
+                    });
+                    if event.value() != 0.0 {
+                        decision.held += 1;
+                    } else {
+                        decision.failed += 1;
+                    }
+                    // Of NaN `min` takes the other.
+                    decision.margin = decision.margin.min(distance.unwrap_or(f64::NAN));
+                }
+                Role::Iterate => {
+                    let entry = self.under_way.entry(event.payload());
+                    entry.or_insert((event.site(), 0)).1 += 1;
+                }
+                _ => {}
+            }
+        }
+        // What is counted does not depend on their order.
+        for (_, (site, iterations)) in self.under_way.drain() {
+            let new = || Trips { at: place(site), entered: 0, fewest: u64::MAX, most: 0 };
+            let trips = self.loops.entry(site).or_insert_with(new);
+            trips.entered += 1;
+            trips.fewest = trips.fewest.min(iterations);
+            trips.most = trips.most.max(iterations);
+        }
+    }
+
+    /// All decisions, by place.
+    pub(super) fn decisions(&self) -> Vec<Decision> {
+        let mut all: Vec<Decision> = self.decisions.values().cloned().collect();
+        all.sort_by(|a, b| by_place(&a.at, &b.at).then(a.op.cmp(&b.op)));
+        all
+    }
+
+    /// All loops, by place.
+    pub(super) fn loops(&self) -> Vec<Trips> {
+        let mut all: Vec<Trips> = self.loops.values().cloned().collect();
+        all.sort_by(|a, b| by_place(&a.at, &b.at));
+        all
+    }
+}
+
+fn by_place(a: &Place, b: &Place) -> core::cmp::Ordering {
+    (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column))
+}

@@ -1,0 +1,97 @@
+//! Departures: at which comparison a run left what was known before.
+//!
+//! A kernel knows the graph as it was when the kernel was made. Each stretch of
+//! the tree has the version in which it came in, so a walk along the run tells
+//! where it first went on in a way that is younger than the kernel.
+
+use super::tree::{Stretch, Tree};
+use super::walk::Walk;
+use super::{Lifted, place};
+use crate::op::Op;
+use crate::ssa::Place;
+use crate::trace::{Event, Site, Trace};
+
+/// A comparison that came out in a way that was not known.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Departure {
+    /// Where it is.
+    pub at: Place,
+    /// What was compared; [`Op::Same`] stands for a number that was read out.
+    pub op: Op,
+    /// Whether it held.
+    pub held: bool,
+}
+
+/// What a walk notes down to find out where it leaves an older version.
+pub(super) struct Watch {
+    /// The version.
+    version: u64,
+    /// The latest comparison.
+    last: Option<(Site, Op, bool)>,
+    /// Whether it was the one.
+    found: bool,
+}
+
+impl Watch {
+    pub(super) fn new(version: u64) -> Watch {
+        Watch { version, last: None, found: false }
+    }
+
+    /// A comparison comes out.
+    pub(super) fn decide(&mut self, event: &Event, outcome: bool) {
+        if !self.found {
+            self.last = Some((event.site(), event.op(), outcome));
+        }
+    }
+
+    /// What comes next is in no version.
+    pub(super) fn leave(&mut self) {
+        self.found = true;
+    }
+
+    /// The walk is at this step of `stretch`.
+    pub(super) fn visit(&mut self, tree: &Tree, stretch: Stretch, step: usize) {
+        let data = &tree.stretches[stretch];
+        let is_younger = |(version, at)| version > self.version && step >= at;
+        self.found |= data.born > self.version || data.grown.is_some_and(is_younger);
+    }
+}
+
+impl Lifted {
+    /// The comparison at which `trace`, which was merged, left what was known in an
+    /// older `version` of this generation; `None` if it did not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::panic::Location;
+    ///
+    /// use phigrad::op::Op;
+    /// use phigrad::merge::{Lifted, Paths};
+    /// use phigrad::trace::{Inputs, Tracer, Var};
+    ///
+    /// let program = |x: &[Var], _: &[Var]| if x[0] > 0.0 { x[0].sqrt() } else { -x[0] };
+    /// let (mut tracer, mut lifted) = (Tracer::default(), Lifted::new(1, 0));
+    /// for x in [4.0, -9.0] {
+    ///     let inputs = Inputs { active: &[x], inactive: &[] };
+    ///     let trace = tracer.run(program, inputs, 100, Location::caller())?;
+    ///     lifted.merge(&trace, Paths { paths: 10, nodes: 100 })?;
+    ///     let departure = lifted.departure(&trace, 1);
+    ///     assert_eq!(departure.map(|left| (left.op, left.held)), (x < 0.0).then_some((Op::Gt, false)));
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn departure(&mut self, trace: &Trace<'_>, version: u64) -> Option<Departure> {
+        self.share();
+        let merging = &self.refused.merging;
+        let mut walk = Walk::new(&mut self.tree, false, merging, &mut self.notes);
+        walk.watch = Some(Watch::new(version));
+        // Where it cannot go on, the tree does not know what comes next.
+        let is_stopped = walk.run(trace).is_err();
+        let Watch { last, found, .. } = walk.watch?;
+        let (site, op, held) = last.filter(|_| found || is_stopped)?;
+        Some(Departure { at: place(site), op, held })
+    }
+}

@@ -1,0 +1,246 @@
+//! Emission: makes the graph of the merged traces.
+//!
+//! Each value becomes a node, in order, nothing shared or folded. A region with
+//! one exit becomes a region of the graph whose φs are what is carried. If it
+//! has several, its first φ is the number of the exit, and branches on that
+//! follow it; the other φs serve all exits.
+//!
+//! A repeat becomes a loop (`emit_repeats`).
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use super::emit_repeats::Loops;
+use super::place;
+use super::tree::{End, Meeting, Origin, Step, Stretch, Tree, Value};
+use super::values;
+use crate::op::Op;
+use crate::ssa::{self, Block, Graph, Item, Node, PlaceId, Region, inputs_first};
+use crate::trace::Site;
+
+/// What is left to do, innermost last.
+enum Task {
+    /// Fill the block with the stretch, which is inside this meeting.
+    Fill(Stretch, Block, Option<Meeting>),
+    /// The region has been filled; go on with its tails.
+    GoOn {
+        region: Region,
+        meeting: Meeting,
+        tails: SmallVec<[Stretch; 1]>,
+        after: Block,
+        inside: Option<Meeting>,
+    },
+}
+
+/// The graph of `tree`, in which each end is known.
+pub(super) fn emit(tree: &Tree) -> Graph {
+    let graph = Graph::without_nodes(tree.active, tree.inactive);
+    let mut tasks = vec![Task::Fill(tree.root(), graph.root(), None)];
+    let mut emitter = Emitter {
+        tree,
+        graph,
+        nodes: vec![None; tree.values.origins().len()],
+        loops: Loops::of(tree),
+        constants: HashMap::new(),
+        places: HashMap::new(),
+    };
+    while let Some(task) = tasks.pop() {
+        match task {
+            Task::Fill(stretch, block, inside) => {
+                emitter.fill(stretch, block, inside, &mut tasks);
+            }
+            Task::GoOn { region, meeting, tails, after, inside } => {
+                // It was shared, and where it ends is not known.
+                if tails.is_empty() {
+                    emitter.never(after, inside);
+                    continue;
+                }
+                let blocks = emitter.after_region(region, meeting, after, tails.len());
+                let fills = tails.iter().zip(blocks);
+                let fills = fills.map(|(&tail, block)| Task::Fill(tail, block, inside));
+                tasks.extend(fills.rev());
+            }
+        }
+    }
+    inputs_first(emitter.graph)
+}
+
+pub(super) struct Emitter<'a> {
+    pub(super) tree: &'a Tree,
+    pub(super) graph: Graph,
+    /// The nodes of values, by the places of their origins.
+    nodes: Vec<Option<Node>>,
+    pub(super) loops: Loops,
+    constants: HashMap<u64, Node>,
+    places: HashMap<Site, PlaceId>,
+}
+
+impl Emitter<'_> {
+    fn fill(
+        &mut self,
+        stretch: Stretch,
+        block: Block,
+        inside: Option<Meeting>,
+        tasks: &mut Vec<Task>,
+    ) {
+        let data = &self.tree.stretches[stretch];
+        for &step in &data.steps {
+            match step {
+                Step::Value(value) => self.compute(value, block),
+                Step::Guard { condition, expect } => {
+                    let condition = self.node(condition, block);
+                    self.graph.blocks[block].items.push(Item::Guard { condition, expect });
+                }
+                Step::Repeat(repeat) => self.repeat(repeat, block),
+            }
+        }
+        match &data.end {
+            End::Return(output) => {
+                let output = self.node(*output, block);
+                self.graph.blocks[block].end = ssa::End::Return([output].into_iter().collect());
+            }
+            End::Branch { condition, then, otherwise } => {
+                let condition = self.node(*condition, block);
+                let (first, second) = self.branch(block, condition);
+                tasks.push(Task::Fill(*otherwise, second, inside));
+                tasks.push(Task::Fill(*then, first, inside));
+            }
+            End::Region { meeting, tails } => {
+                let place = self.place(self.tree.meetings[*meeting].site);
+                let region = self.graph.push_region(block, None, Some(place));
+                let (meeting, tails) = (*meeting, tails.clone());
+                tasks.push(Task::GoOn { region, meeting, tails, after: block, inside });
+                let root = self.graph.regions[region].root;
+                tasks.push(Task::Fill(self.tree.meetings[meeting].root, root, Some(meeting)));
+            }
+            End::Exit { exit, values } => {
+                let layout = inside.map_or(Layout { selected: false, carried: 0 }, |meeting| {
+                    Layout::of(self.tree, meeting)
+                });
+                let number = layout.selected.then(|| self.constant(*exit as f64));
+                let values = values.iter().map(|&value| self.node(value, block));
+                let mut all: SmallVec<[Node; 2]> = number.into_iter().collect();
+                for value in values.collect::<Vec<_>>() {
+                    all.push(value);
+                }
+                let count = layout.count();
+                while all.len() < count {
+                    let nothing = self.constant(0.0);
+                    all.push(nothing);
+                }
+                self.graph.blocks[block].end = ssa::End::Return(all);
+            }
+            // A side that is known only as far as it was shared.
+            End::Open => self.never(block, inside),
+        }
+    }
+
+    /// Ends `block`, which is inside this meeting, with a guard that never holds.
+    fn never(&mut self, block: Block, inside: Option<Meeting>) {
+        let never = self.constant(0.0);
+        let stop = Item::Guard { condition: never, expect: true };
+        let count = inside.map_or(1, |meeting| Layout::of(self.tree, meeting).count());
+        let data = &mut self.graph.blocks[block];
+        data.items.push(stop);
+        data.end = ssa::End::Return(core::iter::repeat_n(never, count).collect());
+    }
+
+    /// Defines the φs of `region`, which is complete, and what is carried by
+    /// each exit. Returns the blocks where the exits go on, in order.
+    fn after_region(
+        &mut self,
+        region: Region,
+        meeting: Meeting,
+        after: Block,
+        tails: usize,
+    ) -> Vec<Block> {
+        let layout = Layout::of(self.tree, meeting);
+        let phis: Vec<Node> = (0..layout.count()).map(|_| self.graph.push_phi(region)).collect();
+        for exit in &self.tree.meetings[meeting].exits {
+            for (&value, &phi) in exit.carried.iter().zip(&phis[usize::from(layout.selected)..]) {
+                self.set(value, phi);
+            }
+        }
+        let (mut blocks, mut block) = (Vec::with_capacity(tails), after);
+        for exit in 1..tails {
+            let number = self.constant((exit - 1) as f64);
+            let place = self.graph.regions[region].place;
+            let taken = self.graph.push_apply(block, Op::Eq, &[phis[0], number], place);
+            let (this, others) = self.branch(block, taken);
+            blocks.push(this);
+            block = others;
+        }
+        blocks.push(block);
+        blocks
+    }
+
+    fn branch(&mut self, block: Block, condition: Node) -> (Block, Block) {
+        let (then, otherwise) = (self.graph.new_block(), self.graph.new_block());
+        self.graph.blocks[block].end = ssa::End::Branch { condition, then, otherwise };
+        (then, otherwise)
+    }
+
+    fn compute(&mut self, value: Value, block: Block) {
+        if let Origin::Apply(op, args, site) = self.tree.values[value] {
+            let args = args.map(|arg| self.node(arg, block));
+            let place = self.place(site);
+            let node = self.graph.push_apply(block, op, &args[..op.arity()], Some(place));
+            self.set(value, node);
+        }
+    }
+
+    fn set(&mut self, value: Value, node: Node) {
+        if let values::Place::Origin(index) = self.tree.values.place(value) {
+            self.nodes[index] = Some(node);
+        }
+    }
+
+    /// The node of `value` in `block`, where the list of items ends.
+    pub(super) fn node(&mut self, value: Value, block: Block) -> Node {
+        let index = match self.tree.values.place(value) {
+            values::Place::Origin(index) => index,
+            values::Place::Repeat(repeat) => return self.repeated(repeat, value, block),
+        };
+        if let Some(node) = self.nodes[index] {
+            return node;
+        }
+        let node = match self.tree.values[value] {
+            Origin::Input(number) => self.graph.push_input(number),
+            Origin::Const(bits) => self.constant(f64::from_bits(bits)),
+            // The walk refuses what is not visible.
+            Origin::Apply(..) | Origin::Carried | Origin::Repeated => self.constant(f64::NAN),
+        };
+        self.nodes[index] = Some(node);
+        node
+    }
+
+    pub(super) fn constant(&mut self, value: f64) -> Node {
+        let (bits, graph) = (value.to_bits(), &mut self.graph);
+        *self.constants.entry(bits).or_insert_with(|| graph.push_const(bits))
+    }
+
+    pub(super) fn place(&mut self, site: Site) -> PlaceId {
+        let graph = &mut self.graph;
+        *self.places.entry(site).or_insert_with(|| graph.places.push(place(site)))
+    }
+}
+
+/// What the ends of a region pass on.
+struct Layout {
+    /// Whether the number of the exit comes first.
+    selected: bool,
+    /// The largest number of values carried by an exit.
+    carried: usize,
+}
+
+impl Layout {
+    fn of(tree: &Tree, meeting: Meeting) -> Layout {
+        let exits = &tree.meetings[meeting].exits;
+        let carried = exits.iter().map(|exit| exit.carried.len()).max();
+        Layout { selected: exits.len() > 1, carried: carried.unwrap_or(0) }
+    }
+
+    fn count(&self) -> usize {
+        usize::from(self.selected) + self.carried
+    }
+}

@@ -1,0 +1,196 @@
+//! Walking on where ways meet: the ends of regions and the heads of loops.
+
+use smallvec::SmallVec;
+
+use super::notes::{Carried, Open};
+use super::tree::{End, ExitKey, Stretch, Target, Value};
+use super::walk::{Stop, Walk, unmerge};
+use super::{Unmerge, place};
+use crate::op::Op;
+use crate::ssa::Place;
+use crate::trace::{Event, Operand, Role, Site, Trace};
+
+impl Walk<'_> {
+    pub(super) fn join(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
+        let carried = self.take_carried(trace);
+        let result = self.join_with(trace, &carried);
+        *self.carried = carried;
+        result
+    }
+
+    fn join_with(&mut self, trace: &Trace<'_>, carried: &Carried) -> Result<(), Stop> {
+        let event = trace.events.at(self.known.len());
+        self.known.push(None);
+        // The body of a loop is left with the loop.
+        let is_ended = |open: &Open| open.id == event.payload();
+        let last = self.open.iter().rposition(is_ended);
+        let around =
+            |level: usize| self.open[..level].iter().rev().take_while(|open| is_ended(open));
+        match last.map(|level| level - around(level).count()) {
+            Some(level) => self.leave(level, Target::Join, trace, event.site(), carried),
+            None => self.copies(trace, carried),
+        }
+    }
+
+    pub(super) fn iterate(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
+        let carried = self.take_carried(trace);
+        let result = self.iterate_with(trace, &carried);
+        *self.carried = carried;
+        result
+    }
+
+    /// What is carried to the next event.
+    fn take_carried(&mut self, trace: &Trace<'_>) -> Carried {
+        let mut carried = core::mem::take(self.carried);
+        carried.read(trace, self.known.len());
+        carried
+    }
+
+    fn iterate_with(&mut self, trace: &Trace<'_>, carried: &Carried) -> Result<(), Stop> {
+        let index = self.known.len();
+        let event = trace.events.at(index);
+        self.known.push(None);
+        let (id, site) = (event.payload(), event.site());
+        match self.open.iter().rposition(|open| open.is_body && open.id == id) {
+            Some(level) => self.leave(level, Target::Iterate, trace, site, carried)?,
+            None => self.copies(trace, carried)?,
+        }
+        if self.unmerged.contains(&site) || self.one_way.contains(index) {
+            return Ok(());
+        }
+        self.enter(id, true, index, trace)?;
+        if event.is_whole() && carried.opaque.is_none() {
+            self.give_head(carried)?;
+        }
+        Ok(())
+    }
+
+    /// What is carried to a point where nothing is merged: equal to what it was.
+    fn copies(&mut self, trace: &Trace<'_>, carried: &Carried) -> Result<(), Stop> {
+        for index in self.known.len()..carried.end {
+            let event = trace.events.at(index);
+            if event.role() != Role::Phi {
+                self.known.push(None);
+                continue;
+            }
+            let (operand, site) = (phi_operand(&event), event.site());
+            let value = match operand {
+                Operand::Constant(value) => self.tree.constant(value.to_bits()),
+                Operand::Event(_) => {
+                    let value = self.operand(operand, || place(site))?;
+                    let zero = self.tree.constant((-0.0f64).to_bits());
+                    self.apply(Op::Add, &[value, zero], site)?
+                }
+            };
+            self.note(value);
+        }
+        Ok(())
+    }
+
+    /// Leaves all open regions from number `level` on, for the point `target`
+    /// of the outermost of them, with what is carried there.
+    fn leave(
+        &mut self,
+        level: usize,
+        target: Target,
+        trace: &Trace<'_>,
+        site: Site,
+        carried: &Carried,
+    ) -> Result<(), Stop> {
+        let left = self.entries[self.open[level].entry].site;
+        if let Some(opaque) = carried.opaque {
+            let name = trace.opaque.iter().find(|(event, _)| *event as usize == opaque);
+            let name = name.map_or("a variable", |(_, name)| name);
+            return Err(unmerge(left, Unmerge::Opaque { name }));
+        }
+        let at = || place(site);
+        let mut values = core::mem::take(self.values);
+        values.clear();
+        for &phi in &carried.phis {
+            values.push(self.operand(phi_operand(&trace.events.at(phi)), at)?);
+        }
+        // The outermost exit first, because the key of an inner one names it.
+        let (mut to, mut state) = (target, &carried.state[..]);
+        let mut exits: SmallVec<[usize; 4]> = SmallVec::new();
+        for level in level..self.open.len() {
+            let meeting = self.open[level].meeting;
+            let exit = match self.tree.find_exit_to(meeting, to, state, values.len()) {
+                Some(exit) => exit,
+                None => {
+                    self.must_grow(at)?;
+                    let (state, carried) = (SmallVec::from_slice(state), values.len());
+                    self.tree.new_exit(meeting, ExitKey { to, state, carried })
+                }
+            };
+            exits.push(exit);
+            (to, state) = (Target::Outer(exit), &[]);
+        }
+        while let Some(exit) = exits.pop() {
+            let Some(open) = self.open.pop() else { break };
+            self.end_with(exit, &values, at)?;
+            self.entries[open.entry].open = false;
+            if open.grew {
+                self.grew.push(open.meeting);
+                if let Some(around) = self.open.last_mut() {
+                    around.grew = true;
+                }
+            }
+            let tail = self.tail(&open, exit);
+            self.go(tail);
+            values.clone_from_slice(&self.tree.meetings[open.meeting].exits[exit].carried);
+        }
+        // After the exit each value is the φ of its own event.
+        let mut phis = values.iter();
+        for index in self.known.len()..carried.end {
+            let is_phi = trace.events.at(index).role() == Role::Phi;
+            match if is_phi { phis.next() } else { None } {
+                Some(&value) => self.note(value),
+                None => self.known.push(None),
+            }
+        }
+        *self.values = values;
+        Ok(())
+    }
+
+    /// The stretch ends here with this exit and these values, as it always did.
+    fn end_with(
+        &mut self,
+        exit: usize,
+        carried: &[Value],
+        at: impl FnOnce() -> Place,
+    ) -> Result<(), Stop> {
+        if self.at_open_end() {
+            self.must_grow(at)?;
+            let end = End::Exit { exit, values: SmallVec::from_slice(carried) };
+            self.tree.set_end(self.stretch, end);
+            return Ok(());
+        }
+        match &self.tree.stretches[self.stretch].end {
+            End::Exit { exit: known, values }
+                if self.at_end() && *known == exit && values[..] == *carried =>
+            {
+                Ok(())
+            }
+            _ => Err(Stop::Divergent(at())),
+        }
+    }
+
+    /// Where it goes on after `open` is left by `exit`.
+    fn tail(&mut self, open: &Open, exit: usize) -> Stretch {
+        if let End::Region { tails, .. } = &self.tree.stretches[open.home].end
+            && let Some(&tail) = tails.get(exit)
+        {
+            return tail;
+        }
+        // The exit is new, and the latest.
+        let tail = self.tree.new_stretch();
+        if let End::Region { tails, .. } = &mut self.tree.stretches[open.home].end {
+            tails.push(tail);
+        }
+        tail
+    }
+}
+
+fn phi_operand(event: &Event<'_>) -> Operand {
+    event.operands().next().unwrap_or(Operand::Constant(event.value()))
+}

@@ -1,0 +1,411 @@
+//! Lifting: merges the traces of one function into one graph.
+//!
+//! The traces are merged in a tree of their own (`tree`): `walk` goes along a
+//! trace and adds what is new, `emit` makes the graph. The graph is faithful:
+//! each event is one node, in order, nothing folded or shared. Two traces share
+//! nodes up to the first guard that came out differently; there the tree parts.
+//! It joins where a region ends, if the static state is the same there. Merging
+//! is atomic: a trace that cannot be merged leaves the tree as it was.
+//!
+//! A region that cannot be merged (a variable cannot be carried, or a value of
+//! the region is used outside without having been carried) is passed over: its
+//! events are like those of code without regions. What was merged before is
+//! then forgotten, because it was merged under other conditions.
+//!
+//! Regions that run the same code on the same state share their sides (`graft`), as soon
+//! as that tells something: a trace is not known without, or the graph is wanted.
+//! A trace that does not fit what was shared says nothing about the function:
+//! all is forgotten, and the regions that it was in share no more.
+
+mod census;
+mod cut;
+mod depart;
+mod emit;
+mod emit_repeats;
+mod follow;
+mod give;
+mod graft;
+mod insert;
+mod jumps;
+mod leave;
+mod log;
+mod notes;
+mod repeat;
+mod share;
+mod skip;
+mod special;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod values;
+mod walk;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::ssa::{Graph, Place};
+use crate::trace::{Site, Trace};
+use census::Census;
+use insert::{Changes, Refused, Unshared};
+use notes::Notes;
+use tree::Tree;
+use walk::{Stop, Walk};
+
+/// How much a [`Lifted`] graph may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paths {
+    /// The largest number of paths; see [`Lifted::paths`].
+    pub paths: usize,
+    /// The largest number of steps on all paths together; see [`Lifted::steps`].
+    pub nodes: usize,
+}
+
+/// What merging a trace came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Merged {
+    /// The path was in the graph already.
+    Known,
+    /// The trace is the first one.
+    First,
+    /// The path is new; it left the known paths at this guard.
+    New {
+        /// Where in the user's source the guard is.
+        at: Place,
+    },
+}
+
+/// Why a trace was not merged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LiftError {
+    /// Two runs did different things without a guard between them: the function
+    /// reads something that is neither an input nor constant.
+    #[error(
+        "the function did something else at {at} than in an earlier run that had passed the \
+         same comparisons; it depends on state that is neither an input nor constant"
+    )]
+    Divergent {
+        /// Where the runs differ.
+        at: Place,
+    },
+    /// The graph has as many paths as the limits allow.
+    #[error("the function has more than {limit} paths (Limits::paths)")]
+    TooManyPaths {
+        /// The limit.
+        limit: usize,
+    },
+    /// The graph has as many nodes as the limits allow.
+    #[error("all paths of the function together have more than {limit} steps (Limits::nodes)")]
+    TooManyNodes {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+pub use census::{Decision, Trips};
+pub use depart::Departure;
+
+/// A region whose ways are not merged.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmerged {
+    /// Where the region begins.
+    pub at: Place,
+    /// Why its ways are not merged.
+    pub why: Unmerge,
+}
+
+/// Why the ways through a region are not merged.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unmerge {
+    /// A variable that changes in the region cannot be carried out of it.
+    #[error("`{name}` changes in it, and its type has no `Carry`")]
+    Opaque {
+        /// The name of the variable.
+        name: &'static str,
+    },
+    /// A value computed in the region is used behind it and was not carried out,
+    /// because it got there on a way that the attribute does not see.
+    #[error("a value computed in it is used at {to} by a way that is not seen")]
+    Escapes {
+        /// Where the value is used.
+        to: Place,
+    },
+    /// Whether its ways differ depends on how it was reached.
+    #[error("whether it has more than one way depends on how it was reached")]
+    Varies,
+    /// The function ended in the region.
+    #[error("the function ended in it")]
+    NeverLeft,
+}
+
+impl core::fmt::Display for Unmerged {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "the ways through the region at {} are not merged: {}", self.at, self.why)
+    }
+}
+
+/// A graph that grows trace by trace.
+///
+/// # Examples
+///
+/// ```
+/// use std::panic::Location;
+///
+/// use phigrad::merge::{Lifted, Merged, Paths};
+/// use phigrad::trace::{Inputs, Tracer, Var};
+///
+/// let program = |x: &[Var], _: &[Var]| if x[0] > 0.0 { x[0].sqrt() } else { -x[0] };
+/// let (mut tracer, mut lifted) = (Tracer::default(), Lifted::new(1, 0));
+/// let limits = Paths { paths: 10, nodes: 100 };
+/// let mut learn = |x: f64| -> Result<Merged, Box<dyn std::error::Error>> {
+///     let inputs = Inputs { active: &[x], inactive: &[] };
+///     let trace = tracer.run(program, inputs, 100, Location::caller())?;
+///     Ok(lifted.merge(&trace, limits)?)
+/// };
+/// assert_eq!(learn(4.0)?, Merged::First);
+/// assert_eq!(learn(9.0)?, Merged::Known);
+/// assert!(matches!(learn(-9.0)?, Merged::New { .. }));
+/// assert_eq!(lifted.paths(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Lifted {
+    tree: Tree,
+    /// How many traces have changed the tree.
+    version: u64,
+    steps: usize,
+    /// The steps that traces went along.
+    walked: usize,
+    /// How often the tree was forgotten.
+    generation: usize,
+    unmerged: Vec<Unmerged>,
+    refused: Refused,
+    /// What regions have not shared yet: they do when a trace is not known without, or when
+    /// somebody wants the graph. Meanwhile there is none.
+    unshared: Option<Unshared>,
+    /// Whether sharing more would need more steps than are allowed.
+    exhausted: bool,
+    /// The graph of the tree, once somebody has asked for it.
+    graph: Option<Arc<Graph>>,
+    /// The same with loops.
+    compact: Option<Arc<Graph>>,
+    /// Whether a trace was refused because the tree would be too large.
+    full: bool,
+    notes: Notes,
+    census: Census,
+}
+
+impl Lifted {
+    /// A graph of these inputs and no path.
+    pub fn new(active: usize, inactive: usize) -> Self {
+        Lifted {
+            tree: Tree::new(active, inactive, 0),
+            version: 0,
+            steps: 0,
+            walked: 0,
+            generation: 0,
+            unmerged: Vec::new(),
+            refused: Refused::default(),
+            unshared: None,
+            exhausted: false,
+            graph: None,
+            compact: None,
+            full: false,
+            notes: Notes::default(),
+            census: Census::default(),
+        }
+    }
+
+    /// The graph of all paths merged so far, and of what regions share: that is known from
+    /// here on, also to traces that come later.
+    pub fn graph(&mut self) -> &Arc<Graph> {
+        self.share();
+        self.graph.get_or_insert_with(|| {
+            let mut tree = Cow::Borrowed(&self.tree);
+            if tree.has_repeats() {
+                tree.to_mut().expand_all();
+            }
+            Arc::new(emit::emit(&tree))
+        })
+    }
+
+    /// The graph of all paths merged so far, in which long repetition of one path is
+    /// loops. It means the same as [`Lifted::graph`], to the last bit.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::panic::Location;
+    ///
+    /// use phigrad::merge::{Lifted, Paths};
+    /// use phigrad::ssa::interpret;
+    /// use phigrad::trace::{Inputs, Tracer, Var};
+    ///
+    /// let program = |x: &[Var], _: &[Var]| (0..1000).fold(x[0], |y, i| (y + i as f64).sin());
+    /// let (mut tracer, mut lifted) = (Tracer::default(), Lifted::new(1, 0));
+    /// let inputs = Inputs { active: &[0.5], inactive: &[] };
+    /// let trace = tracer.run(program, inputs, 10_000, Location::caller())?;
+    /// lifted.merge(&trace, Paths { paths: 10, nodes: 10_000 })?;
+    /// assert!(lifted.compact().nodes.len() < 20);
+    /// assert_eq!(interpret(lifted.compact(), &[0.7]), interpret(lifted.graph(), &[0.7]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compact(&mut self) -> &Arc<Graph> {
+        self.share();
+        // Of the pieces of what was cut more is made, chains of exits above all, if all
+        // iterations are there.
+        match self.tree.has_repeats() && !self.tree.has_short_pieces() {
+            true => self.compact.get_or_insert_with(|| Arc::new(emit::emit(&self.tree))),
+            false => self.graph(),
+        }
+    }
+
+    /// How many events the runs along all paths together have, inputs included:
+    /// paths that were taken, not those that are known from other places.
+    pub fn events(&self) -> usize {
+        self.walked + (self.tree.active + self.tree.inactive) * self.paths()
+    }
+
+    /// How often what was merged before was forgotten, because a region turned
+    /// out to be one that cannot be merged, or one that shared what it should not.
+    pub fn generation(&self) -> usize {
+        self.generation
+    }
+
+    /// Grows with each trace that taught something.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The number of steps on all paths together; a step that several paths
+    /// share counts for each of them. Derivatives grow with this number, because
+    /// each path has a reverse sweep of its own. Behind a region its ways are one
+    /// path.
+    pub fn steps(&mut self) -> usize {
+        self.share();
+        self.steps
+    }
+
+    /// The number of paths merged so far: one, and one more for each side of a
+    /// guard that was seen after its other side. Where regions join ways, the
+    /// graph stands for many more combinations.
+    pub fn paths(&self) -> usize {
+        if self.version == 0 { 0 } else { self.tree.splits + 1 }
+    }
+
+    /// Whether regions share no more sides, because that would need more steps than
+    /// are allowed.
+    pub fn is_sharing_exhausted(&mut self) -> bool {
+        self.share();
+        self.exhausted
+    }
+
+    /// The regions whose ways are not merged, in the order in which that was
+    /// found.
+    pub fn unmerged(&self) -> &[Unmerged] {
+        &self.unmerged
+    }
+
+    /// The comparisons that decided something, with how they came out, by place.
+    pub fn decisions(&self) -> Vec<Decision> {
+        self.census.decisions()
+    }
+
+    /// The loops of annotated functions, with their numbers of iterations.
+    pub fn loops(&self) -> Vec<Trips> {
+        self.census.loops()
+    }
+
+    /// Adds the path of `trace`, a run of the function whose other traces were
+    /// merged before, with as many inputs. For an example see [`Lifted`].
+    ///
+    /// # Errors
+    ///
+    /// See [`LiftError`]; the graph is then unchanged. It is empty if it was wrong and what is
+    /// right is beyond the limits.
+    pub fn merge(&mut self, trace: &Trace<'_>, limits: Paths) -> Result<Merged, LiftError> {
+        self.census.count(trace);
+        let (mut inside, mut forgets) = (false, false);
+        let merged = if self.version == 0 {
+            Merged::First
+        } else {
+            let mut walked = self.walk(trace);
+            if matches!(walked, Err(Stop::New { .. })) && self.share() {
+                walked = self.walk(trace);
+            }
+            match walked {
+                Ok(()) => return Ok(Merged::Known),
+                Err(Stop::New { at, in_region }) => {
+                    inside = in_region;
+                    Merged::New { at }
+                }
+                Err(Stop::Divergent(at)) if !self.tree.is_shared => {
+                    return Err(LiftError::Divergent { at });
+                }
+                Err(Stop::Unmerge(_, unmerged)) => Merged::New { at: unmerged.at },
+                // What kernels know may be wrong, too, whatever the limits say.
+                Err(Stop::Divergent(at)) => {
+                    forgets = true;
+                    Merged::New { at }
+                }
+                Err(Stop::Unshare(site)) => {
+                    forgets = true;
+                    Merged::New { at: place(site) }
+                }
+            }
+        };
+        let is_split = self.version > 0 && !inside && !forgets;
+        if is_split && self.tree.splits + 1 >= limits.paths {
+            return Err(LiftError::TooManyPaths { limit: limits.paths });
+        }
+        if self.full && !forgets {
+            return Err(LiftError::TooManyNodes { limit: limits.nodes });
+        }
+        let mut changes = Changes::default();
+        self.tree.begin();
+        self.tree.version = self.version + 1;
+        let added = self.add(trace, limits, &mut changes);
+        let steps = match added {
+            Ok(steps) => steps,
+            Err(error) => {
+                self.take_back(&mut changes);
+                if forgets && matches!(error, LiftError::TooManyNodes { .. }) {
+                    self.forget(changes);
+                }
+                return Err(error);
+            }
+        };
+        self.tree.keep();
+        (self.steps, self.walked) = (steps, self.tree.steps(false));
+        self.generation += changes.forgotten;
+        if let Some(refused) = changes.refused {
+            self.refused = refused;
+        }
+        self.unmerged.append(&mut changes.unmerged);
+        // What has not been shared now was of a tree that is forgotten.
+        debug_assert!(self.unshared.is_none() || changes.forgotten > 0);
+        self.unshared = Some(Unshared { grew: core::mem::take(&mut self.notes.grew), limits });
+        (self.graph, self.compact) = (None, None);
+        self.version += 1;
+        Ok(merged)
+    }
+
+    /// Walks along a trace that may be known.
+    ///
+    /// Most traces teach nothing; only for others changes are noted, to be taken back.
+    /// A repeat may be cut here, too, which means the same.
+    fn walk(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
+        Walk::new(&mut self.tree, false, &self.refused.merging, &mut self.notes).run(trace)
+    }
+}
+
+fn place(site: Site) -> Place {
+    Place { file: site.file().into(), line: site.line(), column: site.column(), nth: 0 }
+}
+
+fn unknown_place() -> Place {
+    Place { file: "unknown".into(), line: 0, column: 0, nth: 0 }
+}

@@ -1,0 +1,368 @@
+//! Walking along a trace: what the tree knows is compared, what it does not
+//! know is added.
+//!
+//! Two points of two traces are one point of the tree if what led there was the
+//! same, or if they are the same exit of a region: the same point of the
+//! program with the same live static state. This is partial evaluation, and it
+//! makes merging sound: hidden state that decides what happens next is part of
+//! the key, and what was not seen is not in the tree.
+
+use core::panic::Location;
+
+use hashbrown::HashSet;
+use smallvec::SmallVec;
+
+use super::depart::Watch;
+use super::notes::{Carried, Entry, Known, KnownEvents, Notes, OneWay, Open};
+use super::skip::Ahead;
+use super::tree::{End, Meeting, Origin, Step, Stretch, Tree, Value};
+use super::{Unmerge, Unmerged, place, unknown_place};
+use crate::op::{MAX_ARITY, Op};
+use crate::ssa::Place;
+use crate::trace::{Event, Operand, Role, Site, Trace};
+
+/// Why a walk ended early.
+pub(super) enum Stop {
+    /// The trace does something that the tree does not know, here, and the tree
+    /// must not grow.
+    New {
+        at: Place,
+        /// Whether it does so in a region, the ways of which meet again.
+        in_region: bool,
+    },
+    /// The trace does something else than the tree without a guard in between.
+    Divergent(Place),
+    /// The region must not be merged.
+    Unmerge(Site, Unmerged),
+    /// What was copied to or from this region is not known to be right.
+    Unshare(Site),
+}
+
+/// A walk along one trace.
+pub(super) struct Walk<'a> {
+    pub(super) tree: &'a mut Tree,
+    /// Whether the tree may grow.
+    pub(super) grow: bool,
+    /// Regions that are not merged: their marks are passed over.
+    pub(super) unmerged: &'a HashSet<Site>,
+    pub(super) known: &'a mut KnownEvents,
+    pub(super) entries: &'a mut Vec<Entry>,
+    pub(super) open: &'a mut Vec<Open>,
+    pub(super) grew: &'a mut Vec<Meeting>,
+    pub(super) one_way: &'a mut OneWay,
+    pub(super) carried: &'a mut Carried,
+    pub(super) values: &'a mut Vec<Value>,
+    pub(super) captured: &'a mut Vec<Value>,
+    pub(super) stretch: Stretch,
+    /// The next step of the stretch.
+    pub(super) step: usize,
+    /// Where it leaves an older version of the tree, if that is asked for.
+    pub(super) watch: Option<Watch>,
+    pub(super) repeats: Ahead,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(
+        tree: &'a mut Tree,
+        grow: bool,
+        unmerged: &'a HashSet<Site>,
+        notes: &'a mut Notes,
+    ) -> Self {
+        let Notes { known, entries, open, grew, one_way, carried, values, captured } = notes;
+        known.clear();
+        entries.clear();
+        open.clear();
+        grew.clear();
+        // The function itself.
+        entries.push(Entry { open: true, site: Location::caller() });
+        let stretch = tree.root();
+        tree.walk_along(stretch);
+        let (step, watch, repeats) = (0, None, Ahead::default());
+        Walk {
+            tree,
+            grow,
+            unmerged,
+            known,
+            entries,
+            open,
+            grew,
+            one_way,
+            carried,
+            values,
+            captured,
+            stretch,
+            step,
+            watch,
+            repeats,
+        }
+    }
+
+    /// Walks along the whole trace.
+    pub(super) fn run(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
+        self.one_way.find(trace);
+        while let Some(event) = trace.events.get(self.known.len()) {
+            if self.skip(trace, &event)? {
+                continue;
+            }
+            match event.role() {
+                Role::ActiveInput | Role::InactiveInput => {
+                    let value = self.tree.input(self.known.len());
+                    self.note(value);
+                }
+                Role::Constant => {
+                    let value = self.tree.constant(event.value().to_bits());
+                    self.note(value);
+                }
+                Role::Apply => {
+                    let args = self.operands(&event)?;
+                    let value = self.apply(event.op(), &args, event.site())?;
+                    self.note(value);
+                }
+                Role::Guard => {
+                    self.guard(&event)?;
+                    self.known.push(None);
+                }
+                Role::Enter => {
+                    let index = self.known.len();
+                    if !self.unmerged.contains(&event.site()) {
+                        match self.one_way.contains(index) {
+                            false => self.enter(event.payload(), false, index, trace)?,
+                            true => self.pass(event.site())?,
+                        }
+                    }
+                    self.known.push(None);
+                }
+                Role::Iterate => self.iterate(trace)?,
+                Role::Join => self.join(trace)?,
+                // Behind a join or head, and dealt with there.
+                Role::Phi | Role::State | Role::Opaque => self.known.push(None),
+            }
+        }
+        self.finish(trace)
+    }
+
+    fn finish(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
+        let at = || trace.events.last().map_or_else(unknown_place, |event| place(event.site()));
+        if let Some(open) = self.open.first() {
+            return Err(unmerge(self.entries[open.entry].site, Unmerge::NeverLeft));
+        }
+        let output = self.operand(trace.output, at)?;
+        self.look();
+        match &self.tree.stretches[self.stretch].end {
+            End::Return(known) if self.at_end() && *known == output => Ok(()),
+            End::Open => {
+                self.must_grow(at)?;
+                self.tree.set_end(self.stretch, End::Return(output));
+                Ok(())
+            }
+            _ => Err(Stop::Divergent(at())),
+        }
+    }
+
+    /// Goes on at the start of `stretch`.
+    pub(super) fn go(&mut self, stretch: Stretch) {
+        self.look();
+        self.tree.walk_along(stretch);
+        (self.stretch, self.step) = (stretch, 0);
+        self.look();
+    }
+
+    /// Looks whether it is where an older version of the tree did not know on.
+    pub(super) fn look(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.visit(self.tree, self.stretch, self.step);
+        }
+    }
+
+    /// The next event stands for `value`.
+    pub(super) fn note(&mut self, value: Value) {
+        let entry = self.open.last().map_or(0, |open| open.entry);
+        self.known.push(Some(Known { value, entry }));
+    }
+
+    /// Whether all known steps of the stretch have been walked.
+    pub(super) fn at_end(&self) -> bool {
+        self.step == self.tree.stretches[self.stretch].steps.len()
+    }
+
+    /// Whether no trace has come further than here.
+    pub(super) fn at_open_end(&self) -> bool {
+        self.at_end() && self.tree.stretches[self.stretch].end == End::Open
+    }
+
+    pub(super) fn must_grow(&mut self, at: impl FnOnce() -> Place) -> Result<(), Stop> {
+        if !self.grow {
+            self.watch.iter_mut().for_each(Watch::leave);
+            return Err(Stop::New { at: at(), in_region: !self.open.is_empty() });
+        }
+        if self.at_open_end() {
+            self.tree.grow(self.stretch);
+        }
+        if let Some(open) = self.open.last_mut() {
+            open.grew = true;
+        }
+        Ok(())
+    }
+
+    /// The step that the tree takes next.
+    fn next_step(&mut self) -> Option<Step> {
+        let step = self.tree.stretches[self.stretch].steps.get(self.step).copied();
+        self.step += usize::from(step.is_some());
+        step
+    }
+
+    pub(super) fn push(&mut self, step: Step) {
+        self.tree.push_step(self.stretch, step);
+        self.step += 1;
+    }
+
+    /// Applies a primitive: the known one, or a new one.
+    pub(super) fn apply(&mut self, op: Op, args: &[Value], site: Site) -> Result<Value, Stop> {
+        if self.at_open_end() {
+            self.must_grow(|| place(site))?;
+            let value = self.tree.values.push(Origin::Apply(op, pad(args), site));
+            self.push(Step::Value(value));
+            return Ok(value);
+        }
+        match self.next_step() {
+            Some(Step::Value(value)) if self.is(value, op, args) => Ok(value),
+            _ => Err(Stop::Divergent(place(site))),
+        }
+    }
+
+    fn is(&self, value: Value, op: Op, args: &[Value]) -> bool {
+        matches!(self.tree.values[value], Origin::Apply(known, all, _)
+            if known == op && all[..op.arity()] == *args)
+    }
+
+    fn guard(&mut self, event: &Event<'_>) -> Result<(), Stop> {
+        let args = self.operands(event)?;
+        let divergent = || Stop::Divergent(place(event.site()));
+        loop {
+            if self.at_open_end() {
+                let condition = self.apply(event.op(), &args, event.site())?;
+                self.push(Step::Guard { condition, expect: event.value() != 0.0 });
+                return Ok(());
+            }
+            let Some(Step::Value(condition)) = self.next_step() else { return Err(divergent()) };
+            // An escaped value that differs from the one seen before takes the
+            // other side of that guard, and meets its own guard there.
+            let same = self.is(condition, event.op(), &args);
+            if !same && !self.escapes_same_value(condition, event.op(), &args) {
+                return Err(divergent());
+            }
+            let outcome = same && event.value() != 0.0;
+            self.look();
+            self.watch.iter_mut().for_each(|watch| watch.decide(event, outcome));
+            let data = &self.tree.stretches[self.stretch];
+            match (data.steps.get(self.step), &data.end) {
+                (Some(&Step::Guard { condition: guarded, expect }), _) if guarded == condition => {
+                    if expect == outcome {
+                        self.step += 1;
+                    } else {
+                        self.must_grow(|| place(event.site()))?;
+                        self.tree.splits += usize::from(self.open.is_empty());
+                        let new = self.tree.split(self.stretch, self.step, outcome);
+                        self.go(new);
+                    }
+                }
+                (None, &End::Branch { condition: decided, then, otherwise })
+                    if decided == condition =>
+                {
+                    self.go(if outcome { then } else { otherwise });
+                }
+                _ => return Err(divergent()),
+            }
+            if same {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether both guard the escape of one value, with different numbers.
+    fn escapes_same_value(&self, condition: Value, op: Op, args: &[Value]) -> bool {
+        matches!(self.tree.values[condition], Origin::Apply(Op::Same, known, _)
+            if op == Op::Same && args.first() == Some(&known[0]))
+    }
+
+    /// Enters a region, or the body of a loop.
+    pub(super) fn enter(
+        &mut self,
+        id: u64,
+        is_body: bool,
+        event: usize,
+        trace: &Trace<'_>,
+    ) -> Result<(), Stop> {
+        let (home, site) = (self.stretch, trace.events.at(event).site());
+        let meeting = if self.at_open_end() {
+            self.must_grow(|| place(site))?;
+            let parent = self.open.last().map(|open| open.meeting);
+            let meeting = self.tree.new_meeting(site, parent);
+            self.tree.set_end(home, End::Region { meeting, tails: SmallVec::new() });
+            meeting
+        } else {
+            match self.tree.stretches[home].end {
+                End::Region { meeting, .. }
+                    if self.at_end() && self.tree.meetings[meeting].site == site =>
+                {
+                    meeting
+                }
+                _ => return Err(unmerge(site, Unmerge::Varies)),
+            }
+        };
+        if !is_body {
+            self.give(meeting, event, trace)?;
+        }
+        let entry = self.entries.len();
+        self.entries.push(Entry { open: true, site });
+        self.open.push(Open { id, is_body, meeting, home, entry, grew: false });
+        self.go(self.tree.meetings[meeting].root);
+        Ok(())
+    }
+
+    /// Passes over a region with only one way.
+    pub(super) fn pass(&mut self, site: Site) -> Result<(), Stop> {
+        match self.tree.stretches[self.stretch].end {
+            End::Region { meeting, .. }
+                if self.at_end() && self.tree.meetings[meeting].site == site =>
+            {
+                Err(unmerge(site, Unmerge::Varies))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn operands(&mut self, event: &Event<'_>) -> Result<SmallVec<[Value; MAX_ARITY]>, Stop> {
+        let mut values = SmallVec::new();
+        for operand in event.operands() {
+            values.push(self.operand(operand, || place(event.site()))?);
+        }
+        Ok(values)
+    }
+
+    pub(super) fn operand(
+        &mut self,
+        operand: Operand,
+        at: impl FnOnce() -> Place,
+    ) -> Result<Value, Stop> {
+        match operand {
+            Operand::Constant(value) => Ok(self.tree.constant(value.to_bits())),
+            Operand::Event(event) => match self.known.get(event as usize) {
+                Some(Known { entry, .. }) if !self.entries[entry].open => {
+                    Err(unmerge(self.entries[entry].site, Unmerge::Escapes { to: at() }))
+                }
+                Some(Known { value, .. }) => Ok(value),
+                None => Err(Stop::Divergent(at())),
+            },
+        }
+    }
+}
+
+pub(super) fn unmerge(site: Site, why: Unmerge) -> Stop {
+    Stop::Unmerge(site, Unmerged { at: place(site), why })
+}
+
+/// Operands in the fixed array of [`Origin::Apply`].
+pub(super) fn pad(args: &[Value]) -> [Value; MAX_ARITY] {
+    core::array::from_fn(|i| args.get(i).copied().unwrap_or(args[0]))
+}

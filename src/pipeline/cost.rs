@@ -1,0 +1,356 @@
+//! The cost model: the time of loops, and of the closed forms and routines that replace them.
+//!
+//! All is in tenths of a nanosecond, as measured on the x86-64 server of the benchmarks.
+
+use hashbrown::{HashMap, HashSet};
+
+use crate::loops::can_expand;
+use crate::numeric::{AffineMap, AffinePower, Instruction, Program, Routine, Trips};
+use crate::op::{Op, latency, throughput};
+use crate::ssa::fallback_loops;
+use crate::ssa::{Block, Def, End, Graph, Item, Node, Region};
+
+/// What an iteration of a loop takes besides its steps: counting, comparing, jumping.
+const ITERATION: u64 = 8;
+/// Straight-line code, or the body of a loop, of more items does not stay in the cache for
+/// instructions between two runs; fetching it takes so much for each item.
+const MOST_CACHED: usize = 1 << 13;
+const FETCH: u64 = 4;
+/// Calling a routine: arguments and results through memory, and the branch on acceptance.
+const CALL: u64 = 300;
+/// An instruction of a coefficient program with its reverse step.
+const INSTRUCTION: u64 = 60;
+/// The same of a polynomial's program.
+const POLYNOMIAL_INSTRUCTION: u64 = 90;
+/// An instruction of a program for moments, which has no reverse step.
+const MOMENTS_INSTRUCTION: u64 = 50;
+/// An exponential in a program takes so many other instructions.
+const EXPONENTIAL: u64 = 16;
+/// One state by quotients, for each output.
+const QUOTIENTS: u64 = 900;
+/// A level of binary powering with its reverse step, by the number of states.
+const LEVEL: [u64; 6] = [250, 1_000, 2_300, 4_600, 8_200, 13_500];
+
+/// A loop of fewer iterations takes more than its straight-line code.
+pub(crate) const LEAST_ROLLED_TRIPS: u32 = 32;
+/// So does one whose straight-line code has fewer steps, if iterations can overlap: up to twice as
+/// much.
+pub(crate) const LEAST_ROLLED_STEPS: u64 = 512;
+
+/// What an iteration takes, without the loops in it.
+#[derive(Clone, Copy, Default)]
+struct Iteration {
+    /// All steps, if they are independent.
+    steps: u64,
+    /// The same in the reverse sweep.
+    sweep: u64,
+    /// The latency of the loop-carried dependence chain per iteration; with that of the reverse
+    /// sweep.
+    chain: u64,
+    chain_with_sweep: u64,
+}
+
+/// Latencies of a chain of dependent steps, and with those of the reverse sweep.
+type Depth = (u64, u64);
+
+/// What `op` adds to a chain: additions and multiplications three quarters of what they take
+/// alone, with loads and stores around them.
+fn link(op: Op) -> u64 {
+    match latency(op) {
+        cheap @ ..=12 => cheap * 3 / 4,
+        other => other,
+    }
+}
+
+impl Iteration {
+    /// Of `blocks`, the body of `region`, a loop, or straight-line code; all branches are taken.
+    fn of(graph: &Graph, region: Option<Region>, blocks: &[Block]) -> Iteration {
+        /// A recurrence through several entry φs repeats after several iterations: the chain is
+        /// averaged over so many.
+        const ROUNDS: u64 = 4;
+        let items = || blocks.iter().flat_map(|&block| &graph.blocks[block].items);
+        let (mut all, mut uses) = (Iteration::default(), HashMap::<Node, u32>::new());
+        for item in items() {
+            match *item {
+                Item::Node(node) => match graph.nodes[node].def {
+                    Def::Apply(op, _) => {
+                        all.steps += throughput(op);
+                        // The derivative of a library function is arithmetic.
+                        all.sweep += throughput(op).min(throughput(Op::Div));
+                        for &arg in graph.operands(node) {
+                            *uses.entry(arg).or_insert(0u32) += 1;
+                        }
+                    }
+                    Def::Element(_) => all.steps += 1,
+                    Def::Call(call) => all.steps += routine(&graph.calls[call].routine),
+                    _ => {}
+                },
+                _ => all.steps += 1,
+            }
+        }
+        if items().count() > MOST_CACHED {
+            let fetched = FETCH * items().count() as u64;
+            (all.steps, all.sweep) = (all.steps + fetched, all.sweep + fetched);
+        }
+        let entries = region.map_or(&[][..], |region| graph.entries(region));
+        if entries.is_empty() {
+            return all;
+        }
+        let mut depths: HashMap<Node, Depth> =
+            entries.iter().map(|entry| (entry.phi, (0, 0))).collect();
+        let mut longest = Vec::new();
+        for _ in 0..2 * ROUNDS {
+            for item in items() {
+                let &Item::Node(node) = item else { continue };
+                if let Some(depth) = depth(graph, &depths, &uses, node) {
+                    depths.insert(node, depth);
+                }
+            }
+            let mut next: HashMap<Node, Depth> = HashMap::new();
+            for &block in blocks {
+                let End::Return(passed) = &graph.blocks[block].end else { continue };
+                for (entry, value) in entries.iter().zip(passed.iter().skip(1)) {
+                    let depth = depths.get(value).copied().unwrap_or_default();
+                    let known = next.entry(entry.phi).or_default();
+                    *known = (known.0.max(depth.0), known.1.max(depth.1));
+                }
+            }
+            longest.push(next.values().fold((0, 0), |a: Depth, b| (a.0.max(b.0), a.1.max(b.1))));
+            depths = next;
+        }
+        if let [.., last] = longest[..] {
+            let before = longest[longest.len() - 1 - ROUNDS as usize];
+            all.chain = (last.0 - before.0) / ROUNDS;
+            all.chain_with_sweep = (last.1 - before.1) / ROUNDS;
+        }
+        all
+    }
+
+    fn forward(self) -> u64 {
+        (ITERATION + self.steps).max(self.chain)
+    }
+
+    fn with_sweep(self) -> u64 {
+        (ITERATION + self.steps + self.sweep).max(self.chain_with_sweep)
+    }
+
+    /// Whether iterations cannot overlap. Additions alone can be done in any order, and have no
+    /// chain in the reverse sweep.
+    fn is_chained(self) -> bool {
+        self.chain_with_sweep > self.steps + self.sweep && self.chain_with_sweep > self.chain
+    }
+}
+
+/// The depth of `node`, where an operand depends on what the loop carries.
+fn depth(
+    graph: &Graph,
+    depths: &HashMap<Node, Depth>,
+    uses: &HashMap<Node, u32>,
+    node: Node,
+) -> Option<Depth> {
+    let Def::Apply(op, _) = graph.nodes[node].def else { return None };
+    let depth = |arg: &Node| {
+        let &(forward, both) = depths.get(arg)?;
+        // Adjoints of several uses are added up.
+        let added = if uses.get(arg).is_some_and(|&uses| uses > 1) { link(Op::Add) } else { 0 };
+        Some((forward, both + added))
+    };
+    let before = graph.operands(node).iter().filter_map(depth);
+    let (forward, both) = before.reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)))?;
+    // An addition forwards the adjoint unchanged.
+    let back = if matches!(op, Op::Add | Op::Sub) { 0 } else { link(op).min(link(Op::Div)) };
+    Some((forward + link(op), both + link(op) + back))
+}
+
+/// The time of all iterations of `region`, or of the whole graph, without the loops `excluded`.
+fn all_iterations(
+    graph: &Graph,
+    region: Option<Region>,
+    excluded: &HashSet<Region>,
+    time: fn(Iteration) -> u64,
+) -> u64 {
+    let (mut total, mut pending) = (0u64, vec![(region, 1u64)]);
+    while let Some((region, outer)) = pending.pop() {
+        let cycle = region.and_then(|region| graph.regions[region].cycle.as_ref());
+        let times = outer.saturating_mul(cycle.map_or(1, |cycle| u64::from(cycle.bound)));
+        let root = region.map_or(graph.root(), |region| graph.regions[region].root);
+        let blocks = graph.tree(root);
+        let iteration = Iteration::of(graph, region, &blocks);
+        total = total.saturating_add(times.saturating_mul(time(iteration)));
+        let inner = blocks.iter().flat_map(|&block| graph.regions_of(block));
+        let inner = inner.filter(|inner| !excluded.contains(inner));
+        pending.extend(inner.map(|inner| (Some(inner), times)));
+    }
+    total
+}
+
+/// What `graph` takes with its reverse sweep, where all calls are accepted.
+pub(crate) fn whole(graph: &Graph) -> u64 {
+    all_iterations(graph, None, &fallback_loops(graph), Iteration::with_sweep)
+}
+
+/// The `time` of all iterations of `region`, a loop.
+fn loop_time(graph: &Graph, region: Region, time: fn(Iteration) -> u64) -> u64 {
+    all_iterations(graph, Some(region), &HashSet::new(), time)
+}
+
+/// Short loops.
+#[derive(Default)]
+pub(crate) struct ShortLoops {
+    /// Those whose straight-line code takes less than the loop.
+    pub(crate) loops: Vec<Region>,
+    /// Whether there are others, which may be left in each iteration.
+    pub(crate) others: bool,
+    /// The steps of all code with these loops as straight-line code.
+    pub(crate) steps: u64,
+}
+
+/// The loops of `graph` that are faster as straight-line code. Versions of loops that hardly ever
+/// run are not.
+pub(crate) fn short_loops(graph: &Graph) -> ShortLoops {
+    let (fallback, mut short) = (fallback_loops(graph), ShortLoops::default());
+    let (mut order, mut pending) = (Vec::new(), vec![graph.root()]);
+    while let Some(root) = pending.pop() {
+        for block in graph.tree(root) {
+            order.extend(graph.regions_of(block));
+            pending.extend(graph.regions_of(block).map(|region| graph.regions[region].root));
+        }
+    }
+    let mut steps: HashMap<Region, u64> = HashMap::new();
+    for &region in order.iter().rev() {
+        let blocks = graph.tree(graph.regions[region].root);
+        let inner = blocks.iter().flat_map(|&block| graph.regions_of(block));
+        let mut all =
+            inner.map(|inner| steps[&inner]).fold(size(graph, &blocks), u64::saturating_add);
+        if let Some(cycle) = graph.regions[region].cycle.as_ref()
+            && !fallback.contains(&region)
+        {
+            let trips = u64::from(cycle.bound);
+            let unrolled = all.saturating_mul(trips);
+            let can_overlap = || !Iteration::of(graph, Some(region), &blocks).is_chained();
+            let is_short = trips < u64::from(LEAST_ROLLED_TRIPS)
+                || unrolled < LEAST_ROLLED_STEPS && can_overlap();
+            if is_short && can_expand(graph, region) {
+                short.loops.push(region);
+                all = unrolled;
+            }
+            short.others |= is_short && !can_expand(graph, region);
+        }
+        steps.insert(region, all);
+    }
+    let blocks = graph.tree(graph.root());
+    let inner = blocks.iter().flat_map(|&block| graph.regions_of(block));
+    short.steps = inner.map(|inner| steps[&inner]).fold(size(graph, &blocks), u64::saturating_add);
+    short
+}
+
+/// The number of steps of `blocks`.
+fn size(graph: &Graph, blocks: &[Block]) -> u64 {
+    blocks.iter().map(|&block| graph.blocks[block].items.len() as u64).sum()
+}
+
+/// What a call of `routine` takes.
+fn routine(routine: &Routine) -> u64 {
+    match routine {
+        Routine::AffinePower(power) => affine_power(power),
+        Routine::Polynomial(polynomial) => {
+            CALL + POLYNOMIAL_INSTRUCTION * instructions(polynomial.program())
+        }
+        Routine::Moments(moments) => CALL + MOMENTS_INSTRUCTION * instructions(moments.program()),
+    }
+}
+
+/// The number of instructions of `program`, exponentials by what they take.
+fn instructions(program: &Program) -> u64 {
+    let weight = |instruction: &Instruction| match instruction {
+        Instruction::Apply(Op::Exp, _) => EXPONENTIAL,
+        _ => 1,
+    };
+    program.instructions().iter().map(weight).sum()
+}
+
+fn affine_power(routine: &AffinePower) -> u64 {
+    let program = routine.program();
+    let inner = program.instructions().iter().map(|instruction| match instruction {
+        Instruction::Power(power) => powering(&power.map, Trips::Constant(power.trips)),
+        _ => 0,
+    });
+    let coefficients = INSTRUCTION * instructions(program) + inner.sum::<u64>();
+    let power = match routine.map().states() {
+        1 if !program.has_powers() => QUOTIENTS,
+        _ => powering(routine.map(), routine.trips()),
+    };
+    // One half of each is its reverse step, which each output has.
+    CALL + (coefficients + power) * (1 + routine.outputs().len() as u64) / 2
+}
+
+/// What the power of a map takes.
+fn powering(map: &AffineMap, trips: Trips) -> u64 {
+    /// The trip count that is assumed where it is known only in a call.
+    const ASSUMED_TRIPS: u64 = 100;
+    let trips = match trips {
+        Trips::Constant(count) => count,
+        Trips::Input(_) => ASSUMED_TRIPS,
+    };
+    let levels = u64::from(u64::BITS - trips.leading_zeros());
+    LEVEL[map.states().saturating_sub(1).min(LEVEL.len() - 1)] * levels
+}
+
+/// Whether `closed` is less than `open` by more than the model's usual error, an eighth.
+fn is_less(closed: u64, open: u64) -> bool {
+    closed.saturating_add(closed / 8) < open
+}
+
+/// Whether closed forms by these routines take less than `region`, a loop.
+pub(crate) fn is_worth_closing<'a>(
+    graph: &Graph,
+    region: Region,
+    routines: impl Iterator<Item = &'a AffinePower>,
+) -> bool {
+    is_less(routines.map(affine_power).sum(), loop_time(graph, region, Iteration::with_sweep))
+}
+
+/// The same after a loop that stays, without its reverse sweep, to find its trip count: unless it
+/// `is_counted`, that is half of the largest as a rule.
+pub(crate) fn is_worth_closing_after<'a>(
+    graph: &Graph,
+    region: Region,
+    is_counted: bool,
+    routines: impl Iterator<Item = &'a AffinePower>,
+) -> bool {
+    let forward = loop_time(graph, region, Iteration::forward);
+    let sweep = loop_time(graph, region, Iteration::with_sweep).saturating_sub(forward);
+    let likely = if is_counted { sweep } else { sweep / 2 };
+    is_less(routines.map(affine_power).sum(), likely)
+}
+
+/// Whether closed forms of so many additions and multiplications, and by these routines, take less
+/// than `region`, a loop; `before` is their share of what is computed before loops around.
+pub(crate) fn is_worth_folding<'a>(
+    graph: &Graph,
+    region: Region,
+    (steps, before): (u64, u64),
+    routines: impl Iterator<Item = &'a Routine>,
+) -> bool {
+    let steps = 2 * steps * throughput(Op::Mul);
+    let all = steps + routines.map(routine).sum::<u64>();
+    is_less(all.saturating_add(before), loop_time(graph, region, Iteration::with_sweep))
+}
+
+/// What it takes to go over the data of `region`, a loop of so many iterations, once in `passes`
+/// loops without a reverse sweep that take about as many steps, and call `moments` in each
+/// iteration.
+pub(crate) fn over_data(
+    graph: &Graph,
+    region: Region,
+    passes: u64,
+    count: u64,
+    moments: Option<&Routine>,
+) -> u64 {
+    // Each moment takes an addition, and the steps that its coefficient is made of.
+    const MORE_STEPS: u64 = 2;
+    let calls = moments.map_or(0, routine).saturating_mul(count);
+    calls.saturating_add(
+        loop_time(graph, region, Iteration::forward).saturating_mul(passes * MORE_STEPS),
+    )
+}

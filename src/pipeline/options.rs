@@ -1,0 +1,144 @@
+//! What users choose: numerics, limits, the form of loops, and when to compile.
+
+/// What kernels promise about rounding; chosen by [`TapeBuilder::numerics`](crate::TapeBuilder::numerics).
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::{Numerics, Tape, Var};
+///
+/// let program = |x: &[Var]| (x[0] * x[1] + x[1]).exp() * x[0];
+/// let exact = Tape::builder().numerics(Numerics::Exact).record(program);
+/// let on_tape = exact.grad(&[0.3, 0.7])?;
+/// exact.compile()?;
+/// assert_eq!(exact.grad(&[0.3, 0.7])?, on_tape); // Bit for bit.
+/// # Ok::<(), phigrad::Error>(())
+/// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Numerics {
+    /// Kernels may add up and share in another order than the tape, multiply and add
+    /// in one rounding where nothing is decided by it, and compute formulas in other
+    /// forms. The result is about as close to the true derivative as the tape's, and a
+    /// finite result never becomes NaN or infinite. Where a step on the way has no
+    /// derivative (the root in `x.sqrt() * x.sqrt()` at 0), that of another form may be
+    /// returned.
+    #[default]
+    Real,
+    /// Kernels return the tape's value and gradient bit for bit (NaN as some NaN). So the tape
+    /// adds up in the same order in all calls, which it does not do with [`Numerics::Real`]:
+    /// there it leaves out the marks of annotated functions where there is nothing to learn.
+    Exact,
+}
+
+/// How a kernel computes a loop.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForcedLoopForm {
+    /// In closed form, if there is one.
+    Closed,
+    /// As a loop.
+    Rolled,
+    /// As straight-line code.
+    Unrolled,
+}
+
+/// Bounds on what is kept and compiled. Beyond them the tape serves, and the
+/// [`Report`](crate::Report) says so.
+///
+/// All are counts, so that a program does the same on every machine.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::{Limits, Tape, Var};
+///
+/// let mut limits = Limits::default();
+/// limits.paths = 2;
+/// // A path for each number of steps.
+/// let f = Tape::builder().limits(limits).record(|x: &[Var]| {
+///     let (mut y, mut n) = (x[0], 0);
+///     while y > 1.0 && n < 100 {
+///         (y, n) = (y * 0.5, n + 1);
+///     }
+///     y
+/// });
+/// for x in [1.5, 3.0, 6.0] {
+///     f.grad(&[x])?;
+/// }
+/// let report = f.report();
+/// assert_eq!((report.paths, report.refusals.len()), (2, 1));
+/// # Ok::<(), phigrad::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// The largest number of operations of one call, of 24 to 32 bytes each. Beyond
+    /// it the call is an error ([`Error::is_too_long`](crate::Error::is_too_long)).
+    /// By default 2²⁴, half a gibibyte. The buffers of the longest call so far
+    /// are kept, one for each thread that calls at the same time.
+    pub trace_events: usize,
+    /// The largest number of operations on all paths together that is learnt; by
+    /// default 2²³. What several paths share counts for each of them, because
+    /// each has a reverse sweep of its own.
+    pub nodes: usize,
+    /// The largest number of operations that is compiled, when loops have been
+    /// made of what repeats itself; by default 2²¹. Beyond it a compilation would
+    /// take long: it is linear, but a few microseconds for each operation.
+    pub compiled: usize,
+    /// The most numbers, of 8 bytes each, that a kernel keeps of the iterations of its
+    /// loops for the reverse sweep; by default 2²², 32 mebibytes. Each thread that calls
+    /// has a buffer for them. Beyond it the kernel keeps checkpoints and goes through the
+    /// iterations once more, so that it takes up to twice as long: of a loop of n
+    /// iterations it then keeps what about 2√n of them need. If that is still too much
+    /// there are checkpoints within checkpoints. A loop whose number of iterations depends
+    /// on the inputs counts with the most that it may have. Where nothing helps the tape
+    /// serves: if one loop reads what another, which has ended, computed in each iteration.
+    /// More than 2²⁷ counts as 2²⁷.
+    pub history: usize,
+    /// The largest number of steps of a graph that are compiled together, but for a
+    /// few; by default 512. What crosses from one such segment to another goes through
+    /// memory, but the time to compile one grows faster than its size.
+    /// `phigrad-bench soi` measures both: compiling 50,000 operations of straight code
+    /// costs about the same from 64 to 4,096 steps; their kernel is fastest from 512 to
+    /// 4,096 and a fifth slower from 8,192 on; segments of 64 steps hand over half as
+    /// much again as those of 512.
+    pub segment: usize,
+    /// The largest number of steps of a graph that are simplified together; by default 64. Rules of
+    /// simplification see a little beyond, and what is larger takes longer for each of its steps:
+    /// `phigrad-bench simplify` measures that. 0 counts as 1.
+    pub simplified: usize,
+    /// The largest number of paths that is compiled; by default 64. Calls on
+    /// further paths are served by the tape.
+    pub paths: usize,
+    /// The largest number of input lengths that is learnt; by default 8. Calls
+    /// with further lengths are served by the tape.
+    pub specialisations: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            trace_events: 1 << 24,
+            nodes: 1 << 23,
+            compiled: 1 << 21,
+            history: 1 << 22,
+            segment: 512,
+            simplified: 64,
+            paths: 64,
+            specialisations: 8,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options {
+    pub(crate) hot_threshold: u32,
+    pub(crate) background: bool,
+    pub(crate) numerics: Numerics,
+    pub(crate) limits: Limits,
+    pub(crate) phi_calculus: bool,
+    pub(crate) reuse_aware: bool,
+    /// The form of all loops, if the cost model is not to choose it.
+    pub(crate) loop_form: Option<ForcedLoopForm>,
+}

@@ -1,0 +1,32 @@
+//! What kernels compute.
+
+/// What a kernel computes. A hot function gets a kernel for each purpose that it
+/// was called for, `compile` makes all three.
+///
+/// # Examples
+///
+/// ```
+/// use phigrad::{Purpose, Tape, Var};
+///
+/// let f = Tape::record(|x: &[Var]| x[0].sin());
+/// f.grad(&[1.0])?;
+/// f.compile()?;
+/// let purposes: Vec<Purpose> = f.report().kernels.iter().map(|k| k.purpose).collect();
+/// assert_eq!(purposes, [Purpose::Value, Purpose::Gradient, Purpose::ValueAndGradient]);
+/// # Ok::<(), phigrad::Error>(())
+/// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    /// The value alone.
+    Value,
+    /// The gradient alone.
+    Gradient,
+    /// Both.
+    ValueAndGradient,
+}
+
+impl Purpose {
+    pub(crate) const ALL: [Purpose; 3] =
+        [Purpose::Value, Purpose::Gradient, Purpose::ValueAndGradient];
+}
