@@ -16,7 +16,7 @@ pub use phis::{Phis, differentiated_phis};
 pub use program::program;
 
 pub use crate::notation::Notation;
-use crate::phi::{Applied, Refused, Rule};
+use crate::phi::{Applied, OpenLoop, Rule};
 use crate::pipeline::{Recording, branched};
 use crate::runtime::{Error, Recorded, RecordedWith};
 use crate::ssa::{Graph, Place, dot};
@@ -56,7 +56,7 @@ pub struct Explanation {
     /// Formulas that were applied elsewhere: to branches.
     pub branches: Vec<Formula>,
     /// What stays a loop, and why.
-    pub refused: Vec<Refused>,
+    pub open: Vec<OpenLoop>,
     /// The φs of the program as it was seen, and those that are left of them.
     pub phis: Vec<(Phis, Phis)>,
     /// What the program has become.
@@ -121,11 +121,11 @@ impl Explanation {
                 loops.push(new);
             }
         }
-        let (mut after, mut applied, mut refused) = (before.clone(), Vec::new(), Vec::new());
+        let (mut after, mut applied, mut open) = (before.clone(), Vec::new(), Vec::new());
         let closed = recording.closed(&before);
         let is_closed = closed.is_some();
         if let Some(closed) = closed {
-            (applied, refused) = (closed.applied, closed.refused);
+            (applied, open) = (closed.applied, closed.open);
             after = branched(display::display_form(&closed.graph), &mut applied);
         }
         let form = |Applied { rule, at, form }| Formula { rule, at, form: Notation::formula(form) };
@@ -146,7 +146,7 @@ impl Explanation {
         }
         let phis = phis::seen_and_left(&before, &after);
         if is_closed {
-            loops.iter_mut().for_each(|known| known.name_exits(&phis, &refused));
+            loops.iter_mut().for_each(|known| known.name_exits(&phis, &open));
         }
         let gradient = match &derived {
             _ if recording.graph.active == 0 => {
@@ -174,7 +174,7 @@ impl Explanation {
             program: program(&before),
             loops,
             branches,
-            refused,
+            open,
             phis,
             closed: program(&after),
             notes: Some(note.to_owned()).filter(|note| !note.is_empty()).into_iter().collect(),
@@ -215,11 +215,11 @@ impl LoopForm {
     }
 
     /// Adds F5 if the exit φs are what the loop carries, and C5 if it stays open.
-    fn name_exits(&mut self, phis: &[(Phis, Phis)], refused: &[Refused]) {
+    fn name_exits(&mut self, phis: &[(Phis, Phis)], open: &[OpenLoop]) {
         let is_carried = |(seen, left): &(Phis, Phis)| {
             seen.at == self.at && left.exits < left.entries && seen.exits > left.exits
         };
-        let is_open = self.at.is_some() && refused.iter().any(|open| open.at == self.at);
+        let is_open = self.at.is_some() && open.iter().any(|open| open.at == self.at);
         let mut missing = Vec::new();
         if phis.iter().any(is_carried) && !self.has(|rule| rule == Rule::F5) {
             let form = "φ_L'(p, b1, ..) = what is carried at the exit, whichever it is";

@@ -73,8 +73,8 @@ impl Explanation {
             formulas(&mut parts, &known.forms, 1);
         }
         formulas(&mut parts, &self.branches, 0);
-        for refused in &self.refused {
-            let words = format!("no closed form{}: {}", place(&refused.at), refused.why);
+        for open in &self.open {
+            let words = format!("no closed form{}: {}", place(&open.at), open.why);
             parts.push(Part::new(0, words, None));
         }
         let of_place = |seen: &Phis, left: &Phis| {

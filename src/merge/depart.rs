@@ -85,7 +85,7 @@ impl Lifted {
     /// ```
     pub fn departure(&mut self, trace: &Trace<'_>, version: u64) -> Option<Departure> {
         self.share();
-        let merging = &self.refused.merging;
+        let merging = &self.excluded.merging;
         let mut walk = Walk::new(&mut self.tree, false, merging, &mut self.notes);
         walk.watch = Some(Watch::new(version));
         // Where it cannot go on, the tree does not know what comes next.

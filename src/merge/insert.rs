@@ -16,7 +16,7 @@ pub(super) struct Changes {
     pub(super) forgotten: usize,
     pub(super) unmerged: Vec<Unmerged>,
     /// Where it is not the same any more.
-    pub(super) refused: Option<Refused>,
+    pub(super) excluded: Option<Excluded>,
 }
 
 /// What was learnt and has not been shared.
@@ -30,7 +30,7 @@ pub(super) struct Unshared {
 
 /// What regions may not do.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Refused {
+pub(super) struct Excluded {
     /// Regions whose ways are not merged.
     pub(super) merging: HashSet<Site>,
     /// Regions that do not share their sides.
@@ -39,7 +39,7 @@ pub(super) struct Refused {
     pub(super) all_sharing: bool,
 }
 
-impl Refused {
+impl Excluded {
     /// Regions at these places share no more; if none of them still did, none at
     /// all does, so that this comes to an end.
     fn unshare(&mut self, sites: impl Iterator<Item = Site>) {
@@ -59,23 +59,23 @@ impl Lifted {
         changes: &mut Changes,
     ) -> Result<usize, LiftError> {
         loop {
-            let refused = changes.refused.as_ref().unwrap_or(&self.refused);
-            let walked = Walk::new(&mut self.tree, true, &refused.merging, &mut self.notes);
+            let excluded = changes.excluded.as_ref().unwrap_or(&self.excluded);
+            let walked = Walk::new(&mut self.tree, true, &excluded.merging, &mut self.notes);
             let stop = match { walked }.run(trace) {
                 Ok(()) => break,
                 Err(stop) => stop,
             };
-            let refused = changes.refused.get_or_insert_with(|| self.refused.clone());
+            let excluded = changes.excluded.get_or_insert_with(|| self.excluded.clone());
             match stop {
                 Stop::Unmerge(_, Unmerged { why: Unmerge::Varies, .. }) | Stop::Divergent(_)
                     if self.tree.is_shared =>
                 {
                     let open = self.notes.open.iter();
-                    refused.unshare(open.map(|open| self.tree.meetings[open.meeting].site));
+                    excluded.unshare(open.map(|open| self.tree.meetings[open.meeting].site));
                 }
-                Stop::Unshare(site) => refused.unshare([site].into_iter()),
+                Stop::Unshare(site) => excluded.unshare([site].into_iter()),
                 Stop::Unmerge(site, why) => {
-                    refused.merging.insert(site);
+                    excluded.merging.insert(site);
                     changes.unmerged.push(why);
                 }
                 Stop::New { at, .. } | Stop::Divergent(at) => {
@@ -115,10 +115,10 @@ impl Lifted {
         let Some(Unshared { grew, limits }) = self.unshared.take() else { return false };
         // A graph is of a tree that has shared.
         debug_assert!(self.graph.is_none() && self.compact.is_none());
-        if self.exhausted || self.refused.all_sharing {
+        if self.exhausted || self.excluded.all_sharing {
             return false;
         }
-        let plan = share::plan(&self.tree, &grew, &self.refused.sharing);
+        let plan = share::plan(&self.tree, &grew, &self.excluded.sharing);
         if plan.is_empty() {
             return false;
         }
@@ -141,8 +141,8 @@ impl Lifted {
     pub(super) fn forget(&mut self, changes: Changes) {
         self.tree = self.tree.anew(0);
         self.generation += changes.forgotten;
-        if let Some(refused) = changes.refused {
-            self.refused = refused;
+        if let Some(excluded) = changes.excluded {
+            self.excluded = excluded;
         }
         (self.steps, self.walked, self.version, self.unshared) = (0, 0, 0, None);
         (self.graph, self.compact) = (None, None);

@@ -46,7 +46,7 @@ use std::sync::Arc;
 use crate::ssa::{Graph, Place};
 use crate::trace::{Site, Trace};
 use census::Census;
-use insert::{Changes, Refused, Unshared};
+use insert::{Changes, Excluded, Unshared};
 use notes::Notes;
 use tree::Tree;
 use walk::{Stop, Walk};
@@ -182,7 +182,7 @@ pub struct Lifted {
     /// How often the tree was forgotten.
     generation: usize,
     unmerged: Vec<Unmerged>,
-    refused: Refused,
+    excluded: Excluded,
     /// What regions have not shared yet: they do when a trace is not known without, or when
     /// somebody wants the graph. Meanwhile there is none.
     unshared: Option<Unshared>,
@@ -192,7 +192,7 @@ pub struct Lifted {
     graph: Option<Arc<Graph>>,
     /// The same with loops.
     compact: Option<Arc<Graph>>,
-    /// Whether a trace was refused because the tree would be too large.
+    /// Whether a trace was excluded because the tree would be too large.
     full: bool,
     notes: Notes,
     census: Census,
@@ -208,7 +208,7 @@ impl Lifted {
             walked: 0,
             generation: 0,
             unmerged: Vec::new(),
-            refused: Refused::default(),
+            excluded: Excluded::default(),
             unshared: None,
             exhausted: false,
             graph: None,
@@ -381,8 +381,8 @@ impl Lifted {
         self.tree.keep();
         (self.steps, self.walked) = (steps, self.tree.steps(false));
         self.generation += changes.forgotten;
-        if let Some(refused) = changes.refused {
-            self.refused = refused;
+        if let Some(excluded) = changes.excluded {
+            self.excluded = excluded;
         }
         self.unmerged.append(&mut changes.unmerged);
         // What has not been shared now was of a tree that is forgotten.
@@ -398,7 +398,7 @@ impl Lifted {
     /// Most traces teach nothing; only for others changes are noted, to be taken back.
     /// A repeat may be cut here, too, which means the same.
     fn walk(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
-        Walk::new(&mut self.tree, false, &self.refused.merging, &mut self.notes).run(trace)
+        Walk::new(&mut self.tree, false, &self.excluded.merging, &mut self.notes).run(trace)
     }
 }
 

@@ -2,7 +2,7 @@
 //! inwards.
 
 use super::recurrence::{Kind, close_recurrences};
-use super::rule::{Applied, Refused, Rule};
+use super::rule::{Applied, OpenLoop, Rule};
 use super::sums::close_sums;
 use crate::ssa::{Folding, Graph, Place, simplify};
 
@@ -58,7 +58,7 @@ pub struct Closed {
     /// The formulas that were applied.
     pub applied: Vec<Applied>,
     /// The loops, or values of loops, that have no closed form here.
-    pub refused: Vec<Refused>,
+    pub open: Vec<OpenLoop>,
     /// The graph without the closed forms that follow a loop, if there are any. Such a loop has
     /// computed its values at its exit, so where no derivative is wanted they save nothing.
     pub for_values: Option<Graph>,
@@ -97,8 +97,8 @@ pub struct Closed {
 /// assert_eq!(closed.graph.to_string(), text);
 /// ```
 pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
-    let (applied, refused) = (Vec::new(), Vec::new());
-    let mut closed = Closed { graph: graph.clone(), applied, refused, for_values: None };
+    let (applied, open) = (Vec::new(), Vec::new());
+    let mut closed = Closed { graph: graph.clone(), applied, open, for_values: None };
     if graph.regions.values().any(|data| data.replays.is_some()) {
         return closed;
     }
@@ -119,7 +119,7 @@ pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
     if closed.applied.len() > counted {
         closed.for_values = Some(without);
     }
-    closed.refused = open.grouped(&closed.applied[before..]);
+    closed.open = open.grouped(&closed.applied[before..]);
     exits(&mut closed.applied);
     closed
 }
@@ -127,28 +127,28 @@ pub fn close(graph: &Graph, limits: CloseLimits) -> Closed {
 /// The reasons why loops are no sums and no recurrences, in the last round.
 #[derive(Default)]
 struct Open {
-    as_sums: Vec<Refused>,
-    as_recurrences: Vec<Refused>,
+    as_sums: Vec<OpenLoop>,
+    as_recurrences: Vec<OpenLoop>,
 }
 
 impl Open {
     /// All that there are for a place at once; loops that have just been closed have none.
-    fn grouped(&self, closed: &[Applied]) -> Vec<Refused> {
+    fn grouped(&self, closed: &[Applied]) -> Vec<OpenLoop> {
         let sums = self.as_sums.iter().map(|this| ("as a sum, ", this));
         let all = sums.chain(self.as_recurrences.iter().map(|this| ("as a recurrence, ", this)));
-        let mut refused: Vec<Refused> = Vec::new();
-        for (kind, Refused { at, why }) in all {
+        let mut open: Vec<OpenLoop> = Vec::new();
+        for (kind, OpenLoop { at, why }) in all {
             if closed.iter().any(|formula| formula.at == *at) {
                 continue;
             }
             let why = format!("{kind}{why}");
-            match refused.iter_mut().find(|other| other.at == *at) {
+            match open.iter_mut().find(|other| other.at == *at) {
                 Some(other) if other.why.split("; ").any(|known| known == why) => {}
                 Some(other) => other.why = format!("{}; {why}", other.why),
-                None => refused.push(Refused { at: at.clone(), why }),
+                None => open.push(OpenLoop { at: at.clone(), why }),
             }
         }
-        refused
+        open
     }
 }
 

@@ -12,4 +12,4 @@ mod version;
 
 pub use branches::{Branched, simplify_branches};
 pub use close::{CloseLimits, Closed, close};
-pub use rule::{Applied, Refused, Rule};
+pub use rule::{Applied, OpenLoop, Rule};

@@ -101,14 +101,14 @@ impl core::fmt::Display for Applied {
 /// A loop that stays a loop.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct OpenLoop {
     /// Where in the user's source, if that is known.
     pub at: Option<Place>,
     /// Why there is no closed form.
     pub why: String,
 }
 
-impl core::fmt::Display for Refused {
+impl core::fmt::Display for OpenLoop {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "loop stays open")?;
         if let Some(at) = &self.at {

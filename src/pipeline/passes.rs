@@ -10,7 +10,7 @@ use super::{ForcedLoopForm, Numerics, Options, Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered};
 use crate::jit::{Kernel, MAX_WORDS, history_words, schedule_reaching};
 use crate::loops::{RerollLimits, expand, fuse, hoist, reroll};
-use crate::phi::{Applied, CloseLimits, Closed, Refused, close, simplify_branches};
+use crate::phi::{Applied, CloseLimits, Closed, OpenLoop, close, simplify_branches};
 use crate::simplify::{SimplifyLimits, Stage, simplify_segments};
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
@@ -40,14 +40,14 @@ pub(crate) struct Primal {
     /// The formulas of φ-calculus that made it.
     pub(crate) applied: Vec<Applied>,
     /// The loops that are left.
-    pub(crate) refused: Vec<Refused>,
+    pub(crate) open: Vec<OpenLoop>,
 }
 
 impl Primal {
     /// Without φ-calculus.
     fn plain(graph: Graph) -> Self {
-        let (applied, refused) = Default::default();
-        Primal { graph, values: None, applied, refused }
+        let (applied, open) = Default::default();
+        Primal { graph, values: None, applied, open }
     }
 }
 
@@ -253,7 +253,7 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
         return stays(unrolled(rolled, recorded).0);
     }
     let always = options.loop_form.is_some();
-    let Closed { graph, mut applied, mut refused, mut for_values } = closed_forms(&rolled, always);
+    let Closed { graph, mut applied, mut open, mut for_values } = closed_forms(&rolled, always);
     let graph = if applied.is_empty() { rolled } else { graph };
     let (graph, is_open) = match always {
         true => (graph, false),
@@ -262,8 +262,8 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
     if is_open {
         let why = "the code without its closed form is estimated to take less";
         for Applied { at, .. } in applied.drain(..) {
-            if refused.iter().all(|known: &Refused| known.at != at) {
-                refused.push(Refused { at, why: why.to_owned() });
+            if open.iter().all(|known: &OpenLoop| known.at != at) {
+                open.push(OpenLoop { at, why: why.to_owned() });
             }
         }
         for_values = None;
@@ -273,7 +273,7 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
         let graph = branched(unrolled(graph, recorded).0, &mut Vec::new());
         simplified(&graph, Stage::Primal, options)
     });
-    Primal { graph, values, applied, refused }
+    Primal { graph, values, applied, open }
 }
 
 /// `graph` with its short loops as straight-line code. Where these may be left in each iteration, or

@@ -78,7 +78,7 @@ impl Job {
     /// Keeps what φ-calculus came to, for the report.
     fn note_forms(&self, primal: &Primal) {
         let Some(mut learning) = self.learning() else { return };
-        learning.forms = Forms { closed: primal.applied.clone(), open: primal.refused.clone() };
+        learning.forms = Forms { closed: primal.applied.clone(), open: primal.open.clone() };
     }
 
     /// What has been learnt, unless the graph of this job has been given up.

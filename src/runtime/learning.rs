@@ -8,7 +8,7 @@ use hashbrown::{HashMap, HashSet};
 use super::report::{KernelReport, Wait};
 use crate::merge::{Departure, Lifted};
 use crate::op::Op;
-use crate::phi::{Applied, Refused};
+use crate::phi::{Applied, OpenLoop};
 use crate::pipeline::Options;
 use crate::pipeline::{Purpose, Refusal};
 use crate::ssa::Place;
@@ -71,7 +71,7 @@ pub(super) struct Learning {
 #[derive(Default)]
 pub(super) struct Forms {
     pub(super) closed: Vec<Applied>,
-    pub(super) open: Vec<Refused>,
+    pub(super) open: Vec<OpenLoop>,
 }
 
 /// A way through the function.

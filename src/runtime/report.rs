@@ -5,7 +5,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::merge::{Decision, Departure, Trips, Unmerged};
-use crate::phi::{Applied, Refused};
+use crate::phi::{Applied, OpenLoop};
 use crate::pipeline::{Purpose, Refusal};
 use crate::ssa::Place;
 
@@ -207,7 +207,7 @@ pub struct Report {
     /// The formulas of φ-calculus that made closed forms in the latest kernels.
     pub closed: Vec<Applied>,
     /// The loops that stayed loops there, or values of them, and why.
-    pub open: Vec<Refused>,
+    pub open: Vec<OpenLoop>,
 }
 
 /// One line for each formula and place; many iterations may each have one.

@@ -54,7 +54,7 @@ fn values(graph: &Graph, inputs: &[f64]) -> Vec<f64> {
 fn derivatives_are_those_of_the_form_at_the_number_of_iterations() {
     let graph = descent(2000);
     let solved = closed(&graph);
-    assert!(!solved.applied.is_empty(), "{:?}", solved.refused);
+    assert!(!solved.applied.is_empty(), "{:?}", solved.open);
     let (before, after) = (differentiated(&graph), differentiated(&solved.graph));
     let mut random = Random::new(7);
     for count in 0..=60_u32 {
@@ -94,7 +94,7 @@ fn searches_in_the_iterations_of_a_loop_have_closed_forms() {
     let graph = parse(text).unwrap();
     verify(&graph).unwrap();
     let solved = closed(&graph);
-    assert!(!solved.applied.is_empty(), "{:?}", solved.refused);
+    assert!(!solved.applied.is_empty(), "{:?}", solved.open);
     let (before, after) = (differentiated(&graph), differentiated(&solved.graph));
     for least in [8.0, 2.0, 0.5, 0.01, 1e-3, 0.0] {
         let x = [0.5, 0.1, 0.7, 0.3, least];
@@ -114,7 +114,7 @@ fn loops_that_are_short_or_not_affine_keep_their_sweep() {
     let solved = closed(&curved);
     assert_eq!(solved.graph, curved);
     let why = "it multiplies two values that it carries";
-    assert!(solved.refused[0].why.contains(why), "{:?}", solved.refused);
+    assert!(solved.open[0].why.contains(why), "{:?}", solved.open);
 }
 
 #[test]
@@ -435,7 +435,7 @@ fn before_the_exit() -> Graph {
 fn loops_left_at_once_return_what_they_were_given() {
     let graph = before_the_exit();
     let solved = closed(&graph);
-    assert!(!solved.applied.is_empty(), "{:?}", solved.refused);
+    assert!(!solved.applied.is_empty(), "{:?}", solved.open);
     let (before, after) = (differentiated(&graph), differentiated(&solved.graph));
     for limit in [0.5, 1.5, 2.0, 10.0, 1e3, 1e5] {
         let x = [1.0, 0.7, -0.3, 1.01, 0.02, limit];

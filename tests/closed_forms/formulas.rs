@@ -66,7 +66,7 @@ fn holds_from(least: u32, rule: Rule, step: Step) {
         let closed = close(&graph, CloseLimits::default());
         verify(&closed.graph).unwrap();
         let is_applied = closed.applied.iter().any(|applied| applied.rule == rule);
-        assert!(is_applied || count < least, "{rule}: {:?} {:?}", closed.applied, closed.refused);
+        assert!(is_applied || count < least, "{rule}: {:?} {:?}", closed.applied, closed.open);
         let both = |graph: &Graph| reverse(graph, Wanted::GradientAndValue, Folding::Real);
         let (before, after) = (both(&graph), both(&closed.graph));
         for point in [[0.7, 0.9, 0.3], [1.3, 1.0, -0.2], [-0.4, 0.99, 2.0], [0.5, -0.8, 0.0]] {
@@ -90,7 +90,7 @@ fn refused(step: Step, why: &str) {
     let graph = looped(1000, step);
     let closed = close(&graph, CloseLimits::default());
     assert!(closed.applied.is_empty() && closed.graph == graph, "{:?}", closed.applied);
-    assert!(closed.refused.iter().any(|loop_| loop_.why.contains(why)), "{:?}", closed.refused);
+    assert!(closed.open.iter().any(|loop_| loop_.why.contains(why)), "{:?}", closed.open);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn f5_holds_where_exits_differ() {
         verify(&graph).unwrap();
         let closed = close(&graph, CloseLimits::default());
         let is_exit = |applied: &Applied| applied.rule == Rule::F5;
-        assert!(closed.applied.iter().any(is_exit), "{:?}", closed.refused);
+        assert!(closed.applied.iter().any(is_exit), "{:?}", closed.open);
         for point in [[1.0, 0.3], [5.0, 1e-3], [-1.0, 2.0], [1.0, -1.0]] {
             let outcomes = [&graph, &closed.graph].map(|graph| interpret(graph, &point));
             let [Outcome::Values(a), Outcome::Values(b)] = outcomes else { panic!("{text}") };
@@ -205,7 +205,7 @@ fn c5_is_what_a_loop_is_that_stays() {
     let found = forms.iter().find(|(rule, _)| *rule == Rule::C5).unwrap().1;
     assert_eq!(found, "d after the loop = f^[n](p), where f is an iteration: the loop stays open");
     // And it is said why.
-    assert!(explanation.refused[0].why.contains("not affine"), "{explanation}");
+    assert!(explanation.open[0].why.contains("not affine"), "{explanation}");
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn gradient_descent_has_no_loop_over_its_data() {
     let (x, y) = data(200);
     let closed = closed(&[0.05], |r| fit_error(r[0], &x, &y));
     let rules: Vec<Rule> = closed.applied.iter().map(|applied| applied.rule).collect();
-    assert_eq!(rules[..2], [Rule::C7; 2], "{:?} {}", closed.refused, closed.graph);
+    assert_eq!(rules[..2], [Rule::C7; 2], "{:?} {}", closed.open, closed.graph);
     // At most the `while` is left.
     assert!(depths(&closed.graph).iter().all(|&depth| depth == 0), "{}", closed.graph);
     for phi in [true, false] {
@@ -153,7 +153,7 @@ fn sums_over_inactive_inputs_are_done_once() {
 /// How many forms there are for `f`, and how many loops are left.
 fn shape(point: &[f64], f: impl Fn(&[Var]) -> Var) -> (usize, usize) {
     let closed = closed(point, f);
-    println!("{:?} {:?}", closed.applied, closed.refused);
+    println!("{:?} {:?}", closed.applied, closed.open);
     let sums = closed.applied.iter().filter(|applied| applied.rule != Rule::F5);
     (sums.count(), depths(&closed.graph).len())
 }
@@ -225,7 +225,7 @@ fn descents_have_no_inner_loop() {
         x.iter().zip(&y).map(|(&x, &y)| (w * x - y) * (w * x - y)).sum()
     };
     let closed_momentum = closed(&[0.05, 0.9], momentum);
-    assert_eq!(depths(&closed_momentum.graph), [], "{:?}", closed_momentum.refused);
+    assert_eq!(depths(&closed_momentum.graph), [], "{:?}", closed_momentum.open);
     let line = |p: &[Var]| {
         let (mut a, mut b) = (Var::from(0.1), Var::from(0.0));
         for _ in 0..50 {
@@ -374,7 +374,7 @@ fn a_line_through_a_million_points_is_a_polynomial() {
     let sum = builder.end_loop(region, 1)[0];
     builder.finish_block(&[sum]);
     let closed = close(&builder.into_graph(), CloseLimits::default());
-    assert!(depths(&closed.graph).is_empty(), "{:?}", closed.refused);
+    assert!(depths(&closed.graph).is_empty(), "{:?}", closed.open);
 }
 
 #[test]
@@ -391,7 +391,7 @@ fn limits_are_kept() {
     ] {
         let closed = close(&graph, limits);
         assert!(closed.applied.is_empty() && closed.graph == graph);
-        assert!(closed.refused[0].why.contains(why), "{:?}", closed.refused);
+        assert!(closed.open[0].why.contains(why), "{:?}", closed.open);
     }
     assert!(close(&graph, CloseLimits { loops: 0, ..all }).applied.is_empty());
 }

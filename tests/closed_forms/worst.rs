@@ -74,7 +74,7 @@ pub(crate) fn worst(f: impl Fn(&[Var]) -> Var, points: &[Vec<f64>]) -> Option<f6
     let rolled = simplify(&reroll(&straight, RerollLimits::default()), Folding::Real);
     let closed = close(&rolled, CloseLimits { always: true, ..CloseLimits::DEFAULT });
     if !closed.applied.iter().any(|applied| matches!(applied.rule, Rule::C7 | Rule::C8)) {
-        println!("{:?}", closed.refused);
+        println!("{:?}", closed.open);
         return None;
     }
     let gradient = |graph: &Graph| reverse(graph, Wanted::GradientAndValue, Folding::Exact);

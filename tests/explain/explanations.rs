@@ -268,7 +268,7 @@ fn gradient_descent_has_no_loop_over_its_data() {
     let (rule, square) = form("u = φ_L'(0, …)");
     assert!(rule == Rule::C7 && square.contains(")^2 + "), "{square}");
     // What stays a loop says why.
-    assert_eq!(explanation.refused.len(), 1, "{explanation}");
+    assert_eq!(explanation.open.len(), 1, "{explanation}");
     let count = |kinds: fn(&Phis) -> usize| {
         let both = explanation.phis.iter().map(|(seen, left)| (kinds(seen), kinds(left)));
         both.fold((0, 0), |sum, both| (sum.0 + both.0, sum.1 + both.1))
@@ -430,7 +430,7 @@ fn loops_that_stay_open_say_why() {
     f.grad(&[0.5, 0.9]).unwrap();
     let explanation = f.explain().unwrap();
     assert!(explanation.rules().contains(&Rule::C5), "{explanation}");
-    let why = &explanation.refused[0].why;
+    let why = &explanation.open[0].why;
     assert!(why.contains("not affine"), "{why}");
     let text = explanation.to_string();
     assert!(text.contains(&format!(": {why}\n")) && text.contains("no closed form at "), "{text}");

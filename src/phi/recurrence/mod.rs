@@ -21,7 +21,7 @@ mod system;
 use core::cmp::Reverse;
 
 use super::close::CloseLimits;
-use super::rule::{Applied, Refused};
+use super::rule::{Applied, OpenLoop};
 use super::version::{Cursor, Evaluation, both, call, move_before, version};
 use crate::entity::Array;
 use crate::loops::trip_count;
@@ -43,7 +43,7 @@ pub(super) struct Recurrences {
     pub(super) graph: Option<Graph>,
     pub(super) applied: Vec<Applied>,
     /// The reasons why loops stay open.
-    pub(super) open: Vec<Refused>,
+    pub(super) open: Vec<OpenLoop>,
 }
 
 /// Which loops are closed.
@@ -84,7 +84,7 @@ pub(super) fn close_recurrences(graph: &Graph, kind: Kind, limits: &CloseLimits)
         if let Err(reason) = result {
             let place = graph.regions[region].place;
             let at = place.and_then(|place| graph.places.get(place)).cloned();
-            open.push(Refused { at, why: reason.to_string() });
+            open.push(OpenLoop { at, why: reason.to_string() });
             pending.extend(loops_in(graph, graph.regions[region].root));
         }
     }

@@ -29,7 +29,7 @@ use hashbrown::HashSet;
 
 use super::close::CloseLimits;
 use super::recurrence::{Body, body, check_histories, loops_in, needed};
-use super::rule::{Applied, Refused};
+use super::rule::{Applied, OpenLoop};
 use super::version::{Cursor, both, call, move_before, version};
 use crate::entity::{Array, Entity};
 use crate::loops::trip_count;
@@ -52,7 +52,7 @@ pub(super) struct Sums {
     pub(super) graph: Option<Graph>,
     pub(super) applied: Vec<Applied>,
     /// The reasons why values of loops stay open.
-    pub(super) open: Vec<Refused>,
+    pub(super) open: Vec<OpenLoop>,
 }
 
 /// A value of a loop with its closed form.
@@ -81,7 +81,7 @@ fn pass(
     graph: &Graph,
     limits: &CloseLimits,
     applied: &mut Vec<Applied>,
-    open: &mut Vec<Refused>,
+    open: &mut Vec<OpenLoop>,
 ) -> Option<Graph> {
     let (nest, swept, passive) = (Nest::of(graph), swept(graph), passive(graph));
     let mut new = graph.clone();
@@ -99,7 +99,7 @@ fn pass(
         let place = Place { graph, nest: &nest, region, outer: None, passive: &passive };
         let at = graph.regions[region].place.and_then(|place| graph.places.get(place)).cloned();
         let mut refuse = |reason: Reason| {
-            open.push(Refused { at: at.clone(), why: reason.to_string() });
+            open.push(OpenLoop { at: at.clone(), why: reason.to_string() });
         };
         match closed(place, &swept, limits, &mut refuse) {
             Ok(all) => {

@@ -234,7 +234,7 @@ fn slopes_that_cancel_and_factors_of_all_terms_do_no_harm() {
 fn assert_closes(f: Program, point: &[f64], data: &[f64]) {
     let closed = closed(&recorded(point, data, f));
     let is_sum = |applied: &Applied| applied.rule == Rule::C7;
-    assert!(closed.applied.iter().any(is_sum), "{:?}", closed.refused);
+    assert!(closed.applied.iter().any(is_sum), "{:?}", closed.open);
 }
 
 #[test]
@@ -419,7 +419,7 @@ fn lines_and_squares_of_one_variable_are_added_up_before_the_loop() {
             let data = data(middle, 1.0, noise);
             let closed = closed(&recorded(&[0.7, 0.1], &data, f));
             assert!(closed.applied.iter().any(|applied| applied.rule == Rule::C7));
-            assert_eq!(nested(&closed.graph), 0, "{:?}", closed.refused);
+            assert_eq!(nested(&closed.graph), 0, "{:?}", closed.open);
             let ratio = worst(f, &points(&[0.7, 0.175]), &data);
             assert!(ratio <= 1.0, "around {middle}: {ratio}");
         }
