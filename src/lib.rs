@@ -161,7 +161,7 @@ mod validate;
 pub use explain::{Explanation, Formula, LoopForm};
 pub use flow::Carry;
 pub use jit::CompileError;
-pub use merge::{Decision, Departure, LiftError, Trips, Unmerge, Unmerged};
+pub use merge::{Decision, LiftError, SideExit, Trips, Unmerge, Unmerged};
 /// Derives [`trait@Carry`] for a struct or an enum, field by field; type
 /// parameters get the bound. It is plain if all its fields are; of types that
 /// hold each other in turn one has to be implemented by hand.

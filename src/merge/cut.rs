@@ -10,7 +10,7 @@ use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 use super::repeat::{Part, Repeat, RepeatId, Slot};
-use super::tree::{End, Meeting, Origin, Step, Stretch, Tree, Value};
+use super::tree::{End, Instance, Origin, Step, Stretch, Tree, Value};
 use super::values::{Place, Source};
 use super::walk::pad;
 use crate::entity::Entity;
@@ -47,19 +47,19 @@ impl Tree {
         self.apply(&cuts, stretches);
     }
 
-    /// Makes single steps of all repeats inside these meetings.
-    pub(super) fn expand_in(&mut self, meetings: impl Iterator<Item = Meeting>) {
+    /// Makes single steps of all repeats inside these instances.
+    pub(super) fn expand_in(&mut self, instances: impl Iterator<Item = Instance>) {
         if !self.has_repeats() {
             return;
         }
-        let (mut pending, mut seen): (Vec<Meeting>, HashSet<Meeting>) =
-            (meetings.collect(), HashSet::new());
+        let (mut pending, mut seen): (Vec<Instance>, HashSet<Instance>) =
+            (instances.collect(), HashSet::new());
         let mut cuts = Cuts::new();
-        while let Some(meeting) = pending.pop() {
-            if !seen.insert(meeting) {
+        while let Some(instance) = pending.pop() {
+            if !seen.insert(instance) {
                 continue;
             }
-            let mut stretches = vec![self.meetings[meeting].root];
+            let mut stretches = vec![self.instances[instance].root];
             while let Some(stretch) = stretches.pop() {
                 let data = &self.stretches[stretch];
                 for step in &data.steps {
@@ -69,8 +69,8 @@ impl Tree {
                 }
                 match &data.end {
                     End::Branch { then, otherwise, .. } => stretches.extend([*then, *otherwise]),
-                    End::Region { meeting, tails } => {
-                        pending.push(*meeting);
+                    End::Region { instance, tails } => {
+                        pending.push(*instance);
                         stretches.extend_from_slice(tails);
                     }
                     End::Return(_) | End::Exit { .. } | End::Open => {}

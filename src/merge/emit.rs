@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::emit_repeats::Loops;
 use super::place;
-use super::tree::{End, Meeting, Origin, Step, Stretch, Tree, Value};
+use super::tree::{End, Instance, Origin, Step, Stretch, Tree, Value};
 use super::values;
 use crate::op::Op;
 use crate::ssa::{self, Block, Graph, Item, Node, PlaceId, Region, inputs_first};
@@ -20,15 +20,15 @@ use crate::trace::Site;
 
 /// What is left to do, innermost last.
 enum Task {
-    /// Fill the block with the stretch, which is inside this meeting.
-    Fill(Stretch, Block, Option<Meeting>),
+    /// Fill the block with the stretch, which is inside this instance.
+    Fill(Stretch, Block, Option<Instance>),
     /// The region has been filled; go on with its tails.
     GoOn {
         region: Region,
-        meeting: Meeting,
+        instance: Instance,
         tails: SmallVec<[Stretch; 1]>,
         after: Block,
-        inside: Option<Meeting>,
+        inside: Option<Instance>,
     },
 }
 
@@ -49,13 +49,13 @@ pub(super) fn emit(tree: &Tree) -> Graph {
             Task::Fill(stretch, block, inside) => {
                 emitter.fill(stretch, block, inside, &mut tasks);
             }
-            Task::GoOn { region, meeting, tails, after, inside } => {
+            Task::GoOn { region, instance, tails, after, inside } => {
                 // It was shared, and where it ends is not known.
                 if tails.is_empty() {
                     emitter.never(after, inside);
                     continue;
                 }
-                let blocks = emitter.after_region(region, meeting, after, tails.len());
+                let blocks = emitter.after_region(region, instance, after, tails.len());
                 let fills = tails.iter().zip(blocks);
                 let fills = fills.map(|(&tail, block)| Task::Fill(tail, block, inside));
                 tasks.extend(fills.rev());
@@ -80,7 +80,7 @@ impl Emitter<'_> {
         &mut self,
         stretch: Stretch,
         block: Block,
-        inside: Option<Meeting>,
+        inside: Option<Instance>,
         tasks: &mut Vec<Task>,
     ) {
         let data = &self.tree.stretches[stretch];
@@ -105,17 +105,17 @@ impl Emitter<'_> {
                 tasks.push(Task::Fill(*otherwise, second, inside));
                 tasks.push(Task::Fill(*then, first, inside));
             }
-            End::Region { meeting, tails } => {
-                let place = self.place(self.tree.meetings[*meeting].site);
+            End::Region { instance, tails } => {
+                let place = self.place(self.tree.instances[*instance].site);
                 let region = self.graph.push_region(block, None, Some(place));
-                let (meeting, tails) = (*meeting, tails.clone());
-                tasks.push(Task::GoOn { region, meeting, tails, after: block, inside });
+                let (instance, tails) = (*instance, tails.clone());
+                tasks.push(Task::GoOn { region, instance, tails, after: block, inside });
                 let root = self.graph.regions[region].root;
-                tasks.push(Task::Fill(self.tree.meetings[meeting].root, root, Some(meeting)));
+                tasks.push(Task::Fill(self.tree.instances[instance].root, root, Some(instance)));
             }
             End::Exit { exit, values } => {
-                let layout = inside.map_or(Layout { selected: false, carried: 0 }, |meeting| {
-                    Layout::of(self.tree, meeting)
+                let layout = inside.map_or(Layout { selected: false, carried: 0 }, |instance| {
+                    Layout::of(self.tree, instance)
                 });
                 let number = layout.selected.then(|| self.constant(*exit as f64));
                 let values = values.iter().map(|&value| self.node(value, block));
@@ -135,11 +135,11 @@ impl Emitter<'_> {
         }
     }
 
-    /// Ends `block`, which is inside this meeting, with a guard that never holds.
-    fn never(&mut self, block: Block, inside: Option<Meeting>) {
+    /// Ends `block`, which is inside this instance, with a guard that never holds.
+    fn never(&mut self, block: Block, inside: Option<Instance>) {
         let never = self.constant(0.0);
         let stop = Item::Guard { condition: never, expect: true };
-        let count = inside.map_or(1, |meeting| Layout::of(self.tree, meeting).count());
+        let count = inside.map_or(1, |instance| Layout::of(self.tree, instance).count());
         let data = &mut self.graph.blocks[block];
         data.items.push(stop);
         data.end = ssa::End::Return(core::iter::repeat_n(never, count).collect());
@@ -150,13 +150,13 @@ impl Emitter<'_> {
     fn after_region(
         &mut self,
         region: Region,
-        meeting: Meeting,
+        instance: Instance,
         after: Block,
         tails: usize,
     ) -> Vec<Block> {
-        let layout = Layout::of(self.tree, meeting);
+        let layout = Layout::of(self.tree, instance);
         let phis: Vec<Node> = (0..layout.count()).map(|_| self.graph.push_phi(region)).collect();
-        for exit in &self.tree.meetings[meeting].exits {
+        for exit in &self.tree.instances[instance].exits {
             for (&value, &phi) in exit.carried.iter().zip(&phis[usize::from(layout.selected)..]) {
                 self.set(value, phi);
             }
@@ -234,8 +234,8 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(tree: &Tree, meeting: Meeting) -> Layout {
-        let exits = &tree.meetings[meeting].exits;
+    fn of(tree: &Tree, instance: Instance) -> Layout {
+        let exits = &tree.instances[instance].exits;
         let carried = exits.iter().map(|exit| exit.carried.len()).max();
         Layout { selected: exits.len() > 1, carried: carried.unwrap_or(0) }
     }

@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 
 use super::notes::Carried;
-use super::tree::{Given, Knowledge, Meeting, Origin, Value};
+use super::tree::{Given, Instance, Knowledge, Origin, Value};
 use super::walk::{Stop, Walk};
 use crate::trace::{ForJumps, Operand, Trace};
 
@@ -21,29 +21,29 @@ impl Walk<'_> {
     /// Notes what the region that is being entered was given.
     pub(super) fn give(
         &mut self,
-        meeting: Meeting,
+        instance: Instance,
         event: usize,
         trace: &Trace<'_>,
     ) -> Result<(), Stop> {
         let Some((key, captured)) = trace.captured(event) else { return Ok(()) };
         let jumps = trace.captured_for_jumps(event);
-        self.give_operands(meeting, key, captured, About::All)?;
+        self.give_operands(instance, key, captured, About::All)?;
         let Some(ForJumps { key, goals, operands }) = jumps else { return Ok(()) };
         let goal = |operand: &Operand| match *operand {
             Operand::Event(id) => self.opened(u64::from(id)),
             Operand::Constant(_) => None,
         };
-        if !goals.iter().map(goal).eq(self.tree.meetings[meeting].goals.iter().copied()) {
-            let goals: SmallVec<[Option<Meeting>; 1]> = goals.iter().map(goal).collect();
-            self.tree.meetings[meeting].goals = goals;
+        if !goals.iter().map(goal).eq(self.tree.instances[instance].goals.iter().copied()) {
+            let goals: SmallVec<[Option<Instance>; 1]> = goals.iter().map(goal).collect();
+            self.tree.instances[instance].goals = goals;
         }
-        self.give_operands(meeting, key, operands, About::Jumps)
+        self.give_operands(instance, key, operands, About::Jumps)
     }
 
-    /// Notes that `meeting` was given these operands, and other things with this hash.
+    /// Notes that `instance` was given these operands, and other things with this hash.
     fn give_operands(
         &mut self,
-        meeting: Meeting,
+        instance: Instance,
         key: u64,
         operands: &[Operand],
         about: About,
@@ -57,21 +57,21 @@ impl Walk<'_> {
             });
         }
         let given = (captured.len() == operands.len()).then_some(&captured[..]);
-        let result = self.give_to(meeting, None, &[key], given, about);
+        let result = self.give_to(instance, None, &[key], given, about);
         *self.captured = captured;
         result
     }
 
-    /// The meeting of the region with this number, which is open.
-    fn opened(&self, id: u64) -> Option<Meeting> {
+    /// The instance of the region with this number, which is open.
+    fn opened(&self, id: u64) -> Option<Instance> {
         let open = self.open.iter().find(|open| open.id == id && !open.is_body);
-        open.map(|open| open.meeting)
+        open.map(|open| open.instance)
     }
 
     /// Notes what the iteration that has just begun was given: where what is
     /// carried to the head of one loop is the same, so is what can come next.
     pub(super) fn give_head(&mut self, carried: &Carried) -> Result<(), Stop> {
-        let Some(meeting) = self.open.last().map(|open| open.meeting) else { return Ok(()) };
+        let Some(instance) = self.open.last().map(|open| open.instance) else { return Ok(()) };
         let mut captured = core::mem::take(self.captured);
         captured.clear();
         for &phi in &carried.phis {
@@ -85,25 +85,25 @@ impl Walk<'_> {
         }
         let mut result = Ok(());
         if captured.len() == carried.phis.len() {
-            let of = self.tree.meetings[meeting].parent;
+            let of = self.tree.instances[instance].parent;
             let given = Some(&captured[..]);
-            result = self.give_to(meeting, of, &carried.state, given, About::All);
+            result = self.give_to(instance, of, &carried.state, given, About::All);
         }
         *self.captured = captured;
         result
     }
 
-    /// Notes what `meeting`, an iteration of the loop `of` or a region, was given: this
+    /// Notes what `instance`, an iteration of the loop `of` or a region, was given: this
     /// state and these values; `None` is what the tree has no value for.
     fn give_to(
         &mut self,
-        meeting: Meeting,
-        of: Option<Meeting>,
+        instance: Instance,
+        of: Option<Instance>,
         state: &[u64],
         captured: Option<&[Value]>,
         about: About,
     ) -> Result<(), Stop> {
-        let data = &self.tree.meetings[meeting];
+        let data = &self.tree.instances[instance];
         let (site, is_shared) = (data.site, data.is_shared);
         let before = match about {
             About::All => &data.given,
@@ -114,13 +114,13 @@ impl Walk<'_> {
             (Knowledge::Nothing, Some(captured)) => {
                 let (state, captured) = (SmallVec::from_slice(state), captured.to_vec());
                 let given = Knowledge::Given(Given { of, state, captured });
-                self.note_given(meeting, about, given);
+                self.note_given(instance, about, given);
             }
             // It depends on something that does not matter behind it, or that is
             // not seen; what others know must not be used here.
             _ => {
                 if !matches!(before, Knowledge::Varying) {
-                    self.note_given(meeting, about, Knowledge::Varying);
+                    self.note_given(instance, about, Knowledge::Varying);
                 }
                 if is_shared {
                     return Err(Stop::Unshare(site));
@@ -130,8 +130,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn note_given(&mut self, meeting: Meeting, about: About, given: Knowledge) {
-        let data = &mut self.tree.meetings[meeting];
+    fn note_given(&mut self, instance: Instance, about: About, given: Knowledge) {
+        let data = &mut self.tree.instances[instance];
         match about {
             About::All => data.given = given,
             About::Jumps => data.for_jumps = given,

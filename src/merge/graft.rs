@@ -1,13 +1,13 @@
 //! Grafting: what was seen of a region in one place is known in others.
 //!
-//! Two meetings of one region with the same captured static state run the same
+//! Two instances of one region with the same captured static state run the same
 //! code on the same static state. Until a number escapes they do the same with
 //! whatever traced values they are given, and behind escapes of the same number
 //! they still do. So a side that one of them has taken can be given to the other,
 //! with the values of the one replaced by those of the other: values computed in
 //! the region by those computed at the same point, captured values by what was
 //! captured at the same position. Where that is ambiguous (one value was captured
-//! at two positions, and the other meeting has two values there) the side stays
+//! at two positions, and the other instance has two values there) the side stays
 //! unknown. Jumps out of a region are copied by `jumps`. A number that escaped in the one
 //! is one more that may escape in the other. To where constants are in the place of
 //! traced values, sides go as `special` says.
@@ -21,12 +21,12 @@ use smallvec::SmallVec;
 
 use super::jumps::Jumps;
 use super::special::{self, Fold};
-use super::tree::{End, Knowledge, Meeting, Origin, Step, Stretch, Tree, Value};
+use super::tree::{End, Instance, Knowledge, Origin, Step, Stretch, Tree, Value};
 use crate::entity::Entity;
 use crate::op::Op;
 
 /// Gives the sides that `from` has to `to`. Returns whether it had any to give.
-pub(super) fn graft(tree: &mut Tree, from: Meeting, to: Meeting, budget: &mut usize) -> bool {
+pub(super) fn graft(tree: &mut Tree, from: Instance, to: Instance, budget: &mut usize) -> bool {
     if from == to || *budget == 0 {
         return false;
     }
@@ -40,8 +40,8 @@ pub(super) fn graft(tree: &mut Tree, from: Meeting, to: Meeting, budget: &mut us
     let Graft { tree, pairs, grown, .. } = graft;
     if grown {
         tree.is_shared = true;
-        for meeting in pairs.into_iter().flat_map(|(a, b)| [a, b]) {
-            tree.meetings[meeting].is_shared = true;
+        for instance in pairs.into_iter().flat_map(|(a, b)| [a, b]) {
+            tree.instances[instance].is_shared = true;
         }
     }
     grown
@@ -52,12 +52,12 @@ pub(super) fn graft(tree: &mut Tree, from: Meeting, to: Meeting, budget: &mut us
 struct Point {
     stretch: Stretch,
     step: usize,
-    /// The meeting that it is inside of.
-    inside: Meeting,
+    /// The instance that it is inside of.
+    inside: Instance,
 }
 
 impl Point {
-    fn start(stretch: Stretch, inside: Meeting) -> Self {
+    fn start(stretch: Stretch, inside: Instance) -> Self {
         Point { stretch, step: 0, inside }
     }
 
@@ -65,7 +65,7 @@ impl Point {
         Point { step: self.step + 1, ..self }
     }
 
-    /// The start of another stretch inside the same meeting.
+    /// The start of another stretch inside the same instance.
     fn at(self, stretch: Stretch) -> Self {
         Point::start(stretch, self.inside)
     }
@@ -83,10 +83,10 @@ enum Task {
 
 pub(super) struct Graft<'a> {
     pub(super) tree: &'a mut Tree,
-    pub(super) from: Meeting,
-    to: Meeting,
+    pub(super) from: Instance,
+    to: Instance,
     /// Regions that correspond.
-    pub(super) pairs: HashMap<Meeting, Meeting>,
+    pub(super) pairs: HashMap<Instance, Instance>,
     /// Values inside that correspond.
     pub(super) values: HashMap<Value, Value>,
     /// What is known about jumps to the outside; `None` if that is not enough.
@@ -110,8 +110,8 @@ impl Graft<'_> {
         }
     }
 
-    fn root(&self, meeting: Meeting) -> Point {
-        Point::start(self.tree.meetings[meeting].root, meeting)
+    fn root(&self, instance: Instance) -> Point {
+        Point::start(self.tree.instances[instance].root, instance)
     }
 
     fn step(&self, point: Point) -> Option<Step> {
@@ -197,7 +197,7 @@ impl Graft<'_> {
                 tasks.push(Task::Compare(from.at(b), to.at(d)));
                 tasks.push(Task::Compare(from.at(a), to.at(c)));
             }
-            (End::Region { meeting: a, .. }, End::Region { meeting: b, .. }) => {
+            (End::Region { instance: a, .. }, End::Region { instance: b, .. }) => {
                 if !self.is_same_region(a, b) {
                     return;
                 }
@@ -279,12 +279,12 @@ impl Graft<'_> {
 
     /// Goes on behind two regions, wherever the first one goes on.
     fn compare_tails(&mut self, from: Point, to: Point, tasks: &mut Vec<Task>) {
-        let End::Region { meeting: a, tails } = self.end(from) else { return };
-        let End::Region { meeting: b, .. } = self.end(to) else { return };
+        let End::Region { instance: a, tails } = self.end(from) else { return };
+        let End::Region { instance: b, .. } = self.end(to) else { return };
         for (exit, tail) in tails.into_iter().enumerate() {
             let Some(other) = self.exit(a, exit, b) else { continue };
-            let carried = self.tree.meetings[a].exits[exit].carried.clone();
-            let others = self.tree.meetings[b].exits[other].carried.clone();
+            let carried = self.tree.instances[a].exits[exit].carried.clone();
+            let others = self.tree.instances[b].exits[other].carried.clone();
             self.values.extend(carried.into_iter().zip(others));
             if let End::Region { tails, .. } = self.end(to)
                 && let Some(&other) = tails.get(other)
@@ -295,7 +295,7 @@ impl Graft<'_> {
     }
 
     /// Appends to the open end `to` what is at `from`, as far as it can be said
-    /// in terms of the other meeting.
+    /// in terms of the other instance.
     fn copy(&mut self, mut from: Point, to: Point, tasks: &mut Vec<Task>) {
         // Something else may have come there meanwhile.
         if self.tree.stretches[to.stretch].end != End::Open {
@@ -331,17 +331,18 @@ impl Graft<'_> {
                 tasks.push(Task::Copy(from.at(then), to.at(first)));
                 End::Branch { condition, then: first, otherwise: second }
             }
-            End::Region { meeting, .. } => {
-                if matches!(self.tree.meetings[meeting].given, Knowledge::Varying) || !self.spend()
+            End::Region { instance, .. } => {
+                if matches!(self.tree.instances[instance].given, Knowledge::Varying)
+                    || !self.spend()
                 {
                     return;
                 }
-                let site = self.tree.meetings[meeting].site;
+                let site = self.tree.instances[instance].site;
                 let copy = self.tree.new_meeting(site, Some(to.inside));
-                self.pairs.insert(meeting, copy);
+                self.pairs.insert(instance, copy);
                 tasks.push(Task::CompareTails(from, to));
-                tasks.push(Task::Copy(self.root(meeting), self.root(copy)));
-                End::Region { meeting: copy, tails: SmallVec::new() }
+                tasks.push(Task::Copy(self.root(instance), self.root(copy)));
+                End::Region { instance: copy, tails: SmallVec::new() }
             }
             End::Exit { exit, values } => {
                 let Some(values) = self.carried(from.inside, exit, &values) else { return };
@@ -406,8 +407,8 @@ impl Graft<'_> {
     }
 
     /// Whether two regions inside are the same region, as far as is known.
-    fn is_same_region(&self, a: Meeting, b: Meeting) -> bool {
-        let (a, b) = (&self.tree.meetings[a], &self.tree.meetings[b]);
+    fn is_same_region(&self, a: Instance, b: Instance) -> bool {
+        let (a, b) = (&self.tree.instances[a], &self.tree.instances[b]);
         a.site == b.site
             && match (&a.given, &b.given) {
                 (Knowledge::Varying, _) | (_, Knowledge::Varying) => false,
@@ -443,7 +444,7 @@ impl Graft<'_> {
             let is_outside = match self.tree.values[value] {
                 Origin::Input(_) | Origin::Const(_) => true,
                 Origin::Apply(..) | Origin::Carried | Origin::Repeated => {
-                    value.index() < self.tree.meetings[of].born
+                    value.index() < self.tree.instances[of].born
                 }
             };
             return is_outside.then_some(value);

@@ -2,7 +2,7 @@
 
 use hashbrown::HashSet;
 
-use super::tree::{Meeting, Tree};
+use super::tree::{Instance, Tree};
 use super::walk::{Stop, Walk};
 use super::{LiftError, Lifted, Paths, Unmerge, Unmerged, share};
 use crate::trace::{Site, Trace};
@@ -23,7 +23,7 @@ pub(super) struct Changes {
 #[derive(Clone, Debug)]
 pub(super) struct Unshared {
     /// The regions that grew.
-    pub(super) grew: Vec<Meeting>,
+    pub(super) grew: Vec<Instance>,
     /// How much the tree may hold.
     pub(super) limits: Paths,
 }
@@ -71,7 +71,7 @@ impl Lifted {
                     if self.tree.is_shared =>
                 {
                     let open = self.notes.open.iter();
-                    excluded.unshare(open.map(|open| self.tree.meetings[open.meeting].site));
+                    excluded.unshare(open.map(|open| self.tree.instances[open.instance].site));
                 }
                 Stop::Unshare(site) => excluded.unshare([site].into_iter()),
                 Stop::Unmerge(site, why) => {
@@ -123,7 +123,7 @@ impl Lifted {
             return false;
         }
         self.tree.begin();
-        self.tree.expand_in(plan.meetings());
+        self.tree.expand_in(plan.instances());
         let budget = limits.nodes.saturating_sub(self.steps);
         self.exhausted = !share::share(&mut self.tree, &plan, budget);
         let steps = self.tree.steps(true);

@@ -10,7 +10,7 @@
 use smallvec::SmallVec;
 
 use super::graft::Graft;
-use super::tree::{End, ExitKey, Knowledge, Meeting, Target, Tree, Value};
+use super::tree::{End, ExitKey, Instance, Knowledge, Target, Tree, Value};
 use crate::trace::mark;
 
 /// What is known about the jumps out of two regions.
@@ -18,13 +18,13 @@ pub(super) struct Jumps {
     /// The values that correspond.
     captured: Vec<(Value, Value)>,
     /// The regions to whose ends they lead.
-    goals: SmallVec<[(Meeting, Meeting); 1]>,
+    goals: SmallVec<[(Instance, Instance); 1]>,
 }
 
 impl Jumps {
     /// The jumps out of `from` and `to`, if they carry the same.
-    pub(super) fn between(tree: &Tree, from: Meeting, to: Meeting) -> Option<Jumps> {
-        let (from, to) = (&tree.meetings[from], &tree.meetings[to]);
+    pub(super) fn between(tree: &Tree, from: Instance, to: Instance) -> Option<Jumps> {
+        let (from, to) = (&tree.instances[from], &tree.instances[to]);
         let (Knowledge::Given(one), Knowledge::Given(other)) = (&from.for_jumps, &to.for_jumps)
         else {
             return None;
@@ -45,11 +45,11 @@ impl Jumps {
 impl Graft<'_> {
     /// The exit of `to` that corresponds to exit number `exit` of `from`, a new
     /// one if need be.
-    pub(super) fn exit(&mut self, from: Meeting, exit: usize, to: Meeting) -> Option<usize> {
+    pub(super) fn exit(&mut self, from: Instance, exit: usize, to: Instance) -> Option<usize> {
         if !self.pairs.contains_key(&from) {
             let (goal, last) = self.goal(from, exit)?;
             // The state is in the key of the last exit alone, which need not be new.
-            if !self.may_copy(&self.tree.meetings[goal].exits.get(last)?.key) {
+            if !self.may_copy(&self.tree.instances[goal].exits.get(last)?.key) {
                 return None;
             }
             let goals = &self.jumps.as_ref()?.goals;
@@ -60,10 +60,10 @@ impl Graft<'_> {
         if from == to {
             return Some(exit);
         }
-        let key = self.tree.meetings[from].exits.get(exit)?.key.clone();
+        let key = self.tree.instances[from].exits.get(exit)?.key.clone();
         let target = match key.to {
             Target::Outer(outer) => {
-                let parents = (self.tree.meetings[from].parent?, self.tree.meetings[to].parent?);
+                let parents = (self.tree.instances[from].parent?, self.tree.instances[to].parent?);
                 Target::Outer(self.exit(parents.0, outer, parents.1)?)
             }
             own => own,
@@ -76,15 +76,15 @@ impl Graft<'_> {
     /// `goals`.
     fn exit_around(
         &mut self,
-        from: Meeting,
+        from: Instance,
         exit: usize,
-        to: Meeting,
-        goals: (Meeting, Meeting),
+        to: Instance,
+        goals: (Instance, Instance),
     ) -> Option<usize> {
         if from == to {
             return (goals.0 == goals.1).then_some(exit);
         }
-        let (a, b) = (&self.tree.meetings[from], &self.tree.meetings[to]);
+        let (a, b) = (&self.tree.instances[from], &self.tree.instances[to]);
         if a.site != b.site {
             return None;
         }
@@ -94,20 +94,20 @@ impl Graft<'_> {
                 let (a, b) = parents?;
                 Target::Outer(self.exit_around(a, outer, b, goals)?)
             }
-            Target::Join if (from, to) == goals => Target::Join,
-            Target::Join | Target::Iterate => return None,
+            Target::Instance if (from, to) == goals => Target::Instance,
+            Target::Instance | Target::Iterate => return None,
         };
         self.exit_with(to, ExitKey { to: target, ..key })
     }
 
     /// The region to whose end exit number `exit` of `from` leads, and by which exit
     /// of its own.
-    fn goal(&self, mut from: Meeting, mut exit: usize) -> Option<(Meeting, usize)> {
+    fn goal(&self, mut from: Instance, mut exit: usize) -> Option<(Instance, usize)> {
         loop {
-            let data = &self.tree.meetings[from];
+            let data = &self.tree.instances[from];
             match data.exits.get(exit)?.key.to {
                 Target::Outer(outer) => (from, exit) = (data.parent?, outer),
-                Target::Join => return Some((from, exit)),
+                Target::Instance => return Some((from, exit)),
                 Target::Iterate => return None,
             }
         }
@@ -122,7 +122,7 @@ impl Graft<'_> {
     }
 
     /// The exit of `to` with this key, a new one if need be.
-    fn exit_with(&mut self, to: Meeting, key: ExitKey) -> Option<usize> {
+    fn exit_with(&mut self, to: Instance, key: ExitKey) -> Option<usize> {
         if !self.may_copy(&key) {
             return None;
         }
@@ -135,10 +135,10 @@ impl Graft<'_> {
         // comes next was not seen.
         let tail = self.tree.new_stretch();
         if let Target::Outer(exit) = target {
-            let values = self.tree.meetings[to].exits[new].carried.clone();
+            let values = self.tree.instances[to].exits[new].carried.clone();
             self.tree.set_end(tail, End::Exit { exit, values });
         }
-        let home = self.tree.meetings[to].home?;
+        let home = self.tree.instances[to].home?;
         if let End::Region { tails, .. } = &mut self.tree.stretches[home].end {
             tails.push(tail);
         }
@@ -148,7 +148,7 @@ impl Graft<'_> {
     /// What corresponds to `values`, which exit number `exit` of `inside` carries.
     pub(super) fn carried(
         &self,
-        inside: Meeting,
+        inside: Instance,
         exit: usize,
         values: &[Value],
     ) -> Option<SmallVec<[Value; 4]>> {
@@ -162,9 +162,9 @@ impl Graft<'_> {
 
     /// Whether exit number `exit` of `inside` leads out of the whole region of which
     /// sides are copied, and past its end.
-    fn is_jump(&self, mut inside: Meeting, mut exit: usize) -> bool {
+    fn is_jump(&self, mut inside: Instance, mut exit: usize) -> bool {
         loop {
-            let data = &self.tree.meetings[inside];
+            let data = &self.tree.instances[inside];
             let Some(Target::Outer(outer)) = data.exits.get(exit).map(|exit| exit.key.to) else {
                 return false;
             };

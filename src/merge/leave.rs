@@ -27,7 +27,7 @@ impl Walk<'_> {
         let around =
             |level: usize| self.open[..level].iter().rev().take_while(|open| is_ended(open));
         match last.map(|level| level - around(level).count()) {
-            Some(level) => self.leave(level, Target::Join, trace, event.site(), carried),
+            Some(level) => self.leave(level, Target::Instance, trace, event.site(), carried),
             None => self.copies(trace, carried),
         }
     }
@@ -113,13 +113,13 @@ impl Walk<'_> {
         let (mut to, mut state) = (target, &carried.state[..]);
         let mut exits: SmallVec<[usize; 4]> = SmallVec::new();
         for level in level..self.open.len() {
-            let meeting = self.open[level].meeting;
-            let exit = match self.tree.find_exit_to(meeting, to, state, values.len()) {
+            let instance = self.open[level].instance;
+            let exit = match self.tree.find_exit_to(instance, to, state, values.len()) {
                 Some(exit) => exit,
                 None => {
                     self.must_grow(at)?;
                     let (state, carried) = (SmallVec::from_slice(state), values.len());
-                    self.tree.new_exit(meeting, ExitKey { to, state, carried })
+                    self.tree.new_exit(instance, ExitKey { to, state, carried })
                 }
             };
             exits.push(exit);
@@ -130,14 +130,14 @@ impl Walk<'_> {
             self.end_with(exit, &values, at)?;
             self.entries[open.entry].open = false;
             if open.grew {
-                self.grew.push(open.meeting);
+                self.grew.push(open.instance);
                 if let Some(around) = self.open.last_mut() {
                     around.grew = true;
                 }
             }
             let tail = self.tail(&open, exit);
             self.go(tail);
-            values.clone_from_slice(&self.tree.meetings[open.meeting].exits[exit].carried);
+            values.clone_from_slice(&self.tree.instances[open.instance].exits[exit].carried);
         }
         // After the exit each value is the φ of its own event.
         let mut phis = values.iter();

@@ -4,7 +4,7 @@
 //! trace and adds what is new, `emit` makes the graph. The graph is faithful:
 //! each event is one node, in order, nothing folded or shared. Two traces share
 //! nodes up to the first guard that came out differently; there the tree parts.
-//! It joins where a region ends, if the static state is the same there. Merging
+//! It instances where a region ends, if the static state is the same there. Merging
 //! is atomic: a trace that cannot be merged leaves the tree as it was.
 //!
 //! A region that cannot be merged (a variable cannot be carried, or a value of
@@ -17,9 +17,7 @@
 //! A trace that does not fit what was shared says nothing about the function:
 //! all is forgotten, and the regions that it was in share no more.
 
-mod census;
 mod cut;
-mod depart;
 mod emit;
 mod emit_repeats;
 mod follow;
@@ -32,8 +30,10 @@ mod log;
 mod notes;
 mod repeat;
 mod share;
+mod side_exit;
 mod skip;
 mod special;
+mod statistics;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -45,9 +45,9 @@ use std::sync::Arc;
 
 use crate::ssa::{Graph, Place};
 use crate::trace::{Site, Trace};
-use census::Census;
 use insert::{Changes, Excluded, Unshared};
 use notes::Notes;
+use statistics::BranchStatistics;
 use tree::Tree;
 use walk::{Stop, Walk};
 
@@ -102,8 +102,8 @@ pub enum LiftError {
     },
 }
 
-pub use census::{Decision, Trips};
-pub use depart::Departure;
+pub use side_exit::SideExit;
+pub use statistics::{Decision, Trips};
 
 /// A region whose ways are not merged.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -195,7 +195,7 @@ pub struct Lifted {
     /// Whether a trace was excluded because the tree would be too large.
     full: bool,
     notes: Notes,
-    census: Census,
+    statistics: BranchStatistics,
 }
 
 impl Lifted {
@@ -215,7 +215,7 @@ impl Lifted {
             compact: None,
             full: false,
             notes: Notes::default(),
-            census: Census::default(),
+            statistics: BranchStatistics::default(),
         }
     }
 
@@ -290,7 +290,7 @@ impl Lifted {
     }
 
     /// The number of paths merged so far: one, and one more for each side of a
-    /// guard that was seen after its other side. Where regions join ways, the
+    /// guard that was seen after its other side. Where regions instance ways, the
     /// graph stands for many more combinations.
     pub fn paths(&self) -> usize {
         if self.version == 0 { 0 } else { self.tree.splits + 1 }
@@ -311,12 +311,12 @@ impl Lifted {
 
     /// The comparisons that decided something, with how they came out, by place.
     pub fn decisions(&self) -> Vec<Decision> {
-        self.census.decisions()
+        self.statistics.decisions()
     }
 
     /// The loops of annotated functions, with their numbers of iterations.
     pub fn loops(&self) -> Vec<Trips> {
-        self.census.loops()
+        self.statistics.loops()
     }
 
     /// Adds the path of `trace`, a run of the function whose other traces were
@@ -327,7 +327,7 @@ impl Lifted {
     /// See [`LiftError`]; the graph is then unchanged. It is empty if it was wrong and what is
     /// right is beyond the limits.
     pub fn merge(&mut self, trace: &Trace<'_>, limits: Paths) -> Result<Merged, LiftError> {
-        self.census.count(trace);
+        self.statistics.count(trace);
         let (mut inside, mut forgets) = (false, false);
         let merged = if self.version == 0 {
             Merged::First

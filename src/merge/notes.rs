@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use hashbrown::HashMap;
 
-use super::tree::{Meeting, Stretch, Value};
+use super::tree::{Instance, Stretch, Value};
 use crate::entity::Entity;
 use crate::trace::{Role, Site, Trace};
 
@@ -101,7 +101,7 @@ pub(super) struct Open {
     /// The number of the region in this run; the body of a loop has that of the loop.
     pub(super) id: u64,
     pub(super) is_body: bool,
-    pub(super) meeting: Meeting,
+    pub(super) instance: Instance,
     /// The stretch whose end it is.
     pub(super) home: Stretch,
     pub(super) entry: usize,
@@ -127,8 +127,8 @@ pub(super) struct Notes {
     pub(super) known: KnownEvents,
     pub(super) entries: Vec<Entry>,
     pub(super) open: Vec<Open>,
-    /// The meetings that grew.
-    pub(super) grew: Vec<Meeting>,
+    /// The instances that grew.
+    pub(super) grew: Vec<Instance>,
     /// The events with which regions and iterations begin that have one way.
     pub(super) one_way: OneWay,
     /// What is carried where the walk is, what the tree calls it, and what a region is

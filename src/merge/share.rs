@@ -1,6 +1,6 @@
-//! Sharing: which meetings give each other their sides.
+//! Sharing: which instances give each other their sides.
 //!
-//! Where a function calls itself, meetings share only with those that as many
+//! Where a function calls itself, instances share only with those that as many
 //! calls surround: otherwise what is outside would be copied to the inside, and
 //! be new to the outside again.
 
@@ -12,27 +12,27 @@ use smallvec::SmallVec;
 
 use super::graft::graft;
 use super::special::{constants, generalised};
-use super::tree::{Meeting, Tree, Value};
+use super::tree::{Instance, Tree, Value};
 use crate::trace::Site;
 
-/// Meetings that run the same code on the same state, oldest first.
-type Group = Vec<Meeting>;
+/// Instances that run the same code on the same state, oldest first.
+type Group = Vec<Instance>;
 
 /// Code, and the static state that it is given.
-type Code = (Site, u32, Option<Meeting>, SmallVec<[u64; 4]>);
+type Code = (Site, u32, Option<Instance>, SmallVec<[u64; 4]>);
 
 /// The constants that it is given, by position: what is computed of constants leaves
 /// no trace, so they must be the same.
 type Constants = Vec<Option<Value>>;
 
-/// What meetings have to share.
+/// What instances have to share.
 #[derive(Default)]
 pub(super) struct Plan {
     /// Those of a group that grew, youngest first, and the group. Groups whose oldest
     /// is older come later: what inner regions know is there when outer ones share.
-    within: Vec<(Vec<Meeting>, Rc<Group>)>,
-    /// Meetings, and the group of others that were given more constants.
-    special: Vec<(Meeting, Rc<Group>)>,
+    within: Vec<(Vec<Instance>, Rc<Group>)>,
+    /// Instances, and the group of others that were given more constants.
+    special: Vec<(Instance, Rc<Group>)>,
 }
 
 impl Plan {
@@ -40,8 +40,8 @@ impl Plan {
         self.within.is_empty() && self.special.is_empty()
     }
 
-    /// All meetings that it is about.
-    pub(super) fn meetings(&self) -> impl Iterator<Item = Meeting> {
+    /// All instances that it is about.
+    pub(super) fn instances(&self) -> impl Iterator<Item = Instance> {
         let groups = self.within.iter().map(|(_, group)| group);
         let groups = groups.chain(self.special.iter().map(|(_, group)| group));
         let general = self.special.iter().map(|(from, _)| *from);
@@ -49,12 +49,12 @@ impl Plan {
     }
 }
 
-/// What meetings have to share, after those in `grew` have grown: each with the
+/// What instances have to share, after those in `grew` have grown: each with the
 /// others of its group, and with those that were given constants where it was given
 /// traced values.
-pub(super) fn plan(tree: &Tree, grew: &[Meeting], apart: &HashSet<Site>) -> Plan {
-    let key = |meeting: Meeting| -> Option<(Code, Constants)> {
-        let (given, data) = (tree.given(meeting)?, &tree.meetings[meeting]);
+pub(super) fn plan(tree: &Tree, grew: &[Instance], apart: &HashSet<Site>) -> Plan {
+    let key = |instance: Instance| -> Option<(Code, Constants)> {
+        let (given, data) = (tree.given(instance)?, &tree.instances[instance]);
         if apart.contains(&data.site) {
             return None;
         }
@@ -62,13 +62,13 @@ pub(super) fn plan(tree: &Tree, grew: &[Meeting], apart: &HashSet<Site>) -> Plan
         Some((code, constants(tree, given)))
     };
     // Inner regions are younger: what they learn, outer ones need not.
-    let mut grew: Vec<Meeting> = grew.to_vec();
+    let mut grew: Vec<Instance> = grew.to_vec();
     grew.sort_unstable();
     grew.dedup();
-    let grown: Vec<(Meeting, Code, Constants)> = grew
+    let grown: Vec<(Instance, Code, Constants)> = grew
         .iter()
         .rev()
-        .filter_map(|&meeting| key(meeting).map(|(code, constants)| (meeting, code, constants)))
+        .filter_map(|&instance| key(instance).map(|(code, constants)| (instance, code, constants)))
         .collect();
     let mut groups: HashMap<Code, HashMap<Constants, Group>> = HashMap::new();
     let mut sites: HashSet<Site> = HashSet::new();
@@ -76,11 +76,11 @@ pub(super) fn plan(tree: &Tree, grew: &[Meeting], apart: &HashSet<Site>) -> Plan
         sites.insert(code.0);
         groups.entry(code.clone()).or_default();
     }
-    for meeting in tree.meetings.keys().filter(|&m| sites.contains(&tree.meetings[m].site)) {
-        if let Some((code, constants)) = key(meeting)
+    for instance in tree.instances.keys().filter(|&m| sites.contains(&tree.instances[m].site)) {
+        if let Some((code, constants)) = key(instance)
             && let Some(groups) = groups.get_mut(&code)
         {
-            groups.entry(constants).or_default().push(meeting);
+            groups.entry(constants).or_default().push(instance);
         }
     }
     let groups: HashMap<Code, HashMap<Constants, Rc<Group>>> = groups
@@ -89,12 +89,12 @@ pub(super) fn plan(tree: &Tree, grew: &[Meeting], apart: &HashSet<Site>) -> Plan
             (code, all.into_iter().map(|(key, group)| (key, Rc::new(group))).collect())
         })
         .collect();
-    let mut within: HashMap<Meeting, (Vec<Meeting>, Rc<Group>)> = HashMap::new();
-    for (meeting, code, constants) in &grown {
+    let mut within: HashMap<Instance, (Vec<Instance>, Rc<Group>)> = HashMap::new();
+    for (instance, code, constants) in &grown {
         let group = groups.get(code).and_then(|all| all.get(constants));
         if let Some(group) = group.filter(|group| group.len() > 1) {
             let all = within.entry(group[0]).or_insert_with(|| (Vec::new(), Rc::clone(group)));
-            all.0.push(*meeting);
+            all.0.push(*instance);
         }
     }
     let mut within: Vec<_> = within.into_values().collect();
@@ -105,11 +105,11 @@ pub(super) fn plan(tree: &Tree, grew: &[Meeting], apart: &HashSet<Site>) -> Plan
 /// Which groups are given what was seen with fewer constants.
 fn special(
     groups: &HashMap<Code, HashMap<Constants, Rc<Group>>>,
-    grown: &[(Meeting, Code, Constants)],
-) -> Vec<(Meeting, Rc<Group>)> {
+    grown: &[(Instance, Code, Constants)],
+) -> Vec<(Instance, Rc<Group>)> {
     let grew: HashSet<(&Code, &Constants)> =
         grown.iter().map(|(_, code, constants)| (code, constants)).collect();
-    let mut planned: Vec<(Meeting, Rc<Group>)> = Vec::new();
+    let mut planned: Vec<(Instance, Rc<Group>)> = Vec::new();
     let mut seen: HashSet<&Code> = HashSet::new();
     for (_, code, _) in grown {
         let Some(all) = groups.get(code).filter(|all| all.len() > 1 && seen.insert(code)) else {
@@ -124,7 +124,7 @@ fn special(
         if kinds.len() < 2 {
             continue;
         }
-        let mut pairs: Vec<(Meeting, Rc<Group>)> = Vec::new();
+        let mut pairs: Vec<(Instance, Rc<Group>)> = Vec::new();
         for (constants, group) in all {
             for general in kinds.values() {
                 if let Some(fewer) = generalised(constants, general)
@@ -149,8 +149,8 @@ pub(super) fn share(tree: &mut Tree, plan: &Plan, mut budget: usize) -> bool {
         // All sides come together in the oldest and, when all are there, go out from it.
         let first = group[0];
         let mut is_new = false;
-        for &meeting in grew {
-            is_new |= meeting == first || graft(tree, meeting, first, &mut budget);
+        for &instance in grew {
+            is_new |= instance == first || graft(tree, instance, first, &mut budget);
         }
         for &other in if is_new { &group[1..] } else { grew } {
             graft(tree, first, other, &mut budget);

@@ -1,7 +1,7 @@
 //! Grafting to where less is traced: what a region does with traced numbers, it does
 //! with constants.
 //!
-//! What is computed of constants leaves no trace, so of two meetings that were given
+//! What is computed of constants leaves no trace, so of two instances that were given
 //! different constants neither knows what the other would do. But where one of them
 //! was given a traced number, all that was done with it is in the trace, and the same
 //! is done with a constant: steps whose operands are constants are then computed here,
@@ -10,7 +10,7 @@
 //! through such a comparison, or read such a number out, are not copied.
 
 use super::graft::Graft;
-use super::tree::{Given, Meeting, Origin, Tree, Value};
+use super::tree::{Given, Instance, Origin, Tree, Value};
 use crate::op::{MAX_ARITY, Op, eval};
 
 /// What a step of the one region is in the other.
@@ -30,7 +30,7 @@ pub(super) fn constants(tree: &Tree, given: &Given) -> Vec<Option<Value>> {
 }
 
 /// Whether `to` was given constants where `from` was given traced values.
-pub(super) fn folds(tree: &Tree, from: Meeting, to: Meeting) -> bool {
+pub(super) fn folds(tree: &Tree, from: Instance, to: Instance) -> bool {
     let (Some(from), Some(to)) = (tree.given(from), tree.given(to)) else { return false };
     let mut pairs = from.captured.iter().zip(&to.captured);
     pairs.any(|(&a, &b)| !tree.is_constant(a) && tree.is_constant(b))

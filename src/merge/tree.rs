@@ -30,7 +30,7 @@ entity!(
 
 entity!(
     /// A region of the user's code where it was met.
-    Meeting,
+    Instance,
     "j"
 );
 
@@ -69,7 +69,7 @@ pub(super) enum End {
     /// Goes on in one of two stretches.
     Branch { condition: Value, then: Stretch, otherwise: Stretch },
     /// Goes through a region, and on with the tail of the exit that it takes.
-    Region { meeting: Meeting, tails: SmallVec<[Stretch; 1]> },
+    Region { instance: Instance, tails: SmallVec<[Stretch; 1]> },
     /// Leaves the region by the exit with this number, carrying these values.
     Exit { exit: usize, values: SmallVec<[Value; 4]> },
 }
@@ -108,7 +108,7 @@ pub(super) struct ExitKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// Its own end.
-    Join,
+    Instance,
     /// The next iteration, if the region is the body of a loop.
     Iterate,
     /// An exit of the region around it.
@@ -131,9 +131,9 @@ pub(super) struct MeetingData {
     pub(super) exits: Vec<Exit>,
     /// How many values there were before it.
     pub(super) born: usize,
-    /// The meeting that it is inside of.
-    pub(super) parent: Option<Meeting>,
-    /// How many meetings around it are of the same region, by recursion.
+    /// The instance that it is inside of.
+    pub(super) parent: Option<Instance>,
+    /// How many instances around it are of the same region, by recursion.
     pub(super) recursion: u32,
     /// Whether sides of it were given to others or come from others.
     pub(super) is_shared: bool,
@@ -143,7 +143,7 @@ pub(super) struct MeetingData {
     pub(super) for_jumps: Knowledge,
     /// The regions to whose ends jumps lead, those of them that are merged; in the
     /// order of the code.
-    pub(super) goals: SmallVec<[Option<Meeting>; 1]>,
+    pub(super) goals: SmallVec<[Option<Instance>; 1]>,
 }
 
 /// What is known about what a region was given.
@@ -163,7 +163,7 @@ pub(super) enum Knowledge {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Given {
     /// The loop, for an iteration of one.
-    pub(super) of: Option<Meeting>,
+    pub(super) of: Option<Instance>,
     /// The static state, or a hash of it.
     pub(super) state: SmallVec<[u64; 4]>,
     /// The traced values, in the order of the code.
@@ -172,7 +172,7 @@ pub(super) struct Given {
 
 impl Given {
     /// Whether it is this.
-    pub(super) fn is(&self, of: Option<Meeting>, state: &[u64], captured: &[Value]) -> bool {
+    pub(super) fn is(&self, of: Option<Instance>, state: &[u64], captured: &[Value]) -> bool {
         self.of == of && self.state[..] == *state && self.captured == captured
     }
 }
@@ -186,11 +186,11 @@ pub(super) struct Tree {
     pub(super) values: Values,
     pub(super) repeats: Log<RepeatId, Repeat>,
     pub(super) stretches: Log<Stretch, StretchData>,
-    pub(super) meetings: Log<Meeting, MeetingData>,
+    pub(super) instances: Log<Instance, MeetingData>,
     constants: HashMap<u64, Value>,
     /// How many guards outside regions have been seen with both outcomes.
     pub(super) splits: usize,
-    /// Whether anything was copied from one meeting to another.
+    /// Whether anything was copied from one instance to another.
     pub(super) is_shared: bool,
     /// The version that is being made, or was made last.
     pub(super) version: u64,
@@ -219,7 +219,7 @@ impl Tree {
             values: (0..active + inactive).map(|i| Origin::Input(i as u32)).collect(),
             repeats: Log::new(),
             stretches: Log::new(),
-            meetings: Log::new(),
+            instances: Log::new(),
             constants: HashMap::new(),
             splits: 0,
             is_shared: false,
@@ -241,7 +241,7 @@ impl Tree {
         self.values.begin();
         self.repeats.begin();
         self.stretches.begin();
-        self.meetings.begin();
+        self.instances.begin();
     }
 
     /// What has changed stays so.
@@ -249,7 +249,7 @@ impl Tree {
         self.values.keep();
         self.repeats.keep();
         self.stretches.keep();
-        self.meetings.keep();
+        self.instances.keep();
     }
 
     /// Takes back what has changed.
@@ -262,7 +262,7 @@ impl Tree {
         self.values.undo();
         self.repeats.undo();
         self.stretches.undo();
-        self.meetings.undo();
+        self.instances.undo();
         let Before { splits, is_shared, version } = self.before;
         (self.splits, self.is_shared, self.version) = (splits, is_shared, version);
     }
@@ -312,18 +312,18 @@ impl Tree {
         }
     }
 
-    pub(super) fn new_meeting(&mut self, site: Site, parent: Option<Meeting>) -> Meeting {
+    pub(super) fn new_meeting(&mut self, site: Site, parent: Option<Instance>) -> Instance {
         let (root, exits) = (self.new_stretch(), Vec::new());
         let (mut around, mut recursion) = (parent, 0);
-        while let Some(meeting) = around {
-            let data = &self.meetings[meeting];
+        while let Some(instance) = around {
+            let data = &self.instances[instance];
             if data.site == site {
                 recursion = data.recursion + 1;
                 break;
             }
             around = data.parent;
         }
-        self.meetings.push(MeetingData {
+        self.instances.push(MeetingData {
             site,
             root,
             exits,
@@ -338,8 +338,8 @@ impl Tree {
         })
     }
 
-    pub(super) fn given(&self, meeting: Meeting) -> Option<&Given> {
-        match &self.meetings[meeting].given {
+    pub(super) fn given(&self, instance: Instance) -> Option<&Given> {
+        match &self.instances[instance].given {
             Knowledge::Given(given) => Some(given),
             Knowledge::Nothing | Knowledge::Varying => None,
         }
@@ -365,21 +365,21 @@ impl Tree {
 
     /// Gives `stretch` its end.
     pub(super) fn set_end(&mut self, stretch: Stretch, end: End) {
-        if let End::Region { meeting, .. } = end {
-            self.meetings[meeting].home = Some(stretch);
+        if let End::Region { instance, .. } = end {
+            self.instances[instance].home = Some(stretch);
         }
         self.stretches[stretch].end = end;
     }
 
-    /// The exit of `meeting` with this key, if there is one.
-    pub(super) fn find_exit(&self, meeting: Meeting, key: &ExitKey) -> Option<usize> {
-        self.find_exit_to(meeting, key.to, &key.state, key.carried)
+    /// The exit of `instance` with this key, if there is one.
+    pub(super) fn find_exit(&self, instance: Instance, key: &ExitKey) -> Option<usize> {
+        self.find_exit_to(instance, key.to, &key.state, key.carried)
     }
 
-    /// The exit of `meeting` to this point, with this state and so many values.
+    /// The exit of `instance` to this point, with this state and so many values.
     pub(super) fn find_exit_to(
         &self,
-        meeting: Meeting,
+        instance: Instance,
         to: Target,
         state: &[u64],
         carried: usize,
@@ -387,12 +387,12 @@ impl Tree {
         let is_it = |exit: &Exit| {
             exit.key.to == to && exit.key.carried == carried && exit.key.state[..] == *state
         };
-        self.meetings[meeting].exits.iter().position(is_it)
+        self.instances[instance].exits.iter().position(is_it)
     }
 
-    pub(super) fn new_exit(&mut self, meeting: Meeting, key: ExitKey) -> usize {
+    pub(super) fn new_exit(&mut self, instance: Instance, key: ExitKey) -> usize {
         let carried = (0..key.carried).map(|_| self.values.push(Origin::Carried)).collect();
-        let exits = &mut self.meetings[meeting].exits;
+        let exits = &mut self.instances[instance].exits;
         exits.push(Exit { key, carried });
         exits.len() - 1
     }
@@ -454,17 +454,17 @@ impl Tree {
     pub(super) fn steps(&self, all: bool) -> usize {
         // The stretches to visit with the number of steps above them; a region is
         // visited on its own, because its ways meet again.
-        let mut inner: Array<Meeting, usize> = Array::filled(0, self.meetings.len());
+        let mut inner: Array<Instance, usize> = Array::filled(0, self.instances.len());
         // A region inside another is younger, so its number is known by then.
-        let meetings: Vec<Meeting> = self.meetings.keys().collect();
-        for &meeting in meetings.iter().rev() {
-            inner[meeting] = self.sum(self.meetings[meeting].root, &inner, false, all);
+        let instances: Vec<Instance> = self.instances.keys().collect();
+        for &instance in instances.iter().rev() {
+            inner[instance] = self.sum(self.instances[instance].root, &inner, false, all);
         }
         self.sum(self.root(), &inner, true, all)
     }
 
     /// The steps of the tree of `root`: of each stretch once, or along each way.
-    fn sum(&self, root: Stretch, inner: &Array<Meeting, usize>, ways: bool, all: bool) -> usize {
+    fn sum(&self, root: Stretch, inner: &Array<Instance, usize>, ways: bool, all: bool) -> usize {
         let (mut total, mut pending) = (0usize, vec![(root, 0usize)]);
         while let Some((stretch, above)) = pending.pop() {
             let data = &self.stretches[stretch];
@@ -480,8 +480,8 @@ impl Tree {
                 End::Branch { then, otherwise, .. } => {
                     pending.extend([(*then, below), (*otherwise, below)]);
                 }
-                End::Region { meeting, tails } => {
-                    let inner = inner[*meeting];
+                End::Region { instance, tails } => {
+                    let inner = inner[*instance];
                     let below = if ways { below.saturating_add(inner) } else { 0 };
                     if !ways {
                         total = total.saturating_add(inner);

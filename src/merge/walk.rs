@@ -12,10 +12,10 @@ use core::panic::Location;
 use hashbrown::HashSet;
 use smallvec::SmallVec;
 
-use super::depart::Watch;
 use super::notes::{Carried, Entry, Known, KnownEvents, Notes, OneWay, Open};
+use super::side_exit::Watch;
 use super::skip::Ahead;
-use super::tree::{End, Meeting, Origin, Step, Stretch, Tree, Value};
+use super::tree::{End, Instance, Origin, Step, Stretch, Tree, Value};
 use super::{Unmerge, Unmerged, place, unknown_place};
 use crate::op::{MAX_ARITY, Op};
 use crate::ssa::Place;
@@ -48,7 +48,7 @@ pub(super) struct Walk<'a> {
     pub(super) known: &'a mut KnownEvents,
     pub(super) entries: &'a mut Vec<Entry>,
     pub(super) open: &'a mut Vec<Open>,
-    pub(super) grew: &'a mut Vec<Meeting>,
+    pub(super) grew: &'a mut Vec<Instance>,
     pub(super) one_way: &'a mut OneWay,
     pub(super) carried: &'a mut Carried,
     pub(super) values: &'a mut Vec<Value>,
@@ -134,7 +134,7 @@ impl<'a> Walk<'a> {
                 }
                 Role::Iterate => self.iterate(trace)?,
                 Role::Join => self.join(trace)?,
-                // Behind a join or head, and dealt with there.
+                // Behind a instance or head, and dealt with there.
                 Role::Phi | Role::State | Role::Opaque => self.known.push(None),
             }
         }
@@ -294,37 +294,37 @@ impl<'a> Walk<'a> {
         trace: &Trace<'_>,
     ) -> Result<(), Stop> {
         let (home, site) = (self.stretch, trace.events.at(event).site());
-        let meeting = if self.at_open_end() {
+        let instance = if self.at_open_end() {
             self.must_grow(|| place(site))?;
-            let parent = self.open.last().map(|open| open.meeting);
-            let meeting = self.tree.new_meeting(site, parent);
-            self.tree.set_end(home, End::Region { meeting, tails: SmallVec::new() });
-            meeting
+            let parent = self.open.last().map(|open| open.instance);
+            let instance = self.tree.new_meeting(site, parent);
+            self.tree.set_end(home, End::Region { instance, tails: SmallVec::new() });
+            instance
         } else {
             match self.tree.stretches[home].end {
-                End::Region { meeting, .. }
-                    if self.at_end() && self.tree.meetings[meeting].site == site =>
+                End::Region { instance, .. }
+                    if self.at_end() && self.tree.instances[instance].site == site =>
                 {
-                    meeting
+                    instance
                 }
                 _ => return Err(unmerge(site, Unmerge::Varies)),
             }
         };
         if !is_body {
-            self.give(meeting, event, trace)?;
+            self.give(instance, event, trace)?;
         }
         let entry = self.entries.len();
         self.entries.push(Entry { open: true, site });
-        self.open.push(Open { id, is_body, meeting, home, entry, grew: false });
-        self.go(self.tree.meetings[meeting].root);
+        self.open.push(Open { id, is_body, instance, home, entry, grew: false });
+        self.go(self.tree.instances[instance].root);
         Ok(())
     }
 
     /// Passes over a region with only one way.
     pub(super) fn pass(&mut self, site: Site) -> Result<(), Stop> {
         match self.tree.stretches[self.stretch].end {
-            End::Region { meeting, .. }
-                if self.at_end() && self.tree.meetings[meeting].site == site =>
+            End::Region { instance, .. }
+                if self.at_end() && self.tree.instances[instance].site == site =>
             {
                 Err(unmerge(site, Unmerge::Varies))
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 
 use super::report::{KernelReport, Wait};
-use crate::merge::{Departure, Lifted};
+use crate::merge::{Lifted, SideExit};
 use crate::op::Op;
 use crate::phi::{Applied, OpenLoop};
 use crate::pipeline::Options;
@@ -49,7 +49,7 @@ pub(super) struct Learning {
     pub(super) last_new_path: Option<Place>,
     /// How often calls left kernels, by comparison, and where the last one did.
     pub(super) left: HashMap<(Place, Op), u64>,
-    pub(super) last_departure: Option<Departure>,
+    pub(super) last_side_exit: Option<SideExit>,
     pub(super) wanted: [bool; 3],
     /// By purpose.
     pub(super) attempts: [Attempt; 3],
@@ -80,7 +80,7 @@ pub(super) struct Way {
     /// How often it was taken on the tape.
     pub(super) count: u64,
     /// Where calls that took it left kernels that knew so much.
-    pub(super) departure: Option<(Known, Option<Departure>)>,
+    pub(super) side_exit: Option<(Known, Option<SideExit>)>,
 }
 
 /// The latest compilation for one purpose.
@@ -109,7 +109,7 @@ impl Learning {
             longest: 0,
             last_new_path: None,
             left: HashMap::new(),
-            last_departure: None,
+            last_side_exit: None,
             wanted: [false; 3],
             attempts: Default::default(),
             taped_events: 0,
@@ -207,17 +207,17 @@ impl Learning {
             return;
         }
         let way = self.seen.entry(trace.signature).or_default();
-        let departure = match &way.departure {
-            Some((before, departure)) if *before == known => departure.clone(),
+        let side_exit = match &way.side_exit {
+            Some((before, side_exit)) if *before == known => side_exit.clone(),
             _ => {
-                let departure = self.lifted.departure(trace, known.version);
-                way.departure = Some((known, departure.clone()));
-                departure
+                let side_exit = self.lifted.side_exit(trace, known.version);
+                way.side_exit = Some((known, side_exit.clone()));
+                side_exit
             }
         };
-        if let Some(departure) = departure {
-            *self.left.entry((departure.at.clone(), departure.op)).or_insert(0) += 1;
-            self.last_departure = Some(departure);
+        if let Some(side_exit) = side_exit {
+            *self.left.entry((side_exit.at.clone(), side_exit.op)).or_insert(0) += 1;
+            self.last_side_exit = Some(side_exit);
         }
     }
 

@@ -4,7 +4,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::merge::{Decision, Departure, Trips, Unmerged};
+use crate::merge::{Decision, SideExit, Trips, Unmerged};
 use crate::phi::{Applied, OpenLoop};
 use crate::pipeline::{Purpose, Refusal};
 use crate::ssa::Place;
@@ -191,7 +191,7 @@ pub struct Report {
     /// Where the path learnt last left the paths known before.
     pub last_new_path: Option<Place>,
     /// Why a call last left a kernel, if a comparison was the reason.
-    pub last_departure: Option<Departure>,
+    pub last_side_exit: Option<SideExit>,
     /// The kernels in use.
     pub kernels: Vec<KernelReport>,
     /// The kernels that are waited for.
@@ -255,7 +255,7 @@ impl fmt::Display for Report {
         if let Some(place) = &self.last_new_path {
             writeln!(f, "the latest path left the known ones at {place}")?;
         }
-        if let Some(Departure { at, op, held, .. }) = &self.last_departure {
+        if let Some(SideExit { at, op, held, .. }) = &self.last_side_exit {
             let outcome = if *held { "held" } else { "failed" };
             writeln!(f, "a call last left a kernel because {op} {outcome} at {at}")?;
         }

@@ -267,7 +267,7 @@ impl Specialisation {
         if learning.lifted.is_sharing_exhausted() {
             report.refusals.push(Refusal::TooManyToShare { limit: options.limits.nodes });
         }
-        report.last_departure = learning.last_departure.clone().or(report.last_departure.take());
+        report.last_side_exit = learning.last_side_exit.clone().or(report.last_side_exit.take());
         report.waiting.extend(Purpose::ALL.into_iter().filter_map(|purpose| {
             let wait = learning.wait(purpose, options)?;
             let replaces = learning.attempts[purpose as usize].kernel.is_some();

@@ -51,7 +51,7 @@ fn decisions_tell_sides_margins_and_departures() {
     assert!(
         text.contains("held 1 time, failed 1 time, margin 5.000e-1, 1 call left a kernel here")
     );
-    let last = report.last_departure.unwrap();
+    let last = report.last_side_exit.unwrap();
     assert_eq!((last.op, last.held, last.at.line), (Op::Lt, false, 18));
     assert!(
         text.contains("a call last left a kernel because lt failed at tests/runtime"),
@@ -81,7 +81,7 @@ fn departures_are_those_of_the_kernel_and_not_of_the_graph() {
     }
     f.grad(&[-1.0, -1.0, -1.0]).unwrap();
     assert_eq!(left(&f.report(), first), [(2, 1), (3, 5), (4, 0)], "{}", f.report());
-    assert_eq!(f.report().last_departure.unwrap().at.line, first + 2);
+    assert_eq!(f.report().last_side_exit.unwrap().at.line, first + 2);
     f.compile().unwrap();
     // What a newer kernel does not know comes later on the way.
     f.grad(&[1.0, -1.0, 1.0]).unwrap();
@@ -101,7 +101,7 @@ fn departures_behind_regions_that_share_are_noted() {
     let report = f.report();
     let [decision] = &report.decisions[..] else { panic!("{report}") };
     assert_eq!((decision.left, report.fallbacks), (3, 3), "{report}");
-    let last = report.last_departure.unwrap();
+    let last = report.last_side_exit.unwrap();
     assert_eq!((last.op, last.held, last.at.line), (Op::Gt, true, 10));
 }
 

@@ -20,7 +20,7 @@ fn a_report_says_as_json_what_it_says_as_text() {
     assert_eq!(decision["decision"]["failed"], 1);
     assert_eq!(decision["decision"]["margin"], 0.25);
     assert_eq!(decision["left"], 1);
-    let last = &json["last_departure"];
+    let last = &json["last_side_exit"];
     assert_eq!(
         (&last["op"], &last["held"], &last["at"]["line"]),
         (&"gt".into(), &false.into(), &decision["decision"]["at"]["line"])

@@ -1,4 +1,4 @@
-//! The census: what the runs that were looked at decided where.
+//! The branch statistics: what the runs that were looked at decided where.
 
 use hashbrown::HashMap;
 
@@ -43,14 +43,14 @@ pub struct Trips {
 
 /// Decisions and loops by place.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Census {
+pub(super) struct BranchStatistics {
     decisions: HashMap<(Site, Op), Decision>,
     loops: HashMap<Site, Trips>,
     /// For each loop under way its site and its iterations; kept for its memory.
     under_way: HashMap<u64, (Site, u64)>,
 }
 
-impl Census {
+impl BranchStatistics {
     /// Counts what `trace` decided.
     pub(super) fn count(&mut self, trace: &Trace<'_>) {
         for event in trace.events.decisive() {

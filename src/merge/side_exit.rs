@@ -1,4 +1,4 @@
-//! Departures: at which comparison a run left what was known before.
+//! Side exits: at which comparison a run left what was known before.
 //!
 //! A kernel knows the graph as it was when the kernel was made. Each stretch of
 //! the tree has the version in which it came in, so a walk along the run tells
@@ -15,7 +15,7 @@ use crate::trace::{Event, Site, Trace};
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Departure {
+pub struct SideExit {
     /// Where it is.
     pub at: Place,
     /// What was compared; [`Op::Same`] stands for a number that was read out.
@@ -78,12 +78,12 @@ impl Lifted {
     ///     let inputs = Inputs { active: &[x], inactive: &[] };
     ///     let trace = tracer.run(program, inputs, 100, Location::caller())?;
     ///     lifted.merge(&trace, Paths { paths: 10, nodes: 100 })?;
-    ///     let departure = lifted.departure(&trace, 1);
-    ///     assert_eq!(departure.map(|left| (left.op, left.held)), (x < 0.0).then_some((Op::Gt, false)));
+    ///     let side_exit = lifted.side_exit(&trace, 1);
+    ///     assert_eq!(side_exit.map(|left| (left.op, left.held)), (x < 0.0).then_some((Op::Gt, false)));
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn departure(&mut self, trace: &Trace<'_>, version: u64) -> Option<Departure> {
+    pub fn side_exit(&mut self, trace: &Trace<'_>, version: u64) -> Option<SideExit> {
         self.share();
         let merging = &self.excluded.merging;
         let mut walk = Walk::new(&mut self.tree, false, merging, &mut self.notes);
@@ -92,6 +92,6 @@ impl Lifted {
         let is_stopped = walk.run(trace).is_err();
         let Watch { last, found, .. } = walk.watch?;
         let (site, op, held) = last.filter(|_| found || is_stopped)?;
-        Some(Departure { at: place(site), op, held })
+        Some(SideExit { at: place(site), op, held })
     }
 }
