@@ -52,7 +52,7 @@
 //! A comparison of `Var`s gives a plain `bool`, so `if`, `while` and `match`
 //! work, and it is recorded as a guard. A kernel repeats each comparison on its
 //! own operands. Where one comes out as on no earlier call the kernel stops
-//! without a result, the tape serves, and the new path is learnt; kernels are
+//! without a result, the tape serves, and the new path is recorded; kernels are
 //! made anew when that pays.
 //!
 //! A number that leaves the recording ([`Var::value`], formatting, casts through
@@ -112,7 +112,7 @@
 //! # Threads
 //!
 //! [`Recorded`] is `Send` and `Sync` when the function is: many threads may call
-//! it at once, and all share what was learnt. A [`Var`] stays on its thread; a
+//! it at once, and all share what was recorded. A [`Var`] stays on its thread; a
 //! recorded function that starts threads must give them numbers, not `Var`s.
 //! Kernels are compiled on a background thread unless
 //! [`TapeBuilder::background`] says otherwise.
@@ -120,7 +120,7 @@
 //! # Limits
 //!
 //! [`Limits`] bounds the operations of one call, and the paths, nodes and input
-//! lengths that are learnt. Each is a count, so what happens does not depend on
+//! lengths that are recorded. Each is a count, so what happens does not depend on
 //! the speed of the machine. Beyond the first the call is an error, beyond the
 //! others the tape serves.
 //!
@@ -198,7 +198,7 @@ pub use phigrad_macros::Carry;
 /// Marks the control flow of a function, so that its ways can be merged where
 /// they meet again.
 ///
-/// Without it every path through a recorded function is learnt as a whole: ten
+/// Without it every path through a recorded function is recorded as a whole: ten
 /// branches in a row are up to 1,024 paths. In an annotated function the
 /// recorder knows where each `if`, `match`, loop, `&&`, `||`, `?` and `return`
 /// begins and where its ways meet, and which variables they have changed. What
@@ -260,7 +260,7 @@ pub use phigrad_macros::Carry;
 ///
 /// - What no variable leads to is not seen to be changed: statics,
 ///   thread-locals, what is behind a raw pointer, what `Drop` does to them.
-/// - What is learnt of a region in one call is used in others that are given the
+/// - What is recorded of a region in one call is used in others that are given the
 ///   same content. Where a region itself asks for more than content (whether two
 ///   references lead to one place, how many owners an `Rc` has, the capacity of a
 ///   `Vec`, an address) by the names of the standard library (`ptr::eq`,
@@ -273,7 +273,7 @@ pub use phigrad_macros::Carry;
 ///   are not merged while it is in use. A macro must not declare or change
 ///   variables that it is not given, unless it is defined in the function.
 /// - A name in capitals in a pattern that may not match (`Some(N)`) is taken for a
-///   constant unless it has `mut`, `ref` or `@`. If it is used, less is learnt.
+///   constant unless it has `mut`, `ref` or `@`. If it is used, less is shared.
 /// - A method of yours called like one of the standard library that changes
 ///   nothing (`len`, `iter`, `get`, `abs`, …; but `clone`, `to_string` and
 ///   `to_owned` are always taken for it) makes the variable opaque that it

@@ -30,7 +30,7 @@ pub enum Command {
     Choices(ChoicesArgs),
     /// Measure closed forms of linear loops against loops by hand.
     Closed(ClosedArgs),
-    /// Count how many calls at perturbed points a kernel knows after a few lessons.
+    /// Count how many calls at perturbed points a kernel knows after a few profiling runs.
     Coverage(CoverageArgs),
     /// Measure what compiling costs on straight-line programs of growing length.
     Scaling(ScalingArgs),

@@ -15,7 +15,7 @@ use crate::timing::{Contender, Plan, RoundDone, interleave, median};
 use crate::vectors::Case;
 use crate::verify::require_right;
 
-/// The first calls on the tape teach, and cost more than those that follow.
+/// The first calls on the tape are profiled, and cost more than those that follow.
 const TEACHING_CALLS: usize = 100;
 
 /// Compiling is timed again on fresh recordings only if it is cheaper than this.

@@ -1,5 +1,5 @@
 //! Small programs that branch as users' programs do, for counting how fast
-//! kernels learn them.
+//! kernels serve them.
 #![allow(clippy::needless_range_loop, reason = "they are written as users write them")]
 
 use phigrad::{Var, traced};

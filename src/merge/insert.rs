@@ -19,7 +19,7 @@ pub(super) struct Changes {
     pub(super) excluded: Option<Excluded>,
 }
 
-/// What was learnt and has not been shared.
+/// What was recorded and has not been shared.
 #[derive(Clone, Debug)]
 pub(super) struct Unshared {
     /// The regions that grew.

@@ -160,14 +160,14 @@ impl core::fmt::Display for Unmerged {
 /// let program = |x: &[Var], _: &[Var]| if x[0] > 0.0 { x[0].sqrt() } else { -x[0] };
 /// let (mut tracer, mut lifted) = (Tracer::default(), Lifted::new(1, 0));
 /// let limits = Paths { paths: 10, nodes: 100 };
-/// let mut learn = |x: f64| -> Result<Merged, Box<dyn std::error::Error>> {
+/// let mut merge = |x: f64| -> Result<Merged, Box<dyn std::error::Error>> {
 ///     let inputs = Inputs { active: &[x], inactive: &[] };
 ///     let trace = tracer.run(program, inputs, 100, Location::caller())?;
 ///     Ok(lifted.merge(&trace, limits)?)
 /// };
-/// assert_eq!(learn(4.0)?, Merged::First);
-/// assert_eq!(learn(9.0)?, Merged::Known);
-/// assert!(matches!(learn(-9.0)?, Merged::New { .. }));
+/// assert_eq!(merge(4.0)?, Merged::First);
+/// assert_eq!(merge(9.0)?, Merged::Known);
+/// assert!(matches!(merge(-9.0)?, Merged::New { .. }));
 /// assert_eq!(lifted.paths(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -275,7 +275,7 @@ impl Lifted {
         self.generation
     }
 
-    /// Grows with each trace that taught something.
+    /// Grows with each trace that added something.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -395,7 +395,7 @@ impl Lifted {
 
     /// Walks along a trace that may be known.
     ///
-    /// Most traces teach nothing; only for others changes are noted, to be taken back.
+    /// Most traces add nothing; only for others changes are noted, to be taken back.
     /// A repeat may be cut here, too, which means the same.
     fn walk(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
         Walk::new(&mut self.tree, false, &self.excluded.merging, &mut self.notes).run(trace)

@@ -105,7 +105,7 @@ pub(super) struct Open {
     /// The stretch whose end it is.
     pub(super) home: Stretch,
     pub(super) entry: usize,
-    /// Whether the trace has taught something about it.
+    /// Whether the trace has added something to it.
     pub(super) grew: bool,
 }
 

@@ -61,7 +61,7 @@ pub(super) fn plan(tree: &Tree, grew: &[Instance], apart: &HashSet<Site>) -> Pla
         let code = (data.site, data.recursion, given.of, given.state.clone());
         Some((code, constants(tree, given)))
     };
-    // Inner regions are younger: what they learn, outer ones need not.
+    // Inner regions are younger: what they share, outer ones need not.
     let mut grew: Vec<Instance> = grew.to_vec();
     grew.sort_unstable();
     grew.dedup();

@@ -27,7 +27,7 @@ pub enum Numerics {
     Real,
     /// Kernels return the tape's value and gradient bit for bit (NaN as some NaN). So the tape
     /// adds up in the same order in all calls, which it does not do with [`Numerics::Real`]:
-    /// there it leaves out the marks of annotated functions where there is nothing to learn.
+    /// there it leaves out the marks of annotated functions where there is nothing to record.
     Exact,
 }
 
@@ -78,7 +78,7 @@ pub struct Limits {
     /// By default 2²⁴, half a gibibyte. The buffers of the longest call so far
     /// are kept, one for each thread that calls at the same time.
     pub trace_events: usize,
-    /// The largest number of operations on all paths together that is learnt; by
+    /// The largest number of operations on all paths together that is recorded; by
     /// default 2²³. What several paths share counts for each of them, because
     /// each has a reverse sweep of its own.
     pub nodes: usize,
@@ -111,7 +111,7 @@ pub struct Limits {
     /// The largest number of paths that is compiled; by default 64. Calls on
     /// further paths are served by the tape.
     pub paths: usize,
-    /// The largest number of input lengths that is learnt; by default 8. Calls
+    /// The largest number of input lengths that is recorded; by default 8. Calls
     /// with further lengths are served by the tape.
     pub specialisations: usize,
 }

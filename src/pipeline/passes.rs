@@ -71,12 +71,12 @@ pub(crate) fn primal(recorded: &Graph, options: &Options) -> Result<Primal, Refu
     Ok(primal)
 }
 
-/// Makes the kernel for `purpose`. The `lessons` are inputs of runs that are likely to be usual.
+/// Makes the kernel for `purpose`. The `profiling_inputs` are inputs of runs that are likely to be usual.
 pub(crate) fn coarsen(
     primal: &Primal,
     purpose: Purpose,
     options: &Options,
-    lessons: &[Arc<[f64]>],
+    profiling_inputs: &[Arc<[f64]>],
 ) -> Result<Coarsened, Refusal> {
     let values = primal.values.as_ref().filter(|_| purpose == Purpose::Value);
     let mut checkpointed = Checkpointed::new(values.unwrap_or(&primal.graph));
@@ -86,7 +86,7 @@ pub(crate) fn coarsen(
         let graph = optimised(&checkpointed, purpose, options);
         let words = history_words(&graph);
         if words <= limit as u64 {
-            let schedule = schedule_reaching(&graph, reached(&graph, lessons).as_ref())?;
+            let schedule = schedule_reaching(&graph, reached(&graph, profiling_inputs).as_ref())?;
             let sequence = schedule.sequence();
             let cuts = cuts(&sequence, options);
             return Ok(Coarsened {

@@ -34,7 +34,7 @@ pub enum Refusal {
     Compile(#[from] CompileError),
     /// Regions that run the same code share no more of the ways through them.
     #[error(
-        "regions that run the same code learn each way one by one: to share what is known would \
+        "regions that run the same code record each path one by one: to share what is known would \
          take more than {limit} steps (Limits::nodes)"
     )]
     TooManyToShare {

@@ -118,7 +118,7 @@ impl Core {
             }
             match specialisation {
                 Some(specialisation) => {
-                    specialisation.learn((&trace, inputs), purpose, left, &self.options);
+                    specialisation.record((&trace, inputs), purpose, left, &self.options);
                 }
                 None => _ = self.beyond_limit.fetch_add(1, Ordering::Relaxed),
             }
@@ -128,13 +128,13 @@ impl Core {
         result.map_err(|error| Kind::Trace(error).into())
     }
 
-    /// Compiles everything learnt so far.
+    /// Compiles everything recorded so far.
     pub(super) fn compile(&self) -> Result<(), Error> {
         let (mut compiled, mut refused) = (false, None);
         // One that declines must not keep the others from being compiled.
         for specialisation in self.specialisations.load().iter() {
             match specialisation.compile_now(&self.options) {
-                Ok(learnt) => compiled |= learnt,
+                Ok(recorded) => compiled |= recorded,
                 Err(refusal) => refused = refused.or(Some(refusal)),
             }
         }

@@ -23,8 +23,8 @@ pub(super) struct Job {
     version: u64,
     generation: usize,
     kernels: SmallVec<[Purpose; 3]>,
-    /// The inputs of runs that taught something.
-    lessons: Vec<Arc<[f64]>>,
+    /// The inputs of runs that added something.
+    profiling_inputs: Vec<Arc<[f64]>>,
 }
 
 impl Job {
@@ -46,7 +46,7 @@ impl Job {
             version: learning.lifted.version(),
             generation: learning.lifted.generation(),
             kernels,
-            lessons: learning.lessons(),
+            profiling_inputs: learning.profiling_inputs(),
         }
     }
 
@@ -68,7 +68,7 @@ impl Job {
             });
             let start = Instant::now();
             let result = match &primal {
-                Ok(primal) => unwound(|| coarsen(primal, purpose, options, &self.lessons)),
+                Ok(primal) => unwound(|| coarsen(primal, purpose, options, &self.profiling_inputs)),
                 Err(refusal) => Err(refusal.clone()),
             };
             self.install(purpose, result, *shared + start.elapsed());
@@ -81,7 +81,7 @@ impl Job {
         learning.forms = Forms { closed: primal.applied.clone(), open: primal.open.clone() };
     }
 
-    /// What has been learnt, unless the graph of this job has been given up.
+    /// What has been recorded, unless the graph of this job has been given up.
     fn learning(&self) -> Option<MutexGuard<'_, Learning>> {
         let learning = self.specialisation.lock();
         let is_current = learning.lifted.generation() == self.generation;

@@ -1,4 +1,4 @@
-//! What the tape's calls have taught about one length of input, and what kernels
+//! What the tape's calls have recorded about one length of input, and what kernels
 //! for it wait for.
 
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(super) enum Why {
     NonFinite,
 }
 
-/// What the tape's calls have taught.
+/// What the tape's calls have recorded.
 pub(super) struct Learning {
     pub(super) lifted: Lifted,
     /// The ways that the tape went, by the trace's signature.
@@ -56,15 +56,15 @@ pub(super) struct Learning {
     /// Events recorded since the last compilation.
     pub(super) taped_events: u64,
     pub(super) compiling: bool,
-    /// Why paths were not learnt.
+    /// Why paths were not recorded.
     pub(super) refusals: Vec<Refusal>,
     /// What φ-calculus came to when kernels were made.
     pub(super) forms: Forms,
     /// Runs of one path differed, so no kernel can be trusted.
     pub(super) divergent: bool,
-    /// The inputs of runs that taught something, active before inactive: of the first one, which
+    /// The inputs of runs that added something, active before inactive: of the first one, which
     /// is likely to be a usual one, and then the latest, in order.
-    lessons: Vec<Arc<[f64]>>,
+    profiling_inputs: Vec<Arc<[f64]>>,
 }
 
 /// What φ-calculus came to.
@@ -117,26 +117,26 @@ impl Learning {
             refusals: Vec::new(),
             forms: Forms::default(),
             divergent: false,
-            lessons: Vec::new(),
+            profiling_inputs: Vec::new(),
         }
     }
 
-    /// Keeps the inputs of a run that taught something, unless they are many.
+    /// Keeps the inputs of a run that added something, unless they are many.
     pub(super) fn keep(&mut self, inputs: Inputs<'_>) {
         let size = inputs.active.len() + inputs.inactive.len();
         let most = LESSONS.min(LESSON_NUMBERS / size.max(1));
         if most == 0 {
             return;
         }
-        if self.lessons.len() >= most {
-            self.lessons.remove(usize::from(most > 1));
+        if self.profiling_inputs.len() >= most {
+            self.profiling_inputs.remove(usize::from(most > 1));
         }
-        self.lessons.push([inputs.active, inputs.inactive].concat().into());
+        self.profiling_inputs.push([inputs.active, inputs.inactive].concat().into());
     }
 
-    /// The inputs of runs that taught something, those first that tell most of what is usual.
-    pub(super) fn lessons(&self) -> Vec<Arc<[f64]>> {
-        let (first, others) = self.lessons.split_at(self.lessons.len().min(1));
+    /// The inputs of runs that added something, those first that tell most of what is usual.
+    pub(super) fn profiling_inputs(&self) -> Vec<Arc<[f64]>> {
+        let (first, others) = self.profiling_inputs.split_at(self.profiling_inputs.len().min(1));
         first.iter().chain(others.iter().rev()).cloned().collect()
     }
 
@@ -193,11 +193,11 @@ impl Learning {
             Some(Wait::Cold { recorded, needed }) if recorded >= needed)
     }
 
-    /// Takes what was learnt of kernels back, as they are out of use.
+    /// Takes what was noted of kernels back, as they are out of use.
     pub(super) fn withdraw(&mut self) {
         self.attempts = Default::default();
         self.forms = Forms::default();
-        self.lessons.clear();
+        self.profiling_inputs.clear();
     }
 
     /// Notes at which comparison the call of `trace` left a kernel, if one was the reason.
@@ -238,19 +238,19 @@ mod tests {
         for number in 0..20 {
             learning.keep(Inputs { active: &[f64::from(number)], inactive: &[0.5] });
         }
-        let first: Vec<f64> = learning.lessons().iter().map(|inputs| inputs[0]).collect();
+        let first: Vec<f64> = learning.profiling_inputs().iter().map(|inputs| inputs[0]).collect();
         assert_eq!(first, [0.0, 19.0, 18.0, 17.0, 16.0, 15.0, 14.0, 13.0]);
-        assert_eq!(learning.lessons()[0][..], [0.0, 0.5]);
+        assert_eq!(learning.profiling_inputs()[0][..], [0.0, 0.5]);
         learning.withdraw();
-        assert!(learning.lessons().is_empty());
+        assert!(learning.profiling_inputs().is_empty());
     }
 
     #[test]
-    fn lessons_of_many_numbers_are_few() {
+    fn profiling_inputs_of_many_numbers_are_few() {
         let kept = |size: usize| {
             let mut learning = Learning::new(size, 0);
             (0..20).for_each(|_| learning.keep(Inputs { active: &vec![1.0; size], inactive: &[] }));
-            learning.lessons().len()
+            learning.profiling_inputs().len()
         };
         let numbers = LESSON_NUMBERS;
         assert_eq!([0, 1, numbers / 3, numbers, numbers + 1].map(kept), [8, 8, 3, 1, 0]);

@@ -2,7 +2,7 @@
 //!
 //! This layer alone knows all others. `recorded` is what users hold;
 //! `specialisation` serves the calls with one length of input, and `learning` keeps
-//! what they taught, and `job` has kernels made of it by `pipeline`.
+//! what they recorded, and `job` has kernels made of it by `pipeline`.
 
 mod core;
 mod error;

@@ -33,7 +33,7 @@ impl TapeBuilder {
     /// kernels of their own: each is made when it has been asked for on the tape and such a
     /// number of calls of any kind has been served there since the last compilation.
     ///
-    /// Each path that is learnt later makes the kernel out of date, and it is made
+    /// Each path that is recorded later makes the kernel out of date, and it is made
     /// again after as many calls on the tape again: a low number makes a function
     /// with many paths compile all the time.
     ///
@@ -61,7 +61,7 @@ impl TapeBuilder {
 
     /// Whether hot functions are compiled on a thread of their own (the
     /// default), or by the call that finds them hot. That call makes the graph of
-    /// what was learnt in any case; none waits for its derivatives and its code.
+    /// what was recorded in any case; none waits for its derivatives and its code.
     ///
     /// In the background it depends on timing which call is the first that a
     /// kernel serves; without it a program does the same on every run.

@@ -37,7 +37,7 @@ impl Tape {
     /// part of the kernel. Functions that depend on other state are noticed
     /// (not always at once) and stay on the tape.
     ///
-    /// Inputs may be of any length, each length is learnt on its own; an empty
+    /// Inputs may be of any length, each length is recorded on its own; an empty
     /// input has an empty gradient. Numbers that are not finite are passed to
     /// `f` like any other, and a result that is not finite is returned as the
     /// tape computes it. Calls may nest: a recorded function called inside
@@ -269,7 +269,7 @@ macro_rules! recorded {
         }
 
         impl<F> $name<F> {
-            /// Compiles everything learnt so far, now, on this thread: kernels for
+            /// Compiles everything recorded so far, now, on this thread: kernels for
             /// the value, the gradient, and both.
             ///
             /// Nobody needs to call it: hot functions are compiled by themselves.

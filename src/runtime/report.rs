@@ -1,4 +1,4 @@
-//! Reports: what was learnt and compiled, what was declined and why, and how
+//! Reports: what was recorded and compiled, what was declined and why, and how
 //! often each executor served.
 
 use core::fmt;
@@ -151,7 +151,7 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// What happened to a recorded function so far: who served, what was learnt and
+/// What happened to a recorded function so far: who served, what was recorded and
 /// compiled, and what was declined. Its `Display` is a summary of some lines.
 ///
 /// A slow function shows here why: many `fallbacks` mean that it keeps finding
@@ -174,7 +174,7 @@ impl fmt::Display for Waiting {
 pub struct Report {
     /// The operations, guards and inputs of the longest run recorded.
     pub trace_events: usize,
-    /// The number of paths learnt, over all lengths of input.
+    /// The number of paths recorded, over all lengths of input.
     pub paths: usize,
     /// The number of guards and branches on all paths.
     pub conditions: usize,
@@ -188,7 +188,7 @@ pub struct Report {
     pub fallbacks: u64,
     /// Calls in which a kernel's result was not finite, so that the tape decided.
     pub non_finite: u64,
-    /// Where the path learnt last left the paths known before.
+    /// Where the path recorded last left the paths known before.
     pub last_new_path: Option<Place>,
     /// Why a call last left a kernel, if a comparison was the reason.
     pub last_side_exit: Option<SideExit>,

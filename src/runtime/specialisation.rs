@@ -1,4 +1,4 @@
-//! What was learnt about calls with one length of input: the graph of the
+//! What was recorded about calls with one length of input: the graph of the
 //! paths seen, the kernels made from it, and when to make them.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -116,12 +116,12 @@ impl Specialisation {
     }
 
     /// What the tape's next run should tell. Captures are there so that what is
-    /// learnt of a region in one place is known in others; they cost more than to
+    /// recorded of a region in one place is known in others; they cost more than to
     /// record the run, and marks and places cost as much. So they are asked of runs
     /// that may be new: the first ones, those soon after a new one, and those on which
     /// a kernel gave up.
     ///
-    /// A bare run cannot teach its path, only that there is one to be looked at.
+    /// A bare run does not record its path, only that there is one to be looked at.
     pub(super) fn detail(&self) -> Detail {
         let curiosity = self.curiosity.load(Ordering::Relaxed);
         let has_kernel = || self.kernels.iter().any(|kernel| kernel.load().is_some());
@@ -136,7 +136,7 @@ impl Specialisation {
 
     /// Learns from a call that the tape served, perhaps because it `left` a kernel, and
     /// compiles when that pays.
-    pub(super) fn learn(
+    pub(super) fn record(
         self: &Arc<Self>,
         (trace, inputs): (&Trace<'_>, Inputs<'_>),
         purpose: Purpose,

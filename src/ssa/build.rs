@@ -152,7 +152,7 @@ impl Builder {
             return node;
         }
         let node = self.graph.push_apply(self.block, op, &args[..op.arity()], self.place);
-        self.learn(fact, node);
+        self.record_fact(fact, node);
         node
     }
 
@@ -182,7 +182,7 @@ impl Builder {
     /// ```
     pub fn call(&mut self, routine: &Arc<Routine>, args: Vec<Node>) -> Node {
         let node = self.graph.push_call(self.block, Arc::clone(routine), args, self.place);
-        self.learn(Fact::Defined(self.graph.nodes[node].def), node);
+        self.record_fact(Fact::Defined(self.graph.nodes[node].def), node);
         node
     }
 
@@ -194,7 +194,7 @@ impl Builder {
             return node;
         }
         let node = self.graph.push_result(self.block, call, number);
-        self.learn(fact, node);
+        self.record_fact(fact, node);
         node
     }
 
@@ -219,12 +219,12 @@ impl Builder {
             return;
         }
         self.graph.blocks[self.block].items.push(Item::Guard { condition, expect });
-        self.learn(fact, condition);
+        self.record_fact(fact, condition);
     }
 
     /// Takes `condition` to come out as `expect` in the current block and below.
     pub(crate) fn assume(&mut self, condition: Node, expect: bool) {
-        self.learn(Fact::Checked(condition, expect), condition);
+        self.record_fact(Fact::Checked(condition, expect), condition);
     }
 
     /// How `condition` always comes out here: it is a constant, or has been checked.
@@ -279,7 +279,7 @@ impl Builder {
         if let End::Branch { condition, then, .. } = self.graph.blocks[above].end {
             let fact = Fact::Checked(condition, block == then);
             if !self.known.contains_key(&fact) {
-                self.learn(fact, condition);
+                self.record_fact(fact, condition);
             }
         }
     }
@@ -372,7 +372,7 @@ impl Builder {
                 Some(node) => node,
                 None => {
                     let phi = self.graph.push_phi(region);
-                    self.learn(Fact::Defined(self.graph.nodes[phi].def), phi);
+                    self.record_fact(Fact::Defined(self.graph.nodes[phi].def), phi);
                     phis.insert(passed, phi);
                     phi
                 }
@@ -417,7 +417,7 @@ impl Builder {
         }
     }
 
-    pub(super) fn learn(&mut self, fact: Fact, node: Node) {
+    pub(super) fn record_fact(&mut self, fact: Fact, node: Node) {
         self.known.insert(fact, node);
         if let Some((_, facts)) = self.scopes.last_mut() {
             facts.push(fact);

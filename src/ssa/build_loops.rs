@@ -78,7 +78,7 @@ impl Builder {
         self.settle();
         self.enter(self.graph.regions[region].root);
         for &entry in &entries {
-            self.learn(Fact::Defined(self.graph.nodes[entry].def), entry);
+            self.record_fact(Fact::Defined(self.graph.nodes[entry].def), entry);
         }
         (region, entries)
     }
@@ -139,7 +139,7 @@ impl Builder {
         }
         let node = self.graph.push_element(self.block, access, self.place);
         // The same sum is another number after a step that adds to it.
-        self.learn(if is_sums { Fact::Visible(node) } else { fact }, node);
+        self.record_fact(if is_sums { Fact::Visible(node) } else { fact }, node);
         node
     }
 

@@ -1,5 +1,5 @@
 //! `coverage`: which share of calls at perturbed points a kernel knows, after it
-//! was taught by a few; with several sets of points, because few lessons are a small
+//! was profiled by a few; with several sets of points, because few profiling runs are a small
 //! sample.
 
 use std::collections::BTreeMap;
@@ -21,8 +21,8 @@ use crate::table::{number, write_table};
 use crate::typical::{self, Function};
 use crate::vectors;
 
-/// Calls that teach, all of them on the tape.
-const LESSONS: usize = 50;
+/// Profiling calls, all of them on the tape.
+const PROFILED: usize = 50;
 /// Calls after that.
 const CALLS: usize = 1000;
 /// So large a share of them should run in the kernel, for the programs of the benchmarks;
@@ -42,12 +42,12 @@ struct Row {
     program: String,
     radius: f64,
     required: f64,
-    lessons: usize,
+    profiled: usize,
     calls: usize,
     /// With the seed for which they are fewest.
     kernel_calls: u64,
     median_kernel_calls: u64,
-    /// Of the first seed, where only calls that the kernel does not know teach it.
+    /// Of the first seed, where only calls that the kernel does not know are recorded.
     adaptive_kernel_calls: u64,
     /// Of the first seed.
     paths: usize,
@@ -64,15 +64,15 @@ struct Left {
     at: String,
     op: &'static str,
     calls: u64,
-    /// Those of them with a seed whose lessons had only one outcome there, so that
+    /// Those of them with a seed whose profiling runs had only one outcome there, so that
     /// nothing could be known of the other.
     one_sided: u64,
 }
 
 /// What was counted for one seed.
 struct Count {
-    /// After the lessons and after the calls.
-    taught: Report,
+    /// After the profiling runs and after the calls.
+    profiled: Report,
     report: Report,
     kernel_calls: u64,
     max_rel_err: f64,
@@ -184,7 +184,7 @@ fn row(subject: &Subject, seeds: u64) -> Result<Row, Error> {
         program: subject.name.clone(),
         radius: subject.radius,
         required: subject.required,
-        lessons: LESSONS,
+        profiled: PROFILED,
         calls: CALLS,
         kernel_calls: kernel_calls[0],
         median_kernel_calls: kernel_calls[kernel_calls.len() / 2],
@@ -202,11 +202,12 @@ fn left(counts: &[Count]) -> Vec<Left> {
     let mut left: BTreeMap<(String, &'static str), [u64; 2]> = BTreeMap::new();
     for count in counts {
         for DecisionReport { decision, left: calls, .. } in &count.report.decisions {
-            let is_same = |taught: &&DecisionReport| {
-                taught.decision.at == decision.at && taught.decision.op == decision.op
+            let is_same = |profiled: &&DecisionReport| {
+                profiled.decision.at == decision.at && profiled.decision.op == decision.op
             };
-            let taught = count.taught.decisions.iter().find(is_same).map(|one| &one.decision);
-            let is_one_sided = taught.is_none_or(|taught| taught.held == 0 || taught.failed == 0);
+            let profiled = count.profiled.decisions.iter().find(is_same).map(|one| &one.decision);
+            let is_one_sided =
+                profiled.is_none_or(|profiled| profiled.held == 0 || profiled.failed == 0);
             let [all, one_sided] =
                 left.entry((decision.at.to_string(), decision.op.name())).or_default();
             *all += calls;
@@ -235,17 +236,17 @@ fn fresh(subject: &Subject) -> Recorded<impl Fn(&[Var]) -> Var + Send + Sync + '
 fn count(subject: &Subject, seed: u64) -> Result<Count, Error> {
     let name = &subject.name;
     let mut point = points(subject, seed);
-    let taught = fresh(subject);
-    for _ in 0..LESSONS {
-        taught.grad(&point()).map_err(failed(name, "run the tape"))?;
+    let profiled = fresh(subject);
+    for _ in 0..PROFILED {
+        profiled.grad(&point()).map_err(failed(name, "run the tape"))?;
     }
-    taught.compile().map_err(failed(name, "compile"))?;
+    profiled.compile().map_err(failed(name, "compile"))?;
     let tape = fresh(subject);
     let (mut out, mut expected) = (vec![0.0; subject.center.len()], subject.center.clone());
-    let (before, mut off) = (taught.report(), 0.0f64);
+    let (before, mut off) = (profiled.report(), 0.0f64);
     for _ in 0..CALLS {
         let x = point();
-        taught.grad_into(&x, &mut out).map_err(failed(name, "run the kernel"))?;
+        profiled.grad_into(&x, &mut out).map_err(failed(name, "run the kernel"))?;
         tape.grad_into(&x, &mut expected).map_err(failed(name, "run the tape"))?;
         let this = deviation(&out, &expected);
         off = off.max(this);
@@ -261,9 +262,9 @@ fn count(subject: &Subject, seed: u64) -> Result<Count, Error> {
             }
         }
     }
-    let report = taught.report();
+    let report = profiled.report();
     let kernel_calls = report.kernel_calls - before.kernel_calls;
-    Ok(Count { taught: before, report, kernel_calls, max_rel_err: off })
+    Ok(Count { profiled: before, report, kernel_calls, max_rel_err: off })
 }
 
 /// How far the gradient on the tape moves from `gradient` if one of the inputs or all of
@@ -285,19 +286,19 @@ fn sensitivity(
     Ok(most)
 }
 
-/// How many calls the kernel knows after as many lessons, each of them a call that
+/// How many calls the kernel knows after as many profiling runs, each of them a call that
 /// the kernel before did not know.
 fn adaptive(subject: &Subject) -> Result<u64, Error> {
     let (name, recorded, mut point) = (&subject.name, fresh(subject), points(subject, 0));
-    let mut taught = 0;
-    for _ in 0..20 * LESSONS {
+    let mut profiled = 0;
+    for _ in 0..20 * PROFILED {
         let before = recorded.report().tape_calls;
         recorded.grad(&point()).map_err(failed(name, "run"))?;
         if recorded.report().tape_calls > before {
-            taught += 1;
+            profiled += 1;
             recorded.compile().map_err(failed(name, "compile"))?;
         }
-        if taught == LESSONS {
+        if profiled == PROFILED {
             break;
         }
     }
