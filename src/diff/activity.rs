@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 
 use crate::entity::Array;
 use crate::ssa::{
-    Access, Block, Def, End, Graph, Nest, Node, Region, Series, SeriesData, active_and_swept,
-    passes_on,
+    Access, Block, Def, End, Graph, Nest, Node, Region, Series, SeriesData, passes_on,
+    varied_and_active,
 };
 
 /// What an end of a region passes on.
@@ -69,9 +69,9 @@ impl<'a> Activity<'a> {
             ends: Array::filled(0, graph.regions.len()),
         };
         activity.number_blocks();
-        let (active, swept) = active_and_swept(graph, |node| activity.targets(node));
-        activity.active = active;
-        activity.find_reads(&swept);
+        let (varied, active) = varied_and_active(graph, |node| activity.targets(node));
+        activity.active = varied;
+        activity.find_reads(&active);
         activity
     }
 
@@ -163,12 +163,12 @@ impl<'a> Activity<'a> {
     }
 
     /// Finds what is read of series and histories by nodes through which derivatives pass.
-    fn find_reads(&mut self, swept: &Array<Node, bool>) {
+    fn find_reads(&mut self, active: &Array<Node, bool>) {
         for (node, data) in self.graph.nodes.iter() {
             let Def::Element(access) = data.def else { continue };
             let series = self.graph.accesses[access].series;
             match self.graph.series[series] {
-                _ if !swept[node] => {}
+                _ if !active[node] => {}
                 SeriesData::History(past) => {
                     if let Some(region) = self.nest.node_loop(past)
                         && !self.pasts[region].contains(&past)

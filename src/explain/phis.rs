@@ -3,7 +3,7 @@
 use super::Formula;
 use crate::notation::{Brief, Notation, carried};
 use crate::phi::Rule;
-use crate::ssa::{Graph, Place, swept};
+use crate::ssa::{Graph, Place, activity};
 
 /// The φs of the regions of one place in the user's source.
 ///
@@ -38,7 +38,7 @@ impl Phis {
 /// none by F5, unless `as_seen` says to count it nevertheless.
 fn phis(graph: &Graph, as_seen: bool) -> Vec<Phis> {
     let mut all: Vec<Phis> = Vec::new();
-    let swept = swept(graph);
+    let activity = activity(graph);
     for region in graph.preorder().into_iter().flat_map(|block| graph.regions_of(block)) {
         let data = &graph.regions[region];
         let at = graph.place(data.place).cloned();
@@ -56,7 +56,7 @@ fn phis(graph: &Graph, as_seen: bool) -> Vec<Phis> {
         here.entries += cycle.entries.len() + 1;
         here.counters += 1;
         here.exits += exits;
-        if !cycle.entries.iter().any(|entry| swept[entry.phi]) {
+        if !cycle.entries.iter().any(|entry| activity[entry.phi]) {
             here.undifferentiated += cycle.entries.len() + 1 + exits;
         }
     }
@@ -66,10 +66,10 @@ fn phis(graph: &Graph, as_seen: bool) -> Vec<Phis> {
 
 /// The φs of branches whose derivatives are taken, each by C2.
 pub fn differentiated_phis(graph: &Graph) -> Vec<Formula> {
-    let swept = swept(graph);
+    let activity = activity(graph);
     let brief = Brief::new(graph);
     let mut formulas: Vec<Formula> = Vec::new();
-    for (node, data) in graph.nodes.iter().filter(|&(node, _)| swept[node]) {
+    for (node, data) in graph.nodes.iter().filter(|&(node, _)| activity[node]) {
         let Some(form) = brief.differentiated(node) else { continue };
         let at = graph.place(data.place).cloned();
         let new = Formula { rule: Rule::C2, at, form: Notation::formula(form) };

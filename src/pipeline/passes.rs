@@ -14,7 +14,7 @@ use crate::phi::{Applied, CloseLimits, Closed, OpenLoop, close, simplify_branche
 use crate::simplify::{SimplifyLimits, Stage, simplify_segments};
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
-    Block, Folding, Graph, Nest, Region, Sequence, eliminate_dead_code, most_steps, reached,
+    Block, Folding, Graph, Nest, Region, Sequence, block_profile, eliminate_dead_code, most_steps,
     simplify, verify, without_attached,
 };
 
@@ -86,7 +86,8 @@ pub(crate) fn coarsen(
         let graph = optimised(&checkpointed, purpose, options);
         let words = history_words(&graph);
         if words <= limit as u64 {
-            let schedule = schedule_reaching(&graph, reached(&graph, profiling_inputs).as_ref())?;
+            let schedule =
+                schedule_reaching(&graph, block_profile(&graph, profiling_inputs).as_ref())?;
             let sequence = schedule.sequence();
             let cuts = cuts(&sequence, options);
             return Ok(Coarsened {

@@ -31,7 +31,7 @@ use self::rules::Rule;
 use self::saturate::Saturation;
 use self::segment::{Better, Context, better};
 use crate::ssa::{
-    Flow, Folding, Graph, Segments, decisive_nodes, eliminate_dead_code, rebuild, verify,
+    Flow, Folding, Graph, Segments, control_slice, eliminate_dead_code, rebuild, verify,
 };
 
 /// How much work simplification may be, for each segment.
@@ -167,7 +167,7 @@ pub fn simplify_segments(
         return Simplified { graph: graph.clone(), runs: Vec::new() };
     }
     let flow = Flow::of(graph);
-    let (known, keeps_bits) = (Known::of(graph, &flow), decisive_nodes(graph, &flow));
+    let (known, keeps_bits) = (Known::of(graph, &flow), control_slice(graph, &flow));
     let context = Context { graph, segments, is_candidate, known, loops, keeps_bits };
     let mut found: Vec<Option<Better>> = Vec::with_capacity(segments.list.len());
     let mut runs = Vec::new();

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
+use super::analysis::matters;
 use super::build_loops::Loops;
 use super::dead::Live;
-use super::flow::matters;
 use super::fold::{Folded, Folding, Operand, fold};
 use super::graph::{Block, Def, End, Graph, Item, Node, PlaceId, Region, RegionData, padded};
 use super::retain::retain;

@@ -1,8 +1,8 @@
 //! Dead code: what no output, guard or branch needs, and a graph without it.
 
-use super::flow::{Flow, matters};
+use super::analysis::Nest;
+use super::analysis::{Flow, matters};
 use super::graph::{Block, Def, End, Graph, Item, Node, Region};
-use super::nest::Nest;
 use super::retain::retain;
 use super::series::{Access, Series};
 use crate::entity::Array;

@@ -6,8 +6,8 @@
 //! kept if something may ask for it later; a loop that replays it brings that
 //! back, one iteration after the other.
 
+use super::analysis::Nest;
 use super::graph::{Block, Call, CallData, Def, End, Graph, Item, Node, Region};
-use super::nest::Nest;
 use super::series::{Access, Series, SeriesData};
 use crate::entity::{Array, Entity};
 use crate::op::{MAX_ARITY, Op, eval};

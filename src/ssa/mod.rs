@@ -4,20 +4,17 @@
 //! to its gradient, `jit` to a kernel. It has a text form that round-trips
 //! (`print`, `parse`), a verifier, and an interpreter that is its meaning.
 
+mod analysis;
 mod build;
 mod build_loops;
 mod copy;
 mod dead;
-mod decisive;
 mod dot;
-mod flow;
 mod fold;
 mod graph;
 mod interpret;
-mod nest;
 mod parse;
 mod print;
-mod reached;
 mod rebuild;
 mod rebuild_loops;
 mod renumber;
@@ -27,19 +24,17 @@ mod sequence;
 mod series;
 mod signature;
 mod simplify;
-mod swept;
 mod table;
 mod tree;
 mod verify;
 mod version;
 
+pub use analysis::{Flow, Nest, activity, most_steps};
+pub(crate) use analysis::{block_profile, control_slice, passes_on, uses, varied_and_active};
 pub use build::Builder;
 pub(crate) use copy::{Copies, blocks_inside};
 pub use dead::{eliminate_dead_code, live_nodes};
-pub(crate) use decisive::decisive_nodes;
 pub use dot::dot;
-pub use flow::Flow;
-pub(crate) use flow::uses;
 pub use fold::Folding;
 pub use graph::{
     Block, BlockData, Call, CallData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId,
@@ -47,9 +42,7 @@ pub use graph::{
 };
 pub(crate) use interpret::{Number, interpret_with};
 pub use interpret::{Outcome, interpret};
-pub use nest::{Nest, most_steps};
 pub use parse::{ParseError, parse};
-pub(crate) use reached::reached;
 pub(crate) use rebuild::{Rebuild, rebuild};
 pub use renumber::in_order;
 pub(crate) use renumber::inputs_first;
@@ -57,8 +50,6 @@ pub use segment::{Segment, Segments};
 pub use sequence::{Lifetime, Sequence};
 pub use series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 pub use simplify::simplify;
-pub use swept::swept;
-pub(crate) use swept::{active_and_swept, passes_on};
 pub use table::Table;
 pub use verify::{VerifyError, verify};
 pub use version::accepts_calls;

@@ -1,10 +1,10 @@
 //! Copying a graph through the folding builder, node by node.
 
+use super::analysis::Nest;
 use super::build::Builder;
 use super::dead::Live;
 use super::fold::Folding;
 use super::graph::{Block, CallData, Def, End, Graph, Item, Node, Region};
-use super::nest::Nest;
 use super::retain::passed_on;
 use super::series::Series;
 use crate::entity::{Array, Entity};

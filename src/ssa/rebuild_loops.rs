@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
+use super::analysis::{Flow, matters};
 use super::dead::Live;
-use super::flow::{Flow, matters};
 use super::graph::{End, Graph, Node, Region};
 use super::rebuild::Rebuild;
 use super::series::{Access, AccessData, Loop, Series, SeriesData};

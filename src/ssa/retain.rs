@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use super::analysis::Nest;
+use super::analysis::matters;
 use super::dead::Live;
-use super::flow::matters;
 use super::graph::{
     Block, BlockData, Call, CallData, Def, End, Graph, Item, Node, NodeData, Region, RegionData,
 };
-use super::nest::Nest;
 use super::series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 use crate::entity::{Array, Entity};
 

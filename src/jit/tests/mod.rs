@@ -9,7 +9,7 @@ use core::ops::Range;
 use super::plan::{REGISTERS, Step, plan};
 use super::{RunError, Schedule, schedule, schedule_reaching};
 use crate::op::Op;
-use crate::ssa::{End, Graph, Node, Outcome, interpret, parse, reached, verify};
+use crate::ssa::{End, Graph, Node, Outcome, block_profile, interpret, parse, verify};
 use random::{Random, Shape, graph};
 
 /// How the code is cut, and the number of registers.
@@ -55,7 +55,7 @@ fn assert_native_when_cut(
     points: &[Vec<f64>],
 ) -> usize {
     // Where code stands does not matter.
-    let reached = reached(graph, points.get(..1).unwrap_or_default());
+    let reached = block_profile(graph, points.get(..1).unwrap_or_default());
     let schedule = schedule_reaching(graph, reached.as_ref()).unwrap();
     let kernel = schedule.compile_with(cuts, registers).unwrap();
     let mut scratch = vec![f64::NAN; 3];
@@ -215,7 +215,7 @@ b6:
 ";
     let graph = parse(text).unwrap();
     let cold = |points: &[[f64; 1]]| -> Vec<bool> {
-        let reached = reached(&graph, points);
+        let reached = block_profile(&graph, points);
         let schedule = schedule_reaching(&graph, reached.as_ref()).unwrap();
         plan(&schedule, &[], REGISTERS).chunks.iter().map(|chunk| chunk.is_cold).collect()
     };

@@ -53,7 +53,7 @@ struct Exit {
 pub(super) fn closed(
     graph: &Graph,
     nest: &Nest,
-    swept: &Array<Node, bool>,
+    activity: &Array<Node, bool>,
     region: Region,
     always: bool,
 ) -> Result<ExitClosing, Reason> {
@@ -69,7 +69,7 @@ pub(super) fn closed(
         .collect();
     let states: Vec<usize> =
         (0..entries.len()).filter(|&entry| used.contains(&entries[entry].phi)).collect();
-    if !states.iter().any(|&state| swept[entries[state].phi]) {
+    if !states.iter().any(|&state| activity[entries[state].phi]) {
         return Err(Reason::Inactive);
     }
     let wanted: Vec<Node> = states.iter().map(|&state| body.nexts[state]).collect();
@@ -86,7 +86,7 @@ pub(super) fn closed(
             let first = (own != Some(states[at])).then_some(first);
             closing.states.push(State { phi, output, first });
         }
-        let (evaluation, record) = evaluation(graph, nest, swept, region, &body, None, &values)?;
+        let (evaluation, record) = evaluation(graph, nest, activity, region, &body, None, &values)?;
         let subject = Subject {
             region,
             items: &body.items,

@@ -28,8 +28,8 @@ use crate::loops::trip_count;
 use crate::numeric::{AffineMap, AffinePower, MAX_STATES, Routine, Trips};
 use crate::pipeline::cost;
 use crate::ssa::{
-    Block, Copies, Def, End, Graph, Item, Nest, Node, Region, SeriesData, in_order, is_acceptance,
-    swept,
+    Block, Copies, Def, End, Graph, Item, Nest, Node, Region, SeriesData, activity, in_order,
+    is_acceptance,
 };
 use crate::validate::{Subject, refuted};
 
@@ -60,7 +60,7 @@ pub(super) enum Kind {
 pub(super) fn close_recurrences(graph: &Graph, kind: Kind, limits: &CloseLimits) -> Recurrences {
     let always = limits.always;
     let nest = Nest::of(graph);
-    let swept = swept(graph);
+    let activity = activity(graph);
     let mut new = graph.clone();
     let (mut applied, mut open) = (Vec::new(), Vec::new());
     let (mut pending, mut known) = (loops_in(graph, graph.root()), 0);
@@ -72,11 +72,11 @@ pub(super) fn close_recurrences(graph: &Graph, kind: Kind, limits: &CloseLimits)
         }
         let result = match kind {
             _ if known > limits.loops => Err(Reason::Loops),
-            Kind::Counted => closed(graph, &nest, &swept, region, always).map(|closing| {
+            Kind::Counted => closed(graph, &nest, &activity, region, always).map(|closing| {
                 applied.extend_from_slice(&closing.applied);
                 insert(&mut new, graph, &nest, region, closing);
             }),
-            Kind::Exits => exit::closed(graph, &nest, &swept, region, always).map(|closing| {
+            Kind::Exits => exit::closed(graph, &nest, &activity, region, always).map(|closing| {
                 applied.extend_from_slice(&closing.applied);
                 exit::insert(&mut new, graph, &nest, region, closing);
             }),
@@ -143,7 +143,7 @@ struct Closing {
 fn closed(
     graph: &Graph,
     nest: &Nest,
-    swept: &Array<Node, bool>,
+    activity: &Array<Node, bool>,
     region: Region,
     always: bool,
 ) -> Result<Closing, Reason> {
@@ -161,7 +161,7 @@ fn closed(
             closing.outputs[phi] = (closing.evaluations.len(), output);
         }
         let (evaluation, record) =
-            evaluation(graph, nest, swept, region, &body, Some(trips), &group.values)?;
+            evaluation(graph, nest, activity, region, &body, Some(trips), &group.values)?;
         closing.evaluations.push(evaluation);
         closing.applied.push(record);
         values.push(group.values);
@@ -184,7 +184,7 @@ fn closed(
 fn evaluation(
     graph: &Graph,
     nest: &Nest,
-    swept: &Array<Node, bool>,
+    activity: &Array<Node, bool>,
     region: Region,
     body: &Body,
     count: Option<u64>,
@@ -220,8 +220,9 @@ fn evaluation(
         (None, input) => Trips::Input(input.unwrap_or(0)),
     };
     let (program, live_ins) = extraction.coefficients.into_parts();
-    let is_swept = |&(input, &node): &(u32, &Node)| swept[node] && Some(input) != trips_input;
-    let differentiated = (0u32..).zip(&live_ins).filter(is_swept).map(|(input, _)| input).collect();
+    let is_active = |&(input, &node): &(u32, &Node)| activity[node] && Some(input) != trips_input;
+    let differentiated =
+        (0u32..).zip(&live_ins).filter(is_active).map(|(input, _)| input).collect();
     let map = AffineMap::new(system.matrix, system.offset).map_err(|_| Reason::States)?;
     let outputs = system.outputs.iter().map(|&row| row as u32).collect();
     let routine = AffinePower::new(program, map, starts, trips, outputs, differentiated)

@@ -37,8 +37,8 @@ use crate::numeric::Routine;
 use crate::op::Op;
 use crate::pipeline::cost;
 use crate::ssa::{
-    Copies, Def, End, Folding, Graph, Item, Nest, Node, Region, SeriesData, in_order, simplify,
-    swept,
+    Copies, Def, End, Folding, Graph, Item, Nest, Node, Region, SeriesData, activity, in_order,
+    simplify,
 };
 use crate::validate::{Subject, differs};
 use extract::{Of, Place, Variable};
@@ -83,7 +83,7 @@ fn pass(
     applied: &mut Vec<Applied>,
     open: &mut Vec<OpenLoop>,
 ) -> Option<Graph> {
-    let (nest, swept, passive) = (Nest::of(graph), swept(graph), passive(graph));
+    let (nest, activity, passive) = (Nest::of(graph), activity(graph), passive(graph));
     let mut new = graph.clone();
     let (mut innermost, mut pending) = (Vec::new(), loops_in(graph, graph.root()));
     while let Some(region) = pending.pop() {
@@ -101,7 +101,7 @@ fn pass(
         let mut refuse = |reason: Reason| {
             open.push(OpenLoop { at: at.clone(), why: reason.to_string() });
         };
-        match closed(place, &swept, limits, &mut refuse) {
+        match closed(place, &activity, limits, &mut refuse) {
             Ok(all) => {
                 is_changed |= !all.is_empty();
                 let record = |closed: &Closed| {
@@ -109,7 +109,7 @@ fn pass(
                     Applied { rule: *rule, at: at.clone(), form: formula.clone() }
                 };
                 applied.extend(all.iter().map(record));
-                if insert(&mut new, place, &swept, all).is_none() {
+                if insert(&mut new, place, &activity, all).is_none() {
                     applied.truncate(known);
                     return None;
                 }
@@ -146,7 +146,7 @@ fn passive(graph: &Graph) -> Array<Node, bool> {
 /// The closed forms of the values of a loop; the reasons of others are told to `refuse`.
 fn closed(
     place: Place<'_>,
-    swept: &Array<Node, bool>,
+    activity: &Array<Node, bool>,
     limits: &CloseLimits,
     refuse: &mut impl FnMut(Reason),
 ) -> Result<Vec<Closed>, Reason> {
@@ -168,7 +168,7 @@ fn closed(
             }
             let routine = match found.is_accurate {
                 true => None,
-                false => Some(found.form.routine(graph, |node| swept[node])?),
+                false => Some(found.form.routine(graph, |node| activity[node])?),
             };
             Ok(Closed { phi, found, routine })
         });
@@ -254,7 +254,7 @@ fn is_refuted(place: Place<'_>, body: &Body, count: u64, closed: &Closed) -> boo
 fn insert(
     new: &mut Graph,
     place: Place<'_>,
-    swept: &Array<Node, bool>,
+    activity: &Array<Node, bool>,
     all: Vec<Closed>,
 ) -> Option<()> {
     let Place { graph, nest, region, .. } = place;
@@ -269,8 +269,8 @@ fn insert(
             hoist.insert(new, place, &found.iterate, sum)?;
             if routine.is_some() {
                 // Now with the moments as inputs, which are not differentiated.
-                let is_swept = |node: Node| node.index() < swept.len() && swept[node];
-                routine = Some(found.form.routine(graph, is_swept).ok()?);
+                let is_active = |node: Node| node.index() < activity.len() && activity[node];
+                routine = Some(found.form.routine(graph, is_active).ok()?);
             }
             // Where the loop stands may have changed.
             cursor.at = Cursor::before(new, block, region)?.at;

@@ -62,8 +62,8 @@ mod sums;
 mod tree;
 mod visibility;
 
+use super::analysis::Nest;
 use super::graph::{Block, Graph, Node, Region};
-use super::nest::Nest;
 use super::print::{access_line, end_line, header_line, node_line, region_line, series_line};
 use super::series::{Access, Series};
 

@@ -2,8 +2,8 @@
 
 use super::nodes::is_forward_loop;
 use super::{VerifyError, at_access, at_series};
+use crate::ssa::analysis::Nest;
 use crate::ssa::graph::{Def, Graph, Node};
-use crate::ssa::nest::Nest;
 use crate::ssa::series::{AccessData, SeriesData};
 
 pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {

@@ -1,8 +1,8 @@
 //! Which sums are filled, and which have been read, at a point of the walk.
 
 use crate::entity::Array;
+use crate::ssa::analysis::Nest;
 use crate::ssa::graph::{BlockData, Def, Graph, Item, Region};
-use crate::ssa::nest::Nest;
 use crate::ssa::series::Series;
 
 pub(super) struct Sums {

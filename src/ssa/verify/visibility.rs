@@ -3,8 +3,8 @@
 use super::sums::Sums;
 use super::{VerifyError, at_block, at_node, at_region};
 use crate::entity::Array;
+use crate::ssa::analysis::Nest;
 use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
-use crate::ssa::nest::Nest;
 use crate::ssa::series::{Access, Series, SeriesData};
 
 pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {

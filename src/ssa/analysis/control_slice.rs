@@ -2,13 +2,13 @@
 
 use hashbrown::HashSet;
 
-use super::flow::Flow;
-use super::graph::{Def, End, Graph, Item, Node};
+use super::Flow;
 use crate::entity::Array;
 use crate::op::{Op, is_singular};
+use crate::ssa::graph::{Def, End, Graph, Item, Node};
 
 /// Which nodes a condition or a singular primitive depends on.
-pub(crate) fn decisive_nodes(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
+pub(crate) fn control_slice(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
     let matters = |op, operand, args: &[Node]| {
         let has_pole = op == Op::Powi && graph.constant(args[1]) < Some(0.0);
         is_singular(op, operand) || has_pole
@@ -70,7 +70,7 @@ fn needed(
 
 #[cfg(test)]
 mod tests {
-    use super::decisive_nodes;
+    use super::control_slice;
     use crate::entity::Entity;
     use crate::ssa::{Flow, ParseError, parse};
 
@@ -99,7 +99,7 @@ mod tests {
                 "graph active {} inactive 0\n{text}",
                 if text.starts_with("b0") { 3 } else { 2 }
             ))?;
-            let decisive = decisive_nodes(&graph, &Flow::of(&graph));
+            let decisive = control_slice(&graph, &Flow::of(&graph));
             let found = decisive.iter().filter(|&(_, &is_decisive)| is_decisive);
             let found: Vec<usize> = found.map(|(node, _)| node.index()).collect();
             assert_eq!(found, expected, "{graph}");

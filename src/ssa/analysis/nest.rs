@@ -1,7 +1,7 @@
 //! How the regions of a graph nest: what stands in which region and loop.
 
-use super::graph::{Block, Def, End, Graph, Item, Node, Region};
 use crate::entity::Array;
+use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
 
 /// For each block and node the region, and the loop, closest around it.
 ///

@@ -2,11 +2,11 @@
 
 use smallvec::SmallVec;
 
-use super::flow::Flow;
-use super::graph::{Def, End, Graph, Node};
-use super::series::SeriesData;
+use super::Flow;
 use crate::entity::Array;
 use crate::op::{Numbers, Op, contribution};
+use crate::ssa::graph::{Def, End, Graph, Node};
+use crate::ssa::series::SeriesData;
 
 /// For each node whether a derivative of the first output by an active input passes
 /// through it, as far as the flow of values tells.
@@ -14,22 +14,22 @@ use crate::op::{Numbers, Op, contribution};
 /// # Examples
 ///
 /// ```
-/// use phigrad::ssa::{parse, swept};
+/// use phigrad::ssa::{activity, parse};
 ///
 /// let text = "graph active 1 inactive 1\nb0:\n  v2 = floor v0\n  v3 = mul v1 v1\n  \
 ///             v4 = mul v0 v3\n  v5 = mul v2 v4\n  return v5\n";
-/// let swept = swept(&parse(text)?);
-/// assert_eq!(swept.values().copied().collect::<Vec<_>>(), [true, false, false, false, true, true]);
+/// let active = activity(&parse(text)?);
+/// assert_eq!(active.values().copied().collect::<Vec<_>>(), [true, false, false, false, true, true]);
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
-pub fn swept(graph: &Graph) -> Array<Node, bool> {
+pub fn activity(graph: &Graph) -> Array<Node, bool> {
     let flow = Flow::of(graph);
-    active_and_swept(graph, |node| targets(&flow, graph, node)).1
+    varied_and_active(graph, |node| targets(&flow, graph, node)).1
 }
 
 /// Which nodes depend on an active input, and on which of them the first output depends, where
 /// `targets` tells what a node passes its derivative on to.
-pub(crate) fn active_and_swept(
+pub(crate) fn varied_and_active(
     graph: &Graph,
     targets: impl Fn(Node) -> SmallVec<[Node; 4]>,
 ) -> (Array<Node, bool>, Array<Node, bool>) {
@@ -48,14 +48,14 @@ pub(crate) fn active_and_swept(
         _ => false,
     };
     let inputs = graph.nodes.keys().filter(is_active).collect();
-    let active = reached(graph, inputs, &users, |_| true);
+    let varied = reached(graph, inputs, &users, |_| true);
     let output = |&leaf: &_| match &graph.blocks[leaf].end {
         End::Return(outputs) => outputs.first().copied(),
         End::Branch { .. } | End::Open => None,
     };
     let outputs = graph.leaves(graph.root()).iter().filter_map(output).collect();
-    let swept = reached(graph, outputs, &targets, |node| active[node]);
-    (active, swept)
+    let active = reached(graph, outputs, &targets, |node| varied[node]);
+    (varied, active)
 }
 
 /// All that is reached from `pending` through what is allowed.

@@ -1,10 +1,10 @@
 //! Which blocks runs reach: what is known of a graph beyond its meaning.
 
-use super::graph::{Block, End, Graph, Item};
-use super::interpret::interpret_while;
-use super::nest::Nest;
-use super::series::SeriesData;
+use super::Nest;
 use crate::entity::Array;
+use crate::ssa::graph::{Block, End, Graph, Item};
+use crate::ssa::interpret::interpret_while;
+use crate::ssa::series::SeriesData;
 
 /// The runs take no more steps than that, all together.
 const MOST_STEPS: usize = 1 << 20;
@@ -12,7 +12,10 @@ const MOST_STEPS: usize = 1 << 20;
 /// Which blocks of `graph`, a verified graph, are reached on these inputs, active before inactive;
 /// the first ones count if all would take too long. `None` if the graph has no branches, or if no
 /// run came to its end.
-pub(crate) fn reached(graph: &Graph, inputs: &[impl AsRef<[f64]>]) -> Option<Array<Block, bool>> {
+pub(crate) fn block_profile(
+    graph: &Graph,
+    inputs: &[impl AsRef<[f64]>],
+) -> Option<Array<Block, bool>> {
     let is_branch = |end: &End| matches!(end, End::Branch { .. });
     if !graph.blocks.values().any(|block| is_branch(&block.end)) {
         return None;
@@ -75,7 +78,8 @@ mod tests {
     use crate::ssa::parse;
 
     fn reached_by(text: &str, inputs: &[[f64; 1]]) -> Option<Vec<bool>> {
-        reached(&parse(text).unwrap(), inputs).map(|blocks| blocks.values().copied().collect())
+        block_profile(&parse(text).unwrap(), inputs)
+            .map(|blocks| blocks.values().copied().collect())
     }
 
     const GUARDED: &str = "graph active 1 inactive 0\nv1 = const 0\nv2 = const 9\nb0:\n  \

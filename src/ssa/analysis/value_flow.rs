@@ -2,9 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::graph::{Block, Def, End, Graph, Item, Node, Region};
-use super::series::Series;
 use crate::entity::Array;
+use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
+use crate::ssa::series::Series;
 
 /// For each node the nodes that its value comes from.
 ///
@@ -88,7 +88,7 @@ impl<'a> Flow<'a> {
     }
 
     /// The values with this number among those that each end of `region` passes on.
-    pub(super) fn passed(&self, region: Region, number: usize) -> impl Iterator<Item = Node> {
+    pub(crate) fn passed(&self, region: Region, number: usize) -> impl Iterator<Item = Node> {
         self.leaves[region].iter().filter_map(move |&leaf| match &self.graph.blocks[leaf].end {
             End::Return(values) => values.get(number).copied(),
             End::Branch { .. } | End::Open => None,
@@ -99,7 +99,7 @@ impl<'a> Flow<'a> {
 /// Which of the values that an end of `region` passes on matter, by their
 /// numbers: of one after which the loop certainly goes on those for its φs do
 /// not, of one after which it certainly does not those for its entry φs do not.
-pub(super) fn matters(graph: &Graph, region: Region, values: &[Node], number: usize) -> bool {
+pub(crate) fn matters(graph: &Graph, region: Region, values: &[Node], number: usize) -> bool {
     let (decides, nexts) = graph.passed_before_phis(region);
     let again = (decides == 1).then(|| values.first().copied()).flatten();
     match again.and_then(|again| graph.constant(again)) {

@@ -1,0 +1,17 @@
+//! What is known of a graph without changing it: how regions nest, where values come from, what
+//! derivatives pass through, what conditions depend on, and which blocks runs reach.
+
+mod activity;
+mod block_profile;
+mod control_slice;
+mod nest;
+mod value_flow;
+
+pub use activity::activity;
+pub(crate) use activity::{passes_on, varied_and_active};
+pub(crate) use block_profile::block_profile;
+pub(crate) use control_slice::control_slice;
+pub use nest::{Nest, most_steps};
+pub use value_flow::Flow;
+pub(in crate::ssa) use value_flow::matters;
+pub(crate) use value_flow::uses;
