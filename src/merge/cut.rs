@@ -10,7 +10,7 @@ use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 use super::repeat::{Part, Repeat, RepeatId, Slot};
-use super::tree::{End, Instance, Origin, Step, Stretch, Tree, Value};
+use super::tree::{BasicBlock, End, Instance, Origin, Step, Tree, Value};
 use super::values::{Place, Source};
 use super::walk::pad;
 use crate::entity::Entity;
@@ -38,13 +38,15 @@ type Cuts = HashMap<RepeatId, Vec<Piece>>;
 
 impl Tree {
     /// Makes single steps of iteration number `at` of the repeat that is step number
-    /// `step` of `stretch`, and of all that cannot be a repeat any more.
-    pub(super) fn cut(&mut self, stretch: Stretch, step: usize, at: usize) {
-        let Some(&Step::Repeat(id)) = self.stretches[stretch].steps.get(step) else { return };
+    /// `step` of `basic_block`, and of all that cannot be a repeat any more.
+    pub(super) fn cut(&mut self, basic_block: BasicBlock, step: usize, at: usize) {
+        let Some(&Step::Repeat(id)) = self.basic_blocks[basic_block].steps.get(step) else {
+            return;
+        };
         let mut cuts = Cuts::new();
         cuts.insert(id, self.pieces(id, vec![at, at + 1], |iteration| iteration == at));
-        let stretches = (!self.cut_others(&mut cuts)).then_some(stretch);
-        self.apply(&cuts, stretches);
+        let basic_blocks = (!self.cut_others(&mut cuts)).then_some(basic_block);
+        self.apply(&cuts, basic_blocks);
     }
 
     /// Makes single steps of all repeats inside these instances.
@@ -59,19 +61,19 @@ impl Tree {
             if !seen.insert(instance) {
                 continue;
             }
-            let mut stretches = vec![self.instances[instance].root];
-            while let Some(stretch) = stretches.pop() {
-                let data = &self.stretches[stretch];
+            let mut basic_blocks = vec![self.instances[instance].root];
+            while let Some(basic_block) = basic_blocks.pop() {
+                let data = &self.basic_blocks[basic_block];
                 for step in &data.steps {
                     if let Step::Repeat(id) = *step {
                         cuts.insert(id, Piece::all_single(&self.repeats[id]));
                     }
                 }
                 match &data.end {
-                    End::Branch { then, otherwise, .. } => stretches.extend([*then, *otherwise]),
+                    End::Branch { then, otherwise, .. } => basic_blocks.extend([*then, *otherwise]),
                     End::Region { instance, tails } => {
                         pending.push(*instance);
-                        stretches.extend_from_slice(tails);
+                        basic_blocks.extend_from_slice(tails);
                     }
                     End::Return(_) | End::Exit { .. } | End::Open => {}
                 }
@@ -161,16 +163,19 @@ impl Tree {
         (bounds, sources)
     }
 
-    /// Puts the pieces in place of the repeats, which are in the stretch `only`, if it is
+    /// Puts the pieces in place of the repeats, which are in the basic block `only`, if it is
     /// said.
-    fn apply(&mut self, cuts: &Cuts, only: Option<Stretch>) {
+    fn apply(&mut self, cuts: &Cuts, only: Option<BasicBlock>) {
         let mut ids: Vec<RepeatId> = cuts.keys().copied().collect();
         ids.sort_unstable();
         let steps: HashMap<RepeatId, Vec<Step>> =
             ids.into_iter().map(|id| (id, self.apply_to(id, &cuts[&id]))).collect();
         match only {
-            Some(stretch) => self.replace_steps(stretch, &steps),
-            None => self.stretches.keys().for_each(|stretch| self.replace_steps(stretch, &steps)),
+            Some(basic_block) => self.replace_steps(basic_block, &steps),
+            None => self
+                .basic_blocks
+                .keys()
+                .for_each(|basic_block| self.replace_steps(basic_block, &steps)),
         }
     }
 
@@ -225,13 +230,13 @@ impl Tree {
         origins
     }
 
-    /// Puts these steps in place of the repeats in `stretch`.
-    fn replace_steps(&mut self, stretch: Stretch, steps: &HashMap<RepeatId, Vec<Step>>) {
+    /// Puts these steps in place of the repeats in `basic_block`.
+    fn replace_steps(&mut self, basic_block: BasicBlock, steps: &HashMap<RepeatId, Vec<Step>>) {
         let is_replaced = |step: &Step| matches!(step, Step::Repeat(id) if steps.contains_key(id));
-        if !self.stretches[stretch].steps.iter().any(is_replaced) {
+        if !self.basic_blocks[basic_block].steps.iter().any(is_replaced) {
             return;
         }
-        let data = &mut self.stretches[stretch];
+        let data = &mut self.basic_blocks[basic_block];
         let short = core::mem::take(&mut data.steps);
         let (mut long, count) = (Vec::new(), short.len());
         // How many steps there are now in place of so many.

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::emit_repeats::Loops;
 use super::place;
-use super::tree::{End, Instance, Origin, Step, Stretch, Tree, Value};
+use super::tree::{BasicBlock, End, Instance, Origin, Step, Tree, Value};
 use super::values;
 use crate::op::Op;
 use crate::ssa::{self, Block, Graph, Item, Node, PlaceId, Region, inputs_first};
@@ -20,13 +20,13 @@ use crate::trace::Site;
 
 /// What is left to do, innermost last.
 enum Task {
-    /// Fill the block with the stretch, which is inside this instance.
-    Fill(Stretch, Block, Option<Instance>),
+    /// Fill the block with the basic block, which is inside this instance.
+    Fill(BasicBlock, Block, Option<Instance>),
     /// The region has been filled; go on with its tails.
     GoOn {
         region: Region,
         instance: Instance,
-        tails: SmallVec<[Stretch; 1]>,
+        tails: SmallVec<[BasicBlock; 1]>,
         after: Block,
         inside: Option<Instance>,
     },
@@ -46,8 +46,8 @@ pub(super) fn emit(tree: &Tree) -> Graph {
     };
     while let Some(task) = tasks.pop() {
         match task {
-            Task::Fill(stretch, block, inside) => {
-                emitter.fill(stretch, block, inside, &mut tasks);
+            Task::Fill(basic_block, block, inside) => {
+                emitter.fill(basic_block, block, inside, &mut tasks);
             }
             Task::GoOn { region, instance, tails, after, inside } => {
                 // It was shared, and where it ends is not known.
@@ -78,12 +78,12 @@ pub(super) struct Emitter<'a> {
 impl Emitter<'_> {
     fn fill(
         &mut self,
-        stretch: Stretch,
+        basic_block: BasicBlock,
         block: Block,
         inside: Option<Instance>,
         tasks: &mut Vec<Task>,
     ) {
-        let data = &self.tree.stretches[stretch];
+        let data = &self.tree.basic_blocks[basic_block];
         for &step in &data.steps {
             match step {
                 Step::Value(value) => self.compute(value, block),

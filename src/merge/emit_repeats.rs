@@ -63,7 +63,7 @@ impl Loops {
                 args[..op.arity()].iter().for_each(|&arg| loops.note(tree, arg));
             }
         }
-        for data in tree.stretches.values() {
+        for data in tree.basic_blocks.values() {
             match &data.end {
                 End::Return(value) | End::Branch { condition: value, .. } => {
                     loops.note(tree, *value);

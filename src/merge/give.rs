@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 
 use super::notes::Carried;
-use super::tree::{Given, Instance, Knowledge, Origin, Value};
+use super::tree::{Instance, Knowledge, LiveIn, Origin, Value};
 use super::walk::{Stop, Walk};
 use crate::trace::{ForJumps, Operand, Trace};
 
@@ -56,8 +56,8 @@ impl Walk<'_> {
                 Operand::Event(event) => self.visible(event as usize),
             });
         }
-        let given = (captured.len() == operands.len()).then_some(&captured[..]);
-        let result = self.give_to(instance, None, &[key], given, about);
+        let live_in = (captured.len() == operands.len()).then_some(&captured[..]);
+        let result = self.give_to(instance, None, &[key], live_in, about);
         *self.captured = captured;
         result
     }
@@ -86,8 +86,8 @@ impl Walk<'_> {
         let mut result = Ok(());
         if captured.len() == carried.phis.len() {
             let of = self.tree.instances[instance].parent;
-            let given = Some(&captured[..]);
-            result = self.give_to(instance, of, &carried.state, given, About::All);
+            let live_in = Some(&captured[..]);
+            result = self.give_to(instance, of, &carried.state, live_in, About::All);
         }
         *self.captured = captured;
         result
@@ -106,15 +106,15 @@ impl Walk<'_> {
         let data = &self.tree.instances[instance];
         let (site, is_shared) = (data.site, data.is_shared);
         let before = match about {
-            About::All => &data.given,
+            About::All => &data.live_in,
             About::Jumps => &data.for_jumps,
         };
         match (before, captured) {
-            (Knowledge::Given(before), Some(captured)) if before.is(of, state, captured) => {}
+            (Knowledge::LiveIn(before), Some(captured)) if before.is(of, state, captured) => {}
             (Knowledge::Nothing, Some(captured)) => {
                 let (state, captured) = (SmallVec::from_slice(state), captured.to_vec());
-                let given = Knowledge::Given(Given { of, state, captured });
-                self.note_given(instance, about, given);
+                let live_in = Knowledge::LiveIn(LiveIn { of, state, captured });
+                self.note_given(instance, about, live_in);
             }
             // It depends on something that does not matter behind it, or that is
             // not seen; what others know must not be used here.
@@ -130,11 +130,11 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn note_given(&mut self, instance: Instance, about: About, given: Knowledge) {
+    fn note_given(&mut self, instance: Instance, about: About, live_in: Knowledge) {
         let data = &mut self.tree.instances[instance];
         match about {
-            About::All => data.given = given,
-            About::Jumps => data.for_jumps = given,
+            About::All => data.live_in = live_in,
+            About::Jumps => data.for_jumps = live_in,
         }
     }
 }

@@ -4,7 +4,7 @@ use hashbrown::HashSet;
 
 use super::tree::{Instance, Tree};
 use super::walk::{Stop, Walk};
-use super::{LiftError, Lifted, Paths, Unmerge, Unmerged, share};
+use super::{LiftError, Lifted, Paths, Unmerge, Unmerged, sharing_plan};
 use crate::trace::{Site, Trace};
 
 /// What changes when a trace is added, beside the tree.
@@ -118,14 +118,14 @@ impl Lifted {
         if self.exhausted || self.excluded.all_sharing {
             return false;
         }
-        let plan = share::plan(&self.tree, &grew, &self.excluded.sharing);
+        let plan = sharing_plan::plan(&self.tree, &grew, &self.excluded.sharing);
         if plan.is_empty() {
             return false;
         }
         self.tree.begin();
         self.tree.expand_in(plan.instances());
         let budget = limits.nodes.saturating_sub(self.steps);
-        self.exhausted = !share::share(&mut self.tree, &plan, budget);
+        self.exhausted = !sharing_plan::share(&mut self.tree, &plan, budget);
         let steps = self.tree.steps(true);
         if steps <= limits.nodes {
             self.tree.keep();

@@ -1,4 +1,4 @@
-//! Grafting of ways out of a region: to its own end, and by jumps to elsewhere.
+//! Sharing of ways out of a region: to its own end, and by jumps to elsewhere.
 //!
 //! To a point outside variables are carried that the region need not mention: at
 //! the end of a loop all that changes in it. So what a region is given is captured
@@ -9,7 +9,7 @@
 
 use smallvec::SmallVec;
 
-use super::graft::Graft;
+use super::path_sharing::PathSharing;
 use super::tree::{End, ExitKey, Instance, Knowledge, Target, Tree, Value};
 use crate::trace::mark;
 
@@ -25,7 +25,7 @@ impl Jumps {
     /// The jumps out of `from` and `to`, if they carry the same.
     pub(super) fn between(tree: &Tree, from: Instance, to: Instance) -> Option<Jumps> {
         let (from, to) = (&tree.instances[from], &tree.instances[to]);
-        let (Knowledge::Given(one), Knowledge::Given(other)) = (&from.for_jumps, &to.for_jumps)
+        let (Knowledge::LiveIn(one), Knowledge::LiveIn(other)) = (&from.for_jumps, &to.for_jumps)
         else {
             return None;
         };
@@ -42,7 +42,7 @@ impl Jumps {
     }
 }
 
-impl Graft<'_> {
+impl PathSharing<'_> {
     /// The exit of `to` that corresponds to exit number `exit` of `from`, a new
     /// one if need be.
     pub(super) fn exit(&mut self, from: Instance, exit: usize, to: Instance) -> Option<usize> {
@@ -117,8 +117,8 @@ impl Graft<'_> {
     /// same input for iterations of one loop is one that was captured for others, and
     /// not said to be the same.
     fn may_copy(&self, key: &ExitKey) -> bool {
-        let given = self.tree.given(self.from);
-        given.is_some_and(|given| given.of.is_some() || !key.state.contains(&mark::FIXED))
+        let live_in = self.tree.live_in(self.from);
+        live_in.is_some_and(|live_in| live_in.of.is_some() || !key.state.contains(&mark::FIXED))
     }
 
     /// The exit of `to` with this key, a new one if need be.
@@ -139,7 +139,7 @@ impl Graft<'_> {
             self.tree.set_end(tail, End::Exit { exit, values });
         }
         let home = self.tree.instances[to].home?;
-        if let End::Region { tails, .. } = &mut self.tree.stretches[home].end {
+        if let End::Region { tails, .. } = &mut self.tree.basic_blocks[home].end {
             tails.push(tail);
         }
         Some(new)

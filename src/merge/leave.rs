@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::notes::{Carried, Open};
-use super::tree::{End, ExitKey, Stretch, Target, Value};
+use super::tree::{BasicBlock, End, ExitKey, Target, Value};
 use super::walk::{Stop, Walk, unmerge};
 use super::{Unmerge, place};
 use crate::op::Op;
@@ -152,7 +152,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The stretch ends here with this exit and these values, as it always did.
+    /// The basic block ends here with this exit and these values, as it always did.
     fn end_with(
         &mut self,
         exit: usize,
@@ -162,10 +162,10 @@ impl Walk<'_> {
         if self.at_open_end() {
             self.must_grow(at)?;
             let end = End::Exit { exit, values: SmallVec::from_slice(carried) };
-            self.tree.set_end(self.stretch, end);
+            self.tree.set_end(self.basic_block, end);
             return Ok(());
         }
-        match &self.tree.stretches[self.stretch].end {
+        match &self.tree.basic_blocks[self.basic_block].end {
             End::Exit { exit: known, values }
                 if self.at_end() && *known == exit && values[..] == *carried =>
             {
@@ -176,15 +176,15 @@ impl Walk<'_> {
     }
 
     /// Where it goes on after `open` is left by `exit`.
-    fn tail(&mut self, open: &Open, exit: usize) -> Stretch {
-        if let End::Region { tails, .. } = &self.tree.stretches[open.home].end
+    fn tail(&mut self, open: &Open, exit: usize) -> BasicBlock {
+        if let End::Region { tails, .. } = &self.tree.basic_blocks[open.home].end
             && let Some(&tail) = tails.get(exit)
         {
             return tail;
         }
         // The exit is new, and the latest.
         let tail = self.tree.new_stretch();
-        if let End::Region { tails, .. } = &mut self.tree.stretches[open.home].end {
+        if let End::Region { tails, .. } = &mut self.tree.basic_blocks[open.home].end {
             tails.push(tail);
         }
         tail

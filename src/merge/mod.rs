@@ -12,7 +12,7 @@
 //! events are like those of code without regions. What was merged before is
 //! then forgotten, because it was merged under other conditions.
 //!
-//! Regions that run the same code on the same state share their sides (`graft`), as soon
+//! Regions that run the same code on the same state share their sides (`path_sharing`), as soon
 //! as that tells something: a trace is not known without, or the graph is wanted.
 //! A trace that does not fit what was shared says nothing about the function:
 //! all is forgotten, and the regions that it was in share no more.
@@ -22,14 +22,14 @@ mod emit;
 mod emit_repeats;
 mod follow;
 mod give;
-mod graft;
 mod insert;
 mod jumps;
 mod leave;
 mod log;
 mod notes;
+mod path_sharing;
 mod repeat;
-mod share;
+mod sharing_plan;
 mod side_exit;
 mod skip;
 mod special;

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use hashbrown::HashMap;
 
-use super::tree::{Instance, Stretch, Value};
+use super::tree::{BasicBlock, Instance, Value};
 use crate::entity::Entity;
 use crate::trace::{Role, Site, Trace};
 
@@ -102,8 +102,8 @@ pub(super) struct Open {
     pub(super) id: u64,
     pub(super) is_body: bool,
     pub(super) instance: Instance,
-    /// The stretch whose end it is.
-    pub(super) home: Stretch,
+    /// The basic block whose end it is.
+    pub(super) home: BasicBlock,
     pub(super) entry: usize,
     /// Whether the trace has added something to it.
     pub(super) grew: bool,

@@ -1,10 +1,10 @@
 //! Side exits: at which comparison a run left what was known before.
 //!
-//! A kernel knows the graph as it was when the kernel was made. Each stretch of
+//! A kernel knows the graph as it was when the kernel was made. Each basic block of
 //! the tree has the version in which it came in, so a walk along the run tells
 //! where it first went on in a way that is younger than the kernel.
 
-use super::tree::{Stretch, Tree};
+use super::tree::{BasicBlock, Tree};
 use super::walk::Walk;
 use super::{Lifted, place};
 use crate::op::Op;
@@ -51,9 +51,9 @@ impl Watch {
         self.found = true;
     }
 
-    /// The walk is at this step of `stretch`.
-    pub(super) fn visit(&mut self, tree: &Tree, stretch: Stretch, step: usize) {
-        let data = &tree.stretches[stretch];
+    /// The walk is at this step of `basic_block`.
+    pub(super) fn visit(&mut self, tree: &Tree, basic_block: BasicBlock, step: usize) {
+        let data = &tree.basic_blocks[basic_block];
         let is_younger = |(version, at)| version > self.version && step >= at;
         self.found |= data.born > self.version || data.grown.is_some_and(is_younger);
     }

@@ -32,7 +32,7 @@ impl Walk<'_> {
         if !matches!(event.role(), Role::Apply | Role::Guard | Role::Constant) {
             return Ok(false);
         }
-        let data = &self.tree.stretches[self.stretch];
+        let data = &self.tree.basic_blocks[self.basic_block];
         match data.steps.get(self.step) {
             Some(&Step::Repeat(id)) => self.skip_known(trace, event, id),
             None if self.grow && data.end == End::Open => self.grow_by_repeat(trace, event),
@@ -62,8 +62,8 @@ impl Walk<'_> {
                 self.watch.iter_mut().for_each(|watch| watch.decide(&guard, guard.value() != 0.0));
                 self.must_grow(|| place(guard.site()))?;
             }
-            self.tree.cut(self.stretch, self.step, iterations);
-            let steps = &self.tree.stretches[self.stretch].steps;
+            self.tree.cut(self.basic_block, self.step, iterations);
+            let steps = &self.tree.basic_blocks[self.basic_block].steps;
             if iterations == 0 || !matches!(steps.get(self.step), Some(Step::Repeat(_))) {
                 return Ok(false);
             }

@@ -1,4 +1,4 @@
-//! Grafting to where less is traced: what a region does with traced numbers, it does
+//! Sharing to where less is traced: what a region does with traced numbers, it does
 //! with constants.
 //!
 //! What is computed of constants leaves no trace, so of two instances that were given
@@ -9,8 +9,8 @@
 //! and whether a region has one way depends on the guards in it; so sides that lead
 //! through such a comparison, or read such a number out, are not copied.
 
-use super::graft::Graft;
-use super::tree::{Given, Instance, Origin, Tree, Value};
+use super::path_sharing::PathSharing;
+use super::tree::{Instance, LiveIn, Origin, Tree, Value};
 use crate::op::{MAX_ARITY, Op, eval};
 
 /// What a step of the one region is in the other.
@@ -24,14 +24,14 @@ pub(super) enum Fold {
 }
 
 /// The constants among what was captured, by position.
-pub(super) fn constants(tree: &Tree, given: &Given) -> Vec<Option<Value>> {
+pub(super) fn constants(tree: &Tree, live_in: &LiveIn) -> Vec<Option<Value>> {
     let is_constant = |&value: &Value| tree.is_constant(value);
-    given.captured.iter().map(|value| Some(*value).filter(is_constant)).collect()
+    live_in.captured.iter().map(|value| Some(*value).filter(is_constant)).collect()
 }
 
 /// Whether `to` was given constants where `from` was given traced values.
 pub(super) fn folds(tree: &Tree, from: Instance, to: Instance) -> bool {
-    let (Some(from), Some(to)) = (tree.given(from), tree.given(to)) else { return false };
+    let (Some(from), Some(to)) = (tree.live_in(from), tree.live_in(to)) else { return false };
     let mut pairs = from.captured.iter().zip(&to.captured);
     pairs.any(|(&a, &b)| !tree.is_constant(a) && tree.is_constant(b))
 }
@@ -50,7 +50,7 @@ pub(super) fn generalised(
         .then(|| special.iter().zip(general).map(|(one, all)| all.and(*one)).collect())
 }
 
-impl Graft<'_> {
+impl PathSharing<'_> {
     /// What `value`, a step of the region that sides come from, is in the other.
     pub(super) fn fold(&mut self, value: Value) -> Fold {
         if !self.folds {

@@ -98,7 +98,7 @@ fn loops(graph: &Graph) -> Vec<u32> {
 fn a_loop_is_one_step() {
     let (mut short, _) =
         agree(&points(3, 2), |x| (0..100).fold(x[0], |y, i| (y * x[1] + f64::from(i)).sin()));
-    assert_eq!(short.tree.stretches[short.tree.root()].steps.len(), 1);
+    assert_eq!(short.tree.basic_blocks[short.tree.root()].steps.len(), 1);
     assert_eq!(short.steps(), 300);
     assert_eq!(loops(short.compact()), [100]);
 }
@@ -204,7 +204,7 @@ fn an_iteration_that_differs_leaves_the_others_a_loop() {
         assert_eq!(other.tree.values.len(), before.tree.values.len());
     }
     let kept =
-        |lifted: &Lifted| lifted.tree.stretches.values().map(|s| s.steps.len()).sum::<usize>();
+        |lifted: &Lifted| lifted.tree.basic_blocks.values().map(|s| s.steps.len()).sum::<usize>();
     assert_eq!(kept(&short), kept(&before));
 }
 

@@ -23,8 +23,8 @@ entity!(
 );
 
 entity!(
-    /// A stretch of events.
-    Stretch,
+    /// A basic block of events.
+    BasicBlock,
     "s"
 );
 
@@ -47,7 +47,7 @@ pub(super) enum Origin {
     Repeated,
 }
 
-/// One step of a stretch.
+/// One step of a basic block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Value(Value),
@@ -59,17 +59,17 @@ pub(super) enum Step {
     Repeat(RepeatId),
 }
 
-/// How a stretch ends.
+/// How a basic block ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// No trace has come here yet.
     Open,
     /// The function returns.
     Return(Value),
-    /// Goes on in one of two stretches.
-    Branch { condition: Value, then: Stretch, otherwise: Stretch },
+    /// Goes on in one of two basic blocks.
+    Branch { condition: Value, then: BasicBlock, otherwise: BasicBlock },
     /// Goes through a region, and on with the tail of the exit that it takes.
-    Region { instance: Instance, tails: SmallVec<[Stretch; 1]> },
+    Region { instance: Instance, tails: SmallVec<[BasicBlock; 1]> },
     /// Leaves the region by the exit with this number, carrying these values.
     Exit { exit: usize, values: SmallVec<[Value; 4]> },
 }
@@ -127,7 +127,7 @@ pub(super) struct Exit {
 #[derive(Clone, Debug)]
 pub(super) struct MeetingData {
     pub(super) site: Site,
-    pub(super) root: Stretch,
+    pub(super) root: BasicBlock,
     pub(super) exits: Vec<Exit>,
     /// How many values there were before it.
     pub(super) born: usize,
@@ -137,9 +137,9 @@ pub(super) struct MeetingData {
     pub(super) recursion: u32,
     /// Whether sides of it were given to others or come from others.
     pub(super) is_shared: bool,
-    /// The stretch whose end it is.
-    pub(super) home: Option<Stretch>,
-    pub(super) given: Knowledge,
+    /// The basic block whose end it is.
+    pub(super) home: Option<BasicBlock>,
+    pub(super) live_in: Knowledge,
     pub(super) for_jumps: Knowledge,
     /// The regions to whose ends jumps lead, those of them that are merged; in the
     /// order of the code.
@@ -151,7 +151,7 @@ pub(super) struct MeetingData {
 pub(super) enum Knowledge {
     /// Nothing, or not all of it.
     Nothing,
-    Given(Given),
+    LiveIn(LiveIn),
     /// It was given different things.
     Varying,
 }
@@ -161,7 +161,7 @@ pub(super) enum Knowledge {
 /// An iteration of a loop was given what is carried to the head of the loop: all
 /// that changes in the loop. What does not change is the same for all iterations.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Given {
+pub(super) struct LiveIn {
     /// The loop, for an iteration of one.
     pub(super) of: Option<Instance>,
     /// The static state, or a hash of it.
@@ -170,7 +170,7 @@ pub(super) struct Given {
     pub(super) captured: Vec<Value>,
 }
 
-impl Given {
+impl LiveIn {
     /// Whether it is this.
     pub(super) fn is(&self, of: Option<Instance>, state: &[u64], captured: &[Value]) -> bool {
         self.of == of && self.state[..] == *state && self.captured == captured
@@ -185,7 +185,7 @@ const FLAT: usize = 1 << 20;
 pub(super) struct Tree {
     pub(super) values: Values,
     pub(super) repeats: Log<RepeatId, Repeat>,
-    pub(super) stretches: Log<Stretch, StretchData>,
+    pub(super) basic_blocks: Log<BasicBlock, StretchData>,
     pub(super) instances: Log<Instance, MeetingData>,
     constants: HashMap<u64, Value>,
     /// How many guards outside regions have been seen with both outcomes.
@@ -213,12 +213,12 @@ struct Before {
 }
 
 impl Tree {
-    /// A tree of these inputs with one open stretch.
+    /// A tree of these inputs with one open basic block.
     pub(super) fn new(active: usize, inactive: usize, version: u64) -> Self {
         let mut tree = Tree {
             values: (0..active + inactive).map(|i| Origin::Input(i as u32)).collect(),
             repeats: Log::new(),
-            stretches: Log::new(),
+            basic_blocks: Log::new(),
             instances: Log::new(),
             constants: HashMap::new(),
             splits: 0,
@@ -240,7 +240,7 @@ impl Tree {
         self.before = Before { splits, is_shared, version };
         self.values.begin();
         self.repeats.begin();
-        self.stretches.begin();
+        self.basic_blocks.begin();
         self.instances.begin();
     }
 
@@ -248,7 +248,7 @@ impl Tree {
     pub(super) fn keep(&mut self) {
         self.values.keep();
         self.repeats.keep();
-        self.stretches.keep();
+        self.basic_blocks.keep();
         self.instances.keep();
     }
 
@@ -261,7 +261,7 @@ impl Tree {
         }
         self.values.undo();
         self.repeats.undo();
-        self.stretches.undo();
+        self.basic_blocks.undo();
         self.instances.undo();
         let Before { splits, is_shared, version } = self.before;
         (self.splits, self.is_shared, self.version) = (splits, is_shared, version);
@@ -273,12 +273,12 @@ impl Tree {
         Tree { worth, flat, ..Tree::new(self.active, self.inactive, version) }
     }
 
-    pub(super) fn root(&self) -> Stretch {
-        Stretch::from_index(0)
+    pub(super) fn root(&self) -> BasicBlock {
+        BasicBlock::from_index(0)
     }
 
-    pub(super) fn new_stretch(&mut self) -> Stretch {
-        self.stretches.push(StretchData {
+    pub(super) fn new_stretch(&mut self) -> BasicBlock {
+        self.basic_blocks.push(StretchData {
             is_walked: false,
             born: self.version,
             grown: None,
@@ -288,27 +288,27 @@ impl Tree {
         })
     }
 
-    /// Something is about to be added at the open end of `stretch`.
-    pub(super) fn grow(&mut self, stretch: Stretch) {
-        let (data, version) = (&self.stretches[stretch], self.version);
+    /// Something is about to be added at the open end of `basic_block`.
+    pub(super) fn grow(&mut self, basic_block: BasicBlock) {
+        let (data, version) = (&self.basic_blocks[basic_block], self.version);
         if data.born < version && data.grown.is_none_or(|(last, _)| last < version) {
             let steps = data.steps.len();
-            self.stretches[stretch].grown = Some((version, steps));
+            self.basic_blocks[basic_block].grown = Some((version, steps));
         }
     }
 
-    /// Appends a step to `stretch`.
-    pub(super) fn push_step(&mut self, stretch: Stretch, step: Step) {
+    /// Appends a step to `basic_block`.
+    pub(super) fn push_step(&mut self, basic_block: BasicBlock, step: Step) {
         let weight = self.weight(&step);
-        let data = &mut self.stretches[stretch];
+        let data = &mut self.basic_blocks[basic_block];
         data.weight = data.weight.saturating_add(weight);
         data.steps.push(step);
     }
 
-    /// A trace goes along `stretch`.
-    pub(super) fn walk_along(&mut self, stretch: Stretch) {
-        if !self.stretches[stretch].is_walked {
-            self.stretches[stretch].is_walked = true;
+    /// A trace goes along `basic_block`.
+    pub(super) fn walk_along(&mut self, basic_block: BasicBlock) {
+        if !self.basic_blocks[basic_block].is_walked {
+            self.basic_blocks[basic_block].is_walked = true;
         }
     }
 
@@ -332,15 +332,15 @@ impl Tree {
             recursion,
             is_shared: false,
             home: None,
-            given: Knowledge::Nothing,
+            live_in: Knowledge::Nothing,
             for_jumps: Knowledge::Nothing,
             goals: SmallVec::new(),
         })
     }
 
-    pub(super) fn given(&self, instance: Instance) -> Option<&Given> {
-        match &self.instances[instance].given {
-            Knowledge::Given(given) => Some(given),
+    pub(super) fn live_in(&self, instance: Instance) -> Option<&LiveIn> {
+        match &self.instances[instance].live_in {
+            Knowledge::LiveIn(live_in) => Some(live_in),
             Knowledge::Nothing | Knowledge::Varying => None,
         }
     }
@@ -363,12 +363,12 @@ impl Tree {
         candidates.all(|candidate| candidate == first).then_some(first)
     }
 
-    /// Gives `stretch` its end.
-    pub(super) fn set_end(&mut self, stretch: Stretch, end: End) {
+    /// Gives `basic_block` its end.
+    pub(super) fn set_end(&mut self, basic_block: BasicBlock, end: End) {
         if let End::Region { instance, .. } = end {
-            self.instances[instance].home = Some(stretch);
+            self.instances[instance].home = Some(basic_block);
         }
-        self.stretches[stretch].end = end;
+        self.basic_blocks[basic_block].end = end;
     }
 
     /// The exit of `instance` with this key, if there is one.
@@ -411,18 +411,24 @@ impl Tree {
         *self.constants.entry(bits).or_insert_with(|| values.push(Origin::Const(bits)))
     }
 
-    /// Turns the guard that is step number `step` of `stretch` into a branch.
-    /// Returns the new, open stretch on the side of `outcome`.
-    pub(super) fn split(&mut self, stretch: Stretch, step: usize, outcome: bool) -> Stretch {
+    /// Turns the guard that is step number `step` of `basic_block` into a branch.
+    /// Returns the new, open basic block on the side of `outcome`.
+    pub(super) fn split(
+        &mut self,
+        basic_block: BasicBlock,
+        step: usize,
+        outcome: bool,
+    ) -> BasicBlock {
         let (known, new) = (self.new_stretch(), self.new_stretch());
         let (then, otherwise) = if outcome { (new, known) } else { (known, new) };
-        let data = &mut self.stretches[stretch];
+        let data = &mut self.basic_blocks[basic_block];
         let rest = data.steps.split_off(step + 1);
         let Some(Step::Guard { condition, .. }) = data.steps.pop() else { return new };
         // There are fewer steps above.
         let weight = data.weight;
-        let above_weight = self.stretches[stretch].steps.iter().map(|step| self.weight(step)).sum();
-        let data = &mut self.stretches[stretch];
+        let above_weight =
+            self.basic_blocks[basic_block].steps.iter().map(|step| self.weight(step)).sum();
+        let data = &mut self.basic_blocks[basic_block];
         data.weight = above_weight;
         let branch = End::Branch { condition, then, otherwise };
         let end = core::mem::replace(&mut data.end, branch);
@@ -433,7 +439,7 @@ impl Tree {
             _ => (grown, None),
         };
         data.grown = above;
-        let known_data = &mut self.stretches[known];
+        let known_data = &mut self.basic_blocks[known];
         (known_data.is_walked, known_data.grown, known_data.steps) = (is_walked, below, rest);
         known_data.weight = weight.saturating_sub(above_weight).saturating_sub(1);
         known_data.born = above.map_or(born, |(version, _)| version);
@@ -443,7 +449,7 @@ impl Tree {
 
     /// Whether there are pieces of repeats that were cut, and few steps in all.
     pub(super) fn has_short_pieces(&self) -> bool {
-        let weights = self.stretches.values().map(|stretch| stretch.weight);
+        let weights = self.basic_blocks.values().map(|basic_block| basic_block.weight);
         self.repeats.values().any(|repeat| repeat.times > 0 && repeat.is_piece)
             && weights.fold(0, usize::saturating_add) <= self.flat
     }
@@ -452,7 +458,7 @@ impl Tree {
     /// region counts once for each way that leads through it. Either of all ways,
     /// or of what traces went along.
     pub(super) fn steps(&self, all: bool) -> usize {
-        // The stretches to visit with the number of steps above them; a region is
+        // The basic blocks to visit with the number of steps above them; a region is
         // visited on its own, because its ways meet again.
         let mut inner: Array<Instance, usize> = Array::filled(0, self.instances.len());
         // A region inside another is younger, so its number is known by then.
@@ -463,11 +469,17 @@ impl Tree {
         self.sum(self.root(), &inner, true, all)
     }
 
-    /// The steps of the tree of `root`: of each stretch once, or along each way.
-    fn sum(&self, root: Stretch, inner: &Array<Instance, usize>, ways: bool, all: bool) -> usize {
+    /// The steps of the tree of `root`: of each basic block once, or along each way.
+    fn sum(
+        &self,
+        root: BasicBlock,
+        inner: &Array<Instance, usize>,
+        ways: bool,
+        all: bool,
+    ) -> usize {
         let (mut total, mut pending) = (0usize, vec![(root, 0usize)]);
-        while let Some((stretch, above)) = pending.pop() {
-            let data = &self.stretches[stretch];
+        while let Some((basic_block, above)) = pending.pop() {
+            let data = &self.basic_blocks[basic_block];
             if !all && !data.is_walked {
                 continue;
             }

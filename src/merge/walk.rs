@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use super::notes::{Carried, Entry, Known, KnownEvents, Notes, OneWay, Open};
 use super::side_exit::Watch;
 use super::skip::Ahead;
-use super::tree::{End, Instance, Origin, Step, Stretch, Tree, Value};
+use super::tree::{BasicBlock, End, Instance, Origin, Step, Tree, Value};
 use super::{Unmerge, Unmerged, place, unknown_place};
 use crate::op::{MAX_ARITY, Op};
 use crate::ssa::Place;
@@ -53,8 +53,8 @@ pub(super) struct Walk<'a> {
     pub(super) carried: &'a mut Carried,
     pub(super) values: &'a mut Vec<Value>,
     pub(super) captured: &'a mut Vec<Value>,
-    pub(super) stretch: Stretch,
-    /// The next step of the stretch.
+    pub(super) basic_block: BasicBlock,
+    /// The next step of the basic block.
     pub(super) step: usize,
     /// Where it leaves an older version of the tree, if that is asked for.
     pub(super) watch: Option<Watch>,
@@ -75,8 +75,8 @@ impl<'a> Walk<'a> {
         grew.clear();
         // The function itself.
         entries.push(Entry { open: true, site: Location::caller() });
-        let stretch = tree.root();
-        tree.walk_along(stretch);
+        let basic_block = tree.root();
+        tree.walk_along(basic_block);
         let (step, watch, repeats) = (0, None, Ahead::default());
         Walk {
             tree,
@@ -90,7 +90,7 @@ impl<'a> Walk<'a> {
             carried,
             values,
             captured,
-            stretch,
+            basic_block,
             step,
             watch,
             repeats,
@@ -148,29 +148,29 @@ impl<'a> Walk<'a> {
         }
         let output = self.operand(trace.output, at)?;
         self.look();
-        match &self.tree.stretches[self.stretch].end {
+        match &self.tree.basic_blocks[self.basic_block].end {
             End::Return(known) if self.at_end() && *known == output => Ok(()),
             End::Open => {
                 self.must_grow(at)?;
-                self.tree.set_end(self.stretch, End::Return(output));
+                self.tree.set_end(self.basic_block, End::Return(output));
                 Ok(())
             }
             _ => Err(Stop::Divergent(at())),
         }
     }
 
-    /// Goes on at the start of `stretch`.
-    pub(super) fn go(&mut self, stretch: Stretch) {
+    /// Goes on at the start of `basic_block`.
+    pub(super) fn go(&mut self, basic_block: BasicBlock) {
         self.look();
-        self.tree.walk_along(stretch);
-        (self.stretch, self.step) = (stretch, 0);
+        self.tree.walk_along(basic_block);
+        (self.basic_block, self.step) = (basic_block, 0);
         self.look();
     }
 
     /// Looks whether it is where an older version of the tree did not know on.
     pub(super) fn look(&mut self) {
         if let Some(watch) = &mut self.watch {
-            watch.visit(self.tree, self.stretch, self.step);
+            watch.visit(self.tree, self.basic_block, self.step);
         }
     }
 
@@ -180,14 +180,14 @@ impl<'a> Walk<'a> {
         self.known.push(Some(Known { value, entry }));
     }
 
-    /// Whether all known steps of the stretch have been walked.
+    /// Whether all known steps of the basic block have been walked.
     pub(super) fn at_end(&self) -> bool {
-        self.step == self.tree.stretches[self.stretch].steps.len()
+        self.step == self.tree.basic_blocks[self.basic_block].steps.len()
     }
 
     /// Whether no trace has come further than here.
     pub(super) fn at_open_end(&self) -> bool {
-        self.at_end() && self.tree.stretches[self.stretch].end == End::Open
+        self.at_end() && self.tree.basic_blocks[self.basic_block].end == End::Open
     }
 
     pub(super) fn must_grow(&mut self, at: impl FnOnce() -> Place) -> Result<(), Stop> {
@@ -196,7 +196,7 @@ impl<'a> Walk<'a> {
             return Err(Stop::New { at: at(), in_region: !self.open.is_empty() });
         }
         if self.at_open_end() {
-            self.tree.grow(self.stretch);
+            self.tree.grow(self.basic_block);
         }
         if let Some(open) = self.open.last_mut() {
             open.grew = true;
@@ -206,13 +206,13 @@ impl<'a> Walk<'a> {
 
     /// The step that the tree takes next.
     fn next_step(&mut self) -> Option<Step> {
-        let step = self.tree.stretches[self.stretch].steps.get(self.step).copied();
+        let step = self.tree.basic_blocks[self.basic_block].steps.get(self.step).copied();
         self.step += usize::from(step.is_some());
         step
     }
 
     pub(super) fn push(&mut self, step: Step) {
-        self.tree.push_step(self.stretch, step);
+        self.tree.push_step(self.basic_block, step);
         self.step += 1;
     }
 
@@ -254,7 +254,7 @@ impl<'a> Walk<'a> {
             let outcome = same && event.value() != 0.0;
             self.look();
             self.watch.iter_mut().for_each(|watch| watch.decide(event, outcome));
-            let data = &self.tree.stretches[self.stretch];
+            let data = &self.tree.basic_blocks[self.basic_block];
             match (data.steps.get(self.step), &data.end) {
                 (Some(&Step::Guard { condition: guarded, expect }), _) if guarded == condition => {
                     if expect == outcome {
@@ -262,7 +262,7 @@ impl<'a> Walk<'a> {
                     } else {
                         self.must_grow(|| place(event.site()))?;
                         self.tree.splits += usize::from(self.open.is_empty());
-                        let new = self.tree.split(self.stretch, self.step, outcome);
+                        let new = self.tree.split(self.basic_block, self.step, outcome);
                         self.go(new);
                     }
                 }
@@ -293,7 +293,7 @@ impl<'a> Walk<'a> {
         event: usize,
         trace: &Trace<'_>,
     ) -> Result<(), Stop> {
-        let (home, site) = (self.stretch, trace.events.at(event).site());
+        let (home, site) = (self.basic_block, trace.events.at(event).site());
         let instance = if self.at_open_end() {
             self.must_grow(|| place(site))?;
             let parent = self.open.last().map(|open| open.instance);
@@ -301,7 +301,7 @@ impl<'a> Walk<'a> {
             self.tree.set_end(home, End::Region { instance, tails: SmallVec::new() });
             instance
         } else {
-            match self.tree.stretches[home].end {
+            match self.tree.basic_blocks[home].end {
                 End::Region { instance, .. }
                     if self.at_end() && self.tree.instances[instance].site == site =>
                 {
@@ -322,7 +322,7 @@ impl<'a> Walk<'a> {
 
     /// Passes over a region with only one way.
     pub(super) fn pass(&mut self, site: Site) -> Result<(), Stop> {
-        match self.tree.stretches[self.stretch].end {
+        match self.tree.basic_blocks[self.basic_block].end {
             End::Region { instance, .. }
                 if self.at_end() && self.tree.instances[instance].site == site =>
             {

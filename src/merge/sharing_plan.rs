@@ -10,7 +10,7 @@ use std::rc::Rc;
 use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
-use super::graft::graft;
+use super::path_sharing::share_paths;
 use super::special::{constants, generalised};
 use super::tree::{Instance, Tree, Value};
 use crate::trace::Site;
@@ -54,12 +54,12 @@ impl Plan {
 /// traced values.
 pub(super) fn plan(tree: &Tree, grew: &[Instance], apart: &HashSet<Site>) -> Plan {
     let key = |instance: Instance| -> Option<(Code, Constants)> {
-        let (given, data) = (tree.given(instance)?, &tree.instances[instance]);
+        let (live_in, data) = (tree.live_in(instance)?, &tree.instances[instance]);
         if apart.contains(&data.site) {
             return None;
         }
-        let code = (data.site, data.recursion, given.of, given.state.clone());
-        Some((code, constants(tree, given)))
+        let code = (data.site, data.recursion, live_in.of, live_in.state.clone());
+        Some((code, constants(tree, live_in)))
     };
     // Inner regions are younger: what they share, outer ones need not.
     let mut grew: Vec<Instance> = grew.to_vec();
@@ -150,16 +150,16 @@ pub(super) fn share(tree: &mut Tree, plan: &Plan, mut budget: usize) -> bool {
         let first = group[0];
         let mut is_new = false;
         for &instance in grew {
-            is_new |= instance == first || graft(tree, instance, first, &mut budget);
+            is_new |= instance == first || share_paths(tree, instance, first, &mut budget);
         }
         for &other in if is_new { &group[1..] } else { grew } {
-            graft(tree, first, other, &mut budget);
+            share_paths(tree, first, other, &mut budget);
         }
     }
     for (from, group) in &plan.special {
-        if graft(tree, *from, group[0], &mut budget) {
+        if share_paths(tree, *from, group[0], &mut budget) {
             for &other in &group[1..] {
-                graft(tree, group[0], other, &mut budget);
+                share_paths(tree, group[0], other, &mut budget);
             }
         }
     }

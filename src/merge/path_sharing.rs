@@ -1,4 +1,4 @@
-//! Grafting: what was seen of a region in one place is known in others.
+//! Sharing: what was seen of a region in one place is known in others.
 //!
 //! Two instances of one region with the same captured static state run the same
 //! code on the same static state. Until a number escapes they do the same with
@@ -21,23 +21,29 @@ use smallvec::SmallVec;
 
 use super::jumps::Jumps;
 use super::special::{self, Fold};
-use super::tree::{End, Instance, Knowledge, Origin, Step, Stretch, Tree, Value};
+use super::tree::{BasicBlock, End, Instance, Knowledge, Origin, Step, Tree, Value};
 use crate::entity::Entity;
 use crate::op::Op;
 
 /// Gives the sides that `from` has to `to`. Returns whether it had any to give.
-pub(super) fn graft(tree: &mut Tree, from: Instance, to: Instance, budget: &mut usize) -> bool {
+pub(super) fn share_paths(
+    tree: &mut Tree,
+    from: Instance,
+    to: Instance,
+    budget: &mut usize,
+) -> bool {
     if from == to || *budget == 0 {
         return false;
     }
-    let around = tree.given(from).and_then(|given| given.of);
+    let around = tree.live_in(from).and_then(|live_in| live_in.of);
     let pairs = [(from, to)].into_iter().chain(around.map(|around| (around, around))).collect();
     let (values, jumps) = (HashMap::new(), Jumps::between(tree, from, to));
     let folds = special::folds(tree, from, to);
-    let mut graft = Graft { tree, from, to, pairs, values, jumps, budget, folds, grown: false };
-    let start = Task::Compare(graft.root(from), graft.root(to));
-    graft.run(start);
-    let Graft { tree, pairs, grown, .. } = graft;
+    let mut sharing =
+        PathSharing { tree, from, to, pairs, values, jumps, budget, folds, grown: false };
+    let start = Task::Compare(sharing.root(from), sharing.root(to));
+    sharing.run(start);
+    let PathSharing { tree, pairs, grown, .. } = sharing;
     if grown {
         tree.is_shared = true;
         for instance in pairs.into_iter().flat_map(|(a, b)| [a, b]) {
@@ -47,27 +53,27 @@ pub(super) fn graft(tree: &mut Tree, from: Instance, to: Instance, budget: &mut 
     grown
 }
 
-/// A point of the tree: the next step of a stretch, or its end.
+/// A point of the tree: the next step of a basic block, or its end.
 #[derive(Clone, Copy)]
 struct Point {
-    stretch: Stretch,
+    basic_block: BasicBlock,
     step: usize,
     /// The instance that it is inside of.
     inside: Instance,
 }
 
 impl Point {
-    fn start(stretch: Stretch, inside: Instance) -> Self {
-        Point { stretch, step: 0, inside }
+    fn start(basic_block: BasicBlock, inside: Instance) -> Self {
+        Point { basic_block, step: 0, inside }
     }
 
     fn next(self) -> Self {
         Point { step: self.step + 1, ..self }
     }
 
-    /// The start of another stretch inside the same instance.
-    fn at(self, stretch: Stretch) -> Self {
-        Point::start(stretch, self.inside)
+    /// The start of another basic block inside the same instance.
+    fn at(self, basic_block: BasicBlock) -> Self {
+        Point::start(basic_block, self.inside)
     }
 }
 
@@ -81,7 +87,7 @@ enum Task {
     Copy(Point, Point),
 }
 
-pub(super) struct Graft<'a> {
+pub(super) struct PathSharing<'a> {
     pub(super) tree: &'a mut Tree,
     pub(super) from: Instance,
     to: Instance,
@@ -98,7 +104,7 @@ pub(super) struct Graft<'a> {
     grown: bool,
 }
 
-impl Graft<'_> {
+impl PathSharing<'_> {
     fn run(&mut self, first: Task) {
         let mut tasks = vec![first];
         while let Some(task) = tasks.pop() {
@@ -115,11 +121,11 @@ impl Graft<'_> {
     }
 
     fn step(&self, point: Point) -> Option<Step> {
-        self.tree.stretches[point.stretch].steps.get(point.step).copied()
+        self.tree.basic_blocks[point.basic_block].steps.get(point.step).copied()
     }
 
     fn end(&self, point: Point) -> End {
-        self.tree.stretches[point.stretch].end.clone()
+        self.tree.basic_blocks[point.basic_block].end.clone()
     }
 
     /// Walks along both as far as they go together.
@@ -298,7 +304,7 @@ impl Graft<'_> {
     /// in terms of the other instance.
     fn copy(&mut self, mut from: Point, to: Point, tasks: &mut Vec<Task>) {
         // Something else may have come there meanwhile.
-        if self.tree.stretches[to.stretch].end != End::Open {
+        if self.tree.basic_blocks[to.basic_block].end != End::Open {
             return;
         }
         while let Some(step) = self.step(from) {
@@ -332,7 +338,7 @@ impl Graft<'_> {
                 End::Branch { condition, then: first, otherwise: second }
             }
             End::Region { instance, .. } => {
-                if matches!(self.tree.instances[instance].given, Knowledge::Varying)
+                if matches!(self.tree.instances[instance].live_in, Knowledge::Varying)
                     || !self.spend()
                 {
                     return;
@@ -352,14 +358,14 @@ impl Graft<'_> {
             // A region has no other ends.
             End::Return(_) | End::Open => return,
         };
-        self.tree.grow(to.stretch);
-        self.tree.set_end(to.stretch, end);
+        self.tree.grow(to.basic_block);
+        self.tree.set_end(to.basic_block, end);
         self.grown = true;
     }
 
-    fn split(&mut self, at: Point, outcome: bool) -> Stretch {
+    fn split(&mut self, at: Point, outcome: bool) -> BasicBlock {
         self.grown = true;
-        self.tree.split(at.stretch, at.step, outcome)
+        self.tree.split(at.basic_block, at.step, outcome)
     }
 
     /// Appends a step to the open end `to`, if there is budget for it. A value has
@@ -367,8 +373,8 @@ impl Graft<'_> {
     fn push(&mut self, to: Point, step: Step) -> bool {
         let has_budget = matches!(step, Step::Guard { .. }) || self.spend();
         if has_budget {
-            self.tree.grow(to.stretch);
-            self.tree.push_step(to.stretch, step);
+            self.tree.grow(to.basic_block);
+            self.tree.push_step(to.basic_block, step);
             self.grown = true;
         }
         has_budget
@@ -410,9 +416,9 @@ impl Graft<'_> {
     fn is_same_region(&self, a: Instance, b: Instance) -> bool {
         let (a, b) = (&self.tree.instances[a], &self.tree.instances[b]);
         a.site == b.site
-            && match (&a.given, &b.given) {
+            && match (&a.live_in, &b.live_in) {
                 (Knowledge::Varying, _) | (_, Knowledge::Varying) => false,
-                (Knowledge::Given(a), Knowledge::Given(b)) => a.state == b.state,
+                (Knowledge::LiveIn(a), Knowledge::LiveIn(b)) => a.state == b.state,
                 _ => true,
             }
     }
@@ -438,7 +444,7 @@ impl Graft<'_> {
         if let Some(&known) = self.values.get(&value) {
             return Some(known);
         }
-        let (from, to) = (self.tree.given(self.from)?, self.tree.given(self.to)?);
+        let (from, to) = (self.tree.live_in(self.from)?, self.tree.live_in(self.to)?);
         // What does not change in a loop is the same for all its iterations.
         if let (Some(of), false) = (from.of, from.captured.contains(&value)) {
             let is_outside = match self.tree.values[value] {
