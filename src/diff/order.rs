@@ -29,8 +29,8 @@ use crate::ssa::{
     AccessData, Block, Def, End, Folding, Graph, Item, Node, Region, Series, SeriesData, passes_on,
 };
 
-/// The loops of `graph` that have to become straight code before its gradient, made
-/// with [`Folding::Exact`], adds up adjoints as the tape does for the straight code of
+/// The loops of `graph` that have to become straight-line code before its gradient, made
+/// with [`Folding::Exact`], adds up adjoints as the tape does for the straight-line code of
 /// all loops. Others may be found when these are.
 ///
 /// # Examples

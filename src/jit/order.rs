@@ -1,4 +1,4 @@
-//! The order in which the nodes of a stretch of straight code are computed.
+//! The order in which the nodes of a basic block of straight-line code are computed.
 //!
 //! Nodes are computed when something needs them. Of several operands the one
 //! that needs most registers is computed first (Sethi and Ullman, "The

@@ -1,11 +1,11 @@
 //! The schedule: the graph in the order in which it is run, as a list of lines.
 //!
-//! A block is cut into stretches of straight code by the regions in it. The
-//! items of a stretch are visited in order, and each output, condition or value
+//! A block is cut into basic blocks of straight-line code by the regions in it. The
+//! items of a basic block are visited in order, and each output, condition or value
 //! for another block pulls in what it depends on just before (see `order`). A
 //! value of the forward sweep that only the reverse sweep uses is then computed
 //! next to its use, and need not be kept until then: what a block computes
-//! moves down to the stretch that needs it, but never into another block.
+//! moves down to the basic block that needs it, but never into another block.
 //!
 //! Regions and the two sides of branches follow one another in the list, with
 //! lines around them like brackets:
@@ -87,16 +87,18 @@ pub(super) fn lines(
     while let Some(task) = tasks.pop() {
         let here = order.lines.len() as u32;
         match task {
-            Task::Items(block, start) => match stretch(graph, block, start, &exports, &mut order) {
-                Some((region, next)) => {
-                    layout.gathered[region].iter().for_each(|&series| order.gather(series));
-                    let enter = order.lines.len();
-                    order.lines.push(Line::Enter { region, end: 0 });
-                    let root = Task::Items(graph.regions[region].root, 0);
-                    tasks.extend([Task::Items(block, next), Task::Leave(enter), root]);
+            Task::Items(block, start) => {
+                match basic_block(graph, block, start, &exports, &mut order) {
+                    Some((region, next)) => {
+                        layout.gathered[region].iter().for_each(|&series| order.gather(series));
+                        let enter = order.lines.len();
+                        order.lines.push(Line::Enter { region, end: 0 });
+                        let root = Task::Items(graph.regions[region].root, 0);
+                        tasks.extend([Task::Items(block, next), Task::Leave(enter), root]);
+                    }
+                    None => finish(graph, layout, reached, block, &mut order.lines, &mut tasks),
                 }
-                None => finish(graph, layout, reached, block, &mut order.lines, &mut tasks),
-            },
+            }
             Task::Otherwise(branch) => {
                 if let Line::Branch { otherwise, .. } = &mut order.lines[branch] {
                     *otherwise = here;
@@ -132,7 +134,7 @@ enum Task {
 
 /// Orders the items of `block` from number `start` up to the next region, which
 /// is returned with the number of the item after it, or to the end.
-fn stretch(
+fn basic_block(
     graph: &Graph,
     block: Block,
     start: usize,
@@ -367,16 +369,16 @@ mod tests {
     }
 
     /// The numbers of the nodes in the lines up to each bracket.
-    fn stretches(lines: &[Line]) -> Vec<Vec<usize>> {
-        let mut stretches = vec![vec![]];
+    fn basic_blocks(lines: &[Line]) -> Vec<Vec<usize>> {
+        let mut basic_blocks = vec![vec![]];
         for line in lines {
             match line {
-                Line::Node(node) => stretches.last_mut().unwrap().push(node.index()),
+                Line::Node(node) => basic_blocks.last_mut().unwrap().push(node.index()),
                 Line::Guard(..) | Line::Pass(..) | Line::End => {}
-                _ => stretches.push(vec![]),
+                _ => basic_blocks.push(vec![]),
             }
         }
-        stretches
+        basic_blocks
     }
 
     #[test]
@@ -390,7 +392,7 @@ mod tests {
         );
         // Only the first side of the first region uses v3, but all of b0 sees it.
         let expected: [&[usize]; 8] = [&[3], &[5], &[], &[6], &[], &[4], &[8, 9], &[2, 11]];
-        assert_eq!(stretches(&lines), expected);
+        assert_eq!(basic_blocks(&lines), expected);
         let matched = lines.iter().all(|line| match *line {
             Line::Enter { end, .. } => lines[end as usize] == Line::Leave,
             Line::Branch { otherwise, end, .. } => {
@@ -410,6 +412,6 @@ mod tests {
              b4:\n  branch v2 b5 b6\nb5:\n  v5 = neg v3\n  return v5\nb6:\n  return v4\n",
         );
         let expected: [&[usize]; 11] = [&[2], &[], &[3], &[], &[], &[], &[], &[5], &[], &[], &[]];
-        assert_eq!(stretches(&lines), expected);
+        assert_eq!(basic_blocks(&lines), expected);
     }
 }

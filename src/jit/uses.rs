@@ -33,7 +33,7 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// A stretch that runs to `end`, in no region.
+    /// A basic block that runs to `end`, in no region.
     pub(super) fn up_to(end: u32) -> Self {
         Scope { side_end: end, region_end: end, horizon: end }
     }

@@ -14,7 +14,7 @@ use crate::ssa::{
     Series, SeriesData,
 };
 
-/// `graph` with each of `loops` as straight code; the other loops stay. `None` if one
+/// `graph` with each of `loops` as straight-line code; the other loops stay. `None` if one
 /// of `loops` may end before its last iteration, if the graph adds to sums, or if a
 /// region replays another one.
 ///

@@ -79,7 +79,8 @@ impl Lifted {
     ///     let trace = tracer.run(program, inputs, 100, Location::caller())?;
     ///     lifted.merge(&trace, Paths { paths: 10, nodes: 100 })?;
     ///     let side_exit = lifted.side_exit(&trace, 1);
-    ///     assert_eq!(side_exit.map(|left| (left.op, left.held)), (x < 0.0).then_some((Op::Gt, false)));
+    ///     let found = side_exit.map(|left| (left.op, left.held));
+    ///     assert_eq!(found, (x < 0.0).then_some((Op::Gt, false)));
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

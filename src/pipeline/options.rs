@@ -1,6 +1,7 @@
 //! What users choose: numerics, limits, the form of loops, and when to compile.
 
-/// What kernels promise about rounding; chosen by [`TapeBuilder::numerics`](crate::TapeBuilder::numerics).
+/// The promise of kernels about rounding, see
+/// [`TapeBuilder::numerics`](crate::TapeBuilder::numerics).
 ///
 /// # Examples
 ///
@@ -99,7 +100,7 @@ pub struct Limits {
     /// The largest number of steps of a graph that are compiled together, but for a
     /// few; by default 512. What crosses from one such segment to another goes through
     /// memory, but the time to compile one grows faster than its size.
-    /// `phigrad-bench soi` measures both: compiling 50,000 operations of straight code
+    /// `phigrad-bench soi` measures both: compiling 50,000 operations of straight-line code
     /// costs about the same from 64 to 4,096 steps; their kernel is fastest from 512 to
     /// 4,096 and a fifth slower from 8,192 on; segments of 64 steps hand over half as
     /// much again as those of 512.

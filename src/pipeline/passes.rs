@@ -71,7 +71,7 @@ pub(crate) fn primal(recorded: &Graph, options: &Options) -> Result<Primal, Refu
     Ok(primal)
 }
 
-/// Makes the kernel for `purpose`. The `profiling_inputs` are inputs of runs that are likely to be usual.
+/// Makes the kernel for `purpose`; blocks that the runs of `profiling_inputs` reach are hot.
 pub(crate) fn coarsen(
     primal: &Primal,
     purpose: Purpose,
@@ -224,7 +224,7 @@ fn rolled_in_order(recorded: &Graph, options: &Options) -> Result<Graph, Refusal
     expand(recorded, &loops).ok_or(refusal)
 }
 
-/// The size of `graph` with `loops` as straight code, unless that is too much to be
+/// The size of `graph` with `loops` as straight-line code, unless that is too much to be
 /// compiled.
 fn expansible(graph: &Graph, loops: &[Region], options: &Options) -> Result<usize, Refusal> {
     let nest = Nest::of(graph);

@@ -95,7 +95,7 @@ impl TapeBuilder {
     }
 
     /// Whether loops become closed forms where there are good ones (the default);
-    /// never with [`Numerics::Exact`]. Without it loops stay loops; straight code is
+    /// never with [`Numerics::Exact`]. Without it loops stay loops; straight-line code is
     /// simplified all the same.
     ///
     /// # Examples

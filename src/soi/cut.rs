@@ -1,7 +1,7 @@
 //! Reuse-aware division of code into units of compilation (section 4 of the paper).
 //!
 //! The region tree is that of the schedule: its inner nodes are the regions and the
-//! sides of branches, its leaves the straight code between them. A region within the
+//! sides of branches, its leaves the straight-line code between them. A region within the
 //! limit is kept whole, with all that is in it. A larger one is taken apart, and a
 //! leaf beyond the limit is split in two, again and again. Neighbours are then
 //! merged up to the limit, wherever they stand in the tree, since what follows one
@@ -74,7 +74,7 @@ pub fn cut(sequence: &Sequence, limit: usize) -> Vec<u32> {
     })
 }
 
-/// As [`cut`], but straight code beyond the limit is cut each `limit` steps, whatever
+/// As [`cut`], but straight-line code beyond the limit is cut each `limit` steps, whatever
 /// crosses: what [`cut`] is compared with.
 pub fn cut_evenly(sequence: &Sequence, limit: usize) -> Vec<u32> {
     let limit = bounded(limit);
@@ -122,7 +122,7 @@ fn cut_by(sequence: &Sequence, limit: u32, split: impl Fn(&Range<u32>) -> u32) -
     cuts
 }
 
-/// The regions within the limit, and the straight code between them, in order.
+/// The regions within the limit, and the straight-line code between them, in order.
 fn parts(sequence: &Sequence, limit: usize) -> Vec<Range<u32>> {
     let mut parts = Vec::new();
     // The ends of the regions around, all beyond the limit, the innermost last.

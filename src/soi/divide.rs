@@ -1,8 +1,8 @@
-//! Reuse-aware division of straight code (section 4 of the paper).
+//! Reuse-aware division of straight-line code (section 4 of the paper).
 //!
-//! A leaf of the def-use region tree is here a stretch: the applications of a
-//! block between two regions of it. What is inside a region is in stretches of
-//! its own, so that only leaves have expressions of straight code. A stretch
+//! A leaf of the def-use region tree is here a basic block: the applications of a
+//! block between two regions of it. What is inside a region is in basic blocks of
+//! its own, so that only leaves have expressions of straight-line code. A basic block
 //! larger than the limit is split in two at the value in it that has the most
 //! references, again and again; small neighbours are merged up to the limit.
 
@@ -15,7 +15,7 @@ use crate::ssa::{Def, Graph, Item, Node, Segments};
 ///
 /// Of the middle half of what is split the value with the most references counts,
 /// of several the one closest to the middle. So the work is in proportion to the
-/// number of nodes times the logarithm of the largest stretch.
+/// number of nodes times the logarithm of the largest basic block.
 ///
 /// # Examples
 ///
@@ -36,10 +36,10 @@ pub fn divide(graph: &Graph, limit: usize) -> Segments {
     let limit = limit.max(1);
     let references = references(graph);
     let mut parts = Vec::new();
-    for stretch in stretches(graph) {
+    for basic_block in basic_blocks(graph) {
         let mut done: Vec<Vec<Node>> = Vec::new();
         // The next part last.
-        let mut worklist = vec![&stretch[..]];
+        let mut worklist = vec![&basic_block[..]];
         while let Some(part) = worklist.pop() {
             if part.len() > limit {
                 let (before, after) = part.split_at(most_referenced(part, &references));
@@ -56,7 +56,7 @@ pub fn divide(graph: &Graph, limit: usize) -> Segments {
     Segments::new(graph, parts)
 }
 
-/// The segments of `graph` of `limit` nodes each, but for the last of a stretch:
+/// The segments of `graph` of `limit` nodes each, but for the last of a basic block:
 /// what [`divide`] is compared with.
 ///
 /// # Examples
@@ -72,30 +72,30 @@ pub fn divide(graph: &Graph, limit: usize) -> Segments {
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn divide_evenly(graph: &Graph, limit: usize) -> Segments {
-    let stretches = stretches(graph);
-    let parts = stretches.iter().flat_map(|stretch| stretch.chunks(limit.max(1)));
+    let basic_blocks = basic_blocks(graph);
+    let parts = basic_blocks.iter().flat_map(|basic_block| basic_block.chunks(limit.max(1)));
     Segments::new(graph, parts.map(<[Node]>::to_vec).collect())
 }
 
 /// The applications between regions, in order.
-fn stretches(graph: &Graph) -> Vec<Vec<Node>> {
-    let mut stretches = Vec::new();
+fn basic_blocks(graph: &Graph) -> Vec<Vec<Node>> {
+    let mut basic_blocks = Vec::new();
     for block in graph.preorder() {
-        let mut stretch = Vec::new();
+        let mut basic_block = Vec::new();
         for item in &graph.blocks[block].items {
             match *item {
                 Item::Node(node) if matches!(graph.nodes[node].def, Def::Apply(..)) => {
-                    stretch.push(node);
+                    basic_block.push(node);
                 }
                 // A value may go through a region and come back.
-                Item::Region(_) => stretches.push(core::mem::take(&mut stretch)),
+                Item::Region(_) => basic_blocks.push(core::mem::take(&mut basic_block)),
                 Item::Node(_) | Item::Guard { .. } | Item::Fill(_) | Item::Accumulate(..) => {}
             }
         }
-        stretches.push(stretch);
+        basic_blocks.push(basic_block);
     }
-    stretches.retain(|stretch| !stretch.is_empty());
-    stretches
+    basic_blocks.retain(|basic_block| !basic_block.is_empty());
+    basic_blocks
 }
 
 /// How often applications use each node.

@@ -36,7 +36,7 @@ entity!(
 );
 
 entity!(
-    /// A stretch of straight code in the graph.
+    /// A basic block of straight-line code in the graph.
     Block,
     "b"
 );

@@ -1,4 +1,4 @@
-//! Segments: parts of the straight code of blocks, with what goes in and out.
+//! Segments: parts of the straight-line code of blocks, with what goes in and out.
 
 use super::graph::{Block, Def, End, Graph, Item, Node};
 use super::series::SeriesData;

@@ -401,7 +401,7 @@ fn what_a_first_iteration_passes_out_does_not_follow_yet() {
 
 #[test]
 fn straight_code_before_a_loop_is_looked_at_once() {
-    // Shorter paths are straight code before the longest one's loop.
+    // Shorter paths are straight-line code before the longest one's loop.
     let f = Tape::builder().background(false).hot_threshold(u32::MAX).record(|x: &[Var]| {
         let (mut balance, mut number) = (x[0], 0.0);
         while balance > 0.0 {

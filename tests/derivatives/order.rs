@@ -1,6 +1,6 @@
 //! The order of additions in loops of all shapes: values that are used again as first
 //! values, carried further than one iteration, read later or in other loops, and loops in
-//! loops. The gradient of what is rolled has the bits of the gradient of straight code.
+//! loops. The gradient of what is rolled has the bits of the gradient of straight-line code.
 
 use std::panic::Location;
 

@@ -1,6 +1,6 @@
 //! The order of additions in loops: on random programs the gradient of what is rolled,
 //! without the loops that `reordered` names, has the bits of the gradient of the
-//! straight code.
+//! straight-line code.
 
 use std::panic::Location;
 

@@ -68,7 +68,7 @@ fn descent(x: &[Var]) -> Var {
     weights.into_iter().map(|weight| weight * weight).sum()
 }
 
-/// Branches, exponentials and logarithms in straight code.
+/// Branches, exponentials and logarithms in straight-line code.
 fn choices(x: &[Var]) -> Var {
     let mut total = Var::from(0.0);
     for (k, &number) in x.iter().enumerate() {

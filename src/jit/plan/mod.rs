@@ -6,7 +6,7 @@
 //! values below the number of registers itself, by Belady's rule: when there is
 //! no room, the value whose next use is farthest goes to the scratch buffer.
 //!
-//! A chunk is straight code. Chunks that follow one another make up a function,
+//! A chunk is straight-line code. Chunks that follow one another make up a function,
 //! in which they jump to one another. Where one function ends and the next begins
 //! is told from outside (`soi` decides it, by what is used where). Every value that
 //! crosses from one function to another is in the scratch buffer. What the
@@ -102,7 +102,7 @@ pub(super) enum Next {
     Done,
 }
 
-/// A stretch of straight code.
+/// A basic block of straight-line code.
 #[derive(Debug)]
 pub(super) struct Chunk {
     /// The chunk of the same function after which registers hold what this one

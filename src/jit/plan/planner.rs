@@ -1,4 +1,4 @@
-//! The planner: walks along the schedule and makes the plan of straight code.
+//! The planner: walks along the schedule and makes the plan of straight-line code.
 
 use super::regions::Structure;
 use super::{Chunk, Next, Plan, Source, Step};

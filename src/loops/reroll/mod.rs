@@ -1,6 +1,6 @@
 //! Rerolling: makes loops again of repetition that recording has unrolled.
 //!
-//! A recorded run is straight code, and what was a loop in the user's code
+//! A recorded run is straight-line code, and what was a loop in the user's code
 //! repeats there: iteration after iteration has the same primitives from the
 //! same places. `collect` makes a list of steps of each block, `period` finds
 //! where a list repeats itself, `roll` which of that are loops and makes a step
