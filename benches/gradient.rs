@@ -102,7 +102,7 @@ fn bench<P: Program>(criterion: &mut Criterion) {
     group.bench_function(BenchmarkId::from_parameter("tape"), |bencher| {
         bencher.iter(|| f.grad_into(black_box(&x), black_box(&mut gradient)));
     });
-    // The calls above have taught it the path; a benchmark filter may have left
+    // The calls above have recorded the path; a benchmark filter may have left
     // them out.
     let compiled = f.grad_into(&x, &mut gradient).and_then(|()| f.compile());
     if let Err(error) = compiled {

@@ -79,6 +79,21 @@
 //! [`Var::max`], [`Var::abs`], [`Var::clamp`] and [`Var::select`] choose without a
 //! guard and keep the number of paths down.
 //!
+//! # Loops
+//!
+//! Repetition becomes loops again. Loops of at least 32 iterations stay loops in the kernel if these
+//! have 512 operations in all or each waits for the one before; shorter ones, and those whose
+//! iterations branch differently, become straight-line code. Where the trip count depends on
+//! inputs, the kernel of an annotated function serves all up to the largest that was seen, that of
+//! another function those that were seen. A loop that needs more than [`Limits::history`] numbers
+//! for its reverse sweep keeps checkpoints and computes its iterations twice. With
+//! [`Numerics::Exact`] loops that would add up derivatives in another order than the tape are
+//! unrolled, as far as [`Limits::compiled`] allows.
+//!
+//! The report gives the reason for each loop that has no closed form. Where rounding decides a
+//! comparison of what a loop has computed, its closed form may decide otherwise: fifty times 0.1
+//! is a little less than 5 on the tape, and 5 in closed form.
+//!
 //! # Numerics
 //!
 //! All numbers are `f64`; lengths are numbers of them. With

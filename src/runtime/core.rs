@@ -105,12 +105,12 @@ impl Core {
         let limit = self.options.limits.trace_events;
         let Workspace { tracer, adjoints } = &mut workspace;
         // Nobody learns from a call beyond the limit.
-        let closely = specialisation.as_ref().map_or(Detail::Bare, |one| one.detail());
+        let detail = specialisation.as_ref().map_or(Detail::Untracked, |one| one.detail());
         // Marks change the order in which adjoints are added up, so exact numerics have
         // them always.
         tracer.detail(match self.options.numerics {
-            Numerics::Exact => closely.max(Detail::Marks),
-            Numerics::Real => closely,
+            Numerics::Exact => detail.max(Detail::Marks),
+            Numerics::Real => detail,
         });
         let result = tracer.run(f, inputs, limit, self.made).map(|trace| {
             if purpose != Purpose::Value {

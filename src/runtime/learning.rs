@@ -43,8 +43,8 @@ pub(super) struct Learning {
     pub(super) lifted: Lifted,
     /// The ways that the tape went, by the trace's signature.
     pub(super) seen: HashMap<u64, Way>,
-    /// The signatures of bare runs.
-    pub(super) glimpsed: HashSet<u64>,
+    /// The signatures of untracked runs.
+    pub(super) untracked: HashSet<u64>,
     pub(super) longest: usize,
     pub(super) last_new_path: Option<Place>,
     /// How often calls left kernels, by comparison, and where the last one did.
@@ -94,8 +94,8 @@ pub(super) struct Attempt {
 }
 
 /// The inputs of so many runs are kept, and so many numbers.
-const LESSONS: usize = 8;
-const LESSON_NUMBERS: usize = 1 << 16;
+const PROFILING_INPUTS: usize = 8;
+const PROFILING_NUMBERS: usize = 1 << 16;
 /// So many ways through the function are counted before counting starts anew.
 const MOST_SEEN: usize = 4096;
 
@@ -104,8 +104,8 @@ impl Learning {
         Learning {
             lifted: Lifted::new(active, inactive),
             seen: HashMap::new(),
-            // Beforehand, so that the first bare runs need no memory.
-            glimpsed: HashSet::with_capacity(16),
+            // Beforehand, so that the first untracked runs need no memory.
+            untracked: HashSet::with_capacity(16),
             longest: 0,
             last_new_path: None,
             left: HashMap::new(),
@@ -124,7 +124,7 @@ impl Learning {
     /// Keeps the inputs of a run that added something, unless they are many.
     pub(super) fn keep(&mut self, inputs: Inputs<'_>) {
         let size = inputs.active.len() + inputs.inactive.len();
-        let most = LESSONS.min(LESSON_NUMBERS / size.max(1));
+        let most = PROFILING_INPUTS.min(PROFILING_NUMBERS / size.max(1));
         if most == 0 {
             return;
         }
@@ -153,12 +153,12 @@ impl Learning {
         self.seen.entry(trace.signature).or_default()
     }
 
-    /// Notes a bare run; returns whether no bare run went the same way.
-    pub(super) fn glimpse(&mut self, trace: &Trace<'_>) -> bool {
-        if self.glimpsed.len() >= MOST_SEEN {
-            self.glimpsed.clear();
+    /// Notes an untracked run; returns whether no untracked run took the same path.
+    pub(super) fn note_untracked(&mut self, trace: &Trace<'_>) -> bool {
+        if self.untracked.len() >= MOST_SEEN {
+            self.untracked.clear();
         }
-        self.glimpsed.insert(trace.signature)
+        self.untracked.insert(trace.signature)
     }
 
     /// Whether nothing was compiled for `purpose` since the graph grew.
@@ -252,7 +252,7 @@ mod tests {
             (0..20).for_each(|_| learning.keep(Inputs { active: &vec![1.0; size], inactive: &[] }));
             learning.profiling_inputs().len()
         };
-        let numbers = LESSON_NUMBERS;
+        let numbers = PROFILING_NUMBERS;
         assert_eq!([0, 1, numbers / 3, numbers, numbers + 1].map(kept), [8, 8, 3, 1, 0]);
     }
 }

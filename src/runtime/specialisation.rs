@@ -46,7 +46,7 @@ impl Installed {
     /// Notes that it did not serve a call.
     pub(super) fn missed(&self) {
         let misses = self.misses.fetch_add(1, Ordering::Relaxed);
-        let pause = misses.saturating_sub(PATIENCE).min(LONGEST_PAUSE);
+        let pause = misses.saturating_sub(MISSES_WITHOUT_PAUSE).min(LONGEST_PAUSE);
         self.pause.store(pause, Ordering::Relaxed);
     }
 }
@@ -62,18 +62,16 @@ pub(super) struct Specialisation {
     kernel_calls: AtomicU64,
     fallbacks: AtomicU64,
     non_finite: AtomicU64,
-    /// Calls left of the tape that are looked at closely.
-    curiosity: AtomicU32,
+    /// The number of further runs of the tape that record marks and places.
+    detailed_runs: AtomicU32,
 }
 
-/// So many misses in a row are not held against a kernel.
-const PATIENCE: u32 = 1000;
-/// So many runs of the tape tell what regions are given, and as many after each
-/// one that was new.
-const CURIOUS: u32 = 8;
-/// So many more tell marks and places. Those behind them tell nothing but that they
-/// are new.
-const WATCHFUL: u32 = 64;
+/// After so many misses in a row a kernel pauses.
+const MISSES_WITHOUT_PAUSE: u32 = 1000;
+/// So many runs of the tape record captures, and as many after each one on a new path.
+const CAPTURED_RUNS: u32 = 8;
+/// So many more record marks and places. Runs after these record operations and guards alone.
+const MARKED_RUNS: u32 = 64;
 /// The kernel is tried at least once in about so many calls.
 const LONGEST_PAUSE: u32 = 64;
 
@@ -89,7 +87,7 @@ impl Specialisation {
             kernel_calls: AtomicU64::new(0),
             fallbacks: AtomicU64::new(0),
             non_finite: AtomicU64::new(0),
-            curiosity: AtomicU32::new(CURIOUS + WATCHFUL),
+            detailed_runs: AtomicU32::new(CAPTURED_RUNS + MARKED_RUNS),
         }
     }
 
@@ -115,26 +113,25 @@ impl Specialisation {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What the tape's next run should tell. Captures are there so that what is
-    /// recorded of a region in one place is known in others; they cost more than to
-    /// record the run, and marks and places cost as much. So they are asked of runs
-    /// that may be new: the first ones, those soon after a new one, and those on which
-    /// a kernel gave up.
+    /// The detail that the tape's next run records. With captures paths are shared between
+    /// region instances; they cost more than the run itself, and marks and places cost as
+    /// much. So runs on paths that may be new record them: the first ones, those soon after
+    /// a new one, and those that left a kernel.
     ///
-    /// A bare run does not record its path, only that there is one to be looked at.
+    /// The path of an untracked run is not merged; if it is new, later runs are tracked.
     pub(super) fn detail(&self) -> Detail {
-        let curiosity = self.curiosity.load(Ordering::Relaxed);
+        let detailed_runs = self.detailed_runs.load(Ordering::Relaxed);
         let has_kernel = || self.kernels.iter().any(|kernel| kernel.load().is_some());
-        if curiosity > WATCHFUL || has_kernel() {
+        if detailed_runs > MARKED_RUNS || has_kernel() {
             Detail::Captures
-        } else if curiosity > 0 || is_checked(self.tape_calls.load(Ordering::Relaxed)) {
+        } else if detailed_runs > 0 || is_checked(self.tape_calls.load(Ordering::Relaxed)) {
             Detail::Marks
         } else {
-            Detail::Bare
+            Detail::Untracked
         }
     }
 
-    /// Learns from a call that the tape served, perhaps because it `left` a kernel, and
+    /// Merges the path of a call that the tape served, perhaps because it `left` a kernel, and
     /// compiles when that pays.
     pub(super) fn record(
         self: &Arc<Self>,
@@ -145,15 +142,15 @@ impl Specialisation {
     ) {
         let before = self.tape_calls.fetch_add(1, Ordering::Relaxed);
         // Calls at the same time may count as one; that is good enough.
-        let curiosity = self.curiosity.load(Ordering::Relaxed);
-        self.curiosity.store(curiosity.saturating_sub(1), Ordering::Relaxed);
+        let detailed_runs = self.detailed_runs.load(Ordering::Relaxed);
+        self.detailed_runs.store(detailed_runs.saturating_sub(1), Ordering::Relaxed);
         let mut learning = self.lock();
         learning.longest = learning.longest.max(trace.events.len());
         learning.taped_events += trace.events.len() as u64;
         learning.wanted[purpose as usize] = true;
-        if trace.is_bare() {
-            if learning.glimpse(trace) {
-                self.curiosity.store(CURIOUS + WATCHFUL, Ordering::Relaxed);
+        if trace.is_untracked() {
+            if learning.note_untracked(trace) {
+                self.detailed_runs.store(CAPTURED_RUNS + MARKED_RUNS, Ordering::Relaxed);
             }
         } else {
             let way = learning.way(trace);
@@ -185,7 +182,7 @@ impl Specialisation {
         if learning.lifted.generation() != generation {
             // What was merged before rested on a region that cannot be merged.
             learning.seen.clear();
-            learning.glimpsed.clear();
+            learning.untracked.clear();
             self.withdraw(learning);
         }
         match merged {
@@ -194,7 +191,7 @@ impl Specialisation {
             Ok(Merged::New { at }) => {
                 learning.keep(inputs);
                 learning.last_new_path = Some(at);
-                self.curiosity.store(CURIOUS + WATCHFUL, Ordering::Relaxed);
+                self.detailed_runs.store(CAPTURED_RUNS + MARKED_RUNS, Ordering::Relaxed);
             }
             Err(error) => {
                 if matches!(error, LiftError::Divergent { .. }) {

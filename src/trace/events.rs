@@ -16,7 +16,7 @@ pub struct Events {
     pub(super) steps: Vec<Step>,
     sites: Sites,
     /// Whether the places of operations are not kept.
-    is_bare: bool,
+    is_untracked: bool,
 }
 
 impl fmt::Debug for Events {
@@ -81,31 +81,31 @@ impl Events {
     }
 
     pub(super) const fn new() -> Self {
-        Events { values: Vec::new(), steps: Vec::new(), sites: Sites::new(), is_bare: false }
+        Events { values: Vec::new(), steps: Vec::new(), sites: Sites::new(), is_untracked: false }
     }
 
     /// Begins anew, for a run that was started at `made` and that everything in it is
-    /// said to be from if it is bare.
-    pub(super) fn begin(&mut self, is_bare: bool, made: Site) {
+    /// said to be from if it is untracked.
+    pub(super) fn begin(&mut self, is_untracked: bool, made: Site) {
         self.values.clear();
         self.steps.clear();
         self.sites.clear();
-        self.is_bare = is_bare;
-        if is_bare {
+        self.is_untracked = is_untracked;
+        if is_untracked {
             self.sites.end_with(made);
         }
     }
 
     /// Whether marks and places were left out.
-    pub(super) fn is_bare(&self) -> bool {
-        self.is_bare
+    pub(super) fn is_untracked(&self) -> bool {
+        self.is_untracked
     }
 
     /// Appends the leaves with these values, made at `site`.
     pub(super) fn extend_leaves(&mut self, step: Step, values: &[f64], site: Site) {
         self.values.extend_from_slice(values);
         self.steps.resize(self.values.len(), step);
-        if !self.is_bare {
+        if !self.is_untracked {
             self.sites.repeat(site, values.len());
         }
     }
@@ -119,7 +119,7 @@ impl Events {
     ) {
         self.values.extend(values.iter().map(Cell::get));
         self.steps.extend(steps.iter().map(Cell::get));
-        if !self.is_bare {
+        if !self.is_untracked {
             self.sites.extend(sites);
         }
     }

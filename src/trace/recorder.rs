@@ -249,7 +249,7 @@ pub(super) fn capture(keep: impl FnOnce(&mut Captures, u32)) {
 #[inline]
 pub(super) fn next_region() -> u32 {
     with_front(|front| {
-        if front.cursor.detail.get() == Detail::Bare || !front.is_recording() {
+        if front.cursor.detail.get() == Detail::Untracked || !front.is_recording() {
             return 0;
         }
         let next = front.cursor.regions.get() + 1;

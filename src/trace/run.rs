@@ -54,9 +54,9 @@ impl Trace<'_> {
         self.captures.get(event)
     }
 
-    /// Whether the run left out marks and places; see [`Detail::Bare`](super::Detail::Bare).
-    pub fn is_bare(&self) -> bool {
-        self.events.is_bare()
+    /// Whether the run left out marks and places; see [`Detail::Untracked`](super::Detail::Untracked).
+    pub fn is_untracked(&self) -> bool {
+        self.events.is_untracked()
     }
 
     /// The value that the function returned. For an example see [`Tracer::run`](super::Tracer::run).

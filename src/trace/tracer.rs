@@ -38,7 +38,7 @@ pub struct Tracer {
 pub enum Detail {
     /// Nothing: no marks of annotated functions, and no places in the source, so that
     /// all is said to have happened where the function was recorded.
-    Bare,
+    Untracked,
     /// Marks and places.
     #[default]
     Marks,
@@ -62,7 +62,7 @@ impl Tracer {
     ///
     /// let inputs = Inputs { active: &[1.0], inactive: &[] };
     /// let mut tracer = Tracer::default();
-    /// for (detail, events) in [(Detail::Bare, 1), (Detail::Marks, 3), (Detail::Captures, 3)] {
+    /// for (detail, events) in [(Detail::Untracked, 1), (Detail::Marks, 3), (Detail::Captures, 3)] {
     ///     tracer.detail(detail);
     ///     let trace = tracer.run(|x, _| same(x), inputs, 100, Location::caller())?;
     ///     assert_eq!(trace.events.len(), events);
@@ -119,7 +119,7 @@ impl Tracer {
             return Err(TraceError::TooLong { limit: MAX_EVENTS, at: made });
         }
         let stamp = next_stamp(made);
-        self.events.begin(self.detail == Detail::Bare, made);
+        self.events.begin(self.detail == Detail::Untracked, made);
         let mut vars = INPUTS.try_with(Cell::take).unwrap_or_default();
         vars.clear();
         for (role, values) in

@@ -4,10 +4,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-mod bare_runs;
 mod errors;
 mod primitives;
 mod properties;
 mod recordings;
 mod sharing;
+mod untracked_runs;
 mod var;

@@ -8,7 +8,7 @@ use phigrad::op::Op;
 use phigrad::trace::{Adjoints, Detail, Inputs, Role, Tracer, sweep};
 use phigrad::{Numerics, Recorded, Tape, Var};
 
-/// So many calls that bring nothing new are enough for the tape to be bare.
+/// So many calls that bring nothing new are enough for the tape to be untracked.
 const CALM: usize = 200;
 
 #[phigrad::traced]
@@ -39,7 +39,7 @@ fn a_bare_run_has_the_operations_and_guards_of_a_marked_one() {
     let mut record = |detail| {
         tracer.detail(detail);
         let trace = tracer.run(|x, _| branches(x), inputs, 1000, Location::caller()).unwrap();
-        assert_eq!(trace.is_bare(), detail == Detail::Bare);
+        assert_eq!(trace.is_untracked(), detail == Detail::Untracked);
         let steps: Vec<(Role, Op, u64)> = trace
             .events
             .iter()
@@ -49,12 +49,12 @@ fn a_bare_run_has_the_operations_and_guards_of_a_marked_one() {
         let gradient = sweep(&trace, &mut Adjoints::default()).to_vec();
         (trace.events.len(), steps, trace.value(), gradient)
     };
-    let (bare, marked) = (record(Detail::Bare), record(Detail::Marks));
-    assert_eq!(bare.0, bare.1.len() + 2, "nothing but inputs, operations and guards");
-    assert!(bare.0 < marked.0);
-    assert_eq!((&bare.1, bare.2), (&marked.1, marked.2));
-    for (bare, marked) in bare.3.iter().zip(&marked.3) {
-        assert!((bare - marked).abs() <= 1e-14 * marked.abs());
+    let (untracked, marked) = (record(Detail::Untracked), record(Detail::Marks));
+    assert_eq!(untracked.0, untracked.1.len() + 2, "nothing but inputs, operations and guards");
+    assert!(untracked.0 < marked.0);
+    assert_eq!((&untracked.1, untracked.2), (&marked.1, marked.2));
+    for (untracked, marked) in untracked.3.iter().zip(&marked.3) {
+        assert!((untracked - marked).abs() <= 1e-14 * marked.abs());
     }
 }
 
@@ -63,14 +63,14 @@ fn all_of_a_bare_run_is_said_to_be_from_where_the_function_was_recorded() {
     let made = Location::caller();
     for active in [&[][..], &[1.5]] {
         let mut tracer = Tracer::default();
-        tracer.detail(Detail::Bare);
+        tracer.detail(Detail::Untracked);
         let inputs = Inputs { active, inactive: &[2.5] };
         let trace = tracer.run(|_, y| y[0].sin() * y[0], inputs, 100, made).unwrap();
         assert_eq!(trace.events.len(), active.len() + 3);
         assert!(trace.events.iter().all(|event| event.site() == made));
     }
     let mut tracer = Tracer::default();
-    tracer.detail(Detail::Bare);
+    tracer.detail(Detail::Untracked);
     let inputs = Inputs { active: &[], inactive: &[] };
     let trace = tracer.run(|_, _| 3.0.into(), inputs, 100, made).unwrap();
     assert!(trace.events.is_empty() && trace.value() == 3.0);
@@ -81,7 +81,7 @@ fn a_path_that_a_bare_run_takes_is_learnt_from_the_next_run() {
     let recorded = calm(|x| if x[0] > 0.0 { x[0] * x[1] } else { x[0] - x[1] });
     assert_eq!(recorded.report().paths, 1);
     assert_eq!(recorded.grad(&[-2.0, 3.0]).unwrap(), [1.0, -1.0]);
-    assert_eq!(recorded.report().paths, 1, "the run was bare");
+    assert_eq!(recorded.report().paths, 1, "the run was untracked");
     assert_eq!(recorded.grad(&[-2.0, 3.0]).unwrap(), [1.0, -1.0]);
     assert_eq!(recorded.report().paths, 2);
     recorded.compile().unwrap();
