@@ -32,7 +32,7 @@ pub enum Refusal {
     /// The graph could not be compiled; see [`CompileError`].
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// Regions that run the same code share no more of the ways through them.
+    /// Regions that run the same code share no more of the paths through them.
     #[error(
         "regions that run the same code record each path one by one: to share what is known would \
          take more than {limit} steps (Limits::nodes)"

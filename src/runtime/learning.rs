@@ -41,8 +41,8 @@ pub(super) enum Why {
 /// What the tape's calls have recorded.
 pub(super) struct Learning {
     pub(super) lifted: Lifted,
-    /// The ways that the tape went, by the trace's signature.
-    pub(super) seen: HashMap<u64, Way>,
+    /// The paths that the tape went, by the trace's signature.
+    pub(super) seen: HashMap<u64, TracedPath>,
     /// The signatures of untracked runs.
     pub(super) untracked: HashSet<u64>,
     pub(super) longest: usize,
@@ -74,9 +74,9 @@ pub(super) struct Forms {
     pub(super) open: Vec<OpenLoop>,
 }
 
-/// A way through the function.
+/// A path through the function.
 #[derive(Default)]
-pub(super) struct Way {
+pub(super) struct TracedPath {
     /// How often it was taken on the tape.
     pub(super) count: u64,
     /// Where calls that took it left kernels that knew so much.
@@ -96,7 +96,7 @@ pub(super) struct Attempt {
 /// The inputs of so many runs are kept, and so many numbers.
 const PROFILING_INPUTS: usize = 8;
 const PROFILING_NUMBERS: usize = 1 << 16;
-/// So many ways through the function are counted before counting starts anew.
+/// So many paths through the function are counted before counting starts anew.
 const MOST_SEEN: usize = 4096;
 
 impl Learning {
@@ -145,8 +145,8 @@ impl Learning {
         self.lifted.paths() > 0 && !self.divergent
     }
 
-    /// The way that `trace` went.
-    pub(super) fn way(&mut self, trace: &Trace<'_>) -> &mut Way {
+    /// The path that `trace` took.
+    pub(super) fn path(&mut self, trace: &Trace<'_>) -> &mut TracedPath {
         if self.seen.len() >= MOST_SEEN {
             self.seen.clear();
         }
@@ -206,12 +206,12 @@ impl Learning {
         if !is_current || matches!(why, Why::NonFinite) {
             return;
         }
-        let way = self.seen.entry(trace.signature).or_default();
-        let side_exit = match &way.side_exit {
+        let path = self.seen.entry(trace.signature).or_default();
+        let side_exit = match &path.side_exit {
             Some((before, side_exit)) if *before == known => side_exit.clone(),
             _ => {
                 let side_exit = self.lifted.side_exit(trace, known.version);
-                way.side_exit = Some((known, side_exit.clone()));
+                path.side_exit = Some((known, side_exit.clone()));
                 side_exit
             }
         };

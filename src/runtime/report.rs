@@ -202,7 +202,7 @@ pub struct Report {
     pub decisions: Vec<DecisionReport>,
     /// The loops of annotated functions, by place.
     pub loops: Vec<Trips>,
-    /// Regions of annotated functions whose ways are not merged, and why.
+    /// Regions of annotated functions whose paths are not merged, and why.
     pub unmerged: Vec<Unmerged>,
     /// The formulas of φ-calculus that made closed forms in the latest kernels.
     pub closed: Vec<Applied>,

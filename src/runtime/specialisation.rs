@@ -153,11 +153,11 @@ impl Specialisation {
                 self.detailed_runs.store(CAPTURED_RUNS + MARKED_RUNS, Ordering::Relaxed);
             }
         } else {
-            let way = learning.way(trace);
-            way.count += 1;
-            // A way seen before is compared with the graph now and then, to notice
+            let path = learning.path(trace);
+            path.count += 1;
+            // A path seen before is compared with the graph now and then, to notice
             // functions that depend on hidden state.
-            let is_due = way.count.is_power_of_two() || is_checked(before);
+            let is_due = path.count.is_power_of_two() || is_checked(before);
             if is_due && !learning.divergent {
                 self.merge(&mut learning, (trace, inputs), options);
             }
