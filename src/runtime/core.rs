@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 
 use super::error::{Error, Kind};
-use super::learning::{Left, Why};
+use super::profile::{Left, Why};
 use super::report::Report;
 use super::specialisation::Specialisation;
 use crate::jit::RunError;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
-use super::learning::{Forms, Known, Learning};
+use super::profile::{Forms, Known, Profile};
 use super::report::KernelReport;
 use super::specialisation::{Installed, Specialisation};
 use crate::pipeline::Options;
@@ -31,22 +31,22 @@ impl Job {
     /// Takes on those kernels that are stale, of the purposes that are wanted.
     pub(super) fn start(
         specialisation: &Arc<Specialisation>,
-        mut learning: MutexGuard<'_, Learning>,
-        wanted: impl FnOnce(&Learning) -> [bool; 3],
+        mut profile: MutexGuard<'_, Profile>,
+        wanted: impl FnOnce(&Profile) -> [bool; 3],
     ) -> Self {
-        let wanted = wanted(&learning);
-        let is_stale = |&purpose: &Purpose| wanted[purpose as usize] && learning.is_stale(purpose);
+        let wanted = wanted(&profile);
+        let is_stale = |&purpose: &Purpose| wanted[purpose as usize] && profile.is_stale(purpose);
         let kernels = Purpose::ALL.into_iter().filter(is_stale).collect();
-        learning.compiling = true;
-        learning.taped_events = 0;
+        profile.compiling = true;
+        profile.taped_events = 0;
         Job {
             specialisation: Arc::clone(specialisation),
-            graph: Arc::clone(learning.lifted.compact()),
-            paths: learning.lifted.paths(),
-            version: learning.lifted.version(),
-            generation: learning.lifted.generation(),
+            graph: Arc::clone(profile.lifted.compact()),
+            paths: profile.lifted.paths(),
+            version: profile.lifted.version(),
+            generation: profile.lifted.generation(),
             kernels,
-            profiling_inputs: learning.profiling_inputs(),
+            profiling_inputs: profile.profiling_inputs(),
         }
     }
 
@@ -77,21 +77,21 @@ impl Job {
 
     /// Keeps what φ-calculus came to, for the report.
     fn note_forms(&self, primal: &Primal) {
-        let Some(mut learning) = self.learning() else { return };
-        learning.forms = Forms { closed: primal.applied.clone(), open: primal.open.clone() };
+        let Some(mut profile) = self.profile() else { return };
+        profile.forms = Forms { closed: primal.applied.clone(), open: primal.open.clone() };
     }
 
     /// What has been recorded, unless the graph of this job has been given up.
-    fn learning(&self) -> Option<MutexGuard<'_, Learning>> {
-        let learning = self.specialisation.lock();
-        let is_current = learning.lifted.generation() == self.generation;
-        (is_current && !learning.divergent).then_some(learning)
+    fn profile(&self) -> Option<MutexGuard<'_, Profile>> {
+        let profile = self.specialisation.lock();
+        let is_current = profile.lifted.generation() == self.generation;
+        (is_current && !profile.divergent).then_some(profile)
     }
 
     fn install(&self, purpose: Purpose, result: Result<Coarsened, Refusal>, elapsed: Duration) {
-        let Some(mut learning) = self.learning() else { return };
+        let Some(mut profile) = self.profile() else { return };
         let specialisation = &self.specialisation;
-        let attempt = &mut learning.attempts[purpose as usize];
+        let attempt = &mut profile.attempts[purpose as usize];
         attempt.version = self.version;
         attempt.refusal = result.as_ref().err().cloned();
         if let Ok(coarsened) = result {

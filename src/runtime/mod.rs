@@ -1,14 +1,14 @@
 //! Running recorded functions: kernels where they apply, the tape elsewhere.
 //!
 //! This layer alone knows all others. `recorded` is what users hold;
-//! `specialisation` serves the calls with one length of input, and `learning` keeps
+//! `specialisation` serves the calls with one length of input, and `profile` keeps
 //! what they recorded, and `job` has kernels made of it by `pipeline`.
 
 mod core;
 mod error;
 mod job;
-mod learning;
 mod options;
+mod profile;
 mod recorded;
 mod report;
 mod specialisation;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwapOption;
 
 use super::job::Job;
-use super::learning::{Known, Learning, Left, Why};
+use super::profile::{Known, Left, Profile, Why};
 use super::report::{DecisionReport, Report, Waiting};
 use crate::jit::Kernel;
 use crate::merge::{LiftError, Merged, Paths};
@@ -56,7 +56,7 @@ pub(super) struct Specialisation {
     pub(super) inactive: usize,
     /// By purpose.
     kernels: [ArcSwapOption<Installed>; 3],
-    learning: Mutex<Learning>,
+    profile: Mutex<Profile>,
     compiled: Condvar,
     pub(super) tape_calls: AtomicU64,
     kernel_calls: AtomicU64,
@@ -81,7 +81,7 @@ impl Specialisation {
             active,
             inactive,
             kernels: Default::default(),
-            learning: Mutex::new(Learning::new(active, inactive)),
+            profile: Mutex::new(Profile::new(active, inactive)),
             compiled: Condvar::new(),
             tape_calls: AtomicU64::new(0),
             kernel_calls: AtomicU64::new(0),
@@ -144,68 +144,68 @@ impl Specialisation {
         // Calls at the same time may count as one; that is good enough.
         let detailed_runs = self.detailed_runs.load(Ordering::Relaxed);
         self.detailed_runs.store(detailed_runs.saturating_sub(1), Ordering::Relaxed);
-        let mut learning = self.lock();
-        learning.longest = learning.longest.max(trace.events.len());
-        learning.taped_events += trace.events.len() as u64;
-        learning.wanted[purpose as usize] = true;
+        let mut profile = self.lock();
+        profile.longest = profile.longest.max(trace.events.len());
+        profile.taped_events += trace.events.len() as u64;
+        profile.wanted[purpose as usize] = true;
         if trace.is_untracked() {
-            if learning.note_untracked(trace) {
+            if profile.note_untracked(trace) {
                 self.detailed_runs.store(CAPTURED_RUNS + MARKED_RUNS, Ordering::Relaxed);
             }
         } else {
-            let path = learning.path(trace);
+            let path = profile.path(trace);
             path.count += 1;
             // A path seen before is compared with the graph now and then, to notice
             // functions that depend on hidden state.
             let is_due = path.count.is_power_of_two() || is_checked(before);
-            if is_due && !learning.divergent {
-                self.merge(&mut learning, (trace, inputs), options);
+            if is_due && !profile.divergent {
+                self.merge(&mut profile, (trace, inputs), options);
             }
         }
         if let Some(left) = left {
-            learning.leave(trace, left);
+            profile.leave(trace, left);
         }
-        if learning.is_hot(purpose, options) {
-            self.start_compiling(learning, options);
+        if profile.is_hot(purpose, options) {
+            self.start_compiling(profile, options);
         }
     }
 
     fn merge(
         &self,
-        learning: &mut Learning,
+        profile: &mut Profile,
         (trace, inputs): (&Trace<'_>, Inputs<'_>),
         options: &Options,
     ) {
         let limits = Paths { paths: options.limits.paths, nodes: options.limits.nodes };
-        let generation = learning.lifted.generation();
-        let merged = learning.lifted.merge(trace, limits);
-        if learning.lifted.generation() != generation {
+        let generation = profile.lifted.generation();
+        let merged = profile.lifted.merge(trace, limits);
+        if profile.lifted.generation() != generation {
             // What was merged before rested on a region that cannot be merged.
-            learning.seen.clear();
-            learning.untracked.clear();
-            self.withdraw(learning);
+            profile.seen.clear();
+            profile.untracked.clear();
+            self.withdraw(profile);
         }
         match merged {
             Ok(Merged::Known) => {}
-            Ok(Merged::First) => learning.keep(inputs),
+            Ok(Merged::First) => profile.keep(inputs),
             Ok(Merged::New { at }) => {
-                learning.keep(inputs);
-                learning.last_new_path = Some(at);
+                profile.keep(inputs);
+                profile.last_new_path = Some(at);
                 self.detailed_runs.store(CAPTURED_RUNS + MARKED_RUNS, Ordering::Relaxed);
             }
             Err(error) => {
                 if matches!(error, LiftError::Divergent { .. }) {
-                    learning.divergent = true;
-                    self.withdraw(learning);
+                    profile.divergent = true;
+                    self.withdraw(profile);
                 }
-                learning.refuse(error.into());
+                profile.refuse(error.into());
             }
         }
     }
 
     /// Takes all kernels out of use.
-    fn withdraw(&self, learning: &mut Learning) {
-        learning.withdraw();
+    fn withdraw(&self, profile: &mut Profile) {
+        profile.withdraw();
         self.kernels.iter().for_each(|kernel| kernel.store(None));
     }
 
@@ -220,8 +220,8 @@ impl Specialisation {
         self.compiled.notify_all();
     }
 
-    fn start_compiling(self: &Arc<Self>, learning: MutexGuard<'_, Learning>, options: &Options) {
-        let job = Job::start(self, learning, |learning| learning.wanted);
+    fn start_compiling(self: &Arc<Self>, profile: MutexGuard<'_, Profile>, options: &Options) {
+        let job = Job::start(self, profile, |profile| profile.wanted);
         if !options.background {
             job.run(options);
             return;
@@ -236,55 +236,55 @@ impl Specialisation {
     /// Compiles all purposes now, after a compilation under way. Returns whether
     /// there is something to compile.
     pub(super) fn compile_now(self: &Arc<Self>, options: &Options) -> Result<bool, Refusal> {
-        let mut learning = self.lock();
-        while learning.compiling {
-            learning = self.compiled.wait(learning).unwrap_or_else(PoisonError::into_inner);
+        let mut profile = self.lock();
+        while profile.compiling {
+            profile = self.compiled.wait(profile).unwrap_or_else(PoisonError::into_inner);
         }
-        if !learning.is_sound() {
-            return learning.refusals.last().map_or(Ok(false), |refusal| Err(refusal.clone()));
+        if !profile.is_sound() {
+            return profile.refusals.last().map_or(Ok(false), |refusal| Err(refusal.clone()));
         }
-        Job::start(self, learning, |_| [true; 3]).run(options);
-        let learning = self.lock();
-        let refused = learning.attempts.iter().find_map(|attempt| attempt.refusal.clone());
+        Job::start(self, profile, |_| [true; 3]).run(options);
+        let profile = self.lock();
+        let refused = profile.attempts.iter().find_map(|attempt| attempt.refusal.clone());
         refused.map_or(Ok(true), Err)
     }
 
     /// Adds what happened here to `report`.
     pub(super) fn report(&self, report: &mut Report, options: &Options) {
-        let mut learning = self.lock();
-        report.trace_events = report.trace_events.max(learning.longest);
-        report.paths += learning.lifted.paths();
-        report.conditions += conditions(learning.lifted.compact());
+        let mut profile = self.lock();
+        report.trace_events = report.trace_events.max(profile.longest);
+        report.paths += profile.lifted.paths();
+        report.conditions += conditions(profile.lifted.compact());
         report.tape_calls += self.tape_calls.load(Ordering::Relaxed);
         report.kernel_calls += self.kernel_calls.load(Ordering::Relaxed);
         report.fallbacks += self.fallbacks.load(Ordering::Relaxed);
         report.non_finite += self.non_finite.load(Ordering::Relaxed);
-        report.last_new_path = learning.last_new_path.clone().or(report.last_new_path.take());
-        report.refusals.extend(learning.refusals.iter().cloned());
-        if learning.lifted.is_sharing_exhausted() {
+        report.last_new_path = profile.last_new_path.clone().or(report.last_new_path.take());
+        report.refusals.extend(profile.refusals.iter().cloned());
+        if profile.lifted.is_sharing_exhausted() {
             report.refusals.push(Refusal::TooManyToShare { limit: options.limits.nodes });
         }
-        report.last_side_exit = learning.last_side_exit.clone().or(report.last_side_exit.take());
+        report.last_side_exit = profile.last_side_exit.clone().or(report.last_side_exit.take());
         report.waiting.extend(Purpose::ALL.into_iter().filter_map(|purpose| {
-            let wait = learning.wait(purpose, options)?;
-            let replaces = learning.attempts[purpose as usize].kernel.is_some();
+            let wait = profile.wait(purpose, options)?;
+            let replaces = profile.attempts[purpose as usize].kernel.is_some();
             let (active, inactive) = (self.active, self.inactive);
             Some(Waiting { active, inactive, purpose, replaces, wait })
         }));
-        for decision in learning.lifted.decisions() {
-            let left = learning.left.get(&(decision.at.clone(), decision.op));
+        for decision in profile.lifted.decisions() {
+            let left = profile.left.get(&(decision.at.clone(), decision.op));
             let left = left.copied().unwrap_or(0);
             report.decisions.push(DecisionReport { decision, left });
         }
-        report.loops.extend(learning.lifted.loops());
-        for unmerged in learning.lifted.unmerged() {
+        report.loops.extend(profile.lifted.loops());
+        for unmerged in profile.lifted.unmerged() {
             if !report.unmerged.contains(unmerged) {
                 report.unmerged.push(unmerged.clone());
             }
         }
-        report.closed.extend(learning.forms.closed.iter().cloned());
-        report.open.extend(learning.forms.open.iter().cloned());
-        for attempt in learning.attempts.iter() {
+        report.closed.extend(profile.forms.closed.iter().cloned());
+        report.open.extend(profile.forms.open.iter().cloned());
+        for attempt in profile.attempts.iter() {
             report.kernels.extend(attempt.kernel.clone());
             if let Some(refusal) = &attempt.refusal
                 && !report.refusals.contains(refusal)
@@ -296,11 +296,11 @@ impl Specialisation {
 
     /// What was recorded; `None` if that is nothing.
     pub(super) fn recording(&self, options: &Options) -> Result<Option<Recording>, Refusal> {
-        let mut learning = self.lock();
-        if !learning.is_sound() {
-            return learning.refusals.last().map_or(Ok(None), |refusal| Err(refusal.clone()));
+        let mut profile = self.lock();
+        if !profile.is_sound() {
+            return profile.refusals.last().map_or(Ok(None), |refusal| Err(refusal.clone()));
         }
-        let (graph, paths) = (Arc::clone(learning.lifted.compact()), learning.lifted.paths());
+        let (graph, paths) = (Arc::clone(profile.lifted.compact()), profile.lifted.paths());
         Ok(Some(Recording { graph, paths, options: *options }))
     }
 
@@ -309,9 +309,9 @@ impl Specialisation {
         self.tape_calls.load(Ordering::Relaxed) + self.kernel_calls.load(Ordering::Relaxed)
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Learning> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Profile> {
         // No user code runs under the lock, and each step leaves it consistent.
-        self.learning.lock().unwrap_or_else(PoisonError::into_inner)
+        self.profile.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -161,7 +161,7 @@ fn annotated_loops_that_converge_have_kernels() {
     let mut points: Vec<[f64; 4]> = vec![point(0.15)];
     points.extend((0..30).map(|k| point(0.2 + 0.01 * f64::from(k))));
     let pair = Pair::new(Numerics::Real, f);
-    pair.learn(&points);
+    pair.profile(&points);
     let served = points.iter().filter(|point| pair.check(&point[..]) == Served::Kernel).count();
     assert!(served > 25, "{served}: {:?}", pair.kernel.report());
 }

@@ -6,7 +6,7 @@ use phigrad::phi::{CloseLimits, Rule, close};
 use phigrad::ssa::{Def, Folding, Outcome, interpret, parse, verify};
 use phigrad::{ForcedLoopForm, Recorded, Report, Tape, Var};
 
-/// Records `f`, compiles what a run at the first point has taught, and compares kernel and tape
+/// Records `f`, compiles what a run at the first point has added, and compares kernel and tape
 /// at all points.
 #[track_caller]
 fn compared<F: Fn(&[Var]) -> Var>(points: &[Vec<f64>], f: F) -> Recorded<F> {

@@ -63,8 +63,8 @@ impl<F: Fn(&[Var]) -> Var + Copy> Pair<F> {
         Pair { numerics, tape: manual(numerics).record(f), kernel: builder.record(f) }
     }
 
-    /// Learns the paths of `points`, then compiles.
-    pub fn learn<P: AsRef<[f64]>>(&self, points: &[P]) {
+    /// Records the paths of `points`, then compiles.
+    pub fn profile<P: AsRef<[f64]>>(&self, points: &[P]) {
         for point in points {
             self.kernel.value_and_grad(point.as_ref()).unwrap();
         }

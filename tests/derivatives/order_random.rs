@@ -55,8 +55,8 @@ struct Counts {
     compared: usize,
 }
 
-fn check(program: &Program, learnt: &[Point], run: &[Point], counts: &mut Counts) {
-    let graph = merged(program, learnt);
+fn check(program: &Program, recorded: &[Point], run: &[Point], counts: &mut Counts) {
+    let graph = merged(program, recorded);
     let plain = reversed(&graph, Folding::Exact);
     let eager =
         RerollLimits { iterations: 2, weight: 2, exits: 2, threading: false, ..Default::default() };
@@ -110,9 +110,9 @@ fn gradients_of_loops_that_stay_have_the_bits_of_straight_code() {
         for _ in 0..1500 {
             let program = recipe.program(&mut random);
             let mut run = points(&recipe, &mut random, 3);
-            let learnt = run.clone();
+            let recorded = run.clone();
             run.extend(points(&recipe, &mut random, 4));
-            check(&program, &learnt, &run, &mut counts);
+            check(&program, &recorded, &run, &mut counts);
         }
     }
     println!("{counts:?}");

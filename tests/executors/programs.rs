@@ -28,17 +28,17 @@ fn recipes() -> [Recipe; 4] {
     ]
 }
 
-/// Calls `check` with programs of all kinds, and points to learn from and to
+/// Calls `check` with programs of all kinds, points to profile at and points to
 /// run at.
 fn for_programs(count: usize, seed: u64, check: impl Fn(&Recipe, &Program, &[Point], &[Point])) {
     for recipe in recipes() {
         let mut random = Random::new(seed);
         for _ in 0..count {
             let program = recipe.program(&mut random);
-            let learnt = points(&recipe, &mut random, 6);
+            let recorded = points(&recipe, &mut random, 6);
             let mut run = points(&recipe, &mut random, 10);
-            run.extend(learnt.iter().cloned());
-            check(&recipe, &program, &learnt, &run);
+            run.extend(recorded.iter().cloned());
+            check(&recipe, &program, &recorded, &run);
         }
     }
 }
@@ -115,13 +115,15 @@ fn gradients_of_the_tape_agree_with_differences_of_plain_numbers() {
 
 #[test]
 fn the_lifted_graph_means_what_the_program_does() {
-    for_programs(100, 3, |_, program, learnt, run| {
-        let graph = lifted(program, learnt);
+    for_programs(100, 3, |_, program, recorded, run| {
+        let graph = lifted(program, recorded);
         verify(&graph).unwrap();
         for point in run {
             match interpreted(&graph, point) {
                 Some(found) => assert_same(&found, &[taped(program, point).0], program, point),
-                None => assert!(!learnt.contains(point) || has_nan(point), "{point:?}\n{program}"),
+                None => {
+                    assert!(!recorded.contains(point) || has_nan(point), "{point:?}\n{program}")
+                }
             }
         }
     });
@@ -134,8 +136,8 @@ fn has_nan((x, data): &Point) -> bool {
 
 #[test]
 fn the_exact_gradient_graph_means_what_the_tape_does() {
-    for_programs(100, 4, |_, program, learnt, run| {
-        let gradient = reversed(&lifted(program, learnt), Folding::Exact);
+    for_programs(100, 4, |_, program, recorded, run| {
+        let gradient = reversed(&lifted(program, recorded), Folding::Exact);
         let small = simplify(&gradient, Folding::Exact);
         verify(&gradient).unwrap();
         verify(&small).unwrap();
@@ -154,11 +156,11 @@ fn the_exact_gradient_graph_means_what_the_tape_does() {
 
 #[test]
 fn real_stages_change_rounding_alone() {
-    for_programs(60, 5, |recipe, program, learnt, run| {
+    for_programs(60, 5, |recipe, program, recorded, run| {
         if recipe.wild {
             return;
         }
-        let primal = simplify(&lifted(program, learnt), Folding::Real);
+        let primal = simplify(&lifted(program, recorded), Folding::Real);
         let gradient = reversed(&primal, Folding::Real);
         let small = simplify(&gradient, Folding::Real);
         for graph in [&gradient, &small] {
@@ -198,8 +200,8 @@ fn assert_native(graph: &Graph, program: &Program, run: &[Point]) {
 
 #[test]
 fn native_code_computes_the_bits_of_the_interpreter() {
-    for_programs(40, 6, |_, program, learnt, run| {
-        let primal = lifted(program, learnt);
+    for_programs(40, 6, |_, program, recorded, run| {
+        let primal = lifted(program, recorded);
         let gradient = reversed(&primal, Folding::Exact);
         assert_native(&primal, program, run);
         assert_native(&gradient, program, run);
@@ -207,16 +209,16 @@ fn native_code_computes_the_bits_of_the_interpreter() {
     });
 }
 
-/// Compiles what `learnt` teaches and compares all calls at `run`.
+/// Compiles what `recorded` adds and compares all calls at `run`.
 fn assert_kernel(
     program: &Program,
     numerics: Numerics,
-    learnt: &[Point],
+    recorded: &[Point],
     run: &[Point],
     agree: fn(&[f64], &[f64], &Program, &Point),
 ) -> u64 {
     let f = record(program, numerics);
-    learnt.iter().for_each(|(x, data)| drop(f.grad(x, data).unwrap()));
+    recorded.iter().for_each(|(x, data)| drop(f.grad(x, data).unwrap()));
     f.compile().unwrap();
     for point in run {
         let (x, data) = point;
@@ -233,8 +235,8 @@ fn assert_kernel(
 #[test]
 fn exact_kernels_equal_the_tape_bit_for_bit() {
     let served = std::cell::Cell::new(0);
-    for_programs(30, 7, |_, program, learnt, run| {
-        let calls = assert_kernel(program, Numerics::Exact, learnt, run, assert_same);
+    for_programs(30, 7, |_, program, recorded, run| {
+        let calls = assert_kernel(program, Numerics::Exact, recorded, run, assert_same);
         served.set(served.get() + calls);
     });
     // Of 4 kinds of 30 programs with 16 points and 3 kinds of calls, most.
@@ -243,9 +245,9 @@ fn exact_kernels_equal_the_tape_bit_for_bit() {
 
 #[test]
 fn real_kernels_are_close_to_the_tape() {
-    for_programs(25, 8, |recipe, program, learnt, run| {
+    for_programs(25, 8, |recipe, program, recorded, run| {
         if !recipe.wild {
-            assert_kernel(program, Numerics::Real, learnt, run, assert_close);
+            assert_kernel(program, Numerics::Real, recorded, run, assert_close);
         }
     });
 }
@@ -263,18 +265,19 @@ fn large_programs_agree_across_chunks_and_with_many_live_values() {
     {
         let mut random = Random::new(9);
         let program = recipe.program(&mut random);
-        let (learnt, mut run) = (points(&recipe, &mut random, 3), points(&recipe, &mut random, 5));
-        run.extend(learnt.iter().cloned());
-        let primal = lifted(&program, &learnt);
+        let (recorded, mut run) =
+            (points(&recipe, &mut random, 3), points(&recipe, &mut random, 5));
+        run.extend(recorded.iter().cloned());
+        let primal = lifted(&program, &recorded);
         let gradient = reversed(&primal, Folding::Exact);
         assert!(gradient.nodes.len() > 2500, "{}", gradient.nodes.len());
         let kernel = compile(&gradient).unwrap();
         assert!(kernel.scratch_len() > 30, "{}", kernel.scratch_len());
         assert_native(&gradient, &program, &run);
-        let served = assert_kernel(&program, Numerics::Exact, &learnt, &run, assert_same);
+        let served = assert_kernel(&program, Numerics::Exact, &recorded, &run, assert_same);
         assert!(recipe.wild || served >= 9, "{served}");
         if !recipe.wild {
-            assert_kernel(&program, Numerics::Real, &learnt, &run, assert_close);
+            assert_kernel(&program, Numerics::Real, &recorded, &run, assert_close);
         }
     }
 }
@@ -290,9 +293,9 @@ fn real_kernels_keep_the_signs_of_zeros_that_show() {
     ];
     for (index, (function, tie)) in functions.into_iter().enumerate() {
         let f = Tape::builder().hot_threshold(u32::MAX).record(|x: &[Var]| function(x[0]));
-        let learnt = [1.5, -1.5, tie].map(|x| f.value_and_grad(&[x]).unwrap());
+        let recorded = [1.5, -1.5, tie].map(|x| f.value_and_grad(&[x]).unwrap());
         f.compile().unwrap();
-        assert_eq!(f.value_and_grad(&[tie]).unwrap(), learnt[2], "{index}");
+        assert_eq!(f.value_and_grad(&[tie]).unwrap(), recorded[2], "{index}");
     }
 }
 

@@ -12,7 +12,7 @@ use phigrad::trace::{Inputs, Tracer};
 use phigrad::{Var, traced};
 
 /// What `f` does at the points, merged.
-fn learnt(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> Graph {
+fn recorded(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> Graph {
     let mut tracer = Tracer::default();
     let mut lifted = Lifted::new(points[0].len(), 0);
     for point in points {
@@ -30,7 +30,7 @@ fn roll(count: usize, ranges: &[(f64, f64)], f: impl Fn(&[Var]) -> Var) -> Graph
     let mut random = Random::new(count as u64);
     let mut point = || ranges.iter().map(|&(a, b)| random.uniform(a, b)).collect::<Vec<f64>>();
     let points: Vec<Vec<f64>> = (0..count + 300).map(|_| point()).collect();
-    let graph = learnt(&points[..count], f);
+    let graph = recorded(&points[..count], f);
     verify(&graph).unwrap_or_else(|error| panic!("{error}\n{graph}"));
     let rolled = reroll(&graph, RerollLimits::default());
     verify(&rolled).unwrap_or_else(|error| panic!("{error}\n{rolled}\n{graph}"));

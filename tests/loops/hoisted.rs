@@ -166,12 +166,12 @@ fn carried(x: &[Var]) -> Var {
 
 #[test]
 fn what_is_used_on_the_way_back_is_computed_before_the_way_there() {
-    for (run, taught) in
+    for (run, added) in
         [(decided as Program, [[0.9, 0.3], [0.9, 30.0]]), (carried, [[0.9, 0.3], [-0.4, 1.0]])]
     {
         let tape = Tape::builder().hot_threshold(u32::MAX).background(false).record(run);
         let kernel = Tape::builder().hot_threshold(u32::MAX).background(false).record(run);
-        taught.iter().for_each(|x| drop(kernel.value_and_grad(x).unwrap()));
+        added.iter().for_each(|x| drop(kernel.value_and_grad(x).unwrap()));
         kernel.compile().unwrap();
         for x in [[0.9, 0.3], [0.7, 30.0], [0.8, 0.35], [-0.2, 0.1]] {
             let (got, expected) = (kernel.value_and_grad(&x), tape.value_and_grad(&x));

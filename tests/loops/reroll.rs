@@ -13,7 +13,7 @@ use phigrad::trace::{Inputs, Tracer};
 use phigrad::{Var, traced};
 
 /// What `f` does at the points, merged.
-fn learnt(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> Graph {
+fn recorded(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> Graph {
     let mut tracer = Tracer::default();
     let mut lifted = Lifted::new(points[0].len(), 0);
     for point in points {
@@ -43,7 +43,7 @@ fn roll(inputs: usize, f: impl Fn(&[Var]) -> Var) -> Graph {
     let mut random = Random::new(inputs as u64);
     let mut point = || (0..inputs).map(|_| random.uniform(0.1, 2.0)).collect::<Vec<f64>>();
     let points: Vec<Vec<f64>> = (0..4).map(|_| point()).collect();
-    rolled(&learnt(&points[..1], f), &points)
+    rolled(&recorded(&points[..1], f), &points)
 }
 
 /// The number of iterations of each loop.
@@ -309,7 +309,7 @@ fn guards_stay_in_the_body() {
     let inside = vec![1.0; 20];
     let mut outside = inside.clone();
     outside[13] = 0.5;
-    let graph = learnt(core::slice::from_ref(&inside), program);
+    let graph = recorded(core::slice::from_ref(&inside), program);
     let small = rolled(&graph, &[inside, outside.clone()]);
     assert_eq!((bounds(&small), small.conditions()), (vec![20], 2), "{small}");
     assert!(!agree(&graph, &small, &outside));
@@ -318,7 +318,7 @@ fn guards_stay_in_the_body() {
     let program = |x: &[Var]| {
         x.iter().fold(Var::from(0.0), |sum, &x| if x > 0.0 { sum + x * x } else { sum - x })
     };
-    let small = rolled(&learnt(&points, program), &points);
+    let small = rolled(&recorded(&points, program), &points);
     assert_eq!(bounds(&small), [12, 11], "{small}");
 }
 
@@ -391,7 +391,7 @@ fn regions_roll() {
     let mut random = Random::new(3);
     let mut point = || (0..30).map(|_| random.uniform(0.0, 2.0)).collect::<Vec<f64>>();
     let points: Vec<Vec<f64>> = (0..40).map(|_| point()).collect();
-    let graph = learnt(&points[..20], clipped);
+    let graph = recorded(&points[..20], clipped);
     let small = rolled(&graph, &points);
     assert!(points.iter().all(|point| agree(&graph, &small, point)));
     assert!(loops(&small) > 0 && small.regions.len() < 6, "{small}");
@@ -459,7 +459,7 @@ fn what_does_not_repeat_stays() {
 #[test]
 fn one_graph_gives_one_result() {
     let program = |x: &[Var]| (0..40).map(|i| x[i % 5].sin() * x[0]).sum();
-    let graph = learnt(&[vec![0.1, 0.2, 0.3, 0.4, 0.5]], program);
+    let graph = recorded(&[vec![0.1, 0.2, 0.3, 0.4, 0.5]], program);
     let rolled = || reroll(&graph, RerollLimits::default());
     assert_eq!(rolled().to_string(), rolled().to_string());
     let steps = |graph: &Graph| -> usize { graph.blocks.values().map(|b| b.items.len()).sum() };

@@ -170,20 +170,20 @@ fn what_users_hold_may_move_and_be_shared() {
 fn an_empty_input_has_an_empty_gradient() {
     for numerics in NUMERICS {
         let pair = Pair::new(numerics, |_: &[Var]| Var::from(3.0) * 2.0);
-        pair.learn(&[[0.0; 0]]);
+        pair.profile(&[[0.0; 0]]);
         assert_eq!(pair.check(&[]), Served::Kernel);
         assert_eq!(pair.kernel.value_and_grad(&[]).unwrap(), (6.0, vec![]));
         let empty_sum = Pair::new(numerics, |x: &[Var]| x.iter().sum());
-        empty_sum.learn(&[[0.0; 0]]);
+        empty_sum.profile(&[[0.0; 0]]);
         assert_eq!(empty_sum.check(&[]), Served::Kernel);
     }
 }
 
 #[test]
-fn each_length_of_input_is_learnt_on_its_own() {
+fn each_length_of_input_is_recorded_on_its_own() {
     for numerics in NUMERICS {
         let pair = Pair::new(numerics, rosenbrock);
-        pair.learn(&[vec![0.5; 2], vec![0.5; 3], vec![0.5; 7]]);
+        pair.profile(&[vec![0.5; 2], vec![0.5; 3], vec![0.5; 7]]);
         for (length, served) in
             [(2, Served::Kernel), (7, Served::Kernel), (3, Served::Kernel), (4, Served::Tape)]
         {
@@ -226,7 +226,7 @@ fn numbers_that_are_not_finite_give_what_the_tape_computes() {
     let edges = [0.0, -0.0, 1.0, -1.0, 1e308, 5e-324, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
     for numerics in NUMERICS {
         let pair = Pair::new(numerics, f);
-        pair.learn(&[[1.0, 2.0, 3.0]]);
+        pair.profile(&[[1.0, 2.0, 3.0]]);
         assert_eq!(pair.check(&[1.5, 2.5, 3.5]), Served::Kernel);
         let mut not_finite = 0;
         for a in edges {
@@ -278,7 +278,7 @@ fn results_need_no_operation() {
     for numerics in NUMERICS {
         for (f, gradient) in functions.into_iter().zip(gradients) {
             let pair = Pair::new(numerics, f);
-            pair.learn(&[[1.0, 2.0]]);
+            pair.profile(&[[1.0, 2.0]]);
             assert_eq!(pair.check(&[3.0, 4.0]), Served::Kernel);
             assert_eq!(pair.kernel.grad(&[3.0, 4.0]).unwrap(), gradient);
         }
@@ -293,7 +293,7 @@ fn one_value_may_be_used_any_number_of_times() {
     }
     for numerics in NUMERICS {
         let pair = Pair::new(numerics, f);
-        pair.learn(&[[0.5]]);
+        pair.profile(&[[0.5]]);
         assert_eq!(pair.check(&[0.25]), Served::Kernel);
         let exact = 2.0 * 820.0 * 0.5f64.exp();
         assert_near(&[exact], &pair.kernel.grad(&[0.25]).unwrap());

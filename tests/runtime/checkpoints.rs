@@ -20,7 +20,7 @@ fn kernels<F: Fn(&[Var]) -> Var + Copy>(
     f: F,
 ) -> Vec<KernelReport> {
     let pair = Pair::with(builder(numbers), Numerics::Real, f);
-    pair.learn(points);
+    pair.profile(points);
     for point in points {
         assert_eq!(pair.check(point), Served::Kernel);
     }

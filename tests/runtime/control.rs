@@ -34,7 +34,7 @@ fn loops_tell_their_iterations() {
 }
 
 #[test]
-fn decisions_tell_sides_margins_and_departures() {
+fn decisions_tell_sides_margins_and_side_exits() {
     let f = Tape::builder().hot_threshold(u32::MAX).record(|x: &[Var]| choose(x[0], x[1]));
     f.grad(&[1.0, 1.5]).unwrap();
     f.compile().unwrap();
@@ -66,7 +66,7 @@ fn left(report: &Report, first: u32) -> Vec<(u32, u64)> {
 }
 
 #[test]
-fn departures_are_those_of_the_kernel_and_not_of_the_graph() {
+fn side_exits_are_those_of_the_kernel_and_not_of_the_graph() {
     let first = line!();
     let f = Tape::builder().hot_threshold(u32::MAX).record(|x: &[Var]| {
         let y = if x[0] > 0.0 { x[0] * 2.0 } else { x[0] * 3.0 };
@@ -75,7 +75,7 @@ fn departures_are_those_of_the_kernel_and_not_of_the_graph() {
     });
     f.grad(&[1.0, 1.0, 1.0]).unwrap();
     f.compile().unwrap();
-    // The graph learns the sides at once, the kernel does not.
+    // The graph records the sides at once, the kernel does not.
     for _ in 0..5 {
         f.grad(&[1.0, -1.0, -1.0]).unwrap();
     }
@@ -91,7 +91,7 @@ fn departures_are_those_of_the_kernel_and_not_of_the_graph() {
 }
 
 #[test]
-fn departures_behind_regions_that_share_are_noted() {
+fn side_exits_behind_regions_that_share_are_noted() {
     let f = Tape::builder().hot_threshold(u32::MAX).record(|x: &[Var]| root(x[0]));
     f.grad(&[2.0]).unwrap();
     f.compile().unwrap();
@@ -157,7 +157,7 @@ fn sides_too_many_to_share_are_told() {
     assert_eq!(run(10_000).refusals, []);
     let report = run(70);
     assert_eq!(report.refusals, [Refusal::TooManyToShare { limit: 70 }], "{report}");
-    assert!(report.to_string().contains("learn each way one by one"), "{report}");
+    assert!(report.to_string().contains("profile each way one by one"), "{report}");
 }
 
 #[test]

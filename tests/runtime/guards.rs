@@ -1,4 +1,4 @@
-//! Never a stale gradient: kernels that have learnt one side of a guard are
+//! Never a stale gradient: kernels that know one side of a guard are
 //! called on all sides, at ties, NaN, infinities and both zeros, and must give
 //! the tape's answer; after another `compile` they must serve all sides.
 
@@ -48,24 +48,25 @@ fn check_kind(
 ) {
     let points = points(edges);
     let side = |x: &[f64; 4]| plain(x[0], x[1]);
-    let mut learnt_from: Vec<[f64; 4]> = Vec::new();
+    let mut profiled_at: Vec<[f64; 4]> = Vec::new();
     for point in &points {
-        if learnt_from.iter().all(|other| side(other) != side(point)) {
-            learnt_from.push(*point);
+        if profiled_at.iter().all(|other| side(other) != side(point)) {
+            profiled_at.push(*point);
         }
     }
-    assert!(learnt_from.len() >= 2, "{name} has one side only");
+    assert!(profiled_at.len() >= 2, "{name} has one side only");
     for numerics in NUMERICS {
-        for learnt in &learnt_from {
+        for recorded in &profiled_at {
             let pair = Pair::new(numerics, |x: &[Var]| {
                 let side = traced(x[0], x[1]);
                 body(x, (side % 1009) as f64)
             });
-            pair.learn(&[learnt]);
+            pair.profile(&[recorded]);
             for point in &points {
                 let served = pair.check(point);
-                let context = format!("{name}, {numerics:?}, learnt at {learnt:?}, at {point:?}");
-                if side(point) != side(learnt) {
+                let context =
+                    format!("{name}, {numerics:?}, recorded at {recorded:?}, at {point:?}");
+                if side(point) != side(recorded) {
                     assert_eq!(served, Fallback, "{context}");
                 } else if exact {
                     assert_eq!(served, Kernel, "{context}");
@@ -217,7 +218,7 @@ fn casts_are_guarded_up_to_the_integer_part() {
     }
 }
 
-/// Learns at the first point, checks at all, learns them, and checks again;
+/// Records at the first point, checks at all, records them, and checks again;
 /// returns who served in the first round.
 fn twice<F: Fn(&[Var]) -> Var + Copy>(
     f: F,
@@ -225,7 +226,7 @@ fn twice<F: Fn(&[Var]) -> Var + Copy>(
     points: &[Vec<f64>],
 ) -> Vec<Served> {
     let pair = Pair::new(numerics, f);
-    pair.learn(&points[..1]);
+    pair.profile(&points[..1]);
     let first = points.iter().map(|x| pair.check(x)).collect();
     pair.kernel.compile().unwrap();
     for x in points {
@@ -374,14 +375,14 @@ fn a_kernel_of_many_paths_serves_each() {
 }
 
 #[test]
-fn a_path_learnt_in_steps_joins_the_kernel_at_each_compilation() {
+fn a_path_recorded_in_steps_joins_the_kernel_at_each_compilation() {
     fn stairs(x: &[Var]) -> Var {
         let step = (0..12).find(|&i| x[0] < f64::from(i)).unwrap_or(12);
         x[0] * f64::from(step) + x[0].sin()
     }
     for numerics in NUMERICS {
         let pair = Pair::new(numerics, stairs);
-        pair.learn(&[[5.5]]);
+        pair.profile(&[[5.5]]);
         for round in 0..12 {
             let x = [f64::from(round * 7 % 12) + 0.5];
             let known = round * 7 % 12 == 5;
@@ -408,7 +409,7 @@ fn a_tie_of_a_rounded_product_is_decided_as_on_the_tape() {
     for numerics in NUMERICS {
         for f in [side, entry] {
             let pair = Pair::new(numerics, f);
-            pair.learn(&[[1.0, 0.5, 0.0], [1.0, 0.5, 1.0], [1.0, 0.5, 2.0]]);
+            pair.profile(&[[1.0, 0.5, 0.0], [1.0, 0.5, 1.0], [1.0, 0.5, 2.0]]);
             for i in 1..100 {
                 let (a, b) = (0.1 * f64::from(i), 0.7);
                 pair.check(&[a, b, a * b]);
@@ -428,7 +429,7 @@ fn a_guard_on_the_sign_of_zero_decides_as_on_the_tape() {
     for numerics in NUMERICS {
         for f in [plus, minus] {
             let pair = Pair::new(numerics, f);
-            pair.learn(&[[1.0], [-1.0]]);
+            pair.profile(&[[1.0], [-1.0]]);
             pair.check(&[-0.0]);
             pair.check(&[0.0]);
         }

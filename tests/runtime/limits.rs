@@ -19,7 +19,7 @@ fn paths_beyond_the_limit_are_served_by_the_tape() {
     for numerics in NUMERICS {
         let builder = manual(numerics).limits(limits(|limits| limits.paths = 3));
         let pair = Pair::with(builder, numerics, stairs);
-        pair.learn(&[[0.5], [1.5], [2.5], [3.5]]);
+        pair.profile(&[[0.5], [1.5], [2.5], [3.5]]);
         for _ in 0..3 {
             for x in [0.25, 2.75] {
                 assert_eq!(pair.check(&[x]), Served::Kernel, "{x}");
@@ -46,7 +46,7 @@ fn nodes_beyond_the_limit_are_served_by_the_tape() {
     for numerics in NUMERICS {
         let builder = manual(numerics).limits(limits(|limits| limits.nodes = 60));
         let pair = Pair::with(builder, numerics, f);
-        pair.learn(&[[1.0], [-1.0]]);
+        pair.profile(&[[1.0], [-1.0]]);
         assert_eq!(pair.check(&[0.5]), Served::Kernel);
         assert_eq!(pair.check(&[-0.5]), Served::Fallback);
         let report = pair.kernel.report();
@@ -234,7 +234,7 @@ fn kernels_are_right_however_many_steps_are_simplified_together() {
         let builder =
             manual(Numerics::Real).limits(limits(|limits| limits.simplified = simplified));
         let pair = Pair::with(builder, Numerics::Real, f);
-        pair.learn(&[[0.5, 0.1]]);
+        pair.profile(&[[0.5, 0.1]]);
         for x in [[0.3, -0.2], [-40.0, 1e-3], [30.0, 7.0]] {
             assert_eq!(pair.check(&x), Served::Kernel, "{simplified} {x:?}");
         }

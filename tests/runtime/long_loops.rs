@@ -1,4 +1,4 @@
-//! Long loops: they are one step of what was learnt, whatever their number of
+//! Long loops: they are one step of what was recorded, whatever their number of
 //! iterations, and calls that do something else there are still served rightly.
 
 use std::panic::Location;
@@ -11,8 +11,8 @@ use phigrad::ssa::{Outcome, interpret, verify};
 use phigrad::trace::{Inputs, Tracer};
 use phigrad::{Numerics, Var, traced};
 
-/// What is learnt from the runs of `f` at these points.
-fn learnt(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> Lifted {
+/// What is recorded from the runs of `f` at these points.
+fn recorded(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> Lifted {
     let (mut tracer, mut lifted) = (Tracer::default(), Lifted::new(points[0].len(), 0));
     for point in points {
         let inputs = Inputs { active: point, inactive: &[] };
@@ -71,7 +71,7 @@ fn branched(x: &[Var]) -> Var {
 #[test]
 fn a_loop_is_as_small_as_its_body() {
     let size = |times| {
-        let mut lifted = learnt(&[vec![0.3, 0.7]], fold(times));
+        let mut lifted = recorded(&[vec![0.3, 0.7]], fold(times));
         assert_eq!(lifted.steps(), 3 * times);
         lifted.compact().nodes.len()
     };
@@ -82,12 +82,12 @@ fn a_loop_is_as_small_as_its_body() {
 
 #[test]
 fn annotated_loops_with_one_way_are_small_too() {
-    let mut lifted = learnt(&[vec![0.3, 0.7], vec![0.4, 0.6]], annotated);
+    let mut lifted = recorded(&[vec![0.3, 0.7], vec![0.4, 0.6]], annotated);
     assert!(lifted.compact().nodes.len() < 20, "{}", lifted.compact());
     assert_eq!(lifted.steps(), 3000);
     // What is called in it, too.
     let f = |x: &[Var]| (0..1000).fold(x[0], |y, _| scaled(y, x[1]).sin() + 1.0);
-    let mut lifted = learnt(&[vec![0.3, 0.7], vec![0.4, 0.7]], f);
+    let mut lifted = recorded(&[vec![0.3, 0.7], vec![0.4, 0.7]], f);
     assert!(lifted.compact().nodes.len() < 20, "{}", lifted.compact());
 }
 
@@ -95,7 +95,7 @@ fn annotated_loops_with_one_way_are_small_too() {
 fn long_loops_in_branches_and_between_them_are_small() {
     let points: Vec<Vec<f64>> =
         [[0.3, 0.7], [0.7, 0.3], [0.4, 0.6], [0.9, 0.2]].iter().map(|x| x.to_vec()).collect();
-    let mut lifted = learnt(&points, branched);
+    let mut lifted = recorded(&points, branched);
     assert!(lifted.unmerged().is_empty());
     assert!(lifted.compact().nodes.len() < 50, "{}", lifted.compact());
     let rolled = reroll(lifted.compact(), RerollLimits::default());
@@ -106,7 +106,7 @@ fn long_loops_in_branches_and_between_them_are_small() {
 fn code_does_not_grow_with_the_iterations() {
     let sizes = |times: usize| {
         let pair = Pair::with(manual(Numerics::Real), Numerics::Real, fold(times));
-        pair.learn(&[vec![0.3, 0.7]]);
+        pair.profile(&[vec![0.3, 0.7]]);
         assert_eq!(pair.check(&[0.4, 0.6]), Served::Kernel);
         let report = pair.kernel.report();
         let kernel = &report.kernels[1];
@@ -121,7 +121,7 @@ fn guards_in_loops_are_counted_one_by_one() {
     let pair = Pair::with(manual(Numerics::Real), Numerics::Real, |x: &[Var]| {
         (0..500).fold(x[0], |y, _| if y > -2.0 { (y * x[1]).sin() } else { y })
     });
-    pair.learn(&[vec![0.3, 0.7]]);
+    pair.profile(&[vec![0.3, 0.7]]);
     assert_eq!(pair.check(&[0.5, 0.6]), Served::Kernel);
     assert_eq!(pair.kernel.report().conditions, 500);
 }
@@ -139,13 +139,13 @@ fn calls_that_leave_a_loop_anywhere_are_right() {
     for numerics in NUMERICS {
         let pair = Pair::with(manual(numerics), numerics, f);
         let all = vec![0.9; COUNT];
-        pair.learn(core::slice::from_ref(&all));
+        pair.profile(core::slice::from_ref(&all));
         assert_eq!(pair.check(&all), Served::Kernel);
         for at in [0, 1, 5, 99, COUNT - 1] {
             let mut other = all.clone();
             other[at] = -0.5;
             assert_eq!(pair.check(&other), Served::Fallback, "{at}");
-            pair.learn(core::slice::from_ref(&other));
+            pair.profile(core::slice::from_ref(&other));
             assert_eq!(pair.check(&other), Served::Kernel, "{at}");
             assert_eq!(pair.check(&all), Served::Kernel, "{at}");
         }
@@ -154,7 +154,7 @@ fn calls_that_leave_a_loop_anywhere_are_right() {
 
 #[test]
 fn what_surrounds_long_loops_is_rolled_with_them() {
-    let mut lifted = learnt(&[vec![0.3, 0.7, 0.9]], |x: &[Var]| {
+    let mut lifted = recorded(&[vec![0.3, 0.7, 0.9]], |x: &[Var]| {
         let mut state = x[0];
         for i in 0..10 {
             state = (0..300).fold(state, |y, j| (y * x[1] + f64::from((i + 1) * j)).sin());
@@ -197,7 +197,7 @@ fn a_loop_that_begins_with_constants_carries_what_the_program_does() {
     for program in programs {
         // Short ones are loops only when they are rolled.
         for times in [12, 300] {
-            let mut lifted = learnt(&[vec![0.7, 0.4, 0.1]], |x| program(x, times));
+            let mut lifted = recorded(&[vec![0.7, 0.4, 0.1]], |x| program(x, times));
             let is_kept = lifted.compact().nodes.len() < lifted.graph().nodes.len();
             assert_eq!(is_kept, times > 12, "{times}");
             for graph in [Arc::clone(lifted.graph()), Arc::clone(lifted.compact())] {

@@ -9,11 +9,11 @@ mod calls;
 mod checkpoints;
 mod control;
 mod guards;
-mod learning;
 mod limits;
 mod long_loops;
 mod memory;
 mod merging;
+mod profiling;
 mod repeatable;
 #[cfg(feature = "serde")]
 mod serialized;

@@ -1,5 +1,5 @@
 //! Merging is sound: random structured programs, with loops, jumps and hidden
-//! counters, learnt from some runs and checked against the tape on others.
+//! counters, recorded from some runs and checked against the tape on others.
 //!
 //! What the merged graph says must be what the tape says, bit for bit, and what
 //! was seen must be known.
@@ -30,7 +30,7 @@ fn recipes() -> [Recipe; 4] {
 }
 
 /// What `program` does at `points`, merged.
-fn learn(program: &Program, points: &[Point]) -> Lifted {
+fn profile(program: &Program, points: &[Point]) -> Lifted {
     let mut tracer = Tracer::default();
     tracer.detail(Detail::Captures);
     let mut lifted = Lifted::new(program.active(), program.inactive());
@@ -49,8 +49,8 @@ fn learn(program: &Program, points: &[Point]) -> Lifted {
     lifted
 }
 
-/// Checks the graph of what was learnt at `run`; returns how often it knew.
-fn check(program: &Program, graph: &Graph, learnt: usize, run: &[Point]) -> usize {
+/// Checks the graph of what was recorded at `run`; returns how often it knew.
+fn check(program: &Program, graph: &Graph, recorded: usize, run: &[Point]) -> usize {
     verify(graph).unwrap_or_else(|error| panic!("{error}\n{graph}\n{program}"));
     let gradient = reversed(graph, Folding::Exact);
     verify(&gradient).unwrap_or_else(|error| panic!("{error}\n{gradient}\n{program}"));
@@ -66,7 +66,7 @@ fn check(program: &Program, graph: &Graph, learnt: usize, run: &[Point]) -> usiz
             }
             None => {
                 let nan = point.0.iter().chain(&point.1).any(|x| x.is_nan());
-                assert!(index >= learnt || nan, "{point:?}\n{graph}\n{program}");
+                assert!(index >= recorded || nan, "{point:?}\n{graph}\n{program}");
                 continue;
             }
         }
@@ -91,12 +91,12 @@ fn merged_graphs_mean_what_the_tape_does() {
         let mut random = Random::new(kind as u64);
         for _ in 0..400 {
             let program = recipe.program(&mut random);
-            let learnt = points(&recipe, &mut random, 8);
-            let mut lifted = learn(&program, &learnt);
-            let mut run = learnt.clone();
+            let recorded = points(&recipe, &mut random, 8);
+            let mut lifted = profile(&program, &recorded);
+            let mut run = recorded.clone();
             run.extend(points(&recipe, &mut random, 12));
-            known += check(&program, lifted.graph(), learnt.len(), &run) - learnt.len();
-            total += run.len() - learnt.len();
+            known += check(&program, lifted.graph(), recorded.len(), &run) - recorded.len();
+            total += run.len() - recorded.len();
         }
     }
     assert!(known > total / 2, "{known} of {total}");

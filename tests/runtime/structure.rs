@@ -14,7 +14,7 @@ fn a_guard_on_the_value_of_a_comparison_is_checked_beside_a_guard_on_the_compari
     }
     for numerics in NUMERICS {
         let pair = Pair::new(numerics, f);
-        pair.learn(&[[0.0, 1.0, 0.5]]);
+        pair.profile(&[[0.0, 1.0, 0.5]]);
         pair.check(&[0.5, 1.0, 2.0]);
         pair.check(&[0.5, 1.0, 0.25]);
         pair.check(&[2.0, 1.0, 0.25]);
@@ -34,7 +34,7 @@ fn a_long_chain_of_guards_needs_no_deep_stack() {
     let small = std::thread::Builder::new().stack_size(1 << 20);
     let thread = small.spawn(|| {
         let pair = Pair::new(Numerics::Real, f);
-        pair.learn(&[[0.5, 0.25]]);
+        pair.profile(&[[0.5, 0.25]]);
         pair.check(&[0.5, 0.26]);
         pair.check(&[0.5, -0.26]);
     });
@@ -68,7 +68,7 @@ fn equal_products_cancel_in_every_executor() {
     }
     for numerics in NUMERICS {
         let pair = Pair::new(numerics, f);
-        pair.learn(&[[1.0, 2.0, 3.0, 4.0]]);
+        pair.profile(&[[1.0, 2.0, 3.0, 4.0]]);
         pair.check(&[0.1, 0.3, 0.3, 0.1]);
         pair.check(&[0.1, 0.3, 0.1, 0.3]);
     }
@@ -90,7 +90,7 @@ fn roots_of_what_cancels_are_those_of_the_tape() {
     for numerics in NUMERICS {
         for f in [squares, deviation, scaled] {
             let pair = Pair::new(numerics, f);
-            pair.learn(&[[2.0, 1.0]]);
+            pair.profile(&[[2.0, 1.0]]);
             for i in 1..20 {
                 pair.check(&[0.1 * f64::from(i), 0.1 * f64::from(i)]);
             }
@@ -101,7 +101,7 @@ fn roots_of_what_cancels_are_those_of_the_tape() {
 #[test]
 fn a_kernel_that_meets_new_paths_only_is_tried_less_often() {
     let pair = Pair::new(Numerics::Exact, |x: &[Var]| x[0] * x[0].value());
-    pair.learn(&[[0.5]]);
+    pair.profile(&[[0.5]]);
     for i in 0..4000 {
         assert_eq!(pair.kernel.grad(&[f64::from(i)]).unwrap(), [f64::from(i)]);
     }

@@ -5,7 +5,7 @@ use crate::common::served::{NUMERICS, Pair, Served, manual};
 use phigrad::check::Random;
 use phigrad::{Numerics, Purpose, TapeBuilder, Var, traced};
 
-/// Learns from that many calls at random points; returns how many of 500 others
+/// Records from that many calls at random points; returns how many of 500 others
 /// are served by the kernel, which must be right, and the size of its code.
 fn served(
     numerics: Numerics,
@@ -27,7 +27,7 @@ fn served_by(
     let mut random = Random::new(7);
     let mut point = || ranges.iter().map(|&(a, b)| random.uniform(a, b)).collect::<Vec<f64>>();
     let pair = Pair::with(builder, numerics, f);
-    pair.learn(&(0..calls).map(|_| point()).collect::<Vec<_>>());
+    pair.profile(&(0..calls).map(|_| point()).collect::<Vec<_>>());
     let count = (0..500).filter(|_| pair.check(&point()) == Served::Kernel).count();
     let report = pair.kernel.report();
     assert!(report.refusals.is_empty() && report.unmerged.is_empty(), "{report}");
@@ -121,7 +121,7 @@ fn growth_plain(x: &[Var]) -> Var {
     y.sqrt() * x[0]
 }
 
-/// The size of the code that a few calls teach, with `factor` as the growth of an
+/// The size of the code that a few calls add, with `factor` as the growth of an
 /// iteration.
 fn size(f: fn(&[Var]) -> Var, factor: f64) -> usize {
     let recorded = manual(Numerics::Real).record(f);

@@ -35,7 +35,7 @@ fn a_recording_inside_another_is_a_constant_to_it() {
         };
         let outer = &outer;
         let pair = Pair::new(numerics, move |x: &[Var]| outer(x));
-        pair.learn(&[[3.0]]);
+        pair.profile(&[[3.0]]);
         assert_eq!(pair.check(&[5.0]), Served::Kernel);
         assert_eq!(pair.kernel.grad(&[5.0]).unwrap(), [312.0]);
         inner.compile().unwrap();

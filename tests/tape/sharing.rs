@@ -20,7 +20,7 @@ fn recorded_functions_are_send_and_sync() {
 }
 
 #[test]
-fn many_threads_call_one_function_while_it_is_learnt_and_compiled() {
+fn many_threads_call_one_function_while_it_is_recorded_and_compiled() {
     let f = Tape::builder().hot_threshold(20).record(program);
     thread::scope(|scope| {
         for thread in 0..4 {

@@ -1,5 +1,5 @@
 //! Runs of the tape that record operations and guards alone, because there is
-//! nothing to learn from them.
+//! nothing new on them.
 
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -77,7 +77,7 @@ fn all_of_a_bare_run_is_said_to_be_from_where_the_function_was_recorded() {
 }
 
 #[test]
-fn a_path_that_a_bare_run_takes_is_learnt_from_the_next_run() {
+fn a_path_that_an_untracked_run_takes_is_recorded_from_the_next_run() {
     let recorded = calm(|x| if x[0] > 0.0 { x[0] * x[1] } else { x[0] - x[1] });
     assert_eq!(recorded.report().paths, 1);
     assert_eq!(recorded.grad(&[-2.0, 3.0]).unwrap(), [1.0, -1.0]);

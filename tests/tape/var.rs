@@ -17,7 +17,7 @@ type Question = fn(f64, f64) -> bool;
 fn at<const N: usize>(f: impl Fn(&[Var]) -> Var + Copy, x: [f64; N]) -> (f64, [f64; N]) {
     for numerics in NUMERICS {
         let pair = Pair::new(numerics, f);
-        pair.learn(&[x]);
+        pair.profile(&[x]);
         assert!(matches!(pair.check(&x), Served::Kernel | Served::NonFinite));
     }
     let (value, gradient) = manual(Numerics::Exact).record(f).value_and_grad(&x).unwrap();
@@ -274,7 +274,7 @@ fn conditions_are_numbers_and_select_without_a_guard() {
                 let condition = traced(x[0], x[1]);
                 condition.select(x[2] * x[2], x[2].exp()) + condition
             });
-            pair.learn(&[[0.0, 1.0, 2.0]]);
+            pair.profile(&[[0.0, 1.0, 2.0]]);
             for a in edges {
                 for b in edges {
                     // One kernel serves both sides.

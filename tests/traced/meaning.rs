@@ -10,7 +10,7 @@ use phigrad::trace::{Adjoints, Detail, Inputs, Tracer, sweep};
 use phigrad::{Numerics, Var};
 
 /// Asserts that both functions agree at all points, on the tape and, once all
-/// points are learnt, by kernels, and that all that is needed is carried.
+/// points are recorded, by kernels, and that all that is needed is carried.
 fn assert_agree(
     name: &str,
     plain: fn(&[Var]) -> Var,

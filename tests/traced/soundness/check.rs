@@ -37,9 +37,9 @@ pub struct Domain {
     pub inputs: usize,
     pub low: f64,
     pub high: f64,
-    /// The order in which the runs come that teach.
+    /// The order in which the runs come that add.
     pub order: Order,
-    /// How many runs teach.
+    /// How many runs add.
     pub runs: usize,
 }
 
@@ -51,7 +51,7 @@ pub enum Order {
     Descending,
 }
 
-/// `count` inputs between -2 and 2, and 50 runs that teach.
+/// `count` inputs between -2 and 2, and 50 runs that add.
 pub const fn inputs(count: usize) -> Domain {
     Domain { inputs: count, low: -2.0, high: 2.0, order: Order::Random, runs: 50 }
 }
@@ -85,8 +85,8 @@ impl Domain {
         (0..count).map(|_| self.point(random)).collect()
     }
 
-    /// The points of runs that teach, in order; none is odd.
-    fn lessons(self, random: &mut Random, count: usize) -> Vec<Vec<f64>> {
+    /// The points of runs that add, in order; none is odd.
+    fn profiled(self, random: &mut Random, count: usize) -> Vec<Vec<f64>> {
         let number = |random: &mut Random| random.uniform(self.low, self.high);
         let mut points: Vec<Vec<f64>> =
             (0..count).map(|_| (0..self.inputs).map(|_| number(random)).collect()).collect();
@@ -142,18 +142,18 @@ impl Program<'_> {
         let few = &mut random(1);
         // Most is claimed wrongly where little has been seen.
         for runs in (1..8).flat_map(|runs| [runs; 4]).chain([9, 15, 20]) {
-            let lessons = domain.lessons(few, runs);
-            let mut lifted = self.learn(&lessons, expect);
+            let profiled = domain.profiled(few, runs);
+            let mut lifted = self.profile(&profiled, expect);
             let points = domain.points(few, 40);
-            self.graphs(&mut lifted, &lessons, &points);
+            self.graphs(&mut lifted, &profiled, &points);
         }
-        let lessons = domain.lessons(&mut random(2), domain.runs);
-        let mut lifted = self.learn(&lessons, expect);
+        let profiled = domain.profiled(&mut random(2), domain.runs);
+        let mut lifted = self.profile(&profiled, expect);
         let points = domain.points(&mut random(3), 1000);
-        let known = self.graphs(&mut lifted, &lessons, &points);
+        let known = self.graphs(&mut lifted, &profiled, &points);
         let known = known as f64 / points.len() as f64;
         if std::env::var_os("SHARES").is_some() {
-            self.show(&lessons, &points, known);
+            self.show(&profiled, &points, known);
         }
         self.expected(&lifted, expect);
         match expect {
@@ -179,9 +179,9 @@ impl Program<'_> {
         self.agree(&domain.points(&mut random(0), 100));
         let few = &mut random(1);
         for runs in [1, 3, 8, 20] {
-            let lessons = domain.lessons(few, runs);
-            let mut lifted = self.learn(&lessons, Expect::Parts(0.0));
-            let known = self.graphs(&mut lifted, &lessons, &domain.points(few, 50));
+            let profiled = domain.profiled(few, runs);
+            let mut lifted = self.profile(&profiled, Expect::Parts(0.0));
+            let known = self.graphs(&mut lifted, &profiled, &domain.points(few, 50));
             if std::env::var_os("SHARES").is_some() && runs == 20 {
                 let unmerged = lifted.unmerged();
                 println!("SHARE {self}: {known} of 50, not merged: {unmerged:?}");
@@ -207,11 +207,11 @@ impl Program<'_> {
         }
     }
 
-    fn learn(&self, lessons: &[Vec<f64>], expect: Expect) -> Lifted {
+    fn profile(&self, profiled: &[Vec<f64>], expect: Expect) -> Lifted {
         let mut tracer = Tracer::default();
         tracer.detail(Detail::Captures);
-        let mut lifted = Lifted::new(lessons[0].len(), 0);
-        for x in lessons {
+        let mut lifted = Lifted::new(profiled[0].len(), 0);
+        for x in profiled {
             let inputs = Inputs { active: x, inactive: &[] };
             let run = |x: &[Var], _: &[Var]| (self.annotated)(x);
             let trace = tracer.run(run, inputs, LIMIT, Location::caller()).unwrap();
@@ -243,7 +243,7 @@ impl Program<'_> {
 
     /// Checks the graph and those of its gradient; returns how many of the points
     /// they know.
-    fn graphs(&self, lifted: &mut Lifted, lessons: &[Vec<f64>], points: &[Vec<f64>]) -> usize {
+    fn graphs(&self, lifted: &mut Lifted, profiled: &[Vec<f64>], points: &[Vec<f64>]) -> usize {
         let graph = lifted.graph();
         verify(graph).unwrap_or_else(|error| panic!("{self}: {error}\n{graph}"));
         let gradient = reverse(graph, Wanted::GradientAndValue, Folding::Exact);
@@ -251,9 +251,9 @@ impl Program<'_> {
         let small = simplify(&gradient, Folding::Exact);
         verify(&small).unwrap_or_else(|error| panic!("{self}: {error}\n{small}"));
         let (mut tracer, mut known) = (Tracer::default(), 0);
-        for (index, x) in lessons.iter().chain(points).enumerate() {
+        for (index, x) in profiled.iter().chain(points).enumerate() {
             let Outcome::Values(values) = interpret(graph, x) else { continue };
-            known += usize::from(index >= lessons.len());
+            known += usize::from(index >= profiled.len());
             let answer = taped(&mut tracer, self.annotated, x);
             assert!(
                 values.len() == 1 && same(values[0], answer.value),
@@ -336,9 +336,9 @@ impl Program<'_> {
     }
 
     /// Prints how much is known with and without regions.
-    fn show(&self, lessons: &[Vec<f64>], points: &[Vec<f64>], known: f64) {
+    fn show(&self, profiled: &[Vec<f64>], points: &[Vec<f64>], known: f64) {
         let without = Program { annotated: self.unannotated, ..*self };
-        let mut lifted = without.learn(lessons, Expect::Sound);
+        let mut lifted = without.profile(profiled, Expect::Sound);
         let graph = lifted.graph();
         let is_known = |x: &&Vec<f64>| matches!(interpret(graph, x), Outcome::Values(_));
         let few = points.iter().filter(is_known).count() as f64 / points.len() as f64;

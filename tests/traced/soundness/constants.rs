@@ -181,7 +181,7 @@ mod given {
         if v > 0.0 { if y > 1.0 { y * v } else { v } } else { v - y }
     }
 
-    fn learn(run: fn(&[Var], &[Var]) -> Var, points: &[[f64; 3]]) -> Lifted {
+    fn profile(run: fn(&[Var], &[Var]) -> Var, points: &[[f64; 3]]) -> Lifted {
         let mut lifted = Lifted::new(3, 0);
         for x in points {
             let mut tracer = Tracer::default();
@@ -204,18 +204,18 @@ mod given {
     #[test]
     fn sides_go_to_where_constants_are_and_not_back() {
         let traced_first = |x: &[Var], _: &[Var]| scale(x[0], x[1]) + scale(2.0.into(), x[2]);
-        let mut lifted = learn(traced_first, &[[3.0, 1.0, 1.0], [3.0, -1.0, 1.0]]);
+        let mut lifted = profile(traced_first, &[[3.0, 1.0, 1.0], [3.0, -1.0, 1.0]]);
         assert_eq!(value(&mut lifted, [3.0, -1.0, -1.0]), Some(-11.0 - 6.0));
         assert_eq!(value(&mut lifted, [3.0, 1.0, -1.0]), Some(10.0 - 6.0));
         // The product of constants is not in the trace.
-        let mut lifted = learn(traced_first, &[[3.0, 1.0, 1.0], [3.0, 1.0, -1.0]]);
+        let mut lifted = profile(traced_first, &[[3.0, 1.0, 1.0], [3.0, 1.0, -1.0]]);
         assert_eq!(value(&mut lifted, [3.0, -1.0, 1.0]), None);
     }
 
     #[test]
     fn other_constants_share_nothing_with_one_another() {
         let run = |x: &[Var], _: &[Var]| scale(4.0.into(), x[1]) + scale(2.0.into(), x[2]);
-        let mut lifted = learn(run, &[[3.0, 1.0, 1.0], [3.0, -1.0, 1.0]]);
+        let mut lifted = profile(run, &[[3.0, 1.0, 1.0], [3.0, -1.0, 1.0]]);
         assert_eq!(value(&mut lifted, [3.0, 1.0, -1.0]), None);
     }
 
@@ -223,9 +223,9 @@ mod given {
     fn no_comparison_of_constants_is_passed() {
         let run = |x: &[Var], _: &[Var]| compare(x[0], x[1]) + compare(2.0.into(), x[2]);
         let points = [[3.0, -1.0, -1.0], [3.0, 1.0, -1.0], [0.5, 1.0, -1.0]];
-        let mut lifted = learn(run, &points);
+        let mut lifted = profile(run, &points);
         assert_eq!(value(&mut lifted, [3.0, 1.0, 1.0]), None);
-        let mut lifted = learn(run, &[[3.0, -1.0, 1.0], [3.0, 1.0, 1.0]]);
+        let mut lifted = profile(run, &[[3.0, -1.0, 1.0], [3.0, 1.0, 1.0]]);
         assert_eq!(value(&mut lifted, [3.0, -1.0, -1.0]), Some(-4.0 - 3.0));
     }
 }

@@ -1,4 +1,4 @@
-//! What is learnt of a region in one place is used in others only where nothing
+//! What is recorded of a region in one place is used in others only where nothing
 //! else can matter: indices, constants, static state, jumps to the outside.
 
 programs! {

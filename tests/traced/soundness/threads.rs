@@ -1,4 +1,4 @@
-//! Several threads teach and call one function at once; a side that is first
+//! Several threads add and call one function at once; a side that is first
 //! seen after kernels were made; inputs of several lengths.
 
 use std::thread;
@@ -35,7 +35,7 @@ fn assert_same(x: &[f64], (value, gradient): &(f64, Vec<f64>), expected: &(f64, 
 }
 
 #[test]
-fn threads_teach_different_ways_at_once() {
+fn threads_add_different_paths_at_once() {
     for background in [false, true] {
         let builder = Tape::builder().numerics(Numerics::Exact).background(background);
         let recorded = &builder.hot_threshold(20).record(ways);

@@ -39,7 +39,7 @@ pub(super) enum Why {
 }
 
 /// What the tape's calls have recorded.
-pub(super) struct Learning {
+pub(super) struct Profile {
     pub(super) lifted: Lifted,
     /// The paths that the tape went, by the trace's signature.
     pub(super) seen: HashMap<u64, TracedPath>,
@@ -99,9 +99,9 @@ const PROFILING_NUMBERS: usize = 1 << 16;
 /// So many paths through the function are counted before counting starts anew.
 const MOST_SEEN: usize = 4096;
 
-impl Learning {
+impl Profile {
     pub(super) fn new(active: usize, inactive: usize) -> Self {
-        Learning {
+        Profile {
             lifted: Lifted::new(active, inactive),
             seen: HashMap::new(),
             // Beforehand, so that the first untracked runs need no memory.
@@ -233,24 +233,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_lesson_and_the_latest_are_kept() {
-        let mut learning = Learning::new(1, 1);
+    fn the_first_profiling_input_and_the_latest_are_kept() {
+        let mut profile = Profile::new(1, 1);
         for number in 0..20 {
-            learning.keep(Inputs { active: &[f64::from(number)], inactive: &[0.5] });
+            profile.keep(Inputs { active: &[f64::from(number)], inactive: &[0.5] });
         }
-        let first: Vec<f64> = learning.profiling_inputs().iter().map(|inputs| inputs[0]).collect();
+        let first: Vec<f64> = profile.profiling_inputs().iter().map(|inputs| inputs[0]).collect();
         assert_eq!(first, [0.0, 19.0, 18.0, 17.0, 16.0, 15.0, 14.0, 13.0]);
-        assert_eq!(learning.profiling_inputs()[0][..], [0.0, 0.5]);
-        learning.withdraw();
-        assert!(learning.profiling_inputs().is_empty());
+        assert_eq!(profile.profiling_inputs()[0][..], [0.0, 0.5]);
+        profile.withdraw();
+        assert!(profile.profiling_inputs().is_empty());
     }
 
     #[test]
     fn profiling_inputs_of_many_numbers_are_few() {
         let kept = |size: usize| {
-            let mut learning = Learning::new(size, 0);
-            (0..20).for_each(|_| learning.keep(Inputs { active: &vec![1.0; size], inactive: &[] }));
-            learning.profiling_inputs().len()
+            let mut profile = Profile::new(size, 0);
+            (0..20).for_each(|_| profile.keep(Inputs { active: &vec![1.0; size], inactive: &[] }));
+            profile.profiling_inputs().len()
         };
         let numbers = PROFILING_NUMBERS;
         assert_eq!([0, 1, numbers / 3, numbers, numbers + 1].map(kept), [8, 8, 3, 1, 0]);

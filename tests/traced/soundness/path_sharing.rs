@@ -143,11 +143,11 @@ mod unseen {
         scale(x[0], x[1], 2.0) * scale(x[0], x[2], FACTOR.get())
     }
 
-    fn learn(lifted: &mut Lifted, x: &[f64], nodes: usize) -> Merged {
-        learn_from(doubling, lifted, x, nodes)
+    fn profile(lifted: &mut Lifted, x: &[f64], nodes: usize) -> Merged {
+        profile_at(doubling, lifted, x, nodes)
     }
 
-    fn learn_from(
+    fn profile_at(
         run: fn(&[Var], &[Var]) -> Var,
         lifted: &mut Lifted,
         x: &[f64],
@@ -170,14 +170,14 @@ mod unseen {
     #[test]
     fn what_does_not_fit_is_forgotten_and_shared_no_more() {
         let mut lifted = Lifted::new(3, 0);
-        learn(&mut lifted, &[3.0, 1.0, -1.0], 1000);
-        learn(&mut lifted, &[3.0, -1.0, -1.0], 1000);
+        profile(&mut lifted, &[3.0, 1.0, -1.0], 1000);
+        profile(&mut lifted, &[3.0, -1.0, -1.0], 1000);
         assert_eq!(lifted.generation(), 0);
-        let seen = learn(&mut lifted, &[3.0, 1.0, 1.0], 1000);
+        let seen = profile(&mut lifted, &[3.0, 1.0, 1.0], 1000);
         assert!(matches!(seen, Merged::New { .. }));
         assert_eq!(lifted.generation(), 1, "the side of the other place was not forgotten");
         for x in [[3.0, -1.0, 1.0], [3.0, 1.0, -1.0], [3.0, -1.0, -1.0]] {
-            learn(&mut lifted, &x, 1000);
+            profile(&mut lifted, &x, 1000);
         }
         assert_eq!(lifted.generation(), 1);
         assert_eq!(value(&mut lifted, &[3.0, 1.0, 1.0]), Some(24.0));
@@ -187,21 +187,21 @@ mod unseen {
     #[test]
     fn what_rests_on_state_that_varies_is_forgotten() {
         let mut lifted = Lifted::new(3, 0);
-        learn_from(scaling, &mut lifted, &[3.0, 1.0, -1.0], 1000);
+        profile_at(scaling, &mut lifted, &[3.0, 1.0, -1.0], 1000);
         assert_eq!(value(&mut lifted, &[3.0, 1.0, 1.0]), Some(36.0), "nothing was shared");
         FACTOR.set(5.0);
-        learn_from(scaling, &mut lifted, &[3.0, 1.0, -1.0], 1000);
+        profile_at(scaling, &mut lifted, &[3.0, 1.0, -1.0], 1000);
         assert_eq!(lifted.generation(), 1);
         assert_eq!(value(&mut lifted, &[3.0, 1.0, 1.0]), None);
         assert_eq!(value(&mut lifted, &[3.0, 1.0, -1.0]), Some(-18.0));
-        learn_from(scaling, &mut lifted, &[3.0, -1.0, 1.0], 1000);
+        profile_at(scaling, &mut lifted, &[3.0, -1.0, 1.0], 1000);
         assert_eq!(value(&mut lifted, &[3.0, 1.0, 1.0]), Some(90.0));
     }
 
     #[test]
     fn what_was_copied_is_no_event_of_a_run() {
         let mut lifted = Lifted::new(3, 0);
-        learn(&mut lifted, &[3.0, 1.0, -1.0], 1000);
+        profile(&mut lifted, &[3.0, 1.0, -1.0], 1000);
         let one = lifted.events();
         assert!(lifted.steps() + 3 > one, "nothing was copied");
     }
@@ -209,10 +209,10 @@ mod unseen {
     #[test]
     fn what_regions_share_is_known_before_somebody_asks_for_the_graph() {
         let mut lifted = Lifted::new(3, 0);
-        learn(&mut lifted, &[3.0, 1.0, -1.0], 1000);
+        profile(&mut lifted, &[3.0, 1.0, -1.0], 1000);
         let version = lifted.version();
         for x in [[3.0, -1.0, -1.0], [3.0, 1.0, -1.0]] {
-            assert_eq!(learn(&mut lifted, &x, 1000), Merged::Known);
+            assert_eq!(profile(&mut lifted, &x, 1000), Merged::Known);
         }
         assert_eq!((lifted.version(), lifted.generation()), (version, 0));
     }
@@ -220,12 +220,12 @@ mod unseen {
     #[test]
     fn no_more_is_copied_than_limits_allow() {
         let (mut small, mut large) = (Lifted::new(3, 0), Lifted::new(3, 0));
-        learn(&mut large, &[3.0, 1.0, -1.0], 1000);
+        profile(&mut large, &[3.0, 1.0, -1.0], 1000);
         let walked = large.events() - 3;
-        assert_eq!(learn(&mut small, &[3.0, 1.0, -1.0], walked), Merged::First);
+        assert_eq!(profile(&mut small, &[3.0, 1.0, -1.0], walked), Merged::First);
         assert_eq!(small.steps(), walked);
         assert_eq!(value(&mut small, &[3.0, -1.0, -1.0]), None);
         assert!(value(&mut large, &[3.0, -1.0, -1.0]).is_some());
-        assert_eq!(learn(&mut small, &[3.0, 1.0, -1.0], walked), Merged::Known);
+        assert_eq!(profile(&mut small, &[3.0, 1.0, -1.0], walked), Merged::Known);
     }
 }
