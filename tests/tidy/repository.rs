@@ -192,6 +192,34 @@ fn has(text: &str, name: &str) -> bool {
     })
 }
 
+/// Words that are the field's in no sense, or have another one there.
+const PRIVATE_WORDS: [&str; 14] = [
+    "census",
+    "lesson",
+    "lessons",
+    "learnt",
+    "graft",
+    "grafts",
+    "grafting",
+    "departure",
+    "departures",
+    "relay",
+    "glimpse",
+    "curiosity",
+    "valleys",
+    "disproved",
+];
+
+fn private_words(path: &str, text: &str) -> Vec<String> {
+    let is_private = |word: &&str| PRIVATE_WORDS.contains(&word.to_lowercase().as_str());
+    let of_line = |(number, line): (usize, &str)| {
+        let words = line.split(|character: char| !character.is_alphabetic());
+        let found = words.filter(is_private);
+        found.map(|word| violation(path, number + 1, word)).collect::<Vec<_>>()
+    };
+    text.lines().enumerate().flat_map(of_line).collect()
+}
+
 /// Whether a test in `codes`, which are without comments and strings, has `name`.
 fn is_named(codes: &[String], name: &str) -> bool {
     codes.iter().any(|code| has(code, name))
@@ -243,6 +271,24 @@ fn nothing_is_left_over() {
     let mut texts = files(&folders, &[".rs", ".md", ".toml", "run"]);
     texts.retain(|source| source.path != "tests/tidy/repository.rs");
     assert_tidy(absolute_paths, &texts);
+}
+
+#[test]
+fn words_are_those_of_the_field() {
+    let folders = [&RUST_FOLDERS[..], &["README.md", "ARCHITECTURE.md", "CHANGELOG.md"]].concat();
+    let mut texts = files(&folders, &[".rs", ".md"]);
+    texts.retain(|source| source.path != "tests/tidy/repository.rs");
+    assert_tidy(private_words, &texts);
+}
+
+#[test]
+fn planted_private_words_are_found() {
+    assert_found(
+        private_words,
+        "src/a.rs",
+        "let last_lesson = 1; // Learnt.\nfn teacher() {}\n",
+        2,
+    );
 }
 
 #[test]
