@@ -81,8 +81,8 @@
 //!
 //! # Loops
 //!
-//! Repetition becomes loops again. Loops of at least 32 iterations stay loops in the kernel if these
-//! have 512 operations in all or each waits for the one before; shorter ones, and those whose
+//! Repetition becomes loops again. Loops of at least 32 iterations stay loops in the kernel if
+//! these have 512 operations in all or each waits for the one before; shorter ones, and those whose
 //! iterations branch differently, become straight-line code. Where the trip count depends on
 //! inputs, the kernel of an annotated function serves all up to the largest that was seen, that of
 //! another function those that were seen. A loop that needs more than [`Limits::history`] numbers

@@ -94,8 +94,8 @@ impl PathSharing<'_> {
                 let (a, b) = parents?;
                 Target::Outer(self.exit_around(a, outer, b, goals)?)
             }
-            Target::Instance if (from, to) == goals => Target::Instance,
-            Target::Instance | Target::Iterate => return None,
+            Target::Join if (from, to) == goals => Target::Join,
+            Target::Join | Target::Iterate => return None,
         };
         self.exit_with(to, ExitKey { to: target, ..key })
     }
@@ -107,7 +107,7 @@ impl PathSharing<'_> {
             let data = &self.tree.instances[from];
             match data.exits.get(exit)?.key.to {
                 Target::Outer(outer) => (from, exit) = (data.parent?, outer),
-                Target::Instance => return Some((from, exit)),
+                Target::Join => return Some((from, exit)),
                 Target::Iterate => return None,
             }
         }

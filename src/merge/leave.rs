@@ -27,7 +27,7 @@ impl Walk<'_> {
         let around =
             |level: usize| self.open[..level].iter().rev().take_while(|open| is_ended(open));
         match last.map(|level| level - around(level).count()) {
-            Some(level) => self.leave(level, Target::Instance, trace, event.site(), carried),
+            Some(level) => self.leave(level, Target::Join, trace, event.site(), carried),
             None => self.copies(trace, carried),
         }
     }

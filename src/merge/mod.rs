@@ -4,7 +4,7 @@
 //! trace and adds what is new, `emit` makes the graph. The graph is faithful:
 //! each event is one node, in order, nothing folded or shared. Two traces share
 //! nodes up to the first guard that came out differently; there the tree parts.
-//! It instances where a region ends, if the static state is the same there. Merging
+//! It joins where a region ends, if the static state is the same there. Merging
 //! is atomic: a trace that cannot be merged leaves the tree as it was.
 //!
 //! A region that cannot be merged (a variable cannot be carried, or a value of
@@ -290,7 +290,7 @@ impl Lifted {
     }
 
     /// The number of paths merged so far: one, and one more for each side of a
-    /// guard that was seen after its other side. Where regions instance ways, the
+    /// guard that was seen after its other side. Where regions join paths, the
     /// graph stands for many more combinations.
     pub fn paths(&self) -> usize {
         if self.version == 0 { 0 } else { self.tree.splits + 1 }

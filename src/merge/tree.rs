@@ -108,7 +108,7 @@ pub(super) struct ExitKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// Its own end.
-    Instance,
+    Join,
     /// The next iteration, if the region is the body of a loop.
     Iterate,
     /// An exit of the region around it.

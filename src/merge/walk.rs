@@ -134,7 +134,7 @@ impl<'a> Walk<'a> {
                 }
                 Role::Iterate => self.iterate(trace)?,
                 Role::Join => self.join(trace)?,
-                // Behind a instance or head, and dealt with there.
+                // Behind a join or head, and dealt with there.
                 Role::Phi | Role::State | Role::Opaque => self.known.push(None),
             }
         }

@@ -99,8 +99,8 @@ impl Bounded {
         Bounded { hi, lo, bound, size: hi.abs() + bound }
     }
 
-    /// A number that an operation has rounded to `value`. The bound is an ulp, so that powers do not
-    /// amplify it unseen; the error of its operands is the tape's too, and is not in it.
+    /// A number that an operation has rounded to `value`. The bound is an ulp, so that powers do
+    /// not amplify it unseen; the error of its operands is the tape's too, and is not in it.
     #[inline(always)]
     pub fn rounded(value: f64) -> Bounded {
         Bounded::new((value, 0.0), power_of_two(-52).mul_add(value.abs(), UNDERFLOW))
@@ -134,8 +134,8 @@ impl Bounded {
 
     /// The exponential function, for arguments from -350 to 350; NaN for others.
     ///
-    /// With k the nearest integer of x / ln 2 and r = x - k ln 2, e^(r / 256) - 1 is a sum of powers,
-    /// of which those from the fifth on are below 2^-45 of it, so that working precision is enough
+    /// With k the nearest integer of x / ln 2 and r = x - k ln 2, e^(r / 256) - 1 is a sum of
+    /// powers, of which those from the fifth on are below 2^-45 of it, so that working precision is enough
     /// for them; p -> p² + 2p squares p + 1.
     #[inline(always)]
     pub fn exp(self) -> Bounded {

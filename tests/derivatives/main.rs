@@ -1,4 +1,5 @@
-//! The reverse sweep of graphs: regions, loops, checkpoints, order of additions, and second derivatives.
+//! The reverse sweep of graphs: regions, loops, checkpoints, order of additions;
+//! second derivatives.
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests may fail like tests.
 
 #[path = "../common/mod.rs"]

@@ -8,7 +8,7 @@ use phigrad::op::Op;
 use phigrad::trace::{Adjoints, Detail, Inputs, Role, Tracer, sweep};
 use phigrad::{Numerics, Recorded, Tape, Var};
 
-/// So many calls that bring nothing new are enough for the tape to be untracked.
+/// So many calls that bring nothing new are enough for the next runs to be untracked.
 const CALM: usize = 200;
 
 #[phigrad::traced]

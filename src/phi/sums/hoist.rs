@@ -1,8 +1,8 @@
 //! Sums over data that are known only in a call, inactive inputs: their moments are computed once,
 //! before the outermost loop around in which they do not change.
 //!
-//! For lines in one variable whose coefficients have one sign, and weighted squares of lines whose weights
-//! have, a first loop finds the expansion point, the root of the sum or the least-squares solution,
+//! For lines in one variable whose coefficients have one sign, and weighted squares of lines whose
+//! weights have, a first loop finds the expansion point, the root of the sum or the least-squares solution,
 //! and a second one adds up around it. In working precision that is as accurate as the loop. The
 //! moments of all other polynomials are double-doubles around zero, of which a routine computes the
 //! sum, under the accuracy contract.
@@ -212,8 +212,8 @@ fn push(program: &mut Program, instruction: Instruction) -> Result<Slot, Reason>
     program.push(instruction).map_err(|_| Reason::Large)
 }
 
-/// Whether all terms are lines in `variable` whose coefficients have one sign, or squares of lines times
-/// weights of one sign: then nothing of the sum around its expansion point cancels that is large.
+/// Whether all terms are lines in `variable` whose coefficients have one sign, or squares of lines
+/// times weights of one sign: then nothing of the sum around its expansion point cancels that is large.
 fn has_one_sign(plain: &Iterate, monomials: &[Monomial], variable: usize, count: u64) -> bool {
     let line = Monomial::variable(variable);
     let of = |monomial: Monomial| {

@@ -37,9 +37,9 @@ pub struct Domain {
     pub inputs: usize,
     pub low: f64,
     pub high: f64,
-    /// The order in which the runs come that add.
+    /// The order of the profiling runs.
     pub order: Order,
-    /// How many runs add.
+    /// The number of profiling runs.
     pub runs: usize,
 }
 
@@ -51,7 +51,7 @@ pub enum Order {
     Descending,
 }
 
-/// `count` inputs between -2 and 2, and 50 runs that add.
+/// `count` inputs between -2 and 2, and 50 profiling runs.
 pub const fn inputs(count: usize) -> Domain {
     Domain { inputs: count, low: -2.0, high: 2.0, order: Order::Random, runs: 50 }
 }
@@ -85,7 +85,7 @@ impl Domain {
         (0..count).map(|_| self.point(random)).collect()
     }
 
-    /// The points of runs that add, in order; none is odd.
+    /// The points of the profiling runs, in order; none is odd.
     fn profiled(self, random: &mut Random, count: usize) -> Vec<Vec<f64>> {
         let number = |random: &mut Random| random.uniform(self.low, self.high);
         let mut points: Vec<Vec<f64>> =

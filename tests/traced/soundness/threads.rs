@@ -1,4 +1,4 @@
-//! Several threads add and call one function at once; a side that is first
+//! Several threads call one new function at once; a side that is first
 //! seen after kernels were made; inputs of several lengths.
 
 use std::thread;
