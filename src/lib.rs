@@ -85,7 +85,7 @@
 //! these have 512 operations in all or each waits for the one before; shorter ones, and those whose
 //! iterations branch differently, become straight-line code. Where the trip count depends on
 //! inputs, the kernel of an annotated function serves all up to the largest that was seen, that of
-//! another function those that were seen. A loop that needs more than [`Limits::history`] numbers
+//! another function those that were seen. A loop that needs more than [`Limits::saved_values`] numbers
 //! for its reverse sweep keeps checkpoints and computes its iterations twice. With
 //! [`Numerics::Exact`] loops that would add up derivatives in another order than the tape are
 //! unrolled, as far as [`Limits::compiled`] allows.
@@ -176,7 +176,7 @@ mod validate;
 pub use explain::{Explanation, Formula, LoopForm};
 pub use flow::Carry;
 pub use jit::CompileError;
-pub use merge::{Decision, LiftError, SideExit, Trips, Unmerge, Unmerged};
+pub use merge::{Decision, MergeError, SideExit, TripCounts, UnmergedReason, UnmergedRegion};
 /// Derives [`trait@Carry`] for a struct or an enum, field by field; type
 /// parameters get the bound. It is plain if all its fields are; of types that
 /// hold each other in turn one has to be implemented by hand.

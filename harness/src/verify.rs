@@ -7,7 +7,7 @@ use std::sync::Arc;
 use phigrad::Numerics;
 use phigrad::diff::{Wanted, reverse};
 use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{Lifted, Paths};
+use phigrad::merge::{MergedTraces, MergeLimits};
 use phigrad::ssa::{Folding, Outcome, interpret, simplify};
 use phigrad::trace::{Inputs, Tracer};
 
@@ -112,14 +112,14 @@ pub fn verify_library<P: Program>(case: &Case) -> Result<LibraryDeviations, Erro
 /// How far the interpreter is off, stage by stage instead of in a recording.
 fn interpreted<P: Program>(program: &P, case: &Case) -> Result<f64, Error> {
     let unfit = |finding: String| Error::Inaccurate { subject: case.subject(), finding };
-    let (mut tracer, mut lifted) = (Tracer::default(), Lifted::new(case.input.len(), 0));
+    let (mut tracer, mut traces) = (Tracer::default(), MergedTraces::new(case.input.len(), 0));
     let inputs = Inputs { active: &case.input, inactive: &[] };
     let run = |x: &[_], _: &[_]| program.objective(x);
     let trace = tracer.run(run, inputs, 1 << 24, Location::caller());
     let trace = trace.map_err(|error| unfit(error.to_string()))?;
-    let limits = Paths { paths: 1, nodes: usize::MAX };
-    lifted.merge(&trace, limits).map_err(|error| unfit(error.to_string()))?;
-    let primal = simplify(&reroll(lifted.graph(), RerollLimits::default()), Folding::Real);
+    let limits = MergeLimits { paths: 1, nodes: usize::MAX };
+    traces.merge(&trace, limits).map_err(|error| unfit(error.to_string()))?;
+    let primal = simplify(&reroll(traces.graph(), RerollLimits::default()), Folding::Real);
     let gradient = reverse(&primal, Wanted::GradientAndValue, Folding::Real);
     match interpret(&gradient, &case.input) {
         Outcome::Values(found) => {

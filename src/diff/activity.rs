@@ -3,9 +3,9 @@
 
 use smallvec::SmallVec;
 
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::ssa::{
-    Access, Block, Def, End, Graph, Nest, Node, Region, Series, SeriesData, passes_on,
+    Access, Array, ArrayData, Block, Def, End, Graph, Nest, Node, Region, passes_on,
     varied_and_active,
 };
 
@@ -38,20 +38,20 @@ pub(super) fn passed(graph: &Graph, region: Region, leaf: Block) -> Passed<'_> {
 pub(super) struct Activity<'a> {
     pub(super) graph: &'a Graph,
     /// For each region the blocks where it ends, as [`Graph::leaves`] lists them.
-    pub(super) leaves: Array<Region, Vec<Block>>,
+    pub(super) leaves: PrimaryMap<Region, Vec<Block>>,
     pub(super) nest: Nest,
-    pub(super) parents: Array<Block, Option<Block>>,
+    pub(super) parents: PrimaryMap<Block, Option<Block>>,
     /// Which nodes depend on an active input; a φ if on any way through its region.
-    pub(super) active: Array<Node, bool>,
-    /// For each region the series of nodes, some of them active, that it reads by
+    pub(super) active: PrimaryMap<Node, bool>,
+    /// For each region the array of nodes, some of them active, that it reads by
     /// an index that changes.
-    pub(super) reads: Array<Region, Vec<Series>>,
+    pub(super) reads: PrimaryMap<Region, Vec<Array>>,
     /// For each loop the nodes whose history is read later and gets adjoints.
-    pub(super) pasts: Array<Region, Vec<Node>>,
+    pub(super) pasts: PrimaryMap<Region, Vec<Node>>,
     /// For each block how many come before it as they are run.
-    starts: Array<Block, usize>,
+    starts: PrimaryMap<Block, usize>,
     /// For each region how many blocks come before or belong to it.
-    ends: Array<Region, usize>,
+    ends: PrimaryMap<Region, usize>,
 }
 
 impl<'a> Activity<'a> {
@@ -62,11 +62,11 @@ impl<'a> Activity<'a> {
             leaves,
             nest: Nest::of(graph),
             parents: graph.parents(),
-            active: Array::filled(false, graph.nodes.len()),
-            reads: Array::filled(Vec::new(), graph.regions.len()),
-            pasts: Array::filled(Vec::new(), graph.regions.len()),
-            starts: Array::filled(0, graph.blocks.len()),
-            ends: Array::filled(0, graph.regions.len()),
+            active: PrimaryMap::filled(false, graph.nodes.len()),
+            reads: PrimaryMap::filled(Vec::new(), graph.regions.len()),
+            pasts: PrimaryMap::filled(Vec::new(), graph.regions.len()),
+            starts: PrimaryMap::filled(0, graph.blocks.len()),
+            ends: PrimaryMap::filled(0, graph.regions.len()),
         };
         activity.number_blocks();
         let (varied, active) = varied_and_active(graph, |node| activity.targets(node));
@@ -91,13 +91,13 @@ impl<'a> Activity<'a> {
                 let first = graph.entries(region)[number as usize].first;
                 core::iter::once(first).chain(self.nexts(region, number as usize)).collect()
             }
-            Def::Element(access) => match &graph.series[graph.accesses[access].series] {
-                SeriesData::Constants(_)
-                | SeriesData::Inputs { .. }
-                | SeriesData::Sums(_)
-                | SeriesData::Outputs { .. } => SmallVec::new(),
-                SeriesData::History(past) => core::iter::once(*past).collect(),
-                SeriesData::Nodes(nodes) => match self.fixed(access) {
+            Def::Element(access) => match &graph.arrays[graph.accesses[access].array] {
+                ArrayData::Constants(_)
+                | ArrayData::Inputs { .. }
+                | ArrayData::Sums(_)
+                | ArrayData::Outputs { .. } => SmallVec::new(),
+                ArrayData::Saved(past) => core::iter::once(*past).collect(),
+                ArrayData::Nodes(nodes) => match self.fixed(access) {
                     Some(only) => core::iter::once(only).collect(),
                     None => nodes.iter().copied().collect(),
                 },
@@ -116,10 +116,10 @@ impl<'a> Activity<'a> {
         self.leaves[region].iter().filter_map(next).copied()
     }
 
-    /// The node that the element at `access`, of a series of nodes, always is.
+    /// The node that the element at `access`, of an array of nodes, always is.
     pub(super) fn fixed(&self, access: Access) -> Option<Node> {
         let data = &self.graph.accesses[access];
-        let SeriesData::Nodes(nodes) = &self.graph.series[data.series] else { return None };
+        let ArrayData::Nodes(nodes) = &self.graph.arrays[data.array] else { return None };
         let only = *nodes.get(data.base as usize)?;
         let is_fixed = data
             .strides
@@ -142,7 +142,7 @@ impl<'a> Activity<'a> {
     fn number_blocks(&mut self) {
         let order = self.graph.preorder();
         // The blocks of a tree are in a row in this order.
-        let mut sizes = Array::filled(1, self.graph.blocks.len());
+        let mut sizes = PrimaryMap::filled(1, self.graph.blocks.len());
         for (number, &block) in order.iter().enumerate().rev() {
             self.starts[block] = number;
             if let Some(above) = self.parents[block] {
@@ -154,33 +154,33 @@ impl<'a> Activity<'a> {
         }
     }
 
-    /// The number of the first input of the series of `access`, if those are active inputs.
+    /// The number of the first input of the array of `access`, if those are active inputs.
     pub(super) fn input_row(&self, access: Access) -> Option<u32> {
-        match self.graph.series[self.graph.accesses[access].series] {
-            SeriesData::Inputs { first, .. } => Some(first).filter(|&n| self.graph.is_active(n)),
+        match self.graph.arrays[self.graph.accesses[access].array] {
+            ArrayData::Inputs { first, .. } => Some(first).filter(|&n| self.graph.is_active(n)),
             _ => None,
         }
     }
 
-    /// Finds what is read of series and histories by nodes through which derivatives pass.
-    fn find_reads(&mut self, active: &Array<Node, bool>) {
+    /// Finds what is read of array and histories by nodes through which derivatives pass.
+    fn find_reads(&mut self, active: &PrimaryMap<Node, bool>) {
         for (node, data) in self.graph.nodes.iter() {
             let Def::Element(access) = data.def else { continue };
-            let series = self.graph.accesses[access].series;
-            match self.graph.series[series] {
+            let array = self.graph.accesses[access].array;
+            match self.graph.arrays[array] {
                 _ if !active[node] => {}
-                SeriesData::History(past) => {
+                ArrayData::Saved(past) => {
                     if let Some(region) = self.nest.node_loop(past)
                         && !self.pasts[region].contains(&past)
                     {
                         self.pasts[region].push(past);
                     }
                 }
-                SeriesData::Nodes(_) if self.fixed(access).is_none() => {
+                ArrayData::Nodes(_) if self.fixed(access).is_none() => {
                     let mut around = self.nest.node_region(node);
                     while let Some(region) = around {
-                        if !self.reads[region].contains(&series) {
-                            self.reads[region].push(series);
+                        if !self.reads[region].contains(&array) {
+                            self.reads[region].push(array);
                         }
                         around = self.nest.region_around(region);
                     }

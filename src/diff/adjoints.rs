@@ -1,7 +1,7 @@
 //! The adjoints of a sweep, with what to forget where a way through a region
 //! ends.
 
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::ssa::Node;
 
 /// For each node of the original graph the node that computes its adjoint so far.
@@ -9,7 +9,7 @@ use crate::ssa::Node;
 /// Ways through a region start from the same adjoints, so a scope is opened for
 /// each; closing it puts back what was there before.
 pub(super) struct Adjoints {
-    current: Array<Node, Option<Node>>,
+    current: PrimaryMap<Node, Option<Node>>,
     /// What each change in an open scope replaced, in order.
     replaced: Vec<(Node, Option<Node>)>,
     /// For each open scope the number of changes before it.
@@ -22,7 +22,7 @@ pub(super) type Changed = Vec<(Node, Node)>;
 impl Adjoints {
     /// No adjoints, for a graph of this many nodes.
     pub(super) fn new(nodes: usize) -> Self {
-        let current = Array::filled(None, nodes);
+        let current = PrimaryMap::filled(None, nodes);
         Adjoints { current, replaced: Vec::new(), scopes: Vec::new() }
     }
 

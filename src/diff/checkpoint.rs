@@ -17,7 +17,7 @@ use super::needed::Needed;
 use super::order::Entries;
 use super::reverse::{Wanted, reverse_from};
 use super::split::{Strips, split, strips};
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::ssa::{Block, End, Folding, Graph, Nest, Region, blocks_inside};
 
 /// A graph that is to be differentiated, with the loops that the sweep computes again.
@@ -128,14 +128,14 @@ struct Estimate<'a> {
     nest: Nest,
     recomputed: &'a [Region],
     /// For each loop the nodes that are kept of each of its iterations.
-    kept: Array<Region, u64>,
+    kept: PrimaryMap<Region, u64>,
 }
 
 impl<'a> Estimate<'a> {
     fn of(from: &'a Checkpointed) -> Self {
         let (graph, recomputed) = (&from.graph, &from.recomputed[..]);
         let activity = Activity::of(graph);
-        let mut kept = Array::filled(0, graph.regions.len());
+        let mut kept = PrimaryMap::filled(0, graph.regions.len());
         for node in Needed::of(&activity, recomputed).kept() {
             if let Some(region) = activity.nest.node_loop(node) {
                 kept[region] += 1;

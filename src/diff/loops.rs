@@ -12,7 +12,7 @@
 //!   an entry φ gets the same value, the adjoint of that one does for both: it
 //!   begins with the adjoint of the φ instead of 0;
 //! - for each node of outside that gets contributions the sum so far; if there
-//!   are many, in a series of sums instead.
+//!   are many, in an array of sums instead.
 //!
 //! To the tape entry φs are no events; for what follows from that see `running`.
 
@@ -51,7 +51,7 @@ impl Reverse<'_> {
             return;
         }
         let many = reach.outer.len() > MOST_ACCUMULATORS;
-        let opened = self.open_sums(&reach.series, if many { &reach.outer } else { &[] });
+        let opened = self.open_sums(&reach.arrays, if many { &reach.outer } else { &[] });
         let running = self.running(region, &reach.entries, &reach.outer, &opened);
         let mut outer: Vec<Node> =
             reach.outer.into_iter().filter(|&node| !self.has_sum(node)).collect();

@@ -2,6 +2,7 @@
 
 mod activity;
 mod adjoints;
+mod arrays;
 mod checkpoint;
 mod forward;
 mod loops;
@@ -10,7 +11,6 @@ mod order;
 mod reach;
 mod regions;
 mod reverse;
-mod rows;
 mod running;
 mod split;
 mod sums;

@@ -7,29 +7,29 @@
 
 use super::activity::Activity;
 use super::reverse::Reverse;
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::op::{Algebra, Op, contribution};
-use crate::ssa::{Def, End, Graph, Item, Node, Region, Series, SeriesData};
+use crate::ssa::{Array, ArrayData, Def, End, Graph, Item, Node, Region};
 
 /// The most steps in place of one number that would be kept.
 const MOST_STEPS: u32 = 3;
 
 /// What the sweep needs.
 pub(super) struct Needed {
-    nodes: Array<Node, bool>,
+    nodes: PrimaryMap<Node, bool>,
     /// For each node of a loop that can be computed again in how many steps.
-    steps: Array<Node, Option<u32>>,
+    steps: PrimaryMap<Node, Option<u32>>,
 }
 
 impl Needed {
     /// What the sweep needs that computes the loops that are `recomputed` again.
     pub(super) fn of(activity: &Activity<'_>, recomputed: &[Region]) -> Needed {
         let nodes = needed(activity, recomputed);
-        let steps = Array::filled(None, nodes.len());
+        let steps = PrimaryMap::filled(None, nodes.len());
         let mut needed = Needed { nodes, steps };
         let graph = activity.graph;
-        let tables: Array<Series, bool> =
-            graph.series.values().map(|series| is_table(graph, series)).collect();
+        let tables: PrimaryMap<Array, bool> =
+            graph.arrays.values().map(|array| is_table(graph, array)).collect();
         for node in graph.nodes.keys() {
             needed.steps[node] = needed.steps_to(activity, &tables, node);
         }
@@ -45,13 +45,13 @@ impl Needed {
     fn steps_to(
         &self,
         activity: &Activity<'_>,
-        tables: &Array<Series, bool>,
+        tables: &PrimaryMap<Array, bool>,
         node: Node,
     ) -> Option<u32> {
         let graph = activity.graph;
         let around = activity.nest.node_loop(node)?;
         match graph.nodes[node].def {
-            Def::Element(access) => tables[graph.accesses[access].series].then_some(1),
+            Def::Element(access) => tables[graph.accesses[access].array].then_some(1),
             Def::Apply(op, _) if is_cheap(op) => {
                 let of_arg = |&arg: &Node| match activity.nest.node_loop(arg) {
                     Some(region) if region == around => {
@@ -88,23 +88,23 @@ impl Reverse<'_> {
     }
 }
 
-/// Whether elements of `series` are read from where they are anyway: constants, or
+/// Whether elements of `array` are read from where they are anyway: constants, or
 /// inputs in even distances.
-fn is_table(graph: &Graph, series: &SeriesData) -> bool {
+fn is_table(graph: &Graph, array: &ArrayData) -> bool {
     let number = |&node: &Node| match graph.nodes[node].def {
         Def::Input(number) => Some(i64::from(number)),
         _ => None,
     };
-    match series {
-        SeriesData::Constants(_) | SeriesData::Inputs { .. } => true,
-        SeriesData::Nodes(nodes) => {
+    match array {
+        ArrayData::Constants(_) | ArrayData::Inputs { .. } => true,
+        ArrayData::Nodes(nodes) => {
             let numbers: Option<Vec<i64>> = nodes.iter().map(number).collect();
             let even = |numbers: Vec<i64>| {
                 numbers.windows(3).all(|three| three[1] - three[0] == three[2] - three[1])
             };
             numbers.is_some_and(even)
         }
-        SeriesData::History(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => false,
+        ArrayData::Saved(_) | ArrayData::Sums(_) | ArrayData::Outputs { .. } => false,
     }
 }
 
@@ -116,9 +116,9 @@ fn is_cheap(op: Op) -> bool {
 
 /// The nodes whose values the sweep needs: operands and results on which derivatives
 /// depend, conditions, and what the loops that are computed again use of those around.
-fn needed(activity: &Activity<'_>, recomputed: &[Region]) -> Array<Node, bool> {
+fn needed(activity: &Activity<'_>, recomputed: &[Region]) -> PrimaryMap<Node, bool> {
     let (graph, nest) = (activity.graph, &activity.nest);
-    let mut needed = Array::filled(false, graph.nodes.len());
+    let mut needed = PrimaryMap::filled(false, graph.nodes.len());
     let is_begun = |node: Node, user: Option<Region>| {
         let own = nest.node_loop(node);
         let loops = core::iter::successors(user, |&region| nest.loop_around(region));
@@ -149,7 +149,7 @@ fn needed(activity: &Activity<'_>, recomputed: &[Region]) -> Array<Node, bool> {
 }
 
 /// Notes what the partial derivatives of `node` by its operands depend on.
-fn need_for_partials(activity: &Activity<'_>, node: Node, needed: &mut Array<Node, bool>) {
+fn need_for_partials(activity: &Activity<'_>, node: Node, needed: &mut PrimaryMap<Node, bool>) {
     let Def::Apply(op, args) = activity.graph.nodes[node].def else { return };
     for (operand, &arg) in args.iter().enumerate().take(op.arity()) {
         if activity.active[arg] {

@@ -3,7 +3,7 @@
 //!
 //! The tape has one running sum for each event, to which the uses of the event add one
 //! by one, the last use first. In a graph with loops a value has several names: entry
-//! φs, φs of loops and elements of series are no events, but stand for one. Where such
+//! φs, φs of loops and elements of array are no events, but stand for one. Where such
 //! a name has an adjoint of its own, its uses are added up there first, and what comes
 //! of them is added to the value at once: `sum + (use + use)` in place of
 //! `(sum + use) + use`. These are the same bits only
@@ -23,10 +23,10 @@ use super::regions::Frame;
 use super::reverse::{Reverse, Wanted, has_gradient};
 use super::running::{Name, longest_chain};
 use super::sums::Opened;
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::op::Op;
 use crate::ssa::{
-    AccessData, Block, Def, End, Folding, Graph, Item, Node, Region, Series, SeriesData, passes_on,
+    AccessData, Array, ArrayData, Block, Def, End, Folding, Graph, Item, Node, Region, passes_on,
 };
 
 /// The loops of `graph` that have to become straight-line code before its gradient, made
@@ -87,15 +87,15 @@ pub(super) struct Order {
     /// Whether entry φs are names of other nodes.
     pub(super) has_names: bool,
     /// For each node how often it is used, where what stands for it counts twice.
-    uses: Array<Node, u32>,
+    uses: PrimaryMap<Node, u32>,
     /// The loops in which the order is another one.
-    wrong: Array<Region, bool>,
+    wrong: PrimaryMap<Region, bool>,
     /// For each node whose history is read how many sums there are before those of its
     /// iterations, for the entry φs that begin with them.
-    pub(super) lead: Array<Node, u32>,
-    /// Which nodes are in a series of nodes; what is added to an element of it is added
+    pub(super) lead: PrimaryMap<Node, u32>,
+    /// Which nodes are in an array of nodes; what is added to an element of it is added
     /// to them alone.
-    pub(super) in_series: Array<Node, bool>,
+    pub(super) in_array: PrimaryMap<Node, bool>,
     /// The entry φs that stand for other nodes in the loops that are being swept.
     pub(super) names: Vec<Name>,
 }
@@ -115,21 +115,21 @@ impl Order {
         let is_exact = folding == Folding::Exact;
         let uses = match is_exact {
             true => uses(activity),
-            false => Array::new(),
+            false => PrimaryMap::new(),
         };
         let has_names = is_exact && entries == Entries::Named;
-        let mut lead = Array::filled(0, activity.graph.nodes.len());
+        let mut lead = PrimaryMap::filled(0, activity.graph.nodes.len());
         for (region, pasts) in activity.pasts.iter().filter(|_| has_names) {
             pasts.iter().for_each(|&past| lead[past] = longest_chain(activity.graph, region, past));
         }
-        let mut in_series = Array::filled(false, activity.graph.nodes.len());
-        for series in activity.graph.series.values() {
-            if let SeriesData::Nodes(nodes) = series {
-                nodes.iter().for_each(|&node| in_series[node] = true);
+        let mut in_array = PrimaryMap::filled(false, activity.graph.nodes.len());
+        for array in activity.graph.arrays.values() {
+            if let ArrayData::Nodes(nodes) = array {
+                nodes.iter().for_each(|&node| in_array[node] = true);
             }
         }
-        let wrong = Array::filled(false, activity.graph.regions.len());
-        Order { is_exact, has_names, uses, wrong, lead, in_series, names: Vec::new() }
+        let wrong = PrimaryMap::filled(false, activity.graph.regions.len());
+        Order { is_exact, has_names, uses, wrong, lead, in_array, names: Vec::new() }
     }
 
     /// Whether the order is another one in some loop.
@@ -150,13 +150,13 @@ impl Reverse<'_> {
         }
         let graph = self.graph;
         match graph.nodes[node].def {
-            Def::Element(access) => match graph.series[graph.accesses[access].series] {
-                SeriesData::Constants(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => None,
-                SeriesData::Inputs { .. } => self.activity.input_row(access).map(|_| Direct::Sums),
-                SeriesData::History(_) => Some(Direct::Sums),
-                SeriesData::Nodes(_) => match self.activity.fixed(access) {
+            Def::Element(access) => match graph.arrays[graph.accesses[access].array] {
+                ArrayData::Constants(_) | ArrayData::Sums(_) | ArrayData::Outputs { .. } => None,
+                ArrayData::Inputs { .. } => self.activity.input_row(access).map(|_| Direct::Sums),
+                ArrayData::Saved(_) => Some(Direct::Sums),
+                ArrayData::Nodes(_) => match self.activity.fixed(access) {
                     Some(only) => Some(Direct::Node(only)),
-                    None => self.is_open(graph.accesses[access].series).then_some(Direct::Sums),
+                    None => self.is_open(graph.accesses[access].array).then_some(Direct::Sums),
                 },
             },
             // In a loop that always has the same last iteration it is a node of that one.
@@ -257,7 +257,7 @@ impl Reverse<'_> {
         self.graph.nodes.iter().any(|(element, data)| match data.def {
             Def::Element(access) => {
                 let places = self.places(access);
-                let hits = |(of, low, high): (Series, i64, i64)| {
+                let hits = |(of, low, high): (Array, i64, i64)| {
                     of == sums && (low..=high).contains(&i64::from(at))
                 };
                 places.is_some_and(hits) && self.activity.is_inside(element, region)
@@ -312,24 +312,24 @@ impl Reverse<'_> {
         }
     }
 
-    /// Notes that the adjoint of `node`, an element that is in another series, is added
+    /// Notes that the adjoint of `node`, an element that is in another array, is added
     /// to that of what it stands for.
     pub(super) fn check_element(&mut self, node: Node) {
         if !self.order.is_exact {
             return;
         }
-        let has = |data: &SeriesData| match data {
-            SeriesData::Nodes(nodes) => nodes.contains(&node),
+        let has = |data: &ArrayData| match data {
+            ArrayData::Nodes(nodes) => nodes.contains(&node),
             _ => false,
         };
-        let series = self.graph.series.iter().filter(|(_, data)| has(data));
-        let series: Vec<Series> = series.map(|(series, _)| series).collect();
-        self.refuse_readers(&series);
+        let sums = self.graph.arrays.iter().filter(|(_, data)| has(data));
+        let arrays: Vec<Array> = sums.map(|(array, _)| array).collect();
+        self.refuse_readers(&arrays);
     }
 
-    /// Notes the loops that go through one of `series`, some nodes of which have two
+    /// Notes the loops that go through one of `array`, some nodes of which have two
     /// accumulators; all loops if there are none.
-    pub(super) fn refuse_readers(&mut self, series: &[Series]) {
+    pub(super) fn refuse_readers(&mut self, array: &[Array]) {
         if !self.order.is_exact {
             return;
         }
@@ -337,8 +337,8 @@ impl Reverse<'_> {
         let mut found: Vec<Region> = Vec::new();
         for (node, data) in graph.nodes.iter() {
             let Def::Element(access) = data.def else { continue };
-            let AccessData { series: of, strides, .. } = &graph.accesses[access];
-            if !series.contains(of) {
+            let AccessData { array: of, strides, .. } = &graph.accesses[access];
+            if !array.contains(of) {
                 continue;
             }
             let changing = strides.iter().filter(|&&(_, stride)| stride != 0);
@@ -358,9 +358,9 @@ impl Reverse<'_> {
 
 /// How often each node gets a contribution in an iteration, or in a run if it is in no
 /// loop: 0, 1, or more, where a name counts as more.
-fn uses(activity: &Activity<'_>) -> Array<Node, u32> {
+fn uses(activity: &Activity<'_>) -> PrimaryMap<Node, u32> {
     let graph = activity.graph;
-    let mut uses = Array::filled(0u32, graph.nodes.len());
+    let mut uses = PrimaryMap::filled(0u32, graph.nodes.len());
     for (block, data) in graph.blocks.iter() {
         let around = activity.nest.block_loop(block);
         // In a loop of its own a use is many.
@@ -393,9 +393,9 @@ fn uses(activity: &Activity<'_>) -> Array<Node, u32> {
             }
         }
     }
-    for series in graph.series.values() {
-        series.nodes().for_each(|node| uses[node] += 2);
-        if let &SeriesData::Inputs { first, count } = series {
+    for array in graph.arrays.values() {
+        array.nodes().for_each(|node| uses[node] += 2);
+        if let &ArrayData::Inputs { first, count } = array {
             let is_in = |&(_, number): &(Node, u32)| (first..first + count).contains(&number);
             graph.input_nodes().filter(is_in).for_each(|(node, _)| uses[node] += 2);
         }

@@ -10,7 +10,7 @@ use hashbrown::HashSet;
 use super::activity::passed;
 use super::order::Direct;
 use super::reverse::Reverse;
-use crate::ssa::{Def, Node, Region, Series, SeriesData};
+use crate::ssa::{Array, ArrayData, Def, Node, Region};
 
 /// What the sweep of a region reaches.
 #[derive(Default)]
@@ -21,9 +21,9 @@ pub(super) struct Reach {
     pub(super) entries: Vec<usize>,
     /// The nodes of outside that get contributions, other than to sums, by id.
     pub(super) outer: Vec<Node>,
-    /// The series of nodes of outside whose elements get contributions, and that
+    /// The array of nodes of outside whose elements get contributions, and that
     /// have no sums yet.
-    pub(super) series: Vec<Series>,
+    pub(super) arrays: Vec<Array>,
     /// Nodes of the region, of which it is not known yet what they pass on to.
     pending: Vec<Node>,
 }
@@ -54,17 +54,17 @@ impl Reverse<'_> {
                     targets = activity.nexts(region, number as usize).collect();
                 }
                 Def::Element(access) => {
-                    let series = graph.accesses[access].series;
+                    let array = graph.accesses[access].array;
                     let is_inside = |node: Node| activity.is_inside(node, region);
                     let has_adjoint = |&&node: &&Node| activity.active[node];
-                    match &graph.series[series] {
+                    match &graph.arrays[array] {
                         // The sums of the history have been filled before.
-                        &SeriesData::History(past) if !is_inside(past) => targets.clear(),
-                        SeriesData::Nodes(nodes) if activity.fixed(access).is_none() => {
+                        &ArrayData::Saved(past) if !is_inside(past) => targets.clear(),
+                        ArrayData::Nodes(nodes) if activity.fixed(access).is_none() => {
                             let (inner, outer): (Vec<Node>, Vec<Node>) =
                                 nodes.iter().filter(has_adjoint).partition(|&&n| is_inside(n));
                             if inner.is_empty() {
-                                reach.series.push(series);
+                                reach.arrays.push(array);
                                 targets.clear();
                             } else {
                                 // Their adjoints are in sums for a moment, and so have to be
@@ -85,9 +85,9 @@ impl Reverse<'_> {
         reach.outer.retain(|&node| !self.has_sum(node));
         reach.outer.sort_unstable();
         reach.outer.dedup();
-        reach.series.retain(|&series| !self.is_open(series));
-        reach.series.sort_unstable();
-        reach.series.dedup();
+        reach.arrays.retain(|&array| !self.is_open(array));
+        reach.arrays.sort_unstable();
+        reach.arrays.dedup();
         reach
     }
 

@@ -133,11 +133,11 @@ impl Reverse<'_> {
         }
         self.set_region_place(region);
         let reads = &self.activity.reads[region];
-        let opened = match reads.iter().all(|&series| self.is_open(series)) {
+        let opened = match reads.iter().all(|&array| self.is_open(array)) {
             true => Opened::default(),
             false => {
-                let series = self.reach(region).series;
-                self.open_sums(&series, &[])
+                let array = self.reach(region).arrays;
+                self.open_sums(&array, &[])
             }
         };
         let new = self.builder.begin_region(Some(copy));

@@ -5,7 +5,7 @@
 //! applies the rules, the order of operands and the order of additions of the
 //! tape's sweep, so that the two agree bit for bit as long as the original
 //! graph is the faithful one that `merge` makes. For regions see `regions`, for
-//! loops `loops` and `reach`, for series `sums`.
+//! loops `loops` and `reach`, for array `sums`.
 //!
 //! One difference is left, and the runtime deals with it: where an adjoint is
 //! zero the sweep passes nothing on, the graph passes on zero times the partial
@@ -14,14 +14,14 @@
 
 use super::activity::Activity;
 use super::adjoints::Adjoints;
+use super::arrays::{Row, rows};
 use super::needed::Needed;
 use super::order::{Entries, Order};
-use super::rows::{Row, rows};
 use super::sums::Sums;
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::op::{Op, contribution};
 use crate::ssa::{
-    Block, Builder, CallData, Def, End, Folding, Graph, Item, Node, Region, SeriesData,
+    ArrayData, Block, Builder, CallData, Def, End, Folding, Graph, Item, Node, Region,
 };
 
 /// What the outputs of the graph that [`reverse()`] makes are.
@@ -35,17 +35,17 @@ pub enum Wanted {
 
 /// The gradient of the first output of `graph`, a verified graph, by its active
 /// inputs: one output for each, in order. Those for a row of inputs that loops read are a
-/// series of outputs.
+/// array of outputs.
 ///
 /// Each path is differentiated on its own: the derivative of a choice is the
 /// choice of the derivatives (corollary 2 of the φ-calculus in "Coarsening
 /// Optimization for Differentiable Programming"). A region on a path gets a
 /// region of the gradient graph that replays it backwards, a loop one that
-/// replays its iterations, the last one first; the adjoints of elements of series
+/// replays its iterations, the last one first; the adjoints of elements of array
 /// are sums. `folding` applies to the new graph; with [`Folding::Exact`] its
 /// outputs are the bits that the tape's sweep computes, where φs are to the tape the
 /// addition of -0.0, but for the NaN of zero times infinity. Entry φs, φs of loops and
-/// elements of series are no events to the tape if [`reordered`](super::reordered())
+/// elements of array are no events to the tape if [`reordered`](super::reordered())
 /// finds no loops; if it does, entry φs and φs of loops are additions of -0.0, too, and
 /// the order of additions to nodes that have several names may be another one.
 ///
@@ -55,7 +55,7 @@ pub enum Wanted {
 /// loops. Per leaf it is linear in the path, with two exceptions: after each
 /// branch of a region, each adjoint that one of its sides changes is a φ, so one
 /// that is passed on from below n branches costs n φs; and the elements of a
-/// series of n nodes, not of inputs, cost n steps for each outermost region that reads it.
+/// array of n nodes, not of inputs, cost n steps for each outermost region that reads it.
 ///
 /// A graph with regions that replay others, which gradient graphs are where
 /// there were regions, is not differentiated: adjoints of what the first region
@@ -104,7 +104,7 @@ pub(super) fn reverse_from(
 
 /// Whether [`reverse()`] differentiates `graph`: it has no sums, and no region replays another.
 pub(super) fn has_gradient(graph: &Graph) -> bool {
-    !graph.series.values().any(SeriesData::is_sums)
+    !graph.arrays.values().any(ArrayData::is_sums)
         && graph.regions.values().all(|region| region.replays.is_none())
 }
 
@@ -114,9 +114,9 @@ pub(super) struct Reverse<'a> {
     wanted: Wanted,
     pub(super) builder: Builder,
     /// For each node of the graph its copy in the new one.
-    copy: Array<Node, Option<Node>>,
+    copy: PrimaryMap<Node, Option<Node>>,
     /// For each region of the graph its copy in the new one.
-    pub(super) region_copy: Array<Region, Option<Region>>,
+    pub(super) region_copy: PrimaryMap<Region, Option<Region>>,
     /// The loops that are computed again where they are swept.
     pub(super) recomputed: &'a [Region],
     pub(super) needed: Needed,
@@ -153,7 +153,7 @@ impl<'a> Reverse<'a> {
     ) -> Self {
         let graph = activity.graph;
         let mut builder = Builder::of(graph, folding);
-        let mut copy = Array::filled(None, graph.nodes.len());
+        let mut copy = PrimaryMap::filled(None, graph.nodes.len());
         for (node, data) in graph.nodes.iter() {
             copy[node] = match data.def {
                 Def::Input(i) => Some(builder.input(i as usize)),
@@ -172,7 +172,7 @@ impl<'a> Reverse<'a> {
             wanted,
             builder,
             copy,
-            region_copy: Array::filled(None, graph.regions.len()),
+            region_copy: PrimaryMap::filled(None, graph.regions.len()),
             needed: Needed::of(activity, recomputed),
             order: Order::of(activity, folding, entries),
             recomputed,

@@ -17,7 +17,7 @@
 //!
 //! All this is done only where it leads to the order of the tape in the whole graph: if
 //! it does not, entry φs are events that copy a value ([`Entries::Copies`]). Nor is it
-//! done for an entry φ in a series of nodes: what is added to an element is added to a
+//! done for an entry φ in an array of nodes: what is added to an element is added to a
 //! sum of that one alone.
 //!
 //! [`Entries::Copies`]: super::order::Entries::Copies
@@ -189,7 +189,7 @@ impl Reverse<'_> {
                     && numbers.len() < reached.len()
                     && passes_to(number).count() == usize::from(number != head)
                     && self.past_sums(entries[number].phi).is_none()
-                    && !self.order.in_series[entries[number].phi]
+                    && !self.order.in_array[entries[number].phi]
                     && (past.is_some() || !nexts.iter().any(is_entry));
                 numbers.push(number);
                 at = past.and_then(|next| self.entry_of(region, next));
@@ -228,9 +228,9 @@ impl Reverse<'_> {
     ) -> Option<Node> {
         let (past, after) = running.chain_from(number)?;
         let (past, back) = (past?, after.len() as u32);
-        let series = self.past_sums(past)?;
+        let array = self.past_sums(past)?;
         let base = (self.last(region)? + 1 + self.order.lead[past]).checked_sub(back)?;
-        Some(self.builder.element(AccessData { series, base, strides: Default::default() }))
+        Some(self.builder.element(AccessData { array, base, strides: Default::default() }))
     }
 
     /// Whether what is read later of `past` is in what entry φs begin with.
@@ -245,11 +245,11 @@ impl Reverse<'_> {
         let Some(copy) = self.region_copy[region] else { return };
         for Chain { numbers, past } in &running.chains {
             if let Some(past) = *past
-                && let Some(series) = self.past_sums(past)
+                && let Some(array) = self.past_sums(past)
                 && let Some(base) = self.order.lead[past].checked_sub(numbers.len() as u32)
             {
                 let strides = core::iter::once((copy, 1)).collect();
-                let begin = self.builder.element(AccessData { series, base, strides });
+                let begin = self.builder.element(AccessData { array, base, strides });
                 self.adjoints.set(entries[numbers[0]].phi, begin);
             }
             for (place, &number) in numbers.iter().enumerate() {

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::op::Op;
 use crate::ssa::{
-    Block, Def, End, Graph, Item, Loop, Nest, Node, NodeData, Region, RegionData, SeriesData,
+    ArrayData, Block, Def, End, Graph, Item, Loop, Nest, Node, NodeData, Region, RegionData,
     in_order,
 };
 
@@ -38,8 +38,8 @@ impl Strips {
 pub(super) fn strips(graph: &Graph, nest: &Nest, region: Region) -> Option<Strips> {
     let data = &graph.regions[region];
     let strips = Strips::of(data.cycle.as_ref()?.bound).filter(|_| data.replays.is_none())?;
-    let is_read = graph.series.values().any(|series| match series {
-        SeriesData::History(node) => nest.node_loop(*node) == Some(region),
+    let is_read = graph.arrays.values().any(|array| match array {
+        ArrayData::Saved(node) => nest.node_loop(*node) == Some(region),
         _ => false,
     });
     let mut strides = graph.accesses.values().flat_map(|access| &access.strides);

@@ -1,8 +1,8 @@
-//! The adjoints of the elements of series.
+//! The adjoints of the elements of array.
 //!
-//! Which node an element of a series is depends on the iteration, so a sweep
-//! cannot know to whose adjoint it adds. The adjoints of all nodes of the series
-//! are elements of sums as long as a region is swept that reads the series, and
+//! Which node an element of an array is depends on the iteration, so a sweep
+//! cannot know to whose adjoint it adds. The adjoints of all nodes of the array
+//! are elements of sums as long as a region is swept that reads the array, and
 //! whatever else in it adds to one of these nodes adds to the sums as well: there
 //! is one accumulator for each node, as on the tape.
 //!
@@ -19,26 +19,26 @@ use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 
 use super::activity::bound;
+use super::arrays::range;
 use super::reverse::Reverse;
-use super::rows::range;
 use super::running::Running;
-use crate::entity::Array;
-use crate::ssa::{Access, AccessData, Def, Graph, Node, Region, Series, SeriesData};
+use crate::entity::PrimaryMap;
+use crate::ssa::{Access, AccessData, Array, ArrayData, Def, Graph, Node, Region};
 
 /// Which adjoints are in sums at present.
 pub(super) struct Sums {
     /// For each node the place that is its adjoint.
-    places: Array<Node, Option<(Series, u32)>>,
-    /// For each series of nodes where its elements are.
-    maps: Array<Series, Option<Map>>,
+    places: PrimaryMap<Node, Option<(Array, u32)>>,
+    /// For each array of nodes where its elements are.
+    maps: PrimaryMap<Array, Option<Map>>,
     /// For each node the sums of its history, and whether anything has been added.
-    pasts: Array<Node, Option<(Series, bool)>>,
+    pasts: PrimaryMap<Node, Option<(Array, bool)>>,
 }
 
-/// Where the elements of a series of the graph are in sums of the new one.
+/// Where the elements of an array of the graph are in sums of the new one.
 #[derive(Clone, Copy)]
 struct Map {
-    sums: Series,
+    sums: Array,
     scale: i64,
     offset: i64,
 }
@@ -46,10 +46,10 @@ struct Map {
 /// Sums that are open.
 #[derive(Default)]
 pub(super) struct Opened {
-    /// The new series, with the nodes in each.
-    sums: Vec<(Series, Vec<Slot>)>,
-    /// The series whose elements they are.
-    series: Vec<Series>,
+    /// The new array, with the nodes in each.
+    sums: Vec<(Array, Vec<Slot>)>,
+    /// The array whose elements they are.
+    arrays: Vec<Array>,
 }
 
 /// What an element of sums is.
@@ -66,9 +66,9 @@ enum Slot {
 impl Sums {
     pub(super) fn new(graph: &Graph) -> Self {
         Sums {
-            places: Array::filled(None, graph.nodes.len()),
-            maps: Array::filled(None, graph.series.len()),
-            pasts: Array::filled(None, graph.nodes.len()),
+            places: PrimaryMap::filled(None, graph.nodes.len()),
+            maps: PrimaryMap::filled(None, graph.arrays.len()),
+            pasts: PrimaryMap::filled(None, graph.nodes.len()),
         }
     }
 }
@@ -80,7 +80,7 @@ impl Reverse<'_> {
     }
 
     /// The sums that have the adjoint of `node` at present, and where.
-    pub(super) fn place(&self, node: Node) -> Option<(Series, u32)> {
+    pub(super) fn place(&self, node: Node) -> Option<(Array, u32)> {
         match self.graph.nodes[node].def {
             Def::Input(number) => self.place_of_input(number).or(self.sums.places[node]),
             _ => self.sums.places[node],
@@ -90,16 +90,16 @@ impl Reverse<'_> {
     /// Whether `node` has no adjoint yet, or one in these sums that began there with 0.
     pub(super) fn is_empty(&self, opened: &Opened, node: Node) -> bool {
         let Some((sums, at)) = self.place(node) else { return self.adjoints.get(node).is_none() };
-        let is_zero = match &self.builder.graph().series[sums] {
-            SeriesData::Sums(firsts) => firsts.get(at as usize).is_some_and(Option::is_none),
+        let is_zero = match &self.builder.graph().arrays[sums] {
+            ArrayData::Sums(firsts) => firsts.get(at as usize).is_some_and(Option::is_none),
             _ => false,
         };
-        is_zero && opened.sums.iter().any(|&(series, _)| series == sums)
+        is_zero && opened.sums.iter().any(|&(array, _)| array == sums)
     }
 
     /// The least and the largest place in sums that the element at `access` may have at
     /// present.
-    pub(super) fn places(&self, access: Access) -> Option<(Series, i64, i64)> {
+    pub(super) fn places(&self, access: Access) -> Option<(Array, i64, i64)> {
         let data = &self.graph.accesses[access];
         let Map { sums, scale, offset } = self.map(access)?;
         let (low, high) = range(self.graph, data);
@@ -110,41 +110,41 @@ impl Reverse<'_> {
     /// Where the elements that `access` reads have their adjoints at present.
     fn map(&self, access: Access) -> Option<Map> {
         let row = self.row_of(access).map(|(sums, offset)| Map { sums, scale: 1, offset });
-        row.or(self.sums.maps[self.graph.accesses[access].series])
+        row.or(self.sums.maps[self.graph.accesses[access].array])
     }
 
-    /// Whether the adjoints of the elements of `series` are in sums at present.
-    pub(super) fn is_open(&self, series: Series) -> bool {
-        self.sums.maps[series].is_some()
+    /// Whether the adjoints of the elements of `array` are in sums at present.
+    pub(super) fn is_open(&self, array: Array) -> bool {
+        self.sums.maps[array].is_some()
     }
 
     /// Adds `passed` to the sum that is the adjoint of `node`, if there is one.
     pub(super) fn add_to_sum(&mut self, node: Node, passed: Node) -> bool {
-        let Some((series, base)) = self.place(node) else { return false };
-        let access = AccessData { series, base, strides: Default::default() };
+        let Some((array, base)) = self.place(node) else { return false };
+        let access = AccessData { array, base, strides: Default::default() };
         self.builder.accumulate(access, passed);
         true
     }
 
-    /// Puts the adjoints of the elements of `series`, and those of `others`, in
+    /// Puts the adjoints of the elements of `array`, and those of `others`, in
     /// sums, until they are closed.
-    pub(super) fn open_sums(&mut self, series: &[Series], others: &[Node]) -> Opened {
+    pub(super) fn open_sums(&mut self, array: &[Array], others: &[Node]) -> Opened {
         let graph = self.graph;
         let mut layout = Layout::default();
-        let nodes = |&series: &Series| match &graph.series[series] {
-            SeriesData::Nodes(nodes) => Some((series, &nodes[..])),
+        let nodes = |&array: &Array| match &graph.arrays[array] {
+            ArrayData::Nodes(nodes) => Some((array, &nodes[..])),
             _ => None,
         };
-        let mut order: Vec<(Series, &[Node])> = series.iter().filter_map(nodes).collect();
+        let mut order: Vec<(Array, &[Node])> = array.iter().filter_map(nodes).collect();
         // Longer ones first, so that others are parts of them.
-        order.sort_by_key(|&(series, nodes)| (core::cmp::Reverse(nodes.len()), series));
+        order.sort_by_key(|&(array, nodes)| (core::cmp::Reverse(nodes.len()), array));
         let mut found = Vec::new();
-        for &(series, nodes) in &order {
+        for &(array, nodes) in &order {
             let place = layout.place(nodes, |node| self.slot(node));
             if place.in_parts {
-                self.refuse_readers(&[series]);
+                self.refuse_readers(&[array]);
             }
-            found.push((series, place));
+            found.push((array, place));
         }
         let others: Vec<Node> = others.iter().copied().filter(|&n| !layout.has(n)).collect();
         if !others.is_empty() {
@@ -162,7 +162,7 @@ impl Reverse<'_> {
                 Slot::Unused | Slot::Part(_) => None,
             };
             let firsts = slots.iter().map(first).collect();
-            let sums = self.builder.series(SeriesData::Sums(firsts));
+            let sums = self.builder.array(ArrayData::Sums(firsts));
             self.builder.fill(sums);
             for (slot, base) in slots.iter().zip(0..) {
                 if let Slot::Adjoint(node) = *slot {
@@ -172,16 +172,16 @@ impl Reverse<'_> {
             opened.sums.push((sums, slots));
             begins.push((sums, low));
         }
-        for (series, place) in found {
+        for (array, place) in found {
             let (sums, low) = begins[place.row];
             let Place { scale, offset, .. } = place;
-            self.sums.maps[series] = Some(Map { sums, scale, offset: offset - low });
-            opened.series.push(series);
+            self.sums.maps[array] = Some(Map { sums, scale, offset: offset - low });
+            opened.arrays.push(array);
         }
         opened
     }
 
-    /// What the element of a series that is `node` needs in sums.
+    /// What the element of an array that is `node` needs in sums.
     fn slot(&self, node: Node) -> Slot {
         match (self.activity.active[node], self.place(node)) {
             (false, _) => Slot::Unused,
@@ -192,13 +192,13 @@ impl Reverse<'_> {
 
     /// Takes the adjoints out of sums again.
     pub(super) fn close_sums(&mut self, opened: &Opened) {
-        for &series in &opened.series {
-            self.sums.maps[series] = None;
+        for &array in &opened.arrays {
+            self.sums.maps[array] = None;
         }
         let mut parts: Vec<(Node, AccessData)> = Vec::new();
-        for &(series, ref slots) in &opened.sums {
+        for &(array, ref slots) in &opened.sums {
             for (&slot, base) in slots.iter().zip(0..) {
-                let access = AccessData { series, base, strides: Default::default() };
+                let access = AccessData { array, base, strides: Default::default() };
                 match slot {
                     Slot::Unused => {}
                     Slot::Adjoint(node) => {
@@ -220,15 +220,15 @@ impl Reverse<'_> {
     pub(super) fn add_to_element(&mut self, access: Access, passed: Node) {
         let graph = self.graph;
         let data = &graph.accesses[access];
-        match &graph.series[data.series] {
-            SeriesData::Constants(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => {}
-            &SeriesData::History(past) => {
+        match &graph.arrays[data.array] {
+            ArrayData::Constants(_) | ArrayData::Sums(_) | ArrayData::Outputs { .. } => {}
+            &ArrayData::Saved(past) => {
                 let Some((sums, _)) = self.sums.pasts[past] else { return };
                 self.sums.pasts[past] = Some((sums, true));
                 let offset = i64::from(self.order.lead[past]);
                 self.accumulate(data, Map { sums, scale: 1, offset }, passed);
             }
-            SeriesData::Inputs { .. } | SeriesData::Nodes(_) => {
+            ArrayData::Inputs { .. } | ArrayData::Nodes(_) => {
                 if let Some(node) = self.activity.fixed(access) {
                     if self.activity.active[node] {
                         self.add(node, passed);
@@ -237,7 +237,7 @@ impl Reverse<'_> {
                     self.accumulate(data, map, passed);
                 } else {
                     // It reads nodes of the iteration that it is in itself.
-                    let opened = self.open_sums(&[data.series], &[]);
+                    let opened = self.open_sums(&[data.array], &[]);
                     if let Some(map) = self.map(access) {
                         self.accumulate(data, map, passed);
                     }
@@ -249,10 +249,10 @@ impl Reverse<'_> {
 
     /// Adds `passed` to the sum of what `past` was in iteration number `at`.
     pub(super) fn add_to_past(&mut self, past: Node, at: u32, passed: Node) {
-        let Some((series, _)) = self.sums.pasts[past] else { return };
-        self.sums.pasts[past] = Some((series, true));
+        let Some((array, _)) = self.sums.pasts[past] else { return };
+        self.sums.pasts[past] = Some((array, true));
         let base = at.saturating_add(self.order.lead[past]);
-        let access = AccessData { series, base, strides: Default::default() };
+        let access = AccessData { array, base, strides: Default::default() };
         self.builder.accumulate(access, passed);
     }
 
@@ -270,21 +270,21 @@ impl Reverse<'_> {
         };
         let strides = changing.filter_map(stride).collect();
         let base = u32::try_from(base).unwrap_or(0);
-        self.builder.accumulate(AccessData { series: map.sums, base, strides }, passed);
+        self.builder.accumulate(AccessData { array: map.sums, base, strides }, passed);
     }
 
     /// Begins the sums of what is read later of the history of `region`.
     pub(super) fn fill_pasts(&mut self, region: Region) {
         for &past in &self.activity.pasts[region] {
             let count = bound(self.graph, region) as usize + self.order.lead[past] as usize;
-            let sums = self.builder.series(SeriesData::Sums(vec![None; count]));
+            let sums = self.builder.array(ArrayData::Sums(vec![None; count]));
             self.builder.fill(sums);
             self.sums.pasts[past] = Some((sums, false));
         }
     }
 
     /// The sums of the history of `node`, if anything has been added to them.
-    pub(super) fn past_sums(&self, node: Node) -> Option<Series> {
+    pub(super) fn past_sums(&self, node: Node) -> Option<Array> {
         self.sums.pasts[node].filter(|&(_, is_used)| is_used).map(|(sums, _)| sums)
     }
 
@@ -294,12 +294,12 @@ impl Reverse<'_> {
     pub(super) fn begin_with_pasts(&mut self, region: Region, running: &Running) {
         let Some(copy) = self.region_copy[region] else { return };
         for &past in &self.activity.pasts[region] {
-            if let Some(series) = self.past_sums(past)
+            if let Some(array) = self.past_sums(past)
                 && !self.begins_in_chain(past, running)
             {
                 let (base, strides) =
                     (self.order.lead[past], core::iter::once((copy, 1)).collect());
-                let adjoint = self.builder.element(AccessData { series, base, strides });
+                let adjoint = self.builder.element(AccessData { array, base, strides });
                 self.adjoints.set(past, adjoint);
             }
         }
@@ -311,8 +311,8 @@ impl Reverse<'_> {
         let data = &graph.accesses[access];
         let stride = |&(region, stride): &(Region, i32)| Some((self.region_copy[region]?, stride));
         let strides: Vec<(Region, i32)> = data.strides.iter().filter_map(stride).collect();
-        let copy = match &graph.series[data.series] {
-            &SeriesData::History(past) => {
+        let copy = match &graph.arrays[data.array] {
+            &ArrayData::Saved(past) => {
                 let region = self.activity.nest.node_loop(past).and_then(|r| self.region_copy[r]);
                 let past = self.copied(past);
                 return match region {
@@ -320,14 +320,14 @@ impl Reverse<'_> {
                     None => past,
                 };
             }
-            SeriesData::Nodes(nodes) => {
-                SeriesData::Nodes(nodes.iter().map(|&node| self.copied(node)).collect())
+            ArrayData::Nodes(nodes) => {
+                ArrayData::Nodes(nodes.iter().map(|&node| self.copied(node)).collect())
             }
             other => other.clone(),
         };
-        let series = self.builder.series(copy);
+        let array = self.builder.array(copy);
         let strides = strides.into_iter().collect();
-        self.builder.element(AccessData { series, base: data.base, strides })
+        self.builder.element(AccessData { array, base: data.base, strides })
     }
 }
 
@@ -340,7 +340,7 @@ struct Layout {
     known: HashMap<Node, (usize, i64)>,
 }
 
-/// Where the elements of a series are: `scale · index + offset` in a row.
+/// Where the elements of an array are: `scale · index + offset` in a row.
 struct Place {
     row: usize,
     scale: i64,
@@ -354,7 +354,7 @@ impl Layout {
         self.known.contains_key(&node)
     }
 
-    /// Finds a place for a series of these nodes.
+    /// Finds a place for an array of these nodes.
     fn place(&mut self, nodes: &[Node], slot: impl Fn(Node) -> Slot) -> Place {
         let slots: Vec<Slot> = nodes.iter().map(|&node| slot(node)).collect();
         let place = self.candidates(&slots).into_iter().find(|place| self.fits(&slots, place));

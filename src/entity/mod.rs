@@ -4,11 +4,11 @@
 //! `Debug`, its `Display` and its spelling in the text form of the graph are
 //! the same: a prefix and the index (`v7`, `b0`).
 
-mod array;
+mod primary_map;
 
-pub use array::Array;
+pub use primary_map::PrimaryMap;
 
-/// A typed index into one [`Array`].
+/// A typed index into one [`PrimaryMap`].
 pub trait Entity: Copy + Eq + Ord + core::hash::Hash {
     /// The id with this index. Indices above `u32::MAX - 1` saturate there; no
     /// array comes near, it would have to hold a hundred gigabytes.

@@ -5,11 +5,11 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use crate::entity::{Array, Entity};
+use crate::entity::{Entity, PrimaryMap};
 use crate::notation::{Level, Names, Term, carried, letter as input_letter, subscript};
 use crate::numeric::{AffinePower, Routine, Trips};
 use crate::ssa::{
-    Access, AccessData, CallData, Def, Graph, Item, Nest, Node, Region, Series, SeriesData, uses,
+    Access, AccessData, Array, ArrayData, CallData, Def, Graph, Item, Nest, Node, Region, uses,
 };
 
 /// A term of more symbols than this gets a name.
@@ -24,11 +24,11 @@ pub(super) const DEEP: usize = 1000;
 /// The names of a graph.
 pub(super) struct Reader<'a> {
     pub(super) graph: &'a Graph,
-    pub(super) names: Array<Node, Option<String>>,
-    pub(super) counters: Array<Region, String>,
-    arrays: Array<Series, Elements>,
+    pub(super) names: PrimaryMap<Node, Option<String>>,
+    pub(super) counters: PrimaryMap<Region, String>,
+    arrays: PrimaryMap<Array, Elements>,
     /// The arrays of constants or nodes, in order.
-    pub(super) tables: Vec<Series>,
+    pub(super) tables: Vec<Array>,
 }
 
 impl Names for Reader<'_> {
@@ -56,7 +56,7 @@ impl<'a> Reader<'a> {
     pub(super) fn new(graph: &'a Graph) -> Self {
         let mut tables = Vec::new();
         let arrays = elements(graph, &mut tables);
-        let names = Array::filled(None, graph.nodes.len());
+        let names = PrimaryMap::filled(None, graph.nodes.len());
         let mut reader = Reader { graph, names, counters: counters(graph), arrays, tables };
         reader.choose();
         reader
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
     pub(super) fn element(&self, access: Access) -> Term {
         let data = &self.graph.accesses[access];
         let at = |first| index(data, first, &self.counters);
-        Term::atom(match &self.arrays[data.series] {
+        Term::atom(match &self.arrays[data.array] {
             Elements::Named(name, first) if name.is_ascii() => match at(*first) {
                 at if at.bytes().all(|byte| byte.is_ascii_digit()) => {
                     format!("{name}{}", subscript(first + data.base as usize))
@@ -149,8 +149,8 @@ impl<'a> Reader<'a> {
     }
 
     /// The name of an array, if it has one.
-    pub(super) fn table(&self, series: Series) -> Option<&str> {
-        if let Elements::Named(name, _) = &self.arrays[series] { Some(name) } else { None }
+    pub(super) fn table(&self, array: Array) -> Option<&str> {
+        if let Elements::Named(name, _) = &self.arrays[array] { Some(name) } else { None }
     }
 
     /// The routine that a call runs, its operands, and the letter of its results.
@@ -201,7 +201,7 @@ fn symbols(text: &str) -> usize {
 }
 
 /// A letter for the counter of each loop, by how many loops are around it.
-fn counters(graph: &Graph) -> Array<Region, String> {
+fn counters(graph: &Graph) -> PrimaryMap<Region, String> {
     let nest = Nest::of(graph);
     let counter = |region: Region| {
         // A loop that replays another counts as that does.
@@ -238,27 +238,27 @@ impl Elements {
 }
 
 /// What the elements of each array are; those of constants and nodes are added to `tables`.
-fn elements<'a>(graph: &'a Graph, tables: &mut Vec<Series>) -> Array<Series, Elements> {
-    let mut known: HashMap<&'a SeriesData, String> = HashMap::new();
+fn elements<'a>(graph: &'a Graph, tables: &mut Vec<Array>) -> PrimaryMap<Array, Elements> {
+    let mut known: HashMap<&'a ArrayData, String> = HashMap::new();
     let mut sums = 0;
-    let of = |(series, data): (Series, &'a SeriesData)| match data {
-        SeriesData::History(node) => Elements::Past(*node),
-        &SeriesData::Inputs { first, .. } => Elements::inputs(graph, first),
-        SeriesData::Sums(_) | SeriesData::Outputs { .. } => {
+    let of = |(array, data): (Array, &'a ArrayData)| match data {
+        ArrayData::Saved(node) => Elements::Past(*node),
+        &ArrayData::Inputs { first, .. } => Elements::inputs(graph, first),
+        ArrayData::Sums(_) | ArrayData::Outputs { .. } => {
             sums += 1;
             Elements::Named(format!("S{}", subscript(sums)), 0)
         }
-        SeriesData::Nodes(nodes) if let Some(elements) = inputs(graph, nodes) => elements,
-        SeriesData::Nodes(_) | SeriesData::Constants(_) => {
+        ArrayData::Nodes(nodes) if let Some(elements) = inputs(graph, nodes) => elements,
+        ArrayData::Nodes(_) | ArrayData::Constants(_) => {
             let count = known.len();
             let name = known.entry(data).or_insert_with(|| {
-                tables.push(series);
+                tables.push(array);
                 letter(&["a", "b", "c", "g", "h"], count)
             });
             Elements::Named(name.clone(), 0)
         }
     };
-    graph.series.iter().map(of).collect()
+    graph.arrays.iter().map(of).collect()
 }
 
 /// `nodes` as inputs that follow one another.
@@ -272,7 +272,7 @@ fn inputs(graph: &Graph, nodes: &[Node]) -> Option<Elements> {
 }
 
 /// The index of an access as a text, counted from `first`.
-fn index(access: &AccessData, first: usize, counters: &Array<Region, String>) -> String {
+fn index(access: &AccessData, first: usize, counters: &PrimaryMap<Region, String>) -> String {
     let mut text = String::new();
     for &(region, stride) in access.strides.iter().filter(|&&(_, stride)| stride != 0) {
         let sign = if stride < 0 { '−' } else { '+' };

@@ -3,7 +3,7 @@
 use super::names::{DEEP, Reader};
 use crate::loops::trip_count;
 use crate::notation::{Names, Notation, Term, input};
-use crate::ssa::{Block, End, Entry, Graph, Item, Nest, Node, Region, Series, SeriesData};
+use crate::ssa::{Array, ArrayData, Block, End, Entry, Graph, Item, Nest, Node, Region};
 
 /// So many lines are shown at most.
 const MOST_LINES: usize = 120;
@@ -74,14 +74,14 @@ impl<'a, 'g> Writer<'a, 'g> {
     fn whole(mut self, heads: &'a [String]) -> Self {
         self.heads = heads;
         self.block(self.reader.graph.root(), 0, None);
-        for &series in &self.reader.tables {
-            let numbers = match &self.reader.graph.series[series] {
-                SeriesData::Constants(all) => {
+        for &array in &self.reader.tables {
+            let numbers = match &self.reader.graph.arrays[array] {
+                ArrayData::Constants(all) => {
                     list(all, |&bits| Term::number(f64::from_bits(bits)).text())
                 }
                 data => self.list(&data.nodes().collect::<Vec<Node>>()),
             };
-            let name = self.reader.table(series).unwrap_or_default();
+            let name = self.reader.table(array).unwrap_or_default();
             self.line(0, format!("where {name} = ({numbers})"));
         }
         if let Some(name) = self.reader.past() {
@@ -128,14 +128,14 @@ impl<'a, 'g> Writer<'a, 'g> {
                         self.line(depth, format!("{head} = {}", self.reader.text(value)));
                     }
                     // The derivatives that are elements of arrays.
-                    for (series, first, count) in self.reader.graph.output_rows() {
+                    for (array, first, count) in self.reader.graph.output_rows() {
                         let derivative =
                             |number: u32| format!("∂f/∂{}", input(self.reader.graph, number));
                         let mut all = derivative(first);
                         if count > 1 {
                             all += &format!(", …, {}", derivative(first + count - 1));
                         }
-                        let name = self.reader.table(series).unwrap_or_default();
+                        let name = self.reader.table(array).unwrap_or_default();
                         self.line(depth, format!("{all} = {name}"));
                     }
                 }
@@ -185,7 +185,7 @@ impl<'a, 'g> Writer<'a, 'g> {
                 self.looped(region, depth);
             }
             Item::Region(region) => self.block(graph.regions[region].root, depth, Some(region)),
-            Item::Fill(series) => self.fill(series, depth),
+            Item::Fill(array) => self.fill(array, depth),
             Item::Accumulate(access, node) => {
                 let (sum, added) = (reader.element(access).text(), reader.text(node));
                 self.line(depth, format!("add {added} to {sum}"));
@@ -193,11 +193,11 @@ impl<'a, 'g> Writer<'a, 'g> {
         }
     }
 
-    fn fill(&mut self, series: Series, depth: usize) {
+    fn fill(&mut self, array: Array, depth: usize) {
         let reader = self.reader;
-        let Some(name) = reader.table(series) else { return };
-        let mut firsts = match &reader.graph.series[series] {
-            SeriesData::Sums(firsts) => firsts.clone(),
+        let Some(name) = reader.table(array) else { return };
+        let mut firsts = match &reader.graph.arrays[array] {
+            ArrayData::Sums(firsts) => firsts.clone(),
             _ => vec![None],
         };
         firsts.dedup();

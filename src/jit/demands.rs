@@ -1,24 +1,24 @@
 //! What the items of a graph need to be known.
 
 use super::layout::inputs_in_line;
-use crate::ssa::{AccessData, Block, Def, End, Graph, Item, Node, NodeData, SeriesData};
+use crate::ssa::{AccessData, ArrayData, Block, Def, End, Graph, Item, Node, NodeData};
 
 /// The nodes that must be computed before `node`.
 pub(super) fn operands(graph: &Graph, node: Node) -> &[Node] {
     let Def::Element(access) = graph.nodes[node].def else { return graph.operands(node) };
     let access = &graph.accesses[access];
-    match &graph.series[access.series] {
-        SeriesData::Constants(_)
-        | SeriesData::Inputs { .. }
-        | SeriesData::Sums(_)
-        | SeriesData::Outputs { .. } => &[],
-        SeriesData::Nodes(nodes) if access.strides.is_empty() => {
+    match &graph.arrays[access.array] {
+        ArrayData::Constants(_)
+        | ArrayData::Inputs { .. }
+        | ArrayData::Sums(_)
+        | ArrayData::Outputs { .. } => &[],
+        ArrayData::Nodes(nodes) if access.strides.is_empty() => {
             let index = access.base as usize;
             nodes.get(index..=index).unwrap_or(&[])
         }
-        SeriesData::Nodes(nodes) if inputs_in_line(graph, nodes).is_some() => &[],
-        SeriesData::Nodes(nodes) => nodes,
-        SeriesData::History(past) => core::slice::from_ref(past),
+        ArrayData::Nodes(nodes) if inputs_in_line(graph, nodes).is_some() => &[],
+        ArrayData::Nodes(nodes) => nodes,
+        ArrayData::Saved(past) => core::slice::from_ref(past),
     }
 }
 
@@ -35,17 +35,17 @@ pub(super) fn in_registers(data: &NodeData) -> &[Node] {
 pub(super) fn always(graph: &Graph, node: Node) -> Option<Node> {
     let Def::Element(access) = graph.nodes[node].def else { return None };
     let access = &graph.accesses[access];
-    match &graph.series[access.series] {
-        SeriesData::Nodes(nodes) if access.strides.is_empty() => {
+    match &graph.arrays[access.array] {
+        ArrayData::Nodes(nodes) if access.strides.is_empty() => {
             nodes.get(access.base as usize).copied()
         }
         _ => None,
     }
 }
 
-/// Whether the series must be copied to be read at this access.
+/// Whether the array must be copied to be read at this access.
 pub(super) fn is_gathered(graph: &Graph, access: &AccessData) -> bool {
-    let SeriesData::Nodes(nodes) = &graph.series[access.series] else { return false };
+    let ArrayData::Nodes(nodes) = &graph.arrays[access.array] else { return false };
     !access.strides.is_empty() && inputs_in_line(graph, nodes).is_none()
 }
 
@@ -63,8 +63,8 @@ pub(super) fn for_each_use(graph: &Graph, mut visit: impl FnMut(Node, Block)) {
                     let root = graph.regions[region].root;
                     graph.entries(region).iter().for_each(|entry| visit(entry.first, root));
                 }
-                Item::Fill(series) => {
-                    if let SeriesData::Sums(firsts) = &graph.series[series] {
+                Item::Fill(array) => {
+                    if let ArrayData::Sums(firsts) = &graph.arrays[array] {
                         firsts.iter().flatten().for_each(|&first| visit(first, block));
                     }
                 }

@@ -1,20 +1,20 @@
 //! The layout of what loops keep in the scratch buffer, before the slots: the
-//! current iteration numbers, the elements of series, and what is asked for
+//! current iteration numbers, the elements of array, and what is asked for
 //! after an iteration is over.
 //!
 //! A value that is used outside of the loop in which it is computed (where that
 //! is replayed, or as a history) has a home: one word for each iteration. All
 //! places are linear functions of iteration numbers. These are between 0 and the
 //! bound of their loop, as a loop stops there before it counts on; and the
-//! verifier has proved that with such numbers each access is in its series. So
+//! verifier has proved that with such numbers each access is in its array. So
 //! no place is outside of its part of the buffer.
 
 use smallvec::SmallVec;
 
 use super::CompileError;
 use super::demands::{for_each_use, is_gathered, operands};
-use crate::entity::Array;
-use crate::ssa::{Block, Call, CallData, Def, Graph, Item, Nest, Node, Region, Series, SeriesData};
+use crate::entity::PrimaryMap;
+use crate::ssa::{Array, ArrayData, Block, Call, CallData, Def, Graph, Item, Nest, Node, Region};
 
 /// Words for each combination of the iterations of some loops.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,9 +25,9 @@ pub(super) struct Home {
     pub(super) strides: SmallVec<[(Region, u32); 2]>,
 }
 
-/// Where the elements of a series are.
+/// Where the elements of an array are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Row {
+pub(super) enum ArraySource {
     /// In the constants, from there on.
     Constants(u32),
     /// Inputs that are the same number of places from one to the next.
@@ -44,28 +44,28 @@ pub(super) enum Row {
     /// Outputs, from this one on.
     Outputs(u32),
     /// In the home of a node that is computed in this loop.
-    History(Node, Region),
+    Saved(Node, Region),
 }
 
 /// What is where in the scratch buffer and the constants.
 pub(super) struct Layout {
     pub(super) nest: Nest,
     /// The word of the current iteration number of each loop that replays none.
-    counters: Array<Region, Option<u32>>,
+    counters: PrimaryMap<Region, Option<u32>>,
     homes: Vec<Home>,
-    of_nodes: Array<Node, Option<u32>>,
+    of_nodes: PrimaryMap<Node, Option<u32>>,
     /// The home of the last iteration number of each loop that is replayed.
-    of_loops: Array<Region, Option<u32>>,
-    pub(super) rows: Array<Series, Row>,
-    /// The series that are copied into the buffer where this loop begins.
-    pub(super) gathered: Array<Region, Vec<Series>>,
-    /// The elements for which the series is copied just before.
+    of_loops: PrimaryMap<Region, Option<u32>>,
+    pub(super) rows: PrimaryMap<Array, ArraySource>,
+    /// The arrays that are copied into the buffer where this loop begins.
+    pub(super) gathered: PrimaryMap<Region, Vec<Array>>,
+    /// The elements for which the array is copied just before.
     pub(super) gathers: Vec<Node>,
     pub(super) constants: Vec<f64>,
     /// Where the operands and results of each call are.
-    pub(super) calls: Array<Call, Words>,
+    pub(super) calls: PrimaryMap<Call, Words>,
     /// Whether a partial derivative is used of what each call computes.
-    pub(super) needs_partials: Array<Call, bool>,
+    pub(super) needs_partials: PrimaryMap<Call, bool>,
     /// How many words there are, all told.
     pub(super) words: u32,
 }
@@ -87,7 +87,7 @@ pub(crate) const MAX_WORDS: u64 = 1 << 27;
 ///
 /// ```
 /// use phigrad::diff::{Wanted, reverse};
-/// use phigrad::jit::history_words;
+/// use phigrad::jit::saved_words;
 /// use phigrad::ssa::{Folding, parse};
 ///
 /// // sin(sin(… sin(x) …)), as often as is wanted, up to 1000 times: of each iteration
@@ -96,11 +96,11 @@ pub(crate) const MAX_WORDS: u64 = 1 << 27;
 ///             v7 = region r0 b1 bound 1000 entries v3=v0\n  return v7\nb1:\n  \
 ///             v5 = sin v3\n  v6 = lt v4 v1\n  return v6 v5 v5\n";
 /// let graph = parse(text)?;
-/// assert_eq!(history_words(&graph), 0);
-/// assert_eq!(history_words(&reverse(&graph, Wanted::Gradient, Folding::Real)), 1001);
+/// assert_eq!(saved_words(&graph), 0);
+/// assert_eq!(saved_words(&reverse(&graph, Wanted::Gradient, Folding::Real)), 1001);
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
-pub fn history_words(graph: &Graph) -> u64 {
+pub fn saved_words(graph: &Graph) -> u64 {
     if graph.regions.values().all(|data| data.cycle.is_none()) {
         return 0;
     }
@@ -117,16 +117,16 @@ impl Layout {
     fn empty(graph: &Graph) -> Layout {
         Layout {
             nest: Nest::of(graph),
-            counters: Array::filled(None, graph.regions.len()),
+            counters: PrimaryMap::filled(None, graph.regions.len()),
             homes: Vec::new(),
-            of_nodes: Array::filled(None, graph.nodes.len()),
-            of_loops: Array::filled(None, graph.regions.len()),
-            rows: Array::new(),
-            gathered: Array::filled(Vec::new(), graph.regions.len()),
+            of_nodes: PrimaryMap::filled(None, graph.nodes.len()),
+            of_loops: PrimaryMap::filled(None, graph.regions.len()),
+            rows: PrimaryMap::new(),
+            gathered: PrimaryMap::filled(Vec::new(), graph.regions.len()),
             gathers: Vec::new(),
             constants: Vec::new(),
-            calls: Array::filled(Words::default(), graph.calls.len()),
-            needs_partials: Array::filled(false, graph.calls.len()),
+            calls: PrimaryMap::filled(Words::default(), graph.calls.len()),
+            needs_partials: PrimaryMap::filled(false, graph.calls.len()),
             words: 0,
         }
     }
@@ -135,7 +135,7 @@ impl Layout {
     pub(super) fn of(graph: &Graph) -> Result<Layout, CompileError> {
         let mut layout = Layout::empty(graph);
         let is_loop = graph.regions.values().any(|data| data.cycle.is_some());
-        if is_loop || !graph.series.is_empty() {
+        if is_loop || !graph.arrays.is_empty() {
             layout.count(graph)?;
             layout.settle(graph)?;
             layout.line_up(graph)?;
@@ -227,7 +227,7 @@ impl Layout {
     /// The nodes that are used outside of their loop, and how many loops are around
     /// them and all that uses them.
     fn kept_nodes(&self, graph: &Graph) -> Vec<(Node, usize)> {
-        let mut shared: Array<Node, usize> = Array::filled(usize::MAX, graph.nodes.len());
+        let mut shared: PrimaryMap<Node, usize> = PrimaryMap::filled(usize::MAX, graph.nodes.len());
         for_each_use(graph, |node, user| {
             let has_none = matches!(graph.nodes[node].def, Def::Iteration(_));
             if let (Some(around), false) = (self.nest.node_loop(node), has_none) {
@@ -243,7 +243,8 @@ impl Layout {
     /// The loops that are replayed, and how many loops are around them and all that
     /// replay them.
     fn kept_loops(&self, graph: &Graph) -> Vec<(Region, usize)> {
-        let mut shared: Array<Region, usize> = Array::filled(usize::MAX, graph.regions.len());
+        let mut shared: PrimaryMap<Region, usize> =
+            PrimaryMap::filled(usize::MAX, graph.regions.len());
         for (region, data) in graph.regions.iter() {
             if let (Some(replayed), true) = (data.replays, data.cycle.is_some()) {
                 let of_both = [region, replayed].map(|region| self.nest.loop_around(region));
@@ -292,57 +293,59 @@ impl Layout {
     }
 
     fn line_up(&mut self, graph: &Graph) -> Result<(), CompileError> {
-        let mut gathered = Array::filled(false, graph.series.len());
+        let mut gathered = PrimaryMap::filled(false, graph.arrays.len());
         for access in graph.accesses.values() {
-            gathered[access.series] |= is_gathered(graph, access);
+            gathered[access.array] |= is_gathered(graph, access);
         }
-        for (series, data) in graph.series.iter() {
+        for (array, data) in graph.arrays.iter() {
             let row = match data {
-                SeriesData::Constants(numbers) => {
+                ArrayData::Constants(numbers) => {
                     let first = self.constants.len();
                     if (first + numbers.len()) as u64 > MAX_WORDS {
                         return Err(CompileError::TooLarge { size: first + numbers.len() });
                     }
                     self.constants.extend(numbers.iter().map(|&bits| f64::from_bits(bits)));
-                    Row::Constants(first as u32)
+                    ArraySource::Constants(first as u32)
                 }
-                &SeriesData::Inputs { first, .. } => {
+                &ArrayData::Inputs { first, .. } => {
                     match (first as usize).checked_sub(graph.active) {
-                        None => Row::Active { first, stride: 1 },
-                        Some(first) => Row::Inactive { first: first as u32, stride: 1 },
+                        None => ArraySource::Active { first, stride: 1 },
+                        Some(first) => ArraySource::Inactive { first: first as u32, stride: 1 },
                     }
                 }
-                &SeriesData::Outputs { first, .. } => Row::Outputs(first),
-                SeriesData::Nodes(nodes) => match inputs_in_line(graph, nodes) {
+                &ArrayData::Outputs { first, .. } => ArraySource::Outputs(first),
+                ArrayData::Nodes(nodes) => match inputs_in_line(graph, nodes) {
                     Some(row) => row,
-                    None if gathered[series] => Row::Scratch(self.reserve(nodes.len() as u64)?),
+                    None if gathered[array] => {
+                        ArraySource::Scratch(self.reserve(nodes.len() as u64)?)
+                    }
                     // Nothing is read from there but by other means.
-                    None => Row::Scratch(0),
+                    None => ArraySource::Scratch(0),
                 },
-                SeriesData::History(node) => match self.nest.node_loop(*node) {
-                    Some(region) => Row::History(*node, region),
-                    None => Row::Scratch(0),
+                ArrayData::Saved(node) => match self.nest.node_loop(*node) {
+                    Some(region) => ArraySource::Saved(*node, region),
+                    None => ArraySource::Scratch(0),
                 },
-                SeriesData::Sums(firsts) => Row::Scratch(self.reserve(firsts.len() as u64)?),
+                ArrayData::Sums(firsts) => ArraySource::Scratch(self.reserve(firsts.len() as u64)?),
             };
             self.rows.push(row);
         }
         Ok(())
     }
 
-    /// Finds where the series of each element is copied that needs it: where the
-    /// outermost loop begins in which the nodes of the series do not change.
+    /// Finds where the array of each element is copied that needs it: where the
+    /// outermost loop begins in which the nodes of the array do not change.
     fn place_gathers(&mut self, graph: &Graph) {
-        let mut done: Vec<(Region, Series)> = Vec::new();
+        let mut done: Vec<(Region, Array)> = Vec::new();
         for block in graph.blocks.keys() {
             for item in &graph.blocks[block].items {
                 if let Item::Node(node) = *item
                     && let Def::Element(access) = graph.nodes[node].def
                     && is_gathered(graph, &graph.accesses[access])
                 {
-                    let series = graph.accesses[access].series;
+                    let array = graph.accesses[access].array;
                     match self.gather_loop(graph, block, operands(graph, node)) {
-                        Some(region) => done.push((region, series)),
+                        Some(region) => done.push((region, array)),
                         None => self.gathers.push(node),
                     }
                 }
@@ -350,12 +353,12 @@ impl Layout {
         }
         done.sort_unstable();
         done.dedup();
-        done.into_iter().for_each(|(region, series)| self.gathered[region].push(series));
+        done.into_iter().for_each(|(region, array)| self.gathered[region].push(array));
         self.gathers.sort_unstable();
     }
 
     fn gather_loop(&self, graph: &Graph, block: Block, nodes: &[Node]) -> Option<Region> {
-        // The loops in which nodes of the series change.
+        // The loops in which nodes of the array change.
         let mut changing: Vec<Region> = Vec::new();
         for &node in nodes {
             changing.extend(self.loops(self.nest.node_loop(node)));
@@ -372,7 +375,7 @@ impl Layout {
 }
 
 /// The row of `nodes` if they are inputs of one kind in even distances.
-pub(super) fn inputs_in_line(graph: &Graph, nodes: &[Node]) -> Option<Row> {
+pub(super) fn inputs_in_line(graph: &Graph, nodes: &[Node]) -> Option<ArraySource> {
     let number = |node: Node| match graph.nodes[node].def {
         Def::Input(number) => Some(i64::from(number)),
         _ => None,
@@ -391,7 +394,7 @@ pub(super) fn inputs_in_line(graph: &Graph, nodes: &[Node]) -> Option<Row> {
     }
     let stride = i32::try_from(stride).ok()?;
     Some(match is_active(first) {
-        true => Row::Active { first: first as u32, stride },
-        false => Row::Inactive { first: (first as usize - graph.active) as u32, stride },
+        true => ArraySource::Active { first: first as u32, stride },
+        false => ArraySource::Inactive { first: (first as usize - graph.active) as u32, stride },
     })
 }

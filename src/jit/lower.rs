@@ -11,7 +11,7 @@ use cranelift_frontend::FunctionBuilder;
 use super::layout::{Layout, Words};
 use super::memory::Pointers;
 use super::plan::{Source, Step};
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::op::Op;
 use crate::ssa::{Call, Def, Graph, Node};
 
@@ -46,14 +46,14 @@ pub(super) struct Lowering<'a, 'f> {
 /// Values of nodes at the current place in the code; kept between functions for
 /// its memory.
 pub(super) struct Values {
-    lowered: Array<Node, Option<Lowered>>,
+    lowered: PrimaryMap<Node, Option<Lowered>>,
     /// The nodes that got a value, with the value that they had before.
     log: Vec<(Node, Option<Lowered>)>,
 }
 
 impl Values {
     pub(super) fn new(graph: &Graph) -> Self {
-        Values { lowered: Array::filled(None, graph.nodes.len()), log: Vec::new() }
+        Values { lowered: PrimaryMap::filled(None, graph.nodes.len()), log: Vec::new() }
     }
 
     pub(super) fn insert(&mut self, node: Node, value: Lowered) {

@@ -1,4 +1,4 @@
-//! Lowering of what loops keep in memory: iteration numbers, homes and series.
+//! Lowering of what loops keep in memory: iteration numbers, homes and arrays.
 //!
 //! Iteration numbers are integers of 64 bits. Where what is lowered here is run,
 //! each that it needs has been set, and is smaller than the bound of its loop: so
@@ -11,7 +11,7 @@ use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use smallvec::SmallVec;
 
 use super::demands::always;
-use super::layout::{Home, Row};
+use super::layout::{ArraySource, Home};
 use super::lower::{Lowering, offset};
 use super::plan::Source;
 use crate::ssa::{Access, Node, Region};
@@ -174,13 +174,13 @@ impl Lowering<'_, '_> {
         let data = &self.graph.accesses[access];
         let [active, inactive, constants, scratch, outputs] = self.buffers;
         let mut strides = SmallVec::new();
-        let (buffer, start, step) = match self.layout.rows[data.series] {
-            Row::Constants(first) => (constants, first, 1),
-            Row::Scratch(first) => (scratch, first, 1),
-            Row::Outputs(first) => (outputs, first, 1),
-            Row::Active { first, stride } => (active, first, i64::from(stride)),
-            Row::Inactive { first, stride } => (inactive, first, i64::from(stride)),
-            Row::History(node, around) => {
+        let (buffer, start, step) = match self.layout.rows[data.array] {
+            ArraySource::Constants(first) => (constants, first, 1),
+            ArraySource::Scratch(first) => (scratch, first, 1),
+            ArraySource::Outputs(first) => (outputs, first, 1),
+            ArraySource::Active { first, stride } => (active, first, i64::from(stride)),
+            ArraySource::Inactive { first, stride } => (inactive, first, i64::from(stride)),
+            ArraySource::Saved(node, around) => {
                 let (mut start, mut step) = (0, 1);
                 if let Some(home) = self.layout.home(node) {
                     start = home.first;

@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::ssa::{Block, Graph, Sequence, VerifyError, verify};
 
 use layout::Layout;
@@ -36,7 +36,7 @@ use uses::Uses;
 
 pub use kernel::{Kernel, RunError};
 pub(crate) use layout::MAX_WORDS;
-pub use layout::history_words;
+pub use layout::saved_words;
 
 /// Why a graph was not compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -124,7 +124,7 @@ pub fn schedule(graph: &Graph) -> Result<Schedule<'_>, CompileError> {
 /// the kernel computes is the same.
 pub(crate) fn schedule_reaching<'a>(
     graph: &'a Graph,
-    reached: Option<&Array<Block, bool>>,
+    reached: Option<&PrimaryMap<Block, bool>>,
 ) -> Result<Schedule<'a>, CompileError> {
     // Native code does not check what it does, so no other graph may come here.
     verify(graph)?;

@@ -11,18 +11,18 @@ use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
 
 use super::demands::operands;
-use super::layout::{Layout, Row};
+use super::layout::{ArraySource, Layout};
 use super::schedule::Line;
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::op::MAX_ARITY;
-use crate::ssa::{Def, Graph, Node, Series, SeriesData};
+use crate::ssa::{Array, ArrayData, Def, Graph, Node};
 
 /// The order of computations, as it grows.
 pub(super) struct Order<'a> {
     graph: &'a Graph,
     layout: &'a Layout,
-    needs: Array<Node, Need>,
-    done: Array<Node, bool>,
+    needs: PrimaryMap<Node, Need>,
+    done: PrimaryMap<Node, bool>,
     /// What has been put into order.
     pub(super) lines: Vec<Line>,
     /// The guards to check as soon as a node is done.
@@ -73,17 +73,17 @@ impl<'a> Order<'a> {
     }
 
     /// Sets sums to their first values.
-    pub(super) fn fill(&mut self, series: Series) {
-        let firsts = match &self.graph.series[series] {
-            SeriesData::Sums(firsts) => firsts,
-            &SeriesData::Outputs { first, count } => {
+    pub(super) fn fill(&mut self, array: Array) {
+        let firsts = match &self.graph.arrays[array] {
+            ArrayData::Sums(firsts) => firsts,
+            &ArrayData::Outputs { first, count } => {
                 self.lines.push(Line::ZeroOutputs { first, count });
                 return;
             }
             _ => return,
         };
         firsts.iter().flatten().for_each(|&first| self.demand(first));
-        let Row::Scratch(start) = self.layout.rows[series] else { return };
+        let ArraySource::Scratch(start) = self.layout.rows[array] else { return };
         for (&first, word) in firsts.iter().zip(start..) {
             match (first, self.lines.last_mut()) {
                 (Some(node), _) => self.lines.push(Line::Write { word, node }),
@@ -93,10 +93,10 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Copies the nodes of `series`, which are done.
-    pub(super) fn gather(&mut self, series: Series) {
-        let SeriesData::Nodes(nodes) = &self.graph.series[series] else { return };
-        if let Row::Scratch(start) = self.layout.rows[series] {
+    /// Copies the nodes of `array`, which are done.
+    pub(super) fn gather(&mut self, array: Array) {
+        let ArrayData::Nodes(nodes) = &self.graph.arrays[array] else { return };
+        if let ArraySource::Scratch(start) = self.layout.rows[array] {
             let copied = nodes.iter().zip(start..);
             self.lines.extend(copied.map(|(&node, word)| Line::Write { word, node }));
         }
@@ -125,7 +125,7 @@ impl<'a> Order<'a> {
                         if let Def::Element(access) = self.graph.nodes[node].def
                             && self.layout.gathers.binary_search(&node).is_ok()
                         {
-                            self.gather(self.graph.accesses[access].series);
+                            self.gather(self.graph.accesses[access].array);
                         }
                         if let Def::Call(call) = self.graph.nodes[node].def {
                             let args = self.graph.calls[call].args.iter();
@@ -175,8 +175,8 @@ struct Need {
     depth: u32,
 }
 
-fn register_needs(graph: &Graph) -> Array<Node, Need> {
-    let mut needs = Array::filled(Need { registers: 1, depth: 0 }, graph.nodes.len());
+fn register_needs(graph: &Graph) -> PrimaryMap<Node, Need> {
+    let mut needs = PrimaryMap::filled(Need { registers: 1, depth: 0 }, graph.nodes.len());
     // Operands have smaller ids than their users.
     for (node, data) in graph.nodes.iter() {
         let mut args: SmallVec<[Need; MAX_ARITY]> =

@@ -23,7 +23,7 @@ use super::demands::for_each_use;
 use super::layout::Layout;
 use super::order::Order;
 use super::usual::usual;
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::ssa::{Access, Block, Def, End, Graph, Item, Node, Region};
 
 /// One step in the order of execution. A position in the list is the number of
@@ -79,7 +79,7 @@ pub(super) enum Test {
 pub(super) fn lines(
     graph: &Graph,
     layout: &Layout,
-    reached: Option<&Array<Block, bool>>,
+    reached: Option<&PrimaryMap<Block, bool>>,
 ) -> Vec<Line> {
     let exports = Exports::of(graph);
     let mut order = Order::new(graph, layout);
@@ -90,7 +90,7 @@ pub(super) fn lines(
             Task::Items(block, start) => {
                 match basic_block(graph, block, start, &exports, &mut order) {
                     Some((region, next)) => {
-                        layout.gathered[region].iter().for_each(|&series| order.gather(series));
+                        layout.gathered[region].iter().for_each(|&array| order.gather(array));
                         let enter = order.lines.len();
                         order.lines.push(Line::Enter { region, end: 0 });
                         let root = Task::Items(graph.regions[region].root, 0);
@@ -152,7 +152,7 @@ fn basic_block(
         match *item {
             Item::Guard { condition, expect } => order.await_guard(condition, expect),
             // In order: what reads the sums comes after it, and so is demanded later.
-            Item::Fill(series) => order.fill(series),
+            Item::Fill(array) => order.fill(array),
             Item::Accumulate(access, node) => {
                 order.demand(node);
                 order.lines.push(Line::Accumulate(access, node));
@@ -190,7 +190,7 @@ fn basic_block(
 fn finish(
     graph: &Graph,
     layout: &Layout,
-    reached: Option<&Array<Block, bool>>,
+    reached: Option<&PrimaryMap<Block, bool>>,
     block: Block,
     lines: &mut Vec<Line>,
     tasks: &mut Vec<Task>,
@@ -277,26 +277,28 @@ fn finish_iteration(graph: &Graph, region: Region, values: &[Node], lines: &mut 
 struct Exports {
     /// The nodes that a region uses, of the block that it is a step of, but for
     /// those that a region before it uses.
-    before: Array<Region, Vec<Node>>,
+    before: PrimaryMap<Region, Vec<Node>>,
     /// Whether the node is used in other blocks than those of regions of its block.
-    at_end: Array<Node, bool>,
+    at_end: PrimaryMap<Node, bool>,
 }
 
 impl Exports {
     fn of(graph: &Graph) -> Exports {
         let preorder = graph.preorder();
         let parents = graph.parents();
-        let mut number = Array::filled(0, graph.blocks.len());
+        let mut number = PrimaryMap::filled(0, graph.blocks.len());
         // How many blocks there are from each on that are below it or in it.
-        let mut sizes = Array::filled(1, graph.blocks.len());
+        let mut sizes = PrimaryMap::filled(1, graph.blocks.len());
         for (index, &block) in preorder.iter().enumerate().rev() {
             number[block] = index;
             if let Some(parent) = parents[block] {
                 sizes[parent] += sizes[block];
             }
         }
-        let mut homes: Array<Node, Option<Block>> = Array::filled(None, graph.nodes.len());
-        let mut regions: Array<Block, Vec<Region>> = Array::filled(vec![], graph.blocks.len());
+        let mut homes: PrimaryMap<Node, Option<Block>> =
+            PrimaryMap::filled(None, graph.nodes.len());
+        let mut regions: PrimaryMap<Block, Vec<Region>> =
+            PrimaryMap::filled(vec![], graph.blocks.len());
         for (block, data) in graph.blocks.iter() {
             for item in &data.items {
                 match *item {
@@ -307,8 +309,8 @@ impl Exports {
             }
         }
         // The first region, by its place in the block, that uses the node.
-        let mut first: Array<Node, usize> = Array::filled(usize::MAX, graph.nodes.len());
-        let mut at_end = Array::filled(false, graph.nodes.len());
+        let mut first: PrimaryMap<Node, usize> = PrimaryMap::filled(usize::MAX, graph.nodes.len());
+        let mut at_end = PrimaryMap::filled(false, graph.nodes.len());
         for_each_use(graph, |node, user| {
             let Some(home) = homes[node].filter(|&home| home != user) else { return };
             let of_home = &regions[home];
@@ -323,7 +325,8 @@ impl Exports {
                 None => at_end[node] = true,
             }
         });
-        let mut before: Array<Region, Vec<Node>> = Array::filled(vec![], graph.regions.len());
+        let mut before: PrimaryMap<Region, Vec<Node>> =
+            PrimaryMap::filled(vec![], graph.regions.len());
         for (block, data) in graph.blocks.iter() {
             for item in &data.items {
                 if let Item::Node(node) = *item

@@ -1,12 +1,12 @@
 //! The slots of the scratch buffer: which values they hold at each point of the
 //! code. Changes can be taken back, as the other side of a branch needs it.
 
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::ssa::Node;
 
 /// Which slots hold which values.
 pub(super) struct Slots {
-    of: Array<Node, Option<u32>>,
+    of: PrimaryMap<Node, Option<u32>>,
     /// For each slot how many values it holds: more than one where the sides of
     /// a branch, of which one is run, have left a value each.
     holders: Vec<u32>,
@@ -27,7 +27,7 @@ pub(super) enum Change {
 impl Slots {
     /// No slots yet, for this many nodes.
     pub(super) fn new(nodes: usize) -> Self {
-        Slots { of: Array::filled(None, nodes), holders: vec![], free: vec![], log: vec![] }
+        Slots { of: PrimaryMap::filled(None, nodes), holders: vec![], free: vec![], log: vec![] }
     }
 
     /// How many slots there are.

@@ -4,14 +4,14 @@
 use super::demands::{always, in_registers};
 use super::layout::Layout;
 use super::schedule::{Line, Test};
-use crate::entity::{Array, Entity};
+use crate::entity::{Entity, PrimaryMap};
 use crate::ssa::{Def, Graph, Node};
 
 /// The positions at which nodes are used, in the order of the schedule.
 #[derive(Clone)]
 pub(super) struct Uses {
     /// For each node, the range of its uses in `positions`; the start moves on.
-    ranges: Array<Node, (u32, u32)>,
+    ranges: PrimaryMap<Node, (u32, u32)>,
     positions: Vec<u32>,
     /// What each loop uses that is computed before it, by the position of its end.
     around: Vec<(u32, Vec<Node>)>,
@@ -124,8 +124,8 @@ impl Uses {
 
 /// The position at which each node is computed; for inputs and constants, which are
 /// not, the largest number.
-pub(super) fn computed(graph: &Graph, lines: &[Line]) -> Array<Node, u32> {
-    let mut computed = Array::filled(u32::MAX, graph.nodes.len());
+pub(super) fn computed(graph: &Graph, lines: &[Line]) -> PrimaryMap<Node, u32> {
+    let mut computed = PrimaryMap::filled(u32::MAX, graph.nodes.len());
     for (line, position) in lines.iter().zip(0..) {
         match *line {
             Line::Node(node) => computed[node] = position,
@@ -158,7 +158,7 @@ fn used_from_outside(graph: &Graph, layout: &Layout, lines: &[Line]) -> Vec<(u32
     let mut open: Vec<Open> = Vec::new();
     let mut found: Vec<(u32, Vec<Node>)> = Vec::new();
     // The innermost loop, by where it begins, that has been noted for the node.
-    let mut noted = Array::filled(u32::MAX, graph.nodes.len());
+    let mut noted = PrimaryMap::filled(u32::MAX, graph.nodes.len());
     let mut note = |open: &mut Vec<Open>, node: Node| {
         if let Some(open) = open.last_mut()
             && computed[node] < open.begin

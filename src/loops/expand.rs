@@ -7,11 +7,11 @@
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::op::Op;
 use crate::ssa::{
-    Access, AccessData, Block, CallData, Def, End, Graph, Item, Nest, Node, PlaceId, Region,
-    Series, SeriesData,
+    Access, AccessData, Array, ArrayData, Block, CallData, Def, End, Graph, Item, Nest, Node,
+    PlaceId, Region,
 };
 
 /// `graph` with each of `loops` as straight-line code; the other loops stay. `None` if one
@@ -35,11 +35,11 @@ use crate::ssa::{
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
 pub fn expand(graph: &Graph, loops: &[Region]) -> Option<Graph> {
-    let mut counters = Array::filled(None, graph.regions.len());
+    let mut counters = PrimaryMap::filled(None, graph.regions.len());
     for &region in loops {
         counters[region] = Some(counter(graph, region)?);
     }
-    if graph.series.values().any(SeriesData::is_sums)
+    if graph.arrays.values().any(ArrayData::is_sums)
         || graph.regions.values().any(|region| region.replays.is_some())
     {
         return None;
@@ -49,16 +49,16 @@ pub fn expand(graph: &Graph, loops: &[Region]) -> Option<Graph> {
     let mut expand = Expand {
         old: graph,
         nest: Nest::of(graph),
-        copies: Array::filled(None, graph.nodes.len()),
-        regions: Array::filled(None, graph.regions.len()),
-        iterations: Array::filled(0, graph.regions.len()),
-        read: Array::filled(Vec::new(), graph.regions.len()),
+        copies: PrimaryMap::filled(None, graph.nodes.len()),
+        regions: PrimaryMap::filled(None, graph.regions.len()),
+        iterations: PrimaryMap::filled(0, graph.regions.len()),
+        read: PrimaryMap::filled(Vec::new(), graph.regions.len()),
         rows: HashMap::new(),
         tables: HashMap::new(),
         constants: HashMap::new(),
         inputs,
         numbers: HashMap::new(),
-        series: HashMap::new(),
+        arrays: HashMap::new(),
         accesses: HashMap::new(),
         counters,
         tasks: Vec::new(),
@@ -117,23 +117,23 @@ struct Expand<'a> {
     new: Graph,
     nest: Nest,
     /// For each loop that is expanded what decides about another iteration.
-    counters: Array<Region, Option<Node>>,
+    counters: PrimaryMap<Region, Option<Node>>,
     /// For each node what it is here.
-    copies: Array<Node, Option<Node>>,
+    copies: PrimaryMap<Node, Option<Node>>,
     /// For each region that stays its latest copy.
-    regions: Array<Region, Option<Region>>,
+    regions: PrimaryMap<Region, Option<Region>>,
     /// For each loop that is expanded how many of its iterations have begun.
-    iterations: Array<Region, u32>,
+    iterations: PrimaryMap<Region, u32>,
     /// For each loop that is expanded its nodes whose history is read.
-    read: Array<Region, Vec<Node>>,
+    read: PrimaryMap<Region, Vec<Node>>,
     /// What these nodes were in each iteration so far.
     rows: HashMap<Node, Vec<Node>>,
-    /// The copies of series of nodes that never change.
-    tables: HashMap<Series, Series>,
+    /// The copies of arrays of nodes that never change.
+    tables: HashMap<Array, Array>,
     constants: HashMap<u64, Node>,
     inputs: HashMap<u32, Node>,
     numbers: HashMap<Region, Node>,
-    series: HashMap<SeriesData, Series>,
+    arrays: HashMap<ArrayData, Array>,
     accesses: HashMap<AccessData, Access>,
     tasks: Vec<Task>,
 }
@@ -141,8 +141,8 @@ struct Expand<'a> {
 impl Expand<'_> {
     /// Notes what is read later of loops that are expanded.
     fn find_read(&mut self) {
-        for series in self.old.series.values() {
-            if let &SeriesData::History(node) = series
+        for array in self.old.arrays.values() {
+            if let &ArrayData::Saved(node) = array
                 && let Some(region) = self.expanded_around(node)
             {
                 self.read[region].push(node);
@@ -359,51 +359,49 @@ impl Expand<'_> {
         }
         let at = usize::try_from(base).unwrap_or(0);
         if strides.is_empty() {
-            let only = match &old.series[data.series] {
-                SeriesData::Constants(numbers) => numbers.get(at).map(|&bits| self.constant(bits)),
-                &SeriesData::Inputs { first, .. } => Some(self.input(first + at as u32)),
-                SeriesData::Nodes(nodes) => nodes.get(at).map(|&node| self.copied(node)),
-                SeriesData::History(node) => {
-                    self.rows.get(node).and_then(|row| row.get(at)).copied()
-                }
-                SeriesData::Sums(_) | SeriesData::Outputs { .. } => None,
+            let only = match &old.arrays[data.array] {
+                ArrayData::Constants(numbers) => numbers.get(at).map(|&bits| self.constant(bits)),
+                &ArrayData::Inputs { first, .. } => Some(self.input(first + at as u32)),
+                ArrayData::Nodes(nodes) => nodes.get(at).map(|&node| self.copied(node)),
+                ArrayData::Saved(node) => self.rows.get(node).and_then(|row| row.get(at)).copied(),
+                ArrayData::Sums(_) | ArrayData::Outputs { .. } => None,
             };
             if let Some(only) = only {
                 return only;
             }
         }
-        let series = self.copied_series(data.series);
-        let data = AccessData { series, base: u32::try_from(base).unwrap_or(0), strides };
+        let array = self.copied_array(data.array);
+        let data = AccessData { array, base: u32::try_from(base).unwrap_or(0), strides };
         let new = &mut self.new;
         let access =
             *self.accesses.entry(data).or_insert_with_key(|data| new.accesses.push(data.clone()));
         self.new.push_element(to, access, place)
     }
 
-    /// What `series` is here.
-    fn copied_series(&mut self, series: Series) -> Series {
-        if let Some(&table) = self.tables.get(&series) {
+    /// What `array` is here.
+    fn copied_array(&mut self, array: Array) -> Array {
+        if let Some(&table) = self.tables.get(&array) {
             return table;
         }
         let old = self.old;
-        let (copy, is_table) = match &old.series[series] {
-            SeriesData::History(node) => match self.rows.get(node) {
-                Some(row) => (SeriesData::Nodes(row.clone()), false),
-                None => (SeriesData::History(self.copied(*node)), false),
+        let (copy, is_table) = match &old.arrays[array] {
+            ArrayData::Saved(node) => match self.rows.get(node) {
+                Some(row) => (ArrayData::Nodes(row.clone()), false),
+                None => (ArrayData::Saved(self.copied(*node)), false),
             },
-            SeriesData::Nodes(nodes) => {
+            ArrayData::Nodes(nodes) => {
                 let is_leaf =
                     |&node: &Node| matches!(old.nodes[node].def, Def::Input(_) | Def::Const(_));
                 let is_table = nodes.iter().all(is_leaf);
-                (SeriesData::Nodes(nodes.iter().map(|&node| self.copied(node)).collect()), is_table)
+                (ArrayData::Nodes(nodes.iter().map(|&node| self.copied(node)).collect()), is_table)
             }
             other => (other.clone(), true),
         };
         let new = &mut self.new;
         let copy =
-            *self.series.entry(copy).or_insert_with_key(|copy| new.series.push(copy.clone()));
+            *self.arrays.entry(copy).or_insert_with_key(|copy| new.arrays.push(copy.clone()));
         if is_table {
-            self.tables.insert(series, copy);
+            self.tables.insert(array, copy);
         }
         copy
     }

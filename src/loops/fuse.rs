@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use crate::op::Op;
 use crate::ssa::{
-    AccessData, Def, Folding, Graph, Nest, Node, Rebuild, Region, SeriesData, eliminate_dead_code,
+    AccessData, ArrayData, Def, Folding, Graph, Nest, Node, Rebuild, Region, eliminate_dead_code,
     rebuild,
 };
 
@@ -31,7 +31,7 @@ const MOST_TIMES: usize = 8;
 ///
 /// // The squares of 3·j·x for each j are written down, then added up.
 /// let text = "graph active 1 inactive 0\nv1 = const 9.0\nv2 = const 3.0\nv3 = const 0.0\n\
-///             v4 = iteration r0\nv8 = iteration r1\na0 = history v6\ni0 = a0 base 0 r1*1\nb0:\n  \
+///             v4 = iteration r0\nv8 = iteration r1\na0 = saved v6\ni0 = a0 base 0 r1*1\nb0:\n  \
 ///             region r0 b1 bound 10\n  v13 = region r1 b2 bound 10 entries v9=v3\n  \
 ///             return v13\nb1:\n  v5 = mul v4 v2\n  v6 = mul v5 v0\n  v7 = lt v4 v1\n  \
 ///             return v7\nb2:\n  v10 = element i0\n  v11 = mul_add v10 v10 v9\n  \
@@ -56,8 +56,8 @@ pub fn fuse(graph: &Graph) -> Option<Graph> {
 
 /// The graph with what can be computed where it is read; `None` if nothing can.
 fn fused_once(graph: &Graph) -> Option<Graph> {
-    let is_history = |series: &SeriesData| matches!(series, SeriesData::History(_));
-    if !graph.series.values().any(is_history) {
+    let is_saved = |array: &ArrayData| matches!(array, ArrayData::Saved(_));
+    if !graph.arrays.values().any(is_saved) {
         return None;
     }
     let (nest, mut changed) = (Nest::of(graph), false);
@@ -78,10 +78,10 @@ fn fused_once(graph: &Graph) -> Option<Graph> {
     changed.then(|| eliminate_dead_code(&fused))
 }
 
-/// What `read` is an element of the history of, and its loop.
+/// What `read` is an element of the saved of, and its loop.
 fn written(graph: &Graph, nest: &Nest, read: &AccessData) -> Option<(Node, Region)> {
-    match graph.series[read.series] {
-        SeriesData::History(past) => Some((past, nest.node_loop(past)?)),
+    match graph.arrays[read.array] {
+        ArrayData::Saved(past) => Some((past, nest.node_loop(past)?)),
         _ => None,
     }
 }
@@ -159,11 +159,11 @@ impl Source<'_> {
 
     /// The element that `access`, in the loop, is in the iteration that is read.
     fn element(&self, access: &AccessData) -> Option<AccessData> {
-        if self.graph.series[access.series].is_sums() {
+        if self.graph.arrays[access.array].is_sums() {
             return None;
         }
-        // Also not the history of a loop in the loop, which is another one in each iteration.
-        if self.graph.series[access.series].nodes().any(|node| self.is_inside(node)) {
+        // Also not the saved of a loop in the loop, which is another one in each iteration.
+        if self.graph.arrays[access.array].nodes().any(|node| self.is_inside(node)) {
             return None;
         }
         let mut composed = AccessData { strides: SmallVec::new(), ..access.clone() };
@@ -204,7 +204,7 @@ mod tests {
     fn graph(past: &str, body: &str) -> Graph {
         let text = format!(
             "graph active 1 inactive 0\nv1 = const 9.0\nv2 = const 3.0\nv3 = const 0.0\n\
-             v4 = iteration r0\nv5 = iteration r1\na0 = history {past}\n\
+             v4 = iteration r0\nv5 = iteration r1\na0 = saved {past}\n\
              i0 = a0 base 9 r1*-1\nb0:\n  v11 = region r0 b1 bound 10 entries v6=v0\n  \
              v16 = region r1 b2 bound 10 entries v12=v3\n  return v16\nb1:\n{body}  \
              v10 = lt v4 v1\n  return v10 v9 v9\nb2:\n  v13 = element i0\n  \

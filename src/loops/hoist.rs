@@ -2,10 +2,10 @@
 
 use hashbrown::HashMap;
 
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::op::Op;
 use crate::ssa::{
-    Access, Block, Def, Folding, Graph, Item, Nest, Node, Region, SeriesData, in_order, simplify,
+    Access, ArrayData, Block, Def, Folding, Graph, Item, Nest, Node, Region, in_order, simplify,
     verify,
 };
 
@@ -64,10 +64,10 @@ struct Search<'a> {
     nest: Nest,
     /// For each block how many are above it; for the root of a region those above the
     /// block where it stands, too.
-    depths: Array<Block, u32>,
-    parents: Array<Block, Option<Block>>,
+    depths: PrimaryMap<Block, u32>,
+    parents: PrimaryMap<Block, Option<Block>>,
     /// The block in which each node could be computed, the outermost one.
-    homes: Array<Node, Option<Block>>,
+    homes: PrimaryMap<Node, Option<Block>>,
     /// Where each guard goes that is moved, by its block and its number there.
     guards: HashMap<(Block, usize), Way>,
 }
@@ -75,7 +75,7 @@ struct Search<'a> {
 impl<'a> Search<'a> {
     fn new(graph: &'a Graph) -> Self {
         let (nest, parents) = (Nest::of(graph), graph.parents());
-        let mut depths = Array::filled(0, graph.blocks.len());
+        let mut depths = PrimaryMap::filled(0, graph.blocks.len());
         for block in graph.preorder() {
             depths[block] = parents[block].map_or(0, |above| depths[above] + 1);
         }
@@ -84,13 +84,13 @@ impl<'a> Search<'a> {
     }
 
     /// Where each node goes that is moved.
-    fn find(&mut self) -> Array<Node, Option<Way>> {
+    fn find(&mut self) -> PrimaryMap<Node, Option<Way>> {
         let graph = self.graph;
-        let mut ways = Array::filled(None, graph.nodes.len());
-        let mut kept = Array::filled(false, graph.nodes.len());
-        for series in graph.series.values() {
+        let mut ways = PrimaryMap::filled(None, graph.nodes.len());
+        let mut kept = PrimaryMap::filled(false, graph.nodes.len());
+        for array in graph.arrays.values() {
             // A history is of a step of its loop.
-            if let SeriesData::History(node) = *series {
+            if let ArrayData::Saved(node) = *array {
                 kept[node] = true;
             }
         }
@@ -152,8 +152,8 @@ impl<'a> Search<'a> {
     fn is_fixed(&self, access: Access, region: Region) -> bool {
         let data = &self.graph.accesses[access];
         let is_given = matches!(
-            self.graph.series[data.series],
-            SeriesData::Constants(_) | SeriesData::Inputs { .. }
+            self.graph.arrays[data.array],
+            ArrayData::Constants(_) | ArrayData::Inputs { .. }
         );
         let counted = self.graph.regions[region].replays.unwrap_or(region);
         // Where a loop is replayed that is not around, its number is known only there.
@@ -170,9 +170,12 @@ impl<'a> Search<'a> {
 
     /// Of what could be moved that which is worth it, and what it is computed from; and
     /// guards on such.
-    fn wanted(&mut self, possible: &Array<Node, Option<Way>>) -> Array<Node, Option<Way>> {
+    fn wanted(
+        &mut self,
+        possible: &PrimaryMap<Node, Option<Way>>,
+    ) -> PrimaryMap<Node, Option<Way>> {
         let graph = self.graph;
-        let mut ways: Array<Node, Option<Way>> = Array::filled(None, graph.nodes.len());
+        let mut ways: PrimaryMap<Node, Option<Way>> = PrimaryMap::filled(None, graph.nodes.len());
         for (block, data) in graph.blocks.iter() {
             for (index, item) in data.items.iter().enumerate() {
                 let Item::Guard { condition, .. } = *item else { continue };
@@ -201,8 +204,8 @@ impl<'a> Search<'a> {
         &self,
         node: Node,
         way: Way,
-        possible: &Array<Node, Option<Way>>,
-        ways: &mut Array<Node, Option<Way>>,
+        possible: &PrimaryMap<Node, Option<Way>>,
+        ways: &mut PrimaryMap<Node, Option<Way>>,
     ) {
         let (Some(possible), Some(own)) = (possible[node], self.nest.node_block(node)) else {
             return;
@@ -232,10 +235,11 @@ fn is_worth_it(op: Op) -> bool {
 /// The graph with steps moved, in whatever order their ids are.
 fn moved(
     graph: &Graph,
-    ways: &Array<Node, Option<Way>>,
+    ways: &PrimaryMap<Node, Option<Way>>,
     guards: &HashMap<(Block, usize), Way>,
 ) -> Graph {
-    let mut before: Array<Region, Vec<Item>> = Array::filled(Vec::new(), graph.regions.len());
+    let mut before: PrimaryMap<Region, Vec<Item>> =
+        PrimaryMap::filled(Vec::new(), graph.regions.len());
     for (node, way) in ways.iter() {
         if let Some(way) = way {
             before[way.before].push(Item::Node(node));

@@ -12,18 +12,18 @@ use super::emit::Emitter;
 use super::repeat::{Part, Repeat, RepeatId, Slot};
 use super::tree::{End, Origin, Tree, Value};
 use super::values::Place;
-use crate::entity::{Array, Entity};
+use crate::entity::{Entity, PrimaryMap};
 use crate::op::Op;
-use crate::ssa::{self, AccessData, Block, Item, Node, Series, SeriesData, Table};
+use crate::ssa::{self, AccessData, Array, ArrayData, Block, Item, Node, Table};
 
 /// The loops of a graph that is being made.
 pub(super) struct Loops {
     /// For each part of each repeat whether its last value is used later.
-    lasts: Array<RepeatId, Vec<bool>>,
+    lasts: PrimaryMap<RepeatId, Vec<bool>>,
     made: HashMap<RepeatId, Made>,
     /// The active and the inactive inputs.
-    rows: [Option<Series>; 2],
-    histories: HashMap<Node, Series>,
+    rows: [Option<Array>; 2],
+    histories: HashMap<Node, Array>,
     /// Values of repeats that were read.
     elements: HashMap<(Block, Value), Node>,
 }
@@ -40,7 +40,7 @@ enum Operand {
     Own(usize),
     Entry(usize),
     Node(Node),
-    Element(Series, u32, i32),
+    Element(Array, u32, i32),
 }
 
 /// What an entry φ is in the next iteration.
@@ -125,9 +125,9 @@ impl Emitter<'_> {
                     Operand::Own(part) => nodes[part],
                     Operand::Entry(entry) => entries[entry],
                     Operand::Node(node) => node,
-                    Operand::Element(series, base, stride) => {
+                    Operand::Element(array, base, stride) => {
                         let strides = SmallVec::from_slice(&[(region, stride)]);
-                        let access = AccessData { series, base, strides };
+                        let access = AccessData { array, base, strides };
                         let access = self.graph.accesses.push(access);
                         self.graph.push_element(body, access, Some(place))
                     }
@@ -170,8 +170,8 @@ impl Emitter<'_> {
             Slot::Value { first, by } => self.row(*first, *by),
             Slot::Table(numbers) => {
                 let numbers = Table::from(Arc::clone(numbers));
-                let series = self.graph.series.push(SeriesData::Constants(numbers));
-                Operand::Element(series, 0, 1)
+                let array = self.graph.arrays.push(ArrayData::Constants(numbers));
+                Operand::Element(array, 0, 1)
             }
             Slot::Inside { at, distance: 0, .. } => Operand::Own(*at),
             Slot::Inside { at, firsts, .. } => {
@@ -196,32 +196,32 @@ impl Emitter<'_> {
     /// computed in an earlier loop.
     fn row(&mut self, first: Value, by: i64) -> Operand {
         let (index, tree) = (first.index(), self.tree);
-        let (series, base, stride) = match tree.values.place(first) {
+        let (array, base, stride) = match tree.values.place(first) {
             Place::Origin(_) => {
                 let is_active = index < tree.active;
                 let row = if is_active { 0..tree.active } else { tree.active..tree.inputs() };
                 let graph = &mut self.graph;
-                let series = *self.loops.rows[usize::from(!is_active)].get_or_insert_with(|| {
+                let array = *self.loops.rows[usize::from(!is_active)].get_or_insert_with(|| {
                     let (first, count) = (row.start as u32, row.len() as u32);
-                    graph.series.push(SeriesData::Inputs { first, count })
+                    graph.arrays.push(ArrayData::Inputs { first, count })
                 });
-                (series, index - row.start, by)
+                (array, index - row.start, by)
             }
             Place::Repeat(id) => {
                 let (part, iteration) = tree.repeats[id].part(first);
                 let node = self.loops.made.get(&id).map(|made| made.nodes[part]);
                 // What is visible has been made.
                 let Some(node) = node else { return Operand::Node(self.constant(f64::NAN)) };
-                (self.history(node), iteration, by / tree.repeats[id].body.len() as i64)
+                (self.saved(node), iteration, by / tree.repeats[id].body.len() as i64)
             }
         };
         // As many as there are numbers of events.
-        Operand::Element(series, base as u32, stride as i32)
+        Operand::Element(array, base as u32, stride as i32)
     }
 
-    fn history(&mut self, node: Node) -> Series {
-        let series = &mut self.graph.series;
-        *self.loops.histories.entry(node).or_insert_with(|| series.push(SeriesData::History(node)))
+    fn saved(&mut self, node: Node) -> Array {
+        let array = &mut self.graph.arrays;
+        *self.loops.histories.entry(node).or_insert_with(|| array.push(ArrayData::Saved(node)))
     }
 
     /// The node of `value`, which was computed in a repeat, in `block`, where the list
@@ -237,8 +237,8 @@ impl Emitter<'_> {
             return element;
         }
         let (node, place) = (made.nodes[part], self.graph.nodes[made.nodes[part]].place);
-        let series = self.history(node);
-        let data = AccessData { series, base: iteration as u32, strides: SmallVec::new() };
+        let array = self.saved(node);
+        let data = AccessData { array, base: iteration as u32, strides: SmallVec::new() };
         let access = self.graph.accesses.push(data);
         let element = self.graph.push_element(block, access, place);
         self.loops.elements.insert((block, value), element);

@@ -4,7 +4,7 @@ use hashbrown::HashSet;
 
 use super::tree::{Instance, Tree};
 use super::walk::{Stop, Walk};
-use super::{LiftError, Lifted, Paths, Unmerge, Unmerged, sharing_plan};
+use super::{MergeError, MergeLimits, MergedTraces, UnmergedReason, UnmergedRegion, sharing_plan};
 use crate::trace::{Site, Trace};
 
 /// What changes when a trace is added, beside the tree.
@@ -14,7 +14,7 @@ pub(super) struct Changes {
     pub(super) tree: Option<Tree>,
     /// How often all was forgotten.
     pub(super) forgotten: usize,
-    pub(super) unmerged: Vec<Unmerged>,
+    pub(super) unmerged: Vec<UnmergedRegion>,
     /// Where it is not the same any more.
     pub(super) excluded: Option<Excluded>,
 }
@@ -25,7 +25,7 @@ pub(super) struct Unshared {
     /// The regions that grew.
     pub(super) grew: Vec<Instance>,
     /// How much the tree may hold.
-    pub(super) limits: Paths,
+    pub(super) limits: MergeLimits,
 }
 
 /// What regions may not do.
@@ -49,15 +49,15 @@ impl Excluded {
     }
 }
 
-impl Lifted {
+impl MergedTraces {
     /// Adds `trace` to the tree, perhaps in place of all that it held; what else changes
     /// is noted. Returns how many steps there are on all paths.
     pub(super) fn add(
         &mut self,
         trace: &Trace<'_>,
-        limits: Paths,
+        limits: MergeLimits,
         changes: &mut Changes,
-    ) -> Result<usize, LiftError> {
+    ) -> Result<usize, MergeError> {
         loop {
             let excluded = changes.excluded.as_ref().unwrap_or(&self.excluded);
             let walked = Walk::new(&mut self.tree, true, &excluded.merging, &mut self.notes);
@@ -67,19 +67,23 @@ impl Lifted {
             };
             let excluded = changes.excluded.get_or_insert_with(|| self.excluded.clone());
             match stop {
-                Stop::Unmerge(_, Unmerged { why: Unmerge::Varies, .. }) | Stop::Divergent(_)
+                Stop::UnmergedReason(
+                    _,
+                    UnmergedRegion { why: UnmergedReason::DependsOnContext, .. },
+                )
+                | Stop::Divergent(_)
                     if self.tree.is_shared =>
                 {
                     let open = self.notes.open.iter();
                     excluded.unshare(open.map(|open| self.tree.instances[open.instance].site));
                 }
                 Stop::Unshare(site) => excluded.unshare([site].into_iter()),
-                Stop::Unmerge(site, why) => {
+                Stop::UnmergedReason(site, why) => {
                     excluded.merging.insert(site);
                     changes.unmerged.push(why);
                 }
                 Stop::New { at, .. } | Stop::Divergent(at) => {
-                    return Err(LiftError::Divergent { at });
+                    return Err(MergeError::Divergent { at });
                 }
             }
             let anew = self.tree.anew(self.version + 1);
@@ -91,12 +95,12 @@ impl Lifted {
             changes.forgotten += 1;
         }
         if self.tree.splits >= limits.paths {
-            return Err(LiftError::TooManyPaths { limit: limits.paths });
+            return Err(MergeError::TooManyPaths { limit: limits.paths });
         }
         let steps = self.tree.steps(true);
         if steps > limits.nodes {
             self.full = true;
-            return Err(LiftError::TooManyNodes { limit: limits.nodes });
+            return Err(MergeError::TooManyNodes { limit: limits.nodes });
         }
         Ok(steps)
     }

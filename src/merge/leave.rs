@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::notes::{Carried, Open};
 use super::tree::{BasicBlock, End, ExitKey, Target, Value};
 use super::walk::{Stop, Walk, unmerge};
-use super::{Unmerge, place};
+use super::{UnmergedReason, place};
 use crate::op::Op;
 use crate::ssa::Place;
 use crate::trace::{Event, Operand, Role, Site, Trace};
@@ -101,7 +101,7 @@ impl Walk<'_> {
         if let Some(opaque) = carried.opaque {
             let name = trace.opaque.iter().find(|(event, _)| *event as usize == opaque);
             let name = name.map_or("a variable", |(_, name)| name);
-            return Err(unmerge(left, Unmerge::Opaque { name }));
+            return Err(unmerge(left, UnmergedReason::Opaque { name }));
         }
         let at = || place(site);
         let mut values = core::mem::take(self.values);

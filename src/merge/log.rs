@@ -5,13 +5,13 @@ use core::ops::{Deref, Index, IndexMut};
 
 use hashbrown::HashSet;
 
-use crate::entity::{Array, Entity};
+use crate::entity::{Entity, PrimaryMap};
 
 /// A growing list. Between [`Log::begin`] and [`Log::keep`] or [`Log::undo`] it keeps
 /// what items were before they changed.
 #[derive(Clone, Debug)]
 pub(super) struct Log<K, V> {
-    items: Array<K, V>,
+    items: PrimaryMap<K, V>,
     before: Option<Before<K, V>>,
 }
 
@@ -28,7 +28,7 @@ struct Before<K, V> {
 impl<K: Entity, V: Clone> Log<K, V> {
     /// An empty list.
     pub(super) fn new() -> Self {
-        Log { items: Array::new(), before: None }
+        Log { items: PrimaryMap::new(), before: None }
     }
 
     /// Appends an item.
@@ -58,9 +58,9 @@ impl<K: Entity, V: Clone> Log<K, V> {
 }
 
 impl<K, V> Deref for Log<K, V> {
-    type Target = Array<K, V>;
+    type Target = PrimaryMap<K, V>;
 
-    fn deref(&self) -> &Array<K, V> {
+    fn deref(&self) -> &PrimaryMap<K, V> {
         &self.items
     }
 }

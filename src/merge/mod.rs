@@ -1,4 +1,4 @@
-//! Lifting: merges the traces of one function into one graph.
+//! Merging: merges the traces of one function into one graph.
 //!
 //! The traces are merged in a tree of their own (`tree`): `walk` goes along a
 //! trace and adds what is new, `emit` makes the graph. The graph is faithful:
@@ -51,18 +51,18 @@ use statistics::BranchStatistics;
 use tree::Tree;
 use walk::{Stop, Walk};
 
-/// How much a [`Lifted`] graph may hold.
+/// How much a [`MergedTraces`] graph may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Paths {
-    /// The largest number of paths; see [`Lifted::paths`].
+pub struct MergeLimits {
+    /// The largest number of paths; see [`MergedTraces::paths`].
     pub paths: usize,
-    /// The largest number of steps on all paths together; see [`Lifted::steps`].
+    /// The largest number of steps on all paths together; see [`MergedTraces::steps`].
     pub nodes: usize,
 }
 
 /// What merging a trace came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Merged {
+pub enum MergeOutcome {
     /// The path was in the graph already.
     Known,
     /// The trace is the first one.
@@ -77,7 +77,7 @@ pub enum Merged {
 /// Why a trace was not merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum LiftError {
+pub enum MergeError {
     /// Two runs did different things without a guard between them: the function
     /// reads something that is neither an input nor constant.
     #[error(
@@ -103,23 +103,23 @@ pub enum LiftError {
 }
 
 pub use side_exit::SideExit;
-pub use statistics::{Decision, Trips};
+pub use statistics::{Decision, TripCounts};
 
 /// A region whose ways are not merged.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unmerged {
+pub struct UnmergedRegion {
     /// Where the region begins.
     pub at: Place,
     /// Why its ways are not merged.
-    pub why: Unmerge,
+    pub why: UnmergedReason,
 }
 
 /// Why the ways through a region are not merged.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unmerge {
+pub enum UnmergedReason {
     /// A variable that changes in the region cannot be carried out of it.
     #[error("`{name}` changes in it, and its type has no `Carry`")]
     Opaque {
@@ -129,19 +129,19 @@ pub enum Unmerge {
     /// A value computed in the region is used behind it and was not carried out,
     /// because it got there on a way that the attribute does not see.
     #[error("a value computed in it is used at {to} by a way that is not seen")]
-    Escapes {
+    UntrackedUse {
         /// Where the value is used.
         to: Place,
     },
     /// Whether its ways differ depends on how it was reached.
     #[error("whether it has more than one way depends on how it was reached")]
-    Varies,
+    DependsOnContext,
     /// The function ended in the region.
     #[error("the function ended in it")]
-    NeverLeft,
+    EndsInside,
 }
 
-impl core::fmt::Display for Unmerged {
+impl core::fmt::Display for UnmergedRegion {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "the ways through the region at {} are not merged: {}", self.at, self.why)
     }
@@ -154,25 +154,25 @@ impl core::fmt::Display for Unmerged {
 /// ```
 /// use std::panic::Location;
 ///
-/// use phigrad::merge::{Lifted, Merged, Paths};
+/// use phigrad::merge::{MergedTraces, MergeOutcome, MergeLimits};
 /// use phigrad::trace::{Inputs, Tracer, Var};
 ///
 /// let program = |x: &[Var], _: &[Var]| if x[0] > 0.0 { x[0].sqrt() } else { -x[0] };
-/// let (mut tracer, mut lifted) = (Tracer::default(), Lifted::new(1, 0));
-/// let limits = Paths { paths: 10, nodes: 100 };
-/// let mut merge = |x: f64| -> Result<Merged, Box<dyn std::error::Error>> {
+/// let (mut tracer, mut traces) = (Tracer::default(), MergedTraces::new(1, 0));
+/// let limits = MergeLimits { paths: 10, nodes: 100 };
+/// let mut merge = |x: f64| -> Result<MergeOutcome, Box<dyn std::error::Error>> {
 ///     let inputs = Inputs { active: &[x], inactive: &[] };
 ///     let trace = tracer.run(program, inputs, 100, Location::caller())?;
-///     Ok(lifted.merge(&trace, limits)?)
+///     Ok(traces.merge(&trace, limits)?)
 /// };
-/// assert_eq!(merge(4.0)?, Merged::First);
-/// assert_eq!(merge(9.0)?, Merged::Known);
-/// assert!(matches!(merge(-9.0)?, Merged::New { .. }));
-/// assert_eq!(lifted.paths(), 2);
+/// assert_eq!(merge(4.0)?, MergeOutcome::First);
+/// assert_eq!(merge(9.0)?, MergeOutcome::Known);
+/// assert!(matches!(merge(-9.0)?, MergeOutcome::New { .. }));
+/// assert_eq!(traces.paths(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Lifted {
+pub struct MergedTraces {
     tree: Tree,
     /// How many traces have changed the tree.
     version: u64,
@@ -181,7 +181,7 @@ pub struct Lifted {
     walked: usize,
     /// How often the tree was forgotten.
     generation: usize,
-    unmerged: Vec<Unmerged>,
+    unmerged: Vec<UnmergedRegion>,
     excluded: Excluded,
     /// What regions have not shared yet: they do when a trace is not known without, or when
     /// somebody wants the graph. Meanwhile there is none.
@@ -198,10 +198,10 @@ pub struct Lifted {
     statistics: BranchStatistics,
 }
 
-impl Lifted {
+impl MergedTraces {
     /// A graph of these inputs and no path.
     pub fn new(active: usize, inactive: usize) -> Self {
-        Lifted {
+        MergedTraces {
             tree: Tree::new(active, inactive, 0),
             version: 0,
             steps: 0,
@@ -233,24 +233,24 @@ impl Lifted {
     }
 
     /// The graph of all paths merged so far, in which long repetition of one path is
-    /// loops. It means the same as [`Lifted::graph`], to the last bit.
+    /// loops. It means the same as [`MergedTraces::graph`], to the last bit.
     ///
     /// # Examples
     ///
     /// ```
     /// use std::panic::Location;
     ///
-    /// use phigrad::merge::{Lifted, Paths};
+    /// use phigrad::merge::{MergedTraces, MergeLimits};
     /// use phigrad::ssa::interpret;
     /// use phigrad::trace::{Inputs, Tracer, Var};
     ///
     /// let program = |x: &[Var], _: &[Var]| (0..1000).fold(x[0], |y, i| (y + i as f64).sin());
-    /// let (mut tracer, mut lifted) = (Tracer::default(), Lifted::new(1, 0));
+    /// let (mut tracer, mut traces) = (Tracer::default(), MergedTraces::new(1, 0));
     /// let inputs = Inputs { active: &[0.5], inactive: &[] };
     /// let trace = tracer.run(program, inputs, 10_000, Location::caller())?;
-    /// lifted.merge(&trace, Paths { paths: 10, nodes: 10_000 })?;
-    /// assert!(lifted.compact().nodes.len() < 20);
-    /// assert_eq!(interpret(lifted.compact(), &[0.7]), interpret(lifted.graph(), &[0.7]));
+    /// traces.merge(&trace, MergeLimits { paths: 10, nodes: 10_000 })?;
+    /// assert!(traces.compact().nodes.len() < 20);
+    /// assert_eq!(interpret(traces.compact(), &[0.7]), interpret(traces.graph(), &[0.7]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn compact(&mut self) -> &Arc<Graph> {
@@ -305,7 +305,7 @@ impl Lifted {
 
     /// The regions whose ways are not merged, in the order in which that was
     /// found.
-    pub fn unmerged(&self) -> &[Unmerged] {
+    pub fn unmerged(&self) -> &[UnmergedRegion] {
         &self.unmerged
     }
 
@@ -315,54 +315,58 @@ impl Lifted {
     }
 
     /// The loops of annotated functions, with their numbers of iterations.
-    pub fn loops(&self) -> Vec<Trips> {
+    pub fn loops(&self) -> Vec<TripCounts> {
         self.statistics.loops()
     }
 
     /// Adds the path of `trace`, a run of the function whose other traces were
-    /// merged before, with as many inputs. For an example see [`Lifted`].
+    /// merged before, with as many inputs. For an example see [`MergedTraces`].
     ///
     /// # Errors
     ///
-    /// See [`LiftError`]; the graph is then unchanged. It is empty if it was wrong and what is
+    /// See [`MergeError`]; the graph is then unchanged. It is empty if it was wrong and what is
     /// right is beyond the limits.
-    pub fn merge(&mut self, trace: &Trace<'_>, limits: Paths) -> Result<Merged, LiftError> {
+    pub fn merge(
+        &mut self,
+        trace: &Trace<'_>,
+        limits: MergeLimits,
+    ) -> Result<MergeOutcome, MergeError> {
         self.statistics.count(trace);
         let (mut inside, mut forgets) = (false, false);
         let merged = if self.version == 0 {
-            Merged::First
+            MergeOutcome::First
         } else {
             let mut walked = self.walk(trace);
             if matches!(walked, Err(Stop::New { .. })) && self.share() {
                 walked = self.walk(trace);
             }
             match walked {
-                Ok(()) => return Ok(Merged::Known),
+                Ok(()) => return Ok(MergeOutcome::Known),
                 Err(Stop::New { at, in_region }) => {
                     inside = in_region;
-                    Merged::New { at }
+                    MergeOutcome::New { at }
                 }
                 Err(Stop::Divergent(at)) if !self.tree.is_shared => {
-                    return Err(LiftError::Divergent { at });
+                    return Err(MergeError::Divergent { at });
                 }
-                Err(Stop::Unmerge(_, unmerged)) => Merged::New { at: unmerged.at },
+                Err(Stop::UnmergedReason(_, unmerged)) => MergeOutcome::New { at: unmerged.at },
                 // What kernels know may be wrong, too, whatever the limits say.
                 Err(Stop::Divergent(at)) => {
                     forgets = true;
-                    Merged::New { at }
+                    MergeOutcome::New { at }
                 }
                 Err(Stop::Unshare(site)) => {
                     forgets = true;
-                    Merged::New { at: place(site) }
+                    MergeOutcome::New { at: place(site) }
                 }
             }
         };
         let is_split = self.version > 0 && !inside && !forgets;
         if is_split && self.tree.splits + 1 >= limits.paths {
-            return Err(LiftError::TooManyPaths { limit: limits.paths });
+            return Err(MergeError::TooManyPaths { limit: limits.paths });
         }
         if self.full && !forgets {
-            return Err(LiftError::TooManyNodes { limit: limits.nodes });
+            return Err(MergeError::TooManyNodes { limit: limits.nodes });
         }
         let mut changes = Changes::default();
         self.tree.begin();
@@ -372,7 +376,7 @@ impl Lifted {
             Ok(steps) => steps,
             Err(error) => {
                 self.take_back(&mut changes);
-                if forgets && matches!(error, LiftError::TooManyNodes { .. }) {
+                if forgets && matches!(error, MergeError::TooManyNodes { .. }) {
                     self.forget(changes);
                 }
                 return Err(error);

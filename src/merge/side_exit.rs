@@ -6,7 +6,7 @@
 
 use super::tree::{BasicBlock, Tree};
 use super::walk::Walk;
-use super::{Lifted, place};
+use super::{MergedTraces, place};
 use crate::op::Op;
 use crate::ssa::Place;
 use crate::trace::{Event, Site, Trace};
@@ -59,7 +59,7 @@ impl Watch {
     }
 }
 
-impl Lifted {
+impl MergedTraces {
     /// The comparison at which `trace`, which was merged, left what was known in an
     /// older `version` of this generation; `None` if it did not.
     ///
@@ -69,16 +69,16 @@ impl Lifted {
     /// use std::panic::Location;
     ///
     /// use phigrad::op::Op;
-    /// use phigrad::merge::{Lifted, Paths};
+    /// use phigrad::merge::{MergedTraces, MergeLimits};
     /// use phigrad::trace::{Inputs, Tracer, Var};
     ///
     /// let program = |x: &[Var], _: &[Var]| if x[0] > 0.0 { x[0].sqrt() } else { -x[0] };
-    /// let (mut tracer, mut lifted) = (Tracer::default(), Lifted::new(1, 0));
+    /// let (mut tracer, mut traces) = (Tracer::default(), MergedTraces::new(1, 0));
     /// for x in [4.0, -9.0] {
     ///     let inputs = Inputs { active: &[x], inactive: &[] };
     ///     let trace = tracer.run(program, inputs, 100, Location::caller())?;
-    ///     lifted.merge(&trace, Paths { paths: 10, nodes: 100 })?;
-    ///     let side_exit = lifted.side_exit(&trace, 1);
+    ///     traces.merge(&trace, MergeLimits { paths: 10, nodes: 100 })?;
+    ///     let side_exit = traces.side_exit(&trace, 1);
     ///     let found = side_exit.map(|left| (left.op, left.held));
     ///     assert_eq!(found, (x < 0.0).then_some((Op::Gt, false)));
     /// }

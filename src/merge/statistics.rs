@@ -30,7 +30,7 @@ pub struct Decision {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Trips {
+pub struct TripCounts {
     /// Where it is.
     pub at: Place,
     /// How often it was entered.
@@ -45,7 +45,7 @@ pub struct Trips {
 #[derive(Clone, Debug, Default)]
 pub(super) struct BranchStatistics {
     decisions: HashMap<(Site, Op), Decision>,
-    loops: HashMap<Site, Trips>,
+    loops: HashMap<Site, TripCounts>,
     /// For each loop under way its site and its iterations; kept for its memory.
     under_way: HashMap<u64, (Site, u64)>,
 }
@@ -87,7 +87,7 @@ impl BranchStatistics {
         }
         // What is counted does not depend on their order.
         for (_, (site, iterations)) in self.under_way.drain() {
-            let new = || Trips { at: place(site), entered: 0, fewest: u64::MAX, most: 0 };
+            let new = || TripCounts { at: place(site), entered: 0, fewest: u64::MAX, most: 0 };
             let trips = self.loops.entry(site).or_insert_with(new);
             trips.entered += 1;
             trips.fewest = trips.fewest.min(iterations);
@@ -103,8 +103,8 @@ impl BranchStatistics {
     }
 
     /// All loops, by place.
-    pub(super) fn loops(&self) -> Vec<Trips> {
-        let mut all: Vec<Trips> = self.loops.values().cloned().collect();
+    pub(super) fn loops(&self) -> Vec<TripCounts> {
+        let mut all: Vec<TripCounts> = self.loops.values().cloned().collect();
         all.sort_by(|a, b| by_place(&a.at, &b.at));
         all
     }

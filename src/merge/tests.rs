@@ -12,7 +12,7 @@ use crate::trace::{Detail, Inputs, Tracer, Var, Worth};
 const SHORT: Worth = Worth { iterations: 6, events: 6 };
 /// None at all.
 const NEVER: Worth = Worth { iterations: usize::MAX, events: usize::MAX };
-const LIMITS: Paths = Paths { paths: 1000, nodes: 1 << 20 };
+const LIMITS: MergeLimits = MergeLimits { paths: 1000, nodes: 1 << 20 };
 
 /// A generator of random numbers; those of `check` are of another layer.
 struct Random(u64);
@@ -36,18 +36,18 @@ impl Random {
     }
 }
 
-fn lifted(inputs: usize, worth: Worth) -> Lifted {
-    let mut lifted = Lifted::new(inputs, 0);
-    lifted.tree.worth = worth;
-    lifted
+fn traces(inputs: usize, worth: Worth) -> MergedTraces {
+    let mut traces = MergedTraces::new(inputs, 0);
+    traces.tree.worth = worth;
+    traces
 }
 
 /// Merges the runs of `f` at these points into both; they must agree on everything.
-fn agree(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> (Lifted, Lifted) {
+fn agree(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> (MergedTraces, MergedTraces) {
     let mut tracer = Tracer::default();
     tracer.detail(Detail::Captures);
     let inputs = points[0].len();
-    let (mut short, mut long) = (lifted(inputs, SHORT), lifted(inputs, NEVER));
+    let (mut short, mut long) = (traces(inputs, SHORT), traces(inputs, NEVER));
     for (number, point) in points.iter().enumerate() {
         let at = Inputs { active: point, inactive: &[] };
         let trace = tracer.run(|x, _| f(x), at, 1 << 20, Location::caller()).unwrap();
@@ -64,8 +64,8 @@ fn agree(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> (Lifted, Lifted) {
 }
 
 /// The compact graph and what becomes of it must mean the same as the long one.
-fn compare(lifted: &mut Lifted, points: &[Vec<f64>]) {
-    let (graph, compact) = (&Arc::clone(lifted.graph()), lifted.compact());
+fn compare(traces: &mut MergedTraces, points: &[Vec<f64>]) {
+    let (graph, compact) = (&Arc::clone(traces.graph()), traces.compact());
     verify(compact).unwrap_or_else(|error| panic!("{error}\n{compact}"));
     let limits = RerollLimits { weight: 4, ..RerollLimits::default() };
     let rolled = reroll(compact, limits);
@@ -163,9 +163,9 @@ fn an_iteration_that_differs_leaves_the_others_a_loop() {
         all.iter().step_by(2).fold(sum, |sum, &y| (sum + y).sin())
     };
     let mut tracer = Tracer::default();
-    let (mut short, mut long) = (lifted(count, SHORT), lifted(count, NEVER));
+    let (mut short, mut long) = (traces(count, SHORT), traces(count, NEVER));
     short.tree.flat = 0;
-    let limits = Paths { paths: 10, nodes: 1 << 20 };
+    let limits = MergeLimits { paths: 10, nodes: 1 << 20 };
     let mut points = vec![vec![0.9; count]];
     for at in [1000, 1999, 0, 3, 1001, 500, 1503] {
         let mut point = points[0].clone();
@@ -176,7 +176,7 @@ fn an_iteration_that_differs_leaves_the_others_a_loop() {
         let at = Inputs { active: point, inactive: &[] };
         let trace = tracer.run(|x, _| f(x), at, 1 << 20, Location::caller()).unwrap();
         assert_eq!(short.merge(&trace, limits), long.merge(&trace, limits));
-        assert_eq!(short.merge(&trace, limits), Ok(Merged::Known));
+        assert_eq!(short.merge(&trace, limits), Ok(MergeOutcome::Known));
     }
     assert_eq!((short.steps(), short.paths()), (long.steps(), long.paths()));
     assert_eq!(short.graph(), long.graph());
@@ -195,16 +195,17 @@ fn an_iteration_that_differs_leaves_the_others_a_loop() {
         let point = more(at);
         let at = Inputs { active: &point, inactive: &[] };
         let trace = tracer.run(|x, _| f(x), at, 1 << 20, Location::caller()).unwrap();
-        let limit = LiftError::TooManyPaths { limit: 3 };
-        assert_eq!(short.merge(&trace, Paths { paths: 3, ..limits }), Err(limit));
-        let limit = LiftError::TooManyNodes { limit: 9000 };
+        let limit = MergeError::TooManyPaths { limit: 3 };
+        assert_eq!(short.merge(&trace, MergeLimits { paths: 3, ..limits }), Err(limit));
+        let limit = MergeError::TooManyNodes { limit: 9000 };
         let mut other = before.clone();
-        assert_eq!(other.merge(&trace, Paths { nodes: 9000, ..limits }), Err(limit));
+        assert_eq!(other.merge(&trace, MergeLimits { nodes: 9000, ..limits }), Err(limit));
         assert_eq!(other.compact(), before.compact());
         assert_eq!(other.tree.values.len(), before.tree.values.len());
     }
-    let kept =
-        |lifted: &Lifted| lifted.tree.basic_blocks.values().map(|s| s.steps.len()).sum::<usize>();
+    let kept = |traces: &MergedTraces| {
+        traces.tree.basic_blocks.values().map(|s| s.steps.len()).sum::<usize>()
+    };
     assert_eq!(kept(&short), kept(&before));
 }
 
@@ -243,13 +244,13 @@ fn hidden_state_is_found_in_a_loop() {
         (0..20).fold(x[0], |y, i| if i == at { y.cos() } else { y.sin() })
     };
     let mut tracer = Tracer::default();
-    let mut lifted = lifted(1, SHORT);
+    let mut traces = traces(1, SHORT);
     let inputs = Inputs { active: &[0.5], inactive: &[] };
     let trace = tracer.run(|x, _| f(x), inputs, 1 << 20, Location::caller()).unwrap();
-    lifted.merge(&trace, LIMITS).unwrap();
-    assert!(lifted.tree.has_repeats());
+    traces.merge(&trace, LIMITS).unwrap();
+    assert!(traces.tree.has_repeats());
     let trace = tracer.run(|x, _| f(x), inputs, 1 << 20, Location::caller()).unwrap();
-    assert!(matches!(lifted.merge(&trace, LIMITS), Err(LiftError::Divergent { .. })));
+    assert!(matches!(traces.merge(&trace, LIMITS), Err(MergeError::Divergent { .. })));
 }
 
 #[test]
@@ -259,9 +260,9 @@ fn steps_count_whether_they_are_kept_or_not() {
     let inputs = Inputs { active: &[0.5], inactive: &[] };
     let trace = tracer.run(f, inputs, 1 << 20, Location::caller()).unwrap();
     for worth in [SHORT, NEVER] {
-        let merged = |nodes| lifted(1, worth).merge(&trace, Paths { paths: 1, nodes });
-        assert_eq!(merged(99), Err(LiftError::TooManyNodes { limit: 99 }));
-        assert_eq!(merged(100), Ok(Merged::First));
+        let merged = |nodes| traces(1, worth).merge(&trace, MergeLimits { paths: 1, nodes });
+        assert_eq!(merged(99), Err(MergeError::TooManyNodes { limit: 99 }));
+        assert_eq!(merged(100), Ok(MergeOutcome::First));
     }
 }
 

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::log::Log;
 use super::repeat::{Repeat, RepeatId};
 use super::values::Values;
-use crate::entity::{Array, Entity, entity};
+use crate::entity::{Entity, PrimaryMap, entity};
 use crate::op::{MAX_ARITY, Op};
 use crate::trace::{Site, Worth};
 
@@ -460,7 +460,7 @@ impl Tree {
     pub(super) fn steps(&self, all: bool) -> usize {
         // The basic blocks to visit with the number of steps above them; a region is
         // visited on its own, because its ways meet again.
-        let mut inner: Array<Instance, usize> = Array::filled(0, self.instances.len());
+        let mut inner: PrimaryMap<Instance, usize> = PrimaryMap::filled(0, self.instances.len());
         // A region inside another is younger, so its number is known by then.
         let instances: Vec<Instance> = self.instances.keys().collect();
         for &instance in instances.iter().rev() {
@@ -473,7 +473,7 @@ impl Tree {
     fn sum(
         &self,
         root: BasicBlock,
-        inner: &Array<Instance, usize>,
+        inner: &PrimaryMap<Instance, usize>,
         ways: bool,
         all: bool,
     ) -> usize {

@@ -16,7 +16,7 @@ use super::notes::{Carried, Entry, Known, KnownEvents, Notes, OneWay, Open};
 use super::side_exit::Watch;
 use super::skip::Ahead;
 use super::tree::{BasicBlock, End, Instance, Origin, Step, Tree, Value};
-use super::{Unmerge, Unmerged, place, unknown_place};
+use super::{UnmergedReason, UnmergedRegion, place, unknown_place};
 use crate::op::{MAX_ARITY, Op};
 use crate::ssa::Place;
 use crate::trace::{Event, Operand, Role, Site, Trace};
@@ -33,7 +33,7 @@ pub(super) enum Stop {
     /// The trace does something else than the tree without a guard in between.
     Divergent(Place),
     /// The region must not be merged.
-    Unmerge(Site, Unmerged),
+    UnmergedReason(Site, UnmergedRegion),
     /// What was copied to or from this region is not known to be right.
     Unshare(Site),
 }
@@ -144,7 +144,7 @@ impl<'a> Walk<'a> {
     fn finish(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
         let at = || trace.events.last().map_or_else(unknown_place, |event| place(event.site()));
         if let Some(open) = self.open.first() {
-            return Err(unmerge(self.entries[open.entry].site, Unmerge::NeverLeft));
+            return Err(unmerge(self.entries[open.entry].site, UnmergedReason::EndsInside));
         }
         let output = self.operand(trace.output, at)?;
         self.look();
@@ -307,7 +307,7 @@ impl<'a> Walk<'a> {
                 {
                     instance
                 }
-                _ => return Err(unmerge(site, Unmerge::Varies)),
+                _ => return Err(unmerge(site, UnmergedReason::DependsOnContext)),
             }
         };
         if !is_body {
@@ -326,7 +326,7 @@ impl<'a> Walk<'a> {
             End::Region { instance, .. }
                 if self.at_end() && self.tree.instances[instance].site == site =>
             {
-                Err(unmerge(site, Unmerge::Varies))
+                Err(unmerge(site, UnmergedReason::DependsOnContext))
             }
             _ => Ok(()),
         }
@@ -348,9 +348,10 @@ impl<'a> Walk<'a> {
         match operand {
             Operand::Constant(value) => Ok(self.tree.constant(value.to_bits())),
             Operand::Event(event) => match self.known.get(event as usize) {
-                Some(Known { entry, .. }) if !self.entries[entry].open => {
-                    Err(unmerge(self.entries[entry].site, Unmerge::Escapes { to: at() }))
-                }
+                Some(Known { entry, .. }) if !self.entries[entry].open => Err(unmerge(
+                    self.entries[entry].site,
+                    UnmergedReason::UntrackedUse { to: at() },
+                )),
                 Some(Known { value, .. }) => Ok(value),
                 None => Err(Stop::Divergent(at())),
             },
@@ -358,8 +359,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-pub(super) fn unmerge(site: Site, why: Unmerge) -> Stop {
-    Stop::Unmerge(site, Unmerged { at: place(site), why })
+pub(super) fn unmerge(site: Site, why: UnmergedReason) -> Stop {
+    Stop::UnmergedReason(site, UnmergedRegion { at: place(site), why })
 }
 
 /// Operands in the fixed array of [`Origin::Apply`].

@@ -4,7 +4,7 @@
 use super::formula::{Names, letter};
 use super::term::Term;
 use crate::op::Op;
-use crate::ssa::{Block, Def, End, Entry, Graph, Node, Region, SeriesData};
+use crate::ssa::{ArrayData, Block, Def, End, Entry, Graph, Node, Region};
 
 /// What is further down is left out.
 const DEPTH: usize = 5;
@@ -25,9 +25,9 @@ impl Names for Brief<'_> {
         let (sign, entry) = match graph.nodes[node].def {
             Def::Iteration(_) => return Some(Term::atom("i")),
             Def::Element(access) => {
-                let first = match &graph.series[graph.accesses[access].series] {
-                    SeriesData::Inputs { first, .. } => Some(Def::Input(*first)),
-                    SeriesData::Nodes(nodes) => nodes.first().map(|&node| graph.nodes[node].def),
+                let first = match &graph.arrays[graph.accesses[access].array] {
+                    ArrayData::Inputs { first, .. } => Some(Def::Input(*first)),
+                    ArrayData::Nodes(nodes) => nodes.first().map(|&node| graph.nodes[node].def),
                     _ => None,
                 };
                 return Some(match first {

@@ -152,8 +152,8 @@ impl Bounded {
         let x = reduced * Bounded::exact(power_of_two(-i64::from(SQUARINGS)));
         let tail = 1.0 / 120.0 + x.hi * (1.0 / 720.0 + x.hi * (1.0 / 5040.0 + x.hi / 40320.0));
         let tail = Bounded::new((tail, 0.0), power_of_two(-49) * tail);
-        let series = reciprocal(6.0) + x * (reciprocal(24.0) + x * tail);
-        let mut exp_minus_one = x + x * x * (Bounded::exact(0.5) + x * series);
+        let array = reciprocal(6.0) + x * (reciprocal(24.0) + x * tail);
+        let mut exp_minus_one = x + x * x * (Bounded::exact(0.5) + x * array);
         for _ in 0..SQUARINGS {
             exp_minus_one = exp_minus_one * exp_minus_one + (exp_minus_one + exp_minus_one);
         }

@@ -76,7 +76,7 @@ pub struct Closed {
 ///
 /// ```
 /// use phigrad::phi::{CloseLimits, Rule, close};
-/// use phigrad::ssa::{AccessData, Builder, Folding, SeriesData};
+/// use phigrad::ssa::{AccessData, Builder, Folding, ArrayData};
 /// use phigrad::op::Op;
 ///
 /// // The sum of i·x for i < 100.

@@ -96,7 +96,7 @@ pub struct Limits {
     /// on the inputs counts with the most that it may have. Where nothing helps the tape
     /// serves: if one loop reads what another, which has ended, computed in each iteration.
     /// More than 2²⁷ counts as 2²⁷.
-    pub history: usize,
+    pub saved_values: usize,
     /// The largest number of steps of a graph that are compiled together, but for a
     /// few; by default 512. What crosses from one such segment to another goes through
     /// memory, but the time to compile one grows faster than its size.
@@ -123,7 +123,7 @@ impl Default for Limits {
             trace_events: 1 << 24,
             nodes: 1 << 23,
             compiled: 1 << 21,
-            history: 1 << 22,
+            saved_values: 1 << 22,
             segment: 512,
             simplified: 64,
             paths: 64,

@@ -8,7 +8,7 @@ use hashbrown::HashSet;
 use super::cost::{self, ShortLoops};
 use super::{ForcedLoopForm, Numerics, Options, Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered};
-use crate::jit::{Kernel, MAX_WORDS, history_words, schedule_reaching};
+use crate::jit::{Kernel, MAX_WORDS, saved_words, schedule_reaching};
 use crate::loops::{RerollLimits, expand, fuse, hoist, reroll};
 use crate::phi::{Applied, CloseLimits, Closed, OpenLoop, close, simplify_branches};
 use crate::simplify::{SimplifyLimits, Stage, simplify_segments};
@@ -24,7 +24,7 @@ pub(crate) struct Coarsened {
     /// The size of the graph.
     pub(crate) nodes: usize,
     /// The numbers that are kept of the iterations of loops.
-    pub(crate) history: u64,
+    pub(crate) saved_values: u64,
     /// The loops that the reverse sweep computes again.
     pub(crate) recomputed: usize,
     /// How many segments its code was cut into, and how many words they hand over.
@@ -81,10 +81,10 @@ pub(crate) fn coarsen(
     let values = primal.values.as_ref().filter(|_| purpose == Purpose::Value);
     let mut checkpointed = Checkpointed::new(values.unwrap_or(&primal.graph));
     // Beyond the largest buffer no limit helps.
-    let limit = options.limits.history.min(MAX_WORDS as usize);
+    let limit = options.limits.saved_values.min(MAX_WORDS as usize);
     loop {
         let graph = optimised(&checkpointed, purpose, options);
-        let words = history_words(&graph);
+        let words = saved_words(&graph);
         if words <= limit as u64 {
             let schedule =
                 schedule_reaching(&graph, block_profile(&graph, profiling_inputs).as_ref())?;
@@ -93,7 +93,7 @@ pub(crate) fn coarsen(
             return Ok(Coarsened {
                 kernel: schedule.compile(&cuts)?,
                 nodes: graph.nodes.len(),
-                history: words,
+                saved_values: words,
                 recomputed: checkpointed.recomputed.len(),
                 segments: cuts.len() + 1,
                 crossing: crossing(&sequence, &cuts),
@@ -105,7 +105,7 @@ pub(crate) fn coarsen(
             options.numerics == Numerics::Real || reordered(&less.graph).is_empty()
         };
         let less = less.filter(is_in_order);
-        checkpointed = less.ok_or(Refusal::History { words, limit })?;
+        checkpointed = less.ok_or(Refusal::SavedValues { words, limit })?;
         checked(&checkpointed.graph);
     }
 }

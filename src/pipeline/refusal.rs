@@ -1,7 +1,7 @@
 //! Why there is no kernel.
 
 use crate::jit::CompileError;
-use crate::merge::LiftError;
+use crate::merge::MergeError;
 
 /// Why the tape serves although the function is hot.
 ///
@@ -26,9 +26,9 @@ use crate::merge::LiftError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// A path could not be added to the graph; see [`LiftError`].
+    /// A path could not be added to the graph; see [`MergeError`].
     #[error(transparent)]
-    Path(#[from] LiftError),
+    Path(#[from] MergeError),
     /// The graph could not be compiled; see [`CompileError`].
     #[error(transparent)]
     Compile(#[from] CompileError),
@@ -51,8 +51,8 @@ pub enum Refusal {
     },
     /// Of loops too much would have to be kept for the reverse sweep, also with
     /// checkpoints.
-    #[error("the loops keep {words} numbers, more than {limit} (Limits::history)")]
-    History {
+    #[error("the loops keep {words} numbers, more than {limit} (Limits::saved_values)")]
+    SavedValues {
         /// How many numbers they keep at least.
         words: u64,
         /// The limit.

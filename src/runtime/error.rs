@@ -1,6 +1,6 @@
 //! The public error: opaque, with predicates and the user's source location.
 
-use crate::merge::LiftError;
+use crate::merge::MergeError;
 use crate::pipeline::Refusal;
 use crate::ssa::Place;
 use crate::trace::TraceError;
@@ -107,7 +107,7 @@ impl Error {
                 column: site.column(),
                 nth: 0,
             }),
-            Kind::Refused(Refusal::Path(LiftError::Divergent { at })) => Some(at.clone()),
+            Kind::Refused(Refusal::Path(MergeError::Divergent { at })) => Some(at.clone()),
             Kind::Shape { .. } | Kind::Refused(_) | Kind::Unrecorded => None,
         }
     }

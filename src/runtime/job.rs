@@ -41,10 +41,10 @@ impl Job {
         profile.taped_events = 0;
         Job {
             specialisation: Arc::clone(specialisation),
-            graph: Arc::clone(profile.lifted.compact()),
-            paths: profile.lifted.paths(),
-            version: profile.lifted.version(),
-            generation: profile.lifted.generation(),
+            graph: Arc::clone(profile.traces.compact()),
+            paths: profile.traces.paths(),
+            version: profile.traces.version(),
+            generation: profile.traces.generation(),
             kernels,
             profiling_inputs: profile.profiling_inputs(),
         }
@@ -84,7 +84,7 @@ impl Job {
     /// What has been recorded, unless the graph of this job has been given up.
     fn profile(&self) -> Option<MutexGuard<'_, Profile>> {
         let profile = self.specialisation.lock();
-        let is_current = profile.lifted.generation() == self.generation;
+        let is_current = profile.traces.generation() == self.generation;
         (is_current && !profile.divergent).then_some(profile)
     }
 
@@ -102,7 +102,7 @@ impl Job {
                 paths: self.paths,
                 recorded_nodes: nodes(&self.graph),
                 nodes: coarsened.nodes,
-                history: coarsened.history,
+                saved_values: coarsened.saved_values,
                 recomputed: coarsened.recomputed,
                 segments: coarsened.segments,
                 crossing: coarsened.crossing,

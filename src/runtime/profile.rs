@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 
 use super::report::{KernelReport, Wait};
-use crate::merge::{Lifted, SideExit};
+use crate::merge::{MergedTraces, SideExit};
 use crate::op::Op;
 use crate::phi::{Applied, OpenLoop};
 use crate::pipeline::Options;
@@ -40,7 +40,7 @@ pub(super) enum Why {
 
 /// What the tape's calls have recorded.
 pub(super) struct Profile {
-    pub(super) lifted: Lifted,
+    pub(super) traces: MergedTraces,
     /// The paths that the tape went, by the trace's signature.
     pub(super) seen: HashMap<u64, TracedPath>,
     /// The signatures of untracked runs.
@@ -102,7 +102,7 @@ const MOST_SEEN: usize = 4096;
 impl Profile {
     pub(super) fn new(active: usize, inactive: usize) -> Self {
         Profile {
-            lifted: Lifted::new(active, inactive),
+            traces: MergedTraces::new(active, inactive),
             seen: HashMap::new(),
             // Beforehand, so that the first untracked runs need no memory.
             untracked: HashSet::with_capacity(16),
@@ -142,7 +142,7 @@ impl Profile {
 
     /// Whether kernels can be made of what is known.
     pub(super) fn is_sound(&self) -> bool {
-        self.lifted.paths() > 0 && !self.divergent
+        self.traces.paths() > 0 && !self.divergent
     }
 
     /// The path that `trace` took.
@@ -163,12 +163,12 @@ impl Profile {
 
     /// Whether nothing was compiled for `purpose` since the graph grew.
     pub(super) fn is_stale(&self, purpose: Purpose) -> bool {
-        self.attempts[purpose as usize].version < self.lifted.version()
+        self.attempts[purpose as usize].version < self.traces.version()
     }
 
     /// The events of one call along each path.
     fn events(&self) -> u64 {
-        self.lifted.events() as u64
+        self.traces.events() as u64
     }
 
     /// What a kernel for `purpose` waits for; `None` if there is no need of one.
@@ -202,7 +202,7 @@ impl Profile {
 
     /// Notes at which comparison the call of `trace` left a kernel, if one was the reason.
     pub(super) fn leave(&mut self, trace: &Trace<'_>, Left { known, why }: Left) {
-        let is_current = !self.divergent && known.generation == self.lifted.generation();
+        let is_current = !self.divergent && known.generation == self.traces.generation();
         if !is_current || matches!(why, Why::NonFinite) {
             return;
         }
@@ -210,7 +210,7 @@ impl Profile {
         let side_exit = match &path.side_exit {
             Some((before, side_exit)) if *before == known => side_exit.clone(),
             _ => {
-                let side_exit = self.lifted.side_exit(trace, known.version);
+                let side_exit = self.traces.side_exit(trace, known.version);
                 path.side_exit = Some((known, side_exit.clone()));
                 side_exit
             }

@@ -4,7 +4,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::merge::{Decision, SideExit, Trips, Unmerged};
+use crate::merge::{Decision, SideExit, TripCounts, UnmergedRegion};
 use crate::phi::{Applied, OpenLoop};
 use crate::pipeline::{Purpose, Refusal};
 use crate::ssa::Place;
@@ -42,8 +42,8 @@ pub struct KernelReport {
     /// The nodes of the final graph that was compiled.
     pub nodes: usize,
     /// The numbers that it keeps of the iterations of its loops, see
-    /// [`Limits::history`](crate::Limits::history).
-    pub history: u64,
+    /// [`Limits::saved_values`](crate::Limits::saved_values).
+    pub saved_values: u64,
     /// The loops in loops that its reverse sweep computes again, to keep less; a loop
     /// with checkpoints is such a loop in one over the checkpoints.
     pub recomputed: usize,
@@ -201,9 +201,9 @@ pub struct Report {
     /// The comparisons that decided something, by place.
     pub decisions: Vec<DecisionReport>,
     /// The loops of annotated functions, by place.
-    pub loops: Vec<Trips>,
+    pub loops: Vec<TripCounts>,
     /// Regions of annotated functions whose paths are not merged, and why.
-    pub unmerged: Vec<Unmerged>,
+    pub unmerged: Vec<UnmergedRegion>,
     /// The formulas of φ-calculus that made closed forms in the latest kernels.
     pub closed: Vec<Applied>,
     /// The loops that stayed loops there, or values of them, and why.
@@ -276,7 +276,7 @@ impl fmt::Display for Report {
                 writeln!(
                     f,
                     "kernel {:?} has checkpoints: it keeps {} numbers and computes {} loops again",
-                    kernel.purpose, kernel.history, kernel.recomputed
+                    kernel.purpose, kernel.saved_values, kernel.recomputed
                 )?;
             }
         }
@@ -303,7 +303,7 @@ impl fmt::Display for Report {
             )?;
         }
         for trips in &self.loops {
-            let Trips { at, entered, fewest, most, .. } = trips;
+            let TripCounts { at, entered, fewest, most, .. } = trips;
             let (entered, most) = (Count(*entered, "time"), Count(*most, "iteration"));
             writeln!(f, "loop at {at}: entered {entered}, {fewest} to {most}")?;
         }

@@ -10,7 +10,7 @@ use super::job::Job;
 use super::profile::{Known, Left, Profile, Why};
 use super::report::{DecisionReport, Report, Waiting};
 use crate::jit::Kernel;
-use crate::merge::{LiftError, Merged, Paths};
+use crate::merge::{MergeError, MergeLimits, MergeOutcome};
 use crate::pipeline::Options;
 use crate::pipeline::Recording;
 use crate::pipeline::{Purpose, Refusal};
@@ -176,25 +176,25 @@ impl Specialisation {
         (trace, inputs): (&Trace<'_>, Inputs<'_>),
         options: &Options,
     ) {
-        let limits = Paths { paths: options.limits.paths, nodes: options.limits.nodes };
-        let generation = profile.lifted.generation();
-        let merged = profile.lifted.merge(trace, limits);
-        if profile.lifted.generation() != generation {
+        let limits = MergeLimits { paths: options.limits.paths, nodes: options.limits.nodes };
+        let generation = profile.traces.generation();
+        let merged = profile.traces.merge(trace, limits);
+        if profile.traces.generation() != generation {
             // What was merged before rested on a region that cannot be merged.
             profile.seen.clear();
             profile.untracked.clear();
             self.withdraw(profile);
         }
         match merged {
-            Ok(Merged::Known) => {}
-            Ok(Merged::First) => profile.keep(inputs),
-            Ok(Merged::New { at }) => {
+            Ok(MergeOutcome::Known) => {}
+            Ok(MergeOutcome::First) => profile.keep(inputs),
+            Ok(MergeOutcome::New { at }) => {
                 profile.keep(inputs);
                 profile.last_new_path = Some(at);
                 self.detailed_runs.store(CAPTURED_RUNS + MARKED_RUNS, Ordering::Relaxed);
             }
             Err(error) => {
-                if matches!(error, LiftError::Divergent { .. }) {
+                if matches!(error, MergeError::Divergent { .. }) {
                     profile.divergent = true;
                     self.withdraw(profile);
                 }
@@ -253,15 +253,15 @@ impl Specialisation {
     pub(super) fn report(&self, report: &mut Report, options: &Options) {
         let mut profile = self.lock();
         report.trace_events = report.trace_events.max(profile.longest);
-        report.paths += profile.lifted.paths();
-        report.conditions += conditions(profile.lifted.compact());
+        report.paths += profile.traces.paths();
+        report.conditions += conditions(profile.traces.compact());
         report.tape_calls += self.tape_calls.load(Ordering::Relaxed);
         report.kernel_calls += self.kernel_calls.load(Ordering::Relaxed);
         report.fallbacks += self.fallbacks.load(Ordering::Relaxed);
         report.non_finite += self.non_finite.load(Ordering::Relaxed);
         report.last_new_path = profile.last_new_path.clone().or(report.last_new_path.take());
         report.refusals.extend(profile.refusals.iter().cloned());
-        if profile.lifted.is_sharing_exhausted() {
+        if profile.traces.is_sharing_exhausted() {
             report.refusals.push(Refusal::TooManyToShare { limit: options.limits.nodes });
         }
         report.last_side_exit = profile.last_side_exit.clone().or(report.last_side_exit.take());
@@ -271,13 +271,13 @@ impl Specialisation {
             let (active, inactive) = (self.active, self.inactive);
             Some(Waiting { active, inactive, purpose, replaces, wait })
         }));
-        for decision in profile.lifted.decisions() {
+        for decision in profile.traces.decisions() {
             let left = profile.left.get(&(decision.at.clone(), decision.op));
             let left = left.copied().unwrap_or(0);
             report.decisions.push(DecisionReport { decision, left });
         }
-        report.loops.extend(profile.lifted.loops());
-        for unmerged in profile.lifted.unmerged() {
+        report.loops.extend(profile.traces.loops());
+        for unmerged in profile.traces.unmerged() {
             if !report.unmerged.contains(unmerged) {
                 report.unmerged.push(unmerged.clone());
             }
@@ -300,7 +300,7 @@ impl Specialisation {
         if !profile.is_sound() {
             return profile.refusals.last().map_or(Ok(None), |refusal| Err(refusal.clone()));
         }
-        let (graph, paths) = (Arc::clone(profile.lifted.compact()), profile.lifted.paths());
+        let (graph, paths) = (Arc::clone(profile.traces.compact()), profile.traces.paths());
         Ok(Some(Recording { graph, paths, options: *options }))
     }
 

@@ -2,9 +2,9 @@
 //! on the path to a block; and which nodes are visible in a block.
 
 use super::range::{Range, range_of};
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::op::Op;
-use crate::ssa::{Block, Def, End, Flow, Graph, Item, Nest, Node, SeriesData};
+use crate::ssa::{ArrayData, Block, Def, End, Flow, Graph, Item, Nest, Node};
 
 /// How many conditions on the path to a block are looked at, the closest first.
 const MOST_CONDITIONS: usize = 64;
@@ -14,17 +14,17 @@ const MOST_BLOCKS: usize = 64;
 /// What is known of each node, from how it is computed.
 pub(super) struct Known<'a> {
     graph: &'a Graph,
-    ranges: Array<Node, Range>,
-    parents: Array<Block, Option<Block>>,
+    ranges: PrimaryMap<Node, Range>,
+    parents: PrimaryMap<Block, Option<Block>>,
     nest: Nest,
     /// For each block that which it replays, whose values are visible in it.
-    forwards: Array<Block, Option<Block>>,
+    forwards: PrimaryMap<Block, Option<Block>>,
 }
 
 impl<'a> Known<'a> {
     pub(super) fn of(graph: &'a Graph, flow: &Flow<'_>) -> Known<'a> {
-        let mut ranges = Array::filled(Range::UNKNOWN, graph.nodes.len());
-        let mut series = Array::filled(None, graph.series.len());
+        let mut ranges = PrimaryMap::filled(Range::UNKNOWN, graph.nodes.len());
+        let mut array = PrimaryMap::filled(None, graph.arrays.len());
         for (node, data) in graph.nodes.iter() {
             ranges[node] = match data.def {
                 Def::Const(bits) => Range::constant(f64::from_bits(bits)),
@@ -41,8 +41,8 @@ impl<'a> Known<'a> {
                     };
                     sources.iter().map(range).reduce(Range::either).unwrap_or(Range::UNKNOWN)
                 }
-                Def::Element(access) => *series[graph.accesses[access].series]
-                    .get_or_insert_with(|| elements(&graph.series[graph.accesses[access].series])),
+                Def::Element(access) => *array[graph.accesses[access].array]
+                    .get_or_insert_with(|| elements(&graph.arrays[graph.accesses[access].array])),
                 Def::Iteration(_) => Range::between(0.0, f64::from(u32::MAX)).or_nan(false),
                 Def::Input(_) | Def::Entry(..) | Def::Call(_) | Def::Result(..) => Range::UNKNOWN,
             };
@@ -156,10 +156,10 @@ impl KnownAt<'_> {
     }
 }
 
-/// What is known of all elements of `series`.
-fn elements(series: &SeriesData) -> Range {
-    match series {
-        SeriesData::Constants(all) if !all.is_empty() => {
+/// What is known of all elements of `array`.
+fn elements(array: &ArrayData) -> Range {
+    match array {
+        ArrayData::Constants(all) if !all.is_empty() => {
             let all = all.bounds();
             let (lower, upper, nan) = (all.low, all.high, all.has_nan);
             Range { lower, upper, nan, nonzero: !all.has_zero }
@@ -171,10 +171,10 @@ fn elements(series: &SeriesData) -> Range {
 /// For each block the one that it replays, on the same path.
 fn forwards(
     graph: &Graph,
-    parents: &Array<Block, Option<Block>>,
+    parents: &PrimaryMap<Block, Option<Block>>,
     nest: &Nest,
-) -> Array<Block, Option<Block>> {
-    let mut forwards = Array::filled(None, graph.blocks.len());
+) -> PrimaryMap<Block, Option<Block>> {
+    let mut forwards = PrimaryMap::filled(None, graph.blocks.len());
     for block in graph.preorder() {
         let Some(parent) = parents[block] else { continue };
         let of_parent: Option<Block> = forwards[parent];

@@ -5,9 +5,9 @@
 //! what the loop *carries* it accumulates, where the errors of varying numbers average out.
 
 use super::egraph::Term;
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::op::latency;
-use crate::ssa::{Block, Def, Graph, Nest, Node, Region, SeriesData};
+use crate::ssa::{ArrayData, Block, Def, Graph, Nest, Node, Region};
 
 /// Enclosing loops, one bit each, the outermost first. Those nested deeper than there are
 /// bits have the last one in common.
@@ -24,11 +24,11 @@ pub(super) type Enclosing = Vec<(LoopSet, u64)>;
 pub(super) struct Loops {
     nest: Nest,
     /// For each loop how many enclose it.
-    depths: Array<Region, u32>,
+    depths: PrimaryMap<Region, u32>,
     /// For each node its enclosing loops in which it changes.
-    changes: Array<Node, LoopSet>,
+    changes: PrimaryMap<Node, LoopSet>,
     /// For each node whether it depends on what an enclosing loop carries.
-    carried: Array<Node, bool>,
+    carried: PrimaryMap<Node, bool>,
 }
 
 fn bit(depth: u32) -> LoopSet {
@@ -38,15 +38,15 @@ fn bit(depth: u32) -> LoopSet {
 impl Loops {
     pub(super) fn of(graph: &Graph) -> Loops {
         let nest = Nest::of(graph);
-        let mut depths = Array::filled(0, graph.regions.len());
+        let mut depths = PrimaryMap::filled(0, graph.regions.len());
         // A loop comes before those in it.
         for block in graph.preorder() {
             for region in graph.regions_of(block) {
                 depths[region] = nest.loop_around(region).map_or(0, |outer| depths[outer] + 1);
             }
         }
-        let changes = Array::filled(0, graph.nodes.len());
-        let carried = Array::filled(false, graph.nodes.len());
+        let changes = PrimaryMap::filled(0, graph.nodes.len());
+        let carried = PrimaryMap::filled(false, graph.nodes.len());
         let mut loops = Loops { nest, depths, changes, carried };
         if graph.regions.values().any(|data| data.cycle.is_some()) {
             for node in graph.nodes.keys() {
@@ -69,8 +69,8 @@ impl Loops {
             Def::Element(access) => {
                 let data = &graph.accesses[access];
                 let is_constant = matches!(
-                    graph.series[data.series],
-                    SeriesData::Constants(_) | SeriesData::Inputs { .. }
+                    graph.arrays[data.array],
+                    ArrayData::Constants(_) | ArrayData::Inputs { .. }
                 );
                 let changes = |&(region, _): &(Region, i32)| match self.encloses(region, here) {
                     true => bit(self.depths[region]),
@@ -96,15 +96,15 @@ impl Loops {
         match graph.nodes[node].def {
             Def::Input(_) | Def::Const(_) | Def::Iteration(_) => false,
             Def::Apply(..) => graph.nodes[node].args().iter().any(|&arg| self.carried[arg]),
-            Def::Element(access) => match &graph.series[graph.accesses[access].series] {
-                SeriesData::Constants(_) | SeriesData::Inputs { .. } => false,
-                SeriesData::Nodes(nodes) => nodes.iter().any(|&node| self.carried[node]),
+            Def::Element(access) => match &graph.arrays[graph.accesses[access].array] {
+                ArrayData::Constants(_) | ArrayData::Inputs { .. } => false,
+                ArrayData::Nodes(nodes) => nodes.iter().any(|&node| self.carried[node]),
                 // That loop has ended; an outer one may carry it.
-                SeriesData::History(node) => {
+                ArrayData::Saved(node) => {
                     let own = self.nest.node_loop(*node);
                     own.is_some_and(|region| self.nest.loop_around(region).is_some())
                 }
-                SeriesData::Sums(_) | SeriesData::Outputs { .. } => is_in_loop(),
+                ArrayData::Sums(_) | ArrayData::Outputs { .. } => is_in_loop(),
             },
             Def::Phi(..) | Def::Entry(..) | Def::Call(_) | Def::Result(..) => is_in_loop(),
         }

@@ -9,7 +9,7 @@ use super::extract::{Choices, Pinned};
 use super::known::{Known, KnownAt};
 use super::loops::{Loops, cost};
 use super::saturate::Saturation;
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::op::{Op, latency};
 use crate::ssa::{Def, Graph, Node, Rebuild, Segment, Segments};
 
@@ -27,7 +27,7 @@ pub(super) struct Context<'a> {
     pub(super) known: Known<'a>,
     pub(super) loops: &'a Loops,
     /// The nodes whose bits a comparison or a singularity depends on.
-    pub(super) keeps_bits: Array<Node, bool>,
+    pub(super) keeps_bits: PrimaryMap<Node, bool>,
 }
 
 /// A segment that is read into an e-graph.

@@ -6,7 +6,7 @@
 //! larger than the limit is split in two at the value in it that has the most
 //! references, again and again; small neighbours are merged up to the limit.
 
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::ssa::{Def, Graph, Item, Node, Segments};
 
 /// The segments of `graph` of at most `limit` nodes each, divided where a value
@@ -99,8 +99,8 @@ fn basic_blocks(graph: &Graph) -> Vec<Vec<Node>> {
 }
 
 /// How often applications use each node.
-fn references(graph: &Graph) -> Array<Node, u32> {
-    let mut references = Array::filled(0, graph.nodes.len());
+fn references(graph: &Graph) -> PrimaryMap<Node, u32> {
+    let mut references = PrimaryMap::filled(0, graph.nodes.len());
     for node in graph.nodes.keys() {
         graph.operands(node).iter().for_each(|&arg| references[arg] += 1);
     }
@@ -109,7 +109,7 @@ fn references(graph: &Graph) -> Array<Node, u32> {
 
 /// How many nodes come before the split of `part`, which has two at least: up to
 /// the one with the most references, itself included.
-fn most_referenced(part: &[Node], references: &Array<Node, u32>) -> usize {
+fn most_referenced(part: &[Node], references: &PrimaryMap<Node, u32>) -> usize {
     let quarter = part.len() / 4;
     let middle = part.len() / 2;
     let candidates = quarter.max(1)..(part.len() - quarter).max(2);

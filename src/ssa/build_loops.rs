@@ -1,9 +1,9 @@
-//! The part of the builder that makes loops, and series and accesses for them.
+//! The part of the builder that makes loops, and arrays and accesses for them.
 
+use super::arrays::{Access, AccessData, Array, ArrayData};
 use super::build::{Builder, Fact};
 use super::graph::{Def, Item, Node, Region};
-use super::series::{Access, AccessData, Series, SeriesData};
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::op::Op;
 use hashbrown::HashMap;
 
@@ -18,8 +18,8 @@ pub(super) struct Loops {
     /// For each loop the node of its iteration number.
     numbers: HashMap<Region, Node>,
     /// For each node, as far as the list goes, the innermost loop that it is in.
-    nodes: Array<Node, Option<Region>>,
-    series: HashMap<SeriesData, Series>,
+    nodes: PrimaryMap<Node, Option<Region>>,
+    arrays: HashMap<ArrayData, Array>,
     accesses: HashMap<AccessData, Access>,
 }
 
@@ -43,15 +43,15 @@ impl Builder {
     ///
     /// ```
     /// use phigrad::op::Op;
-    /// use phigrad::ssa::{AccessData, Builder, Folding, Outcome, SeriesData, interpret, verify};
+    /// use phigrad::ssa::{AccessData, Builder, Folding, Outcome, ArrayData, interpret, verify};
     ///
     /// // The sum of 1·x, 2·x and 5·x.
     /// let mut builder = Builder::new(1, 0, Folding::Exact);
     /// let (x, zero, last) = (builder.input(0), builder.constant(0.0), builder.constant(2.0));
     /// let numbers = [1.0f64, 2.0, 5.0].map(f64::to_bits).into_iter().collect();
-    /// let series = builder.series(SeriesData::Constants(numbers));
+    /// let array = builder.array(ArrayData::Constants(numbers));
     /// let (region, entries) = builder.begin_loop(3, &[zero], None);
-    /// let access = AccessData { series, base: 0, strides: [(region, 1)].into_iter().collect() };
+    /// let access = AccessData { array, base: 0, strides: [(region, 1)].into_iter().collect() };
     /// let factor = builder.element(access);
     /// let term = builder.apply(Op::Mul, &[factor, x]);
     /// let sum = builder.apply(Op::Add, &[entries[0], term]);
@@ -112,14 +112,14 @@ impl Builder {
         number
     }
 
-    /// The series of these values: an equal one, or a new one. Sums are new each
+    /// The array of these values: an equal one, or a new one. Sums are new each
     /// time. For an example see [`Builder::begin_loop`].
-    pub fn series(&mut self, data: SeriesData) -> Series {
-        if matches!(data, SeriesData::Sums(_)) {
-            return self.graph.series.push(data);
+    pub fn array(&mut self, data: ArrayData) -> Array {
+        if matches!(data, ArrayData::Sums(_)) {
+            return self.graph.arrays.push(data);
         }
-        let known = self.loops.series.entry(data);
-        *known.or_insert_with_key(|data| self.graph.series.push(data.clone()))
+        let known = self.loops.arrays.entry(data);
+        *known.or_insert_with_key(|data| self.graph.arrays.push(data.clone()))
     }
 
     /// The element at `access`, of whose loops the iteration numbers are known
@@ -131,7 +131,7 @@ impl Builder {
         if let Some(node) = self.always(&access) {
             return node;
         }
-        let is_sums = self.graph.series[access.series].is_sums();
+        let is_sums = self.graph.arrays[access.array].is_sums();
         let access = self.access(access);
         let fact = Fact::Defined(Def::Element(access));
         if let Some(&node) = self.known.get(&fact) {
@@ -181,28 +181,24 @@ impl Builder {
             // What comes from outside is the same in all iterations.
             _ if self.loops.nodes[node] != Some(region) => node,
             _ => {
-                let series = self.series(SeriesData::History(node));
-                self.element(AccessData {
-                    series,
-                    base,
-                    strides: strides.iter().copied().collect(),
-                })
+                let array = self.array(ArrayData::Saved(node));
+                self.element(AccessData { array, base, strides: strides.iter().copied().collect() })
             }
         }
     }
 
-    /// Sets the sums of `series` to their first values.
+    /// Sets the sums of `array` to their first values.
     ///
     /// # Examples
     ///
     /// ```
-    /// use phigrad::ssa::{AccessData, Builder, Folding, Outcome, SeriesData, interpret, verify};
+    /// use phigrad::ssa::{AccessData, Builder, Folding, Outcome, ArrayData, interpret, verify};
     ///
     /// let mut builder = Builder::new(1, 0, Folding::Exact);
     /// let x = builder.input(0);
-    /// let series = builder.series(SeriesData::Sums(vec![Some(x), None]));
-    /// let first = AccessData { series, base: 0, strides: Default::default() };
-    /// builder.fill(series);
+    /// let array = builder.array(ArrayData::Sums(vec![Some(x), None]));
+    /// let first = AccessData { array, base: 0, strides: Default::default() };
+    /// builder.fill(array);
     /// builder.accumulate(first.clone(), x);
     /// builder.accumulate(first.clone(), x);
     /// let sum = builder.element(first);
@@ -210,8 +206,8 @@ impl Builder {
     /// assert_eq!(verify(builder.graph()), Ok(()));
     /// assert_eq!(interpret(builder.graph(), &[2.0]), Outcome::Values(vec![6.0]));
     /// ```
-    pub fn fill(&mut self, series: Series) {
-        self.graph.blocks[self.block].items.push(Item::Fill(series));
+    pub fn fill(&mut self, array: Array) {
+        self.graph.blocks[self.block].items.push(Item::Fill(array));
     }
 
     /// Adds `node` to the sum at `access`. For an example see [`Builder::fill`].
@@ -227,24 +223,24 @@ impl Builder {
 
     /// What the element at `access` is, if that is a node.
     fn always(&mut self, access: &AccessData) -> Option<Node> {
-        let data = &self.graph.series[access.series];
+        let data = &self.graph.arrays[access.array];
         let is_fixed = self.normal(access.clone()).strides.is_empty();
         let base = access.base as usize;
         match data {
-            SeriesData::Constants(numbers) => {
+            ArrayData::Constants(numbers) => {
                 let number = *numbers.get(base)?;
                 let same = is_fixed || numbers.is_uniform();
                 same.then(|| self.constant(f64::from_bits(number)))
             }
-            &SeriesData::Inputs { first, count } => {
+            &ArrayData::Inputs { first, count } => {
                 let same = (is_fixed || count == 1) && access.base < count;
                 same.then(|| self.input(first as usize + base))
             }
-            SeriesData::Nodes(nodes) => {
+            ArrayData::Nodes(nodes) => {
                 let node = *nodes.get(base)?;
                 (is_fixed || nodes.iter().all(|&other| other == node)).then_some(node)
             }
-            SeriesData::History(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => None,
+            ArrayData::Saved(_) | ArrayData::Sums(_) | ArrayData::Outputs { .. } => None,
         }
     }
 

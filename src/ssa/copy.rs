@@ -2,15 +2,15 @@
 
 use hashbrown::HashMap;
 
+use super::arrays::{Access, AccessData, Array, ArrayData, Entry, Loop};
 use super::graph::{Block, CallData, Def, End, Graph, Item, Node, NodeData, Region};
-use super::series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 
 /// The copies of what is in a region. What is not in it stands for itself.
 #[derive(Default)]
 pub(crate) struct Copies {
     pub(crate) nodes: HashMap<Node, Node>,
     regions: HashMap<Region, Region>,
-    series: HashMap<Series, Series>,
+    arrays: HashMap<Array, Array>,
 }
 
 impl Copies {
@@ -58,7 +58,7 @@ impl Copies {
                     pending.push((graph.regions[inner].root, graph.regions[copy].root, 0));
                     Item::Region(copy)
                 }
-                Item::Fill(series) => Item::Fill(self.series(graph, series)),
+                Item::Fill(array) => Item::Fill(self.array(graph, array)),
                 Item::Accumulate(access, node) => {
                     Item::Accumulate(self.access(graph, access), self.node(node))
                 }
@@ -118,22 +118,22 @@ impl Copies {
     }
 
     fn access(&mut self, graph: &mut Graph, access: Access) -> Access {
-        let AccessData { series, base, strides } = graph.accesses[access].clone();
+        let AccessData { array, base, strides } = graph.accesses[access].clone();
         let region = |(region, stride)| (*self.regions.get(&region).unwrap_or(&region), stride);
         let strides = strides.into_iter().map(region).collect();
-        let series = self.series(graph, series);
-        graph.accesses.push(AccessData { series, base, strides })
+        let array = self.array(graph, array);
+        graph.accesses.push(AccessData { array, base, strides })
     }
 
-    fn series(&mut self, graph: &mut Graph, series: Series) -> Series {
-        if let Some(&copy) = self.series.get(&series) {
+    fn array(&mut self, graph: &mut Graph, array: Array) -> Array {
+        if let Some(&copy) = self.arrays.get(&array) {
             return copy;
         }
-        let mut data = graph.series[series].clone();
+        let mut data = graph.arrays[array].clone();
         data.nodes_mut().for_each(|node| *node = self.node(*node));
-        let is_shared = data == graph.series[series] && !matches!(data, SeriesData::Sums(_));
-        let copy = if is_shared { series } else { graph.series.push(data) };
-        self.series.insert(series, copy);
+        let is_shared = data == graph.arrays[array] && !matches!(data, ArrayData::Sums(_));
+        let copy = if is_shared { array } else { graph.arrays.push(data) };
+        self.arrays.insert(array, copy);
         copy
     }
 }

@@ -2,10 +2,10 @@
 
 use super::analysis::Nest;
 use super::analysis::{Flow, matters};
+use super::arrays::{Access, Array};
 use super::graph::{Block, Def, End, Graph, Item, Node, Region};
 use super::retain::retain;
-use super::series::{Access, Series};
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::op::eval;
 
 /// The graph without the nodes that no output, guard or branch needs.
@@ -45,19 +45,19 @@ pub fn eliminate_dead_code(graph: &Graph) -> Graph {
 /// assert_eq!(live.values().copied().collect::<Vec<_>>(), [true, false, true]);
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
-pub fn live_nodes(graph: &Graph) -> Array<Node, bool> {
+pub fn live_nodes(graph: &Graph) -> PrimaryMap<Node, bool> {
     Live::of(graph).nodes
 }
 
 /// What is needed of a graph.
 pub(super) struct Live {
-    pub(super) nodes: Array<Node, bool>,
-    pub(super) regions: Array<Region, bool>,
+    pub(super) nodes: PrimaryMap<Node, bool>,
+    pub(super) regions: PrimaryMap<Region, bool>,
     /// For each block whether the branch at its end is needed. If not, either
     /// side does.
-    pub(super) branches: Array<Block, bool>,
-    pub(super) series: Array<Series, bool>,
-    pub(super) accesses: Array<Access, bool>,
+    pub(super) branches: PrimaryMap<Block, bool>,
+    pub(super) arrays: PrimaryMap<Array, bool>,
+    pub(super) accesses: PrimaryMap<Access, bool>,
 }
 
 impl Live {
@@ -87,9 +87,9 @@ impl Live {
                 End::Return(_) | End::Branch { .. } | End::Open => {}
             }
         }
-        for (series, _, _) in graph.output_rows() {
-            search.live.series[series] = true;
-            search.need_writes(series);
+        for (array, _, _) in graph.output_rows() {
+            search.live.arrays[array] = true;
+            search.need_writes(array);
         }
         while let Some(needed) = search.pending.pop() {
             match needed {
@@ -102,17 +102,17 @@ impl Live {
 
     /// Everything but regions that are no step of a block.
     pub(super) fn reachable(graph: &Graph) -> Live {
-        let mut regions = Array::filled(false, graph.regions.len());
+        let mut regions = PrimaryMap::filled(false, graph.regions.len());
         for block in graph.preorder() {
             graph.regions_of(block).for_each(|region| regions[region] = true);
         }
-        let nodes = Array::filled(true, graph.nodes.len());
+        let nodes = PrimaryMap::filled(true, graph.nodes.len());
         Live {
             nodes,
             regions,
-            branches: Array::filled(true, graph.blocks.len()),
-            series: Array::filled(true, graph.series.len()),
-            accesses: Array::filled(true, graph.accesses.len()),
+            branches: PrimaryMap::filled(true, graph.blocks.len()),
+            arrays: PrimaryMap::filled(true, graph.arrays.len()),
+            accesses: PrimaryMap::filled(true, graph.accesses.len()),
         }
     }
 }
@@ -130,44 +130,44 @@ struct Search<'a> {
     live: Live,
     pending: Vec<Needed>,
     /// The blocks that something needed is in or below.
-    ways: Array<Block, bool>,
-    parents: Array<Block, Option<Block>>,
+    ways: PrimaryMap<Block, bool>,
+    parents: PrimaryMap<Block, Option<Block>>,
     /// The blocks of each region's tree, each before those below it.
-    blocks: Array<Region, Vec<Block>>,
-    /// Where each series is filled or added to.
-    writes: Array<Series, Vec<(Block, Item)>>,
+    blocks: PrimaryMap<Region, Vec<Block>>,
+    /// Where each array is filled or added to.
+    writes: PrimaryMap<Array, Vec<(Block, Item)>>,
     /// What all ends below a block pass on for the φ looked at, if that is one.
-    passed: Array<Block, Option<Node>>,
+    passed: PrimaryMap<Block, Option<Node>>,
 }
 
 impl<'a> Search<'a> {
     fn new(graph: &'a Graph) -> Self {
         let nest = Nest::of(graph);
-        let mut blocks = Array::filled(Vec::new(), graph.regions.len());
-        let mut writes = Array::filled(Vec::new(), graph.series.len());
+        let mut blocks = PrimaryMap::filled(Vec::new(), graph.regions.len());
+        let mut writes = PrimaryMap::filled(Vec::new(), graph.arrays.len());
         for block in graph.preorder() {
             if let Some(region) = nest.block_region(block) {
                 blocks[region].push(block);
             }
             for &item in &graph.blocks[block].items {
                 match item {
-                    Item::Fill(series) => writes[series].push((block, item)),
+                    Item::Fill(array) => writes[array].push((block, item)),
                     Item::Accumulate(access, _) => {
-                        writes[graph.accesses[access].series].push((block, item));
+                        writes[graph.accesses[access].array].push((block, item));
                     }
                     Item::Node(_) | Item::Guard { .. } | Item::Region(_) => {}
                 }
             }
         }
         let live = Live {
-            nodes: Array::filled(false, graph.nodes.len()),
-            regions: Array::filled(false, graph.regions.len()),
-            branches: Array::filled(false, graph.blocks.len()),
-            series: Array::filled(false, graph.series.len()),
-            accesses: Array::filled(false, graph.accesses.len()),
+            nodes: PrimaryMap::filled(false, graph.nodes.len()),
+            regions: PrimaryMap::filled(false, graph.regions.len()),
+            branches: PrimaryMap::filled(false, graph.blocks.len()),
+            arrays: PrimaryMap::filled(false, graph.arrays.len()),
+            accesses: PrimaryMap::filled(false, graph.accesses.len()),
         };
-        let ways = Array::filled(false, graph.blocks.len());
-        let passed = Array::filled(None, graph.blocks.len());
+        let ways = PrimaryMap::filled(false, graph.blocks.len());
+        let passed = PrimaryMap::filled(None, graph.blocks.len());
         let (pending, parents, flow) = (Vec::new(), graph.parents(), Flow::of(graph));
         Search { graph, flow, nest, live, pending, ways, parents, blocks, writes, passed }
     }
@@ -246,20 +246,20 @@ impl<'a> Search<'a> {
         if core::mem::replace(&mut self.live.accesses[access], true) {
             return;
         }
-        let series = self.graph.accesses[access].series;
-        if core::mem::replace(&mut self.live.series[series], true) {
+        let array = self.graph.accesses[access].array;
+        if core::mem::replace(&mut self.live.arrays[array], true) {
             return;
         }
-        let data = &self.graph.series[series];
+        let data = &self.graph.arrays[array];
         data.nodes().for_each(|node| self.need(node));
         if data.is_sums() {
-            self.need_writes(series);
+            self.need_writes(array);
         }
     }
 
-    /// Needs all that is added to `series`.
-    fn need_writes(&mut self, series: Series) {
-        for (block, item) in core::mem::take(&mut self.writes[series]) {
+    /// Needs all that is added to `array`.
+    fn need_writes(&mut self, array: Array) {
+        for (block, item) in core::mem::take(&mut self.writes[array]) {
             self.need_block(block);
             if let Item::Accumulate(access, node) = item {
                 self.need_access(access);

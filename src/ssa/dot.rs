@@ -2,9 +2,9 @@
 
 use core::fmt::Write;
 
+use super::arrays::Array;
 use super::graph::{Block, Def, End, Graph, Item, Region};
-use super::print::{access_line, node_line, region_line, series_line};
-use super::series::Series;
+use super::print::{access_line, array_line, node_line, region_line};
 
 /// The graph in the language of Graphviz: one cluster for each block, those of a
 /// region inside that of the block where it stands, data flow as solid and
@@ -33,8 +33,8 @@ fn write(graph: &Graph, out: &mut String) -> core::fmt::Result {
             writeln!(out, "  {node} [label={:?}];", node_line(graph, node))?;
         }
     }
-    for series in graph.series.keys() {
-        write_series(graph, series, out)?;
+    for array in graph.arrays.keys() {
+        write_array(graph, array, out)?;
     }
     write_clusters(graph, out)?;
     for (node, data) in graph.nodes.iter() {
@@ -42,10 +42,10 @@ fn write(graph: &Graph, out: &mut String) -> core::fmt::Result {
             writeln!(out, "  {arg} -> {node};")?;
         }
         if let Def::Element(access) = data.def {
-            let series = graph.accesses[access].series;
+            let array = graph.accesses[access].array;
             writeln!(
                 out,
-                "  {series} -> {node} [style=dotted, label={:?}];",
+                "  {array} -> {node} [style=dotted, label={:?}];",
                 access_line(graph, access)
             )?;
         }
@@ -141,24 +141,24 @@ fn write_guards(graph: &Graph, block: Block, out: &mut String) -> core::fmt::Res
     Ok(())
 }
 
-fn write_series(graph: &Graph, series: Series, out: &mut String) -> core::fmt::Result {
-    writeln!(out, "  {series} [shape=folder, label={:?}];", series_line(graph, series))?;
-    let mut nodes = graph.series[series].nodes();
-    nodes.try_for_each(|node| writeln!(out, "  {node} -> {series};"))
+fn write_array(graph: &Graph, array: Array, out: &mut String) -> core::fmt::Result {
+    writeln!(out, "  {array} [shape=folder, label={:?}];", array_line(graph, array))?;
+    let mut nodes = graph.arrays[array].nodes();
+    nodes.try_for_each(|node| writeln!(out, "  {node} -> {array};"))
 }
 
 /// The arrows of the steps of `block` that fill sums or add to them.
 fn write_sums(graph: &Graph, block: Block, out: &mut String) -> core::fmt::Result {
     for item in &graph.blocks[block].items {
         match *item {
-            Item::Fill(series) => {
-                writeln!(out, "  {block} -> {series} [style=dashed, label=fill];")?;
+            Item::Fill(array) => {
+                writeln!(out, "  {block} -> {array} [style=dashed, label=fill];")?;
             }
             Item::Accumulate(access, node) => {
-                let (series, label) = (graph.accesses[access].series, access_line(graph, access));
+                let (array, label) = (graph.accesses[access].array, access_line(graph, access));
                 writeln!(
                     out,
-                    "  {node} -> {series} [style=dotted, label={:?}];",
+                    "  {node} -> {array} [style=dotted, label={:?}];",
                     format!("+ {label}")
                 )?;
             }

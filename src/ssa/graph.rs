@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::series::{Access, AccessData, Loop, Series, SeriesData};
-use crate::entity::{Array, Entity, entity};
+use super::arrays::{Access, AccessData, Array, ArrayData, Loop};
+use crate::entity::{Entity, PrimaryMap, entity};
 use crate::numeric::Routine;
 use crate::op::{MAX_ARITY, Op};
 
@@ -92,7 +92,7 @@ pub enum Def {
     /// The number of the current iteration of a loop, from 0; visible in the loop
     /// and where it is replayed.
     Iteration(Region),
-    /// An element of a series.
+    /// An element of an array.
     Element(Access),
     /// Runs a routine; its own value is result 0.
     Call(Call),
@@ -145,8 +145,8 @@ pub enum Item {
     },
     /// Goes through the blocks of a region, and on with its φs.
     Region(Region),
-    /// Sets the sums of a series to their first values.
-    Fill(Series),
+    /// Sets the sums of an array to their first values.
+    Fill(Array),
     /// Adds a node to the sum at this place.
     Accumulate(Access, Node),
 }
@@ -209,19 +209,19 @@ pub struct RegionData {
 pub struct Graph {
     /// The nodes; operands have smaller ids than the nodes that use them. An input is
     /// a node only where something uses it by itself.
-    pub nodes: Array<Node, NodeData>,
+    pub nodes: PrimaryMap<Node, NodeData>,
     /// The blocks; the root is the first.
-    pub blocks: Array<Block, BlockData>,
+    pub blocks: PrimaryMap<Block, BlockData>,
     /// The regions.
-    pub regions: Array<Region, RegionData>,
-    /// The series that loops read and write.
-    pub series: Array<Series, SeriesData>,
-    /// The places in series that nodes and items refer to.
-    pub accesses: Array<Access, AccessData>,
+    pub regions: PrimaryMap<Region, RegionData>,
+    /// The arrays that loops read and write.
+    pub arrays: PrimaryMap<Array, ArrayData>,
+    /// The places in arrays that nodes and items refer to.
+    pub accesses: PrimaryMap<Access, AccessData>,
     /// The calls of routines.
-    pub calls: Array<Call, CallData>,
+    pub calls: PrimaryMap<Call, CallData>,
     /// The places that nodes refer to.
-    pub places: Array<PlaceId, Place>,
+    pub places: PrimaryMap<PlaceId, Place>,
     /// The number of inputs whose derivative may be asked for.
     pub active: usize,
     /// The number of inputs that need none.
@@ -257,12 +257,12 @@ impl Graph {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::ssa::{AccessData, End, Graph, Outcome, SeriesData, interpret};
+    /// use phigrad::ssa::{AccessData, End, Graph, Outcome, ArrayData, interpret};
     ///
     /// // The last of a million inputs.
     /// let mut graph = Graph::without_nodes(1_000_000, 0);
-    /// let series = graph.series.push(SeriesData::Inputs { first: 0, count: 1_000_000 });
-    /// let data = AccessData { series, base: 999_999, strides: Default::default() };
+    /// let array = graph.array.push(ArrayData::Inputs { first: 0, count: 1_000_000 });
+    /// let data = AccessData { array, base: 999_999, strides: Default::default() };
     /// let access = graph.accesses.push(data);
     /// let root = graph.root();
     /// let last = graph.push_element(root, access, None);
@@ -273,13 +273,13 @@ impl Graph {
     /// ```
     pub fn without_nodes(active: usize, inactive: usize) -> Self {
         let mut graph = Graph {
-            nodes: Array::new(),
-            blocks: Array::new(),
-            regions: Array::new(),
-            series: Array::new(),
-            accesses: Array::new(),
-            calls: Array::new(),
-            places: Array::new(),
+            nodes: PrimaryMap::new(),
+            blocks: PrimaryMap::new(),
+            regions: PrimaryMap::new(),
+            arrays: PrimaryMap::new(),
+            accesses: PrimaryMap::new(),
+            calls: PrimaryMap::new(),
+            places: PrimaryMap::new(),
             active,
             inactive,
         };

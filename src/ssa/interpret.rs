@@ -7,9 +7,9 @@
 //! back, one iteration after the other.
 
 use super::analysis::Nest;
+use super::arrays::{Access, Array, ArrayData};
 use super::graph::{Block, Call, CallData, Def, End, Graph, Item, Node, Region};
-use super::series::{Access, Series, SeriesData};
-use crate::entity::{Array, Entity};
+use crate::entity::{Entity, PrimaryMap};
 use crate::op::{MAX_ARITY, Op, eval};
 
 /// What running a graph came to.
@@ -118,7 +118,7 @@ pub(super) fn interpret_while<N: Number>(
                     at = Position { block: graph.regions[region].root, next: 0 };
                     continue 'blocks;
                 }
-                Item::Fill(series) => run.fill(series),
+                Item::Fill(array) => run.fill(array),
                 Item::Accumulate(access, node) => run.accumulate(access, node),
             }
         }
@@ -187,30 +187,30 @@ type Record = Vec<usize>;
 struct Run<'a, N> {
     graph: &'a Graph,
     inputs: &'a [N],
-    kept: Array<Region, Kept>,
+    kept: PrimaryMap<Region, Kept>,
     /// The loop that keeps each node, and the place of the node in its list.
-    places: Array<Node, Option<(Region, usize)>>,
+    places: PrimaryMap<Node, Option<(Region, usize)>>,
     /// The node of each loop's iteration number.
-    numbers: Array<Region, Option<Node>>,
+    numbers: PrimaryMap<Region, Option<Node>>,
     /// The latest value of each node.
-    values: Array<Node, N>,
+    values: PrimaryMap<Node, N>,
     /// The number of the current iteration of each loop; of one that replays
     /// another how many it still has to go through.
-    iterations: Array<Region, u32>,
-    sums: Array<Series, Vec<N>>,
+    iterations: PrimaryMap<Region, u32>,
+    sums: PrimaryMap<Array, Vec<N>>,
     /// The latest results of each call.
-    results: Array<Call, Vec<f64>>,
+    results: PrimaryMap<Call, Vec<f64>>,
     /// All kept iterations.
     past: Vec<Iteration<N>>,
     /// The latest record of each loop.
-    records: Array<Region, Record>,
+    records: PrimaryMap<Region, Record>,
 }
 
 impl<'a, N: Number> Run<'a, N> {
     fn new(graph: &'a Graph, inputs: &'a [N]) -> Self {
         let unknown = N::constant(f64::NAN);
-        let mut values: Array<Node, N> = Array::filled(unknown, graph.nodes.len());
-        let mut numbers = Array::filled(None, graph.regions.len());
+        let mut values: PrimaryMap<Node, N> = PrimaryMap::filled(unknown, graph.nodes.len());
+        let mut numbers = PrimaryMap::filled(None, graph.regions.len());
         for (node, data) in graph.nodes.iter() {
             match data.def {
                 Def::Input(i) => values[node] = inputs.get(i as usize).copied().unwrap_or(unknown),
@@ -225,7 +225,7 @@ impl<'a, N: Number> Run<'a, N> {
             }
         }
         let kept = kept(graph);
-        let mut places = Array::filled(None, graph.nodes.len());
+        let mut places = PrimaryMap::filled(None, graph.nodes.len());
         for (region, kept) in kept.iter() {
             for (place, &node) in kept.nodes.iter().enumerate() {
                 places[node] = Some((region, place));
@@ -238,11 +238,11 @@ impl<'a, N: Number> Run<'a, N> {
             places,
             numbers,
             values,
-            iterations: Array::filled(0, graph.regions.len()),
-            sums: graph.series.values().map(|_| Vec::new()).collect(),
+            iterations: PrimaryMap::filled(0, graph.regions.len()),
+            sums: graph.arrays.values().map(|_| Vec::new()).collect(),
             results: graph.calls.values().map(|_| Vec::new()).collect(),
             past: Vec::new(),
-            records: Array::filled(Vec::new(), graph.regions.len()),
+            records: PrimaryMap::filled(Vec::new(), graph.regions.len()),
         }
     }
 
@@ -278,19 +278,19 @@ impl<'a, N: Number> Run<'a, N> {
 
     fn element(&self, access: Access) -> Option<N> {
         let index = self.index(access);
-        match &self.graph.series[self.graph.accesses[access].series] {
-            SeriesData::Constants(numbers) => {
+        match &self.graph.arrays[self.graph.accesses[access].array] {
+            ArrayData::Constants(numbers) => {
                 numbers.get(index).map(|&bits| N::constant(f64::from_bits(bits)))
             }
-            SeriesData::Nodes(nodes) => nodes.get(index).map(|&node| self.values[node]),
-            &SeriesData::Inputs { first, count } => {
+            ArrayData::Nodes(nodes) => nodes.get(index).map(|&node| self.values[node]),
+            &ArrayData::Inputs { first, count } => {
                 let index = Some(index).filter(|&index| index < count as usize)?;
                 self.inputs.get(first as usize + index).copied()
             }
-            SeriesData::Sums(_) | SeriesData::Outputs { .. } => {
-                self.sums[self.graph.accesses[access].series].get(index).copied()
+            ArrayData::Sums(_) | ArrayData::Outputs { .. } => {
+                self.sums[self.graph.accesses[access].array].get(index).copied()
             }
-            SeriesData::History(node) => {
+            ArrayData::Saved(node) => {
                 let (region, place) = self.places[*node]?;
                 let iteration = self.records[region].get(index)?;
                 self.past[*iteration].values.get(place).copied()
@@ -302,28 +302,28 @@ impl<'a, N: Number> Run<'a, N> {
         self.graph.index_at(access, |region| self.iterations[region])
     }
 
-    fn fill(&mut self, series: Series) {
-        match &self.graph.series[series] {
-            SeriesData::Sums(firsts) => {
+    fn fill(&mut self, array: Array) {
+        match &self.graph.arrays[array] {
+            ArrayData::Sums(firsts) => {
                 let first = |first: &Option<Node>| {
                     first.map_or_else(|| N::constant(0.0), |node| self.values[node])
                 };
-                self.sums[series] = firsts.iter().map(first).collect();
+                self.sums[array] = firsts.iter().map(first).collect();
             }
-            SeriesData::Outputs { count, .. } => {
-                self.sums[series] = vec![N::constant(0.0); *count as usize];
+            ArrayData::Outputs { count, .. } => {
+                self.sums[array] = vec![N::constant(0.0); *count as usize];
             }
             _ => {}
         }
     }
 
-    /// The outputs where a path returns these, and others are in series.
+    /// The outputs where a path returns these, and others are in arrays.
     fn outputs(&self, returned: Vec<N>) -> Vec<N> {
         let (mut returned, mut outputs) = (returned.into_iter(), Vec::new());
-        for (series, first, _) in self.graph.output_rows() {
+        for (array, first, _) in self.graph.output_rows() {
             let before = (first as usize).saturating_sub(outputs.len());
             outputs.extend(returned.by_ref().take(before));
-            outputs.extend(&self.sums[series]);
+            outputs.extend(&self.sums[array]);
         }
         outputs.extend(returned);
         outputs
@@ -331,7 +331,7 @@ impl<'a, N: Number> Run<'a, N> {
 
     fn accumulate(&mut self, access: Access, node: Node) {
         let index = self.index(access);
-        let sums = &mut self.sums[self.graph.accesses[access].series];
+        let sums = &mut self.sums[self.graph.accesses[access].array];
         if let Some(sum) = sums.get_mut(index) {
             let added = self.values[node];
             *sum = N::apply(Op::Add, [*sum, added, added]);
@@ -422,9 +422,9 @@ impl<'a, N: Number> Run<'a, N> {
     }
 }
 
-fn kept(graph: &Graph) -> Array<Region, Kept> {
+fn kept(graph: &Graph) -> PrimaryMap<Region, Kept> {
     let nest = Nest::of(graph);
-    let mut kept = Array::filled(Kept::default(), graph.regions.len());
+    let mut kept = PrimaryMap::filled(Kept::default(), graph.regions.len());
     for (region, data) in graph.regions.iter() {
         if let Some(replayed) = data.replays {
             kept[replayed].asked_for = true;
@@ -433,8 +433,8 @@ fn kept(graph: &Graph) -> Array<Region, Kept> {
             kept[around].loops.push(region);
         }
     }
-    for series in graph.series.values() {
-        if let SeriesData::History(node) = series
+    for array in graph.arrays.values() {
+        if let ArrayData::Saved(node) = array
             && let Some(region) = nest.node_loop(*node)
         {
             kept[region].asked_for = true;

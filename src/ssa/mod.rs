@@ -5,6 +5,7 @@
 //! (`print`, `parse`), a verifier, and an interpreter that is its meaning.
 
 mod analysis;
+mod arrays;
 mod build;
 mod build_loops;
 mod copy;
@@ -21,7 +22,6 @@ mod renumber;
 mod retain;
 mod segment;
 mod sequence;
-mod series;
 mod signature;
 mod simplify;
 mod table;
@@ -31,6 +31,7 @@ mod version;
 
 pub use analysis::{Flow, Nest, activity, most_steps};
 pub(crate) use analysis::{block_profile, control_slice, passes_on, uses, varied_and_active};
+pub use arrays::{Access, AccessData, Array, ArrayData, Entry, Loop};
 pub use build::Builder;
 pub(crate) use copy::{Copies, blocks_inside};
 pub use dead::{eliminate_dead_code, live_nodes};
@@ -48,7 +49,6 @@ pub use renumber::in_order;
 pub(crate) use renumber::inputs_first;
 pub use segment::{Segment, Segments};
 pub use sequence::{Lifetime, Sequence};
-pub use series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 pub use simplify::simplify;
 pub use table::Table;
 pub use verify::{VerifyError, verify};

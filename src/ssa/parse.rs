@@ -5,13 +5,13 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
+use super::arrays::{Access, AccessData, Array, ArrayData, Entry, Loop};
 use super::graph::{
     Block, Call, CallData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId, Region,
     RegionData, padded,
 };
-use super::series::{Access, AccessData, Entry, Loop, Series, SeriesData};
 use super::verify::{VerifyError, verify};
-use crate::entity::{Array, Entity};
+use crate::entity::{Entity, PrimaryMap};
 use crate::numeric::Routine;
 use crate::op::Op;
 
@@ -75,10 +75,10 @@ struct Parser {
     blocks: Vec<(Vec<Item>, End)>,
     /// The regions by their ids.
     regions: HashMap<usize, RegionData>,
-    series: Array<Series, SeriesData>,
-    accesses: Array<Access, AccessData>,
-    calls: Array<Call, CallData>,
-    places: Array<PlaceId, Place>,
+    arrays: PrimaryMap<Array, ArrayData>,
+    accesses: PrimaryMap<Access, AccessData>,
+    calls: PrimaryMap<Call, CallData>,
+    places: PrimaryMap<PlaceId, Place>,
     known_places: HashMap<Place, PlaceId>,
 }
 
@@ -120,7 +120,7 @@ impl Parser {
                 };
                 self.region(phis, &rest[1..], place)
             }
-            ["fill", name] => self.item(Item::Fill(series(name)?)),
+            ["fill", name] => self.item(Item::Fill(array(name)?)),
             ["accumulate", at, value] => {
                 let (at, value) = (access(at)?, node(value)?);
                 self.item(Item::Accumulate(at, value))
@@ -128,14 +128,14 @@ impl Parser {
             [
                 name,
                 "=",
-                kind @ ("constants" | "nodes" | "history" | "sums" | "inputs" | "outputs"),
+                kind @ ("constants" | "nodes" | "saved" | "sums" | "inputs" | "outputs"),
                 ref rest @ ..,
             ] => {
-                let data = series_data(kind, rest)?;
-                if id("a", name)? != self.series.len() {
-                    return Err(format!("expected series a{}", self.series.len()));
+                let data = array_data(kind, rest)?;
+                if id("a", name)? != self.arrays.len() {
+                    return Err(format!("expected array a{}", self.arrays.len()));
                 }
-                self.series.push(data);
+                self.arrays.push(data);
                 Ok(())
             }
             [name, "=", of, "base", base, ref strides @ ..] => {
@@ -329,7 +329,7 @@ impl Parser {
         }
         let inputs = self.without_lines();
         let input = |i| NodeData { def: Def::Input(i as u32), place: None };
-        let mut nodes: Array<Node, NodeData> = (0..inputs).map(input).collect();
+        let mut nodes: PrimaryMap<Node, NodeData> = (0..inputs).map(input).collect();
         for index in inputs..inputs + self.nodes.len() {
             let data = self.nodes.remove(&index).ok_or_else(|| format!("v{index} is missing"))?;
             nodes.push(data);
@@ -348,10 +348,10 @@ impl Parser {
             graph.regions.push(data.ok_or_else(|| format!("r{index} is missing"))?);
         }
         graph.places = self.places;
-        graph.series = self.series;
+        graph.arrays = self.arrays;
         graph.accesses = self.accesses;
         graph.calls = self.calls;
-        graph.blocks = Array::new();
+        graph.blocks = PrimaryMap::new();
         for (items, end) in self.blocks {
             let block = graph.new_block();
             graph.blocks[block].items = items;
@@ -389,35 +389,35 @@ fn region(name: &str) -> Result<Region, String> {
     id("r", name).map(Region::from_index)
 }
 
-fn series(name: &str) -> Result<Series, String> {
-    id("a", name).map(Series::from_index)
+fn array(name: &str) -> Result<Array, String> {
+    id("a", name).map(Array::from_index)
 }
 
 fn access(name: &str) -> Result<Access, String> {
     id("i", name).map(Access::from_index)
 }
 
-/// The series of this kind; `rest` is what follows the word for the kind.
-fn series_data(kind: &str, rest: &[&str]) -> Result<SeriesData, String> {
+/// The array of this kind; `rest` is what follows the word for the kind.
+fn array_data(kind: &str, rest: &[&str]) -> Result<ArrayData, String> {
     let of_nodes = || rest.iter().map(|name| node(name)).collect::<Result<Vec<_>, _>>();
     Ok(match (kind, rest) {
         ("constants", _) => {
             let bits = rest.iter().map(|word| Ok(number(word)?.to_bits()));
-            SeriesData::Constants(bits.collect::<Result<_, String>>()?)
+            ArrayData::Constants(bits.collect::<Result<_, String>>()?)
         }
-        ("nodes", _) => SeriesData::Nodes(of_nodes()?),
+        ("nodes", _) => ArrayData::Nodes(of_nodes()?),
         ("inputs", &[first, "count", count]) => {
-            SeriesData::Inputs { first: integer(first)?, count: integer(count)? }
+            ArrayData::Inputs { first: integer(first)?, count: integer(count)? }
         }
         ("outputs", &[first, "count", count]) => {
-            SeriesData::Outputs { first: integer(first)?, count: integer(count)? }
+            ArrayData::Outputs { first: integer(first)?, count: integer(count)? }
         }
         ("inputs" | "outputs", _) => return Err("expected `0 count 2`".into()),
-        ("history", [name]) => SeriesData::History(node(name)?),
-        ("history", _) => return Err("expected one node".into()),
+        ("saved", [name]) => ArrayData::Saved(node(name)?),
+        ("saved", _) => return Err("expected one node".into()),
         _ => {
             let first = |name: &&str| if *name == "_" { Ok(None) } else { node(name).map(Some) };
-            SeriesData::Sums(rest.iter().map(first).collect::<Result<_, _>>()?)
+            ArrayData::Sums(rest.iter().map(first).collect::<Result<_, _>>()?)
         }
     })
 }
@@ -429,7 +429,7 @@ fn access_data(of: &str, base: &str, strides: &[&str]) -> Result<AccessData, Str
         Ok::<_, String>((region(name)?, integer(stride)?))
     };
     let strides = strides.iter().map(stride).collect::<Result<_, _>>()?;
-    Ok(AccessData { series: series(of)?, base: integer(base)?, strides })
+    Ok(AccessData { array: array(of)?, base: integer(base)?, strides })
 }
 
 fn integer<T: core::str::FromStr>(word: &str) -> Result<T, String> {

@@ -1,19 +1,19 @@
 //! The text form of a graph.
 //!
 //! ```text
-//! graph    = "graph active" N "inactive" N ["sparse"]  leaf*  series*  access*  call*  block+
+//! graph    = "graph active" N "inactive" N ["sparse"]  leaf*  array*  access*  call*  block+
 //! leaf     = node "=" "const" number  |  node "=" "iteration" region
 //!          | node "=" "input" N
-//! series   = "a" N "=" "constants" number*  |  "a" N "=" "nodes" node*
-//!          | "a" N "=" "history" node       |  "a" N "=" "sums" (node | "_")*
+//! array   = "a" N "=" "constants" number*  |  "a" N "=" "nodes" node*
+//!          | "a" N "=" "saved" node       |  "a" N "=" "sums" (node | "_")*
 //!          | "a" N "=" "inputs" N "count" N |  "a" N "=" "outputs" N "count" N
-//! access   = "i" N "=" series "base" N  (region "*" integer)*
+//! access   = "i" N "=" array "base" N  (region "*" integer)*
 //! call     = "c" N "=" "routine" routine
 //! block    = "b" N ":"  item*  end
 //! item     = node "=" op node+ [place]  |  node "=" "element" access [place]
 //!          | node "=" "call" ("c" N) node* [place]  |  node "=" "result" node N
 //!          | "guard" ["not"] node
-//!          | "fill" series  |  "accumulate" access node
+//!          | "fill" array  |  "accumulate" access node
 //!          | [node+ "="] "region" region block [loop] ["replays" region] [place]
 //! loop     = "bound" N ["entries" (node "=" node)+]
 //! end      = "branch" node block block  |  "return" node*
@@ -32,8 +32,8 @@
 
 use core::fmt;
 
+use super::arrays::{Access, Array, ArrayData};
 use super::graph::{Block, Def, End, Graph, Item, Node, PlaceId, Region};
-use super::series::{Access, Series, SeriesData};
 use crate::entity::Entity;
 
 impl fmt::Display for Graph {
@@ -49,8 +49,8 @@ impl fmt::Display for Graph {
                 writeln!(f, "{}", node_line(self, node))?;
             }
         }
-        for series in self.series.keys() {
-            writeln!(f, "{}", series_line(self, series))?;
+        for array in self.arrays.keys() {
+            writeln!(f, "{}", array_line(self, array))?;
         }
         for access in self.accesses.keys() {
             writeln!(f, "{}", access_line(self, access))?;
@@ -68,7 +68,7 @@ impl fmt::Display for Graph {
                     Item::Guard { condition, expect: false } => {
                         writeln!(f, "  guard not {condition}")?;
                     }
-                    Item::Fill(series) => writeln!(f, "  fill {series}")?,
+                    Item::Fill(array) => writeln!(f, "  fill {array}")?,
                     Item::Accumulate(access, node) => writeln!(f, "  accumulate {access} {node}")?,
                 }
             }
@@ -142,28 +142,28 @@ pub(super) fn region_line(graph: &Graph, region: Region) -> String {
     line
 }
 
-/// The line of `series`.
-pub(super) fn series_line(graph: &Graph, series: Series) -> String {
-    let mut line = format!("{series} = ");
-    match &graph.series[series] {
-        SeriesData::Constants(numbers) => {
+/// The line of `array`.
+pub(super) fn array_line(graph: &Graph, array: Array) -> String {
+    let mut line = format!("{array} = ");
+    match &graph.arrays[array] {
+        ArrayData::Constants(numbers) => {
             line.push_str("constants");
             for &bits in numbers.iter() {
                 line.push_str(&format!(" {}", number(f64::from_bits(bits))));
             }
         }
-        SeriesData::Inputs { first, count } => {
+        ArrayData::Inputs { first, count } => {
             line.push_str(&format!("inputs {first} count {count}"));
         }
-        SeriesData::Outputs { first, count } => {
+        ArrayData::Outputs { first, count } => {
             line.push_str(&format!("outputs {first} count {count}"));
         }
-        SeriesData::Nodes(nodes) => {
+        ArrayData::Nodes(nodes) => {
             line.push_str("nodes");
             nodes.iter().for_each(|node| line.push_str(&format!(" {node}")));
         }
-        SeriesData::History(node) => line.push_str(&format!("history {node}")),
-        SeriesData::Sums(firsts) => {
+        ArrayData::Saved(node) => line.push_str(&format!("saved {node}")),
+        ArrayData::Sums(firsts) => {
             line.push_str("sums");
             for first in firsts {
                 line.push(' ');
@@ -177,7 +177,7 @@ pub(super) fn series_line(graph: &Graph, series: Series) -> String {
 /// The line of `access`.
 pub(super) fn access_line(graph: &Graph, access: Access) -> String {
     let data = &graph.accesses[access];
-    let line = format!("{access} = {} base {}", data.series, data.base);
+    let line = format!("{access} = {} base {}", data.array, data.base);
     data.strides.iter().fold(line, |line, (region, stride)| format!("{line} {region}*{stride}"))
 }
 

@@ -1,13 +1,13 @@
 //! Copying a graph through the folding builder, node by node.
 
 use super::analysis::Nest;
+use super::arrays::Array;
 use super::build::Builder;
 use super::dead::Live;
 use super::fold::Folding;
 use super::graph::{Block, CallData, Def, End, Graph, Item, Node, Region};
 use super::retain::passed_on;
-use super::series::Series;
-use crate::entity::{Array, Entity};
+use crate::entity::{Entity, PrimaryMap};
 
 /// Copies what is live in `graph`. `rewrite` may give another node for a node
 /// of `graph`, built from the copies of nodes before it.
@@ -50,9 +50,9 @@ pub(crate) fn rebuild(
             (Some(&Item::Region(region)), _) if live.regions[region] => {
                 rebuild.begin(here, region, &live);
             }
-            (Some(&Item::Fill(series)), _) if live.series[series] => {
-                let series = rebuild.series(series);
-                rebuild.builder.fill(series);
+            (Some(&Item::Fill(array)), _) if live.arrays[array] => {
+                let array = rebuild.array(array);
+                rebuild.builder.fill(array);
             }
             (Some(&Item::Accumulate(access, node)), _) if live.accesses[access] => {
                 let (access, node) = (rebuild.access(access), rebuild.copied(node));
@@ -91,14 +91,14 @@ pub(crate) struct Rebuild<'a> {
     pub(crate) builder: Builder,
     pub(super) nest: Nest,
     /// For each node of the old graph its copy in the new one.
-    pub(super) copies: Array<Node, Option<Node>>,
+    pub(super) copies: PrimaryMap<Node, Option<Node>>,
     /// The entry φs that are no more: they have their first values for ever.
-    pub(super) first_kept: Array<Node, bool>,
-    pub(super) regions: Array<Region, Option<Region>>,
-    /// For each series of sums its copy.
-    pub(super) sums: Array<Series, Option<Series>>,
+    pub(super) first_kept: PrimaryMap<Node, bool>,
+    pub(super) regions: PrimaryMap<Region, Option<Region>>,
+    /// For each array of sums its copy.
+    pub(super) sums: PrimaryMap<Array, Option<Array>>,
     /// For each block of the old graph that has been copied how its copy ends.
-    ways: Array<Block, Option<Way>>,
+    ways: PrimaryMap<Block, Option<Way>>,
     /// The blocks of the old graph from the root to here.
     open: Vec<Open>,
     /// For each block of the new graph how many of those from the root to here
@@ -144,11 +144,11 @@ impl<'a> Rebuild<'a> {
             graph,
             builder: Builder::of(graph, folding),
             nest: Nest::of(graph),
-            copies: Array::filled(None, graph.nodes.len()),
-            first_kept: Array::filled(false, graph.nodes.len()),
-            regions: Array::filled(None, graph.regions.len()),
-            sums: Array::filled(None, graph.series.len()),
-            ways: Array::filled(None, graph.blocks.len()),
+            copies: PrimaryMap::filled(None, graph.nodes.len()),
+            first_kept: PrimaryMap::filled(false, graph.nodes.len()),
+            regions: PrimaryMap::filled(None, graph.regions.len()),
+            sums: PrimaryMap::filled(None, graph.arrays.len()),
+            ways: PrimaryMap::filled(None, graph.blocks.len()),
             open: Vec::new(),
             forwards: Vec::new(),
         }

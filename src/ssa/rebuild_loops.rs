@@ -1,13 +1,13 @@
-//! Copying loops, series and accesses through the folding builder.
+//! Copying loops, arrays and accesses through the folding builder.
 
 use smallvec::SmallVec;
 
 use super::analysis::{Flow, matters};
+use super::arrays::{Access, AccessData, Array, ArrayData, Loop};
 use super::dead::Live;
 use super::graph::{End, Graph, Node, Region};
 use super::rebuild::Rebuild;
-use super::series::{Access, AccessData, Loop, Series, SeriesData};
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 
 impl Rebuild<'_> {
     /// Lets entry φs go that always have their first values.
@@ -40,7 +40,7 @@ impl Rebuild<'_> {
 
     /// The element of the new graph at what was `data` in the old one.
     pub(crate) fn element(&mut self, data: &AccessData) -> Node {
-        let SeriesData::History(node) = self.graph.series[data.series] else {
+        let ArrayData::Saved(node) = self.graph.arrays[data.array] else {
             let access = self.access_of(data);
             return self.builder.element(access);
         };
@@ -59,8 +59,8 @@ impl Rebuild<'_> {
     }
 
     fn access_of(&mut self, data: &AccessData) -> AccessData {
-        let series = self.series(data.series);
-        AccessData { series, base: data.base, strides: self.strides(data) }
+        let array = self.array(data.array);
+        AccessData { array, base: data.base, strides: self.strides(data) }
     }
 
     /// The index of `data` as a number.
@@ -74,27 +74,27 @@ impl Rebuild<'_> {
         data.strides.iter().filter_map(copied).collect()
     }
 
-    /// The copy of `series`, which is no history. The nodes of one are visible
+    /// The copy of `array`, which is no history. The nodes of one are visible
     /// where it is read, and may have other copies elsewhere.
-    pub(super) fn series(&mut self, series: Series) -> Series {
-        if let Some(copy) = self.sums[series] {
+    pub(super) fn array(&mut self, array: Array) -> Array {
+        if let Some(copy) = self.sums[array] {
             return copy;
         }
         let graph = self.graph;
-        let copy = match &graph.series[series] {
-            SeriesData::Nodes(nodes) => {
-                SeriesData::Nodes(nodes.iter().map(|&node| self.copied(node)).collect())
+        let copy = match &graph.arrays[array] {
+            ArrayData::Nodes(nodes) => {
+                ArrayData::Nodes(nodes.iter().map(|&node| self.copied(node)).collect())
             }
-            SeriesData::Sums(firsts) => {
+            ArrayData::Sums(firsts) => {
                 let copied = |first: &Option<Node>| first.map(|first| self.copied(first));
-                SeriesData::Sums(firsts.iter().map(copied).collect())
+                ArrayData::Sums(firsts.iter().map(copied).collect())
             }
             other => other.clone(),
         };
-        let is_sums = matches!(copy, SeriesData::Sums(_));
-        let copy = self.builder.series(copy);
+        let is_sums = matches!(copy, ArrayData::Sums(_));
+        let copy = self.builder.array(copy);
         if is_sums {
-            self.sums[series] = Some(copy);
+            self.sums[array] = Some(copy);
         }
         copy
     }
@@ -102,14 +102,14 @@ impl Rebuild<'_> {
 
 /// Which entry φs always have their first value: where the loop goes on they get
 /// it again, or keep what they have. One may get it by way of others.
-fn first_kept(graph: &Graph) -> Array<Node, bool> {
-    let mut kept = Array::filled(false, graph.nodes.len());
+fn first_kept(graph: &Graph) -> PrimaryMap<Node, bool> {
+    let mut kept = PrimaryMap::filled(false, graph.nodes.len());
     if graph.regions.values().all(|data| data.cycle.is_none()) {
         return kept;
     }
     let flow = Flow::of(graph);
     // What an entry φ stands for, as far as is known.
-    let mut stands: Array<Node, Node> = graph.nodes.keys().collect();
+    let mut stands: PrimaryMap<Node, Node> = graph.nodes.keys().collect();
     // A loop in another may need what is found for that, and the other way round.
     let mut changed = true;
     while core::mem::take(&mut changed) {

@@ -1,8 +1,8 @@
 //! Renumbering: gives the nodes of an edited graph ids in the order of its steps.
 
+use super::arrays::ArrayData;
 use super::graph::{Block, Def, End, Graph, Item, Node, NodeData, Region};
-use super::series::SeriesData;
-use crate::entity::{Array, Entity};
+use crate::entity::{Entity, PrimaryMap};
 
 /// The graph with its nodes in the order in which they are visited: inputs,
 /// constants, then depth first through the blocks; what is not visited is left
@@ -37,7 +37,7 @@ pub fn in_order(graph: &Graph) -> Option<Graph> {
 /// The graph with the inputs that something uses by itself as its first nodes, by their
 /// numbers, and all other nodes in the order that they have.
 pub(crate) fn inputs_first(graph: Graph) -> Graph {
-    let mut used = Array::filled(false, graph.nodes.len());
+    let mut used = PrimaryMap::filled(false, graph.nodes.len());
     let mut use_node = |node: Node| used[node] = true;
     for node in graph.nodes.keys() {
         graph.operands(node).iter().copied().for_each(&mut use_node);
@@ -58,7 +58,7 @@ pub(crate) fn inputs_first(graph: Graph) -> Graph {
     for region in graph.regions.keys() {
         graph.entries(region).iter().for_each(|entry| use_node(entry.first));
     }
-    graph.series.values().flat_map(SeriesData::nodes).for_each(use_node);
+    graph.arrays.values().flat_map(ArrayData::nodes).for_each(use_node);
     let is_input = |node: Node| matches!(graph.nodes[node].def, Def::Input(_));
     let mut inputs: Vec<(u32, Node)> = graph
         .input_nodes()
@@ -76,7 +76,7 @@ pub(crate) fn inputs_first(graph: Graph) -> Graph {
 
 /// The graph with these nodes, all that it uses, in this order.
 fn ordered(graph: &Graph, order: &[Node]) -> Option<Graph> {
-    let mut ids: Array<Node, Option<Node>> = Array::filled(None, graph.nodes.len());
+    let mut ids: PrimaryMap<Node, Option<Node>> = PrimaryMap::filled(None, graph.nodes.len());
     for (index, &node) in order.iter().enumerate() {
         ids[node] = Some(Node::from_index(index));
     }
@@ -125,8 +125,8 @@ fn ordered(graph: &Graph, order: &[Node]) -> Option<Graph> {
             id(&mut entry.first)?;
         }
     }
-    for series in graph.series.keys() {
-        new.series[series].nodes_mut().try_for_each(id)?;
+    for array in graph.arrays.keys() {
+        new.arrays[array].nodes_mut().try_for_each(id)?;
     }
     Some(new)
 }
@@ -137,7 +137,8 @@ fn visited(graph: &Graph) -> Vec<Node> {
         Def::Input(number) => number,
         _ => u32::MAX,
     });
-    let mut numbers: Array<Region, Option<Node>> = Array::filled(None, graph.regions.len());
+    let mut numbers: PrimaryMap<Region, Option<Node>> =
+        PrimaryMap::filled(None, graph.regions.len());
     for (node, data) in graph.nodes.iter() {
         match data.def {
             Def::Const(_) => order.push(node),

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use super::analysis::Nest;
 use super::analysis::matters;
+use super::arrays::{Access, AccessData, Array, ArrayData, Entry, Loop};
 use super::dead::Live;
 use super::graph::{
     Block, BlockData, Call, CallData, Def, End, Graph, Item, Node, NodeData, Region, RegionData,
 };
-use super::series::{Access, AccessData, Entry, Loop, Series, SeriesData};
-use crate::entity::{Array, Entity};
+use crate::entity::{Entity, PrimaryMap};
 
 /// The graph without what is not live, in the same order.
 pub(super) fn retain(graph: &Graph, live: &Live) -> Graph {
     let nest = Nest::of(graph);
-    let mut reached = Array::filled(false, graph.blocks.len());
+    let mut reached = PrimaryMap::filled(false, graph.blocks.len());
     reached[graph.root()] = true;
     for block in graph.preorder() {
         if !reached[block] {
@@ -34,7 +34,7 @@ pub(super) fn retain(graph: &Graph, live: &Live) -> Graph {
     let regions = renumbered(&live.regions);
     let is_kept = |node: Node| live.nodes[node] || matches!(graph.nodes[node].def, Def::Input(_));
     let nodes = renumbered(&graph.nodes.keys().map(is_kept).collect());
-    let mut numbers = Array::filled(0, graph.nodes.len());
+    let mut numbers = PrimaryMap::filled(0, graph.nodes.len());
     for data in graph.regions.values() {
         let phis = data.phis.iter().filter(|&&phi| live.nodes[phi]);
         phis.enumerate().for_each(|(number, &phi)| numbers[phi] = number as u32);
@@ -43,7 +43,7 @@ pub(super) fn retain(graph: &Graph, live: &Live) -> Graph {
         let entries = graph.entries(region).iter().filter(|entry| live.nodes[entry.phi]);
         entries.enumerate().for_each(|(number, entry)| numbers[entry.phi] = number as u32);
     }
-    let series = renumbered(&live.series);
+    let arrays = renumbered(&live.arrays);
     let accesses = renumbered(&live.accesses);
     let live_calls: Vec<Call> = graph
         .nodes
@@ -53,10 +53,10 @@ pub(super) fn retain(graph: &Graph, live: &Live) -> Graph {
             _ => None,
         })
         .collect();
-    let mut calls = Array::filled(Call::from_index(0), graph.calls.len());
+    let mut calls = PrimaryMap::filled(Call::from_index(0), graph.calls.len());
     live_calls.iter().enumerate().for_each(|(i, &call)| calls[call] = Call::from_index(i));
     let retain =
-        Retain { graph, live, nest, blocks, regions, nodes, numbers, series, accesses, calls };
+        Retain { graph, live, nest, blocks, regions, nodes, numbers, arrays, accesses, calls };
     Graph {
         nodes: graph.nodes.keys().filter(|&node| is_kept(node)).map(|n| retain.node(n)).collect(),
         blocks: graph.blocks.keys().filter(|&b| reached[b]).map(|b| retain.block(b)).collect(),
@@ -66,11 +66,11 @@ pub(super) fn retain(graph: &Graph, live: &Live) -> Graph {
             .filter(|&region| live.regions[region])
             .map(|region| retain.region(region))
             .collect(),
-        series: graph
-            .series
+        arrays: graph
+            .arrays
             .keys()
-            .filter(|&series| live.series[series])
-            .map(|series| retain.series(series))
+            .filter(|&array| live.arrays[array])
+            .map(|array| retain.array(array))
             .collect(),
         accesses: graph
             .accesses
@@ -87,7 +87,7 @@ pub(super) fn retain(graph: &Graph, live: &Live) -> Graph {
 
 /// The new id of each kept item. Those of others would show, were they used:
 /// the first is that of something else.
-fn renumbered<K: Entity>(kept: &Array<K, bool>) -> Array<K, K> {
+fn renumbered<K: Entity>(kept: &PrimaryMap<K, bool>) -> PrimaryMap<K, K> {
     let mut next = 0;
     let number = |&kept: &bool| {
         let index = if kept { next } else { 0 };
@@ -101,14 +101,14 @@ struct Retain<'a> {
     graph: &'a Graph,
     live: &'a Live,
     nest: Nest,
-    blocks: Array<Block, Block>,
-    regions: Array<Region, Region>,
-    nodes: Array<Node, Node>,
+    blocks: PrimaryMap<Block, Block>,
+    regions: PrimaryMap<Region, Region>,
+    nodes: PrimaryMap<Node, Node>,
     /// The new number of each φ and entry φ that is kept.
-    numbers: Array<Node, u32>,
-    series: Array<Series, Series>,
-    accesses: Array<Access, Access>,
-    calls: Array<Call, Call>,
+    numbers: PrimaryMap<Node, u32>,
+    arrays: PrimaryMap<Array, Array>,
+    accesses: PrimaryMap<Access, Access>,
+    calls: PrimaryMap<Call, Call>,
 }
 
 impl Retain<'_> {
@@ -153,8 +153,8 @@ impl Retain<'_> {
         }
     }
 
-    fn series(&self, series: Series) -> SeriesData {
-        let mut data = self.graph.series[series].clone();
+    fn array(&self, array: Array) -> ArrayData {
+        let mut data = self.graph.arrays[array].clone();
         data.nodes_mut().for_each(|node| *node = self.nodes[*node]);
         data
     }
@@ -162,8 +162,8 @@ impl Retain<'_> {
     fn access(&self, access: Access) -> AccessData {
         let data = &self.graph.accesses[access];
         let strides = data.strides.iter().map(|&(region, stride)| (self.regions[region], stride));
-        let series = self.series[data.series];
-        AccessData { series, base: data.base, strides: strides.collect() }
+        let array = self.arrays[data.array];
+        AccessData { array, base: data.base, strides: strides.collect() }
     }
 
     fn block(&self, block: Block) -> BlockData {
@@ -176,9 +176,9 @@ impl Retain<'_> {
             Item::Region(region) => {
                 self.live.regions[region].then(|| Item::Region(self.regions[region]))
             }
-            Item::Fill(series) => self.live.series[series].then(|| Item::Fill(self.series[series])),
+            Item::Fill(array) => self.live.arrays[array].then(|| Item::Fill(self.arrays[array])),
             Item::Accumulate(access, node) => {
-                let is_live = self.live.series[self.graph.accesses[access].series];
+                let is_live = self.live.arrays[self.graph.accesses[access].array];
                 is_live.then(|| Item::Accumulate(self.accesses[access], self.nodes[node]))
             }
         };

@@ -1,8 +1,8 @@
 //! Segments: parts of the straight-line code of blocks, with what goes in and out.
 
+use super::arrays::ArrayData;
 use super::graph::{Block, Def, End, Graph, Item, Node};
-use super::series::SeriesData;
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 
 /// Applications of primitives in one block, such that no value leaves them and
 /// comes back.
@@ -39,7 +39,7 @@ pub struct Segments {
     /// The segments, in the order of the blocks, and of their steps.
     pub list: Vec<Segment>,
     /// For each node the number of its segment.
-    pub of: Array<Node, Option<u32>>,
+    pub of: PrimaryMap<Node, Option<u32>>,
 }
 
 impl Segments {
@@ -48,7 +48,7 @@ impl Segments {
     pub fn new(graph: &Graph, parts: Vec<Vec<Node>>) -> Segments {
         let blocks = blocks_of_nodes(graph);
         let mut segments =
-            Segments { list: Vec::new(), of: Array::filled(None, graph.nodes.len()) };
+            Segments { list: Vec::new(), of: PrimaryMap::filled(None, graph.nodes.len()) };
         for nodes in parts {
             let Some(block) = nodes.first().and_then(|&node| blocks[node]) else { continue };
             let fits = |&node: &Node| {
@@ -67,9 +67,9 @@ impl Segments {
     }
 
     fn find_boundaries(&mut self, graph: &Graph) {
-        let mut is_output = Array::filled(false, graph.nodes.len());
+        let mut is_output = PrimaryMap::filled(false, graph.nodes.len());
         // The last segment that has the node as an input: segments come in order.
-        let mut input_of = Array::filled(None, graph.nodes.len());
+        let mut input_of = PrimaryMap::filled(None, graph.nodes.len());
         for (node, data) in graph.nodes.iter() {
             for &arg in data.args() {
                 if self.of[node] != self.of[arg] {
@@ -94,8 +94,8 @@ impl Segments {
 }
 
 /// The block of each node that is a step of one.
-fn blocks_of_nodes(graph: &Graph) -> Array<Node, Option<Block>> {
-    let mut blocks = Array::filled(None, graph.nodes.len());
+fn blocks_of_nodes(graph: &Graph) -> PrimaryMap<Node, Option<Block>> {
+    let mut blocks = PrimaryMap::filled(None, graph.nodes.len());
     for (block, data) in graph.blocks.iter() {
         for item in &data.items {
             if let Item::Node(node) = *item {
@@ -125,5 +125,5 @@ fn for_each_use(graph: &Graph, mut used: impl FnMut(Node)) {
         graph.entries(region).iter().for_each(|entry| used(entry.first));
     }
     graph.calls.values().flat_map(|call| &call.args).for_each(|&arg| used(arg));
-    graph.series.values().flat_map(SeriesData::nodes).for_each(used);
+    graph.arrays.values().flat_map(ArrayData::nodes).for_each(used);
 }

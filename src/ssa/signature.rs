@@ -3,8 +3,8 @@
 
 use smallvec::SmallVec;
 
+use super::arrays::{Array, ArrayData};
 use super::graph::{Def, End, Graph, Node, NodeData};
-use super::series::{Series, SeriesData};
 
 impl Graph {
     /// A graph of the same inputs and places, without a step. What is an input in this
@@ -52,7 +52,7 @@ impl Graph {
         self.returned() + rows.iter().map(|&(_, _, count)| count as usize).sum::<usize>()
     }
 
-    /// How many of them paths return; the others are in series.
+    /// How many of them paths return; the others are in arrays.
     pub(crate) fn returned(&self) -> usize {
         let mut block = self.root();
         loop {
@@ -64,20 +64,20 @@ impl Graph {
         }
     }
 
-    /// The series that are outputs, with the number of the first one and how many there
+    /// The arrays that are outputs, with the number of the first one and how many there
     /// are, in order.
-    pub(crate) fn output_rows(&self) -> SmallVec<[(Series, u32, u32); 1]> {
-        let row = |(series, data): (Series, &SeriesData)| match *data {
-            SeriesData::Outputs { first, count } => Some((series, first, count)),
+    pub(crate) fn output_rows(&self) -> SmallVec<[(Array, u32, u32); 1]> {
+        let row = |(array, data): (Array, &ArrayData)| match *data {
+            ArrayData::Outputs { first, count } => Some((array, first, count)),
             _ => None,
         };
-        let mut rows: SmallVec<_> = self.series.iter().filter_map(row).collect();
+        let mut rows: SmallVec<_> = self.arrays.iter().filter_map(row).collect();
         rows.sort_by_key(|&(_, first, _)| first);
         rows
     }
 
     /// The numbers of the outputs that paths return, in order: all but those of
-    /// series, and on without end.
+    /// array, and on without end.
     pub(crate) fn returned_outputs(&self) -> impl Iterator<Item = u32> {
         let (mut next, mut rows) = (0, self.output_rows().into_iter().peekable());
         core::iter::from_fn(move || {

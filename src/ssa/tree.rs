@@ -1,7 +1,7 @@
 //! The tree of blocks: its paths, ends and orders.
 
 use super::graph::{Block, BlockData, End, Graph, Item, Region};
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 
 impl Graph {
     /// The number of paths from the root to a leaf; a region is one step of each.
@@ -92,8 +92,8 @@ impl Graph {
     /// assert_eq!(graph.parents().values().collect::<Vec<_>>(), [&None, &root, &root]);
     /// # Ok::<(), phigrad::ssa::ParseError>(())
     /// ```
-    pub fn parents(&self) -> Array<Block, Option<Block>> {
-        let mut parents = Array::filled(None, self.blocks.len());
+    pub fn parents(&self) -> PrimaryMap<Block, Option<Block>> {
+        let mut parents = PrimaryMap::filled(None, self.blocks.len());
         for (block, data) in self.blocks.iter() {
             if let End::Branch { then, otherwise, .. } = data.end {
                 parents[then] = Some(block);

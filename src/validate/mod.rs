@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 
 use hashbrown::HashSet;
 
-use crate::entity::{Array, Entity};
+use crate::entity::{Entity, PrimaryMap};
 use crate::numeric::{AffinePower, Routine, Trips};
 use crate::op::Op;
 use crate::ssa::{
-    Block, Def, End, Graph, Item, Node, NodeData, Outcome, Region, Series, SeriesData,
-    blocks_inside, in_order, interpret, most_steps,
+    Array, ArrayData, Block, Def, End, Graph, Item, Node, NodeData, Outcome, Region, blocks_inside,
+    in_order, interpret, most_steps,
 };
 
 /// The points at which both are compared.
@@ -114,7 +114,7 @@ impl Cut {
             // Where the loop depends on what the routine does not, it comes to no number.
             cut.nodes[node].def = Def::Const(f64::NAN.to_bits());
         }
-        let mut is_input = Array::filled(false, cut.nodes.len());
+        let mut is_input = PrimaryMap::filled(false, cut.nodes.len());
         let is_entry =
             |node: Node| matches!(graph.nodes[node].def, Def::Entry(of, _) if of == region);
         for (&node, number) in live_ins.iter().zip(0..).filter(|&(&node, _)| !is_entry(node)) {
@@ -201,7 +201,7 @@ fn steps_before(
     steps.into_iter().map(|index| Item::Node(Node::from_index(index))).collect()
 }
 
-/// Empties all blocks, regions and series that only the graph around `region` reads.
+/// Empties all blocks, regions and arrays that only the graph around `region` reads.
 fn clear_around(cut: &mut Graph, region: Region) {
     let mut kept = blocks_inside(cut, region);
     kept.push(cut.root());
@@ -211,7 +211,7 @@ fn clear_around(cut: &mut Graph, region: Region) {
             if let Item::Node(node) = *item
                 && let Def::Element(access) = cut.nodes[node].def
             {
-                read.push(cut.accesses[access].series);
+                read.push(cut.accesses[access].array);
             }
         }
     }
@@ -224,9 +224,9 @@ fn clear_around(cut: &mut Graph, region: Region) {
     for of in regions {
         (cut.regions[of].phis, cut.regions[of].cycle) = (Vec::new(), None);
     }
-    let series: Vec<Series> = cut.series.keys().filter(|series| !read.contains(series)).collect();
-    for unread in series {
-        cut.series[unread] = SeriesData::Constants(Vec::new().into());
+    let arrays: Vec<Array> = cut.arrays.keys().filter(|array| !read.contains(array)).collect();
+    for unread in arrays {
+        cut.arrays[unread] = ArrayData::Constants(Vec::new().into());
     }
 }
 

@@ -22,7 +22,7 @@ use phigrad::explain::differentiated_phis;
 use phigrad::op::Op;
 use phigrad::phi::{Applied, CloseLimits, Rule, close, simplify_branches};
 use phigrad::ssa::{
-    AccessData, Builder, Folding, Graph, Node, Outcome, SeriesData, interpret, parse, verify,
+    AccessData, ArrayData, Builder, Folding, Graph, Node, Outcome, interpret, parse, verify,
 };
 use phigrad::{Tape, Var};
 
@@ -38,11 +38,11 @@ fn looped(count: u32, step: Step) -> Graph {
     let first = builder.input(0);
     // Near 1, so that products neither grow nor vanish.
     let number = |i: u32| (1.0 + 0.3 / f64::from(count) * (0.7 * f64::from(i)).sin()).to_bits();
-    let series = builder.series(SeriesData::Constants((0..count).map(number).collect()));
+    let array = builder.array(ArrayData::Constants((0..count).map(number).collect()));
     let (region, entries) = builder.begin_loop(count, &[first], None);
     let number = builder.iteration(region);
     let strides = [(region, 1)].into_iter().collect();
-    let element = builder.element(AccessData { series, base: 0, strides });
+    let element = builder.element(AccessData { array, base: 0, strides });
     let next = step(&mut builder, entries[0], number, element);
     let last = builder.constant(f64::from(count - 1));
     let again = builder.apply(Op::Lt, &[number, last]);

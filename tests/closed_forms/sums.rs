@@ -5,11 +5,11 @@ use std::panic::Location;
 use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
 use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{Lifted, Paths};
+use phigrad::merge::{MergeLimits, MergedTraces};
 use phigrad::op::Op;
 use phigrad::phi::{CloseLimits, Closed, Rule, close};
 use phigrad::ssa::{
-    AccessData, Block, Builder, Def, End, Folding, Graph, Nest, Node, Outcome, Region, SeriesData,
+    AccessData, ArrayData, Block, Builder, Def, End, Folding, Graph, Nest, Node, Outcome, Region,
     interpret, parse, simplify, verify,
 };
 use phigrad::trace::{Inputs, Tracer};
@@ -18,11 +18,11 @@ use phigrad::{Tape, Var};
 /// What `f` does at a point, with loops again.
 fn rolled(active: &[f64], inactive: &[f64], f: impl Fn(&[Var], &[Var]) -> Var) -> Graph {
     let inputs = Inputs { active, inactive };
-    let mut lifted = Lifted::new(active.len(), inactive.len());
+    let mut traces = MergedTraces::new(active.len(), inactive.len());
     let mut tracer = Tracer::default();
     let trace = tracer.run(|x, d| f(x, d), inputs, 1 << 24, Location::caller()).unwrap();
-    lifted.merge(&trace, Paths { paths: usize::MAX, nodes: 1 << 24 }).unwrap();
-    simplify(&reroll(lifted.graph(), RerollLimits::default()), Folding::Real)
+    traces.merge(&trace, MergeLimits { paths: usize::MAX, nodes: 1 << 24 }).unwrap();
+    simplify(&reroll(traces.graph(), RerollLimits::default()), Folding::Real)
 }
 
 fn closed_with(active: &[f64], inactive: &[f64], f: impl Fn(&[Var], &[Var]) -> Var) -> Closed {
@@ -295,12 +295,12 @@ fn random_sum(random: &mut Random, count: u32) -> Graph {
     let first = if random.chance(0.5) { zero } else { builder.apply(Op::Sin, &[v]) };
     let numbers: Vec<f64> = (0..3 * count).map(|_| random.uniform(-2.0, 2.0)).collect();
     let numbers = numbers.into_iter().map(f64::to_bits).collect();
-    let series = builder.series(SeriesData::Constants(numbers));
+    let array = builder.array(ArrayData::Constants(numbers));
     let (region, entries) = builder.begin_loop(count, &[first], None);
     let mut nodes = vec![v, w, builder.iteration(region)];
     for base in 0..3 {
         let strides = [(region, 3)].into_iter().collect();
-        nodes.push(builder.element(AccessData { series, base, strides }));
+        nodes.push(builder.element(AccessData { array, base, strides }));
     }
     for _ in 0..6 {
         let (a, b) = (random.pick(&nodes), random.pick(&nodes));
@@ -356,11 +356,11 @@ fn a_line_through_a_million_points_is_a_polynomial() {
     let mut builder = Builder::new(2, 0, Folding::Exact);
     let (slope, level, zero) = (builder.input(0), builder.input(1), builder.constant(0.0));
     let number = |i: u32| (0.7 * f64::from(i)).sin().to_bits();
-    let series = builder.series(SeriesData::Constants((0..2 * count).map(number).collect()));
+    let array = builder.array(ArrayData::Constants((0..2 * count).map(number).collect()));
     let (region, entries) = builder.begin_loop(count, &[zero], None);
     let element = |builder: &mut Builder, base: u32| {
         let strides = [(region, 2)].into_iter().collect();
-        builder.element(AccessData { series, base, strides })
+        builder.element(AccessData { array, base, strides })
     };
     let (x, y) = (element(&mut builder, 0), element(&mut builder, 1));
     let line = builder.apply(Op::Mul, &[slope, x]);

@@ -7,9 +7,9 @@ use crate::common::ulp::ulp;
 use phigrad::Var;
 use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
-use phigrad::entity::Array;
+use phigrad::entity::PrimaryMap;
 use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{Lifted, Paths};
+use phigrad::merge::{MergeLimits, MergedTraces};
 use phigrad::op::Op;
 use phigrad::phi::{CloseLimits, Rule, close};
 use phigrad::ssa::{Def, End, Folding, Graph, Node, Outcome, interpret, simplify};
@@ -17,11 +17,11 @@ use phigrad::trace::{Inputs, Tracer};
 
 fn recorded(point: &[f64], f: impl Fn(&[Var]) -> Var) -> Graph {
     let inputs = Inputs { active: point, inactive: &[] };
-    let mut lifted = Lifted::new(point.len(), 0);
+    let mut traces = MergedTraces::new(point.len(), 0);
     let mut tracer = Tracer::default();
     let trace = tracer.run(|x, _| f(x), inputs, 1 << 24, Location::caller()).unwrap();
-    lifted.merge(&trace, Paths { paths: usize::MAX, nodes: 1 << 24 }).unwrap();
-    Graph::clone(lifted.graph())
+    traces.merge(&trace, MergeLimits { paths: usize::MAX, nodes: 1 << 24 }).unwrap();
+    Graph::clone(traces.graph())
 }
 
 /// The graph with an inactive input for each constant, and these constants.
@@ -39,7 +39,7 @@ fn with_inputs_for_constants(graph: &Graph) -> (Graph, Vec<f64>) {
     let numbers = constants.iter().filter_map(|&node| graph.constant(node)).collect();
     let mut new = Graph::new(graph.active, constants.len());
     let root = new.root();
-    let mut copies: Array<Node, Option<Node>> = Array::filled(None, graph.nodes.len());
+    let mut copies: PrimaryMap<Node, Option<Node>> = PrimaryMap::filled(None, graph.nodes.len());
     for (number, &node) in constants.iter().enumerate() {
         copies[node] = Some(new.input(graph.active + number));
     }

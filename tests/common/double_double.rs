@@ -1,7 +1,7 @@
 //! A reference of twice the digits: straight graphs run on unevaluated sums of
 //! two floats.
 
-use phigrad::entity::Array;
+use phigrad::entity::PrimaryMap;
 use phigrad::op::{Op, eval};
 use phigrad::ssa::{Def, End, Graph, Item, Node};
 
@@ -49,7 +49,7 @@ pub fn exp(x: Pair) -> Pair {
     }
     let times = (x.0 / LN_2.0).round();
     let rest = sub(x, mul((times, 0.0), LN_2));
-    // What the 256th part comes to less one, by its series, then eight times doubled.
+    // What the 256th part comes to less one, by its array, then eight times doubled.
     let part = (rest.0 / 256.0, rest.1 / 256.0);
     let mut term = part;
     let mut sum = part;
@@ -125,7 +125,7 @@ fn applied(op: Op, [a, b]: [Pair; 2]) -> Option<Pair> {
 /// functions of the list above;
 /// guards are passed over.
 pub fn precisely(graph: &Graph, point: &[f64]) -> Vec<Pair> {
-    let mut values: Array<Node, Pair> = Array::filled((0.0, 0.0), graph.nodes.len());
+    let mut values: PrimaryMap<Node, Pair> = PrimaryMap::filled((0.0, 0.0), graph.nodes.len());
     for (node, data) in graph.nodes.iter() {
         let value = match data.def {
             Def::Input(number) => (point[number as usize], 0.0),
@@ -147,7 +147,7 @@ pub fn precisely(graph: &Graph, point: &[f64]) -> Vec<Pair> {
 /// quotients in twice the precision, the other functions of what that is rounded to.
 #[allow(dead_code)] // Most tests that use this file have no trees.
 pub fn nearly(graph: &Graph, point: &[f64]) -> Option<Vec<f64>> {
-    let mut values: Array<Node, Pair> = Array::filled((0.0, 0.0), graph.nodes.len());
+    let mut values: PrimaryMap<Node, Pair> = PrimaryMap::filled((0.0, 0.0), graph.nodes.len());
     for (node, data) in graph.nodes.iter() {
         match data.def {
             Def::Input(number) => values[node] = (point[number as usize], 0.0),

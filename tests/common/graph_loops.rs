@@ -1,11 +1,11 @@
-//! The part of the generator of random graphs that makes loops and series.
+//! The part of the generator of random graphs that makes loops and arrays.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::graphs::{Again, CONSTANTS, Ends, Generator, Position, is_small};
 use phigrad::op::Op;
-use phigrad::ssa::{Access, AccessData, Block, Item, Node, Region, Series, SeriesData};
+use phigrad::ssa::{Access, AccessData, Array, ArrayData, Block, Item, Node, Region};
 
 /// The most iterations of a loop.
 const BOUND: usize = 5;
@@ -18,9 +18,9 @@ pub(super) struct Loops {
     /// What there is to know of each loop.
     known: HashMap<Region, Known>,
     /// The sums that something may be added to here, with how many they are.
-    filling: Vec<(Series, usize)>,
+    filling: Vec<(Array, usize)>,
     /// The sums that may be read here.
-    pub(super) readable: Vec<(Series, usize)>,
+    pub(super) readable: Vec<(Array, usize)>,
 }
 
 #[derive(Clone, Default)]
@@ -160,26 +160,26 @@ impl Generator<'_> {
         };
         let len = 1 + self.random.below(8);
         let firsts = (0..len).map(|_| first(self)).collect();
-        let series = self.graph.series.push(SeriesData::Sums(firsts));
-        self.graph.blocks[at.block].items.push(Item::Fill(series));
-        self.loops.filling.push((series, len));
+        let array = self.graph.arrays.push(ArrayData::Sums(firsts));
+        self.graph.blocks[at.block].items.push(Item::Fill(array));
+        self.loops.filling.push((array, len));
         self.add(at);
         self.cycle(at, None);
         self.add(at);
         self.loops.filling.pop();
-        self.loops.readable.push((series, len));
+        self.loops.readable.push((array, len));
         self.element(at);
     }
 
     /// Adds to a sum.
     fn add(&mut self, at: Position) {
-        let (series, len) = self.random.pick(&self.loops.filling);
-        let access = self.access(series, len);
+        let (array, len) = self.random.pick(&self.loops.filling);
+        let access = self.access(array, len);
         let value = self.value();
         self.graph.blocks[at.block].items.push(Item::Accumulate(access, value));
     }
 
-    /// An element of a series, or if something may be added here that instead.
+    /// An element of an array, or if something may be added here that instead.
     pub(super) fn element(&mut self, at: Position) {
         let reads = |generator: &Self| !generator.loops.readable.is_empty();
         if !self.loops.filling.is_empty() && self.random.chance(0.5) {
@@ -188,8 +188,8 @@ impl Generator<'_> {
         let has_inputs = self.graph.active + self.graph.inactive > 0;
         let access = match self.random.below(4) {
             0 if reads(self) => {
-                let (series, len) = self.random.pick(&self.loops.readable);
-                self.access(series, len)
+                let (array, len) = self.random.pick(&self.loops.readable);
+                self.access(array, len)
             }
             0 | 1 => match self.past() {
                 Some(access) => access,
@@ -198,19 +198,19 @@ impl Generator<'_> {
             2 => {
                 let len = 1 + self.random.below(8);
                 let numbers = (0..len).map(|_| self.random.pick(&CONSTANTS).to_bits()).collect();
-                let series = self.graph.series.push(SeriesData::Constants(numbers));
-                self.access(series, len)
+                let array = self.graph.arrays.push(ArrayData::Constants(numbers));
+                self.access(array, len)
             }
             _ if has_inputs && self.random.chance(0.5) => {
                 let (first, count) = self.inputs_in_a_row();
-                let series = self.graph.series.push(SeriesData::Inputs { first, count });
-                self.access(series, count as usize)
+                let array = self.graph.arrays.push(ArrayData::Inputs { first, count });
+                self.access(array, count as usize)
             }
             _ => {
                 let len = 1 + self.random.below(8);
                 let nodes = (0..len).map(|_| self.value()).collect();
-                let series = self.graph.series.push(SeriesData::Nodes(nodes));
-                self.access(series, len)
+                let array = self.graph.arrays.push(ArrayData::Nodes(nodes));
+                self.access(array, len)
             }
         };
         let place = self.place();
@@ -244,19 +244,19 @@ impl Generator<'_> {
             }
         }
         let node = (!nodes.is_empty()).then(|| self.random.pick(&nodes))?;
-        let series = self.graph.series.push(SeriesData::History(node));
+        let array = self.graph.arrays.push(ArrayData::Saved(node));
         if known.is_full {
             let bound = self.graph.regions[region].cycle.as_ref().map_or(1, |cycle| cycle.bound);
-            return Some(self.access(series, bound as usize));
+            return Some(self.access(array, bound as usize));
         }
         // Only iterations that there have been.
         let is_replayed = self.loops.counted.contains(&region) && self.random.chance(0.8);
         let strides = is_replayed.then_some((region, 1)).into_iter().collect();
-        Some(self.graph.accesses.push(AccessData { series, base: 0, strides }))
+        Some(self.graph.accesses.push(AccessData { array, base: 0, strides }))
     }
 
-    /// An access somewhere in `series`, which has `len` elements.
-    fn access(&mut self, series: Series, len: usize) -> Access {
+    /// An access somewhere in `array`, which has `len` elements.
+    fn access(&mut self, array: Array, len: usize) -> Access {
         let (mut strides, mut least, mut span) = (Strides::new(), 0, 0);
         for _ in 0..self.random.below(3) {
             if !self.loops.counted.is_empty() {
@@ -265,7 +265,7 @@ impl Generator<'_> {
             }
         }
         let base = least + self.random.below(len - span) as u32;
-        self.graph.accesses.push(AccessData { series, base, strides })
+        self.graph.accesses.push(AccessData { array, base, strides })
     }
 
     /// Adds a stride by `region` if it then still fits.

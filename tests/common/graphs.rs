@@ -4,7 +4,7 @@ use super::graph_loops::Loops;
 use phigrad::check::Random;
 use phigrad::entity::Entity;
 use phigrad::op::Op;
-use phigrad::ssa::{Block, Def, End, Graph, Item, Node, Place, PlaceId, Region, SeriesData};
+use phigrad::ssa::{ArrayData, Block, Def, End, Graph, Item, Node, Place, PlaceId, Region};
 
 /// What kind of graphs to generate.
 ///
@@ -15,7 +15,7 @@ use phigrad::ssa::{Block, Def, End, Graph, Item, Node, Place, PlaceId, Region, S
 ///
 /// If asked for, they also hold loops: with entry φs that are swapped, that never
 /// change, or that decide how many iterations there are, sometimes too many; with
-/// several ends, replayed or not, nested; and elements of all kinds of series.
+/// several ends, replayed or not, nested; and elements of all kinds of array.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GraphRecipe {
     /// The number of active inputs.
@@ -391,8 +391,8 @@ pub(super) fn is_small(graph: &Graph, node: Node) -> bool {
         }
         Def::Input(_) | Def::Const(_) | Def::Phi(..) | Def::Entry(..) => true,
         Def::Element(access) => {
-            let series = graph.accesses[access].series;
-            !matches!(graph.series[series], SeriesData::Sums(_))
+            let array = graph.accesses[access].array;
+            !matches!(graph.arrays[array], ArrayData::Sums(_))
         }
         Def::Iteration(_) | Def::Call(_) | Def::Result(..) => false,
     }

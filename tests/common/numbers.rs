@@ -29,7 +29,7 @@ pub trait Number:
         if exponent < 0 { Self::from(1.0) / product } else { product }
     }
 
-    /// The exponential, by its series for a number that is halved often.
+    /// The exponential, by its array for a number that is halved often.
     fn exponential(self) -> Self {
         let small = self * Self::from(0.5f64.powi(12));
         let (mut sum, mut term) = (Self::from(1.0), Self::from(1.0));

@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use phigrad::check::{Program, Random, Recipe, same};
 use phigrad::diff::{Wanted, reverse};
-use phigrad::merge::{Lifted, Merged, Paths};
+use phigrad::merge::{MergeLimits, MergeOutcome, MergedTraces};
 use phigrad::ssa::{Folding, Graph, Outcome, interpret};
 use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
 use phigrad::{Numerics, RecordedWith, Tape, Var};
@@ -46,19 +46,22 @@ pub fn taped(program: &Program, (x, data): &Point) -> Answer {
 }
 
 /// The graph of the paths that `program` takes at `points`.
-pub fn lifted(program: &Program, points: &[Point]) -> Graph {
+pub fn traces(program: &Program, points: &[Point]) -> Graph {
     let mut tracer = Tracer::default();
-    let mut lifted = Lifted::new(program.active(), program.inactive());
+    let mut traces = MergedTraces::new(program.active(), program.inactive());
     for (x, data) in points {
         let inputs = Inputs { active: x, inactive: data };
         let run = |x: &[Var], data: &[Var]| program.eval(x, data);
         let trace = tracer.run(run, inputs, 1 << 24, Location::caller()).unwrap();
-        let limits = Paths { paths: usize::MAX, nodes: 1 << 24 };
-        let merged = lifted.merge(&trace, limits).unwrap();
-        assert_eq!(merged == Merged::First, lifted.paths() == 1 && merged != Merged::Known);
+        let limits = MergeLimits { paths: usize::MAX, nodes: 1 << 24 };
+        let merged = traces.merge(&trace, limits).unwrap();
+        assert_eq!(
+            merged == MergeOutcome::First,
+            traces.paths() == 1 && merged != MergeOutcome::Known
+        );
     }
-    assert_eq!(lifted.paths(), lifted.graph().paths());
-    Graph::clone(lifted.graph())
+    assert_eq!(traces.paths(), traces.graph().paths());
+    Graph::clone(traces.graph())
 }
 
 /// The graph of gradient and value.

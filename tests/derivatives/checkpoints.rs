@@ -3,10 +3,10 @@
 //! Random graphs with checkpoints are in `loops_diff` and the other users of `oracle`.
 
 use phigrad::diff::{Checkpointed, Wanted, checkpoint, reverse};
-use phigrad::jit::{RunError, compile, history_words};
+use phigrad::jit::{RunError, compile, saved_words};
 use phigrad::op::Op;
 use phigrad::ssa::{
-    AccessData, Builder, Folding, Graph, Node, Outcome, Region, Series, SeriesData,
+    AccessData, Array, ArrayData, Builder, Folding, Graph, Node, Outcome, Region,
     eliminate_dead_code, interpret, parse, verify,
 };
 
@@ -29,8 +29,8 @@ fn times(
     b.end_loop(region, nexts.len())
 }
 
-fn at(series: Series, region: Region) -> AccessData {
-    AccessData { series, base: 0, strides: [(region, 1)].into_iter().collect() }
+fn at(array: Array, region: Region) -> AccessData {
+    AccessData { array, base: 0, strides: [(region, 1)].into_iter().collect() }
 }
 
 /// Three active inputs, and an inactive one for the number of iterations.
@@ -49,9 +49,9 @@ fn pendulum(bound: u32) -> Graph {
     graph(|b| {
         let inputs: Vec<Node> = (0..3).map(|i| b.input(i)).collect();
         let pushes = (0..bound).map(|i| f64::from(i).sin().to_bits()).collect();
-        let pushes = b.series(SeriesData::Constants(pushes));
+        let pushes = b.array(ArrayData::Constants(pushes));
         let forces = (0..bound as usize).map(|i| inputs[1 + i * i % 3 % 2]).collect();
-        let forces = b.series(SeriesData::Nodes(forces));
+        let forces = b.array(ArrayData::Nodes(forces));
         let (angle, speed, friction) = (inputs[0], inputs[1], inputs[2]);
         let ends = times(b, bound, &[angle, speed], |b, region, state| {
             let (push, force) = (b.element(at(pushes, region)), b.element(at(forces, region)));
@@ -130,7 +130,7 @@ fn gradients_are_the_same_for_each_number_of_iterations() {
 #[test]
 fn memory_shrinks_with_each_step() {
     let words: Vec<u64> =
-        gradients(&pendulum(10_000), Folding::Real).iter().map(history_words).collect();
+        gradients(&pendulum(10_000), Folding::Real).iter().map(saved_words).collect();
     // What one iteration needs.
     let each = words[0] / 10_000;
     assert!((3..12).contains(&each), "{words:?}");
@@ -194,7 +194,7 @@ fn nested_loops_are_computed_again_or_split() {
                 assert_eq!(run(gradient, trips), expected, "{trips} of {outer}: {gradient}");
             }
         }
-        let words: Vec<u64> = gradients.iter().map(history_words).collect();
+        let words: Vec<u64> = gradients.iter().map(saved_words).collect();
         assert!(words.is_sorted_by(|a, b| a > b), "{words:?}");
     }
 }
@@ -229,7 +229,7 @@ fn a_loop_whose_history_is_read_is_not_split_but_others_are() {
     assert!(gradients.len() > 1);
     let expected = run(&gradients[0], 1);
     gradients[1..].iter().for_each(|gradient| assert_eq!(run(gradient, 1), expected));
-    let least = history_words(&gradients[gradients.len() - 1]);
+    let least = saved_words(&gradients[gradients.len() - 1]);
     assert!((200..300).contains(&least), "{least}");
 }
 
@@ -246,7 +246,7 @@ fn a_million_iterations_need_ten_thousand_words() {
     let checkpointed = checkpoint(&Checkpointed::new(&graph)).unwrap();
     let gradient = checkpointed.reverse(Wanted::GradientAndValue, Folding::Real);
     let gradient = eliminate_dead_code(&gradient);
-    assert!(history_words(&gradient) <= 10_000, "{}", history_words(&gradient));
+    assert!(saved_words(&gradient) <= 10_000, "{}", saved_words(&gradient));
     let kernel = compile(&gradient).unwrap();
     assert!(kernel.scratch_len() <= 10_000, "{}", kernel.scratch_len());
     let (mut scratch, mut found) = (Vec::new(), [0.0; 4]);
@@ -270,7 +270,7 @@ fn what_takes_few_cheap_steps_is_not_kept() {
     let kept = |term: fn(&mut Builder, [Node; 3]) -> Node| {
         let graph = graph(|b| {
             let numbers = (0..BOUND).map(|i| f64::from(i).cos().to_bits()).collect();
-            let numbers = b.series(SeriesData::Constants(numbers));
+            let numbers = b.array(ArrayData::Constants(numbers));
             let x = b.input(0);
             times(b, BOUND, &[x], |b, region, state| {
                 let (element, number) = (b.element(at(numbers, region)), b.iteration(region));
@@ -281,7 +281,7 @@ fn what_takes_few_cheap_steps_is_not_kept() {
         // Besides the state of each iteration, and how many there were.
         let gradient = reverse(&graph, Wanted::GradientAndValue, Folding::Exact);
         run(&gradient, 50).unwrap();
-        history_words(&eliminate_dead_code(&gradient)) - 1
+        saved_words(&eliminate_dead_code(&gradient)) - 1
     };
     assert_eq!(kept(|_, [element, ..]| element), 0);
     assert_eq!(kept(|b, [element, number, _]| b.apply(Op::Mul, &[element, number])), 0);

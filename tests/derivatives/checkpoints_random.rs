@@ -9,22 +9,22 @@ use phigrad::check::{Program, Random, Recipe};
 use phigrad::diff::{Checkpointed, Wanted, checkpoint, reverse};
 use phigrad::jit::{RunError, compile};
 use phigrad::loops::{RerollLimits, hoist, reroll};
-use phigrad::merge::{Lifted, Paths};
+use phigrad::merge::{MergeLimits, MergedTraces};
 use phigrad::ssa::{Folding, Graph, Outcome, eliminate_dead_code, interpret, simplify, verify};
 use phigrad::trace::{Inputs, Tracer};
 
 /// What `program` does at the points, merged, with as many loops as can be.
 fn rolled(program: &Program, points: &[Point]) -> Graph {
     let mut tracer = Tracer::default();
-    let mut lifted = Lifted::new(program.active(), program.inactive());
+    let mut traces = MergedTraces::new(program.active(), program.inactive());
     for (x, data) in points {
         let inputs = Inputs { active: x, inactive: data };
         let run = |x: &[Var], data: &[Var]| program.eval(x, data);
         let trace = tracer.run(run, inputs, 1 << 20, Location::caller()).unwrap();
-        lifted.merge(&trace, Paths { paths: usize::MAX, nodes: 1 << 22 }).unwrap();
+        traces.merge(&trace, MergeLimits { paths: usize::MAX, nodes: 1 << 22 }).unwrap();
     }
     let eager = RerollLimits { iterations: 2, weight: 2, exits: 2, ..RerollLimits::default() };
-    simplify(&reroll(lifted.graph(), eager), Folding::Exact)
+    simplify(&reroll(traces.graph(), eager), Folding::Exact)
 }
 
 /// What native code comes to.

@@ -5,8 +5,8 @@ use crate::oracle::{check, check_checkpoints, outputs};
 use phigrad::diff::{Wanted, reverse};
 use phigrad::op::Op;
 use phigrad::ssa::{
-    AccessData, Builder, Folding, Graph, Item, Node, Outcome, Region, Series, SeriesData,
-    interpret, parse, verify,
+    AccessData, Array, ArrayData, Builder, Folding, Graph, Item, Node, Outcome, Region, interpret,
+    parse, verify,
 };
 
 /// The gradient of `graph`, which agrees with the oracles bit for bit.
@@ -32,14 +32,14 @@ fn times(
     (region, b.end_loop(region, nexts.len()))
 }
 
-fn at(series: Series, base: u32, strides: &[(Region, i32)]) -> AccessData {
-    AccessData { series, base, strides: strides.iter().copied().collect() }
+fn at(array: Array, base: u32, strides: &[(Region, i32)]) -> AccessData {
+    AccessData { array, base, strides: strides.iter().copied().collect() }
 }
 
-/// The series of some inputs.
-fn inputs(b: &mut Builder, which: impl IntoIterator<Item = usize>) -> Series {
+/// The array of some inputs.
+fn inputs(b: &mut Builder, which: impl IntoIterator<Item = usize>) -> Array {
     let nodes = which.into_iter().map(|i| b.input(i)).collect();
-    b.series(SeriesData::Nodes(nodes))
+    b.array(ArrayData::Nodes(nodes))
 }
 
 /// A graph of `active` active inputs.
@@ -51,7 +51,7 @@ fn graph(active: usize, output: impl FnOnce(&mut Builder) -> Node) -> Graph {
 }
 
 fn sums(graph: &Graph) -> usize {
-    graph.series.values().filter(|series| matches!(series, SeriesData::Sums(_))).count()
+    graph.arrays.values().filter(|array| matches!(array, ArrayData::Sums(_))).count()
 }
 
 /// How many entry φs the loops have that replay others.
@@ -229,7 +229,7 @@ fn a_history_that_a_second_loop_reads_backwards() {
             inner.into_iter().collect()
         });
         let square = inner.unwrap();
-        let history = b.series(SeriesData::History(square));
+        let history = b.array(ArrayData::Saved(square));
         let (_, sum) = times(b, 3, &[zero], |b, second, e| {
             let w = b.element(at(weights, 0, &[(second, 1)]));
             let y = b.element(at(history, 2, &[(second, -1)]));
@@ -254,7 +254,7 @@ fn histories_in_an_outer_loop() {
                 entry = Some(e[0]);
                 vec![b.apply(Op::Mul, &[e[0], e[0]])]
             });
-            let history = b.series(SeriesData::History(entry.unwrap()));
+            let history = b.array(ArrayData::Saved(entry.unwrap()));
             assert_eq!(b.graph().regions[first].replays, None);
             let (_, sum) = times(b, 3, &[zero], |b, second, e| {
                 let y = b.element(at(history, 2, &[(second, -1)]));
@@ -329,8 +329,8 @@ fn elements_of_what_the_iteration_computes() {
             let square = b.apply(Op::Mul, &[e[0], e[0]]);
             let product = b.apply(Op::Mul, &[e[0], y]);
             let nodes = [square, product, x, e[0]].to_vec();
-            let series = b.series(SeriesData::Nodes(nodes));
-            let picked = b.element(at(series, 0, &[(region, 1)]));
+            let array = b.array(ArrayData::Nodes(nodes));
+            let picked = b.element(at(array, 0, &[(region, 1)]));
             vec![b.apply(Op::Add, &[picked, product])]
         });
         last[0]
@@ -395,7 +395,7 @@ fn what_needs_no_adjoint_has_no_place_of_a_node() {
         let (zero, seven) = (b.constant(0.0), b.constant(7.0));
         let row = inputs(b, 0..3);
         let nodes = [b.input(0), seven, b.input(2)].to_vec();
-        let holed = b.series(SeriesData::Nodes(nodes));
+        let holed = b.array(ArrayData::Nodes(nodes));
         let (_, sum) = times(b, 3, &[zero], |b, region, e| {
             let x = b.element(at(row, 0, &[(region, 1)]));
             let y = b.element(at(holed, 0, &[(region, 1)]));

@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod arrays;
 mod checkpoints;
 mod checkpoints_random;
 mod loops;
@@ -13,5 +14,4 @@ mod order;
 mod order_random;
 mod random;
 mod regions;
-mod rows;
 mod second_derivatives;

@@ -5,10 +5,10 @@
 
 use phigrad::check::same;
 use phigrad::diff::{Checkpointed, Wanted, checkpoint, reordered, reverse};
-use phigrad::entity::Array;
+use phigrad::entity::PrimaryMap;
 use phigrad::op::{Numbers, Op, contribution, eval};
 use phigrad::ssa::{
-    Access, Block, Def, End, Folding, Graph, Item, Nest, Node, Outcome, Region, SeriesData,
+    Access, ArrayData, Block, Def, End, Folding, Graph, Item, Nest, Node, Outcome, Region,
     interpret, simplify, verify,
 };
 
@@ -27,10 +27,10 @@ struct Run<'a> {
     names: bool,
     steps: Vec<(Step, f64)>,
     /// The latest entry of each node.
-    latest: Array<Node, usize>,
+    latest: PrimaryMap<Node, usize>,
     /// The entries of all nodes in each iteration of the latest run of each loop.
-    past: Array<Region, Vec<Array<Node, usize>>>,
-    iterations: Array<Region, u32>,
+    past: PrimaryMap<Region, Vec<PrimaryMap<Node, usize>>>,
+    iterations: PrimaryMap<Region, u32>,
     nest: Nest,
     outputs: Vec<usize>,
 }
@@ -42,9 +42,9 @@ impl<'a> Run<'a> {
             graph,
             names,
             steps: Vec::new(),
-            latest: Array::filled(usize::MAX, graph.nodes.len()),
-            past: Array::filled(Vec::new(), graph.regions.len()),
-            iterations: Array::filled(0, graph.regions.len()),
+            latest: PrimaryMap::filled(usize::MAX, graph.nodes.len()),
+            past: PrimaryMap::filled(Vec::new(), graph.regions.len()),
+            iterations: PrimaryMap::filled(0, graph.regions.len()),
             nest: Nest::of(graph),
             outputs: Vec::new(),
         };
@@ -133,15 +133,15 @@ impl<'a> Run<'a> {
             index += i64::from(stride) * i64::from(self.iterations[region]);
         }
         let index = usize::try_from(index).unwrap();
-        match &self.graph.series[data.series] {
-            SeriesData::Constants(numbers) => Err(f64::from_bits(numbers[index])),
-            &SeriesData::Inputs { first, .. } => Ok(first as usize + index),
-            SeriesData::Nodes(nodes) => Ok(self.latest[nodes[index]]),
-            SeriesData::History(node) => {
+        match &self.graph.arrays[data.array] {
+            ArrayData::Constants(numbers) => Err(f64::from_bits(numbers[index])),
+            &ArrayData::Inputs { first, .. } => Ok(first as usize + index),
+            ArrayData::Nodes(nodes) => Ok(self.latest[nodes[index]]),
+            ArrayData::Saved(node) => {
                 let iterations = &self.past[self.nest.node_loop(*node).unwrap()];
                 iterations.get(index).map(|latest| latest[*node]).ok_or(f64::NAN)
             }
-            SeriesData::Sums(_) | SeriesData::Outputs { .. } => panic!("sums"),
+            ArrayData::Sums(_) | ArrayData::Outputs { .. } => panic!("sums"),
         }
     }
 

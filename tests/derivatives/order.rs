@@ -10,7 +10,7 @@ use phigrad::Var;
 use phigrad::check::{Random, same};
 use phigrad::diff::{Checkpointed, Wanted, checkpoint, reordered};
 use phigrad::loops::{RerollLimits, expand, reroll};
-use phigrad::merge::{Lifted, Paths};
+use phigrad::merge::{MergeLimits, MergedTraces};
 use phigrad::ssa::{Folding, Graph, verify};
 use phigrad::trace::{Inputs, Tracer};
 
@@ -234,19 +234,19 @@ struct Counts {
     checkpointed: usize,
 }
 
-fn lifted(program: &Program, points: &[(Vec<f64>, Vec<f64>)]) -> Graph {
-    let (mut tracer, mut lifted) = (Tracer::default(), Lifted::new(12, 10));
+fn traces(program: &Program, points: &[(Vec<f64>, Vec<f64>)]) -> Graph {
+    let (mut tracer, mut traces) = (Tracer::default(), MergedTraces::new(12, 10));
     for (x, data) in points {
         let run = |x: &[Var], data: &[Var]| eval(program, x, data);
         let inputs = Inputs { active: x, inactive: data };
         let trace = tracer.run(run, inputs, 1 << 20, Location::caller()).unwrap();
-        lifted.merge(&trace, Paths { paths: usize::MAX, nodes: 1 << 22 }).unwrap();
+        traces.merge(&trace, MergeLimits { paths: usize::MAX, nodes: 1 << 22 }).unwrap();
     }
-    Graph::clone(lifted.graph())
+    Graph::clone(traces.graph())
 }
 
 fn check(program: &Program, points: &[(Vec<f64>, Vec<f64>)], counts: &mut Counts) {
-    let graph = lifted(program, points);
+    let graph = traces(program, points);
     let plain = reversed(&graph, Folding::Exact);
     let limits =
         RerollLimits { iterations: 3, weight: 2, exits: 3, threading: false, ..Default::default() };

@@ -10,21 +10,21 @@ use phigrad::Var;
 use phigrad::check::{Program, Random, Recipe, same};
 use phigrad::diff::reordered;
 use phigrad::loops::{RerollLimits, expand, reroll};
-use phigrad::merge::{Lifted, Paths};
+use phigrad::merge::{MergeLimits, MergedTraces};
 use phigrad::ssa::{Folding, Graph, verify};
 use phigrad::trace::{Inputs, Tracer};
 
 /// What `program` does at the points, merged.
 fn merged(program: &Program, points: &[Point]) -> Graph {
     let mut tracer = Tracer::default();
-    let mut lifted = Lifted::new(program.active(), program.inactive());
+    let mut traces = MergedTraces::new(program.active(), program.inactive());
     for (x, data) in points {
         let inputs = Inputs { active: x, inactive: data };
         let run = |x: &[Var], data: &[Var]| program.eval(x, data);
         let trace = tracer.run(run, inputs, 1 << 20, Location::caller()).unwrap();
-        lifted.merge(&trace, Paths { paths: usize::MAX, nodes: 1 << 22 }).unwrap();
+        traces.merge(&trace, MergeLimits { paths: usize::MAX, nodes: 1 << 22 }).unwrap();
     }
-    Graph::clone(lifted.graph())
+    Graph::clone(traces.graph())
 }
 
 /// The graph without the loops that change the order, and how many those are; none if

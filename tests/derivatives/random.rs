@@ -1,4 +1,4 @@
-//! Derivatives of random graphs with loops and series.
+//! Derivatives of random graphs with loops and arrays.
 
 use crate::common::graphs::GraphRecipe;
 use crate::oracle::{check, check_checkpoints, outputs};
@@ -6,22 +6,22 @@ use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
 use phigrad::op::Op;
 use phigrad::ssa::{
-    AccessData, Block, Def, End, Folding, Graph, Item, Node, Region, SeriesData, parse,
+    AccessData, ArrayData, Block, Def, End, Folding, Graph, Item, Node, Region, parse,
 };
 
-/// Whether no node is twice in one series of nodes, or in two different ones, or also in
+/// Whether no node is twice in one array of nodes, or in two different ones, or also in
 /// a row of inputs.
-fn has_exact_series(graph: &Graph) -> bool {
+fn has_exact_array(graph: &Graph) -> bool {
     let mut places: Vec<(Node, Vec<Node>)> = Vec::new();
     let is_in_row = |node: Node| match graph.nodes[node].def {
-        Def::Input(number) => graph.series.values().any(|series| match *series {
-            SeriesData::Inputs { first, count } => (first..first + count).contains(&number),
+        Def::Input(number) => graph.arrays.values().any(|array| match *array {
+            ArrayData::Inputs { first, count } => (first..first + count).contains(&number),
             _ => false,
         }),
         _ => false,
     };
-    for series in graph.series.values() {
-        let SeriesData::Nodes(nodes) = series else { continue };
+    for array in graph.arrays.values() {
+        let ArrayData::Nodes(nodes) = array else { continue };
         if nodes.iter().all(|&node| node == nodes[0]) {
             continue;
         }
@@ -50,7 +50,7 @@ fn gradients_of_random_graphs_agree_with_both_oracles() {
             ..GraphRecipe::default()
         };
         let graph = recipe.graph(&mut random);
-        let bits = has_exact_series(&graph);
+        let bits = has_exact_array(&graph);
         for _ in 0..3 {
             let inputs = recipe.inputs(&mut random);
             compared[usize::from(bits)] += usize::from(check(&graph, &inputs, bits));
@@ -69,7 +69,7 @@ const INPUTS: usize = 8;
 struct Generator<'a> {
     random: &'a mut Random,
     graph: Graph,
-    /// Whether all series of nodes are parts of the row of the inputs.
+    /// Whether all array of nodes are parts of the row of the inputs.
     one_row: bool,
     /// Whether parts of that row have no nodes.
     inputs: bool,
@@ -157,7 +157,7 @@ impl Generator<'_> {
     }
 
     fn access(&mut self) -> Option<AccessData> {
-        let (series, len) = if !self.past.is_empty() && self.random.chance(0.5) {
+        let (array, len) = if !self.past.is_empty() && self.random.chance(0.5) {
             let (region, len) = self.random.pick(&self.past);
             let root = self.graph.regions[region].root;
             let mut nodes: Vec<Node> =
@@ -170,7 +170,7 @@ impl Generator<'_> {
                 }
             }
             nodes = nodes.split_off(nodes.len().saturating_sub(6));
-            (SeriesData::History(self.random.pick(&nodes)), len)
+            (ArrayData::Saved(self.random.pick(&nodes)), len)
         } else {
             let len = 5 + self.random.below(4);
             let first = self.random.below(INPUTS + 1 - len);
@@ -181,8 +181,8 @@ impl Generator<'_> {
                 nodes.reverse();
             }
             let has_nodes = !self.inputs || !self.one_row && nodes[0] < nodes[1];
-            let inputs = SeriesData::Inputs { first: first as u32, count: len as u32 };
-            (if has_nodes { SeriesData::Nodes(nodes) } else { inputs }, len)
+            let inputs = ArrayData::Inputs { first: first as u32, count: len as u32 };
+            (if has_nodes { ArrayData::Nodes(nodes) } else { inputs }, len)
         };
         let (mut least, mut span, mut strides) = (0, 0, Vec::new());
         for &region in self.counted.iter().rev() {
@@ -196,8 +196,8 @@ impl Generator<'_> {
             }
         }
         let base = (least + self.random.below(len - span)) as u32;
-        let series = self.graph.series.push(series);
-        Some(AccessData { series, base, strides: strides.into_iter().collect() })
+        let array = self.graph.arrays.push(array);
+        Some(AccessData { array, base, strides: strides.into_iter().collect() })
     }
 
     fn region(&mut self, block: Block, depth: usize) {
@@ -321,7 +321,7 @@ v12 = const 0.0
 v14 = iteration r1
 v16 = const 0.0
 a0 = nodes v17 v15 v17 v17 v10 v18 v17 v17
-a1 = history v21
+a1 = saved v21
 i0 = a0 base 1 r2*1 r1*-1 r0*1
 i1 = a1 base 0
 b0:

@@ -7,7 +7,7 @@ use phigrad::Var;
 use phigrad::check::Random;
 use phigrad::diff::{Wanted, directional, reverse};
 use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{Lifted, Paths};
+use phigrad::merge::{MergeLimits, MergedTraces};
 use phigrad::phi::{CloseLimits, close};
 use phigrad::ssa::{Folding, Graph, simplify, verify};
 use phigrad::trace::{Inputs, Tracer};
@@ -79,11 +79,11 @@ fn spring(x: &[Var], _: &[Var]) -> Var {
 /// The gradient graph with closed forms, and that of the straight-line program.
 fn gradients(run: Run, data: &[f64]) -> (bool, Graph, Graph) {
     let mut tracer = Tracer::default();
-    let mut lifted = Lifted::new(3, data.len());
+    let mut traces = MergedTraces::new(3, data.len());
     let inputs = Inputs { active: &[0.4, 0.5, 0.6], inactive: data };
     let trace = tracer.run(run, inputs, 1 << 20, Location::caller()).unwrap();
-    lifted.merge(&trace, Paths { paths: 1, nodes: 1 << 20 }).unwrap();
-    let straight = Graph::clone(lifted.graph());
+    traces.merge(&trace, MergeLimits { paths: 1, nodes: 1 << 20 }).unwrap();
+    let straight = Graph::clone(traces.graph());
     let rolled = simplify(&reroll(&straight, RerollLimits::default()), Folding::Real);
     let closed = close(&rolled, CloseLimits::default());
     let gradient = |graph: &Graph, folding| {

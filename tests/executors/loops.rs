@@ -231,7 +231,7 @@ v2 = const 2.0
 v3 = const 0.0
 v4 = const 100.0
 v6 = iteration r0
-a0 = history v7
+a0 = saved v7
 i0 = a0 base 0 r0*1
 i1 = a0 base 2 r0*-1
 b0:
@@ -270,7 +270,7 @@ v4 = const 100.0
 v6 = iteration r0
 v8 = iteration r1
 a0 = sums _ _ _ _ _ _ _ _ _
-a1 = history v14
+a1 = saved v14
 i0 = a0 base 0 r0*3 r1*1
 i1 = a0 base 7
 i2 = a1 base 2 r0*-1

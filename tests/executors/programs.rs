@@ -7,7 +7,7 @@
 //! goes by the same rule.
 
 use crate::common::programs::{
-    Point, all_same, interpreted, lifted, outputs, points, record, reversed, taped,
+    Point, all_same, interpreted, outputs, points, record, reversed, taped, traces,
 };
 use phigrad::check::{
     GradientCheck, GradientError, Program, Random, Recipe, Tolerance, close, same,
@@ -116,7 +116,7 @@ fn gradients_of_the_tape_agree_with_differences_of_plain_numbers() {
 #[test]
 fn the_lifted_graph_means_what_the_program_does() {
     for_programs(100, 3, |_, program, recorded, run| {
-        let graph = lifted(program, recorded);
+        let graph = traces(program, recorded);
         verify(&graph).unwrap();
         for point in run {
             match interpreted(&graph, point) {
@@ -137,7 +137,7 @@ fn has_nan((x, data): &Point) -> bool {
 #[test]
 fn the_exact_gradient_graph_means_what_the_tape_does() {
     for_programs(100, 4, |_, program, recorded, run| {
-        let gradient = reversed(&lifted(program, recorded), Folding::Exact);
+        let gradient = reversed(&traces(program, recorded), Folding::Exact);
         let small = simplify(&gradient, Folding::Exact);
         verify(&gradient).unwrap();
         verify(&small).unwrap();
@@ -160,7 +160,7 @@ fn real_stages_change_rounding_alone() {
         if recipe.wild {
             return;
         }
-        let primal = simplify(&lifted(program, recorded), Folding::Real);
+        let primal = simplify(&traces(program, recorded), Folding::Real);
         let gradient = reversed(&primal, Folding::Real);
         let small = simplify(&gradient, Folding::Real);
         for graph in [&gradient, &small] {
@@ -201,7 +201,7 @@ fn assert_native(graph: &Graph, program: &Program, run: &[Point]) {
 #[test]
 fn native_code_computes_the_bits_of_the_interpreter() {
     for_programs(40, 6, |_, program, recorded, run| {
-        let primal = lifted(program, recorded);
+        let primal = traces(program, recorded);
         let gradient = reversed(&primal, Folding::Exact);
         assert_native(&primal, program, run);
         assert_native(&gradient, program, run);
@@ -268,7 +268,7 @@ fn large_programs_agree_across_chunks_and_with_many_live_values() {
         let (recorded, mut run) =
             (points(&recipe, &mut random, 3), points(&recipe, &mut random, 5));
         run.extend(recorded.iter().cloned());
-        let primal = lifted(&program, &recorded);
+        let primal = traces(&program, &recorded);
         let gradient = reversed(&primal, Folding::Exact);
         assert!(gradient.nodes.len() > 2500, "{}", gradient.nodes.len());
         let kernel = compile(&gradient).unwrap();

@@ -128,7 +128,7 @@ fn latex_has_one_raised_sign_at_most() {
     let power = latex("  v3 = exp v0\n  v4 = powi v3 v2\n");
     assert!(power.contains("\\left(e^{x_{0}}\\right)^{2}"), "{power}");
     // So has what a number was in another iteration.
-    let past = "graph active 1 inactive 0\nv1 = const 3\na0 = history v4\ni0 = a0 base 2\n\
+    let past = "graph active 1 inactive 0\nv1 = const 3\na0 = saved v4\ni0 = a0 base 2\n\
                 v3 = iteration r0\nb0:\n  v6 = region r0 b1 bound 4 entries v2=v0\n  \
                 v7 = element i0\n  v8 = mul v7 v7\n  return v8\nb1:\n  v4 = sin v2\n  \
                 v5 = lt v3 v1\n  return v5 v4 v4\n";

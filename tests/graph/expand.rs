@@ -10,7 +10,7 @@ use crate::common::rolling::{agree, loops};
 use phigrad::Var;
 use phigrad::check::{Program, Random, Recipe};
 use phigrad::loops::{RerollLimits, expand, reroll};
-use phigrad::merge::{Lifted, Paths};
+use phigrad::merge::{MergeLimits, MergedTraces};
 use phigrad::phi::{CloseLimits, close};
 use phigrad::ssa::{Folding, Graph, Outcome, Region, interpret, simplify, verify};
 use phigrad::trace::{Inputs, Tracer};
@@ -18,14 +18,14 @@ use phigrad::trace::{Inputs, Tracer};
 /// What `program` does at the points, merged.
 fn merged(program: &Program, points: &[Point]) -> Graph {
     let mut tracer = Tracer::default();
-    let mut lifted = Lifted::new(program.active(), program.inactive());
+    let mut traces = MergedTraces::new(program.active(), program.inactive());
     for (x, data) in points {
         let inputs = Inputs { active: x, inactive: data };
         let run = |x: &[Var], data: &[Var]| program.eval(x, data);
         let trace = tracer.run(run, inputs, 1 << 20, Location::caller()).unwrap();
-        lifted.merge(&trace, Paths { paths: usize::MAX, nodes: 1 << 22 }).unwrap();
+        traces.merge(&trace, MergeLimits { paths: usize::MAX, nodes: 1 << 22 }).unwrap();
     }
-    Graph::clone(lifted.graph())
+    Graph::clone(traces.graph())
 }
 
 #[test]

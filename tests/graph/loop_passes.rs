@@ -91,7 +91,7 @@ fn random_loops_are_sound_read_back_and_hold_what_they_should() {
         " = element ",
         " = constants ",
         " = nodes ",
-        " = history ",
+        " = saved ",
         " = sums ",
         " accumulate ",
         " fill ",
@@ -139,8 +139,8 @@ fn pictures_show_loops_and_series() {
         for node in graph.nodes.keys() {
             assert_eq!(picture.matches(&format!(" {node} [label=\"")).count(), 1, "{picture}");
         }
-        for series in graph.series.keys() {
-            let shape = format!("  {series} [shape=folder");
+        for array in graph.arrays.keys() {
+            let shape = format!("  {array} [shape=folder");
             assert_eq!(picture.matches(&shape).count(), 1, "{picture}");
         }
         assert_eq!(picture.matches('{').count(), picture.matches('}').count());
@@ -237,7 +237,7 @@ fn sums_keep_what_is_added_if_one_is_read() {
 #[test]
 fn elements_that_are_always_the_same_are_nodes() {
     let text = "graph active 2 inactive 0\nv2 = const 1.0\nv4 = iteration r0\na0 = constants 1.5 2.5\na1 = \
-                nodes v0 v1\na2 = history v5\na3 = history v6\na4 = history v7\na5 = history v3\ni0 = a0 \
+                nodes v0 v1\na2 = saved v5\na3 = saved v6\na4 = saved v7\na5 = saved v3\ni0 = a0 \
                 base 1\ni1 = a1 base 1 r0*0\ni2 = a2 base 1 r0*-1\ni3 = a3 base 0\ni4 = a4 base 1 r0*-1\ni5 \
                 = a5 base 1 r0*-1\nb0:\n  region r0 b1 bound 2 entries v3=v0\n  v19 v20 = region r1 b2 bound 2 \
                 replays r0\n  return v19 v20\nb1:\n  v5 = mul v4 v2\n  v6 = mul v0 v1\n  v7 = add v3 v4\n  \
@@ -247,7 +247,7 @@ fn elements_that_are_always_the_same_are_nodes() {
     let graph = parse(text).unwrap_or_else(|error| panic!("{error}"));
     let small = simplify(&graph, Folding::Exact);
     // What is left is of nodes that the loop computes, if only always the same.
-    assert_eq!(small.series.len(), 2, "{small}");
+    assert_eq!(small.arrays.len(), 2, "{small}");
     assert_eq!(small.to_string().matches("element").count(), 2, "{small}");
     let x = [0.7, -0.2];
     assert_eq!(interpret(&graph, &x), interpret(&small, &x), "{small}");
@@ -255,7 +255,7 @@ fn elements_that_are_always_the_same_are_nodes() {
 
 #[test]
 fn elements_of_sums_are_not_the_same_before_and_after_they_are_filled_again() {
-    let text = "graph active 1 inactive 0\nv1 = const 1.0\nv2 = iteration r0\na0 = sums v0\na1 = history v4\ni0 = a0 \
+    let text = "graph active 1 inactive 0\nv1 = const 1.0\nv2 = iteration r0\na0 = sums v0\na1 = saved v4\ni0 = a0 \
                 base 0\ni1 = a1 base 0\nb0:\n  v7 = region r0 b1 bound 2\n  v8 = element i1\n  return v7 \
                 v8\nb1:\n  fill a0\n  accumulate i0 v2\n  v4 = element i0\n  v5 = element i0\n  v6 = lt v2 \
                 v1\n  return v6 v5\n";

@@ -1,10 +1,10 @@
-//! The rules of the verifier for loops and series, each with damaged graphs, and
+//! The rules of the verifier for loops and arrays, each with damaged graphs, and
 //! malformed loops in text.
 
 use phigrad::entity::Entity;
 use phigrad::ssa::{
-    Access, AccessData, Block, Def, End, Entry, Graph, Item, Loop, Node, NodeData, Outcome,
-    ParseError, PlaceId, Region, Series, SeriesData, interpret, parse, verify,
+    Access, AccessData, Array, ArrayData, Block, Def, End, Entry, Graph, Item, Loop, Node,
+    NodeData, Outcome, ParseError, PlaceId, Region, interpret, parse, verify,
 };
 
 /// y := x; three times y := y² + 1, with a loop in each iteration; then a replay
@@ -15,7 +15,7 @@ v1 = const 1.0
 v2 = const 2.0
 v4 = iteration r0
 v9 = iteration r1
-a0 = history v5
+a0 = saved v5
 a1 = nodes v0 v1 v2
 a2 = sums _ v1 _
 a3 = constants 1.0 2.0
@@ -73,8 +73,8 @@ fn region(index: usize) -> Region {
     Region::from_index(index)
 }
 
-fn series(index: usize) -> Series {
-    Series::from_index(index)
+fn array(index: usize) -> Array {
+    Array::from_index(index)
 }
 
 fn access(index: usize) -> Access {
@@ -173,31 +173,31 @@ const BREAKAGES: &[Breakage] = &[
     (3, |g| items(g, 1).push(Item::Node(node(3))), "block b1 computes what is no applied node"),
     (3, |g| _ = items(g, 2).remove(0), "node v10 uses v8, not visible here"),
     (3, |g| _ = items(g, 0).remove(3), "block b4 uses v21, not visible here"),
-    (10, |g| history(g, 99), "series a0 refers to v99, which is no node"),
-    (10, |g| history(g, 0), "series a0 is of v0, not computed in the root of a loop"),
-    (10, |g| history(g, 1), "series a0 is of v1, not computed in the root of a loop"),
-    (10, |g| history(g, 4), "series a0 is of v4, not computed in the root of a loop"),
-    (10, |g| history(g, 14), "series a0 is of v14, not computed in the root of a loop"),
-    (10, |g| history(g, 18), "series a0 is of v18, not computed in the root of a loop"),
+    (10, |g| history(g, 99), "array a0 refers to v99, which is no node"),
+    (10, |g| history(g, 0), "array a0 is of v0, not computed in the root of a loop"),
+    (10, |g| history(g, 1), "array a0 is of v1, not computed in the root of a loop"),
+    (10, |g| history(g, 4), "array a0 is of v4, not computed in the root of a loop"),
+    (10, |g| history(g, 14), "array a0 is of v14, not computed in the root of a loop"),
+    (10, |g| history(g, 18), "array a0 is of v18, not computed in the root of a loop"),
     (
         10,
-        |g| g.series[series(1)] = SeriesData::Nodes(vec![node(77)]),
-        "series a1 refers to v77, which is no node",
+        |g| g.arrays[array(1)] = ArrayData::Nodes(vec![node(77)]),
+        "array a1 refers to v77, which is no node",
     ),
     (
         10,
-        |g| g.series[series(2)] = SeriesData::Sums(vec![Some(node(77))]),
-        "series a2 refers to v77, which is no node",
+        |g| g.arrays[array(2)] = ArrayData::Sums(vec![Some(node(77))]),
+        "array a2 refers to v77, which is no node",
     ),
-    (11, |g| g.accesses[access(0)].series = series(8), "access i0 is to no series"),
-    (11, |g| g.accesses[access(0)].base = 1, "access i0 may be outside of its series"),
-    (11, |g| g.accesses[access(0)].base = 3, "access i0 may be outside of its series"),
+    (11, |g| g.accesses[access(0)].array = array(8), "access i0 is to no array"),
+    (11, |g| g.accesses[access(0)].base = 1, "access i0 may be outside of its array"),
+    (11, |g| g.accesses[access(0)].base = 3, "access i0 may be outside of its array"),
     (11, |g| stride(g, 1, 0, 2), "access i1 has two strides by r0"),
-    (11, |g| cycle_of_forward(g), "access i4 may be outside of its series"),
+    (11, |g| cycle_of_forward(g), "access i4 may be outside of its array"),
     (
         11,
-        |g| g.series[series(3)] = SeriesData::Constants(vec![].into()),
-        "access i4 may be outside of its series",
+        |g| g.arrays[array(3)] = ArrayData::Constants(vec![].into()),
+        "access i4 may be outside of its array",
     ),
     (11, |g| stride(g, 1, 2, 0), "access i1 has a stride by r2, which does not count"),
     (11, |g| stride(g, 1, 3, 0), "access i1 has a stride by r3, which does not count"),
@@ -212,12 +212,12 @@ const BREAKAGES: &[Breakage] = &[
     (12, |g| early_history(g), "node v6 reads a0, of a loop that is not visible here"),
     (
         12,
-        |g| g.series[series(1)] = SeriesData::Nodes(vec![node(0), node(8), node(0)]),
+        |g| g.arrays[array(1)] = ArrayData::Nodes(vec![node(0), node(8), node(0)]),
         "node v17 uses v8 in a1, not visible here",
     ),
     (
         12,
-        |g| g.series[series(1)] = SeriesData::Nodes(vec![node(0), node(16), late(g)]),
+        |g| g.arrays[array(1)] = ArrayData::Nodes(vec![node(0), node(16), late(g)]),
         "node v17 has no larger id than v23 in a1",
     ),
     (12, |g| _ = items(g, 0).remove(1), "block b3 adds to a2, not filled here"),
@@ -228,12 +228,12 @@ const BREAKAGES: &[Breakage] = &[
         "node v21 reads a2, not filled here",
     ),
     (12, |g| fill_in_a_side(g), "block b3 adds to a2, not filled here"),
-    (13, |g| items(g, 0).push(Item::Fill(series(2))), "block b0 fills a2, as another step does"),
-    (13, |g| items(g, 0).push(Item::Fill(series(1))), "block b0 fills a1, which are no sums"),
-    (13, |g| items(g, 0).push(Item::Fill(series(9))), "block b0 fills a9, which are no sums"),
+    (13, |g| items(g, 0).push(Item::Fill(array(2))), "block b0 fills a2, as another step does"),
+    (13, |g| items(g, 0).push(Item::Fill(array(1))), "block b0 fills a1, which are no sums"),
+    (13, |g| items(g, 0).push(Item::Fill(array(9))), "block b0 fills a9, which are no sums"),
     (
         12,
-        |g| g.series[series(2)] = SeriesData::Sums(vec![Some(node(5)), None, None]),
+        |g| g.arrays[array(2)] = ArrayData::Sums(vec![Some(node(5)), None, None]),
         "block b0 uses v5, not visible here",
     ),
     (13, |g| add(g, 0, 3, 0), "block b0 adds to a2, which may have been read"),
@@ -288,7 +288,7 @@ fn outer_first(graph: &mut Graph) {
 }
 
 fn history(graph: &mut Graph, index: usize) {
-    graph.series[series(0)] = SeriesData::History(node(index));
+    graph.arrays[array(0)] = ArrayData::Saved(node(index));
 }
 
 fn stride(graph: &mut Graph, index: usize, by: usize, stride: i32) {
@@ -371,10 +371,10 @@ fn each_broken_invariant_of_loops_is_found() {
 #[test]
 fn what_is_just_allowed_is_not_refused() {
     let allowed: [fn(&mut Graph); 5] = [
-        // A stride to and fro over the whole series.
+        // A stride to and fro over the whole array.
         |g| {
             let strides = [(region(0), -1)].into_iter().collect();
-            g.accesses[access(1)] = AccessData { series: series(1), base: 2, strides };
+            g.accesses[access(1)] = AccessData { array: array(1), base: 2, strides };
         },
         // Histories of an entry φ, and of the φ of a loop in the loop.
         |g| history(g, 3),
@@ -411,13 +411,13 @@ const MALFORMED: &[(&str, usize, &str)] = &[
     ("b0:\nregion r0 b1 bound 2 entries v1=w0", 3, "expected an id like `v0`, found `w0`"),
     ("b0:\nv1 = region r0 b1 bound 2 entries v1=v0", 3, "v1 is defined twice"),
     ("v1 = iteration v0", 2, "expected an id like `r0`, found `v0`"),
-    ("a1 = constants 1.0", 2, "expected series a0"),
+    ("a1 = constants 1.0", 2, "expected array a0"),
     ("a0 = constants one", 2, "expected a number, found `one`"),
     ("a0 = nodes 1.0", 2, "expected an id like `v0`, found `1.0`"),
     ("a0 = nodes _", 2, "expected an id like `v0`, found `_`"),
     ("a0 = sums 1.0", 2, "expected an id like `v0`, found `1.0`"),
-    ("a0 = history", 2, "expected one node"),
-    ("a0 = history v0 v0", 2, "expected one node"),
+    ("a0 = saved", 2, "expected one node"),
+    ("a0 = saved v0 v0", 2, "expected one node"),
     ("v1 = constants 1.0", 2, "expected an id like `a0`, found `v1`"),
     ("i1 = a0 base 0", 2, "expected access i0"),
     ("i0 = v0 base 0", 2, "expected an id like `a0`, found `v0`"),

@@ -1,7 +1,7 @@
 //! The text form of graphs: it round-trips, malformed text is refused with its
 //! line, the verifier finds each broken invariant, and pictures are complete.
 
-use crate::common::programs::{lifted, points, reversed};
+use crate::common::programs::{points, reversed, traces};
 use phigrad::check::{Random, Recipe};
 use phigrad::diff::{Wanted, reverse};
 use phigrad::entity::Entity;
@@ -18,7 +18,7 @@ fn graphs() -> Vec<Graph> {
     for recipe in [tame, Recipe { wild: true, ..tame }] {
         for _ in 0..25 {
             let program = recipe.program(&mut random);
-            let primal = lifted(&program, &points(&recipe, &mut random, 5));
+            let primal = traces(&program, &points(&recipe, &mut random, 5));
             let gradient = reversed(&primal, Folding::Exact);
             let small = simplify(&reversed(&primal, Folding::Real), Folding::Real);
             graphs.extend([small, gradient, primal]);

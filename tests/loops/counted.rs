@@ -6,7 +6,7 @@ use std::panic::Location;
 use crate::common::rolling::{agree, loops};
 use phigrad::check::Random;
 use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{Lifted, Paths};
+use phigrad::merge::{MergeLimits, MergedTraces};
 use phigrad::ssa::{Folding, Graph, simplify, verify};
 use phigrad::trace::{Inputs, Tracer};
 use phigrad::{Var, traced};
@@ -14,14 +14,14 @@ use phigrad::{Var, traced};
 /// What `f` does at the points, merged.
 fn recorded(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> Graph {
     let mut tracer = Tracer::default();
-    let mut lifted = Lifted::new(points[0].len(), 0);
+    let mut traces = MergedTraces::new(points[0].len(), 0);
     for point in points {
         let inputs = Inputs { active: point, inactive: &[] };
         let trace = tracer.run(|x, _| f(x), inputs, 1 << 24, Location::caller()).unwrap();
-        lifted.merge(&trace, Paths { paths: usize::MAX, nodes: 1 << 24 }).unwrap();
+        traces.merge(&trace, MergeLimits { paths: usize::MAX, nodes: 1 << 24 }).unwrap();
     }
-    assert!(lifted.unmerged().is_empty(), "{:?}", lifted.unmerged());
-    Graph::clone(lifted.graph())
+    assert!(traces.unmerged().is_empty(), "{:?}", traces.unmerged());
+    Graph::clone(traces.graph())
 }
 
 /// Rolls what `f` does at `count` random points of these ranges, and compares at

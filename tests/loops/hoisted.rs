@@ -7,7 +7,7 @@ use crate::common::double_double::{Pair, precisely, sub};
 use crate::common::ulp::ulp;
 use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
-use phigrad::merge::{Lifted, Paths};
+use phigrad::merge::{MergeLimits, MergedTraces};
 use phigrad::ssa::{Folding, Graph};
 use phigrad::trace::{Inputs, Tracer};
 use phigrad::{Numerics, Recorded, Tape, Var};
@@ -66,11 +66,11 @@ fn compiled(run: Program, numerics: Numerics, at: &[f64]) -> Recorded<Program> {
 /// The gradient and the value of what was recorded, step by step.
 fn recorded(run: Program, point: &[f64]) -> Graph {
     let inputs = Inputs { active: point, inactive: &[] };
-    let mut lifted = Lifted::new(point.len(), 0);
+    let mut traces = MergedTraces::new(point.len(), 0);
     let mut tracer = Tracer::default();
     let trace = tracer.run(|x, _| run(x), inputs, 1 << 24, Location::caller()).unwrap();
-    lifted.merge(&trace, Paths { paths: usize::MAX, nodes: 1 << 24 }).unwrap();
-    reverse(lifted.graph(), Wanted::GradientAndValue, Folding::Exact)
+    traces.merge(&trace, MergeLimits { paths: usize::MAX, nodes: 1 << 24 }).unwrap();
+    reverse(traces.graph(), Wanted::GradientAndValue, Folding::Exact)
 }
 
 fn error(found: f64, reference: Pair) -> f64 {

@@ -6,23 +6,23 @@ use std::panic::Location;
 use crate::common::rolling::{agree, loops};
 use phigrad::check::Random;
 use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{Lifted, Paths};
+use phigrad::merge::{MergeLimits, MergedTraces};
 use phigrad::op::Op;
-use phigrad::ssa::{Def, End, Graph, Item, SeriesData, parse, verify};
+use phigrad::ssa::{ArrayData, Def, End, Graph, Item, parse, verify};
 use phigrad::trace::{Inputs, Tracer};
 use phigrad::{Var, traced};
 
 /// What `f` does at the points, merged.
 fn recorded(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> Graph {
     let mut tracer = Tracer::default();
-    let mut lifted = Lifted::new(points[0].len(), 0);
+    let mut traces = MergedTraces::new(points[0].len(), 0);
     for point in points {
         let inputs = Inputs { active: point, inactive: &[] };
         let trace = tracer.run(|x, _| f(x), inputs, 1 << 24, Location::caller()).unwrap();
-        lifted.merge(&trace, Paths { paths: usize::MAX, nodes: 1 << 24 }).unwrap();
+        traces.merge(&trace, MergeLimits { paths: usize::MAX, nodes: 1 << 24 }).unwrap();
     }
-    assert!(lifted.unmerged().is_empty(), "{:?}", lifted.unmerged());
-    Graph::clone(lifted.graph())
+    assert!(traces.unmerged().is_empty(), "{:?}", traces.unmerged());
+    Graph::clone(traces.graph())
 }
 
 /// The graph rolled, verified and compared with what it was at the points.
@@ -57,19 +57,19 @@ fn computed(graph: &Graph) -> usize {
     steps.filter(|data| matches!(data.def, Def::Apply(..) | Def::Element(_))).count()
 }
 
-fn series(graph: &Graph, is_wanted: impl Fn(&SeriesData) -> bool) -> usize {
-    graph.series.values().filter(|data| is_wanted(data)).count()
+fn array(graph: &Graph, is_wanted: impl Fn(&ArrayData) -> bool) -> usize {
+    graph.arrays.values().filter(|data| is_wanted(data)).count()
 }
 
 fn histories(graph: &Graph) -> usize {
-    series(graph, |data| matches!(data, SeriesData::History(_)))
+    array(graph, |data| matches!(data, ArrayData::Saved(_)))
 }
 
 #[test]
 fn a_sum_over_constants_has_a_table() {
     let graph = roll(1, |x| (0..50).map(|i| x[0] * (f64::from(i) * 0.3)).sum());
     assert_eq!((loops(&graph), computed(&graph)), (1, 5), "{graph}");
-    assert_eq!(series(&graph, |data| matches!(data, SeriesData::Constants(_))), 1);
+    assert_eq!(array(&graph, |data| matches!(data, ArrayData::Constants(_))), 1);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn the_number_of_nodes_does_not_grow_with_the_iterations() {
             sum
         });
         assert_eq!(bounds(&graph), [times]);
-        (graph.nodes.len(), graph.series.len())
+        (graph.nodes.len(), graph.arrays.len())
     };
     assert_eq!(nodes(10), nodes(1000));
     assert_eq!(nodes(10), nodes(20000));
@@ -97,7 +97,7 @@ fn a_dot_product_reads_its_inputs_in_order() {
     });
     assert_eq!((bounds(&graph), computed(&graph)), (vec![20], 5), "{graph}");
     // Both read the inputs, each from its place.
-    assert_eq!(graph.series.len(), 1, "{graph}");
+    assert_eq!(graph.arrays.len(), 1, "{graph}");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn rows_of_matrices_are_loops_although_nothing_parts_them() {
         rows.fold(Var::from(1.0), |product, y| product * y)
     });
     assert_eq!(bounds(&graph), [6, 9], "{graph}");
-    assert_eq!((graph.series.len(), computed(&graph)), (1, 7), "{graph}");
+    assert_eq!((graph.arrays.len(), computed(&graph)), (1, 7), "{graph}");
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn neighbours_are_windows_of_one_table() {
     });
     // The ends are constant, so the first and the last section have less steps.
     assert_eq!(bounds(&graph), [29], "{graph}");
-    assert_eq!(graph.series.len(), 1, "{graph}");
+    assert_eq!(graph.arrays.len(), 1, "{graph}");
 }
 
 #[test]
@@ -292,8 +292,8 @@ fn iterations_are_taken_together_if_that_orders_their_operands() {
     });
     // The last ones are where the ring closes.
     assert_eq!(bounds(&graph)[0], 18, "{graph}");
-    let all = SeriesData::Inputs { first: 0, count: 40 };
-    assert_eq!(series(&graph, |data| *data == all), 1, "{graph}");
+    let all = ArrayData::Inputs { first: 0, count: 40 };
+    assert_eq!(array(&graph, |data| *data == all), 1, "{graph}");
 }
 
 #[test]

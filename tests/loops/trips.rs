@@ -42,10 +42,10 @@ fn code_does_not_grow_with_a_table() {
 
 #[test]
 fn code_does_not_grow_with_inactive_inputs() {
-    fn series(_: usize, x: &[Var], data: &[Var]) -> Var {
+    fn array(_: usize, x: &[Var], data: &[Var]) -> Var {
         data.iter().fold(x[0], |state, &term| (state * x[1] + term).cos())
     }
-    assert_eq!(size(0, 1_000, series), size(0, 100_000, series));
+    assert_eq!(size(0, 1_000, array), size(0, 100_000, array));
 }
 
 #[test]

@@ -154,7 +154,7 @@ fn what_users_hold_may_move_and_be_shared() {
     shared::<Recorded<fn(&[Var]) -> Var>>();
     shared::<RecordedWith<fn(&[Var], &[Var]) -> Var>>();
     shared::<(phigrad::Error, Report, phigrad::TapeBuilder, phigrad::Refusal)>();
-    shared::<(phigrad::jit::Kernel, phigrad::ssa::Graph, phigrad::merge::Lifted)>();
+    shared::<(phigrad::jit::Kernel, phigrad::ssa::Graph, phigrad::merge::MergedTraces)>();
     // Also after calls, and to a thread that ends before this one.
     let f = manual(Numerics::Exact).record(rosenbrock);
     f.grad(&[0.0, 0.0]).unwrap();
@@ -339,7 +339,7 @@ fn a_huge_trace_is_served_by_the_tape_and_then_compiled_in_pieces() {
     let f = manual(Numerics::Exact)
         .record(|x: &[Var]| (0..20_001).fold(x[0], |v, i| v * 0.5 + x[(i % 3) as usize]));
     let expected = f.value_and_grad(&[1.0, 2.0, 3.0]).unwrap();
-    // Geometric series of ratio 1/8 for each input.
+    // Geometric array of ratio 1/8 for each input.
     assert_near(&[2.0 / 7.0, 4.0 / 7.0, 8.0 / 7.0], &expected.1);
     f.compile().unwrap();
     assert_eq!(f.value_and_grad(&[1.0, 2.0, 3.0]).unwrap(), expected);
@@ -367,7 +367,7 @@ fn everything_public_has_a_debug_form() {
         (format!("{:?}", f.report().kernels[0]), "KernelReport {"),
         (format!("{:?}", Var::from(1.5)), "1.5"),
         (format!("{:?}", phigrad::jit::compile(&graph).unwrap()), "Kernel {"),
-        (format!("{:?}", phigrad::merge::Lifted::new(1, 0)), "Lifted {"),
+        (format!("{:?}", phigrad::merge::MergedTraces::new(1, 0)), "Lifted {"),
         (format!("{:?}", phigrad::ssa::Folding::Real), "Real"),
         (format!("{graph:?}"), "Graph"),
     ];

@@ -5,12 +5,12 @@ use crate::common::served::{Pair, Served, limits, manual};
 use phigrad::check::Random;
 use phigrad::{KernelReport, Limits, Numerics, Purpose, Refusal, TapeBuilder, Var, traced};
 
-fn history(numbers: usize) -> Limits {
-    limits(|limits| limits.history = numbers)
+fn saved_values(numbers: usize) -> Limits {
+    limits(|limits| limits.saved_values = numbers)
 }
 
 fn builder(numbers: usize) -> TapeBuilder {
-    manual(Numerics::Real).phi_calculus(false).limits(history(numbers))
+    manual(Numerics::Real).phi_calculus(false).limits(saved_values(numbers))
 }
 
 /// The kernels of `f`, which agree with the tape at all of `points`.
@@ -26,7 +26,7 @@ fn kernels<F: Fn(&[Var]) -> Var + Copy>(
     }
     let report = pair.kernel.report();
     assert_eq!(report.refusals, []);
-    assert!(report.kernels.iter().all(|kernel| kernel.history <= numbers as u64), "{report}");
+    assert!(report.kernels.iter().all(|kernel| kernel.saved_values <= numbers as u64), "{report}");
     let gradient = report.kernels.iter().find(|kernel| kernel.purpose == Purpose::Gradient);
     let told = report.to_string().contains("kernel Gradient has checkpoints: it keeps");
     assert_eq!(told, gradient.unwrap().recomputed > 0, "{report}");
@@ -48,7 +48,7 @@ fn a_loop_has_checkpoints_where_the_limit_wants_them() {
     let points = points(5, &[(0.1, 2.0), (0.1, 0.8)]);
     let free = kernels(1 << 20, &points, sines);
     assert!(free.iter().all(|kernel| kernel.recomputed == 0));
-    assert!(free[1].history >= 1000, "{free:?}");
+    assert!(free[1].saved_values >= 1000, "{free:?}");
     for (numbers, most) in [(300, 1), (100, 3), (80, 5)] {
         let kernels = kernels(numbers, &points, sines);
         assert!((1..=most).contains(&kernels[1].recomputed), "{numbers}: {kernels:?}");
@@ -97,7 +97,7 @@ fn decay(x: &[Var]) -> Var {
 fn a_loop_that_ends_by_a_condition_has_checkpoints() {
     let points = points(60, &[(0.05, 50.0), (0.1, 2.0)]);
     let free = kernels(1 << 20, &points, decay);
-    let kept = free[1].history;
+    let kept = free[1].saved_values;
     assert!(kept > 100 && free[1].recomputed == 0, "{free:?}");
     let checkpointed = kernels(kept as usize * 2 / 3, &points, decay);
     assert!(checkpointed[1].recomputed > 0, "{checkpointed:?}");
@@ -124,10 +124,10 @@ fn histories_that_are_read_later_are_refused_beyond_the_limit() {
     let f = builder(100).record(f);
     let on_tape = f.grad(&[0.3, 0.4]).unwrap();
     let error = f.compile().unwrap_err();
-    assert!(error.is_refused() && error.to_string().contains("(Limits::history)"), "{error}");
+    assert!(error.is_refused() && error.to_string().contains("(Limits::saved_values)"), "{error}");
     let refusals = f.report().refusals;
     assert!(
-        refusals.iter().all(|r| matches!(r, Refusal::History { limit: 100, .. })),
+        refusals.iter().all(|r| matches!(r, Refusal::SavedValues { limit: 100, .. })),
         "{refusals:?}"
     );
     assert_eq!(f.grad(&[0.3, 0.4]).unwrap(), on_tape);

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::served::{NUMERICS, Pair, Served, limits, manual};
-use phigrad::merge::LiftError;
+use phigrad::merge::MergeError;
 use phigrad::{Numerics, Refusal, Var};
 
 /// One path for each integer part.
@@ -31,7 +31,7 @@ fn paths_beyond_the_limit_are_served_by_the_tape() {
         }
         let report = pair.kernel.report();
         assert_eq!(report.paths, 3);
-        assert_eq!(report.refusals, [Refusal::Path(LiftError::TooManyPaths { limit: 3 })]);
+        assert_eq!(report.refusals, [Refusal::Path(MergeError::TooManyPaths { limit: 3 })]);
         assert!(report.to_string().contains("declined: the function has more than 3 paths"));
     }
 }
@@ -50,7 +50,7 @@ fn nodes_beyond_the_limit_are_served_by_the_tape() {
         assert_eq!(pair.check(&[0.5]), Served::Kernel);
         assert_eq!(pair.check(&[-0.5]), Served::Fallback);
         let report = pair.kernel.report();
-        assert_eq!(report.refusals, [Refusal::Path(LiftError::TooManyNodes { limit: 60 })]);
+        assert_eq!(report.refusals, [Refusal::Path(MergeError::TooManyNodes { limit: 60 })]);
     }
 }
 
@@ -118,7 +118,7 @@ fn more_lengths_than_the_limit_are_reported() {
 }
 
 fn is_divergent(refusal: &Refusal) -> bool {
-    matches!(refusal, Refusal::Path(LiftError::Divergent { .. }))
+    matches!(refusal, Refusal::Path(MergeError::Divergent { .. }))
 }
 
 #[test]

@@ -6,21 +6,21 @@ use std::sync::Arc;
 
 use crate::common::served::{NUMERICS, Pair, Served, manual};
 use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{Lifted, Paths};
+use phigrad::merge::{MergeLimits, MergedTraces};
 use phigrad::ssa::{Outcome, interpret, verify};
 use phigrad::trace::{Inputs, Tracer};
 use phigrad::{Numerics, Var, traced};
 
 /// What is recorded from the runs of `f` at these points.
-fn recorded(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> Lifted {
-    let (mut tracer, mut lifted) = (Tracer::default(), Lifted::new(points[0].len(), 0));
+fn recorded(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> MergedTraces {
+    let (mut tracer, mut traces) = (Tracer::default(), MergedTraces::new(points[0].len(), 0));
     for point in points {
         let inputs = Inputs { active: point, inactive: &[] };
         let trace = tracer.run(|x, _| f(x), inputs, 1 << 24, Location::caller()).unwrap();
-        lifted.merge(&trace, Paths { paths: 1 << 20, nodes: 1 << 24 }).unwrap();
+        traces.merge(&trace, MergeLimits { paths: 1 << 20, nodes: 1 << 24 }).unwrap();
     }
-    let graph = Arc::clone(lifted.graph());
-    let compact = lifted.compact();
+    let graph = Arc::clone(traces.graph());
+    let compact = traces.compact();
     verify(compact).unwrap_or_else(|error| panic!("{error}\n{compact}"));
     let rolled = reroll(compact, RerollLimits::default());
     verify(&rolled).unwrap_or_else(|error| panic!("{error}\n{rolled}"));
@@ -32,7 +32,7 @@ fn recorded(points: &[Vec<f64>], f: impl Fn(&[Var]) -> Var) -> Lifted {
             (expected.clone(), expected)
         );
     }
-    lifted
+    traces
 }
 
 fn fold(times: usize) -> impl Fn(&[Var]) -> Var + Copy {
@@ -71,9 +71,9 @@ fn branched(x: &[Var]) -> Var {
 #[test]
 fn a_loop_is_as_small_as_its_body() {
     let size = |times| {
-        let mut lifted = recorded(&[vec![0.3, 0.7]], fold(times));
-        assert_eq!(lifted.steps(), 3 * times);
-        lifted.compact().nodes.len()
+        let mut traces = recorded(&[vec![0.3, 0.7]], fold(times));
+        assert_eq!(traces.steps(), 3 * times);
+        traces.compact().nodes.len()
     };
     assert_eq!(size(1000), size(200));
     assert_eq!(size(1000), size(20_000));
@@ -82,23 +82,23 @@ fn a_loop_is_as_small_as_its_body() {
 
 #[test]
 fn annotated_loops_with_one_way_are_small_too() {
-    let mut lifted = recorded(&[vec![0.3, 0.7], vec![0.4, 0.6]], annotated);
-    assert!(lifted.compact().nodes.len() < 20, "{}", lifted.compact());
-    assert_eq!(lifted.steps(), 3000);
+    let mut traces = recorded(&[vec![0.3, 0.7], vec![0.4, 0.6]], annotated);
+    assert!(traces.compact().nodes.len() < 20, "{}", traces.compact());
+    assert_eq!(traces.steps(), 3000);
     // What is called in it, too.
     let f = |x: &[Var]| (0..1000).fold(x[0], |y, _| scaled(y, x[1]).sin() + 1.0);
-    let mut lifted = recorded(&[vec![0.3, 0.7], vec![0.4, 0.7]], f);
-    assert!(lifted.compact().nodes.len() < 20, "{}", lifted.compact());
+    let mut traces = recorded(&[vec![0.3, 0.7], vec![0.4, 0.7]], f);
+    assert!(traces.compact().nodes.len() < 20, "{}", traces.compact());
 }
 
 #[test]
 fn long_loops_in_branches_and_between_them_are_small() {
     let points: Vec<Vec<f64>> =
         [[0.3, 0.7], [0.7, 0.3], [0.4, 0.6], [0.9, 0.2]].iter().map(|x| x.to_vec()).collect();
-    let mut lifted = recorded(&points, branched);
-    assert!(lifted.unmerged().is_empty());
-    assert!(lifted.compact().nodes.len() < 50, "{}", lifted.compact());
-    let rolled = reroll(lifted.compact(), RerollLimits::default());
+    let mut traces = recorded(&points, branched);
+    assert!(traces.unmerged().is_empty());
+    assert!(traces.compact().nodes.len() < 50, "{}", traces.compact());
+    let rolled = reroll(traces.compact(), RerollLimits::default());
     assert!(rolled.nodes.len() < 50, "{rolled}");
 }
 
@@ -154,7 +154,7 @@ fn calls_that_leave_a_loop_anywhere_are_right() {
 
 #[test]
 fn what_surrounds_long_loops_is_rolled_with_them() {
-    let mut lifted = recorded(&[vec![0.3, 0.7, 0.9]], |x: &[Var]| {
+    let mut traces = recorded(&[vec![0.3, 0.7, 0.9]], |x: &[Var]| {
         let mut state = x[0];
         for i in 0..10 {
             state = (0..300).fold(state, |y, j| (y * x[1] + f64::from((i + 1) * j)).sin());
@@ -162,10 +162,10 @@ fn what_surrounds_long_loops_is_rolled_with_them() {
         }
         state
     });
-    let rolled = reroll(lifted.compact(), RerollLimits::default());
+    let rolled = reroll(traces.compact(), RerollLimits::default());
     let bounds = rolled.regions.values().filter_map(|data| data.cycle.as_ref());
     assert_eq!(bounds.map(|cycle| cycle.bound).collect::<Vec<_>>(), [10, 300], "{rolled}");
-    let long = reroll(lifted.graph(), RerollLimits::default());
+    let long = reroll(traces.graph(), RerollLimits::default());
     assert_eq!(rolled.nodes.len(), long.nodes.len(), "{rolled}\n{long}");
 }
 
@@ -197,10 +197,10 @@ fn a_loop_that_begins_with_constants_carries_what_the_program_does() {
     for program in programs {
         // Short ones are loops only when they are rolled.
         for times in [12, 300] {
-            let mut lifted = recorded(&[vec![0.7, 0.4, 0.1]], |x| program(x, times));
-            let is_kept = lifted.compact().nodes.len() < lifted.graph().nodes.len();
+            let mut traces = recorded(&[vec![0.7, 0.4, 0.1]], |x| program(x, times));
+            let is_kept = traces.compact().nodes.len() < traces.graph().nodes.len();
             assert_eq!(is_kept, times > 12, "{times}");
-            for graph in [Arc::clone(lifted.graph()), Arc::clone(lifted.compact())] {
+            for graph in [Arc::clone(traces.graph()), Arc::clone(traces.compact())] {
                 let rolled = reroll(&graph, RerollLimits::default());
                 let loops = rolled.regions.values().filter_map(|region| region.cycle.as_ref());
                 let shapes = loops.map(|cycle| (cycle.bound as usize, cycle.entries.len()));

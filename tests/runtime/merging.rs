@@ -8,7 +8,7 @@ use std::panic::Location;
 
 use crate::common::programs::{Point, all_same, interpreted, outputs, points, reversed, taped};
 use phigrad::check::{Program, Random, Recipe};
-use phigrad::merge::{LiftError, Lifted, Paths};
+use phigrad::merge::{MergeError, MergeLimits, MergedTraces};
 use phigrad::ssa::{Folding, Graph, simplify, verify};
 use phigrad::trace::{Detail, Inputs, Tracer};
 
@@ -30,23 +30,23 @@ fn recipes() -> [Recipe; 4] {
 }
 
 /// What `program` does at `points`, merged.
-fn profile(program: &Program, points: &[Point]) -> Lifted {
+fn profile(program: &Program, points: &[Point]) -> MergedTraces {
     let mut tracer = Tracer::default();
     tracer.detail(Detail::Captures);
-    let mut lifted = Lifted::new(program.active(), program.inactive());
+    let mut traces = MergedTraces::new(program.active(), program.inactive());
     for (x, data) in points {
         let inputs = Inputs { active: x, inactive: data };
         let run = |x: &[_], data: &[_]| program.eval(x, data);
         let trace = tracer.run(run, inputs, 1 << 20, Location::caller()).unwrap();
-        let limits = Paths { paths: usize::MAX, nodes: 1 << 22 };
-        match lifted.merge(&trace, limits) {
+        let limits = MergeLimits { paths: usize::MAX, nodes: 1 << 22 };
+        match traces.merge(&trace, limits) {
             Ok(_) => {}
-            Err(error @ LiftError::Divergent { .. }) => panic!("{error}\n{program}"),
+            Err(error @ MergeError::Divergent { .. }) => panic!("{error}\n{program}"),
             Err(error) => panic!("{error}\n{program}"),
         }
     }
-    assert!(lifted.unmerged().is_empty(), "{:?}\n{program}", lifted.unmerged());
-    lifted
+    assert!(traces.unmerged().is_empty(), "{:?}\n{program}", traces.unmerged());
+    traces
 }
 
 /// Checks the graph of what was recorded at `run`; returns how often it knew.
@@ -92,10 +92,10 @@ fn merged_graphs_mean_what_the_tape_does() {
         for _ in 0..400 {
             let program = recipe.program(&mut random);
             let recorded = points(&recipe, &mut random, 8);
-            let mut lifted = profile(&program, &recorded);
+            let mut traces = profile(&program, &recorded);
             let mut run = recorded.clone();
             run.extend(points(&recipe, &mut random, 12));
-            known += check(&program, lifted.graph(), recorded.len(), &run) - recorded.len();
+            known += check(&program, traces.graph(), recorded.len(), &run) - recorded.len();
             total += run.len() - recorded.len();
         }
     }

@@ -6,7 +6,7 @@ use std::panic::Location;
 
 use phigrad::entity::Entity;
 use phigrad::jit::{CompileError, Kernel, RunError, compile};
-use phigrad::merge::{LiftError, Lifted, Merged, Paths};
+use phigrad::merge::{MergeError, MergeLimits, MergeOutcome, MergedTraces};
 use phigrad::op::Op;
 use phigrad::ssa::{Def, End, Graph, Node, ParseError, Place, VerifyError, parse, verify};
 use phigrad::trace::{Inputs, TraceError, Tracer};
@@ -45,18 +45,18 @@ fn recording_fails_with_the_place() {
 }
 
 /// Merges runs of `functions` on one input; gives the last outcome.
-fn merged(functions: &[fn(Var) -> Var], limits: Paths) -> Result<Merged, LiftError> {
-    let mut lifted = Lifted::new(1, 0);
+fn merged(functions: &[fn(Var) -> Var], limits: MergeLimits) -> Result<MergeOutcome, MergeError> {
+    let mut traces = MergedTraces::new(1, 0);
     let mut last = None;
     for f in functions {
         let mut tracer = Tracer::default();
         let inputs = Inputs { active: &[1.0], inactive: &[] };
         let trace = tracer.run(|x, _| f(x[0]), inputs, 100, Location::caller()).unwrap();
-        let before = lifted.graph().to_string();
-        last = Some(lifted.merge(&trace, limits));
-        assert!(lifted.paths() == 0 || verify(lifted.graph()).is_ok());
+        let before = traces.graph().to_string();
+        last = Some(traces.merge(&trace, limits));
+        assert!(traces.paths() == 0 || verify(traces.graph()).is_ok());
         if matches!(last, Some(Err(_))) {
-            assert_eq!(lifted.graph().to_string(), before, "the graph is unchanged");
+            assert_eq!(traces.graph().to_string(), before, "the graph is unchanged");
         }
     }
     last.unwrap()
@@ -64,16 +64,16 @@ fn merged(functions: &[fn(Var) -> Var], limits: Paths) -> Result<Merged, LiftErr
 
 #[test]
 fn lifting_declines_and_leaves_the_graph_as_it_was() {
-    let wide = Paths { paths: 9, nodes: 99 };
+    let wide = MergeLimits { paths: 9, nodes: 99 };
     let sides: [fn(Var) -> Var; 2] =
         [|x| if x > 0.0 { x.exp() } else { x }, |x| if x + 0.0 > 2.0 { x } else { x.sin() }];
-    assert_eq!(merged(&[sides[0], sides[0]], wide), Ok(Merged::Known));
-    assert!(matches!(merged(&sides, wide), Err(LiftError::Divergent { at }) if at.line > 0));
-    assert_eq!(merged(&sides[..1], wide), Ok(Merged::First));
-    let none = Paths { paths: 0, ..wide };
-    assert_eq!(merged(&sides[..1], none), Err(LiftError::TooManyPaths { limit: 0 }));
-    let small = Paths { nodes: 1, ..wide };
-    assert_eq!(merged(&sides[..1], small), Err(LiftError::TooManyNodes { limit: 1 }));
+    assert_eq!(merged(&[sides[0], sides[0]], wide), Ok(MergeOutcome::Known));
+    assert!(matches!(merged(&sides, wide), Err(MergeError::Divergent { at }) if at.line > 0));
+    assert_eq!(merged(&sides[..1], wide), Ok(MergeOutcome::First));
+    let none = MergeLimits { paths: 0, ..wide };
+    assert_eq!(merged(&sides[..1], none), Err(MergeError::TooManyPaths { limit: 0 }));
+    let small = MergeLimits { nodes: 1, ..wide };
+    assert_eq!(merged(&sides[..1], small), Err(MergeError::TooManyNodes { limit: 1 }));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_graph_that_is_not_sound_is_not_compiled() {
 #[test]
 fn a_loop_that_keeps_too_much_is_not_compiled() {
     // A later read needs what `v3` was in each of up to 4·10⁹ iterations.
-    let text = "graph active 1 inactive 0\nv1 = const 0.0\na0 = history v3\ni0 = a0 base 5\n\
+    let text = "graph active 1 inactive 0\nv1 = const 0.0\na0 = saved v3\ni0 = a0 base 5\n\
                 b0:\n  v4 = region r0 b1 bound 4000000000 entries v2=v0\n  v5 = element i0\n  return v5\n\
                 b1:\n  v3 = mul v2 v2\n  return v1 v3 v3\n";
     let graph = parse(text).unwrap_or_else(|error| panic!("{error}"));
@@ -138,9 +138,9 @@ fn every_refusal_says_what_happened() {
     let reason = || "the reason".to_owned();
     let at = Place { file: "model.rs".into(), line: 3, column: 5, nth: 0 };
     let refusals: [(Refusal, &str); 10] = [
-        (Refusal::Path(LiftError::Divergent { at }), "model.rs:3:5"),
-        (Refusal::Path(LiftError::TooManyPaths { limit: 7 }), "more than 7 paths (Limits::paths)"),
-        (Refusal::Path(LiftError::TooManyNodes { limit: 7 }), "more than 7 steps (Limits::nodes)"),
+        (Refusal::Path(MergeError::Divergent { at }), "model.rs:3:5"),
+        (Refusal::Path(MergeError::TooManyPaths { limit: 7 }), "more than 7 paths (Limits::paths)"),
+        (Refusal::Path(MergeError::TooManyNodes { limit: 7 }), "more than 7 steps (Limits::nodes)"),
         (
             Refusal::Compile(CompileError::Host { reason: reason() }),
             "no native compiler: the reason",

@@ -302,7 +302,7 @@ fn tests_name_every_primitive() {
 #[test]
 fn tests_name_every_reason_to_fail() {
     let (sources, tests) = (files(&["src"], &[".rs"]), tests());
-    for name in ["Refusal", "LiftError", "CompileError", "RunError", "TraceError", "ParseError"] {
+    for name in ["Refusal", "MergeError", "CompileError", "RunError", "TraceError", "ParseError"] {
         let all: Vec<String> =
             sources.iter().flat_map(|source| variants(&source.text, name)).collect();
         assert!(all.len() >= 2, "{name}: {all:?}");
@@ -345,7 +345,7 @@ fn planted_imports_are_found() {
         ("src/phi/close.rs", "use crate::validate::refuted;", 0),
         ("src/entity/mod.rs", "fn f() { crate::op::eval() }", 1),
         ("src/op/mod.rs", "use crate::{entity::Array, ssa::{Graph, Node}, trace};", 2),
-        ("src/op/mod.rs", "use crate::{\n    entity::Array,\n};", 0),
+        ("src/op/mod.rs", "use crate::{\n    entity::PrimaryMap,\n};", 0),
         ("src/trace/var.rs", "/// [`Tape`](crate::Tape)\nconst T: &str = \"crate::ssa\";", 0),
         ("src/trace/var.rs", "use crate::Tape;", 1),
         ("src/trace/var.rs", "use super::super::ssa::Graph;", 1),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use phigrad::diff::{Wanted, reverse};
 use phigrad::jit::{Kernel, compile};
 use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{Lifted, Paths};
+use phigrad::merge::{MergedTraces, MergeLimits};
 use phigrad::simplify::{SimplifyLimits, Stage, simplify_segments};
 use phigrad::soi::divide;
 use phigrad::ssa::{Folding, Graph, eliminate_dead_code, simplify};
@@ -171,10 +171,10 @@ pub fn traced(subject: &str, run: impl Fn(&[Var]) -> Var, x: &[f64]) -> Result<G
     let trace = tracer
         .run(|x, _| run(x), inputs, 1 << 24, Location::caller())
         .map_err(|error| unfit(error.to_string()))?;
-    let mut lifted = Lifted::new(x.len(), 0);
-    let limits = Paths { paths: 1, nodes: usize::MAX };
-    lifted.merge(&trace, limits).map_err(|error| unfit(error.to_string()))?;
-    Ok(lifted.graph().as_ref().clone())
+    let mut traces = MergedTraces::new(x.len(), 0);
+    let limits = MergeLimits { paths: 1, nodes: usize::MAX };
+    traces.merge(&trace, limits).map_err(|error| unfit(error.to_string()))?;
+    Ok(traces.graph().as_ref().clone())
 }
 
 /// The shortest time of one run, and what the last one came to.

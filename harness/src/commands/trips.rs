@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use phigrad::diff::{Wanted, reverse};
 use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{Lifted, Paths};
+use phigrad::merge::{MergedTraces, MergeLimits};
 use phigrad::ssa::{Folding, simplify};
 use phigrad::trace::{Inputs, Tracer};
 use phigrad::{Tape, Var};
@@ -93,7 +93,7 @@ struct Row {
     /// Merging the trace and making its graph.
     lift_ns: f64,
     reroll_ns: f64,
-    /// Lifting and rerolling, for each event.
+    /// Merging and rerolling, for each event.
     roll_ns_per_event: f64,
     /// Differentiating what was rolled.
     differentiate_ns: f64,
@@ -200,7 +200,7 @@ fn stages(
     data: &[f64],
     subject: &str,
 ) -> Result<Stages, Error> {
-    let limits = Paths { paths: 1, nodes: usize::MAX };
+    let limits = MergeLimits { paths: 1, nodes: usize::MAX };
     let unfit = |what: String| Error::Inaccurate { subject: subject.to_owned(), finding: what };
     let mut tracer = Tracer::default();
     let inputs = Inputs { active: x, inactive: data };
@@ -210,9 +210,9 @@ fn stages(
     let mut stages = Stages { events: trace.events.len(), ..Stages::default() };
     for _ in 0..PLAN.fresh {
         let start = Instant::now();
-        let mut lifted = Lifted::new(x.len(), data.len());
-        lifted.merge(&trace, limits).map_err(|error| unfit(error.to_string()))?;
-        let graph = lifted.compact();
+        let mut traces = MergedTraces::new(x.len(), data.len());
+        traces.merge(&trace, limits).map_err(|error| unfit(error.to_string()))?;
+        let graph = traces.compact();
         stages.lift.push(start.elapsed().as_secs_f64() * 1e9);
         let start = Instant::now();
         let rolled = reroll(graph, RerollLimits::default());

@@ -2,7 +2,7 @@
 
 use super::regions::Structure;
 use super::{Chunk, Next, Plan, Source, Step};
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::jit::Schedule;
 use crate::jit::demands::{always, in_registers};
 use crate::jit::layout::Layout;
@@ -44,9 +44,9 @@ pub(super) struct Planner<'a> {
     pub(super) resident: Vec<Node>,
     pub(super) slots: Slots,
     /// The entry φs that have slots for the whole of their loop.
-    pub(super) pinned: Array<Node, bool>,
+    pub(super) pinned: PrimaryMap<Node, bool>,
     constants: Vec<f64>,
-    constant_index: Array<Node, Option<u32>>,
+    constant_index: PrimaryMap<Node, Option<u32>>,
     /// The chunk that is being planned.
     pub(super) after: Option<usize>,
     pub(super) parameters: Vec<Node>,
@@ -71,9 +71,9 @@ impl<'a> Planner<'a> {
             structure: Structure::default(),
             resident: Vec::with_capacity(registers + 4),
             slots: Slots::new(graph.nodes.len()),
-            pinned: Array::filled(false, graph.nodes.len()),
+            pinned: PrimaryMap::filled(false, graph.nodes.len()),
             constants: layout.constants.clone(),
-            constant_index: Array::filled(None, graph.nodes.len()),
+            constant_index: PrimaryMap::filled(None, graph.nodes.len()),
             after: None,
             parameters: Vec::new(),
             steps: Vec::new(),

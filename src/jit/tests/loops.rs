@@ -4,7 +4,7 @@
 use super::random::Random;
 use super::{LIMITS, assert_native};
 use crate::op::Op;
-use crate::ssa::{AccessData, Block, End, Graph, Item, Node, Region, Series, SeriesData, verify};
+use crate::ssa::{AccessData, Array, ArrayData, Block, End, Graph, Item, Node, Region, verify};
 
 /// What nests look like.
 #[derive(Clone, Copy)]
@@ -63,14 +63,14 @@ impl Maker<'_> {
             nodes.push(node);
             if self.random.chance(10) {
                 let rows = (0..8).map(|_| self.pick(nodes)).collect();
-                let series = self.graph.series.push(SeriesData::Nodes(rows));
-                self.element(block, series, 8, nodes);
+                let array = self.graph.arrays.push(ArrayData::Nodes(rows));
+                self.element(block, array, 8, nodes);
             }
         }
     }
 
-    /// An access to a series of 8 elements, or more.
-    fn access(&mut self, series: Series, len: u32) -> crate::ssa::Access {
+    /// An access to an array of 8 elements, or more.
+    fn access(&mut self, array: Array, len: u32) -> crate::ssa::Access {
         let mut strides = smallvec::SmallVec::new();
         let mut base = 0;
         if let Some(&(region, bound)) = self.around.last()
@@ -80,11 +80,11 @@ impl Maker<'_> {
             strides.push((region, if backwards { -1 } else { 1 }));
             base = if backwards { bound - 1 } else { 0 };
         }
-        self.graph.accesses.push(AccessData { series, base, strides })
+        self.graph.accesses.push(AccessData { array, base, strides })
     }
 
-    fn element(&mut self, block: Block, series: Series, len: u32, nodes: &mut Vec<Node>) {
-        let access = self.access(series, len);
+    fn element(&mut self, block: Block, array: Array, len: u32, nodes: &mut Vec<Node>) {
+        let access = self.access(array, len);
         nodes.push(self.graph.push_element(block, access, None));
     }
 
@@ -96,7 +96,7 @@ impl Maker<'_> {
             if depth < self.shape.depth && self.random.chance(80) {
                 let firsts = (0..8).map(|_| self.random.chance(50).then(|| self.pick(nodes)));
                 let firsts = firsts.collect();
-                let sums = self.graph.series.push(SeriesData::Sums(firsts));
+                let sums = self.graph.arrays.push(ArrayData::Sums(firsts));
                 self.graph.blocks[block].items.push(Item::Fill(sums));
                 let made = self.forward(block, nodes, sums, depth);
                 self.items(block, nodes);
@@ -153,7 +153,7 @@ impl Maker<'_> {
         &mut self,
         block: Block,
         nodes: &mut Vec<Node>,
-        sums: Series,
+        sums: Array,
         depth: usize,
     ) -> Replayable {
         let bound = 1 + self.random.below(4) as u32;
@@ -185,8 +185,8 @@ impl Maker<'_> {
     fn replay(&mut self, block: Block, nodes: &mut Vec<Node>, made: &Replayable) {
         if let (Some(bound), false) = (made.bound, made.steps.is_empty()) {
             let past = self.pick(&made.steps);
-            let series = self.graph.series.push(SeriesData::History(past));
-            self.element(block, series, bound, nodes);
+            let array = self.graph.arrays.push(ArrayData::Saved(past));
+            self.element(block, array, bound, nodes);
         }
         let bound = self.graph.regions[made.region].cycle.as_ref().unwrap().bound;
         let opened = self.open(block, nodes, Some(made.region), bound);

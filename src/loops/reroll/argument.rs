@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::ssa::{
-    Access, AccessData, Block, Def, Graph, Node, PlaceId, Region, Series, SeriesData, inputs_first,
+    Access, AccessData, Array, ArrayData, Block, Def, Graph, Node, PlaceId, Region, inputs_first,
 };
 
 /// For each loop that an index depends on what an iteration adds to it.
@@ -19,37 +19,37 @@ pub(super) enum Arg {
     Leaf(Leaf),
     /// An element of a row.
     Element {
-        row: Row,
+        row: ArraySource,
         base: u32,
         strides: Strides,
     },
-    /// An element of a table that is no series yet.
+    /// An element of a table that is no array yet.
     Table {
         leaves: Rc<[Leaf]>,
         strides: Strides,
     },
     /// What this node, computed in a loop that has ended, was in all iterations.
-    History(Node),
+    Saved(Node),
 }
 
-/// A series that is known without looking at its elements.
+/// An array that is known without looking at its elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Row {
+pub(super) enum ArraySource {
     /// All active inputs.
     Active,
     /// All inactive inputs. They are a row of their own, because native code has
     /// them in another buffer and would have to gather a row of both.
     Inactive,
     /// What the node, computed in a loop that has ended, was in each iteration.
-    History(Node),
+    Saved(Node),
 }
 
-impl Row {
+impl ArraySource {
     /// The row that this input is in, and its number there.
-    pub(super) fn of_input(graph: &Graph, number: u32) -> (Row, u32) {
+    pub(super) fn of_input(graph: &Graph, number: u32) -> (ArraySource, u32) {
         match number.checked_sub(graph.active as u32) {
-            Some(number) => (Row::Inactive, number),
-            None => (Row::Active, number),
+            Some(number) => (ArraySource::Inactive, number),
+            None => (ArraySource::Active, number),
         }
     }
 }
@@ -66,9 +66,9 @@ pub(super) struct Output {
     pub(super) graph: Graph,
     constants: HashMap<u64, Node>,
     inputs: HashMap<u32, Node>,
-    rows: HashMap<Row, Series>,
-    tables: HashMap<Rc<[Leaf]>, Series>,
-    accesses: HashMap<(Series, u32, Strides), Access>,
+    rows: HashMap<ArraySource, Array>,
+    tables: HashMap<Rc<[Leaf]>, Array>,
+    accesses: HashMap<(Array, u32, Strides), Access>,
     elements: HashMap<(Block, Access), Node>,
     /// The iteration numbers of loops.
     numbers: HashMap<Region, Node>,
@@ -133,10 +133,10 @@ impl Output {
 
     /// The node of `arg` in `block`, where the list of items ends.
     pub(super) fn node(&mut self, arg: &Arg, block: Block, place: Option<PlaceId>) -> Node {
-        let (series, base, strides) = match arg {
+        let (array, base, strides) = match arg {
             &Arg::Leaf(leaf) => return self.leaf(leaf),
             Arg::Element { row, base, strides } => {
-                if let (Row::History(node), true) = (row, strides.is_empty())
+                if let (ArraySource::Saved(node), true) = (row, strides.is_empty())
                     && let Some(&phi) = self.lasts.get(&(*node, *base))
                 {
                     return phi;
@@ -144,16 +144,16 @@ impl Output {
                 (self.row(*row), *base, strides)
             }
             Arg::Table { leaves, strides } => (self.table(leaves), 0, strides),
-            Arg::History(_) => {
+            Arg::Saved(_) => {
                 self.fail();
                 return self.constant(0);
             }
         };
-        let key = (series, base, strides.clone());
+        let key = (array, base, strides.clone());
         let access = match self.accesses.get(&key) {
             Some(&access) => access,
             None => {
-                let data = AccessData { series, base, strides: strides.clone() };
+                let data = AccessData { array, base, strides: strides.clone() };
                 let access = self.graph.accesses.push(data);
                 self.accesses.insert(key, access);
                 access
@@ -174,33 +174,33 @@ impl Output {
         }
     }
 
-    fn row(&mut self, row: Row) -> Series {
+    fn row(&mut self, row: ArraySource) -> Array {
         let graph = &mut self.graph;
         let (active, inactive) = (graph.active as u32, graph.inactive as u32);
         *self.rows.entry(row).or_insert_with(|| {
-            graph.series.push(match row {
-                Row::Active => SeriesData::Inputs { first: 0, count: active },
-                Row::Inactive => SeriesData::Inputs { first: active, count: inactive },
-                Row::History(node) => SeriesData::History(node),
+            graph.arrays.push(match row {
+                ArraySource::Active => ArrayData::Inputs { first: 0, count: active },
+                ArraySource::Inactive => ArrayData::Inputs { first: active, count: inactive },
+                ArraySource::Saved(node) => ArrayData::Saved(node),
             })
         })
     }
 
-    fn table(&mut self, leaves: &Rc<[Leaf]>) -> Series {
-        if let Some(&series) = self.tables.get(leaves) {
-            return series;
+    fn table(&mut self, leaves: &Rc<[Leaf]>) -> Array {
+        if let Some(&array) = self.tables.get(leaves) {
+            return array;
         }
         let bits = leaves.iter().map(|leaf| match leaf {
             Leaf::Const(bits) => Some(*bits),
             Leaf::Node(_) => None,
         });
         let data = match bits.collect() {
-            Some(bits) => SeriesData::Constants(bits),
-            None => SeriesData::Nodes(leaves.iter().map(|&leaf| self.leaf(leaf)).collect()),
+            Some(bits) => ArrayData::Constants(bits),
+            None => ArrayData::Nodes(leaves.iter().map(|&leaf| self.leaf(leaf)).collect()),
         };
-        let series = self.graph.series.push(data);
-        self.tables.insert(Rc::clone(leaves), series);
-        series
+        let array = self.graph.arrays.push(data);
+        self.tables.insert(Rc::clone(leaves), array);
+        array
     }
 
     /// What is `args` in the iterations of `inside`, a loop that will stand at
@@ -234,12 +234,12 @@ fn element(args: &[Arg], inside: Region, graph: &Graph) -> Option<Arg> {
         Arg::Element { row, base, .. } => Some((*row, i64::from(*base))),
         Arg::Leaf(Leaf::Node(node)) => match graph.nodes[*node].def {
             Def::Input(number) => {
-                let (row, number) = Row::of_input(graph, number);
+                let (row, number) = ArraySource::of_input(graph, number);
                 Some((row, i64::from(number)))
             }
             _ => None,
         },
-        Arg::Leaf(Leaf::Const(_)) | Arg::Table { .. } | Arg::History(_) => None,
+        Arg::Leaf(Leaf::Const(_)) | Arg::Table { .. } | Arg::Saved(_) => None,
     };
     let [first, second, ..] = args else { return None };
     let (row, base) = place(first)?;
@@ -258,7 +258,7 @@ fn element(args: &[Arg], inside: Region, graph: &Graph) -> Option<Arg> {
 fn strides_of(arg: &Arg) -> &[(Region, i32)] {
     match arg {
         Arg::Element { strides, .. } | Arg::Table { strides, .. } => strides,
-        Arg::Leaf(_) | Arg::History(_) => &[],
+        Arg::Leaf(_) | Arg::Saved(_) => &[],
     }
 }
 
@@ -266,13 +266,13 @@ fn strides_of(arg: &Arg) -> &[(Region, i32)] {
 fn table(args: &[Arg], inside: Region) -> Option<Arg> {
     let tables = args.iter().find_map(|arg| match arg {
         Arg::Table { leaves, strides } => Some((leaves.len(), strides.clone())),
-        Arg::Leaf(_) | Arg::Element { .. } | Arg::History(_) => None,
+        Arg::Leaf(_) | Arg::Element { .. } | Arg::Saved(_) => None,
     });
     let (len, mut strides) = tables.unwrap_or((1, Strides::new()));
     let fits = |arg: &Arg| match arg {
         Arg::Leaf(_) => true,
         Arg::Table { leaves, strides: like } => leaves.len() == len && *like == strides,
-        Arg::Element { .. } | Arg::History(_) => false,
+        Arg::Element { .. } | Arg::Saved(_) => false,
     };
     if !args.iter().all(fits) {
         return None;
@@ -280,7 +280,7 @@ fn table(args: &[Arg], inside: Region) -> Option<Arg> {
     let leaf = |arg: &Arg, index: usize| match arg {
         Arg::Leaf(leaf) => Some(*leaf),
         Arg::Table { leaves, .. } => leaves.get(index).copied(),
-        Arg::Element { .. } | Arg::History(_) => None,
+        Arg::Element { .. } | Arg::Saved(_) => None,
     };
     let leaves: Option<Rc<[Leaf]>> =
         (0..len).flat_map(|index| args.iter().map(move |arg| leaf(arg, index))).collect();

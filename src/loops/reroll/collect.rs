@@ -9,9 +9,9 @@ use super::ready::{past, ready};
 use super::roll::{pass, roll};
 use super::search::Homes;
 use super::shape::{Inner, Ref, Scope, ScopeBlock, ScopeEnd, Shape, Shapes, Step};
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::op::Op;
-use crate::ssa::{Block, Def, End, Graph, Item, Node, Region, SeriesData};
+use crate::ssa::{ArrayData, Block, Def, End, Graph, Item, Node, Region};
 
 /// A graph as one scope.
 pub(super) struct Whole {
@@ -34,14 +34,14 @@ pub(super) fn collect(graph: &Graph, shapes: &mut Shapes, limits: &RerollLimits)
     if !graph.regions.keys().all(is_plain) {
         return None;
     }
-    let histories = graph.series.values().filter_map(|series| match series {
-        SeriesData::History(node) => Some(*node),
+    let saved = graph.arrays.values().filter_map(|array| match array {
+        ArrayData::Saved(node) => Some(*node),
         _ => None,
     });
     // Each chain ends at least one block.
     let room = graph.blocks.len();
     let tree = Tree {
-        lists: Array::filled(Vec::new(), graph.blocks.len()),
+        lists: PrimaryMap::filled(Vec::new(), graph.blocks.len()),
         ends: graph.blocks.values().map(|block| block.end.clone()).collect(),
         numbers: Homes::new(graph).with_room(room),
     };
@@ -51,11 +51,11 @@ pub(super) fn collect(graph: &Graph, shapes: &mut Shapes, limits: &RerollLimits)
         limits,
         homes: Homes::new(graph).with_room(room),
         tree,
-        weights: Array::filled(0, graph.blocks.len()),
+        weights: PrimaryMap::filled(0, graph.blocks.len()),
         next: graph.nodes.len(),
         loops: 0,
         chains: 0,
-        histories: histories.collect(),
+        saved: saved.collect(),
     };
     // So that what is inside comes before what it is inside of.
     for block in graph.preorder().into_iter().rev() {
@@ -77,19 +77,19 @@ pub(super) struct Collect<'a> {
     pub(super) homes: Homes<'a>,
     pub(super) tree: Tree<'a>,
     /// For blocks of the tree at hand how much there is in them and below.
-    pub(super) weights: Array<Block, u64>,
+    pub(super) weights: PrimaryMap<Block, u64>,
     /// The next node that the graph does not have.
     pub(super) next: usize,
     loops: usize,
     pub(super) chains: usize,
     /// What is read of earlier iterations.
-    pub(super) histories: HashSet<Node>,
+    pub(super) saved: HashSet<Node>,
 }
 
 /// The blocks of a graph as lists of steps.
 pub(super) struct Tree<'a> {
-    pub(super) lists: Array<Block, Vec<Step>>,
-    pub(super) ends: Array<Block, End>,
+    pub(super) lists: PrimaryMap<Block, Vec<Step>>,
+    pub(super) ends: PrimaryMap<Block, End>,
     /// The outputs of the steps of what is being looked at, numbered.
     numbers: Homes<'a>,
 }

@@ -6,7 +6,7 @@
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::argument::{Arg, Leaf, Output, Row};
+use super::argument::{Arg, ArraySource, Leaf, Output};
 use super::collect::Whole;
 use super::places::tell_apart;
 use super::ready::{ReadyShape, whole_row};
@@ -143,8 +143,8 @@ impl Emitter<'_> {
             }
             Shape::Past { iteration, .. } => {
                 let element = match args[0] {
-                    Arg::History(node) => Arg::Element {
-                        row: Row::History(node),
+                    Arg::Saved(node) => Arg::Element {
+                        row: ArraySource::Saved(node),
                         base: *iteration,
                         strides: SmallVec::new(),
                     },
@@ -214,7 +214,7 @@ impl Emitter<'_> {
             self.output.set_last(value, last, phi);
         }
         let past = |(&number, node): (&usize, Node)| Arg::Element {
-            row: Row::History(node),
+            row: ArraySource::Saved(node),
             base: iteration(number),
             strides: SmallVec::new(),
         };

@@ -4,19 +4,19 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::ready::{Ready, ready};
-use crate::entity::Array;
-use crate::ssa::{Access, Block, Def, End, Graph, Item, Node, Region, SeriesData};
+use crate::entity::PrimaryMap;
+use crate::ssa::{Access, ArrayData, Block, Def, End, Graph, Item, Node, Region};
 
 /// The graph without loops, all of which are such that lifting makes.
 pub(super) fn flatten(graph: &Graph) -> Graph {
     let new = graph.emptied();
     let inputs = new.input_nodes().map(|(node, number)| (number, node)).collect();
-    let nodes = Array::filled(None, graph.nodes.len());
-    let (constants, histories) = (HashMap::new(), HashMap::new());
-    let mut flat = Flatten { old: graph, new, nodes, inputs, constants, histories };
-    for series in graph.series.values() {
-        if let SeriesData::History(node) = series {
-            flat.histories.insert(*node, Vec::new());
+    let nodes = PrimaryMap::filled(None, graph.nodes.len());
+    let (constants, saved) = (HashMap::new(), HashMap::new());
+    let mut flat = Flatten { old: graph, new, nodes, inputs, constants, saved };
+    for array in graph.arrays.values() {
+        if let ArrayData::Saved(node) = array {
+            flat.saved.insert(*node, Vec::new());
         }
     }
     let root = flat.new.root();
@@ -31,11 +31,11 @@ struct Flatten<'a> {
     old: &'a Graph,
     new: Graph,
     /// The nodes of the new graph, where they are known.
-    nodes: Array<Node, Option<Node>>,
+    nodes: PrimaryMap<Node, Option<Node>>,
     inputs: HashMap<u32, Node>,
     constants: HashMap<u64, Node>,
     /// What nodes were in each iteration.
-    histories: HashMap<Node, Vec<Node>>,
+    saved: HashMap<Node, Vec<Node>>,
 }
 
 /// Fills a block of the new graph with what is in one of the old graph: all of it, or
@@ -112,7 +112,7 @@ impl Flatten<'_> {
                             _ => self.compute(node, block),
                         }
                         let now = self.node(node);
-                        if let Some(history) = self.histories.get_mut(&node) {
+                        if let Some(history) = self.saved.get_mut(&node) {
                             history.push(now);
                         }
                     }
@@ -135,16 +135,16 @@ impl Flatten<'_> {
     /// The element at `access` in this iteration of the loop that it is in.
     fn element(&mut self, access: Access, iteration: u32) -> Node {
         let index = self.old.index_at(access, |_| iteration);
-        let found = match &self.old.series[self.old.accesses[access].series] {
-            SeriesData::Constants(numbers) => {
+        let found = match &self.old.arrays[self.old.accesses[access].array] {
+            ArrayData::Constants(numbers) => {
                 numbers.get(index).copied().map(|bits| self.constant(bits))
             }
-            &SeriesData::Inputs { first, .. } => Some(self.input(first + index as u32)),
-            SeriesData::Nodes(nodes) => nodes.get(index).copied().map(|node| self.node(node)),
-            SeriesData::History(node) => {
-                self.histories.get(node).and_then(|history| history.get(index)).copied()
+            &ArrayData::Inputs { first, .. } => Some(self.input(first + index as u32)),
+            ArrayData::Nodes(nodes) => nodes.get(index).copied().map(|node| self.node(node)),
+            ArrayData::Saved(node) => {
+                self.saved.get(node).and_then(|history| history.get(index)).copied()
             }
-            SeriesData::Sums(_) | SeriesData::Outputs { .. } => None,
+            ArrayData::Sums(_) | ArrayData::Outputs { .. } => None,
         };
         // The verifier has seen that it is there.
         found.unwrap_or_else(|| self.constant(f64::NAN.to_bits()))

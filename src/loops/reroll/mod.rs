@@ -83,7 +83,7 @@ impl Default for RerollLimits {
 /// The same operations are done on the same numbers in the same order, so the
 /// new graph means the same to the last bit. A graph in which nothing repeats stays as
 /// it is, and so does one that has loops or replays already, unless they are such loops as
-/// [`Lifted::compact`](crate::merge::Lifted::compact) makes.
+/// [`MergedTraces::compact`](crate::merge::Lifted::compact) makes.
 ///
 /// # Examples
 ///

@@ -9,13 +9,13 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
-use super::argument::{Arg, Leaf, Row};
+use super::argument::{Arg, ArraySource, Leaf};
 use super::collect::Collect;
 use super::emit::{Args, Emitter, Locals};
 use super::shape::{Scope, Shape, Step};
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::op::Op;
-use crate::ssa::{AccessData, Block, Def, End, Graph, Item, Node, PlaceId, Region, SeriesData};
+use crate::ssa::{AccessData, ArrayData, Block, Def, End, Graph, Item, Node, PlaceId, Region};
 
 /// What the body of a loop uses from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,17 +79,17 @@ pub(super) fn ready(graph: &Graph, region: Region) -> Option<Ready> {
 /// Whether what is accessed is inputs in their order, a table from its start on, or a
 /// history.
 fn is_row(graph: &Graph, access: &AccessData) -> bool {
-    match &graph.series[access.series] {
-        SeriesData::Constants(_) => access.base == 0 && access.strides.iter().all(|by| by.1 == 1),
-        SeriesData::Inputs { .. } | SeriesData::History(_) => true,
-        SeriesData::Nodes(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => false,
+    match &graph.arrays[access.array] {
+        ArrayData::Constants(_) => access.base == 0 && access.strides.iter().all(|by| by.1 == 1),
+        ArrayData::Inputs { .. } | ArrayData::Saved(_) => true,
+        ArrayData::Nodes(_) | ArrayData::Sums(_) | ArrayData::Outputs { .. } => false,
     }
 }
 
 /// Whether `graph` has loops, and all are such that lifting makes.
 pub(super) fn has_only_ready_loops(graph: &Graph) -> bool {
     let loops = || graph.regions.keys().filter(|&region| graph.regions[region].cycle.is_some());
-    let mut is_body = Array::filled(false, graph.blocks.len());
+    let mut is_body = PrimaryMap::filled(false, graph.blocks.len());
     loops().for_each(|region| is_body[graph.regions[region].root] = true);
     let is_past = |item: &Item| match *item {
         Item::Node(node) => past(graph, node).is_some() || !is_element(graph, node),
@@ -111,8 +111,8 @@ fn is_element(graph: &Graph, node: Node) -> bool {
 pub(super) fn past(graph: &Graph, node: Node) -> Option<(Node, u32)> {
     let Def::Element(access) = graph.nodes[node].def else { return None };
     let data = &graph.accesses[access];
-    match graph.series[data.series] {
-        SeriesData::History(node) if data.strides.is_empty() => Some((node, data.base)),
+    match graph.arrays[data.array] {
+        ArrayData::Saved(node) if data.strides.is_empty() => Some((node, data.base)),
         _ => None,
     }
 }
@@ -126,7 +126,7 @@ impl Collect<'_> {
             .items
             .iter()
             .filter_map(|item| match *item {
-                Item::Node(node) if self.histories.contains(&node) => Some(node),
+                Item::Node(node) if self.saved.contains(&node) => Some(node),
                 _ => None,
             })
             .collect();
@@ -171,13 +171,13 @@ impl Collect<'_> {
             // It was read before the loop.
             _ => return Some((Param::Same, Some(node))),
         };
-        Some(match self.graph.series[access.series] {
+        Some(match self.graph.arrays[access.array] {
             // The element stands for the table.
-            SeriesData::Constants(_) => (Param::Table, Some(node)),
+            ArrayData::Constants(_) => (Param::Table, Some(node)),
             // Here for the first input that it is.
-            SeriesData::Inputs { .. } => (Param::Input { stride }, Some(node)),
-            SeriesData::History(of) => (Param::Past { base: access.base, stride }, Some(of)),
-            SeriesData::Nodes(_) | SeriesData::Sums(_) | SeriesData::Outputs { .. } => return None,
+            ArrayData::Inputs { .. } => (Param::Input { stride }, Some(node)),
+            ArrayData::Saved(of) => (Param::Past { base: access.base, stride }, Some(of)),
+            ArrayData::Nodes(_) | ArrayData::Sums(_) | ArrayData::Outputs { .. } => return None,
         })
     }
 }
@@ -186,13 +186,13 @@ impl Collect<'_> {
 pub(super) fn whole_row(graph: &Graph, node: Node) -> Option<Arg> {
     let Def::Element(access) = graph.nodes[node].def else { return None };
     let access = &graph.accesses[access];
-    match &graph.series[access.series] {
-        SeriesData::Constants(numbers) => {
+    match &graph.arrays[access.array] {
+        ArrayData::Constants(numbers) => {
             let leaves: Rc<[Leaf]> = numbers.iter().map(|&bits| Leaf::Const(bits)).collect();
             Some(Arg::Table { leaves, strides: SmallVec::new() })
         }
-        SeriesData::Inputs { first, .. } => {
-            let (row, base) = Row::of_input(graph, first + access.base);
+        ArrayData::Inputs { first, .. } => {
+            let (row, base) = ArraySource::of_input(graph, first + access.base);
             Some(Arg::Element { row, base, strides: SmallVec::new() })
         }
         _ => None,
@@ -250,7 +250,7 @@ impl Emitter<'_> {
         passed.truncate(count);
         passed.insert(0, again);
         self.output.graph.blocks[body].end = End::Return(passed);
-        kept.into_iter().for_each(|node| locals.define_as(Arg::History(node)));
+        kept.into_iter().for_each(|node| locals.define_as(Arg::Saved(node)));
         for _ in 0..shape.phis {
             let phi = self.output.graph.push_phi(region);
             locals.define(phi);
@@ -261,24 +261,28 @@ impl Emitter<'_> {
     fn inside(&self, param: Param, arg: &Arg, region: Region, times: u32) -> Option<Arg> {
         let graph = &self.output.graph;
         Some(match (param, arg) {
-            (Param::Same, Arg::History(_)) | (Param::Entry(_), _) => return None,
+            (Param::Same, Arg::Saved(_)) | (Param::Entry(_), _) => return None,
             (Param::Same, _) => arg.clone(),
             (Param::Input { stride }, Arg::Leaf(Leaf::Node(node))) => {
                 let Def::Input(number) = graph.nodes[*node].def else { return None };
-                let (row, base) = Row::of_input(graph, number);
+                let (row, base) = ArraySource::of_input(graph, number);
                 Arg::Element { row, base, strides: SmallVec::from_slice(&[(region, stride)]) }
             }
             (
                 Param::Input { stride },
-                Arg::Element { row: row @ (Row::Active | Row::Inactive), base, strides },
+                Arg::Element {
+                    row: row @ (ArraySource::Active | ArraySource::Inactive),
+                    base,
+                    strides,
+                },
             ) => {
                 let (row, base, mut strides) = (*row, *base, strides.clone());
                 strides.push((region, stride));
                 Arg::Element { row, base, strides }
             }
-            (Param::Past { base, stride }, Arg::History(node)) => {
+            (Param::Past { base, stride }, Arg::Saved(node)) => {
                 let strides = SmallVec::from_slice(&[(region, stride)]);
-                Arg::Element { row: Row::History(*node), base, strides }
+                Arg::Element { row: ArraySource::Saved(*node), base, strides }
             }
             (Param::Table, Arg::Table { leaves, strides }) => {
                 let mut strides = strides.clone();

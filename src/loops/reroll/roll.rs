@@ -226,7 +226,7 @@ pub(super) fn inside(
                         distance => Ref::Carried { value, distance, outer },
                     }
                 }
-                Source::Unknown | Source::Before | Source::Row { .. } => {
+                Source::Unknown | Source::Before | Source::ArraySource { .. } => {
                     first(times);
                     Ref::Outer(outer)
                 }

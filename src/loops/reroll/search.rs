@@ -9,20 +9,20 @@
 use super::RerollLimits;
 use super::period::Run;
 use super::shape::{Shapes, Step};
-use crate::entity::Array;
-use crate::ssa::{Def, Graph, Node, Series, SeriesData};
+use crate::entity::PrimaryMap;
+use crate::ssa::{Array, ArrayData, Def, Graph, Node};
 use crate::trace::Carried;
 
 /// Which step of a list, and which of its outputs, each node is.
 pub(super) struct Homes<'a> {
     graph: &'a Graph,
-    homes: Array<Node, (u32, u32, u32)>,
+    homes: PrimaryMap<Node, (u32, u32, u32)>,
     list: u32,
 }
 
 impl<'a> Homes<'a> {
     pub(super) fn new(graph: &'a Graph) -> Self {
-        Homes { graph, homes: Array::filled((0, 0, 0), graph.nodes.len()), list: 0 }
+        Homes { graph, homes: PrimaryMap::filled((0, 0, 0), graph.nodes.len()), list: 0 }
     }
 
     /// Makes room for that many nodes that the graph does not have.
@@ -43,13 +43,13 @@ impl<'a> Homes<'a> {
         }
     }
 
-    /// The series that a loop around reads as `node`, its stride and where it begins.
-    fn element(&self, node: Node) -> Option<(Series, i32, usize)> {
+    /// The arrays that a loop around reads as `node`, its stride and where it begins.
+    fn element(&self, node: Node) -> Option<(Array, i32, usize)> {
         let Def::Element(access) = self.graph.nodes.get(node)?.def else { return None };
         let data = &self.graph.accesses[access];
-        match (&self.graph.series[data.series], &data.strides[..]) {
-            (SeriesData::Inputs { .. } | SeriesData::History(_), &[(_, stride)]) => {
-                Some((data.series, stride, data.base as usize))
+        match (&self.graph.arrays[data.array], &data.strides[..]) {
+            (ArrayData::Inputs { .. } | ArrayData::Saved(_), &[(_, stride)]) => {
+                Some((data.array, stride, data.base as usize))
             }
             _ => None,
         }
@@ -102,20 +102,20 @@ pub(super) enum Source {
     Before,
     /// From a row, where it had this number the last time, and what was added to
     /// that then.
-    Row { row: Row, number: usize, by: Option<i64> },
+    ArraySource { row: ArraySource, number: usize, by: Option<i64> },
     /// From the iteration so far back.
     Inside { distance: usize, step: usize, output: usize },
 }
 
 /// What has an order that an index may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Row {
+pub(super) enum ArraySource {
     Active,
     Inactive,
     /// The outputs of the loop with this first step.
     Loop(usize),
-    /// What a loop around reads of a series, with this stride.
-    Elements(Series, i32),
+    /// What a loop around reads of an array, with this stride.
+    Elements(Array, i32),
 }
 
 /// A list in which to search.
@@ -217,7 +217,9 @@ impl<'a> Search<'a> {
             let row = self.row(operand, self.homes.get(operand));
             source = source.and_then(|source| before(source, row));
         }
-        if matches!(source, Some(Source::Row { .. })) || operands.windows(2).all(|w| w[0] == w[1]) {
+        if matches!(source, Some(Source::ArraySource { .. }))
+            || operands.windows(2).all(|w| w[0] == w[1])
+        {
             return 0;
         }
         let is_leaf = |node: Node| {
@@ -383,7 +385,7 @@ impl<'a> Search<'a> {
             _ => false,
         };
         let fits = match source {
-            Source::Unknown | Source::Before | Source::Row { .. } => begins,
+            Source::Unknown | Source::Before | Source::ArraySource { .. } => begins,
             Source::Inside { .. } => source == here,
         };
         fits.then_some(here)
@@ -391,31 +393,37 @@ impl<'a> Search<'a> {
 
     /// The row that `node` is in, if it is in one, with its number there and how
     /// many of the row are from one iteration.
-    fn row(&self, node: Node, home: Option<(usize, usize)>) -> Option<(Row, usize, usize)> {
+    fn row(&self, node: Node, home: Option<(usize, usize)>) -> Option<(ArraySource, usize, usize)> {
         let Some((step, output)) = home else {
-            if let Some((series, stride, base)) = self.homes.element(node) {
-                return Some((Row::Elements(series, stride), base, 1));
+            if let Some((array, stride, base)) = self.homes.element(node) {
+                return Some((ArraySource::Elements(array, stride), base, 1));
             }
             let number = self.homes.input(node)?;
             let is_active = number < self.homes.graph.active;
-            return Some((if is_active { Row::Active } else { Row::Inactive }, number, 1));
+            return Some((
+                if is_active { ArraySource::Active } else { ArraySource::Inactive },
+                number,
+                1,
+            ));
         };
         let Rolled { start, width } = self.loops[step]?;
         let number = self.before[step].0 - self.before[start].0 + output;
-        Some((Row::Loop(start), number, width))
+        Some((ArraySource::Loop(start), number, width))
     }
 }
 
 /// What an operand comes from that came from `source` and now from before the
 /// loop, perhaps from a row; none if that does not fit.
-fn before(source: Source, row: Option<(Row, usize, usize)>) -> Option<Source> {
+fn before(source: Source, row: Option<(ArraySource, usize, usize)>) -> Option<Source> {
     match (source, row) {
-        (Source::Unknown, Some((row, number, _))) => Some(Source::Row { row, number, by: None }),
+        (Source::Unknown, Some((row, number, _))) => {
+            Some(Source::ArraySource { row, number, by: None })
+        }
         (Source::Unknown | Source::Before, None) => Some(Source::Before),
-        (Source::Row { row, number, by }, Some((same, now, width))) if row == same => {
+        (Source::ArraySource { row, number, by }, Some((same, now, width))) if row == same => {
             let added = now as i64 - number as i64;
             let fits = by.is_none_or(|by| by == added) && added % (width.max(1) as i64) == 0;
-            fits.then_some(Source::Row { row, number: now, by: Some(added) })
+            fits.then_some(Source::ArraySource { row, number: now, by: Some(added) })
         }
         _ => None,
     }

@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::ready::Param;
-use crate::entity::{Array, entity};
+use crate::entity::{PrimaryMap, entity};
 use crate::op::Op;
 use crate::ssa::{Node, PlaceId};
 
@@ -133,7 +133,7 @@ struct Known {
 /// All shapes.
 #[derive(Default)]
 pub(super) struct Shapes {
-    shapes: Array<ShapeId, Known>,
+    shapes: PrimaryMap<ShapeId, Known>,
     ids: HashMap<Rc<Shape>, ShapeId>,
 }
 

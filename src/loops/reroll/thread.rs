@@ -1,7 +1,7 @@
 //! Threading: where a region only decides where its block goes on, the block
 //! itself takes over its ways.
 //!
-//! Lifting makes a region of each iteration of an annotated loop. If it has
+//! Merging makes a region of each iteration of an annotated loop. If it has
 //! several exits, its first φ is the number of the exit, and branches on that
 //! follow. After threading the iterations are in one tree, with what leaves the
 //! loop as sides, as they are if nothing is annotated; so `chain` sees how they
@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::op::Op;
 use crate::ssa::{Block, Def, End, Graph, Item, Node, Region, uses};
 
@@ -32,7 +32,7 @@ pub(super) fn thread(graph: &Graph) -> Option<Graph> {
         new: graph.clone(),
         uses: uses(graph),
         values: graph.nodes.keys().collect(),
-        ways: Array::filled(Way::Several, graph.blocks.len()),
+        ways: PrimaryMap::filled(Way::Several, graph.blocks.len()),
         decisions: 0,
         tasks: vec![Task { out: root, block: root, inside: None }],
     };
@@ -56,11 +56,11 @@ struct Thread<'a> {
     old: &'a Graph,
     new: Graph,
     /// How often each node of the old graph is used.
-    uses: Array<Node, u32>,
+    uses: PrimaryMap<Node, u32>,
     /// What each node of the old graph is on the way to here.
-    values: Array<Node, Node>,
+    values: PrimaryMap<Node, Node>,
     /// For each block of a region that is taken apart where what is below goes on.
-    ways: Array<Block, Way>,
+    ways: PrimaryMap<Block, Way>,
     /// How many regions decided where their blocks go on.
     decisions: usize,
     tasks: Vec<Task>,

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use self::cancel::cancels;
 use self::place::Places;
 use super::rule::{Applied, Rule};
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::notation::Brief;
 use crate::op::{MAX_ARITY, Op};
 use crate::ssa::{
@@ -439,7 +439,7 @@ impl<'a> Edit<'a> {
                 *node = other;
             }
         };
-        let nodes: Array<Node, NodeData> = self
+        let nodes: PrimaryMap<Node, NodeData> = self
             .new
             .nodes
             .values()
@@ -470,8 +470,8 @@ impl<'a> Edit<'a> {
                 cycle.entries.iter_mut().for_each(|entry| rename(&mut entry.first));
             }
         }
-        for series in self.places.graph.series.keys() {
-            self.new.series[series].nodes_mut().for_each(rename);
+        for array in self.places.graph.arrays.keys() {
+            self.new.arrays[array].nodes_mut().for_each(rename);
         }
         for call in self.places.graph.calls.keys() {
             self.new.calls[call].args.iter_mut().for_each(rename);

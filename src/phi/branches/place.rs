@@ -2,23 +2,23 @@
 
 use hashbrown::HashMap;
 
-use crate::entity::{Array, Entity};
+use crate::entity::{Entity, PrimaryMap};
 use crate::op::Op;
-use crate::ssa::{Block, Builder, Def, End, Folding, Graph, Item, Node, Region, SeriesData};
+use crate::ssa::{ArrayData, Block, Builder, Def, End, Folding, Graph, Item, Node, Region};
 
 /// A graph with what is known about its nodes.
 pub(super) struct Places<'a> {
     pub(super) graph: &'a Graph,
     /// The block of each node, and the number of its item there.
-    positions: Array<Node, Option<(Block, usize)>>,
+    positions: PrimaryMap<Node, Option<(Block, usize)>>,
     /// The block above each block, and the number of the item that leads down.
-    above: Array<Block, Option<(Block, usize)>>,
+    above: PrimaryMap<Block, Option<(Block, usize)>>,
     /// The block in which each region stands, and the number of its item there.
-    pub(super) regions: Array<Region, Option<(Block, usize)>>,
+    pub(super) regions: PrimaryMap<Region, Option<(Block, usize)>>,
     /// Whether what a node was in past iterations is asked for.
-    pub(super) past: Array<Node, bool>,
+    pub(super) past: PrimaryMap<Node, bool>,
     /// Equal nodes have the same number here.
-    pub(super) values: Array<Node, Node>,
+    pub(super) values: PrimaryMap<Node, Node>,
     /// What is computed, for numbers of what might be.
     numbering: Builder,
     /// The first node of each number.
@@ -27,9 +27,9 @@ pub(super) struct Places<'a> {
 
 impl<'a> Places<'a> {
     pub(super) fn of(graph: &'a Graph) -> Self {
-        let mut positions = Array::filled(None, graph.nodes.len());
-        let mut above = Array::filled(None, graph.blocks.len());
-        let mut regions = Array::filled(None, graph.regions.len());
+        let mut positions = PrimaryMap::filled(None, graph.nodes.len());
+        let mut above = PrimaryMap::filled(None, graph.blocks.len());
+        let mut regions = PrimaryMap::filled(None, graph.regions.len());
         for block in graph.preorder() {
             let data = &graph.blocks[block];
             for (number, item) in data.items.iter().enumerate() {
@@ -50,9 +50,9 @@ impl<'a> Places<'a> {
                 above[otherwise] = Some((block, data.items.len()));
             }
         }
-        let mut past = Array::filled(false, graph.nodes.len());
-        for series in graph.series.values() {
-            if let SeriesData::History(node) = series {
+        let mut past = PrimaryMap::filled(false, graph.nodes.len());
+        for array in graph.arrays.values() {
+            if let ArrayData::Saved(node) = array {
                 past[*node] = true;
             }
         }

@@ -10,7 +10,7 @@ use hashbrown::{HashMap, HashSet};
 use super::extract::{Body, body_to, needed, steps_to};
 use super::reason::Reason;
 use super::{Evaluation, Group, evaluation, is_inside};
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::loops::trip_count;
 use crate::numeric::Routine;
 use crate::op::Op;
@@ -53,7 +53,7 @@ struct Exit {
 pub(super) fn closed(
     graph: &Graph,
     nest: &Nest,
-    activity: &Array<Node, bool>,
+    activity: &PrimaryMap<Node, bool>,
     region: Region,
     always: bool,
 ) -> Result<ExitClosing, Reason> {

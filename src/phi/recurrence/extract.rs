@@ -14,7 +14,7 @@ use super::system::{Next, System, close};
 use crate::loops::trip_count;
 use crate::numeric::{AffineMap, OPERATIONS, Power};
 use crate::op::Op;
-use crate::ssa::{Access, Block, Def, End, Graph, Item, Nest, Node, Region, SeriesData};
+use crate::ssa::{Access, ArrayData, Block, Def, End, Graph, Item, Nest, Node, Region};
 
 /// A walk through a loop nest.
 pub(super) struct Extraction<'a> {
@@ -294,7 +294,7 @@ impl<'a> Extraction<'a> {
         let (Some(scope), None) = (self.scopes.last(), strides.next()) else {
             return Err(Reason::Data);
         };
-        let SeriesData::Constants(numbers) = &self.graph.series[data.series] else {
+        let ArrayData::Constants(numbers) = &self.graph.arrays[data.array] else {
             return Err(Reason::Data);
         };
         if scope.region != region || data.strides.len() != 1 {
@@ -397,8 +397,8 @@ pub(in crate::phi) fn movable(
         Def::Element(access) => {
             let data = &graph.accesses[access];
             let is_given = matches!(
-                graph.series[data.series],
-                SeriesData::Constants(_) | SeriesData::Inputs { .. }
+                graph.arrays[data.array],
+                ArrayData::Constants(_) | ArrayData::Inputs { .. }
             );
             let is_fixed = !data.strides.iter().any(|&(region, _)| is_inside(region));
             (is_given && is_fixed).then_some(true)

@@ -23,12 +23,12 @@ use core::cmp::Reverse;
 use super::close::CloseLimits;
 use super::rule::{Applied, OpenLoop};
 use super::version::{Cursor, Evaluation, both, call, move_before, version};
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::loops::trip_count;
 use crate::numeric::{AffineMap, AffinePower, MAX_STATES, Routine, Trips};
 use crate::pipeline::cost;
 use crate::ssa::{
-    Block, Copies, Def, End, Graph, Item, Nest, Node, Region, SeriesData, activity, in_order,
+    ArrayData, Block, Copies, Def, End, Graph, Item, Nest, Node, Region, activity, in_order,
     is_acceptance,
 };
 use crate::validate::{Subject, refuted};
@@ -143,13 +143,13 @@ struct Closing {
 fn closed(
     graph: &Graph,
     nest: &Nest,
-    activity: &Array<Node, bool>,
+    activity: &PrimaryMap<Node, bool>,
     region: Region,
     always: bool,
 ) -> Result<Closing, Reason> {
     let body = body(graph, region)?;
     let trips = trip_count(graph, region, body.again).ok_or(Reason::Trips)?;
-    check_histories(graph, nest, region)?;
+    check_saved(graph, nest, region)?;
     let mut closing = Closing {
         evaluations: Vec::new(),
         outputs: vec![(0, 0); body.values.len()],
@@ -184,7 +184,7 @@ fn closed(
 fn evaluation(
     graph: &Graph,
     nest: &Nest,
-    activity: &Array<Node, bool>,
+    activity: &PrimaryMap<Node, bool>,
     region: Region,
     body: &Body,
     count: Option<u64>,
@@ -278,17 +278,17 @@ fn groups(
 }
 
 /// Refuses a loop if something after it reads what its iterations computed.
-pub(super) fn check_histories(graph: &Graph, nest: &Nest, region: Region) -> Result<(), Reason> {
+pub(super) fn check_saved(graph: &Graph, nest: &Nest, region: Region) -> Result<(), Reason> {
     let is_read = graph.nodes.iter().any(|(node, data)| match data.def {
-        Def::Element(access) => match graph.series[graph.accesses[access].series] {
-            SeriesData::History(past) => {
+        Def::Element(access) => match graph.arrays[graph.accesses[access].array] {
+            ArrayData::Saved(past) => {
                 is_inside(nest, past, region) && !is_inside(nest, node, region)
             }
             _ => false,
         },
         _ => false,
     });
-    if is_read { Err(Reason::History) } else { Ok(()) }
+    if is_read { Err(Reason::Saved) } else { Ok(()) }
 }
 
 /// Puts both versions in the place of `region`.

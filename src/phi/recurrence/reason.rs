@@ -24,7 +24,7 @@ pub(crate) enum Reason {
     /// The coefficients are too many, or computed in too many steps.
     Large,
     /// A later step reads what single iterations computed.
-    History,
+    Saved,
     /// Calls of routines are in the body.
     Call,
     /// The function has no derivative through the loop.
@@ -53,7 +53,7 @@ impl core::fmt::Display for Reason {
             Reason::Degree => "the iteration number occurs with a power above 4",
             Reason::States => "more than 6 values that it carries depend on each other",
             Reason::Large => "its coefficients take more than 128 steps",
-            Reason::History => "a later step reads what its iterations computed",
+            Reason::Saved => "a later step reads what its iterations computed",
             Reason::Call => "a loop in it is evaluated by a routine",
             Reason::Inactive => "the function has no derivative through it",
             Reason::Loops => "there are too many loops before it",

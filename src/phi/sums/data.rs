@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use crate::entity::Entity;
 use crate::numeric::double_double::Bounded;
 use crate::op::{Op, eval};
-use crate::ssa::{Node, Series, Table};
+use crate::ssa::{Array, Node, Table};
 
 /// The number of a step of a data program.
 pub(super) type Datum = usize;
@@ -27,7 +27,7 @@ pub(super) enum Step {
     /// One of the inactive inputs, of which each iteration reads another one; when the form is
     /// compared with its loop, a number of `sample`.
     Row {
-        series: Series,
+        array: Array,
         sample: Table,
         base: i64,
         stride: i64,
@@ -222,9 +222,9 @@ fn exponential(a: Bounded) -> Bounded {
     (0..SQUARINGS).fold(power, |power, _| power * power)
 }
 
-/// Numbers of moderate size for the inputs of a series.
-pub(super) fn sample(series: Series, count: u32) -> Table {
-    let number = |at: u32| (1.7 * f64::from(at) + series.index() as f64).sin() + 0.25;
+/// Numbers of moderate size for the inputs of an array.
+pub(super) fn sample(array: Array, count: u32) -> Table {
+    let number = |at: u32| (1.7 * f64::from(at) + array.index() as f64).sin() + 0.25;
     (0..count).map(|at| number(at).to_bits()).collect()
 }
 

@@ -9,10 +9,10 @@ use hashbrown::{HashMap, HashSet};
 use super::data::{Data, Datum, Step, sample};
 use super::polynomial::{MOST_VARIABLES, Monomial, Polynomial};
 use super::reason::Reason;
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::op::Op;
 use crate::phi::recurrence::{Body, is_inside, movable};
-use crate::ssa::{Access, Def, Graph, Item, Nest, Node, Region, SeriesData};
+use crate::ssa::{Access, ArrayData, Def, Graph, Item, Nest, Node, Region};
 
 /// What of an invariant node a variable is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,7 +52,7 @@ pub(super) struct Place<'a> {
     /// The loop before which data are known, if that is not compile time: inactive values.
     pub(super) outer: Option<Region>,
     /// Which nodes depend on nothing but constants, inactive inputs and iteration numbers.
-    pub(super) passive: &'a Array<Node, bool>,
+    pub(super) passive: &'a PrimaryMap<Node, bool>,
 }
 
 /// A walk through the body of a loop.
@@ -154,8 +154,8 @@ impl<'a> Extraction<'a> {
         let Place { graph, region, outer, .. } = self.place;
         let data = &graph.accesses[access];
         let is_own = |&(of, stride): &(Region, i32)| stride == 0 || of == region;
-        let is_given = match graph.series[data.series] {
-            SeriesData::Inputs { first, .. } => !graph.is_active(first),
+        let is_given = match graph.arrays[data.array] {
+            ArrayData::Inputs { first, .. } => !graph.is_active(first),
             _ => false,
         };
         outer.is_some() && is_given && data.strides.iter().all(is_own)
@@ -339,12 +339,12 @@ impl<'a> Extraction<'a> {
         let own = data.strides.iter().find(|&&(of, _)| of == region);
         let (base, stride) =
             (i64::from(data.base), own.map_or(0, |&(_, stride)| i64::from(stride)));
-        let step = match &graph.series[data.series] {
-            SeriesData::Constants(table) if matches!(moving[..], [(of, _)] if of == region) => {
+        let step = match &graph.arrays[data.array] {
+            ArrayData::Constants(table) if matches!(moving[..], [(of, _)] if of == region) => {
                 Step::Element { table: table.clone(), base, stride }
             }
-            &SeriesData::Inputs { count, .. } if self.is_row(access) => {
-                Step::Row { series: data.series, sample: sample(data.series, count), base, stride }
+            &ArrayData::Inputs { count, .. } if self.is_row(access) => {
+                Step::Row { array: data.array, sample: sample(data.array, count), base, stride }
             }
             _ => return Err(Reason::Data),
         };

@@ -27,7 +27,7 @@ use crate::phi::rule::Rule;
 use crate::phi::version::Cursor;
 use crate::pipeline::cost;
 use crate::ssa::{
-    AccessData, Block, Def, End, Graph, Item, Node, NodeData, Region, RegionData, SeriesData,
+    AccessData, ArrayData, Block, Def, End, Graph, Item, Node, NodeData, Region, RegionData,
 };
 
 /// The most iterations of which each term is tested whether it is a square.
@@ -247,9 +247,9 @@ pub(super) fn sampled(graph: &Graph, iterate: &Iterate) -> Graph {
     let mut sampled = graph.clone();
     for step in iterate.data.steps() {
         match *step {
-            Step::Row { series, .. } => {
-                if let SeriesData::Inputs { count, .. } = graph.series[series] {
-                    sampled.series[series] = SeriesData::Constants(sample(series, count));
+            Step::Row { array, .. } => {
+                if let ArrayData::Inputs { count, .. } = graph.arrays[array] {
+                    sampled.arrays[array] = ArrayData::Constants(sample(array, count));
                 }
             }
             Step::Known(node) => {
@@ -389,9 +389,9 @@ impl Adder<'_> {
         let number = new.push_iteration(region);
         let mut values: Vec<Node> = Vec::new();
         for step in iterate.data.steps() {
-            let element = |new: &mut Graph, series, base: i64, stride: i64| {
+            let element = |new: &mut Graph, array, base: i64, stride: i64| {
                 let strides = [(region, stride as i32)].into_iter().collect();
-                let access = new.accesses.push(AccessData { series, base: base as u32, strides });
+                let access = new.accesses.push(AccessData { array, base: base as u32, strides });
                 let node = new.nodes.push(NodeData { def: Def::Element(access), place });
                 new.blocks[root].items.push(Item::Node(node));
                 node
@@ -401,10 +401,10 @@ impl Adder<'_> {
                 Step::Pivot(variable) => pivot.get(variable).copied().flatten().unwrap_or(zero),
                 Step::Iteration => number,
                 Step::Element { ref table, base, stride } => {
-                    let series = new.series.push(SeriesData::Constants(table.clone()));
-                    element(new, series, base, stride)
+                    let array = new.arrays.push(ArrayData::Constants(table.clone()));
+                    element(new, array, base, stride)
                 }
-                Step::Row { series, base, stride, .. } => element(new, series, base, stride),
+                Step::Row { array, base, stride, .. } => element(new, array, base, stride),
                 Step::Known(node) => node,
                 Step::Apply(op, args) => {
                     let args: Vec<Node> = args[..op.arity()].iter().map(|&at| values[at]).collect();

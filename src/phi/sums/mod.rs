@@ -28,16 +28,16 @@ mod solve;
 use hashbrown::HashSet;
 
 use super::close::CloseLimits;
-use super::recurrence::{Body, body, check_histories, loops_in, needed};
+use super::recurrence::{Body, body, check_saved, loops_in, needed};
 use super::rule::{Applied, OpenLoop};
 use super::version::{Cursor, both, call, move_before, version};
-use crate::entity::{Array, Entity};
+use crate::entity::{Entity, PrimaryMap};
 use crate::loops::trip_count;
 use crate::numeric::Routine;
 use crate::op::Op;
 use crate::pipeline::cost;
 use crate::ssa::{
-    Copies, Def, End, Folding, Graph, Item, Nest, Node, Region, SeriesData, activity, in_order,
+    ArrayData, Copies, Def, End, Folding, Graph, Item, Nest, Node, Region, activity, in_order,
     simplify,
 };
 use crate::validate::{Subject, differs};
@@ -125,16 +125,16 @@ fn pass(
 }
 
 /// Which nodes depend on nothing but constants, inactive inputs and iteration numbers.
-fn passive(graph: &Graph) -> Array<Node, bool> {
-    let mut passive = Array::filled(false, graph.nodes.len());
+fn passive(graph: &Graph) -> PrimaryMap<Node, bool> {
+    let mut passive = PrimaryMap::filled(false, graph.nodes.len());
     for (node, data) in graph.nodes.iter() {
         passive[node] = match data.def {
             Def::Const(_) | Def::Iteration(_) => true,
             Def::Input(number) => !graph.is_active(number),
             Def::Apply(..) => graph.operands(node).iter().all(|&arg| passive[arg]),
-            Def::Element(access) => match graph.series[graph.accesses[access].series] {
-                SeriesData::Constants(_) => true,
-                SeriesData::Inputs { first, .. } => !graph.is_active(first),
+            Def::Element(access) => match graph.arrays[graph.accesses[access].array] {
+                ArrayData::Constants(_) => true,
+                ArrayData::Inputs { first, .. } => !graph.is_active(first),
                 _ => false,
             },
             Def::Phi(..) | Def::Entry(..) | Def::Call(_) | Def::Result(..) => false,
@@ -146,14 +146,14 @@ fn passive(graph: &Graph) -> Array<Node, bool> {
 /// The closed forms of the values of a loop; the reasons of others are told to `refuse`.
 fn closed(
     place: Place<'_>,
-    activity: &Array<Node, bool>,
+    activity: &PrimaryMap<Node, bool>,
     limits: &CloseLimits,
     refuse: &mut impl FnMut(Reason),
 ) -> Result<Vec<Closed>, Reason> {
     let Place { graph, nest, region, .. } = place;
     let body = body(graph, region).map_err(|_| Reason::Branches)?;
     let count = trip_count(graph, region, body.again).ok_or(Reason::Trips)?;
-    check_histories(graph, nest, region).map_err(|_| Reason::History)?;
+    check_saved(graph, nest, region).map_err(|_| Reason::Saved)?;
     let (mut all, mut stays) = (Vec::new(), Vec::new());
     for (phi, &value) in body.values.iter().enumerate() {
         let found = found(place, &body, value, count, limits).or_else(|reason| match reason {
@@ -254,7 +254,7 @@ fn is_refuted(place: Place<'_>, body: &Body, count: u64, closed: &Closed) -> boo
 fn insert(
     new: &mut Graph,
     place: Place<'_>,
-    activity: &Array<Node, bool>,
+    activity: &PrimaryMap<Node, bool>,
     all: Vec<Closed>,
 ) -> Option<()> {
     let Place { graph, nest, region, .. } = place;

@@ -11,7 +11,7 @@ pub(in crate::phi) enum Reason {
     /// The trip count is not a constant.
     Trips,
     /// A later step reads what single iterations computed.
-    History,
+    Saved,
     /// The loop passes on something else than the next value of an entry φ.
     Exit,
     /// A carried value is not only added to or multiplied.
@@ -53,7 +53,7 @@ impl core::fmt::Display for Reason {
         f.write_str(match self {
             Reason::Branches => "its body branches",
             Reason::Trips => "its trip count is not a constant",
-            Reason::History => "a later step reads what its iterations computed",
+            Reason::Saved => "a later step reads what its iterations computed",
             Reason::Exit => "it passes on something else than what it carries",
             Reason::Carried => "an iteration does more with what it carries than to add to it",
             Reason::Used => "an iteration reads its partial sum",

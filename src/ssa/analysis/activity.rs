@@ -3,10 +3,10 @@
 use smallvec::SmallVec;
 
 use super::Flow;
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::op::{Numbers, Op, contribution};
+use crate::ssa::arrays::ArrayData;
 use crate::ssa::graph::{Def, End, Graph, Node};
-use crate::ssa::series::SeriesData;
 
 /// For each node whether a derivative of the first output by an active input passes
 /// through it, as far as the flow of values tells.
@@ -22,7 +22,7 @@ use crate::ssa::series::SeriesData;
 /// assert_eq!(active.values().copied().collect::<Vec<_>>(), [true, false, false, false, true, true]);
 /// # Ok::<(), phigrad::ssa::ParseError>(())
 /// ```
-pub fn activity(graph: &Graph) -> Array<Node, bool> {
+pub fn activity(graph: &Graph) -> PrimaryMap<Node, bool> {
     let flow = Flow::of(graph);
     varied_and_active(graph, |node| targets(&flow, graph, node)).1
 }
@@ -32,17 +32,17 @@ pub fn activity(graph: &Graph) -> Array<Node, bool> {
 pub(crate) fn varied_and_active(
     graph: &Graph,
     targets: impl Fn(Node) -> SmallVec<[Node; 4]>,
-) -> (Array<Node, bool>, Array<Node, bool>) {
-    let targets: Array<Node, SmallVec<[Node; 4]>> = graph.nodes.keys().map(targets).collect();
-    let mut users: Array<Node, SmallVec<[Node; 4]>> =
-        Array::filled(SmallVec::new(), graph.nodes.len());
+) -> (PrimaryMap<Node, bool>, PrimaryMap<Node, bool>) {
+    let targets: PrimaryMap<Node, SmallVec<[Node; 4]>> = graph.nodes.keys().map(targets).collect();
+    let mut users: PrimaryMap<Node, SmallVec<[Node; 4]>> =
+        PrimaryMap::filled(SmallVec::new(), graph.nodes.len());
     for (node, targets) in targets.iter() {
         targets.iter().for_each(|&target| users[target].push(node));
     }
     let is_active = |&node: &Node| match graph.nodes[node].def {
         Def::Input(number) => graph.is_active(number),
-        Def::Element(access) => match graph.series[graph.accesses[access].series] {
-            SeriesData::Inputs { first, .. } => graph.is_active(first),
+        Def::Element(access) => match graph.arrays[graph.accesses[access].array] {
+            ArrayData::Inputs { first, .. } => graph.is_active(first),
             _ => false,
         },
         _ => false,
@@ -62,10 +62,10 @@ pub(crate) fn varied_and_active(
 fn reached(
     graph: &Graph,
     mut pending: Vec<Node>,
-    nexts: &Array<Node, SmallVec<[Node; 4]>>,
+    nexts: &PrimaryMap<Node, SmallVec<[Node; 4]>>,
     is_allowed: impl Fn(Node) -> bool,
-) -> Array<Node, bool> {
-    let mut reached = Array::filled(false, graph.nodes.len());
+) -> PrimaryMap<Node, bool> {
+    let mut reached = PrimaryMap::filled(false, graph.nodes.len());
     while let Some(node) = pending.pop() {
         if is_allowed(node) && !core::mem::replace(&mut reached[node], true) {
             pending.extend(&nexts[node]);

@@ -1,10 +1,10 @@
 //! Which blocks runs reach: what is known of a graph beyond its meaning.
 
 use super::Nest;
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
+use crate::ssa::arrays::ArrayData;
 use crate::ssa::graph::{Block, End, Graph, Item};
 use crate::ssa::interpret::interpret_while;
-use crate::ssa::series::SeriesData;
 
 /// The runs take no more steps than that, all together.
 const MOST_STEPS: usize = 1 << 20;
@@ -15,13 +15,13 @@ const MOST_STEPS: usize = 1 << 20;
 pub(crate) fn block_profile(
     graph: &Graph,
     inputs: &[impl AsRef<[f64]>],
-) -> Option<Array<Block, bool>> {
+) -> Option<PrimaryMap<Block, bool>> {
     let is_branch = |end: &End| matches!(end, End::Branch { .. });
     if !graph.blocks.values().any(|block| is_branch(&block.end)) {
         return None;
     }
     let costs = costs(graph);
-    let mut reached = Array::filled(false, graph.blocks.len());
+    let mut reached = PrimaryMap::filled(false, graph.blocks.len());
     let (mut left, mut has_ended) = (MOST_STEPS, false);
     for inputs in inputs {
         let mut blocks = Vec::new();
@@ -45,22 +45,22 @@ pub(crate) fn block_profile(
 
 /// What it costs to enter each block: its steps, and where an iteration begins all that the
 /// interpreter may keep of it.
-fn costs(graph: &Graph) -> Array<Block, usize> {
+fn costs(graph: &Graph) -> PrimaryMap<Block, usize> {
     let steps = |block: Block| {
         let items = graph.blocks[block].items.iter();
         let steps = items.map(|item| match *item {
-            Item::Fill(series) => match &graph.series[series] {
-                SeriesData::Sums(nodes) => nodes.len(),
-                SeriesData::Outputs { count, .. } => *count as usize,
+            Item::Fill(array) => match &graph.arrays[array] {
+                ArrayData::Sums(nodes) => nodes.len(),
+                ArrayData::Outputs { count, .. } => *count as usize,
                 _ => 1,
             },
             _ => 1,
         });
         steps.sum::<usize>() + 1
     };
-    let mut costs: Array<Block, usize> = graph.blocks.keys().map(steps).collect();
+    let mut costs: PrimaryMap<Block, usize> = graph.blocks.keys().map(steps).collect();
     let nest = Nest::of(graph);
-    let mut kept = Array::filled(0, graph.regions.len());
+    let mut kept = PrimaryMap::filled(0, graph.regions.len());
     for block in graph.blocks.keys() {
         if let Some(region) = nest.block_loop(block) {
             kept[region] += graph.blocks[block].items.len();

@@ -3,12 +3,12 @@
 use hashbrown::HashSet;
 
 use super::Flow;
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::op::{Op, is_singular};
 use crate::ssa::graph::{Def, End, Graph, Item, Node};
 
 /// Which nodes a condition or a singular primitive depends on.
-pub(crate) fn control_slice(graph: &Graph, flow: &Flow<'_>) -> Array<Node, bool> {
+pub(crate) fn control_slice(graph: &Graph, flow: &Flow<'_>) -> PrimaryMap<Node, bool> {
     let matters = |op, operand, args: &[Node]| {
         let has_pole = op == Op::Powi && graph.constant(args[1]) < Some(0.0);
         is_singular(op, operand) || has_pole
@@ -49,7 +49,7 @@ fn needed(
         }
     }
     let mut needed = HashSet::new();
-    // A long series has as many elements.
+    // A long array has as many elements.
     let mut seen = HashSet::new();
     while let Some(node) = pending.pop() {
         if !needed.insert(node) {
@@ -57,9 +57,9 @@ fn needed(
         }
         match graph.nodes[node].def {
             Def::Element(access) => {
-                let series = graph.accesses[access].series;
-                if seen.insert(series) {
-                    pending.extend(flow.elements(series));
+                let array = graph.accesses[access].array;
+                if seen.insert(array) {
+                    pending.extend(flow.elements(array));
                 }
             }
             _ => pending.extend(flow.sources(node)),

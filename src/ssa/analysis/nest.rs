@@ -1,6 +1,6 @@
 //! How the regions of a graph nest: what stands in which region and loop.
 
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
 
 /// For each block and node the region, and the loop, closest around it.
@@ -22,20 +22,20 @@ use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Nest {
-    block_regions: Array<Block, Option<Region>>,
-    block_loops: Array<Block, Option<Region>>,
-    node_blocks: Array<Node, Option<Block>>,
-    region_blocks: Array<Region, Option<Block>>,
+    block_regions: PrimaryMap<Block, Option<Region>>,
+    block_loops: PrimaryMap<Block, Option<Region>>,
+    node_blocks: PrimaryMap<Node, Option<Block>>,
+    region_blocks: PrimaryMap<Region, Option<Block>>,
 }
 
 impl Nest {
     /// The nest of `graph`, whose blocks form a tree.
     pub fn of(graph: &Graph) -> Nest {
         let mut nest = Nest {
-            block_regions: Array::filled(None, graph.blocks.len()),
-            block_loops: Array::filled(None, graph.blocks.len()),
-            node_blocks: Array::filled(None, graph.nodes.len()),
-            region_blocks: Array::filled(None, graph.regions.len()),
+            block_regions: PrimaryMap::filled(None, graph.blocks.len()),
+            block_loops: PrimaryMap::filled(None, graph.blocks.len()),
+            node_blocks: PrimaryMap::filled(None, graph.nodes.len()),
+            region_blocks: PrimaryMap::filled(None, graph.regions.len()),
         };
         for block in graph.preorder() {
             let (here, around) = (nest.block_regions[block], nest.block_loops[block]);

@@ -1,10 +1,10 @@
-//! Where values come from: through primitives, φs, loops and series.
+//! Where values come from: through primitives, φs, loops and arrays.
 
 use smallvec::SmallVec;
 
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
+use crate::ssa::arrays::Array;
 use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
-use crate::ssa::series::Series;
 
 /// For each node the nodes that its value comes from.
 ///
@@ -28,20 +28,20 @@ use crate::ssa::series::Series;
 #[derive(Clone, Debug)]
 pub struct Flow<'a> {
     graph: &'a Graph,
-    leaves: Array<Region, Vec<Block>>,
-    /// What is added to the sums of each series.
-    added: Array<Series, Vec<Node>>,
+    leaves: PrimaryMap<Region, Vec<Block>>,
+    /// What is added to the sums of each array.
+    added: PrimaryMap<Array, Vec<Node>>,
 }
 
 impl<'a> Flow<'a> {
     /// The flow of `graph`, a verified graph.
     pub fn of(graph: &'a Graph) -> Self {
         let leaves = graph.regions.values().map(|region| graph.leaves(region.root)).collect();
-        let mut added = Array::filled(Vec::new(), graph.series.len());
+        let mut added = PrimaryMap::filled(Vec::new(), graph.arrays.len());
         for block in graph.blocks.values() {
             for item in &block.items {
                 if let Item::Accumulate(access, node) = *item {
-                    added[graph.accesses[access].series].push(node);
+                    added[graph.accesses[access].array].push(node);
                 }
             }
         }
@@ -59,7 +59,7 @@ impl<'a> Flow<'a> {
     }
 
     /// What `node` is computed from: its operands, what the ends of a region pass
-    /// on to it, its first value, or all that may be in its series.
+    /// on to it, its first value, or all that may be in its array.
     pub fn sources(&self, node: Node) -> SmallVec<[Node; 4]> {
         let graph = self.graph;
         match graph.nodes[node].def {
@@ -77,14 +77,14 @@ impl<'a> Flow<'a> {
                 let nexts = self.passed(region, decides + number as usize);
                 core::iter::once(first).chain(nexts).collect()
             }
-            Def::Element(access) => self.elements(graph.accesses[access].series).collect(),
+            Def::Element(access) => self.elements(graph.accesses[access].array).collect(),
         }
     }
 
-    /// What the elements of `series` are computed from.
-    pub(crate) fn elements(&self, series: Series) -> impl Iterator<Item = Node> {
-        let added = self.added[series].iter().copied();
-        self.graph.series[series].nodes().chain(added)
+    /// What the elements of `array` are computed from.
+    pub(crate) fn elements(&self, array: Array) -> impl Iterator<Item = Node> {
+        let added = self.added[array].iter().copied();
+        self.graph.arrays[array].nodes().chain(added)
     }
 
     /// The values with this number among those that each end of `region` passes on.
@@ -109,8 +109,8 @@ pub(crate) fn matters(graph: &Graph, region: Region, values: &[Node], number: us
 }
 
 /// How many places refer to each node; one that does so several times counts once.
-pub(crate) fn uses(graph: &Graph) -> Array<Node, u32> {
-    let mut uses = Array::filled(0, graph.nodes.len());
+pub(crate) fn uses(graph: &Graph) -> PrimaryMap<Node, u32> {
+    let mut uses = PrimaryMap::filled(0, graph.nodes.len());
     let mut count = |nodes: &[Node]| {
         let again = |&(i, node): &(usize, &Node)| !nodes[..i].contains(node);
         nodes.iter().enumerate().filter(again).for_each(|(_, &node)| uses[node] += 1);

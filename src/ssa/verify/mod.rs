@@ -16,7 +16,7 @@
 //!    exactly one branch, or begins exactly one region, which is a step of
 //!    exactly one block; and is reached from the root.
 //! 6. No block is open; all paths of the graph return the same number of
-//!    outputs, which is at least as many as there are before those of series, and all ends of a region pass on as many values as it takes: one
+//!    outputs, which is at least as many as there are before those of arrays, and all ends of a region pass on as many values as it takes: one
 //!    for each φ, and in a loop before those one for each entry φ, and before
 //!    those, unless the loop replays another, the one that decides whether there
 //!    is another iteration.
@@ -36,13 +36,13 @@
 //!    one that replays another. Both are visible in the loop, and in those that
 //!    replay it.
 //! 10. A history is of a node that gets its value in the root of a loop that
-//!     replays none, not of the iteration number. What series refer to is there. A
-//!     row of inputs is of active or of inactive ones. No output is in two series.
+//!     replays none, not of the iteration number. What arrays refer to is there. A
+//!     row of inputs is of active or of inactive ones. No output is in two arrays.
 //! 11. The strides of an access are by different loops that replay none, and its
-//!     index is in the series whatever the iteration numbers.
+//!     index is in the array whatever the iteration numbers.
 //! 12. Where there is an access, the iteration numbers of its loops are known: it
 //!     is in the loop, or in one that replays it. Where an element is read, and by
-//!     smaller ids, the nodes of the series are visible, the loop of the history
+//!     smaller ids, the nodes of the array are visible, the loop of the history
 //!     is as if it were to be replayed, or the sums have been filled in this block
 //!     or above.
 //! 13. Sums are filled by one step at most, but for those that are outputs: each
@@ -56,16 +56,16 @@
 //! have those of the forward block as theirs; otherwise they have the same as
 //! the block above. What a forward block computes, φs included, is visible.
 
+mod arrays;
 mod nodes;
-mod series;
 mod sums;
 mod tree;
 mod visibility;
 
 use super::analysis::Nest;
+use super::arrays::{Access, Array};
 use super::graph::{Block, Graph, Node, Region};
-use super::print::{access_line, end_line, header_line, node_line, region_line, series_line};
-use super::series::{Access, Series};
+use super::print::{access_line, array_line, end_line, header_line, node_line, region_line};
 
 /// An invariant that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -96,7 +96,7 @@ pub fn verify(graph: &Graph) -> Result<(), VerifyError> {
     nodes::check(graph)?;
     tree::check(graph)?;
     let nest = Nest::of(graph);
-    series::check(graph, &nest)?;
+    arrays::check(graph, &nest)?;
     visibility::check(graph, &nest)
 }
 
@@ -119,9 +119,9 @@ fn at_region(graph: &Graph, region: Region, what: &str) -> VerifyError {
     VerifyError { what: format!("region {region} {what}"), excerpt: caret(&line) }
 }
 
-fn at_series(graph: &Graph, series: Series, what: &str) -> VerifyError {
-    let line = series_line(graph, series);
-    VerifyError { what: format!("series {series} {what}"), excerpt: caret(&line) }
+fn at_array(graph: &Graph, array: Array, what: &str) -> VerifyError {
+    let line = array_line(graph, array);
+    VerifyError { what: format!("array {array} {what}"), excerpt: caret(&line) }
 }
 
 fn at_access(graph: &Graph, access: Access, what: &str) -> VerifyError {

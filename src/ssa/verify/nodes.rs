@@ -1,7 +1,7 @@
 //! Invariants of single nodes and regions: what they refer to is there.
 
 use super::{VerifyError, at_header, at_node, at_region};
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::op::{Domain, Op};
 use crate::ssa::graph::{Def, Graph, Node, NodeData, Region, RegionData};
 
@@ -11,7 +11,7 @@ pub(super) fn check(graph: &Graph) -> Result<(), VerifyError> {
     }
     graph.nodes.iter().try_for_each(|(node, data)| check_node(graph, node, data))?;
     check_inputs(graph)?;
-    let mut counted = Array::filled(false, graph.regions.len());
+    let mut counted = PrimaryMap::filled(false, graph.regions.len());
     for (node, data) in graph.nodes.iter() {
         if let Def::Iteration(region) = data.def
             && core::mem::replace(&mut counted[region], true)

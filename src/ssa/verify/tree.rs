@@ -1,7 +1,7 @@
 //! Invariants of the tree: blocks, regions and the order of φs.
 
 use super::{VerifyError, at_block, at_region};
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::ssa::graph::{Block, End, Graph, Item, Node, Region};
 
 /// What leads to a block.
@@ -23,7 +23,7 @@ pub(super) fn check(graph: &Graph) -> Result<(), VerifyError> {
     }
     // One way at most leads to each block, so the walk ends.
     let order = graph.preorder();
-    let mut reached = Array::filled(false, graph.blocks.len());
+    let mut reached = PrimaryMap::filled(false, graph.blocks.len());
     order.iter().for_each(|&block| reached[block] = true);
     if let Some((block, _)) = reached.iter().find(|(_, reached)| !**reached) {
         return Err(at_block(graph, block, "is not below the root"));
@@ -31,9 +31,9 @@ pub(super) fn check(graph: &Graph) -> Result<(), VerifyError> {
     check_order(graph, &order)
 }
 
-fn count_ways(graph: &Graph) -> Result<Array<Block, Ways>, VerifyError> {
-    let mut ways = Array::filled(Ways::default(), graph.blocks.len());
-    let mut steps: Array<Region, usize> = Array::filled(0, graph.regions.len());
+fn count_ways(graph: &Graph) -> Result<PrimaryMap<Block, Ways>, VerifyError> {
+    let mut ways = PrimaryMap::filled(Ways::default(), graph.blocks.len());
+    let mut steps: PrimaryMap<Region, usize> = PrimaryMap::filled(0, graph.regions.len());
     graph.regions.values().for_each(|data| ways[data.root].regions += 1);
     for (block, data) in graph.blocks.iter() {
         for region in graph.regions_of(block) {
@@ -65,7 +65,7 @@ fn count_ways(graph: &Graph) -> Result<Array<Block, Ways>, VerifyError> {
 fn check_order(graph: &Graph, order: &[Block]) -> Result<(), VerifyError> {
     let parents = graph.parents();
     // For each block the largest id in it and, after those, below it.
-    let mut largest: Array<Block, Option<Node>> = Array::filled(None, graph.blocks.len());
+    let mut largest: PrimaryMap<Block, Option<Node>> = PrimaryMap::filled(None, graph.blocks.len());
     for &block in order.iter().rev() {
         let data = &graph.blocks[block];
         let computed = data.items.iter().filter_map(|item| match *item {

@@ -2,10 +2,10 @@
 
 use super::sums::Sums;
 use super::{VerifyError, at_block, at_node, at_region};
-use crate::entity::Array;
+use crate::entity::PrimaryMap;
 use crate::ssa::analysis::Nest;
+use crate::ssa::arrays::{Access, Array, ArrayData};
 use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
-use crate::ssa::series::{Access, Series, SeriesData};
 
 pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {
     let is_computed = |def: &Def| !matches!(def, Def::Input(_) | Def::Const(_));
@@ -13,13 +13,13 @@ pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {
         graph,
         nest,
         visible: graph.nodes.values().map(|data| u32::from(!is_computed(&data.def))).collect(),
-        regions: Array::filled(0, graph.regions.len()),
-        loops: Array::filled(0, graph.regions.len()),
-        numbers: Array::filled(None, graph.regions.len()),
+        regions: PrimaryMap::filled(0, graph.regions.len()),
+        loops: PrimaryMap::filled(0, graph.regions.len()),
+        numbers: PrimaryMap::filled(None, graph.regions.len()),
         sums: Sums::new(graph, nest),
-        replaying: Array::filled(false, graph.regions.len()),
-        rows: graph.output_rows().iter().map(|&(series, ..)| series).collect(),
-        computed: Array::filled(false, graph.nodes.len()),
+        replaying: PrimaryMap::filled(false, graph.regions.len()),
+        rows: graph.output_rows().iter().map(|&(array, ..)| array).collect(),
+        computed: PrimaryMap::filled(false, graph.nodes.len()),
         open: Vec::new(),
     };
     for (node, data) in graph.nodes.iter() {
@@ -42,20 +42,20 @@ struct Walk<'a> {
     graph: &'a Graph,
     nest: &'a Nest,
     /// In how many ways each node is visible here.
-    visible: Array<Node, u32>,
+    visible: PrimaryMap<Node, u32>,
     /// In how many ways each region is visible here.
-    regions: Array<Region, u32>,
+    regions: PrimaryMap<Region, u32>,
     /// How many of the loops around each loop counts as or is replayed by.
-    loops: Array<Region, u32>,
+    loops: PrimaryMap<Region, u32>,
     /// The node of each loop's iteration number.
-    numbers: Array<Region, Option<Node>>,
+    numbers: PrimaryMap<Region, Option<Node>>,
     sums: Sums,
-    /// The series that are outputs.
-    rows: Vec<Series>,
+    /// The arrays that are outputs.
+    rows: Vec<Array>,
     /// Which regions have a forward block that is not that of the block where they
     /// stand, or a block in them has.
-    replaying: Array<Region, bool>,
-    computed: Array<Node, bool>,
+    replaying: PrimaryMap<Region, bool>,
+    computed: PrimaryMap<Node, bool>,
     /// The blocks from the root to here.
     open: Vec<Open>,
 }
@@ -96,7 +96,7 @@ impl Walk<'_> {
                 (Some(&Item::Node(node)), _) => self.compute(here.block, node)?,
                 (Some(&Item::Guard { condition, .. }), _) => self.used(here.block, condition)?,
                 (Some(&Item::Region(region)), _) => self.begin(here, region)?,
-                (Some(&Item::Fill(series)), _) => self.fill(here.block, series)?,
+                (Some(&Item::Fill(array)), _) => self.fill(here.block, array)?,
                 (Some(&Item::Accumulate(access, node)), _) => {
                     self.accumulate(here.block, access, node)?;
                 }
@@ -150,29 +150,29 @@ impl Walk<'_> {
     /// Checks that `node` may read at `access` here; else says what is wrong.
     fn read(&mut self, node: Node, access: Access) -> Result<(), String> {
         self.counted(access)?;
-        let series = self.graph.accesses[access].series;
-        let operands = match &self.graph.series[series] {
-            SeriesData::Constants(_) | SeriesData::Inputs { .. } => &[][..],
-            SeriesData::Nodes(nodes) => {
+        let array = self.graph.accesses[access].array;
+        let operands = match &self.graph.arrays[array] {
+            ArrayData::Constants(_) | ArrayData::Inputs { .. } => &[][..],
+            ArrayData::Nodes(nodes) => {
                 if let Some(lost) = nodes.iter().find(|&&node| self.visible[node] == 0) {
-                    return Err(format!("uses {lost} in {series}, not visible here"));
+                    return Err(format!("uses {lost} in {array}, not visible here"));
                 }
                 nodes
             }
-            SeriesData::History(past) => {
+            ArrayData::Saved(past) => {
                 let region = self.nest.node_loop(*past);
                 if region.is_none_or(|region| self.regions[region] == 0) {
-                    return Err(format!("reads {series}, of a loop that is not visible here"));
+                    return Err(format!("reads {array}, of a loop that is not visible here"));
                 }
                 core::slice::from_ref(past)
             }
-            SeriesData::Sums(_) | SeriesData::Outputs { .. } => {
-                self.sums.read(series)?;
+            ArrayData::Sums(_) | ArrayData::Outputs { .. } => {
+                self.sums.read(array)?;
                 &[]
             }
         };
         match operands.iter().find(|&&operand| operand >= node) {
-            Some(late) => Err(format!("has no larger id than {late} in {series}")),
+            Some(late) => Err(format!("has no larger id than {late} in {array}")),
             None => Ok(()),
         }
     }
@@ -186,17 +186,17 @@ impl Walk<'_> {
         }
     }
 
-    fn fill(&mut self, block: Block, series: Series) -> Result<(), VerifyError> {
-        let Some(data) = self.graph.series.get(series).filter(|data| data.is_sums()) else {
-            return Err(at_block(self.graph, block, &format!("fills {series}, which are no sums")));
+    fn fill(&mut self, block: Block, array: Array) -> Result<(), VerifyError> {
+        let Some(data) = self.graph.arrays.get(array).filter(|data| data.is_sums()) else {
+            return Err(at_block(self.graph, block, &format!("fills {array}, which are no sums")));
         };
         data.nodes().try_for_each(|first| self.used(block, first))?;
-        let is_output = matches!(data, SeriesData::Outputs { .. });
+        let is_output = matches!(data, ArrayData::Outputs { .. });
         if is_output && self.nest.block_region(block).is_some() {
-            let what = format!("fills {series}, outputs, in a region");
+            let what = format!("fills {array}, outputs, in a region");
             return Err(at_block(self.graph, block, &what));
         }
-        self.sums.fill(series, is_output).map_err(|what| at_block(self.graph, block, &what))
+        self.sums.fill(array, is_output).map_err(|what| at_block(self.graph, block, &what))
     }
 
     fn accumulate(&mut self, block: Block, access: Access, node: Node) -> Result<(), VerifyError> {
@@ -204,11 +204,11 @@ impl Walk<'_> {
         let Some(data) = self.graph.accesses.get(access) else {
             return Err(wrong(&format!("adds at {access}, which is no access")));
         };
-        if !self.graph.series[data.series].is_sums() {
-            return Err(wrong(&format!("adds to {}, which are no sums", data.series)));
+        if !self.graph.arrays[data.array].is_sums() {
+            return Err(wrong(&format!("adds to {}, which are no sums", data.array)));
         }
         self.counted(access).map_err(|what| wrong(&what))?;
-        self.sums.add(data.series).map_err(|what| wrong(&what))?;
+        self.sums.add(data.array).map_err(|what| wrong(&what))?;
         self.used(block, node)
     }
 
@@ -297,9 +297,9 @@ impl Walk<'_> {
         if self.rows.is_empty() || self.nest.block_region(block).is_some() {
             return Ok(());
         }
-        match self.rows.iter().find(|&&series| !self.sums.is_filled(series)) {
-            Some(series) => {
-                Err(at_block(self.graph, block, &format!("returns without {series}, outputs")))
+        match self.rows.iter().find(|&&array| !self.sums.is_filled(array)) {
+            Some(array) => {
+                Err(at_block(self.graph, block, &format!("returns without {array}, outputs")))
             }
             None => Ok(()),
         }

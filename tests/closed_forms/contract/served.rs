@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use phigrad::loops::{RerollLimits, fuse, reroll};
-use phigrad::merge::{Lifted, Paths};
+use phigrad::merge::{MergeLimits, MergedTraces};
 use phigrad::numeric::Routine;
 use phigrad::phi::{Applied, CloseLimits, Rule, close};
 use phigrad::ssa::{Folding, Graph, accepts_calls, simplify};
@@ -124,13 +124,13 @@ fn closed_graph<F: Fn(&[Var], &[Var]) -> Var>(
     points: &[Vec<f64>],
 ) -> Graph {
     let mut tracer = Tracer::default();
-    let mut lifted = Lifted::new(inputs, points[0].len() - inputs);
+    let mut traces = MergedTraces::new(inputs, points[0].len() - inputs);
     for point in points {
         let (active, inactive) = point.split_at(inputs);
         let inputs = Inputs { active, inactive };
         let trace = tracer.run(&program, inputs, 1 << 24, Location::caller()).unwrap();
-        lifted.merge(&trace, Paths { paths: 1 << 10, nodes: 1 << 24 }).unwrap();
+        traces.merge(&trace, MergeLimits { paths: 1 << 10, nodes: 1 << 24 }).unwrap();
     }
-    let rolled = simplify(&reroll(lifted.graph(), RerollLimits::default()), Folding::Real);
+    let rolled = simplify(&reroll(traces.graph(), RerollLimits::default()), Folding::Real);
     close(&fuse(&rolled).unwrap_or(rolled), CloseLimits::default()).graph
 }

@@ -10,7 +10,7 @@ use crate::common::double_double::{Pair, precisely, sub};
 use phigrad::check::Random;
 use phigrad::diff::{Wanted, reverse};
 use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{Lifted, Paths};
+use phigrad::merge::{MergeLimits, MergedTraces};
 use phigrad::phi::{Applied, CloseLimits, Closed, Rule, close};
 use phigrad::ssa::{Folding, Graph, Nest, Outcome, interpret, simplify};
 use phigrad::trace::{Inputs, Tracer};
@@ -23,11 +23,11 @@ type Program = fn(&[Var], &[Var]) -> Var;
 
 fn recorded(point: &[f64], data: &[f64], f: Program) -> Graph {
     let inputs = Inputs { active: point, inactive: data };
-    let mut lifted = Lifted::new(point.len(), data.len());
+    let mut traces = MergedTraces::new(point.len(), data.len());
     let mut tracer = Tracer::default();
     let trace = tracer.run(f, inputs, 1 << 24, Location::caller()).unwrap();
-    lifted.merge(&trace, Paths { paths: usize::MAX, nodes: 1 << 24 }).unwrap();
-    Graph::clone(lifted.graph())
+    traces.merge(&trace, MergeLimits { paths: usize::MAX, nodes: 1 << 24 }).unwrap();
+    Graph::clone(traces.graph())
 }
 
 fn closed(straight: &Graph) -> Closed {

@@ -102,7 +102,7 @@ programs! {
             det
         }
     }
-    by_iter_mut: inputs(4), Escapes(0.95),
+    by_iter_mut: inputs(4), UntrackedUse(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut a = x.to_vec();

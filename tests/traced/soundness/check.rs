@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use phigrad::check::{Random, Tolerance, close, same};
 use phigrad::diff::{Wanted, reverse};
-use phigrad::merge::{LiftError, Lifted, Paths, Unmerge};
+use phigrad::merge::{MergeError, MergeLimits, MergedTraces, UnmergedReason};
 use phigrad::ssa::{Folding, Graph, Outcome, interpret, simplify, verify};
 use phigrad::trace::{Adjoints, Detail, Inputs, Tracer, sweep};
 use phigrad::{Numerics, Refusal, Tape, Var};
@@ -22,10 +22,10 @@ pub enum Expect {
     /// share of inputs is known nevertheless.
     Keeps(&'static str, f64),
     /// A region does not merge, because a number gets past its end unseen.
-    Escapes(f64),
+    UntrackedUse(f64),
     /// A region does not merge, because whether it has several ways depends on how
     /// it was reached.
-    Varies(f64),
+    DependsOnContext(f64),
     /// Nothing but that it is never wrong.
     Sound,
 }
@@ -143,25 +143,25 @@ impl Program<'_> {
         // Most is claimed wrongly where little has been seen.
         for runs in (1..8).flat_map(|runs| [runs; 4]).chain([9, 15, 20]) {
             let profiled = domain.profiled(few, runs);
-            let mut lifted = self.profile(&profiled, expect);
+            let mut traces = self.profile(&profiled, expect);
             let points = domain.points(few, 40);
-            self.graphs(&mut lifted, &profiled, &points);
+            self.graphs(&mut traces, &profiled, &points);
         }
         let profiled = domain.profiled(&mut random(2), domain.runs);
-        let mut lifted = self.profile(&profiled, expect);
+        let mut traces = self.profile(&profiled, expect);
         let points = domain.points(&mut random(3), 1000);
-        let known = self.graphs(&mut lifted, &profiled, &points);
+        let known = self.graphs(&mut traces, &profiled, &points);
         let known = known as f64 / points.len() as f64;
         if std::env::var_os("SHARES").is_some() {
             self.show(&profiled, &points, known);
         }
-        self.expected(&lifted, expect);
+        self.expected(&traces, expect);
         match expect {
             Expect::Merges(least)
             | Expect::Parts(least)
             | Expect::Keeps(_, least)
-            | Expect::Escapes(least)
-            | Expect::Varies(least) => {
+            | Expect::UntrackedUse(least)
+            | Expect::DependsOnContext(least) => {
                 assert!(known >= least, "{self}: {known} of the inputs are known");
             }
             Expect::Sound => {}
@@ -180,10 +180,10 @@ impl Program<'_> {
         let few = &mut random(1);
         for runs in [1, 3, 8, 20] {
             let profiled = domain.profiled(few, runs);
-            let mut lifted = self.profile(&profiled, Expect::Parts(0.0));
-            let known = self.graphs(&mut lifted, &profiled, &domain.points(few, 50));
+            let mut traces = self.profile(&profiled, Expect::Parts(0.0));
+            let known = self.graphs(&mut traces, &profiled, &domain.points(few, 50));
             if std::env::var_os("SHARES").is_some() && runs == 20 {
-                let unmerged = lifted.unmerged();
+                let unmerged = traces.unmerged();
                 println!("SHARE {self}: {known} of 50, not merged: {unmerged:?}");
             }
         }
@@ -207,35 +207,38 @@ impl Program<'_> {
         }
     }
 
-    fn profile(&self, profiled: &[Vec<f64>], expect: Expect) -> Lifted {
+    fn profile(&self, profiled: &[Vec<f64>], expect: Expect) -> MergedTraces {
         let mut tracer = Tracer::default();
         tracer.detail(Detail::Captures);
-        let mut lifted = Lifted::new(profiled[0].len(), 0);
+        let mut traces = MergedTraces::new(profiled[0].len(), 0);
         for x in profiled {
             let inputs = Inputs { active: x, inactive: &[] };
             let run = |x: &[Var], _: &[Var]| (self.annotated)(x);
             let trace = tracer.run(run, inputs, LIMIT, Location::caller()).unwrap();
-            let limits = Paths { paths: usize::MAX, nodes: 1 << 22 };
-            match (lifted.merge(&trace, limits), expect) {
-                (Ok(_), _) | (Err(LiftError::Divergent { .. }), Expect::Sound) => {}
+            let limits = MergeLimits { paths: usize::MAX, nodes: 1 << 22 };
+            match (traces.merge(&trace, limits), expect) {
+                (Ok(_), _) | (Err(MergeError::Divergent { .. }), Expect::Sound) => {}
                 (Err(error), _) => panic!("{self}: {error}"),
             }
         }
-        lifted
+        traces
     }
 
-    fn expected(&self, lifted: &Lifted, expect: Expect) {
+    fn expected(&self, traces: &MergedTraces, expect: Expect) {
         if let Expect::Sound = expect {
             return;
         }
-        let unmerged = lifted.unmerged();
+        let unmerged = traces.unmerged();
         let found = unmerged.iter().any(|region| match (expect, &region.why) {
-            (Expect::Keeps(expected, _), Unmerge::Opaque { name }) => *name == expected,
-            (Expect::Escapes(_), Unmerge::Escapes { .. })
-            | (Expect::Varies(_), Unmerge::Varies) => true,
+            (Expect::Keeps(expected, _), UnmergedReason::Opaque { name }) => *name == expected,
+            (Expect::UntrackedUse(_), UnmergedReason::UntrackedUse { .. })
+            | (Expect::DependsOnContext(_), UnmergedReason::DependsOnContext) => true,
             _ => false,
         });
-        let wanted = matches!(expect, Expect::Keeps(..) | Expect::Escapes(_) | Expect::Varies(_));
+        let wanted = matches!(
+            expect,
+            Expect::Keeps(..) | Expect::UntrackedUse(_) | Expect::DependsOnContext(_)
+        );
         let merges = matches!(expect, Expect::Merges(_) | Expect::Parts(_));
         assert!(found == wanted, "{self}: {unmerged:?}");
         assert!(!merges || unmerged.is_empty(), "{self}: {unmerged:?}");
@@ -243,8 +246,13 @@ impl Program<'_> {
 
     /// Checks the graph and those of its gradient; returns how many of the points
     /// they know.
-    fn graphs(&self, lifted: &mut Lifted, profiled: &[Vec<f64>], points: &[Vec<f64>]) -> usize {
-        let graph = lifted.graph();
+    fn graphs(
+        &self,
+        traces: &mut MergedTraces,
+        profiled: &[Vec<f64>],
+        points: &[Vec<f64>],
+    ) -> usize {
+        let graph = traces.graph();
         verify(graph).unwrap_or_else(|error| panic!("{self}: {error}\n{graph}"));
         let gradient = reverse(graph, Wanted::GradientAndValue, Folding::Exact);
         verify(&gradient).unwrap_or_else(|error| panic!("{self}: {error}\n{gradient}"));
@@ -311,7 +319,7 @@ impl Program<'_> {
         let diverged = report
             .refusals
             .iter()
-            .any(|refusal| matches!(refusal, Refusal::Path(LiftError::Divergent { .. })));
+            .any(|refusal| matches!(refusal, Refusal::Path(MergeError::Divergent { .. })));
         assert!(!diverged || matches!(expect, Expect::Sound), "{self}: {report}");
         if let Expect::Merges(_) = expect {
             assert!(report.kernel_calls as usize > points.len() / 4, "{self}: {report}");
@@ -338,8 +346,8 @@ impl Program<'_> {
     /// Prints how much is known with and without regions.
     fn show(&self, profiled: &[Vec<f64>], points: &[Vec<f64>], known: f64) {
         let without = Program { annotated: self.unannotated, ..*self };
-        let mut lifted = without.profile(profiled, Expect::Sound);
-        let graph = lifted.graph();
+        let mut traces = without.profile(profiled, Expect::Sound);
+        let graph = traces.graph();
         let is_known = |x: &&Vec<f64>| matches!(interpret(graph, x), Outcome::Values(_));
         let few = points.iter().filter(is_known).count() as f64 / points.len() as f64;
         println!("SHARE {self}: {known:.3} with regions, {few:.3} without");

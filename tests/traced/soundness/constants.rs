@@ -165,7 +165,7 @@ programs! {
 mod given {
     use std::panic::Location;
 
-    use phigrad::merge::{Lifted, Paths};
+    use phigrad::merge::{MergeLimits, MergedTraces};
     use phigrad::ssa::{Outcome, interpret};
     use phigrad::trace::{Detail, Inputs, Tracer};
     use phigrad::{Var, traced};
@@ -181,21 +181,21 @@ mod given {
         if v > 0.0 { if y > 1.0 { y * v } else { v } } else { v - y }
     }
 
-    fn profile(run: fn(&[Var], &[Var]) -> Var, points: &[[f64; 3]]) -> Lifted {
-        let mut lifted = Lifted::new(3, 0);
+    fn profile(run: fn(&[Var], &[Var]) -> Var, points: &[[f64; 3]]) -> MergedTraces {
+        let mut traces = MergedTraces::new(3, 0);
         for x in points {
             let mut tracer = Tracer::default();
             tracer.detail(Detail::Captures);
             let inputs = Inputs { active: x, inactive: &[] };
             let trace = tracer.run(run, inputs, 100, Location::caller()).unwrap();
-            lifted.merge(&trace, Paths { paths: 10, nodes: 1000 }).unwrap();
+            traces.merge(&trace, MergeLimits { paths: 10, nodes: 1000 }).unwrap();
         }
-        assert_eq!(lifted.generation(), 0);
-        lifted
+        assert_eq!(traces.generation(), 0);
+        traces
     }
 
-    fn value(lifted: &mut Lifted, x: [f64; 3]) -> Option<f64> {
-        match interpret(lifted.graph(), &x) {
+    fn value(traces: &mut MergedTraces, x: [f64; 3]) -> Option<f64> {
+        match interpret(traces.graph(), &x) {
             Outcome::Values(values) => Some(values[0]),
             _ => None,
         }
@@ -204,28 +204,28 @@ mod given {
     #[test]
     fn sides_go_to_where_constants_are_and_not_back() {
         let traced_first = |x: &[Var], _: &[Var]| scale(x[0], x[1]) + scale(2.0.into(), x[2]);
-        let mut lifted = profile(traced_first, &[[3.0, 1.0, 1.0], [3.0, -1.0, 1.0]]);
-        assert_eq!(value(&mut lifted, [3.0, -1.0, -1.0]), Some(-11.0 - 6.0));
-        assert_eq!(value(&mut lifted, [3.0, 1.0, -1.0]), Some(10.0 - 6.0));
+        let mut traces = profile(traced_first, &[[3.0, 1.0, 1.0], [3.0, -1.0, 1.0]]);
+        assert_eq!(value(&mut traces, [3.0, -1.0, -1.0]), Some(-11.0 - 6.0));
+        assert_eq!(value(&mut traces, [3.0, 1.0, -1.0]), Some(10.0 - 6.0));
         // The product of constants is not in the trace.
-        let mut lifted = profile(traced_first, &[[3.0, 1.0, 1.0], [3.0, 1.0, -1.0]]);
-        assert_eq!(value(&mut lifted, [3.0, -1.0, 1.0]), None);
+        let mut traces = profile(traced_first, &[[3.0, 1.0, 1.0], [3.0, 1.0, -1.0]]);
+        assert_eq!(value(&mut traces, [3.0, -1.0, 1.0]), None);
     }
 
     #[test]
     fn other_constants_share_nothing_with_one_another() {
         let run = |x: &[Var], _: &[Var]| scale(4.0.into(), x[1]) + scale(2.0.into(), x[2]);
-        let mut lifted = profile(run, &[[3.0, 1.0, 1.0], [3.0, -1.0, 1.0]]);
-        assert_eq!(value(&mut lifted, [3.0, 1.0, -1.0]), None);
+        let mut traces = profile(run, &[[3.0, 1.0, 1.0], [3.0, -1.0, 1.0]]);
+        assert_eq!(value(&mut traces, [3.0, 1.0, -1.0]), None);
     }
 
     #[test]
     fn no_comparison_of_constants_is_passed() {
         let run = |x: &[Var], _: &[Var]| compare(x[0], x[1]) + compare(2.0.into(), x[2]);
         let points = [[3.0, -1.0, -1.0], [3.0, 1.0, -1.0], [0.5, 1.0, -1.0]];
-        let mut lifted = profile(run, &points);
-        assert_eq!(value(&mut lifted, [3.0, 1.0, 1.0]), None);
-        let mut lifted = profile(run, &[[3.0, -1.0, 1.0], [3.0, 1.0, 1.0]]);
-        assert_eq!(value(&mut lifted, [3.0, -1.0, -1.0]), Some(-4.0 - 3.0));
+        let mut traces = profile(run, &points);
+        assert_eq!(value(&mut traces, [3.0, 1.0, 1.0]), None);
+        let mut traces = profile(run, &[[3.0, -1.0, 1.0], [3.0, 1.0, 1.0]]);
+        assert_eq!(value(&mut traces, [3.0, -1.0, -1.0]), Some(-4.0 - 3.0));
     }
 }

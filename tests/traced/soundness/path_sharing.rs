@@ -108,7 +108,7 @@ mod unseen {
     use std::cell::Cell;
     use std::panic::Location;
 
-    use phigrad::merge::{Lifted, Merged, Paths};
+    use phigrad::merge::{MergeLimits, MergeOutcome, MergedTraces};
     use phigrad::ssa::{Outcome, interpret};
     use phigrad::trace::{Detail, Inputs, Tracer};
     use phigrad::{Var, traced};
@@ -143,25 +143,25 @@ mod unseen {
         scale(x[0], x[1], 2.0) * scale(x[0], x[2], FACTOR.get())
     }
 
-    fn profile(lifted: &mut Lifted, x: &[f64], nodes: usize) -> Merged {
-        profile_at(doubling, lifted, x, nodes)
+    fn profile(traces: &mut MergedTraces, x: &[f64], nodes: usize) -> MergeOutcome {
+        profile_at(doubling, traces, x, nodes)
     }
 
     fn profile_at(
         run: fn(&[Var], &[Var]) -> Var,
-        lifted: &mut Lifted,
+        traces: &mut MergedTraces,
         x: &[f64],
         nodes: usize,
-    ) -> Merged {
+    ) -> MergeOutcome {
         let mut tracer = Tracer::default();
         tracer.detail(Detail::Captures);
         let inputs = Inputs { active: x, inactive: &[] };
         let trace = tracer.run(run, inputs, 100, Location::caller()).unwrap();
-        lifted.merge(&trace, Paths { paths: 10, nodes }).unwrap()
+        traces.merge(&trace, MergeLimits { paths: 10, nodes }).unwrap()
     }
 
-    fn value(lifted: &mut Lifted, x: &[f64]) -> Option<f64> {
-        match interpret(lifted.graph(), x) {
+    fn value(traces: &mut MergedTraces, x: &[f64]) -> Option<f64> {
+        match interpret(traces.graph(), x) {
             Outcome::Values(values) => Some(values[0]),
             _ => None,
         }
@@ -169,63 +169,63 @@ mod unseen {
 
     #[test]
     fn what_does_not_fit_is_forgotten_and_shared_no_more() {
-        let mut lifted = Lifted::new(3, 0);
-        profile(&mut lifted, &[3.0, 1.0, -1.0], 1000);
-        profile(&mut lifted, &[3.0, -1.0, -1.0], 1000);
-        assert_eq!(lifted.generation(), 0);
-        let seen = profile(&mut lifted, &[3.0, 1.0, 1.0], 1000);
-        assert!(matches!(seen, Merged::New { .. }));
-        assert_eq!(lifted.generation(), 1, "the side of the other place was not forgotten");
+        let mut traces = MergedTraces::new(3, 0);
+        profile(&mut traces, &[3.0, 1.0, -1.0], 1000);
+        profile(&mut traces, &[3.0, -1.0, -1.0], 1000);
+        assert_eq!(traces.generation(), 0);
+        let seen = profile(&mut traces, &[3.0, 1.0, 1.0], 1000);
+        assert!(matches!(seen, MergeOutcome::New { .. }));
+        assert_eq!(traces.generation(), 1, "the side of the other place was not forgotten");
         for x in [[3.0, -1.0, 1.0], [3.0, 1.0, -1.0], [3.0, -1.0, -1.0]] {
-            profile(&mut lifted, &x, 1000);
+            profile(&mut traces, &x, 1000);
         }
-        assert_eq!(lifted.generation(), 1);
-        assert_eq!(value(&mut lifted, &[3.0, 1.0, 1.0]), Some(24.0));
-        assert_eq!(value(&mut lifted, &[3.0, -1.0, 1.0]), Some(-54.0));
+        assert_eq!(traces.generation(), 1);
+        assert_eq!(value(&mut traces, &[3.0, 1.0, 1.0]), Some(24.0));
+        assert_eq!(value(&mut traces, &[3.0, -1.0, 1.0]), Some(-54.0));
     }
 
     #[test]
     fn what_rests_on_state_that_varies_is_forgotten() {
-        let mut lifted = Lifted::new(3, 0);
-        profile_at(scaling, &mut lifted, &[3.0, 1.0, -1.0], 1000);
-        assert_eq!(value(&mut lifted, &[3.0, 1.0, 1.0]), Some(36.0), "nothing was shared");
+        let mut traces = MergedTraces::new(3, 0);
+        profile_at(scaling, &mut traces, &[3.0, 1.0, -1.0], 1000);
+        assert_eq!(value(&mut traces, &[3.0, 1.0, 1.0]), Some(36.0), "nothing was shared");
         FACTOR.set(5.0);
-        profile_at(scaling, &mut lifted, &[3.0, 1.0, -1.0], 1000);
-        assert_eq!(lifted.generation(), 1);
-        assert_eq!(value(&mut lifted, &[3.0, 1.0, 1.0]), None);
-        assert_eq!(value(&mut lifted, &[3.0, 1.0, -1.0]), Some(-18.0));
-        profile_at(scaling, &mut lifted, &[3.0, -1.0, 1.0], 1000);
-        assert_eq!(value(&mut lifted, &[3.0, 1.0, 1.0]), Some(90.0));
+        profile_at(scaling, &mut traces, &[3.0, 1.0, -1.0], 1000);
+        assert_eq!(traces.generation(), 1);
+        assert_eq!(value(&mut traces, &[3.0, 1.0, 1.0]), None);
+        assert_eq!(value(&mut traces, &[3.0, 1.0, -1.0]), Some(-18.0));
+        profile_at(scaling, &mut traces, &[3.0, -1.0, 1.0], 1000);
+        assert_eq!(value(&mut traces, &[3.0, 1.0, 1.0]), Some(90.0));
     }
 
     #[test]
     fn what_was_copied_is_no_event_of_a_run() {
-        let mut lifted = Lifted::new(3, 0);
-        profile(&mut lifted, &[3.0, 1.0, -1.0], 1000);
-        let one = lifted.events();
-        assert!(lifted.steps() + 3 > one, "nothing was copied");
+        let mut traces = MergedTraces::new(3, 0);
+        profile(&mut traces, &[3.0, 1.0, -1.0], 1000);
+        let one = traces.events();
+        assert!(traces.steps() + 3 > one, "nothing was copied");
     }
 
     #[test]
     fn what_regions_share_is_known_before_somebody_asks_for_the_graph() {
-        let mut lifted = Lifted::new(3, 0);
-        profile(&mut lifted, &[3.0, 1.0, -1.0], 1000);
-        let version = lifted.version();
+        let mut traces = MergedTraces::new(3, 0);
+        profile(&mut traces, &[3.0, 1.0, -1.0], 1000);
+        let version = traces.version();
         for x in [[3.0, -1.0, -1.0], [3.0, 1.0, -1.0]] {
-            assert_eq!(profile(&mut lifted, &x, 1000), Merged::Known);
+            assert_eq!(profile(&mut traces, &x, 1000), MergeOutcome::Known);
         }
-        assert_eq!((lifted.version(), lifted.generation()), (version, 0));
+        assert_eq!((traces.version(), traces.generation()), (version, 0));
     }
 
     #[test]
     fn no_more_is_copied_than_limits_allow() {
-        let (mut small, mut large) = (Lifted::new(3, 0), Lifted::new(3, 0));
+        let (mut small, mut large) = (MergedTraces::new(3, 0), MergedTraces::new(3, 0));
         profile(&mut large, &[3.0, 1.0, -1.0], 1000);
         let walked = large.events() - 3;
-        assert_eq!(profile(&mut small, &[3.0, 1.0, -1.0], walked), Merged::First);
+        assert_eq!(profile(&mut small, &[3.0, 1.0, -1.0], walked), MergeOutcome::First);
         assert_eq!(small.steps(), walked);
         assert_eq!(value(&mut small, &[3.0, -1.0, -1.0]), None);
         assert!(value(&mut large, &[3.0, -1.0, -1.0]).is_some());
-        assert_eq!(profile(&mut small, &[3.0, 1.0, -1.0], walked), Merged::Known);
+        assert_eq!(profile(&mut small, &[3.0, 1.0, -1.0], walked), MergeOutcome::Known);
     }
 }

@@ -33,7 +33,7 @@ programs! {
             }
         }
     }
-    enums: inputs(5), Varies(0.80),
+    enums: inputs(5), DependsOnContext(0.80),
     plain {
         #[derive(Clone, Copy, phigrad::Carry)]
         pub enum Shape<S> { Point, Circle(S), Box { w: S, h: S, n: u8 } }

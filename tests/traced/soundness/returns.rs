@@ -171,7 +171,7 @@ programs! {
             v * v
         }
     }
-    return_unit: inputs(4), Escapes(0.95),
+    return_unit: inputs(4), UntrackedUse(0.95),
     traced {
         pub fn run<S: Num>(x: &[S]) -> S {
             let mut all = [x[0], x[1], x[2]];

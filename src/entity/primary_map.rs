@@ -1,11 +1,11 @@
-//! `Array`: a vector indexed by a typed id.
+//! `PrimaryMap`: a vector indexed by a typed id.
 
 use core::marker::PhantomData;
 use core::ops::{Index, IndexMut};
 
 use super::Entity;
 
-/// A growing list of `V`, indexed by the ids that [`Array::push`] hands out.
+/// A growing list of `V`, indexed by the ids that [`PrimaryMap::push`] hands out.
 ///
 /// Indexing panics for an id of another array, as a slice would: ids are made
 /// by the array only, so this is a bug in the caller.
@@ -13,22 +13,22 @@ use super::Entity;
 /// # Examples
 ///
 /// ```
-/// use phigrad::entity::Array;
+/// use phigrad::entity::PrimaryMap;
 /// use phigrad::ssa::PlaceId;
 ///
-/// let mut names: Array<PlaceId, &str> = Array::new();
+/// let mut names: PrimaryMap<PlaceId, &str> = PrimaryMap::new();
 /// let here = names.push("here");
-/// let mut visits = Array::filled(0, names.len());
+/// let mut visits = PrimaryMap::filled(0, names.len());
 /// visits[here] += 1;
 /// assert_eq!((names[here], visits[here], here.to_string()), ("here", 1, "p0".to_owned()));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Array<K, V> {
+pub struct PrimaryMap<K, V> {
     items: Vec<V>,
     key: PhantomData<K>,
 }
 
-impl<K: Entity, V> Array<K, V> {
+impl<K: Entity, V> PrimaryMap<K, V> {
     /// An empty array.
     pub const fn new() -> Self {
         Self { items: Vec::new(), key: PhantomData }
@@ -69,7 +69,7 @@ impl<K: Entity, V> Array<K, V> {
         self.items.get(key.index())
     }
 
-    /// The id that the next [`Array::push`] will return.
+    /// The id that the next [`PrimaryMap::push`] will return.
     pub fn next_key(&self) -> K {
         K::from_index(self.items.len())
     }
@@ -90,13 +90,13 @@ impl<K: Entity, V> Array<K, V> {
     }
 }
 
-impl<K: Entity, V> Default for Array<K, V> {
+impl<K: Entity, V> Default for PrimaryMap<K, V> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<K: Entity, V> Index<K> for Array<K, V> {
+impl<K: Entity, V> Index<K> for PrimaryMap<K, V> {
     type Output = V;
 
     #[inline]
@@ -105,14 +105,14 @@ impl<K: Entity, V> Index<K> for Array<K, V> {
     }
 }
 
-impl<K: Entity, V> IndexMut<K> for Array<K, V> {
+impl<K: Entity, V> IndexMut<K> for PrimaryMap<K, V> {
     #[inline]
     fn index_mut(&mut self, key: K) -> &mut V {
         &mut self.items[key.index()]
     }
 }
 
-impl<K: Entity, V> FromIterator<V> for Array<K, V> {
+impl<K: Entity, V> FromIterator<V> for PrimaryMap<K, V> {
     fn from_iter<I: IntoIterator<Item = V>>(items: I) -> Self {
         Self { items: items.into_iter().collect(), key: PhantomData }
     }

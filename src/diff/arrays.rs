@@ -1,8 +1,8 @@
 //! The adjoints of rows of active inputs: they are outputs from the beginning.
 //!
 //! What loops read of a row of inputs has no nodes, so no adjoints that are nodes
-//! either. The outputs for these inputs, and for those between, are a series of sums
-//! ([`SeriesData::Outputs`]), which is empty where a sweep begins and gets what is
+//! either. The outputs for these inputs, and for those between, are an array of sums
+//! ([`ArrayData::Outputs`]), which is empty where a sweep begins and gets what is
 //! passed on to each of these inputs, also to one that is a node by itself. So neither
 //! the gradient graph nor its code grows with the number of inputs.
 
@@ -10,15 +10,15 @@ use hashbrown::HashMap;
 
 use super::activity::{Activity, bound};
 use super::reverse::Reverse;
-use crate::ssa::{Access, AccessData, Def, Graph, Node, Series, SeriesData};
+use crate::ssa::{Access, AccessData, Array, ArrayData, Def, Graph, Node};
 
-/// Active inputs whose derivatives are the elements of a series of the new graph.
+/// Active inputs whose derivatives are the elements of an array of the new graph.
 pub(super) struct Row {
     /// The number of the first input, which is that of its derivative.
     first: u32,
     count: u32,
     /// Known where a sweep has begun.
-    sums: Option<Series>,
+    sums: Option<Array>,
 }
 
 impl Row {
@@ -82,7 +82,7 @@ impl Reverse<'_> {
     pub(super) fn fill_rows(&mut self) {
         for index in 0..self.rows.len() {
             let Row { first, count, .. } = self.rows[index];
-            let sums = self.builder.series(SeriesData::Outputs { first, count });
+            let sums = self.builder.array(ArrayData::Outputs { first, count });
             self.builder.fill(sums);
             self.rows[index].sums = Some(sums);
         }
@@ -90,7 +90,7 @@ impl Reverse<'_> {
 
     /// The sums that have the adjoint of input number `number`, if it is in a row, and
     /// where it is.
-    pub(super) fn place_of_input(&self, number: u32) -> Option<(Series, u32)> {
+    pub(super) fn place_of_input(&self, number: u32) -> Option<(Array, u32)> {
         let after = self.rows.partition_point(|row| row.first <= number);
         let row = self.rows[..after].last().filter(|row| row.contains(number))?;
         Some((row.sums?, number - row.first))
@@ -98,7 +98,7 @@ impl Reverse<'_> {
 
     /// The sums that have the adjoints of what the element at `access` may be, if those
     /// are active inputs, and what to add to its index there.
-    pub(super) fn row_of(&self, access: Access) -> Option<(Series, i64)> {
+    pub(super) fn row_of(&self, access: Access) -> Option<(Array, i64)> {
         let first = self.activity.input_row(access)?;
         let base = self.graph.accesses[access].base;
         let (sums, at) = self.place_of_input(first + base)?;

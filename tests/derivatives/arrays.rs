@@ -6,7 +6,7 @@ use phigrad::diff::{Wanted, reverse};
 use phigrad::entity::Entity;
 use phigrad::jit::compile;
 use phigrad::ssa::{
-    Block, End, Folding, Graph, Item, Outcome, Series, SeriesData, dot, eliminate_dead_code,
+    Array, ArrayData, Block, End, Folding, Graph, Item, Outcome, dot, eliminate_dead_code,
     interpret, parse, simplify, verify,
 };
 use phigrad::{KernelReport, Numerics, Tape, Var};
@@ -72,8 +72,8 @@ fn derivatives_of_a_row_are_a_row_of_outputs() {
             gradient,
         ] {
             assert_eq!(run(&gradient, &POINT), expected, "{gradient}");
-            let rows = gradient.series.values();
-            let rows = rows.filter(|row| matches!(row, SeriesData::Outputs { first: 3, count: 4 }));
+            let rows = gradient.arrays.values();
+            let rows = rows.filter(|row| matches!(row, ArrayData::Outputs { first: 3, count: 4 }));
             assert_eq!(rows.count(), 1, "{gradient}");
         }
     }
@@ -130,24 +130,24 @@ fn refused(text: &str, broken: impl FnOnce(&mut Graph)) -> String {
 #[test]
 fn rows_that_are_wrong_are_found() {
     let text = reverse(&parse(SUM).unwrap(), Wanted::Gradient, Folding::Exact).to_string();
-    let series = |index| Series::from_index(index);
+    let array = |index| Array::from_index(index);
     let root = |graph: &mut Graph| core::mem::take(&mut graph.blocks[Block::from_index(0)].items);
-    let no_inputs = "series a0 is not of active or of inactive inputs alone";
+    let no_inputs = "array a0 is not of active or of inactive inputs alone";
     for (first, count) in [(3, 5), (8, 5), (13, 1), (u32::MAX, u32::MAX)] {
-        let what = refused(SUM, |g| g.series[series(0)] = SeriesData::Inputs { first, count });
+        let what = refused(SUM, |g| g.arrays[array(0)] = ArrayData::Inputs { first, count });
         assert_eq!(what, no_inputs);
     }
-    let what = refused(SUM, |g| g.series[series(0)] = SeriesData::Inputs { first: 3, count: 3 });
-    assert_eq!(what, "access i0 may be outside of its series");
+    let what = refused(SUM, |g| g.arrays[array(0)] = ArrayData::Inputs { first: 3, count: 3 });
+    assert_eq!(what, "access i0 may be outside of its array");
 
     let gradient = parse(&text).unwrap();
-    let mut rows = gradient.series.iter();
-    let is_output = |row: &(Series, &SeriesData)| matches!(row.1, SeriesData::Outputs { .. });
+    let mut rows = gradient.arrays.iter();
+    let is_output = |row: &(Array, &ArrayData)| matches!(row.1, ArrayData::Outputs { .. });
     let row = rows.find(is_output).unwrap().0;
-    let what = refused(&text, |g| _ = g.series.push(SeriesData::Outputs { first: 6, count: 2 }));
+    let what = refused(&text, |g| _ = g.arrays.push(ArrayData::Outputs { first: 6, count: 2 }));
     assert!(what.ends_with("has outputs that another one has, too"), "{what}");
-    let what = refused(&text, |g| g.series[row] = SeriesData::Outputs { first: 4, count: 4 });
-    assert_eq!(what, format!("series {row} leaves outputs before it out"));
+    let what = refused(&text, |g| g.arrays[row] = ArrayData::Outputs { first: 4, count: 4 });
+    assert_eq!(what, format!("array {row} leaves outputs before it out"));
     let what = refused(&text, |g| {
         let mut items = root(g);
         items.retain(|item| *item != Item::Fill(row));
@@ -163,7 +163,7 @@ fn rows_that_are_wrong_are_found() {
     let what = refused(&text, |g| g.blocks[Block::from_index(1)].items.push(Item::Fill(row)));
     assert_eq!(what, format!("block b1 fills {row}, outputs, in a region"));
     let what = refused("graph active 1 inactive 0\nb0:\n  return v0\n", |g| {
-        g.series.push(SeriesData::Outputs { first: 0, count: 2 });
+        g.arrays.push(ArrayData::Outputs { first: 0, count: 2 });
     });
     assert_eq!(what, "block b0 returns without a0, outputs");
     let what = refused("graph active 1 inactive 0\nb0:\n  return v0\n", |g| {

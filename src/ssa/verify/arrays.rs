@@ -1,26 +1,26 @@
-//! Invariants of series and accesses, wherever they are used.
+//! Invariants of arrays and accesses, wherever they are used.
 
 use super::nodes::is_forward_loop;
-use super::{VerifyError, at_access, at_series};
+use super::{VerifyError, at_access, at_array};
 use crate::ssa::analysis::Nest;
+use crate::ssa::arrays::{AccessData, ArrayData};
 use crate::ssa::graph::{Def, Graph, Node};
-use crate::ssa::series::{AccessData, SeriesData};
 
 pub(super) fn check(graph: &Graph, nest: &Nest) -> Result<(), VerifyError> {
-    for (series, data) in graph.series.iter() {
+    for (array, data) in graph.arrays.iter() {
         if let Some(node) = data.nodes().find(|&node| graph.nodes.get(node).is_none()) {
-            return Err(at_series(graph, series, &format!("refers to {node}, which is no node")));
+            return Err(at_array(graph, array, &format!("refers to {node}, which is no node")));
         }
-        if let &SeriesData::Inputs { first, count } = data
+        if let &ArrayData::Inputs { first, count } = data
             && !are_inputs(graph, first, count)
         {
-            return Err(at_series(graph, series, "is not of active or of inactive inputs alone"));
+            return Err(at_array(graph, array, "is not of active or of inactive inputs alone"));
         }
-        if let SeriesData::History(node) = data
-            && !has_history(graph, nest, *node)
+        if let ArrayData::Saved(node) = data
+            && !is_saved(graph, nest, *node)
         {
             let what = format!("is of {node}, not computed in the root of a loop");
-            return Err(at_series(graph, series, &what));
+            return Err(at_array(graph, array, &what));
         }
     }
     check_outputs(graph)?;
@@ -44,16 +44,16 @@ fn check_outputs(graph: &Graph) -> Result<(), VerifyError> {
     let rows = graph.output_rows();
     let end = |&(_, first, count): &(_, u32, u32)| u64::from(first) + u64::from(count);
     if let Some(pair) = rows.windows(2).find(|pair| u64::from(pair[1].1) < end(&pair[0])) {
-        return Err(at_series(graph, pair[1].0, "has outputs that another one has, too"));
+        return Err(at_array(graph, pair[1].0, "has outputs that another one has, too"));
     }
     let (outputs, last) = (graph.outputs() as u64, rows.last());
     match last.filter(|last| end(last) > outputs) {
-        Some(&(series, ..)) => Err(at_series(graph, series, "leaves outputs before it out")),
+        Some(&(array, ..)) => Err(at_array(graph, array, "leaves outputs before it out")),
         None => Ok(()),
     }
 }
 
-fn has_history(graph: &Graph, nest: &Nest, node: Node) -> bool {
+fn is_saved(graph: &Graph, nest: &Nest, node: Node) -> bool {
     let root = |region| graph.regions[region].root;
     let is_number = matches!(graph.nodes[node].def, Def::Iteration(_));
     let region = nest.node_loop(node).filter(|&region| is_forward_loop(graph, region));
@@ -61,8 +61,8 @@ fn has_history(graph: &Graph, nest: &Nest, node: Node) -> bool {
 }
 
 fn check_access(graph: &Graph, nest: &Nest, data: &AccessData) -> Result<(), String> {
-    if graph.series.get(data.series).is_none() {
-        return Err("is to no series".into());
+    if graph.arrays.get(data.array).is_none() {
+        return Err("is to no array".into());
     }
     // The sums of steps of 31 bits, each 32 bits often.
     let (mut least, mut most) = (i128::from(data.base), i128::from(data.base));
@@ -78,8 +78,8 @@ fn check_access(graph: &Graph, nest: &Nest, data: &AccessData) -> Result<(), Str
         least += last.min(0);
         most += last.max(0);
     }
-    if least < 0 || most >= graph.series_len(data.series, nest) as i128 {
-        return Err("may be outside of its series".into());
+    if least < 0 || most >= graph.array_len(data.array, nest) as i128 {
+        return Err("may be outside of its array".into());
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Loops of the graph, and the series of values that they read and write.
+//! Loops of the graph, and the arrays of values that they read and write.
 
 use smallvec::SmallVec;
 
@@ -8,12 +8,12 @@ use crate::entity::entity;
 
 entity!(
     /// Values in a row, read by index.
-    Series,
+    Array,
     "a"
 );
 
 entity!(
-    /// A place in a series as a function of iteration numbers.
+    /// A place in an array as a function of iteration numbers.
     Access,
     "i"
 );
@@ -47,9 +47,9 @@ pub struct Entry {
     pub first: Node,
 }
 
-/// What a series holds.
+/// What an array holds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum SeriesData {
+pub enum ArrayData {
     /// Numbers, by their bits.
     Constants(Table),
     /// The inputs from this number on, all active or all inactive. They need no nodes.
@@ -59,11 +59,11 @@ pub enum SeriesData {
         /// How many there are.
         count: u32,
     },
-    /// Nodes that are visible where the series is read.
+    /// Nodes that are visible where the array is read.
     Nodes(Vec<Node>),
     /// What a node was in each iteration of its innermost loop, a loop that has
     /// ended (within the current iteration of the loops around both).
-    History(Node),
+    Saved(Node),
     /// Sums that grow by accumulation. [`Item::Fill`](super::Item::Fill) sets
     /// them to these nodes, or to zero.
     Sums(Vec<Option<Node>>),
@@ -77,57 +77,57 @@ pub enum SeriesData {
     },
 }
 
-impl SeriesData {
+impl ArrayData {
     /// The nodes that it refers to.
     ///
     /// # Examples
     ///
     /// ```
-    /// use phigrad::ssa::{Graph, SeriesData};
+    /// use phigrad::ssa::{Graph, ArrayData};
     ///
     /// let x = Graph::new(1, 0).input(0);
-    /// let mut sums = SeriesData::Sums(vec![None, Some(x)]);
+    /// let mut sums = ArrayData::Sums(vec![None, Some(x)]);
     /// assert_eq!(sums.nodes().collect::<Vec<_>>(), [x]);
     /// assert_eq!(sums.nodes_mut().count(), 1);
     /// assert!(sums.is_sums());
     /// ```
     pub fn nodes(&self) -> impl Iterator<Item = Node> + '_ {
         let (nodes, past, firsts) = match self {
-            SeriesData::Constants(_) | SeriesData::Inputs { .. } | SeriesData::Outputs { .. } => {
+            ArrayData::Constants(_) | ArrayData::Inputs { .. } | ArrayData::Outputs { .. } => {
                 (&[][..], None, &[][..])
             }
-            SeriesData::Nodes(nodes) => (&nodes[..], None, &[][..]),
-            SeriesData::History(past) => (&[][..], Some(*past), &[][..]),
-            SeriesData::Sums(firsts) => (&[][..], None, &firsts[..]),
+            ArrayData::Nodes(nodes) => (&nodes[..], None, &[][..]),
+            ArrayData::Saved(past) => (&[][..], Some(*past), &[][..]),
+            ArrayData::Sums(firsts) => (&[][..], None, &firsts[..]),
         };
         nodes.iter().copied().chain(past).chain(firsts.iter().copied().flatten())
     }
 
-    /// The same to be changed. For an example see [`SeriesData::nodes`].
+    /// The same to be changed. For an example see [`ArrayData::nodes`].
     pub fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
         let (nodes, past, firsts) = match self {
-            SeriesData::Constants(_) | SeriesData::Inputs { .. } | SeriesData::Outputs { .. } => {
+            ArrayData::Constants(_) | ArrayData::Inputs { .. } | ArrayData::Outputs { .. } => {
                 (&mut [][..], None, &mut [][..])
             }
-            SeriesData::Nodes(nodes) => (&mut nodes[..], None, &mut [][..]),
-            SeriesData::History(past) => (&mut [][..], Some(past), &mut [][..]),
-            SeriesData::Sums(firsts) => (&mut [][..], None, &mut firsts[..]),
+            ArrayData::Nodes(nodes) => (&mut nodes[..], None, &mut [][..]),
+            ArrayData::Saved(past) => (&mut [][..], Some(past), &mut [][..]),
+            ArrayData::Sums(firsts) => (&mut [][..], None, &mut firsts[..]),
         };
         nodes.iter_mut().chain(past).chain(firsts.iter_mut().flatten())
     }
 
-    /// Whether steps add to its elements. For an example see [`SeriesData::nodes`].
+    /// Whether steps add to its elements. For an example see [`ArrayData::nodes`].
     pub fn is_sums(&self) -> bool {
-        matches!(self, SeriesData::Sums(_) | SeriesData::Outputs { .. })
+        matches!(self, ArrayData::Sums(_) | ArrayData::Outputs { .. })
     }
 }
 
-/// A place in a series: `base` plus, for each stride, the current iteration
+/// A place in an array: `base` plus, for each stride, the current iteration
 /// number of its loop times the stride.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AccessData {
-    /// The series.
-    pub series: Series,
+    /// The array.
+    pub array: Array,
     /// The index when all iteration numbers are zero.
     pub base: u32,
     /// Loops whose iteration number is known here (those around, and those that
@@ -198,13 +198,13 @@ impl Graph {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::ssa::{AccessData, End, Graph, Outcome, SeriesData, interpret};
+    /// use phigrad::ssa::{AccessData, End, Graph, Outcome, ArrayData, interpret};
     ///
     /// let mut graph = Graph::new(0, 0);
     /// let root = graph.root();
     /// let numbers = [1.5f64, 2.5].map(f64::to_bits).into_iter().collect();
-    /// let series = graph.series.push(SeriesData::Constants(numbers));
-    /// let data = AccessData { series, base: 1, strides: Default::default() };
+    /// let array = graph.array.push(ArrayData::Constants(numbers));
+    /// let data = AccessData { array, base: 1, strides: Default::default() };
     /// let access = graph.accesses.push(data);
     /// let element = graph.push_element(root, access, None);
     /// graph.blocks[root].end = End::Return([element].into_iter().collect());
@@ -262,27 +262,25 @@ impl Graph {
         (usize::from(decides), self.entries(region).len())
     }
 
-    /// The number of elements of `series`; of a history, the bound of its loop.
+    /// The number of elements of `array`; of a history, the bound of its loop.
     ///
     /// # Examples
     ///
     /// ```
-    /// use phigrad::ssa::{Graph, SeriesData};
+    /// use phigrad::ssa::{Graph, ArrayData};
     ///
     /// let mut graph = Graph::new(0, 0);
-    /// let series = graph.series.push(SeriesData::Sums(vec![None; 3]));
+    /// let array = graph.array.push(ArrayData::Sums(vec![None; 3]));
     /// let nest = phigrad::ssa::Nest::of(&graph);
-    /// assert_eq!(graph.series_len(series, &nest), 3);
+    /// assert_eq!(graph.array_len(array, &nest), 3);
     /// ```
-    pub fn series_len(&self, series: Series, nest: &super::Nest) -> usize {
-        match &self.series[series] {
-            SeriesData::Constants(numbers) => numbers.len(),
-            &SeriesData::Inputs { count, .. } | &SeriesData::Outputs { count, .. } => {
-                count as usize
-            }
-            SeriesData::Nodes(nodes) => nodes.len(),
-            SeriesData::Sums(firsts) => firsts.len(),
-            SeriesData::History(node) => {
+    pub fn array_len(&self, array: Array, nest: &super::Nest) -> usize {
+        match &self.arrays[array] {
+            ArrayData::Constants(numbers) => numbers.len(),
+            &ArrayData::Inputs { count, .. } | &ArrayData::Outputs { count, .. } => count as usize,
+            ArrayData::Nodes(nodes) => nodes.len(),
+            ArrayData::Sums(firsts) => firsts.len(),
+            ArrayData::Saved(node) => {
                 let cycle = nest.node_loop(*node).and_then(|l| self.regions[l].cycle.as_ref());
                 cycle.map_or(0, |cycle| cycle.bound as usize)
             }
