@@ -139,44 +139,46 @@
 //! the speed of the machine. Beyond the first the call is an error, beyond the
 //! others the tape serves.
 //!
-//! # The layers
+//! # The surface
 //!
-//! Most users need only what this page names. The modules are the stages
-//! between trace and kernel, for those who want to look inside: [`op`] (the
-//! primitives), [`trace`], [`flow`] (what annotated functions call), [`ssa`] (the
-//! graph and its text form), [`merge`] (traces to graph), [`loops`], [`phi`] (closed
-//! forms), [`simplify`], [`diff`],
-//! [`soi`] (segments), [`jit`], and [`entity`] (typed ids). They may change more
-//! often than the rest.
-//! [`check`] has what tests of gradients need.
+//! This page, [`report`], [`explain`] and [`check`] are the library; their enums and structs may
+//! grow. The stages between trace and kernel are behind the feature `internals`, undocumented
+//! here and exempt from semantic versioning: `ARCHITECTURE.md` in the repository describes them.
 //!
 //! The idea of coarsening a trace before it is differentiated is that of
 //! "Coarsening Optimization for Differentiable Programming" (OOPSLA 2021).
 
+// Text forms, oracles and statistics that only tests and tools use; see `internals`.
+#![cfg_attr(not(feature = "internals"), allow(dead_code, unused_imports))]
+
 pub mod check;
-pub mod diff;
-pub mod entity;
+mod diff;
+mod entity;
 pub mod explain;
+#[doc(hidden)]
 pub mod flow;
-pub mod jit;
-pub mod loops;
-pub mod merge;
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod internals;
+mod jit;
+mod loops;
+mod merge;
 mod notation;
-pub mod numeric;
-pub mod op;
-pub mod phi;
+mod numeric;
+mod op;
+mod phi;
 mod pipeline;
+mod programs;
+pub mod report;
 mod runtime;
-pub mod simplify;
-pub mod soi;
-pub mod ssa;
-pub mod trace;
+mod simplify;
+mod soi;
+mod ssa;
+mod trace;
 mod validate;
 
-pub use explain::{Explanation, Formula, LoopForm};
+pub use explain::Explanation;
 pub use flow::Carry;
-pub use jit::CompileError;
-pub use merge::{Decision, MergeError, SideExit, TripCounts, UnmergedReason, UnmergedRegion};
 /// Derives [`trait@Carry`] for a struct or an enum, field by field; type
 /// parameters get the bound. It is plain if all its fields are; of types that
 /// hold each other in turn one has to be implemented by hand.
@@ -320,13 +322,8 @@ pub use phigrad_macros::Carry;
 /// # Ok::<(), phigrad::Error>(())
 /// ```
 pub use phigrad_macros::traced;
-#[doc(hidden)]
-pub use pipeline::ForcedLoopForm;
 pub use pipeline::{Limits, Numerics, Purpose, Refusal};
-pub use runtime::{
-    DecisionReport, Error, KernelReport, Recorded, RecordedWith, Report, Tape, TapeBuilder, Wait,
-    Waiting,
-};
+pub use runtime::{Error, Recorded, RecordedWith, Report, Tape, TapeBuilder};
 pub use ssa::Place;
 pub use trace::Var;
 

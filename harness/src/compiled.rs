@@ -1,7 +1,8 @@
 //! Recordings that compile only when told to, and proof that what was meant to
 //! run in a kernel did.
 
-use phigrad::{KernelReport, Numerics, Purpose, Recorded, Report, Tape, Var};
+use phigrad::report::KernelReport;
+use phigrad::{Numerics, Purpose, Recorded, Report, Tape, Var};
 
 use crate::error::Error;
 

@@ -1,7 +1,7 @@
 //! One line of the list of programs: what the commands can do with a program,
 //! whatever its type.
 
-use phigrad::ssa::Graph;
+use phigrad::internals::ssa::Graph;
 
 use crate::commands::simplify::traced;
 use crate::error::Error;

@@ -5,11 +5,11 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use phigrad::Numerics;
-use phigrad::diff::{Wanted, reverse};
-use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{MergedTraces, MergeLimits};
-use phigrad::ssa::{Folding, Outcome, interpret, simplify};
-use phigrad::trace::{Inputs, Tracer};
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::loops::{RerollLimits, reroll};
+use phigrad::internals::merge::{MergeLimits, MergedTraces};
+use phigrad::internals::ssa::{Folding, Outcome, interpret, simplify};
+use phigrad::internals::trace::{Inputs, Tracer};
 
 use crate::accuracy::{deviation, same_bits};
 use crate::compiled::{failed, record, require_kernel_calls};

@@ -25,9 +25,9 @@ use crate::ssa::{Block, End, Folding, Graph, Nest, Region, blocks_inside};
 /// # Examples
 ///
 /// ```
-/// use phigrad::diff::{Checkpointed, Wanted, checkpoint, reverse};
-/// use phigrad::op::Op;
-/// use phigrad::ssa::{Builder, Folding, interpret};
+/// use phigrad::internals::diff::{Checkpointed, Wanted, checkpoint, reverse};
+/// use phigrad::internals::op::Op;
+/// use phigrad::internals::ssa::{Builder, Folding, interpret};
 ///
 /// // sin(sin(… sin(x) …)), a hundred times.
 /// let mut builder = Builder::new(1, 0, Folding::Exact);

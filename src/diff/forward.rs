@@ -49,15 +49,15 @@ impl Number for Tangent {
 /// # Examples
 ///
 /// ```
-/// use phigrad::diff::{Wanted, directional, reverse};
-/// use phigrad::ssa::{Folding, parse};
+/// use phigrad::internals::diff::{Wanted, directional, reverse};
+/// use phigrad::internals::ssa::{Folding, parse};
 ///
 /// // x²·y has the Hessian (2y, 2x; 2x, 0).
 /// let text = "graph active 2 inactive 0\nb0:\n  v2 = mul v0 v0\n  v3 = mul v2 v1\n  return v3\n";
 /// let gradient = reverse(&parse(text)?, Wanted::Gradient, Folding::Real);
 /// let (partials, products) = directional(&gradient, &[3.0, 5.0], &[1.0, 0.0]).expect("one path");
 /// assert_eq!((partials, products), (vec![30.0, 9.0], vec![10.0, 6.0]));
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn directional(
     graph: &Graph,

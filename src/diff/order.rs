@@ -36,8 +36,8 @@ use crate::ssa::{
 /// # Examples
 ///
 /// ```
-/// use phigrad::diff::reordered;
-/// use phigrad::ssa::parse;
+/// use phigrad::internals::diff::reordered;
+/// use phigrad::internals::ssa::parse;
 ///
 /// // x is squared again and again; the last square is passed on once or twice.
 /// let squares = |last: &str, after: &str| {
@@ -52,7 +52,7 @@ use crate::ssa::{
 /// // Each φ adds up its uses, and then the square gets two sums.
 /// let twice = "v6 v7 = region r0 b1 bound 10 entries v2=v0\n  v8 = mul v6 v7\n  return v8";
 /// assert_eq!(reordered(&squares("v4 v4", twice)?).len(), 1);
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn reordered(graph: &Graph) -> Vec<Region> {
     let has_loops = graph.regions.values().any(|region| region.cycle.is_some());

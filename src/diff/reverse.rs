@@ -65,13 +65,13 @@ pub enum Wanted {
 /// # Examples
 ///
 /// ```
-/// use phigrad::diff::{Wanted, reverse};
-/// use phigrad::ssa::{Folding, Outcome, interpret, parse};
+/// use phigrad::internals::diff::{Wanted, reverse};
+/// use phigrad::internals::ssa::{Folding, Outcome, interpret, parse};
 ///
 /// let graph = parse("graph active 2 inactive 0\nb0:\n  v2 = mul v0 v1\n  return v2\n")?;
 /// let gradient = reverse(&graph, Wanted::Gradient, Folding::Exact);
 /// assert_eq!(interpret(&gradient, &[2.0, 3.0]), Outcome::Values(vec![3.0, 2.0]));
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn reverse(graph: &Graph, wanted: Wanted, folding: Folding) -> Graph {
     reverse_from(graph, &[], None, wanted, folding)

@@ -13,8 +13,8 @@ use super::Entity;
 /// # Examples
 ///
 /// ```
-/// use phigrad::entity::PrimaryMap;
-/// use phigrad::ssa::PlaceId;
+/// use phigrad::internals::entity::PrimaryMap;
+/// use phigrad::internals::ssa::PlaceId;
 ///
 /// let mut names: PrimaryMap<PlaceId, &str> = PrimaryMap::new();
 /// let here = names.push("here");

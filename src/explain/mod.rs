@@ -8,12 +8,13 @@
 
 mod display;
 mod names;
-mod phis;
-mod program;
+pub(crate) mod phis;
+pub(crate) mod program;
 mod report;
 
-pub use phis::{Phis, differentiated_phis};
-pub use program::program;
+pub use phis::Phis;
+use phis::differentiated_phis;
+use program::program;
 
 pub use crate::notation::Notation;
 use crate::phi::{Applied, OpenLoop, Rule};
@@ -52,7 +53,7 @@ pub struct Explanation {
     /// The program as it was seen, with its loops.
     pub program: Notation,
     /// The loops, each before those in it.
-    pub loops: Vec<LoopForm>,
+    pub loops: Vec<LoopExplanation>,
     /// Formulas that were applied elsewhere: to branches.
     pub branches: Vec<Formula>,
     /// What stays a loop, and why.
@@ -88,7 +89,7 @@ pub struct Formula {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LoopForm {
+pub struct LoopExplanation {
     /// Where in the user's source, if that is known.
     pub at: Option<Place>,
     /// What it does, as it was seen.
@@ -102,7 +103,7 @@ impl Explanation {
         /// The gradient of a larger graph is not shown.
         const MOST_NODES: usize = 4096;
         let mut before = recording.with_loops();
-        let mut loops: Vec<LoopForm> = Vec::new();
+        let mut loops: Vec<LoopExplanation> = Vec::new();
         for (region, seen) in program::loops(&before) {
             // Those at one place that differ are numbered, so that what is said of one of them is
             // not said of all; the same loop of several calls of one function is shown once.
@@ -116,7 +117,7 @@ impl Explanation {
                 let place = before.places.push(place);
                 before.move_region(region, place);
             }
-            let new = LoopForm { at, seen, forms: Vec::new() };
+            let new = LoopExplanation { at, seen, forms: Vec::new() };
             if !loops.contains(&new) {
                 loops.push(new);
             }
@@ -209,7 +210,7 @@ impl Explanation {
     }
 }
 
-impl LoopForm {
+impl LoopExplanation {
     fn has(&self, names_it: impl Fn(Rule) -> bool) -> bool {
         self.forms.iter().any(|formula| names_it(formula.rule))
     }

@@ -74,7 +74,7 @@ impl Explanation {
         }
         formulas(&mut parts, &self.branches, 0);
         for open in &self.open {
-            let words = format!("no closed form{}: {}", place(&open.at), open.why);
+            let words = format!("no closed form{}: {}", place(&open.at), open.explained());
             parts.push(Part::new(0, words, None));
         }
         let of_place = |seen: &Phis, left: &Phis| {

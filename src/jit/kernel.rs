@@ -37,10 +37,10 @@ impl Kernel {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::jit::{RunError, compile};
+    /// use phigrad::internals::jit::{RunError, compile};
     ///
     /// let text = "graph active 1 inactive 0\nv1 = const 0\nb0:\n  v2 = gt v0 v1\n  guard v2\n  v3 = ln v0\n  return v3\n";
-    /// let kernel = compile(&phigrad::ssa::parse(text)?)?;
+    /// let kernel = compile(&phigrad::internals::ssa::parse(text)?)?;
     /// let (mut scratch, mut output) = (Vec::new(), [0.0]);
     /// assert_eq!(kernel.run(&[1.0], &[], &mut scratch, &mut output), Ok(()));
     /// assert_eq!(kernel.run(&[-1.0], &[], &mut scratch, &mut output), Err(RunError::Unseen));
@@ -73,7 +73,7 @@ impl Kernel {
     ///
     /// ```
     /// let text = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1 v0\n";
-    /// let kernel = phigrad::jit::compile(&phigrad::ssa::parse(text)?)?;
+    /// let kernel = phigrad::internals::jit::compile(&phigrad::internals::ssa::parse(text)?)?;
     /// assert_eq!(kernel.outputs(), 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -88,7 +88,7 @@ impl Kernel {
     ///
     /// ```
     /// let text = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1\n";
-    /// let kernel = phigrad::jit::compile(&phigrad::ssa::parse(text)?)?;
+    /// let kernel = phigrad::internals::jit::compile(&phigrad::internals::ssa::parse(text)?)?;
     /// assert!(kernel.code_bytes() > 0 && kernel.code_bytes() <= kernel.bytes());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

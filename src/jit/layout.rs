@@ -86,9 +86,9 @@ pub(crate) const MAX_WORDS: u64 = 1 << 27;
 /// # Examples
 ///
 /// ```
-/// use phigrad::diff::{Wanted, reverse};
-/// use phigrad::jit::saved_words;
-/// use phigrad::ssa::{Folding, parse};
+/// use phigrad::internals::diff::{Wanted, reverse};
+/// use phigrad::internals::jit::saved_words;
+/// use phigrad::internals::ssa::{Folding, parse};
 ///
 /// // sin(sin(… sin(x) …)), as often as is wanted, up to 1000 times: of each iteration
 /// // the sine's operand is kept, and once how many there were.
@@ -98,7 +98,7 @@ pub(crate) const MAX_WORDS: u64 = 1 << 27;
 /// let graph = parse(text)?;
 /// assert_eq!(saved_words(&graph), 0);
 /// assert_eq!(saved_words(&reverse(&graph, Wanted::Gradient, Folding::Real)), 1001);
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn saved_words(graph: &Graph) -> u64 {
     if graph.regions.values().all(|data| data.cycle.is_none()) {

@@ -84,8 +84,8 @@ pub enum CompileError {
 ///
 /// ```
 /// let graph =
-///     phigrad::ssa::parse("graph active 2 inactive 0\nb0:\n  v2 = mul v0 v1\n  return v2\n")?;
-/// let kernel = phigrad::jit::compile(&graph)?;
+///     phigrad::internals::ssa::parse("graph active 2 inactive 0\nb0:\n  v2 = mul v0 v1\n  return v2\n")?;
+/// let kernel = phigrad::internals::jit::compile(&graph)?;
 /// let mut output = [0.0];
 /// kernel.run(&[2.0, 3.0], &[], &mut Vec::new(), &mut output)?;
 /// assert_eq!(output, [6.0]);
@@ -158,10 +158,10 @@ impl Schedule<'_> {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::jit::schedule;
+    /// use phigrad::internals::jit::schedule;
     ///
     /// let text = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  v2 = mul v1 v1\n  return v2\n";
-    /// let graph = phigrad::ssa::parse(text)?;
+    /// let graph = phigrad::internals::ssa::parse(text)?;
     /// let (whole, cut) = (schedule(&graph)?.compile(&[])?, schedule(&graph)?.compile(&[1])?);
     /// // v1 crosses the cut.
     /// assert_eq!((whole.scratch_len(), cut.scratch_len()), (0, 1));

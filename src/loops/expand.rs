@@ -21,8 +21,8 @@ use crate::ssa::{
 /// # Examples
 ///
 /// ```
-/// use phigrad::loops::expand;
-/// use phigrad::ssa::parse;
+/// use phigrad::internals::loops::expand;
+/// use phigrad::internals::ssa::parse;
 ///
 /// let text = "graph active 1 inactive 0\nv1 = const 1.0\nv3 = iteration r0\nb0:\n  \
 ///             v6 = region r0 b1 bound 2 entries v2=v0\n  return v6\nb1:\n  v4 = sin v2\n  \
@@ -32,7 +32,7 @@ use crate::ssa::{
 /// let straight = expand(&graph, &loops).expect("it ends after two iterations");
 /// let expected = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  v2 = sin v1\n  return v2\n";
 /// assert_eq!(straight.to_string(), expected);
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn expand(graph: &Graph, loops: &[Region]) -> Option<Graph> {
     let mut counters = PrimaryMap::filled(None, graph.regions.len());

@@ -26,8 +26,8 @@ const MOST_TIMES: usize = 8;
 /// # Examples
 ///
 /// ```
-/// use phigrad::loops::fuse;
-/// use phigrad::ssa::parse;
+/// use phigrad::internals::loops::fuse;
+/// use phigrad::internals::ssa::parse;
 ///
 /// // The squares of 3·j·x for each j are written down, then added up.
 /// let text = "graph active 1 inactive 0\nv1 = const 9.0\nv2 = const 3.0\nv3 = const 0.0\n\

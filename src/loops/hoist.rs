@@ -21,8 +21,8 @@ use crate::ssa::{
 /// # Examples
 ///
 /// ```
-/// use phigrad::loops::hoist;
-/// use phigrad::ssa::parse;
+/// use phigrad::internals::loops::hoist;
+/// use phigrad::internals::ssa::parse;
 ///
 /// // The sine of v0 is the same in all iterations.
 /// let text = "graph active 1 inactive 0\nv1 = const 9.0\nv3 = iteration r0\nb0:\n  \
@@ -31,7 +31,7 @@ use crate::ssa::{
 /// let hoisted = hoist(&parse(text)?).to_string();
 /// let (sine, begin) = (hoisted.find("sin v0"), hoisted.find("region"));
 /// assert!(sine < begin && sine.is_some(), "{hoisted}");
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn hoist(graph: &Graph) -> Graph {
     if graph.regions.values().all(|data| data.cycle.is_none()) {

@@ -67,9 +67,9 @@ impl MergedTraces {
             };
             let excluded = changes.excluded.get_or_insert_with(|| self.excluded.clone());
             match stop {
-                Stop::UnmergedReason(
+                Stop::Unmerged(
                     _,
-                    UnmergedRegion { why: UnmergedReason::DependsOnContext, .. },
+                    UnmergedRegion { reason: UnmergedReason::DependsOnContext, .. },
                 )
                 | Stop::Divergent(_)
                     if self.tree.is_shared =>
@@ -78,9 +78,9 @@ impl MergedTraces {
                     excluded.unshare(open.map(|open| self.tree.instances[open.instance].site));
                 }
                 Stop::Unshare(site) => excluded.unshare([site].into_iter()),
-                Stop::UnmergedReason(site, why) => {
+                Stop::Unmerged(site, reason) => {
                     excluded.merging.insert(site);
-                    changes.unmerged.push(why);
+                    changes.unmerged.push(reason);
                 }
                 Stop::New { at, .. } | Stop::Divergent(at) => {
                     return Err(MergeError::Divergent { at });

@@ -74,15 +74,16 @@ pub enum MergeOutcome {
     },
 }
 
-/// Why a trace was not merged.
+/// A reason why a trace was not merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
     /// Two runs did different things without a guard between them: the function
     /// reads something that is neither an input nor constant.
     #[error(
-        "the function did something else at {at} than in an earlier run that had passed the \
-         same comparisons; it depends on state that is neither an input nor constant"
+        "at {at} the function did something else than in an earlier run with the same comparisons: \
+         it depends on state that is neither an input nor constant; pass that state as an input \
+         (Tape::record_with)"
     )]
     Divergent {
         /// Where the runs differ.
@@ -105,45 +106,49 @@ pub enum MergeError {
 pub use side_exit::SideExit;
 pub use statistics::{Decision, TripCounts};
 
-/// A region whose ways are not merged.
+/// A region of an annotated function whose paths are not merged.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UnmergedRegion {
     /// Where the region begins.
     pub at: Place,
-    /// Why its ways are not merged.
-    pub why: UnmergedReason,
+    /// The reason why its paths are not merged.
+    pub reason: UnmergedReason,
 }
 
-/// Why the ways through a region are not merged.
+/// A reason why the paths through a region are not merged.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnmergedReason {
     /// A variable that changes in the region cannot be carried out of it.
-    #[error("`{name}` changes in it, and its type has no `Carry`")]
+    #[error("`{name}` changes in it, and its type does not implement `Carry`; derive it")]
     Opaque {
         /// The name of the variable.
         name: &'static str,
     },
-    /// A value computed in the region is used behind it and was not carried out,
-    /// because it got there on a way that the attribute does not see.
-    #[error("a value computed in it is used at {to} by a way that is not seen")]
+    /// A value computed in the region is used after it without being carried out, as through a
+    /// static or a cell.
+    #[error(
+        "a value computed in it reaches {to} without passing through a tracked variable; return \
+         it, or assign it to a local variable"
+    )]
     UntrackedUse {
         /// Where the value is used.
         to: Place,
     },
-    /// Whether its ways differ depends on how it was reached.
-    #[error("whether it has more than one way depends on how it was reached")]
+    /// It has one path or several, depending on the path that leads to it.
+    #[error("the number of its paths depends on the path that leads to it")]
     DependsOnContext,
     /// The function ended in the region.
-    #[error("the function ended in it")]
+    #[error("the function ended inside it")]
     EndsInside,
 }
 
 impl core::fmt::Display for UnmergedRegion {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "the ways through the region at {} are not merged: {}", self.at, self.why)
+        write!(f, "the paths through the region at {} are not merged: {}", self.at, self.reason)
     }
 }
 
@@ -154,8 +159,8 @@ impl core::fmt::Display for UnmergedRegion {
 /// ```
 /// use std::panic::Location;
 ///
-/// use phigrad::merge::{MergedTraces, MergeOutcome, MergeLimits};
-/// use phigrad::trace::{Inputs, Tracer, Var};
+/// use phigrad::internals::merge::{MergedTraces, MergeOutcome, MergeLimits};
+/// use phigrad::internals::trace::{Inputs, Tracer, Var};
 ///
 /// let program = |x: &[Var], _: &[Var]| if x[0] > 0.0 { x[0].sqrt() } else { -x[0] };
 /// let (mut tracer, mut traces) = (Tracer::default(), MergedTraces::new(1, 0));
@@ -240,9 +245,9 @@ impl MergedTraces {
     /// ```
     /// use std::panic::Location;
     ///
-    /// use phigrad::merge::{MergedTraces, MergeLimits};
-    /// use phigrad::ssa::interpret;
-    /// use phigrad::trace::{Inputs, Tracer, Var};
+    /// use phigrad::internals::merge::{MergedTraces, MergeLimits};
+    /// use phigrad::internals::ssa::interpret;
+    /// use phigrad::internals::trace::{Inputs, Tracer, Var};
     ///
     /// let program = |x: &[Var], _: &[Var]| (0..1000).fold(x[0], |y, i| (y + i as f64).sin());
     /// let (mut tracer, mut traces) = (Tracer::default(), MergedTraces::new(1, 0));
@@ -349,7 +354,7 @@ impl MergedTraces {
                 Err(Stop::Divergent(at)) if !self.tree.is_shared => {
                     return Err(MergeError::Divergent { at });
                 }
-                Err(Stop::UnmergedReason(_, unmerged)) => MergeOutcome::New { at: unmerged.at },
+                Err(Stop::Unmerged(_, unmerged)) => MergeOutcome::New { at: unmerged.at },
                 // What kernels know may be wrong, too, whatever the limits say.
                 Err(Stop::Divergent(at)) => {
                     forgets = true;
@@ -407,7 +412,7 @@ impl MergedTraces {
 }
 
 fn place(site: Site) -> Place {
-    Place { file: site.file().into(), line: site.line(), column: site.column(), nth: 0 }
+    Place::new(site.file(), site.line(), site.column())
 }
 
 fn unknown_place() -> Place {

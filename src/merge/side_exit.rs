@@ -68,9 +68,9 @@ impl MergedTraces {
     /// ```
     /// use std::panic::Location;
     ///
-    /// use phigrad::op::Op;
-    /// use phigrad::merge::{MergedTraces, MergeLimits};
-    /// use phigrad::trace::{Inputs, Tracer, Var};
+    /// use phigrad::internals::op::Op;
+    /// use phigrad::internals::merge::{MergedTraces, MergeLimits};
+    /// use phigrad::internals::trace::{Inputs, Tracer, Var};
     ///
     /// let program = |x: &[Var], _: &[Var]| if x[0] > 0.0 { x[0].sqrt() } else { -x[0] };
     /// let (mut tracer, mut traces) = (Tracer::default(), MergedTraces::new(1, 0));

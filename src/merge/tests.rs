@@ -5,6 +5,7 @@ use std::panic::Location;
 
 use super::*;
 use crate::loops::{RerollLimits, reroll};
+use crate::programs::Random;
 use crate::ssa::{Def, Outcome, interpret, verify};
 use crate::trace::{Detail, Inputs, Tracer, Var, Worth};
 
@@ -13,28 +14,6 @@ const SHORT: Worth = Worth { iterations: 6, events: 6 };
 /// None at all.
 const NEVER: Worth = Worth { iterations: usize::MAX, events: usize::MAX };
 const LIMITS: MergeLimits = MergeLimits { paths: 1000, nodes: 1 << 20 };
-
-/// A generator of random numbers; those of `check` are of another layer.
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Self {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
-    }
-
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        self.0 >> 33
-    }
-
-    fn below(&mut self, count: usize) -> usize {
-        self.bits() as usize % count
-    }
-
-    fn uniform(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * self.bits() as f64 / (1u64 << 31) as f64
-    }
-}
 
 fn traces(inputs: usize, worth: Worth) -> MergedTraces {
     let mut traces = MergedTraces::new(inputs, 0);

@@ -33,7 +33,7 @@ pub(super) enum Stop {
     /// The trace does something else than the tree without a guard in between.
     Divergent(Place),
     /// The region must not be merged.
-    UnmergedReason(Site, UnmergedRegion),
+    Unmerged(Site, UnmergedRegion),
     /// What was copied to or from this region is not known to be right.
     Unshare(Site),
 }
@@ -359,8 +359,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-pub(super) fn unmerge(site: Site, why: UnmergedReason) -> Stop {
-    Stop::UnmergedReason(site, UnmergedRegion { at: place(site), why })
+pub(super) fn unmerge(site: Site, reason: UnmergedReason) -> Stop {
+    Stop::Unmerged(site, UnmergedRegion { at: place(site), reason })
 }
 
 /// Operands in the fixed array of [`Origin::Apply`].

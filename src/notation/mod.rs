@@ -26,6 +26,7 @@ pub(crate) use term::{Level, Term, number, subscript};
 /// ```
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Notation {
     /// In Unicode.
     pub text: String,

@@ -16,7 +16,7 @@ use super::{Op, eval};
 /// # Examples
 ///
 /// ```
-/// use phigrad::op::{Algebra, Op, contribution};
+/// use phigrad::internals::op::{Algebra, Op, contribution};
 ///
 /// /// Writes formulas.
 /// struct Formulas;
@@ -74,7 +74,7 @@ impl Algebra for Numbers {
 /// # Examples
 ///
 /// ```
-/// use phigrad::op::{Numbers, Op, contribution};
+/// use phigrad::internals::op::{Numbers, Op, contribution};
 ///
 /// // d(a·b)/da = b
 /// let c = contribution(&mut Numbers, Op::Mul, 0, [2.0, 3.0, 0.0], 6.0, 1.0);

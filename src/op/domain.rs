@@ -33,7 +33,7 @@ impl Domain {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::op::Domain;
+    /// use phigrad::internals::op::Domain;
     ///
     /// assert!(Domain::NonNegative.contains(0.0));
     /// assert!(!Domain::Positive.contains(0.0));
@@ -60,7 +60,7 @@ impl Domain {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::op::Domain;
+    /// use phigrad::internals::op::Domain;
     ///
     /// assert!(Domain::AtLeastOne.contains(Domain::AtLeastOne.member(-3.0)));
     /// ```
@@ -86,7 +86,7 @@ impl Domain {
 /// # Examples
 ///
 /// ```
-/// use phigrad::op::{Domain, Op, domain};
+/// use phigrad::internals::op::{Domain, Op, domain};
 ///
 /// assert_eq!(domain(Op::Div), [Domain::Real, Domain::NonZero, Domain::Real]);
 /// ```
@@ -122,7 +122,7 @@ pub fn domain(op: Op) -> [Domain; 3] {
 /// # Examples
 ///
 /// ```
-/// use phigrad::op::{Op, is_singular};
+/// use phigrad::internals::op::{Op, is_singular};
 ///
 /// assert!(is_singular(Op::Abs, 0) && is_singular(Op::Sqrt, 0) && is_singular(Op::Div, 1));
 /// assert!(!is_singular(Op::Exp, 0) && !is_singular(Op::Div, 0));

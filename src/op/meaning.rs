@@ -15,7 +15,7 @@ use super::Op;
 /// # Examples
 ///
 /// ```
-/// use phigrad::op::{Op, eval};
+/// use phigrad::internals::op::{Op, eval};
 ///
 /// assert_eq!(eval(Op::Mul, [2.0, 3.0, 0.0]), 6.0);
 /// assert_eq!(eval(Op::Lt, [2.0, 3.0, 0.0]), 1.0);
@@ -99,7 +99,7 @@ fn truth(condition: bool) -> f64 {
 /// # Examples
 ///
 /// ```
-/// assert_eq!(phigrad::op::powi(2.0, -3), 0.125);
+/// assert_eq!(phigrad::internals::op::powi(2.0, -3), 0.125);
 /// ```
 #[inline]
 pub fn powi(x: f64, n: i32) -> f64 {

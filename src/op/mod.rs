@@ -26,7 +26,7 @@ macro_rules! primitives {
         /// # Examples
         ///
         /// ```
-        /// use phigrad::op::Op;
+        /// use phigrad::internals::op::Op;
         ///
         /// assert_eq!((Op::Atan2.name(), Op::Atan2.arity()), ("atan2", 2));
         /// assert!(Op::ALL.iter().all(|op| Op::from_name(op.name()) == Some(*op)));
@@ -55,7 +55,7 @@ macro_rules! primitives {
             /// # Examples
             ///
             /// ```
-            /// use phigrad::op::Op;
+            /// use phigrad::internals::op::Op;
             ///
             /// assert_eq!(Op::from_name("mul_add"), Some(Op::MulAdd));
             /// assert_eq!(Op::from_name("fma"), None);
@@ -204,7 +204,7 @@ impl Op {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::op::Op;
+    /// use phigrad::internals::op::Op;
     ///
     /// assert!(Op::Lt.is_comparison() && !Op::Min.is_comparison());
     /// ```
@@ -218,7 +218,7 @@ impl Op {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::op::Op;
+    /// use phigrad::internals::op::Op;
     ///
     /// assert!(Op::MulAdd.commutes() && !Op::Sub.commutes());
     /// // Of a tie the second operand counts.

@@ -2,7 +2,7 @@
 //! inwards.
 
 use super::recurrence::{Kind, close_recurrences};
-use super::rule::{Applied, OpenLoop, Rule};
+use super::rule::{Applied, OpenLoop, OpenReason, Rule};
 use super::sums::close_sums;
 use crate::ssa::{Folding, Graph, Place, simplify};
 
@@ -11,7 +11,7 @@ use crate::ssa::{Folding, Graph, Place, simplify};
 /// # Examples
 ///
 /// ```
-/// use phigrad::phi::CloseLimits;
+/// use phigrad::internals::phi::CloseLimits;
 ///
 /// assert_eq!(CloseLimits::default(), CloseLimits::DEFAULT);
 /// ```
@@ -75,9 +75,9 @@ pub struct Closed {
 /// # Examples
 ///
 /// ```
-/// use phigrad::phi::{CloseLimits, Rule, close};
-/// use phigrad::ssa::{AccessData, Builder, Folding, ArrayData};
-/// use phigrad::op::Op;
+/// use phigrad::internals::phi::{CloseLimits, Rule, close};
+/// use phigrad::internals::ssa::{AccessData, Builder, Folding, ArrayData};
+/// use phigrad::internals::op::Op;
 ///
 /// // The sum of i·x for i < 100.
 /// let mut builder = Builder::new(1, 0, Folding::Real);
@@ -134,18 +134,18 @@ struct Open {
 impl Open {
     /// All that there are for a place at once; loops that have just been closed have none.
     fn grouped(&self, closed: &[Applied]) -> Vec<OpenLoop> {
-        let sums = self.as_sums.iter().map(|this| ("as a sum, ", this));
-        let all = sums.chain(self.as_recurrences.iter().map(|this| ("as a recurrence, ", this)));
         let mut open: Vec<OpenLoop> = Vec::new();
-        for (kind, OpenLoop { at, why }) in all {
+        for OpenLoop { at, reasons } in self.as_sums.iter().chain(&self.as_recurrences) {
             if closed.iter().any(|formula| formula.at == *at) {
                 continue;
             }
-            let why = format!("{kind}{why}");
             match open.iter_mut().find(|other| other.at == *at) {
-                Some(other) if other.why.split("; ").any(|known| known == why) => {}
-                Some(other) => other.why = format!("{}; {why}", other.why),
-                None => open.push(OpenLoop { at: at.clone(), why }),
+                Some(other) => {
+                    let new = reasons.iter().filter(|reason| !other.reasons.contains(reason));
+                    let new: Vec<OpenReason> = new.copied().collect();
+                    other.reasons.extend(new);
+                }
+                None => open.push(OpenLoop { at: at.clone(), reasons: reasons.clone() }),
             }
         }
         open

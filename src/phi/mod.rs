@@ -12,4 +12,6 @@ mod version;
 
 pub use branches::{Branched, simplify_branches};
 pub use close::{CloseLimits, Closed, close};
-pub use rule::{Applied, OpenLoop, Rule};
+pub use recurrence::RecurrenceReason;
+pub use rule::{Applied, OpenLoop, OpenReason, Rule};
+pub use sums::SumReason;

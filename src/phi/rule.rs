@@ -1,5 +1,7 @@
 //! The list of formulas, and the record of where they were applied.
 
+use super::recurrence::RecurrenceReason;
+use super::sums::SumReason;
 use crate::ssa::Place;
 
 /// A formula of φ-calculus.
@@ -10,13 +12,14 @@ use crate::ssa::Place;
 /// # Examples
 ///
 /// ```
-/// use phigrad::phi::Rule;
+/// use phigrad::internals::phi::Rule;
 ///
 /// assert_eq!(Rule::C6.to_string(), "C6");
 /// assert_eq!(Rule::C6.formula(), "L^n< d = a·φ_L(p, d) + b > gives a^n·p + b·Σ_{j<n} a^j");
 /// ```
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Rule {
     /// Identity.
     F1,
@@ -79,6 +82,7 @@ impl core::fmt::Display for Rule {
 /// A formula that was applied.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Applied {
     /// The formula.
     pub rule: Rule,
@@ -98,14 +102,38 @@ impl core::fmt::Display for Applied {
     }
 }
 
-/// A loop that stays a loop.
+/// A loop, or a value of a loop, without a closed form.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OpenLoop {
-    /// Where in the user's source, if that is known.
+    /// Its place in the user's source, if that is known.
     pub at: Option<Place>,
-    /// Why there is no closed form.
-    pub why: String,
+    /// The reasons, one for each kind of closed form that was tried; at least one.
+    pub reasons: Vec<OpenReason>,
+}
+
+/// A reason why a loop stays open.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenReason {
+    /// It is no sum and no product.
+    #[error("as a sum, {0}")]
+    Sum(SumReason),
+    /// It is no affine recurrence.
+    #[error("as a recurrence, {0}")]
+    Recurrence(RecurrenceReason),
+    /// The cost model prices the graph without closed forms lower.
+    #[error("the code without its closed form is estimated to take less")]
+    Cost,
+}
+
+impl OpenLoop {
+    /// The reasons as one line.
+    pub(crate) fn explained(&self) -> String {
+        self.reasons.iter().map(ToString::to_string).collect::<Vec<String>>().join("; ")
+    }
 }
 
 impl core::fmt::Display for OpenLoop {
@@ -114,6 +142,6 @@ impl core::fmt::Display for OpenLoop {
         if let Some(at) = &self.at {
             write!(f, " at {at}")?;
         }
-        write!(f, ": {}", self.why)
+        write!(f, ": {}", self.explained())
     }
 }

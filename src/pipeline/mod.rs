@@ -7,10 +7,8 @@ mod passes;
 mod purpose;
 mod refusal;
 
-#[doc(hidden)]
-pub use options::ForcedLoopForm;
 pub(crate) use options::Options;
-pub use options::{Limits, Numerics};
+pub use options::{Limits, LoopForm, Numerics, Tuning};
 pub(crate) use passes::{Coarsened, Primal, Recording, branched, coarsen, primal};
 pub use purpose::Purpose;
 pub use refusal::Refusal;

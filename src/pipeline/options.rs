@@ -17,6 +17,7 @@
 /// ```
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Numerics {
     /// Kernels may add up and share in another order than the tape, multiply and add
     /// in one rounding where nothing is decided by it, and compute formulas in other
@@ -33,15 +34,46 @@ pub enum Numerics {
 }
 
 /// How a kernel computes a loop.
-#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ForcedLoopForm {
+pub enum LoopForm {
     /// In closed form, if there is one.
     Closed,
     /// As a loop.
     Rolled,
     /// As straight-line code.
     Unrolled,
+}
+
+/// The sizes and forms that the pipeline works with. They change times, not results, so they are
+/// for measurements and tests: the builder takes them with the feature `internals`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// The largest number of steps of a graph that are compiled together, but for a few; by
+    /// default 512. Values that cross from one such segment to another go through memory, but the
+    /// time to compile one grows faster than its size. `phigrad-bench soi` measures both.
+    pub segment: usize,
+    /// Whether code is cut into segments where few values cross (the default), or at equal
+    /// distances.
+    pub reuse_aware: bool,
+    /// The largest number of steps of a graph that are simplified together; by default 64. Rules
+    /// of simplification see a little beyond, and a larger segment takes longer for each of its
+    /// steps: `phigrad-bench simplify` measures that. 0 counts as 1.
+    pub simplified: usize,
+    /// The form of all loops; by default that which the cost model prices lowest.
+    pub loop_form: Option<LoopForm>,
+}
+
+impl Tuning {
+    /// The defaults, with all loops in this form.
+    pub fn with_loops(form: LoopForm) -> Tuning {
+        Tuning { loop_form: Some(form), ..Tuning::default() }
+    }
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Tuning { segment: 512, reuse_aware: true, simplified: 64, loop_form: None }
+    }
 }
 
 /// Bounds on what is kept and compiled. Beyond them the tape serves, and the
@@ -97,18 +129,6 @@ pub struct Limits {
     /// serves: if one loop reads what another, which has ended, computed in each iteration.
     /// More than 2²⁷ counts as 2²⁷.
     pub saved_values: usize,
-    /// The largest number of steps of a graph that are compiled together, but for a
-    /// few; by default 512. What crosses from one such segment to another goes through
-    /// memory, but the time to compile one grows faster than its size.
-    /// `phigrad-bench soi` measures both: compiling 50,000 operations of straight-line code
-    /// costs about the same from 64 to 4,096 steps; their kernel is fastest from 512 to
-    /// 4,096 and a fifth slower from 8,192 on; segments of 64 steps hand over half as
-    /// much again as those of 512.
-    pub segment: usize,
-    /// The largest number of steps of a graph that are simplified together; by default 64. Rules of
-    /// simplification see a little beyond, and what is larger takes longer for each of its steps:
-    /// `phigrad-bench simplify` measures that. 0 counts as 1.
-    pub simplified: usize,
     /// The largest number of paths that is compiled; by default 64. Calls on
     /// further paths are served by the tape.
     pub paths: usize,
@@ -124,8 +144,6 @@ impl Default for Limits {
             nodes: 1 << 23,
             compiled: 1 << 21,
             saved_values: 1 << 22,
-            segment: 512,
-            simplified: 64,
             paths: 64,
             specialisations: 8,
         }
@@ -139,7 +157,5 @@ pub(crate) struct Options {
     pub(crate) numerics: Numerics,
     pub(crate) limits: Limits,
     pub(crate) phi_calculus: bool,
-    pub(crate) reuse_aware: bool,
-    /// The form of all loops, if the cost model is not to choose it.
-    pub(crate) loop_form: Option<ForcedLoopForm>,
+    pub(crate) tuning: Tuning,
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use hashbrown::HashSet;
 
 use super::cost::{self, ShortLoops};
-use super::{ForcedLoopForm, Numerics, Options, Purpose, Refusal};
+use super::{LoopForm, Numerics, Options, Purpose, Refusal};
 use crate::diff::{Checkpointed, Wanted, checkpoint, reordered};
 use crate::jit::{Kernel, MAX_WORDS, saved_words, schedule_reaching};
 use crate::loops::{RerollLimits, expand, fuse, hoist, reroll};
-use crate::phi::{Applied, CloseLimits, Closed, OpenLoop, close, simplify_branches};
+use crate::phi::{Applied, CloseLimits, Closed, OpenLoop, OpenReason, close, simplify_branches};
 use crate::simplify::{SimplifyLimits, Stage, simplify_segments};
 use crate::soi::{crossing, cut, cut_evenly, divide};
 use crate::ssa::{
@@ -112,9 +112,9 @@ pub(crate) fn coarsen(
 
 /// Where the code is cut into segments.
 fn cuts(sequence: &Sequence, options: &Options) -> Vec<u32> {
-    match options.reuse_aware {
-        true => cut(sequence, options.limits.segment),
-        false => cut_evenly(sequence, options.limits.segment),
+    match options.tuning.reuse_aware {
+        true => cut(sequence, options.tuning.segment),
+        false => cut_evenly(sequence, options.tuning.segment),
     }
 }
 
@@ -134,7 +134,7 @@ fn optimised(primal: &Checkpointed, purpose: Purpose, options: &Options) -> Grap
 
 /// The graph with better forms of what is computed in its blocks.
 fn simplified(graph: &Graph, stage: Stage, options: &Options) -> Graph {
-    let segments = divide(graph, options.limits.simplified);
+    let segments = divide(graph, options.tuning.simplified);
     let graph = simplify_segments(graph, &segments, stage, SimplifyLimits::DEFAULT).graph;
     checked(&graph);
     graph
@@ -156,7 +156,7 @@ impl Recording {
     /// `graph` with closed forms, unless there is no φ-calculus.
     pub(crate) fn closed(&self, graph: &Graph) -> Option<Closed> {
         let is_real = self.options.phi_calculus && self.options.numerics == Numerics::Real;
-        is_real.then(|| closed_forms(graph, self.options.loop_form.is_some()))
+        is_real.then(|| closed_forms(graph, self.options.tuning.loop_form.is_some()))
     }
 
     /// The gradient of `graph`.
@@ -245,15 +245,15 @@ fn expansible(graph: &Graph, loops: &[Region], options: &Options) -> Result<usiz
 /// The recorded graph with loops and closed forms, where they cost less.
 fn closed(recorded: &Graph, options: &Options) -> Primal {
     let stays = |graph: Graph| Primal::plain(simplified(&graph, Stage::Primal, options));
-    let rolled = match options.loop_form {
-        Some(ForcedLoopForm::Rolled) => return stays(with_loops(recorded)),
-        Some(ForcedLoopForm::Unrolled) => return stays(simplify(recorded, Folding::Real)),
-        Some(ForcedLoopForm::Closed) | None => with_loops(recorded),
+    let rolled = match options.tuning.loop_form {
+        Some(LoopForm::Rolled) => return stays(with_loops(recorded)),
+        Some(LoopForm::Unrolled) => return stays(simplify(recorded, Folding::Real)),
+        Some(LoopForm::Closed) | None => with_loops(recorded),
     };
     if !options.phi_calculus {
         return stays(unrolled(rolled, recorded).0);
     }
-    let always = options.loop_form.is_some();
+    let always = options.tuning.loop_form.is_some();
     let Closed { graph, mut applied, mut open, mut for_values } = closed_forms(&rolled, always);
     let graph = if applied.is_empty() { rolled } else { graph };
     let (graph, is_open) = match always {
@@ -261,10 +261,9 @@ fn closed(recorded: &Graph, options: &Options) -> Primal {
         false => unrolled(graph, recorded),
     };
     if is_open {
-        let why = "the code without its closed form is estimated to take less";
         for Applied { at, .. } in applied.drain(..) {
             if open.iter().all(|known: &OpenLoop| known.at != at) {
-                open.push(OpenLoop { at, why: why.to_owned() });
+                open.push(OpenLoop { at, reasons: vec![OpenReason::Cost] });
             }
         }
         for_values = None;

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 
 use super::error::{Error, Kind};
-use super::profile::{Left, Why};
+use super::profile::{ExitReason, KernelExit};
 use super::report::Report;
 use super::specialisation::Specialisation;
 use crate::jit::RunError;
@@ -77,18 +77,18 @@ impl Core {
             let (expected, found) = (inputs.active.len(), gradient.len());
             return Err(Kind::Shape { expected, found }.into());
         }
-        let mut left = None;
+        let mut exit = None;
         if let Some(specialisation) = find(&self.specialisations.load(), inputs) {
             match run_kernel(specialisation, inputs, purpose, gradient) {
                 Some(Ok(value)) => return Ok(value),
-                Some(Err(why)) => {
-                    specialisation.fell_back(why);
-                    left = Some(why);
+                Some(Err(reason)) => {
+                    specialisation.fell_back(reason);
+                    exit = Some(reason);
                 }
                 None => {}
             }
         }
-        self.call_tape(f, inputs, purpose, left, gradient)
+        self.call_tape(f, inputs, purpose, exit, gradient)
     }
 
     #[inline(never)]
@@ -97,7 +97,7 @@ impl Core {
         f: impl FnOnce(&[Var], &[Var]) -> Var,
         inputs: Inputs<'_>,
         purpose: Purpose,
-        left: Option<Left>,
+        exit: Option<KernelExit>,
         gradient: &mut [f64],
     ) -> Result<f64, Error> {
         let specialisation = self.specialisation(inputs);
@@ -118,7 +118,7 @@ impl Core {
             }
             match specialisation {
                 Some(specialisation) => {
-                    specialisation.record((&trace, inputs), purpose, left, &self.options);
+                    specialisation.record((&trace, inputs), purpose, exit, &self.options);
                 }
                 None => _ = self.beyond_limit.fetch_add(1, Ordering::Relaxed),
             }
@@ -222,7 +222,7 @@ fn run_kernel(
     inputs: Inputs<'_>,
     purpose: Purpose,
     gradient: &mut [f64],
-) -> Option<Result<f64, Left>> {
+) -> Option<Result<f64, KernelExit>> {
     let installed = specialisation.kernel(purpose);
     let installed = installed.as_deref()?;
     if installed.pauses() {
@@ -236,10 +236,10 @@ fn run_kernel(
     }
     let outputs = &mut outputs[..count];
     let result = match installed.kernel.run(inputs.active, inputs.inactive, scratch, outputs) {
-        Err(RunError::Unseen | RunError::Shape) => Err(Why::Unseen),
+        Err(RunError::Unseen | RunError::Shape) => Err(ExitReason::Unseen),
         // It passes on zero adjoints where the sweep does not, and its rewrites assume
         // finite numbers, so only the tape's NaN or infinity counts.
-        Ok(_) if !all_finite(outputs) => Err(Why::NonFinite),
+        Ok(_) if !all_finite(outputs) => Err(ExitReason::NonFinite),
         Ok(()) => {
             if purpose != Purpose::Value {
                 gradient.copy_from_slice(&outputs[..gradient.len()]);
@@ -248,9 +248,9 @@ fn run_kernel(
             Ok(outputs.last().copied().unwrap_or(f64::NAN))
         }
     };
-    let result = result.map_err(|why| {
+    let result = result.map_err(|reason| {
         installed.missed();
-        Left { known: installed.known, why }
+        KernelExit { known: installed.known, reason }
     });
     // Where the thread is ending there is nothing to keep them for.
     let _ = BUFFERS.try_with(|kept| kept.set(buffers));

@@ -101,12 +101,7 @@ impl Error {
         match &self.0 {
             Kind::Trace(
                 TraceError::ForeignVar { used: site, .. } | TraceError::TooLong { at: site, .. },
-            ) => Some(Place {
-                file: site.file().into(),
-                line: site.line(),
-                column: site.column(),
-                nth: 0,
-            }),
+            ) => Some(Place::new(site.file(), site.line(), site.column())),
             Kind::Refused(Refusal::Path(MergeError::Divergent { at })) => Some(at.clone()),
             Kind::Shape { .. } | Kind::Refused(_) | Kind::Unrecorded => None,
         }

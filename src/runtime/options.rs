@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::recorded::{Recorded, RecordedWith};
-use crate::pipeline::{ForcedLoopForm, Limits, Numerics, Options};
+use crate::pipeline::{Limits, Numerics, Options, Tuning};
 use crate::trace::Var;
 
 /// Records functions with other options than [`Tape::record`](crate::Tape::record).
@@ -119,41 +119,12 @@ impl TapeBuilder {
         self
     }
 
-    /// Whether code is cut into segments ([`Limits::segment`]) where few values cross
-    /// (the default), or at equal distances. That changes no result, and times a little.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use phigrad::{Limits, Tape, Var};
-    ///
-    /// let mut limits = Limits::default();
-    /// limits.segment = 40;
-    /// let crossing = |reuse_aware| {
-    ///     let builder = Tape::builder().limits(limits).reuse_aware(reuse_aware);
-    ///     let f = builder.record(|x: &[Var]| {
-    ///         (0..10).fold(x[0], |y, i| (y + f64::from(i)) / (y * y + 1.0).sqrt())
-    ///     });
-    ///     let on_tape = f.grad(&[2.0])?;
-    ///     f.compile()?;
-    ///     let kernel = f.report().kernels[0].clone();
-    ///     assert!(kernel.segments > 1 && (f.grad(&[2.0])?[0] - on_tape[0]).abs() < 1e-14);
-    ///     Ok::<_, phigrad::Error>(kernel.crossing)
-    /// };
-    /// assert!(crossing(true)? <= crossing(false)?);
-    /// # Ok::<(), phigrad::Error>(())
-    /// ```
-    #[must_use]
-    pub fn reuse_aware(mut self, reuse_aware: bool) -> Self {
-        self.options.reuse_aware = reuse_aware;
-        self
-    }
-
-    /// Computes all loops in this form, not in that which costs least: for measurements.
+    /// The sizes and forms that the pipeline works with, for measurements and tests.
+    #[cfg(feature = "internals")]
     #[doc(hidden)]
     #[must_use]
-    pub fn loop_form(mut self, form: ForcedLoopForm) -> Self {
-        self.options.loop_form = Some(form);
+    pub fn tuning(mut self, tuning: Tuning) -> Self {
+        self.options.tuning = tuning;
         self
     }
 
@@ -221,8 +192,7 @@ impl Default for TapeBuilder {
             numerics,
             limits,
             phi_calculus: true,
-            reuse_aware: true,
-            loop_form: None,
+            tuning: Tuning::default(),
         };
         TapeBuilder { options }
     }

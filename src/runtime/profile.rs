@@ -23,15 +23,15 @@ pub(super) struct Known {
 
 /// A call that a kernel did not serve.
 #[derive(Clone, Copy)]
-pub(super) struct Left {
+pub(super) struct KernelExit {
     /// What the kernel knew.
     pub(super) known: Known,
-    pub(super) why: Why,
+    pub(super) reason: ExitReason,
 }
 
 /// Why a kernel did not serve.
 #[derive(Clone, Copy)]
-pub(super) enum Why {
+pub(super) enum ExitReason {
     /// A guard of it failed.
     Unseen,
     /// Its result was not finite.
@@ -48,7 +48,7 @@ pub(super) struct Profile {
     pub(super) longest: usize,
     pub(super) last_new_path: Option<Place>,
     /// How often calls left kernels, by comparison, and where the last one did.
-    pub(super) left: HashMap<(Place, Op), u64>,
+    pub(super) side_exits: HashMap<(Place, Op), u64>,
     pub(super) last_side_exit: Option<SideExit>,
     pub(super) wanted: [bool; 3],
     /// By purpose.
@@ -108,7 +108,7 @@ impl Profile {
             untracked: HashSet::with_capacity(16),
             longest: 0,
             last_new_path: None,
-            left: HashMap::new(),
+            side_exits: HashMap::new(),
             last_side_exit: None,
             wanted: [false; 3],
             attempts: Default::default(),
@@ -201,9 +201,9 @@ impl Profile {
     }
 
     /// Notes at which comparison the call of `trace` left a kernel, if one was the reason.
-    pub(super) fn leave(&mut self, trace: &Trace<'_>, Left { known, why }: Left) {
+    pub(super) fn leave(&mut self, trace: &Trace<'_>, KernelExit { known, reason }: KernelExit) {
         let is_current = !self.divergent && known.generation == self.traces.generation();
-        if !is_current || matches!(why, Why::NonFinite) {
+        if !is_current || matches!(reason, ExitReason::NonFinite) {
             return;
         }
         let path = self.seen.entry(trace.signature).or_default();
@@ -216,7 +216,7 @@ impl Profile {
             }
         };
         if let Some(side_exit) = side_exit {
-            *self.left.entry((side_exit.at.clone(), side_exit.op)).or_insert(0) += 1;
+            *self.side_exits.entry((side_exit.at.clone(), side_exit.op)).or_insert(0) += 1;
             self.last_side_exit = Some(side_exit);
         }
     }

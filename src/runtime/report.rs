@@ -47,7 +47,7 @@ pub struct KernelReport {
     /// The loops in loops that its reverse sweep computes again, to keep less; a loop
     /// with checkpoints is such a loop in one over the checkpoints.
     pub recomputed: usize,
-    /// The segments that its code is cut into ([`Limits::segment`](crate::Limits::segment)).
+    /// The segments that its code is cut into.
     pub segments: usize,
     /// The words that the segments hand over: each value counts for each segment that
     /// uses it and does not compute it.
@@ -84,7 +84,7 @@ pub struct DecisionReport {
     pub decision: Decision,
     /// How often a call left a kernel because it took a side here that the kernel
     /// did not know.
-    pub left: u64,
+    pub side_exits: u64,
 }
 
 /// A kernel that is wanted and not there, or is older than what is known.
@@ -92,7 +92,8 @@ pub struct DecisionReport {
 /// # Examples
 ///
 /// ```
-/// use phigrad::{Purpose, Tape, Var, Wait};
+/// use phigrad::report::Wait;
+/// use phigrad::{Purpose, Tape, Var};
 ///
 /// let f = Tape::builder().hot_threshold(10).record(|x: &[Var]| x[0].sin());
 /// f.grad(&[1.0])?;
@@ -205,9 +206,9 @@ pub struct Report {
     /// Regions of annotated functions whose paths are not merged, and why.
     pub unmerged: Vec<UnmergedRegion>,
     /// The formulas of φ-calculus that made closed forms in the latest kernels.
-    pub closed: Vec<Applied>,
+    pub closed_forms: Vec<Applied>,
     /// The loops that stayed loops there, or values of them, and why.
-    pub open: Vec<OpenLoop>,
+    pub open_loops: Vec<OpenLoop>,
 }
 
 /// One line for each formula and place; many iterations may each have one.
@@ -283,14 +284,14 @@ impl fmt::Display for Report {
         for waiting in &self.waiting {
             writeln!(f, "{waiting}")?;
         }
-        write_closed(f, &self.closed)?;
-        for open in &self.open {
+        write_closed(f, &self.closed_forms)?;
+        for open in &self.open_loops {
             writeln!(f, "{open}")?;
         }
         for refusal in &self.refusals {
             writeln!(f, "declined: {refusal}")?;
         }
-        for DecisionReport { decision, left } in &self.decisions {
+        for DecisionReport { decision, side_exits } in &self.decisions {
             writeln!(
                 f,
                 "{} at {}: held {}, failed {}, margin {:.3e}, {} left a kernel here",
@@ -299,7 +300,7 @@ impl fmt::Display for Report {
                 Count(decision.held, "time"),
                 Count(decision.failed, "time"),
                 decision.margin,
-                Count(*left, "call")
+                Count(*side_exits, "call")
             )?;
         }
         for trips in &self.loops {
@@ -330,7 +331,7 @@ mod tests {
     fn formulas_of_one_place_share_a_line() {
         let form = |rule, form: &str| Applied { rule, at: None, form: form.to_owned() };
         let closed = [form(Rule::F2, "a"), form(Rule::C7, &"φ".repeat(500)), form(Rule::F2, "b")];
-        let report = Report { closed: closed.to_vec(), ..Report::default() };
+        let report = Report { closed_forms: closed.to_vec(), ..Report::default() };
         let text = report.to_string();
         let lines: Vec<&str> = text.lines().filter(|line| line.contains(": ")).collect();
         assert!(text.contains("F2: a (and 1 more)"), "{text}");

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwapOption;
 
 use super::job::Job;
-use super::profile::{Known, Left, Profile, Why};
+use super::profile::{ExitReason, KernelExit, Known, Profile};
 use super::report::{DecisionReport, Report, Waiting};
 use crate::jit::Kernel;
 use crate::merge::{MergeError, MergeLimits, MergeOutcome};
@@ -105,10 +105,10 @@ impl Specialisation {
     }
 
     /// Notes that the tape has to serve a call, for that reason.
-    pub(super) fn fell_back(&self, left: Left) {
-        let counter = match left.why {
-            Why::Unseen => &self.fallbacks,
-            Why::NonFinite => &self.non_finite,
+    pub(super) fn fell_back(&self, exit: KernelExit) {
+        let counter = match exit.reason {
+            ExitReason::Unseen => &self.fallbacks,
+            ExitReason::NonFinite => &self.non_finite,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -131,13 +131,13 @@ impl Specialisation {
         }
     }
 
-    /// Merges the path of a call that the tape served, perhaps because it `left` a kernel, and
+    /// Merges the path of a call that the tape served, after an `exit` from a kernel if it tried one, and
     /// compiles when that pays.
     pub(super) fn record(
         self: &Arc<Self>,
         (trace, inputs): (&Trace<'_>, Inputs<'_>),
         purpose: Purpose,
-        left: Option<Left>,
+        exit: Option<KernelExit>,
         options: &Options,
     ) {
         let before = self.tape_calls.fetch_add(1, Ordering::Relaxed);
@@ -162,8 +162,8 @@ impl Specialisation {
                 self.merge(&mut profile, (trace, inputs), options);
             }
         }
-        if let Some(left) = left {
-            profile.leave(trace, left);
+        if let Some(exit) = exit {
+            profile.leave(trace, exit);
         }
         if profile.is_hot(purpose, options) {
             self.start_compiling(profile, options);
@@ -272,9 +272,9 @@ impl Specialisation {
             Some(Waiting { active, inactive, purpose, replaces, wait })
         }));
         for decision in profile.traces.decisions() {
-            let left = profile.left.get(&(decision.at.clone(), decision.op));
-            let left = left.copied().unwrap_or(0);
-            report.decisions.push(DecisionReport { decision, left });
+            let side_exits = profile.side_exits.get(&(decision.at.clone(), decision.op));
+            let side_exits = side_exits.copied().unwrap_or(0);
+            report.decisions.push(DecisionReport { decision, side_exits });
         }
         report.loops.extend(profile.traces.loops());
         for unmerged in profile.traces.unmerged() {
@@ -282,8 +282,8 @@ impl Specialisation {
                 report.unmerged.push(unmerged.clone());
             }
         }
-        report.closed.extend(profile.forms.closed.iter().cloned());
-        report.open.extend(profile.forms.open.iter().cloned());
+        report.closed_forms.extend(profile.forms.closed.iter().cloned());
+        report.open_loops.extend(profile.forms.open.iter().cloned());
         for attempt in profile.attempts.iter() {
             report.kernels.extend(attempt.kernel.clone());
             if let Some(refusal) = &attempt.refusal

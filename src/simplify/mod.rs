@@ -41,7 +41,7 @@ use crate::ssa::{
 /// # Examples
 ///
 /// ```
-/// use phigrad::simplify::SimplifyLimits;
+/// use phigrad::internals::simplify::SimplifyLimits;
 ///
 /// let hasty = SimplifyLimits { iterations: 2, ..SimplifyLimits::DEFAULT };
 /// assert!(hasty.terms_per_node > 1);
@@ -65,7 +65,7 @@ impl SimplifyLimits {
 /// # Examples
 ///
 /// ```
-/// use phigrad::simplify::Stage;
+/// use phigrad::internals::simplify::Stage;
 ///
 /// assert_ne!(Stage::Primal, Stage::Final);
 /// ```
@@ -82,7 +82,7 @@ pub enum Stage {
 /// # Examples
 ///
 /// ```
-/// use phigrad::simplify::{Tag, rewrite_rules};
+/// use phigrad::internals::simplify::{Tag, rewrite_rules};
 ///
 /// let rule = rewrite_rules().find(|rule| rule.name == "power-half");
 /// assert!(rule.is_some_and(|rule| rule.tag == Tag::NeedsFact && rule.left == "(powf ?y 0.5)"));
@@ -138,9 +138,9 @@ pub struct Simplified {
 /// # Examples
 ///
 /// ```
-/// use phigrad::simplify::{SimplifyLimits, Stage, simplify_segments};
-/// use phigrad::soi::divide;
-/// use phigrad::ssa::parse;
+/// use phigrad::internals::simplify::{SimplifyLimits, Stage, simplify_segments};
+/// use phigrad::internals::soi::divide;
+/// use phigrad::internals::ssa::parse;
 ///
 /// // ln(e^v0 + 1)
 /// let graph = parse("graph active 1 inactive 0\nv1 = const 1.0\nb0:\n  v2 = exp v0\n  \
@@ -148,9 +148,9 @@ pub struct Simplified {
 /// let segments = divide(&graph, 100);
 /// let stable = simplify_segments(&graph, &segments, Stage::Final, SimplifyLimits::DEFAULT);
 /// assert_eq!((stable.runs[0].nodes, stable.runs[0].improved), (3, true));
-/// let outcome = phigrad::ssa::interpret(&stable.graph, &[1000.0]);
-/// assert_eq!(outcome, phigrad::ssa::Outcome::Values(vec![1000.0]));
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// let outcome = phigrad::internals::ssa::interpret(&stable.graph, &[1000.0]);
+/// assert_eq!(outcome, phigrad::internals::ssa::Outcome::Values(vec![1000.0]));
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn simplify_segments(
     graph: &Graph,

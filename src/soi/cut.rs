@@ -28,9 +28,9 @@ use crate::ssa::Sequence;
 /// # Examples
 ///
 /// ```
-/// use phigrad::jit::schedule;
-/// use phigrad::soi::{crossing, cut, cut_evenly};
-/// use phigrad::ssa::parse;
+/// use phigrad::internals::jit::schedule;
+/// use phigrad::internals::soi::{crossing, cut, cut_evenly};
+/// use phigrad::internals::ssa::parse;
 ///
 /// // At three places only one value is needed later: after v1, v4, and v7.
 /// let text = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  v2 = cos v1\n  v3 = exp v1\n  \

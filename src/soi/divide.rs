@@ -20,8 +20,8 @@ use crate::ssa::{Def, Graph, Item, Node, Segments};
 /// # Examples
 ///
 /// ```
-/// use phigrad::soi::divide;
-/// use phigrad::ssa::parse;
+/// use phigrad::internals::soi::divide;
+/// use phigrad::internals::ssa::parse;
 ///
 /// // v2 is used three times.
 /// let text = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  v2 = cos v1\n  v3 = exp v2\n  \
@@ -30,7 +30,7 @@ use crate::ssa::{Def, Graph, Item, Node, Segments};
 /// let sizes: Vec<_> = segments.list.iter().map(|segment| segment.nodes.len()).collect();
 /// assert_eq!(sizes, [2, 4]);
 /// assert_eq!(segments.list[0].outputs.len(), 1);
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn divide(graph: &Graph, limit: usize) -> Segments {
     let limit = limit.max(1);
@@ -62,14 +62,14 @@ pub fn divide(graph: &Graph, limit: usize) -> Segments {
 /// # Examples
 ///
 /// ```
-/// use phigrad::soi::divide_evenly;
-/// use phigrad::ssa::parse;
+/// use phigrad::internals::soi::divide_evenly;
+/// use phigrad::internals::ssa::parse;
 ///
 /// let text = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  v2 = cos v1\n  v3 = exp v2\n  return v3\n";
 /// let segments = divide_evenly(&parse(text)?, 2);
 /// let sizes: Vec<_> = segments.list.iter().map(|segment| segment.nodes.len()).collect();
 /// assert_eq!(sizes, [2, 1]);
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn divide_evenly(graph: &Graph, limit: usize) -> Segments {
     let basic_blocks = basic_blocks(graph);

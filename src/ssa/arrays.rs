@@ -83,7 +83,7 @@ impl ArrayData {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::ssa::{Graph, ArrayData};
+    /// use phigrad::internals::ssa::{Graph, ArrayData};
     ///
     /// let x = Graph::new(1, 0).input(0);
     /// let mut sums = ArrayData::Sums(vec![None, Some(x)]);
@@ -142,8 +142,8 @@ impl Graph {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::op::Op;
-    /// use phigrad::ssa::{End, Graph, Outcome, interpret, verify};
+    /// use phigrad::internals::op::Op;
+    /// use phigrad::internals::ssa::{End, Graph, Outcome, interpret, verify};
     ///
     /// // let mut y = x; while y < 100 { y = y * y }
     /// let mut graph = Graph::new(1, 0);
@@ -181,7 +181,7 @@ impl Graph {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::ssa::{Def, Graph};
+    /// use phigrad::internals::ssa::{Def, Graph};
     ///
     /// let mut graph = Graph::new(0, 0);
     /// let region = graph.push_region(graph.root(), None, None);
@@ -198,7 +198,7 @@ impl Graph {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::ssa::{AccessData, End, Graph, Outcome, ArrayData, interpret};
+    /// use phigrad::internals::ssa::{AccessData, End, Graph, Outcome, ArrayData, interpret};
     ///
     /// let mut graph = Graph::new(0, 0);
     /// let root = graph.root();
@@ -221,7 +221,7 @@ impl Graph {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::ssa::Graph;
+    /// use phigrad::internals::ssa::Graph;
     ///
     /// let mut graph = Graph::new(1, 0);
     /// let (region, x) = (graph.push_region(graph.root(), None, None), graph.input(0));
@@ -248,7 +248,7 @@ impl Graph {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::ssa::Graph;
+    /// use phigrad::internals::ssa::Graph;
     ///
     /// let mut graph = Graph::new(1, 0);
     /// let (region, x) = (graph.push_region(graph.root(), None, None), graph.input(0));
@@ -267,11 +267,11 @@ impl Graph {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::ssa::{Graph, ArrayData};
+    /// use phigrad::internals::ssa::{Graph, ArrayData};
     ///
     /// let mut graph = Graph::new(0, 0);
     /// let array = graph.array.push(ArrayData::Sums(vec![None; 3]));
-    /// let nest = phigrad::ssa::Nest::of(&graph);
+    /// let nest = phigrad::internals::ssa::Nest::of(&graph);
     /// assert_eq!(graph.array_len(array, &nest), 3);
     /// ```
     pub fn array_len(&self, array: Array, nest: &super::Nest) -> usize {

@@ -21,8 +21,8 @@ use crate::op::{Algebra, MAX_ARITY, Op};
 /// # Examples
 ///
 /// ```
-/// use phigrad::op::Op;
-/// use phigrad::ssa::{Builder, Folding};
+/// use phigrad::internals::op::Op;
+/// use phigrad::internals::ssa::{Builder, Folding};
 ///
 /// let mut builder = Builder::new(1, 0, Folding::Exact);
 /// let x = builder.input(0);
@@ -164,8 +164,8 @@ impl Builder {
     /// ```
     /// use std::sync::Arc;
     ///
-    /// use phigrad::numeric::Routine;
-    /// use phigrad::ssa::{Builder, Folding, Outcome, interpret};
+    /// use phigrad::internals::numeric::Routine;
+    /// use phigrad::internals::ssa::{Builder, Folding, Outcome, interpret};
     ///
     /// // x³ as the product of three ratios, by a routine.
     /// let text = "affine_power inputs 1 wrt x0 : t0 = const 1.0 | \
@@ -178,7 +178,7 @@ impl Builder {
     /// builder.finish_block(&[accepted, value, slope]);
     /// let outputs = interpret(builder.graph(), &[2.0]);
     /// assert_eq!(outputs, Outcome::Values(vec![1.0, 8.0, 12.0]));
-    /// # Ok::<(), phigrad::numeric::TextError>(())
+    /// # Ok::<(), phigrad::internals::numeric::TextError>(())
     /// ```
     pub fn call(&mut self, routine: &Arc<Routine>, args: Vec<Node>) -> Node {
         let node = self.graph.push_call(self.block, Arc::clone(routine), args, self.place);
@@ -242,8 +242,8 @@ impl Builder {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::op::Op;
-    /// use phigrad::ssa::{Builder, Folding, Outcome, interpret};
+    /// use phigrad::internals::op::Op;
+    /// use phigrad::internals::ssa::{Builder, Folding, Outcome, interpret};
     ///
     /// // if x > 0 { x } else { -x }
     /// let mut builder = Builder::new(1, 0, Folding::Exact);
@@ -304,8 +304,8 @@ impl Builder {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::op::Op;
-    /// use phigrad::ssa::{Builder, Folding, Outcome, interpret};
+    /// use phigrad::internals::op::Op;
+    /// use phigrad::internals::ssa::{Builder, Folding, Outcome, interpret};
     ///
     /// // (if x > 0 { x } else { -x }) + 1
     /// let mut builder = Builder::new(1, 0, Folding::Exact);

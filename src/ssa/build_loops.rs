@@ -42,8 +42,8 @@ impl Builder {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::op::Op;
-    /// use phigrad::ssa::{AccessData, Builder, Folding, Outcome, ArrayData, interpret, verify};
+    /// use phigrad::internals::op::Op;
+    /// use phigrad::internals::ssa::{AccessData, Builder, Folding, Outcome, ArrayData, interpret, verify};
     ///
     /// // The sum of 1·x, 2·x and 5·x.
     /// let mut builder = Builder::new(1, 0, Folding::Exact);
@@ -150,8 +150,8 @@ impl Builder {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::op::Op;
-    /// use phigrad::ssa::{Builder, Folding, Outcome, interpret, verify};
+    /// use phigrad::internals::op::Op;
+    /// use phigrad::internals::ssa::{Builder, Folding, Outcome, interpret, verify};
     ///
     /// // x, sin(x), sin(sin(x)); in the end the second of them.
     /// let mut builder = Builder::new(1, 0, Folding::Exact);
@@ -192,7 +192,7 @@ impl Builder {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::ssa::{AccessData, Builder, Folding, Outcome, ArrayData, interpret, verify};
+    /// use phigrad::internals::ssa::{AccessData, Builder, Folding, Outcome, ArrayData, interpret, verify};
     ///
     /// let mut builder = Builder::new(1, 0, Folding::Exact);
     /// let x = builder.input(0);

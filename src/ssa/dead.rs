@@ -22,12 +22,12 @@ use crate::op::eval;
 /// # Examples
 ///
 /// ```
-/// use phigrad::ssa::{eliminate_dead_code, parse};
+/// use phigrad::internals::ssa::{eliminate_dead_code, parse};
 ///
 /// let text = "graph active 1 inactive 0\nb0:\n  v1 = exp v0\n  v2 = sin v0\n  return v2\n";
 /// let small = eliminate_dead_code(&parse(text)?);
 /// assert_eq!(small.to_string(), "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1\n");
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn eliminate_dead_code(graph: &Graph) -> Graph {
     retain(graph, &Live::of(graph))
@@ -38,12 +38,12 @@ pub fn eliminate_dead_code(graph: &Graph) -> Graph {
 /// # Examples
 ///
 /// ```
-/// use phigrad::ssa::{live_nodes, parse};
+/// use phigrad::internals::ssa::{live_nodes, parse};
 ///
 /// let text = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  v2 = cos v0\n  return v2\n";
 /// let live = live_nodes(&parse(text)?);
 /// assert_eq!(live.values().copied().collect::<Vec<_>>(), [true, false, true]);
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn live_nodes(graph: &Graph) -> PrimaryMap<Node, bool> {
     Live::of(graph).nodes

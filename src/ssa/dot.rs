@@ -13,11 +13,11 @@ use super::print::{access_line, array_line, node_line, region_line};
 /// # Examples
 ///
 /// ```
-/// use phigrad::ssa::{dot, parse};
+/// use phigrad::internals::ssa::{dot, parse};
 ///
 /// let graph = parse("graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1\n")?;
 /// assert!(dot(&graph).contains("v0 -> v1"));
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn dot(graph: &Graph) -> String {
     let mut out = String::from("digraph {\n  node [shape=box, fontname=monospace];\n");

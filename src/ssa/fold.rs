@@ -14,8 +14,8 @@ use crate::op::{MAX_ARITY, Op, eval};
 /// # Examples
 ///
 /// ```
-/// use phigrad::op::Op;
-/// use phigrad::ssa::{Builder, Folding};
+/// use phigrad::internals::op::Op;
+/// use phigrad::internals::ssa::{Builder, Folding};
 ///
 /// for folding in [Folding::Exact, Folding::Real] {
 ///     let mut builder = Builder::new(1, 0, folding);

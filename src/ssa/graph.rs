@@ -56,6 +56,7 @@ entity!(
 /// A place in the user's source.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Place {
     /// The file, as the compiler named it.
     pub file: Arc<str>,
@@ -67,6 +68,19 @@ pub struct Place {
     /// function that is called twice: other than 0 in explanations only. Shown as `#2` for the
     /// second.
     pub nth: u32,
+}
+
+impl Place {
+    /// A place by its file, line and column.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(phigrad::Place::new("loss.rs", 3, 8).to_string(), "loss.rs:3:8");
+    /// ```
+    pub fn new(file: &str, line: u32, column: u32) -> Place {
+        Place { file: file.into(), line, column, nth: 0 }
+    }
 }
 
 impl core::fmt::Display for Place {
@@ -199,11 +213,11 @@ pub struct RegionData {
 /// # Examples
 ///
 /// ```
-/// use phigrad::ssa::{Outcome, interpret, parse};
+/// use phigrad::internals::ssa::{Outcome, interpret, parse};
 ///
 /// let graph = parse("graph active 2 inactive 0\nb0:\n  v2 = mul v0 v1\n  return v2\n")?;
 /// assert_eq!(interpret(&graph, &[2.0, 3.0]), Outcome::Values(vec![6.0]));
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
@@ -236,8 +250,8 @@ impl Graph {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::op::Op;
-    /// use phigrad::ssa::{End, Graph, verify};
+    /// use phigrad::internals::op::Op;
+    /// use phigrad::internals::ssa::{End, Graph, verify};
     ///
     /// let mut graph = Graph::new(1, 0);
     /// let (root, x) = (graph.root(), graph.input(0));
@@ -257,7 +271,7 @@ impl Graph {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::ssa::{AccessData, End, Graph, Outcome, ArrayData, interpret};
+    /// use phigrad::internals::ssa::{AccessData, End, Graph, Outcome, ArrayData, interpret};
     ///
     /// // The last of a million inputs.
     /// let mut graph = Graph::without_nodes(1_000_000, 0);
@@ -326,8 +340,8 @@ impl Graph {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::op::Op;
-    /// use phigrad::ssa::{End, Graph, Outcome, interpret, verify};
+    /// use phigrad::internals::op::Op;
+    /// use phigrad::internals::ssa::{End, Graph, Outcome, interpret, verify};
     ///
     /// // (if x > 0 { x } else { -x }) + x
     /// let mut graph = Graph::new(1, 0);
@@ -373,8 +387,8 @@ impl Graph {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::op::Op;
-    /// use phigrad::ssa::Graph;
+    /// use phigrad::internals::op::Op;
+    /// use phigrad::internals::ssa::Graph;
     ///
     /// let mut graph = Graph::new(2, 0);
     /// let (x, y) = (graph.input(0), graph.input(1));
@@ -420,7 +434,7 @@ impl Graph {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::ssa::Graph;
+    /// use phigrad::internals::ssa::Graph;
     ///
     /// let mut graph = Graph::new(1, 0);
     /// let half = graph.push_const(0.5f64.to_bits());

@@ -30,13 +30,13 @@ pub enum Outcome {
 /// # Examples
 ///
 /// ```
-/// use phigrad::ssa::{Outcome, interpret, parse};
+/// use phigrad::internals::ssa::{Outcome, interpret, parse};
 ///
 /// let text = "graph active 1 inactive 0\nv1 = const 0\nb0:\n  v2 = gt v0 v1\n  guard v2\n  return v0\n";
 /// let graph = parse(text)?;
 /// assert_eq!(interpret(&graph, &[2.0]), Outcome::Values(vec![2.0]));
 /// assert!(matches!(interpret(&graph, &[-2.0]), Outcome::Unseen(_)));
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn interpret(graph: &Graph, inputs: &[f64]) -> Outcome {
     match interpret_with(graph, inputs) {

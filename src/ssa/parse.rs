@@ -42,8 +42,8 @@ pub enum ParseError {
 ///
 /// ```
 /// let text = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1\n";
-/// assert_eq!(phigrad::ssa::parse(text)?.to_string(), text);
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// assert_eq!(phigrad::internals::ssa::parse(text)?.to_string(), text);
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn parse(text: &str) -> Result<Graph, ParseError> {
     let mut parser = Parser::default();

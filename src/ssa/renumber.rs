@@ -14,8 +14,8 @@ use crate::entity::{Entity, PrimaryMap};
 /// # Examples
 ///
 /// ```
-/// use phigrad::op::Op;
-/// use phigrad::ssa::{End, Graph, Item, in_order, verify};
+/// use phigrad::internals::op::Op;
+/// use phigrad::internals::ssa::{End, Graph, Item, in_order, verify};
 ///
 /// let mut graph = Graph::new(1, 0);
 /// let (root, x) = (graph.root(), graph.input(0));
@@ -23,7 +23,7 @@ use crate::entity::{Entity, PrimaryMap};
 /// // The sine of 2x instead: the new step comes before it, with a larger id.
 /// let two = graph.push_const(2.0f64.to_bits());
 /// let double = graph.push_apply(root, Op::Mul, &[two, x], None);
-/// graph.nodes[sine].def = phigrad::ssa::Def::Apply(Op::Sin, [double; 3]);
+/// graph.nodes[sine].def = phigrad::internals::ssa::Def::Apply(Op::Sin, [double; 3]);
 /// graph.blocks[root].items = vec![Item::Node(double), Item::Node(sine)];
 /// graph.blocks[root].end = End::Return([sine].into_iter().collect());
 /// assert!(verify(&graph).is_err());

@@ -23,7 +23,7 @@ pub struct Segment {
 /// # Examples
 ///
 /// ```
-/// use phigrad::ssa::{Segments, parse};
+/// use phigrad::internals::ssa::{Segments, parse};
 ///
 /// let text = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  v2 = cos v1\n  v3 = exp v2\n  return v3\n";
 /// let graph = parse(text)?;
@@ -32,7 +32,7 @@ pub struct Segment {
 /// assert_eq!(segments.list[0].inputs, nodes[..1]);
 /// assert_eq!(segments.list[0].outputs, nodes[2..3]);
 /// assert_eq!(segments.of[nodes[3]], Some(1));
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segments {

@@ -9,8 +9,8 @@ use smallvec::SmallVec;
 /// # Examples
 ///
 /// ```
-/// use phigrad::jit::schedule;
-/// use phigrad::ssa::parse;
+/// use phigrad::internals::jit::schedule;
+/// use phigrad::internals::ssa::parse;
 ///
 /// let text = "graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  v2 = mul v1 v1\n  return v2\n";
 /// let graph = parse(text)?;

@@ -36,7 +36,7 @@ impl Graph {
     /// # Examples
     ///
     /// ```
-    /// use phigrad::ssa::{Def, Graph};
+    /// use phigrad::internals::ssa::{Def, Graph};
     ///
     /// let mut graph = Graph::without_nodes(10, 0);
     /// let last = graph.push_input(9);

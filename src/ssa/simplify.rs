@@ -18,12 +18,12 @@ use super::rebuild::rebuild;
 /// # Examples
 ///
 /// ```
-/// use phigrad::ssa::{Folding, parse, simplify};
+/// use phigrad::internals::ssa::{Folding, parse, simplify};
 ///
 /// let text = "graph active 1 inactive 0\nv1 = const 1\nb0:\n  v2 = mul v0 v1\n  v3 = exp v0\n  return v2\n";
 /// let small = simplify(&parse(text)?, Folding::Exact);
 /// assert_eq!(small.to_string(), "graph active 1 inactive 0\nb0:\n  return v0\n");
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn simplify(graph: &Graph, folding: Folding) -> Graph {
     // Folding leaves unused nodes behind.

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 /// # Examples
 ///
 /// ```
-/// use phigrad::ssa::Table;
+/// use phigrad::internals::ssa::Table;
 ///
 /// let table: Table = [1.5f64, 2.5].map(f64::to_bits).into_iter().collect();
 /// assert_eq!((table.len(), f64::from_bits(table[1])), (2, 2.5));

@@ -15,9 +15,9 @@ impl Graph {
     ///
     /// ```
     /// let text = "graph active 1 inactive 0\nb0:\n  branch v0 b1 b2\nb1:\n  return v0\nb2:\n  return v0\n";
-    /// let graph = phigrad::ssa::parse(text)?;
+    /// let graph = phigrad::internals::ssa::parse(text)?;
     /// assert_eq!(graph.leaves(graph.root()).len(), 2);
-    /// # Ok::<(), phigrad::ssa::ParseError>(())
+    /// # Ok::<(), phigrad::internals::ssa::ParseError>(())
     /// ```
     pub fn leaves(&self, root: Block) -> Vec<Block> {
         let mut tree = self.tree(root);
@@ -54,10 +54,10 @@ impl Graph {
     ///
     /// ```
     /// let text = "graph active 1 inactive 0\nb0:\n  branch v0 b1 b2\nb1:\n  return v0\nb2:\n  return v0\n";
-    /// let graph = phigrad::ssa::parse(text)?;
+    /// let graph = phigrad::internals::ssa::parse(text)?;
     /// let names: Vec<String> = graph.preorder().iter().map(|block| block.to_string()).collect();
     /// assert_eq!(names, ["b0", "b1", "b2"]);
-    /// # Ok::<(), phigrad::ssa::ParseError>(())
+    /// # Ok::<(), phigrad::internals::ssa::ParseError>(())
     /// ```
     pub fn preorder(&self) -> Vec<Block> {
         let mut order = Vec::with_capacity(self.blocks.len());
@@ -87,10 +87,10 @@ impl Graph {
     ///
     /// ```
     /// let text = "graph active 1 inactive 0\nb0:\n  branch v0 b1 b2\nb1:\n  return v0\nb2:\n  return v0\n";
-    /// let graph = phigrad::ssa::parse(text)?;
+    /// let graph = phigrad::internals::ssa::parse(text)?;
     /// let root = Some(graph.root());
     /// assert_eq!(graph.parents().values().collect::<Vec<_>>(), [&None, &root, &root]);
-    /// # Ok::<(), phigrad::ssa::ParseError>(())
+    /// # Ok::<(), phigrad::internals::ssa::ParseError>(())
     /// ```
     pub fn parents(&self) -> PrimaryMap<Block, Option<Block>> {
         let mut parents = PrimaryMap::filled(None, self.blocks.len());

@@ -53,7 +53,7 @@ pub(crate) fn fallback_loops(graph: &Graph) -> HashSet<Region> {
 /// # Examples
 ///
 /// ```
-/// use phigrad::ssa::{accepts_calls, parse};
+/// use phigrad::internals::ssa::{accepts_calls, parse};
 ///
 /// let text = "graph active 1 inactive 0\n\
 ///             c0 = routine affine_power inputs 1 wrt x0 : t0 = x0 | t1 = const 1.0 | \
@@ -64,7 +64,7 @@ pub(crate) fn fallback_loops(graph: &Graph) -> HashSet<Region> {
 /// assert_eq!(accepts_calls(&graph, &[0.5]), Some(true));
 /// // A power beyond 2^500 is out of range.
 /// assert_eq!(accepts_calls(&graph, &[10.0]), Some(false));
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn accepts_calls(graph: &Graph, inputs: &[f64]) -> Option<bool> {
     let fallback: HashSet<Block> =

@@ -94,7 +94,7 @@ impl Trace<'_> {
     /// ```
     /// use std::panic::Location;
     ///
-    /// use phigrad::trace::{Detail, Inputs, Operand, Role, Tracer};
+    /// use phigrad::internals::trace::{Detail, Inputs, Operand, Role, Tracer};
     /// use phigrad::{Var, traced};
     ///
     /// #[traced]
@@ -122,7 +122,7 @@ impl Trace<'_> {
     /// assert_eq!(for_jumps.operands.len(), 2);
     /// // Out of the loop, which is entered after the function.
     /// assert_eq!(for_jumps.goals, [Operand::Event(2)]);
-    /// # Ok::<(), phigrad::trace::TraceError>(())
+    /// # Ok::<(), phigrad::internals::trace::TraceError>(())
     /// ```
     pub fn captured_for_jumps(&self, event: usize) -> Option<ForJumps<'_>> {
         let (key, all) = self.captures.nth(event, 1)?;

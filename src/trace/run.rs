@@ -31,7 +31,7 @@ impl Trace<'_> {
     /// ```
     /// use std::panic::Location;
     ///
-    /// use phigrad::trace::{Detail, Inputs, Operand, Role, Tracer};
+    /// use phigrad::internals::trace::{Detail, Inputs, Operand, Role, Tracer};
     /// use phigrad::{Var, traced};
     ///
     /// #[traced]
@@ -48,7 +48,7 @@ impl Trace<'_> {
     /// let (_, numbers) = branch.and_then(|event| trace.captured(event)).expect("all is known");
     /// // The product, which comes after the inputs and the function's own mark.
     /// assert_eq!(numbers, [Operand::Event(3)]);
-    /// # Ok::<(), phigrad::trace::TraceError>(())
+    /// # Ok::<(), phigrad::internals::trace::TraceError>(())
     /// ```
     pub fn captured(&self, event: usize) -> Option<(u64, &[Operand])> {
         self.captures.get(event)

@@ -53,7 +53,7 @@ impl Tracer {
     /// ```
     /// use std::panic::Location;
     ///
-    /// use phigrad::trace::{Detail, Inputs, Tracer};
+    /// use phigrad::internals::trace::{Detail, Inputs, Tracer};
     ///
     /// #[phigrad::traced]
     /// fn same(x: &[phigrad::Var]) -> phigrad::Var {
@@ -69,7 +69,7 @@ impl Tracer {
     ///     // The input is event 0, and event 1 enters the function.
     ///     assert_eq!(trace.captured(1).is_some(), detail == Detail::Captures);
     /// }
-    /// # Ok::<(), phigrad::trace::TraceError>(())
+    /// # Ok::<(), phigrad::internals::trace::TraceError>(())
     /// ```
     pub fn detail(&mut self, detail: Detail) {
         self.detail = detail;
@@ -94,8 +94,8 @@ impl Tracer {
     /// ```
     /// use std::panic::Location;
     ///
-    /// use phigrad::op::Op;
-    /// use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
+    /// use phigrad::internals::op::Op;
+    /// use phigrad::internals::trace::{Adjoints, Inputs, Tracer, sweep};
     ///
     /// let mut tracer = Tracer::default();
     /// let inputs = Inputs { active: &[2.0, 3.0], inactive: &[5.0] };
@@ -104,7 +104,7 @@ impl Tracer {
     /// let ops: Vec<Op> = trace.events.iter().skip(3).map(|event| event.op()).collect();
     /// assert_eq!(ops, [Op::Mul, Op::Add]);
     /// assert_eq!(sweep(&trace, &mut Adjoints::default()), [3.0, 2.0]);
-    /// # Ok::<(), phigrad::trace::TraceError>(())
+    /// # Ok::<(), phigrad::internals::trace::TraceError>(())
     /// ```
     pub fn run(
         &mut self,

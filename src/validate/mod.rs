@@ -11,6 +11,7 @@ use hashbrown::HashSet;
 use crate::entity::{Entity, PrimaryMap};
 use crate::numeric::{AffinePower, Routine, Trips};
 use crate::op::Op;
+use crate::programs::Random;
 use crate::ssa::{
     Array, ArrayData, Block, Def, End, Graph, Item, Node, NodeData, Outcome, Region, blocks_inside,
     in_order, interpret, most_steps,
@@ -77,11 +78,12 @@ pub(crate) fn differs(
     let is_less = |count: &u64| own.is_none_or(|own| *count < own) && is_short(count);
     let own = own.filter(is_short);
     let mut has_values = false;
-    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    let mut random = Random::new(0);
     for count in TRIPS.into_iter().filter(is_less).chain(own) {
         let Some(cut) = cut.with_trips(count) else { return true };
         for _ in 0..POINTS {
-            let mut point: Vec<f64> = subject.live_ins.iter().map(|_| random.next()).collect();
+            let mut point: Vec<f64> =
+                subject.live_ins.iter().map(|_| random.uniform(-1.0, 1.0)).collect();
             let found = form(count, &mut point);
             let Outcome::Values(expected) = interpret(&cut, &point) else { return true };
             let Some(found) = found else { continue };
@@ -227,17 +229,5 @@ fn clear_around(cut: &mut Graph, region: Region) {
     let arrays: Vec<Array> = cut.arrays.keys().filter(|array| !read.contains(array)).collect();
     for unread in arrays {
         cut.arrays[unread] = ArrayData::Constants(Vec::new().into());
-    }
-}
-
-/// Random numbers of moderate size.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> f64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let unit = (self.0 >> 11) as f64 / (1u64 << 53) as f64;
-        2.0 * unit - 1.0
     }
 }

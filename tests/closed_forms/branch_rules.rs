@@ -2,12 +2,12 @@
 //! outputs keep their bits.
 
 use crate::common::graphs::GraphRecipe;
-use phigrad::check::Random;
-use phigrad::diff::{Wanted, reverse};
-use phigrad::phi::{Branched, Rule, simplify_branches};
-use phigrad::simplify::{SimplifyLimits, Stage, simplify_segments};
-use phigrad::soi::divide;
-use phigrad::ssa::{
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::phi::{Branched, Rule, simplify_branches};
+use phigrad::internals::programs::Random;
+use phigrad::internals::simplify::{SimplifyLimits, Stage, simplify_segments};
+use phigrad::internals::soi::divide;
+use phigrad::internals::ssa::{
     Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, simplify, verify,
 };
 use phigrad::{Tape, Var};

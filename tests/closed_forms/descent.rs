@@ -2,7 +2,8 @@
 
 use std::error::Error;
 
-use phigrad::{ForcedLoopForm, Tape, Var};
+use phigrad::internals::{LoopForm, Tuning};
+use phigrad::{Tape, Var};
 
 /// Rows of a number that explains another one.
 type Data = [(f64, f64)];
@@ -98,12 +99,12 @@ fn no_loop_over_data_is_left() -> Result<(), Box<dyn Error>> {
         let program = |v: &[Var]| run(v, &rows, 200);
         let builder = || {
             let builder = Tape::builder().hot_threshold(u32::MAX).background(false);
-            builder.loop_form(ForcedLoopForm::Closed)
+            builder.tuning(Tuning::with_loops(LoopForm::Closed))
         };
         let (tape, kernel) = (builder().record(program), builder().record(program));
         kernel.value_and_grad(&[0.1, 0.5])?;
         kernel.compile()?;
-        assert!(kernel.report().open.is_empty(), "{name}: {}", kernel.report());
+        assert!(kernel.report().open_loops.is_empty(), "{name}: {}", kernel.report());
         for x in [[0.1, 0.3], [0.5, -2.0], [1.0, 0.75], [1e-3, 10.0], [0.0, 1.0]] {
             let (value, slopes) = tape.value_and_grad(&x)?;
             let (found, gradient) = kernel.value_and_grad(&x)?;
@@ -136,7 +137,7 @@ fn operands_that_take_turns_are_steps_of_one_iteration() -> Result<(), Box<dyn E
         let (tape, kernel) = (builder().record(program), builder().record(program));
         kernel.value_and_grad(&[1.1, 0.25, 0.9])?;
         kernel.compile()?;
-        assert!(kernel.report().open.is_empty(), "{name}: {}", kernel.report());
+        assert!(kernel.report().open_loops.is_empty(), "{name}: {}", kernel.report());
         for x in [[1.1, 0.25, 0.9], [1.0, 0.5, 0.8], [1.25, -0.5, 0.8]] {
             let (value, slopes) = tape.value_and_grad(&x)?;
             let (found, gradient) = kernel.value_and_grad(&x)?;

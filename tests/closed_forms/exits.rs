@@ -4,11 +4,15 @@
 use crate::common::numbers::{Dual, Number};
 use crate::common::served::{Pair, Served};
 use crate::common::ulp::ulp;
-use phigrad::check::Random;
-use phigrad::diff::{Wanted, reverse};
-use phigrad::phi::{CloseLimits, Closed, close};
-use phigrad::ssa::{Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, verify};
-use phigrad::{ForcedLoopForm, Numerics, Tape, Var, traced};
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::phi::{CloseLimits, Closed, close};
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{
+    Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, verify,
+};
+use phigrad::internals::{LoopForm, Tuning};
+use phigrad::report::{OpenReason, RecurrenceReason};
+use phigrad::{Numerics, Tape, Var, traced};
 
 /// Gradient descent on a parabola that ends where the slope is small enough, or after
 /// so many iterations: start, rate, curvature and intercept, and how small.
@@ -113,8 +117,8 @@ fn loops_that_are_short_or_not_affine_keep_their_sweep() {
     let curved = parse(&text).unwrap();
     let solved = closed(&curved);
     assert_eq!(solved.graph, curved);
-    let why = "it multiplies two values that it carries";
-    assert!(solved.open[0].why.contains(why), "{:?}", solved.open);
+    let reason = OpenReason::Recurrence(RecurrenceReason::Product);
+    assert!(solved.open[0].reasons.contains(&reason), "{:?}", solved.open);
 }
 
 #[test]
@@ -230,7 +234,7 @@ fn growth_until_a_limit_has_a_closed_form() {
         }
         sum
     }
-    let builder = Tape::builder().background(false).loop_form(ForcedLoopForm::Closed);
+    let builder = Tape::builder().background(false).tuning(Tuning::with_loops(LoopForm::Closed));
     let f = builder.record(|x: &[Var]| saved(x[0], x[1], x[2]));
     let points: Vec<[f64; 3]> =
         (0..40).map(|k| [1.0 + f64::from(k), 0.004 + 0.001 * f64::from(k), 3.0]).collect();
@@ -304,7 +308,7 @@ fn a_guard_in_a_closed_loop_still_ends_calls() {
         kernel.value_and_grad(&[start, 0.99, 0.1]).unwrap();
     }
     kernel.compile().unwrap();
-    assert!(!kernel.report().closed.is_empty(), "{}", kernel.report());
+    assert!(!kernel.report().closed_forms.is_empty(), "{}", kernel.report());
     let before = kernel.report();
     for x in [[1.0, 0.98, 0.2], [3.0, 0.99, -0.1], [0.5, -0.9, 0.3]] {
         let ((found, slopes), (value, gradient)) =

@@ -17,13 +17,14 @@
 //! | C8 | c8_holds_where_factors_do_not_depend_on_the_product | c8_is_refused_where_they_do |
 //! | C9 | c9_holds_where_coefficients_are_known | c9_is_refused_where_they_are_not |
 
-use phigrad::diff::{Wanted, reverse};
-use phigrad::explain::differentiated_phis;
-use phigrad::op::Op;
-use phigrad::phi::{Applied, CloseLimits, Rule, close, simplify_branches};
-use phigrad::ssa::{
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::explain::differentiated_phis;
+use phigrad::internals::op::Op;
+use phigrad::internals::phi::{CloseLimits, close, simplify_branches};
+use phigrad::internals::ssa::{
     AccessData, ArrayData, Builder, Folding, Graph, Node, Outcome, interpret, parse, verify,
 };
+use phigrad::report::{Applied, OpenReason, RecurrenceReason, Rule, SumReason};
 use phigrad::{Tape, Var};
 
 /// The numbers of iterations at which forms are compared with their loops.
@@ -86,11 +87,11 @@ fn holds_from(least: u32, rule: Rule, step: Step) {
 }
 
 /// Asserts that the loop stays, for a reason.
-fn refused(step: Step, why: &str) {
+fn refused(step: Step, reason: OpenReason) {
     let graph = looped(1000, step);
     let closed = close(&graph, CloseLimits::default());
     assert!(closed.applied.is_empty() && closed.graph == graph, "{:?}", closed.applied);
-    assert!(closed.open.iter().any(|loop_| loop_.why.contains(why)), "{:?}", closed.open);
+    assert!(closed.open.iter().any(|loop_| loop_.reasons.contains(&reason)), "{:?}", closed.open);
 }
 
 #[test]
@@ -118,7 +119,7 @@ fn f4_is_refused_where_that_depends_on_those_before() {
             let product = builder.apply(Op::Mul, &[carried, element]);
             builder.apply(Op::Sin, &[product])
         },
-        "more with what it carries than to add",
+        OpenReason::Sum(SumReason::NotAdded),
     );
 }
 
@@ -205,7 +206,12 @@ fn c5_is_what_a_loop_is_that_stays() {
     let found = forms.iter().find(|(rule, _)| *rule == Rule::C5).unwrap().1;
     assert_eq!(found, "d after the loop = f^[n](p), where f is an iteration: the loop stays open");
     // And it is said why.
-    assert!(explanation.open[0].why.contains("not affine"), "{explanation}");
+    assert!(
+        explanation.open[0]
+            .reasons
+            .contains(&OpenReason::Recurrence(RecurrenceReason::NotAffine(Op::Sin))),
+        "{explanation}"
+    );
 }
 
 #[test]
@@ -234,7 +240,7 @@ fn c6_is_refused_where_they_depend_on_the_state() {
             let product = builder.apply(Op::Mul, &[a, carried]);
             builder.apply(Op::Mul, &[product, rest])
         },
-        "multiplies two values",
+        OpenReason::Recurrence(RecurrenceReason::Product),
     );
 }
 
@@ -258,7 +264,7 @@ fn c7_is_refused_where_they_do() {
             let term = builder.apply(Op::Mul, &[term, element]);
             builder.apply(Op::Add, &[carried, term])
         },
-        "more with what it carries than to add",
+        OpenReason::Sum(SumReason::NotAdded),
     );
 }
 
@@ -289,7 +295,7 @@ fn c8_is_refused_where_they_do() {
             let square = builder.apply(Op::Mul, &[carried, carried]);
             builder.apply(Op::Mul, &[square, element])
         },
-        "more with what it carries than to add",
+        OpenReason::Sum(SumReason::NotAdded),
     );
 }
 
@@ -312,7 +318,7 @@ fn c9_is_refused_where_they_are_not() {
             let product = builder.apply(Op::Mul, &[factor, carried]);
             builder.apply(Op::Add, &[product, element])
         },
-        "depend on inputs and change",
+        OpenReason::Sum(SumReason::Factors),
     );
 }
 

@@ -1,17 +1,19 @@
 //! Recurrences: which loops have closed forms, which stay open and why, and that kernels return
 //! what the tape does, also where a routine rejects the call and the loop runs.
 
-use phigrad::check::Random;
-use phigrad::phi::{CloseLimits, Rule, close};
-use phigrad::ssa::{Def, Folding, Outcome, interpret, parse, verify};
-use phigrad::{ForcedLoopForm, Recorded, Report, Tape, Var};
+use phigrad::internals::phi::{CloseLimits, close};
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{Def, Folding, Outcome, interpret, parse, verify};
+use phigrad::internals::{LoopForm, Tuning};
+use phigrad::report::{Op, OpenReason, RecurrenceReason, Rule};
+use phigrad::{Recorded, Report, Tape, Var};
 
 /// Records `f`, compiles what a run at the first point has added, and compares kernel and tape
 /// at all points.
 #[track_caller]
 fn compared<F: Fn(&[Var]) -> Var>(points: &[Vec<f64>], f: F) -> Recorded<F> {
     let builder = Tape::builder().background(false).hot_threshold(u32::MAX);
-    let f = builder.loop_form(ForcedLoopForm::Closed).record(f);
+    let f = builder.tuning(Tuning::with_loops(LoopForm::Closed)).record(f);
     let on_tape: Vec<_> = points.iter().map(|x| f.value_and_grad(x).unwrap()).collect();
     f.compile().unwrap();
     let before = f.report().kernel_calls;
@@ -42,15 +44,18 @@ fn report(inputs: usize, f: impl Fn(&[Var]) -> Var) -> Report {
 #[track_caller]
 fn closes(inputs: usize, f: impl Fn(&[Var]) -> Var) {
     let report = report(inputs, f);
-    assert!(report.closed.iter().any(|formula| formula.rule == Rule::C6), "{report}");
+    assert!(report.closed_forms.iter().any(|formula| formula.rule == Rule::C6), "{report}");
 }
 
 /// The loop of `f` stays open, for this reason among others.
 #[track_caller]
-fn stays_open(inputs: usize, reason: &str, f: impl Fn(&[Var]) -> Var) {
+fn stays_open(inputs: usize, reason: RecurrenceReason, f: impl Fn(&[Var]) -> Var) {
     let report = report(inputs, f);
-    assert!(report.closed.iter().all(|formula| formula.rule != Rule::C6), "{report}");
-    assert!(report.open.iter().any(|open| open.why.contains(reason)), "{reason}: {report}");
+    assert!(report.closed_forms.iter().all(|formula| formula.rule != Rule::C6), "{report}");
+    assert!(
+        report.open_loops.iter().any(|open| open.reasons.contains(&OpenReason::Recurrence(reason))),
+        "{reason}: {report}"
+    );
 }
 
 #[test]
@@ -133,14 +138,14 @@ fn affine_loops_in_affine_loops_close() {
 
 #[test]
 fn loops_that_are_no_affine_recurrences_stay_open_with_their_reason() {
-    stays_open(1, "which is not affine", |x| (0..200).fold(x[0], |y, _| y.sin()));
-    stays_open(1, "multiplies two values", |x| (0..200).fold(x[0], |y, _| y - y * y * 0.1));
-    stays_open(2, "divides by a value", |x| (0..200).fold(x[0], |y, _| x[1] / (y + 1.0)));
+    stays_open(1, RecurrenceReason::NotAffine(Op::Sin), |x| (0..200).fold(x[0], |y, _| y.sin()));
+    stays_open(1, RecurrenceReason::Product, |x| (0..200).fold(x[0], |y, _| y - y * y * 0.1));
+    stays_open(2, RecurrenceReason::Quotient, |x| (0..200).fold(x[0], |y, _| x[1] / (y + 1.0)));
     let data: Vec<f64> = (0..200).map(|i| (f64::from(i) * 0.7).sin()).collect();
-    stays_open(2, "data that change", move |x| {
+    stays_open(2, RecurrenceReason::ChangingCoefficient, move |x| {
         data.iter().fold(x[0], |y, d| y * (x[1] + d * 0.1) * 0.9 + 0.1)
     });
-    stays_open(8, "more than 6", |x| {
+    stays_open(8, RecurrenceReason::TooManyStates, |x| {
         let mut y: Vec<Var> = x.to_vec();
         for _ in 0..200 {
             let next = |i: usize| match i % 3 {
@@ -162,8 +167,14 @@ fn loops_of_few_steps_stay_open() {
     f.grad(&[0.3, 0.4]).unwrap();
     f.compile().unwrap();
     let report = f.report();
-    assert!(report.closed.iter().all(|formula| formula.rule != Rule::C6), "{report}");
-    assert!(report.open.iter().any(|open| open.why.contains("take as long")), "{report}");
+    assert!(report.closed_forms.iter().all(|formula| formula.rule != Rule::C6), "{report}");
+    assert!(
+        report
+            .open_loops
+            .iter()
+            .any(|open| open.reasons.contains(&OpenReason::Recurrence(RecurrenceReason::Cost))),
+        "{report}"
+    );
 }
 
 #[test]
@@ -172,7 +183,7 @@ fn rejected_calls_run_the_loop_in_the_same_kernel() {
     // A power beyond 2^500, one that underflows, and usual ones between.
     let all = [[0.3, 1.5, 0.01], [0.3, 0.9, 0.01], [0.3, 1e-3, 0.0], [0.3, -1.4, 0.01]];
     let f = compared(&all.map(|x| x.to_vec()), f);
-    assert!(!f.report().closed.is_empty() && f.report().fallbacks == 0, "{}", f.report());
+    assert!(!f.report().closed_forms.is_empty() && f.report().fallbacks == 0, "{}", f.report());
     // An infinite state is the tape's to tell.
     assert_eq!(f.eval(&[1.0, 1e3, 0.0]).unwrap(), f64::INFINITY);
     assert_eq!(f.report().non_finite, 1);
@@ -181,7 +192,7 @@ fn rejected_calls_run_the_loop_in_the_same_kernel() {
 #[test]
 fn the_formula_has_its_place() {
     let report = report(3, |x| (0..1000).fold(x[0], |y, _| y * x[1] + x[2]));
-    let formula = &report.closed[0];
+    let formula = &report.closed_forms[0];
     let expected = "a^1000·p + b·Σ_{j<1000} a^j, where p = x₀, a = x₁, b = x₂";
     assert_eq!((formula.rule, formula.form.as_str()), (Rule::C6, expected));
     assert!(formula.at.as_ref().unwrap().file.ends_with("recurrences.rs"));
@@ -198,10 +209,18 @@ fn a_closed_loop_is_a_call_and_the_loop_behind_a_branch() {
     assert_eq!(parse(&closed.to_string()).unwrap(), closed);
     let calls = closed.nodes.values().filter(|data| matches!(data.def, Def::Call(_))).count();
     assert_eq!((calls, closed.calls.len(), closed.regions.len()), (1, 1, 2), "{closed}");
-    let gradient = phigrad::diff::reverse(&closed, phigrad::diff::Wanted::Gradient, Folding::Real);
+    let gradient = phigrad::internals::diff::reverse(
+        &closed,
+        phigrad::internals::diff::Wanted::Gradient,
+        Folding::Real,
+    );
     verify(&gradient).unwrap();
     for x in [[0.5, 0.99, 0.1], [0.5, 1.9, 0.1]] {
-        let slow = phigrad::diff::reverse(&graph, phigrad::diff::Wanted::Gradient, Folding::Real);
+        let slow = phigrad::internals::diff::reverse(
+            &graph,
+            phigrad::internals::diff::Wanted::Gradient,
+            Folding::Real,
+        );
         let (Outcome::Values(a), Outcome::Values(b)) =
             (interpret(&gradient, &x), interpret(&slow, &x))
         else {
@@ -220,5 +239,5 @@ fn coefficients_may_be_starts() {
     });
     f.grad(&[0.9]).unwrap();
     f.compile().unwrap();
-    assert!(!f.report().closed.is_empty(), "{:?}", f.report().open);
+    assert!(!f.report().closed_forms.is_empty(), "{:?}", f.report().open_loops);
 }

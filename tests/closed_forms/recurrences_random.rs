@@ -3,10 +3,10 @@
 
 use std::fmt::Write;
 
-use phigrad::check::Random;
-use phigrad::diff::{Wanted, reverse};
-use phigrad::phi::{CloseLimits, close};
-use phigrad::ssa::{Folding, Graph, Outcome, accepts_calls, interpret, parse, verify};
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::phi::{CloseLimits, close};
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{Folding, Graph, Outcome, accepts_calls, interpret, parse, verify};
 
 /// The active inputs; the limit of an exit follows.
 const INPUTS: usize = 5;

@@ -2,17 +2,18 @@
 
 use std::panic::Location;
 
-use phigrad::check::Random;
-use phigrad::diff::{Wanted, reverse};
-use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{MergeLimits, MergedTraces};
-use phigrad::op::Op;
-use phigrad::phi::{CloseLimits, Closed, Rule, close};
-use phigrad::ssa::{
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::loops::{RerollLimits, reroll};
+use phigrad::internals::merge::{MergeLimits, MergedTraces};
+use phigrad::internals::op::Op;
+use phigrad::internals::phi::{CloseLimits, Closed, close};
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{
     AccessData, ArrayData, Block, Builder, Def, End, Folding, Graph, Nest, Node, Outcome, Region,
     interpret, parse, simplify, verify,
 };
-use phigrad::trace::{Inputs, Tracer};
+use phigrad::internals::trace::{Inputs, Tracer};
+use phigrad::report::{OpenReason, Rule, SumReason};
 use phigrad::{Tape, Var};
 
 /// What `f` does at a point, with loops again.
@@ -384,14 +385,14 @@ fn limits_are_kept() {
         |w: &[Var]| x.iter().zip(&y).map(|(&x, &y)| (w[0] * x + w[1] - y).powi(2)).sum::<Var>();
     let graph = rolled(&[0.3, 0.1], &[], |w, _| line(w));
     let all = CloseLimits::default();
-    for (limits, why) in [
-        (CloseLimits { variables: 1, ..all }, "more than 1 variables"),
-        (CloseLimits { monomials: 5, ..all }, "more than 5 monomials"),
-        (CloseLimits { work: 100, ..all }, "would take too long"),
+    for (limits, reason) in [
+        (CloseLimits { variables: 1, ..all }, SumReason::Variables(1)),
+        (CloseLimits { monomials: 5, ..all }, SumReason::Monomials(5)),
+        (CloseLimits { work: 100, ..all }, SumReason::Work(100)),
     ] {
         let closed = close(&graph, limits);
         assert!(closed.applied.is_empty() && closed.graph == graph);
-        assert!(closed.open[0].why.contains(why), "{:?}", closed.open);
+        assert!(closed.open[0].reasons.contains(&OpenReason::Sum(reason)), "{:?}", closed.open);
     }
     assert!(close(&graph, CloseLimits { loops: 0, ..all }).applied.is_empty());
 }

@@ -5,15 +5,15 @@ use std::panic::Location;
 use crate::common::double_double::{Pair, precisely, sub};
 use crate::common::ulp::ulp;
 use phigrad::Var;
-use phigrad::check::Random;
-use phigrad::diff::{Wanted, reverse};
-use phigrad::entity::PrimaryMap;
-use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{MergeLimits, MergedTraces};
-use phigrad::op::Op;
-use phigrad::phi::{CloseLimits, Rule, close};
-use phigrad::ssa::{Def, End, Folding, Graph, Node, Outcome, interpret, simplify};
-use phigrad::trace::{Inputs, Tracer};
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::entity::PrimaryMap;
+use phigrad::internals::loops::{RerollLimits, reroll};
+use phigrad::internals::merge::{MergeLimits, MergedTraces};
+use phigrad::internals::op::Op;
+use phigrad::internals::phi::{CloseLimits, Rule, close};
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{Def, End, Folding, Graph, Node, Outcome, interpret, simplify};
+use phigrad::internals::trace::{Inputs, Tracer};
 
 fn recorded(point: &[f64], f: impl Fn(&[Var]) -> Var) -> Graph {
     let inputs = Inputs { active: point, inactive: &[] };

@@ -3,7 +3,7 @@
 
 use core::f64::consts::{FRAC_PI_2, LN_2, LN_10, PI};
 
-use phigrad::op::Op;
+use phigrad::internals::op::Op;
 
 const INF: f64 = f64::INFINITY;
 const NAN: f64 = f64::NAN;

@@ -1,9 +1,9 @@
 //! A reference of twice the digits: straight graphs run on unevaluated sums of
 //! two floats.
 
-use phigrad::entity::PrimaryMap;
-use phigrad::op::{Op, eval};
-use phigrad::ssa::{Def, End, Graph, Item, Node};
+use phigrad::internals::entity::PrimaryMap;
+use phigrad::internals::op::{Op, eval};
+use phigrad::internals::ssa::{Def, End, Graph, Item, Node};
 
 /// The sum of two floats, the second at most half an ulp of the first.
 pub type Pair = (f64, f64);

@@ -4,8 +4,8 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::graphs::{Again, CONSTANTS, Ends, Generator, Position, is_small};
-use phigrad::op::Op;
-use phigrad::ssa::{Access, AccessData, Array, ArrayData, Block, Item, Node, Region};
+use phigrad::internals::op::Op;
+use phigrad::internals::ssa::{Access, AccessData, Array, ArrayData, Block, Item, Node, Region};
 
 /// The most iterations of a loop.
 const BOUND: usize = 5;

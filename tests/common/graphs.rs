@@ -1,10 +1,12 @@
 //! The generator of random graphs with regions, for tests of the passes.
 
 use super::graph_loops::Loops;
-use phigrad::check::Random;
-use phigrad::entity::Entity;
-use phigrad::op::Op;
-use phigrad::ssa::{ArrayData, Block, Def, End, Graph, Item, Node, Place, PlaceId, Region};
+use phigrad::internals::entity::Entity;
+use phigrad::internals::op::Op;
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{
+    ArrayData, Block, Def, End, Graph, Item, Node, Place, PlaceId, Region,
+};
 
 /// What kind of graphs to generate.
 ///
@@ -76,7 +78,7 @@ const BLOCK: usize = 8;
 const BRANCHES: usize = 4;
 
 impl GraphRecipe {
-    /// A graph of this kind; it passes [`verify`](phigrad::ssa::verify).
+    /// A graph of this kind; it passes [`verify`](phigrad::internals::ssa::verify).
     pub fn graph(&self, random: &mut Random) -> Graph {
         let mut graph = Graph::new(self.active, self.inactive);
         let (root, inputs) = (graph.root(), self.active + self.inactive);
@@ -371,12 +373,9 @@ impl Generator<'_> {
             return None;
         }
         let line = self.graph.places.len() as u32 + 1;
-        Some(self.graph.places.push(Place {
-            file: "graph.rs".into(),
-            line,
-            column: 1,
-            nth: line % 3,
-        }))
+        let mut place = Place::new("graph.rs", line, 1);
+        place.nth = line % 3;
+        Some(self.graph.places.push(place))
     }
 }
 

@@ -3,11 +3,12 @@
 
 use std::panic::Location;
 
-use phigrad::check::{Program, Random, Recipe, same};
-use phigrad::diff::{Wanted, reverse};
-use phigrad::merge::{MergeLimits, MergeOutcome, MergedTraces};
-use phigrad::ssa::{Folding, Graph, Outcome, interpret};
-use phigrad::trace::{Adjoints, Inputs, Tracer, sweep};
+use phigrad::check::same;
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::merge::{MergeLimits, MergeOutcome, MergedTraces};
+use phigrad::internals::programs::{Program, Random, Recipe};
+use phigrad::internals::ssa::{Folding, Graph, Outcome, interpret};
+use phigrad::internals::trace::{Adjoints, Inputs, Tracer, sweep};
 use phigrad::{Numerics, RecordedWith, Tape, Var};
 
 /// Active and inactive inputs.

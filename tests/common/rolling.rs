@@ -1,6 +1,6 @@
 //! For tests of rerolling: graphs before and after it, compared.
 
-use phigrad::ssa::{Graph, Outcome, interpret};
+use phigrad::internals::ssa::{Graph, Outcome, interpret};
 
 use super::programs::all_same;
 

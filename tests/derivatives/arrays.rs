@@ -2,14 +2,15 @@
 //! what is compiled does not grow with the number of inputs.
 
 use phigrad::check::same;
-use phigrad::diff::{Wanted, reverse};
-use phigrad::entity::Entity;
-use phigrad::jit::compile;
-use phigrad::ssa::{
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::entity::Entity;
+use phigrad::internals::jit::compile;
+use phigrad::internals::ssa::{
     Array, ArrayData, Block, End, Folding, Graph, Item, Outcome, dot, eliminate_dead_code,
     interpret, parse, simplify, verify,
 };
-use phigrad::{KernelReport, Numerics, Tape, Var};
+use phigrad::report::KernelReport;
+use phigrad::{Numerics, Tape, Var};
 
 /// x₀ · (x₁ + the active inputs from x₃ on, each times the inactive input beside it).
 const SUM: &str = "graph active 7 inactive 5 sparse

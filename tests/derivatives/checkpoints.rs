@@ -2,10 +2,10 @@
 //!
 //! Random graphs with checkpoints are in `loops_diff` and the other users of `oracle`.
 
-use phigrad::diff::{Checkpointed, Wanted, checkpoint, reverse};
-use phigrad::jit::{RunError, compile, saved_words};
-use phigrad::op::Op;
-use phigrad::ssa::{
+use phigrad::internals::diff::{Checkpointed, Wanted, checkpoint, reverse};
+use phigrad::internals::jit::{RunError, compile, saved_words};
+use phigrad::internals::op::Op;
+use phigrad::internals::ssa::{
     AccessData, Array, ArrayData, Builder, Folding, Graph, Node, Outcome, Region,
     eliminate_dead_code, interpret, parse, verify,
 };

@@ -5,13 +5,15 @@ use std::panic::Location;
 
 use crate::common::programs::{Point, all_same, points};
 use phigrad::Var;
-use phigrad::check::{Program, Random, Recipe};
-use phigrad::diff::{Checkpointed, Wanted, checkpoint, reverse};
-use phigrad::jit::{RunError, compile};
-use phigrad::loops::{RerollLimits, hoist, reroll};
-use phigrad::merge::{MergeLimits, MergedTraces};
-use phigrad::ssa::{Folding, Graph, Outcome, eliminate_dead_code, interpret, simplify, verify};
-use phigrad::trace::{Inputs, Tracer};
+use phigrad::internals::diff::{Checkpointed, Wanted, checkpoint, reverse};
+use phigrad::internals::jit::{RunError, compile};
+use phigrad::internals::loops::{RerollLimits, hoist, reroll};
+use phigrad::internals::merge::{MergeLimits, MergedTraces};
+use phigrad::internals::programs::{Program, Random, Recipe};
+use phigrad::internals::ssa::{
+    Folding, Graph, Outcome, eliminate_dead_code, interpret, simplify, verify,
+};
+use phigrad::internals::trace::{Inputs, Tracer};
 
 /// What `program` does at the points, merged, with as many loops as can be.
 fn rolled(program: &Program, points: &[Point]) -> Graph {

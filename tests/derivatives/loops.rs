@@ -2,9 +2,9 @@
 //! graphs are made.
 
 use crate::oracle::{check, check_checkpoints, outputs};
-use phigrad::diff::{Wanted, reverse};
-use phigrad::op::Op;
-use phigrad::ssa::{
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::op::Op;
+use phigrad::internals::ssa::{
     AccessData, Array, ArrayData, Builder, Folding, Graph, Item, Node, Outcome, Region, interpret,
     parse, verify,
 };

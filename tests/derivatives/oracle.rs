@@ -4,10 +4,10 @@
 //! elements are names of what is there, or copies, too.
 
 use phigrad::check::same;
-use phigrad::diff::{Checkpointed, Wanted, checkpoint, reordered, reverse};
-use phigrad::entity::PrimaryMap;
-use phigrad::op::{Numbers, Op, contribution, eval};
-use phigrad::ssa::{
+use phigrad::internals::diff::{Checkpointed, Wanted, checkpoint, reordered, reverse};
+use phigrad::internals::entity::PrimaryMap;
+use phigrad::internals::op::{Numbers, Op, contribution, eval};
+use phigrad::internals::ssa::{
     Access, ArrayData, Block, Def, End, Folding, Graph, Item, Nest, Node, Outcome, Region,
     interpret, simplify, verify,
 };

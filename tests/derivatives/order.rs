@@ -7,12 +7,13 @@ use std::panic::Location;
 use crate::common::programs::{interpreted, reversed};
 use crate::common::rolling::loops;
 use phigrad::Var;
-use phigrad::check::{Random, same};
-use phigrad::diff::{Checkpointed, Wanted, checkpoint, reordered};
-use phigrad::loops::{RerollLimits, expand, reroll};
-use phigrad::merge::{MergeLimits, MergedTraces};
-use phigrad::ssa::{Folding, Graph, verify};
-use phigrad::trace::{Inputs, Tracer};
+use phigrad::check::same;
+use phigrad::internals::diff::{Checkpointed, Wanted, checkpoint, reordered};
+use phigrad::internals::loops::{RerollLimits, expand, reroll};
+use phigrad::internals::merge::{MergeLimits, MergedTraces};
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{Folding, Graph, verify};
+use phigrad::internals::trace::{Inputs, Tracer};
 
 /// How many values a statement may use besides those that loops carry.
 const INPUTS: usize = 3;

@@ -7,12 +7,13 @@ use std::panic::Location;
 use crate::common::programs::{Point, interpreted, points, reversed};
 use crate::common::rolling::loops;
 use phigrad::Var;
-use phigrad::check::{Program, Random, Recipe, same};
-use phigrad::diff::reordered;
-use phigrad::loops::{RerollLimits, expand, reroll};
-use phigrad::merge::{MergeLimits, MergedTraces};
-use phigrad::ssa::{Folding, Graph, verify};
-use phigrad::trace::{Inputs, Tracer};
+use phigrad::check::same;
+use phigrad::internals::diff::reordered;
+use phigrad::internals::loops::{RerollLimits, expand, reroll};
+use phigrad::internals::merge::{MergeLimits, MergedTraces};
+use phigrad::internals::programs::{Program, Random, Recipe};
+use phigrad::internals::ssa::{Folding, Graph, verify};
+use phigrad::internals::trace::{Inputs, Tracer};
 
 /// What `program` does at the points, merged.
 fn merged(program: &Program, points: &[Point]) -> Graph {

@@ -2,10 +2,10 @@
 
 use crate::common::graphs::GraphRecipe;
 use crate::oracle::{check, check_checkpoints, outputs};
-use phigrad::check::Random;
-use phigrad::diff::{Wanted, reverse};
-use phigrad::op::Op;
-use phigrad::ssa::{
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::op::Op;
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{
     AccessData, ArrayData, Block, Def, End, Folding, Graph, Item, Node, Region, parse,
 };
 

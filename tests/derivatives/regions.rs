@@ -1,10 +1,12 @@
 //! Derivatives of graphs with regions, compared with the oracles.
 
 use crate::oracle::{check, outputs};
-use phigrad::check::Random;
-use phigrad::diff::{Wanted, reverse};
-use phigrad::op::Op;
-use phigrad::ssa::{Block, End, Folding, Graph, Item, Node, Outcome, interpret, parse, verify};
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::op::Op;
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{
+    Block, End, Folding, Graph, Item, Node, Outcome, interpret, parse, verify,
+};
 
 /// Makes random graphs.
 struct Generator<'a> {

@@ -4,13 +4,13 @@
 use std::panic::Location;
 
 use phigrad::Var;
-use phigrad::check::Random;
-use phigrad::diff::{Wanted, directional, reverse};
-use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{MergeLimits, MergedTraces};
-use phigrad::phi::{CloseLimits, close};
-use phigrad::ssa::{Folding, Graph, simplify, verify};
-use phigrad::trace::{Inputs, Tracer};
+use phigrad::internals::diff::{Wanted, directional, reverse};
+use phigrad::internals::loops::{RerollLimits, reroll};
+use phigrad::internals::merge::{MergeLimits, MergedTraces};
+use phigrad::internals::phi::{CloseLimits, close};
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{Folding, Graph, simplify, verify};
+use phigrad::internals::trace::{Inputs, Tracer};
 
 type Run = fn(&[Var], &[Var]) -> Var;
 

@@ -2,10 +2,10 @@
 //! registers and functions, against the interpreter.
 
 use crate::native::assert_as_interpreted;
-use phigrad::check::Random;
-use phigrad::jit::{Kernel, compile};
-use phigrad::op::Op;
-use phigrad::ssa::{Builder, Folding, Graph, Node, Outcome, Region, interpret, verify};
+use phigrad::internals::jit::{Kernel, compile};
+use phigrad::internals::op::Op;
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{Builder, Folding, Graph, Node, Outcome, Region, interpret, verify};
 
 /// A builder with what the graphs below need.
 struct Make(Builder);

@@ -5,9 +5,9 @@ use std::fmt::Write;
 
 use crate::common::graphs::GraphRecipe;
 use crate::native::{assert_as_interpreted, call};
-use phigrad::check::Random;
-use phigrad::jit::{CompileError, Kernel, RunError, compile};
-use phigrad::ssa::{Graph, parse};
+use phigrad::internals::jit::{CompileError, Kernel, RunError, compile};
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{Graph, parse};
 
 fn read(text: &str) -> (Graph, Kernel) {
     let graph = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));

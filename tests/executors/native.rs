@@ -1,8 +1,8 @@
 //! Calls of kernels, compared with the interpreter.
 
 use phigrad::check::same;
-use phigrad::jit::{Kernel, RunError};
-use phigrad::ssa::{Graph, Outcome, interpret};
+use phigrad::internals::jit::{Kernel, RunError};
+use phigrad::internals::ssa::{Graph, Outcome, interpret};
 
 pub fn call(graph: &Graph, kernel: &Kernel, inputs: &[f64]) -> Result<Vec<f64>, RunError> {
     let (active, inactive) = inputs.split_at(graph.active);

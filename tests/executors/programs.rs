@@ -9,11 +9,10 @@
 use crate::common::programs::{
     Point, all_same, interpreted, outputs, points, record, reversed, taped, traces,
 };
-use phigrad::check::{
-    GradientCheck, GradientError, Program, Random, Recipe, Tolerance, close, same,
-};
-use phigrad::jit::{RunError, compile};
-use phigrad::ssa::{Folding, Graph, simplify, verify};
+use phigrad::check::{GradientCheck, GradientError, Tolerance, close, same};
+use phigrad::internals::jit::{RunError, compile};
+use phigrad::internals::programs::{Program, Random, Recipe};
+use phigrad::internals::ssa::{Folding, Graph, simplify, verify};
 use phigrad::{Numerics, Tape, Var};
 
 /// Kinds of programs that every test runs: small ones that differ in what

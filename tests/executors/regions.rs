@@ -3,9 +3,9 @@
 
 use crate::common::graphs::GraphRecipe;
 use crate::native::{assert_as_interpreted, call};
-use phigrad::check::Random;
-use phigrad::jit::compile;
-use phigrad::ssa::parse;
+use phigrad::internals::jit::compile;
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::parse;
 
 /// Checks the text's kernel against these outputs, and against the interpreter.
 fn assert_outputs<const I: usize, const O: usize>(text: &str, cases: &[([f64; I], [f64; O])]) {

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use phigrad::explain::{Notation, Phis};
-use phigrad::phi::Rule;
+use phigrad::report::{Op, OpenReason, RecurrenceReason, Rule};
 use phigrad::{Numerics, Tape, Var, traced};
 
 #[test]
@@ -430,10 +430,13 @@ fn loops_that_stay_open_say_why() {
     f.grad(&[0.5, 0.9]).unwrap();
     let explanation = f.explain().unwrap();
     assert!(explanation.rules().contains(&Rule::C5), "{explanation}");
-    let why = &explanation.open[0].why;
-    assert!(why.contains("not affine"), "{why}");
+    let reason = OpenReason::Recurrence(RecurrenceReason::NotAffine(Op::Sin));
+    assert!(explanation.open[0].reasons.contains(&reason), "{explanation}");
     let text = explanation.to_string();
-    assert!(text.contains(&format!(": {why}\n")) && text.contains("no closed form at "), "{text}");
+    assert!(
+        text.contains(&format!("; {reason}\n")) && text.contains("no closed form at "),
+        "{text}"
+    );
     assert!(text.contains("  φ_L of what is carried: as before at "), "{text}");
     assert!(text.contains("the φs: 3 seen, 1 gone, 2 left\n"), "{text}");
 }

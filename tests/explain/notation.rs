@@ -1,8 +1,9 @@
 //! Mathematical notation of graphs: precedence, names, branches and loops.
 
-use phigrad::explain::{Notation, differentiated_phis, program};
-use phigrad::op::Op;
-use phigrad::ssa::{Builder, Folding, Graph, parse};
+use phigrad::explain::Notation;
+use phigrad::internals::explain::{differentiated_phis, program};
+use phigrad::internals::op::Op;
+use phigrad::internals::ssa::{Builder, Folding, Graph, parse};
 use phigrad::{Tape, Var};
 
 /// What is told of steps that return `last`, over two inputs.

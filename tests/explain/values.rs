@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use phigrad::{ForcedLoopForm, Tape, Var, traced};
+use phigrad::internals::{LoopForm, Tuning};
+use phigrad::{Tape, Var, traced};
 
 /// What names stand for.
 type Values = HashMap<String, f64>;
@@ -188,7 +189,7 @@ fn shown(gradient: &str, x: &[f64]) -> Vec<f64> {
 
 fn check(name: &str, f: impl Fn(&[Var]) -> Var, points: &[&[f64]]) {
     let builder = Tape::builder().hot_threshold(u32::MAX).background(false);
-    let f = builder.loop_form(ForcedLoopForm::Closed).record(f);
+    let f = builder.tuning(Tuning::with_loops(LoopForm::Closed)).record(f);
     for x in points {
         f.grad(x).unwrap();
     }

@@ -1,10 +1,12 @@
 //! Calls of routines and custom derivatives in the graph: text form, verifier, and that
 //! interpreter, kernels and differentiation agree on them.
 
-use phigrad::check::Random;
-use phigrad::diff::{Wanted, directional, reverse};
-use phigrad::jit::compile;
-use phigrad::ssa::{Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, simplify};
+use phigrad::internals::diff::{Wanted, directional, reverse};
+use phigrad::internals::jit::compile;
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{
+    Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, simplify,
+};
 
 /// x₁¹⁰⁰·x₀ + …, with its partials attached, where the routine accepts; otherwise 7·x₁.
 const VERSIONS: &str = "graph active 2 inactive 1\nv3 = const 7.0\n\

@@ -8,12 +8,12 @@ use crate::common::double_double::nearly;
 use crate::common::programs::{Point, points};
 use crate::common::rolling::{agree, loops};
 use phigrad::Var;
-use phigrad::check::{Program, Random, Recipe};
-use phigrad::loops::{RerollLimits, expand, reroll};
-use phigrad::merge::{MergeLimits, MergedTraces};
-use phigrad::phi::{CloseLimits, close};
-use phigrad::ssa::{Folding, Graph, Outcome, Region, interpret, simplify, verify};
-use phigrad::trace::{Inputs, Tracer};
+use phigrad::internals::loops::{RerollLimits, expand, reroll};
+use phigrad::internals::merge::{MergeLimits, MergedTraces};
+use phigrad::internals::phi::{CloseLimits, close};
+use phigrad::internals::programs::{Program, Random, Recipe};
+use phigrad::internals::ssa::{Folding, Graph, Outcome, Region, interpret, simplify, verify};
+use phigrad::internals::trace::{Inputs, Tracer};
 
 /// What `program` does at the points, merged.
 fn merged(program: &Program, points: &[Point]) -> Graph {

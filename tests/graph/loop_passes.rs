@@ -2,9 +2,10 @@
 //! and examples show what goes.
 
 use crate::common::graphs::GraphRecipe;
-use phigrad::check::{Random, Tolerance, close, same};
-use phigrad::loops::hoist;
-use phigrad::ssa::{
+use phigrad::check::{Tolerance, close, same};
+use phigrad::internals::loops::hoist;
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{
     Def, Folding, Graph, Item, Nest, Outcome, Region, dot, eliminate_dead_code, interpret, parse,
     simplify, verify,
 };
@@ -270,13 +271,13 @@ fn elements_of_sums_are_not_the_same_before_and_after_they_are_filled_again() {
 /// A loop in a loop in a loop …
 #[test]
 fn deep_nests_of_loops_need_no_deep_stack() {
-    let mut builder = phigrad::ssa::Builder::new(1, 0, Folding::Exact);
+    let mut builder = phigrad::internals::ssa::Builder::new(1, 0, Folding::Exact);
     let (x, never) = (builder.input(0), builder.constant(0.0));
     let mut regions = Vec::new();
     let mut value = x;
     for _ in 0..3000 {
         let (region, entries) = builder.begin_loop(2, &[value], None);
-        value = builder.apply(phigrad::op::Op::Sin, &[entries[0]]);
+        value = builder.apply(phigrad::internals::op::Op::Sin, &[entries[0]]);
         regions.push(region);
     }
     for region in regions.into_iter().rev() {
@@ -327,7 +328,7 @@ fn steps_of_hoisted(text: &str) -> Vec<Vec<String>> {
     for x in [[0.5, 2.0], [-1.0, 0.25]] {
         assert_eq!(interpret(&graph, &x), interpret(&hoisted, &x), "{hoisted}");
     }
-    let steps = |block: &phigrad::ssa::BlockData| {
+    let steps = |block: &phigrad::internals::ssa::BlockData| {
         let step = |item: &Item| match *item {
             Item::Node(node) => match hoisted.nodes[node].def {
                 Def::Apply(op, _) => op.to_string(),

@@ -1,8 +1,8 @@
 //! The rules of the verifier for loops and arrays, each with damaged graphs, and
 //! malformed loops in text.
 
-use phigrad::entity::Entity;
-use phigrad::ssa::{
+use phigrad::internals::entity::Entity;
+use phigrad::internals::ssa::{
     Access, AccessData, Array, ArrayData, Block, Def, End, Entry, Graph, Item, Loop, Node,
     NodeData, Outcome, ParseError, PlaceId, Region, interpret, parse, verify,
 };
@@ -254,7 +254,7 @@ const BREAKAGES: &[Breakage] = &[
 /// A node with the largest id, in the block of the first one.
 fn late(graph: &mut Graph) -> Node {
     let (root, x) = (graph.root(), graph.input(0));
-    let node = graph.push_apply(root, phigrad::op::Op::Sin, &[x], None);
+    let node = graph.push_apply(root, phigrad::internals::op::Op::Sin, &[x], None);
     let items = &mut graph.blocks[root].items;
     items.rotate_right(1);
     node
@@ -318,7 +318,8 @@ fn fill_in_a_side(graph: &mut Graph) {
     let item = items(graph, 0).remove(1);
     let region = graph.push_region(block(0), None, None);
     let root = graph.regions[region].root;
-    graph.blocks[root] = phigrad::ssa::BlockData { items: vec![item], end: returns(&[]) };
+    graph.blocks[root] =
+        phigrad::internals::ssa::BlockData { items: vec![item], end: returns(&[]) };
     let last = items(graph, 0).pop().unwrap();
     items(graph, 0).insert(1, last);
 }

@@ -1,6 +1,6 @@
 //! Loops: their meaning, their text form, and the rules of the verifier.
 
-use phigrad::ssa::{Graph, Outcome, interpret, parse};
+use phigrad::internals::ssa::{Graph, Outcome, interpret, parse};
 
 /// Reads a graph that prints as it was written.
 fn read(text: &str) -> Graph {

@@ -1,7 +1,7 @@
 //! The generator of random graphs: one seed gives one graph, and all are sound.
 
-use phigrad::check::Random;
-use phigrad::ssa::{Outcome, interpret, verify};
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{Outcome, interpret, verify};
 
 use crate::common::graphs::GraphRecipe;
 

@@ -2,9 +2,10 @@
 //! them, on small texts and on random graphs.
 
 use crate::common::graphs::GraphRecipe;
-use phigrad::check::{Random, Tolerance, close, same};
-use phigrad::op::Op;
-use phigrad::ssa::{
+use phigrad::check::{Tolerance, close, same};
+use phigrad::internals::op::Op;
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{
     End, Folding, Graph, Outcome, dot, eliminate_dead_code, interpret, parse, simplify, verify,
 };
 

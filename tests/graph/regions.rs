@@ -1,8 +1,8 @@
 //! Regions: their meaning, their text form, and the rules of the verifier.
 
-use phigrad::entity::Entity;
-use phigrad::op::Op;
-use phigrad::ssa::{
+use phigrad::internals::entity::Entity;
+use phigrad::internals::op::Op;
+use phigrad::internals::ssa::{
     Block, Def, End, Graph, Item, Node, NodeData, Outcome, ParseError, PlaceId, Region, dot,
     interpret, parse, verify,
 };

@@ -2,12 +2,14 @@
 //! them is known; division where values are reused has fewer values that cross.
 
 use crate::common::graphs::GraphRecipe;
-use phigrad::check::Random;
-use phigrad::jit::{RunError, schedule};
-use phigrad::op::Op;
-use phigrad::soi::{divide, divide_evenly};
-use phigrad::ssa::{Builder, Def, Folding, Graph, Outcome, Segments, interpret};
-use phigrad::{ForcedLoopForm, KernelReport, Limits, Tape, Var};
+use phigrad::internals::jit::{RunError, schedule};
+use phigrad::internals::op::Op;
+use phigrad::internals::programs::Random;
+use phigrad::internals::soi::{divide, divide_evenly};
+use phigrad::internals::ssa::{Builder, Def, Folding, Graph, Outcome, Segments, interpret};
+use phigrad::internals::{LoopForm, Tuning};
+use phigrad::report::KernelReport;
+use phigrad::{Tape, Var};
 
 /// Straight code in which each tenth value is used by the nine after it.
 fn reused(groups: usize) -> Graph {
@@ -127,10 +129,8 @@ fn mixed(x: &[Var]) -> Var {
 }
 
 fn kernel(segment: usize, reuse_aware: bool) -> (Vec<f64>, KernelReport) {
-    let mut limits = Limits::default();
-    limits.segment = segment;
-    let builder = Tape::builder().limits(limits).reuse_aware(reuse_aware);
-    let f = builder.loop_form(ForcedLoopForm::Unrolled).record(mixed);
+    let tuning = Tuning { segment, reuse_aware, ..Tuning::with_loops(LoopForm::Unrolled) };
+    let f = Tape::builder().tuning(tuning).record(mixed);
     let x = [1.25, 0.5, 2.0];
     f.grad(&x).unwrap();
     f.compile().unwrap();

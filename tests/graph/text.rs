@@ -2,11 +2,11 @@
 //! line, the verifier finds each broken invariant, and pictures are complete.
 
 use crate::common::programs::{points, reversed, traces};
-use phigrad::check::{Random, Recipe};
-use phigrad::diff::{Wanted, reverse};
-use phigrad::entity::Entity;
-use phigrad::op::Op;
-use phigrad::ssa::{
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::entity::Entity;
+use phigrad::internals::op::Op;
+use phigrad::internals::programs::{Random, Recipe};
+use phigrad::internals::ssa::{
     Block, Def, End, Folding, Graph, Item, Node, NodeData, ParseError, dot, parse, simplify, verify,
 };
 

@@ -2,7 +2,7 @@
 //! rounded alike, cancels in kernels.
 
 use crate::common::numbers::{Dual, Number, Wide};
-use phigrad::check::Random;
+use phigrad::internals::programs::Random;
 use phigrad::{Tape, Var};
 
 /// A chain of three states whose columns of probabilities sum to 1.

@@ -4,11 +4,11 @@
 use std::panic::Location;
 
 use crate::common::rolling::{agree, loops};
-use phigrad::check::Random;
-use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{MergeLimits, MergedTraces};
-use phigrad::ssa::{Folding, Graph, simplify, verify};
-use phigrad::trace::{Inputs, Tracer};
+use phigrad::internals::loops::{RerollLimits, reroll};
+use phigrad::internals::merge::{MergeLimits, MergedTraces};
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{Folding, Graph, simplify, verify};
+use phigrad::internals::trace::{Inputs, Tracer};
 use phigrad::{Var, traced};
 
 /// What `f` does at the points, merged.

@@ -2,7 +2,8 @@
 //! where loops stay loops, kernels do not grow with the number of iterations.
 #![allow(clippy::needless_range_loop)] // The programs are written as in a paper.
 
-use phigrad::check::{Random, same};
+use phigrad::check::same;
+use phigrad::internals::programs::Random;
 use phigrad::{Numerics, RecordedWith, Tape, Var, traced};
 
 /// A program over `x` and `data` of a size.

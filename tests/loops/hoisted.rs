@@ -5,11 +5,11 @@ use std::panic::Location;
 
 use crate::common::double_double::{Pair, precisely, sub};
 use crate::common::ulp::ulp;
-use phigrad::check::Random;
-use phigrad::diff::{Wanted, reverse};
-use phigrad::merge::{MergeLimits, MergedTraces};
-use phigrad::ssa::{Folding, Graph};
-use phigrad::trace::{Inputs, Tracer};
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::merge::{MergeLimits, MergedTraces};
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{Folding, Graph};
+use phigrad::internals::trace::{Inputs, Tracer};
 use phigrad::{Numerics, Recorded, Tape, Var};
 
 type Program = fn(&[Var]) -> Var;

@@ -4,12 +4,12 @@
 use std::panic::Location;
 
 use crate::common::rolling::{agree, loops};
-use phigrad::check::Random;
-use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{MergeLimits, MergedTraces};
-use phigrad::op::Op;
-use phigrad::ssa::{ArrayData, Def, End, Graph, Item, parse, verify};
-use phigrad::trace::{Inputs, Tracer};
+use phigrad::internals::loops::{RerollLimits, reroll};
+use phigrad::internals::merge::{MergeLimits, MergedTraces};
+use phigrad::internals::op::Op;
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{ArrayData, Def, End, Graph, Item, parse, verify};
+use phigrad::internals::trace::{Inputs, Tracer};
 use phigrad::{Var, traced};
 
 /// What `f` does at the points, merged.

@@ -6,11 +6,11 @@ use std::panic::Location;
 use crate::common::programs::{Point, points};
 use crate::common::rolling::{agree, loops};
 use phigrad::Var;
-use phigrad::check::{Program, Random, Recipe};
-use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{MergeLimits, MergedTraces};
-use phigrad::ssa::{Folding, Graph, simplify, verify};
-use phigrad::trace::{Inputs, Tracer};
+use phigrad::internals::loops::{RerollLimits, reroll};
+use phigrad::internals::merge::{MergeLimits, MergedTraces};
+use phigrad::internals::programs::{Program, Random, Recipe};
+use phigrad::internals::ssa::{Folding, Graph, simplify, verify};
+use phigrad::internals::trace::{Inputs, Tracer};
 
 /// What `program` does at the points, merged.
 fn merged(program: &Program, points: &[Point]) -> Graph {

@@ -2,7 +2,8 @@
 //! iterations, and long loops are within the limits.
 
 use crate::common::served::limits;
-use phigrad::{KernelReport, Refusal, Tape, Var};
+use phigrad::report::KernelReport;
+use phigrad::{Refusal, Tape, Var};
 
 fn constant(index: usize) -> f64 {
     (index as f64 * 0.61).sin()

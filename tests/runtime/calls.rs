@@ -154,7 +154,11 @@ fn what_users_hold_may_move_and_be_shared() {
     shared::<Recorded<fn(&[Var]) -> Var>>();
     shared::<RecordedWith<fn(&[Var], &[Var]) -> Var>>();
     shared::<(phigrad::Error, Report, phigrad::TapeBuilder, phigrad::Refusal)>();
-    shared::<(phigrad::jit::Kernel, phigrad::ssa::Graph, phigrad::merge::MergedTraces)>();
+    shared::<(
+        phigrad::internals::jit::Kernel,
+        phigrad::internals::ssa::Graph,
+        phigrad::internals::merge::MergedTraces,
+    )>();
     // Also after calls, and to a thread that ends before this one.
     let f = manual(Numerics::Exact).record(rosenbrock);
     f.grad(&[0.0, 0.0]).unwrap();
@@ -354,7 +358,8 @@ fn everything_public_has_a_debug_form() {
     f.compile().unwrap();
     let with = Tape::record_with(|w: &[Var], d: &[Var]| w[0] * d[0]);
     let error = f.grad_into(&[1.0], &mut []).unwrap_err();
-    let graph = phigrad::ssa::parse("graph active 1 inactive 0\nb0:\n  return v0\n").unwrap();
+    let graph =
+        phigrad::internals::ssa::parse("graph active 1 inactive 0\nb0:\n  return v0\n").unwrap();
     let forms: Vec<(String, &str)> = vec![
         (format!("{f:?}"), "Recorded { report: Report {"),
         (format!("{with:?}"), "RecordedWith { report: Report {"),
@@ -366,9 +371,9 @@ fn everything_public_has_a_debug_form() {
         (format!("{error:?}"), "Error(Shape {"),
         (format!("{:?}", f.report().kernels[0]), "KernelReport {"),
         (format!("{:?}", Var::from(1.5)), "1.5"),
-        (format!("{:?}", phigrad::jit::compile(&graph).unwrap()), "Kernel {"),
-        (format!("{:?}", phigrad::merge::MergedTraces::new(1, 0)), "Lifted {"),
-        (format!("{:?}", phigrad::ssa::Folding::Real), "Real"),
+        (format!("{:?}", phigrad::internals::jit::compile(&graph).unwrap()), "Kernel {"),
+        (format!("{:?}", phigrad::internals::merge::MergedTraces::new(1, 0)), "MergedTraces {"),
+        (format!("{:?}", phigrad::internals::ssa::Folding::Real), "Real"),
         (format!("{graph:?}"), "Graph"),
     ];
     for (form, start) in forms {

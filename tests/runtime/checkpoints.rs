@@ -2,8 +2,9 @@
 //! agree with the tape, and what cannot be kept stays on the tape.
 
 use crate::common::served::{Pair, Served, limits, manual};
-use phigrad::check::Random;
-use phigrad::{KernelReport, Limits, Numerics, Purpose, Refusal, TapeBuilder, Var, traced};
+use phigrad::internals::programs::Random;
+use phigrad::report::KernelReport;
+use phigrad::{Limits, Numerics, Purpose, Refusal, TapeBuilder, Var, traced};
 
 fn saved_values(numbers: usize) -> Limits {
     limits(|limits| limits.saved_values = numbers)

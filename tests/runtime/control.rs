@@ -1,8 +1,9 @@
 //! The report explains control flow: decisions with margins, loops with their
 //! iterations, and where calls left a kernel.
 
-use phigrad::op::Op;
-use phigrad::{Limits, Purpose, Recorded, Refusal, Report, Tape, Var, Wait};
+use phigrad::internals::op::Op;
+use phigrad::report::Wait;
+use phigrad::{Limits, Purpose, Recorded, Refusal, Report, Tape, Var};
 
 #[phigrad::traced]
 fn root(x: Var) -> Var {
@@ -42,7 +43,7 @@ fn decisions_tell_sides_margins_and_side_exits() {
     assert_eq!(f.grad(&[3.0, 2.0]).unwrap(), [0.0, 3.0]);
     let report = f.report();
     let [decision] = &report.decisions[..] else { panic!("{report}") };
-    assert_eq!(decision.left, 1);
+    assert_eq!(decision.side_exits, 1);
     let decision = &decision.decision;
     assert_eq!((decision.op, decision.at.line), (Op::Lt, 18));
     // The kernel served the second call, which is not looked at.
@@ -62,7 +63,7 @@ fn decisions_tell_sides_margins_and_side_exits() {
 /// How many calls left kernels, by line relative to `first`.
 fn left(report: &Report, first: u32) -> Vec<(u32, u64)> {
     let decisions = report.decisions.iter();
-    decisions.map(|d| (d.decision.at.line - first, d.left)).collect()
+    decisions.map(|d| (d.decision.at.line - first, d.side_exits)).collect()
 }
 
 #[test]
@@ -100,7 +101,7 @@ fn side_exits_behind_regions_that_share_are_noted() {
     }
     let report = f.report();
     let [decision] = &report.decisions[..] else { panic!("{report}") };
-    assert_eq!((decision.left, report.fallbacks), (3, 3), "{report}");
+    assert_eq!((decision.side_exits, report.fallbacks), (3, 3), "{report}");
     let last = report.last_side_exit.unwrap();
     assert_eq!((last.op, last.held, last.at.line), (Op::Gt, true, 10));
 }
@@ -190,5 +191,5 @@ fn a_kernel_without_a_finite_result_is_tried_less_and_less() {
     let report = f.report();
     assert!((1000..1300).contains(&(report.non_finite - before)), "{report}");
     assert_eq!(report.kernels.len(), 1, "{report}");
-    assert!(report.waiting.is_empty() && !report.closed.is_empty(), "{report}");
+    assert!(report.waiting.is_empty() && !report.closed_forms.is_empty(), "{report}");
 }

@@ -5,7 +5,8 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::served::{NUMERICS, Pair, Served, limits, manual};
-use phigrad::merge::MergeError;
+use phigrad::internals::Tuning;
+use phigrad::report::MergeError;
 use phigrad::{Numerics, Refusal, Var};
 
 /// One path for each integer part.
@@ -231,8 +232,7 @@ fn kernels_are_right_however_many_steps_are_simplified_together() {
         })
     }
     for simplified in [0, 1, 7, 64, 4096] {
-        let builder =
-            manual(Numerics::Real).limits(limits(|limits| limits.simplified = simplified));
+        let builder = manual(Numerics::Real).tuning(Tuning { simplified, ..Tuning::default() });
         let pair = Pair::with(builder, Numerics::Real, f);
         pair.profile(&[[0.5, 0.1]]);
         for x in [[0.3, -0.2], [-40.0, 1e-3], [30.0, 7.0]] {

@@ -5,10 +5,10 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use crate::common::served::{NUMERICS, Pair, Served, manual};
-use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{MergeLimits, MergedTraces};
-use phigrad::ssa::{Outcome, interpret, verify};
-use phigrad::trace::{Inputs, Tracer};
+use phigrad::internals::loops::{RerollLimits, reroll};
+use phigrad::internals::merge::{MergeLimits, MergedTraces};
+use phigrad::internals::ssa::{Outcome, interpret, verify};
+use phigrad::internals::trace::{Inputs, Tracer};
 use phigrad::{Numerics, Var, traced};
 
 /// What is recorded from the runs of `f` at these points.

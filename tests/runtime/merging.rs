@@ -7,10 +7,10 @@
 use std::panic::Location;
 
 use crate::common::programs::{Point, all_same, interpreted, outputs, points, reversed, taped};
-use phigrad::check::{Program, Random, Recipe};
-use phigrad::merge::{MergeError, MergeLimits, MergedTraces};
-use phigrad::ssa::{Folding, Graph, simplify, verify};
-use phigrad::trace::{Detail, Inputs, Tracer};
+use phigrad::internals::merge::{MergeError, MergeLimits, MergedTraces};
+use phigrad::internals::programs::{Program, Random, Recipe};
+use phigrad::internals::ssa::{Folding, Graph, simplify, verify};
+use phigrad::internals::trace::{Detail, Inputs, Tracer};
 
 fn recipes() -> [Recipe; 4] {
     let base = Recipe {

@@ -1,6 +1,7 @@
 //! How much kernels know after few runs.
 
-use phigrad::check::{Random, Tolerance, close};
+use phigrad::check::{Tolerance, close};
+use phigrad::internals::programs::Random;
 use phigrad::{Tape, Var};
 
 /// Iterates z² + c until it is large; the number of iterations is spread evenly.

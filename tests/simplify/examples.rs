@@ -1,11 +1,11 @@
 //! Simplification of segments, checked on the printed form: the worked example of
 //! branches (section 3 of the paper), and forms that survive large operands.
 
-use phigrad::diff::{Wanted, reverse};
-use phigrad::loops::hoist;
-use phigrad::simplify::{SimplifyLimits, Stage, simplify_segments};
-use phigrad::soi::divide;
-use phigrad::ssa::{
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::loops::hoist;
+use phigrad::internals::simplify::{SimplifyLimits, Stage, simplify_segments};
+use phigrad::internals::soi::divide;
+use phigrad::internals::ssa::{
     Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, simplify, verify,
 };
 

@@ -1,10 +1,11 @@
 //! Simplification of segments is bounded: its work is counted, in proportion to the
 //! number of segments, and the result is the same in every run and on every thread.
 
-use phigrad::simplify::{Simplified, SimplifyLimits, Stage, simplify_segments};
-use phigrad::soi::divide;
-use phigrad::ssa::{Graph, parse};
-use phigrad::{Limits, Tape, Var};
+use phigrad::internals::Tuning;
+use phigrad::internals::simplify::{Simplified, SimplifyLimits, Stage, simplify_segments};
+use phigrad::internals::soi::divide;
+use phigrad::internals::ssa::{Graph, parse};
+use phigrad::{Tape, Var};
 
 /// So many losses of a logistic regression, each with its own input, and their sum.
 fn losses(count: usize) -> Graph {
@@ -31,7 +32,7 @@ fn losses(count: usize) -> Graph {
 fn simplified(graph: &Graph) -> Simplified {
     simplify_segments(
         graph,
-        &divide(graph, Limits::default().simplified),
+        &divide(graph, Tuning::default().simplified),
         Stage::Final,
         SimplifyLimits::DEFAULT,
     )
@@ -61,14 +62,14 @@ fn work_is_limited_for_each_segment() {
     let graph = losses(200);
     let runs = simplify_segments(
         &graph,
-        &divide(&graph, Limits::default().simplified),
+        &divide(&graph, Tuning::default().simplified),
         Stage::Final,
         limits,
     )
     .runs;
     assert!(runs.len() > 10);
     for run in runs {
-        assert!(run.nodes <= Limits::default().simplified && run.iterations <= 3, "{run:?}");
+        assert!(run.nodes <= Tuning::default().simplified && run.iterations <= 3, "{run:?}");
         // Leaves and constants are terms, too, and the last rule adds what it makes.
         assert!(run.terms <= 3 * (2 * run.nodes) + 64, "{run:?}");
     }

@@ -2,11 +2,14 @@
 //! accepts, means the same, decides the same, and is the same from run to run.
 
 use crate::common::graphs::GraphRecipe;
-use phigrad::check::{Random, Tolerance, close};
-use phigrad::diff::{Wanted, reverse};
-use phigrad::simplify::{SimplifyLimits, Stage, simplify_segments};
-use phigrad::soi::divide;
-use phigrad::ssa::{Folding, Graph, Outcome, eliminate_dead_code, interpret, simplify, verify};
+use phigrad::check::{Tolerance, close};
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::programs::Random;
+use phigrad::internals::simplify::{SimplifyLimits, Stage, simplify_segments};
+use phigrad::internals::soi::divide;
+use phigrad::internals::ssa::{
+    Folding, Graph, Outcome, eliminate_dead_code, interpret, simplify, verify,
+};
 
 fn simplified(graph: &Graph, limit: usize, stage: Stage) -> Graph {
     let segments = divide(graph, limit);

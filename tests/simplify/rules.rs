@@ -5,11 +5,11 @@
 
 use dashu_float::FBig;
 use dashu_float::round::mode::HalfEven;
-use phigrad::check::Random;
-use phigrad::op::{Op, eval};
-use phigrad::simplify::{SimplifyLimits, Stage, Tag, rewrite_rules, simplify_segments};
-use phigrad::soi::divide;
-use phigrad::ssa::{Def, End, Graph, Node, Outcome, interpret, parse};
+use phigrad::internals::op::{Op, eval};
+use phigrad::internals::programs::Random;
+use phigrad::internals::simplify::{SimplifyLimits, Stage, Tag, rewrite_rules, simplify_segments};
+use phigrad::internals::soi::divide;
+use phigrad::internals::ssa::{Def, End, Graph, Node, Outcome, interpret, parse};
 
 /// The left-hand side of a rule.
 enum Tree {

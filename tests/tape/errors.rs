@@ -4,12 +4,14 @@
 use std::error::Error;
 use std::panic::Location;
 
-use phigrad::entity::Entity;
-use phigrad::jit::{CompileError, Kernel, RunError, compile};
-use phigrad::merge::{MergeError, MergeLimits, MergeOutcome, MergedTraces};
-use phigrad::op::Op;
-use phigrad::ssa::{Def, End, Graph, Node, ParseError, Place, VerifyError, parse, verify};
-use phigrad::trace::{Inputs, TraceError, Tracer};
+use phigrad::internals::entity::Entity;
+use phigrad::internals::jit::{CompileError, Kernel, RunError, compile};
+use phigrad::internals::merge::{MergeError, MergeLimits, MergeOutcome, MergedTraces};
+use phigrad::internals::op::Op;
+use phigrad::internals::ssa::{
+    Def, End, Graph, Node, ParseError, Place, VerifyError, parse, verify,
+};
+use phigrad::internals::trace::{Inputs, TraceError, Tracer};
 use phigrad::{Refusal, Var};
 
 /// Runs `f` on one input; gives the error.
@@ -136,7 +138,7 @@ fn a_loop_that_keeps_too_much_is_not_compiled() {
 #[test]
 fn every_refusal_says_what_happened() {
     let reason = || "the reason".to_owned();
-    let at = Place { file: "model.rs".into(), line: 3, column: 5, nth: 0 };
+    let at = Place::new("model.rs", 3, 5);
     let refusals: [(Refusal, &str); 10] = [
         (Refusal::Path(MergeError::Divergent { at }), "model.rs:3:5"),
         (Refusal::Path(MergeError::TooManyPaths { limit: 7 }), "more than 7 paths (Limits::paths)"),

@@ -7,10 +7,11 @@
 
 use crate::common::derivatives::{NASTY, partials};
 use crate::common::programs::{all_same, interpreted, reversed};
-use phigrad::check::{GradientCheck, Random, Scalar, Tolerance, close, same};
-use phigrad::jit::compile;
-use phigrad::op::{Domain, Op, domain, eval};
-use phigrad::ssa::{Folding, Graph, parse, simplify};
+use phigrad::check::{GradientCheck, Tolerance, close, same};
+use phigrad::internals::jit::compile;
+use phigrad::internals::op::{Domain, Op, domain, eval};
+use phigrad::internals::programs::{Random, Scalar};
+use phigrad::internals::ssa::{Folding, Graph, parse, simplify};
 use phigrad::{Numerics, Recorded, Tape, Var};
 
 const INF: f64 = f64::INFINITY;

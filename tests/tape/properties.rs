@@ -1,7 +1,7 @@
 //! Properties of whole functions at arbitrary numbers, with shrinking: the Exact
 //! kernel is the tape bit for bit, and text brings every number back.
 
-use phigrad::ssa::{Builder, Folding, parse};
+use phigrad::internals::ssa::{Builder, Folding, parse};
 use phigrad::{Numerics, Tape, Var};
 use proptest::prelude::*;
 

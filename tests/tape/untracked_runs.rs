@@ -4,8 +4,8 @@
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use phigrad::op::Op;
-use phigrad::trace::{Adjoints, Detail, Inputs, Role, Tracer, sweep};
+use phigrad::internals::op::Op;
+use phigrad::internals::trace::{Adjoints, Detail, Inputs, Role, Tracer, sweep};
 use phigrad::{Numerics, Recorded, Tape, Var};
 
 /// So many calls that bring nothing new are enough for the next runs to be untracked.

@@ -6,8 +6,8 @@ use std::panic::Location;
 
 use crate::common::served::{NUMERICS, Pair, Served, manual};
 use num_traits::{Bounded, Float, FloatConst, FromPrimitive, Num, One, Signed, ToPrimitive, Zero};
-use phigrad::op::Op;
-use phigrad::trace::{Inputs, Role, Tracer};
+use phigrad::internals::op::Op;
+use phigrad::internals::trace::{Inputs, Role, Tracer};
 use phigrad::{Numerics, Var};
 
 type Binary = fn(Var, Var) -> Var;

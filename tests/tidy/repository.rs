@@ -4,19 +4,20 @@
 //! tested with a planted violation.
 
 use crate::source::{Source, code, files, is_word, words};
-use phigrad::op::Op;
+use phigrad::internals::op::Op;
 
 const RUST_FOLDERS: [&str; 6] =
     ["src", "macros/src", "harness/src", "tests", "examples", "benches"];
 const MAX_LINES: usize = 700;
 
 /// The layers with their ranks: a layer imports from lower ranks only.
-const LAYERS: [(&str, usize); 21] = [
+const LAYERS: [(&str, usize); 22] = [
     ("entity", 0),
     ("numeric", 2),
     ("op", 1),
     ("trace", 3),
     ("flow", 4),
+    ("programs", 4),
     ("ssa", 4),
     ("loops", 5),
     ("validate", 5),

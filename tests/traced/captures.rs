@@ -4,7 +4,7 @@
 
 use std::panic::Location;
 
-use phigrad::trace::{Detail, Inputs, Operand, Role, Tracer};
+use phigrad::internals::trace::{Detail, Inputs, Operand, Role, Tracer};
 use phigrad::{Carry, Var, traced};
 
 /// What one region was given: a hash and the numbers; `None` if not all is known.

@@ -1,7 +1,7 @@
 //! Checks a trace for numbers that get past a point where ways meet without
 //! being carried.
 
-use phigrad::trace::{Operand, Role, Trace};
+use phigrad::internals::trace::{Operand, Role, Trace};
 
 /// The places of operations on numbers that were computed after a guard inside
 /// a region, and were used after the region's join or loop head although they

@@ -3,7 +3,7 @@
 
 use std::panic::Location;
 
-use phigrad::trace::{Inputs, Operand, Role, Trace, Tracer};
+use phigrad::internals::trace::{Inputs, Operand, Role, Trace, Tracer};
 use phigrad::{Carry, Var, traced};
 
 /// Runs `f` at `x` and gives what it recorded to `look`.

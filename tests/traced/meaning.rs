@@ -6,7 +6,7 @@ use std::panic::Location;
 
 use crate::carried::leaks;
 use crate::common::served::manual;
-use phigrad::trace::{Adjoints, Detail, Inputs, Tracer, sweep};
+use phigrad::internals::trace::{Adjoints, Detail, Inputs, Tracer, sweep};
 use phigrad::{Numerics, Var};
 
 /// Asserts that both functions agree at all points, on the tape and, once all

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::panic::Location;
 
-use phigrad::trace::{Inputs, Role, Tracer};
+use phigrad::internals::trace::{Inputs, Role, Tracer};
 use phigrad::{Carry, Var, traced};
 
 /// What is carried to the first join, one letter each: `p`hi, `s`tate, `o`paque.

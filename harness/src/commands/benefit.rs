@@ -90,7 +90,7 @@ fn measure(program: Program) -> Result<Row, Error> {
     let [with_ns, without_ns] = [0, 1].map(|at: usize| contenders[at].best_ns());
     drop(contenders);
     let mut rules: Vec<String> =
-        with.recorded.report().closed.iter().map(|of| of.rule.to_string()).collect();
+        with.recorded.report().closed_forms.iter().map(|of| of.rule.to_string()).collect();
     rules.sort();
     rules.dedup();
     Ok(Row {

@@ -4,7 +4,8 @@ use std::hint::black_box;
 use std::io::Write;
 use std::time::Duration;
 
-use phigrad::{ForcedLoopForm, Recorded, Tape, Var};
+use phigrad::internals::{LoopForm, Tuning};
+use phigrad::{Recorded, Tape, Var};
 use serde::Serialize;
 
 use crate::cli::ChoicesArgs;
@@ -118,12 +119,12 @@ pub fn choices(args: &ChoicesArgs, out: &mut dyn Write) -> Result<(), Error> {
 fn compiled(
     short: &Short,
     trips: usize,
-    form: Option<ForcedLoopForm>,
+    form: Option<LoopForm>,
 ) -> Result<Recorded<impl Fn(&[Var]) -> Var + use<>>, Error> {
     let run = short.run;
     let builder = Tape::builder().hot_threshold(u32::MAX).background(false);
     let builder = match form {
-        Some(form) => builder.loop_form(form),
+        Some(form) => builder.tuning(Tuning::with_loops(form)),
         None => builder,
     };
     let recorded = builder.record(move |x: &[Var]| run(x, trips));
@@ -133,7 +134,7 @@ fn compiled(
 }
 
 fn measure(short: &Short, trips: usize) -> Result<Row, Error> {
-    use ForcedLoopForm::{Closed, Rolled, Unrolled};
+    use LoopForm::{Closed, Rolled, Unrolled};
     let kernels =
         [None, Some(Closed), Some(Rolled), Some(Unrolled)].map(|form| compiled(short, trips, form));
     let [chosen, closed, rolled, unrolled] = kernels;

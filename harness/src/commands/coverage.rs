@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
-use phigrad::{DecisionReport, Numerics, Recorded, Report, Var, traced};
+use phigrad::report::DecisionReport;
+use phigrad::{Numerics, Recorded, Report, Var, traced};
 use serde::Serialize;
 
 use crate::accuracy::deviation;
@@ -201,7 +202,7 @@ fn row(subject: &Subject, seeds: u64) -> Result<Row, Error> {
 fn left(counts: &[Count]) -> Vec<Left> {
     let mut left: BTreeMap<(String, &'static str), [u64; 2]> = BTreeMap::new();
     for count in counts {
-        for DecisionReport { decision, left: calls, .. } in &count.report.decisions {
+        for DecisionReport { decision, side_exits: calls, .. } in &count.report.decisions {
             let is_same = |profiled: &&DecisionReport| {
                 profiled.decision.at == decision.at && profiled.decision.op == decision.op
             };

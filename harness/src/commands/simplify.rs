@@ -6,15 +6,16 @@ use std::io::Write;
 use std::panic::Location;
 use std::time::{Duration, Instant};
 
-use phigrad::diff::{Wanted, reverse};
-use phigrad::jit::{Kernel, compile};
-use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{MergedTraces, MergeLimits};
-use phigrad::simplify::{SimplifyLimits, Stage, simplify_segments};
-use phigrad::soi::divide;
-use phigrad::ssa::{Folding, Graph, eliminate_dead_code, simplify};
-use phigrad::trace::{Inputs, Tracer};
-use phigrad::{Limits, Var};
+use phigrad::Var;
+use phigrad::internals::Tuning;
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::jit::{Kernel, compile};
+use phigrad::internals::loops::{RerollLimits, reroll};
+use phigrad::internals::merge::{MergeLimits, MergedTraces};
+use phigrad::internals::simplify::{SimplifyLimits, Stage, simplify_segments};
+use phigrad::internals::soi::divide;
+use phigrad::internals::ssa::{Folding, Graph, eliminate_dead_code, simplify};
+use phigrad::internals::trace::{Inputs, Tracer};
 use serde::Serialize;
 
 use crate::cli::{Selection, SimplifyArgs};
@@ -195,7 +196,7 @@ fn row(program: String, recorded: &Graph) -> Result<Row, Error> {
     let rolled = simplify(&reroll(recorded, RerollLimits::default()), Folding::Real);
     let gradient = eliminate_dead_code(&reverse(&rolled, Wanted::Gradient, Folding::Real));
     let (simplify_ns, (segments, simplified)) = shortest(|| {
-        let segments = divide(&gradient, Limits::default().simplified);
+        let segments = divide(&gradient, Tuning::default().simplified);
         let simplified =
             simplify_segments(&gradient, &segments, Stage::Final, SimplifyLimits::DEFAULT);
         Ok((segments.list.len(), simplified))
@@ -228,7 +229,7 @@ fn gains(formula: &Formula, round_done: RoundDone) -> Result<(f64, f64), Error> 
     let gain = |wanted| {
         let without = eliminate_dead_code(&reverse(&recorded, wanted, Folding::Real));
         let (segments, limits) =
-            (divide(&without, Limits::default().simplified), SimplifyLimits::DEFAULT);
+            (divide(&without, Tuning::default().simplified), SimplifyLimits::DEFAULT);
         let with = simplify_segments(&without, &segments, Stage::Final, limits).graph;
         let kernels = [native(formula.name, &with)?, native(formula.name, &without)?];
         let mut contenders = kernels.each_ref().map(|kernel| {

@@ -6,7 +6,8 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use phigrad::{Limits, Recorded, Tape, Var};
+use phigrad::internals::Tuning;
+use phigrad::{Recorded, Tape, Var};
 use serde::Serialize;
 
 use crate::accuracy::deviation;
@@ -121,11 +122,10 @@ where
     F: Fn(&[Var]) -> Var + Clone + Send + Sync + 'static,
 {
     let subject = format!("{name}, segments of {limit}");
-    let mut limits = Limits::default();
-    limits.segment = limit;
     let fresh = |reuse_aware| {
         let builder = Tape::builder().hot_threshold(u32::MAX).background(false);
-        builder.limits(limits).reuse_aware(reuse_aware).record(objective.clone())
+        let tuning = Tuning { segment: limit, reuse_aware, ..Tuning::default() };
+        builder.tuning(tuning).record(objective.clone())
     };
     let (aware, even) = (compiled(fresh(true), x, &subject)?, compiled(fresh(false), x, &subject)?);
     let (mut aware_out, mut even_out) = (vec![0.0; x.len()], vec![0.0; x.len()]);

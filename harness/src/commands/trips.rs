@@ -6,11 +6,11 @@ use std::io::Write;
 use std::panic::Location;
 use std::time::{Duration, Instant};
 
-use phigrad::diff::{Wanted, reverse};
-use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{MergedTraces, MergeLimits};
-use phigrad::ssa::{Folding, simplify};
-use phigrad::trace::{Inputs, Tracer};
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::loops::{RerollLimits, reroll};
+use phigrad::internals::merge::{MergeLimits, MergedTraces};
+use phigrad::internals::ssa::{Folding, simplify};
+use phigrad::internals::trace::{Inputs, Tracer};
 use phigrad::{Tape, Var};
 use serde::Serialize;
 
@@ -221,7 +221,7 @@ fn stages(
         let gradient = reverse(&simplify(&rolled, Folding::Real), Wanted::Gradient, Folding::Real);
         stages.differentiate.push(start.elapsed().as_secs_f64() * 1e9);
         let start = Instant::now();
-        let kernel = phigrad::jit::compile(&gradient);
+        let kernel = phigrad::internals::jit::compile(&gradient);
         stages.native.push(start.elapsed().as_secs_f64() * 1e9);
         kernel.map_err(|error| unfit(error.to_string()))?;
         stages.nodes = gradient.nodes.len();

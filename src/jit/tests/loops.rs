@@ -1,9 +1,10 @@
 //! Random nests of loops with many entry φs and long bodies, and loops that replay
 //! them, within limits that cut the code at each opportunity.
 
-use super::random::Random;
+use super::random::number;
 use super::{LIMITS, assert_native};
 use crate::op::Op;
+use crate::programs::Random;
 use crate::ssa::{AccessData, Array, ArrayData, Block, End, Graph, Item, Node, Region, verify};
 
 /// What nests look like.
@@ -38,7 +39,7 @@ struct Maker<'a> {
 fn nest(shape: Shape, random: &mut Random) -> Graph {
     let mut graph = Graph::new(3, 1);
     let mut nodes: Vec<Node> = graph.nodes.keys().collect();
-    nodes.extend((0..3).map(|_| graph.push_const(random.number().to_bits())));
+    nodes.extend((0..3).map(|_| graph.push_const(number(random).to_bits())));
     let root = graph.root();
     let mut maker = Maker { graph, random, shape, around: Vec::new() };
     maker.block(root, &mut nodes, 0);
@@ -61,7 +62,7 @@ impl Maker<'_> {
             let op = ops[self.random.below(ops.len())];
             let node = self.graph.push_apply(block, op, &[a, b][..op.arity()], None);
             nodes.push(node);
-            if self.random.chance(10) {
+            if self.random.chance(0.1) {
                 let rows = (0..8).map(|_| self.pick(nodes)).collect();
                 let array = self.graph.arrays.push(ArrayData::Nodes(rows));
                 self.element(block, array, 8, nodes);
@@ -76,7 +77,7 @@ impl Maker<'_> {
         if let Some(&(region, bound)) = self.around.last()
             && bound <= len
         {
-            let backwards = self.random.chance(50);
+            let backwards = self.random.chance(0.5);
             strides.push((region, if backwards { -1 } else { 1 }));
             base = if backwards { bound - 1 } else { 0 };
         }
@@ -93,15 +94,15 @@ impl Maker<'_> {
         let mut loops = Vec::new();
         self.items(block, nodes);
         for _ in 0..2 {
-            if depth < self.shape.depth && self.random.chance(80) {
-                let firsts = (0..8).map(|_| self.random.chance(50).then(|| self.pick(nodes)));
+            if depth < self.shape.depth && self.random.chance(0.8) {
+                let firsts = (0..8).map(|_| self.random.chance(0.5).then(|| self.pick(nodes)));
                 let firsts = firsts.collect();
                 let sums = self.graph.arrays.push(ArrayData::Sums(firsts));
                 self.graph.blocks[block].items.push(Item::Fill(sums));
                 let made = self.forward(block, nodes, sums, depth);
                 self.items(block, nodes);
                 self.element(block, sums, 8, nodes);
-                if self.random.chance(70) {
+                if self.random.chance(0.7) {
                     self.replay(block, nodes, &made);
                     self.items(block, nodes);
                 }
@@ -167,12 +168,12 @@ impl Maker<'_> {
         let access = self.access(sums, 8);
         let added = self.pick(&inside);
         self.graph.blocks[body].items.push(Item::Accumulate(access, added));
-        let short = self.random.chance(25);
+        let short = self.random.chance(0.25);
         let last = if short { self.random.below(bound as usize) as u32 } else { bound - 1 };
         let last = self.graph.push_const(f64::from(last).to_bits());
         let again = self.graph.push_apply(body, Op::Lt, &[number, last], None);
-        if self.random.chance(5) {
-            let (condition, expect) = (self.pick(&inside), self.random.chance(50));
+        if self.random.chance(0.05) {
+            let (condition, expect) = (self.pick(&inside), self.random.chance(0.5));
             self.graph.blocks[body].items.push(Item::Guard { condition, expect });
         }
         let steps = inside[nodes.len()..].to_vec();
@@ -204,12 +205,12 @@ impl Maker<'_> {
 }
 
 fn assert_nests(shape: Shape, seed: u64, graphs: usize) {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let (mut values, mut runs) = (0, 0);
     for _ in 0..graphs {
         let graph = nest(shape, &mut random);
         verify(&graph).unwrap_or_else(|error| panic!("{error}\n{graph}"));
-        let point = |_| (0..4).map(|_| random.number()).collect();
+        let point = |_| (0..4).map(|_| number(&mut random)).collect();
         let points: Vec<Vec<f64>> = (0..4).map(point).collect();
         for limits in LIMITS {
             values += assert_native(&graph, limits, &points);

@@ -9,8 +9,9 @@ use core::ops::Range;
 use super::plan::{REGISTERS, Step, plan};
 use super::{RunError, Schedule, schedule, schedule_reaching};
 use crate::op::Op;
+use crate::programs::Random;
 use crate::ssa::{End, Graph, Node, Outcome, block_profile, interpret, parse, verify};
-use random::{Random, Shape, graph};
+use random::{Shape, graph, number};
 
 /// How the code is cut, and the number of registers.
 #[derive(Clone, Copy, Debug)]
@@ -84,13 +85,13 @@ fn assert_native_when_cut(
 }
 
 fn assert_random(shape: Shape, seed: u64, graphs: usize) {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let (mut values, mut runs, mut regions) = (0, 0, 0);
     for _ in 0..graphs {
         let graph = graph(shape, &mut random);
         verify(&graph).unwrap();
         regions += graph.regions.len();
-        let point = |_| (0..=shape.inputs).map(|_| random.number()).collect();
+        let point = |_| (0..=shape.inputs).map(|_| number(&mut random)).collect();
         let points: Vec<Vec<f64>> = (0..12).map(point).collect();
         for limits in LIMITS {
             values += assert_native(&graph, limits, &points);
@@ -98,38 +99,38 @@ fn assert_random(shape: Shape, seed: u64, graphs: usize) {
         }
     }
     // Both results are common.
-    assert!(values * 4 > runs && (shape.guards == 0 || values < runs), "{values} of {runs}");
+    assert!(values * 4 > runs && (shape.guards == 0.0 || values < runs), "{values} of {runs}");
     assert!(regions > graphs, "{regions}");
 }
 
 #[test]
 fn small_graphs_agree_with_the_interpreter() {
-    let shape = Shape { inputs: 3, items: 6, depth: 4, regions: 25, guards: 2, phis: 3 };
+    let shape = Shape { inputs: 3, items: 6, depth: 4, regions: 0.25, guards: 0.02, phis: 3 };
     assert_random(shape, 1, 60);
 }
 
 #[test]
 fn graphs_with_many_live_values_and_phis_agree_with_the_interpreter() {
-    let shape = Shape { inputs: 6, items: 40, depth: 3, regions: 8, guards: 0, phis: 20 };
+    let shape = Shape { inputs: 6, items: 40, depth: 3, regions: 0.08, guards: 0.0, phis: 20 };
     assert_random(shape, 2, 8);
 }
 
 #[test]
 fn deep_graphs_agree_with_the_interpreter() {
-    let shape = Shape { inputs: 2, items: 4, depth: 7, regions: 40, guards: 1, phis: 4 };
+    let shape = Shape { inputs: 2, items: 4, depth: 7, regions: 0.4, guards: 0.01, phis: 4 };
     assert_random(shape, 3, 8);
 }
 
 /// Also before lines at which nothing can be cut.
 #[test]
 fn code_that_is_cut_anywhere_agrees_with_the_interpreter() {
-    let mut random = Random(5);
-    let shape = Shape { inputs: 3, items: 8, depth: 3, regions: 12, guards: 0, phis: 3 };
+    let mut random = Random::new(5);
+    let shape = Shape { inputs: 3, items: 8, depth: 3, regions: 0.12, guards: 0.0, phis: 3 };
     let mut values = 0;
     for _ in 0..20 {
         let graph = graph(shape, &mut random);
         let inputs = graph.active + graph.inactive;
-        let point = |_| (0..inputs).map(|_| random.number()).collect();
+        let point = |_| (0..inputs).map(|_| number(&mut random)).collect();
         let points: Vec<Vec<f64>> = (0..6).map(point).collect();
         let steps = schedule(&graph).unwrap().sequence().steps;
         for one_of in [1, 2, 5, 20] {
@@ -172,8 +173,8 @@ b3:
 
 #[test]
 fn what_is_cut_goes_on_in_another_function() {
-    let mut random = Random(4);
-    let shape = Shape { inputs: 3, items: 30, depth: 4, regions: 20, guards: 0, phis: 3 };
+    let mut random = Random::new(4);
+    let shape = Shape { inputs: 3, items: 30, depth: 4, regions: 0.2, guards: 0.0, phis: 3 };
     let graph = graph(shape, &mut random);
     let schedule = schedule(&graph).unwrap();
     let count = |lines, uncut| {

@@ -1,35 +1,16 @@
 //! Random graphs with regions, for the tests of native code.
 
 use crate::op::Op;
+use crate::programs::Random;
 use crate::ssa::{Block, Def, End, Graph, Item, Node, Region};
 
-/// SplitMix64, as in `check`, which this layer does not know.
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(super) fn below(&mut self, count: usize) -> usize {
-        ((u128::from(self.bits()) * count as u128) >> 64) as usize
-    }
-
-    pub(super) fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-
-    /// Numbers that often are equal to one another, and sometimes are not finite.
-    pub(super) fn number(&mut self) -> f64 {
-        match self.below(12) {
-            0 => f64::NAN,
-            1 => f64::INFINITY,
-            2 => -0.0,
-            _ => self.below(13) as f64 * 0.5 - 3.0,
-        }
+/// A number that often is equal to others, and sometimes not finite.
+pub(super) fn number(random: &mut Random) -> f64 {
+    match random.below(12) {
+        0 => f64::NAN,
+        1 => f64::INFINITY,
+        2 => -0.0,
+        _ => random.below(13) as f64 * 0.5 - 3.0,
     }
 }
 
@@ -41,9 +22,9 @@ pub(super) struct Shape {
     pub(super) items: usize,
     /// How deep blocks and regions are nested at most.
     pub(super) depth: usize,
-    /// How often an item is a region, and a guard, in percent.
-    pub(super) regions: usize,
-    pub(super) guards: usize,
+    /// The probability that an item is a region, and that it is a guard.
+    pub(super) regions: f64,
+    pub(super) guards: f64,
     /// How many φs a region has at most.
     pub(super) phis: usize,
 }
@@ -53,7 +34,7 @@ pub(super) fn graph(shape: Shape, random: &mut Random) -> Graph {
     let mut graph = Graph::new(shape.inputs, 1);
     let mut nodes: Vec<Node> = graph.nodes.keys().collect();
     for _ in 0..3 {
-        nodes.push(graph.push_const(random.number().to_bits()));
+        nodes.push(graph.push_const(number(random).to_bits()));
     }
     let values = random.below(3) + 1;
     let root = graph.root();
@@ -95,7 +76,7 @@ impl Generator<'_> {
                 self.region(block, &mut known, forward, depth);
             } else if self.random.chance(self.shape.guards) {
                 let condition = self.condition(block, &mut known);
-                let expect = self.random.chance(70);
+                let expect = self.random.chance(0.7);
                 self.graph.blocks[block].items.push(Item::Guard { condition, expect });
             } else {
                 self.node(block, &mut known);
@@ -110,8 +91,8 @@ impl Generator<'_> {
         let visible = replayed.map(|(condition, _)| condition);
         let visible = visible.filter(|condition| known.nodes.contains(condition));
         let condition = match visible {
-            Some(condition) if self.random.chance(90) => condition,
-            _ if depth < self.shape.depth && self.random.chance(70) => {
+            Some(condition) if self.random.chance(0.9) => condition,
+            _ if depth < self.shape.depth && self.random.chance(0.7) => {
                 self.condition(block, &mut known)
             }
             _ => {
@@ -146,7 +127,7 @@ impl Generator<'_> {
     fn region(&mut self, block: Block, known: &mut Known, forward: Option<Block>, depth: usize) {
         let replays = match known.regions.len() {
             0 => None,
-            count => self.random.chance(60).then(|| known.regions[self.random.below(count)]),
+            count => self.random.chance(0.6).then(|| known.regions[self.random.below(count)]),
         };
         let region = self.graph.push_region(block, replays, None);
         let root = self.graph.regions[region].root;
@@ -165,7 +146,7 @@ impl Generator<'_> {
         let node = self.graph.push_apply(block, op, &args, None);
         known.nodes.push(node);
         // Sometimes a condition is no comparison.
-        if self.random.chance(20) { self.recent(known) } else { node }
+        if self.random.chance(0.2) { self.recent(known) } else { node }
     }
 
     fn node(&mut self, block: Block, known: &mut Known) {
@@ -195,7 +176,7 @@ impl Generator<'_> {
     /// A visible node, one of the latest more likely.
     fn recent(&mut self, known: &Known) -> Node {
         let count = known.nodes.len();
-        let back = if self.random.chance(60) {
+        let back = if self.random.chance(0.6) {
             self.random.below(count.min(6))
         } else {
             self.random.below(count)

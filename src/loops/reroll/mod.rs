@@ -83,14 +83,14 @@ impl Default for RerollLimits {
 /// The same operations are done on the same numbers in the same order, so the
 /// new graph means the same to the last bit. A graph in which nothing repeats stays as
 /// it is, and so does one that has loops or replays already, unless they are such loops as
-/// [`MergedTraces::compact`](crate::merge::Lifted::compact) makes.
+/// [`MergedTraces::compact`](crate::merge::MergedTraces::compact) makes.
 ///
 /// # Examples
 ///
 /// ```
-/// use phigrad::op::Op;
-/// use phigrad::loops::{RerollLimits, reroll};
-/// use phigrad::ssa::{End, Graph, interpret};
+/// use phigrad::internals::op::Op;
+/// use phigrad::internals::loops::{RerollLimits, reroll};
+/// use phigrad::internals::ssa::{End, Graph, interpret};
 ///
 /// // x · 1 · 2 · … · 100
 /// let mut graph = Graph::new(1, 0);

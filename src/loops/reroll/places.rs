@@ -66,9 +66,7 @@ mod tests {
         let mut known: Vec<(u32, PlaceId)> = Vec::new();
         let places = lines.map(|line| {
             let found = known.iter().find(|&&(other, _)| other == line).map(|&(_, place)| place);
-            let place = found.unwrap_or_else(|| {
-                graph.places.push(Place { file: "user.rs".into(), line, column: 1, nth: 0 })
-            });
+            let place = found.unwrap_or_else(|| graph.places.push(Place::new("user.rs", line, 1)));
             known.push((line, place));
             Some(place)
         });

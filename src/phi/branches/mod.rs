@@ -46,8 +46,8 @@ pub struct Branched {
 /// # Examples
 ///
 /// ```
-/// use phigrad::phi::{Rule, simplify_branches};
-/// use phigrad::ssa::parse;
+/// use phigrad::internals::phi::{Rule, simplify_branches};
+/// use phigrad::internals::ssa::parse;
 ///
 /// // exp(if x > 0 { ln(y) } else { y })
 /// let text = "graph active 2 inactive 0\nv2 = const 0.0\nb0:\n  v3 = gt v0 v2\n  \
@@ -57,7 +57,7 @@ pub struct Branched {
 /// assert_eq!(branched.applied[0].rule, Rule::F2);
 /// assert_eq!(branched.applied[0].form, "e^φ(x₀ > 0; ln(x₁), x₁) = φ(x₀ > 0; e^ln(x₁), e^x₁)");
 /// assert!(branched.graph.to_string().ends_with("v4 = ln v1\n  v5 = exp v4\n  return v5\nb3:\n  v6 = exp v1\n  return v6\n"));
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn simplify_branches(graph: &Graph) -> Branched {
     let mut branched = Branched { graph: graph.clone(), applied: Vec::new() };

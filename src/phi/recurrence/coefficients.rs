@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use super::reason::Reason;
+use super::reason::RecurrenceReason;
 use crate::numeric::{Instruction, Power, Program, Slot};
 use crate::op::Op;
 use crate::ssa::Node;
@@ -36,24 +36,31 @@ impl Coefficients {
         (self.program, self.live_ins)
     }
 
-    pub(super) fn constant(&mut self, number: f64) -> Result<Slot, Reason> {
+    pub(super) fn constant(&mut self, number: f64) -> Result<Slot, RecurrenceReason> {
         if let Some(&slot) = self.constants.get(&number.to_bits()) {
             return Ok(slot);
         }
-        let slot = self.program.push(Instruction::Constant(number)).map_err(|_| Reason::Large)?;
+        let slot = self
+            .program
+            .push(Instruction::Constant(number))
+            .map_err(|_| RecurrenceReason::TooManySteps)?;
         self.constants.insert(number.to_bits(), slot);
         self.numbers.insert(slot, number);
         Ok(slot)
     }
 
     /// The input that is `node` in each call, maybe rounded before.
-    pub(super) fn live_in(&mut self, node: Node, is_rounded: bool) -> Result<Slot, Reason> {
+    pub(super) fn live_in(
+        &mut self,
+        node: Node,
+        is_rounded: bool,
+    ) -> Result<Slot, RecurrenceReason> {
         if let Some(slot) = self.known(node) {
             return Ok(slot);
         }
         let load = if is_rounded { Instruction::Rounded } else { Instruction::Input };
         let instruction = load(self.new_input(node));
-        let slot = self.program.push(instruction).map_err(|_| Reason::Large)?;
+        let slot = self.program.push(instruction).map_err(|_| RecurrenceReason::TooManySteps)?;
         self.of_nodes.insert(node, slot);
         Ok(slot)
     }
@@ -80,12 +87,12 @@ impl Coefficients {
     }
 
     /// The sum of two coefficients.
-    pub(super) fn add(&mut self, a: Slot, b: Slot) -> Result<Slot, Reason> {
+    pub(super) fn add(&mut self, a: Slot, b: Slot) -> Result<Slot, RecurrenceReason> {
         self.apply(Op::Add, a, b)
     }
 
     /// The product of two coefficients; `None` is exactly zero.
-    pub(super) fn mul(&mut self, a: Slot, b: Slot) -> Result<Option<Slot>, Reason> {
+    pub(super) fn mul(&mut self, a: Slot, b: Slot) -> Result<Option<Slot>, RecurrenceReason> {
         match (self.number(a), self.number(b)) {
             (Some(0.0), _) | (_, Some(0.0)) => Ok(None),
             (Some(1.0), _) => Ok(Some(b)),
@@ -94,14 +101,14 @@ impl Coefficients {
         }
     }
 
-    pub(super) fn div(&mut self, a: Slot, b: Slot) -> Result<Slot, Reason> {
+    pub(super) fn div(&mut self, a: Slot, b: Slot) -> Result<Slot, RecurrenceReason> {
         match self.number(b) {
             Some(1.0) => Ok(a),
             _ => self.apply(Op::Div, a, b),
         }
     }
 
-    pub(super) fn neg(&mut self, a: Slot) -> Result<Slot, Reason> {
+    pub(super) fn neg(&mut self, a: Slot) -> Result<Slot, RecurrenceReason> {
         match self.number(a) {
             Some(number) => self.constant(-number),
             None => self.apply(Op::Neg, a, a),
@@ -109,22 +116,24 @@ impl Coefficients {
     }
 
     /// One of the operations of programs; those of one operand have it twice.
-    pub(super) fn apply(&mut self, op: Op, a: Slot, b: Slot) -> Result<Slot, Reason> {
+    pub(super) fn apply(&mut self, op: Op, a: Slot, b: Slot) -> Result<Slot, RecurrenceReason> {
         let (a, b) = if op.commutes() && b < a { (b, a) } else { (a, b) };
         if let Some(&slot) = self.known.get(&(op, a, b)) {
             return Ok(slot);
         }
         let instruction = Instruction::Apply(op, [a, b]);
-        let slot = self.program.push(instruction).map_err(|_| Reason::Large)?;
+        let slot = self.program.push(instruction).map_err(|_| RecurrenceReason::TooManySteps)?;
         self.known.insert((op, a, b), slot);
         Ok(slot)
     }
 
     /// The results of the power of an inner loop: A^m by rows, then the sum of the offsets.
-    pub(super) fn power(&mut self, power: Power) -> Result<Vec<Slot>, Reason> {
+    pub(super) fn power(&mut self, power: Power) -> Result<Vec<Slot>, RecurrenceReason> {
         let results = power.results();
-        let first =
-            self.program.push(Instruction::Power(Box::new(power))).map_err(|_| Reason::Large)?;
+        let first = self
+            .program
+            .push(Instruction::Power(Box::new(power)))
+            .map_err(|_| RecurrenceReason::TooManySteps)?;
         Ok((0..results).map(|at| first.plus(at)).collect())
     }
 }

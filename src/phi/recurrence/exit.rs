@@ -8,7 +8,7 @@
 use hashbrown::{HashMap, HashSet};
 
 use super::extract::{Body, body_to, needed, steps_to};
-use super::reason::Reason;
+use super::reason::RecurrenceReason;
 use super::{Evaluation, Group, evaluation, is_inside};
 use crate::entity::PrimaryMap;
 use crate::loops::trip_count;
@@ -56,7 +56,7 @@ pub(super) fn closed(
     activity: &PrimaryMap<Node, bool>,
     region: Region,
     always: bool,
-) -> Result<ExitClosing, Reason> {
+) -> Result<ExitClosing, RecurrenceReason> {
     let body = continuing(graph, region)?;
     let exits = exits(graph, nest, region)?;
     let entries = graph.entries(region);
@@ -70,7 +70,7 @@ pub(super) fn closed(
     let states: Vec<usize> =
         (0..entries.len()).filter(|&entry| used.contains(&entries[entry].phi)).collect();
     if !states.iter().any(|&state| activity[entries[state].phi]) {
-        return Err(Reason::Inactive);
+        return Err(RecurrenceReason::Inactive);
     }
     let wanted: Vec<Node> = states.iter().map(|&state| body.nexts[state]).collect();
     let mut closing =
@@ -95,7 +95,7 @@ pub(super) fn closed(
             live_ins: &evaluation.live_ins,
         };
         if refuted(graph, &subject, &evaluation.routine) {
-            return Err(Reason::Refuted);
+            return Err(RecurrenceReason::ValidationFailed);
         }
         closing.evaluations.push(evaluation);
         closing.applied.push(record);
@@ -105,12 +105,12 @@ pub(super) fn closed(
     let is_counted = closing.exits.len() == 1 && trip_count(graph, region, body.again).is_some();
     match always || cost::is_worth_closing_after(graph, region, is_counted, routines) {
         true => Ok(closing),
-        false => Err(Reason::Cost),
+        false => Err(RecurrenceReason::Cost),
     }
 }
 
 /// The body on the only path after which there is another iteration.
-fn continuing(graph: &Graph, region: Region) -> Result<Body, Reason> {
+fn continuing(graph: &Graph, region: Region) -> Result<Body, RecurrenceReason> {
     let root = graph.regions[region].root;
     let goes_on = |leaf: &Block| match &graph.blocks[*leaf].end {
         End::Return(passed) => {
@@ -119,7 +119,7 @@ fn continuing(graph: &Graph, region: Region) -> Result<Body, Reason> {
         End::Branch { .. } | End::Open => false,
     };
     let leaves: Vec<Block> = graph.leaves(root).into_iter().filter(goes_on).collect();
-    let [leaf] = leaves[..] else { return Err(Reason::Branches) };
+    let [leaf] = leaves[..] else { return Err(RecurrenceReason::Branches) };
     let (parents, mut path) = (graph.parents(), vec![leaf]);
     while let Some(&block) = path.last().filter(|&&block| block != root) {
         path.extend(parents[block]);
@@ -128,11 +128,13 @@ fn continuing(graph: &Graph, region: Region) -> Result<Body, Reason> {
     body_to(graph, region, &path)
 }
 
-fn exits(graph: &Graph, nest: &Nest, region: Region) -> Result<Vec<Exit>, Reason> {
+fn exits(graph: &Graph, nest: &Nest, region: Region) -> Result<Vec<Exit>, RecurrenceReason> {
     let mut exits = Vec::new();
     for leaf in graph.leaves(graph.regions[region].root) {
-        let End::Return(passed) = &graph.blocks[leaf].end else { return Err(Reason::Branches) };
-        let [again, ref passed @ ..] = passed[..] else { return Err(Reason::Branches) };
+        let End::Return(passed) = &graph.blocks[leaf].end else {
+            return Err(RecurrenceReason::Branches);
+        };
+        let [again, ref passed @ ..] = passed[..] else { return Err(RecurrenceReason::Branches) };
         if graph.constant(again).is_some_and(|again| again != 0.0) {
             continue;
         }
@@ -149,14 +151,14 @@ fn steps_before_exit(
     nest: &Nest,
     region: Region,
     values: &[Node],
-) -> Result<Vec<Node>, Reason> {
+) -> Result<Vec<Node>, RecurrenceReason> {
     let is_step = |node: Node| match graph.nodes[node].def {
         _ if !is_inside(nest, node, region) => Some(false),
         Def::Apply(..) => Some(true),
         Def::Entry(of, _) | Def::Iteration(of) if of == region => Some(false),
         _ => None,
     };
-    steps_to(graph, values, MOST_COPIED, is_step).ok_or(Reason::Exit)
+    steps_to(graph, values, MOST_COPIED, is_step).ok_or(RecurrenceReason::Exit)
 }
 
 /// Puts the closed form after `region`.

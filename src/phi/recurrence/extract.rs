@@ -9,7 +9,7 @@ use hashbrown::{HashMap, HashSet};
 use super::coefficients::Coefficients;
 use super::form::{Form, MOST_DEGREE, Variable};
 use super::is_inside;
-use super::reason::Reason;
+use super::reason::RecurrenceReason;
 use super::system::{Next, System, close};
 use crate::loops::trip_count;
 use crate::numeric::{AffineMap, OPERATIONS, Power};
@@ -52,7 +52,7 @@ pub(in crate::phi) struct Body {
 }
 
 /// The body of `region`, a loop, if it is one block of steps and loops.
-pub(in crate::phi) fn body(graph: &Graph, region: Region) -> Result<Body, Reason> {
+pub(in crate::phi) fn body(graph: &Graph, region: Region) -> Result<Body, RecurrenceReason> {
     let root = graph.regions[region].root;
     let is_straight = |item: &Item| match *item {
         Item::Node(_) => true,
@@ -61,15 +61,19 @@ pub(in crate::phi) fn body(graph: &Graph, region: Region) -> Result<Body, Reason
     };
     match graph.blocks[root].items.iter().all(is_straight) {
         true => body_to(graph, region, &[root]),
-        false => Err(Reason::Branches),
+        false => Err(RecurrenceReason::Branches),
     }
 }
 
 /// The body of `region` on the path through `blocks`, of which the last is a leaf.
-pub(super) fn body_to(graph: &Graph, region: Region, blocks: &[Block]) -> Result<Body, Reason> {
+pub(super) fn body_to(
+    graph: &Graph,
+    region: Region,
+    blocks: &[Block],
+) -> Result<Body, RecurrenceReason> {
     let leaf = blocks.last().map(|&leaf| &graph.blocks[leaf].end);
-    let Some(End::Return(passed)) = leaf else { return Err(Reason::Branches) };
-    let [again, ref passed @ ..] = passed[..] else { return Err(Reason::Branches) };
+    let Some(End::Return(passed)) = leaf else { return Err(RecurrenceReason::Branches) };
+    let [again, ref passed @ ..] = passed[..] else { return Err(RecurrenceReason::Branches) };
     let (nexts, values) = passed.split_at(graph.entries(region).len());
     let items = blocks.iter().flat_map(|&block| &graph.blocks[block].items).copied().collect();
     Ok(Body { items, again, nexts: nexts.to_vec(), values: values.to_vec() })
@@ -93,7 +97,7 @@ impl<'a> Extraction<'a> {
         body: &Body,
         trips: u64,
         wanted: &[Node],
-    ) -> Result<System, Reason> {
+    ) -> Result<System, RecurrenceReason> {
         let entries = self.graph.entries(region);
         let needed = needed(self.graph, self.nest, region, &body.nexts, wanted);
         let (forms, outer) = (HashMap::new(), Vec::new());
@@ -132,8 +136,8 @@ impl<'a> Extraction<'a> {
                     .find(|entry| body.nexts[*entry] == value && is_needed(entry));
                 Ok((state.map(|state| state as u32), self.form(value)?))
             })
-            .collect::<Result<_, Reason>>()?;
-        let Some(scope) = self.scopes.pop() else { return Err(Reason::Large) };
+            .collect::<Result<_, RecurrenceReason>>()?;
+        let Some(scope) = self.scopes.pop() else { return Err(RecurrenceReason::TooManySteps) };
         nexts.extend(scope.outer.iter().map(|_| Some(Next::Same)));
         let mut system = close(&mut self.coefficients, nexts, outputs)?;
         system.outer = scope.outer;
@@ -147,12 +151,12 @@ impl<'a> Extraction<'a> {
     }
 
     /// The form of `node` in the current loop.
-    pub(super) fn form(&mut self, node: Node) -> Result<Form, Reason> {
+    pub(super) fn form(&mut self, node: Node) -> Result<Form, RecurrenceReason> {
         self.form_in(self.scopes.len(), node)
     }
 
     /// The same in the loop number `depth`, from 1.
-    fn form_in(&mut self, depth: usize, node: Node) -> Result<Form, Reason> {
+    fn form_in(&mut self, depth: usize, node: Node) -> Result<Form, RecurrenceReason> {
         let Some(scope) = depth.checked_sub(1).and_then(|index| self.scopes.get(index)) else {
             return self.invariant(node);
         };
@@ -172,14 +176,14 @@ impl<'a> Extraction<'a> {
     }
 
     /// A form of the loop around as one of the loop number `depth`.
-    fn translated(&mut self, depth: usize, outer: &Form) -> Result<Form, Reason> {
+    fn translated(&mut self, depth: usize, outer: &Form) -> Result<Form, RecurrenceReason> {
         let mut form = Form::default();
         for &(variable, slot) in outer.terms() {
             let variable = match variable {
                 Variable::ONE => variable,
                 other => {
                     let Some(scope) = self.scopes.get_mut(depth - 1) else {
-                        return Err(Reason::Large);
+                        return Err(RecurrenceReason::TooManySteps);
                     };
                     let known = scope.outer.iter().position(|&outer| outer == other);
                     let index = known.unwrap_or_else(|| {
@@ -198,7 +202,7 @@ impl<'a> Extraction<'a> {
     /// What is the same in all iterations of all loops that are extracted. Such of live-ins as 1 + r
     /// and exp(-r) is computed by the coefficient program, so that powers do not amplify its rounding
     /// error; that of other functions is in the error bound.
-    fn invariant(&mut self, node: Node) -> Result<Form, Reason> {
+    fn invariant(&mut self, node: Node) -> Result<Form, RecurrenceReason> {
         if let Some(slot) = self.coefficients.known(node) {
             return Ok(Form::invariant(slot));
         }
@@ -221,7 +225,7 @@ impl<'a> Extraction<'a> {
                     (Op::Neg, _) => negated(&a, coefficients),
                     (Op::Recip, _) => inverse(&a, coefficients),
                     (_, Some(b)) => a.map(|slot| coefficients.div(slot, b).map(Some)),
-                    (_, None) => Err(Reason::Quotient),
+                    (_, None) => Err(RecurrenceReason::Quotient),
                 }?;
                 if let Some(slot) = form.as_invariant() {
                     coefficients.define(node, slot);
@@ -234,16 +238,16 @@ impl<'a> Extraction<'a> {
         Ok(Form::invariant(self.coefficients.live_in(node, is_rounded)?))
     }
 
-    fn step(&mut self, node: Node) -> Result<Form, Reason> {
+    fn step(&mut self, node: Node) -> Result<Form, RecurrenceReason> {
         match self.graph.nodes[node].def {
             Def::Apply(op, args) => self.applied(node, op, &args[..op.arity()]),
             Def::Element(access) => self.element(node, access),
-            Def::Call(_) | Def::Result(..) => Err(Reason::Call),
+            Def::Call(_) | Def::Result(..) => Err(RecurrenceReason::Call),
             _ => self.form(node),
         }
     }
 
-    fn applied(&mut self, node: Node, op: Op, args: &[Node]) -> Result<Form, Reason> {
+    fn applied(&mut self, node: Node, op: Op, args: &[Node]) -> Result<Form, RecurrenceReason> {
         let forms = args.iter().map(|&arg| self.form(arg)).collect::<Result<Vec<_>, _>>()?;
         let coefficients = &mut self.coefficients;
         match (op, &forms[..]) {
@@ -254,7 +258,7 @@ impl<'a> Extraction<'a> {
             (Op::MulAdd, [a, b, c]) => a.times(b, coefficients)?.plus(c, coefficients),
             (Op::Div, [a, b]) => match b.as_invariant() {
                 Some(divisor) => a.map(|slot| coefficients.div(slot, divisor).map(Some)),
-                None => Err(Reason::Quotient),
+                None => Err(RecurrenceReason::Quotient),
             },
             (Op::Recip, [a]) => inverse(a, coefficients),
             (Op::Powi, [a, _]) if !is_invariant(a) => {
@@ -262,12 +266,12 @@ impl<'a> Extraction<'a> {
                     Some(power) if power >= 1.0 => {
                         (1..power as u8).try_fold(a.clone(), |all, _| all.times(a, coefficients))
                     }
-                    _ => Err(Reason::NotAffine(op)),
+                    _ => Err(RecurrenceReason::NotAffine(op)),
                 }
             }
             // Any function of live-ins is a live-in.
             _ if forms.iter().all(is_invariant) && self.is_movable(node) => self.invariant(node),
-            _ => Err(Reason::NotAffine(op)),
+            _ => Err(RecurrenceReason::NotAffine(op)),
         }
     }
 
@@ -279,7 +283,7 @@ impl<'a> Extraction<'a> {
         .is_some()
     }
 
-    fn element(&mut self, node: Node, access: Access) -> Result<Form, Reason> {
+    fn element(&mut self, node: Node, access: Access) -> Result<Form, RecurrenceReason> {
         let data = &self.graph.accesses[access];
         let own = |&&(region, stride): &&(Region, i32)| {
             stride != 0 && self.scopes.iter().any(|scope| scope.region == region)
@@ -288,17 +292,17 @@ impl<'a> Extraction<'a> {
         let Some(&(region, stride)) = strides.next() else {
             return match self.is_movable(node) {
                 true => self.invariant(node),
-                false => Err(Reason::Data),
+                false => Err(RecurrenceReason::ChangingCoefficient),
             };
         };
         let (Some(scope), None) = (self.scopes.last(), strides.next()) else {
-            return Err(Reason::Data);
+            return Err(RecurrenceReason::ChangingCoefficient);
         };
         let ArrayData::Constants(numbers) = &self.graph.arrays[data.array] else {
-            return Err(Reason::Data);
+            return Err(RecurrenceReason::ChangingCoefficient);
         };
         if scope.region != region || data.strides.len() != 1 {
-            return Err(Reason::Data);
+            return Err(RecurrenceReason::ChangingCoefficient);
         }
         let at = |i: u64| {
             let index = i64::from(data.base) + i64::from(stride) * i as i64;
@@ -306,7 +310,9 @@ impl<'a> Extraction<'a> {
         };
         let values: Option<Vec<f64>> =
             (0..scope.trips).map(|i| at(i).map(f64::from_bits)).collect();
-        let parts = values.and_then(|values| progression(&values)).ok_or(Reason::Data)?;
+        let parts = values
+            .and_then(|values| progression(&values))
+            .ok_or(RecurrenceReason::ChangingCoefficient)?;
         let mut form = Form::default();
         for (part, degree) in parts.into_iter().zip(0..) {
             let slot = self.coefficients.constant(part)?;
@@ -316,12 +322,13 @@ impl<'a> Extraction<'a> {
     }
 
     /// Extracts `inner`, a loop in the current one, and defines its φs.
-    fn inner(&mut self, inner: Region) -> Result<(), Reason> {
+    fn inner(&mut self, inner: Region) -> Result<(), RecurrenceReason> {
         let graph = self.graph;
         let body = body(graph, inner)?;
-        let trips = trip_count(graph, inner, body.again).ok_or(Reason::Trips)?;
+        let trips = trip_count(graph, inner, body.again).ok_or(RecurrenceReason::TripCount)?;
         let system = self.system(inner, &body, trips, &body.values)?;
-        let map = AffineMap::new(system.matrix, system.offset).map_err(|_| Reason::States)?;
+        let map = AffineMap::new(system.matrix, system.offset)
+            .map_err(|_| RecurrenceReason::TooManyStates)?;
         let states = system.variables.len();
         let results = self.coefficients.power(Power { map, trips })?;
         let entries = graph.entries(inner);
@@ -363,13 +370,13 @@ fn rounds(op: Op) -> bool {
     !(op.is_comparison() || matches!(op, Op::Neg | Op::Abs | Op::Min | Op::Max | Op::Select))
 }
 
-fn inverse(form: &Form, coefficients: &mut Coefficients) -> Result<Form, Reason> {
-    let divisor = form.as_invariant().ok_or(Reason::Quotient)?;
+fn inverse(form: &Form, coefficients: &mut Coefficients) -> Result<Form, RecurrenceReason> {
+    let divisor = form.as_invariant().ok_or(RecurrenceReason::Quotient)?;
     let one = coefficients.constant(1.0)?;
     Ok(Form::invariant(coefficients.div(one, divisor)?))
 }
 
-fn negated(form: &Form, coefficients: &mut Coefficients) -> Result<Form, Reason> {
+fn negated(form: &Form, coefficients: &mut Coefficients) -> Result<Form, RecurrenceReason> {
     form.map(|slot| coefficients.neg(slot).map(Some))
 }
 

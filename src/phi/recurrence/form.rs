@@ -6,7 +6,7 @@
 use smallvec::SmallVec;
 
 use super::coefficients::Coefficients;
-use super::reason::Reason;
+use super::reason::RecurrenceReason;
 use crate::numeric::Slot;
 
 /// The largest k of C(i, k).
@@ -38,7 +38,7 @@ impl Form {
     pub(super) fn variable(
         variable: Variable,
         coefficients: &mut Coefficients,
-    ) -> Result<Form, Reason> {
+    ) -> Result<Form, RecurrenceReason> {
         Ok(Form([(variable, coefficients.constant(1.0)?)].into_iter().collect()))
     }
 
@@ -69,7 +69,7 @@ impl Form {
         &self,
         other: &Form,
         coefficients: &mut Coefficients,
-    ) -> Result<Form, Reason> {
+    ) -> Result<Form, RecurrenceReason> {
         let mut sum = self.clone();
         for &(variable, slot) in &other.0 {
             sum.add_term(variable, slot, coefficients)?;
@@ -83,7 +83,7 @@ impl Form {
         variable: Variable,
         slot: Slot,
         coefficients: &mut Coefficients,
-    ) -> Result<(), Reason> {
+    ) -> Result<(), RecurrenceReason> {
         match self.0.binary_search_by_key(&variable, |&(variable, _)| variable) {
             Ok(at) => self.0[at].1 = coefficients.add(self.0[at].1, slot)?,
             Err(at) if coefficients.number(slot) != Some(0.0) => {
@@ -97,8 +97,8 @@ impl Form {
     /// The form with each coefficient mapped.
     pub(super) fn map(
         &self,
-        mut of: impl FnMut(Slot) -> Result<Option<Slot>, Reason>,
-    ) -> Result<Form, Reason> {
+        mut of: impl FnMut(Slot) -> Result<Option<Slot>, RecurrenceReason>,
+    ) -> Result<Form, RecurrenceReason> {
         let mut mapped = SmallVec::new();
         for &(variable, slot) in &self.0 {
             mapped.extend(of(slot)?.map(|slot| (variable, slot)));
@@ -111,11 +111,11 @@ impl Form {
         &self,
         other: &Form,
         coefficients: &mut Coefficients,
-    ) -> Result<Form, Reason> {
+    ) -> Result<Form, RecurrenceReason> {
         let (states, factor) = match (self.is_free_of_states(), other.is_free_of_states()) {
             (_, true) => (self, other),
             (true, false) => (other, self),
-            (false, false) => return Err(Reason::Product),
+            (false, false) => return Err(RecurrenceReason::Product),
         };
         let mut product = Form::default();
         for &(Variable { degree: a, .. }, factor) in &factor.0 {
@@ -133,9 +133,9 @@ impl Form {
 }
 
 /// C(i, a)·C(i, b) as a sum of C(i, degree), with their coefficients.
-fn binomial_product(a: u8, b: u8) -> Result<SmallVec<[(u8, f64); 4]>, Reason> {
+fn binomial_product(a: u8, b: u8) -> Result<SmallVec<[(u8, f64); 4]>, RecurrenceReason> {
     if a + b > MOST_DEGREE {
-        return Err(Reason::Degree);
+        return Err(RecurrenceReason::Degree);
     }
     let factorial = |n: u8| (1..=n).map(f64::from).product::<f64>();
     let term = |k: u8| {

@@ -21,7 +21,7 @@ mod system;
 use core::cmp::Reverse;
 
 use super::close::CloseLimits;
-use super::rule::{Applied, OpenLoop};
+use super::rule::{Applied, OpenLoop, OpenReason};
 use super::version::{Cursor, Evaluation, both, call, move_before, version};
 use crate::entity::PrimaryMap;
 use crate::loops::trip_count;
@@ -35,7 +35,7 @@ use crate::validate::{Subject, refuted};
 
 use extract::Extraction;
 pub(super) use extract::{Body, body, movable, needed};
-pub(crate) use reason::Reason;
+pub use reason::RecurrenceReason;
 
 /// A graph with closed forms of recurrences.
 pub(super) struct Recurrences {
@@ -71,7 +71,7 @@ pub(super) fn close_recurrences(graph: &Graph, kind: Kind, limits: &CloseLimits)
             continue;
         }
         let result = match kind {
-            _ if known > limits.loops => Err(Reason::Loops),
+            _ if known > limits.loops => Err(RecurrenceReason::TooManyLoops),
             Kind::Counted => closed(graph, &nest, &activity, region, always).map(|closing| {
                 applied.extend_from_slice(&closing.applied);
                 insert(&mut new, graph, &nest, region, closing);
@@ -84,7 +84,7 @@ pub(super) fn close_recurrences(graph: &Graph, kind: Kind, limits: &CloseLimits)
         if let Err(reason) = result {
             let place = graph.regions[region].place;
             let at = place.and_then(|place| graph.places.get(place)).cloned();
-            open.push(OpenLoop { at, why: reason.to_string() });
+            open.push(OpenLoop { at, reasons: vec![OpenReason::Recurrence(reason)] });
             pending.extend(loops_in(graph, graph.regions[region].root));
         }
     }
@@ -146,9 +146,9 @@ fn closed(
     activity: &PrimaryMap<Node, bool>,
     region: Region,
     always: bool,
-) -> Result<Closing, Reason> {
+) -> Result<Closing, RecurrenceReason> {
     let body = body(graph, region)?;
-    let trips = trip_count(graph, region, body.again).ok_or(Reason::Trips)?;
+    let trips = trip_count(graph, region, body.again).ok_or(RecurrenceReason::TripCount)?;
     check_saved(graph, nest, region)?;
     let mut closing = Closing {
         evaluations: Vec::new(),
@@ -168,12 +168,12 @@ fn closed(
     }
     let routines = closing.evaluations.iter().map(|evaluation| &evaluation.routine);
     if !always && !cost::is_worth_closing(graph, region, routines) {
-        return Err(Reason::Cost);
+        return Err(RecurrenceReason::Cost);
     }
     for (Evaluation { routine, live_ins, .. }, values) in closing.evaluations.iter().zip(&values) {
         let Body { items, nexts, .. } = &body;
         if refuted(graph, &Subject { region, items, nexts, values, live_ins }, routine) {
-            return Err(Reason::Refuted);
+            return Err(RecurrenceReason::ValidationFailed);
         }
     }
     Ok(closing)
@@ -189,7 +189,7 @@ fn evaluation(
     body: &Body,
     count: Option<u64>,
     wanted: &[Node],
-) -> Result<(Evaluation, Applied), Reason> {
+) -> Result<(Evaluation, Applied), RecurrenceReason> {
     let mut extraction = Extraction::new(graph, nest);
     let system = extraction.system(region, body, count.unwrap_or(0), wanted)?;
     let mut starts = Vec::new();
@@ -223,13 +223,14 @@ fn evaluation(
     let is_active = |&(input, &node): &(u32, &Node)| activity[node] && Some(input) != trips_input;
     let differentiated =
         (0u32..).zip(&live_ins).filter(is_active).map(|(input, _)| input).collect();
-    let map = AffineMap::new(system.matrix, system.offset).map_err(|_| Reason::States)?;
+    let map = AffineMap::new(system.matrix, system.offset)
+        .map_err(|_| RecurrenceReason::TooManyStates)?;
     let outputs = system.outputs.iter().map(|&row| row as u32).collect();
     let routine = AffinePower::new(program, map, starts, trips, outputs, differentiated)
-        .map_err(|_| Reason::Large)?;
+        .map_err(|_| RecurrenceReason::TooManySteps)?;
     // A call with another trip count may be rejected.
     if !routine.has_memory(count.unwrap_or(1)) {
-        return Err(Reason::Large);
+        return Err(RecurrenceReason::TooManySteps);
     }
     let trips = trips_input.map(|input| input as usize);
     Ok((Evaluation { routine, live_ins, trips }, record))
@@ -249,15 +250,19 @@ fn groups(
     region: Region,
     body: &Body,
     wanted: &[Node],
-) -> Result<Vec<Group>, Reason> {
+) -> Result<Vec<Group>, RecurrenceReason> {
     let entries = graph.entries(region);
     let states = |at: usize| {
         let needed = needed(graph, nest, region, &body.nexts, &wanted[at..=at]);
         let states = (0..entries.len()).filter(|&entry| needed.contains(&entries[entry].phi));
         let states: Vec<usize> = states.collect();
-        if states.len() > MAX_STATES { Err(Reason::States) } else { Ok((states, at)) }
+        if states.len() > MAX_STATES {
+            Err(RecurrenceReason::TooManyStates)
+        } else {
+            Ok((states, at))
+        }
     };
-    let mut all = (0..wanted.len()).map(states).collect::<Result<Vec<_>, Reason>>()?;
+    let mut all = (0..wanted.len()).map(states).collect::<Result<Vec<_>, RecurrenceReason>>()?;
     all.sort_by_key(|(states, at)| (Reverse(states.len()), *at));
     let mut groups: Vec<(Vec<usize>, Group)> = Vec::new();
     for (states, at) in all {
@@ -278,7 +283,11 @@ fn groups(
 }
 
 /// Refuses a loop if something after it reads what its iterations computed.
-pub(super) fn check_saved(graph: &Graph, nest: &Nest, region: Region) -> Result<(), Reason> {
+pub(super) fn check_saved(
+    graph: &Graph,
+    nest: &Nest,
+    region: Region,
+) -> Result<(), RecurrenceReason> {
     let is_read = graph.nodes.iter().any(|(node, data)| match data.def {
         Def::Element(access) => match graph.arrays[graph.accesses[access].array] {
             ArrayData::Saved(past) => {
@@ -288,7 +297,7 @@ pub(super) fn check_saved(graph: &Graph, nest: &Nest, region: Region) -> Result<
         },
         _ => false,
     });
-    if is_read { Err(Reason::Saved) } else { Ok(()) }
+    if is_read { Err(RecurrenceReason::ReadAfterwards) } else { Ok(()) }
 }
 
 /// Puts both versions in the place of `region`.

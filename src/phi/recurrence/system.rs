@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use super::coefficients::Coefficients;
 use super::form::{Form, Variable};
-use super::reason::Reason;
+use super::reason::RecurrenceReason;
 use crate::numeric::{MAX_STATES, Slot};
 
 /// What a state is in the next iteration.
@@ -33,7 +33,7 @@ pub(super) fn close(
     coefficients: &mut Coefficients,
     nexts: Vec<Option<Next>>,
     outputs: Vec<(Option<u32>, Form)>,
-) -> Result<System, Reason> {
+) -> Result<System, RecurrenceReason> {
     let states = nexts.len() as u32;
     let mut system = System::default();
     let mut places: HashMap<Variable, usize> = HashMap::new();
@@ -51,7 +51,7 @@ pub(super) fn close(
     let mut rows: Vec<Form> = Vec::new();
     while let Some(&Variable { state, degree }) = system.variables.get(rows.len()) {
         if system.variables.len() > MAX_STATES {
-            return Err(Reason::States);
+            return Err(RecurrenceReason::TooManyStates);
         }
         let next = match state {
             None => Form::variable(Variable::ONE, coefficients)?,
@@ -59,7 +59,7 @@ pub(super) fn close(
             Some(state) => match nexts.get(state as usize) {
                 Some(Some(Next::Form(form))) => form.clone(),
                 Some(Some(Next::Same)) => Form::variable(Variable::state(state), coefficients)?,
-                _ => return Err(Reason::Large),
+                _ => return Err(RecurrenceReason::TooManySteps),
             },
         };
         let row = match degree {

@@ -8,7 +8,7 @@ use hashbrown::{HashMap, HashSet};
 
 use super::data::{Data, Datum, Step, sample};
 use super::polynomial::{MOST_VARIABLES, Monomial, Polynomial};
-use super::reason::Reason;
+use super::reason::SumReason;
 use crate::entity::PrimaryMap;
 use crate::op::Op;
 use crate::phi::recurrence::{Body, is_inside, movable};
@@ -84,7 +84,7 @@ impl<'a> Extraction<'a> {
         body: &Body,
         needed: &HashSet<Node>,
         wanted: Node,
-    ) -> Result<Polynomial, Reason> {
+    ) -> Result<Polynomial, SumReason> {
         let Place { graph, region, .. } = self.place;
         for (entry, number) in graph.entries(region).iter().zip(0..) {
             let monomial = Monomial { carried: Some(number), ..Monomial::ONE };
@@ -104,7 +104,7 @@ impl<'a> Extraction<'a> {
                 Item::Region(inner) => {
                     let phis = &graph.regions[inner].phis;
                     if phis.iter().any(|phi| needed.contains(phi)) {
-                        return Err(Reason::Inner);
+                        return Err(SumReason::InnerLoop);
                     }
                 }
                 _ => {}
@@ -161,7 +161,7 @@ impl<'a> Extraction<'a> {
         outer.is_some() && is_given && data.strides.iter().all(is_own)
     }
 
-    fn value(&mut self, node: Node) -> Result<Polynomial, Reason> {
+    fn value(&mut self, node: Node) -> Result<Polynomial, SumReason> {
         if let Some(polynomial) = self.polynomials.get(&node) {
             return Ok(polynomial.clone());
         }
@@ -180,7 +180,7 @@ impl<'a> Extraction<'a> {
             return Ok(polynomial);
         }
         if is_inside(nest, node, region) && !self.invariant.contains(&node) {
-            return Err(Reason::Data);
+            return Err(SumReason::DataOfCall);
         }
         self.variable(node, Of::Itself)
     }
@@ -193,10 +193,10 @@ impl<'a> Extraction<'a> {
     }
 
     /// The variable that is `of` an invariant node.
-    fn variable(&mut self, node: Node, of: Of) -> Result<Polynomial, Reason> {
+    fn variable(&mut self, node: Node, of: Of) -> Result<Polynomial, SumReason> {
         let Place { graph, nest, region, .. } = self.place;
         if movable(graph, nest, node, |inside| inside == region).is_none() {
-            return Err(Reason::Data);
+            return Err(SumReason::DataOfCall);
         }
         let variable = Variable { node, of };
         let known = self.variables.iter().position(|&known| known == variable);
@@ -205,7 +205,7 @@ impl<'a> Extraction<'a> {
             self.variables.len() - 1
         });
         if number >= self.limit.min(MOST_VARIABLES) {
-            return Err(Reason::Variables(self.limit));
+            return Err(SumReason::Variables(self.limit));
         }
         let one = self.data.constant(1.0);
         let own = Polynomial::of(Monomial::variable(number), one);
@@ -216,15 +216,15 @@ impl<'a> Extraction<'a> {
         Ok(own.plus(&Polynomial::of(Monomial::ONE, pivot), &mut self.data))
     }
 
-    fn step(&mut self, node: Node) -> Result<Polynomial, Reason> {
+    fn step(&mut self, node: Node) -> Result<Polynomial, SumReason> {
         match self.place.graph.nodes[node].def {
             Def::Apply(op, args) => self.applied(op, &args[..op.arity()]),
             Def::Element(access) => self.element(access),
-            _ => Err(Reason::Inner),
+            _ => Err(SumReason::InnerLoop),
         }
     }
 
-    fn applied(&mut self, op: Op, args: &[Node]) -> Result<Polynomial, Reason> {
+    fn applied(&mut self, op: Op, args: &[Node]) -> Result<Polynomial, SumReason> {
         // To divide by what is invariant is to multiply by its inverse.
         if let (Op::Div, &[dividend, divisor]) = (op, args)
             && self.is_variable(divisor)
@@ -260,13 +260,13 @@ impl<'a> Extraction<'a> {
                     let quotient = a.map(|datum| data.apply(Op::Div, &[datum, divisor]));
                     self.over(quotient, &monomial)
                 }
-                _ => Err(Reason::NotPolynomial(op)),
+                _ => Err(SumReason::NotPolynomial(op)),
             },
             (Op::Powi, [a, b]) => match b.as_datum().flatten().and_then(|b| data.number(b)) {
                 Some(power) if (1.0..=4.0).contains(&power) => {
                     (1..power as u8).try_fold(a.clone(), |all, _| all.times(a, data))
                 }
-                _ => Err(Reason::NotPolynomial(op)),
+                _ => Err(SumReason::NotPolynomial(op)),
             },
             (Op::Select, [condition, then, otherwise]) => match condition.as_datum() {
                 Some(Some(condition)) => {
@@ -277,16 +277,16 @@ impl<'a> Extraction<'a> {
                         otherwise.map(|datum| data.apply(Op::Select, &[condition, zero, datum]));
                     Ok(then_part.plus(&other_part, data))
                 }
-                _ => Err(Reason::NotPolynomial(op)),
+                _ => Err(SumReason::NotPolynomial(op)),
             },
-            _ if values.iter().any(is_carried) => Err(Reason::Carried),
+            _ if values.iter().any(is_carried) => Err(SumReason::NotAdded),
             (Op::Exp, [exponent]) => self.exponential(&exponent.clone()),
-            _ => Err(Reason::NotPolynomial(op)),
+            _ => Err(SumReason::NotPolynomial(op)),
         }
     }
 
     /// The quotient of a polynomial by a monomial: a product with the inverses of its variables.
-    fn over(&mut self, dividend: Polynomial, by: &Monomial) -> Result<Polynomial, Reason> {
+    fn over(&mut self, dividend: Polynomial, by: &Monomial) -> Result<Polynomial, SumReason> {
         let mut quotient = dividend;
         for number in 0..MOST_VARIABLES {
             for _ in 0..by.exponents[number] {
@@ -309,7 +309,7 @@ impl<'a> Extraction<'a> {
 
     /// The exponential of a datum and variables added to or subtracted from each other: the
     /// product of their exponentials.
-    fn exponential(&mut self, exponent: &Polynomial) -> Result<Polynomial, Reason> {
+    fn exponential(&mut self, exponent: &Polynomial) -> Result<Polynomial, SumReason> {
         let mut product = match exponent.coefficient(&Monomial::ONE) {
             Some(datum) => Polynomial::of(Monomial::ONE, self.data.apply(Op::Exp, &[datum])),
             None => self.number(1.0),
@@ -323,7 +323,7 @@ impl<'a> Extraction<'a> {
                 _ if monomial == Monomial::ONE => continue,
                 (Some(Variable { node, of: Of::Itself }), Some(1.0)) => (node, Of::Exponential),
                 (Some(Variable { node, of: Of::Itself }), Some(-1.0)) => (node, Of::Decay),
-                _ => return Err(Reason::NotPolynomial(Op::Exp)),
+                _ => return Err(SumReason::NotPolynomial(Op::Exp)),
             };
             let power = self.variable(power.0, power.1)?;
             product = product.times(&power, &mut self.data)?;
@@ -331,7 +331,7 @@ impl<'a> Extraction<'a> {
         Ok(product)
     }
 
-    fn element(&mut self, access: Access) -> Result<Polynomial, Reason> {
+    fn element(&mut self, access: Access) -> Result<Polynomial, SumReason> {
         let Place { graph, region, .. } = self.place;
         let data = &graph.accesses[access];
         let moving: Vec<(Region, i32)> =
@@ -346,7 +346,7 @@ impl<'a> Extraction<'a> {
             &ArrayData::Inputs { count, .. } if self.is_row(access) => {
                 Step::Row { array: data.array, sample: sample(data.array, count), base, stride }
             }
-            _ => return Err(Reason::Data),
+            _ => return Err(SumReason::DataOfCall),
         };
         let datum = self.data.push(step);
         Ok(Polynomial::of(Monomial::ONE, datum))

@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 
 use super::extract::{Of, Variable};
 use super::polynomial::Monomial;
-use super::reason::Reason;
+use super::reason::SumReason;
 use crate::numeric::double_double::Bounded;
 use crate::numeric::{Instruction, Polynomial, Program, Slot};
 use crate::op::Op;
@@ -26,7 +26,7 @@ impl Coefficient {
         matches!(self, Coefficient::Number(number) if number.is_zero())
     }
 
-    fn write<T: Target>(self, target: &mut T) -> Result<T::Value, Reason> {
+    fn write<T: Target>(self, target: &mut T) -> Result<T::Value, SumReason> {
         match self {
             Coefficient::Number(number) => target.number(number),
             Coefficient::Node(node) => target.variable(Variable { node, of: Of::Itself }),
@@ -58,10 +58,10 @@ pub(super) struct Sum {
 /// Where a closed form is written.
 pub(super) trait Target {
     type Value: Copy;
-    fn number(&mut self, number: Bounded) -> Result<Self::Value, Reason>;
-    fn variable(&mut self, variable: Variable) -> Result<Self::Value, Reason>;
-    fn double_double(&mut self, words: [Node; 3]) -> Result<Self::Value, Reason>;
-    fn apply(&mut self, op: Op, args: [Self::Value; 2]) -> Result<Self::Value, Reason>;
+    fn number(&mut self, number: Bounded) -> Result<Self::Value, SumReason>;
+    fn variable(&mut self, variable: Variable) -> Result<Self::Value, SumReason>;
+    fn double_double(&mut self, words: [Node; 3]) -> Result<Self::Value, SumReason>;
+    fn apply(&mut self, op: Op, args: [Self::Value; 2]) -> Result<Self::Value, SumReason>;
 }
 
 impl Sum {
@@ -95,7 +95,7 @@ impl Sum {
     }
 
     /// Writes the form.
-    pub(super) fn write<T: Target>(&self, target: &mut T) -> Result<T::Value, Reason> {
+    pub(super) fn write<T: Target>(&self, target: &mut T) -> Result<T::Value, SumReason> {
         let mut differences = Vec::new();
         for (number, &variable) in self.variables.iter().enumerate() {
             // A factor is not measured from anywhere.
@@ -154,7 +154,7 @@ impl Sum {
         target: &mut T,
         monomials: &[usize],
         variables: &[Option<T::Value>],
-    ) -> Result<Option<T::Value>, Reason> {
+    ) -> Result<Option<T::Value>, SumReason> {
         let Some((&variable, rest)) = variables.split_first() else {
             let moment = monomials.first().map(|&at| self.moments[at]);
             return moment.filter(|moment| !moment.is_zero()).map(|m| m.write(target)).transpose();
@@ -182,7 +182,7 @@ impl Sum {
     pub(super) fn routine(
         &self,
         is_differentiated: impl Fn(Node) -> bool,
-    ) -> Result<(Polynomial, Vec<Node>), Reason> {
+    ) -> Result<(Polynomial, Vec<Node>), SumReason> {
         let mut routine = Writer::default();
         let start = match self.first {
             Some(node) => routine.variable(Variable { node, of: Of::Itself })?,
@@ -191,7 +191,7 @@ impl Sum {
         let value = self.write(&mut routine)?;
         let (program, inputs, differentiated) = routine.finish(is_differentiated);
         let polynomial = Polynomial::new(program, start, value, differentiated);
-        Ok((polynomial.map_err(|_| Reason::Large)?, inputs))
+        Ok((polynomial.map_err(|_| SumReason::TooManySteps)?, inputs))
     }
 }
 
@@ -207,11 +207,11 @@ pub(super) struct Nodes<'a> {
 impl Target for Nodes<'_> {
     type Value = Node;
 
-    fn number(&mut self, number: Bounded) -> Result<Node, Reason> {
+    fn number(&mut self, number: Bounded) -> Result<Node, SumReason> {
         Ok(self.graph.push_const(number.hi.to_bits()))
     }
 
-    fn variable(&mut self, Variable { node, of }: Variable) -> Result<Node, Reason> {
+    fn variable(&mut self, Variable { node, of }: Variable) -> Result<Node, SumReason> {
         let known = self.moved.iter().find(|(before, _)| *before == node);
         let node = known.map_or(node, |&(_, moved)| moved);
         match of {
@@ -225,11 +225,11 @@ impl Target for Nodes<'_> {
         }
     }
 
-    fn double_double(&mut self, _: [Node; 3]) -> Result<Node, Reason> {
-        Err(Reason::Data)
+    fn double_double(&mut self, _: [Node; 3]) -> Result<Node, SumReason> {
+        Err(SumReason::DataOfCall)
     }
 
-    fn apply(&mut self, op: Op, [a, b]: [Node; 2]) -> Result<Node, Reason> {
+    fn apply(&mut self, op: Op, [a, b]: [Node; 2]) -> Result<Node, SumReason> {
         Ok(self.cursor.push(self.graph, Def::Apply(op, [a, b, a]), self.place))
     }
 }
@@ -243,8 +243,8 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    fn push(&mut self, instruction: Instruction) -> Result<Slot, Reason> {
-        self.program.push(instruction).map_err(|_| Reason::Large)
+    fn push(&mut self, instruction: Instruction) -> Result<Slot, SumReason> {
+        self.program.push(instruction).map_err(|_| SumReason::TooManySteps)
     }
 
     fn input(&mut self, node: Node) -> u32 {
@@ -267,7 +267,7 @@ impl Writer {
 impl Target for Writer {
     type Value = Slot;
 
-    fn number(&mut self, number: Bounded) -> Result<Slot, Reason> {
+    fn number(&mut self, number: Bounded) -> Result<Slot, SumReason> {
         let is_exact = number.lo == 0.0 && number.bound == 0.0;
         self.push(if is_exact {
             Instruction::Constant(number.hi)
@@ -276,7 +276,7 @@ impl Target for Writer {
         })
     }
 
-    fn variable(&mut self, variable: Variable) -> Result<Slot, Reason> {
+    fn variable(&mut self, variable: Variable) -> Result<Slot, SumReason> {
         if let Some(&slot) = self.slots.get(&variable) {
             return Ok(slot);
         }
@@ -300,12 +300,12 @@ impl Target for Writer {
         Ok(slot)
     }
 
-    fn double_double(&mut self, words: [Node; 3]) -> Result<Slot, Reason> {
+    fn double_double(&mut self, words: [Node; 3]) -> Result<Slot, SumReason> {
         let [first, ..] = words.map(|node| self.input(node));
         self.push(Instruction::Bounded(first))
     }
 
-    fn apply(&mut self, op: Op, args: [Slot; 2]) -> Result<Slot, Reason> {
+    fn apply(&mut self, op: Op, args: [Slot; 2]) -> Result<Slot, SumReason> {
         self.push(Instruction::Apply(op, args))
     }
 }

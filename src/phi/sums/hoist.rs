@@ -15,7 +15,7 @@ use super::extract::{Of, Place};
 use super::form::{Coefficient, Sum};
 use super::moments::Iterate;
 use super::polynomial::Monomial;
-use super::reason::Reason;
+use super::reason::SumReason;
 use super::record;
 use super::solve::{Extracted, Form, Found, extracted, factors, without};
 use crate::numeric::double_double::Bounded;
@@ -61,11 +61,11 @@ pub(super) fn hoisted(
     value: Node,
     count: u64,
     limits: &CloseLimits,
-) -> Result<Found, Reason> {
+) -> Result<Found, SumReason> {
     let Place { graph, nest, region, .. } = place;
     let around = core::iter::successors(nest.loop_around(region), |&of| nest.loop_around(of));
     let mut around: Vec<Region> = around.collect();
-    let mut last = Reason::Data;
+    let mut last = SumReason::DataOfCall;
     while let Some(&outer) = around.last() {
         let bound = |of: &Region| graph.regions[*of].cycle.as_ref().map_or(1, |of| of.bound);
         let runs = around.iter().map(|of| u64::from(bound(of))).fold(1, u64::saturating_mul);
@@ -86,23 +86,23 @@ fn before(
     value: Node,
     (count, runs): (u64, u64),
     limits: &CloseLimits,
-) -> Result<Found, Reason> {
+) -> Result<Found, SumReason> {
     let Place { graph, nest, region, .. } = place;
-    let outer = place.outer.ok_or(Reason::Data)?;
-    let entry = body.nexts.iter().position(|&next| next == value).ok_or(Reason::Exit)?;
+    let outer = place.outer.ok_or(SumReason::DataOfCall)?;
+    let entry = body.nexts.iter().position(|&next| next == value).ok_or(SumReason::Exit)?;
     let first = graph.entries(region)[entry].first;
     let needed = needed(graph, nest, region, &body.nexts, &[value]);
     let extract = |pivots: &[bool]| extracted(place, body, &needed, (value, entry), pivots, limits);
     let Extracted { iterate: plain, variables, ratio } = extract(&[])?;
     if ratio != Monomial::ONE || plain.factor.is_some() || !plain.data.is_read() {
-        return Err(Reason::Data);
+        return Err(SumReason::DataOfCall);
     }
     let factors = factors(&plain.terms, &variables);
     let monomials = without(&factors, &plain.terms);
     let is_used = |number: &usize| monomials.iter().any(|of| of.exponents[*number] > 0);
     let used: Vec<usize> = (0..variables.len()).filter(is_used).collect();
     if plain.terms.len() > limits.monomials {
-        return Err(Reason::Monomials(limits.monomials));
+        return Err(SumReason::Monomials(limits.monomials));
     }
     let mut is_measured = measured(&monomials, variables.len());
     // Another power of it would not have these factors.
@@ -153,7 +153,7 @@ fn before(
 
 /// The routine that adds the terms of an iteration to the moments so far, and the data that are
 /// its inputs before these.
-fn accumulation(iterate: &Iterate) -> Result<(Routine, Vec<Datum>), Reason> {
+fn accumulation(iterate: &Iterate) -> Result<(Routine, Vec<Datum>), SumReason> {
     let steps = iterate.data.steps();
     let arithmetic = |datum: Datum| match &steps[datum] {
         Step::Apply(op, args) if OPERATIONS.contains(op) || *op == Op::MulAdd => {
@@ -180,8 +180,8 @@ fn accumulation(iterate: &Iterate) -> Result<(Routine, Vec<Datum>), Reason> {
                 Instruction::Input(program.add_input())
             }
             (_, Some((op, args))) => {
-                let args = args.iter().map(|&arg| slots[arg].ok_or(Reason::Data));
-                let args = args.collect::<Result<Vec<Slot>, Reason>>()?;
+                let args = args.iter().map(|&arg| slots[arg].ok_or(SumReason::DataOfCall));
+                let args = args.collect::<Result<Vec<Slot>, SumReason>>()?;
                 match args[..] {
                     [a, b, c] => {
                         let product = push(&mut program, Instruction::Apply(Op::Mul, [a, b]))?;
@@ -190,7 +190,7 @@ fn accumulation(iterate: &Iterate) -> Result<(Routine, Vec<Datum>), Reason> {
                     [a, ref rest @ ..] => {
                         Instruction::Apply(op, [a, rest.first().copied().unwrap_or(a)])
                     }
-                    [] => return Err(Reason::Data),
+                    [] => return Err(SumReason::DataOfCall),
                 }
             }
         };
@@ -201,15 +201,15 @@ fn accumulation(iterate: &Iterate) -> Result<(Routine, Vec<Datum>), Reason> {
         let first = program.add_input();
         let _ = (program.add_input(), program.add_input());
         let before = push(&mut program, Instruction::Bounded(first))?;
-        let term = slots[*datum].ok_or(Reason::Data)?;
+        let term = slots[*datum].ok_or(SumReason::DataOfCall)?;
         values.push(push(&mut program, Instruction::Apply(Op::Add, [before, term]))?);
     }
-    let moments = Moments::new(program, values).map_err(|_| Reason::Large)?;
+    let moments = Moments::new(program, values).map_err(|_| SumReason::TooManySteps)?;
     Ok((Routine::Moments(moments), data))
 }
 
-fn push(program: &mut Program, instruction: Instruction) -> Result<Slot, Reason> {
-    program.push(instruction).map_err(|_| Reason::Large)
+fn push(program: &mut Program, instruction: Instruction) -> Result<Slot, SumReason> {
+    program.push(instruction).map_err(|_| SumReason::TooManySteps)
 }
 
 /// Whether all terms are lines in `variable` whose coefficients have one sign, or squares of lines

@@ -29,7 +29,7 @@ use hashbrown::HashSet;
 
 use super::close::CloseLimits;
 use super::recurrence::{Body, body, check_saved, loops_in, needed};
-use super::rule::{Applied, OpenLoop};
+use super::rule::{Applied, OpenLoop, OpenReason};
 use super::version::{Cursor, both, call, move_before, version};
 use crate::entity::{Entity, PrimaryMap};
 use crate::loops::trip_count;
@@ -43,7 +43,7 @@ use crate::ssa::{
 use crate::validate::{Subject, differs};
 use extract::{Of, Place, Variable};
 use form::{Nodes, Target};
-pub(in crate::phi) use reason::Reason;
+pub use reason::SumReason;
 use solve::{Form, Found, found};
 
 /// A graph with closed forms of sums.
@@ -98,8 +98,8 @@ fn pass(
     for &region in innermost.iter().rev().take(limits.loops) {
         let place = Place { graph, nest: &nest, region, outer: None, passive: &passive };
         let at = graph.regions[region].place.and_then(|place| graph.places.get(place)).cloned();
-        let mut refuse = |reason: Reason| {
-            open.push(OpenLoop { at: at.clone(), why: reason.to_string() });
+        let mut refuse = |reason: SumReason| {
+            open.push(OpenLoop { at: at.clone(), reasons: vec![OpenReason::Sum(reason)] });
         };
         match closed(place, &activity, limits, &mut refuse) {
             Ok(all) => {
@@ -148,23 +148,23 @@ fn closed(
     place: Place<'_>,
     activity: &PrimaryMap<Node, bool>,
     limits: &CloseLimits,
-    refuse: &mut impl FnMut(Reason),
-) -> Result<Vec<Closed>, Reason> {
+    refuse: &mut impl FnMut(SumReason),
+) -> Result<Vec<Closed>, SumReason> {
     let Place { graph, nest, region, .. } = place;
-    let body = body(graph, region).map_err(|_| Reason::Branches)?;
-    let count = trip_count(graph, region, body.again).ok_or(Reason::Trips)?;
-    check_saved(graph, nest, region).map_err(|_| Reason::Saved)?;
+    let body = body(graph, region).map_err(|_| SumReason::Branches)?;
+    let count = trip_count(graph, region, body.again).ok_or(SumReason::TripCount)?;
+    check_saved(graph, nest, region).map_err(|_| SumReason::ReadAfterwards)?;
     let (mut all, mut stays) = (Vec::new(), Vec::new());
     for (phi, &value) in body.values.iter().enumerate() {
         let found = found(place, &body, value, count, limits).or_else(|reason| match reason {
-            Reason::Data => hoist::hoisted(place, &body, value, count, limits),
+            SumReason::DataOfCall => hoist::hoisted(place, &body, value, count, limits),
             reason => Err(reason),
         });
         let closed = found.and_then(|found| {
             if let Form::Sum(sum) = &found.form
                 && share_an_input(graph, sum.summed())
             {
-                return Err(Reason::Shared);
+                return Err(SumReason::SharedInput);
             }
             let routine = match found.is_accurate {
                 true => None,
@@ -185,8 +185,10 @@ fn closed(
         let kept = needed(graph, nest, region, &body.nexts, &stays);
         all.retain(|closed: &Closed| {
             let reason = match closed.routine {
-                _ if kept.contains(&graph.entries(region)[closed.found.entry].phi) => Reason::Used,
-                Some(_) => Reason::Others,
+                _ if kept.contains(&graph.entries(region)[closed.found.entry].phi) => {
+                    SumReason::PartialSumRead
+                }
+                Some(_) => SumReason::OtherValue,
                 None => return true,
             };
             refuse(reason);
@@ -203,10 +205,10 @@ fn closed(
         && !all.is_empty()
         && !cost::is_worth_folding(graph, region, (steps, before), routines)
     {
-        return Err(Reason::Cost);
+        return Err(SumReason::Cost);
     }
     match all.iter().any(|closed| is_refuted(place, &body, count, closed)) {
-        true => Err(Reason::Refuted),
+        true => Err(SumReason::ValidationFailed),
         false => Ok(all),
     }
 }
@@ -284,7 +286,7 @@ fn insert(
             (Some((routine, inputs)), _) => {
                 let inputs = inputs.into_iter().map(|node| Variable { node, of: Of::Itself });
                 let args = inputs.map(|input| target.variable(input));
-                let args: Vec<Node> = args.collect::<Result<_, Reason>>().ok()?;
+                let args: Vec<Node> = args.collect::<Result<_, SumReason>>().ok()?;
                 let (condition, values) = call(new, &mut cursor, routine, args, &mut steps, source);
                 accepted = Some(both(new, &mut cursor, accepted, condition));
                 outputs.extend(values);

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::data::{Data, Datum};
-use super::reason::Reason;
+use super::reason::SumReason;
 use crate::op::Op;
 
 /// The most variables of a polynomial.
@@ -33,14 +33,14 @@ impl Monomial {
         self.exponents.iter().map(|&exponent| u32::from(exponent)).sum()
     }
 
-    pub(super) fn times(&self, other: &Monomial) -> Result<Monomial, Reason> {
+    pub(super) fn times(&self, other: &Monomial) -> Result<Monomial, SumReason> {
         let carried = match (self.carried, other.carried) {
-            (Some(_), Some(_)) => return Err(Reason::Carried),
+            (Some(_), Some(_)) => return Err(SumReason::NotAdded),
             (a, b) => a.or(b),
         };
         let exponents = core::array::from_fn(|i| self.exponents[i] + other.exponents[i]);
         let product = Monomial { carried, exponents };
-        if product.degree() > MOST_DEGREE { Err(Reason::Degree) } else { Ok(product) }
+        if product.degree() > MOST_DEGREE { Err(SumReason::Degree) } else { Ok(product) }
     }
 
     /// The same with another exponent of a variable, if it is not negative.
@@ -97,7 +97,11 @@ impl Polynomial {
         Polynomial(self.0.iter().map(|&(monomial, datum)| (monomial, of(datum))).collect())
     }
 
-    pub(super) fn times(&self, other: &Polynomial, data: &mut Data) -> Result<Polynomial, Reason> {
+    pub(super) fn times(
+        &self,
+        other: &Polynomial,
+        data: &mut Data,
+    ) -> Result<Polynomial, SumReason> {
         let mut product = Polynomial::default();
         for (a, x) in &self.0 {
             for (b, y) in &other.0 {

@@ -5,7 +5,7 @@ use super::extract::{Of, Variable};
 use super::form::{Target, Writer};
 use super::moments::Iterate;
 use super::polynomial::Monomial;
-use super::reason::Reason;
+use super::reason::SumReason;
 use crate::numeric::double_double::{Bounded, power_of_two};
 use crate::numeric::{AffineMap, AffinePower, Slot, Trips};
 use crate::op::Op;
@@ -32,7 +32,7 @@ impl Product {
         (variables, monomial): (Vec<Variable>, Monomial),
         first: Node,
         count: u64,
-    ) -> Result<Product, Reason> {
+    ) -> Result<Product, SumReason> {
         let at = |iteration: u64, values: &mut Vec<Bounded>| {
             iterate.data.evaluate(iteration, &[], values);
             iterate.factor.map_or(Bounded::ONE, |factor| values[factor])
@@ -41,14 +41,14 @@ impl Product {
         let exponents = (0..count).map(|iteration| at(iteration, &mut values).hi.abs().log2());
         let mean = exponents.sum::<f64>() / count as f64;
         if mean.is_nan() || mean.abs() >= LARGEST as f64 {
-            return Err(Reason::Range);
+            return Err(SumReason::Range);
         }
         let shift = if (mean * count as f64).abs() < LARGEST as f64 { 0 } else { mean as i64 };
         let scale = Bounded::exact(power_of_two(-shift));
         let data = (0..count).fold(Bounded::ONE, |data, i| data * (at(i, &mut values) * scale));
         let size = power_of_two(LARGEST);
         if !(data.hi.abs() < size && data.hi.abs() > 1.0 / size) {
-            return Err(Reason::Range);
+            return Err(SumReason::Range);
         }
         Ok(Product { variables, monomial, data, shift, first, count })
     }
@@ -58,7 +58,7 @@ impl Product {
         &self,
         graph: &Graph,
         is_differentiated: impl Fn(Node) -> bool,
-    ) -> Result<(AffinePower, Vec<Node>), Reason> {
+    ) -> Result<(AffinePower, Vec<Node>), SumReason> {
         let mut writer = Writer::default();
         let mut ratio: Option<Slot> = match self.shift {
             0 => None,
@@ -80,9 +80,9 @@ impl Product {
         let data = writer.number(self.data)?;
         let start = writer.apply(Op::Mul, [first, data])?;
         let (program, inputs, differentiated) = writer.finish(is_differentiated);
-        let map = AffineMap::new(vec![ratio], vec![None]).map_err(|_| Reason::Large)?;
+        let map = AffineMap::new(vec![ratio], vec![None]).map_err(|_| SumReason::TooManySteps)?;
         let trips = Trips::Constant(self.count);
         let power = AffinePower::new(program, map, vec![start], trips, vec![0], differentiated);
-        Ok((power.map_err(|_| Reason::Large)?, inputs))
+        Ok((power.map_err(|_| SumReason::TooManySteps)?, inputs))
     }
 }

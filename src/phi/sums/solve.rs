@@ -11,7 +11,7 @@ use super::hoist::Hoist;
 use super::moments::{Iterate, Moments};
 use super::polynomial::Monomial;
 use super::product::Product;
-use super::reason::Reason;
+use super::reason::SumReason;
 use super::record;
 use crate::numeric::Routine;
 use crate::numeric::double_double::Bounded;
@@ -68,7 +68,7 @@ impl Form {
         &self,
         graph: &Graph,
         is_differentiated: impl Fn(Node) -> bool,
-    ) -> Result<(Routine, Vec<Node>), Reason> {
+    ) -> Result<(Routine, Vec<Node>), SumReason> {
         Ok(match self {
             Form::Sum(sum) => {
                 let (polynomial, inputs) = sum.routine(is_differentiated)?;
@@ -137,31 +137,31 @@ pub(super) fn found(
     value: Node,
     count: u64,
     limits: &CloseLimits,
-) -> Result<Found, Reason> {
+) -> Result<Found, SumReason> {
     let graph = place.graph;
-    let entry = body.nexts.iter().position(|&next| next == value).ok_or(Reason::Exit)?;
+    let entry = body.nexts.iter().position(|&next| next == value).ok_or(SumReason::Exit)?;
     let first = graph.entries(place.region)[entry].first;
     let needed = needed(graph, place.nest, place.region, &body.nexts, &[value]);
     let extract = |pivots: &[bool]| {
         let extracted = extracted(place, body, &needed, (value, entry), pivots, limits)?;
         match extracted.iterate.terms.len() > limits.monomials {
-            true => Err(Reason::Monomials(limits.monomials)),
+            true => Err(SumReason::Monomials(limits.monomials)),
             false => Ok(extracted),
         }
     };
     let plain = extract(&[])?;
     if !plain.iterate.can_be_folded() {
-        return Err(Reason::Data);
+        return Err(SumReason::DataOfCall);
     }
     if count.saturating_mul(plain.iterate.work()) > limits.work {
-        return Err(Reason::Work(limits.work));
+        return Err(SumReason::Work(limits.work));
     }
     let Extracted { mut iterate, variables, ratio } = plain;
     let changes = iterate.data.changes();
     if ratio != Monomial::ONE || iterate.factor.is_some() {
         // With coefficients of one kind it is a recurrence.
         if !changes {
-            return Err(Reason::Factors);
+            return Err(SumReason::Factors);
         }
         if ratio != Monomial::ONE {
             let product = Product::of(&iterate, (variables, ratio), first, count)?;
@@ -200,7 +200,7 @@ pub(super) fn found(
     let monomials = without(&factors, &iterate.terms);
     let in_range = |number: &Bounded| number.hi.is_finite() && number.bound.is_finite();
     if !(moments.sums.iter().all(in_range) && in_range(&moments.factor)) {
-        return Err(Reason::Range);
+        return Err(SumReason::Range);
     }
     let is_accurate = is_accurate(&variables, &factors, &pivot, (&monomials, &moments))?;
     let rule = match (&iterate.factor, monomials.is_empty(), changes) {
@@ -242,13 +242,13 @@ fn is_accurate(
     factors: &[(usize, u8)],
     pivot: &[f64],
     (monomials, moments): (&[Monomial], &Moments),
-) -> Result<bool, Reason> {
+) -> Result<bool, SumReason> {
     let is_used = |number: usize| monomials.iter().any(|of| of.exponents[number] > 0);
     let is_power = |number: usize| matches!(variables[number].of, Of::Exponential | Of::Decay);
     if factors.iter().any(|&(number, _)| is_power(number)) {
         let range = 1.0 / MOST_BESIDE_POWERS..MOST_BESIDE_POWERS;
         if !moments.sums.iter().all(|sum| range.contains(&sum.hi.abs())) {
-            return Err(Reason::Range);
+            return Err(SumReason::Range);
         }
     }
     let expansion = Expansion { monomials, moments, pivot };
@@ -272,22 +272,22 @@ pub(super) fn extracted(
     (value, entry): (Node, usize),
     pivots: &[bool],
     limits: &CloseLimits,
-) -> Result<Extracted, Reason> {
+) -> Result<Extracted, SumReason> {
     let mut extraction = Extraction::new(place, pivots, limits.variables);
     let polynomial = extraction.polynomial(body, needed, value)?;
     let (data, variables) = (extraction.data, extraction.variables);
     let is_carried = |(monomial, _): &&(Monomial, Datum)| monomial.carried.is_some();
     let (carried, others): (Vec<_>, Vec<_>) = polynomial.terms().iter().partition(is_carried);
     let &[&(Monomial { carried, exponents }, factor)] = &carried[..] else {
-        return Err(if carried.is_empty() { Reason::Exit } else { Reason::Factors });
+        return Err(if carried.is_empty() { SumReason::Exit } else { SumReason::Factors });
     };
     if carried != Some(entry as u32) {
-        return Err(Reason::Carried);
+        return Err(SumReason::NotAdded);
     }
     let ratio = Monomial { carried: None, exponents };
     let terms: Vec<(Monomial, Datum)> = others.into_iter().copied().collect();
     if ratio != Monomial::ONE && !terms.is_empty() {
-        return Err(Reason::Factors);
+        return Err(SumReason::Factors);
     }
     let factor = Some(factor).filter(|&factor| data.number(factor) != Some(1.0));
     let iterate = Iterate { data, factor, terms };

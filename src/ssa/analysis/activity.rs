@@ -14,13 +14,13 @@ use crate::ssa::graph::{Def, End, Graph, Node};
 /// # Examples
 ///
 /// ```
-/// use phigrad::ssa::{activity, parse};
+/// use phigrad::internals::ssa::{activity, parse};
 ///
 /// let text = "graph active 1 inactive 1\nb0:\n  v2 = floor v0\n  v3 = mul v1 v1\n  \
 ///             v4 = mul v0 v3\n  v5 = mul v2 v4\n  return v5\n";
 /// let active = activity(&parse(text)?);
 /// assert_eq!(active.values().copied().collect::<Vec<_>>(), [true, false, false, false, true, true]);
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn activity(graph: &Graph) -> PrimaryMap<Node, bool> {
     let flow = Flow::of(graph);

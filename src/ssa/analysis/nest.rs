@@ -8,7 +8,7 @@ use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
 /// # Examples
 ///
 /// ```
-/// use phigrad::ssa::{Nest, parse};
+/// use phigrad::internals::ssa::{Nest, parse};
 ///
 /// let text = "graph active 1 inactive 0\nv1 = const 0.0\nb0:\n  v3 = region r0 b1 bound 2\n  \
 ///             return v3\nb1:\n  v2 = sin v0\n  return v1 v2\n";
@@ -18,7 +18,7 @@ use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
 /// assert_eq!(nest.block_region(root), None);
 /// let sine = graph.nodes.keys().find(|node| node.to_string() == "v2");
 /// assert_eq!(sine.and_then(|sine| nest.node_loop(sine)), region);
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Nest {
@@ -121,14 +121,14 @@ impl Nest {
 /// # Examples
 ///
 /// ```
-/// use phigrad::ssa::{most_steps, parse};
+/// use phigrad::internals::ssa::{most_steps, parse};
 ///
 /// let text = "graph active 1 inactive 0\nv1 = const 9.0\nv3 = iteration r0\nb0:\n  \
 ///             v6 = region r0 b1 bound 10 entries v2=v0\n  return v6\nb1:\n  \
 ///             v4 = sin v2\n  v5 = lt v3 v1\n  return v5 v4 v4\n";
 /// // The loop, and ten times two steps in it.
 /// assert_eq!(most_steps(&parse(text)?, |_| 1), 21);
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 pub fn most_steps(graph: &Graph, weight: impl Fn(&Item) -> u64) -> u64 {
     let (nest, mut total) = (Nest::of(graph), 0u64);

@@ -15,7 +15,7 @@ use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
 /// # Examples
 ///
 /// ```
-/// use phigrad::ssa::{Flow, parse};
+/// use phigrad::internals::ssa::{Flow, parse};
 ///
 /// let text = "graph active 1 inactive 0\nv1 = const 0.0\nb0:\n  v4 = region r0 b1 bound 2 entries \
 ///             v2=v0\n  return v4\nb1:\n  v3 = sin v2\n  return v1 v3 v3\n";
@@ -23,7 +23,7 @@ use crate::ssa::graph::{Block, Def, End, Graph, Item, Node, Region};
 /// let flow = Flow::of(&graph);
 /// let sources: Vec<_> = graph.nodes.keys().map(|node| format!("{:?}", flow.sources(node))).collect();
 /// assert_eq!(sources, ["[]", "[]", "[v0, v3]", "[v2]", "[v3]"]);
-/// # Ok::<(), phigrad::ssa::ParseError>(())
+/// # Ok::<(), phigrad::internals::ssa::ParseError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Flow<'a> {

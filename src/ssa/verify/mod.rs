@@ -86,7 +86,7 @@ pub struct VerifyError {
 /// # Examples
 ///
 /// ```
-/// use phigrad::ssa::{Graph, verify};
+/// use phigrad::internals::ssa::{Graph, verify};
 ///
 /// let error = verify(&Graph::new(1, 0)).unwrap_err();
 /// assert_eq!(error.what, "block b0 is open");

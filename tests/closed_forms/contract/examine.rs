@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use phigrad::Var;
-use phigrad::check::Random;
+use phigrad::internals::programs::Random;
 
 use super::arithmetic::{Arithmetic, Multi, set_precision};
 use super::bounded::Bounded;

@@ -2,12 +2,12 @@
 
 use std::panic::Location;
 
-use phigrad::loops::{RerollLimits, fuse, reroll};
-use phigrad::merge::{MergeLimits, MergedTraces};
-use phigrad::numeric::Routine;
-use phigrad::phi::{Applied, CloseLimits, Rule, close};
-use phigrad::ssa::{Folding, Graph, accepts_calls, simplify};
-use phigrad::trace::{Inputs, Tracer};
+use phigrad::internals::loops::{RerollLimits, fuse, reroll};
+use phigrad::internals::merge::{MergeLimits, MergedTraces};
+use phigrad::internals::numeric::Routine;
+use phigrad::internals::phi::{Applied, CloseLimits, Rule, close};
+use phigrad::internals::ssa::{Folding, Graph, accepts_calls, simplify};
+use phigrad::internals::trace::{Inputs, Tracer};
 use phigrad::{RecordedWith, Tape, TapeBuilder, Var};
 
 /// One program and trip count, recorded for each that serves.
@@ -96,7 +96,7 @@ impl<F: Fn(&[Var], &[Var]) -> Var + Copy> Server<F> {
             let routines = graph.calls.values().map(|call| &call.routine);
             let routines = routines.filter(|routine| !matches!(***routine, Routine::Moments(_)));
             let outputs: usize = routines.map(|routine| routine.outputs()).sum();
-            closed.report().closed.iter().filter(is_of_loop).count() > outputs
+            closed.report().closed_forms.iter().filter(is_of_loop).count() > outputs
         })
     }
 
@@ -113,7 +113,7 @@ impl<F: Fn(&[Var], &[Var]) -> Var + Copy> Server<F> {
 
     /// How many formulas made closed forms.
     pub fn formulas(&self) -> usize {
-        self.kernels.as_ref().map_or(0, |kernels| kernels.closed.report().closed.len())
+        self.kernels.as_ref().map_or(0, |kernels| kernels.closed.report().closed_forms.len())
     }
 }
 

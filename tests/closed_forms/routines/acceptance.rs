@@ -1,7 +1,7 @@
 //! Tests of the accuracy contract's predicate.
 
 use super::Bounded;
-use phigrad::numeric::acceptance::{
+use phigrad::internals::numeric::acceptance::{
     EFFECT_BOUND, LARGEST, NEGLIGIBLE, RELATIVE_BOUND, Range, accepts, partial_scale, value_scale,
 };
 

@@ -2,7 +2,7 @@
 
 use super::exact;
 use super::{Bounded, Random, is_accepted, power_of_ten, random, sign, violation};
-use phigrad::numeric::{AffineMap, AffinePower, Instruction, Program, Slot, Trips};
+use phigrad::internals::numeric::{AffineMap, AffinePower, Instruction, Program, Slot, Trips};
 
 /// What a number of calls came to.
 #[derive(Debug, Default)]

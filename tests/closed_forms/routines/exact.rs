@@ -3,9 +3,9 @@
 
 use super::Bounded;
 use dashu_float::FBig;
-use phigrad::entity::Entity;
-use phigrad::numeric::{AffineMap, AffinePower, Instruction, Slot};
-use phigrad::op::Op;
+use phigrad::internals::entity::Entity;
+use phigrad::internals::numeric::{AffineMap, AffinePower, Instruction, Slot};
+use phigrad::internals::op::Op;
 
 /// The working precision of the reference in bits, above the 2 · 500 by which results may cancel.
 const PRECISION: usize = 1200;

@@ -1,8 +1,8 @@
 //! Random routines: programs with shared inputs and inner loops.
 
 use super::{Random, power_of_ten, sign};
-use phigrad::entity::Entity;
-use phigrad::numeric::{
+use phigrad::internals::entity::Entity;
+use phigrad::internals::numeric::{
     AffineMap, AffinePower, Instruction, OPERATIONS, Power, Program, Slot, Trips,
 };
 

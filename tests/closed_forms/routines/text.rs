@@ -1,11 +1,11 @@
 //! Tests of the text form.
 
 use super::{Random, random, routine};
-use phigrad::entity::Entity;
-use phigrad::numeric::{
+use phigrad::internals::entity::Entity;
+use phigrad::internals::numeric::{
     AffineMap, AffinePower, Instruction, Power, Program, ProgramError, Routine, Slot, TextError,
 };
-use phigrad::op::Op;
+use phigrad::internals::op::Op;
 
 #[test]
 fn routines_read_back_as_they_were_written() {

@@ -1,6 +1,7 @@
 //! Data that choose what is added: terms by branches on inactive inputs.
 
-use phigrad::{ForcedLoopForm, Tape, Var, traced};
+use phigrad::internals::{LoopForm, Tuning};
+use phigrad::{Tape, Var, traced};
 
 use super::{DATA, Program, data};
 
@@ -176,7 +177,7 @@ fn differences_do_not_cancel_beside_other_powers() {
     let far: Vec<f64> = seen.iter().map(|x| 1e9 + x).take(DATA).collect();
     let small = seen.iter().map(|x| 1e-30 * (x + 2.0)).take(DATA);
     let data: Vec<f64> = far.into_iter().chain(small).collect();
-    let kernel = builder().loop_form(ForcedLoopForm::Closed).record_with(cubed);
+    let kernel = builder().tuning(Tuning::with_loops(LoopForm::Closed)).record_with(cubed);
     kernel.value_and_grad(&[1.0, 0.5], &seen).unwrap();
     kernel.compile().unwrap();
     let tape = builder().record_with(cubed);

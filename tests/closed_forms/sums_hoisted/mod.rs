@@ -7,13 +7,13 @@ mod chosen;
 use std::panic::Location;
 
 use crate::common::double_double::{Pair, precisely, sub};
-use phigrad::check::Random;
-use phigrad::diff::{Wanted, reverse};
-use phigrad::loops::{RerollLimits, reroll};
-use phigrad::merge::{MergeLimits, MergedTraces};
-use phigrad::phi::{Applied, CloseLimits, Closed, Rule, close};
-use phigrad::ssa::{Folding, Graph, Nest, Outcome, interpret, simplify};
-use phigrad::trace::{Inputs, Tracer};
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::loops::{RerollLimits, reroll};
+use phigrad::internals::merge::{MergeLimits, MergedTraces};
+use phigrad::internals::phi::{Applied, CloseLimits, Closed, Rule, close};
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{Folding, Graph, Nest, Outcome, interpret, simplify};
+use phigrad::internals::trace::{Inputs, Tracer};
 use phigrad::{Tape, Var, traced};
 
 /// So many points are fitted.

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::panic::Location;
 
-use phigrad::check::{Random, Tolerance, close, same};
-use phigrad::diff::{Wanted, reverse};
-use phigrad::merge::{MergeError, MergeLimits, MergedTraces, UnmergedReason};
-use phigrad::ssa::{Folding, Graph, Outcome, interpret, simplify, verify};
-use phigrad::trace::{Adjoints, Detail, Inputs, Tracer, sweep};
+use phigrad::check::{Tolerance, close, same};
+use phigrad::internals::diff::{Wanted, reverse};
+use phigrad::internals::merge::{MergeError, MergeLimits, MergedTraces, UnmergedReason};
+use phigrad::internals::programs::Random;
+use phigrad::internals::ssa::{Folding, Graph, Outcome, interpret, simplify, verify};
+use phigrad::internals::trace::{Adjoints, Detail, Inputs, Tracer, sweep};
 use phigrad::{Numerics, Refusal, Tape, Var};
 
 /// What must be true of a program's graph after its runs.
@@ -229,7 +230,7 @@ impl Program<'_> {
             return;
         }
         let unmerged = traces.unmerged();
-        let found = unmerged.iter().any(|region| match (expect, &region.why) {
+        let found = unmerged.iter().any(|region| match (expect, &region.reason) {
             (Expect::Keeps(expected, _), UnmergedReason::Opaque { name }) => *name == expected,
             (Expect::UntrackedUse(_), UnmergedReason::UntrackedUse { .. })
             | (Expect::DependsOnContext(_), UnmergedReason::DependsOnContext) => true,
@@ -299,7 +300,7 @@ impl Program<'_> {
             let found = Answer { value, gradient };
             match numerics {
                 Numerics::Exact => self.assert_same(x, &found, &expected),
-                Numerics::Real => self.assert_close(x, &found, &expected),
+                _ => self.assert_close(x, &found, &expected),
             }
             if index % 16 == 0 {
                 let found = Answer {
@@ -308,7 +309,7 @@ impl Program<'_> {
                 };
                 match numerics {
                     Numerics::Exact => self.assert_same(x, &found, &expected),
-                    Numerics::Real => self.assert_close(x, &found, &expected),
+                    _ => self.assert_close(x, &found, &expected),
                 }
             }
         }

@@ -165,9 +165,9 @@ programs! {
 mod given {
     use std::panic::Location;
 
-    use phigrad::merge::{MergeLimits, MergedTraces};
-    use phigrad::ssa::{Outcome, interpret};
-    use phigrad::trace::{Detail, Inputs, Tracer};
+    use phigrad::internals::merge::{MergeLimits, MergedTraces};
+    use phigrad::internals::ssa::{Outcome, interpret};
+    use phigrad::internals::trace::{Detail, Inputs, Tracer};
     use phigrad::{Var, traced};
 
     #[traced]

@@ -108,9 +108,9 @@ mod unseen {
     use std::cell::Cell;
     use std::panic::Location;
 
-    use phigrad::merge::{MergeLimits, MergeOutcome, MergedTraces};
-    use phigrad::ssa::{Outcome, interpret};
-    use phigrad::trace::{Detail, Inputs, Tracer};
+    use phigrad::internals::merge::{MergeLimits, MergeOutcome, MergedTraces};
+    use phigrad::internals::ssa::{Outcome, interpret};
+    use phigrad::internals::trace::{Detail, Inputs, Tracer};
     use phigrad::{Var, traced};
 
     thread_local! {

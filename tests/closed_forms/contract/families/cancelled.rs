@@ -1,6 +1,6 @@
 //! Loops that add a number and subtract it again, of all sizes up to overflow.
 
-use phigrad::check::Random;
+use phigrad::internals::programs::Random;
 
 use super::super::number::Number;
 use super::{Family, decade, sign, table};

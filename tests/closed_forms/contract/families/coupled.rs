@@ -1,6 +1,6 @@
 //! Recurrences of two and three states that drive each other: averages, decays, dense maps.
 
-use phigrad::check::Random;
+use phigrad::internals::programs::Random;
 
 use super::super::number::Number;
 use super::{Family, decade, table};

@@ -1,6 +1,6 @@
 //! Denormal, tiny and huge numbers.
 
-use phigrad::check::Random;
+use phigrad::internals::programs::Random;
 
 use super::super::number::Number;
 use super::{Family, decade, sign, table};

@@ -15,7 +15,7 @@ mod sums;
 mod systems;
 
 use phigrad::Var;
-use phigrad::check::Random;
+use phigrad::internals::programs::Random;
 
 use super::examine::Examined;
 use super::number::Number;

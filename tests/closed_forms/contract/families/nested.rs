@@ -1,6 +1,6 @@
 //! Affine loops in affine loops: an inner loop's map is a coefficient of the outer one.
 
-use phigrad::check::Random;
+use phigrad::internals::programs::Random;
 
 use super::super::number::Number;
 use super::{Family, is_tame, table};

@@ -20,7 +20,8 @@ use crate::op::{Domain, MAX_ARITY, Op, domain};
 ///
 /// ```
 /// use phigrad::Tape;
-/// use phigrad::check::{Random, Recipe, same};
+/// use phigrad::check::same;
+/// use phigrad::internals::programs::{Random, Recipe};
 ///
 /// let program = Recipe::default().program(&mut Random::new(1));
 /// let f = Tape::record_with({

@@ -9,7 +9,7 @@ use crate::op::{MAX_ARITY, Op};
 /// # Examples
 ///
 /// ```
-/// use phigrad::check::{Random, Recipe};
+/// use phigrad::internals::programs::{Random, Recipe};
 ///
 /// let recipe = Recipe { active: 2, inactive: 0, statements: 30, ..Recipe::default() };
 /// let mut random = Random::new(5);

@@ -9,8 +9,8 @@ use crate::trace::Var;
 /// # Examples
 ///
 /// ```
-/// use phigrad::check::Scalar;
-/// use phigrad::op::Op;
+/// use phigrad::internals::programs::Scalar;
+/// use phigrad::internals::op::Op;
 ///
 /// fn hypotenuse<S: Scalar>(a: S, b: S) -> S {
 ///     S::apply(Op::Hypot, [a, b, b])

@@ -8,7 +8,7 @@
 /// # Examples
 ///
 /// ```
-/// use phigrad::check::Random;
+/// use phigrad::internals::programs::Random;
 ///
 /// let (mut a, mut b) = (Random::new(7), Random::new(7));
 /// assert_eq!(a.bits(), b.bits());
