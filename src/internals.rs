@@ -82,6 +82,7 @@ pub mod trace {
 pub mod explain {
     //! Graphs as text; see `src/explain`.
 
+    pub use crate::explain::dot::dot;
     pub use crate::explain::phis::differentiated_phis;
     pub use crate::explain::program::program;
 }

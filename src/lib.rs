@@ -163,7 +163,6 @@ pub mod internals;
 mod jit;
 mod loops;
 mod merge;
-mod notation;
 mod numeric;
 mod op;
 mod phi;

@@ -1,5 +1,7 @@
 //! Explanations: what a recorded function was seen to do, and what has become of it.
 //!
+//! - `notation`: terms and formulas in Unicode and LaTeX
+//! - `dot`: pictures of graphs
 //! - `names`: which nodes and arrays get names, and what the others are as terms
 //! - `program`: a graph as lines of steps, conditions and loops
 //! - `display`: closed forms without the loops that are their fallback
@@ -7,7 +9,9 @@
 //! - `report`: all of it as text, and in LaTeX
 
 mod display;
+pub(crate) mod dot;
 mod names;
+pub(crate) mod notation;
 pub(crate) mod phis;
 pub(crate) mod program;
 mod report;
@@ -16,11 +20,12 @@ pub use phis::Phis;
 use phis::differentiated_phis;
 use program::program;
 
-pub use crate::notation::Notation;
 use crate::phi::{Applied, OpenLoop, Rule};
 use crate::pipeline::{Recording, branched};
 use crate::runtime::{Error, Recorded, RecordedWith};
-use crate::ssa::{Graph, Place, dot};
+use crate::ssa::{Graph, Place};
+use dot::dot;
+pub use notation::Notation;
 
 /// What a recorded function does, as far as it has been seen: the program, each
 /// loop with its closed form, the rules that led there, and the gradient where it

@@ -6,7 +6,7 @@
 use hashbrown::{HashMap, HashSet};
 
 use crate::entity::{Entity, PrimaryMap};
-use crate::notation::{Level, Names, Term, carried, letter as input_letter, subscript};
+use crate::explain::notation::{Level, Names, Term, carried, letter as input_letter, subscript};
 use crate::numeric::{AffinePower, Routine, Trips};
 use crate::ssa::{
     Access, AccessData, Array, ArrayData, CallData, Def, Graph, Item, Nest, Node, Region, uses,

@@ -1,7 +1,7 @@
 //! The φs of a graph, by where they are: which are differentiated, and what has become of them.
 
 use super::Formula;
-use crate::notation::{Brief, Notation, carried};
+use crate::explain::notation::{Brief, Notation, carried};
 use crate::phi::Rule;
 use crate::ssa::{Graph, Place, activity};
 

@@ -1,8 +1,8 @@
 //! A graph as a program: lines of steps, conditions and loops.
 
 use super::names::{DEEP, Reader};
+use crate::explain::notation::{Names, Notation, Term, input};
 use crate::loops::trip_count;
-use crate::notation::{Names, Notation, Term, input};
 use crate::ssa::{Array, ArrayData, Block, End, Entry, Graph, Item, Nest, Node, Region};
 
 /// So many lines are shown at most.

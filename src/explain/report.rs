@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::phis::{Fate, fates, summary};
 use super::{Explanation, Formula, Phis};
-use crate::notation::Notation;
+use crate::explain::notation::Notation;
 use crate::ssa::Place;
 
 /// So many places are listed with their φs.

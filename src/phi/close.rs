@@ -1,8 +1,9 @@
 //! The order of the formulas: sums from the innermost loops outwards, recurrences from the outermost
 //! inwards.
 
+use super::reason::OpenReason;
 use super::recurrence::{Kind, close_recurrences};
-use super::rule::{Applied, OpenLoop, OpenReason, Rule};
+use super::rule::{Applied, OpenLoop, Rule};
 use super::sums::close_sums;
 use crate::ssa::{Folding, Graph, Place, simplify};
 

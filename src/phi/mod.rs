@@ -5,6 +5,7 @@
 
 mod branches;
 mod close;
+mod reason;
 mod recurrence;
 mod rule;
 mod sums;
@@ -12,6 +13,5 @@ mod version;
 
 pub use branches::{Branched, simplify_branches};
 pub use close::{CloseLimits, Closed, close};
-pub use recurrence::RecurrenceReason;
-pub use rule::{Applied, OpenLoop, OpenReason, Rule};
-pub use sums::SumReason;
+pub use reason::{OpenReason, RecurrenceReason, SumReason};
+pub use rule::{Applied, OpenLoop, Rule};

@@ -1,7 +1,6 @@
 //! The list of formulas, and the record of where they were applied.
 
-use super::recurrence::RecurrenceReason;
-use super::sums::SumReason;
+use super::reason::OpenReason;
 use crate::ssa::Place;
 
 /// A formula of φ-calculus.
@@ -111,22 +110,6 @@ pub struct OpenLoop {
     pub at: Option<Place>,
     /// The reasons, one for each kind of closed form that was tried; at least one.
     pub reasons: Vec<OpenReason>,
-}
-
-/// A reason why a loop stays open.
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenReason {
-    /// It is no sum and no product.
-    #[error("as a sum, {0}")]
-    Sum(SumReason),
-    /// It is no affine recurrence.
-    #[error("as a recurrence, {0}")]
-    Recurrence(RecurrenceReason),
-    /// The cost model prices the graph without closed forms lower.
-    #[error("the code without its closed form is estimated to take less")]
-    Cost,
 }
 
 impl OpenLoop {

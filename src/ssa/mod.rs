@@ -10,7 +10,6 @@ mod build;
 mod build_loops;
 mod copy;
 mod dead;
-mod dot;
 mod fold;
 mod graph;
 mod interpret;
@@ -35,7 +34,6 @@ pub use arrays::{Access, AccessData, Array, ArrayData, Entry, Loop};
 pub use build::Builder;
 pub(crate) use copy::{Copies, blocks_inside};
 pub use dead::{eliminate_dead_code, live_nodes};
-pub use dot::dot;
 pub use fold::Folding;
 pub use graph::{
     Block, BlockData, Call, CallData, Def, End, Graph, Item, Node, NodeData, Place, PlaceId,
@@ -44,6 +42,7 @@ pub use graph::{
 pub(crate) use interpret::{Number, interpret_with};
 pub use interpret::{Outcome, interpret};
 pub use parse::{ParseError, parse};
+pub(crate) use print::{access_line, array_line, node_line, region_line};
 pub(crate) use rebuild::{Rebuild, rebuild};
 pub use renumber::in_order;
 pub(crate) use renumber::inputs_first;

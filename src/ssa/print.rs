@@ -93,7 +93,7 @@ pub(super) fn header_line(graph: &Graph) -> String {
 }
 
 /// The line of `node`; that of a φ is for errors and pictures only.
-pub(super) fn node_line(graph: &Graph, node: Node) -> String {
+pub(crate) fn node_line(graph: &Graph, node: Node) -> String {
     let data = &graph.nodes[node];
     let mut line = match data.def {
         Def::Input(i) => format!("{node} = input {i}"),
@@ -119,7 +119,7 @@ pub(super) fn node_line(graph: &Graph, node: Node) -> String {
 }
 
 /// The line of `region`.
-pub(super) fn region_line(graph: &Graph, region: Region) -> String {
+pub(crate) fn region_line(graph: &Graph, region: Region) -> String {
     let data = &graph.regions[region];
     let mut line = data.phis.iter().fold(String::new(), |line, phi| format!("{line}{phi} "));
     if !line.is_empty() {
@@ -143,7 +143,7 @@ pub(super) fn region_line(graph: &Graph, region: Region) -> String {
 }
 
 /// The line of `array`.
-pub(super) fn array_line(graph: &Graph, array: Array) -> String {
+pub(crate) fn array_line(graph: &Graph, array: Array) -> String {
     let mut line = format!("{array} = ");
     match &graph.arrays[array] {
         ArrayData::Constants(numbers) => {
@@ -175,7 +175,7 @@ pub(super) fn array_line(graph: &Graph, array: Array) -> String {
 }
 
 /// The line of `access`.
-pub(super) fn access_line(graph: &Graph, access: Access) -> String {
+pub(crate) fn access_line(graph: &Graph, access: Access) -> String {
     let data = &graph.accesses[access];
     let line = format!("{access} = {} base {}", data.array, data.base);
     data.strides.iter().fold(line, |line, (region, stride)| format!("{line} {region}*{stride}"))

@@ -4,10 +4,11 @@
 use phigrad::check::same;
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::entity::Entity;
+use phigrad::internals::explain::dot;
 use phigrad::internals::jit::compile;
 use phigrad::internals::ssa::{
-    Array, ArrayData, Block, End, Folding, Graph, Item, Outcome, dot, eliminate_dead_code,
-    interpret, parse, simplify, verify,
+    Array, ArrayData, Block, End, Folding, Graph, Item, Outcome, eliminate_dead_code, interpret,
+    parse, simplify, verify,
 };
 use phigrad::report::KernelReport;
 use phigrad::{Numerics, Tape, Var};

@@ -3,10 +3,11 @@
 
 use crate::common::graphs::GraphRecipe;
 use phigrad::check::{Tolerance, close, same};
+use phigrad::internals::explain::dot;
 use phigrad::internals::op::Op;
 use phigrad::internals::programs::Random;
 use phigrad::internals::ssa::{
-    End, Folding, Graph, Outcome, dot, eliminate_dead_code, interpret, parse, simplify, verify,
+    End, Folding, Graph, Outcome, eliminate_dead_code, interpret, parse, simplify, verify,
 };
 
 /// Random graphs of several kinds with inputs for them.

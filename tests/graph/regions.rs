@@ -1,10 +1,11 @@
 //! Regions: their meaning, their text form, and the rules of the verifier.
 
 use phigrad::internals::entity::Entity;
+use phigrad::internals::explain::dot;
 use phigrad::internals::op::Op;
 use phigrad::internals::ssa::{
-    Block, Def, End, Graph, Item, Node, NodeData, Outcome, ParseError, PlaceId, Region, dot,
-    interpret, parse, verify,
+    Block, Def, End, Graph, Item, Node, NodeData, Outcome, ParseError, PlaceId, Region, interpret,
+    parse, verify,
 };
 
 /// x · |x|, twice: after the region, and in another that replays it.

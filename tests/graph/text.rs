@@ -4,10 +4,11 @@
 use crate::common::programs::{points, reversed, traces};
 use phigrad::internals::diff::{Wanted, reverse};
 use phigrad::internals::entity::Entity;
+use phigrad::internals::explain::dot;
 use phigrad::internals::op::Op;
 use phigrad::internals::programs::{Random, Recipe};
 use phigrad::internals::ssa::{
-    Block, Def, End, Folding, Graph, Item, Node, NodeData, ParseError, dot, parse, simplify, verify,
+    Block, Def, End, Folding, Graph, Item, Node, NodeData, ParseError, parse, simplify, verify,
 };
 
 /// Graphs of random programs after all stages.

@@ -18,7 +18,7 @@ use self::cancel::cancels;
 use self::place::Places;
 use super::rule::{Applied, Rule};
 use crate::entity::PrimaryMap;
-use crate::notation::Brief;
+use crate::explain::notation::Brief;
 use crate::op::{MAX_ARITY, Op};
 use crate::ssa::{
     Block, Def, End, Graph, Item, Node, NodeData, Region, eliminate_dead_code, in_order, verify,

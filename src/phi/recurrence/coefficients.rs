@@ -2,9 +2,9 @@
 
 use hashbrown::HashMap;
 
-use super::reason::RecurrenceReason;
 use crate::numeric::{Instruction, Power, Program, Slot};
 use crate::op::Op;
+use crate::phi::reason::RecurrenceReason;
 use crate::ssa::Node;
 
 /// A coefficient program with its live-ins. Equal instructions are shared, and products with

@@ -8,12 +8,12 @@
 use hashbrown::{HashMap, HashSet};
 
 use super::extract::{Body, body_to, needed, steps_to};
-use super::reason::RecurrenceReason;
 use super::{Evaluation, Group, evaluation, is_inside};
 use crate::entity::PrimaryMap;
 use crate::loops::trip_count;
 use crate::numeric::Routine;
 use crate::op::Op;
+use crate::phi::reason::RecurrenceReason;
 use crate::phi::rule::Applied;
 use crate::phi::version::{Cursor, both, call, move_before, version};
 use crate::pipeline::cost;

@@ -9,11 +9,11 @@ use hashbrown::{HashMap, HashSet};
 use super::coefficients::Coefficients;
 use super::form::{Form, MOST_DEGREE, Variable};
 use super::is_inside;
-use super::reason::RecurrenceReason;
 use super::system::{Next, System, close};
 use crate::loops::trip_count;
 use crate::numeric::{AffineMap, OPERATIONS, Power};
 use crate::op::Op;
+use crate::phi::reason::RecurrenceReason;
 use crate::ssa::{Access, ArrayData, Block, Def, End, Graph, Item, Nest, Node, Region};
 
 /// A walk through a loop nest.

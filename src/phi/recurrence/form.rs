@@ -6,8 +6,8 @@
 use smallvec::SmallVec;
 
 use super::coefficients::Coefficients;
-use super::reason::RecurrenceReason;
 use crate::numeric::Slot;
+use crate::phi::reason::RecurrenceReason;
 
 /// The largest k of C(i, k).
 pub(super) const MOST_DEGREE: u8 = 4;

@@ -14,14 +14,14 @@ mod coefficients;
 mod exit;
 mod extract;
 mod form;
-mod reason;
 mod record;
 mod system;
 
 use core::cmp::Reverse;
 
 use super::close::CloseLimits;
-use super::rule::{Applied, OpenLoop, OpenReason};
+use super::reason::{OpenReason, RecurrenceReason};
+use super::rule::{Applied, OpenLoop};
 use super::version::{Cursor, Evaluation, both, call, move_before, version};
 use crate::entity::PrimaryMap;
 use crate::loops::trip_count;
@@ -35,7 +35,6 @@ use crate::validate::{Subject, refuted};
 
 use extract::Extraction;
 pub(super) use extract::{Body, body, movable, needed};
-pub use reason::RecurrenceReason;
 
 /// A graph with closed forms of recurrences.
 pub(super) struct Recurrences {

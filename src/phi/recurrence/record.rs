@@ -4,7 +4,7 @@ use super::coefficients::Coefficients;
 use super::form::Variable;
 use super::system::System;
 use crate::entity::Entity;
-use crate::notation::{Brief, Level, Term};
+use crate::explain::notation::{Brief, Level, Term};
 use crate::numeric::{Instruction, Slot};
 use crate::op::Op;
 use crate::phi::rule::{Applied, Rule};

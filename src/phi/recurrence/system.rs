@@ -4,8 +4,8 @@ use hashbrown::HashMap;
 
 use super::coefficients::Coefficients;
 use super::form::{Form, Variable};
-use super::reason::RecurrenceReason;
 use crate::numeric::{MAX_STATES, Slot};
+use crate::phi::reason::RecurrenceReason;
 
 /// What a state is in the next iteration.
 pub(super) enum Next {

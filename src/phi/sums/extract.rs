@@ -8,9 +8,9 @@ use hashbrown::{HashMap, HashSet};
 
 use super::data::{Data, Datum, Step, sample};
 use super::polynomial::{MOST_VARIABLES, Monomial, Polynomial};
-use super::reason::SumReason;
 use crate::entity::PrimaryMap;
 use crate::op::Op;
+use crate::phi::reason::SumReason;
 use crate::phi::recurrence::{Body, is_inside, movable};
 use crate::ssa::{Access, ArrayData, Def, Graph, Item, Nest, Node, Region};
 
@@ -204,8 +204,9 @@ impl<'a> Extraction<'a> {
             self.variables.push(variable);
             self.variables.len() - 1
         });
-        if number >= self.limit.min(MOST_VARIABLES) {
-            return Err(SumReason::Variables(self.limit));
+        let limit = self.limit.min(MOST_VARIABLES);
+        if number >= limit {
+            return Err(SumReason::Variables(limit));
         }
         let one = self.data.constant(1.0);
         let own = Polynomial::of(Monomial::variable(number), one);

@@ -5,10 +5,10 @@ use hashbrown::HashMap;
 
 use super::extract::{Of, Variable};
 use super::polynomial::Monomial;
-use super::reason::SumReason;
 use crate::numeric::double_double::Bounded;
 use crate::numeric::{Instruction, Polynomial, Program, Slot};
 use crate::op::Op;
+use crate::phi::reason::SumReason;
 use crate::phi::version::Cursor;
 use crate::ssa::{Def, Graph, Node, PlaceId};
 

@@ -21,15 +21,15 @@ mod hoist;
 mod moments;
 mod polynomial;
 mod product;
-mod reason;
 mod record;
 mod solve;
 
 use hashbrown::HashSet;
 
 use super::close::CloseLimits;
+use super::reason::{OpenReason, SumReason};
 use super::recurrence::{Body, body, check_saved, loops_in, needed};
-use super::rule::{Applied, OpenLoop, OpenReason};
+use super::rule::{Applied, OpenLoop};
 use super::version::{Cursor, both, call, move_before, version};
 use crate::entity::{Entity, PrimaryMap};
 use crate::loops::trip_count;
@@ -43,7 +43,6 @@ use crate::ssa::{
 use crate::validate::{Subject, differs};
 use extract::{Of, Place, Variable};
 use form::{Nodes, Target};
-pub use reason::SumReason;
 use solve::{Form, Found, found};
 
 /// A graph with closed forms of sums.

@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use super::data::{Data, Datum};
-use super::reason::SumReason;
 use crate::op::Op;
+use crate::phi::reason::SumReason;
 
 /// The most variables of a polynomial.
 pub(super) const MOST_VARIABLES: usize = 6;
@@ -40,7 +40,11 @@ impl Monomial {
         };
         let exponents = core::array::from_fn(|i| self.exponents[i] + other.exponents[i]);
         let product = Monomial { carried, exponents };
-        if product.degree() > MOST_DEGREE { Err(SumReason::Degree) } else { Ok(product) }
+        if product.degree() > MOST_DEGREE {
+            Err(SumReason::Degree(MOST_DEGREE))
+        } else {
+            Ok(product)
+        }
     }
 
     /// The same with another exponent of a variable, if it is not negative.

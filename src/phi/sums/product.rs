@@ -5,10 +5,10 @@ use super::extract::{Of, Variable};
 use super::form::{Target, Writer};
 use super::moments::Iterate;
 use super::polynomial::Monomial;
-use super::reason::SumReason;
 use crate::numeric::double_double::{Bounded, power_of_two};
 use crate::numeric::{AffineMap, AffinePower, Slot, Trips};
 use crate::op::Op;
+use crate::phi::reason::SumReason;
 use crate::ssa::{Graph, Node};
 
 /// The largest exponent of 2 by which the product of the data may be larger than 1 or smaller.

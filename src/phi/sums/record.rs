@@ -4,7 +4,7 @@ use super::extract::{Of, Variable};
 use super::form::{Coefficient, Sum};
 use super::polynomial::Monomial;
 use super::product::Product;
-use crate::notation::{Brief, number};
+use crate::explain::notation::{Brief, number};
 use crate::ssa::{Graph, Node};
 
 const NAMES: [&str; 7] = ["u", "v", "w", "s", "t", "z", "…"];

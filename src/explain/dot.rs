@@ -2,9 +2,9 @@
 
 use core::fmt::Write;
 
-use super::arrays::Array;
-use super::graph::{Block, Def, End, Graph, Item, Region};
-use super::print::{access_line, array_line, node_line, region_line};
+use crate::ssa::{
+    Array, Block, Def, End, Graph, Item, Region, access_line, array_line, node_line, region_line,
+};
 
 /// The graph in the language of Graphviz: one cluster for each block, those of a
 /// region inside that of the block where it stands, data flow as solid and
@@ -13,7 +13,8 @@ use super::print::{access_line, array_line, node_line, region_line};
 /// # Examples
 ///
 /// ```
-/// use phigrad::internals::ssa::{dot, parse};
+/// use phigrad::internals::explain::dot;
+/// use phigrad::internals::ssa::parse;
 ///
 /// let graph = parse("graph active 1 inactive 0\nb0:\n  v1 = sin v0\n  return v1\n")?;
 /// assert!(dot(&graph).contains("v0 -> v1"));
