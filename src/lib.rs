@@ -25,94 +25,16 @@
 //! In a loop use [`Recorded::grad_into`], which allocates nothing once a kernel
 //! serves. [`Recorded::report`] tells who served and what was compiled.
 //!
-//! # Inputs, constants and hidden state
+//! # Guide
 //!
-//! What the function reads is one of two things: an input, which may change on
-//! every call, or a constant. A number that is captured, read from a table or
-//! made by `Var::from` is a constant: it becomes part of the kernel.
-//!
-//! A function must do the same on every call with the same inputs. If it does
-//! not (it counts its calls, draws random numbers, reads a `Cell`), a kernel
-//! goes on with what it has seen. A change that shows as other operations or
-//! other constants is noticed when the tape meets it, which happens only where a
-//! comparison comes out in a new way; the function then stays on the tape and the
-//! report has a [`Refusal`]. Data that change belong into the second slice of [`Tape::record_with`]:
-//!
-//! ```
-//! use phigrad::{Tape, Var};
-//!
-//! let loss = Tape::record_with(|x: &[Var], target: &[Var]| (x[0] - target[0]).powi(2));
-//! assert_eq!(loss.grad(&[1.0], &[0.0])?, [2.0]);
-//! assert_eq!(loss.grad(&[1.0], &[3.0])?, [-4.0]);
-//! # Ok::<(), phigrad::Error>(())
-//! ```
-//!
-//! # Guards and escapes
-//!
-//! A comparison of `Var`s gives a plain `bool`, so `if`, `while` and `match`
-//! work, and it is recorded as a guard. A kernel repeats each comparison on its
-//! own operands. Where one comes out as on no earlier call the kernel stops
-//! without a result, the tape serves, and the new path is recorded; kernels are
-//! made anew when that pays.
-//!
-//! A number that leaves the recording ([`Var::value`], formatting, casts through
-//! `num_traits`) is an escape. It is guarded as well: the kernel serves only
-//! where the number has the same bits. So an escape of a number that is new on
-//! every call keeps a function on the tape; escape something coarse (an index, a
-//! rounded number).
-//!
-//! ```
-//! use phigrad::{Tape, Var};
-//!
-//! let f = Tape::record(|x: &[Var]| if x[0] > 0.0 { x[0].ln() } else { -x[0] });
-//! f.grad(&[2.0])?;
-//! f.compile()?;
-//! assert_eq!(f.grad(&[4.0])?, [0.25]);
-//! assert_eq!(f.grad(&[-1.0])?, [-1.0]); // The tape: an unknown path.
-//! let report = f.report();
-//! assert_eq!((report.kernel_calls, report.fallbacks, report.paths), (1, 1, 2));
-//! # Ok::<(), phigrad::Error>(())
-//! ```
-//!
-//! Each path is compiled as a whole; repetition becomes loops again. Paths that
-//! have parted are joined only in functions with [`macro@traced`]. [`Var::min`],
-//! [`Var::max`], [`Var::abs`], [`Var::clamp`] and [`Var::select`] choose without a
-//! guard and keep the number of paths down.
-//!
-//! # Loops
-//!
-//! Repetition becomes loops again. Loops of at least 32 iterations stay loops in the kernel if
-//! these have 512 operations in all or each waits for the one before; shorter ones, and those whose
-//! iterations branch differently, become straight-line code. Where the trip count depends on
-//! inputs, the kernel of an annotated function serves all up to the largest that was seen, that of
-//! another function those that were seen. A loop that needs more than [`Limits::saved_values`] numbers
-//! for its reverse sweep keeps checkpoints and computes its iterations twice. With
-//! [`Numerics::Exact`] loops that would add up derivatives in another order than the tape are
-//! unrolled, as far as [`Limits::compiled`] allows.
-//!
-//! The report gives the reason for each loop that has no closed form. Where rounding decides a
-//! comparison of what a loop has computed, its closed form may decide otherwise: fifty times 0.1
-//! is a little less than 5 on the tape, and 5 in closed form.
-//!
-//! # Numerics
-//!
-//! All numbers are `f64`; lengths are numbers of them. With
-//! [`Numerics::Exact`] kernels return the tape's bits. With
-//! [`Numerics::Real`], the default, they may round differently: closed
-//! forms stand for loops, expressions are simplified, and sums are added up in another
-//! order; a zero may have the other sign. A closed form is used only where its error bound,
-//! for coefficients as the loop would compute them, is small enough; where it is not, the
-//! loop runs in the same kernel. A kernel's result that is not finite does not count: the tape
-//! computes the call again, so NaN and infinity come from the tape alone. Where the tape
-//! overflows on the way, as for `x.exp().ln()`, a kernel may be finite.
-//!
-//! Where a function has no derivative the tape takes one of the subgradients: 0
-//! for `abs` at 0, the second operand's for `min` and `max` at a tie. Where it
-//! has an infinite derivative (`sqrt` at 0) the gradient is infinite, unless
-//! nothing depends on it: an adjoint of zero passes nothing on.
-//!
-//! Transcendental functions are those of `std`, so their last bits may differ
-//! between platforms, but not between tape and kernel.
+//! | page | content |
+//! | --- | --- |
+//! | [A first gradient](guide::first_gradient) | recording, calls, loops that call a gradient, generic code |
+//! | [Data that change](guide::data) | inputs, constants, hidden state |
+//! | [Control flow](guide::control_flow) | guards and paths, [`macro@traced`], loops and closed forms |
+//! | [Escapes](guide::escapes) | numbers that leave the recording |
+//! | [Reading a report](guide::reports) | who served, and the remedy where the tape does |
+//! | [Accuracy](guide::accuracy) | [`Numerics`], error bounds, NaN, subgradients, checks |
 //!
 //! # Errors
 //!
@@ -122,12 +44,12 @@
 //! The library does not panic by itself; a panic of the recorded function
 //! passes through and leaves the function usable. That no kernel can be made is
 //! not an error of a call (the tape serves) but of [`Recorded::compile`], and a
-//! line of the report.
+//! [`Refusal`] in the report.
 //!
 //! # Threads
 //!
 //! [`Recorded`] is `Send` and `Sync` when the function is: many threads may call
-//! it at once, and all share what was recorded. A [`Var`] stays on its thread; a
+//! it at once, and all share its kernels. A [`Var`] stays on its thread; a
 //! recorded function that starts threads must give them numbers, not `Var`s.
 //! Kernels are compiled on a background thread unless
 //! [`TapeBuilder::background`] says otherwise.
@@ -135,15 +57,16 @@
 //! # Limits
 //!
 //! [`Limits`] bounds the operations of one call, and the paths, nodes and input
-//! lengths that are recorded. Each is a count, so what happens does not depend on
-//! the speed of the machine. Beyond the first the call is an error, beyond the
-//! others the tape serves.
+//! lengths that are recorded. Each is a count, so the speed of the machine decides nothing.
+//! A call beyond the first is an error; beyond the others the tape serves, and the report has a
+//! [`Refusal`].
 //!
-//! # The surface
+//! # Features
 //!
-//! This page, [`report`], [`explain`] and [`check`] are the library; their enums and structs may
-//! grow. The stages between trace and kernel are behind the feature `internals`, undocumented
-//! here and exempt from semantic versioning: `ARCHITECTURE.md` in the repository describes them.
+//! - `nalgebra`, `ndarray`: [`trait@Carry`] for their arrays of `Var`.
+//! - `serde`: serialises reports and explanations.
+//! - `internals`: the stages between trace and kernel as public modules, exempt from semantic
+//!   versioning; `ARCHITECTURE.md` in the repository describes them.
 //!
 //! The idea of coarsening a trace before it is differentiated is that of
 //! "Coarsening Optimization for Differentiable Programming" (OOPSLA 2021).
@@ -157,6 +80,8 @@ mod entity;
 pub mod explain;
 #[doc(hidden)]
 pub mod flow;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 #[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod internals;

@@ -17,16 +17,37 @@
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
+    /// Choices that come first, the last one first.
+    choices: Vec<u16>,
 }
 
 impl Random {
     /// The sequence of this seed.
     pub const fn new(seed: u64) -> Self {
-        Random { state: seed }
+        Random { state: seed, choices: Vec::new() }
+    }
+
+    /// A sequence whose first numbers are these bytes, two for each: a fuzzer that changes one of
+    /// them changes one choice.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::internals::programs::Random;
+    ///
+    /// assert_eq!(Random::from_choices(&[0xff, 0xff]).below(10), 9);
+    /// ```
+    pub fn from_choices(bytes: &[u8]) -> Self {
+        let pairs = bytes.chunks_exact(2).rev();
+        let choices = pairs.map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
+        Random { state: bytes.len() as u64, choices }
     }
 
     /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
+        if let Some(choice) = self.choices.pop() {
+            return u64::from(choice) << 48;
+        }
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

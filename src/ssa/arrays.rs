@@ -203,7 +203,7 @@ impl Graph {
     /// let mut graph = Graph::new(0, 0);
     /// let root = graph.root();
     /// let numbers = [1.5f64, 2.5].map(f64::to_bits).into_iter().collect();
-    /// let array = graph.array.push(ArrayData::Constants(numbers));
+    /// let array = graph.arrays.push(ArrayData::Constants(numbers));
     /// let data = AccessData { array, base: 1, strides: Default::default() };
     /// let access = graph.accesses.push(data);
     /// let element = graph.push_element(root, access, None);
@@ -270,7 +270,7 @@ impl Graph {
     /// use phigrad::internals::ssa::{Graph, ArrayData};
     ///
     /// let mut graph = Graph::new(0, 0);
-    /// let array = graph.array.push(ArrayData::Sums(vec![None; 3]));
+    /// let array = graph.arrays.push(ArrayData::Sums(vec![None; 3]));
     /// let nest = phigrad::internals::ssa::Nest::of(&graph);
     /// assert_eq!(graph.array_len(array, &nest), 3);
     /// ```

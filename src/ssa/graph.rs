@@ -275,7 +275,7 @@ impl Graph {
     ///
     /// // The last of a million inputs.
     /// let mut graph = Graph::without_nodes(1_000_000, 0);
-    /// let array = graph.array.push(ArrayData::Inputs { first: 0, count: 1_000_000 });
+    /// let array = graph.arrays.push(ArrayData::Inputs { first: 0, count: 1_000_000 });
     /// let data = AccessData { array, base: 999_999, strides: Default::default() };
     /// let access = graph.accesses.push(data);
     /// let root = graph.root();

@@ -4,6 +4,7 @@
 pub mod derivatives;
 pub mod double_double;
 pub mod functions;
+pub mod fuzz;
 pub mod graph_loops;
 pub mod graphs;
 pub mod numbers;

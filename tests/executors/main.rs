@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod fuzz;
 mod large;
 mod loops;
 mod native;

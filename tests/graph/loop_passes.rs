@@ -386,7 +386,7 @@ fn what_a_replayed_loop_computes_is_computed_before_it() {
 #[test]
 fn what_a_loop_keeps_of_its_iterations_is_a_step_of_it() {
     let text = "graph active 2 inactive 0\nv2 = const 9.0\nv3 = iteration r0\nv4 = iteration r1\na0 = \
-                history v7\ni0 = a0 base 9 r1*-1\nb0:\n  v9 = region r0 b1 bound 10 entries v5=v0\n  v14 \
+                saved v7\ni0 = a0 base 9 r1*-1\nb0:\n  v9 = region r0 b1 bound 10 entries v5=v0\n  v14 \
                 = region r1 b2 bound 10 entries v10=v9\n  return v14\nb1:\n  v6 = lt v3 v2\n  v7 = sin \
                 v1\n  v8 = add v5 v7\n  return v6 v8 v8\nb2:\n  v11 = lt v4 v2\n  v12 = element \
                 i0\n  v13 = add v10 v12\n  return v11 v13 v13\n";

@@ -1,8 +1,7 @@
 //! The report explains control flow: decisions with margins, loops with their
 //! iterations, and where calls left a kernel.
 
-use phigrad::internals::op::Op;
-use phigrad::report::Wait;
+use phigrad::report::{Op, Wait};
 use phigrad::{Limits, Purpose, Recorded, Refusal, Report, Tape, Var};
 
 #[phigrad::traced]
