@@ -97,7 +97,7 @@ pub struct CoverageArgs {
     pub seeds: u64,
     /// Also list the comparisons at which calls left the kernels.
     #[arg(long)]
-    pub left: bool,
+    pub side_exits: bool,
     /// Also write the rows to this file as a JSON array.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

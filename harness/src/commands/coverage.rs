@@ -27,7 +27,7 @@ const PROFILED: usize = 50;
 /// Calls after that.
 const CALLS: usize = 1000;
 /// So large a share of them should run in the kernel, for the programs of the benchmarks;
-/// what is known of typical ones is only told.
+/// that of the typical ones is only shown.
 const SHARE: f64 = 0.95;
 /// Kernels may differ from the tape by so much at any rate,
 const TOLERANCE: f64 = 1e-10;
@@ -55,13 +55,13 @@ struct Row {
     compile_ns: f64,
     kernel_bytes: usize,
     max_rel_err: f64,
-    /// Why calls left the kernels, of all seeds.
-    left: Vec<Left>,
+    /// The comparisons at which calls left the kernels, of all seeds.
+    side_exits: Vec<SideExitCount>,
 }
 
 /// A comparison at which calls left the kernels.
 #[derive(Clone, Debug, Serialize)]
-struct Left {
+struct SideExitCount {
     at: String,
     op: &'static str,
     calls: u64,
@@ -110,8 +110,8 @@ pub fn coverage(args: &CoverageArgs, out: &mut dyn Write) -> Result<(), Error> {
         json.write(&rows)?;
     }
     write_rows(out, &rows)?;
-    if args.left {
-        write_left(out, &rows)?;
+    if args.side_exits {
+        write_side_exits(out, &rows)?;
     }
     match rows.iter().find(|row| (row.kernel_calls as f64) < row.required * row.calls as f64) {
         None => Ok(()),
@@ -194,13 +194,13 @@ fn row(subject: &Subject, seeds: u64) -> Result<Row, Error> {
         compile_ns: kernel.compile_time.as_secs_f64() * 1e9,
         kernel_bytes: kernel.bytes,
         max_rel_err: counts.iter().map(|count| count.max_rel_err).fold(0.0, f64::max),
-        left: left(&counts),
+        side_exits: side_exits(&counts),
     })
 }
 
 /// The comparisons at which calls left the kernels, by place.
-fn left(counts: &[Count]) -> Vec<Left> {
-    let mut left: BTreeMap<(String, &'static str), [u64; 2]> = BTreeMap::new();
+fn side_exits(counts: &[Count]) -> Vec<SideExitCount> {
+    let mut side_exits: BTreeMap<(String, &'static str), [u64; 2]> = BTreeMap::new();
     for count in counts {
         for DecisionReport { decision, side_exits: calls, .. } in &count.report.decisions {
             let is_same = |profiled: &&DecisionReport| {
@@ -210,13 +210,15 @@ fn left(counts: &[Count]) -> Vec<Left> {
             let is_one_sided =
                 profiled.is_none_or(|profiled| profiled.held == 0 || profiled.failed == 0);
             let [all, one_sided] =
-                left.entry((decision.at.to_string(), decision.op.name())).or_default();
+                side_exits.entry((decision.at.to_string(), decision.op.name())).or_default();
             *all += calls;
             *one_sided += if is_one_sided { *calls } else { 0 };
         }
     }
-    let left = left.into_iter().filter(|(_, [calls, _])| *calls > 0);
-    left.map(|((at, op), [calls, one_sided])| Left { at, op, calls, one_sided }).collect()
+    let side_exits = side_exits.into_iter().filter(|(_, [calls, _])| *calls > 0);
+    side_exits
+        .map(|((at, op), [calls, one_sided])| SideExitCount { at, op, calls, one_sided })
+        .collect()
 }
 
 /// Points around that of a subject.
@@ -310,15 +312,16 @@ fn adaptive(subject: &Subject) -> Result<u64, Error> {
     Ok(recorded.report().kernel_calls - before)
 }
 
-fn write_left(out: &mut dyn Write, rows: &[Row]) -> Result<(), Error> {
-    let header = ["program", "left at", "comparison", "calls", "one-sided"];
+fn write_side_exits(out: &mut dyn Write, rows: &[Row]) -> Result<(), Error> {
+    let header = ["program", "side exit at", "comparison", "calls", "one-sided"];
     let cells = rows.iter().flat_map(|row| {
-        let cells = |left: &Left| {
-            let (program, at) = (row.program.clone(), left.at.clone());
-            let (calls, one_sided) = (left.calls.to_string(), left.one_sided.to_string());
-            vec![program, at, left.op.to_owned(), calls, one_sided]
+        let cells = |side_exits: &SideExitCount| {
+            let (program, at) = (row.program.clone(), side_exits.at.clone());
+            let (calls, one_sided) =
+                (side_exits.calls.to_string(), side_exits.one_sided.to_string());
+            vec![program, at, side_exits.op.to_owned(), calls, one_sided]
         };
-        row.left.iter().map(cells)
+        row.side_exits.iter().map(cells)
     });
     write_table(out, &header, &cells.collect::<Vec<_>>())?;
     Ok(())

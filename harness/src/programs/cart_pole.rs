@@ -150,7 +150,7 @@ impl Program for CartPole {
         total
     }
 
-    /// The way forward has the first layer transposed, the way back has not, so
+    /// The forward pass has the first layer transposed, the reverse sweep has not, so
     /// that the loops of both are vectorised. The last action moves neither
     /// position nor angle before the run ends, so the network is not asked for it.
     fn hand_gradient(&self, x: &[f64], gradient: &mut [f64], steps: &mut Vec<Step>) {
@@ -189,7 +189,7 @@ fn cost_slopes(x: f64, angle: f64) -> [f64; 2] {
     [x_slope, angle_slope]
 }
 
-/// The weights for the way forward, with the first layer transposed.
+/// The weights for the forward pass, with the first layer transposed.
 struct Network {
     layer1: [[f64; HIDDEN]; STATES],
     bias1: [f64; HIDDEN],
@@ -209,7 +209,7 @@ impl Network {
     }
 }
 
-/// The weights and their adjoints for the way back.
+/// The weights and their adjoints for the reverse sweep.
 struct Weights<'a> {
     values: &'a [f64],
     bars: &'a mut [f64],

@@ -121,7 +121,7 @@ pub struct Step {
 }
 
 /// The gradient by hand, without the value: every step keeps the derivatives of
-/// its springs, so that the way back needs neither square root nor division.
+/// its springs, so that the reverse sweep needs neither square root nor division.
 pub fn gradient(model: &Qwop, x: &[f64], gradient: &mut [f64], steps: &mut [Step]) {
     let commands = clipped(x);
     let rest: [[f64; MUSCLES]; PHASES] = std::array::from_fn(|phase| {
