@@ -24,7 +24,7 @@ const TRAINING: usize = 320;
 const STEPS: usize = 40;
 const BATCH: usize = 64;
 
-/// Where the search starts: far too careful.
+/// The start of the search, far too careful.
 const FIRST_RATE: f64 = 0.001;
 const SEARCH_STEPS: usize = 40;
 

@@ -26,7 +26,7 @@ const WEIGHTS: usize = COLUMNS + 1;
 /// The first rows are for training, the others are held out.
 const TRAINING: usize = 400;
 
-/// How much the squares of the weights (not of the intercept) add to the loss.
+/// The penalty on the squares of the weights (not of the intercept).
 const RIDGE: f64 = 0.001;
 const RATE: f64 = 0.5;
 const STEPS: usize = 2000;

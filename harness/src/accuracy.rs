@@ -21,7 +21,7 @@ pub fn deviation(got: &[f64], want: &[f64]) -> f64 {
     got.iter().zip(want).map(of_element).fold(0.0, f64::max)
 }
 
-/// Whether all elements are the same to the last bit, signed zeros included.
+/// True if all elements have the same bits, signed zeros included.
 pub fn same_bits(a: &[f64], b: &[f64]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
 }

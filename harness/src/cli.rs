@@ -12,7 +12,7 @@ use crate::programs::PROGRAMS;
 #[derive(Debug, Parser)]
 #[command(name = "phigrad-bench", version)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -78,7 +78,7 @@ pub struct ChoicesArgs {
 /// Arguments of `closed`.
 #[derive(Debug, Args)]
 pub struct ClosedArgs {
-    /// How many iterations each loop has.
+    /// The number of iterations of each loop.
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     pub steps: usize,
     /// Also write the rows to this file as a JSON array.

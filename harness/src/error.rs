@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why a command could not finish or did not succeed.
+/// A reason why a command could not finish or did not succeed.
 #[derive(Debug, Error)]
 pub enum Error {
     /// `--only` names no program.
@@ -32,11 +32,11 @@ pub enum Error {
     /// The file of `--json` or `--svg` cannot be opened for writing, or written.
     #[error("cannot write the {kind} file {}: {source}", .path.display())]
     File {
-        /// What is in it.
+        /// Its content.
         kind: &'static str,
         /// The path as given.
         path: PathBuf,
-        /// What the system said.
+        /// The message of the system.
         source: io::Error,
     },
     /// The expected values that are built into the program are damaged.
@@ -53,7 +53,7 @@ pub enum Error {
     /// Curves cannot be drawn.
     #[error("cannot draw the curves: {reason}")]
     Plot {
-        /// What the drawing library says.
+        /// The message of the drawing library.
         reason: String,
     },
     /// Standard output cannot be written.
@@ -64,7 +64,7 @@ pub enum Error {
     Library {
         /// The program and configuration.
         subject: String,
-        /// What was asked of the library.
+        /// The call of the library.
         action: &'static str,
         /// Its answer.
         source: phigrad::Error,
@@ -95,7 +95,7 @@ pub enum Error {
     Inaccurate {
         /// The program and configuration.
         subject: String,
-        /// What deviates and by how much.
+        /// The results that deviate, and by how much.
         finding: String,
     },
     /// Some configurations are wrong or could not be measured; they were listed.
@@ -127,7 +127,7 @@ impl Error {
         }
     }
 
-    /// Whether the reader of standard output went away, as `head` does.
+    /// True if the reader of standard output went away, as `head` does.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Error::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }

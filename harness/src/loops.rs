@@ -5,12 +5,12 @@ use phigrad::Var;
 
 use crate::straight_line::Random;
 
-/// What a program computes.
+/// The function of a program.
 pub type Function = dyn Fn(&[Var]) -> Var + Send + Sync;
 
 /// A program with the point at which it is measured.
 pub struct Program {
-    /// What it computes.
+    /// Its function.
     pub name: &'static str,
     /// The point.
     pub at: Vec<f64>,

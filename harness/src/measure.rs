@@ -21,7 +21,7 @@ const TEACHING_CALLS: usize = 100;
 /// Compiling is timed again on fresh recordings only if it is cheaper than this.
 const CHEAP_COMPILE: Duration = Duration::from_millis(200);
 
-/// What was measured; the field names are the keys of the JSON file.
+/// A measurement; the field names are the keys of the JSON file.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// Name of the program.

@@ -10,9 +10,9 @@ const HEIGHT: u32 = 440;
 
 /// Curves over the same axes.
 pub struct Panel {
-    /// What is shown.
+    /// The title.
     pub title: String,
-    /// What the axes are, with units.
+    /// The names of the axes, with units.
     pub x: &'static str,
     pub y: &'static str,
     pub curves: Vec<Curve>,
@@ -20,7 +20,7 @@ pub struct Panel {
 
 /// One curve.
 pub struct Curve {
-    /// What the legend calls it.
+    /// The name in the legend.
     pub label: String,
     /// Curves of one number have one colour.
     pub color: usize,

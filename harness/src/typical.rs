@@ -6,16 +6,16 @@ use phigrad::{Var, traced};
 
 use crate::straight_line::Random;
 
-/// What a program computes.
+/// The function of a program.
 pub type Function = dyn Fn(&[Var]) -> Var + Send + Sync;
 
 /// A program with the point around which it is called and how far from it.
 pub struct Typical {
-    /// What it computes.
+    /// Its function.
     pub name: &'static str,
     /// The point.
     pub center: Vec<f64>,
-    /// How far from it each input may be.
+    /// The distance of each input from it, at most.
     pub radius: f64,
     /// The program.
     pub function: Box<Function>,
@@ -57,7 +57,7 @@ pub fn programs() -> Vec<Typical> {
     ]
 }
 
-/// What is paid for paths that stay below the barrier, with fixed draws.
+/// The price of a barrier option, with fixed draws.
 #[traced]
 fn barrier_option(x: &[Var], draws: &[Vec<f64>]) -> Var {
     let [spot, volatility, rate, strike, barrier] = [x[0], x[1], x[2], x[3], x[4]];
@@ -173,7 +173,7 @@ fn newton(x: &[Var]) -> Var {
     sum
 }
 
-/// What a year of consumption costs: three prices by level.
+/// The cost of a year of consumption: three prices by level.
 #[traced]
 fn tariff(x: &[Var], loads: &[f64]) -> Var {
     let levels = [x[0], x[1], x[2]];
@@ -198,7 +198,7 @@ fn tariff(x: &[Var], loads: &[f64]) -> Var {
     cost
 }
 
-/// How long customers wait for three servers; each takes the first that is free.
+/// The waiting time of customers at three servers; each takes the first that is free.
 #[traced]
 fn queue(x: &[Var], gaps: &[Vec<f64>]) -> Var {
     let mut free = [Var::from(0.0); 3];
@@ -246,7 +246,7 @@ fn time_warping(x: &[Var], one: &[f64], other: &[f64]) -> Var {
     row[other.len() - 1]
 }
 
-/// How far points are from the centres that a step of the k-means method makes.
+/// The distance of points from the centres after a step of the k-means method.
 #[traced]
 fn k_means(x: &[Var], points: &[Vec<f64>]) -> Var {
     let mut sums = [[Var::from(0.0); 2]; 3];

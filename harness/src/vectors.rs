@@ -21,7 +21,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// How messages name the case.
+    /// The name of the case in messages.
     pub fn subject(&self) -> String {
         format!("{} {}", self.benchmark, self.config)
     }

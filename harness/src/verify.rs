@@ -43,12 +43,12 @@ pub struct LibraryDeviations {
     pub kernel_real: f64,
     /// Kernels that must repeat the tape bit for bit.
     pub kernel_exact: f64,
-    /// Whether they did.
+    /// True if they did.
     pub same_bits: bool,
 }
 
 impl PlainDeviations {
-    /// What is wrong; empty if nothing is.
+    /// The violations; empty if there are none.
     pub fn findings(&self) -> Vec<String> {
         too_large(&[
             ("objective on f64", self.generic),
@@ -59,7 +59,7 @@ impl PlainDeviations {
 }
 
 impl LibraryDeviations {
-    /// What is wrong; empty if nothing is.
+    /// The violations; empty if there are none.
     pub fn findings(&self) -> Vec<String> {
         let mut findings = too_large(&[
             ("tape", self.tape),
@@ -109,7 +109,7 @@ pub fn verify_library<P: Program>(case: &Case) -> Result<LibraryDeviations, Erro
     })
 }
 
-/// How far the interpreter is off, stage by stage instead of in a recording.
+/// The deviation of the interpreter, stage by stage instead of in a recording.
 fn interpreted<P: Program>(program: &P, case: &Case) -> Result<f64, Error> {
     let unfit = |finding: String| Error::Inaccurate { subject: case.subject(), finding };
     let (mut tracer, mut traces) = (Tracer::default(), MergedTraces::new(case.input.len(), 0));
@@ -141,7 +141,7 @@ pub fn require_right<P: Program>(case: &Case) -> Result<LibraryDeviations, Error
     Err(Error::Inaccurate { subject: case.subject(), finding: findings.join(", ") })
 }
 
-/// What a recording answers at one point, asked in all three ways.
+/// The answers of a recording at one point, by all three calls.
 struct Answers {
     /// From `eval` and from `value_and_grad`.
     values: [f64; 2],

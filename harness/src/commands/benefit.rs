@@ -18,7 +18,7 @@ use crate::timing::{Contender, Plan, interleave};
 
 const PLAN: Plan = Plan { rounds: 25, sample: Duration::from_millis(2), fresh: 3 };
 
-/// What was measured; the field names are the keys of the JSON file.
+/// A measurement; the field names are the keys of the JSON file.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     name: &'static str,

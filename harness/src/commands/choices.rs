@@ -85,7 +85,7 @@ const LOOPS: [Short; 6] = [
     },
 ];
 
-/// What was measured; the field names are the keys of the JSON file.
+/// A measurement; the field names are the keys of the JSON file.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     name: &'static str,

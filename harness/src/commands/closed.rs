@@ -30,7 +30,7 @@ struct Linear {
     by_hand: fn(&[f64], usize, &mut Scratch, &mut [f64]),
 }
 
-/// What the gradients by hand keep from the way forward.
+/// The values of the forward pass that the gradients by hand save.
 #[derive(Default)]
 struct Scratch {
     first: Vec<f64>,
@@ -131,7 +131,7 @@ const LOOPS: [Linear; 3] = [
     },
 ];
 
-/// What was measured; the field names are the keys of the JSON file.
+/// A measurement; the field names are the keys of the JSON file.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     name: &'static str,

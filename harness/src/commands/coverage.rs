@@ -37,7 +37,7 @@ const ROUNDINGS: f64 = 64.0;
 /// Rows of data whose branches flip independently of one another.
 const ROWS: usize = 100;
 
-/// What was counted; the field names are the keys of the JSON file.
+/// The counts; the field names are the keys of the JSON file.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     program: String,
@@ -70,7 +70,7 @@ struct SideExitCount {
     one_sided: u64,
 }
 
-/// What was counted for one seed.
+/// The counts of one seed.
 struct Count {
     /// After the profiling runs and after the calls.
     profiled: Report,
@@ -270,7 +270,7 @@ fn count(subject: &Subject, seed: u64) -> Result<Count, Error> {
     Ok(Count { profiled: before, report, kernel_calls, max_rel_err: off })
 }
 
-/// How far the gradient on the tape moves from `gradient` if one of the inputs or all of
+/// The change of the tape's gradient from `gradient` if one of the inputs or all of
 /// them are the next number: no rounding in it does less.
 fn sensitivity(
     tape: &Recorded<impl Fn(&[Var]) -> Var + Send + Sync + 'static>,
@@ -289,7 +289,7 @@ fn sensitivity(
     Ok(most)
 }
 
-/// How many calls the kernel knows after as many profiling runs, each of them a call that
+/// The number of calls that a kernel serves after as many profiling runs, each of them a call that
 /// the kernel before did not know.
 fn adaptive(subject: &Subject) -> Result<u64, Error> {
     let (name, recorded, mut point) = (&subject.name, fresh(subject), points(subject, 0));

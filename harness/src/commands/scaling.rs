@@ -26,7 +26,7 @@ const OPERATIONS: [usize; 3] = [1_000, 10_000, 100_000];
 const MOST_TAPE_CALLS: f64 = 1000.0;
 const PLAN: Plan = Plan { rounds: 11, sample: Duration::from_millis(5), fresh: 3 };
 
-/// What was measured; the field names are the keys of the JSON file.
+/// A measurement; the field names are the keys of the JSON file.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     operations: usize,

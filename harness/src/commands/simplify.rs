@@ -88,7 +88,7 @@ const FORMULAS: &[Formula] = &[
     },
 ];
 
-/// What was measured; the field names are the keys of the JSON file.
+/// A measurement; the field names are the keys of the JSON file.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     program: String,
@@ -222,7 +222,7 @@ fn row(program: String, recorded: &Graph) -> Result<Row, Error> {
     })
 }
 
-/// How much faster, at best of all rounds, kernels of `formula` are with
+/// The speedup, at best of all rounds, of kernels of `formula` with
 /// simplification: gradients alone, and with the value.
 fn gains(formula: &Formula, round_done: RoundDone) -> Result<(f64, f64), Error> {
     let recorded = simplify(&traced(formula.name, formula.run, formula.at)?, Folding::Real);

@@ -26,7 +26,7 @@ use crate::timing::{Contender, Plan, interleave};
 use crate::vectors;
 use crate::verify::TOLERANCE;
 
-/// What is measured.
+/// The subject of a measurement.
 struct Sweep {
     /// Limits of segments, in steps.
     limits: &'static [usize],
@@ -50,7 +50,7 @@ const QUICK: Sweep = Sweep {
     plan: Plan { rounds: 3, sample: Duration::from_micros(300), fresh: 1 },
 };
 
-/// What was measured; the field names are the keys of the JSON file.
+/// A measurement; the field names are the keys of the JSON file.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     program: String,

@@ -31,9 +31,9 @@ const PLAN: Plan = Plan { rounds: 11, sample: Duration::from_millis(2), fresh: 3
 /// A loop of so many iterations.
 struct Loop {
     name: &'static str,
-    /// How many active inputs that many iterations read, besides two others.
+    /// The number of active inputs that so many iterations read, besides two others.
     active: fn(usize) -> usize,
-    /// How many inactive inputs they read.
+    /// The number of inactive inputs that they read.
     data: fn(usize) -> usize,
     /// More iterations take the tape too long.
     most: usize,
@@ -84,7 +84,7 @@ fn descent(points: usize, x: &[Var], data: &[Var]) -> Var {
     })
 }
 
-/// What was measured; the field names are the keys of the JSON file.
+/// A measurement; the field names are the keys of the JSON file.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     program: &'static str,

@@ -6,7 +6,7 @@ use super::{Program, Scalar};
 const HIDDEN: usize = 16;
 const STATES: usize = 4;
 
-/// Where the weights start: first layer (row by row), its biases, second layer;
+/// The offsets of the weights: first layer (row by row), its biases, second layer;
 /// last comes the second bias.
 const BIAS1: usize = HIDDEN * STATES;
 const LAYER2: usize = BIAS1 + HIDDEN;
@@ -68,7 +68,7 @@ fn advance<T: Scalar>(state: &[T; STATES], action: T) -> [T; STATES] {
     [x + x_dot * TAU, x_dot + x_acc * TAU, angle + angle_dot * TAU, angle_dot + angle_acc * TAU]
 }
 
-/// What a state costs.
+/// The cost of a state.
 #[phigrad::traced]
 fn cost<T: Scalar>(state: &[T; STATES]) -> T {
     let (x, angle) = (state[0], state[2]);
@@ -84,7 +84,7 @@ fn cost<T: Scalar>(state: &[T; STATES]) -> T {
     loss
 }
 
-/// What a run costs.
+/// The cost of a run.
 #[phigrad::traced]
 fn loss_of_run<T: Scalar>(weights: &[T], steps: usize) -> T {
     let mut state: [T; STATES] = START.map(|s| s.into());
@@ -101,7 +101,7 @@ impl Program for CartPole {
     const NAME: &'static str = "CartPole";
     type Config = usize;
     const CONFIGS: &'static [usize] = &[6, 8, 10];
-    /// What the reverse sweep needs of each step.
+    /// The values of a step that the reverse sweep needs.
     type Work = Vec<Step>;
 
     fn new(steps: usize) -> Self {
@@ -221,7 +221,7 @@ struct Weights<'a> {
 pub struct Step {
     state: [f64; STATES],
     hidden: [f64; HIDDEN],
-    /// Whether the action is within its bounds, so that it has an effect.
+    /// True if the action is within its bounds, so that it has an effect.
     free: bool,
     sin: f64,
     cos: f64,

@@ -57,7 +57,7 @@ impl<T> Scalar for T where
 pub trait Program: Sized + Send + Sync + 'static {
     /// Name in tables, in the expected vectors and on the command line.
     const NAME: &'static str;
-    /// What distinguishes the configurations, usually a size.
+    /// The parameter of the configurations, usually a size.
     type Config: Copy + 'static;
     /// The configurations; users count them from 1.
     const CONFIGS: &'static [Self::Config];

@@ -314,7 +314,7 @@ mod tests {
     use super::super::super::tests::require_gradient_of_tape;
     use super::*;
 
-    /// What the figure meets at the start of a step or in it.
+    /// The contacts of the figure at the start of a step or in it.
     fn situations(step: &Step) -> [bool; 7] {
         let [sinking, sliding, sticking, sliding_back] = [0, 1, 2, 3].map(|kind| {
             step.position.iter().zip(&step.velocity).any(|([_, y], [vx, vy])| {

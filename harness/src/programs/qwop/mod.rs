@@ -29,7 +29,7 @@ const HAND_L: usize = 8;
 const ELBOW_R: usize = 9;
 const HAND_R: usize = 10;
 
-/// Where the points start, x and y.
+/// The first positions of the points, x and y.
 const POSE: [[f64; 2]; POINTS] = [
     [0.0, 1.95],
     [0.0, 1.6],
@@ -43,7 +43,7 @@ const POSE: [[f64; 2]; POINTS] = [
     [-0.2, 1.35],
     [-0.05, 1.1],
 ];
-/// How fast all of them start to the right.
+/// The first speed of all of them, to the right.
 const START_SPEED: f64 = 0.4;
 const MASSES: [f64; POINTS] = [1.5, 2.0, 3.0, 1.0, 0.6, 1.0, 0.6, 0.5, 0.3, 0.5, 0.3];
 
@@ -78,7 +78,7 @@ const MAX_SPEED2: f64 = 64.0;
 const MAX_SPEED: f64 = 8.0;
 /// Keeps the length differentiable where two points meet.
 const SOFTENING: f64 = 1e-9;
-/// How much a command changes a muscle's rest length.
+/// The change of a muscle's rest length by a command of 1.
 const REACH: f64 = 0.3;
 const KNEE_STIFFNESS: f64 = 800.0;
 const FLOOR_STIFFNESS: f64 = 6000.0;
@@ -90,7 +90,7 @@ const SLIP_SPEED: f64 = 0.5;
 const FALLEN: f64 = 0.9;
 const EFFORT_PRICE: f64 = 0.01;
 
-/// What a bone or muscle is made of.
+/// The material of a bone or muscle.
 #[derive(phigrad::Carry)]
 struct Material {
     stiffness: f64,
@@ -209,7 +209,7 @@ fn advance<T: Scalar>(figure: &mut Figure<T>, point: usize, mass: f64) {
 }
 
 impl Qwop {
-    /// How badly the figure fares: it should come far, not fall, and save effort.
+    /// The cost of a run: the figure should come far, not fall, and save effort.
     #[phigrad::traced]
     fn cost<T: Scalar>(&self, commands: &[T]) -> T {
         let mut figure = Figure {
@@ -275,7 +275,7 @@ impl Program for Qwop {
     /// Factor of all masses, and steps of time.
     type Config = (f64, usize);
     const CONFIGS: &'static [(f64, usize)] = &[(1.0, 20), (1.6, 260), (2.4, 330)];
-    /// What the reverse sweep needs of each step.
+    /// The values of a step that the reverse sweep needs.
     type Work = Vec<Step>;
 
     fn new((mass_scale, steps): (f64, usize)) -> Self {
