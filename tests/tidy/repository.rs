@@ -230,6 +230,23 @@ fn private_words(path: &str, text: &str) -> Vec<String> {
     text.lines().enumerate().flat_map(of_line).collect()
 }
 
+/// Docs of items begin with a noun or a verb.
+fn beginnings(path: &str, text: &str) -> Vec<String> {
+    const QUESTIONS: [&str; 5] = ["What", "Whether", "How", "Where", "Why"];
+    let mut before = "";
+    let mut found = Vec::new();
+    for (number, line) in text.lines().map(str::trim_start).enumerate() {
+        if let Some(doc) = line.strip_prefix("/// ")
+            && !before.starts_with("///")
+            && QUESTIONS.iter().any(|&question| doc.split(' ').next() == Some(question))
+        {
+            found.push(violation(path, number + 1, line));
+        }
+        before = line;
+    }
+    found
+}
+
 /// Whether a test in `codes`, which are without comments and strings, has `name`.
 fn is_named(codes: &[String], name: &str) -> bool {
     codes.iter().any(|code| has(code, name))
@@ -289,6 +306,13 @@ fn words_are_those_of_the_field() {
     let mut texts = files(&folders, &[".rs", ".md"]);
     texts.retain(|source| source.path != "tests/tidy/repository.rs");
     assert_tidy(private_words, &texts);
+}
+
+#[test]
+fn docs_of_items_begin_with_a_noun_or_a_verb() {
+    assert_tidy(beginnings, &files(&RUST_FOLDERS, &[".rs"]));
+    assert_found(beginnings, "src/a.rs", "/// Whether it is.\nfn f() {}\n", 1);
+    assert_found(beginnings, "src/a.rs", "/// True if it is.\n/// What\nfn f() {}\n", 0);
 }
 
 #[test]
