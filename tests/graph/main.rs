@@ -5,6 +5,7 @@
 mod common;
 
 mod calls;
+mod corpus;
 mod expand;
 mod loop_passes;
 mod loop_rules;
