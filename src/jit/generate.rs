@@ -16,7 +16,7 @@ use super::code::{CodeMemory, RUN};
 use super::flow::{self, Entries};
 use super::layout::Layout;
 use super::lower::{Lowering, Values};
-use super::math::{self, is_call};
+use super::math::{Function, is_call};
 use super::memory::Pointers;
 use super::plan::{Chunk, Plan, Step};
 use crate::numeric::Routine;
@@ -63,10 +63,8 @@ pub(super) fn generate(
     isa: Arc<dyn TargetIsa>,
 ) -> Result<Generated, Box<ModuleError>> {
     let mut builder = JITBuilder::with_isa(isa, default_libcall_names());
-    for &op in Op::ALL {
-        if let Some(address) = address(op) {
-            builder.symbol(symbol(op), address);
-        }
+    for &op in Op::ALL.iter().filter(|&&op| is_call(op)) {
+        builder.symbol(symbol(op), Function::of(op).address());
     }
     builder.symbol(RUN_ROUTINE, RUN as *const u8);
     let Schedule { graph, layout, .. } = schedule;
@@ -222,14 +220,4 @@ fn import_function(
 
 fn symbol(op: Op) -> String {
     format!("phigrad_{}", op.name())
-}
-
-/// The address of the function that `op` calls, if it is a call.
-fn address(op: Op) -> Option<*const u8> {
-    match math::lowering(op) {
-        math::Lowering::Instructions => None,
-        math::Lowering::Call1(function) => Some(function as *const u8),
-        math::Lowering::Call2(function) => Some(function as *const u8),
-        math::Lowering::Call3(function) => Some(function as *const u8),
-    }
 }

@@ -1,7 +1,7 @@
-//! Where each primitive is defined, which tests draw operands from, and where
-//! it is singular, which decides what may be rounded otherwise.
+//! Where primitives are defined, which tests draw operands from, and where
+//! they are singular, which decides what may be rounded otherwise.
 
-use super::Op;
+use super::{Op, smoothness};
 
 /// A set of real numbers that an operand must lie in for the primitive to have
 /// a finite real value.
@@ -28,7 +28,7 @@ pub enum Domain {
 }
 
 impl Domain {
-    /// Whether the finite number `x` lies in the set.
+    /// True if the finite number `x` lies in the set.
     ///
     /// # Examples
     ///
@@ -77,45 +77,16 @@ impl Domain {
     }
 }
 
-/// The domain of each operand of `op`; entries beyond the arity are
-/// [`Domain::Real`].
-///
-/// `powf` is listed with a positive base: negative ones are defined for
-/// integer exponents only.
-///
-/// # Examples
-///
-/// ```
-/// use phigrad::internals::op::{Domain, Op, domain};
-///
-/// assert_eq!(domain(Op::Div), [Domain::Real, Domain::NonZero, Domain::Real]);
-/// ```
-pub fn domain(op: Op) -> [Domain; 3] {
-    use Domain::Real;
-    match op {
-        Op::Add | Op::Sub | Op::Mul | Op::Neg | Op::MulAdd | Op::Cbrt | Op::Hypot => [Real; 3],
-        Op::Div | Op::Rem => [Real, Domain::NonZero, Real],
-        Op::Recip => [Domain::NonZero, Real, Real],
-        // Negative exponents exclude 0 as the base.
-        Op::Powi => [Domain::NonZero, Domain::Integer, Real],
-        Op::Powf => [Domain::Positive, Real, Real],
-        Op::Sqrt => [Domain::NonNegative, Real, Real],
-        Op::Exp | Op::ExpM1 | Op::Exp2 => [Real; 3],
-        Op::Ln | Op::Log2 | Op::Log10 => [Domain::Positive, Real, Real],
-        Op::Ln1p => [Domain::AboveMinusOne, Real, Real],
-        Op::Sin | Op::Cos | Op::Tan | Op::Atan | Op::Atan2 => [Real; 3],
-        Op::Asin | Op::Acos => [Domain::Unit, Real, Real],
-        Op::Sinh | Op::Cosh | Op::Tanh | Op::Asinh => [Real; 3],
-        Op::Acosh => [Domain::AtLeastOne, Real, Real],
-        Op::Atanh => [Domain::OpenUnit, Real, Real],
-        Op::Abs | Op::Signum | Op::CopySign | Op::Min | Op::Max => [Real; 3],
-        Op::Floor | Op::Ceil | Op::Round | Op::Trunc | Op::Fract => [Real; 3],
-        Op::Select | Op::Attach => [Real; 3],
-        Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne | Op::Same => [Real; 3],
-    }
+/// The smoothness of a primitive in an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Smoothness {
+    /// It has a bounded derivative around each number of its domain.
+    Smooth,
+    /// Somewhere it or its derivative jumps or grows beyond all bounds.
+    Singular,
 }
 
-/// Whether `op` is singular somewhere in operand number `operand`: it or its
+/// True if `op` is singular somewhere in operand number `operand`: it or its
 /// derivative jumps there or grows beyond all bounds, so that the least change of
 /// the operand may change everything.
 ///
@@ -128,28 +99,13 @@ pub fn domain(op: Op) -> [Domain; 3] {
 /// assert!(!is_singular(Op::Exp, 0) && !is_singular(Op::Div, 0));
 /// ```
 pub fn is_singular(op: Op, operand: usize) -> bool {
-    match op {
-        Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne | Op::Same => true,
-        Op::Floor | Op::Ceil | Op::Round | Op::Trunc | Op::Fract | Op::Rem => true,
-        Op::Abs | Op::Signum | Op::CopySign | Op::Min | Op::Max => true,
-        Op::Atan2 | Op::Powf | Op::Hypot => true,
-        Op::Recip | Op::Sqrt | Op::Cbrt | Op::Ln | Op::Ln1p | Op::Log2 | Op::Log10 => true,
-        Op::Asin | Op::Acos | Op::Acosh | Op::Atanh => true,
-        Op::Select => operand == 0,
-        Op::Div => operand == 1,
-        // Of poles, `tan` has none that a rounded number meets; those of `powi`
-        // depend on the exponent.
-        Op::Tan | Op::Powi => false,
-        Op::Add | Op::Sub | Op::Mul | Op::Neg | Op::MulAdd | Op::Attach => false,
-        Op::Exp | Op::ExpM1 | Op::Exp2 | Op::Sin | Op::Cos | Op::Atan => false,
-        Op::Sinh | Op::Cosh | Op::Tanh | Op::Asinh => false,
-    }
+    smoothness(op).get(operand) == Some(&Smoothness::Singular)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::op::eval;
+    use crate::op::{domain, eval};
 
     #[test]
     fn members_are_members_and_give_finite_values() {

@@ -168,14 +168,8 @@ pub(super) fn range_of(op: Op, [a, b, c]: [Range; 3], is_square: bool) -> Range 
             let args = |x: f64| eval(op, [x, 0.0, 0.0]);
             Range::between(args(a.lower), args(a.upper)).or_nan(a.nan)
         }
-        Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne | Op::Same => {
-            Range::between(0.0, 1.0).or_nan(false)
-        }
-        Op::Rem | Op::Powi | Op::Powf | Op::Cbrt | Op::Ln | Op::Ln1p | Op::Log2 | Op::Log10 => {
-            Range::UNKNOWN
-        }
-        Op::Tan | Op::Sinh | Op::Asinh | Op::Acosh | Op::Atanh => Range::UNKNOWN,
-        Op::CopySign | Op::Fract => Range::UNKNOWN,
+        op if op.is_comparison() => Range::between(0.0, 1.0).or_nan(false),
+        _ => Range::UNKNOWN,
     }
 }
 

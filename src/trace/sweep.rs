@@ -5,7 +5,7 @@ use core::mem;
 
 use super::event::{Kind, Rule, Step};
 use super::{Operand, Trace};
-use crate::op::{MAX_ARITY, Numbers, Op, OpVisitor, contribution, with_constant_op};
+use crate::op::{ConstantOp, MAX_ARITY, Numbers, Op, OpVisitor, contribution, with_constant_op};
 
 /// The buffer of [`sweep()`]: an adjoint for each event.
 ///
@@ -100,14 +100,14 @@ impl Back<'_> {
             if g != 0.0 {
                 // It does not matter which operand is the constant.
                 let x = [f64::NAN, event.constant()];
-                self.add(a, Primitive::<true, false> { x, y, g }.visit(Op::Mul).0);
+                self.add(a, Primitive::<true, false> { x, y, g }.passed(Op::Mul).0);
             }
         } else if g == 0.0 {
             // Nothing is passed on, not even to an infinite partial.
         } else if rule < Rule::First {
             let b = event.second() as usize;
             let x = [self.value(a), self.value(b)];
-            self.add_both([a, b], Primitive::<true, true> { x, y, g }.visit(Op::Mul));
+            self.add_both([a, b], Primitive::<true, true> { x, y, g }.passed(Op::Mul));
         } else if rule < Rule::Both {
             let (x, constant) = (self.value(a), event.constant());
             let passed = if rule == Rule::First {
@@ -160,17 +160,25 @@ struct Primitive<const FIRST: bool, const SECOND: bool> {
     g: f64,
 }
 
-impl<const FIRST: bool, const SECOND: bool> OpVisitor for Primitive<FIRST, SECOND> {
-    // A pair is returned in registers.
-    type Output = (f64, f64);
-
+impl<const FIRST: bool, const SECOND: bool> Primitive<FIRST, SECOND> {
+    /// The contributions of `op`.
     #[inline(always)]
-    fn visit(self, op: Op) -> (f64, f64) {
+    fn passed(self, op: Op) -> (f64, f64) {
         let Primitive { x: [a, b], y, g } = self;
         let x = [a, b, 0.0];
         let to_a = if FIRST { contribution(&mut Numbers, op, 0, x, y, g) } else { None };
         let to_b = if SECOND { contribution(&mut Numbers, op, 1, x, y, g) } else { None };
         (to_a.unwrap_or(0.0), to_b.unwrap_or(0.0))
+    }
+}
+
+impl<const FIRST: bool, const SECOND: bool> OpVisitor for Primitive<FIRST, SECOND> {
+    // A pair is returned in registers.
+    type Output = (f64, f64);
+
+    #[inline(always)]
+    fn visit<P: ConstantOp>(self) -> (f64, f64) {
+        self.passed(P::OP)
     }
 }
 
@@ -180,13 +188,13 @@ fn first(op: Op, x: [f64; 2], y: f64, g: f64) -> f64 {
     let primitive = Primitive::<true, false> { x, y, g };
     // Frequent enough to be spared the call.
     if op == Op::Div {
-        primitive.visit(Op::Div).0
+        primitive.passed(Op::Div).0
     } else if op == Op::Sqrt {
-        primitive.visit(Op::Sqrt).0
+        primitive.passed(Op::Sqrt).0
     } else if op == Op::Exp {
-        primitive.visit(Op::Exp).0
+        primitive.passed(Op::Exp).0
     } else if op == Op::Ln {
-        primitive.visit(Op::Ln).0
+        primitive.passed(Op::Ln).0
     } else {
         any_first(op, x[0], x[1], y, g)
     }
@@ -196,7 +204,7 @@ fn first(op: Op, x: [f64; 2], y: f64, g: f64) -> f64 {
 #[inline(always)]
 fn both(op: Op, x: [f64; 2], y: f64, g: f64) -> (f64, f64) {
     if op == Op::Div {
-        Primitive::<true, true> { x, y, g }.visit(Op::Div)
+        Primitive::<true, true> { x, y, g }.passed(Op::Div)
     } else {
         any_both(op, x[0], x[1], y, g)
     }

@@ -55,6 +55,10 @@ macro_rules! functions {
                 }
             )*
         }
+
+        /// The functions of one number, and the primitives that they record.
+        #[cfg(test)]
+        const FUNCTIONS: &[(fn(Var) -> Var, Op)] = &[$((Var::$name, Op::$op)),*];
     };
 }
 
@@ -156,6 +160,10 @@ macro_rules! functions_of_two {
                 }
             )*
         }
+
+        /// The functions of two numbers, and the primitives that they record.
+        #[cfg(test)]
+        const FUNCTIONS_OF_TWO: &[(fn(Var, Var) -> Var, Op)] = &[$((Var::$name, Op::$op)),*];
     };
 }
 
@@ -448,9 +456,45 @@ from_number!(f64, f32, i8, i16, i32, u8, u16, u32);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::op::eval;
 
     #[test]
     fn a_var_is_sixteen_bytes() {
         assert_eq!(size_of::<Var>(), 16);
+    }
+
+    #[test]
+    fn a_method_or_an_operator_records_each_primitive() {
+        const OTHERS: [Op; 10] = [
+            Op::Add,
+            Op::Sub,
+            Op::Mul,
+            Op::Div,
+            Op::Rem,
+            Op::Neg,
+            Op::MulAdd,
+            Op::Powi,
+            Op::Select,
+            Op::Same,
+        ];
+        let (one, two) = (FUNCTIONS.iter().map(|f| f.1), FUNCTIONS_OF_TWO.iter().map(|f| f.1));
+        let recorded: Vec<Op> = OTHERS.into_iter().chain(one).chain(two).collect();
+        for op in Op::ALL {
+            // Only closed forms attach partials.
+            assert!(*op == Op::Attach || recorded.contains(op), "no method records {op}");
+        }
+    }
+
+    #[test]
+    fn each_function_has_the_value_of_its_primitive() {
+        let (a, b) = (0.375, 0.75);
+        for (function, op) in FUNCTIONS {
+            let (found, expected) = (function(Var::from(a)).value(), eval(*op, [a, 0.0, 0.0]));
+            assert!(found.to_bits() == expected.to_bits() || expected.is_nan(), "{op}");
+        }
+        for (function, op) in FUNCTIONS_OF_TWO {
+            let found = function(Var::from(a), Var::from(b)).value();
+            assert_eq!(found.to_bits(), eval(*op, [a, b, 0.0]).to_bits(), "{op}");
+        }
     }
 }

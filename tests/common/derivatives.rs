@@ -12,11 +12,11 @@ const SUB: f64 = 5e-324;
 const EPS: f64 = f64::EPSILON;
 
 /// The derivative by each operand, in a form other than the library's where
-/// there is one. Exhaustive: a new primitive does not compile without a line.
-pub fn partials(op: Op, [a, b, c]: [f64; 3]) -> [f64; 3] {
+/// there is one. A primitive without a line here is compared with differences alone.
+pub fn partials(op: Op, [a, b, c]: [f64; 3]) -> Option<[f64; 3]> {
     let first = |d| [d, 0.0, 0.0];
     let side = |second: bool| if second { [0.0, 1.0, 0.0] } else { [1.0, 0.0, 0.0] };
-    match op {
+    Some(match op {
         Op::Add => [1.0, 1.0, 0.0],
         Op::Sub => [1.0, -1.0, 0.0],
         Op::Mul => [b, a, 0.0],
@@ -58,8 +58,9 @@ pub fn partials(op: Op, [a, b, c]: [f64; 3]) -> [f64; 3] {
         Op::Fract => first(1.0),
         Op::Select => [0.0, 1.0, 0.0],
         Op::Attach => [1.0, c, 0.0],
-        Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne | Op::Same => [0.0; 3],
-    }
+        op if op.is_comparison() => [0.0; 3],
+        _ => return None,
+    })
 }
 
 /// Operands, value, derivatives.
