@@ -76,9 +76,10 @@ macro_rules! primitives {
         /// # Numerics
         ///
         /// Transcendental functions are the platform's mathematical library, reached
-        /// through `std`. `min`, `max` and `powi` are defined here because `std` leaves
-        /// their zeros, ties and roundings open. NaN results carry no promise about
-        /// their sign and payload.
+        /// through `std`; special functions, which `std` does not have, are written in
+        /// Rust. `min`, `max` and `powi` are defined here because `std` leaves their
+        /// zeros, ties and roundings open. NaN results carry no promise about their
+        /// sign and payload.
         ///
         /// # Examples
         ///

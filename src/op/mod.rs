@@ -10,6 +10,7 @@ mod generate;
 mod derivative;
 mod domain;
 mod meaning;
+mod polygamma;
 mod properties;
 mod table;
 

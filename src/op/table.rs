@@ -22,6 +22,7 @@ use super::derivative::{
 };
 use super::domain::{Domain, Smoothness};
 use super::meaning::{powi, select, truth};
+use super::polygamma::polygamma;
 use super::properties::{Feature, Flag, Lowering};
 
 primitives! {
@@ -241,6 +242,14 @@ primitives! {
         meaning: a.atanh();
         latency: 270; lowering: Call;
         a: OpenUnit, Singular, Div(g, Mul(Sub(1.0, a), Add(1.0, a)));
+    }
+    /// The derivative of digamma at `a` of the order that is nearest to `b`: digamma for 0,
+    /// trigamma for 1; NaN for orders below 0 and above 100.
+    Polygamma "polygamma" {
+        meaning: polygamma(a, b);
+        latency: 390; lowering: Call;
+        a: Positive, Singular, Mul(g, Polygamma(a, Add(b, 1.0)));
+        b: NonNegative, Singular, none;
     }
     /// Absolute value; derivative 0 at 0.
     Abs "abs" {

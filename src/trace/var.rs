@@ -324,6 +324,27 @@ impl Var {
         self.apply2_with(Op::Powi, f64::from(n))
     }
 
+    /// The polygamma function of this order, a derivative of ln Γ: digamma for order 0, trigamma
+    /// for order 1. NaN for orders above 100 and at negative integers, which are poles.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let digamma = Tape::record(|x: &[Var]| x[0].polygamma(0));
+    /// let (value, gradient) = digamma.value_and_grad(&[1.0])?;
+    /// assert!((value + 0.5772156649015329).abs() < 1e-15); // Euler's constant.
+    /// assert!((gradient[0] - std::f64::consts::PI.powi(2) / 6.0).abs() < 1e-15);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    #[inline]
+    #[track_caller]
+    #[must_use]
+    pub fn polygamma(self, order: u32) -> Var {
+        self.apply2_with(Op::Polygamma, f64::from(order))
+    }
+
     /// `self · a + b`, rounded once: one instruction where the host has it,
     /// otherwise slower than the product and the sum.
     ///
@@ -465,7 +486,7 @@ mod tests {
 
     #[test]
     fn a_method_or_an_operator_records_each_primitive() {
-        const OTHERS: [Op; 10] = [
+        const OTHERS: [Op; 11] = [
             Op::Add,
             Op::Sub,
             Op::Mul,
@@ -474,6 +495,7 @@ mod tests {
             Op::Neg,
             Op::MulAdd,
             Op::Powi,
+            Op::Polygamma,
             Op::Select,
             Op::Same,
         ];
