@@ -15,7 +15,7 @@
 //! formula picks a subgradient: 0 for `abs` at 0, the second operand for `min` and `max` at a
 //! tie (so that the derivative of `x.max(0.0)` at 0 is 0).
 
-use core::f64::consts::{LN_2, LN_10};
+use core::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10};
 
 use super::derivative::{
     Algebra, direction, over_square, power_by_base, power_by_exponent, with_sign_of,
@@ -242,6 +242,24 @@ primitives! {
         meaning: a.atanh();
         latency: 270; lowering: Call;
         a: OpenUnit, Singular, Div(g, Mul(Sub(1.0, a), Add(1.0, a)));
+    }
+    /// Error function.
+    Erf "erf" {
+        meaning: libm::erf(a);
+        latency: 305; lowering: Call;
+        a: Real, Smooth, Mul(g, Mul([FRAC_2_SQRT_PI], Exp(Neg(Mul(a, a)))));
+    }
+    /// `1 - erf(a)`, accurate where that is small.
+    Erfc "erfc" {
+        meaning: libm::erfc(a);
+        latency: 305; lowering: Call;
+        a: Real, Smooth, Neg(Mul(g, Mul([FRAC_2_SQRT_PI], Exp(Neg(Mul(a, a))))));
+    }
+    /// `ln|Γ(a)|`
+    LnGamma "ln_gamma" {
+        meaning: libm::lgamma(a);
+        latency: 260; lowering: Call;
+        a: Positive, Singular, Mul(g, Polygamma(a, 0.0));
     }
     /// The derivative of digamma at `a` of the order that is nearest to `b`: digamma for 0,
     /// trigamma for 1; NaN for orders below 0 and above 100.

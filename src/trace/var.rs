@@ -108,6 +108,46 @@ functions! {
     acosh Acosh;
     /// Inverse hyperbolic tangent.
     atanh Atanh;
+    /// Error function.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let f = Tape::record(|x: &[Var]| x[0].erf());
+    /// assert_eq!(f.value_and_grad(&[0.0])?, (0.0, vec![std::f64::consts::FRAC_2_SQRT_PI]));
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    erf Erf;
+    /// Complementary error function, `1 - self.erf()`, accurate where that is small.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// // The probability that a standard normal variable exceeds x.
+    /// let exceeds = Tape::record(|x: &[Var]| 0.5 * (x[0] / 2.0f64.sqrt()).erfc());
+    /// assert!((exceeds.eval(&[8.0])? / 6.220960574271785e-16 - 1.0).abs() < 1e-14);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    erfc Erfc;
+    /// `ln|Γ(self)|`: the logarithm of the factorial of `self - 1`. The derivative is digamma,
+    /// NaN at negative integers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use phigrad::{Tape, Var};
+    ///
+    /// let f = Tape::record(|x: &[Var]| x[0].ln_gamma());
+    /// let (value, gradient) = f.value_and_grad(&[5.0])?;
+    /// assert!((value - 24.0f64.ln()).abs() < 1e-15);
+    /// assert!((gradient[0] - 1.506117668431801).abs() < 1e-15);
+    /// # Ok::<(), phigrad::Error>(())
+    /// ```
+    ln_gamma LnGamma;
     /// Absolute value, without a guard; the derivative at 0 is taken as 0.
     ///
     /// # Examples
