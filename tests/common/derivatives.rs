@@ -1,7 +1,7 @@
 //! What derivatives are expected: closed forms, and a table for points where
 //! calculus or floating point is special.
 
-use core::f64::consts::{FRAC_PI_2, LN_2, LN_10, PI};
+use core::f64::consts::{FRAC_2_SQRT_PI, FRAC_PI_2, LN_2, LN_10, PI};
 
 use phigrad::internals::op::Op;
 
@@ -50,6 +50,8 @@ pub fn partials(op: Op, [a, b, c]: [f64; 3]) -> Option<[f64; 3]> {
         Op::Asinh => first((a * a + 1.0).powf(-0.5)),
         Op::Acosh => first((a * a - 1.0).powf(-0.5)),
         Op::Atanh => first(1.0 / (1.0 - a * a)),
+        Op::Erf => first(FRAC_2_SQRT_PI / (a * a).exp()),
+        Op::Erfc => first(-FRAC_2_SQRT_PI / (a * a).exp()),
         Op::Abs => first(a.signum()),
         Op::Signum | Op::Floor | Op::Ceil | Op::Round | Op::Trunc => [0.0; 3],
         Op::CopySign => first(a.signum() * b.signum()),
@@ -203,6 +205,31 @@ pub const NASTY: &[Case] = &[
     (Op::Atanh, &[1.0], INF, &[INF]),
     (Op::Atanh, &[-1.0], -INF, &[INF]),
     (Op::Atanh, &[2.0], NAN, &[-1.0 / 3.0]),
+    (Op::Erf, &[-0.0], -0.0, &[FRAC_2_SQRT_PI]),
+    (Op::Erf, &[1e-300], 1.1283791670955126e-300, &[FRAC_2_SQRT_PI]),
+    (Op::Erf, &[INF], 1.0, &[0.0]),
+    (Op::Erf, &[-INF], -1.0, &[0.0]),
+    (Op::Erf, &[NAN], NAN, &[NAN]),
+    (Op::Erfc, &[0.0], 1.0, &[-FRAC_2_SQRT_PI]),
+    (Op::Erfc, &[28.0], 0.0, &[0.0]),
+    (Op::Erfc, &[INF], 0.0, &[0.0]),
+    (Op::Erfc, &[-INF], 2.0, &[0.0]),
+    // The derivative has the sign of the side at 0, and none at the other poles.
+    (Op::LnGamma, &[0.0], INF, &[-INF]),
+    (Op::LnGamma, &[-0.0], INF, &[INF]),
+    (Op::LnGamma, &[-1.0], INF, &[NAN]),
+    (Op::LnGamma, &[1.0], 0.0, &[-0.5772156649015329]),
+    (Op::LnGamma, &[INF], INF, &[INF]),
+    (Op::LnGamma, &[-INF], INF, &[NAN]),
+    // By the order there is a step, which is flat; the rule goes on below order 0.
+    (Op::Polygamma, &[0.0, 0.0], -INF, &[INF, 0.0]),
+    (Op::Polygamma, &[-0.0, 0.0], INF, &[INF, 0.0]),
+    (Op::Polygamma, &[0.0, 1.0], INF, &[-INF, 0.0]),
+    (Op::Polygamma, &[-2.0, 1.0], NAN, &[NAN, 0.0]),
+    (Op::Polygamma, &[INF, 0.0], INF, &[0.0, 0.0]),
+    (Op::Polygamma, &[1.0, 0.25], -0.5772156649015329, &[1.6449340668482264, 0.0]),
+    (Op::Polygamma, &[1.0, -1.0], NAN, &[-0.5772156649015329, 0.0]),
+    (Op::Polygamma, &[1.0, 101.0], NAN, &[NAN, 0.0]),
     // 0 at the bend, whatever the sign of zero.
     (Op::Abs, &[0.0], 0.0, &[0.0]),
     (Op::Abs, &[-0.0], 0.0, &[0.0]),

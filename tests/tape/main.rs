@@ -9,5 +9,6 @@ mod primitives;
 mod properties;
 mod recordings;
 mod sharing;
+mod special_functions;
 mod untracked_runs;
 mod var;
